@@ -1,0 +1,143 @@
+#include "graph/constant.h"
+
+#include <cstring>
+
+#include "support/status.h"
+
+namespace taso {
+namespace {
+
+template <class T>
+std::vector<std::int64_t> widen(std::span<const std::byte> bytes) {
+  std::vector<std::int64_t> values(bytes.size() / sizeof(T));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    values[i] = static_cast<std::int64_t>(value);
+  }
+  return values;
+}
+
+template <class T>
+std::vector<std::byte> copy_bytes(std::span<const T> values) {
+  std::vector<std::byte> bytes(values.size_bytes());
+  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
+  return bytes;
+}
+
+}  // namespace
+
+std::shared_ptr<const ConstantData> ConstantData::own(TensorType type, std::vector<std::byte> bytes) {
+  TASO_CHECK(static_cast<std::int64_t>(bytes.size()) == type.bytes(), "constant bytes do not fit its type");
+  auto data = std::make_shared<ConstantData>();
+  data->type_ = std::move(type);
+  data->owned_ = std::move(bytes);
+  data->bytes_ = data->owned_;
+  data->compute_identity();
+  return data;
+}
+
+std::shared_ptr<const ConstantData> ConstantData::borrow(TensorType type, std::span<const std::byte> bytes,
+                                                         std::shared_ptr<const void> owner, std::string place) {
+  TASO_CHECK(static_cast<std::int64_t>(bytes.size()) == type.bytes(), "constant bytes do not fit its type");
+  auto data = std::make_shared<ConstantData>();
+  data->type_ = std::move(type);
+  data->bytes_ = bytes;
+  data->owner_ = std::move(owner);
+  data->place_ = std::move(place);
+  data->compute_identity();
+  return data;
+}
+
+std::shared_ptr<const ConstantData> ConstantData::splat(TensorType type, std::vector<std::byte> element) {
+  TASO_CHECK(element.size() == size_of(type.element) && !element.empty(), "splat element does not fit its type");
+  auto data = std::make_shared<ConstantData>();
+  data->type_ = std::move(type);
+  data->splat_ = std::move(element);
+  data->compute_identity();
+  return data;
+}
+
+std::shared_ptr<const ConstantData> ConstantData::of_floats(Shape shape, std::span<const float> values) {
+  return own({ElementType::f32, std::move(shape), true}, copy_bytes(values));
+}
+
+std::shared_ptr<const ConstantData> ConstantData::of_integers(Shape shape, std::span<const std::int64_t> values) {
+  return own({ElementType::i64, std::move(shape), true}, copy_bytes(values));
+}
+
+std::shared_ptr<const ConstantData> ConstantData::reshaped(Shape shape) const {
+  TASO_CHECK(volume(shape) == type_.elements(), "reshape of a constant changes its volume");
+  auto data = std::make_shared<ConstantData>(*this);
+  data->type_.shape = std::move(shape);
+  if (!owned_.empty()) data->bytes_ = data->owned_;
+  data->compute_identity();
+  return data;
+}
+
+std::span<const std::byte> ConstantData::dense_bytes() const {
+  TASO_CHECK(is_dense(), "dense bytes of a splat constant");
+  return bytes_;
+}
+
+std::vector<std::byte> ConstantData::to_bytes() const {
+  if (is_dense()) return {bytes_.begin(), bytes_.end()};
+  std::vector<std::byte> bytes(static_cast<std::size_t>(type_.bytes()));
+  for (std::size_t i = 0; i < bytes.size(); i += splat_.size())
+    std::memcpy(bytes.data() + i, splat_.data(), splat_.size());
+  return bytes;
+}
+
+std::vector<float> ConstantData::to_floats() const {
+  const std::vector<std::byte> bytes = to_bytes();
+  std::vector<float> values(static_cast<std::size_t>(type_.elements()));
+  if (type_.element == ElementType::f32) {
+    if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+    return values;
+  }
+  TASO_CHECK(type_.element == ElementType::f64, "float values of a constant of another type");
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    double value = 0;
+    std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+    values[i] = static_cast<float>(value);
+  }
+  return values;
+}
+
+std::vector<std::int64_t> ConstantData::to_integers() const {
+  const std::vector<std::byte> bytes = to_bytes();
+  switch (type_.element) {
+    case ElementType::i64: return widen<std::int64_t>(bytes);
+    case ElementType::i32: return widen<std::int32_t>(bytes);
+    case ElementType::i16: return widen<std::int16_t>(bytes);
+    case ElementType::i8: return widen<std::int8_t>(bytes);
+    case ElementType::u64: return widen<std::uint64_t>(bytes);
+    case ElementType::u32: return widen<std::uint32_t>(bytes);
+    case ElementType::u16: return widen<std::uint16_t>(bytes);
+    case ElementType::u8:
+    case ElementType::boolean: return widen<std::uint8_t>(bytes);
+    case ElementType::f32:
+    case ElementType::f64:
+    case ElementType::f16:
+    case ElementType::bf16:
+    case ElementType::other: break;
+  }
+  TASO_CHECK(false, "integer values of a constant of another type");
+  return {};
+}
+
+void ConstantData::compute_identity() {
+  Hasher hasher;
+  hasher.add(static_cast<std::uint64_t>(type_.element));
+  hasher.add(static_cast<std::uint64_t>(type_.shape.size()));
+  for (std::int64_t extent : type_.shape) hasher.add(extent);
+  if (!is_dense())
+    hasher.add("splat").add(hash_bytes(splat_));
+  else if (!place_.empty())
+    hasher.add("place").add(place_);
+  else
+    hasher.add("contents").add(hash_bytes(bytes_));
+  identity_ = hasher.finish();
+}
+
+}  // namespace taso

@@ -1,0 +1,66 @@
+/// Constant tensors as handles: rewriting a graph never loads a weight.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/tensor_type.h"
+#include "support/file.h"
+#include "support/hash.h"
+
+namespace taso {
+
+/// An immutable constant tensor in row-major order. Its bytes lie in memory it owns or keeps alive, in a
+/// mapped file, or are one element repeated (ConstantOfShape), which is never expanded until asked for.
+class ConstantData {
+ public:
+  /// Owned bytes; their number is the type's.
+  [[nodiscard]] static std::shared_ptr<const ConstantData> own(TensorType type, std::vector<std::byte> bytes);
+  /// Bytes that `owner` keeps alive (a parsed model, a mapped file). With a non-empty `place` (such as
+  /// "weights.bin@4096") the constant is told from others by that name, so that its bytes need not be read.
+  [[nodiscard]] static std::shared_ptr<const ConstantData> borrow(TensorType type, std::span<const std::byte> bytes,
+                                                                  std::shared_ptr<const void> owner,
+                                                                  std::string place = "");
+  /// One element (size_of(type.element) bytes) repeated.
+  [[nodiscard]] static std::shared_ptr<const ConstantData> splat(TensorType type, std::vector<std::byte> element);
+  /// A float tensor from values.
+  [[nodiscard]] static std::shared_ptr<const ConstantData> of_floats(Shape shape, std::span<const float> values);
+  /// An int64 tensor from values.
+  [[nodiscard]] static std::shared_ptr<const ConstantData> of_integers(Shape shape,
+                                                                       std::span<const std::int64_t> values);
+  /// The same bytes under another shape of equal volume.
+  [[nodiscard]] std::shared_ptr<const ConstantData> reshaped(Shape shape) const;
+
+  [[nodiscard]] const TensorType& type() const { return type_; }
+  /// The repeated element, or an empty span if the constant is not a splat.
+  [[nodiscard]] std::span<const std::byte> splat_element() const { return splat_; }
+  /// True if bytes() costs nothing: not a splat.
+  [[nodiscard]] bool is_dense() const { return splat_.empty(); }
+  /// All bytes of a dense constant (TASO_CHECK).
+  [[nodiscard]] std::span<const std::byte> dense_bytes() const;
+  /// All bytes, expanded if need be.
+  [[nodiscard]] std::vector<std::byte> to_bytes() const;
+  /// Values of an f32 (or f64, f16 not) tensor.
+  [[nodiscard]] std::vector<float> to_floats() const;
+  /// Values of any integer or boolean tensor, widened.
+  [[nodiscard]] std::vector<std::int64_t> to_integers() const;
+  /// Identity of the constant, the same in every process: type and contents, or type and place. Equal
+  /// identities mean equal contents.
+  [[nodiscard]] const Hash128& identity() const { return identity_; }
+
+ private:
+  TensorType type_;
+  std::vector<std::byte> owned_;
+  std::span<const std::byte> bytes_;
+  std::shared_ptr<const void> owner_;
+  std::string place_;
+  std::vector<std::byte> splat_;
+  Hash128 identity_;
+
+  void compute_identity();
+};
+
+}  // namespace taso

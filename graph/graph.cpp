@@ -1,0 +1,307 @@
+#include "graph/graph.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+namespace taso {
+namespace {
+
+Hash128 label_of(const Node& node) {
+  Hasher hasher;
+  hasher.add(static_cast<std::uint64_t>(node.kind)).add(node.op).add(node.name);
+  hasher.add(static_cast<std::uint64_t>(node.attributes.entries().size()));
+  for (const auto& [name, value] : node.attributes.entries()) {
+    hasher.add(name);
+    add_to_hash(hasher, value);
+  }
+  hasher.add(static_cast<std::uint64_t>(node.outputs.size()));
+  for (const TensorType& type : node.outputs) {
+    hasher.add(static_cast<std::uint64_t>(type.element)).add(static_cast<std::uint64_t>(type.known ? 1 : 0));
+    hasher.add(static_cast<std::uint64_t>(type.shape.size()));
+    for (std::int64_t extent : type.shape) hasher.add(extent);
+  }
+  if (node.constant) hasher.add(node.constant->identity());
+  return hasher.finish();
+}
+
+bool same_label(const Node& a, const Node& b) {
+  return a.label == b.label && a.kind == b.kind && a.op == b.op && a.name == b.name && a.attributes == b.attributes &&
+         a.outputs == b.outputs && a.inputs.size() == b.inputs.size();
+}
+
+}  // namespace
+
+NodeId Graph::add(Node node) {
+  bool weights = node.kind == NodeKind::constant || node.kind == NodeKind::op;
+  for (const Value& input : node.inputs) {
+    TASO_CHECK(contains(input.node) && input.port < slots_[input.node]->outputs.size(), "input of a node is missing");
+    weights = weights && slots_[input.node]->weight_only;
+  }
+  node.weight_only = weights;
+  node.label = label_of(node);
+  const auto id = static_cast<NodeId>(slots_.size());
+  if (node.kind == NodeKind::input) inputs_.push_back(id);
+  slots_.push_back(std::make_shared<const Node>(std::move(node)));
+  return id;
+}
+
+NodeId Graph::add_input(std::string name, TensorType type) {
+  Node node;
+  node.kind = NodeKind::input;
+  node.name = std::move(name);
+  node.outputs = {std::move(type)};
+  return add(std::move(node));
+}
+
+NodeId Graph::add_constant(std::shared_ptr<const ConstantData> constant) {
+  Node node;
+  node.kind = NodeKind::constant;
+  node.outputs = {constant->type()};
+  node.constant = std::move(constant);
+  return add(std::move(node));
+}
+
+const Node& Graph::node(NodeId id) const {
+  TASO_CHECK(contains(id), "no node " + std::to_string(id));
+  return *slots_[id];
+}
+
+std::size_t Graph::size() const {
+  return static_cast<std::size_t>(
+      std::count_if(slots_.begin(), slots_.end(), [](const auto& slot) { return slot != nullptr; }));
+}
+
+void Graph::replace_uses(Value from, Value to) { replace_uses({{from, to}}); }
+
+void Graph::replace_uses(const std::vector<std::pair<Value, Value>>& replacements) {
+  auto replaced = [&](Value value) {
+    for (const auto& [from, to] : replacements)
+      if (from == value) return to;
+    return value;
+  };
+  for (auto& slot : slots_) {
+    if (!slot) continue;
+    const bool affected = std::any_of(slot->inputs.begin(), slot->inputs.end(),
+                                      [&](Value value) { return replaced(value) != value; });
+    if (!affected) continue;
+    Node copy = *slot;
+    bool weights = copy.kind == NodeKind::op;
+    for (Value& input : copy.inputs) {
+      input = replaced(input);
+      weights = weights && node(input.node).weight_only;
+    }
+    copy.weight_only = weights;
+    slot = std::make_shared<const Node>(std::move(copy));
+  }
+  for (Value& output : outputs_) output = replaced(output);
+}
+
+void Graph::replace_node(NodeId id, Node replacement) {
+  const Node& old = node(id);
+  TASO_CHECK(old.outputs == replacement.outputs, "replace_node changes the types of outputs");
+  bool weights = replacement.kind == NodeKind::constant || replacement.kind == NodeKind::op;
+  for (const Value& input : replacement.inputs) weights = weights && node(input.node).weight_only;
+  replacement.weight_only = weights;
+  replacement.label = label_of(replacement);
+  slots_[id] = std::make_shared<const Node>(std::move(replacement));
+}
+
+void Graph::remove_dead(bool keep_opaque) {
+  std::vector<char> live(slots_.size(), 0);
+  std::vector<NodeId> stack;
+  auto visit = [&](NodeId id) {
+    if (live[id] == 0) {
+      live[id] = 1;
+      stack.push_back(id);
+    }
+  };
+  for (const Value& output : outputs_) visit(output.node);
+  for (NodeId id : inputs_) visit(id);
+  if (keep_opaque)
+    for (NodeId id = 0; id < slots_.size(); ++id)
+      if (slots_[id] && slots_[id]->kind == NodeKind::opaque) visit(id);
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    for (const Value& input : slots_[id]->inputs) visit(input.node);
+  }
+  for (NodeId id = 0; id < slots_.size(); ++id)
+    if (live[id] == 0) slots_[id] = nullptr;
+}
+
+std::vector<NodeId> Graph::topological_order() const {
+  std::vector<NodeId> order;
+  std::vector<char> state(slots_.size(), 0);  // 0 new, 1 open, 2 done
+  std::vector<std::pair<NodeId, std::size_t>> stack;
+  auto visit = [&](NodeId root) {
+    if (state[root] != 0) return;
+    state[root] = 1;
+    stack.emplace_back(root, 0);
+    while (!stack.empty()) {
+      auto& [id, position] = stack.back();
+      const auto& inputs = slots_[id]->inputs;
+      if (position == inputs.size()) {
+        state[id] = 2;
+        order.push_back(id);
+        stack.pop_back();
+        continue;
+      }
+      const NodeId input = inputs[position++].node;
+      TASO_CHECK(state[input] != 1, "the graph has a cycle");
+      if (state[input] == 0) {
+        state[input] = 1;
+        stack.emplace_back(input, 0);
+      }
+    }
+  };
+  for (NodeId id : inputs_) visit(id);
+  for (const Value& output : outputs_) visit(output.node);
+  for (NodeId id = 0; id < slots_.size(); ++id)
+    if (slots_[id]) visit(id);
+  return order;
+}
+
+std::vector<std::vector<std::pair<NodeId, std::uint32_t>>> Graph::consumers() const {
+  std::vector<std::vector<std::pair<NodeId, std::uint32_t>>> result(slots_.size());
+  for (NodeId id = 0; id < slots_.size(); ++id)
+    if (slots_[id])
+      for (std::uint32_t i = 0; i < slots_[id]->inputs.size(); ++i) result[slots_[id]->inputs[i].node].emplace_back(id, i);
+  return result;
+}
+
+bool Graph::reaches(NodeId from, NodeId to) const {
+  std::vector<char> seen(slots_.size(), 0);
+  std::vector<NodeId> stack{to};
+  seen[to] = 1;
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    if (id == from) return true;
+    for (const Value& input : node(id).inputs)
+      if (seen[input.node] == 0) {
+        seen[input.node] = 1;
+        stack.push_back(input.node);
+      }
+  }
+  return false;
+}
+
+Hash128 Graph::structural_hash() const {
+  std::vector<Hash128> hashes(slots_.size());
+  for (NodeId id : topological_order()) {
+    const Node& n = *slots_[id];
+    Hasher hasher;
+    hasher.add(n.label);
+    for (const Value& input : n.inputs) hasher.add(hashes[input.node]).add(input.port);
+    hashes[id] = hasher.finish();
+  }
+  Hasher hasher;
+  for (NodeId id : inputs_) hasher.add(hashes[id]);
+  for (const Value& output : outputs_) hasher.add(hashes[output.node]).add(output.port);
+  return hasher.finish();
+}
+
+bool Graph::equals(const Graph& other) const {
+  if (inputs_.size() != other.inputs_.size() || outputs_.size() != other.outputs_.size()) return false;
+  std::unordered_map<NodeId, NodeId> image;
+  std::vector<std::pair<NodeId, NodeId>> stack;
+  auto pair_up = [&](NodeId a, NodeId b) {
+    const auto [place, added] = image.emplace(a, b);
+    if (!added) return place->second == b;
+    if (!same_label(*slots_[a], *other.slots_[b])) return false;
+    stack.emplace_back(a, b);
+    return true;
+  };
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    if (!pair_up(inputs_[i], other.inputs_[i])) return false;
+  for (std::size_t i = 0; i < outputs_.size(); ++i)
+    if (outputs_[i].port != other.outputs_[i].port || !pair_up(outputs_[i].node, other.outputs_[i].node)) return false;
+  while (!stack.empty()) {
+    const auto [a, b] = stack.back();
+    stack.pop_back();
+    const auto& left = slots_[a]->inputs;
+    const auto& right = other.slots_[b]->inputs;
+    for (std::size_t i = 0; i < left.size(); ++i)
+      if (left[i].port != right[i].port || !pair_up(left[i].node, right[i].node)) return false;
+  }
+  return true;
+}
+
+Status Graph::validate() const {
+  for (NodeId id = 0; id < slots_.size(); ++id) {
+    if (!slots_[id]) continue;
+    for (const Value& input : slots_[id]->inputs)
+      if (!contains(input.node) || input.port >= slots_[input.node]->outputs.size())
+        return internal_error("node " + std::to_string(id) + " reads a value that does not exist");
+  }
+  for (const Value& output : outputs_)
+    if (!contains(output.node) || output.port >= slots_[output.node]->outputs.size())
+      return internal_error("a graph output does not exist");
+  std::vector<int> pending(slots_.size(), 0);
+  std::vector<NodeId> ready;
+  std::size_t live = 0, done = 0;
+  for (NodeId id = 0; id < slots_.size(); ++id) {
+    if (!slots_[id]) continue;
+    ++live;
+    pending[id] = static_cast<int>(slots_[id]->inputs.size());
+    if (pending[id] == 0) ready.push_back(id);
+  }
+  const auto users = consumers();
+  while (!ready.empty()) {
+    const NodeId id = ready.back();
+    ready.pop_back();
+    ++done;
+    for (const auto& [user, position] : users[id])
+      if (--pending[user] == 0) ready.push_back(user);
+  }
+  if (done != live) return internal_error("the graph has a cycle");
+  return {};
+}
+
+std::string to_string(const Graph& graph) {
+  std::string text;
+  auto value = [](Value v) {
+    return "%" + std::to_string(v.node) + (v.port == 0 ? "" : "." + std::to_string(v.port));
+  };
+  for (NodeId id : graph.topological_order()) {
+    const Node& node = graph.node(id);
+    text += "%" + std::to_string(id) + " = ";
+    switch (node.kind) {
+      case NodeKind::input: text += "input \"" + node.name + "\""; break;
+      case NodeKind::constant: text += "constant"; break;
+      case NodeKind::op:
+      case NodeKind::opaque: {
+        text += node.op + "(";
+        for (std::size_t i = 0; i < node.inputs.size(); ++i) text += (i == 0 ? "" : ", ") + value(node.inputs[i]);
+        if (!node.attributes.empty()) text += "; " + to_string(node.attributes);
+        text += ")";
+        break;
+      }
+    }
+    text += " :";
+    for (const TensorType& type : node.outputs) text += " " + to_string(type);
+    text += "\n";
+  }
+  text += "outputs";
+  for (const Value& output : graph.outputs()) text += " " + value(output);
+  return text + "\n";
+}
+
+Expected<NodeId> add_op(Graph& graph, const OperatorCatalog& catalog, std::string_view op, const Attributes& attributes,
+                        std::vector<Value> inputs, std::int32_t origin) {
+  TASO_ASSIGN(Attributes complete, catalog.complete(op, attributes));
+  std::vector<TensorType> types;
+  types.reserve(inputs.size());
+  for (const Value& input : inputs) types.push_back(graph.type(input));
+  TASO_ASSIGN(std::vector<TensorType> outputs, catalog.infer(op, complete, types));
+  Node node;
+  node.op = op;
+  node.attributes = std::move(complete);
+  node.inputs = std::move(inputs);
+  node.outputs = std::move(outputs);
+  node.origin = origin;
+  return graph.add(std::move(node));
+}
+
+}  // namespace taso

@@ -1,0 +1,145 @@
+/// The graph: a value with stable ids, cheap to copy and to edit.
+///
+/// Representation. `slots_` maps a NodeId to an immutable node that copies of the graph share; an erased
+/// id is a null slot and is never used again within this graph and its copies' common history. Replacing
+/// a value makes new nodes for its direct consumers only (same ids, other inputs). All edges point from
+/// producer to consumer: the graph is acyclic, which replace_uses' callers guarantee (see graph/rewrite.h).
+///
+/// Equality of graphs is canonical: ids do not matter, the order of graph inputs and outputs does.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/attributes.h"
+#include "graph/constant.h"
+#include "graph/tensor_type.h"
+#include "support/hash.h"
+#include "support/status.h"
+
+namespace taso {
+
+using NodeId = std::uint32_t;
+
+/// One output tensor of one node.
+struct Value {
+  NodeId node = 0;
+  std::uint32_t port = 0;
+  auto operator<=>(const Value&) const = default;
+};
+
+enum class NodeKind : std::uint8_t {
+  input,     ///< A graph input; `name` is its name.
+  constant,  ///< A constant tensor; `constant` holds it.
+  op,        ///< An application of an operator that a specification defines.
+  opaque,    ///< A piece of the user's model that is carried untouched; equal opaque nodes stay separate.
+};
+
+/// An immutable node.
+struct Node {
+  NodeKind kind = NodeKind::op;
+  /// Operator name (kind op), "domain::OpType" (opaque), empty otherwise.
+  std::string op;
+  /// Complete attributes: defaults are filled in (OperatorCatalog::complete).
+  Attributes attributes;
+  std::vector<Value> inputs;
+  std::vector<TensorType> outputs;
+  std::shared_ptr<const ConstantData> constant;  ///< Kind constant only.
+  std::string name;                              ///< Kind input: the input's name. Kind opaque: a unique key.
+  /// Index of the user's original node that this one stands for, or -1. Not part of the graph's identity.
+  std::int32_t origin = -1;
+  /// Computed by Graph::add: a constant, or an op all of whose inputs are weight-only. Costs nothing at run
+  /// time: it is folded at export.
+  bool weight_only = false;
+  /// Computed by Graph::add: hash of everything but inputs, origin and weight_only.
+  Hash128 label;
+
+  [[nodiscard]] bool is_op(std::string_view op_name) const { return kind == NodeKind::op && op == op_name; }
+};
+
+class Graph {
+ public:
+  /// Appends a node, computing `label` and `weight_only`. Its inputs must exist (TASO_CHECK).
+  NodeId add(Node node);
+  NodeId add_input(std::string name, TensorType type);
+  NodeId add_constant(std::shared_ptr<const ConstantData> constant);
+  /// Adds an output of the graph.
+  void add_output(Value value) { outputs_.push_back(value); }
+  void set_outputs(std::vector<Value> values) { outputs_ = std::move(values); }
+
+  [[nodiscard]] bool contains(NodeId id) const { return id < slots_.size() && slots_[id] != nullptr; }
+  [[nodiscard]] const Node& node(NodeId id) const;
+  [[nodiscard]] const TensorType& type(Value value) const { return node(value.node).outputs.at(value.port); }
+  /// One more than the largest id ever used.
+  [[nodiscard]] NodeId id_bound() const { return static_cast<NodeId>(slots_.size()); }
+  /// Number of live nodes.
+  [[nodiscard]] std::size_t size() const;
+  /// Graph inputs in the user's order; they stay even when nothing uses them.
+  [[nodiscard]] const std::vector<NodeId>& inputs() const { return inputs_; }
+  [[nodiscard]] const std::vector<Value>& outputs() const { return outputs_; }
+
+  /// Makes every consumer of `from`, and every graph output that is `from`, use `to`.
+  void replace_uses(Value from, Value to);
+  /// Several replacements at once: values named on the left are replaced simultaneously.
+  void replace_uses(const std::vector<std::pair<Value, Value>>& replacements);
+  /// Replaces a node in place (same id; number and types of outputs equal).
+  void replace_node(NodeId id, Node node);
+  /// Erases nodes from which no graph output and no opaque node can be reached. Graph inputs stay. An opaque
+  /// node stays if it is reachable or `keep_opaque`.
+  void remove_dead(bool keep_opaque = true);
+
+  /// Live ids, producers before consumers, deterministic: depth first from the outputs (and then from
+  /// opaque nodes), inputs in order; unreachable graph inputs first.
+  [[nodiscard]] std::vector<NodeId> topological_order() const;
+  /// consumers[id]: (consumer id, input position) of each output use, all ports together, in id order.
+  [[nodiscard]] std::vector<std::vector<std::pair<NodeId, std::uint32_t>>> consumers() const;
+  /// True if `to` can be reached from `from` along edges (or is it).
+  [[nodiscard]] bool reaches(NodeId from, NodeId to) const;
+
+  /// Canonical hash: of outputs by structure. Equal graphs have equal hashes on every machine.
+  [[nodiscard]] Hash128 structural_hash() const;
+  /// Exact canonical equality.
+  [[nodiscard]] bool equals(const Graph& other) const;
+  /// Checks all invariants (ids, types of edges, acyclicity); internal error if one is broken.
+  [[nodiscard]] Status validate() const;
+
+ private:
+  std::vector<std::shared_ptr<const Node>> slots_;
+  std::vector<NodeId> inputs_;
+  std::vector<Value> outputs_;
+};
+
+/// A readable listing, one node a line: "%3 = relu(%2) : f32[1, 64, 56, 56]".
+[[nodiscard]] std::string to_string(const Graph& graph);
+
+/// What the graph layer needs to know of operators; implemented by OperatorRegistry (operators/registry.h).
+class OperatorCatalog {
+ public:
+  virtual ~OperatorCatalog() = default;
+  [[nodiscard]] virtual bool defines(std::string_view op) const = 0;
+  /// `attributes` with defaults filled in and kinds checked; an error names operator and attribute.
+  [[nodiscard]] virtual Expected<Attributes> complete(std::string_view op, const Attributes& attributes) const = 0;
+  /// Output types, or the numbered constraint that fails. `attributes` are complete.
+  [[nodiscard]] virtual Expected<std::vector<TensorType>> infer(std::string_view op, const Attributes& attributes,
+                                                                std::span<const TensorType> inputs) const = 0;
+  /// Number of outputs for complete attributes.
+  [[nodiscard]] virtual std::size_t output_count(std::string_view op, const Attributes& attributes) const = 0;
+  /// The law `f(x, y) = f(y, x)` is declared (and proved by taso-verify).
+  [[nodiscard]] virtual bool is_commutative(std::string_view op) const = 0;
+  /// The operator is a concatenation: `f(f(xs..), ys..) = f(xs.., ys..)` when the attributes are equal.
+  [[nodiscard]] virtual bool is_associative(std::string_view op) const = 0;
+  /// The operator undoes a concatenation piece by piece (split): nested applications flatten.
+  [[nodiscard]] virtual bool is_coassociative(std::string_view op) const = 0;
+  /// `name` is a declared scalar function (relu, tanh, ...), usable as an attribute value.
+  [[nodiscard]] virtual bool is_function(std::string_view name) const = 0;
+};
+
+/// Completes attributes, infers types and adds an operator node.
+[[nodiscard]] Expected<NodeId> add_op(Graph& graph, const OperatorCatalog& catalog, std::string_view op,
+                                      const Attributes& attributes, std::vector<Value> inputs,
+                                      std::int32_t origin = -1);
+
+}  // namespace taso

@@ -1,0 +1,134 @@
+/// Patterns and substitutions: terms over tensor variables, with attributes that may be expressions.
+///
+/// Text format (rule files, axiom files; '#' starts a comment; a statement ends where the next begins):
+///
+///   rule merge_matmul_by_weight:
+///     matmul(x, w1), matmul(x, w2) => s.0, s.1
+///     where s = split(matmul(x, concat(w1, w2; axis=-1)); axis=-1, sizes=[dim(w1, -1), dim(w2, -1)])
+///     if rank(w1) == 2, rank(w2) == 2
+///     proof axioms, bounded 3
+///     class exact
+///
+///   axiom add_commutes: add(x, y) = add(y, x)
+///
+/// `where` names subterms (sharing); equal subterms are one node anyway. `.i` selects output i of an operator with
+/// several. After ';' come attributes; an attribute left out has its default. In attribute position an
+/// identifier is a variable bound by the source, unless it is the name of a declared function (`act=relu`).
+/// Expressions: integers, reals, lists, `dim(x, axis)` (axis counted from the end), `rank(x)`, list
+/// elements `p[0]`, `+ - * //` (element by element on lists).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace taso {
+
+/// An attribute value computed from the bindings of a match.
+struct AttributeExpression {
+  enum class Kind : std::uint8_t {
+    literal,       ///< `literal`.
+    variable,      ///< Attribute variable `index`.
+    dimension,     ///< Extent of axis `axis` (negative: from the end) of tensor variable `index`.
+    rank,          ///< Rank of tensor variable `index`.
+    list,          ///< [operands...], each an integer.
+    element,       ///< Element `axis` of operands[0], a list.
+    add, subtract, multiply, floor_divide,  ///< operands[0] op operands[1].
+  };
+  Kind kind = Kind::literal;
+  AttributeValue literal = std::int64_t{0};
+  std::uint32_t index = 0;
+  std::int64_t axis = 0;
+  std::vector<AttributeExpression> operands;
+
+  bool operator==(const AttributeExpression&) const = default;
+};
+
+/// A tensor in a pattern: a variable, or an output of a pattern node.
+struct PatternValue {
+  bool is_variable = true;
+  std::uint32_t index = 0;  ///< Of the variable or the node.
+  std::uint32_t port = 0;   ///< Of the node.
+  auto operator<=>(const PatternValue&) const = default;
+};
+
+/// An operator application in a pattern; every attribute of the operator is present (defaults filled in).
+struct PatternNode {
+  std::string op;
+  std::vector<PatternValue> inputs;
+  std::vector<std::pair<std::string, AttributeExpression>> attributes;  ///< Sorted by name.
+  bool operator==(const PatternNode&) const = default;
+};
+
+/// A DAG of operator applications: nodes are in topological order and pairwise different.
+struct Pattern {
+  std::vector<PatternNode> nodes;
+  std::vector<PatternValue> outputs;
+  bool operator==(const Pattern&) const = default;
+};
+
+/// A comparison of attribute expressions.
+struct Condition {
+  enum class Relation : std::uint8_t { equal, not_equal, less, less_equal };
+  Relation relation = Relation::equal;
+  AttributeExpression left, right;
+  bool operator==(const Condition&) const = default;
+};
+
+/// How a rule's rounding differs from the source's, from harmless to harmful (docs/verification.md).
+enum class NumericClass : std::uint8_t { exact, reassociation, accumulation, distribution };
+[[nodiscard]] const char* to_string(NumericClass numeric_class);
+
+/// A rewrite rule source => target, or an axiom (an equation used in both directions).
+struct Substitution {
+  std::string name;
+  bool is_axiom = false;
+  std::vector<std::string> tensor_variables;     ///< In order of first use in the source.
+  std::vector<std::string> attribute_variables;  ///< Likewise.
+  Pattern source, target;                        ///< Output i of one equals output i of the other.
+  std::vector<Condition> conditions;
+  std::vector<std::string> proofs;               ///< "axioms", "bounded 3", ...; empty if unproved.
+  std::optional<NumericClass> numeric_class;
+  std::optional<std::string> expect;             ///< Test corpora: the expected verdict.
+  SourceLocation where;
+};
+
+/// What stands for a substitution's variables.
+struct Bindings {
+  std::vector<const TensorType*> tensors;                     ///< Types of the tensor variables; null if unbound.
+  std::vector<std::optional<AttributeValue>> attributes;  ///< Values of the attribute variables.
+};
+
+/// The value of an expression; an error says what does not fit (rank too small, unequal list lengths, ...).
+[[nodiscard]] Expected<AttributeValue> evaluate(const AttributeExpression& expression, const Bindings& bindings);
+/// Whether a condition holds.
+[[nodiscard]] Expected<bool> holds(const Condition& condition, const Bindings& bindings);
+
+/// Parses a rule or axiom file. Errors name file, line, column. The catalog supplies operators, defaults and function
+/// names; every attribute variable of the target must occur in the source.
+[[nodiscard]] Expected<std::vector<Substitution>> parse_rules(std::string_view text, const std::string& file,
+                                                              const OperatorCatalog& catalog);
+[[nodiscard]] Expected<std::vector<Substitution>> load_rules(const std::string& path, const OperatorCatalog& catalog);
+
+/// The canonical text of a rule; parse_rules(to_string(r)) gives r again. Attributes with default values are left
+/// out; multi-output subterms are named by `where`.
+[[nodiscard]] std::string to_string(const Substitution& rule, const OperatorCatalog& catalog);
+
+/// Renames variables in order of first use (x, y, z, ... for tensors), so that equal rules have equal text.
+[[nodiscard]] Substitution canonical(const Substitution& rule);
+
+/// A pattern as a Graph: variables become inputs of the given types, attributes are evaluated. Fails where a shape
+/// constraint of an operator fails. `variables[i]` is the graph input of tensor variable i. Used by provers
+/// and tests.
+[[nodiscard]] Expected<Graph> instantiate(const Substitution& rule, const Pattern& pattern,
+                                          const std::vector<TensorType>& variable_types,
+                                          const std::vector<std::optional<AttributeValue>>& attribute_values,
+                                          const OperatorCatalog& catalog);
+
+}  // namespace taso

@@ -1,0 +1,58 @@
+/// Matching substitutions in a graph and applying them.
+///
+/// Matching is modulo the declared laws of operators: operands of a commutative operator in either order; a
+/// pattern `concat(p, q)` at the root also matches two adjacent operands of a longer concatenation
+/// (associativity). Graphs are kept in normal form: concatenations of concatenations along one axis are flat,
+/// splits of a split's output are flat, equal nodes are one node.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/pattern.h"
+
+namespace taso {
+
+/// One place where a substitution's source occurs.
+struct Match {
+  std::vector<Value> variables;  ///< Per tensor variable.
+  std::vector<std::optional<AttributeValue>> attributes;
+  std::vector<NodeId> nodes;     ///< Per source pattern node.
+  /// For an associative root matched at operands [begin, begin + arity) of a longer concatenation: begin per
+  /// source node, else -1.
+  std::vector<std::int32_t> operand_begin;
+};
+
+/// Rules indexed by the operator at which a match is anchored.
+class RuleIndex {
+ public:
+  RuleIndex(std::vector<Substitution> rules, const OperatorCatalog& catalog);
+  [[nodiscard]] const std::vector<Substitution>& rules() const { return rules_; }
+  [[nodiscard]] const OperatorCatalog& catalog() const { return *catalog_; }
+
+  /// All matches of all rules, as (rule number, match), in a fixed order (rule, then node ids). Matches that only
+  /// exchange symmetric roles of a rule are reported once.
+  [[nodiscard]] std::vector<std::pair<std::uint32_t, Match>> find_all(const Graph& graph) const;
+  /// Matches of one rule.
+  [[nodiscard]] std::vector<Match> find(const Graph& graph, std::uint32_t rule) const;
+
+ private:
+  std::vector<Substitution> rules_;
+  const OperatorCatalog* catalog_;
+  std::unordered_map<std::string, std::vector<std::uint32_t>> by_root_;
+};
+
+/// The graph after replacing a match, in normal form and without dead nodes. New nodes take the origin of the
+/// first matched node. Fails, with the reason, if a side condition does not hold on the real tensors, a shape
+/// constraint of the target fails, an output would change its type, or the result would have a cycle.
+[[nodiscard]] Expected<Graph> apply(const Graph& graph, const Substitution& rule, const Match& match,
+                                    const OperatorCatalog& catalog);
+
+/// Puts a graph into normal form (see above) and removes dead nodes. Idempotent.
+void normalize(Graph& graph, const OperatorCatalog& catalog);
+
+}  // namespace taso

@@ -1,0 +1,42 @@
+/// An operator's definition lowered to concrete numbers, ready to be evaluated over any ring of scalars.
+///
+/// The symbolic body (operators/definition.h) is specialised once for given attributes and input types: index
+/// expressions become affine functions of loop variables with known coefficients, guards become affine
+/// inequalities, extents become numbers. What remains is a small loop nest per output that the template
+/// evaluate() (operators/evaluate.h) runs over doubles, over GF(2^61-1), over exact integers, over
+/// polynomials or over solver terms: one semantics, many evaluations.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/attributes.h"
+#include "graph/tensor_type.h"
+#include "operators/registry.h"
+#include "support/status.h"
+
+namespace taso {
+
+struct LoweredBody;  // operators/lowered_body.h
+
+class OperatorInstance {
+ public:
+  /// Fails where infer() fails.
+  [[nodiscard]] static Expected<OperatorInstance> create(const OperatorRegistry& registry, std::string_view op,
+                                                         const Attributes& attributes,
+                                                         std::span<const TensorType> inputs);
+  [[nodiscard]] const std::vector<TensorType>& input_types() const { return inputs_; }
+  [[nodiscard]] const std::vector<TensorType>& output_types() const { return outputs_; }
+  [[nodiscard]] const Work& work() const { return work_; }
+  [[nodiscard]] const LoweredBody& body() const { return *body_; }
+
+ private:
+  std::vector<TensorType> inputs_, outputs_;
+  Work work_;
+  std::shared_ptr<const LoweredBody> body_;
+};
+
+}  // namespace taso

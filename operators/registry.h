@@ -1,0 +1,58 @@
+/// Operators as loaded from specification files (*.op): the one definition from which types, values and
+/// costs follow. Grammar and meaning: docs/spec-language.md.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "operators/definition.h"
+#include "support/status.h"
+
+namespace taso {
+
+/// Arithmetic and traffic of one operator application, derived from its definition.
+struct Work {
+  double flops = 0;          ///< Scalar additions, multiplications, divisions, comparisons, function calls.
+  double bytes_read = 0;     ///< Each input once.
+  double bytes_written = 0;  ///< Each output once.
+};
+
+/// All operators known to a run. Immutable after loading; shared by reference.
+class OperatorRegistry final : public OperatorCatalog {
+ public:
+  /// Loads every *.op file of a folder, in name order.
+  [[nodiscard]] static Expected<OperatorRegistry> load(const std::string& folder);
+  /// Parses one text (tests, taso-verify on a single file) on top of the operators already in `base`.
+  [[nodiscard]] static Expected<OperatorRegistry> parse(std::string_view text, const std::string& file,
+                                                        const OperatorRegistry* base = nullptr);
+
+  [[nodiscard]] const OperatorDefinition* find(std::string_view op) const;
+  /// Names in alphabetical order.
+  [[nodiscard]] std::vector<std::string> names() const;
+  [[nodiscard]] const FunctionDefinition* find_function(std::string_view name) const;
+
+  [[nodiscard]] bool defines(std::string_view op) const override;
+  [[nodiscard]] Expected<Attributes> complete(std::string_view op, const Attributes& attributes) const override;
+  [[nodiscard]] Expected<std::vector<TensorType>> infer(std::string_view op, const Attributes& attributes,
+                                                        std::span<const TensorType> inputs) const override;
+  [[nodiscard]] std::size_t output_count(std::string_view op, const Attributes& attributes) const override;
+  [[nodiscard]] bool is_commutative(std::string_view op) const override;
+  [[nodiscard]] bool is_associative(std::string_view op) const override;
+  [[nodiscard]] bool is_coassociative(std::string_view op) const override;
+  [[nodiscard]] bool is_function(std::string_view name) const override;
+
+  /// Arithmetic and traffic of an application that infer() accepts.
+  [[nodiscard]] Expected<Work> work(std::string_view op, const Attributes& attributes,
+                                    std::span<const TensorType> inputs) const;
+
+ private:
+  std::map<std::string, OperatorDefinition, std::less<>> operators_;
+  std::map<std::string, FunctionDefinition, std::less<>> functions_;
+};
+
+}  // namespace taso

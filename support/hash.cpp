@@ -1,0 +1,51 @@
+#include "support/hash.h"
+
+#include <xxhash.h>
+
+#include <bit>
+#include <cstdio>
+#include <cstring>
+
+namespace taso {
+namespace {
+
+Hash128 xxh(const void* data, std::size_t size, std::uint64_t seed) {
+  const XXH128_hash_t hash = XXH3_128bits_withSeed(data, size, seed);
+  return {hash.high64, hash.low64};
+}
+
+}  // namespace
+
+std::string Hash128::to_string() const {
+  char text[33];
+  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(high),
+                static_cast<unsigned long long>(low));
+  return text;
+}
+
+Hash128 hash_bytes(std::span<const std::byte> bytes, std::uint64_t seed) {
+  return xxh(bytes.data(), bytes.size(), seed);
+}
+
+Hash128 hash_text(std::string_view text, std::uint64_t seed) { return xxh(text.data(), text.size(), seed); }
+
+Hasher& Hasher::add(std::uint64_t value) {
+  char bytes[sizeof value];
+  std::memcpy(bytes, &value, sizeof value);
+  bytes_.append(bytes, sizeof value);
+  return *this;
+}
+
+Hasher& Hasher::add(double value) { return add(std::bit_cast<std::uint64_t>(value)); }
+
+Hasher& Hasher::add(std::string_view text) {
+  add(static_cast<std::uint64_t>(text.size()));
+  bytes_.append(text);
+  return *this;
+}
+
+Hasher& Hasher::add(const Hash128& hash) { return add(hash.high).add(hash.low); }
+
+Hash128 Hasher::finish(std::uint64_t seed) const { return xxh(bytes_.data(), bytes_.size(), seed); }
+
+}  // namespace taso
