@@ -1,0 +1,142 @@
+/// The user's model: the ONNX file as a document, and the graph imported from it.
+///
+/// The file is the document. Every node that a graph still contains unchanged goes back as its original
+/// NodeProto, byte for byte; metadata, functions, unknown fields, names, order and types of graph inputs and
+/// outputs are the document's. Weights are never copied: constants lie in the mapped file (or the mapped
+/// external data), and are streamed from there when a model is saved. Their bytes may be unaligned.
+///
+/// What is understood, and under which conditions, is listed in docs/onnx.md; everything else becomes an opaque
+/// node "domain::OpType" that keeps its edges.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+#include "operators/registry.h"
+#include "support/status.h"
+
+namespace taso {
+
+/// How a model is read.
+struct ImportOptions {
+  /// Shapes that replace the declared ones of graph inputs, by name: they make symbolic extents concrete. The
+  /// saved model declares these shapes.
+  std::map<std::string, Shape> input_shapes;
+};
+
+/// How a model is written.
+struct SaveOptions {
+  /// Original nodes go back as they were wherever their meaning is unchanged. False lowers every operator node anew
+  /// (a test of the exporters); opaque nodes go back as they were in either case.
+  bool verbatim = true;
+  /// Weights of at least `external_minimum` bytes go to "<file>.data" beside the model. Happens by itself when the
+  /// model would be larger than `inline_limit`.
+  bool external_data = false;
+  std::int64_t external_minimum = 1024;
+  std::int64_t inline_limit = 1'800'000'000;
+  /// Entries added to the model's metadata (a key that is there already gets the new value).
+  std::map<std::string, std::string> metadata;
+};
+
+/// One declared extent of a graph input or output: a number, a symbol, or neither.
+struct DeclaredExtent {
+  std::optional<std::int64_t> value;
+  std::string symbol;
+};
+
+/// A graph input or output as the file declares it.
+struct TensorDeclaration {
+  std::string name;
+  ElementType element = ElementType::other;
+  /// False if no shape is declared (or the value is not a tensor).
+  bool has_shape = false;
+  std::vector<DeclaredExtent> extents;
+  /// The type in the imported graph; not `known` while an extent is symbolic.
+  TensorType type;
+};
+
+/// A node of the user's file.
+struct OriginalNode {
+  std::string name;    ///< May be empty.
+  std::string domain;  ///< "" for the default domain.
+  std::string op_type;
+};
+
+/// How often an operator is carried as opaque, and why its first occurrence is.
+struct OpaqueSummary {
+  std::string op;  ///< "domain::OpType" ("OpType" alone in the default domain).
+  std::int64_t count = 0;
+  std::string reason;
+};
+
+/// A part of a model: sizes of what save() would write or has written.
+struct SaveReport {
+  std::int64_t nodes = 0;             ///< Nodes in the written graph.
+  std::int64_t verbatim_nodes = 0;    ///< Of these, original ones, byte for byte (but for renamed inputs).
+  std::int64_t folded_constants = 0;  ///< Weight-only values that were computed and stored.
+  std::int64_t weight_bytes = 0;      ///< Bytes of all weights in the file and its external data.
+  bool external_data = false;
+};
+
+struct ModelDocument;  // onnx_io/document.h (holds protobuf messages)
+
+/// A loaded model. Copies share the document.
+class Model {
+ public:
+  /// Reads and imports a file. `registry` must outlive the model. Every malformed file is a bad_input error with one
+  /// line that names the node or tensor and the fault.
+  [[nodiscard]] static Expected<Model> load(const std::string& path, const OperatorRegistry& registry,
+                                            const ImportOptions& options = {});
+  /// The same from bytes; `path` names the model in errors and is where external data is looked for.
+  [[nodiscard]] static Expected<Model> parse(std::string bytes, const std::string& path,
+                                             const OperatorRegistry& registry, const ImportOptions& options = {});
+
+  /// The graph as imported (docs/onnx.md gives the form of every operator); not normalised. graph().inputs() and
+  /// outputs() correspond to inputs() and outputs() one to one.
+  [[nodiscard]] const Graph& graph() const;
+  /// The inputs a caller must feed: graph inputs without an initializer, in the file's order.
+  [[nodiscard]] const std::vector<TensorDeclaration>& inputs() const;
+  [[nodiscard]] const std::vector<TensorDeclaration>& outputs() const;
+  /// Nodes of the file; Node::origin of a graph node is an index into it.
+  [[nodiscard]] const std::vector<OriginalNode>& original_nodes() const;
+  /// Operators that are carried, by name.
+  [[nodiscard]] const std::vector<OpaqueSummary>& opaque_operators() const;
+  /// Remarks for the user, such as an opset newer than the known ones.
+  [[nodiscard]] const std::vector<std::string>& warnings() const;
+  /// Version of the default operator set.
+  [[nodiscard]] std::int64_t opset() const;
+  [[nodiscard]] std::int64_t ir_version() const;
+  [[nodiscard]] const std::string& path() const;
+
+  /// Writes `graph`, which must come from graph() by rewriting: same inputs, same number and types of outputs,
+  /// opaque nodes untouched. Weight-only values are folded in float. The result passes a structural check (names
+  /// defined once and before use, domains imported, outputs typed) before it is renamed to `path`, which may be the
+  /// file the model was read from. Equal graphs give equal bytes.
+  [[nodiscard]] Expected<SaveReport> save(const Graph& graph, const std::string& path,
+                                          const SaveOptions& options = {}) const;
+
+ private:
+  std::shared_ptr<const ModelDocument> document_;
+};
+
+/// Parses "NAME:D,D,..." as given to --input-shape ("NAME:" is a scalar); the name may contain colons.
+[[nodiscard]] Expected<std::pair<std::string, Shape>> parse_input_shape(const std::string& text);
+
+/// ONNX operators that the importer understands: op type, operators of ours, conditions. For `docs/onnx.md` and
+/// --inspect.
+struct ImportedOperator {
+  std::string op_type;
+  std::string form;        ///< What it becomes.
+  std::string conditions;  ///< When it is carried instead.
+};
+[[nodiscard]] std::vector<ImportedOperator> imported_operators();
+/// Operators of ours that save() can write; a test compares it with the specifications.
+[[nodiscard]] std::vector<std::string> exported_operators();
+
+}  // namespace taso
