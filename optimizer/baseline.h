@@ -1,0 +1,27 @@
+/// The baseline: what any runtime does before it runs a model. Gains are reported against it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/rewrite.h"
+#include "operators/registry.h"
+#include "optimizer/trace.h"
+#include "support/status.h"
+
+namespace taso {
+
+struct Baseline {
+  Graph graph;
+  std::vector<RuleApplication> applications;
+};
+
+/// Applies, until nothing changes, those rules that fold or fuse: a match whose operators form one chain with at
+/// most one contraction (convolution, product, pooling, ...) in it, all others element by element, and whose
+/// replacement leaves the graph with fewer operators and no more arithmetic. Merging siblings, enlarging kernels and
+/// the like are left to the search.
+[[nodiscard]] Expected<Baseline> make_baseline(const Graph& graph, const RuleIndex& rules,
+                                               const OperatorRegistry& registry);
+
+}  // namespace taso

@@ -1,0 +1,85 @@
+/// Cost-based backtracking search over rule applications (TASO, Algorithm 2), with three additions that keep large
+/// graphs tractable:
+///
+///  - Independent improvements are taken together. When a state is expanded, every match is costed by itself; then
+///    the improving ones are applied one after another, best first, as long as their matched nodes are untouched
+///    and the cost keeps falling. A graph with n independent improvements needs one expansion, not 2^n.
+///  - A state that was reached by a step that did not improve is first expanded only at matches that touch what this
+///    step changed: all other matches commute with the step and are tried from its parent. The other matches follow
+///    later, at lower priority, so that nothing is lost.
+///  - Equal graphs are met once (canonical structural hash and exact equality).
+///
+/// The outcome depends on the inputs and options only, not on the number of threads, unless a time limit or an
+/// interrupt stops the search.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "graph/rewrite.h"
+#include "optimizer/cost_model.h"
+#include "optimizer/trace.h"
+#include "support/status.h"
+
+namespace taso {
+
+enum class StopReason : std::uint8_t {
+  exhausted,       ///< Every reachable graph within alpha of the best was expanded.
+  steps,           ///< The budget of expansions or of candidates is spent.
+  no_improvement,  ///< `patience` expansions in a row brought nothing.
+  time,            ///< The time limit has passed.
+  interrupted,     ///< The caller's flag was raised.
+};
+/// "queue empty", "step budget spent", ...
+[[nodiscard]] const char* to_string(StopReason reason);
+
+/// State of a running search, for progress display.
+struct SearchProgress {
+  std::size_t steps = 0, candidates = 0, queued = 0;
+  double start_cost = 0, best_cost = 0, seconds = 0;
+};
+
+struct SearchOptions {
+  double alpha = 1.05;               ///< Graphs costlier than alpha times the best are dropped. At least 1.
+  std::size_t max_steps = 1000;      ///< Expansions.
+  std::size_t patience = 200;        ///< Expansions without improvement before giving up.
+  /// Total number of nodes of all candidate graphs: bounds the work independently of machine and graph size.
+  std::size_t max_candidate_nodes = 4'000'000;
+  std::optional<double> time_limit;  ///< Seconds. Results then depend on the speed of the machine.
+  std::size_t memory_limit = std::size_t{512} << 20;  ///< Bytes of queued graphs; the costliest are dropped beyond.
+  std::size_t keep = 4;              ///< Number of best graphs to return.
+  int threads = 0;                   ///< 0: all.
+  const std::atomic<bool>* interrupt = nullptr;
+  std::function<void(const SearchProgress&)> progress;
+};
+
+struct Candidate {
+  Graph graph;
+  double cost = 0;
+  std::vector<RuleApplication> applications;  ///< From the start graph to this one.
+};
+
+struct SearchResult {
+  std::vector<Candidate> best;  ///< Pairwise different, cheapest first; never empty: the start graph competes.
+  double start_cost = 0;
+  StopReason stop = StopReason::exhausted;
+  std::size_t steps = 0;       ///< States expanded.
+  std::size_t candidates = 0;  ///< Graphs made by applying a rule.
+  std::size_t duplicates = 0;  ///< Of these, seen before.
+  std::size_t rejected = 0;    ///< Matches whose application failed a condition, a shape or the cycle check.
+  std::size_t dropped = 0;     ///< Queued graphs given up for memory.
+  double seconds = 0;
+};
+
+/// Searches from `start`. Fails only where the cost model fails (a kernel that cannot be measured, a missing cost).
+[[nodiscard]] Expected<SearchResult> search(const Graph& start, const RuleIndex& rules, const Target& target,
+                                            CostModel& model, const SearchOptions& options);
+
+}  // namespace taso
