@@ -1,0 +1,126 @@
+/// Kernels: the programs that compute operator applications, the same objects for measuring and for running.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/attributes.h"
+#include "graph/layout.h"
+#include "graph/tensor_type.h"
+#include "operators/registry.h"
+#include "support/hash.h"
+#include "support/status.h"
+
+namespace taso {
+
+/// One tensor that a kernel reads or writes.
+struct Operand {
+  TensorType type;
+  Layout layout = Layout::row_major;
+  /// Constant at run time: known when the executor is built, and possibly pre-laid-out by Kernel::pack. Inputs only.
+  bool weight = false;
+  bool operator==(const Operand&) const = default;
+};
+
+/// The name of the layout conversion, the one kernel that no specification defines: output = input in another layout.
+inline constexpr std::string_view reorder_op = "reorder";
+
+/// What is asked of a kernel: one operator application on tensors of given types and layouts. An input of an
+/// element-wise operator may have a shape that broadcasts (numpy alignment) to the output's: the kernel is then the
+/// fused pair f(x, broadcast(b)).
+struct KernelRequest {
+  std::string op;
+  Attributes attributes;  ///< Complete.
+  std::vector<Operand> inputs;
+  std::vector<Operand> outputs;
+  int threads = 1;
+  bool operator==(const KernelRequest&) const = default;
+
+  /// Canonical text: the key of cost databases. Equal requests have equal keys, in every process; nothing of the
+  /// device is in it. Example:
+  /// `conv2d; dilations=[1, 1], pads=[1, 1, 1, 1], strides=[1, 1]; f32[1, 64, 56, 56]:nhwc, f32[64, 64, 3,
+  /// 3]:row:weight
+  /// -> f32[1, 64, 56, 56]:nhwc; threads=1`.
+  [[nodiscard]] std::string key() const;
+};
+
+/// Pointers for one execution: inputs[i] is laid out as the request says, or packed where packed_format(i) is not
+/// empty; `workspace` has workspace_bytes() bytes, aligned to 64.
+struct KernelArguments {
+  std::span<const std::byte* const> inputs;
+  std::span<std::byte* const> outputs;
+  std::byte* workspace = nullptr;
+};
+
+/// An executable kernel. Immutable after creation; execute() may run concurrently on different arguments unless its
+/// implementation says otherwise.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  /// What computes it, for reports: "onednn brgconv:avx512_core", "own elementwise", "reference".
+  [[nodiscard]] const std::string& implementation() const { return implementation_; }
+  [[nodiscard]] std::size_t workspace_bytes() const { return workspace_bytes_; }
+
+  /// A name for the memory format in which weight input `index` is wanted; empty: as in the request. Equal names on
+  /// equal tensors mean equal bytes, so that packed weights can be shared between kernels.
+  [[nodiscard]] virtual std::string packed_format(std::size_t index) const;
+  /// Size of the packed weight (only if packed_format is not empty).
+  [[nodiscard]] virtual std::size_t packed_bytes(std::size_t index) const;
+  /// Converts a weight from the request's layout to the packed format.
+  virtual void pack(std::size_t index, const std::byte* plain, std::byte* packed) const;
+
+  /// Computes the outputs. Fails only where values of the input are wrong (an index out of range).
+  [[nodiscard]] virtual Status execute(const KernelArguments& arguments) const = 0;
+
+ protected:
+  explicit Kernel(std::string implementation, std::size_t workspace_bytes = 0)
+      : implementation_(std::move(implementation)), workspace_bytes_(workspace_bytes) {}
+  std::string implementation_;
+  std::size_t workspace_bytes_ = 0;
+};
+
+/// The outcome of asking one candidate: a kernel, or the reason why it does not apply.
+struct KernelOffer {
+  std::unique_ptr<Kernel> kernel;
+  std::string reason;  ///< Set if `kernel` is null.
+};
+
+/// A source of kernels for some operators.
+struct KernelCandidate {
+  std::string name;
+  KernelOffer (*create)(const KernelRequest& request, const OperatorRegistry& registry);
+};
+
+/// Which kernels may be used.
+enum class KernelSet : std::uint8_t {
+  cpu,        ///< The fast kernels of this machine, the reference where none applies.
+  reference,  ///< Only the evaluation of the operators' definitions, in double.
+};
+
+/// All kernels of one target. Thread-safe; the registry must outlive it.
+class KernelLibrary {
+ public:
+  explicit KernelLibrary(const OperatorRegistry& registry, KernelSet set = KernelSet::cpu);
+
+  /// The first candidate that accepts. An operator that a specification defines always has a kernel (the
+  /// reference); an error otherwise, with every candidate's reason.
+  [[nodiscard]] Expected<std::unique_ptr<Kernel>> create(const KernelRequest& request) const;
+  /// Every candidate's answer, in order (tests, explanation).
+  [[nodiscard]] std::vector<std::pair<std::string, KernelOffer>> offers(const KernelRequest& request) const;
+  /// What a measured cost depends on besides the request: processor, instruction set and library versions, e.g.
+  /// "AMD EPYC; avx512; oneDNN 2.6.3; taso 0.1.0".
+  [[nodiscard]] std::string device() const;
+  [[nodiscard]] const OperatorRegistry& registry() const { return *registry_; }
+  [[nodiscard]] KernelSet set() const { return set_; }
+
+ private:
+  [[nodiscard]] std::vector<KernelCandidate> candidates(const KernelRequest& request) const;
+  const OperatorRegistry* registry_;
+  KernelSet set_;
+};
+
+}  // namespace taso

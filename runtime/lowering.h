@@ -1,0 +1,119 @@
+/// From a graph to the sequence of kernels that computes it.
+///
+/// Every operator node becomes one of: nothing (weight-only: folded before the first run), a view of another
+/// tensor's memory (no kernel), or one kernel. Between nodes that want different layouts stand explicit `reorder`
+/// kernels, one per tensor and wanted layout.
+///
+/// Views. `reshape` always. `split`, `slice` (unit steps) along one axis whose outer extents, in the order of the
+/// tensor's layout, are all 1; `concat` along such an axis if every operand is the whole output of some kernel
+/// that can write straight into the result. An identity (same type, e.g. a `broadcast` or `transpose` that moves
+/// nothing) is a view too.
+///
+/// Folded broadcasts. `broadcast` whose consumer is element-wise is part of the consumer's kernel.
+///
+/// Layouts. Convolutions and poolings run in channels_last; nodes that can work in either layout follow their first
+/// operand of rank 4 that is not free to choose; all else is row_major. Where both layouts of a tensor are
+/// the same bytes (one channel, or 1x1 images) no conversion is needed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "runtime/kernel.h"
+#include "support/status.h"
+
+namespace taso {
+
+struct LoweringOptions {
+  /// False: every tensor is row_major (the counting mode of `--cost launches`).
+  bool channels_last = true;
+  int threads = 1;
+};
+
+/// A kernel request with its key, shared between all places that need the same kernel.
+struct PlannedKernel {
+  KernelRequest request;
+  std::string key;   ///< request.key().
+  Hash128 key_hash;  ///< hash_text(key).
+};
+
+/// What a step reads or writes: an index into LoweredGraph::tensors.
+using TensorIndex = std::uint32_t;
+
+/// One tensor of the lowered graph, in one layout.
+struct LoweredTensor {
+  enum class Source : std::uint8_t {
+    input,   ///< Graph input number `index`.
+    weight,  ///< The constant or weight-only value `value`, in `layout`.
+    kernel,  ///< Written by step `index`.
+    view,    ///< Bytes [offset, offset + bytes) of tensor `index`.
+    piece,   ///< A kernel's output that lies at `offset` of tensor `index`, the concatenation made of pieces.
+    pieces,  ///< A tensor that is the whole of its pieces: no kernel writes it as such.
+  };
+  Source source = Source::kernel;
+  TensorType type;
+  Layout layout = Layout::row_major;
+  Value value;              ///< The graph's value it materialises.
+  std::uint32_t index = 0;  ///< See Source. For `piece`: the concatenation; the writing step is `step`.
+  std::int64_t offset = 0;  ///< In bytes.
+  std::uint32_t step = 0;   ///< For kernel and piece: the step that writes it.
+};
+
+/// One launch.
+struct LoweredStep {
+  std::shared_ptr<const PlannedKernel> kernel;
+  NodeId node = 0;  ///< The node computed, or for a reorder the producer of the tensor.
+  std::vector<TensorIndex> inputs;
+  std::vector<TensorIndex> outputs;
+};
+
+struct LoweredGraph {
+  std::vector<LoweredStep> steps;  ///< In execution order.
+  std::vector<LoweredTensor> tensors;
+  std::vector<TensorIndex> outputs;  ///< Per graph output; row_major.
+  /// Number of kernels: what `--cost launches` counts.
+  [[nodiscard]] std::size_t launches() const { return steps.size(); }
+};
+
+/// Lowers many similar graphs: requests are remembered, so that a graph of 500 nodes takes a fraction of a
+/// millisecond. Not thread-safe: one per thread. The registry must outlive it.
+class Lowering {
+ public:
+  Lowering(const OperatorRegistry& registry, LoweringOptions options);
+  ~Lowering();
+  Lowering(Lowering&&) noexcept;
+  Lowering& operator=(Lowering&&) noexcept;
+  /// Fails (bad_input) on opaque nodes and on tensors of unknown shape that an operator or output needs, naming
+  /// them; see cut_at_opaque.
+  [[nodiscard]] Expected<LoweredGraph> lower(const Graph& graph);
+  [[nodiscard]] const LoweringOptions& options() const;
+  /// If set, opaque nodes are not errors: their outputs count as inputs and cost nothing (the search's view).
+  void set_skip_opaque(bool skip);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// One graph.
+[[nodiscard]] Expected<LoweredGraph> lower(const Graph& graph, const OperatorRegistry& registry,
+                                           const LoweringOptions& options = {});
+
+/// A graph whose opaque nodes are cut out: their outputs of known type become inputs named
+/// "<node name>:out<port>" after the graph's own inputs, and their inputs (of known type, not weight-only) become
+/// outputs after the graph's own, labelled "<node name>:in<position>", all in the order of the nodes' names. Two
+/// graphs with the same opaque nodes can be compared on these. Graph outputs and inputs of unknown type are left out.
+struct CutGraph {
+  Graph graph;
+  std::vector<std::string> output_names;        ///< One per output of `graph`.
+  std::size_t own_outputs = 0;                  ///< How many of them are outputs of the original graph...
+  std::vector<std::uint32_t> own_output_index;  ///< ...and which.
+  std::size_t opaque_nodes = 0;
+};
+/// `output_names` names the original's outputs (may be empty: "output0", ...).
+[[nodiscard]] CutGraph cut_at_opaque(const Graph& graph, const std::vector<std::string>& output_names = {});
+
+}  // namespace taso

@@ -1,0 +1,70 @@
+/// How kernels and whole graphs are timed.
+///
+/// A kernel: caches are evicted (64 MB streamed), source and destination are touched (activations come warm from
+/// the previous kernel; weights cold from memory), then one execution is timed; the median of 11 such samples
+/// counts. With one thread the time is the thread's CPU time, which preemption by other programs does not inflate;
+/// with several it is wall time. Samples are taken again (up to three rounds, all counted) while they spread too much.
+///
+/// Whole graphs: several executors in turn, A B C A B C, so that drift of the machine hits all alike; two
+/// executors of the same graph give the noise.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/executor.h"
+#include "runtime/kernel.h"
+#include "support/status.h"
+
+namespace taso {
+
+struct MeasureOptions {
+  int samples = 11;
+  int rounds = 3;            ///< At most.
+  double max_spread = 0.10;  ///< Of the interquartile range over the median.
+  std::uint64_t seed = 0;    ///< Of the operands' values.
+};
+
+struct Measurement {
+  double median_us = 0;
+  double minimum_us = 0;
+  double spread = 0;  ///< Interquartile range over median.
+  int samples = 0;
+  bool steady = true;  ///< The spread test passed in the end.
+  std::string implementation;
+};
+
+/// Median, minimum and spread of samples in microseconds (at least one).
+[[nodiscard]] Measurement summarize(std::vector<double> samples_us);
+
+/// Times the kernel that the library makes for `request`. Buffers live in the object so that a batch of requests
+/// reuses them. Not thread-safe; run nothing else beside it.
+class KernelTimer {
+ public:
+  explicit KernelTimer(const KernelLibrary& library, MeasureOptions options = {});
+  [[nodiscard]] Expected<Measurement> measure(const KernelRequest& request);
+
+ private:
+  const KernelLibrary* library_;
+  MeasureOptions options_;
+  std::vector<std::uint64_t> eviction_;
+};
+
+struct WholeOptions {
+  int minimum_rounds = 11;
+  int maximum_rounds = 101;
+  double time_limit_s = 10;  ///< For all executors together; the minimum of rounds is made anyway.
+  int warm_up = 2;
+  /// Asked between rounds; true ends the timing early (Ctrl-C).
+  std::function<bool()> cancelled;
+};
+
+/// Times executors whole, in turn, on the same kind of inputs. `inputs[i]` are executor i's inputs.
+[[nodiscard]] Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> executors,
+                                                                  std::span<const std::span<const HostTensor>> inputs,
+                                                                  const WholeOptions& options = {});
+
+}  // namespace taso

@@ -1,0 +1,49 @@
+/// Values of weight-only subgraphs, and the store in which executors share pre-laid-out weights.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "graph/graph.h"
+#include "runtime/kernel.h"
+#include "runtime/tensor.h"
+#include "support/hash.h"
+#include "support/status.h"
+
+namespace taso {
+
+/// Evaluates weight-only values of a graph with the library's kernels; results in the order of `values`. Constants
+/// come back as they are (no copy), and so do reshapes of them. Equal runs give equal bytes.
+[[nodiscard]] Expected<std::vector<std::shared_ptr<const ConstantData>>> evaluate_weights(const Graph& graph,
+                                                                                          std::span<const Value> values,
+                                                                                          const KernelLibrary& library,
+                                                                                          int threads = 1);
+
+/// Structural hashes of weight-only values: equal hashes mean equal values, in any graph. Indexed by node id; other
+/// nodes have the zero hash.
+[[nodiscard]] std::vector<Hash128> weight_hashes(const Graph& graph);
+
+/// Bytes that several executors may share.
+struct PackedWeight {
+  AlignedBuffer buffer;                          ///< Owned, or empty and
+  std::shared_ptr<const ConstantData> constant;  ///< the constant's own bytes.
+  [[nodiscard]] const std::byte* data() const { return constant ? constant->dense_bytes().data() : buffer.data(); }
+};
+
+/// Remembers pre-laid-out weights by (value, format) as long as someone uses them. Thread-safe.
+class WeightStore {
+ public:
+  /// The remembered weight, or what `make` returns.
+  [[nodiscard]] Expected<std::shared_ptr<const PackedWeight>> get(
+      const Hash128& key, const std::function<Expected<std::shared_ptr<const PackedWeight>>()>& make);
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<Hash128, std::weak_ptr<const PackedWeight>> weights_;
+};
+
+}  // namespace taso
