@@ -11,7 +11,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "graph/attributes.h"
@@ -87,6 +91,10 @@ class Graph {
   void replace_uses(const std::vector<std::pair<Value, Value>>& replacements);
   /// Replaces a node in place (same id; number and types of outputs equal).
   void replace_node(NodeId id, Node node);
+  /// Gives a node other inputs of the same types; recomputes its `weight_only` (not that of its consumers).
+  void set_inputs(NodeId id, std::vector<Value> inputs);
+  /// Erases a node that nothing uses; the caller has made sure of that.
+  void erase(NodeId id);
   /// Erases nodes from which no graph output and no opaque node can be reached. Graph inputs stay. An opaque
   /// node stays if it is reachable or `keep_opaque`.
   void remove_dead(bool keep_opaque = true);
@@ -115,11 +123,31 @@ class Graph {
 /// A readable listing, one node a line: "%3 = relu(%2) : f32[1, 64, 56, 56]".
 [[nodiscard]] std::string to_string(const Graph& graph);
 
+/// The kinds of attribute values, in the order of AttributeValue's alternatives.
+enum class AttributeKind : std::uint8_t { integer, real, integers, symbol };
+
+/// One declared attribute of an operator.
+struct AttributeSignature {
+  std::string name;
+  AttributeKind kind = AttributeKind::integer;
+  std::optional<AttributeValue> default_value;  ///< Empty if the attribute must be given.
+};
+
+/// What can be said of an operator's applications before their inputs are known.
+struct OperatorSignature {
+  static constexpr std::size_t unlimited = static_cast<std::size_t>(-1);
+  std::size_t min_inputs = 0;
+  std::size_t max_inputs = 0;                  ///< `unlimited` for a variadic operator.
+  std::vector<AttributeSignature> attributes;  ///< In declared order.
+};
+
 /// What the graph layer needs to know of operators; implemented by OperatorRegistry (operators/registry.h).
 class OperatorCatalog {
  public:
   virtual ~OperatorCatalog() = default;
   [[nodiscard]] virtual bool defines(std::string_view op) const = 0;
+  /// Number of inputs and declared attributes; nullptr if the operator is not defined.
+  [[nodiscard]] virtual const OperatorSignature* signature(std::string_view op) const = 0;
   /// `attributes` with defaults filled in and kinds checked; an error names operator and attribute.
   [[nodiscard]] virtual Expected<Attributes> complete(std::string_view op, const Attributes& attributes) const = 0;
   /// Output types, or the numbered constraint that fails. `attributes` are complete.

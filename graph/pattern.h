@@ -14,8 +14,9 @@
 /// `where` names subterms (sharing); equal subterms are one node anyway. `.i` selects output i of an operator with
 /// several. After ';' come attributes; an attribute left out has its default. In attribute position an
 /// identifier is a variable bound by the source, unless it is the name of a declared function (`act=relu`).
-/// Expressions: integers, reals, lists, `dim(x, axis)` (axis counted from the end), `rank(x)`, list
-/// elements `p[0]`, `+ - * //` (element by element on lists).
+/// Expressions: integers, reals, lists, `dim(x, axis)` (axis counted from the end; a variable serves too), `rank(x)`,
+/// list elements `p[0]`, `+ - * //` (element by element on lists). Conditions compare by `== != < <= > >=`.
+/// docs/rules.md has the whole grammar.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,8 @@ struct AttributeExpression {
   enum class Kind : std::uint8_t {
     literal,       ///< `literal`.
     variable,      ///< Attribute variable `index`.
-    dimension,     ///< Extent of axis `axis` (negative: from the end) of tensor variable `index`.
+    dimension,     ///< Extent of an axis of tensor variable `index`: `axis` (negative: from the end), or the value
+                   ///< of operands[0] if there is one, as in dim(x, a).
     rank,          ///< Rank of tensor variable `index`.
     list,          ///< [operands...], each an integer.
     element,       ///< Element `axis` of operands[0], a list.
@@ -122,6 +124,9 @@ struct Bindings {
 
 /// Renames variables in order of first use (x, y, z, ... for tensors), so that equal rules have equal text.
 [[nodiscard]] Substitution canonical(const Substitution& rule);
+/// Also orders the outputs and the operands of commutative operators, so that rules that differ only in these get equal
+/// text: the least text over all orders, or over a fixed part of them where there are very many.
+[[nodiscard]] Substitution canonical(const Substitution& rule, const OperatorCatalog& catalog);
 
 /// A pattern as a Graph: variables become inputs of the given types, attributes are evaluated. Fails where a shape
 /// constraint of an operator fails. `variables[i]` is the graph input of tensor variable i. Used by provers

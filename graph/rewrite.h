@@ -52,6 +52,18 @@ class RuleIndex {
 [[nodiscard]] Expected<Graph> apply(const Graph& graph, const Substitution& rule, const Match& match,
                                     const OperatorCatalog& catalog);
 
+/// A rewritten graph and how its nodes differ from the graph it was made from; each list ascends.
+struct RewriteResult {
+  Graph graph;
+  std::vector<NodeId> added;    ///< Nodes that the old graph does not have.
+  std::vector<NodeId> changed;  ///< Nodes of both graphs whose inputs, attributes or `weight_only` differ.
+  std::vector<NodeId> removed;  ///< Nodes that only the old graph has.
+};
+
+/// The same as apply, with the difference, for costs that are kept incrementally.
+[[nodiscard]] Expected<RewriteResult> apply_with_changes(const Graph& graph, const Substitution& rule,
+                                                         const Match& match, const OperatorCatalog& catalog);
+
 /// Puts a graph into normal form (see above) and removes dead nodes. Idempotent.
 void normalize(Graph& graph, const OperatorCatalog& catalog);
 

@@ -37,6 +37,7 @@ class OperatorRegistry final : public OperatorCatalog {
   [[nodiscard]] const FunctionDefinition* find_function(std::string_view name) const;
 
   [[nodiscard]] bool defines(std::string_view op) const override;
+  [[nodiscard]] const OperatorSignature* signature(std::string_view op) const override;
   [[nodiscard]] Expected<Attributes> complete(std::string_view op, const Attributes& attributes) const override;
   [[nodiscard]] Expected<std::vector<TensorType>> infer(std::string_view op, const Attributes& attributes,
                                                         std::span<const TensorType> inputs) const override;

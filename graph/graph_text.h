@@ -1,0 +1,32 @@
+/// Graphs as text, for tests, examples and bug reports:
+///
+///   input x f32[1, 4, 8, 8]            # a graph input; its name is x
+///   weight w f32[8, 4, 3, 3]           # a constant with contents made from its name
+///   weight k f32[2] = [0.5, -1.0]      # a constant with these contents
+///   weight e f32[8] = 0.25             # one value repeated
+///   y = conv2d(x, w; pads=[1, 1, 1, 1])
+///   a, b = split(relu(y); axis=-3, sizes=[4, 4])
+///   output a, b
+///   output relu(y)
+///
+/// Terms are those of rules (graph/pattern.h), attributes are numbers, lists or function names. `s.1` selects an output.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "graph/graph.h"
+#include "support/status.h"
+
+namespace taso {
+
+/// Parses a graph. Errors name file, line and column; a failing shape constraint is reported at its term.
+[[nodiscard]] Expected<Graph> parse_graph(std::string_view text, const std::string& file,
+                                          const OperatorCatalog& catalog);
+
+/// The text of a graph without opaque nodes, one node a line; parse_graph gives an equal graph again. Constants of more
+/// than 64 elements, or of other types than f32 and integers, are written as weights without contents.
+[[nodiscard]] std::string to_text(const Graph& graph);
+
+}  // namespace taso
