@@ -1,9 +1,12 @@
-/// The parsed form of a specification: operators and scalar functions. See docs/spec-language.md.
+/// The parsed form of a specification: operators, scalar functions and size functions.
+/// Grammar and meaning: docs/spec-language.md.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/attributes.h"
@@ -11,7 +14,75 @@
 
 namespace taso {
 
-/// A scalar function that is not a polynomial (relu, exp, ...), with the facts provers may use.
+/// What an expression stands for; assigned by the checker when a specification is loaded.
+enum class Sort : std::uint8_t {
+  integer,         ///< A number known once attributes and input shapes are: sizes, attributes.
+  integers,        ///< A vector of such numbers: the extents of rest axes, list attributes.
+  index,           ///< An integer that depends on an index variable.
+  index_vector,    ///< A vector of them.
+  integer_read,    ///< An element of an input of integers, used as a coordinate.
+  integer_tensor,  ///< A rest of them never occurs; kept apart so that misuse is reported.
+  boolean,         ///< A comparison.
+  real,            ///< A scalar of the ring: tensor elements, real attributes.
+};
+
+/// One expression of the language. Which fields are used depends on `kind`.
+struct Expression {
+  enum class Kind : std::uint8_t {
+    integer,   ///< `integer`.
+    real,      ///< `real`.
+    infinity,  ///< "inf"; "-inf" is `negate` of it. Only as the default of a read.
+    name,      ///< `name`: a size, rest, attribute, `let`, index variable or parameter.
+    piece,     ///< name.k: element operands[0] of the extents of a variadic input.
+    list,      ///< [operands...].
+    element,   ///< operands[0][operands[1]]: one element, or with a vector the elements it names.
+    call,      ///< name(operands...): a built-in, a size function, a scalar function or a function attribute.
+    negate,    ///< -operands[0].
+    add,
+    subtract,
+    multiply,
+    divide,
+    floor_divide,
+    modulo,  ///< operands[0] op operands[1].
+    equal,
+    not_equal,
+    less,
+    less_equal,
+    greater,
+    greater_equal,  ///< Comparisons; of vectors: at every element.
+    conjunction,
+    disjunction,
+    negation,     ///< && || !.
+    conditional,  ///< if operands[0] then operands[1] else operands[2].
+    read,         ///< name[operands...]: tensor element; `piece`, `flat`, `fallback` qualify it.
+    valid,        ///< valid(read): 1 where the read lies inside the tensor, else 0.
+    reduce,       ///< sum, prod, max, min over `ranges` of operands[0]; `name` is the reduction.
+    all,          ///< all(i < n) operands[0]: a boolean.
+    tuple,        ///< (operands...): the coordinate of a composite axis, outermost first.
+  };
+  /// An index variable with its extent; a vector of variables if `rest`.
+  struct Range {
+    std::string name;
+    bool rest = false;
+    std::shared_ptr<const Expression> extent;
+  };
+
+  Kind kind = Kind::integer;
+  Sort sort = Sort::integer;
+  std::int64_t integer = 0;
+  double real = 0;
+  std::string name;
+  bool rest = false;  ///< Coordinates only: "e..", a vector that stands for several axes.
+  bool flat = false;  ///< Reads only: name.flat[position].
+  std::vector<Expression> operands;
+  std::shared_ptr<const Expression> piece;     ///< Reads only: which tensor of a variadic input.
+  std::shared_ptr<const Expression> fallback;  ///< Reads only: the value outside the tensor.
+  std::vector<Range> ranges;
+  SourceLocation where;
+};
+
+/// A scalar function: a primitive that every ring interprets, or one defined by an expression. A defined function is
+/// expanded wherever it is used, in every ring.
 struct FunctionDefinition {
   std::string name;
   int arity = 1;
@@ -19,13 +90,110 @@ struct FunctionDefinition {
   bool monotone = false;      ///< x <= y implies f(x) <= f(y).
   bool idempotent = false;    ///< f(f(x)) = f(x).
   std::string documentation;
+  std::vector<std::string> parameters;
+  std::optional<Expression> definition;       ///< Absent for a primitive.
+  double (*real)(double) = nullptr;           ///< The real function of a unary primitive.
+  double (*real2)(double, double) = nullptr;  ///< The real function of a binary primitive.
+  std::uint64_t key = 0;                      ///< Hash of the name: keys the oracle of FieldRing.
+  SourceLocation where;
+};
+
+/// A function on sizes, e.g. the number of positions of a window: expanded where it is used.
+struct SizeFunction {
+  std::string name;
+  std::vector<std::string> parameters;
+  Expression definition;
+  SourceLocation where;
+};
+
+/// One entry of a tensor's axis list.
+struct AxisSpec {
+  enum class Kind : std::uint8_t {
+    size,       ///< One axis; `factors` has one expression.
+    composite,  ///< One axis whose extent is the product of `factors`, outermost first: (g*c).
+    rest,       ///< Several axes: `name` is the vector of their extents.
+  };
+  Kind kind = Kind::size;
+  std::vector<Expression> factors;   ///< Names are bound by the input in which they first occur.
+  std::optional<Expression> length;  ///< Rest only: the number of axes, if the definition gives it.
+  SourceLocation where;
+};
+
+struct InputSpec {
+  std::string name;
+  bool integers = false;  ///< Holds indices instead of reals.
+  std::string piece;      ///< Variadic: the name that counts its tensors; otherwise empty.
+  std::vector<AxisSpec> axes;
+  SourceLocation where;
+  [[nodiscard]] bool variadic() const { return !piece.empty(); }
+};
+
+struct OutputSpec {
+  std::vector<AxisSpec> axes;
+  std::string piece;                ///< Several outputs: the name that counts them; otherwise empty.
+  std::optional<Expression> count;  ///< Several outputs: their number, from attributes alone.
+  SourceLocation where;
+};
+
+enum class AttributeKind : std::uint8_t { integer, real, integers, function };
+[[nodiscard]] const char* to_string(AttributeKind kind);
+
+struct AttributeSpec {
+  std::string name;
+  AttributeKind kind = AttributeKind::integer;
+  std::optional<Expression> length;             ///< Lists only: how many entries; absent if any number will do.
+  std::optional<AttributeValue> default_value;  ///< Absent: the attribute must be given.
+  SourceLocation where;
+};
+
+/// `let name = value` or `require condition "message"`, in the order of the definition.
+struct SizeStatement {
+  std::string name;  ///< Empty for a requirement.
+  Expression value;
+  std::string message;  ///< Of a requirement.
+  int constraint = 0;   ///< Its number.
+  SourceLocation where;
+};
+
+/// One equation: target[...] = value.
+struct Equation {
+  std::string target;                     ///< "out", or the name of an intermediate.
+  std::string piece;                      ///< out.k
+  std::vector<Expression> coordinates;    ///< Of an output: index variables, tuples, or size + variable.
+  std::vector<Expression::Range> ranges;  ///< Of an intermediate: its indices; of an output: `where` ranges.
+  Expression value;
+  SourceLocation where;
 };
 
 /// The parsed definition of one operator.
 struct OperatorDefinition {
   std::string name;
   std::string documentation;
+  std::vector<InputSpec> inputs;
+  std::vector<AttributeSpec> attributes;  ///< In the order of the definition.
+  OutputSpec output;
+  std::vector<SizeStatement> statements;
+  std::vector<Equation> equations;  ///< Intermediates before the outputs that use them.
+  bool commutative = false, associative = false, coassociative = false;
   SourceLocation where;
+
+  [[nodiscard]] bool variadic() const { return inputs.size() == 1 && inputs[0].variadic(); }
+  [[nodiscard]] bool several_outputs() const { return !output.piece.empty(); }
+  /// nullptr if there is none of that name.
+  [[nodiscard]] const AttributeSpec* find_attribute(std::string_view attribute) const;
 };
+
+/// "The extent of output axis `output_axis` is the extent of axis `input_axis` of input `input`", axes counted from the
+/// end. With `and_outer` the same holds for output_axis - i and input_axis - i as long as both axes exist.
+struct AxisFact {
+  int output_axis = -1;
+  std::size_t input = 0;
+  int input_axis = -1;
+  bool and_outer = false;
+  bool operator==(const AxisFact&) const = default;
+};
+
+/// Facts that hold for every application; for operators with one output and fixed inputs.
+[[nodiscard]] std::vector<AxisFact> axis_facts(const OperatorDefinition& definition);
 
 }  // namespace taso

@@ -22,8 +22,7 @@ struct RingTensor {
 /// The outputs of one operator application.
 template <class Ring>
 [[nodiscard]] Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
-    const OperatorInstance& instance, Ring& ring,
-    std::span<const RingTensor<typename Ring::Element>* const> inputs);
+    const OperatorInstance& instance, Ring& ring, std::span<const RingTensor<typename Ring::Element>* const> inputs);
 
 /// The outputs of a graph of ops (no opaque nodes); `inputs` in the order of graph.inputs(). Float constants enter by
 /// Ring::number.

@@ -35,6 +35,8 @@ class OperatorRegistry final : public OperatorCatalog {
   /// Names in alphabetical order.
   [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] const FunctionDefinition* find_function(std::string_view name) const;
+  [[nodiscard]] std::vector<std::string> function_names() const;
+  [[nodiscard]] const SizeFunction* find_size_function(std::string_view name) const;
 
   [[nodiscard]] bool defines(std::string_view op) const override;
   [[nodiscard]] const OperatorSignature* signature(std::string_view op) const override;
@@ -54,6 +56,7 @@ class OperatorRegistry final : public OperatorCatalog {
  private:
   std::map<std::string, OperatorDefinition, std::less<>> operators_;
   std::map<std::string, FunctionDefinition, std::less<>> functions_;
+  std::map<std::string, SizeFunction, std::less<>> size_functions_;
 };
 
 }  // namespace taso

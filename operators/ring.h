@@ -1,21 +1,24 @@
 /// The rings over which definitions are evaluated.
 ///
 /// A ring is any class R with
-///   using Element = ...;                               a regular value type
+///   using Element = ...;                               a regular value type, not necessarily trivially copyable
 ///   Element number(double value);                      every double is an exact dyadic rational
 ///   Element add(const Element&, const Element&);       also subtract, multiply
 ///   Element divide(const Element&, const Element&);
-///   Element call(const std::string& function, const Element&);        a declared scalar function
-///   Element call2(const std::string& function, const Element&, const Element&);   pow, ...
-///   Element extremum(bool maximum, std::span<const Element>);         max or min of a non-empty set
+///   Element call(const FunctionDefinition&, const Element&);                   a primitive scalar function
+///   Element call(const FunctionDefinition&, const Element&, const Element&);   a binary one (pow)
+///   Element extremum(bool maximum, std::span<const Element>);  max or min of a non-empty set
 ///   Element infinity(bool negative);                   the value "-inf" of an empty max; not used otherwise
-/// Rings that can fail (an inexact division) remember the first failure in `Status status()`.
+///   Status status() const;                             the first failure (an inexact division), if there was one
+/// Functions with a definition (gelu, ...) are expanded before evaluation, so that only primitives are called.
+/// A ring whose extrema may be taken two at a time declares `static constexpr bool folds_extrema = true`.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
 
+#include "operators/definition.h"
 #include "support/mod61.h"
 #include "support/status.h"
 
@@ -25,16 +28,17 @@ namespace taso {
 class DoubleRing {
  public:
   using Element = double;
-  Element number(double value) { return value; }
-  Element add(double a, double b) { return a + b; }
-  Element subtract(double a, double b) { return a - b; }
-  Element multiply(double a, double b) { return a * b; }
-  Element divide(double a, double b) { return a / b; }
-  Element call(const std::string& function, double x);
-  Element call2(const std::string& function, double x, double y);
-  Element extremum(bool maximum, std::span<const double> values);
-  Element infinity(bool negative);
-  [[nodiscard]] Status status() const { return {}; }
+  static constexpr bool folds_extrema = true;
+  static double number(double value) { return value; }
+  static double add(double a, double b) { return a + b; }
+  static double subtract(double a, double b) { return a - b; }
+  static double multiply(double a, double b) { return a * b; }
+  static double divide(double a, double b) { return a / b; }
+  static double call(const FunctionDefinition& function, double x) { return function.real(x); }
+  static double call(const FunctionDefinition& function, double x, double y) { return function.real2(x, y); }
+  static double extremum(bool maximum, std::span<const double> values);
+  static double infinity(bool negative);
+  [[nodiscard]] static Status status() { return {}; }
 };
 
 /// GF(2^61-1). A scalar function is a keyed random oracle on the field element (0 at 0 where the function is declared
@@ -44,41 +48,42 @@ class DoubleRing {
 class FieldRing {
  public:
   using Element = Mod61;
-  /// Oracles are keyed by `seed`. `zero_at_zero(f)` tells whether f(0) = 0 is declared.
-  FieldRing(std::uint64_t seed, const class OperatorRegistry& registry) : seed_(seed), registry_(&registry) {}
-  Element number(double value);
-  Element add(Mod61 a, Mod61 b) { return a + b; }
-  Element subtract(Mod61 a, Mod61 b) { return a - b; }
-  Element multiply(Mod61 a, Mod61 b) { return a * b; }
-  Element divide(Mod61 a, Mod61 b);
-  Element call(const std::string& function, Mod61 x);
-  Element call2(const std::string& function, Mod61 x, Mod61 y);
-  Element extremum(bool maximum, std::span<const Mod61> values);
-  Element infinity(bool negative);
+  /// Oracles are keyed by `seed` and the function's name.
+  explicit FieldRing(std::uint64_t seed) : seed_(seed) {}
+  /// Exact for every finite double.
+  static Mod61 number(double value);
+  static Mod61 add(Mod61 a, Mod61 b) { return a + b; }
+  static Mod61 subtract(Mod61 a, Mod61 b) { return a - b; }
+  static Mod61 multiply(Mod61 a, Mod61 b) { return a * b; }
+  Mod61 divide(Mod61 a, Mod61 b);
+  [[nodiscard]] Mod61 call(const FunctionDefinition& function, Mod61 x) const;
+  [[nodiscard]] Mod61 call(const FunctionDefinition& function, Mod61 x, Mod61 y) const;
+  [[nodiscard]] Mod61 extremum(bool maximum, std::span<const Mod61> values) const;
+  [[nodiscard]] Mod61 infinity(bool negative) const;
   /// Division by zero in the field (probability about 2^-61 for a non-zero divisor polynomial).
   [[nodiscard]] Status status() const { return status_; }
 
  private:
   std::uint64_t seed_;
-  const class OperatorRegistry* registry_;
   Status status_;
 };
 
-/// Exact signed integers with the real relu, max and min. Fails on overflow of 128 bits, on an inexact division, and
-/// on functions that leave the integers.
+/// Exact signed integers with the real relu, abs, max and min. Fails on overflow of 128 bits, on an inexact division,
+/// and on functions that leave the integers.
 class IntegerRing {
  public:
   __extension__ using Element = __int128;
+  static constexpr bool folds_extrema = true;
   Element number(double value);
   Element add(Element a, Element b);
   Element subtract(Element a, Element b);
   Element multiply(Element a, Element b);
   Element divide(Element a, Element b);
-  Element call(const std::string& function, Element x);
-  Element call2(const std::string& function, Element x, Element y);
-  Element extremum(bool maximum, std::span<const Element> values);
+  Element call(const FunctionDefinition& function, Element x);
+  Element call(const FunctionDefinition& function, Element x, Element y);
+  static Element extremum(bool maximum, std::span<const Element> values);
   Element infinity(bool negative);
-  [[nodiscard]] Status status() const { return status_; }
+  [[nodiscard]] const Status& status() const { return status_; }
 
  private:
   void fail(const std::string& what);
