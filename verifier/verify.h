@@ -1,0 +1,90 @@
+/// Verdicts on substitutions: the library behind taso-verify, also called by the generator.
+///
+/// Two independent proofs (docs/verification.md):
+///   axioms  - Z3 derives `source = target` from the axioms (for all sizes);
+///   bounded - both sides have the same canonical polynomials at every examined small instance (shapes up to a bound
+///             and attribute values), with uninterpreted scalar functions.
+/// A rule is proved if both succeed; refuted if the evaluator replays a counterexample; unknown otherwise.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/pattern.h"
+#include "operators/registry.h"
+#include "support/status.h"
+
+namespace taso {
+
+enum class VerdictKind : std::uint8_t { proved, refuted, unknown };
+/// "proved", "refuted", "unknown".
+[[nodiscard]] const char* to_string(VerdictKind kind);
+
+/// A concrete instance at which the two sides differ; replayed by the reference evaluator before it is reported.
+struct Counterexample {
+  std::vector<TensorType> variables;                      ///< Types of the rule's tensor variables.
+  std::vector<std::optional<AttributeValue>> attributes;  ///< Values of the rule's attribute variables.
+  std::size_t output = 0;                                 ///< The first output that differs.
+  /// For a person: shapes, attributes, input values, and the two results, one a line.
+  std::string text;
+};
+
+/// What is known of one rule.
+struct Verdict {
+  VerdictKind kind = VerdictKind::unknown;
+  bool by_axioms = false;           ///< Z3 derived the rule from the axioms.
+  bool by_bounded = false;          ///< Every examined instance agrees, and there was one.
+  std::vector<std::string> proofs;  ///< "axioms", "bounded 3": the text of a rule's `proof` clause.
+  /// Conditions under which the rule is proved: those it declares, and the implicit ones that are checked at each use
+  /// (the target well-typed, divisors not zero).
+  std::vector<std::string> conditions;
+  std::optional<NumericClass> numeric_class;     ///< Derived, if the bounded proof succeeded.
+  std::optional<Counterexample> counterexample;  ///< If refuted.
+  std::string reason;                            ///< Why not proved; empty if proved.
+  std::size_t instances = 0;      ///< Well-typed instances that were compared.
+  bool complete = false;          ///< These were all instances within the bound.
+  std::size_t ill_typed_target = 0;  ///< Instances at which only the source is well-typed.
+};
+
+struct VerifierOptions {
+  std::int64_t bound = 3;              ///< Largest extent that is enumerated (channel products may exceed it).
+  std::uint64_t rlimit = 2'000'000;    ///< Z3 resource units per goal; deterministic, unlike time.
+  std::uint64_t seed = 1;              ///< Of the sample of instances and of the random points.
+  std::size_t max_instances = 160;     ///< Instances compared per rule; all of them if there are fewer.
+  /// Work per instance and side: multiplications of the largest instance that is tried.
+  std::size_t max_work = 60'000;
+  bool axioms = true;                  ///< Try the proof from axioms.
+  bool bounded = true;                 ///< Try the bounded proof.
+};
+
+/// Verifies substitutions against one theory. One object per thread; verify() is deterministic and does not depend on
+/// earlier calls. The registry must outlive the verifier.
+class Verifier {
+ public:
+  Verifier(const OperatorRegistry& registry, std::vector<Substitution> axioms, VerifierOptions options = {});
+  ~Verifier();
+  Verifier(Verifier&&) noexcept;
+  Verifier& operator=(Verifier&&) noexcept;
+
+  /// The verdict on a rule, or on an axiom (then by bounded validation alone).
+  [[nodiscard]] Verdict verify(const Substitution& rule);
+  /// The axioms' side alone: whether Z3 derives the rule; `reason` says why not.
+  [[nodiscard]] bool follows_from_axioms(const Substitution& rule, std::string* reason = nullptr);
+  /// The last goal given to Z3 with the whole theory, in SMT-LIB 2.
+  [[nodiscard]] std::string smt2(const Substitution& rule);
+  /// Declared laws of operators (commutative, ...) as axioms named "<op>.commutative"; taso-verify proves them.
+  [[nodiscard]] static std::vector<Substitution> declared_laws(const OperatorRegistry& registry);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Loads every *.axioms file of a folder, in name order, or one file.
+[[nodiscard]] Expected<std::vector<Substitution>> load_axioms(const std::string& path, const OperatorCatalog& catalog);
+
+}  // namespace taso
