@@ -1,0 +1,43 @@
+/// The example models, by name.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "onnx_io/builder.h"
+
+namespace taso::examples {
+
+/// What may differ from the published network. Zero means: as published.
+struct ModelOptions {
+  std::uint64_t seed = 0;
+  /// Side of the square image, or number of tokens.
+  std::int64_t extent = 0;
+  /// Divides all channel or feature counts.
+  std::int64_t narrower = 0;
+  /// Residual blocks or inception blocks per stage at most, encoder layers, recurrent steps.
+  std::int64_t depth = 0;
+};
+
+struct ExampleModel {
+  std::string_view name;
+  std::string_view description;
+  ModelBuilder (*build)(const ModelOptions& options);
+  /// A variant of the same structure that runs in milliseconds, for tests.
+  ModelOptions small;
+};
+
+/// All of them, in alphabetical order.
+[[nodiscard]] std::span<const ExampleModel> example_models();
+/// The one of that name, or null.
+[[nodiscard]] const ExampleModel* find_example_model(std::string_view name);
+
+ModelBuilder build_bert_base(const ModelOptions& options);
+ModelBuilder build_inception_v3(const ModelOptions& options);
+ModelBuilder build_nasrnn(const ModelOptions& options);
+ModelBuilder build_resnet50(const ModelOptions& options);
+ModelBuilder build_squeezenet1_1(const ModelOptions& options);
+
+}  // namespace taso::examples

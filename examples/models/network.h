@@ -1,0 +1,93 @@
+/// A network under construction: the layers of the example models over ModelBuilder, with seeded weights.
+///
+/// Weights depend on (seed, weight name) only, so a model does not change when another layer is added. Filters are
+/// He-scaled with zero mean per output channel: a random ReLU network with plain He weights maps all inputs to nearly
+/// the same output after some fifty layers, because the positive mean of the activations takes over; a filter of zero
+/// mean does not see it. Outputs then depend on inputs and on every weight, which makes them worth comparing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "onnx_io/builder.h"
+
+namespace taso::examples {
+
+/// A tensor of the network: its name, and its extents without the batch: [c, h, w] or [tokens, features].
+struct Activation {
+  std::string name;
+  Shape shape;
+};
+
+/// A window of a convolution or pooling: extents, strides and symmetric padding along height and width.
+struct Window {
+  std::int64_t height = 1;
+  std::int64_t width = 1;
+  std::int64_t stride = 1;
+  std::int64_t pad_height = 0;
+  std::int64_t pad_width = 0;
+};
+
+/// A square window.
+[[nodiscard]] Window square(std::int64_t extent, std::int64_t stride = 1, std::int64_t pad = 0);
+
+class Network {
+ public:
+  Network(const std::string& name, std::uint64_t seed);
+
+  /// A graph input of shape [1, shape...].
+  Activation input(const std::string& name, const Shape& shape);
+  /// A graph output.
+  void output(const Activation& x);
+
+  /// Convolution with bias.
+  Activation conv(const std::string& name, const Activation& x, std::int64_t channels, const Window& window);
+  /// Convolution without bias, then inference batch normalization whose scales have the given mean.
+  Activation conv_bn(const std::string& name, const Activation& x, std::int64_t channels, const Window& window,
+                     double scale = 1.0);
+  Activation relu(const Activation& x);
+  Activation max_pool(const Activation& x, const Window& window, bool ceil_mode = false);
+  /// Average that counts the padding.
+  Activation average_pool(const Activation& x, const Window& window);
+  /// Average over height and width, then flattened: [c].
+  Activation global_average(const Activation& x);
+  /// Concatenation of channels.
+  Activation concat(const std::vector<Activation>& parts);
+  /// Gemm with bias on a flattened activation.
+  Activation gemm(const std::string& name, const Activation& x, std::int64_t features);
+
+  /// x * w without bias; equal names share the weight.
+  Activation matmul(const std::string& weight, const Activation& x, std::int64_t features);
+  /// MatMul and Add, as exporters write a linear layer.
+  Activation linear(const std::string& name, const Activation& x, std::int64_t features);
+  Activation layer_norm(const std::string& name, const Activation& x);
+  /// x * 0.5 * (1 + erf(x / sqrt(2))), spelled out as exporters do.
+  Activation gelu(const Activation& x);
+  /// Multi-head self-attention without mask.
+  Activation attention(const std::string& name, const Activation& x, std::int64_t heads);
+
+  Activation unary(const std::string& op, const Activation& x);
+  Activation binary(const std::string& op, const Activation& x, const Activation& y);
+
+  /// The finished model; the network is empty afterwards.
+  [[nodiscard]] ModelBuilder take() { return std::move(model_); }
+
+ private:
+  std::string fresh(const std::string& op);
+  /// Names of initializers; each is added once.
+  std::string filters(const std::string& name, const Shape& shape);
+  std::string matrix(const std::string& name, std::int64_t rows, std::int64_t columns);
+  std::string vector(const std::string& name, std::int64_t size, double mean, double deviation);
+  std::string scalar(float value);
+  std::string extents(const Shape& shape);
+  bool is_new(const std::string& name);
+
+  ModelBuilder model_;
+  std::uint64_t seed_;
+  int nodes_ = 0;
+  std::vector<std::string> initializers_;
+};
+
+}  // namespace taso::examples
