@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "runtime/kernel.h"
 #include "support/status.h"
 
 namespace taso {
@@ -16,11 +17,12 @@ struct CheckOptions {
   int inputs = 3;      ///< Number of random inputs.
   std::uint64_t seed = 0;
   int threads = 1;
+  std::vector<std::string> output_names;  ///< Of the graph's outputs, for messages; may be empty.
 };
 
 /// One tensor compared.
 struct CheckedTensor {
-  std::string name;          ///< Output name or position; "input of softmax ..." for layers looked at besides.
+  std::string name;          ///< Output name, "behind NAME" for a layer looked at besides, "NODE:in0" at a cut.
   double max_difference = 0; ///< Largest |result - reference| over all inputs.
   double magnitude = 0;      ///< Largest |reference|.
   /// Relative change of the reference between different inputs: near 0 the comparison says little.
@@ -38,7 +40,10 @@ struct CheckReport {
 };
 
 /// Runs both graphs. Their inputs and outputs correspond by position, their opaque nodes by name: what an opaque
-/// node produces becomes a random input, what it consumes is compared.
-[[nodiscard]] Expected<CheckReport> check(const Graph& reference, const Graph& result, const CheckOptions& options);
+/// node produces becomes a random input, what it consumes is compared. Where both graphs end in the same operators
+/// that keep the number of elements (a softmax, a reshape), the tensor they start from is compared besides: a softmax
+/// hides differences. Fails if a graph cannot be executed.
+[[nodiscard]] Expected<CheckReport> check(const Graph& reference, const Graph& result, const KernelLibrary& library,
+                                          const CheckOptions& options);
 
 }  // namespace taso

@@ -1,11 +1,15 @@
 /// What the search minimises. Models are interchangeable: the search does not know which one it has.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
-#include <set>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "optimizer/cost_database.h"
@@ -17,14 +21,16 @@ namespace taso {
 /// Kernel times: from the database where recorded, measured on the target (and recorded) where not.
 class MeasuredCosts {
  public:
+  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   /// With `measure` false a missing cost is an error of code cost_missing that names the kernel.
   MeasuredCosts(Target& target, CostDatabase& database, bool measure)
       : target_(&target), database_(&database), measure_(measure) {}
 
-  /// Seconds of one kernel of a plan. Not thread-safe.
-  [[nodiscard]] Expected<double> seconds(const Graph& graph, const KernelPlan& plan, std::size_t index);
-  /// Sum over the kernels of a plan.
-  [[nodiscard]] Expected<double> seconds(const Graph& graph, const KernelPlan& plan);
+  /// Seconds of one kernel. Not thread-safe.
+  [[nodiscard]] Expected<double> seconds(const KernelInfo& kernel);
+  /// Sum over the launches of a plan. If the sum is not below `limit`, any number from `limit` up may be returned:
+  /// kernels of plans that are too slow already are not measured.
+  [[nodiscard]] Expected<double> seconds(const KernelPlan& plan, double limit = kNoLimit);
   /// Seconds of whole graphs timed in turn in one run, recorded under their structural hashes.
   [[nodiscard]] Expected<GraphTimes> graph_seconds(const std::vector<const Graph*>& graphs);
 
@@ -35,26 +41,46 @@ class MeasuredCosts {
   [[nodiscard]] std::size_t measured() const { return measured_count_; }
 
  private:
+  /// The cost if it is known without measuring.
+  [[nodiscard]] std::optional<double> recorded(const KernelInfo& kernel);
   Target* target_;
   CostDatabase* database_;
   bool measure_;
   std::size_t measured_count_ = 0;
-  std::map<std::pair<std::string, std::string>, double, std::less<>> used_;
+  std::unordered_map<Hash128, std::pair<std::string, double>> kernels_;
+  std::map<std::string, std::pair<std::string, double>> graphs_;  ///< By key: kind and value.
 };
+
+/// A weighted sum of cost terms, as --cost spells it.
+struct CostFormula {
+  enum class Term : std::uint8_t { time, flops, bytes, launches, memory };
+  struct Weighted {
+    double weight = 1;
+    Term term = Term::time;
+  };
+  std::vector<Weighted> terms;
+
+  /// Kernel times enter the cost: then the final choice is by timing whole graphs.
+  [[nodiscard]] bool uses_time() const;
+  /// Canonical spelling, as parse_cost_formula accepts it.
+  [[nodiscard]] std::string to_string() const;
+};
+
+/// Parses "time", "flops", "bytes", "launches", "memory", or a weighted sum such as "time+0.1*bytes". In a sum
+/// the terms have the units microseconds, MFLOP, MB (of traffic, or of memory for intermediates) and launches.
+[[nodiscard]] Expected<CostFormula> parse_cost_formula(std::string_view text);
 
 class CostModel {
  public:
   virtual ~CostModel() = default;
-  /// Cost of a graph whose plan is given; lower is better. Not thread-safe: may measure.
-  [[nodiscard]] virtual Expected<double> cost(const Graph& graph, const KernelPlan& plan) = 0;
-  /// Canonical spelling, as parse_cost_model accepts it.
+  /// Cost of a graph whose plan is given; lower is better. If it is not below `limit`, any number from `limit` up may be
+  /// returned. Not thread-safe: may measure.
+  [[nodiscard]] virtual Expected<double> cost(const Graph& graph, const KernelPlan& plan,
+                                              double limit = MeasuredCosts::kNoLimit) = 0;
   [[nodiscard]] virtual std::string name() const = 0;
-  /// True if kernel times enter the cost: then the final choice is by timing whole graphs.
   [[nodiscard]] virtual bool uses_time() const = 0;
 };
 
-/// Parses "time", "flops", "bytes", "launches", "memory", or a weighted sum such as "time+0.1*bytes". In a sum
-/// the terms have the units microseconds, MFLOP, MB (of traffic or peak intermediate memory) and launches.
-[[nodiscard]] Expected<std::unique_ptr<CostModel>> parse_cost_model(std::string_view text, MeasuredCosts& measured);
+[[nodiscard]] std::unique_ptr<CostModel> make_cost_model(CostFormula formula, MeasuredCosts& measured);
 
 }  // namespace taso

@@ -1,17 +1,29 @@
 /// The record of rule applications that leads from one graph to another.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
+
+#include "graph/graph.h"
+#include "graph/rewrite.h"
 
 namespace taso {
 
 /// One application of a rule.
 struct RuleApplication {
-  std::string rule;         ///< The rule's name.
-  std::string place;        ///< Where: the matched operators, for people.
-  double cost_before = 0;   ///< Of the whole graph, in the cost model's unit (0 in the baseline).
+  std::string rule;                   ///< The rule's name.
+  std::vector<std::string> operators;  ///< Operators of the matched nodes.
+  /// The user's original nodes that they stand for (Node::origin), ascending, without repetition.
+  std::vector<std::int32_t> origins;
+  double cost_before = 0;  ///< Of the whole graph, in the cost model's unit (0 in the baseline).
   double cost_after = 0;
 };
+
+/// The record of applying `rule` at `match`; costs are left at 0.
+[[nodiscard]] RuleApplication describe_application(const Graph& graph, const Substitution& rule, const Match& match);
+
+/// True if every node of a match that was found in `found_in` is the same in `graph`, a graph derived from it.
+[[nodiscard]] bool still_matches(const Graph& found_in, const Graph& graph, const Match& match);
 
 }  // namespace taso

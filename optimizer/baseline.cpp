@@ -1,0 +1,123 @@
+#include "optimizer/baseline.h"
+
+#include <algorithm>
+#include <map>
+
+namespace taso {
+namespace {
+
+/// A fused operator may compute a little more than its parts (a call of the identity per element, say), but not the
+/// multiple of it that an enlarged kernel costs.
+constexpr double kAllowedArithmetic = 1.25;
+
+bool contains_reduction(const Expression& expression) {
+  return expression.kind == Expression::Kind::reduce ||
+         std::any_of(expression.operands.begin(), expression.operands.end(), contains_reduction);
+}
+
+class BaselineMaker {
+ public:
+  BaselineMaker(const RuleIndex& rules, const OperatorRegistry& registry) : rules_(rules), registry_(registry) {
+    for (std::uint32_t rule = 0; rule < rules.rules().size(); ++rule)
+      if (rules.rules()[rule].source.outputs.size() == 1) candidates_.push_back(rule);
+  }
+
+  Expected<Baseline> run(const Graph& start) {
+    Baseline result;
+    result.graph = start;
+    normalize(result.graph, rules_.catalog());
+    // Each pass applies the matches of one moment, as far as earlier ones left them alone. Every application
+    // lowers the number of operators, so this ends.
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const std::uint32_t number : candidates_) {
+        const Substitution& rule = rules_.rules()[number];
+        const Graph found_in = result.graph;
+        for (const Match& match : rules_.find(found_in, number)) {
+          if (!still_matches(found_in, result.graph, match) || !is_fusion(result.graph, match)) continue;
+          Expected<RewriteResult> rewritten = apply_with_changes(result.graph, rule, match, rules_.catalog());
+          if (!rewritten) continue;
+          TASO_ASSIGN(const bool pays, pays_off(result.graph, *rewritten));
+          if (!pays) continue;
+          result.applications.push_back(describe_application(result.graph, rule, match));
+          result.graph = std::move(rewritten->graph);
+          changed = true;
+        }
+      }
+    }
+    return result;
+  }
+
+ private:
+  bool is_contraction(const std::string& op) {
+    const auto [place, added] = contractions_.emplace(op, false);
+    if (added) {
+      const OperatorDefinition* definition = registry_.find(op);
+      place->second = definition != nullptr && std::any_of(definition->equations.begin(), definition->equations.end(),
+                                                           [](const Equation& e) { return contains_reduction(e.value); });
+    }
+    return place->second;
+  }
+
+  /// The matched operators form a chain with at most one contraction; the others take nothing but weights from
+  /// outside it (the first one of the chain takes one tensor).
+  bool is_fusion(const Graph& graph, const Match& match) {
+    std::vector<NodeId> chain;
+    for (const NodeId id : match.nodes)
+      if (!graph.node(id).weight_only && std::find(chain.begin(), chain.end(), id) == chain.end()) chain.push_back(id);
+    int contractions = 0, starts = 0;
+    for (const NodeId id : chain) {
+      const Node& node = graph.node(id);
+      std::vector<NodeId> inside, outside;
+      for (const Value& input : node.inputs) {
+        if (graph.node(input.node).weight_only) continue;
+        auto& producers = std::find(chain.begin(), chain.end(), input.node) != chain.end() ? inside : outside;
+        if (std::find(producers.begin(), producers.end(), input.node) == producers.end()) producers.push_back(input.node);
+      }
+      const bool contraction = is_contraction(node.op);
+      contractions += contraction ? 1 : 0;
+      if (inside.size() > 1) return false;
+      if (inside.empty()) {
+        ++starts;
+        if (!contraction && outside.size() > 1) return false;
+      } else if (!outside.empty()) {
+        return false;
+      }
+    }
+    return starts == 1 && contractions <= 1;
+  }
+
+  /// Fewer operators, and hardly more arithmetic.
+  Expected<bool> pays_off(const Graph& before, const RewriteResult& after) const {
+    std::int64_t operators = 0;
+    double removed_flops = 0, added_flops = 0;
+    auto tally = [&](const Graph& graph, const std::vector<NodeId>& nodes, int sign, double& flops) -> Status {
+      for (const NodeId id : nodes) {
+        const Node& node = graph.node(id);
+        if (node.kind != NodeKind::op || node.weight_only) continue;
+        operators += sign;
+        std::vector<TensorType> inputs;
+        for (const Value& input : node.inputs) inputs.push_back(graph.type(input));
+        TASO_ASSIGN(const Work work, registry_.work(node.op, node.attributes, inputs));
+        flops += work.flops;
+      }
+      return {};
+    };
+    TASO_RETURN_IF_ERROR(tally(before, after.removed, -1, removed_flops));
+    TASO_RETURN_IF_ERROR(tally(after.graph, after.added, 1, added_flops));
+    return operators < 0 && added_flops <= kAllowedArithmetic * removed_flops;
+  }
+
+  const RuleIndex& rules_;
+  const OperatorRegistry& registry_;
+  std::vector<std::uint32_t> candidates_;
+  std::map<std::string, bool, std::less<>> contractions_;
+};
+
+}  // namespace
+
+Expected<Baseline> make_baseline(const Graph& graph, const RuleIndex& rules, const OperatorRegistry& registry) {
+  return BaselineMaker(rules, registry).run(graph);
+}
+
+}  // namespace taso

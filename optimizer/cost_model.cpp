@@ -1,0 +1,231 @@
+#include "optimizer/cost_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+namespace taso {
+namespace {
+
+using Term = CostFormula::Term;
+
+constexpr std::array<std::pair<Term, std::string_view>, 5> kTerms{{{Term::time, "time"},
+                                                                  {Term::flops, "flops"},
+                                                                  {Term::bytes, "bytes"},
+                                                                  {Term::launches, "launches"},
+                                                                  {Term::memory, "memory"}}};
+
+std::string_view name_of(Term term) {
+  for (const auto& [candidate, name] : kTerms)
+    if (candidate == term) return name;
+  return "?";
+}
+
+class WeightedSum final : public CostModel {
+ public:
+  WeightedSum(CostFormula formula, MeasuredCosts& measured) : formula_(std::move(formula)), measured_(&measured) {}
+
+  Expected<double> cost(const Graph& graph, const KernelPlan& plan, double limit) override {
+    double sum = 0;
+    // Time last: it may need measuring, which the other terms may show to be pointless.
+    for (const bool timed : {false, true})
+      for (const CostFormula::Weighted& weighted : formula_.terms) {
+        if ((weighted.term == Term::time) != timed || weighted.weight == 0) continue;
+        if (sum >= limit) return sum;
+        TASO_ASSIGN(const double value, term(weighted, graph, plan, limit - sum));
+        sum += value;
+      }
+    return sum;
+  }
+
+  std::string name() const override { return formula_.to_string(); }
+  bool uses_time() const override { return formula_.uses_time(); }
+
+ private:
+  /// One term with its weight; not below `limit`, any number from there up.
+  Expected<double> term(const CostFormula::Weighted& weighted, const Graph& graph, const KernelPlan& plan,
+                        double limit) {
+    double value = 0;
+    switch (weighted.term) {
+      case Term::time: {
+        TASO_ASSIGN(const double seconds, measured_->seconds(plan, limit / weighted.weight * 1e-6));
+        value = seconds * 1e6;
+        break;
+      }
+      case Term::flops:
+        for (const Launch& launch : plan.launches) value += launch.kernel->flops * 1e-6;
+        break;
+      case Term::bytes:
+        for (const Launch& launch : plan.launches) value += launch.kernel->bytes * 1e-6;
+        break;
+      case Term::launches: value = static_cast<double>(plan.launches.size()); break;
+      case Term::memory: {
+        TASO_ASSIGN(const double bytes, measured_->target().peak_bytes(graph));
+        value = bytes * 1e-6;
+        break;
+      }
+    }
+    return weighted.weight * value;
+  }
+
+  CostFormula formula_;
+  MeasuredCosts* measured_;
+};
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace
+
+bool CostFormula::uses_time() const {
+  for (const Weighted& weighted : terms)
+    if (weighted.term == Term::time && weighted.weight > 0) return true;
+  return false;
+}
+
+std::string CostFormula::to_string() const {
+  std::string text;
+  for (const Weighted& weighted : terms) {
+    if (!text.empty()) text += "+";
+    if (weighted.weight != 1) text += fmt::format("{}*", weighted.weight);
+    text += name_of(weighted.term);
+  }
+  return text;
+}
+
+std::optional<double> MeasuredCosts::recorded(const KernelInfo& kernel) {
+  if (const auto place = kernels_.find(kernel.hash); place != kernels_.end()) return place->second.second;
+  const std::optional<double> value = database_->find("kernel", kernel.key);
+  if (value) kernels_.emplace(kernel.hash, std::pair(kernel.key, *value));
+  return value;
+}
+
+Expected<double> MeasuredCosts::seconds(const KernelInfo& kernel) {
+  if (const std::optional<double> value = recorded(kernel)) return *value;
+  if (!measure_)
+    return Error{ErrorCode::cost_missing,
+                 fmt::format("no recorded cost of the kernel '{}' on '{}'; measure it (without --no-measure) or give "
+                             "recorded costs with --costs",
+                             kernel.key, database_->device()),
+                 {database_->path()}};
+  TASO_ASSIGN(const double measured, target_->measure(kernel));
+  TASO_ASSIGN(const double value, database_->record("kernel", kernel.key, measured));
+  ++measured_count_;
+  kernels_.emplace(kernel.hash, std::pair(kernel.key, value));
+  return value;
+}
+
+Expected<double> MeasuredCosts::seconds(const KernelPlan& plan, double limit) {
+  double known = 0;
+  std::vector<const KernelInfo*> missing;
+  for (const Launch& launch : plan.launches) {
+    if (const std::optional<double> value = recorded(*launch.kernel))
+      known += *value;
+    else
+      missing.push_back(launch.kernel.get());
+  }
+  for (const KernelInfo* kernel : missing) {
+    if (known >= limit) break;
+    TASO_ASSIGN(const double value, seconds(*kernel));
+    known += value;
+  }
+  if (missing.empty() || known >= limit) return known;
+  // Once more in launch order: the same sum, to the last bit, as on a later run that has nothing to measure.
+  double sum = 0;
+  for (const Launch& launch : plan.launches) sum += kernels_.at(launch.kernel->hash).second;
+  return sum;
+}
+
+Expected<GraphTimes> MeasuredCosts::graph_seconds(const std::vector<const Graph*>& graphs) {
+  // Times of one run are comparable with each other only: the key names the whole set.
+  std::vector<Hash128> hashes;
+  Hasher set;
+  for (const Graph* graph : graphs) {
+    hashes.push_back(graph->structural_hash());
+    set.add(hashes.back());
+  }
+  const std::string prefix = set.finish().to_string() + " ";
+  auto key = [&](std::size_t i) { return prefix + std::to_string(i) + " " + hashes[i].to_string(); };
+
+  GraphTimes times;
+  const auto noise = database_->find("noise", prefix);
+  for (std::size_t i = 0; noise && i < graphs.size(); ++i)
+    if (const auto recorded = database_->find("graph", key(i))) times.seconds.push_back(*recorded);
+  if (noise && times.seconds.size() == graphs.size()) {
+    times.noise = *noise;
+  } else if (!measure_) {
+    return Error{ErrorCode::cost_missing,
+                 fmt::format("no recorded whole-graph times on '{}' (--no-measure)", database_->device()),
+                 {database_->path()}};
+  } else {
+    TASO_ASSIGN(times, target_->measure_graphs(graphs));
+    for (std::size_t i = 0; i < graphs.size(); ++i) {
+      TASO_ASSIGN(times.seconds[i], database_->record("graph", key(i), times.seconds[i]));
+    }
+    TASO_ASSIGN(times.noise, database_->record("noise", prefix, times.noise));
+  }
+  for (std::size_t i = 0; i < graphs.size(); ++i) graphs_[key(i)] = {"graph", times.seconds[i]};
+  graphs_[prefix] = {"noise", times.noise};
+  return times;
+}
+
+std::vector<CostDatabase::Entry> MeasuredCosts::used() const {
+  std::vector<CostDatabase::Entry> entries;
+  for (const auto& [hash, kernel] : kernels_)
+    entries.push_back({database_->device(), "kernel", kernel.first, kernel.second});
+  for (const auto& [key, graph] : graphs_) entries.push_back({database_->device(), graph.first, key, graph.second});
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+Expected<CostFormula> parse_cost_formula(std::string_view text) {
+  auto wrong = [&](std::string_view what) {
+    return Error{ErrorCode::usage,
+                 fmt::format("--cost {}: {}; expected time, flops, bytes, launches, memory or a sum such as "
+                             "time+0.1*bytes",
+                             text, what),
+                 {}};
+  };
+  CostFormula formula;
+  for (std::string_view rest = text;;) {
+    // A '+' after an 'e' belongs to a number such as 1e+3.
+    std::size_t plus = rest.find('+');
+    while (plus != std::string_view::npos && plus > 1 && (rest[plus - 1] == 'e' || rest[plus - 1] == 'E') &&
+           (std::isdigit(static_cast<unsigned char>(rest[plus - 2])) != 0 || rest[plus - 2] == '.'))
+      plus = rest.find('+', plus + 1);
+    std::string_view part = trimmed(rest.substr(0, plus));
+    CostFormula::Weighted term;
+    if (const std::size_t times = part.find('*'); times != std::string_view::npos) {
+      const std::string_view number = trimmed(part.substr(0, times));
+      const auto [end, status] = std::from_chars(number.data(), number.data() + number.size(), term.weight);
+      if (status != std::errc{} || end != number.data() + number.size() || !std::isfinite(term.weight) ||
+          term.weight < 0)
+        return wrong(fmt::format("'{}' is not a weight of at least 0", number));
+      part = trimmed(part.substr(times + 1));
+    }
+    bool known = false;
+    for (const auto& [candidate, name] : kTerms)
+      if (name == part) {
+        term.term = candidate;
+        known = true;
+      }
+    if (!known) return wrong(part.empty() ? "a term is empty" : fmt::format("'{}' is not a cost", part));
+    formula.terms.push_back(term);
+    if (plus == std::string_view::npos) break;
+    rest.remove_prefix(plus + 1);
+  }
+  return formula;
+}
+
+std::unique_ptr<CostModel> make_cost_model(CostFormula formula, MeasuredCosts& measured) {
+  return std::make_unique<WeightedSum>(std::move(formula), measured);
+}
+
+}  // namespace taso

@@ -1,0 +1,183 @@
+#include "optimizer/cpu_target.h"
+
+#include <fmt/format.h>
+#include <tbb/enumerable_thread_specific.h>
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <unordered_map>
+
+#include "runtime/arena.h"
+#include "runtime/lowering.h"
+#include "runtime/measure.h"
+
+namespace taso {
+namespace {
+
+/// Differences below this are never called a gain, however quiet the machine seems.
+constexpr double kNoiseFloor = 0.01;
+constexpr std::uint64_t kInputSeed = 1;
+
+/// What a lowered kernel costs besides time.
+Expected<std::shared_ptr<const KernelInfo>> describe(const PlannedKernel& kernel, const Node& node,
+                                                     const Graph& graph, const OperatorRegistry& registry) {
+  KernelInfo info;
+  info.key = kernel.key;
+  info.hash = kernel.key_hash;
+  info.op = kernel.request.op;
+  for (const Operand& operand : kernel.request.inputs) info.bytes += static_cast<double>(operand.type.bytes());
+  for (const Operand& operand : kernel.request.outputs) info.bytes += static_cast<double>(operand.type.bytes());
+  if (node.is_op(info.op)) {
+    std::vector<TensorType> inputs;
+    for (const Value& input : node.inputs) inputs.push_back(graph.type(input));
+    TASO_ASSIGN(const Work work, registry.work(node.op, node.attributes, inputs));
+    info.flops = work.flops;
+  }
+  return std::make_shared<const KernelInfo>(std::move(info));
+}
+
+}  // namespace
+
+struct CpuTarget::State {
+  /// One lowering per thread, and the kernels it has named so far.
+  struct Local {
+    explicit Local(Lowering lowering_of_thread) : lowering(std::move(lowering_of_thread)) {
+      lowering.set_skip_opaque(true);
+    }
+    Lowering lowering;
+    /// The key is kept alive beside its description, so that an address stands for one kernel.
+    std::unordered_map<const PlannedKernel*,
+                       std::pair<std::shared_ptr<const PlannedKernel>, std::shared_ptr<const KernelInfo>>>
+        kernels;
+  };
+
+  State(const KernelLibrary& kernels, CpuTargetOptions target_options)
+      : library(&kernels), options(std::move(target_options)), locals([this] {
+          return Local(Lowering(library->registry(),
+                                LoweringOptions{.channels_last = options.channels_last, .threads = options.threads}));
+        }) {}
+
+  const KernelLibrary* library;
+  CpuTargetOptions options;
+  std::string identity;
+  tbb::enumerable_thread_specific<Local> locals;
+  std::mutex mutex;
+  std::unordered_map<Hash128, KernelRequest> requests;  ///< What measure() builds; guarded by `mutex`.
+  std::unique_ptr<KernelTimer> timer;
+};
+
+CpuTarget::CpuTarget(const KernelLibrary& library, CpuTargetOptions options)
+    : state_(std::make_unique<State>(library, std::move(options))) {
+  state_->identity = fmt::format("{}; threads={}{}", library.device(), state_->options.threads,
+                                 state_->options.channels_last ? "" : "; row-major only");
+}
+
+CpuTarget::~CpuTarget() = default;
+
+const std::string& CpuTarget::identity() const { return state_->identity; }
+
+Expected<KernelPlan> CpuTarget::plan(const Graph& graph) const {
+  State::Local& local = state_->locals.local();
+  TASO_ASSIGN(const LoweredGraph lowered, local.lowering.lower(graph));
+  KernelPlan plan;
+  plan.launches.reserve(lowered.steps.size());
+  for (const LoweredStep& step : lowered.steps) {
+    auto place = local.kernels.find(step.kernel.get());
+    if (place == local.kernels.end()) {
+      TASO_ASSIGN(std::shared_ptr<const KernelInfo> info,
+                  describe(*step.kernel, graph.node(step.node), graph, state_->library->registry()));
+      {
+        const std::lock_guard lock(state_->mutex);
+        state_->requests.emplace(info->hash, step.kernel->request);
+      }
+      place = local.kernels.emplace(step.kernel.get(), std::pair(step.kernel, std::move(info))).first;
+    }
+    plan.launches.push_back({place->second.second, step.node});
+  }
+  return plan;
+}
+
+Expected<double> CpuTarget::peak_bytes(const Graph& graph) const {
+  TASO_ASSIGN(const LoweredGraph lowered, state_->locals.local().lowering.lower(graph));
+  using Source = LoweredTensor::Source;
+  auto owner = [&](TensorIndex index) {
+    while (lowered.tensors[index].source == Source::view || lowered.tensors[index].source == Source::piece)
+      index = lowered.tensors[index].index;
+    return index;
+  };
+  std::vector<BufferLifetime> buffers(lowered.tensors.size());
+  std::vector<char> written(lowered.tensors.size(), 0);
+  auto use = [&](TensorIndex tensor, std::size_t step, bool write) {
+    const TensorIndex index = owner(tensor);
+    BufferLifetime& buffer = buffers[index];
+    if (written[index] == 0 && !write) return;  // an input or a weight
+    if (written[index] == 0) {
+      written[index] = 1;
+      buffer.bytes = static_cast<std::size_t>(lowered.tensors[index].type.bytes());
+      buffer.first = static_cast<std::uint32_t>(step);
+    }
+    buffer.last = static_cast<std::uint32_t>(step);
+  };
+  for (std::size_t step = 0; step < lowered.steps.size(); ++step) {
+    for (const TensorIndex tensor : lowered.steps[step].inputs) use(tensor, step, false);
+    for (const TensorIndex tensor : lowered.steps[step].outputs) use(tensor, step, true);
+  }
+  for (const TensorIndex tensor : lowered.outputs) use(tensor, lowered.steps.size(), false);
+  std::vector<BufferLifetime> placed;
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    if (written[i] != 0) placed.push_back(buffers[i]);
+  return static_cast<double>(plan_arena(placed).bytes);
+}
+
+Expected<double> CpuTarget::measure(const KernelInfo& kernel) {
+  KernelRequest request;
+  {
+    const std::lock_guard lock(state_->mutex);
+    const auto place = state_->requests.find(kernel.hash);
+    TASO_CHECK(place != state_->requests.end(), "measuring a kernel that no plan has named: " + kernel.key);
+    request = place->second;
+  }
+  if (!state_->timer) state_->timer = std::make_unique<KernelTimer>(*state_->library);
+  TASO_ASSIGN(const Measurement measurement, state_->timer->measure(request));
+  return measurement.median_us * 1e-6;
+}
+
+Expected<GraphTimes> CpuTarget::measure_graphs(std::span<const Graph* const> graphs) {
+  TASO_CHECK(!graphs.empty(), "nothing to time");
+  ExecutorOptions options{.threads = state_->options.threads,
+                          .channels_last = state_->options.channels_last,
+                          .weights = std::make_shared<WeightStore>()};
+  // The first graph stands at both ends of the round: the A/A pair.
+  std::vector<Executor> executors;
+  std::vector<std::vector<HostTensor>> inputs;
+  for (std::size_t i = 0; i <= graphs.size(); ++i) {
+    const CutGraph cut = cut_at_opaque(*graphs[i % graphs.size()]);
+    TASO_ASSIGN(Executor executor, Executor::create(cut.graph, *state_->library, options));
+    inputs.push_back(executor.random_inputs(kInputSeed));
+    executors.push_back(std::move(executor));
+  }
+  std::vector<Executor*> order;
+  std::vector<std::span<const HostTensor>> feeds;
+  for (std::size_t i = 0; i < executors.size(); ++i) {
+    order.push_back(&executors[i]);
+    feeds.emplace_back(inputs[i]);
+  }
+  WholeOptions whole;
+  whole.cancelled = state_->options.cancelled;
+  TASO_ASSIGN(const std::vector<Measurement> measurements, time_interleaved(order, feeds, whole));
+
+  GraphTimes times;
+  times.noise = kNoiseFloor;
+  for (std::size_t i = 0; i < graphs.size(); ++i) times.seconds.push_back(measurements[i].median_us * 1e-6);
+  for (const Measurement& measurement : measurements)
+    if (measurement.samples > 0)  // about two standard errors of a median, from the interquartile range
+      times.noise = std::max(times.noise, 2 * 0.93 * measurement.spread / std::sqrt(measurement.samples));
+  const double first = measurements.front().median_us, second = measurements.back().median_us;
+  if (std::min(first, second) > 0)
+    times.noise = std::max(times.noise, std::abs(first - second) / std::min(first, second));
+  times.seconds[0] = (first + second) / 2 * 1e-6;
+  return times;
+}
+
+}  // namespace taso

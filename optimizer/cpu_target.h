@@ -1,0 +1,39 @@
+/// The kernels of runtime/ on this machine's processor as a Target.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "operators/registry.h"
+#include "optimizer/target.h"
+#include "runtime/kernel.h"
+
+namespace taso {
+
+struct CpuTargetOptions {
+  int threads = 1;
+  /// As LoweringOptions::channels_last: false where launches are counted and not timed.
+  bool channels_last = true;
+  /// Asked while whole graphs are timed; true ends the timing early.
+  std::function<bool()> cancelled;
+};
+
+class CpuTarget final : public Target {
+ public:
+  /// The library (and its registry) must outlive the target.
+  CpuTarget(const KernelLibrary& library, CpuTargetOptions options);
+  ~CpuTarget() override;
+
+  [[nodiscard]] const std::string& identity() const override;
+  [[nodiscard]] Expected<KernelPlan> plan(const Graph& graph) const override;
+  [[nodiscard]] Expected<double> peak_bytes(const Graph& graph) const override;
+  [[nodiscard]] Expected<double> measure(const KernelInfo& kernel) override;
+  [[nodiscard]] Expected<GraphTimes> measure_graphs(std::span<const Graph* const> graphs) override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace taso

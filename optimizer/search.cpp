@@ -1,0 +1,412 @@
+#include "optimizer/search.h"
+
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <thread>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace taso {
+namespace {
+
+/// Sums of equal terms in another order differ in the last bits: only more than this is an improvement.
+constexpr double kImprovement = 1e-9;
+/// Matches handled together; bounds the graphs alive at once.
+constexpr std::size_t kChunk = 256;
+/// Rough size of a node, for the memory limit.
+constexpr std::size_t kNodeBytes = 768;
+
+bool is_less(double cost, double than) { return cost < than - kImprovement * std::abs(than); }
+
+/// A graph met by the search. `graph` may be given up once the state is expanded.
+struct State {
+  std::optional<Graph> graph;
+  Hash128 hash;
+  double cost = 0;
+  std::shared_ptr<const State> parent;
+  std::vector<RuleApplication> applications;  ///< Since the parent.
+  std::vector<NodeId> touched;                ///< What the last step changed, ascending; empty: everything is new.
+  std::size_t bytes = 0;
+};
+
+struct QueueEntry {
+  int tier = 0;  ///< 0: at the touched nodes (everywhere if there are none); 1: everywhere else.
+  double cost = 0;
+  std::uint64_t sequence = 0;
+  std::shared_ptr<State> state;
+  bool operator<(const QueueEntry& other) const {
+    return std::tie(tier, cost, sequence) < std::tie(other.tier, other.cost, other.sequence);
+  }
+};
+
+/// One match tried: nothing, a graph met before, or a new graph with its plan.
+struct Child {
+  enum class Kind : std::uint8_t { rejected, duplicate, fresh } kind = Kind::rejected;
+  std::size_t match = 0;
+  std::optional<RewriteResult> rewrite;
+  std::size_t nodes = 0;
+  Hash128 hash;
+  KernelPlan plan;
+  std::optional<Error> error;
+  double cost = std::numeric_limits<double>::infinity();
+};
+
+/// Nodes whose matches can differ from those before a rewrite: what is new or reads other values, and what these and
+/// the removed nodes read.
+std::vector<NodeId> touched_nodes(const Graph& before, const RewriteResult& rewrite) {
+  std::vector<NodeId> touched;
+  const auto add_with_inputs = [&](const Graph& graph, const std::vector<NodeId>& ids, bool with_node) {
+    for (const NodeId id : ids) {
+      if (with_node) touched.push_back(id);
+      for (const Value& input : graph.node(id).inputs)
+        if (rewrite.graph.contains(input.node)) touched.push_back(input.node);
+    }
+  };
+  add_with_inputs(rewrite.graph, rewrite.added, true);
+  add_with_inputs(before, rewrite.removed, false);
+  touched.insert(touched.end(), rewrite.changed.begin(), rewrite.changed.end());
+  // Inputs and weights are read by everything: a match is not new because it reads them.
+  std::erase_if(touched, [&](NodeId id) {
+    const Node& node = rewrite.graph.node(id);
+    return node.kind == NodeKind::input || node.weight_only;
+  });
+  std::sort(touched.begin(), touched.end());
+  touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+  return touched;
+}
+
+class Searcher {
+ public:
+  Searcher(const RuleIndex& rules, const Target& target, CostModel& model, const SearchOptions& options)
+      : rules_(rules), target_(target), model_(model), options_(options),
+        threads_(options.threads > 0 ? options.threads
+                                     : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))),
+        arena_(threads_) {}
+
+  Expected<SearchResult> run(const Graph& start) {
+    auto root = std::make_shared<State>();
+    root->graph = start;
+    normalize(*root->graph, rules_.catalog());
+    root->hash = root->graph->structural_hash();
+    TASO_ASSIGN(const KernelPlan plan, target_.plan(*root->graph));
+    TASO_ASSIGN(root->cost, model_.cost(*root->graph, plan));
+    root->bytes = root->graph->id_bound() * sizeof(void*) * 2 + root->graph->size() * kNodeBytes;
+    result_.start_cost = best_cost_ = root->cost;
+    remember(root);
+    offer(root, plan);
+    queue_.insert({0, root->cost, sequence_++, root});
+
+    std::size_t fruitless = 0;
+    result_.stop = StopReason::exhausted;
+    while (!queue_.empty()) {
+      if (const auto reason = spent()) {
+        result_.stop = *reason;
+        break;
+      }
+      if (fruitless >= options_.patience) {
+        result_.stop = StopReason::no_improvement;
+        break;
+      }
+      const QueueEntry entry = *queue_.begin();
+      queue_.erase(queue_.begin());
+      if (!within_reach(entry.cost)) continue;
+      const double before = best_cost_;
+      TASO_RETURN_IF_ERROR(expand(entry));
+      ++result_.steps;
+      fruitless = is_less(best_cost_, before) ? 0 : fruitless + 1;
+      report();
+      if (stopped_) {
+        result_.stop = *stopped_;
+        break;
+      }
+    }
+    result_.seconds = elapsed();
+    for (Kept& kept : best_) {
+      Candidate candidate;
+      candidate.cost = kept.state->cost;
+      candidate.graph = std::move(kept.graph);
+      std::vector<const State*> path;
+      for (const State* state = kept.state.get(); state != nullptr; state = state->parent.get()) path.push_back(state);
+      for (auto state = path.rbegin(); state != path.rend(); ++state)
+        candidate.applications.insert(candidate.applications.end(), (*state)->applications.begin(),
+                                      (*state)->applications.end());
+      result_.best.push_back(std::move(candidate));
+    }
+    return std::move(result_);
+  }
+
+ private:
+  struct Kept {
+    std::shared_ptr<const State> state;
+    Graph graph;
+    Hash128 kernels;  ///< Of the launches: graphs that launch the same are not worth timing twice.
+  };
+
+  [[nodiscard]] double elapsed() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+  [[nodiscard]] bool within_reach(double cost) const {
+    return cost <= best_cost_ || cost < options_.alpha * best_cost_;
+  }
+
+  [[nodiscard]] std::optional<StopReason> spent() const {
+    if (options_.interrupt != nullptr && options_.interrupt->load(std::memory_order_relaxed))
+      return StopReason::interrupted;
+    if (options_.time_limit && elapsed() >= *options_.time_limit) return StopReason::time;
+    if (result_.steps >= options_.max_steps || candidate_nodes_ >= options_.max_candidate_nodes)
+      return StopReason::steps;
+    return std::nullopt;
+  }
+
+  void report() const {
+    if (options_.progress)
+      options_.progress({result_.steps, result_.candidates, queue_.size(), result_.start_cost, best_cost_, elapsed()});
+  }
+
+  /// True if an equal graph was met. Read-only: called from several threads.
+  [[nodiscard]] bool met(const Graph& graph, const Hash128& hash) const {
+    if (forgotten_.contains(hash)) return true;
+    const auto place = states_.find(hash);
+    if (place == states_.end()) return false;
+    return std::any_of(place->second.begin(), place->second.end(), [&](const auto& state) {
+      return !state->graph || state->graph->equals(graph);
+    });
+  }
+
+  void remember(const std::shared_ptr<State>& state) {
+    states_[state->hash].push_back(state);
+    bytes_ += state->bytes;
+  }
+
+  /// Makes room: first the graphs of expanded states (equal ones are then told by hash alone), then the costliest
+  /// states that wait.
+  void limit_memory() {
+    if (bytes_ <= options_.memory_limit) return;
+    std::set<const State*> waiting;
+    for (const QueueEntry& entry : queue_) waiting.insert(entry.state.get());
+    for (auto& [hash, states] : states_)
+      for (auto& state : states)
+        if (state->graph && !waiting.contains(state.get())) {
+          state->graph.reset();
+          bytes_ -= state->bytes;
+          state->bytes = 0;
+        }
+    while (bytes_ > options_.memory_limit / 4 * 3 && queue_.size() > 1) {
+      const auto last = std::prev(queue_.end());
+      const std::shared_ptr<State> state = last->state;
+      queue_.erase(last);
+      if (!state->graph) continue;
+      state->graph.reset();
+      bytes_ -= state->bytes;
+      state->bytes = 0;
+      ++result_.dropped;
+    }
+  }
+
+  /// Lets a state compete for the result.
+  void offer(const std::shared_ptr<State>& state, const KernelPlan& plan) {
+    if (is_less(state->cost, best_cost_)) best_cost_ = state->cost;
+    if (best_.size() == options_.keep && !is_less(state->cost, best_.back().state->cost)) return;
+    std::vector<Hash128> hashes;
+    for (const Launch& launch : plan.launches) hashes.push_back(launch.kernel->hash);
+    std::sort(hashes.begin(), hashes.end());
+    Hasher hasher;
+    for (const Hash128& hash : hashes) hasher.add(hash);
+    const Hash128 kernels = hasher.finish();
+    for (const Kept& kept : best_)
+      if (kept.kernels == kernels) return;
+    auto place = std::find_if(best_.begin(), best_.end(),
+                              [&](const Kept& kept) { return is_less(state->cost, kept.state->cost); });
+    best_.insert(place, Kept{state, *state->graph, kernels});
+    if (best_.size() > options_.keep) best_.pop_back();
+  }
+
+  void try_match(const Graph& graph, const std::pair<std::uint32_t, Match>& match, Child& child) const {
+    Expected<RewriteResult> rewritten =
+        apply_with_changes(graph, rules_.rules()[match.first], match.second, rules_.catalog());
+    if (!rewritten) return;
+    child.nodes = rewritten->graph.size();
+    child.hash = rewritten->graph.structural_hash();
+    child.kind = Child::Kind::duplicate;
+    if (met(rewritten->graph, child.hash)) return;
+    child.kind = Child::Kind::fresh;
+    Expected<KernelPlan> plan = target_.plan(rewritten->graph);
+    if (plan)
+      child.plan = std::move(plan).value();
+    else
+      child.error = plan.error();
+    child.rewrite = std::move(rewritten).value();
+  }
+
+  std::shared_ptr<State> make_state(const std::shared_ptr<State>& parent, Graph graph, const Hash128& hash, double cost,
+                                    std::size_t new_nodes) {
+    auto state = std::make_shared<State>();
+    state->graph = std::move(graph);
+    state->hash = hash;
+    state->cost = cost;
+    state->parent = parent;
+    state->bytes = state->graph->id_bound() * sizeof(void*) * 2 + new_nodes * kNodeBytes + sizeof(State);
+    return state;
+  }
+
+  Status expand(const QueueEntry& entry) {
+    const std::shared_ptr<State>& state = entry.state;
+    if (!state->graph) return {};
+    const Graph graph = *state->graph;
+    std::vector<std::pair<std::uint32_t, Match>> matches = rules_.find_all(graph);
+    if (!state->touched.empty()) {
+      const auto touches = [&](const std::pair<std::uint32_t, Match>& match) {
+        return std::any_of(match.second.nodes.begin(), match.second.nodes.end(), [&](NodeId id) {
+          return std::binary_search(state->touched.begin(), state->touched.end(), id);
+        });
+      };
+      std::erase_if(matches, [&](const auto& match) { return touches(match) != (entry.tier == 0); });
+      if (entry.tier == 0) queue_.insert({1, state->cost, sequence_++, state});
+    }
+
+    struct Improvement {
+      std::size_t match = 0;
+      double cost = 0;
+      std::shared_ptr<State> state;
+    };
+    std::vector<Improvement> improvements;
+    for (std::size_t begin = 0; begin < matches.size() && !stopped_; begin += kChunk) {
+      std::vector<Child> children(std::min(kChunk, matches.size() - begin));
+      for (std::size_t i = 0; i < children.size(); ++i) children[i].match = begin + i;
+      arena_.execute([&] {
+        tbb::parallel_for(std::size_t{0}, children.size(),
+                          [&](std::size_t i) { try_match(graph, matches[begin + i], children[i]); });
+      });
+      for (Child& child : children) {
+        if (child.kind == Child::Kind::rejected) {
+          ++result_.rejected;
+          continue;
+        }
+        ++result_.candidates;
+        candidate_nodes_ += child.nodes;
+        if (child.kind == Child::Kind::duplicate || met(child.rewrite->graph, child.hash)) {
+          ++result_.duplicates;
+          continue;
+        }
+        if (child.error) return *child.error;
+        const double limit = std::max(options_.alpha * best_cost_, std::nextafter(best_cost_, best_cost_ + 1));
+        TASO_ASSIGN(child.cost, model_.cost(child.rewrite->graph, child.plan, limit));
+        if (!within_reach(child.cost)) {
+          forgotten_.insert(child.hash);
+          continue;
+        }
+        const auto& [rule, match] = matches[child.match];
+        std::vector<NodeId> touched = touched_nodes(graph, *child.rewrite);
+        const std::size_t new_nodes = child.rewrite->added.size() + child.rewrite->changed.size();
+        std::shared_ptr<State> next =
+            make_state(state, std::move(child.rewrite->graph), child.hash, child.cost, new_nodes);
+        next->touched = std::move(touched);
+        next->applications.push_back(describe_application(graph, rules_.rules()[rule], match));
+        next->applications.back().cost_before = state->cost;
+        next->applications.back().cost_after = next->cost;
+        remember(next);
+        offer(next, child.plan);
+        queue_.insert({0, next->cost, sequence_++, next});
+        if (is_less(next->cost, state->cost)) improvements.push_back({child.match, next->cost, next});
+      }
+      limit_memory();
+      if (const auto reason = spent(); reason && reason != StopReason::steps) stopped_ = reason;
+    }
+    if (improvements.empty()) return {};
+    std::stable_sort(improvements.begin(), improvements.end(),
+                     [](const Improvement& a, const Improvement& b) { return a.cost < b.cost; });
+    std::vector<std::size_t> order;
+    for (const Improvement& improvement : improvements) order.push_back(improvement.match);
+    return combine(state, graph, matches, order, improvements.front().state);
+  }
+
+  /// Applies the improving matches of one state in order, as far as they stay intact and keep improving.
+  Status combine(const std::shared_ptr<State>& state, const Graph& graph,
+                 const std::vector<std::pair<std::uint32_t, Match>>& matches, const std::vector<std::size_t>& order,
+                 const std::shared_ptr<State>& first) {
+    if (!first->graph) return {};
+    Graph current = *first->graph;
+    double cost = first->cost;
+    KernelPlan current_plan;
+    std::vector<RuleApplication> applications = first->applications;
+    std::size_t new_nodes = 0;
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      if (const auto reason = spent(); reason && reason != StopReason::steps) break;
+      const auto& [rule, match] = matches[order[i]];
+      if (!still_matches(graph, current, match)) continue;
+      Expected<RewriteResult> rewritten = apply_with_changes(current, rules_.rules()[rule], match, rules_.catalog());
+      if (!rewritten) continue;
+      candidate_nodes_ += rewritten->graph.size();
+      TASO_ASSIGN(KernelPlan plan, target_.plan(rewritten->graph));
+      TASO_ASSIGN(const double next_cost, model_.cost(rewritten->graph, plan, cost));
+      if (!is_less(next_cost, cost)) continue;
+      applications.push_back(describe_application(current, rules_.rules()[rule], match));
+      applications.back().cost_before = cost;
+      applications.back().cost_after = next_cost;
+      new_nodes += rewritten->added.size() + rewritten->changed.size();
+      current = std::move(rewritten->graph);
+      current_plan = std::move(plan);
+      cost = next_cost;
+    }
+    if (applications.size() == first->applications.size()) {
+      first->touched.clear();  // the only way down: everything may be new behind it
+      return {};
+    }
+    const Hash128 hash = current.structural_hash();
+    if (met(current, hash)) return {};
+    std::shared_ptr<State> next = make_state(state, std::move(current), hash, cost, new_nodes);
+    next->applications = std::move(applications);
+    remember(next);
+    ++result_.candidates;
+    offer(next, current_plan);
+    if (within_reach(cost)) queue_.insert({0, cost, sequence_++, next});
+    limit_memory();
+    return {};
+  }
+
+  const RuleIndex& rules_;
+  const Target& target_;
+  CostModel& model_;
+  const SearchOptions& options_;
+  int threads_;
+  tbb::task_arena arena_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+
+  std::set<QueueEntry> queue_;
+  std::uint64_t sequence_ = 0;
+  std::unordered_map<Hash128, std::vector<std::shared_ptr<State>>> states_;
+  std::unordered_set<Hash128> forgotten_;  ///< Graphs too costly to keep.
+  std::size_t bytes_ = 0, candidate_nodes_ = 0;
+  double best_cost_ = 0;
+  std::vector<Kept> best_;
+  std::optional<StopReason> stopped_;
+  SearchResult result_;
+};
+
+}  // namespace
+
+const char* to_string(StopReason reason) {
+  switch (reason) {
+    case StopReason::exhausted: return "queue empty";
+    case StopReason::steps: return "step budget spent";
+    case StopReason::no_improvement: return "no improvement for a while";
+    case StopReason::time: return "time limit";
+    case StopReason::interrupted: return "interrupted";
+  }
+  return "?";
+}
+
+Expected<SearchResult> search(const Graph& start, const RuleIndex& rules, const Target& target, CostModel& model,
+                              const SearchOptions& options) {
+  return Searcher(rules, target, model, options).run(start);
+}
+
+}  // namespace taso
