@@ -1,0 +1,2 @@
+#pragma once
+int  badly_formatted ;

@@ -1,0 +1,4 @@
+#ifndef GUARDED
+#define GUARDED
+using namespace std;
+#endif
