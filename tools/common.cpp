@@ -1,0 +1,130 @@
+#include "tools/common.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include "support/file.h"
+
+namespace taso::tools {
+namespace {
+
+constexpr auto kTerminalPause = std::chrono::milliseconds(100);
+constexpr auto kPlainPause = std::chrono::seconds(10);
+
+/// The one piece of state that a signal handler can reach.
+std::atomic<bool> interrupt_flag{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may only use lock-free atomics");
+
+extern "C" void on_interrupt(int signal) {
+  if (interrupt_flag.exchange(true)) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+}
+
+std::string one_line(std::string text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::replace(text.begin(), text.end(), '\r', ' ');
+  return text;
+}
+
+}  // namespace
+
+void add_common_options(CLI::App& app, CommonOptions& options) {
+  app.set_help_flag("-h,--help", "Show this help and exit");
+  app.set_version_flag("-V,--version", fmt::format("{} {}", app.get_name(), TASO_VERSION), "Show the version and exit");
+  app.add_flag("-v,--verbose", options.verbosity, "Say more on stderr; repeatable");
+  app.add_flag("-q,--quiet", options.quiet, "Say nothing but errors on stderr");
+  app.add_option("-j,--jobs", options.threads, "Worker threads of this program (0: all processors)")
+      ->check(CLI::Range(0, 4096));
+  app.add_option("--seed", options.seed, "Seed of everything random");
+  app.add_option("--json", options.json, "Write the report as JSON to FILE (-: stdout)")->type_name("FILE");
+  app.add_option("--specs", options.specs, "Folder of specifications (default: " + default_specs() + ")")
+      ->type_name("DIR");
+  options.specs = default_specs();
+}
+
+std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // help and version
+    return fail(app.get_name(), {ErrorCode::usage, one_line(error.what()) + " (see --help)", {}});
+  }
+  return std::nullopt;
+}
+
+int fail(std::string_view program, const Error& error) {
+  fmt::print(stderr, "{}: {}\n", program, one_line(error.to_string()));
+  return error.exit_code();
+}
+
+void warn(std::string_view program, std::string_view message) {
+  fmt::print(stderr, "{}: warning: {}\n", program, one_line(std::string(message)));
+}
+
+std::string default_specs() {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) {
+    const std::filesystem::path installed = program.parent_path().parent_path() / "share" / "taso" / "specs";
+    if (std::filesystem::is_directory(installed / "operators", error)) return installed.string();
+  }
+  return TASO_SOURCE_DIR "/specs";
+}
+
+Status write_text(const std::string& path, std::string_view text) {
+  if (path != "-") return write_file_atomically(path, text);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    return bad_input("cannot write to stdout");
+  return {};
+}
+
+const std::atomic<bool>& interrupted() { return interrupt_flag; }
+
+void catch_interrupts() {
+  struct sigaction action;
+  std::memset(&action, 0, sizeof action);
+  action.sa_handler = on_interrupt;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+ProgressLine::ProgressLine(bool quiet) : quiet_(quiet), last_(std::chrono::steady_clock::now()) {
+  const char* terminal = std::getenv("TERM");
+  terminal_ = isatty(STDERR_FILENO) == 1 && (terminal == nullptr || std::string_view(terminal) != "dumb");
+}
+
+ProgressLine::~ProgressLine() { clear(); }
+
+void ProgressLine::show(const std::string& text) {
+  if (quiet_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - last_ < (terminal_ ? std::chrono::steady_clock::duration(kTerminalPause) : kPlainPause)) return;
+  last_ = now;
+  if (!terminal_) {
+    fmt::print(stderr, "{}\n", text);
+    return;
+  }
+  fmt::print(stderr, "\r{}{}", text, std::string(shown_ > text.size() ? shown_ - text.size() : 0, ' '));
+  std::fflush(stderr);
+  shown_ = text.size();
+}
+
+void ProgressLine::clear() {
+  if (!terminal_ || shown_ == 0) return;
+  fmt::print(stderr, "\r{}\r", std::string(shown_, ' '));
+  std::fflush(stderr);
+  shown_ = 0;
+}
+
+}  // namespace taso::tools

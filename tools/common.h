@@ -1,0 +1,70 @@
+/// What the four programs share: common options, errors in one line, progress on stderr, Ctrl-C.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "support/status.h"
+
+namespace CLI {
+class App;
+}
+
+namespace taso::tools {
+
+/// Options that every program has.
+struct CommonOptions {
+  int verbosity = 0;        ///< How often -v was given.
+  bool quiet = false;       ///< -q: nothing on stderr but errors.
+  int threads = 0;          ///< -j: worker threads of the program itself; 0 is all.
+  std::uint64_t seed = 0;   ///< --seed.
+  std::string json;         ///< --json FILE ("-" is stdout); empty: none.
+  std::string specs;        ///< --specs DIR: operators, axioms, rules.
+};
+
+/// Adds -v, -q, -j, --seed, --json, --specs and -V to a command line.
+void add_common_options(CLI::App& app, CommonOptions& options);
+
+/// Parses the command line. A value is the code to exit with at once: 0 after -h and -V, 2 (usage) after an error,
+/// which has been printed.
+[[nodiscard]] std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv);
+
+/// Prints "PROGRAM: error" as one line and returns its exit code.
+int fail(std::string_view program, const Error& error);
+/// Prints "PROGRAM: warning: message" as one line.
+void warn(std::string_view program, std::string_view message);
+
+/// The folder of specifications that lies beside the running program (../share/taso/specs, as installed), else the one
+/// of the source tree that the program was built from.
+[[nodiscard]] std::string default_specs();
+
+/// Writes text to a file, atomically, or to stdout if `path` is "-".
+[[nodiscard]] Status write_text(const std::string& path, std::string_view text);
+
+/// Raised by the first Ctrl-C (SIGINT, SIGTERM); the second one ends the program at once.
+[[nodiscard]] const std::atomic<bool>& interrupted();
+/// Installs the handler for `interrupted`.
+void catch_interrupts();
+
+/// One line on stderr that is written over on a terminal (bar style), and a plain line every ten seconds elsewhere.
+class ProgressLine {
+ public:
+  explicit ProgressLine(bool quiet);
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  void show(const std::string& text);
+  /// Removes the line from a terminal.
+  void clear();
+
+ private:
+  bool quiet_, terminal_;
+  std::size_t shown_ = 0;
+  std::chrono::steady_clock::time_point last_;
+};
+
+}  // namespace taso::tools
