@@ -53,8 +53,9 @@ class BaselineMaker {
     const auto [place, added] = contractions_.emplace(op, false);
     if (added) {
       const OperatorDefinition* definition = registry_.find(op);
-      place->second = definition != nullptr && std::any_of(definition->equations.begin(), definition->equations.end(),
-                                                           [](const Equation& e) { return contains_reduction(e.value); });
+      place->second =
+          definition != nullptr && std::any_of(definition->equations.begin(), definition->equations.end(),
+                                               [](const Equation& e) { return contains_reduction(e.value); });
     }
     return place->second;
   }
@@ -72,7 +73,8 @@ class BaselineMaker {
       for (const Value& input : node.inputs) {
         if (graph.node(input.node).weight_only) continue;
         auto& producers = std::find(chain.begin(), chain.end(), input.node) != chain.end() ? inside : outside;
-        if (std::find(producers.begin(), producers.end(), input.node) == producers.end()) producers.push_back(input.node);
+        if (std::find(producers.begin(), producers.end(), input.node) == producers.end())
+          producers.push_back(input.node);
       }
       const bool contraction = is_contraction(node.op);
       contractions += contraction ? 1 : 0;

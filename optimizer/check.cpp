@@ -120,8 +120,7 @@ Expected<CheckReport> check(const Graph& reference, const Graph& result, const K
     CheckedTensor tensor;
     tensor.name = output < prepared.names.size() ? prepared.names[output] : fmt::format("output {}", output);
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      const Difference difference =
-          compare(actual[i][output], expected[i][output], options.rtol, options.atol);
+      const Difference difference = compare(actual[i][output], expected[i][output], options.rtol, options.atol);
       tensor.within = tensor.within && difference.comparable && difference.violations == 0;
       tensor.max_difference = std::max(tensor.max_difference, difference.max_absolute);
       tensor.magnitude = std::max(tensor.magnitude, difference.reference_maximum);

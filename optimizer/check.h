@@ -12,9 +12,9 @@
 namespace taso {
 
 struct CheckOptions {
-  double rtol = 1e-4;  ///< Allowed difference relative to the largest magnitude of the tensor compared.
-  double atol = 1e-6;  ///< Allowed absolute difference besides.
-  int inputs = 3;      ///< Number of random inputs.
+  double rtol = 1e-4;   ///< Allowed difference relative to the largest magnitude of the tensor compared.
+  double atol = 1e-10;  ///< Allowed absolute difference besides.
+  int inputs = 3;       ///< Number of random inputs.
   std::uint64_t seed = 0;
   int threads = 1;
   std::vector<std::string> output_names;  ///< Of the graph's outputs, for messages; may be empty.
@@ -22,9 +22,9 @@ struct CheckOptions {
 
 /// One tensor compared.
 struct CheckedTensor {
-  std::string name;          ///< Output name, "behind NAME" for a layer looked at besides, "NODE:in0" at a cut.
-  double max_difference = 0; ///< Largest |result - reference| over all inputs.
-  double magnitude = 0;      ///< Largest |reference|.
+  std::string name;           ///< Output name, "behind NAME" for a layer looked at besides, "NODE:in0" at a cut.
+  double max_difference = 0;  ///< Largest |result - reference| over all inputs.
+  double magnitude = 0;       ///< Largest |reference|.
   /// Relative change of the reference between different inputs: near 0 the comparison says little.
   double sensitivity = 0;
   bool within = true;
@@ -33,8 +33,8 @@ struct CheckedTensor {
 struct CheckReport {
   std::vector<CheckedTensor> tensors;
   bool passed = true;
-  bool vacuous = false;      ///< Hardly any compared tensor depends on the inputs.
-  double worst = 0;          ///< Largest max_difference / magnitude.
+  bool vacuous = false;  ///< Hardly any compared tensor depends on the inputs.
+  double worst = 0;      ///< Largest max_difference / magnitude.
   /// One line for people, e.g. "3 inputs, 1 output: largest relative difference 2.1e-07".
   [[nodiscard]] std::string summary() const;
 };

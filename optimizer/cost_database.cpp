@@ -26,11 +26,20 @@ bool is_cost(double value) { return std::isfinite(value) && value >= 0; }
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : text) switch (c) {
-      case '\t': result += "\\t"; break;
-      case '\n': result += "\\n"; break;
-      case '\r': result += "\\r"; break;
-      case '\\': result += "\\\\"; break;
-      default: result += c;
+      case '\t':
+        result += "\\t";
+        break;
+      case '\n':
+        result += "\\n";
+        break;
+      case '\r':
+        result += "\\r";
+        break;
+      case '\\':
+        result += "\\\\";
+        break;
+      default:
+        result += c;
     }
   return result;
 }
@@ -67,11 +76,14 @@ struct CostDatabase::Connection {
 
   [[nodiscard]] Error failure(int code, const std::string& path) const {
     switch (code & 0xff) {
-      case SQLITE_NOTADB: return bad_input("not a cost database; give another file with --costs", {path});
+      case SQLITE_NOTADB:
+        return bad_input("not a cost database; give another file with --costs", {path});
       case SQLITE_CORRUPT:
         return bad_input("the cost database is damaged; delete it, the costs will be measured again", {path});
-      case SQLITE_BUSY: return bad_input("the cost database is locked by another process", {path});
-      default: return bad_input(fmt::format("cost database: {}", sqlite3_errmsg(handle)), {path});
+      case SQLITE_BUSY:
+        return bad_input("the cost database is locked by another process", {path});
+      default:
+        return bad_input(fmt::format("cost database: {}", sqlite3_errmsg(handle)), {path});
     }
   }
 
@@ -123,7 +135,8 @@ Expected<CostDatabase> CostDatabase::open(const std::string& path, std::string d
       return database;
     }
     if (!head.empty() && head != kSqliteHeader)
-      return bad_input("not a cost database (neither SQLite nor exported text); give another file with --costs", {path});
+      return bad_input("not a cost database (neither SQLite nor exported text); give another file with --costs",
+                       {path});
     if (head.empty() && mode == Mode::read_only) return bad_input("the cost database is empty", {path});
   } else {
     const std::filesystem::path folder = std::filesystem::path(path).parent_path();
@@ -143,7 +156,8 @@ Expected<CostDatabase> CostDatabase::open(const std::string& path, std::string d
     connection->handle = nullptr;
     std::string uri = "file:";
     for (const char c : std::filesystem::absolute(path).string())
-      uri += c == '?' || c == '#' || c == '%' ? fmt::format("%{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);
+      uri +=
+          c == '?' || c == '#' || c == '%' ? fmt::format("%{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);
     code = sqlite3_open_v2((uri + "?immutable=1").c_str(), &connection->handle, flags | SQLITE_OPEN_URI, nullptr);
     if (code != SQLITE_OK) return connection->failure(code, path);
   }
@@ -168,8 +182,7 @@ Expected<CostDatabase> CostDatabase::open(const std::string& path, std::string d
   if (version != kVersion)
     return bad_input(fmt::format("cost database of version {}; this program reads version {}", version, kVersion),
                      {path});
-  if (connection->writable)
-    TASO_RETURN_IF_ERROR(connection->execute("PRAGMA synchronous = NORMAL", path));
+  if (connection->writable) TASO_RETURN_IF_ERROR(connection->execute("PRAGMA synchronous = NORMAL", path));
   database.connection_ = std::move(connection);
   TASO_RETURN_IF_ERROR(database.load());
   return database;
@@ -240,7 +253,8 @@ std::vector<CostDatabase::Entry> CostDatabase::entries() const {
 std::string export_text(const std::vector<CostDatabase::Entry>& entries) {
   std::string text = std::string(kTextHeader) + "\n";
   for (const CostDatabase::Entry& entry : entries)
-    text += fmt::format("{}\t{}\t{}\t{}\n", escaped(entry.device), escaped(entry.kind), escaped(entry.key), entry.value);
+    text +=
+        fmt::format("{}\t{}\t{}\t{}\n", escaped(entry.device), escaped(entry.kind), escaped(entry.key), entry.value);
   return text;
 }
 

@@ -14,10 +14,10 @@ namespace {
 using Term = CostFormula::Term;
 
 constexpr std::array<std::pair<Term, std::string_view>, 5> kTerms{{{Term::time, "time"},
-                                                                  {Term::flops, "flops"},
-                                                                  {Term::bytes, "bytes"},
-                                                                  {Term::launches, "launches"},
-                                                                  {Term::memory, "memory"}}};
+                                                                   {Term::flops, "flops"},
+                                                                   {Term::bytes, "bytes"},
+                                                                   {Term::launches, "launches"},
+                                                                   {Term::memory, "memory"}}};
 
 std::string_view name_of(Term term) {
   for (const auto& [candidate, name] : kTerms)
@@ -62,7 +62,9 @@ class WeightedSum final : public CostModel {
       case Term::bytes:
         for (const Launch& launch : plan.launches) value += launch.kernel->bytes * 1e-6;
         break;
-      case Term::launches: value = static_cast<double>(plan.launches.size()); break;
+      case Term::launches:
+        value = static_cast<double>(plan.launches.size());
+        break;
       case Term::memory: {
         TASO_ASSIGN(const double bytes, measured_->target().peak_bytes(graph));
         value = bytes * 1e-6;

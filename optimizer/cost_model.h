@@ -73,8 +73,8 @@ struct CostFormula {
 class CostModel {
  public:
   virtual ~CostModel() = default;
-  /// Cost of a graph whose plan is given; lower is better. If it is not below `limit`, any number from `limit` up may be
-  /// returned. Not thread-safe: may measure.
+  /// Cost of a graph whose plan is given; lower is better. If it is not below `limit`, any number from `limit` up may
+  /// be returned. Not thread-safe: may measure.
   [[nodiscard]] virtual Expected<double> cost(const Graph& graph, const KernelPlan& plan,
                                               double limit = MeasuredCosts::kNoLimit) = 0;
   [[nodiscard]] virtual std::string name() const = 0;

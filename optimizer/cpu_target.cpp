@@ -20,8 +20,8 @@ constexpr double kNoiseFloor = 0.01;
 constexpr std::uint64_t kInputSeed = 1;
 
 /// What a lowered kernel costs besides time.
-Expected<std::shared_ptr<const KernelInfo>> describe(const PlannedKernel& kernel, const Node& node,
-                                                     const Graph& graph, const OperatorRegistry& registry) {
+Expected<std::shared_ptr<const KernelInfo>> describe(const PlannedKernel& kernel, const Node& node, const Graph& graph,
+                                                     const OperatorRegistry& registry) {
   KernelInfo info;
   info.key = kernel.key;
   info.hash = kernel.key_hash;

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
@@ -22,21 +22,35 @@ namespace taso {
 enum class Choice : std::uint8_t { original, baseline, optimized };
 [[nodiscard]] const char* to_string(Choice choice);
 
+/// Which rules may be used, by their numeric class (--fp).
+enum class Rounding : std::uint8_t {
+  exact,    ///< Class exact only: every element is computed by the same operations in the same order.
+  reassoc,  ///< Besides, sums may be regrouped; and the baseline folds scales into weights, as any runtime does.
+  fast,     ///< All rules.
+};
+[[nodiscard]] const char* to_string(Rounding rounding);
+
+/// The rules that `rounding` allows for the baseline or the search. A rule without a class is taken for a regrouping.
+[[nodiscard]] std::vector<Substitution> allowed_rules(const std::vector<Substitution>& rules, Rounding rounding,
+                                                      bool for_baseline);
+
 struct OptimizeOptions {
+  Rounding rounding = Rounding::reassoc;
   SearchOptions search;
+  std::size_t timed_candidates = 3;                    ///< So many of the cheapest graphs are timed whole.
   std::optional<CheckOptions> check = CheckOptions{};  ///< No check if empty.
 };
 
 /// One of the graphs that competed for being the result.
 struct Contender {
-  std::string name;  ///< "original", "baseline", "candidate 1", ...
-  double cost = 0;   ///< By the cost model.
+  std::string name;               ///< "original", "baseline", "candidate 1", ...
+  double cost = 0;                ///< By the cost model.
   std::optional<double> seconds;  ///< Timed whole, where the cost model uses time.
 };
 
 /// Counts that a person compares before and after.
 struct GraphSummary {
-  std::vector<std::pair<std::string, std::size_t>> operators;  ///< Not weight-only, by name.
+  std::map<std::string, std::size_t> operators;  ///< Not weight-only, by name; opaque ones under their names.
   std::size_t operator_count = 0, opaque_count = 0, kernels = 0;
   double flops = 0, bytes = 0, peak_bytes = 0, cost = 0;
   std::optional<double> predicted_seconds;  ///< Sum of kernel times, where the cost model uses time.
@@ -52,16 +66,17 @@ struct OptimizeResult {
   std::size_t baseline_applications = 0;      ///< So many of them, the first ones, made the baseline.
   GraphSummary original, baseline, result;
   std::vector<Contender> contenders;
-  std::optional<double> noise;  ///< Relative, of the whole-graph times.
+  std::optional<double> noise;  ///< Relative, of the whole-graph times; set if and only if graphs were timed.
   SearchResult search;          ///< Statistics; its graphs are moved out.
   std::optional<CheckReport> check;
   std::string cost_model, target;
   std::vector<std::string> notes;  ///< For people: what could not be timed or checked, and why.
 };
 
-/// Optimizes one graph. A failed numeric check is an error of code check_failed.
+/// Optimizes one graph. A failed numeric check is an error of code check_failed. After an interrupt (see
+/// SearchOptions) the best graph so far is chosen by its cost, without timing graphs whole.
 [[nodiscard]] Expected<OptimizeResult> optimize(const Graph& original, const RuleIndex& rules,
-                                                const OperatorRegistry& registry, MeasuredCosts& measured,
-                                                CostModel& model, const OptimizeOptions& options);
+                                                const KernelLibrary& library, MeasuredCosts& measured, CostModel& model,
+                                                const OptimizeOptions& options);
 
 }  // namespace taso

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "optimizer/optimize.h"
 
@@ -9,20 +10,23 @@ namespace taso {
 
 /// Facts about the run that the optimizer itself does not know.
 struct ReportContext {
-  std::string model;    ///< Path of the input.
-  std::string output;   ///< Path of the result.
-  double seconds = 0;   ///< Of the whole run.
-  std::size_t rules = 0;
-  std::string costs;    ///< Path of the cost database.
-  std::size_t measured_kernels = 0;
-  std::string fp;
+  std::string model;                    ///< Path of the input.
+  std::string output;                   ///< Path of the result; empty if nothing was written.
+  std::vector<std::string> node_names;  ///< Of the original nodes, by Node::origin.
+  double seconds = 0;                   ///< Of the whole run.
+  std::size_t rules = 0;                ///< Number of rules that could be used.
+  std::string numeric_classes;          ///< As --fp spells it.
+  std::string costs;                    ///< Path of the cost database; empty if it was held in memory.
+  std::size_t measured_kernels = 0;     ///< Kernels that were not in the database.
 };
 
 /// The before/after table with rules used, times and the verdict.
 [[nodiscard]] std::string report_text(const OptimizeResult& result, const ReportContext& context);
+/// One line: "1.23x faster than the baseline (...)" or "no improvement over the baseline ...".
+[[nodiscard]] std::string verdict(const OptimizeResult& result);
 /// Every rule application, one a line.
-[[nodiscard]] std::string explain_text(const OptimizeResult& result);
-/// The same facts as JSON, with sorted keys.
+[[nodiscard]] std::string explain_text(const OptimizeResult& result, const ReportContext& context);
+/// The same facts as JSON with sorted keys (docs/optimizing.md lists them).
 [[nodiscard]] std::string report_json(const OptimizeResult& result, const ReportContext& context);
 
 }  // namespace taso

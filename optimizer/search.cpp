@@ -85,7 +85,10 @@ std::vector<NodeId> touched_nodes(const Graph& before, const RewriteResult& rewr
 class Searcher {
  public:
   Searcher(const RuleIndex& rules, const Target& target, CostModel& model, const SearchOptions& options)
-      : rules_(rules), target_(target), model_(model), options_(options),
+      : rules_(rules),
+        target_(target),
+        model_(model),
+        options_(options),
         threads_(options.threads > 0 ? options.threads
                                      : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))),
         arena_(threads_) {}
@@ -176,9 +179,8 @@ class Searcher {
     if (forgotten_.contains(hash)) return true;
     const auto place = states_.find(hash);
     if (place == states_.end()) return false;
-    return std::any_of(place->second.begin(), place->second.end(), [&](const auto& state) {
-      return !state->graph || state->graph->equals(graph);
-    });
+    return std::any_of(place->second.begin(), place->second.end(),
+                       [&](const auto& state) { return !state->graph || state->graph->equals(graph); });
   }
 
   void remember(const std::shared_ptr<State>& state) {
@@ -395,11 +397,16 @@ class Searcher {
 
 const char* to_string(StopReason reason) {
   switch (reason) {
-    case StopReason::exhausted: return "queue empty";
-    case StopReason::steps: return "step budget spent";
-    case StopReason::no_improvement: return "no improvement for a while";
-    case StopReason::time: return "time limit";
-    case StopReason::interrupted: return "interrupted";
+    case StopReason::exhausted:
+      return "queue empty";
+    case StopReason::steps:
+      return "step budget spent";
+    case StopReason::no_improvement:
+      return "no improvement for a while";
+    case StopReason::time:
+      return "time limit";
+    case StopReason::interrupted:
+      return "interrupted";
   }
   return "?";
 }

@@ -12,7 +12,7 @@ namespace taso {
 
 /// One application of a rule.
 struct RuleApplication {
-  std::string rule;                   ///< The rule's name.
+  std::string rule;                    ///< The rule's name.
   std::vector<std::string> operators;  ///< Operators of the matched nodes.
   /// The user's original nodes that they stand for (Node::origin), ascending, without repetition.
   std::vector<std::int32_t> origins;

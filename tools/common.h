@@ -18,12 +18,12 @@ namespace taso::tools {
 
 /// Options that every program has.
 struct CommonOptions {
-  int verbosity = 0;        ///< How often -v was given.
-  bool quiet = false;       ///< -q: nothing on stderr but errors.
-  int threads = 0;          ///< -j: worker threads of the program itself; 0 is all.
-  std::uint64_t seed = 0;   ///< --seed.
-  std::string json;         ///< --json FILE ("-" is stdout); empty: none.
-  std::string specs;        ///< --specs DIR: operators, axioms, rules.
+  int verbosity = 0;       ///< How often -v was given.
+  bool quiet = false;      ///< -q: nothing on stderr but errors.
+  int threads = 0;         ///< -j: worker threads of the program itself; 0 is all.
+  std::uint64_t seed = 0;  ///< --seed.
+  std::string json;        ///< --json FILE ("-" is stdout); empty: none.
+  std::string specs;       ///< --specs DIR: operators, axioms, rules.
 };
 
 /// Adds -v, -q, -j, --seed, --json, --specs and -V to a command line.

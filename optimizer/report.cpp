@@ -1,0 +1,210 @@
+#include "optimizer/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace taso {
+namespace {
+
+std::string milliseconds(const std::optional<double>& seconds) {
+  return seconds ? fmt::format("{:.3f}", *seconds * 1e3) : "-";
+}
+
+/// How often each rule was applied, in the baseline and in the search.
+std::map<std::string, std::pair<std::size_t, std::size_t>> rule_counts(const OptimizeResult& result) {
+  std::map<std::string, std::pair<std::size_t, std::size_t>> counts;
+  for (std::size_t i = 0; i < result.applications.size(); ++i) {
+    auto& [baseline, search] = counts[result.applications[i].rule];
+    ++(i < result.baseline_applications ? baseline : search);
+  }
+  return counts;
+}
+
+std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : std::string(separator)) + part;
+  return text;
+}
+
+std::string place_of(const RuleApplication& application, const ReportContext& context) {
+  std::vector<std::string> names;
+  for (const std::int32_t origin : application.origins)
+    if (static_cast<std::size_t>(origin) < context.node_names.size() &&
+        !context.node_names[static_cast<std::size_t>(origin)].empty())
+      names.push_back(context.node_names[static_cast<std::size_t>(origin)]);
+  constexpr std::size_t kShown = 6;
+  const std::size_t more = names.size() > kShown ? names.size() - kShown : 0;
+  names.resize(names.size() - more);
+  std::string text = joined(application.operators, ", ");
+  if (!names.empty()) text += " of " + joined(names, ", ");
+  if (more > 0) text += fmt::format(" and {} more", more);
+  return text;
+}
+
+}  // namespace
+
+std::string verdict(const OptimizeResult& result) {
+  const std::string written = fmt::format("the {} graph is written", to_string(result.choice));
+  const auto noise = [&] { return fmt::format("noise {:.1f} %", *result.noise * 100); };
+  if (!result.gain) {
+    std::string text = "no improvement over the baseline";
+    if (result.noise) text += fmt::format(" beyond the noise ({})", noise());
+    return text + "; " + written;
+  }
+  if (result.noise && result.result.measured_seconds && result.baseline.measured_seconds)
+    return fmt::format("{:.2f}x faster than the baseline ({} ms instead of {} ms, {})",
+                       *result.baseline.measured_seconds / *result.result.measured_seconds,
+                       milliseconds(result.result.measured_seconds), milliseconds(result.baseline.measured_seconds),
+                       noise());
+  return fmt::format("cost {:.6g} instead of {:.6g} of the baseline ({})", result.result.cost, result.baseline.cost,
+                     result.cost_model);
+}
+
+std::string report_text(const OptimizeResult& result, const ReportContext& context) {
+  std::string text;
+  text += fmt::format("model   {}\n", context.model);
+  if (!context.output.empty()) text += fmt::format("output  {}\n", context.output);
+  text += fmt::format("target  {}\ncost    {}\n\n", result.target, result.cost_model);
+
+  const GraphSummary* columns[] = {&result.original, &result.baseline, &result.result};
+  const auto row = [&](std::string_view name, const auto& cell) {
+    text += fmt::format("{:<24}", name);
+    for (const GraphSummary* column : columns) text += fmt::format("{:>14}", cell(*column));
+    text += "\n";
+  };
+  text += fmt::format("{:<24}{:>14}{:>14}{:>14}\n", "", "original", "baseline", "result");
+  std::set<std::string> operators;
+  for (const GraphSummary* column : columns)
+    for (const auto& [name, count] : column->operators) operators.insert(name);
+  for (const std::string& name : operators)
+    row(name, [&](const GraphSummary& summary) {
+      const auto place = summary.operators.find(name);
+      return place == summary.operators.end() ? std::string("-") : std::to_string(place->second);
+    });
+  row("operators", [](const GraphSummary& s) { return std::to_string(s.operator_count); });
+  if (result.original.opaque_count > 0)
+    row("opaque operators", [](const GraphSummary& s) { return std::to_string(s.opaque_count); });
+  row("kernels", [](const GraphSummary& s) { return std::to_string(s.kernels); });
+  row("GFLOP", [](const GraphSummary& s) { return fmt::format("{:.4f}", s.flops * 1e-9); });
+  row("traffic MB", [](const GraphSummary& s) { return fmt::format("{:.2f}", s.bytes * 1e-6); });
+  row("intermediates MB", [](const GraphSummary& s) { return fmt::format("{:.2f}", s.peak_bytes * 1e-6); });
+  if (result.original.predicted_seconds)
+    row("predicted ms", [](const GraphSummary& s) { return milliseconds(s.predicted_seconds); });
+  if (result.noise) row("measured ms", [](const GraphSummary& s) { return milliseconds(s.measured_seconds); });
+  if (!result.original.predicted_seconds || result.cost_model != "time")
+    row("cost", [](const GraphSummary& s) { return fmt::format("{:.6g}", s.cost); });
+
+  if (const auto counts = rule_counts(result); !counts.empty()) {
+    text += fmt::format("\n{:<48}{:>10}{:>10}\n", "rules used", "baseline", "search");
+    for (const auto& [name, count] : counts)
+      text += fmt::format("{:<48}{:>10}{:>10}\n", name, count.first == 0 ? "-" : std::to_string(count.first),
+                          count.second == 0 ? "-" : std::to_string(count.second));
+  }
+  text += "\n";
+  text += fmt::format("search  {} steps, {} candidates ({} met before), {} rules; stopped: {}\n", result.search.steps,
+                      result.search.candidates, result.search.duplicates, context.rules, to_string(result.search.stop));
+  if (context.measured_kernels > 0)
+    text += fmt::format("costs   {} kernels measured now, kept in {}\n", context.measured_kernels,
+                        context.costs.empty() ? "memory only" : context.costs);
+  if (result.check) text += "check   " + result.check->summary() + "\n";
+  for (const std::string& note : result.notes) text += "note    " + note + "\n";
+  text += "result  " + verdict(result) + "\n";
+  return text;
+}
+
+std::string explain_text(const OptimizeResult& result, const ReportContext& context) {
+  std::string text;
+  for (std::size_t i = 0; i < result.applications.size(); ++i) {
+    const RuleApplication& application = result.applications[i];
+    text += fmt::format("{:>4} {:<8} {} at {}", i + 1, i < result.baseline_applications ? "baseline" : "search",
+                        application.rule, place_of(application, context));
+    if (i >= result.baseline_applications)
+      text += fmt::format(": {:.6g} -> {:.6g}", application.cost_before, application.cost_after);
+    text += "\n";
+  }
+  return text.empty() ? "no rule was applied\n" : text;
+}
+
+std::string report_json(const OptimizeResult& result, const ReportContext& context) {
+  using nlohmann::json;
+  const auto optional = [](const auto& value) { return value ? json(*value) : json(nullptr); };
+  const auto summary = [&](const GraphSummary& s) {
+    return json{{"operators", s.operators},
+                {"operator_count", s.operator_count},
+                {"opaque_count", s.opaque_count},
+                {"kernels", s.kernels},
+                {"flops", s.flops},
+                {"bytes", s.bytes},
+                {"peak_bytes", s.peak_bytes},
+                {"cost", s.cost},
+                {"predicted_seconds", optional(s.predicted_seconds)},
+                {"measured_seconds", optional(s.measured_seconds)}};
+  };
+  json document;
+  document["model"] = context.model;
+  document["output"] = context.output;
+  document["target"] = result.target;
+  document["cost_model"] = result.cost_model;
+  document["fp"] = context.numeric_classes;
+  document["seconds"] = context.seconds;
+  document["measured_kernels"] = context.measured_kernels;
+  document["choice"] = to_string(result.choice);
+  document["gain"] = result.gain;
+  document["verdict"] = verdict(result);
+  document["noise"] = optional(result.noise);
+  document["original"] = summary(result.original);
+  document["baseline"] = summary(result.baseline);
+  document["result"] = summary(result.result);
+  document["contenders"] = json::array();
+  for (const Contender& contender : result.contenders)
+    document["contenders"].push_back(
+        {{"name", contender.name}, {"cost", contender.cost}, {"seconds", optional(contender.seconds)}});
+  document["rules"] = json::array();
+  for (const auto& [name, count] : rule_counts(result))
+    document["rules"].push_back({{"name", name}, {"baseline", count.first}, {"search", count.second}});
+  document["applications"] = json::array();
+  for (std::size_t i = 0; i < result.applications.size(); ++i) {
+    const RuleApplication& application = result.applications[i];
+    json nodes = json::array();
+    for (const std::int32_t origin : application.origins)
+      if (static_cast<std::size_t>(origin) < context.node_names.size())
+        nodes.push_back(context.node_names[static_cast<std::size_t>(origin)]);
+    document["applications"].push_back({{"rule", application.rule},
+                                        {"stage", i < result.baseline_applications ? "baseline" : "search"},
+                                        {"operators", application.operators},
+                                        {"nodes", nodes},
+                                        {"cost_before", application.cost_before},
+                                        {"cost_after", application.cost_after}});
+  }
+  document["search"] = {{"steps", result.search.steps},
+                        {"candidates", result.search.candidates},
+                        {"duplicates", result.search.duplicates},
+                        {"rejected", result.search.rejected},
+                        {"dropped", result.search.dropped},
+                        {"seconds", result.search.seconds},
+                        {"rules", context.rules},
+                        {"stop", to_string(result.search.stop)}};
+  document["check"] = nullptr;
+  if (result.check) {
+    json tensors = json::array();
+    for (const CheckedTensor& tensor : result.check->tensors)
+      tensors.push_back({{"name", tensor.name},
+                         {"max_difference", tensor.max_difference},
+                         {"magnitude", tensor.magnitude},
+                         {"sensitivity", tensor.sensitivity},
+                         {"within", tensor.within}});
+    document["check"] = {{"passed", result.check->passed},
+                         {"vacuous", result.check->vacuous},
+                         {"worst", result.check->worst},
+                         {"tensors", tensors}};
+  }
+  document["notes"] = result.notes;
+  // Names come from files and need not be UTF-8.
+  return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace taso

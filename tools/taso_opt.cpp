@@ -1,0 +1,249 @@
+// taso-opt: optimizes an ONNX model. See docs/optimizing.md.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <thread>
+
+#include "onnx_io/model.h"
+#include "operators/registry.h"
+#include "optimizer/cost_database.h"
+#include "optimizer/cost_model.h"
+#include "optimizer/cpu_target.h"
+#include "optimizer/optimize.h"
+#include "optimizer/report.h"
+#include "runtime/kernel.h"
+#include "support/file.h"
+#include "tools/common.h"
+
+namespace taso {
+namespace {
+
+constexpr std::string_view kProgram = "taso-opt";
+
+struct Options {
+  tools::CommonOptions common;
+  std::string model, output, device = "cpu", cost = "time", rounding = "reassoc", costs, record;
+  std::vector<std::string> rules, disabled_rules, input_shapes;
+  int kernel_threads = 1;
+  SearchOptions search;
+  double time_limit = 0, memory_limit_mb = 512;
+  CheckOptions check;
+  bool no_check = false, no_measure = false, fail_if_no_gain = false, external_data = false, explain = false;
+};
+
+void declare(CLI::App& app, Options& options) {
+  tools::add_common_options(app, options.common);
+  app.add_option("model", options.model, "The ONNX model")->required()->type_name("MODEL");
+  app.add_option("-o,--output", options.output, "Where the optimized model goes")->required()->type_name("FILE");
+  app.add_option("--rules", options.rules, "Rule file, instead of the shipped rules; repeatable")
+      ->type_name("FILE")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--disable-rule", options.disabled_rules, "Leave out the rule NAME; repeatable")
+      ->type_name("NAME")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--device", options.device, "Target: cpu")->capture_default_str();
+  app.add_option("--threads", options.kernel_threads, "Threads that the kernels will run with")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  app.add_option("--cost", options.cost, "time, flops, bytes, launches, memory, or a sum such as time+0.1*bytes")
+      ->capture_default_str();
+  app.add_option("--alpha", options.search.alpha, "Graphs costlier than this times the best are dropped (at least 1)")
+      ->check(CLI::Range(1.0, 1e6))
+      ->capture_default_str();
+  app.add_option("--steps", options.search.max_steps, "Most graphs to expand")->capture_default_str();
+  app.add_option("--patience", options.search.patience, "Stop after so many expansions without improvement")
+      ->capture_default_str();
+  app.add_option("--time-limit", options.time_limit, "Seconds of search; results then depend on the machine's speed")
+      ->check(CLI::PositiveNumber)
+      ->type_name("S");
+  app.add_option("--memory-limit", options.memory_limit_mb, "MB of graphs kept by the search")
+      ->check(CLI::Range(1.0, 1e9))
+      ->capture_default_str();
+  app.add_option("--costs", options.costs, "Database of measured costs (default: " + default_cost_database_path() + ")")
+      ->type_name("FILE");
+  app.add_flag("--no-measure", options.no_measure, "Use recorded costs only; a missing one is an error (exit code 7)");
+  app.add_option("--record", options.record, "Write the costs that were used as text, for --costs elsewhere")
+      ->type_name("FILE");
+  app.add_option("--fp", options.rounding, "exact, reassoc or fast: how far rules may change rounding")
+      ->check(CLI::IsMember({"exact", "reassoc", "fast"}))
+      ->capture_default_str();
+  app.add_option("--input-shape", options.input_shapes, "NAME:D,D,.. makes a symbolic shape concrete; repeatable")
+      ->type_name("NAME:D,..")
+      ->expected(1)
+      ->take_all();
+  app.add_flag("--no-check", options.no_check, "Do not execute original and result on random inputs");
+  app.add_option("--check-rtol", options.check.rtol, "Allowed difference relative to the largest magnitude")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--check-atol", options.check.atol, "Allowed absolute difference besides")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_flag("--explain", options.explain, "List every application of a rule");
+  app.add_flag("--fail-if-no-gain", options.fail_if_no_gain, "Exit with code 5 if the baseline is not improved");
+  app.add_flag("--save-as-external-data", options.external_data, "Put weights into OUT.data");
+}
+
+/// The rules of all files that are not disabled.
+Expected<std::vector<Substitution>> load_all_rules(const Options& options, const OperatorRegistry& registry) {
+  std::vector<std::string> files = options.rules;
+  if (files.empty()) files.push_back(options.common.specs + "/rules/default.rules");
+  std::vector<Substitution> rules;
+  std::size_t unproved = 0;
+  for (const std::string& file : files) {
+    TASO_ASSIGN(std::vector<Substitution> loaded, load_rules(file, registry));
+    for (Substitution& rule : loaded) {
+      if (rule.is_axiom) continue;
+      if (rule.proofs.empty()) ++unproved;
+      rules.push_back(std::move(rule));
+    }
+  }
+  if (unproved > 0 && !options.common.quiet)
+    tools::warn(kProgram,
+                fmt::format("{} of {} rules carry no proof; taso-verify proves rules", unproved, rules.size()));
+  for (const std::string& name : options.disabled_rules)
+    if (std::erase_if(rules, [&](const Substitution& rule) { return rule.name == name; }) == 0)
+      return Error{ErrorCode::usage, fmt::format("--disable-rule {}: there is no rule of this name", name), {}};
+  return rules;
+}
+
+/// The file that holds measured costs, or memory where none is needed or the default place cannot be used.
+Expected<CostDatabase> open_costs(const Options& options, const Target& target, bool needed) {
+  const auto mode = options.no_measure ? CostDatabase::Mode::read_only : CostDatabase::Mode::read_write;
+  if (!options.costs.empty()) return CostDatabase::open(options.costs, target.identity(), mode);
+  const std::string path = default_cost_database_path();
+  std::error_code error;
+  if (!needed || path.empty() || (options.no_measure && !std::filesystem::exists(path, error)))
+    return CostDatabase::in_memory(target.identity());
+  Expected<CostDatabase> database = CostDatabase::open(path, target.identity(), mode);
+  if (database) return database;
+  tools::warn(kProgram, database.error().to_string() + "; costs are measured for this run only");
+  return CostDatabase::in_memory(target.identity());
+}
+
+Expected<Rounding> parse_rounding(const std::string& text) {
+  for (const Rounding rounding : {Rounding::exact, Rounding::reassoc, Rounding::fast})
+    if (text == to_string(rounding)) return rounding;
+  return Error{ErrorCode::usage, fmt::format("--fp {}: expected exact, reassoc or fast", text), {}};
+}
+
+/// The exit code of a run without errors.
+Expected<int> run(Options& options) {
+  const auto start = std::chrono::steady_clock::now();
+  if (options.device != "cpu")
+    return Error{ErrorCode::device_unavailable,
+                 fmt::format("--device {}: not available in this build; available: cpu", options.device),
+                 {}};
+  TASO_ASSIGN(const CostFormula formula, parse_cost_formula(options.cost));
+  TASO_ASSIGN(const Rounding rounding, parse_rounding(options.rounding));
+  ImportOptions import;
+  for (const std::string& text : options.input_shapes) {
+    TASO_ASSIGN(auto name_and_shape, parse_input_shape(text));
+    import.input_shapes.insert(std::move(name_and_shape));
+  }
+  const std::filesystem::path folder = std::filesystem::path(options.output).parent_path();
+  std::error_code error;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, error))
+    return bad_input("the output's folder does not exist", {options.output});
+  if (std::filesystem::is_directory(options.output, error))
+    return bad_input("the output is a folder; expected a file name", {options.output});
+
+  TASO_ASSIGN(const OperatorRegistry registry, OperatorRegistry::load(options.common.specs + "/operators"));
+  TASO_ASSIGN(std::vector<Substitution> substitutions, load_all_rules(options, registry));
+  const std::size_t rule_count = substitutions.size();
+  const RuleIndex rules(std::move(substitutions), registry);
+  TASO_ASSIGN(const Model model, Model::load(options.model, registry, import));
+  if (!options.common.quiet) {
+    for (const std::string& warning : model.warnings()) tools::warn(kProgram, warning);
+    if (options.common.verbosity > 0)
+      for (const OpaqueSummary& opaque : model.opaque_operators())
+        fmt::print(stderr, "carried: {} x {}: {}\n", opaque.count, opaque.op, opaque.reason);
+  }
+
+  const KernelLibrary library(registry);
+  CpuTarget target(library, {.threads = options.kernel_threads, .channels_last = formula.uses_time(), .cancelled = [] {
+                               return tools::interrupted().load();
+                             }});
+  TASO_ASSIGN(CostDatabase database, open_costs(options, target, formula.uses_time()));
+  MeasuredCosts measured(target, database, !options.no_measure);
+  const std::unique_ptr<CostModel> cost_model = make_cost_model(formula, measured);
+
+  tools::ProgressLine progress(options.common.quiet);
+  OptimizeOptions optimize_options;
+  optimize_options.rounding = rounding;
+  optimize_options.search = options.search;
+  optimize_options.search.threads = options.common.threads;
+  optimize_options.search.interrupt = &tools::interrupted();
+  optimize_options.search.memory_limit = static_cast<std::size_t>(options.memory_limit_mb * 1e6);
+  if (options.time_limit > 0) optimize_options.search.time_limit = options.time_limit;
+  optimize_options.search.progress = [&](const SearchProgress& state) {
+    progress.show(
+        fmt::format("search: {} steps, {} candidates, {} queued, {} kernels measured, cost {:.6g} -> {:.6g}, "
+                    "{:.0f} s",
+                    state.steps, state.candidates, state.queued, measured.measured(), state.start_cost, state.best_cost,
+                    state.seconds));
+  };
+  if (options.no_check) {
+    optimize_options.check.reset();
+  } else {
+    options.check.seed = options.common.seed;
+    options.check.threads = options.kernel_threads;
+    for (const TensorDeclaration& output : model.outputs()) options.check.output_names.push_back(output.name);
+    optimize_options.check = options.check;
+  }
+  tools::catch_interrupts();
+  TASO_ASSIGN(const OptimizeResult result,
+              optimize(model.graph(), rules, library, measured, *cost_model, optimize_options));
+  progress.clear();
+
+  if (!options.record.empty()) TASO_RETURN_IF_ERROR(tools::write_text(options.record, export_text(measured.used())));
+  SaveOptions save_options;
+  save_options.external_data = options.external_data;
+  TASO_ASSIGN(const SaveReport saved, model.save(result.graph, options.output, save_options));
+
+  ReportContext context;
+  context.model = options.model;
+  context.output = options.output;
+  for (const OriginalNode& node : model.original_nodes())
+    context.node_names.push_back(node.name.empty() ? node.op_type : node.name);
+  context.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  context.rules = rule_count;
+  context.numeric_classes = options.rounding;
+  context.costs = database.path();
+  context.measured_kernels = measured.measured();
+  if (!options.common.json.empty())
+    TASO_RETURN_IF_ERROR(tools::write_text(options.common.json, report_json(result, context)));
+  if (!options.common.quiet && options.common.json != "-") {
+    fmt::print("{}", report_text(result, context));
+    if (options.explain) fmt::print("\n{}", explain_text(result, context));
+  }
+  if (options.common.verbosity > 0)
+    fmt::print(stderr, "wrote {} nodes ({} unchanged), {} folded constants, {:.1f} MB of weights in {:.1f} s\n",
+               saved.nodes, saved.verbatim_nodes, saved.folded_constants,
+               static_cast<double>(saved.weight_bytes) * 1e-6, context.seconds);
+  if (result.search.stop == StopReason::interrupted) return static_cast<int>(ErrorCode::interrupted);
+  if (options.fail_if_no_gain && !result.gain) {
+    tools::warn(kProgram, verdict(result));
+    return static_cast<int>(ErrorCode::not_proved);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace taso
+
+int main(int argc, char** argv) {
+  CLI::App app("Optimizes an ONNX model: the result computes the same, faster, or what any runtime would make of it.",
+               std::string(taso::kProgram));
+  taso::Options options;
+  taso::declare(app, options);
+  if (const auto code = taso::tools::parse_command_line(app, argc, argv)) return *code;
+  const taso::Expected<int> code = taso::run(options);
+  return code ? *code : taso::tools::fail(taso::kProgram, code.error());
+}
