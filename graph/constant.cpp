@@ -107,20 +107,29 @@ std::vector<float> ConstantData::to_floats() const {
 std::vector<std::int64_t> ConstantData::to_integers() const {
   const std::vector<std::byte> bytes = to_bytes();
   switch (type_.element) {
-    case ElementType::i64: return widen<std::int64_t>(bytes);
-    case ElementType::i32: return widen<std::int32_t>(bytes);
-    case ElementType::i16: return widen<std::int16_t>(bytes);
-    case ElementType::i8: return widen<std::int8_t>(bytes);
-    case ElementType::u64: return widen<std::uint64_t>(bytes);
-    case ElementType::u32: return widen<std::uint32_t>(bytes);
-    case ElementType::u16: return widen<std::uint16_t>(bytes);
+    case ElementType::i64:
+      return widen<std::int64_t>(bytes);
+    case ElementType::i32:
+      return widen<std::int32_t>(bytes);
+    case ElementType::i16:
+      return widen<std::int16_t>(bytes);
+    case ElementType::i8:
+      return widen<std::int8_t>(bytes);
+    case ElementType::u64:
+      return widen<std::uint64_t>(bytes);
+    case ElementType::u32:
+      return widen<std::uint32_t>(bytes);
+    case ElementType::u16:
+      return widen<std::uint16_t>(bytes);
     case ElementType::u8:
-    case ElementType::boolean: return widen<std::uint8_t>(bytes);
+    case ElementType::boolean:
+      return widen<std::uint8_t>(bytes);
     case ElementType::f32:
     case ElementType::f64:
     case ElementType::f16:
     case ElementType::bf16:
-    case ElementType::other: break;
+    case ElementType::other:
+      break;
   }
   TASO_CHECK(false, "integer values of a constant of another type");
   return {};

@@ -82,8 +82,8 @@ void Graph::replace_uses(const std::vector<std::pair<Value, Value>>& replacement
   };
   for (auto& slot : slots_) {
     if (!slot) continue;
-    const bool affected = std::any_of(slot->inputs.begin(), slot->inputs.end(),
-                                      [&](Value value) { return replaced(value) != value; });
+    const bool affected =
+        std::any_of(slot->inputs.begin(), slot->inputs.end(), [&](Value value) { return replaced(value) != value; });
     if (!affected) continue;
     Node copy = *slot;
     bool weights = copy.kind == NodeKind::op;
@@ -105,6 +105,23 @@ void Graph::replace_node(NodeId id, Node replacement) {
   replacement.weight_only = weights;
   replacement.label = label_of(replacement);
   slots_[id] = std::make_shared<const Node>(std::move(replacement));
+}
+
+void Graph::set_inputs(NodeId id, std::vector<Value> inputs) {
+  Node copy = node(id);
+  bool weights = copy.kind == NodeKind::constant || copy.kind == NodeKind::op;
+  for (const Value& input : inputs) {
+    TASO_CHECK(contains(input.node) && input.port < slots_[input.node]->outputs.size(), "input of a node is missing");
+    weights = weights && slots_[input.node]->weight_only;
+  }
+  copy.inputs = std::move(inputs);
+  copy.weight_only = weights;
+  slots_[id] = std::make_shared<const Node>(std::move(copy));
+}
+
+void Graph::erase(NodeId id) {
+  TASO_CHECK(contains(id) && slots_[id]->kind != NodeKind::input, "only nodes that are no graph inputs are erased");
+  slots_[id] = nullptr;
 }
 
 void Graph::remove_dead(bool keep_opaque) {
@@ -166,7 +183,8 @@ std::vector<std::vector<std::pair<NodeId, std::uint32_t>>> Graph::consumers() co
   std::vector<std::vector<std::pair<NodeId, std::uint32_t>>> result(slots_.size());
   for (NodeId id = 0; id < slots_.size(); ++id)
     if (slots_[id])
-      for (std::uint32_t i = 0; i < slots_[id]->inputs.size(); ++i) result[slots_[id]->inputs[i].node].emplace_back(id, i);
+      for (std::uint32_t i = 0; i < slots_[id]->inputs.size(); ++i)
+        result[slots_[id]->inputs[i].node].emplace_back(id, i);
   return result;
 }
 
@@ -261,15 +279,17 @@ Status Graph::validate() const {
 
 std::string to_string(const Graph& graph) {
   std::string text;
-  auto value = [](Value v) {
-    return "%" + std::to_string(v.node) + (v.port == 0 ? "" : "." + std::to_string(v.port));
-  };
+  auto value = [](Value v) { return "%" + std::to_string(v.node) + (v.port == 0 ? "" : "." + std::to_string(v.port)); };
   for (NodeId id : graph.topological_order()) {
     const Node& node = graph.node(id);
     text += "%" + std::to_string(id) + " = ";
     switch (node.kind) {
-      case NodeKind::input: text += "input \"" + node.name + "\""; break;
-      case NodeKind::constant: text += "constant"; break;
+      case NodeKind::input:
+        text += "input \"" + node.name + "\"";
+        break;
+      case NodeKind::constant:
+        text += "constant";
+        break;
       case NodeKind::op:
       case NodeKind::opaque: {
         text += node.op + "(";

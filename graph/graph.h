@@ -91,7 +91,7 @@ class Graph {
   void replace_uses(const std::vector<std::pair<Value, Value>>& replacements);
   /// Replaces a node in place (same id; number and types of outputs equal).
   void replace_node(NodeId id, Node node);
-  /// Gives a node other inputs of the same types; recomputes its `weight_only` (not that of its consumers).
+  /// Gives a node other inputs, which must fit its outputs; recomputes its `weight_only` (not that of its consumers).
   void set_inputs(NodeId id, std::vector<Value> inputs);
   /// Erases a node that nothing uses; the caller has made sure of that.
   void erase(NodeId id);

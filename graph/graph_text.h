@@ -6,13 +6,14 @@
 ///   weight e f32[8] = 0.25             # one value repeated
 ///   y = conv2d(x, w; pads=[1, 1, 1, 1])
 ///   a, b = split(relu(y); axis=-3, sizes=[4, 4])
-///   output a, b
+///   c = opaque custom_op(a, b) f32[1, 4, 8, 8], i64[1]    # carried untouched; types as given
+///   output b, c.0
 ///   output relu(y)
 ///
-/// Terms are those of rules (graph/pattern.h), attributes are numbers, lists or function names. `s.1` selects an output.
+/// Terms are those of rules (graph/pattern.h), attributes are numbers, lists or function names. `s.1` selects an
+/// output. An input's name in the model may follow in quotes where it is no identifier: `input x "images:0" f32[1, 3]`.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -25,8 +26,8 @@ namespace taso {
 [[nodiscard]] Expected<Graph> parse_graph(std::string_view text, const std::string& file,
                                           const OperatorCatalog& catalog);
 
-/// The text of a graph without opaque nodes, one node a line; parse_graph gives an equal graph again. Constants of more
-/// than 64 elements, or of other types than f32 and integers, are written as weights without contents.
+/// The text of a graph, one node a line; parse_graph gives an equal graph again if all constants are written out.
+/// Constants of more than 64 elements, or of other types than f32 and i64, are written as weights without contents.
 [[nodiscard]] std::string to_text(const Graph& graph);
 
 }  // namespace taso

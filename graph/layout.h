@@ -13,8 +13,10 @@ enum class Layout : std::uint8_t {
 /// "row" or "nhwc".
 [[nodiscard]] constexpr const char* to_string(Layout layout) {
   switch (layout) {
-    case Layout::row_major: return "row";
-    case Layout::channels_last: return "nhwc";
+    case Layout::row_major:
+      return "row";
+    case Layout::channels_last:
+      return "nhwc";
   }
   return "?";
 }

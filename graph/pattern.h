@@ -34,14 +34,17 @@ namespace taso {
 /// An attribute value computed from the bindings of a match.
 struct AttributeExpression {
   enum class Kind : std::uint8_t {
-    literal,       ///< `literal`.
-    variable,      ///< Attribute variable `index`.
-    dimension,     ///< Extent of an axis of tensor variable `index`: `axis` (negative: from the end), or the value
-                   ///< of operands[0] if there is one, as in dim(x, a).
-    rank,          ///< Rank of tensor variable `index`.
-    list,          ///< [operands...], each an integer.
-    element,       ///< Element `axis` of operands[0], a list.
-    add, subtract, multiply, floor_divide,  ///< operands[0] op operands[1].
+    literal,    ///< `literal`.
+    variable,   ///< Attribute variable `index`.
+    dimension,  ///< Extent of an axis of tensor variable `index`: `axis` (negative: from the end), or the value
+                ///< of operands[0] if there is one, as in dim(x, a).
+    rank,       ///< Rank of tensor variable `index`.
+    list,       ///< [operands...], each an integer.
+    element,    ///< Element `axis` of operands[0], a list.
+    add,
+    subtract,
+    multiply,
+    floor_divide,  ///< operands[0] op operands[1].
   };
   Kind kind = Kind::literal;
   AttributeValue literal = std::int64_t{0};
@@ -95,15 +98,15 @@ struct Substitution {
   std::vector<std::string> attribute_variables;  ///< Likewise.
   Pattern source, target;                        ///< Output i of one equals output i of the other.
   std::vector<Condition> conditions;
-  std::vector<std::string> proofs;               ///< "axioms", "bounded 3", ...; empty if unproved.
+  std::vector<std::string> proofs;  ///< "axioms", "bounded 3", ...; empty if unproved.
   std::optional<NumericClass> numeric_class;
-  std::optional<std::string> expect;             ///< Test corpora: the expected verdict.
+  std::optional<std::string> expect;  ///< Test corpora: the expected verdict.
   SourceLocation where;
 };
 
 /// What stands for a substitution's variables.
 struct Bindings {
-  std::vector<const TensorType*> tensors;                     ///< Types of the tensor variables; null if unbound.
+  std::vector<const TensorType*> tensors;                 ///< Types of the tensor variables; null if unbound.
   std::vector<std::optional<AttributeValue>> attributes;  ///< Values of the attribute variables.
 };
 
@@ -111,6 +114,15 @@ struct Bindings {
 [[nodiscard]] Expected<AttributeValue> evaluate(const AttributeExpression& expression, const Bindings& bindings);
 /// Whether a condition holds.
 [[nodiscard]] Expected<bool> holds(const Condition& condition, const Bindings& bindings);
+
+/// The attributes of a pattern node under bindings; an integer where the operator declares a real becomes one.
+[[nodiscard]] Expected<Attributes> evaluate_attributes(const PatternNode& node, const Bindings& bindings,
+                                                       const OperatorCatalog& catalog);
+/// The values that a pattern node reads when variables and earlier pattern nodes stand for these; fails where a port
+/// is out of range.
+[[nodiscard]] Expected<std::vector<Value>> resolve_inputs(const Graph& graph, const PatternNode& node,
+                                                          const std::vector<Value>& variables,
+                                                          const std::vector<NodeId>& nodes);
 
 /// Parses a rule or axiom file. Errors name file, line, column. The catalog supplies operators, defaults and function
 /// names; every attribute variable of the target must occur in the source.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -21,21 +22,30 @@ namespace taso {
 struct Match {
   std::vector<Value> variables;  ///< Per tensor variable.
   std::vector<std::optional<AttributeValue>> attributes;
-  std::vector<NodeId> nodes;     ///< Per source pattern node.
+  std::vector<NodeId> nodes;  ///< Per source pattern node.
   /// For an associative root matched at operands [begin, begin + arity) of a longer concatenation: begin per
   /// source node, else -1.
   std::vector<std::int32_t> operand_begin;
 };
 
-/// Rules indexed by the operator at which a match is anchored.
+/// Rules indexed by the operator at which a match is anchored. Immutable; may be used from several threads.
+///
+/// A match is anchored at the first output of the source and extended along edges: to producers, and through the
+/// consumers of values that are bound already. Pairs of unrelated nodes are only enumerated for sources whose parts
+/// share nothing. Opaque nodes and tensors of unknown type are never matched, nor are places where all matched
+/// nodes are weight-only: they cost nothing.
 class RuleIndex {
  public:
+  /// No more matches of one rule are reported for one graph.
+  static constexpr std::size_t max_matches = 20000;
+  struct Plan;
+
   RuleIndex(std::vector<Substitution> rules, const OperatorCatalog& catalog);
   [[nodiscard]] const std::vector<Substitution>& rules() const { return rules_; }
   [[nodiscard]] const OperatorCatalog& catalog() const { return *catalog_; }
 
-  /// All matches of all rules, as (rule number, match), in a fixed order (rule, then node ids). Matches that only
-  /// exchange symmetric roles of a rule are reported once.
+  /// All matches of all rules, as (rule number, match), in a fixed order (rule, then node ids). Conditions on
+  /// attributes and shapes hold. Matches that only exchange symmetric roles of a rule are reported once.
   [[nodiscard]] std::vector<std::pair<std::uint32_t, Match>> find_all(const Graph& graph) const;
   /// Matches of one rule.
   [[nodiscard]] std::vector<Match> find(const Graph& graph, std::uint32_t rule) const;
@@ -43,7 +53,8 @@ class RuleIndex {
  private:
   std::vector<Substitution> rules_;
   const OperatorCatalog* catalog_;
-  std::unordered_map<std::string, std::vector<std::uint32_t>> by_root_;
+  std::unordered_map<std::string, std::uint32_t> numbers_;  // Operators of the sources.
+  std::vector<std::shared_ptr<const Plan>> plans_;          // Per rule.
 };
 
 /// The graph after replacing a match, in normal form and without dead nodes. New nodes take the origin of the

@@ -13,7 +13,19 @@ namespace taso {
 
 /// The element types of ONNX tensors that the IR tells apart. Only f32 is rewritten; all others are carried.
 enum class ElementType : std::uint8_t {
-  f32, f64, f16, bf16, i8, i16, i32, i64, u8, u16, u32, u64, boolean,
+  f32,
+  f64,
+  f16,
+  bf16,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  u16,
+  u32,
+  u64,
+  boolean,
   other,  ///< Anything else (strings, 8-bit floats, sequences, ...): carried, never looked into.
 };
 
@@ -42,9 +54,7 @@ struct TensorType {
 
   bool operator==(const TensorType&) const = default;
   [[nodiscard]] std::int64_t elements() const { return volume(shape); }
-  [[nodiscard]] std::int64_t bytes() const {
-    return elements() * static_cast<std::int64_t>(size_of(element));
-  }
+  [[nodiscard]] std::int64_t bytes() const { return elements() * static_cast<std::int64_t>(size_of(element)); }
 };
 
 /// "f32[1, 3, 224, 224]", "f32[?]" if unknown.

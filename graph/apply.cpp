@@ -1,0 +1,146 @@
+#include <algorithm>
+
+#include "graph/editor.h"
+#include "graph/rewrite.h"
+
+namespace taso {
+namespace {
+
+// The part of the source above each pattern value: does tensor variable `variable` occur in it?
+bool depends_on(const Pattern& pattern, const PatternValue& value, std::uint32_t variable) {
+  std::vector<char> above(pattern.nodes.size(), 0);
+  if (value.is_variable) return value.index == variable;
+  above[value.index] = 1;
+  for (std::size_t i = value.index + 1; i-- > 0;) {
+    if (above[i] == 0) continue;
+    for (const PatternValue& input : pattern.nodes[i].inputs) {
+      if (input.is_variable && input.index == variable) return true;
+      if (!input.is_variable) above[input.index] = 1;
+    }
+  }
+  return false;
+}
+
+// A cycle needs a variable of the target that depends on a replaced output. The inputs of an output's own pattern
+// cannot.
+bool may_close_a_cycle(const Substitution& rule) {
+  std::vector<char> used(rule.tensor_variables.size(), 0);
+  auto mark = [&](const PatternValue& value) {
+    if (value.is_variable) used[value.index] = 1;
+  };
+  for (const PatternNode& node : rule.target.nodes)
+    for (const PatternValue& input : node.inputs) mark(input);
+  for (const PatternValue& output : rule.target.outputs) mark(output);
+  for (std::uint32_t variable = 0; variable < used.size(); ++variable)
+    for (const PatternValue& output : rule.source.outputs)
+      if (used[variable] != 0 && !depends_on(rule.source, output, variable)) return true;
+  return false;
+}
+
+Status check_match(const Graph& graph, const Substitution& rule, const Match& match) {
+  const bool sizes = match.variables.size() == rule.tensor_variables.size() &&
+                     match.attributes.size() == rule.attribute_variables.size() &&
+                     match.nodes.size() == rule.source.nodes.size() &&
+                     match.operand_begin.size() == rule.source.nodes.size();
+  bool present = sizes;
+  for (const Value& value : match.variables)
+    present = present && graph.contains(value.node) && value.port < graph.node(value.node).outputs.size();
+  for (const NodeId id : match.nodes) present = present && graph.contains(id);
+  if (!present) return internal_error("the match of " + rule.name + " is not of this graph");
+  return {};
+}
+
+}  // namespace
+
+Expected<RewriteResult> apply_with_changes(const Graph& graph, const Substitution& rule, const Match& match,
+                                           const OperatorCatalog& catalog) {
+  TASO_RETURN_IF_ERROR(check_match(graph, rule, match));
+  Bindings bindings;
+  for (const Value& value : match.variables) bindings.tensors.push_back(&graph.type(value));
+  bindings.attributes = match.attributes;
+  for (const Condition& condition : rule.conditions) {
+    TASO_ASSIGN(const bool holding, holds(condition, bindings));
+    if (!holding) return bad_input("a condition of " + rule.name + " does not hold");
+  }
+
+  RewriteResult result;
+  result.graph = graph;
+  GraphEditor editor(result.graph, catalog);
+  const std::int32_t origin = match.nodes.empty() ? -1 : graph.node(match.nodes[0]).origin;
+  std::vector<NodeId> nodes;
+  for (const PatternNode& node : rule.target.nodes) {
+    TASO_ASSIGN(const Attributes attributes, evaluate_attributes(node, bindings, catalog));
+    TASO_ASSIGN(std::vector<Value> inputs, resolve_inputs(result.graph, node, match.variables, nodes));
+    TASO_ASSIGN(const NodeId id, editor.add_op(node.op, attributes, std::move(inputs), origin));
+    nodes.push_back(id);
+  }
+  PatternNode outputs;
+  outputs.inputs = rule.target.outputs;
+  TASO_ASSIGN(std::vector<Value> targets, resolve_inputs(result.graph, outputs, match.variables, nodes));
+
+  std::vector<std::pair<Value, Value>> replacements;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const PatternValue& output = rule.source.outputs[i];
+    const NodeId id = match.nodes[output.index];
+    const Value from = {id, output.port};
+    Value to = targets[i];
+    if (const std::int32_t begin = match.operand_begin[output.index]; begin >= 0) {
+      // The target stands for some adjacent operands of a longer concatenation.
+      const Node& whole = graph.node(id);
+      const auto first = whole.inputs.begin() + begin;
+      const auto last = first + static_cast<std::ptrdiff_t>(rule.source.nodes[output.index].inputs.size());
+      std::vector<Value> operands(whole.inputs.begin(), first);
+      operands.push_back(to);
+      operands.insert(operands.end(), last, whole.inputs.end());
+      TASO_ASSIGN(const NodeId longer, editor.add_op(whole.op, whole.attributes, std::move(operands), whole.origin));
+      nodes.push_back(longer);
+      to = {longer, 0};
+    }
+    if (graph.node(id).outputs.size() <= output.port)
+      return bad_input("the matched " + graph.node(id).op + " has no output " + std::to_string(output.port));
+    if (graph.type(from) != result.graph.type(to))
+      return bad_input(rule.name + " would change the type of an output from " + to_string(graph.type(from)) + " to " +
+                       to_string(result.graph.type(to)));
+    if (from != to) replacements.emplace_back(from, to);
+  }
+  if (replacements.empty()) return bad_input(rule.name + " changes nothing here");
+  editor.replace(replacements, nodes);
+  if (may_close_a_cycle(rule)) {
+    std::vector<NodeId> roots = nodes;
+    for (const auto& [from, to] : replacements) roots.push_back(to.node);
+    if (editor.has_cycle_above(roots)) return bad_input(rule.name + " would close a cycle");
+  }
+  for (const NodeId id : nodes) {
+    editor.touch(id);
+    editor.suspect(id);
+  }
+  for (const NodeId id : match.nodes) editor.suspect(id);
+  editor.normalize();
+
+  const NodeId bound = graph.id_bound();
+  for (NodeId id = bound; id < result.graph.id_bound(); ++id)
+    if (result.graph.contains(id)) result.added.push_back(id);
+  result.changed = editor.changed();
+  result.removed = editor.removed();
+  for (auto* list : {&result.changed, &result.removed}) {
+    std::sort(list->begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
+  }
+  std::erase_if(result.changed, [&](NodeId id) { return !result.graph.contains(id); });
+  return result;
+}
+
+Expected<Graph> apply(const Graph& graph, const Substitution& rule, const Match& match,
+                      const OperatorCatalog& catalog) {
+  TASO_ASSIGN(RewriteResult result, apply_with_changes(graph, rule, match, catalog));
+  return std::move(result.graph);
+}
+
+void normalize(Graph& graph, const OperatorCatalog& catalog) {
+  graph.remove_dead();
+  GraphEditor editor(graph, catalog);
+  for (const NodeId id : graph.topological_order()) editor.touch(id);
+  editor.normalize();
+}
+
+}  // namespace taso

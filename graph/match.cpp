@@ -1,0 +1,365 @@
+#include <algorithm>
+
+#include "graph/rewrite.h"
+#include "graph/symmetry.h"
+
+namespace taso {
+namespace {
+
+using Kind = AttributeExpression::Kind;
+
+constexpr std::uint32_t no_operator = static_cast<std::uint32_t>(-1);
+constexpr NodeId no_node = static_cast<NodeId>(-1);
+
+}  // namespace
+
+// A rule prepared for matching.
+struct RuleIndex::Plan {
+  struct PlanNode {
+    std::uint32_t op = no_operator;  // Number of the operator in the index.
+    bool commutative = false;
+    bool sublist = false;  // An associative output: may match adjacent operands of a longer one.
+  };
+  std::vector<PlanNode> nodes;
+  std::uint32_t root = 0;  // Source node at which matches are anchored.
+  bool matchable = false;
+  // Attributes of the source that are computed: compared when everything is bound.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> computed;
+  std::vector<Symmetry> symmetries;
+};
+
+namespace {
+
+// The parts of a graph that matching needs: nodes by operator, and consumers in one array.
+struct GraphView {
+  const Graph& graph;
+  std::vector<std::uint32_t> op;                       // Per node id; no_operator if no rule speaks of it.
+  std::vector<std::vector<NodeId>> nodes_of;           // Per operator number.
+  std::vector<std::uint32_t> begin;                    // Per node id, into `uses`.
+  std::vector<std::pair<NodeId, std::uint32_t>> uses;  // (consumer, input position).
+
+  GraphView(const Graph& g, const std::unordered_map<std::string, std::uint32_t>& numbers) : graph(g) {
+    const NodeId bound = g.id_bound();
+    op.assign(bound, no_operator);
+    nodes_of.resize(numbers.size());
+    begin.assign(bound + 1, 0);
+    for (NodeId id = 0; id < bound; ++id) {
+      if (!g.contains(id)) continue;
+      const Node& node = g.node(id);
+      if (node.kind == NodeKind::op)
+        if (const auto number = numbers.find(node.op); number != numbers.end()) {
+          op[id] = number->second;
+          nodes_of[number->second].push_back(id);
+        }
+      for (const Value& input : node.inputs) ++begin[input.node + 1];
+    }
+    for (NodeId id = 0; id < bound; ++id) begin[id + 1] += begin[id];
+    uses.resize(begin[bound]);
+    std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
+    for (NodeId id = 0; id < bound; ++id) {
+      if (!g.contains(id)) continue;
+      const auto& inputs = g.node(id).inputs;
+      for (std::uint32_t i = 0; i < inputs.size(); ++i) uses[next[inputs[i].node]++] = {id, i};
+    }
+  }
+
+  [[nodiscard]] std::span<const std::pair<NodeId, std::uint32_t>> uses_of(NodeId id) const {
+    return {uses.data() + begin[id], uses.data() + begin[id + 1]};
+  }
+};
+
+// Backtracking search for one rule. Bindings are kept in a trail and undone on return.
+class Matcher {
+ public:
+  Matcher(const GraphView& view, const Substitution& rule, const RuleIndex::Plan& plan, std::vector<Match>& found)
+      : view_(view), rule_(rule), plan_(plan), found_(found) {
+    state_.variables.resize(rule.tensor_variables.size());
+    bound_.assign(rule.tensor_variables.size(), 0);
+    state_.attributes.resize(rule.attribute_variables.size());
+    state_.nodes.assign(rule.source.nodes.size(), no_node);
+    state_.operand_begin.assign(rule.source.nodes.size(), -1);
+  }
+
+  void run() {
+    for (const NodeId id : view_.nodes_of[plan_.nodes[plan_.root].op]) {
+      if (full()) return;
+      try_node(plan_.root, id);
+    }
+  }
+
+ private:
+  struct Mark {
+    std::size_t variables, attributes, agenda;
+  };
+
+  [[nodiscard]] bool full() const { return found_.size() >= RuleIndex::max_matches; }
+
+  // Binds pattern node `p` to graph node `id` in all ways and continues with what is left.
+  void try_node(std::uint32_t p, NodeId id) {
+    const RuleIndex::Plan::PlanNode& plan = plan_.nodes[p];
+    if (view_.op[id] != plan.op) return;
+    if (std::find(state_.nodes.begin(), state_.nodes.end(), id) != state_.nodes.end()) return;
+    const PatternNode& pattern = rule_.source.nodes[p];
+    const Node& node = view_.graph.node(id);
+    const std::size_t arity = pattern.inputs.size();
+    if (node.inputs.size() < arity || (node.inputs.size() > arity && !plan.sublist)) return;
+    for (const TensorType& type : node.outputs)
+      if (!type.known) return;
+    const Mark mark = {trail_variables_.size(), trail_attributes_.size(), agenda_.size()};
+    state_.nodes[p] = id;
+    if (bind_attributes(pattern, node)) {
+      if (node.inputs.size() > arity) {
+        for (std::size_t begin = 0; begin + arity <= node.inputs.size(); ++begin) {
+          state_.operand_begin[p] = static_cast<std::int32_t>(begin);
+          try_operands(pattern, node, begin, false);
+        }
+        state_.operand_begin[p] = -1;
+      } else {
+        try_operands(pattern, node, 0, false);
+        if (plan.commutative && node.inputs[0] != node.inputs[1]) try_operands(pattern, node, 0, true);
+      }
+    }
+    state_.nodes[p] = no_node;
+    undo(mark);
+  }
+
+  void try_operands(const PatternNode& pattern, const Node& node, std::size_t begin, bool swapped) {
+    const Mark mark = {trail_variables_.size(), trail_attributes_.size(), agenda_.size()};
+    bool fits = true;
+    for (std::size_t i = 0; fits && i < pattern.inputs.size(); ++i) {
+      const PatternValue& expected = pattern.inputs[i];
+      const Value value = node.inputs[begin + (swapped ? 1 - i : i)];
+      if (expected.is_variable) {
+        fits = bind_variable(expected.index, value);
+      } else if (state_.nodes[expected.index] != no_node) {
+        fits = Value{state_.nodes[expected.index], expected.port} == value;
+      } else {
+        fits = expected.port == value.port && view_.op[value.node] == plan_.nodes[expected.index].op;
+        if (fits) agenda_.emplace_back(expected.index, value.node);
+      }
+    }
+    if (fits) advance();
+    undo(mark);
+  }
+
+  // Continues with a producer that is due, else with a node that reads something bound, else with any node.
+  void advance() {
+    if (full()) return;
+    if (!agenda_.empty()) {
+      const auto [p, id] = agenda_.back();
+      agenda_.pop_back();
+      if (state_.nodes[p] == no_node)
+        try_node(p, id);
+      else if (state_.nodes[p] == id)
+        advance();
+      agenda_.emplace_back(p, id);
+      return;
+    }
+    std::uint32_t best = 0;
+    Value through;
+    std::size_t fewest = static_cast<std::size_t>(-1);
+    bool missing = false;
+    std::uint32_t last_missing = 0;
+    for (std::uint32_t p = 0; p < state_.nodes.size(); ++p) {
+      if (state_.nodes[p] != no_node) continue;
+      missing = true;
+      last_missing = p;
+      for (const PatternValue& input : rule_.source.nodes[p].inputs) {
+        Value value;
+        if (input.is_variable ? bound_[input.index] == 0 : state_.nodes[input.index] == no_node) continue;
+        value = input.is_variable ? state_.variables[input.index] : Value{state_.nodes[input.index], input.port};
+        const std::size_t count = view_.uses_of(value.node).size();
+        if (count < fewest) {
+          fewest = count;
+          best = p;
+          through = value;
+        }
+      }
+    }
+    if (!missing) {
+      report();
+    } else if (fewest != static_cast<std::size_t>(-1)) {
+      NodeId previous = no_node;
+      for (const auto& [consumer, position] : view_.uses_of(through.node)) {
+        if (consumer == previous || view_.graph.node(consumer).inputs[position] != through) continue;
+        previous = consumer;  // A node that reads the value twice is tried once.
+        try_node(best, consumer);
+        if (full()) return;
+      }
+    } else {
+      // The last node in topological order is an output: its producers follow by edges.
+      for (const NodeId id : view_.nodes_of[plan_.nodes[last_missing].op]) {
+        try_node(last_missing, id);
+        if (full()) return;
+      }
+    }
+  }
+
+  bool bind_variable(std::uint32_t variable, Value value) {
+    if (bound_[variable] != 0) return state_.variables[variable] == value;
+    if (!view_.graph.type(value).known) return false;
+    bound_[variable] = 1;
+    state_.variables[variable] = value;
+    trail_variables_.push_back(variable);
+    return true;
+  }
+
+  bool bind_attribute(std::uint32_t variable, const AttributeValue& value) {
+    auto& slot = state_.attributes[variable];
+    if (slot) return *slot == value;
+    slot = value;
+    trail_attributes_.push_back(variable);
+    return true;
+  }
+
+  bool bind_attributes(const PatternNode& pattern, const Node& node) {
+    const auto& entries = node.attributes.entries();
+    if (entries.size() != pattern.attributes.size()) return false;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const AttributeExpression& expected = pattern.attributes[i].second;
+      const AttributeValue& value = entries[i].second;
+      if (entries[i].first != pattern.attributes[i].first) return false;
+      if (expected.kind == Kind::literal) {
+        if (expected.literal != value) return false;
+      } else if (expected.kind == Kind::variable) {
+        if (!bind_attribute(expected.index, value)) return false;
+      } else if (expected.kind == Kind::list) {
+        const auto* list = std::get_if<std::vector<std::int64_t>>(&value);
+        if (list == nullptr || list->size() != expected.operands.size()) return false;
+        for (std::size_t k = 0; k < list->size(); ++k)
+          if (expected.operands[k].kind == Kind::variable && !bind_attribute(expected.operands[k].index, (*list)[k]))
+            return false;
+      }
+    }
+    return true;
+  }
+
+  void undo(const Mark& mark) {
+    for (; trail_variables_.size() > mark.variables; trail_variables_.pop_back()) bound_[trail_variables_.back()] = 0;
+    for (; trail_attributes_.size() > mark.attributes; trail_attributes_.pop_back())
+      state_.attributes[trail_attributes_.back()].reset();
+    agenda_.resize(mark.agenda);
+  }
+
+  // Everything is bound: side conditions, usefulness, one of each set of symmetric matches.
+  void report() {
+    bool costs = false;
+    for (const NodeId id : state_.nodes) costs = costs || !view_.graph.node(id).weight_only;
+    if (!costs) return;
+    for (const Symmetry& symmetry : plan_.symmetries)
+      if (exchanged_is_less(symmetry)) return;
+    if (!plan_.computed.empty() || !rule_.conditions.empty()) {
+      Bindings bindings;
+      for (const Value& value : state_.variables) bindings.tensors.push_back(&view_.graph.type(value));
+      bindings.attributes = state_.attributes;
+      for (const auto& [p, a] : plan_.computed) {
+        const Expected<AttributeValue> value = evaluate(rule_.source.nodes[p].attributes[a].second, bindings);
+        if (!value || *value != view_.graph.node(state_.nodes[p]).attributes.entries()[a].second) return;
+      }
+      for (const Condition& condition : rule_.conditions) {
+        const Expected<bool> holding = holds(condition, bindings);
+        if (!holding || !*holding) return;
+      }
+    }
+    found_.push_back(state_);
+  }
+
+  [[nodiscard]] bool exchanged_is_less(const Symmetry& symmetry) const {
+    for (std::size_t i = 0; i < state_.nodes.size(); ++i) {
+      const NodeId other = state_.nodes[symmetry.nodes[i]];
+      if (other != state_.nodes[i]) return other < state_.nodes[i];
+    }
+    for (std::size_t i = 0; i < state_.operand_begin.size(); ++i) {
+      const std::int32_t other = state_.operand_begin[symmetry.nodes[i]];
+      if (other != state_.operand_begin[i]) return other < state_.operand_begin[i];
+    }
+    for (std::size_t i = 0; i < state_.variables.size(); ++i) {
+      const Value other = state_.variables[symmetry.tensors[i]];
+      if (other != state_.variables[i]) return other < state_.variables[i];
+    }
+    for (std::size_t i = 0; i < state_.attributes.size(); ++i) {
+      const auto& other = state_.attributes[symmetry.attributes[i]];
+      if (other != state_.attributes[i]) return other < state_.attributes[i];
+    }
+    return false;
+  }
+
+  const GraphView& view_;
+  const Substitution& rule_;
+  const RuleIndex::Plan& plan_;
+  std::vector<Match>& found_;
+  Match state_;
+  std::vector<char> bound_;  // Per tensor variable.
+  std::vector<std::uint32_t> trail_variables_, trail_attributes_;
+  std::vector<std::pair<std::uint32_t, NodeId>> agenda_;  // Pattern nodes that graph nodes must match.
+};
+
+bool order(const Match& a, const Match& b) {
+  if (a.nodes != b.nodes) return a.nodes < b.nodes;
+  if (a.operand_begin != b.operand_begin) return a.operand_begin < b.operand_begin;
+  if (a.variables != b.variables) return a.variables < b.variables;
+  return a.attributes < b.attributes;
+}
+
+}  // namespace
+
+RuleIndex::RuleIndex(std::vector<Substitution> rules, const OperatorCatalog& catalog)
+    : rules_(std::move(rules)), catalog_(&catalog) {
+  for (const Substitution& rule : rules_) {
+    auto plan = std::make_shared<Plan>();
+    const Pattern& source = rule.source;
+    plan->matchable = !source.nodes.empty() && !source.outputs.empty();
+    for (const PatternValue& output : source.outputs) plan->matchable = plan->matchable && !output.is_variable;
+    for (std::uint32_t p = 0; p < source.nodes.size(); ++p) {
+      const PatternNode& node = source.nodes[p];
+      Plan::PlanNode entry;
+      entry.op = numbers_.emplace(node.op, static_cast<std::uint32_t>(numbers_.size())).first->second;
+      entry.commutative = node.inputs.size() == 2 && catalog.is_commutative(node.op);
+      entry.sublist =
+          catalog.is_associative(node.op) && node.inputs.size() >= 2 &&
+          std::find(source.outputs.begin(), source.outputs.end(), PatternValue{false, p, 0}) != source.outputs.end();
+      for (const PatternNode& other : source.nodes)
+        for (const PatternValue& input : other.inputs)
+          if (!input.is_variable && input.index == p) entry.sublist = false;
+      plan->nodes.push_back(entry);
+      for (std::uint32_t a = 0; a < node.attributes.size(); ++a) {
+        const AttributeExpression& value = node.attributes[a].second;
+        const bool binds = value.kind == Kind::literal || value.kind == Kind::variable ||
+                           (value.kind == Kind::list &&
+                            std::all_of(value.operands.begin(), value.operands.end(),
+                                        [](const AttributeExpression& e) { return e.kind == Kind::variable; }));
+        if (!binds) plan->computed.emplace_back(p, a);
+      }
+    }
+    if (plan->matchable) {
+      plan->root = source.outputs[0].index;
+      plan->symmetries = find_symmetries(rule, catalog);
+    }
+    plans_.push_back(std::move(plan));
+  }
+}
+
+std::vector<std::pair<std::uint32_t, Match>> RuleIndex::find_all(const Graph& graph) const {
+  const GraphView view(graph, numbers_);
+  std::vector<std::pair<std::uint32_t, Match>> result;
+  std::vector<Match> found;
+  for (std::uint32_t rule = 0; rule < rules_.size(); ++rule) {
+    if (!plans_[rule]->matchable) continue;
+    found.clear();
+    Matcher(view, rules_[rule], *plans_[rule], found).run();
+    std::sort(found.begin(), found.end(), order);
+    for (Match& match : found) result.emplace_back(rule, std::move(match));
+  }
+  return result;
+}
+
+std::vector<Match> RuleIndex::find(const Graph& graph, std::uint32_t rule) const {
+  std::vector<Match> found;
+  if (!plans_.at(rule)->matchable) return found;
+  const GraphView view(graph, numbers_);
+  Matcher(view, rules_[rule], *plans_[rule], found).run();
+  std::sort(found.begin(), found.end(), order);
+  return found;
+}
+
+}  // namespace taso

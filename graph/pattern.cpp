@@ -1,0 +1,275 @@
+#include "graph/pattern.h"
+
+#include <algorithm>
+
+namespace taso {
+namespace {
+
+using Kind = AttributeExpression::Kind;
+using Integers = std::vector<std::int64_t>;
+
+const char* symbol_of(Kind kind) {
+  switch (kind) {
+    case Kind::add:
+      return "+";
+    case Kind::subtract:
+      return "-";
+    case Kind::multiply:
+      return "*";
+    case Kind::floor_divide:
+      return "//";
+    case Kind::literal:
+    case Kind::variable:
+    case Kind::dimension:
+    case Kind::rank:
+    case Kind::list:
+    case Kind::element:
+      break;
+  }
+  return "?";
+}
+
+// Integer arithmetic that reports what would be undefined.
+Expected<std::int64_t> combine(Kind kind, std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  bool overflow = false;
+  switch (kind) {
+    case Kind::add:
+      overflow = __builtin_add_overflow(a, b, &result);
+      break;
+    case Kind::subtract:
+      overflow = __builtin_sub_overflow(a, b, &result);
+      break;
+    case Kind::multiply:
+      overflow = __builtin_mul_overflow(a, b, &result);
+      break;
+    default:
+      if (b == 0) return bad_input("division of " + std::to_string(a) + " by zero");
+      if (b == -1) {
+        overflow = __builtin_sub_overflow(std::int64_t{0}, a, &result);
+        break;
+      }
+      result = a / b;
+      if (a % b != 0 && (a < 0) != (b < 0)) --result;
+  }
+  if (overflow)
+    return bad_input(std::to_string(a) + " " + symbol_of(kind) + " " + std::to_string(b) + " does not fit 64 bits");
+  return result;
+}
+
+// Element by element; a number meets every element of a list.
+Expected<AttributeValue> combine(Kind kind, const AttributeValue& a, const AttributeValue& b) {
+  if (std::holds_alternative<SymbolValue>(a) || std::holds_alternative<SymbolValue>(b))
+    return bad_input(to_string(a) + " " + symbol_of(kind) + " " + to_string(b) + " is no arithmetic");
+  const auto* left = std::get_if<Integers>(&a);
+  const auto* right = std::get_if<Integers>(&b);
+  if (left == nullptr && right == nullptr) {
+    const auto* x = std::get_if<std::int64_t>(&a);
+    const auto* y = std::get_if<std::int64_t>(&b);
+    if (x != nullptr && y != nullptr) {
+      TASO_ASSIGN(const std::int64_t result, combine(kind, *x, *y));
+      return AttributeValue(result);
+    }
+    const double u = x != nullptr ? static_cast<double>(*x) : std::get<double>(a);
+    const double v = y != nullptr ? static_cast<double>(*y) : std::get<double>(b);
+    switch (kind) {
+      case Kind::add:
+        return AttributeValue(u + v);
+      case Kind::subtract:
+        return AttributeValue(u - v);
+      case Kind::multiply:
+        return AttributeValue(u * v);
+      default:
+        return bad_input("// is for integers, here are " + to_string(a) + " and " + to_string(b));
+    }
+  }
+  if (std::holds_alternative<double>(a) || std::holds_alternative<double>(b))
+    return bad_input(to_string(a) + " " + symbol_of(kind) + " " + to_string(b) + " mixes a list and a real number");
+  if (left != nullptr && right != nullptr && left->size() != right->size())
+    return bad_input(to_string(a) + " " + symbol_of(kind) + " " + to_string(b) + ": the lists have different lengths");
+  Integers result(left != nullptr ? left->size() : right->size());
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    TASO_ASSIGN(result[i], combine(kind, left != nullptr ? (*left)[i] : std::get<std::int64_t>(a),
+                                   right != nullptr ? (*right)[i] : std::get<std::int64_t>(b)));
+  }
+  return AttributeValue(std::move(result));
+}
+
+Expected<const TensorType*> tensor_of(const AttributeExpression& expression, const Bindings& bindings) {
+  if (expression.index >= bindings.tensors.size() || bindings.tensors[expression.index] == nullptr)
+    return bad_input("the shape of a tensor variable is not known");
+  return bindings.tensors[expression.index];
+}
+
+}  // namespace
+
+const char* to_string(NumericClass numeric_class) {
+  switch (numeric_class) {
+    case NumericClass::exact:
+      return "exact";
+    case NumericClass::reassociation:
+      return "reassociation";
+    case NumericClass::accumulation:
+      return "accumulation";
+    case NumericClass::distribution:
+      return "distribution";
+  }
+  return "?";
+}
+
+Expected<AttributeValue> evaluate(const AttributeExpression& expression, const Bindings& bindings) {
+  switch (expression.kind) {
+    case Kind::literal:
+      return expression.literal;
+    case Kind::variable:
+      if (expression.index >= bindings.attributes.size() || !bindings.attributes[expression.index])
+        return bad_input("an attribute variable has no value");
+      return *bindings.attributes[expression.index];
+    case Kind::dimension: {
+      TASO_ASSIGN(const TensorType* type, tensor_of(expression, bindings));
+      std::int64_t axis = expression.axis;
+      if (!expression.operands.empty()) {
+        TASO_ASSIGN(const AttributeValue value, evaluate(expression.operands[0], bindings));
+        if (!std::holds_alternative<std::int64_t>(value))
+          return bad_input("axis " + to_string(value) + " is not an integer");
+        axis = std::get<std::int64_t>(value);
+      }
+      const auto rank = static_cast<std::int64_t>(type->shape.size());
+      if (axis >= 0 || axis < -rank)
+        return bad_input("a tensor of type " + to_string(*type) + " has no axis " + std::to_string(axis));
+      return AttributeValue(type->shape[static_cast<std::size_t>(rank + axis)]);
+    }
+    case Kind::rank: {
+      TASO_ASSIGN(const TensorType* type, tensor_of(expression, bindings));
+      return AttributeValue(static_cast<std::int64_t>(type->shape.size()));
+    }
+    case Kind::list: {
+      Integers result;
+      result.reserve(expression.operands.size());
+      for (const AttributeExpression& operand : expression.operands) {
+        TASO_ASSIGN(const AttributeValue value, evaluate(operand, bindings));
+        if (!std::holds_alternative<std::int64_t>(value))
+          return bad_input("list element " + to_string(value) + " is not an integer");
+        result.push_back(std::get<std::int64_t>(value));
+      }
+      return AttributeValue(std::move(result));
+    }
+    case Kind::element: {
+      TASO_ASSIGN(const AttributeValue value, evaluate(expression.operands[0], bindings));
+      const auto* list = std::get_if<Integers>(&value);
+      if (list == nullptr || expression.axis < 0 || expression.axis >= static_cast<std::int64_t>(list->size()))
+        return bad_input(to_string(value) + " has no element " + std::to_string(expression.axis));
+      return AttributeValue((*list)[static_cast<std::size_t>(expression.axis)]);
+    }
+    case Kind::add:
+    case Kind::subtract:
+    case Kind::multiply:
+    case Kind::floor_divide: {
+      TASO_ASSIGN(const AttributeValue left, evaluate(expression.operands[0], bindings));
+      TASO_ASSIGN(const AttributeValue right, evaluate(expression.operands[1], bindings));
+      return combine(expression.kind, left, right);
+    }
+  }
+  return internal_error("unknown kind of attribute expression");
+}
+
+Expected<bool> holds(const Condition& condition, const Bindings& bindings) {
+  TASO_ASSIGN(const AttributeValue left, evaluate(condition.left, bindings));
+  TASO_ASSIGN(const AttributeValue right, evaluate(condition.right, bindings));
+  const bool ordered =
+      condition.relation == Condition::Relation::less || condition.relation == Condition::Relation::less_equal;
+  auto number = [](const AttributeValue& value) {
+    const auto* integer = std::get_if<std::int64_t>(&value);
+    return integer != nullptr ? static_cast<double>(*integer) : std::get<double>(value);
+  };
+  auto is_number = [](const AttributeValue& value) {
+    return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<double>(value);
+  };
+  if (!ordered) {
+    const bool mixed = is_number(left) && is_number(right) && left.index() != right.index();
+    const bool equal = mixed ? number(left) == number(right) : left == right;
+    return equal == (condition.relation == Condition::Relation::equal);
+  }
+  const bool strict = condition.relation == Condition::Relation::less;
+  auto before = [strict](auto a, auto b) { return strict ? a < b : a <= b; };
+  if (std::holds_alternative<std::int64_t>(left) && std::holds_alternative<std::int64_t>(right))
+    return before(std::get<std::int64_t>(left), std::get<std::int64_t>(right));
+  if (is_number(left) && is_number(right)) return before(number(left), number(right));
+  // Lists are ordered when all their elements are; a number stands for a list of it.
+  const auto* a = std::get_if<Integers>(&left);
+  const auto* b = std::get_if<Integers>(&right);
+  const auto* x = std::get_if<std::int64_t>(&left);
+  const auto* y = std::get_if<std::int64_t>(&right);
+  if ((a == nullptr && x == nullptr) || (b == nullptr && y == nullptr) ||
+      (a != nullptr && b != nullptr && a->size() != b->size()))
+    return bad_input(to_string(left) + " and " + to_string(right) + " cannot be ordered");
+  const std::size_t size = a != nullptr ? a->size() : b->size();
+  for (std::size_t i = 0; i < size; ++i)
+    if (!before(a != nullptr ? (*a)[i] : *x, b != nullptr ? (*b)[i] : *y)) return false;
+  return true;
+}
+
+Expected<Graph> instantiate(const Substitution& rule, const Pattern& pattern,
+                            const std::vector<TensorType>& variable_types,
+                            const std::vector<std::optional<AttributeValue>>& attribute_values,
+                            const OperatorCatalog& catalog) {
+  Graph graph;
+  Bindings bindings;
+  std::vector<Value> variables;
+  std::vector<NodeId> nodes;
+  if (variable_types.size() != rule.tensor_variables.size())
+    return internal_error("instantiate: " + std::to_string(variable_types.size()) + " types for " +
+                          std::to_string(rule.tensor_variables.size()) + " tensor variables");
+  for (std::size_t i = 0; i < variable_types.size(); ++i) {
+    variables.push_back({graph.add_input(rule.tensor_variables[i], variable_types[i]), 0});
+    bindings.tensors.push_back(&variable_types[i]);
+  }
+  bindings.attributes = attribute_values;
+  for (const PatternNode& node : pattern.nodes) {
+    TASO_ASSIGN(const Attributes attributes, evaluate_attributes(node, bindings, catalog));
+    TASO_ASSIGN(std::vector<Value> inputs, resolve_inputs(graph, node, variables, nodes));
+    TASO_ASSIGN(const NodeId id, add_op(graph, catalog, node.op, attributes, std::move(inputs)));
+    nodes.push_back(id);
+  }
+  PatternNode outputs;
+  outputs.inputs = pattern.outputs;
+  TASO_ASSIGN(std::vector<Value> values, resolve_inputs(graph, outputs, variables, nodes));
+  graph.set_outputs(std::move(values));
+  return graph;
+}
+
+Expected<Attributes> evaluate_attributes(const PatternNode& node, const Bindings& bindings,
+                                         const OperatorCatalog& catalog) {
+  Attributes attributes;
+  const OperatorSignature* signature = catalog.signature(node.op);
+  for (const auto& [name, expression] : node.attributes) {
+    TASO_ASSIGN(AttributeValue value, evaluate(expression, bindings));
+    if (const auto* integer = std::get_if<std::int64_t>(&value); integer != nullptr && signature != nullptr) {
+      const auto declared = std::find_if(signature->attributes.begin(), signature->attributes.end(),
+                                         [&](const AttributeSignature& attribute) { return attribute.name == name; });
+      if (declared != signature->attributes.end() && declared->kind == AttributeKind::real)
+        value = static_cast<double>(*integer);
+    }
+    attributes.set(name, std::move(value));
+  }
+  return attributes;
+}
+
+Expected<std::vector<Value>> resolve_inputs(const Graph& graph, const PatternNode& node,
+                                            const std::vector<Value>& variables, const std::vector<NodeId>& nodes) {
+  std::vector<Value> inputs;
+  inputs.reserve(node.inputs.size());
+  for (const PatternValue& input : node.inputs) {
+    Value value = input.is_variable ? variables[input.index] : Value{nodes[input.index], input.port};
+    if (!input.is_variable) {
+      const Node& producer = graph.node(value.node);
+      if (input.port >= producer.outputs.size())
+        return bad_input(producer.op + " has " + std::to_string(producer.outputs.size()) + " outputs, no output " +
+                         std::to_string(input.port));
+    }
+    inputs.push_back(value);
+  }
+  return inputs;
+}
+
+}  // namespace taso
