@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# run.sh small|full PYTHON PROGRAMS WORK [compare.py option...]: builds the example models and gives them to compare.py; full
+# adds the models of TASO_MODELS_DIR (*.onnx, and *.skel.onnx with a materialize.py beside them). Exits 77 without PYTHON.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+size=$1 python=$2 programs=$3 work=$4
+shift 4
+
+if ! "$python" -c 'import numpy, onnx, onnxruntime' 2> /dev/null; then
+  echo "SKIP: $python has no numpy, onnx, onnxruntime (scripts/setup --oracles makes such a Python)"
+  exit 77
+fi
+mkdir -p "$work/models"
+models=()
+for model in bert_base inception_v3 nasrnn resnet50 squeezenet1_1; do
+  file=$work/models/$model.onnx
+  if [ "$size" = small ]; then
+    file=$work/models/small_$model.onnx
+    "$programs/build-models" $model "$file" --small
+  else
+    "$programs/build-models" $model "$file"
+  fi
+  models+=("$file")
+done
+if [ "$size" = full ] && [ -n "${TASO_MODELS_DIR:-}" ]; then
+  mkdir -p "$work/more"
+  while IFS= read -r file; do
+    name=$(basename "$file" .onnx)
+    if [ -f "$TASO_MODELS_DIR/materialize.py" ]; then
+      # Skeletons are filled with seeded weights once.
+      out=$work/more/${name%.skel}.onnx
+      if [ ! -f "$out" ]; then "$python" "$TASO_MODELS_DIR/materialize.py" "$file" "$out"; fi
+      models+=("$out")
+    else
+      models+=("$file")
+    fi
+  done < <(find "$TASO_MODELS_DIR" -name '*.onnx' | sort)
+fi
+exec "$python" "$here/compare.py" --programs "$programs" --work "$work" "$@" "${models[@]}"
