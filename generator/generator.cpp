@@ -1,0 +1,323 @@
+#include "generator/generator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <unordered_set>
+
+#include "generator/prune.h"
+
+namespace taso {
+namespace {
+
+/// Schwartz-Zippel with a union bound over all pairs of values: a polynomial of degree at most 2^(n+1) vanishes at a
+/// random point of GF(p) with probability at most 2^(n+1) / p, at `evaluations` independent points with that power; two
+/// unequal values share a 128-bit hash with probability 2^-128.
+double error_bound(const std::vector<LevelCounts>& levels, std::size_t evaluations, int max_weight_ops) {
+  double values = 0;
+  for (const LevelCounts& level : levels) values += static_cast<double>(level.terms + level.classes);
+  const double degree = std::exp2(static_cast<double>(levels.size()) + max_weight_ops);
+  const double pairs = values * values / 2;
+  const double per_pair = std::pow(degree / std::exp2(61.0), static_cast<double>(evaluations)) + std::exp2(-128.0);
+  return std::min(1.0, pairs * per_pair);
+}
+
+/// "merge", "fold", "fuse", "cancel" or "exchange": what a rule does to the program.
+std::string kind_of(const GeneralRule& rule) {
+  const Pattern& source = rule.rule.source;
+  const Pattern& target = rule.rule.target;
+  if (target.nodes.empty()) return "cancel";
+  if (source.outputs.size() > 1) return target.outputs[0].is_variable ? "cancel" : "merge";
+  if (rule.target_ops < rule.source_ops) return rule.target_weight_ops > rule.source_weight_ops ? "fold" : "fuse";
+  return "exchange";
+}
+
+std::string name_of(const GeneralRule& rule, const OperatorCatalog& catalog) {
+  // The operators of the source that run, outermost last.
+  std::string name = kind_of(rule);
+  std::vector<bool> runs;
+  std::string last;
+  (void)catalog;
+  for (const PatternNode& node : rule.rule.source.nodes) {
+    bool running = false;
+    for (const PatternValue& input : node.inputs)
+      running = running || (input.is_variable ? !rule.is_weight[input.index] : runs[input.index]);
+    runs.push_back(running);
+    if (!running || node.op == last) continue;
+    last = node.op;
+    name += "_" + node.op;
+  }
+  return name;
+}
+
+/// What happened to one candidate.
+struct Outcome {
+  enum class Kind : std::uint8_t { kept, not_expressible, derived, not_general, refuted, unknown };
+  Kind kind = Kind::not_general;
+  GeneralRule rule;
+  std::string text, why;
+};
+
+class Run {
+ public:
+  Run(const Profile& profile, const OperatorRegistry& registry, const GeneratorOptions& options)
+      : profile_(profile), registry_(registry), options_(options), basis_(registry) {}
+
+  Expected<Generation> run() {
+    for (const ProfileGroup& group : profile_.groups) TASO_RETURN_IF_ERROR(run_group(group));
+    name_rules();
+    return std::move(generation_);
+  }
+
+ private:
+  void report(const std::string& what, std::size_t done, std::size_t total) const {
+    if (options_.progress) options_.progress(what, done, total);
+  }
+
+  Status run_group(const ProfileGroup& group) {
+    GroupStatistics statistics;
+    statistics.name = group.name;
+    BankOptions bank_options;
+    bank_options.max_ops = options_.max_ops;
+    bank_options.seed = options_.seed;
+    bank_options.threads = options_.threads;
+    bank_options.max_terms = options_.max_terms;
+    report(group.name + ": terms", 0, 0);
+    Bank bank(group, registry_, bank_options);
+    TASO_RETURN_IF_ERROR(bank.run());
+    statistics.worlds = group.worlds;
+    statistics.points = bank_options.points;
+    statistics.levels = bank.levels();
+    statistics.error_bound = error_bound(bank.levels(), group.worlds * bank_options.points, group.max_weight_ops);
+    const std::vector<Draft> drafts = make_candidates(bank, statistics.candidates);
+
+    GeneralizeOptions generalize_options;
+    generalize_options.seed = options_.seed;
+    Generalizer generalizer(bank, generalize_options);
+    std::vector<const Draft*> distinct;
+    for (const Draft& draft : drafts) {
+      auto literal = generalizer.literal_form(draft);
+      if (!literal) {
+        ++statistics.not_expressible;
+        continue;
+      }
+      const std::string text = key_of(literal->rule);
+      // The two sides are one: x + y = y + x.
+      Substitution reflexive = literal->rule;
+      reflexive.target = reflexive.source;
+      if (!seen_.insert(text).second || text == key_of(reflexive)) continue;
+      distinct.push_back(&draft);
+    }
+    statistics.distinct = distinct.size();
+
+    // Batches have a fixed size, and what is decided in one depends on earlier batches only: the number of threads
+    // changes nothing.
+    constexpr std::size_t batch = 16;
+    for (std::size_t begin = 0; begin < distinct.size(); begin += batch) {
+      const std::size_t size = std::min(batch, distinct.size() - begin);
+      std::vector<Outcome> outcomes(size);
+      std::atomic<std::size_t> next{0};
+      auto work = [&](unsigned thread) {
+        for (std::size_t i = next.fetch_add(1); i < size; i = next.fetch_add(1))
+          outcomes[i] = consider(bank, *distinct[begin + i], thread);
+      };
+      std::vector<std::thread> threads;
+      prepare_verifiers();
+      for (unsigned t = 1; t < options_.threads && t < size; ++t) threads.emplace_back(work, t);
+      work(0);
+      for (std::thread& thread : threads) thread.join();
+      for (Outcome& outcome : outcomes) settle(outcome, statistics);
+      report(group.name + ": candidates", std::min(begin + batch, distinct.size()), distinct.size());
+    }
+    generation_.groups.push_back(std::move(statistics));
+    return {};
+  }
+
+  std::string key_of(const Substitution& rule) const {
+    Substitution plain = canonical(rule, registry_);
+    plain.name = "r";
+    plain.proofs.clear();
+    plain.numeric_class.reset();
+    return to_string(plain, registry_);
+  }
+
+  void prepare_verifiers() {
+    if (!options_.verify || !verifiers_.empty()) return;
+    for (unsigned t = 0; t < std::max(1u, options_.threads); ++t)
+      verifiers_.push_back(std::make_unique<Verifier>(registry_, options_.axioms, options_.verifier));
+  }
+
+  /// Everything that does not depend on other candidates of the batch.
+  Outcome consider(Bank& bank, const Draft& draft, unsigned thread) const {
+    Outcome outcome;
+    GeneralizeOptions generalize_options;
+    generalize_options.seed = options_.seed;
+    Generalizer generalizer(bank, generalize_options);
+    auto literal = generalizer.literal_form(draft);
+    outcome.rule = *literal;
+    if (basis_.derives(*literal)) {
+      outcome.kind = Outcome::Kind::derived;
+      return outcome;
+    }
+    std::vector<GeneralRule> forms = generalizer.general_forms(draft);
+    outcome.kind = Outcome::Kind::not_general;
+    outcome.why = "fails at other shapes or attributes";
+    for (GeneralRule& form : forms) {
+      outcome.rule = std::move(form);
+      if (!options_.verify) {
+        outcome.kind = Outcome::Kind::kept;
+        break;
+      }
+      const Verdict verdict = verifiers_[thread]->verify(outcome.rule.rule);
+      if (verdict.kind == VerdictKind::proved) {
+        outcome.kind = Outcome::Kind::kept;
+        outcome.rule.rule.proofs = verdict.proofs;
+        outcome.rule.rule.numeric_class = verdict.numeric_class;
+        break;
+      }
+      outcome.kind = verdict.kind == VerdictKind::refuted ? Outcome::Kind::refuted : Outcome::Kind::unknown;
+      outcome.why = verdict.reason;
+      if (verdict.counterexample) outcome.why += "\n" + verdict.counterexample->text;
+    }
+    return outcome;
+  }
+
+  /// Takes the outcomes of a batch in order; a rule may have become superfluous by one before it.
+  void settle(Outcome& outcome, GroupStatistics& statistics) {
+    if (outcome.kind == Outcome::Kind::kept) {
+      const std::string text = key_of(outcome.rule.rule);
+      if (!kept_.insert(text).second || basis_.derives(outcome.rule)) outcome.kind = Outcome::Kind::derived;
+    }
+    switch (outcome.kind) {
+      case Outcome::Kind::kept:
+        ++statistics.kept;
+        basis_.add(outcome.rule.rule);
+        generation_.rules.push_back(std::move(outcome.rule));
+        return;
+      case Outcome::Kind::derived:
+        ++statistics.derived;
+        return;
+      case Outcome::Kind::not_expressible:
+        ++statistics.not_expressible;
+        return;
+      case Outcome::Kind::not_general:
+        ++statistics.not_general;
+        break;
+      case Outcome::Kind::refuted:
+        ++statistics.refuted;
+        break;
+      case Outcome::Kind::unknown:
+        ++statistics.unknown;
+        break;
+    }
+    if (options_.dropped) options_.dropped(to_string(outcome.rule.rule, registry_), outcome.why);
+  }
+
+  void name_rules() {
+    std::map<std::string, int> used;
+    for (GeneralRule& rule : generation_.rules) {
+      const std::string base = name_of(rule, registry_);
+      rule.rule.name = base + "_" + std::to_string(++used[base]);
+    }
+  }
+
+  const Profile& profile_;
+  const OperatorRegistry& registry_;
+  const GeneratorOptions& options_;
+  RuleBasis basis_;
+  Generation generation_;
+  std::unordered_set<std::string> seen_, kept_;
+  std::vector<std::unique_ptr<Verifier>> verifiers_;
+};
+
+}  // namespace
+
+Expected<Generation> generate(const Profile& profile, const OperatorRegistry& registry,
+                              const GeneratorOptions& options) {
+  return Run(profile, registry, options).run();
+}
+
+std::string rule_file(const Generation& generation, const Profile& profile, const GeneratorOptions& options,
+                      const std::string& command, const OperatorCatalog& catalog) {
+  std::string text = "# Generated; do not edit.\n# command: " + command + "\n";
+  text += fmt::format("# profile {}, up to {} operators, seed {}: {} rules{}\n", profile.name, options.max_ops,
+                      options.seed, generation.rules.size(), options.verify ? ", all proved" : ", not proved");
+  for (const GeneralRule& rule : generation.rules) text += "\n" + to_string(rule.rule, catalog);
+  return text;
+}
+
+std::string statistics_text(const Generation& generation) {
+  std::string text =
+      "group                        ops      terms    classes       hits\n"
+      "-----------------------------------------------------------------\n";
+  for (const GroupStatistics& group : generation.groups)
+    for (std::size_t level = 0; level < group.levels.size(); ++level)
+      text += fmt::format("{:<26}{:>6}{:>11}{:>11}{:>11}\n", level == 0 ? group.name : "", level,
+                          group.levels[level].terms, group.levels[level].classes, group.levels[level].hits);
+  GroupStatistics sum;
+  double error = 0;
+  for (const GroupStatistics& group : generation.groups) {
+    sum.candidates.initial += group.candidates.initial;
+    sum.candidates.after_renaming += group.candidates.after_renaming;
+    sum.candidates.after_subgraph += group.candidates.after_subgraph;
+    sum.distinct += group.distinct;
+    sum.not_expressible += group.not_expressible;
+    sum.derived += group.derived;
+    sum.not_general += group.not_general;
+    sum.refuted += group.refuted;
+    sum.unknown += group.unknown;
+    sum.kept += group.kept;
+    error += group.error_bound;
+  }
+  text +=
+      "\npruning                          remaining   "
+      "reduction\n------------------------------------------------------\n";
+  auto row = [&](const char* what, std::uint64_t count) {
+    text += fmt::format("{:<30}{:>12}{:>11.1f}x\n", what, count,
+                        count == 0 ? 0.0 : static_cast<double>(sum.candidates.initial) / static_cast<double>(count));
+  };
+  row("initial", sum.candidates.initial);
+  row("input tensor renaming", sum.candidates.after_renaming);
+  row("common subgraph", sum.candidates.after_subgraph);
+  row("equal text", sum.distinct);
+  row("not derived from smaller rules", sum.distinct - sum.derived);
+  row("general and proved", sum.kept);
+  text += fmt::format("\n{} not expressible, {} not general, {} refuted, {} unknown\n", sum.not_expressible,
+                      sum.not_general, sum.refuted, sum.unknown);
+  text += fmt::format("probability of a wrong fingerprint match anywhere: at most {:.1e}\n", error);
+  return text;
+}
+
+std::string statistics_json(const Generation& generation, const Profile& profile, const GeneratorOptions& options) {
+  std::string text =
+      fmt::format("{{\n  \"profile\": \"{}\", \"max_ops\": {}, \"seed\": {}, \"verified\": {}, \"rules\": {},\n",
+                  profile.name, options.max_ops, options.seed, options.verify, generation.rules.size());
+  text += "  \"groups\": [";
+  for (std::size_t i = 0; i < generation.groups.size(); ++i) {
+    const GroupStatistics& group = generation.groups[i];
+    text += fmt::format("{}\n    {{\"name\": \"{}\", \"worlds\": {}, \"points\": {}, \"levels\": [", i == 0 ? "" : ",",
+                        group.name, group.worlds, group.points);
+    for (std::size_t level = 0; level < group.levels.size(); ++level)
+      text += fmt::format("{}{{\"ops\": {}, \"terms\": {}, \"classes\": {}, \"hits\": {}}}", level == 0 ? "" : ", ",
+                          level, group.levels[level].terms, group.levels[level].classes, group.levels[level].hits);
+    text += fmt::format(
+        "],\n     \"initial\": {}, \"after_renaming\": {}, \"after_common_subgraph\": {}, \"distinct\": {}, "
+        "\"not_expressible\": {}, \"derived\": {}, \"not_general\": {}, \"refuted\": {}, \"unknown\": {}, \"kept\": "
+        "{}, "
+        "\"error_bound\": {:.3e}}}",
+        group.candidates.initial, group.candidates.after_renaming, group.candidates.after_subgraph, group.distinct,
+        group.not_expressible, group.derived, group.not_general, group.refuted, group.unknown, group.kept,
+        group.error_bound);
+  }
+  text += "\n  ]\n}\n";
+  return text;
+}
+
+}  // namespace taso

@@ -1,0 +1,67 @@
+/// Generation of rules from a profile: enumeration, candidates, generalisation, proof, pruning, text.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "generator/bank.h"
+#include "generator/candidates.h"
+#include "generator/generalize.h"
+#include "generator/profile.h"
+#include "verifier/verify.h"
+
+namespace taso {
+
+struct GeneratorOptions {
+  int max_ops = 3;
+  std::uint64_t seed = 1;
+  unsigned threads = 1;
+  bool verify = false;                 ///< Keep only what the verifier proves, and write the proofs down.
+  std::size_t max_terms = 20'000'000;  ///< Per group.
+  VerifierOptions verifier;
+  std::vector<Substitution> axioms;  ///< For the verifier.
+  /// Told what is going on: group and stage, how far, of how much. May be empty.
+  std::function<void(const std::string& what, std::size_t done, std::size_t total)> progress;
+  /// Told of every candidate that was dropped after generalisation, and why. May be empty.
+  std::function<void(const std::string& rule, const std::string& why)> dropped;
+};
+
+/// Counts of one group, in the order in which candidates go through the stages.
+struct GroupStatistics {
+  std::string name;
+  std::size_t worlds = 0, points = 0;
+  std::vector<LevelCounts> levels;
+  CandidateCounts candidates;
+  std::uint64_t distinct = 0;              ///< Distinct as text, over all groups before as well.
+  std::uint64_t not_expressible = 0;       ///< The target needs an attribute that the source does not determine.
+  std::uint64_t derived = 0;               ///< Found by applying smaller kept rules.
+  std::uint64_t not_general = 0;           ///< Failed at other shapes or attributes than the profile's.
+  std::uint64_t refuted = 0, unknown = 0;  ///< By the verifier.
+  std::uint64_t kept = 0;
+  /// Upper bound on the probability that two different values share a fingerprint anywhere in the group.
+  double error_bound = 0;
+};
+
+struct Generation {
+  std::vector<GeneralRule> rules;
+  std::vector<GroupStatistics> groups;
+};
+
+/// Runs all stages. The result depends on profile, registry, axioms, seed and max_ops, not on threads.
+[[nodiscard]] Expected<Generation> generate(const Profile& profile, const OperatorRegistry& registry,
+                                            const GeneratorOptions& options);
+
+/// The rule file: a header comment with `command` and counts, then the rules.
+[[nodiscard]] std::string rule_file(const Generation& generation, const Profile& profile,
+                                    const GeneratorOptions& options, const std::string& command,
+                                    const OperatorCatalog& catalog);
+
+/// Tables for people: counts by size, and what each stage of pruning leaves.
+[[nodiscard]] std::string statistics_text(const Generation& generation);
+/// The same as a JSON object.
+[[nodiscard]] std::string statistics_json(const Generation& generation, const Profile& profile,
+                                          const GeneratorOptions& options);
+
+}  // namespace taso

@@ -1,0 +1,647 @@
+# The profile from which specs/rules/default.rules is generated (scripts/make-rules).
+#
+# Each group is enumerated by itself: its operators at the given attribute values over its tensors. Symbols take one
+# value per world; axes that play different roles have different extents, so that a coincidence of shapes is not taken
+# for a law. Grammar: docs/generation.md.
+profile default
+
+# ---------------------------------------------------------------------------------------------- convolutions
+
+# Siblings that read one tensor: one product with the kernels side by side.
+group conv_siblings
+  max_ops 2
+  max_weight_ops 2
+  extent n: 1, 2
+  extent c: 2, 3
+  extent h: 5, 4
+  extent w: 4, 6
+  extent o1: 3, 1
+  extent o2: 1, 4
+  extent r in 1..3: 2, 3
+  extent t in 1..3: 3, 1
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
+  param d in 1..2: [1, 1], [1, 2]
+  param f in identity relu tanh sigmoid: relu, tanh
+  activation x [n, c, h, w]
+  weight w1 [o1, c, r, t]
+  weight w2 [o2, c, r, t]
+  weight b1 [o1]
+  weight b2 [o2]
+  apply conv2d(activation, weight) strides=s pads=p dilations=d
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=f
+  apply split(activation) axis=-3 sizes=[o1, o2]
+  on_weights concat(weight, weight) axis=-4
+  on_weights concat(weight, weight) axis=-1
+
+# Siblings with kernels of different extents: the smaller kernel gets a margin of zeros.
+group conv_siblings_enlarged
+  max_ops 2
+  max_weight_ops 3
+  extent n: 1, 2
+  extent c: 2, 3
+  extent h: 5, 4
+  extent w: 4, 6
+  extent o1: 3, 1
+  extent o2: 1, 4
+  extent r in 1..3: 1, 2
+  extent t in 1..3: 2, 1
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..1: [1, 0, 0, 1], [0, 0, 1, 0]
+  param m in 0..1: [1, 0, 1, 0], [0, 1, 1, 1]
+  param q = p + m
+  param f in identity relu tanh sigmoid: relu, tanh
+  extent r2 = r + q[0] - p[0] + q[2] - p[2]
+  extent t2 = t + q[1] - p[1] + q[3] - p[3]
+  activation x [n, c, h, w]
+  weight w1 [o1, c, r, t]
+  weight w2 [o2, c, r2, t2]
+  weight b1 [o1]
+  weight b2 [o2]
+  apply conv2d(activation, weight) strides=s pads=p
+  apply conv2d(activation, weight) strides=s pads=q
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p act=f
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=q act=f
+  apply split(activation) axis=-3 sizes=[o1, o2]
+  apply split(activation) axis=-3 sizes=[o2, o1]
+  on_weights enlarge(weight) margin=q - p
+  on_weights concat(weight, weight) axis=-4
+  on_weights concat(weight, weight) axis=-1
+
+# ... and kernels neither of which contains the other, such as 1x3 and 3x1: both get a margin.
+group conv_siblings_crossed
+  max_ops 2
+  max_weight_ops 4
+  extent n: 1, 1
+  extent c: 2, 1
+  extent h: 4, 3
+  extent w: 3, 4
+  extent o1: 2, 1
+  extent o2: 1, 3
+  extent r in 1..2: 1, 1
+  extent t in 1..2: 1, 1
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..1: [0, 1, 0, 1], [0, 0, 1, 0]
+  param q in 0..1: [1, 0, 1, 0], [0, 1, 0, 1]
+  param f in identity relu tanh sigmoid: relu, tanh
+  extent r1 = r + p[0] + p[2]
+  extent t1 = t + p[1] + p[3]
+  extent r2 = r + q[0] + q[2]
+  extent t2 = t + q[1] + q[3]
+  activation x [n, c, h, w]
+  weight w1 [o1, c, r1, t1]
+  weight w2 [o2, c, r2, t2]
+  weight b1 [o1]
+  weight b2 [o2]
+  apply conv2d(activation, weight) strides=s pads=p
+  apply conv2d(activation, weight) strides=s pads=q
+  apply conv2d(activation, weight) strides=s pads=p + q
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p act=f
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=q act=f
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p + q act=f
+  apply split(activation) axis=-3 sizes=[o1, o2]
+  on_weights enlarge(weight) margin=q
+  on_weights enlarge(weight) margin=p
+  on_weights concat(weight, weight) axis=-4
+  on_weights concat(weight, weight) axis=-1
+
+# Bias and activation join the convolution.
+group conv_fusion
+  max_ops 2
+  max_weight_ops 3
+  extent n: 1, 2
+  extent c: 2, 3
+  extent h: 4, 3
+  extent w: 3, 5
+  extent o: 3, 4
+  extent r in 1..3: 2, 1
+  extent t in 1..3: 1, 3
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
+  param d in 1..2: [1, 1], [2, 1]
+  extent h1 = (h + p[0] + p[2] - d[0] * (r - 1) - 1) // s[0] + 1
+  extent w1 = (w + p[1] + p[3] - d[1] * (t - 1) - 1) // s[1] + 1
+  activation x [n, c, h, w]
+  weight k [o, c, r, t]
+  weight b [o]
+  weight v [o, 1, 1]
+  apply conv2d(activation, weight) strides=s pads=p dilations=d
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=identity
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=relu
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=sigmoid
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=tanh
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=gelu
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=hard_swish
+  apply relu(activation)
+  apply sigmoid(activation)
+  apply tanh(activation)
+  apply gelu(activation)
+  apply hard_swish(activation)
+  apply add(activation, weight)
+  apply sub(activation, weight)
+  on_weights broadcast(weight) shape=[n, o, h1, w1]
+  on_weights reshape(weight) shape=[o]
+  on_weights add(weight, weight)
+  on_weights sub(weight, weight)
+  on_weights ones() shape=[o]
+
+# Scaling by channel joins the weights: batch normalisation disappears.
+group conv_scaling
+  max_ops 2
+  max_weight_ops 5
+  extent n: 1, 2
+  extent c: 2, 3
+  extent h: 4, 3
+  extent w: 3, 5
+  extent o: 3, 4
+  extent r in 1..3: 2, 1
+  extent t in 1..3: 1, 3
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
+  param d in 1..2: [1, 1], [2, 1]
+  extent h1 = (h + p[0] + p[2] - d[0] * (r - 1) - 1) // s[0] + 1
+  extent w1 = (w + p[1] + p[3] - d[1] * (t - 1) - 1) // s[1] + 1
+  activation x [n, c, h, w]
+  weight k [o, c, r, t]
+  weight b [o]
+  weight v [o, 1, 1]
+  apply conv2d(activation, weight) strides=s pads=p dilations=d
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=identity
+  apply mul(activation, weight)
+  on_weights broadcast(weight) shape=[n, o, h1, w1]
+  on_weights broadcast(weight) shape=[o, c, r, t]
+  on_weights reshape(weight) shape=[o]
+  on_weights reshape(weight) shape=[o, 1, 1, 1]
+  on_weights mul(weight, weight)
+
+# Scaling of the input channels joins the weights.
+group conv_input_scaling
+  max_ops 2
+  max_weight_ops 2
+  extent n: 1, 2
+  extent c: 2, 3
+  extent h: 5, 4
+  extent w: 4, 6
+  extent o: 3, 4
+  extent r in 1..3: 2, 1
+  extent t in 1..3: 1, 3
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
+  param d in 1..2: [1, 1], [2, 1]
+  param f in identity relu tanh sigmoid: relu, tanh
+  activation x [n, c, h, w]
+  weight k [o, c, r, t]
+  weight b [o]
+  weight v [c, 1, 1]
+  apply conv2d(activation, weight) strides=s pads=p dilations=d
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=f
+  apply mul(activation, weight)
+  on_weights broadcast(weight) shape=[n, c, h, w]
+  on_weights broadcast(weight) shape=[o, c, r, t]
+  on_weights mul(weight, weight)
+
+# A convolution is linear in both arguments.
+group conv_sums
+  max_ops 3
+  max_weight_ops 2
+  extent n: 1, 2
+  extent c1: 2, 1
+  extent c2: 1, 3
+  extent h: 5, 4
+  extent w: 3, 4
+  extent o: 3, 2
+  extent r in 1..3: 2, 1
+  extent t in 1..3: 1, 3
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
+  param d in 1..2: [1, 1], [2, 1]
+  activation x [n, c1, h, w]
+  activation x2 [n, c1, h, w]
+  activation y [n, c2, h, w]
+  weight k [o, c1, r, t]
+  weight k2 [o, c1, r, t]
+  weight l [o, c2, r, t]
+  weight b [o]
+  weight b2 [o]
+  apply conv2d(activation, weight) strides=s pads=p dilations=d
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=identity
+  apply add(activation, activation)
+  apply concat(activation, activation) axis=-3
+  on_weights concat(weight, weight) axis=-3
+  on_weights add(weight, weight)
+
+# One kernel applied to several images.
+group conv_shared_weights
+  max_ops 3
+  max_weight_ops 0
+  extent n1: 1, 2
+  extent n2: 2, 1
+  extent c: 2, 3
+  extent h: 5, 4
+  extent w: 3, 4
+  extent o: 3, 2
+  extent r in 1..3: 2, 1
+  extent t in 1..3: 1, 3
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
+  param d in 1..2: [1, 1], [2, 1]
+  param f in identity relu tanh sigmoid: relu, tanh
+  activation x [n1, c, h, w]
+  activation y [n2, c, h, w]
+  weight k [o, c, r, t]
+  weight b [o]
+  apply conv2d(activation, weight) strides=s pads=p dilations=d
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=f
+  apply concat(activation, activation) axis=-4
+  apply split(activation) axis=-4 sizes=[n1, n2]
+
+# A shortcut around a convolution is a convolution by the identity.
+group conv_identity
+  max_ops 2
+  max_weight_ops 2
+  extent n: 1, 2
+  extent c: 2, 3
+  extent h: 5, 4
+  extent w: 4, 6
+  extent i in 0..1: 1, 1
+  extent j in 0..1: 1, 2
+  extent r = 2 * i + 1
+  extent t = 2 * j + 1
+  param p = [i, j, i, j]
+  activation x [n, c, h, w]
+  weight k [c, c, r, t]
+  weight b [c]
+  apply conv2d(activation, weight) pads=p
+  apply conv2d_bias_act(activation, weight, weight) pads=p act=identity
+  apply add(activation, activation)
+  on_weights add(weight, weight)
+  on_weights conv_identity() channels=c kernel=[r, t]
+
+# Pooling by averages is a convolution.
+group pooling
+  max_ops 2
+  max_weight_ops 1
+  extent n: 1, 2
+  extent c: 2, 3
+  extent c2: 3, 1
+  extent h: 5, 4
+  extent w: 4, 6
+  param k in 1..3: [2, 3], [3, 2]
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..1: [1, 0, 0, 1], [1, 1, 0, 1]
+  activation x [n, c, h, w]
+  activation y [n, c2, h, w]
+  apply avg_pool2d_include(activation) kernel=k strides=s pads=p
+  apply conv2d(activation, weight) strides=s pads=p
+  on_weights pool_kernel() channels=c kernel=k
+
+group pooling_concat
+  max_ops 3
+  max_weight_ops 0
+  extent n: 1, 2
+  extent c: 2, 3
+  extent c2: 3, 1
+  extent h: 5, 4
+  extent w: 4, 6
+  param k in 1..3: [2, 3], [3, 2]
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..1: [1, 0, 0, 1], [1, 1, 0, 1]
+  activation x [n, c, h, w]
+  activation y [n, c2, h, w]
+  apply avg_pool2d_include(activation) kernel=k strides=s pads=p
+  apply avg_pool2d_exclude(activation) kernel=k strides=s pads=p
+  apply max_pool2d(activation) kernel=k strides=s pads=p
+  apply concat(activation, activation) axis=-3
+
+# ------------------------------------------------------------------------------------------ matrix products
+
+# Siblings that read one matrix.
+group matmul_siblings
+  max_ops 2
+  max_weight_ops 2
+  extent g: 2, 3
+  extent m: 3, 2
+  extent k: 4, 3
+  extent j1: 2, 1
+  extent j2: 1, 5
+  param f in identity relu tanh gelu: relu, tanh
+  activation x [g, m, k]
+  weight w1 [k, j1]
+  weight w2 [k, j2]
+  weight b1 [j1]
+  weight b2 [j2]
+  apply matmul(activation, weight)
+  apply matmul_bias_act(activation, weight, weight) act=f
+  apply split(activation) axis=-1 sizes=[j1, j2]
+  on_weights concat(weight, weight) axis=-1
+
+# Products with one matrix.
+group matmul_shared_weights
+  max_ops 3
+  max_weight_ops 0
+  extent g: 2, 3
+  extent m1: 3, 2
+  extent m2: 1, 3
+  extent k: 4, 3
+  extent j: 2, 5
+  param f in identity relu tanh gelu: relu, tanh
+  activation x [g, m1, k]
+  activation y [g, m2, k]
+  weight w [k, j]
+  weight b [j]
+  apply matmul(activation, weight)
+  apply matmul_bias_act(activation, weight, weight) act=f
+  apply concat(activation, activation) axis=-2
+  apply split(activation) axis=-2 sizes=[m1, m2]
+
+# Bias and activation join the product.
+group matmul_fusion
+  max_ops 2
+  max_weight_ops 2
+  extent g: 2, 3
+  extent m: 3, 2
+  extent k: 4, 3
+  extent j: 5, 4
+  activation x [g, m, k]
+  weight w [k, j]
+  weight b [j]
+  weight v [j]
+  apply matmul(activation, weight)
+  apply matmul_bias_act(activation, weight, weight) act=identity
+  apply matmul_bias_act(activation, weight, weight) act=relu
+  apply matmul_bias_act(activation, weight, weight) act=sigmoid
+  apply matmul_bias_act(activation, weight, weight) act=tanh
+  apply matmul_bias_act(activation, weight, weight) act=gelu
+  apply matmul_bias_act(activation, weight, weight) act=hard_swish
+  apply relu(activation)
+  apply sigmoid(activation)
+  apply tanh(activation)
+  apply gelu(activation)
+  apply hard_swish(activation)
+  apply add(activation, weight)
+  apply sub(activation, weight)
+  on_weights broadcast(weight) shape=[g, m, j]
+  on_weights add(weight, weight)
+  on_weights sub(weight, weight)
+  on_weights ones() shape=[j]
+
+# Scaling joins the weights.
+group matmul_scaling
+  max_ops 2
+  max_weight_ops 3
+  extent g: 2, 3
+  extent m: 3, 2
+  extent k: 4, 3
+  extent j: 5, 4
+  activation x [g, m, k]
+  weight w [k, j]
+  weight b [j]
+  weight v [j]
+  weight e []
+  apply matmul(activation, weight)
+  apply matmul_bias_act(activation, weight, weight) act=identity
+  apply mul(activation, weight)
+  apply div(activation, weight)
+  on_weights broadcast(weight) shape=[g, m, j]
+  on_weights broadcast(weight) shape=[k, j]
+  on_weights broadcast(weight) shape=[j]
+  on_weights mul(weight, weight)
+  on_weights div(weight, weight)
+
+group matmul_input_scaling
+  max_ops 2
+  max_weight_ops 3
+  extent g: 2, 3
+  extent m: 3, 2
+  extent k: 4, 3
+  extent j: 5, 4
+  param f in identity relu tanh gelu: relu, tanh
+  activation x [g, m, k]
+  weight w [k, j]
+  weight b [j]
+  weight v [k]
+  weight e []
+  apply matmul(activation, weight)
+  apply matmul_bias_act(activation, weight, weight) act=f
+  apply mul(activation, weight)
+  apply div(activation, weight)
+  on_weights broadcast(weight) shape=[g, m, k]
+  on_weights broadcast(weight) shape=[k, j]
+  on_weights reshape(weight) shape=[k, 1]
+  on_weights mul(weight, weight)
+  on_weights div(weight, weight)
+
+# A product is linear in both arguments, and associative.
+group matmul_sums
+  max_ops 3
+  max_weight_ops 2
+  extent m: 3, 2
+  extent k1: 4, 3
+  extent k2: 2, 5
+  extent j: 5, 4
+  activation x [m, k1]
+  activation x2 [m, k1]
+  activation y [m, k2]
+  weight w [k1, j]
+  weight w2 [k1, j]
+  weight v [k2, j]
+  weight b [j]
+  weight b2 [j]
+  apply matmul(activation, weight)
+  apply matmul_bias_act(activation, weight, weight) act=identity
+  apply add(activation, activation)
+  apply concat(activation, activation) axis=-1
+  on_weights concat(weight, weight) axis=-2
+  on_weights add(weight, weight)
+
+group matmul_algebra
+  max_ops 3
+  max_weight_ops 1
+  extent g: 2, 3
+  extent m: 3, 2
+  extent k: 4, 5
+  extent j: 5, 4
+  extent i: 2, 6
+  activation x [g, m, k]
+  activation y [g, k, j]
+  activation y2 [g, k, j]
+  activation z [g, j, i]
+  weight w [j, i]
+  apply matmul(activation, any)
+  apply transpose(activation) perm=[0, 2, 1]
+  apply add(activation, activation)
+
+group matmul_weights_chain
+  max_ops 2
+  max_weight_ops 1
+  extent g: 2, 3
+  extent m: 3, 2
+  extent k: 4, 5
+  extent j: 5, 4
+  extent i: 2, 6
+  activation x [g, m, k]
+  weight w [k, j]
+  weight v [j, i]
+  weight b [i]
+  param f in identity relu tanh gelu: relu, tanh
+  apply matmul(activation, weight)
+  apply matmul_bias_act(activation, weight, weight) act=f
+  on_weights matmul(weight, weight)
+  on_weights matrix_identity() size=k
+
+# ------------------------------------------------------------------------------------- element-wise algebra
+
+group elementwise
+  max_ops 3
+  max_weight_ops 1
+  extent a: 2, 3
+  extent b: 3, 2
+  activation x [a, b]
+  activation y [a, b]
+  activation z [a, b]
+  weight s []
+  apply add(any, any)
+  apply mul(any, any)
+  apply smul(activation, weight)
+  on_weights ones() shape=[a, b]
+
+group elementwise_differences
+  max_ops 3
+  max_weight_ops 0
+  extent a: 2, 3
+  extent b: 3, 2
+  activation x [a, b]
+  activation y [a, b]
+  apply add(activation, activation)
+  apply sub(activation, activation)
+  apply neg(activation)
+
+# Scalars come out of products.
+group scalar_multiples
+  max_ops 2
+  max_weight_ops 1
+  extent g: 2, 3
+  extent m: 3, 2
+  extent k: 4, 5
+  extent j: 5, 4
+  activation x [g, m, k]
+  activation y [g, k, j]
+  weight w [k, j]
+  weight s []
+  apply matmul(activation, any)
+  apply smul(activation, weight)
+  on_weights smul(weight, weight)
+
+group conv_scalar_multiples
+  max_ops 2
+  max_weight_ops 1
+  extent n: 1, 2
+  extent c: 2, 3
+  extent h: 5, 4
+  extent w: 4, 6
+  extent o: 3, 4
+  extent r in 1..3: 2, 1
+  extent t in 1..3: 1, 3
+  param q in 1..2: [2, 1], [1, 2]
+  param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
+  param d in 1..2: [1, 1], [2, 1]
+  activation x [n, c, h, w]
+  weight k [o, c, r, t]
+  weight s []
+  apply conv2d(activation, weight) strides=q pads=p dilations=d
+  apply smul(activation, weight)
+  on_weights smul(weight, weight)
+
+# ---------------------------------------------------------------------------------------------------- layout
+
+# Element-wise operators and concatenation.
+group concat_channels
+  max_ops 3
+  max_weight_ops 0
+  extent n: 1, 2
+  extent c1: 2, 3
+  extent c2: 3, 1
+  extent h: 4, 5
+  extent w: 5, 4
+  activation x [n, c1, h, w]
+  activation x2 [n, c1, h, w]
+  activation y [n, c2, h, w]
+  activation y2 [n, c2, h, w]
+  apply concat(activation, activation) axis=-3
+  apply split(activation) axis=-3 sizes=[c1, c2]
+  apply relu(activation)
+  apply sigmoid(activation)
+  apply tanh(activation)
+  apply gelu(activation)
+  apply hard_swish(activation)
+  apply add(activation, activation)
+  apply mul(activation, activation)
+
+group concat_columns
+  max_ops 3
+  max_weight_ops 0
+  extent m: 4, 5
+  extent j1: 2, 3
+  extent j2: 3, 1
+  activation x [m, j1]
+  activation x2 [m, j1]
+  activation y [m, j2]
+  activation y2 [m, j2]
+  apply concat(activation, activation) axis=-1
+  apply split(activation) axis=-1 sizes=[j1, j2]
+  apply relu(activation)
+  apply sigmoid(activation)
+  apply tanh(activation)
+  apply gelu(activation)
+  apply add(activation, activation)
+  apply mul(activation, activation)
+
+group concat_rows
+  max_ops 3
+  max_weight_ops 0
+  extent m1: 2, 3
+  extent m2: 3, 1
+  extent j: 4, 5
+  activation x [m1, j]
+  activation y [m2, j]
+  apply concat(activation, activation) axis=-2
+  apply split(activation) axis=-2 sizes=[m1, m2]
+  apply relu(activation)
+  apply sigmoid(activation)
+  apply tanh(activation)
+  apply gelu(activation)
+
+# Operators that change nothing, undo each other, or move past each other.
+group views
+  max_ops 2
+  max_weight_ops 0
+  extent a: 2, 3
+  extent b: 3, 4
+  extent c: 5, 2
+  activation x [a, b, c]
+  activation y [a, b, c]
+  apply reshape(activation) shape=[a, b, c]
+  apply reshape(activation) shape=[a * b, c]
+  apply reshape(activation) shape=[a, b * c]
+  apply broadcast(activation) shape=[a, b, c]
+  apply slice(activation) starts=[0, 0, 0] sizes=[a, b, c] steps=[1, 1, 1]
+  apply transpose(activation) perm=[0, 2, 1]
+  apply transpose(activation) perm=[1, 0, 2]
+  apply transpose(activation) perm=[0, 1, 2]
+  apply relu(activation)
+  apply tanh(activation)
+  apply sigmoid(activation)
+  apply gelu(activation)
+
+group views_of_images
+  max_ops 2
+  max_weight_ops 0
+  extent n: 2, 3
+  extent c: 3, 4
+  extent h: 5, 2
+  extent w: 4, 5
+  activation x [n, c, h, w]
+  apply transpose(activation) perm=[0, 2, 1, 3]
+  apply transpose(activation) perm=[0, 1, 3, 2]
+  apply transpose(activation) perm=[0, 2, 3, 1]
+  apply transpose(activation) perm=[0, 3, 1, 2]
