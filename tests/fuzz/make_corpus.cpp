@@ -1,0 +1,26 @@
+// Writes models from which fuzz_model starts: small examples and every malformed model of tests/acceptance.
+#include <cstdio>
+
+#include "examples/models/models.h"
+#include "support/file.h"
+#include "tests/acceptance/malformed.h"
+
+int main(int argc, char** argv) {
+  using namespace taso;
+  if (argc != 2) return 2;
+  const std::string folder = argv[1];
+  const auto write = [&](const std::string& name, const std::string& bytes) {
+    const Status status = write_file_atomically(folder + "/" + name, bytes);
+    if (!status) std::fprintf(stderr, "%s\n", status.error().to_string().c_str());
+    return status.ok();
+  };
+  bool good = true;
+  for (const auto& model : acceptance::malformed_models())
+    if (model.bytes.size() < 100'000) good = write(model.name, model.bytes) && good;
+  for (const examples::ExampleModel& example : examples::example_models()) {
+    examples::ModelOptions tiny = example.small;
+    tiny.narrower = 64;
+    good = write(std::string(example.name), example.build(tiny).serialize()) && good;
+  }
+  return good ? 0 : 1;
+}
