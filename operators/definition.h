@@ -10,20 +10,20 @@
 #include <vector>
 
 #include "graph/attributes.h"
+#include "graph/graph.h"
 #include "support/status.h"
 
 namespace taso {
 
 /// What an expression stands for; assigned by the checker when a specification is loaded.
 enum class Sort : std::uint8_t {
-  integer,         ///< A number known once attributes and input shapes are: sizes, attributes.
-  integers,        ///< A vector of such numbers: the extents of rest axes, list attributes.
-  index,           ///< An integer that depends on an index variable.
-  index_vector,    ///< A vector of them.
-  integer_read,    ///< An element of an input of integers, used as a coordinate.
-  integer_tensor,  ///< A rest of them never occurs; kept apart so that misuse is reported.
-  boolean,         ///< A comparison.
-  real,            ///< A scalar of the ring: tensor elements, real attributes.
+  integer,       ///< A number known once attributes and input shapes are: sizes, attributes.
+  integers,      ///< A vector of such numbers: the extents of rest axes, list attributes.
+  index,         ///< An integer that depends on an index variable.
+  index_vector,  ///< A vector of them.
+  integer_read,  ///< An element of an input of integers, used as a coordinate.
+  boolean,       ///< A comparison.
+  real,          ///< A scalar of the ring: tensor elements, real attributes.
 };
 
 /// One expression of the language. Which fields are used depends on `kind`.
@@ -81,6 +81,8 @@ struct Expression {
   SourceLocation where;
 };
 
+__extension__ using WideInteger = __int128;
+
 /// A scalar function: a primitive that every ring interprets, or one defined by an expression. A defined function is
 /// expanded wherever it is used, in every ring.
 struct FunctionDefinition {
@@ -91,10 +93,11 @@ struct FunctionDefinition {
   bool idempotent = false;    ///< f(f(x)) = f(x).
   std::string documentation;
   std::vector<std::string> parameters;
-  std::optional<Expression> definition;       ///< Absent for a primitive.
-  double (*real)(double) = nullptr;           ///< The real function of a unary primitive.
-  double (*real2)(double, double) = nullptr;  ///< The real function of a binary primitive.
-  std::uint64_t key = 0;                      ///< Hash of the name: keys the oracle of FieldRing.
+  std::optional<Expression> definition;         ///< Absent for a primitive.
+  double (*real)(double) = nullptr;             ///< The real function of a unary primitive.
+  double (*real2)(double, double) = nullptr;    ///< The real function of a binary primitive.
+  WideInteger (*whole)(WideInteger) = nullptr;  ///< A unary primitive on integers, if it maps them to integers.
+  std::uint64_t key = 0;                        ///< Hash of the name: keys the oracle of FieldRing.
   SourceLocation where;
 };
 
@@ -135,13 +138,11 @@ struct OutputSpec {
   SourceLocation where;
 };
 
-enum class AttributeKind : std::uint8_t { integer, real, integers, function };
-[[nodiscard]] const char* to_string(AttributeKind kind);
-
 struct AttributeSpec {
   std::string name;
   AttributeKind kind = AttributeKind::integer;
   std::optional<Expression> length;             ///< Lists only: how many entries; absent if any number will do.
+  int constraint = 0;                           ///< Number of the constraint on a length that depends on shapes; or 0.
   std::optional<AttributeValue> default_value;  ///< Absent: the attribute must be given.
   SourceLocation where;
 };
@@ -174,6 +175,7 @@ struct OperatorDefinition {
   OutputSpec output;
   std::vector<SizeStatement> statements;
   std::vector<Equation> equations;  ///< Intermediates before the outputs that use them.
+  OperatorSignature signature;      ///< The same inputs and attributes as the graph layer sees them.
   bool commutative = false, associative = false, coassociative = false;
   SourceLocation where;
 

@@ -35,11 +35,15 @@ class OperatorRegistry final : public OperatorCatalog {
   /// Names in alphabetical order.
   [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] const FunctionDefinition* find_function(std::string_view name) const;
-  [[nodiscard]] std::vector<std::string> function_names() const;
-  [[nodiscard]] const SizeFunction* find_size_function(std::string_view name) const;
+  [[nodiscard]] const std::map<std::string, FunctionDefinition, std::less<>>& functions() const { return functions_; }
+  [[nodiscard]] const std::map<std::string, SizeFunction, std::less<>>& size_functions() const {
+    return size_functions_;
+  }
 
   [[nodiscard]] bool defines(std::string_view op) const override;
   [[nodiscard]] const OperatorSignature* signature(std::string_view op) const override;
+  /// An integer given for a real attribute becomes a real; lists whose length the definition fixes have it. That an
+  /// `axis` is negative or an extent fits is for infer(), since shapes are not known here.
   [[nodiscard]] Expected<Attributes> complete(std::string_view op, const Attributes& attributes) const override;
   [[nodiscard]] Expected<std::vector<TensorType>> infer(std::string_view op, const Attributes& attributes,
                                                         std::span<const TensorType> inputs) const override;
@@ -54,6 +58,9 @@ class OperatorRegistry final : public OperatorCatalog {
                                     std::span<const TensorType> inputs) const;
 
  private:
+  /// Parses and checks (text, file) pairs together.
+  [[nodiscard]] Status add(std::vector<std::pair<std::string, std::string>> texts);
+
   std::map<std::string, OperatorDefinition, std::less<>> operators_;
   std::map<std::string, FunctionDefinition, std::less<>> functions_;
   std::map<std::string, SizeFunction, std::less<>> size_functions_;

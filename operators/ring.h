@@ -50,8 +50,8 @@ class FieldRing {
   using Element = Mod61;
   /// Oracles are keyed by `seed` and the function's name.
   explicit FieldRing(std::uint64_t seed) : seed_(seed) {}
-  /// Exact for every finite double.
-  static Mod61 number(double value);
+  /// Exact for every finite double; infinities are infinity().
+  [[nodiscard]] Mod61 number(double value) const;
   static Mod61 add(Mod61 a, Mod61 b) { return a + b; }
   static Mod61 subtract(Mod61 a, Mod61 b) { return a - b; }
   static Mod61 multiply(Mod61 a, Mod61 b) { return a * b; }
@@ -72,7 +72,7 @@ class FieldRing {
 /// and on functions that leave the integers.
 class IntegerRing {
  public:
-  __extension__ using Element = __int128;
+  using Element = WideInteger;
   static constexpr bool folds_extrema = true;
   Element number(double value);
   Element add(Element a, Element b);

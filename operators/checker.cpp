@@ -1,0 +1,820 @@
+#include "operators/checker.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "operators/unparse.h"
+
+namespace taso {
+namespace {
+
+using Kind = Expression::Kind;
+
+bool is_vector(Sort sort) { return sort == Sort::integers || sort == Sort::index_vector; }
+bool is_index(Sort sort) { return sort == Sort::index || sort == Sort::index_vector; }
+bool is_whole(Sort sort) { return sort == Sort::integer || is_vector(sort) || is_index(sort); }
+
+const char* describe(Sort sort) {
+  switch (sort) {
+    case Sort::integer:
+      return "an integer";
+    case Sort::integers:
+      return "a vector of integers";
+    case Sort::index:
+      return "an index";
+    case Sort::index_vector:
+      return "a vector of indices";
+    case Sort::integer_read:
+      return "an element of an input of integers";
+    case Sort::boolean:
+      return "a condition";
+    case Sort::real:
+      return "a real";
+  }
+  return "?";
+}
+
+Sort whole(bool vector, bool index) {
+  return vector ? (index ? Sort::index_vector : Sort::integers) : (index ? Sort::index : Sort::integer);
+}
+
+/// A tensor that equations may read.
+struct Tensor {
+  std::string name;
+  std::vector<AxisSpec> axes;
+  bool integers = false;
+  bool variadic = false;
+};
+
+class Checker {
+ public:
+  explicit Checker(const Declarations& declarations) : declarations_(declarations) {}
+
+  Status function(FunctionDefinition& definition) {
+    if (!definition.definition) return {};
+    for (const std::string& parameter : definition.parameters) scope_.emplace_back(parameter, Sort::real);
+    TASO_RETURN_IF_ERROR(real(*definition.definition));
+    scope_.clear();
+    return {};
+  }
+
+  Status size_function(SizeFunction& definition) {
+    for (const std::string& parameter : definition.parameters) scope_.emplace_back(parameter, Sort::integer);
+    TASO_RETURN_IF_ERROR(expect(definition.definition, Sort::integer, "the value of a size function"));
+    scope_.clear();
+    return {};
+  }
+
+  Status operator_definition(OperatorDefinition& op) {
+    op_ = &op;
+    TASO_RETURN_IF_ERROR(inputs());
+    TASO_RETURN_IF_ERROR(attribute_lengths());
+    TASO_RETURN_IF_ERROR(statements());
+    TASO_RETURN_IF_ERROR(output());
+    TASO_RETURN_IF_ERROR(equations());
+    return laws();
+  }
+
+ private:
+  [[nodiscard]] const Sort* find(std::string_view name) const {
+    for (auto entry = scope_.rbegin(); entry != scope_.rend(); ++entry)
+      if (entry->first == name) return &entry->second;
+    return nullptr;
+  }
+  [[nodiscard]] const Tensor* find_tensor(std::string_view name) const {
+    for (const Tensor& tensor : tensors_)
+      if (tensor.name == name) return &tensor;
+    return nullptr;
+  }
+  [[nodiscard]] const AttributeSpec* function_attribute(std::string_view name) const {
+    const AttributeSpec* attribute = op_ == nullptr ? nullptr : op_->find_attribute(name);
+    return attribute != nullptr && attribute->kind == AttributeKind::symbol ? attribute : nullptr;
+  }
+
+  Status declare(const std::string& name, Sort sort, const SourceLocation& where) {
+    if (find(name) != nullptr || find_tensor(name) != nullptr || function_attribute(name) != nullptr)
+      return bad_input("'" + name + "' already stands for something else in operator '" + op_->name + "'", where);
+    scope_.emplace_back(name, sort);
+    return {};
+  }
+
+  // ---- expressions ----
+
+  Status expect(Expression& expression, Sort sort, const std::string& what) {
+    TASO_RETURN_IF_ERROR(check(expression));
+    if (expression.sort != sort)
+      return bad_input(
+          what + " must be " + describe(sort) + ", and " + to_text(expression) + " is " + describe(expression.sort),
+          expression.where);
+    return {};
+  }
+
+  /// A scalar: a real, or an integer that is one.
+  Status real(Expression& expression) {
+    TASO_RETURN_IF_ERROR(check(expression));
+    return real_operand(expression);
+  }
+  static Status real_operand(const Expression& expression) {
+    if (expression.sort == Sort::real || expression.sort == Sort::integer) return {};
+    return bad_input("a scalar is needed here, and " + to_text(expression) + " is " + describe(expression.sort),
+                     expression.where);
+  }
+
+  Status check(Expression& e) {
+    switch (e.kind) {
+      case Kind::integer:
+        e.sort = Sort::integer;
+        return {};
+      case Kind::real:
+        e.sort = Sort::real;
+        return {};
+      case Kind::infinity:
+        return bad_input("'inf' stands only as the value outside a tensor: '... or -inf' under max", e.where);
+      case Kind::name: {
+        const Sort* sort = find(e.name);
+        if (sort == nullptr) return unknown_name(e);
+        e.sort = *sort;
+        return {};
+      }
+      case Kind::piece: {
+        const Sort* sort = find(e.name);
+        if (sort == nullptr) return unknown_name(e);
+        if (!is_vector(*sort))
+          return bad_input("'" + e.name + "' is not the extent of an axis of a variadic input; write it without '.'",
+                           e.where);
+        e.sort = *sort == Sort::integers ? Sort::integer : Sort::index;
+        return expect(e.operands[0], Sort::integer, "what follows '.'");
+      }
+      case Kind::list:
+        for (Expression& element : e.operands)
+          TASO_RETURN_IF_ERROR(expect(element, Sort::integer, "an element of a list"));
+        e.sort = Sort::integers;
+        return {};
+      case Kind::element:
+        return element(e);
+      case Kind::call:
+        return call(e);
+      case Kind::negate:
+        TASO_RETURN_IF_ERROR(check(e.operands[0]));
+        if (!is_whole(e.operands[0].sort)) TASO_RETURN_IF_ERROR(real_operand(e.operands[0]));
+        e.sort = e.operands[0].sort;
+        return {};
+      case Kind::add:
+      case Kind::subtract:
+      case Kind::multiply:
+      case Kind::divide:
+      case Kind::floor_divide:
+      case Kind::modulo:
+        return arithmetic(e);
+      case Kind::equal:
+      case Kind::not_equal:
+      case Kind::less:
+      case Kind::less_equal:
+      case Kind::greater:
+      case Kind::greater_equal:
+        for (Expression& operand : e.operands) {
+          TASO_RETURN_IF_ERROR(check(operand));
+          if (!is_whole(operand.sort) && operand.sort != Sort::real)
+            return bad_input("comparisons are of integers, and " + to_text(operand) + " is " + describe(operand.sort),
+                             operand.where);
+          if (operand.sort == Sort::real && reads_tensor(operand))
+            return bad_input("comparisons are of sizes and indices, not of tensor elements: use max, min or a function",
+                             operand.where);
+        }
+        e.sort = Sort::boolean;
+        return {};
+      case Kind::conjunction:
+      case Kind::disjunction:
+      case Kind::negation:
+        for (Expression& operand : e.operands)
+          TASO_RETURN_IF_ERROR(expect(operand, Sort::boolean, "an operand of '&&', '||' or '!'"));
+        e.sort = Sort::boolean;
+        return {};
+      case Kind::conditional:
+        TASO_RETURN_IF_ERROR(expect(e.operands[0], Sort::boolean, "the condition of 'if'"));
+        TASO_RETURN_IF_ERROR(real(e.operands[1]));
+        TASO_RETURN_IF_ERROR(real(e.operands[2]));
+        e.sort = Sort::real;
+        return {};
+      case Kind::read:
+        return read(e, false);
+      case Kind::valid:
+        if (e.operands.size() != 1 || e.operands[0].kind != Kind::read || e.operands[0].fallback != nullptr)
+          return bad_input("valid(...) holds one read of a tensor without 'or'", e.where);
+        TASO_RETURN_IF_ERROR(read(e.operands[0], false));
+        e.sort = Sort::real;
+        return {};
+      case Kind::reduce:
+        return reduce(e);
+      case Kind::all: {
+        const std::size_t mark = scope_.size();
+        for (Expression::Range& range : e.ranges) {
+          if (range.rest) return bad_input("'all' ranges over single numbers, without '..'", e.where);
+          TASO_RETURN_IF_ERROR(range_extent(range, e.where));
+          TASO_RETURN_IF_ERROR(declare(range.name, Sort::integer, e.where));
+        }
+        TASO_RETURN_IF_ERROR(expect(e.operands[0], Sort::boolean, "what 'all' ranges over"));
+        scope_.resize(mark);
+        e.sort = Sort::boolean;
+        return {};
+      }
+      case Kind::tuple:
+        return bad_input("a tuple stands only as the coordinate of a composite axis", e.where);
+    }
+    return internal_error("expression kind");
+  }
+
+  [[nodiscard]] Error unknown_name(const Expression& e) const {
+    if (find_tensor(e.name) != nullptr)
+      return bad_input("tensor '" + e.name + "' is read with coordinates: " + e.name + "[...]", e.where);
+    if (function_attribute(e.name) != nullptr || declarations_.functions.contains(e.name))
+      return bad_input("function '" + e.name + "' needs arguments: " + e.name + "(...)", e.where);
+    std::string known;
+    for (const auto& [name, sort] : scope_) known += (known.empty() ? "" : ", ") + name;
+    return bad_input("unknown name '" + e.name + "'; known here: " + (known.empty() ? "none" : known), e.where);
+  }
+
+  static bool reads_tensor(const Expression& e) {
+    if (e.kind == Kind::read || e.kind == Kind::valid) return true;
+    return std::any_of(e.operands.begin(), e.operands.end(), reads_tensor);
+  }
+
+  Status element(Expression& e) {
+    TASO_RETURN_IF_ERROR(check(e.operands[0]));
+    TASO_RETURN_IF_ERROR(check(e.operands[1]));
+    const Sort vector = e.operands[0].sort, subscript = e.operands[1].sort;
+    if (!is_vector(vector))
+      return bad_input(
+          "a subscript needs a vector before it, and " + to_text(e.operands[0]) + " is " + describe(vector), e.where);
+    if (subscript != Sort::integer && subscript != Sort::integers)
+      return bad_input("a subscript is an integer or a vector of integers, and " + to_text(e.operands[1]) + " is " +
+                           describe(subscript),
+                       e.where);
+    e.sort = whole(subscript == Sort::integers, is_index(vector));
+    return {};
+  }
+
+  Status arithmetic(Expression& e) {
+    for (Expression& operand : e.operands) TASO_RETURN_IF_ERROR(check(operand));
+    const Sort left = e.operands[0].sort, right = e.operands[1].sort;
+    const bool whole_operands = is_whole(left) && is_whole(right);
+    if (e.kind == Kind::divide || !whole_operands) {
+      if (e.kind == Kind::floor_divide || e.kind == Kind::modulo)
+        return bad_input("'//' and '%' are for sizes and indices; scalars are divided by '/'", e.where);
+      for (const Expression& operand : e.operands) TASO_RETURN_IF_ERROR(real_operand(operand));
+      e.sort = Sort::real;
+      return {};
+    }
+    if (e.kind == Kind::multiply && is_index(left) && is_index(right))
+      return bad_input("the product of two indices is not affine", e.where);
+    if ((e.kind == Kind::floor_divide || e.kind == Kind::modulo) && is_index(right))
+      return bad_input("a divisor must be a size, and " + to_text(e.operands[1]) + " is " + describe(right), e.where);
+    e.sort = whole(is_vector(left) || is_vector(right), is_index(left) || is_index(right));
+    return {};
+  }
+
+  Status arity(const Expression& e, std::size_t expected) {
+    if (e.operands.size() == expected) return {};
+    return bad_input("'" + e.name + "' takes " + std::to_string(expected) +
+                         (expected == 1 ? " argument" : " arguments") + ", not " + std::to_string(e.operands.size()),
+                     e.where);
+  }
+
+  Status call(Expression& e) {
+    for (Expression& operand : e.operands) TASO_RETURN_IF_ERROR(check(operand));
+    auto vector_argument = [&](std::size_t i) -> Status {
+      if (is_vector(e.operands[i].sort)) return {};
+      return bad_input("argument " + std::to_string(i + 1) + " of '" + e.name + "' must be a vector, and " +
+                           to_text(e.operands[i]) + " is " + describe(e.operands[i].sort),
+                       e.operands[i].where);
+    };
+    auto fixed_argument = [&](std::size_t i, bool vector_allowed) -> Status {
+      const Sort sort = e.operands[i].sort;
+      if (sort == Sort::integer || (vector_allowed && sort == Sort::integers)) return {};
+      return bad_input("argument " + std::to_string(i + 1) + " of '" + e.name + "' must be an integer" +
+                           (vector_allowed ? " or a vector of integers" : "") + ", and " + to_text(e.operands[i]) +
+                           " is " + describe(sort),
+                       e.operands[i].where);
+    };
+    if (e.name == "max" || e.name == "min") {
+      if (e.operands.empty()) return arity(e, 2);
+      bool fixed = true, vector = false;
+      for (const Expression& operand : e.operands) {
+        fixed = fixed && (operand.sort == Sort::integer || operand.sort == Sort::integers);
+        vector = vector || operand.sort == Sort::integers;
+      }
+      if (!fixed)
+        for (const Expression& operand : e.operands) TASO_RETURN_IF_ERROR(real_operand(operand));
+      e.sort = fixed ? whole(vector, false) : Sort::real;
+      return {};
+    }
+    if (e.name == "sum" || e.name == "prod" || e.name == "length") {
+      TASO_RETURN_IF_ERROR(arity(e, 1));
+      TASO_RETURN_IF_ERROR(vector_argument(0));
+      if (e.name != "length") TASO_RETURN_IF_ERROR(fixed_argument(0, true));
+      e.sort = Sort::integer;
+      return {};
+    }
+    if (e.name == "inverse" || e.name == "is_permutation") {
+      TASO_RETURN_IF_ERROR(arity(e, 1));
+      TASO_RETURN_IF_ERROR(vector_argument(0));
+      TASO_RETURN_IF_ERROR(fixed_argument(0, true));
+      e.sort = e.name == "inverse" ? Sort::integers : Sort::boolean;
+      return {};
+    }
+    if (e.name == "before" || e.name == "last" || e.name == "repeat" || e.name == "position") {
+      TASO_RETURN_IF_ERROR(arity(e, 2));
+      if (e.name == "repeat")
+        TASO_RETURN_IF_ERROR(fixed_argument(0, false));
+      else
+        TASO_RETURN_IF_ERROR(vector_argument(0));
+      if (e.name == "before") TASO_RETURN_IF_ERROR(fixed_argument(0, true));
+      if (e.name == "position") TASO_RETURN_IF_ERROR(vector_argument(1));
+      TASO_RETURN_IF_ERROR(fixed_argument(1, e.name == "position"));
+      e.sort = e.name == "before"   ? Sort::integer
+               : e.name == "last"   ? e.operands[0].sort
+               : e.name == "repeat" ? Sort::integers
+                                    : Sort::index;
+      return {};
+    }
+    if (e.name == "on") {
+      TASO_RETURN_IF_ERROR(arity(e, 3));
+      TASO_RETURN_IF_ERROR(vector_argument(0));
+      for (std::size_t i = 0; i < 3; ++i) TASO_RETURN_IF_ERROR(fixed_argument(i, true));
+      if (!is_vector(e.operands[1].sort) && !is_vector(e.operands[2].sort))
+        return bad_input("argument 2 or 3 of 'on' must be a vector, which gives the length", e.where);
+      e.sort = Sort::integers;
+      return {};
+    }
+    if (const auto size = declarations_.size_functions.find(e.name); size != declarations_.size_functions.end()) {
+      TASO_RETURN_IF_ERROR(arity(e, size->second.parameters.size()));
+      for (std::size_t i = 0; i < e.operands.size(); ++i) TASO_RETURN_IF_ERROR(fixed_argument(i, false));
+      e.sort = Sort::integer;
+      return {};
+    }
+    std::size_t expected = 1;
+    if (function_attribute(e.name) == nullptr) {
+      const auto function = declarations_.functions.find(e.name);
+      if (function == declarations_.functions.end())
+        return bad_input("unknown function '" + e.name + "'; declare it: function " + e.name + "(x)", e.where);
+      expected = static_cast<std::size_t>(function->second.arity);
+    }
+    TASO_RETURN_IF_ERROR(arity(e, expected));
+    for (const Expression& operand : e.operands) TASO_RETURN_IF_ERROR(real_operand(operand));
+    e.sort = Sort::real;
+    return {};
+  }
+
+  Status range_extent(Expression::Range& range, const SourceLocation& where) {
+    Expression extent = *range.extent;
+    TASO_RETURN_IF_ERROR(check(extent));
+    const Sort wanted = range.rest ? Sort::integers : Sort::integer;
+    if (extent.sort != wanted)
+      return bad_input("the extent of index variable '" + range.name + (range.rest ? ".." : "") + "' must be " +
+                           describe(wanted) + ", and " + to_text(extent) + " is " + describe(extent.sort),
+                       where);
+    range.extent = std::make_shared<const Expression>(std::move(extent));
+    return {};
+  }
+
+  Status reduce(Expression& e) {
+    const std::size_t mark = scope_.size();
+    for (Expression::Range& range : e.ranges) {
+      TASO_RETURN_IF_ERROR(range_extent(range, e.where));
+      TASO_RETURN_IF_ERROR(declare(range.name, range.rest ? Sort::index_vector : Sort::index, e.where));
+    }
+    Expression& body = e.operands[0];
+    if (body.kind == Kind::read && is_infinity(body.fallback.get())) {
+      const bool negative = body.fallback->kind == Kind::negate;
+      if (e.name != (negative ? "max" : "min"))
+        return bad_input("'or -inf' belongs under max and 'or inf' under min: there the element is left out",
+                         body.where);
+      TASO_RETURN_IF_ERROR(read(body, true));
+    } else {
+      TASO_RETURN_IF_ERROR(real(body));
+    }
+    scope_.resize(mark);
+    e.sort = Sort::real;
+    return {};
+  }
+
+  static bool is_infinity(const Expression* e) {
+    if (e == nullptr) return false;
+    if (e->kind == Kind::negate) return e->operands[0].kind == Kind::infinity;
+    return e->kind == Kind::infinity;
+  }
+
+  /// Checks a read; `extremum` if an infinite fallback is in place.
+  Status read(Expression& e, bool extremum) {
+    const Tensor* tensor = find_tensor(e.name);
+    if (tensor == nullptr) return bad_input("tensor '" + e.name + "' cannot be read here", e.where);
+    if (tensor->variadic != (e.piece != nullptr) && !e.flat)
+      return bad_input(tensor->variadic
+                           ? "'" + e.name + "' is variadic: read one of its tensors, '" + e.name + ".k[...]'"
+                           : "'" + e.name + "' is one tensor: read it without '.'",
+                       e.where);
+    if (e.piece != nullptr) {
+      Expression piece = *e.piece;
+      TASO_RETURN_IF_ERROR(expect(piece, Sort::integer, "what follows '.'"));
+      e.piece = std::make_shared<const Expression>(std::move(piece));
+    }
+    if (e.flat) {
+      if (tensor->variadic) return bad_input("a variadic input has no flat positions", e.where);
+      if (e.operands.size() != 1 || e.operands[0].rest)
+        return bad_input("'" + e.name + ".flat[...]' takes one position", e.where);
+      TASO_RETURN_IF_ERROR(check(e.operands[0]));
+      if (e.operands[0].sort != Sort::integer && e.operands[0].sort != Sort::index)
+        return bad_input("a flat position must be an index", e.operands[0].where);
+    } else {
+      if (e.operands.size() != tensor->axes.size())
+        return bad_input("'" + e.name + "' has axes " + to_text(tensor->axes) + ", and " +
+                             std::to_string(e.operands.size()) + " coordinates are given",
+                         e.where);
+      for (std::size_t i = 0; i < e.operands.size(); ++i)
+        TASO_RETURN_IF_ERROR(coordinate(e.operands[i], tensor->axes[i]));
+    }
+    e.sort = tensor->integers ? Sort::integer_read : Sort::real;
+    if (e.fallback == nullptr || extremum) return {};
+    if (tensor->integers) return bad_input("a read of integers cannot have 'or'", e.where);
+    if (is_infinity(e.fallback.get()))
+      return bad_input("'or -inf' stands directly under max, and 'or inf' under min", e.where);
+    Expression fallback = *e.fallback;
+    TASO_RETURN_IF_ERROR(real(fallback));
+    if (reads_tensor(fallback)) return bad_input("the value after 'or' must not read a tensor", e.where);
+    e.fallback = std::make_shared<const Expression>(std::move(fallback));
+    return {};
+  }
+
+  Status coordinate(Expression& e, const AxisSpec& axis) {
+    const bool rest = axis.kind == AxisSpec::Kind::rest;
+    if (rest != e.rest)
+      return bad_input(rest ? "the coordinate of the axes " + to_text(axis) + " must end in '..'"
+                            : "'..' stands for several axes, and " + to_text(axis) + " is one",
+                       e.where);
+    if (e.kind == Kind::tuple) {
+      if (axis.kind != AxisSpec::Kind::composite || axis.factors.size() != e.operands.size())
+        return bad_input("the tuple " + to_text(e) + " does not fit axis " + to_text(axis), e.where);
+      for (Expression& operand : e.operands) {
+        TASO_RETURN_IF_ERROR(check(operand));
+        if (operand.sort != Sort::integer && operand.sort != Sort::index)
+          return bad_input("a coordinate must be an index, and " + to_text(operand) + " is " + describe(operand.sort),
+                           operand.where);
+      }
+      e.sort = Sort::index;
+      return {};
+    }
+    TASO_RETURN_IF_ERROR(check(e));
+    const bool fits =
+        rest ? is_vector(e.sort) : e.sort == Sort::integer || e.sort == Sort::index || e.sort == Sort::integer_read;
+    if (!fits)
+      return bad_input("a coordinate must be " + std::string(rest ? "a vector of indices" : "an index") + ", and " +
+                           to_text(e) + " is " + describe(e.sort),
+                       e.where);
+    return {};
+  }
+
+  // ---- the signature ----
+
+  /// Declares attributes and the sizes that inputs bind, and makes sure that every size can be computed.
+  Status inputs() {
+    for (const AttributeSpec& attribute : op_->attributes) {
+      for (const AttributeSpec& other : op_->attributes)
+        if (&other != &attribute && other.name == attribute.name)
+          return bad_input("attribute '" + attribute.name + "' is declared twice", attribute.where);
+      if (attribute.kind == AttributeKind::symbol) {
+        if (!attribute.default_value) continue;
+        const std::string& name = std::get<SymbolValue>(*attribute.default_value).name;
+        const auto function = declarations_.functions.find(name);
+        if (function == declarations_.functions.end() || function->second.arity != 1)
+          return bad_input("the default of attribute '" + attribute.name + "', '" + name +
+                               "', is not a declared function of one parameter",
+                           attribute.where);
+      } else {
+        const Sort sort = attribute.kind == AttributeKind::integer    ? Sort::integer
+                          : attribute.kind == AttributeKind::integers ? Sort::integers
+                                                                      : Sort::real;
+        TASO_RETURN_IF_ERROR(declare(attribute.name, sort, attribute.where));
+      }
+    }
+    attributes_end_ = scope_.size();
+    for (InputSpec& input : op_->inputs) {
+      if (input.variadic() && op_->inputs.size() != 1)
+        return bad_input("the variadic input '" + input.name + "' must be the only input", input.where);
+      if (find_tensor(input.name) != nullptr || find(input.name) != nullptr || input.name == "out")
+        return bad_input("'" + input.name + "' cannot name an input: it already stands for something else",
+                         input.where);
+      tensors_.push_back({input.name, input.axes, input.integers, input.variadic()});
+    }
+    TASO_RETURN_IF_ERROR(solve_sizes());
+    for (InputSpec& input : op_->inputs) {
+      const std::size_t mark = scope_.size();
+      if (input.variadic()) TASO_RETURN_IF_ERROR(declare(input.piece, Sort::integer, input.where));
+      for (AxisSpec& axis : input.axes) TASO_RETURN_IF_ERROR(axis_spec(axis));
+      scope_.resize(mark);
+    }
+    // The tensors' axes again, now with sorts: equations rely on them.
+    for (std::size_t i = 0; i < op_->inputs.size(); ++i) tensors_[i].axes = op_->inputs[i].axes;
+    return {};
+  }
+
+  Status axis_spec(AxisSpec& axis) {
+    for (Expression& factor : axis.factors) {
+      const bool rest = axis.kind == AxisSpec::Kind::rest;
+      TASO_RETURN_IF_ERROR(check(factor));
+      if (factor.sort != (rest ? Sort::integers : Sort::integer))
+        return bad_input("the extent of axis " + to_text(axis) + " must be " +
+                             describe(rest ? Sort::integers : Sort::integer) + ", and " + to_text(factor) + " is " +
+                             describe(factor.sort),
+                         axis.where);
+    }
+    if (axis.length) TASO_RETURN_IF_ERROR(expect(*axis.length, Sort::integer, "the number of axes"));
+    return {};
+  }
+
+  /// True if all names in `e` are known.
+  [[nodiscard]] bool computable(const Expression& e) const {
+    if (e.kind == Kind::name || e.kind == Kind::piece)
+      if (find(e.name) == nullptr) return false;
+    if (e.kind == Kind::piece) return true;
+    return std::all_of(e.operands.begin(), e.operands.end(), [&](const Expression& o) { return computable(o); });
+  }
+
+  /// Declares the sizes in the order in which inference can compute them (operators/instantiate.cpp does the same with
+  /// numbers): an input's axes are told apart once at most one of its rests has an unknown length; then
+  /// plain names are bound, and the last unknown factor of a composite axis by division.
+  Status solve_sizes() {
+    std::vector<bool> aligned(op_->inputs.size(), false);
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (std::size_t i = 0; i < op_->inputs.size(); ++i) {
+        const InputSpec& input = op_->inputs[i];
+        if (!aligned[i]) {
+          int unknown = 0;
+          for (const AxisSpec& axis : input.axes)
+            if (axis.kind == AxisSpec::Kind::rest && find(axis.factors[0].name) == nullptr &&
+                !(axis.length && computable(*axis.length)))
+              ++unknown;
+          if (unknown > 1) continue;
+          aligned[i] = progress = true;
+        }
+        for (const AxisSpec& axis : input.axes) {
+          int unknown = 0;
+          const Expression* last = nullptr;
+          for (const Expression& factor : axis.factors)
+            if (!computable(factor)) {
+              ++unknown;
+              last = &factor;
+            }
+          if (unknown != 1 || (last->kind != Kind::name && last->kind != Kind::piece)) continue;
+          if (last->kind == Kind::piece &&
+              (axis.kind != AxisSpec::Kind::size || last->operands[0].name != input.piece || !input.variadic()))
+            return bad_input("'" + to_text(*last) + "' must be an axis of the variadic input that counts by '" +
+                                 to_text(last->operands[0]) + "'",
+                             last->where);
+          const Sort sort =
+              axis.kind == AxisSpec::Kind::rest || last->kind == Kind::piece ? Sort::integers : Sort::integer;
+          TASO_RETURN_IF_ERROR(declare(last->name, sort, last->where));
+          progress = true;
+        }
+      }
+    }
+    for (std::size_t i = 0; i < op_->inputs.size(); ++i) {
+      if (!aligned[i])
+        return bad_input(
+            "input '" + op_->inputs[i].name + "' has more than one '..' of unknown length; give a length: B..(n)",
+            op_->inputs[i].where);
+      for (const AxisSpec& axis : op_->inputs[i].axes)
+        for (const Expression& factor : axis.factors)
+          if (!computable(factor))
+            return bad_input("the size " + to_text(factor) + " of axis " + to_text(axis) + " cannot be computed from " +
+                                 "the shapes of the inputs",
+                             factor.where);
+    }
+    return {};
+  }
+
+  Status attribute_lengths() {
+    int constraint = static_cast<int>(op_->inputs.size());
+    for (AttributeSpec& attribute : op_->attributes) {
+      if (!attribute.length) continue;
+      TASO_RETURN_IF_ERROR(expect(*attribute.length, Sort::integer, "the length of a list"));
+      if (attribute.length->kind == Kind::integer) {
+        const auto* list =
+            attribute.default_value ? std::get_if<std::vector<std::int64_t>>(&*attribute.default_value) : nullptr;
+        if (list != nullptr && static_cast<std::int64_t>(list->size()) != attribute.length->integer)
+          return bad_input("the default of attribute '" + attribute.name + "' has " + std::to_string(list->size()) +
+                               " elements, and its length is " + std::to_string(attribute.length->integer),
+                           attribute.where);
+      } else {
+        attribute.constraint = ++constraint;
+      }
+    }
+    for (SizeStatement& statement : op_->statements)
+      if (statement.name.empty()) statement.constraint = ++constraint;
+    return {};
+  }
+
+  Status statements() {
+    for (SizeStatement& statement : op_->statements) {
+      if (statement.name.empty()) {
+        TASO_RETURN_IF_ERROR(expect(statement.value, Sort::boolean, "what is required"));
+        continue;
+      }
+      TASO_RETURN_IF_ERROR(check(statement.value));
+      if (statement.value.sort != Sort::integer && statement.value.sort != Sort::integers)
+        return bad_input("'let " + statement.name + "' must be a size or a vector of sizes, and " +
+                             to_text(statement.value) + " is " + describe(statement.value.sort),
+                         statement.where);
+      TASO_RETURN_IF_ERROR(declare(statement.name, statement.value.sort, statement.where));
+    }
+    return {};
+  }
+
+  Status output() {
+    OutputSpec& output = op_->output;
+    const std::size_t mark = scope_.size();
+    if (output.count) {
+      // The number of outputs is known before any shape is: from attributes alone.
+      auto whole_scope = scope_;
+      scope_.resize(attributes_end_);
+      TASO_RETURN_IF_ERROR(expect(*output.count, Sort::integer, "the number of outputs"));
+      scope_ = std::move(whole_scope);
+      TASO_RETURN_IF_ERROR(declare(output.piece, Sort::integer, output.where));
+    }
+    for (AxisSpec& axis : output.axes) {
+      if (axis.length) return bad_input("an output's '..' has the length of its vector", axis.where);
+      TASO_RETURN_IF_ERROR(axis_spec(axis));
+    }
+    scope_.resize(mark);
+    return {};
+  }
+
+  // ---- equations ----
+
+  Status equations() {
+    bool any = false;
+    for (Equation& equation : op_->equations) {
+      const std::size_t mark = scope_.size();
+      if (op_->variadic()) TASO_RETURN_IF_ERROR(declare(op_->inputs[0].piece, Sort::integer, equation.where));
+      if (equation.target == "out") {
+        any = true;
+        TASO_RETURN_IF_ERROR(output_equation(equation));
+        scope_.resize(mark);
+      } else {
+        TASO_RETURN_IF_ERROR(intermediate(equation, mark));
+      }
+    }
+    if (!any) return bad_input("operator '" + op_->name + "' has no equation 'out[...] = ...'", op_->where);
+    return {};
+  }
+
+  Status intermediate(Equation& equation, std::size_t mark) {
+    Tensor tensor;
+    tensor.name = equation.target;
+    for (Expression::Range& range : equation.ranges) {
+      TASO_RETURN_IF_ERROR(range_extent(range, equation.where));
+      TASO_RETURN_IF_ERROR(declare(range.name, range.rest ? Sort::index_vector : Sort::index, equation.where));
+      AxisSpec axis;
+      axis.kind = range.rest ? AxisSpec::Kind::rest : AxisSpec::Kind::size;
+      axis.factors.push_back(*range.extent);
+      tensor.axes.push_back(std::move(axis));
+    }
+    TASO_RETURN_IF_ERROR(real(equation.value));
+    scope_.resize(mark);
+    if (find(tensor.name) != nullptr || find_tensor(tensor.name) != nullptr)
+      return bad_input("'" + tensor.name + "' already stands for something else in operator '" + op_->name + "'",
+                       equation.where);
+    tensors_.push_back(std::move(tensor));
+    return {};
+  }
+
+  Status output_equation(Equation& equation) {
+    const OutputSpec& output = op_->output;
+    if (output.piece != equation.piece)
+      return bad_input(output.piece.empty()
+                           ? "operator '" + op_->name + "' has one output: write 'out[...]'"
+                           : "operator '" + op_->name + "' has several outputs: write 'out." + output.piece + "[...]'",
+                       equation.where);
+    if (!output.piece.empty()) TASO_RETURN_IF_ERROR(declare(output.piece, Sort::integer, equation.where));
+    if (equation.coordinates.size() != output.axes.size())
+      return bad_input("the output has axes " + to_text(output.axes) + ", and " +
+                           std::to_string(equation.coordinates.size()) + " coordinates are given",
+                       equation.where);
+    for (Expression::Range& range : equation.ranges) {
+      if (range.rest) return bad_input("'where' gives the extent of single index variables", equation.where);
+      TASO_RETURN_IF_ERROR(range_extent(range, equation.where));
+    }
+    // Variables that stand alone range over their axis; others have their extent from 'where'.
+    for (std::size_t i = 0; i < output.axes.size(); ++i) {
+      Expression& coordinate = equation.coordinates[i];
+      const AxisSpec& axis = output.axes[i];
+      if ((axis.kind == AxisSpec::Kind::rest) != coordinate.rest)
+        return bad_input(coordinate.rest ? "'..' stands for several axes, and " + to_text(axis) + " is one"
+                                         : "the coordinate of the axes " + to_text(axis) + " must end in '..'",
+                         coordinate.where);
+      auto ranged = [&](const std::string& name) {
+        return std::any_of(equation.ranges.begin(), equation.ranges.end(),
+                           [&](const Expression::Range& range) { return range.name == name; });
+      };
+      if (coordinate.kind == Kind::tuple) {
+        if (axis.kind != AxisSpec::Kind::composite || axis.factors.size() != coordinate.operands.size())
+          return bad_input("the tuple " + to_text(coordinate) + " does not fit axis " + to_text(axis),
+                           coordinate.where);
+        for (Expression& operand : coordinate.operands) {
+          if (operand.kind != Kind::name)
+            return bad_input("on the left side a tuple holds index variables", operand.where);
+          TASO_RETURN_IF_ERROR(declare(operand.name, Sort::index, operand.where));
+        }
+      } else if (coordinate.kind == Kind::name && !ranged(coordinate.name)) {
+        TASO_RETURN_IF_ERROR(
+            declare(coordinate.name, coordinate.rest ? Sort::index_vector : Sort::index, coordinate.where));
+      } else if (coordinate.rest) {
+        return bad_input("on the left side '..' follows a name", coordinate.where);
+      }
+    }
+    for (const Expression::Range& range : equation.ranges)
+      TASO_RETURN_IF_ERROR(declare(range.name, Sort::index, equation.where));
+    for (Expression& coordinate : equation.coordinates) {
+      if (coordinate.kind == Kind::tuple) continue;
+      TASO_RETURN_IF_ERROR(check(coordinate));
+      if (!is_whole(coordinate.sort) || is_vector(coordinate.sort) != coordinate.rest)
+        return bad_input("a coordinate of the left side must be an index, and " + to_text(coordinate) + " is " +
+                             describe(coordinate.sort),
+                         coordinate.where);
+    }
+    return real(equation.value);
+  }
+
+  Status laws() {
+    if (op_->commutative && (op_->inputs.size() != 2 || op_->several_outputs()))
+      return bad_input("law 'commutative' needs two inputs and one output", op_->where);
+    if (op_->associative && !op_->variadic())
+      return bad_input("law 'associative' is for an operator of a variadic input", op_->where);
+    if (op_->coassociative && (op_->inputs.size() != 1 || op_->variadic() || !op_->several_outputs()))
+      return bad_input("law 'coassociative' is for an operator of one input and several outputs", op_->where);
+    return {};
+  }
+
+  const Declarations& declarations_;
+  OperatorDefinition* op_ = nullptr;
+  std::vector<std::pair<std::string, Sort>> scope_;  ///< Innermost last.
+  std::size_t attributes_end_ = 0;                   ///< scope_ up to here holds the attributes.
+  std::vector<Tensor> tensors_;
+};
+
+/// Finds a function that is defined by itself: depth-first over the calls of definitions.
+template <class Map, class Definition>
+Status check_acyclic(const Map& functions, Definition definition_of) {
+  std::set<std::string> done;
+  std::vector<std::string> open;
+  struct Visitor {
+    const Map& functions;
+    Definition& definition_of;
+    std::set<std::string>& done;
+    std::vector<std::string>& open;
+
+    Status visit(const std::string& name) {
+      const auto function = functions.find(name);
+      if (function == functions.end() || done.contains(name)) return {};
+      if (std::find(open.begin(), open.end(), name) != open.end())
+        return bad_input("'" + name + "' is defined by itself", function->second.where);
+      open.push_back(name);
+      if (const Expression* definition = definition_of(function->second); definition != nullptr)
+        TASO_RETURN_IF_ERROR(visit(*definition));
+      open.pop_back();
+      done.insert(name);
+      return {};
+    }
+    Status visit(const Expression& expression) {
+      if (expression.kind == Kind::call) TASO_RETURN_IF_ERROR(visit(expression.name));
+      for (const Expression& operand : expression.operands) TASO_RETURN_IF_ERROR(visit(operand));
+      return {};
+    }
+  } visitor{functions, definition_of, done, open};
+  for (const auto& [name, function] : functions) TASO_RETURN_IF_ERROR(visitor.visit(name));
+  return {};
+}
+
+}  // namespace
+
+Status check_functions(std::map<std::string, FunctionDefinition, std::less<>>& functions,
+                       std::map<std::string, SizeFunction, std::less<>>& size_functions) {
+  const Declarations declarations{functions, size_functions};
+  for (auto& [name, function] : functions) {
+    if (size_functions.contains(name))
+      return bad_input("'" + name + "' is both a function and a size function", function.where);
+    TASO_RETURN_IF_ERROR(Checker(declarations).function(function));
+  }
+  for (auto& [name, function] : size_functions) TASO_RETURN_IF_ERROR(Checker(declarations).size_function(function));
+  TASO_RETURN_IF_ERROR(
+      check_acyclic(functions, [](const FunctionDefinition& f) { return f.definition ? &*f.definition : nullptr; }));
+  return check_acyclic(size_functions, [](const SizeFunction& f) { return &f.definition; });
+}
+
+Status check_operator(OperatorDefinition& definition, const Declarations& declarations) {
+  return Checker(declarations).operator_definition(definition);
+}
+
+}  // namespace taso

@@ -1,0 +1,25 @@
+#include "operators/instance.h"
+
+#include "operators/instantiate.h"
+#include "operators/lower.h"
+
+namespace taso {
+
+Expected<OperatorInstance> OperatorInstance::create(const OperatorRegistry& registry, std::string_view op,
+                                                    const Attributes& attributes, std::span<const TensorType> inputs) {
+  const OperatorDefinition* definition = registry.find(op);
+  if (definition == nullptr) return bad_input("unknown operator '" + std::string(op) + "'");
+  TASO_ASSIGN(const Attributes completed, registry.complete(op, attributes));
+  TASO_ASSIGN(Instantiation instantiation, instantiate(registry, *definition, completed, inputs));
+  OperatorInstance instance;
+  instance.inputs_.assign(inputs.begin(), inputs.end());
+  instance.outputs_ = taso::output_types(*definition, inputs, instantiation.outputs);
+  TASO_ASSIGN(LoweredBody body, lower(registry, *definition, completed, inputs, std::move(instantiation)));
+  instance.work_.flops = count_flops(body);
+  for (const TensorType& type : instance.inputs_) instance.work_.bytes_read += static_cast<double>(type.bytes());
+  for (const TensorType& type : instance.outputs_) instance.work_.bytes_written += static_cast<double>(type.bytes());
+  instance.body_ = std::make_shared<const LoweredBody>(std::move(body));
+  return instance;
+}
+
+}  // namespace taso

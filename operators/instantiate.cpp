@@ -1,0 +1,335 @@
+#include "operators/instantiate.h"
+
+#include <map>
+
+#include "operators/unparse.h"
+
+namespace taso {
+namespace {
+
+using Kind = Expression::Kind;
+
+bool is_real(ElementType type) {
+  return type == ElementType::f32 || type == ElementType::f64 || type == ElementType::f16 || type == ElementType::bf16;
+}
+bool is_index(ElementType type) { return type == ElementType::i32 || type == ElementType::i64; }
+
+/// One input tensor with the specification it must fit.
+struct Argument {
+  const InputSpec* spec = nullptr;
+  std::string name;  ///< As messages call it: "x", "x.1".
+  int constraint = 0;
+  const Shape* shape = nullptr;
+  std::vector<std::size_t> first;  ///< Once aligned: the first axis of each entry of the specification, and the end.
+  std::vector<bool> done;          ///< Per entry.
+};
+
+class Solver {
+ public:
+  Solver(const OperatorRegistry& registry, const OperatorDefinition& definition, const Attributes& attributes,
+         std::span<const TensorType> inputs)
+      : definition_(definition),
+        inputs_(inputs),
+        evaluator_(registry.size_functions(), result_.environment, attributes) {
+    for (const AttributeSpec& attribute : definition.attributes) {
+      if (attribute.kind == AttributeKind::integer)
+        result_.environment.bind(attribute.name, IndexValue::of(attributes.integer(attribute.name)));
+      else if (attribute.kind == AttributeKind::integers)
+        result_.environment.bind(attribute.name, IndexValue::of(attributes.integers(attribute.name)));
+    }
+  }
+
+  Expected<Instantiation> solve() {
+    TASO_RETURN_IF_ERROR(match_inputs());
+    TASO_RETURN_IF_ERROR(solve_sizes());
+    TASO_RETURN_IF_ERROR(check_statements());
+    TASO_RETURN_IF_ERROR(output_shapes());
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] Error fail(int constraint, const std::string& message) const {
+    std::string shapes;
+    for (const TensorType& input : inputs_) shapes += (shapes.empty() ? "" : ", ") + shape_text(input.shape);
+    return bad_input(definition_.name + " C" + std::to_string(constraint) + ": " + message +
+                     (inputs_.empty() ? "" : "; inputs " + shapes));
+  }
+  /// The failure of an expression that the constraint needs.
+  [[nodiscard]] Error fail(int constraint, const Status& status) const {
+    return fail(constraint, status.error().message);
+  }
+
+  Status match_inputs() {
+    const std::size_t expected = definition_.inputs.size();
+    if (definition_.variadic() ? inputs_.empty() : inputs_.size() != expected)
+      return bad_input(definition_.name + " C0: takes " +
+                       (definition_.variadic() ? "one or more inputs"
+                                               : std::to_string(expected) + (expected == 1 ? " input" : " inputs")) +
+                       ", not " + std::to_string(inputs_.size()));
+    const TensorType* first_real = nullptr;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const std::size_t position = definition_.variadic() ? 0 : i;
+      const InputSpec& spec = definition_.inputs[position];
+      Argument argument;
+      argument.spec = &spec;
+      argument.name = spec.variadic() ? spec.name + "." + std::to_string(i) : spec.name;
+      argument.constraint = static_cast<int>(position) + 1;
+      argument.shape = &inputs_[i].shape;
+      argument.done.assign(spec.axes.size(), false);
+      const TensorType& type = inputs_[i];
+      if (!type.known) return bad_input(definition_.name + ": the shape of " + argument.name + " is not known");
+      if (spec.integers ? !is_index(type.element) : !is_real(type.element))
+        return fail(argument.constraint, argument.name + " holds " + to_string(type.element) + ", expected " +
+                                             (spec.integers ? "i32 or i64" : "floating-point numbers"));
+      if (!spec.integers) {
+        if (first_real == nullptr) first_real = &type;
+        if (type.element != first_real->element)
+          return fail(argument.constraint, argument.name + " holds " + to_string(type.element) + ", expected " +
+                                               to_string(first_real->element) + ", as the input before");
+      }
+      if (!is_reasonable(type.shape))
+        return fail(argument.constraint, argument.name + " has a negative extent or more than 2^40 elements");
+      arguments_.push_back(std::move(argument));
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool known(std::string_view name) const { return result_.environment.find(name) != nullptr; }
+  [[nodiscard]] bool computable(const Expression& e) const {
+    if (e.kind == Kind::name || e.kind == Kind::piece) return known(e.name);
+    for (const Expression& operand : e.operands)
+      if (!computable(operand)) return false;
+    return true;
+  }
+
+  void bind(const std::string& name, IndexValue value, const Argument& argument) {
+    result_.environment.bind(name, std::move(value));
+    origin_.emplace(name, argument.name);
+  }
+  /// ", as in a" for a name that an input gave.
+  [[nodiscard]] std::string origin(const Expression& e) const {
+    const auto found = e.kind == Kind::name ? origin_.find(e.name) : origin_.end();
+    return found == origin_.end() ? "" : ", as in " + found->second;
+  }
+
+  static std::string signature(const Argument& argument) {
+    return argument.spec->name + (argument.spec->variadic() ? "." + argument.spec->piece : "") +
+           to_text(argument.spec->axes);
+  }
+
+  /// Finds which axes of the tensor each entry covers, once all rests but one have a known length.
+  Status align(Argument& argument) {
+    const std::vector<AxisSpec>& axes = argument.spec->axes;
+    std::int64_t covered = 0;
+    int unknown = 0;
+    std::vector<std::int64_t> lengths;
+    for (const AxisSpec& axis : axes) {
+      std::int64_t length = 1;
+      if (axis.kind == AxisSpec::Kind::rest) {
+        const IndexValue* value = std::as_const(result_.environment).find(axis.factors[0].name);
+        if (value != nullptr) {
+          length = static_cast<std::int64_t>(value->components.size());
+        } else if (axis.length && computable(*axis.length)) {
+          length = evaluator_.integer(*axis.length);
+          if (!evaluator_.status()) return fail(argument.constraint, evaluator_.status());
+          if (length < 0 || length > 1024)
+            return fail(argument.constraint, "the number " + to_text(*axis.length) + " of axes " +
+                                                 to_text(axis.factors[0]) + ".. of " + argument.name + " is " +
+                                                 std::to_string(length));
+        } else {
+          ++unknown;
+          length = -1;
+        }
+      }
+      lengths.push_back(length);
+      if (length > 0) covered += length;
+    }
+    if (unknown > 1) return {};
+    const auto rank = static_cast<std::int64_t>(argument.shape->size());
+    if (unknown == 0 ? rank != covered : rank < covered)
+      return fail(argument.constraint, argument.name + " has rank " + std::to_string(rank) + ", expected " +
+                                           (unknown == 0 ? "" : "at least ") + std::to_string(covered) + " for " +
+                                           signature(argument));
+    std::size_t at = 0;
+    for (std::int64_t length : lengths) {
+      argument.first.push_back(at);
+      at += static_cast<std::size_t>(length < 0 ? rank - covered : length);
+    }
+    argument.first.push_back(at);
+    return {};
+  }
+
+  /// Binds or checks one entry if all but one of its factors are known.
+  Status solve_axis(Argument& argument, std::size_t entry, bool& progress) {
+    const AxisSpec& axis = argument.spec->axes[entry];
+    const Shape& shape = *argument.shape;
+    const std::size_t first = argument.first[entry], last = argument.first[entry + 1];
+    const std::string place =
+        "axis " + std::to_string(static_cast<std::int64_t>(first) - static_cast<std::int64_t>(shape.size())) + " of " +
+        argument.name;
+    if (axis.kind == AxisSpec::Kind::rest) {
+      const Shape extents(shape.begin() + static_cast<std::ptrdiff_t>(first),
+                          shape.begin() + static_cast<std::ptrdiff_t>(last));
+      const Expression& name = axis.factors[0];
+      if (!known(name.name)) {
+        bind(name.name, IndexValue::of(extents), argument);
+      } else if (evaluator_.integers(name) != extents) {
+        return fail(argument.constraint, "the axes " + to_text(name) + ".. of " + argument.name + " are " +
+                                             shape_text(extents) + ", expected " +
+                                             shape_text(evaluator_.integers(name)) + origin(name));
+      }
+    } else if (axis.factors[0].kind == Kind::piece && axis.kind == AxisSpec::Kind::size) {
+      const std::string& name = axis.factors[0].name;
+      if (!known(name)) bind(name, IndexValue::of(std::vector<std::int64_t>{}), argument);
+      result_.environment.find(name)->components.push_back({shape[first], {}});
+    } else {
+      const Expression* unknown = nullptr;
+      std::int64_t product = 1;
+      for (const Expression& factor : axis.factors) {
+        if (computable(factor)) {
+          if (__builtin_mul_overflow(product, evaluator_.integer(factor), &product)) product = 0;
+        } else if (unknown != nullptr || factor.kind != Kind::name) {
+          return {};
+        } else {
+          unknown = &factor;
+        }
+      }
+      if (!evaluator_.status()) return fail(argument.constraint, evaluator_.status());
+      if (unknown == nullptr) {
+        if (product != shape[first])
+          return fail(argument.constraint, place + " is " + std::to_string(shape[first]) + ", expected " +
+                                               to_text(axis) + " = " + std::to_string(product) +
+                                               origin(axis.factors[0]));
+      } else if (product == 0) {
+        return fail(argument.constraint, place + " is " + to_text(axis) + ", and " + unknown->name +
+                                             " cannot be known where another factor is 0");
+      } else if (shape[first] % product != 0) {
+        return fail(argument.constraint, place + " is " + std::to_string(shape[first]) + ", expected a multiple of " +
+                                             std::to_string(product) + " for " + to_text(axis));
+      } else {
+        bind(unknown->name, IndexValue::of(shape[first] / product), argument);
+      }
+    }
+    argument.done[entry] = true;
+    progress = true;
+    return {};
+  }
+
+  /// The order of Checker::solve_sizes, with numbers.
+  Status solve_sizes() {
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (Argument& argument : arguments_) {
+        if (argument.first.empty()) {
+          TASO_RETURN_IF_ERROR(align(argument));
+          if (argument.first.empty()) continue;
+          progress = true;
+        }
+        for (std::size_t entry = 0; entry < argument.done.size(); ++entry)
+          if (!argument.done[entry]) TASO_RETURN_IF_ERROR(solve_axis(argument, entry, progress));
+      }
+    }
+    for (const Argument& argument : arguments_)
+      for (bool done : argument.done) TASO_CHECK(done, "sizes of " + definition_.name + " are not solved");
+    return {};
+  }
+
+  Status check_statements() {
+    for (const AttributeSpec& attribute : definition_.attributes) {
+      if (attribute.constraint == 0) continue;
+      const std::int64_t expected = evaluator_.integer(*attribute.length);
+      if (!evaluator_.status()) return fail(attribute.constraint, evaluator_.status());
+      const IndexValue* list = std::as_const(result_.environment).find(attribute.name);
+      const auto length = static_cast<std::int64_t>(list->components.size());
+      if (length != expected)
+        return fail(attribute.constraint, attribute.name + " has " + std::to_string(length) + " elements, expected " +
+                                              to_text(*attribute.length) + " = " + std::to_string(expected));
+    }
+    int next = definition_.statements.empty() ? 0 : 1;
+    for (const SizeStatement& statement : definition_.statements) {
+      if (statement.name.empty()) {
+        const bool holds = evaluator_.condition(statement.value);
+        if (!evaluator_.status()) return fail(statement.constraint, evaluator_.status());
+        if (!holds)
+          return fail(statement.constraint,
+                      statement.message + " (" + to_text(statement.value) + ")" + values_of(statement.value));
+        next = statement.constraint + 1;
+        continue;
+      }
+      IndexValue value = evaluator_.value(statement.value);
+      if (!evaluator_.status()) return fail(next, evaluator_.status());
+      result_.environment.bind(statement.name, std::move(value));
+    }
+    return {};
+  }
+
+  /// " where oh = 0, ow = 3": the numbers behind a failed requirement.
+  std::string values_of(const Expression& e) {
+    std::map<std::string, std::string> values;
+    collect(e, values);
+    std::string text;
+    for (const auto& [name, value] : values) text += (text.empty() ? " where " : ", ") + name + " = " + value;
+    return text;
+  }
+  void collect(const Expression& e, std::map<std::string, std::string>& values) {
+    if (e.kind == Kind::name && known(e.name)) {
+      const IndexValue* value = std::as_const(result_.environment).find(e.name);
+      std::vector<std::int64_t> numbers;
+      for (const Affine& component : value->components) numbers.push_back(component.base);
+      values[e.name] = value->vector ? shape_text(numbers) : std::to_string(numbers[0]);
+    }
+    for (const Expression& operand : e.operands) collect(operand, values);
+    for (const Expression::Range& range : e.ranges) collect(*range.extent, values);
+  }
+
+  Status output_shapes() {
+    const OutputSpec& output = definition_.output;
+    const std::int64_t count = output.count ? evaluator_.integer(*output.count) : 1;
+    for (std::int64_t k = 0; k < count && evaluator_.status(); ++k) {
+      const std::size_t mark = result_.environment.size();
+      if (output.count) result_.environment.bind(output.piece, IndexValue::of(k));
+      Shape shape;
+      for (const AxisSpec& axis : output.axes) {
+        if (axis.kind == AxisSpec::Kind::rest) {
+          for (std::int64_t extent : evaluator_.integers(axis.factors[0])) shape.push_back(extent);
+        } else {
+          std::int64_t extent = 1;
+          for (const Expression& factor : axis.factors)
+            if (__builtin_mul_overflow(extent, evaluator_.integer(factor), &extent)) extent = -1;
+          shape.push_back(extent);
+        }
+      }
+      result_.environment.shrink(mark);
+      if (!evaluator_.status()) break;
+      if (!is_reasonable(shape))
+        return bad_input(definition_.name + ": the output would be " + shape_text(shape) +
+                         ", which has a negative extent or more than 2^40 elements");
+      result_.outputs.push_back(std::move(shape));
+    }
+    if (!evaluator_.status()) return bad_input(definition_.name + ": " + evaluator_.status().error().message);
+    return {};
+  }
+
+  const OperatorDefinition& definition_;
+  std::span<const TensorType> inputs_;
+  Instantiation result_;
+  IndexEvaluator evaluator_;
+  std::vector<Argument> arguments_;
+  std::map<std::string, std::string, std::less<>> origin_;  ///< Which input gave a name its value.
+};
+
+}  // namespace
+
+Expected<Instantiation> instantiate(const OperatorRegistry& registry, const OperatorDefinition& definition,
+                                    const Attributes& attributes, std::span<const TensorType> inputs) {
+  for (const AttributeSpec& attribute : definition.attributes)
+    if (attributes.find(attribute.name) == nullptr ||
+        attributes.find(attribute.name)->index() != static_cast<std::size_t>(attribute.kind)) {
+      // Incomplete attributes: report as complete() would.
+      TASO_ASSIGN(const Attributes completed, registry.complete(definition.name, attributes));
+      return Solver(registry, definition, completed, inputs).solve();
+    }
+  return Solver(registry, definition, attributes, inputs).solve();
+}
+
+}  // namespace taso

@@ -1,0 +1,30 @@
+/// Shape inference: finding the sizes of a definition for given attributes and input types. Private to the folder.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/tensor_type.h"
+#include "operators/definition.h"
+#include "operators/index_value.h"
+#include "operators/registry.h"
+#include "support/status.h"
+
+namespace taso {
+
+/// A definition's names and output shapes at concrete inputs.
+struct Instantiation {
+  Environment environment;  ///< Sizes, rests, integer attributes and lets.
+  std::vector<Shape> outputs;
+};
+
+/// Solves the sizes and checks every numbered constraint. `attributes` are complete (else an error).
+[[nodiscard]] Expected<Instantiation> instantiate(const OperatorRegistry& registry,
+                                                  const OperatorDefinition& definition, const Attributes& attributes,
+                                                  std::span<const TensorType> inputs);
+
+/// The element type of the outputs is that of the real inputs, f32 where there is none.
+[[nodiscard]] std::vector<TensorType> output_types(const OperatorDefinition& definition,
+                                                   std::span<const TensorType> inputs, std::vector<Shape> shapes);
+
+}  // namespace taso

@@ -1,0 +1,796 @@
+#include "operators/lower.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "operators/unparse.h"
+
+namespace taso {
+namespace {
+
+using Kind = Expression::Kind;
+using Node = LoweredNode::Kind;
+
+std::vector<std::int64_t> row_major_strides(const Shape& shape) {
+  std::vector<std::int64_t> strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+/// A tensor that equations read or write: one buffer, or one per piece.
+struct Tensor {
+  std::vector<AxisSpec> axes;
+  std::vector<std::uint32_t> buffers;
+  bool integers = false;
+};
+
+/// The part of an output that one equation writes: per axis the first and last index.
+using Box = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+class Lowerer {
+ public:
+  Lowerer(const OperatorRegistry& registry, const OperatorDefinition& definition, const Attributes& attributes,
+          std::span<const TensorType> inputs, Instantiation instantiation)
+      : registry_(registry),
+        definition_(definition),
+        attributes_(attributes),
+        environment_(std::move(instantiation.environment)),
+        evaluator_(registry.size_functions(), environment_, attributes, &extents_) {
+    body_.op = definition.name;
+    body_.inputs = inputs.size();
+    body_.outputs = std::move(instantiation.outputs);
+    for (const TensorType& input : inputs) shapes_.push_back(input.shape);
+    for (std::size_t i = 0; i < definition.inputs.size(); ++i) {
+      Tensor tensor;
+      tensor.axes = definition.inputs[i].axes;
+      tensor.integers = definition.inputs[i].integers;
+      if (definition.variadic())
+        for (std::size_t k = 0; k < inputs.size(); ++k) tensor.buffers.push_back(static_cast<std::uint32_t>(k));
+      else
+        tensor.buffers.push_back(static_cast<std::uint32_t>(i));
+      tensors_.emplace(definition.inputs[i].name, std::move(tensor));
+    }
+  }
+
+  Expected<LoweredBody> lower() {
+    const std::size_t intermediates =
+        static_cast<std::size_t>(std::count_if(definition_.equations.begin(), definition_.equations.end(),
+                                               [](const Equation& equation) { return equation.target != "out"; }));
+    first_output_ = static_cast<std::uint32_t>(body_.inputs + intermediates);
+    boxes_.resize(body_.outputs.size());
+    for (const Equation& equation : definition_.equations) {
+      if (equation.target != "out") {
+        TASO_RETURN_IF_ERROR(intermediate(equation));
+      } else if (definition_.variadic()) {
+        for (std::size_t k = 0; k < body_.inputs; ++k)
+          TASO_RETURN_IF_ERROR(output(equation, 0, definition_.inputs[0].piece, k));
+      } else if (definition_.several_outputs()) {
+        for (std::size_t k = 0; k < body_.outputs.size(); ++k)
+          TASO_RETURN_IF_ERROR(output(equation, k, definition_.output.piece, k));
+      } else {
+        TASO_RETURN_IF_ERROR(output(equation, 0, "", 0));
+      }
+    }
+    for (std::size_t i = 0; i < boxes_.size(); ++i) TASO_RETURN_IF_ERROR(check_cover(i));
+    return std::move(body_);
+  }
+
+ private:
+  [[nodiscard]] Error fail(const SourceLocation& where, const std::string& what) const {
+    std::string shapes;
+    for (std::size_t i = 0; i < body_.inputs; ++i) shapes += (i == 0 ? "" : ", ") + shape_text(shapes_[i]);
+    const std::string attributes = to_string(attributes_);
+    return bad_input("the definition of " + definition_.name + " does not work for inputs (" + shapes +
+                         (attributes.empty() ? "" : "; " + attributes) + "): " + what,
+                     where);
+  }
+  [[nodiscard]] Status evaluation() const {
+    if (evaluator_.status()) return {};
+    return fail(evaluator_.status().error().where, evaluator_.status().error().message);
+  }
+
+  // ---- loops and forms ----
+
+  /// A new loop variable, or the constant 0 if there is but one value.
+  Affine new_loop(std::int64_t extent, std::vector<std::uint32_t>& loops) {
+    if (extent == 1) return {};
+    const auto variable = static_cast<std::uint32_t>(extents_.size());
+    extents_.push_back(extent);
+    loops.push_back(variable);
+    return {0, {{variable, 1}}};
+  }
+
+  /// Binds the index variables of ranges; their loops are appended to `loops`.
+  void open_ranges(const std::vector<Expression::Range>& ranges, std::vector<std::uint32_t>& loops, double& volume) {
+    for (const Expression::Range& range : ranges) {
+      IndexValue value;
+      value.vector = range.rest;
+      const std::vector<std::int64_t> extents = range.rest
+                                                    ? evaluator_.integers(*range.extent)
+                                                    : std::vector<std::int64_t>{evaluator_.integer(*range.extent)};
+      for (std::int64_t extent : extents) {
+        extent = std::max<std::int64_t>(extent, 0);
+        volume *= static_cast<double>(extent);
+        value.components.push_back(new_loop(extent, loops));
+      }
+      environment_.bind(range.name, std::move(value));
+    }
+  }
+
+  std::uint32_t new_form(Affine affine) {
+    stage_.forms.push_back(std::move(affine));
+    return static_cast<std::uint32_t>(stage_.forms.size() - 1);
+  }
+  std::uint32_t new_node(LoweredNode node) {
+    stage_.nodes.push_back(std::move(node));
+    return static_cast<std::uint32_t>(stage_.nodes.size() - 1);
+  }
+  std::uint32_t number(double value) {
+    LoweredNode node;
+    node.number = value;
+    return new_node(std::move(node));
+  }
+  std::uint32_t operation(Node kind, std::vector<std::uint32_t> operands) {
+    LoweredNode node;
+    node.kind = kind;
+    node.operands = std::move(operands);
+    return new_node(std::move(node));
+  }
+
+  void begin_stage(std::uint32_t buffer) {
+    stage_ = {};
+    stage_.buffer = buffer;
+    extents_.clear();
+  }
+
+  /// Lowers the value and finishes the stage; `write` is the element written, `volume` the number of elements.
+  Status end_stage(const Expression& value, Affine write, double volume) {
+    stage_.empty = volume == 0;
+    if (stage_.empty) {
+      stage_.outer.clear();
+      extents_.clear();
+      write = {};
+      stage_.root = number(0);
+    } else {
+      TASO_ASSIGN(stage_.root, real(value));
+    }
+    TASO_RETURN_IF_ERROR(evaluation());
+    stage_.write = new_form(std::move(write));
+    stage_.extents = extents_;
+    find_rows();
+    merge_loops(stage_.outer);
+    for (LoweredNode& node : stage_.nodes) merge_loops(node.loops);
+    stage_.steps.resize(stage_.extents.size());
+    for (std::uint32_t form = 0; form < stage_.forms.size(); ++form)
+      for (const auto& [variable, coefficient] : stage_.forms[form].terms)
+        stage_.steps[variable].emplace_back(form, coefficient);
+    body_.stages.push_back(std::move(stage_));
+    return {};
+  }
+
+  /// Makes one loop of neighbours (a, b) where every form depends on them as on a * extent(b) + b.
+  void merge_loops(std::vector<std::uint32_t>& loops) {
+    for (std::size_t i = 0; i + 1 < loops.size();) {
+      const std::uint32_t a = loops[i], b = loops[i + 1];
+      auto coefficient = [](const Affine& form, std::uint32_t variable) -> std::int64_t {
+        for (const auto& [v, c] : form.terms)
+          if (v == variable) return c;
+        return 0;
+      };
+      const std::int64_t extent = stage_.extents[b];
+      if (std::any_of(stage_.forms.begin(), stage_.forms.end(),
+                      [&](const Affine& form) { return coefficient(form, a) != coefficient(form, b) * extent; })) {
+        ++i;
+        continue;
+      }
+      for (Affine& form : stage_.forms) std::erase_if(form.terms, [&](const auto& term) { return term.first == a; });
+      stage_.extents[b] *= stage_.extents[a];
+      stage_.extents[a] = 1;
+      loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(i));
+      if (i > 0) --i;
+    }
+  }
+
+  /// Marks the sums of products of plain reads that stand in no other reduction.
+  void find_rows() {
+    for (LoweredNode& node : stage_.nodes) {
+      if (node.kind != Node::reduce || node.reduction != LoweredNode::Reduction::sum) continue;
+      std::vector<std::uint32_t> factors;
+      if (collect_factors(node.operands[0], factors)) node.factors = std::move(factors);
+    }
+    std::vector<std::uint32_t> open = {stage_.root};
+    while (!open.empty()) {
+      const std::uint32_t id = open.back();
+      open.pop_back();
+      const LoweredNode& node = stage_.nodes[id];
+      if (node.kind == Node::reduce) {
+        if (!node.factors.empty()) stage_.rows.push_back(id);
+        continue;
+      }
+      open.insert(open.end(), node.operands.begin(), node.operands.end());
+    }
+    std::sort(stage_.rows.begin(), stage_.rows.end());
+    stage_.rows.erase(std::unique(stage_.rows.begin(), stage_.rows.end()), stage_.rows.end());
+  }
+
+  bool collect_factors(std::uint32_t id, std::vector<std::uint32_t>& factors) const {
+    const LoweredNode& node = stage_.nodes[id];
+    if (node.kind == Node::multiply)
+      return collect_factors(node.operands[0], factors) && collect_factors(node.operands[1], factors);
+    if (node.kind != Node::read || !stage_.accesses[node.access].indirect.empty()) return false;
+    if (!stage_.accesses[node.access].guards.empty()) {
+      const LoweredNode& fallback = stage_.nodes[node.operands.at(0)];
+      if (fallback.kind != Node::number || fallback.number != 0) return false;
+    }
+    factors.push_back(node.access);
+    return true;
+  }
+
+  // ---- equations ----
+
+  Status intermediate(const Equation& equation) {
+    const std::size_t mark = environment_.size();
+    const auto buffer = static_cast<std::uint32_t>(shapes_.size());
+    begin_stage(buffer);
+    double volume = 1;
+    open_ranges(equation.ranges, stage_.outer, volume);
+    TASO_RETURN_IF_ERROR(evaluation());
+    Shape shape;
+    Tensor tensor;
+    Affine write;
+    std::vector<Affine> coordinates;
+    for (const Expression::Range& range : equation.ranges) {
+      AxisSpec axis;
+      axis.kind = range.rest ? AxisSpec::Kind::rest : AxisSpec::Kind::size;
+      axis.factors.push_back(*range.extent);
+      tensor.axes.push_back(std::move(axis));
+      for (const Affine& component : std::as_const(environment_).find(range.name)->components) {
+        coordinates.push_back(component);
+        shape.push_back(0);
+      }
+    }
+    for (std::size_t i = 0, axis = 0; i < equation.ranges.size(); ++i)
+      for (std::int64_t extent : equation.ranges[i].rest
+                                     ? evaluator_.integers(*equation.ranges[i].extent)
+                                     : std::vector<std::int64_t>{evaluator_.integer(*equation.ranges[i].extent)})
+        shape[axis++] = std::max<std::int64_t>(extent, 0);
+    if (!is_reasonable(shape)) return fail(equation.where, "'" + equation.target + "' would be " + shape_text(shape));
+    const std::vector<std::int64_t> strides = row_major_strides(shape);
+    for (std::size_t i = 0; i < shape.size(); ++i)
+      write = evaluator_.add(write, evaluator_.scale(coordinates[i], strides[i], equation.value), equation.value);
+    shapes_.push_back(shape);
+    body_.intermediates.push_back(shape);
+    TASO_RETURN_IF_ERROR(end_stage(equation.value, std::move(write), volume));
+    environment_.shrink(mark);
+    tensor.buffers.push_back(buffer);
+    tensors_.emplace(equation.target, std::move(tensor));
+    return {};
+  }
+
+  Status output(const Equation& equation, std::size_t which, const std::string& piece, std::size_t k) {
+    const std::size_t mark = environment_.size();
+    if (!piece.empty()) environment_.bind(piece, IndexValue::of(static_cast<std::int64_t>(k)));
+    begin_stage(first_output_ + static_cast<std::uint32_t>(which));
+    const Shape& shape = body_.outputs[which];
+    double volume = 1;
+    auto ranged = [&](const std::string& name) {
+      return std::any_of(equation.ranges.begin(), equation.ranges.end(),
+                         [&](const Expression::Range& range) { return range.name == name; });
+    };
+    auto extent_loop = [&](std::int64_t extent) {
+      volume *= static_cast<double>(extent);
+      return new_loop(extent, stage_.outer);
+    };
+    // Index variables in the order of the axes, then those of 'where', so that loops go through memory in order.
+    std::vector<Affine> coordinates;
+    std::vector<std::pair<std::size_t, const Expression*>> later;  // coordinates that need a 'where' variable
+    const std::vector<AxisSpec>& axes = definition_.output.axes;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const Expression& coordinate = equation.coordinates[i];
+      if (axes[i].kind == AxisSpec::Kind::rest) {
+        IndexValue value;
+        value.vector = true;
+        for (std::int64_t extent : evaluator_.integers(axes[i].factors[0])) {
+          value.components.push_back(extent_loop(extent));
+          coordinates.push_back(value.components.back());
+        }
+        environment_.bind(coordinate.name, std::move(value));
+      } else if (coordinate.kind == Kind::tuple) {
+        Affine total;
+        for (std::size_t f = 0; f < coordinate.operands.size(); ++f) {
+          const std::int64_t extent = evaluator_.integer(axes[i].factors[f]);
+          const Affine variable = extent_loop(extent);
+          environment_.bind(coordinate.operands[f].name, {false, {variable}});
+          total = evaluator_.add(evaluator_.scale(total, extent, coordinate), variable, coordinate);
+        }
+        coordinates.push_back(std::move(total));
+      } else if (coordinate.kind == Kind::name && coordinate.sort == Sort::index && !ranged(coordinate.name)) {
+        std::int64_t extent = 1;
+        for (const Expression& factor : axes[i].factors) extent *= evaluator_.integer(factor);
+        const Affine variable = extent_loop(extent);
+        environment_.bind(coordinate.name, {false, {variable}});
+        coordinates.push_back(variable);
+      } else {
+        // One of the 'where' variables ranges here: open it now if this is where it first occurs.
+        for (const Expression::Range& range : equation.ranges)
+          if (std::as_const(environment_).find(range.name) == nullptr && mentions(coordinate, range.name))
+            open_ranges({range}, stage_.outer, volume);
+        later.emplace_back(coordinates.size(), &coordinate);
+        coordinates.emplace_back();
+      }
+    }
+    for (const Expression::Range& range : equation.ranges)
+      if (std::as_const(environment_).find(range.name) == nullptr) open_ranges({range}, stage_.outer, volume);
+    for (const auto& [axis, coordinate] : later) coordinates[axis] = evaluator_.value(*coordinate).components.at(0);
+    TASO_RETURN_IF_ERROR(evaluation());
+    const std::vector<std::int64_t> strides = row_major_strides(shape);
+    Affine write;
+    Box box;
+    double box_volume = 1;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      write = evaluator_.add(write, evaluator_.scale(coordinates[i], strides[i], equation.value), equation.value);
+      if (volume == 0) continue;
+      box.push_back(interval(coordinates[i], extents_));
+      box_volume *= static_cast<double>(box.back().second - box.back().first + 1);
+      if (box.back().first < 0 || box.back().second >= shape[i])
+        return fail(equation.where, "coordinate " +
+                                        to_text(equation.coordinates.at(std::min(i, equation.coordinates.size() - 1))) +
+                                        " of the left side leaves the output " + shape_text(shape));
+    }
+    if (volume != 0) {
+      if (box_volume != volume)
+        return fail(equation.where, "the left side does not write every element of a box exactly once");
+      boxes_[which].push_back(std::move(box));
+    }
+    TASO_RETURN_IF_ERROR(end_stage(equation.value, std::move(write), volume));
+    environment_.shrink(mark);
+    return {};
+  }
+
+  static bool mentions(const Expression& e, const std::string& name) {
+    if (e.kind == Kind::name && e.name == name) return true;
+    return std::any_of(e.operands.begin(), e.operands.end(),
+                       [&](const Expression& operand) { return mentions(operand, name); });
+  }
+
+  /// Every element of the output is written exactly once: the boxes are disjoint and their volumes add up.
+  Status check_cover(std::size_t which) {
+    const std::vector<Box>& boxes = boxes_[which];
+    double volume = 1;
+    for (std::int64_t extent : body_.outputs[which]) volume *= static_cast<double>(extent);
+    double written = 0;
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+      double box_volume = 1;
+      for (const auto& [low, high] : boxes[i]) box_volume *= static_cast<double>(high - low + 1);
+      written += box_volume;
+      for (std::size_t j = 0; j < i; ++j) {
+        bool apart = false;
+        for (std::size_t axis = 0; axis < boxes[i].size(); ++axis)
+          apart = apart || boxes[i][axis].second < boxes[j][axis].first || boxes[j][axis].second < boxes[i][axis].first;
+        if (!apart) return fail(definition_.where, "an element of the output is written twice");
+      }
+    }
+    if (written != volume)
+      return fail(definition_.where,
+                  "some elements of the output " + shape_text(body_.outputs[which]) + " are not written");
+    return {};
+  }
+
+  // ---- scalars ----
+
+  Expected<std::uint32_t> real(const Expression& e) {
+    if (e.sort == Sort::integer) {
+      const std::int64_t value = evaluator_.integer(e);
+      TASO_RETURN_IF_ERROR(evaluation());
+      return number(static_cast<double>(value));
+    }
+    switch (e.kind) {
+      case Kind::real:
+        return number(e.real);
+      case Kind::name: {
+        if (frame_ != nullptr) return frame_->at(e.name);
+        return number(attributes_.real(e.name));
+      }
+      case Kind::call:
+        return call(e);
+      case Kind::negate: {
+        TASO_ASSIGN(const std::uint32_t operand, real(e.operands[0]));
+        if (stage_.nodes[operand].kind == Node::number) return number(-stage_.nodes[operand].number);
+        return operation(Node::negate, {operand});
+      }
+      case Kind::add:
+        return binary(Node::add, e);
+      case Kind::subtract:
+        return binary(Node::subtract, e);
+      case Kind::multiply:
+        return binary(Node::multiply, e);
+      case Kind::divide:
+        return binary(Node::divide, e);
+      case Kind::conditional: {
+        TASO_ASSIGN(const Condition test, condition(e.operands[0]));
+        if (test.known) return real(e.operands[*test.known ? 1 : 2]);
+        TASO_ASSIGN(const std::uint32_t yes, real(e.operands[1]));
+        TASO_ASSIGN(const std::uint32_t no, real(e.operands[2]));
+        return operation(Node::conditional, {test.node, yes, no});
+      }
+      case Kind::read:
+        return read(e);
+      case Kind::valid: {
+        TASO_ASSIGN(const LoweredAccess access, this->access(e.operands[0], true));
+        if (access.guards.empty()) return number(1);
+        LoweredNode node;
+        node.kind = Node::valid;
+        node.access = static_cast<std::uint32_t>(stage_.accesses.size());
+        stage_.accesses.push_back(access);
+        return new_node(std::move(node));
+      }
+      case Kind::reduce:
+        return reduce(e);
+      case Kind::integer:
+      case Kind::infinity:
+      case Kind::piece:
+      case Kind::list:
+      case Kind::element:
+      case Kind::floor_divide:
+      case Kind::modulo:
+      case Kind::equal:
+      case Kind::not_equal:
+      case Kind::less:
+      case Kind::less_equal:
+      case Kind::greater:
+      case Kind::greater_equal:
+      case Kind::conjunction:
+      case Kind::disjunction:
+      case Kind::negation:
+      case Kind::all:
+      case Kind::tuple:
+        break;
+    }
+    return internal_error("a checked definition uses " + to_text(e) + " as a scalar");
+  }
+
+  Expected<std::uint32_t> binary(Node kind, const Expression& e) {
+    TASO_ASSIGN(const std::uint32_t left, real(e.operands[0]));
+    TASO_ASSIGN(const std::uint32_t right, real(e.operands[1]));
+    return operation(kind, {left, right});
+  }
+
+  Expected<std::uint32_t> call(const Expression& e) {
+    std::vector<std::uint32_t> arguments;
+    for (const Expression& operand : e.operands) {
+      TASO_ASSIGN(const std::uint32_t argument, real(operand));
+      arguments.push_back(argument);
+    }
+    if (e.name == "max" || e.name == "min") {
+      if (arguments.size() == 1) return arguments[0];
+      return operation(e.name == "max" ? Node::maximum : Node::minimum, std::move(arguments));
+    }
+    const AttributeSpec* attribute = frame_ == nullptr ? definition_.find_attribute(e.name) : nullptr;
+    const FunctionDefinition* function =
+        registry_.find_function(attribute != nullptr ? attributes_.symbol(e.name) : e.name);
+    TASO_CHECK(function != nullptr, "a checked definition calls the unknown function " + e.name);
+    if (!function->definition) {
+      LoweredNode node;
+      node.kind = Node::call;
+      node.function = function;
+      node.operands = std::move(arguments);
+      return new_node(std::move(node));
+    }
+    // Expanded: arguments that cost something are bound to slots, so that each is evaluated once.
+    std::map<std::string, std::uint32_t, std::less<>> frame;
+    std::vector<std::uint32_t> binds;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      std::uint32_t value = arguments[i];
+      const Node kind = stage_.nodes[value].kind;
+      if (kind != Node::number && kind != Node::slot) {
+        LoweredNode bind;
+        bind.kind = Node::bind;
+        bind.slot = stage_.slots;
+        bind.operands = {value, 0};
+        binds.push_back(new_node(std::move(bind)));
+        LoweredNode slot;
+        slot.kind = Node::slot;
+        slot.slot = stage_.slots++;
+        value = new_node(std::move(slot));
+      }
+      frame.emplace(function->parameters[i], value);
+    }
+    const auto* outer = std::exchange(frame_, &frame);
+    Expected<std::uint32_t> body = real(*function->definition);
+    frame_ = outer;
+    if (!body) return body;
+    std::uint32_t result = *body;
+    for (std::size_t i = binds.size(); i-- > 0;) {
+      stage_.nodes[binds[i]].operands[1] = result;
+      result = binds[i];
+    }
+    return result;
+  }
+
+  Expected<std::uint32_t> reduce(const Expression& e) {
+    const std::size_t mark = environment_.size();
+    LoweredNode node;
+    node.kind = Node::reduce;
+    node.reduction = e.name == "sum"    ? LoweredNode::Reduction::sum
+                     : e.name == "prod" ? LoweredNode::Reduction::product
+                     : e.name == "max"  ? LoweredNode::Reduction::maximum
+                                        : LoweredNode::Reduction::minimum;
+    const bool extremum = e.name == "max" || e.name == "min";
+    double volume = 1;
+    open_ranges(e.ranges, node.loops, volume);
+    TASO_RETURN_IF_ERROR(evaluation());
+    if (volume == 0) {
+      environment_.shrink(mark);
+      // The loops just opened are empty and would make intervals meaningless: nothing refers to them.
+      for (std::uint32_t loop : node.loops) extents_[loop] = 1;
+      if (!extremum) return number(e.name == "sum" ? 0 : 1);
+      LoweredNode infinity;
+      infinity.kind = Node::infinity;
+      infinity.number = e.name == "max" ? -1 : 1;
+      return new_node(std::move(infinity));
+    }
+    const Expression& body = e.operands[0];
+    if (extremum && body.kind == Kind::read && body.fallback != nullptr &&
+        (body.fallback->kind == Kind::infinity || body.fallback->kind == Kind::negate) &&
+        (body.fallback->kind == Kind::infinity || body.fallback->operands[0].kind == Kind::infinity)) {
+      node.leave_out = true;
+      LoweredNode element;
+      element.kind = Node::read;
+      TASO_ASSIGN(LoweredAccess place, access(body, true));
+      element.access = static_cast<std::uint32_t>(stage_.accesses.size());
+      node.leave_out = !place.guards.empty();
+      stage_.accesses.push_back(std::move(place));
+      node.operands = {new_node(std::move(element))};
+    } else {
+      TASO_ASSIGN(const std::uint32_t value, real(body));
+      node.operands = {value};
+    }
+    environment_.shrink(mark);
+    return new_node(std::move(node));
+  }
+
+  Expected<std::uint32_t> read(const Expression& e) {
+    TASO_ASSIGN(LoweredAccess place, access(e, e.fallback != nullptr));
+    LoweredNode node;
+    node.kind = Node::read;
+    if (!place.guards.empty()) {
+      TASO_ASSIGN(const std::uint32_t fallback, real(*e.fallback));
+      node.operands.push_back(fallback);
+    }
+    node.access = static_cast<std::uint32_t>(stage_.accesses.size());
+    stage_.accesses.push_back(std::move(place));
+    return new_node(std::move(node));
+  }
+
+  /// The place that a read names. Coordinates that can leave the tensor become guards, or an error unless `may_leave`.
+  Expected<LoweredAccess> access(const Expression& e, bool may_leave) {
+    const auto found = tensors_.find(e.name);
+    TASO_CHECK(found != tensors_.end(), "a checked definition reads the unknown tensor " + e.name);
+    const Tensor& tensor = found->second;
+    std::size_t piece = 0;
+    if (e.piece != nullptr) {
+      const std::int64_t which = evaluator_.integer(*e.piece);
+      TASO_RETURN_IF_ERROR(evaluation());
+      if (which < 0 || which >= static_cast<std::int64_t>(tensor.buffers.size()))
+        return fail(e.where, "there is no " + e.name + "." + std::to_string(which));
+      piece = static_cast<std::size_t>(which);
+    }
+    LoweredAccess result;
+    result.buffer = tensor.buffers[piece];
+    const Shape& shape = shapes_[result.buffer];
+    if (e.flat) {
+      const Affine position = evaluator_.value(e.operands[0]).components.at(0);
+      TASO_RETURN_IF_ERROR(evaluation());
+      TASO_RETURN_IF_ERROR(guard(e, e.operands[0], position, volume(shape), may_leave, result));
+      result.offset = new_form(position);
+      return result;
+    }
+    const std::vector<std::int64_t> strides = row_major_strides(shape);
+    Affine offset;
+    std::size_t axis = 0;
+    for (std::size_t i = 0; i < e.operands.size(); ++i) {
+      const Expression& coordinate = e.operands[i];
+      std::vector<Affine> components;
+      if (coordinate.sort == Sort::integer_read) {
+        TASO_ASSIGN(const LoweredAccess index, access(coordinate, false));
+        result.indirect.push_back({index.buffer, index.offset, strides.at(axis), shape.at(axis)});
+        ++axis;
+        continue;
+      }
+      if (coordinate.kind == Kind::tuple) {
+        Affine total;
+        for (std::size_t f = 0; f < coordinate.operands.size(); ++f) {
+          const Affine digit = evaluator_.value(coordinate.operands[f]).components.at(0);
+          const std::int64_t extent = evaluator_.integer(tensor.axes[i].factors[f]);
+          TASO_RETURN_IF_ERROR(evaluation());
+          TASO_RETURN_IF_ERROR(guard(e, coordinate.operands[f], digit, extent, may_leave, result));
+          total = evaluator_.add(evaluator_.scale(total, extent, coordinate), digit, coordinate);
+        }
+        offset = evaluator_.add(offset, evaluator_.scale(total, strides.at(axis), coordinate), coordinate);
+        ++axis;
+        continue;
+      }
+      components = evaluator_.value(coordinate).components;
+      TASO_RETURN_IF_ERROR(evaluation());
+      const std::size_t covered =
+          tensor.axes[i].kind == AxisSpec::Kind::rest ? evaluator_.integers(tensor.axes[i].factors[0]).size() : 1;
+      if (components.size() != covered || axis + covered > shape.size())
+        return fail(coordinate.where, "coordinate " + to_text(coordinate) + " of '" + e.name + "' has " +
+                                          std::to_string(components.size()) + " components for " +
+                                          std::to_string(covered) + " axes");
+      for (const Affine& component : components) {
+        TASO_RETURN_IF_ERROR(guard(e, coordinate, component, shape[axis], may_leave, result));
+        offset = evaluator_.add(offset, evaluator_.scale(component, strides[axis], coordinate), coordinate);
+        ++axis;
+      }
+    }
+    TASO_RETURN_IF_ERROR(evaluation());
+    result.offset = new_form(std::move(offset));
+    return result;
+  }
+
+  Status guard(const Expression& e, const Expression& coordinate, const Affine& index, std::int64_t extent,
+               bool may_leave, LoweredAccess& access) {
+    const auto [low, high] = interval(index, extents_);
+    if (low >= 0 && high < extent) return {};
+    if (!may_leave)
+      return fail(coordinate.where, "'" + e.name + "' is read outside at " + to_text(coordinate) + " = " +
+                                        std::to_string(low < 0 ? low : high) + ", where the extent is " +
+                                        std::to_string(extent) + "; 'or' would give a value there");
+    access.guards.push_back({new_form(index), extent});
+    return {};
+  }
+
+  /// A condition: known at this instance, or a node.
+  struct Condition {
+    std::optional<bool> known;
+    std::uint32_t node = 0;
+  };
+
+  Expected<Condition> condition(const Expression& e) {
+    if (e.kind == Kind::conjunction || e.kind == Kind::disjunction) {
+      const bool conjunction = e.kind == Kind::conjunction;
+      TASO_ASSIGN(const Condition left, condition(e.operands[0]));
+      if (left.known && *left.known != conjunction) return left;
+      TASO_ASSIGN(const Condition right, condition(e.operands[1]));
+      if (left.known || (right.known && *right.known != conjunction)) return right;
+      if (right.known) return left;
+      return Condition{{}, operation(conjunction ? Node::all_of : Node::any_of, {left.node, right.node})};
+    }
+    if (e.kind == Kind::negation) {
+      TASO_ASSIGN(const Condition operand, condition(e.operands[0]));
+      if (operand.known) return Condition{!*operand.known, 0};
+      return Condition{{}, operation(Node::none_of, {operand.node})};
+    }
+    const bool on_sizes = e.kind == Kind::all || e.kind == Kind::call || e.operands[0].sort == Sort::real ||
+                          e.operands[1].sort == Sort::real;
+    if (on_sizes) {
+      const bool holds = evaluator_.condition(e);
+      TASO_RETURN_IF_ERROR(evaluation());
+      return Condition{holds, 0};
+    }
+    const IndexValue left = evaluator_.value(e.operands[0]), right = evaluator_.value(e.operands[1]);
+    TASO_RETURN_IF_ERROR(evaluation());
+    if (left.vector && right.vector && left.components.size() != right.components.size())
+      return Condition{e.kind == Kind::not_equal, 0};
+    // left R right as form R' 0, for every component.
+    const bool swapped = e.kind == Kind::greater || e.kind == Kind::greater_equal;
+    const std::size_t length = left.vector ? left.components.size() : right.components.size();
+    std::vector<std::uint32_t> tests;
+    for (std::size_t i = 0; i < length; ++i) {
+      const Affine& a = left.components[left.vector ? i : 0];
+      const Affine& b = right.components[right.vector ? i : 0];
+      const Affine difference =
+          swapped ? evaluator_.add(b, evaluator_.scale(a, -1, e), e) : evaluator_.add(a, evaluator_.scale(b, -1, e), e);
+      const auto [low, high] = interval(difference, extents_);
+      LoweredNode test;
+      test.kind = Node::test;
+      std::optional<bool> known;
+      switch (e.kind) {
+        case Kind::equal:
+          test.comparison = LoweredNode::Comparison::equal;
+          if (low > 0 || high < 0) known = false;
+          if (low == 0 && high == 0) known = true;
+          break;
+        case Kind::not_equal:
+          test.comparison = LoweredNode::Comparison::not_equal;
+          if (low > 0 || high < 0) known = true;
+          if (low == 0 && high == 0) known = false;
+          break;
+        case Kind::less:
+        case Kind::greater:
+          test.comparison = LoweredNode::Comparison::less;
+          if (high < 0) known = true;
+          if (low >= 0) known = false;
+          break;
+        default:
+          test.comparison = LoweredNode::Comparison::less_equal;
+          if (high <= 0) known = true;
+          if (low > 0) known = false;
+          break;
+      }
+      if (known && !*known) return Condition{false, 0};
+      if (known) continue;
+      test.access = new_form(difference);
+      tests.push_back(new_node(std::move(test)));
+    }
+    if (tests.empty()) return Condition{true, 0};
+    if (tests.size() == 1) return Condition{{}, tests[0]};
+    return Condition{{}, operation(Node::all_of, std::move(tests))};
+  }
+
+  const OperatorRegistry& registry_;
+  const OperatorDefinition& definition_;
+  const Attributes& attributes_;
+  Environment environment_;
+  std::vector<std::int64_t> extents_;  ///< Of the current stage's loop variables.
+  IndexEvaluator evaluator_;
+  LoweredBody body_;
+  LoweredStage stage_;
+  std::map<std::string, Tensor, std::less<>> tensors_;
+  std::vector<Shape> shapes_;  ///< Per buffer that can be read: inputs, intermediates so far.
+  std::uint32_t first_output_ = 0;
+  std::vector<std::vector<Box>> boxes_;  ///< Per output.
+  /// Parameters of the function that is being expanded.
+  const std::map<std::string, std::uint32_t, std::less<>>* frame_ = nullptr;
+};
+
+double node_flops(const LoweredStage& stage, std::uint32_t id) {
+  const LoweredNode& node = stage.nodes[id];
+  double operands = 0;
+  for (std::uint32_t operand : node.operands) operands += node_flops(stage, operand);
+  switch (node.kind) {
+    case Node::number:
+    case Node::read:
+    case Node::valid:
+    case Node::slot:
+    case Node::infinity:
+    case Node::test:
+    case Node::all_of:
+    case Node::any_of:
+    case Node::none_of:
+      return 0;
+    case Node::bind:
+    case Node::conditional:
+      return operands;
+    case Node::add:
+    case Node::subtract:
+    case Node::multiply:
+    case Node::divide:
+    case Node::negate:
+    case Node::call:
+      return operands + 1;
+    case Node::maximum:
+    case Node::minimum:
+      return operands + static_cast<double>(node.operands.size() - 1);
+    case Node::reduce: {
+      double volume = 1;
+      for (std::uint32_t loop : node.loops) volume *= static_cast<double>(stage.extents[loop]);
+      return volume * (operands + 1);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+double count_flops(const LoweredBody& body) {
+  double total = 0;
+  for (const LoweredStage& stage : body.stages) {
+    if (stage.empty) continue;
+    double volume = 1;
+    for (std::uint32_t loop : stage.outer) volume *= static_cast<double>(stage.extents[loop]);
+    total += volume * node_flops(stage, stage.root);
+  }
+  return total;
+}
+
+Expected<LoweredBody> lower(const OperatorRegistry& registry, const OperatorDefinition& definition,
+                            const Attributes& attributes, std::span<const TensorType> inputs,
+                            Instantiation instantiation) {
+  return Lowerer(registry, definition, attributes, inputs, std::move(instantiation)).lower();
+}
+
+}  // namespace taso

@@ -1,0 +1,250 @@
+#include "operators/registry.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "operators/checker.h"
+#include "operators/functions.h"
+#include "operators/instance.h"
+#include "operators/instantiate.h"
+#include "operators/parser.h"
+#include "operators/unparse.h"
+#include "support/file.h"
+#include "support/hash.h"
+
+namespace taso {
+namespace {
+
+std::string where_text(const SourceLocation& where) { return where.file + ":" + std::to_string(where.line); }
+
+const char* describe(AttributeKind kind) {
+  switch (kind) {
+    case AttributeKind::integer:
+      return "an integer";
+    case AttributeKind::real:
+      return "a real";
+    case AttributeKind::integers:
+      return "a list of integers";
+    case AttributeKind::symbol:
+      return "the name of a function";
+  }
+  return "?";
+}
+
+OperatorSignature signature_of(const OperatorDefinition& definition) {
+  OperatorSignature signature;
+  signature.min_inputs = definition.inputs.size();
+  signature.max_inputs = definition.variadic() ? OperatorSignature::unlimited : definition.inputs.size();
+  for (const AttributeSpec& spec : definition.attributes)
+    signature.attributes.push_back({spec.name, spec.kind, spec.default_value});
+  return signature;
+}
+
+template <class Map, class Definition>
+Status insert_new(Map& map, Definition definition, const std::string& what) {
+  const auto found = map.find(definition.name);
+  if (found != map.end())
+    return bad_input(what + " '" + definition.name + "' is already defined at " + where_text(found->second.where),
+                     definition.where);
+  std::string name = definition.name;
+  map.emplace(std::move(name), std::move(definition));
+  return {};
+}
+
+}  // namespace
+
+const char* to_string(AttributeKind kind) {
+  switch (kind) {
+    case AttributeKind::integer:
+      return "an integer";
+    case AttributeKind::real:
+      return "a real";
+    case AttributeKind::integers:
+      return "a list of integers";
+    case AttributeKind::symbol:
+      return "the name of a function";
+  }
+  return "?";
+}
+
+const AttributeSpec* OperatorDefinition::find_attribute(std::string_view attribute) const {
+  for (const AttributeSpec& spec : attributes)
+    if (spec.name == attribute) return &spec;
+  return nullptr;
+}
+
+Status OperatorRegistry::add(std::vector<std::pair<std::string, std::string>> texts) {
+  std::vector<OperatorDefinition> added;
+  for (const auto& [text, file] : texts) {
+    TASO_ASSIGN(ParsedSpecification parsed, parse_specification(text, file));
+    for (FunctionDefinition& function : parsed.functions) {
+      function.key = hash_text(function.name).low;
+      if (!function.definition) TASO_RETURN_IF_ERROR(bind_real_function(function));
+      TASO_RETURN_IF_ERROR(insert_new(functions_, std::move(function), "function"));
+    }
+    for (SizeFunction& function : parsed.size_functions)
+      TASO_RETURN_IF_ERROR(insert_new(size_functions_, std::move(function), "size function"));
+    for (OperatorDefinition& definition : parsed.operators) added.push_back(std::move(definition));
+  }
+  TASO_RETURN_IF_ERROR(check_functions(functions_, size_functions_));
+  for (OperatorDefinition& definition : added) {
+    TASO_RETURN_IF_ERROR(check_operator(definition, {functions_, size_functions_}));
+    definition.signature = signature_of(definition);
+    TASO_RETURN_IF_ERROR(insert_new(operators_, std::move(definition), "operator"));
+  }
+  return {};
+}
+
+Expected<OperatorRegistry> OperatorRegistry::load(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (auto entry = std::filesystem::directory_iterator(folder, error);
+       !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+    if (entry->path().extension() == ".op") paths.push_back(entry->path().string());
+  if (error) return bad_input("cannot read the folder of operator specifications: " + error.message(), {folder, 0, 0});
+  if (paths.empty()) return bad_input("no operator specification (*.op) in this folder", {folder, 0, 0});
+  std::sort(paths.begin(), paths.end());
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const std::string& path : paths) {
+    TASO_ASSIGN(std::string text, read_file(path));
+    texts.emplace_back(std::move(text), path);
+  }
+  OperatorRegistry registry;
+  TASO_RETURN_IF_ERROR(registry.add(std::move(texts)));
+  return registry;
+}
+
+Expected<OperatorRegistry> OperatorRegistry::parse(std::string_view text, const std::string& file,
+                                                   const OperatorRegistry* base) {
+  OperatorRegistry registry = base == nullptr ? OperatorRegistry() : *base;
+  TASO_RETURN_IF_ERROR(registry.add({{std::string(text), file}}));
+  return registry;
+}
+
+const OperatorDefinition* OperatorRegistry::find(std::string_view op) const {
+  const auto found = operators_.find(op);
+  return found == operators_.end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> OperatorRegistry::names() const {
+  std::vector<std::string> result;
+  for (const auto& [name, definition] : operators_) result.push_back(name);
+  return result;
+}
+
+const FunctionDefinition* OperatorRegistry::find_function(std::string_view name) const {
+  const auto found = functions_.find(name);
+  return found == functions_.end() ? nullptr : &found->second;
+}
+
+const OperatorSignature* OperatorRegistry::signature(std::string_view op) const {
+  const OperatorDefinition* definition = find(op);
+  return definition == nullptr ? nullptr : &definition->signature;
+}
+
+bool OperatorRegistry::defines(std::string_view op) const { return find(op) != nullptr; }
+
+Expected<Attributes> OperatorRegistry::complete(std::string_view op, const Attributes& attributes) const {
+  const OperatorDefinition* definition = find(op);
+  if (definition == nullptr) return bad_input("unknown operator '" + std::string(op) + "'");
+  for (const auto& [name, value] : attributes.entries()) {
+    if (definition->find_attribute(name) != nullptr) continue;
+    std::string known;
+    for (const AttributeSpec& spec : definition->attributes) known += (known.empty() ? "" : ", ") + spec.name;
+    return bad_input(definition->name + " has no attribute '" + name + "'; it has " + (known.empty() ? "none" : known));
+  }
+  Attributes result;
+  for (const AttributeSpec& spec : definition->attributes) {
+    const AttributeValue* given = attributes.find(spec.name);
+    if (given == nullptr) {
+      if (!spec.default_value)
+        return bad_input(definition->name + " needs attribute '" + spec.name + "', " + describe(spec.kind));
+      result.set(spec.name, *spec.default_value);
+      continue;
+    }
+    AttributeValue value = *given;
+    if (spec.kind == AttributeKind::real && std::holds_alternative<std::int64_t>(value))
+      value = static_cast<double>(std::get<std::int64_t>(value));
+    if (value.index() != static_cast<std::size_t>(spec.kind))
+      return bad_input(definition->name + " attribute '" + spec.name + "' is " + to_string(value) + ", expected " +
+                       describe(spec.kind));
+    if (spec.kind == AttributeKind::symbol) {
+      const std::string& name = std::get<SymbolValue>(value).name;
+      const FunctionDefinition* function = find_function(name);
+      if (function == nullptr || function->arity != 1)
+        return bad_input(definition->name + " attribute '" + spec.name + "' is '" + name +
+                         "', expected a declared function of one parameter");
+    }
+    if (spec.kind == AttributeKind::integers && spec.length && spec.length->kind == Expression::Kind::integer) {
+      const auto length = static_cast<std::int64_t>(std::get<std::vector<std::int64_t>>(value).size());
+      if (length != spec.length->integer)
+        return bad_input(definition->name + " attribute '" + spec.name + "' is " + to_string(value) + ", expected " +
+                         std::to_string(spec.length->integer) + " elements");
+    }
+    result.set(spec.name, std::move(value));
+  }
+  return result;
+}
+
+Expected<std::vector<TensorType>> OperatorRegistry::infer(std::string_view op, const Attributes& attributes,
+                                                          std::span<const TensorType> inputs) const {
+  const OperatorDefinition* definition = find(op);
+  if (definition == nullptr) return bad_input("unknown operator '" + std::string(op) + "'");
+  TASO_ASSIGN(Instantiation instantiation, instantiate(*this, *definition, attributes, inputs));
+  return output_types(*definition, inputs, std::move(instantiation.outputs));
+}
+
+std::vector<TensorType> output_types(const OperatorDefinition& definition, std::span<const TensorType> inputs,
+                                     std::vector<Shape> shapes) {
+  ElementType element = ElementType::f32;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!definition.inputs[definition.variadic() ? 0 : i].integers) {
+      element = inputs[i].element;
+      break;
+    }
+  std::vector<TensorType> types;
+  for (Shape& shape : shapes) types.push_back({element, std::move(shape), true});
+  return types;
+}
+
+std::size_t OperatorRegistry::output_count(std::string_view op, const Attributes& attributes) const {
+  const OperatorDefinition* definition = find(op);
+  if (definition == nullptr || !definition->output.count) return 1;
+  Environment environment;
+  for (const AttributeSpec& spec : definition->attributes) {
+    const AttributeValue* value = attributes.find(spec.name);
+    if (value == nullptr || value->index() != static_cast<std::size_t>(spec.kind)) return 0;
+    if (const auto* integer = std::get_if<std::int64_t>(value)) environment.bind(spec.name, IndexValue::of(*integer));
+    if (const auto* list = std::get_if<std::vector<std::int64_t>>(value))
+      environment.bind(spec.name, IndexValue::of(*list));
+  }
+  IndexEvaluator evaluator(size_functions_, environment, attributes);
+  const std::int64_t count = evaluator.integer(*definition->output.count);
+  return evaluator.status() && count > 0 ? static_cast<std::size_t>(count) : 0;
+}
+
+bool OperatorRegistry::is_commutative(std::string_view op) const {
+  const OperatorDefinition* definition = find(op);
+  return definition != nullptr && definition->commutative;
+}
+bool OperatorRegistry::is_associative(std::string_view op) const {
+  const OperatorDefinition* definition = find(op);
+  return definition != nullptr && definition->associative;
+}
+bool OperatorRegistry::is_coassociative(std::string_view op) const {
+  const OperatorDefinition* definition = find(op);
+  return definition != nullptr && definition->coassociative;
+}
+bool OperatorRegistry::is_function(std::string_view name) const {
+  const FunctionDefinition* function = find_function(name);
+  return function != nullptr && function->arity == 1;
+}
+
+Expected<Work> OperatorRegistry::work(std::string_view op, const Attributes& attributes,
+                                      std::span<const TensorType> inputs) const {
+  TASO_ASSIGN(const OperatorInstance instance, OperatorInstance::create(*this, op, attributes, inputs));
+  return instance.work();
+}
+
+}  // namespace taso

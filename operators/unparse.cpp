@@ -1,0 +1,170 @@
+#include "operators/unparse.h"
+
+#include "graph/attributes.h"
+
+namespace taso {
+namespace {
+
+using Kind = Expression::Kind;
+
+/// How tightly an expression binds: operands of a lower level need parentheses.
+int level(const Expression& e) {
+  switch (e.kind) {
+    case Kind::conditional:
+      return 0;
+    case Kind::disjunction:
+      return 1;
+    case Kind::conjunction:
+      return 2;
+    case Kind::equal:
+    case Kind::not_equal:
+    case Kind::less:
+    case Kind::less_equal:
+    case Kind::greater:
+    case Kind::greater_equal:
+    case Kind::all:
+      return 3;
+    case Kind::add:
+    case Kind::subtract:
+      return 4;
+    case Kind::multiply:
+    case Kind::divide:
+    case Kind::floor_divide:
+    case Kind::modulo:
+    case Kind::reduce:
+      return 5;
+    case Kind::negate:
+    case Kind::negation:
+      return 6;
+    case Kind::read:
+      return e.fallback == nullptr ? 7 : 6;
+    case Kind::integer:
+    case Kind::real:
+    case Kind::infinity:
+    case Kind::name:
+    case Kind::piece:
+    case Kind::list:
+    case Kind::element:
+    case Kind::call:
+    case Kind::valid:
+    case Kind::tuple:
+      return 7;
+  }
+  return 7;
+}
+
+std::string operand(const Expression& e, int minimum) {
+  return level(e) < minimum ? "(" + to_text(e) + ")" : to_text(e);
+}
+
+std::string binary(const Expression& e, const char* symbol) {
+  const int own = level(e);
+  return operand(e.operands[0], own) + symbol + operand(e.operands[1], own + 1);
+}
+
+std::string joined(const std::vector<Expression>& list) {
+  std::string text;
+  for (const Expression& element : list)
+    text += (text.empty() ? "" : ", ") + to_text(element) + (element.rest ? ".." : "");
+  return text;
+}
+
+std::string ranges(const Expression& e) {
+  std::string text;
+  for (const Expression::Range& range : e.ranges)
+    text += (text.empty() ? "" : ", ") + range.name + (range.rest ? ".." : "") + " < " + to_text(*range.extent);
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const Expression& e) {
+  switch (e.kind) {
+    case Kind::integer:
+      return std::to_string(e.integer);
+    case Kind::real:
+      return to_string(AttributeValue(e.real));
+    case Kind::infinity:
+      return "inf";
+    case Kind::name:
+      return e.name;
+    case Kind::piece:
+      return e.name + "." + to_text(e.operands[0]);
+    case Kind::list:
+      return "[" + joined(e.operands) + "]";
+    case Kind::element:
+      return operand(e.operands[0], 7) + "[" + to_text(e.operands[1]) + "]";
+    case Kind::call:
+      return e.name + "(" + joined(e.operands) + ")";
+    case Kind::negate:
+      return "-" + operand(e.operands[0], 6);
+    case Kind::negation:
+      return "!" + operand(e.operands[0], 6);
+    case Kind::add:
+      return binary(e, " + ");
+    case Kind::subtract:
+      return binary(e, " - ");
+    case Kind::multiply:
+      return binary(e, "*");
+    case Kind::divide:
+      return binary(e, " / ");
+    case Kind::floor_divide:
+      return binary(e, " // ");
+    case Kind::modulo:
+      return binary(e, " % ");
+    case Kind::equal:
+      return binary(e, " == ");
+    case Kind::not_equal:
+      return binary(e, " != ");
+    case Kind::less:
+      return binary(e, " < ");
+    case Kind::less_equal:
+      return binary(e, " <= ");
+    case Kind::greater:
+      return binary(e, " > ");
+    case Kind::greater_equal:
+      return binary(e, " >= ");
+    case Kind::conjunction:
+      return binary(e, " && ");
+    case Kind::disjunction:
+      return binary(e, " || ");
+    case Kind::conditional:
+      return "if " + to_text(e.operands[0]) + " then " + to_text(e.operands[1]) + " else " + to_text(e.operands[2]);
+    case Kind::read:
+      return e.name + (e.flat ? ".flat" : "") + (e.piece != nullptr ? "." + to_text(*e.piece) : "") + "[" +
+             joined(e.operands) + "]" + (e.fallback != nullptr ? " or " + operand(*e.fallback, 6) : "");
+    case Kind::valid:
+      return "valid(" + joined(e.operands) + ")";
+    case Kind::reduce:
+      return e.name + "(" + ranges(e) + ") " + operand(e.operands[0], 5);
+    case Kind::all:
+      return "all(" + ranges(e) + ") " + operand(e.operands[0], 3);
+    case Kind::tuple:
+      return "(" + joined(e.operands) + ")";
+  }
+  return "?";
+}
+
+std::string to_text(const AxisSpec& axis) {
+  switch (axis.kind) {
+    case AxisSpec::Kind::size:
+      return to_text(axis.factors[0]);
+    case AxisSpec::Kind::rest:
+      return to_text(axis.factors[0]) + ".." + (axis.length ? "(" + to_text(*axis.length) + ")" : "");
+    case AxisSpec::Kind::composite:
+      break;
+  }
+  std::string text;
+  for (const Expression& factor : axis.factors) text += (text.empty() ? "" : "*") + operand(factor, 6);
+  return "(" + text + ")";
+}
+
+std::string shape_text(std::span<const std::int64_t> extents) { return to_string(extents); }
+
+std::string to_text(std::span<const AxisSpec> axes) {
+  std::string text;
+  for (const AxisSpec& axis : axes) text += (text.empty() ? "" : ", ") + to_text(axis);
+  return "[" + text + "]";
+}
+
+}  // namespace taso

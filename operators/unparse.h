@@ -1,0 +1,20 @@
+/// Definitions as text again, for messages and generated documentation. Private to the folder.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "operators/definition.h"
+
+namespace taso {
+
+[[nodiscard]] std::string to_text(const Expression& expression);
+/// "(g*c)", "B..", "h".
+[[nodiscard]] std::string to_text(const AxisSpec& axis);
+/// "[n, (g*c), h, w]".
+[[nodiscard]] std::string to_text(std::span<const AxisSpec> axes);
+
+/// "[2, 3]"; the name is another than to_string's because a vector of integers is an attribute value, too.
+[[nodiscard]] std::string shape_text(std::span<const std::int64_t> extents);
+
+}  // namespace taso
