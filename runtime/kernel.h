@@ -6,16 +6,19 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "graph/attributes.h"
 #include "graph/layout.h"
 #include "graph/tensor_type.h"
-#include "operators/registry.h"
 #include "support/hash.h"
 #include "support/status.h"
 
 namespace taso {
+
+class OperatorRegistry;  // operators/registry.h
 
 /// One tensor that a kernel reads or writes.
 struct Operand {

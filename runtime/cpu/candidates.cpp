@@ -1,0 +1,72 @@
+#include <algorithm>
+
+#include "runtime/cpu/kernels.h"
+#include "runtime/strides.h"
+
+namespace taso::cpu {
+namespace {
+
+using Create = KernelOffer (*)(const KernelRequest&, const OperatorRegistry&);
+
+/// Operators and the kernels that compute them, best first.
+struct Row {
+  std::vector<std::string_view> operators;
+  std::vector<std::pair<const char*, Create>> kernels;
+};
+
+const std::vector<Row>& table() {
+  static const std::vector<Row> rows = {
+      {{"conv2d", "conv2d_bias_act"}, {{"onednn convolution", onednn_convolution}}},
+      {{"matmul", "matmul_bias_act"}, {{"onednn matmul", onednn_matmul}}},
+      {{"max_pool2d", "avg_pool2d_include", "avg_pool2d_exclude"},
+       {{"onednn pooling", onednn_pooling}, {"own pool", pooling}}},
+      {{"add", "sub", "mul", "div", "pow", "smul", "neg", "abs", "sqrt", "exp", "log", "erf", "tanh", "sigmoid", "relu",
+        "gelu", "hard_swish", "hard_sigmoid", "clip"},
+       {{"own elementwise", elementwise}}},
+      {{"transpose", reorder_op}, {{"onednn reorder", onednn_reorder}, {"own copy", copying}}},
+      {{"concat", "split", "slice", "broadcast", "reshape", "pad", "enlarge"}, {{"own copy", copying}}},
+      {{"gather"}, {{"own gather", gathering}}},
+      {{"reduce_sum", "reduce_mean", "reduce_max", "global_avg_pool"}, {{"own reduce", reduction}}},
+      {{"softmax"}, {{"own softmax", softmax}}},
+      {{"layer_norm"}, {{"own layer_norm", layer_norm}}},
+      {{"batch_norm"}, {{"own batch_norm", batch_norm}}},
+      {{"lrn"}, {{"own lrn", lrn}}},
+  };
+  return rows;
+}
+
+class Nothing final : public Kernel {
+ public:
+  Nothing() : Kernel("nothing") {}
+  Status execute(const KernelArguments&) const override { return {}; }
+};
+
+}  // namespace
+
+std::vector<KernelCandidate> candidates_for(std::string_view op) {
+  std::vector<KernelCandidate> candidates = {{"nothing", empty_outputs}};
+  for (const Row& row : table())
+    if (std::find(row.operators.begin(), row.operators.end(), op) != row.operators.end())
+      for (const auto& [name, create] : row.kernels) candidates.push_back({name, create});
+  return candidates;
+}
+
+KernelOffer empty_outputs(const KernelRequest& request, const OperatorRegistry&) {
+  for (const Operand& output : request.outputs)
+    if (output.type.elements() != 0) return decline("an output has elements");
+  return {std::make_unique<Nothing>(), ""};
+}
+
+KernelOffer decline(std::string reason) { return {nullptr, std::move(reason)}; }
+
+bool is_all_floats(const KernelRequest& request) {
+  const auto is_float = [](const Operand& operand) { return operand.type.element == ElementType::f32; };
+  return std::all_of(request.inputs.begin(), request.inputs.end(), is_float) &&
+         std::all_of(request.outputs.begin(), request.outputs.end(), is_float);
+}
+
+std::vector<std::int64_t> strides_of(const Operand& operand) {
+  return taso::strides_of(operand.type.shape, operand.layout);
+}
+
+}  // namespace taso::cpu

@@ -1,0 +1,49 @@
+/// The candidates of runtime/cpu, one creator per family; each declines with a reason what it cannot do.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/kernel.h"
+
+namespace taso::cpu {
+
+// Own loops.
+[[nodiscard]] KernelOffer elementwise(const KernelRequest& request, const OperatorRegistry& registry);
+[[nodiscard]] KernelOffer copying(const KernelRequest& request, const OperatorRegistry& registry);
+[[nodiscard]] KernelOffer gathering(const KernelRequest& request, const OperatorRegistry& registry);
+[[nodiscard]] KernelOffer pooling(const KernelRequest& request, const OperatorRegistry& registry);
+[[nodiscard]] KernelOffer reduction(const KernelRequest& request, const OperatorRegistry& registry);
+[[nodiscard]] KernelOffer softmax(const KernelRequest& request, const OperatorRegistry& registry);
+[[nodiscard]] KernelOffer layer_norm(const KernelRequest& request, const OperatorRegistry& registry);
+[[nodiscard]] KernelOffer batch_norm(const KernelRequest& request, const OperatorRegistry& registry);
+[[nodiscard]] KernelOffer lrn(const KernelRequest& request, const OperatorRegistry& registry);
+/// Outputs without elements: nothing to compute, whatever the operator.
+[[nodiscard]] KernelOffer empty_outputs(const KernelRequest& request, const OperatorRegistry& registry);
+
+// oneDNN (declines with "built without oneDNN" where it is absent).
+[[nodiscard]] KernelOffer onednn_convolution(const KernelRequest& request, const OperatorRegistry& registry);
+[[nodiscard]] KernelOffer onednn_matmul(const KernelRequest& request, const OperatorRegistry& registry);
+[[nodiscard]] KernelOffer onednn_pooling(const KernelRequest& request, const OperatorRegistry& registry);
+[[nodiscard]] KernelOffer onednn_reorder(const KernelRequest& request, const OperatorRegistry& registry);
+
+/// "oneDNN 2.6.3", or empty.
+[[nodiscard]] std::string onednn_version();
+
+/// The candidates for an operator, in the order of preference, without the reference.
+[[nodiscard]] std::vector<KernelCandidate> candidates_for(std::string_view op);
+
+// For candidates.
+
+/// A declined offer.
+[[nodiscard]] KernelOffer decline(std::string reason);
+/// True if every input and output is f32.
+[[nodiscard]] bool is_all_floats(const KernelRequest& request);
+/// Strides of an operand in elements.
+[[nodiscard]] std::vector<std::int64_t> strides_of(const Operand& operand);
+/// The position of a negative axis in a tensor of this rank.
+[[nodiscard]] inline std::size_t axis_position(std::int64_t axis, std::size_t rank) {
+  return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
+}
+
+}  // namespace taso::cpu

@@ -1,0 +1,70 @@
+/// Inner loops over contiguous floats, compiled once per instruction set and chosen when the program starts to use
+/// them. Accuracy of the functions: relative error below 1e-6 (exp, tanh, erf, sigmoid, log), absolute error
+/// below 1e-6 times the largest of 1 and |x| where a result cancels (gelu).
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace taso::cpu {
+
+/// y[i] = f(x[i]); p and q are parameters of f (clip's bounds). x may be y.
+using UnaryLoop = void (*)(const float* x, float* y, std::int64_t count, float p, float q);
+/// y[i] = f(a[i], b[i]). y may be a or b.
+using BinaryLoop = void (*)(const float* a, const float* b, float* y, std::int64_t count);
+
+/// One function under its operator's name.
+struct UnaryEntry {
+  std::string_view name;
+  UnaryLoop loop;
+};
+
+/// One function of two operands under its operator's name: both vary, the second is one number, the first is.
+struct BinaryEntry {
+  std::string_view name;
+  BinaryLoop both, second_scalar, first_scalar;
+};
+
+/// The loops of one instruction set.
+struct LoopTable {
+  const char* instruction_set;
+  const UnaryEntry* unary;
+  int unary_count;
+  const BinaryEntry* binary;
+  int binary_count;
+
+  float (*sum)(const float* x, std::int64_t count);
+  float (*maximum)(const float* x, std::int64_t count);  ///< -inf for none.
+  /// y[i] += x[i], y[i] = max(y[i], x[i]), y[i] *= factor, y[i] = x[i] * a + b, y[i] = x[i] * a[i] + b[i].
+  void (*accumulate)(const float* x, float* y, std::int64_t count);
+  void (*accumulate_maximum)(const float* x, float* y, std::int64_t count);
+  void (*scale)(float* y, std::int64_t count, float factor);
+  void (*affine)(const float* x, float* y, std::int64_t count, float a, float b);
+  void (*affine_rows)(const float* x, const float* a, const float* b, float* y, std::int64_t count);
+  /// Softmax of one row.
+  void (*softmax)(const float* x, float* y, std::int64_t count);
+  /// y[i] = exp(x[i] - m[i]) and s[i] += y[i].
+  void (*exp_minus)(const float* x, const float* m, float* y, float* s, std::int64_t count);
+  /// (x - mean) / sqrt(variance + epsilon) * scale + bias of one row.
+  void (*layer_norm)(const float* x, const float* scale, const float* bias, float* y, std::int64_t count,
+                     float epsilon);
+  /// y[i] = x[i] / (bias + alpha * s[i]) ** beta.
+  void (*lrn)(const float* x, const float* s, float* y, std::int64_t count, float alpha, float beta, float bias);
+  /// y[i * y_stride + j] = x[j * x_stride + i] for i < rows, j < columns.
+  void (*transpose)(const float* x, std::int64_t x_stride, float* y, std::int64_t y_stride, std::int64_t rows,
+                    std::int64_t columns);
+};
+
+/// The best table for this processor.
+[[nodiscard]] const LoopTable& loops();
+
+/// The entry of that name, or nullptr.
+[[nodiscard]] const UnaryEntry* find_unary(std::string_view name);
+[[nodiscard]] const BinaryEntry* find_binary(std::string_view name);
+
+/// The tables themselves (tests compare them). Null where not compiled for this architecture or not runnable here.
+[[nodiscard]] const LoopTable* generic_loops();
+[[nodiscard]] const LoopTable* avx2_loops();
+[[nodiscard]] const LoopTable* avx512_loops();
+
+}  // namespace taso::cpu

@@ -1,0 +1,393 @@
+// The loops of cpu/loops.h, included once per instruction set with TASO_LOOPS_NAME defined as the function to define
+// and TASO_LOOPS_SET as the name of the instruction set. Everything here has internal linkage and uses no
+// library templates, so that no code for a newer processor can be picked by the linker for general use.
+//
+// The functions are branch-free so that compilers vectorise them. exp, log and tanh follow Cephes (Moshier), erf
+// follows the two-range minimax polynomials of N. Juffa.
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "runtime/cpu/loops.h"
+
+namespace taso::cpu {
+namespace {
+
+using Count = int64_t;
+
+inline float from_bits(int32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+inline int32_t to_bits(float value) {
+  int32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+/// condition ? a : b without a branch, so that compilers do not move the computation of a or b under one.
+inline float select(bool condition, float a, float b) {
+  const int32_t mask = -static_cast<int32_t>(condition);
+  return from_bits((to_bits(a) & mask) | (to_bits(b) & ~mask));
+}
+
+inline float exponential(float x) {
+  float v = x > 89.0f ? 89.0f : x;
+  v = v < -104.0f ? -104.0f : v;
+  const float scaled = v * 1.44269504088896341f;
+  const auto n = static_cast<int32_t>(scaled + (scaled < 0 ? -0.5f : 0.5f));
+  const auto whole = static_cast<float>(n);
+  float r = v - whole * 0.693359375f;
+  r = r + whole * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  const int32_t half = n >> 1;
+  return p * from_bits((half + 127) << 23) * from_bits((n - half + 127) << 23);
+}
+
+inline float logarithm(float x) {
+  // x = m * 2^e with m in [sqrt(1/2), sqrt(2)); subnormal numbers are scaled up first.
+  const bool tiny = x < 1.17549435e-38f;
+  const float v = tiny ? x * 8388608.0f : x;
+  const int32_t bits = to_bits(v);
+  int32_t e = ((bits >> 23) & 255) - 126 - (tiny ? 23 : 0);
+  float m = from_bits((bits & 0x007fffff) | 0x3f000000);  // in [1/2, 1)
+  const bool low = m < 0.707106781186547524f;
+  e = low ? e - 1 : e;
+  m = low ? m + m - 1.0f : m - 1.0f;
+  const float z = m * m;
+  float p = 7.0376836292e-2f;
+  p = p * m - 1.1514610310e-1f;
+  p = p * m + 1.1676998740e-1f;
+  p = p * m - 1.2420140846e-1f;
+  p = p * m + 1.4249322787e-1f;
+  p = p * m - 1.6668057665e-1f;
+  p = p * m + 2.0000714765e-1f;
+  p = p * m - 2.4999993993e-1f;
+  p = p * m + 3.3333331174e-1f;
+  const auto f = static_cast<float>(e);
+  float y = m * z * p;
+  y = y + f * -2.12194440e-4f;
+  y = y - 0.5f * z;
+  y = m + y + f * 0.693359375f;
+  y = x == HUGE_VALF ? x : y;
+  y = x == 0.0f ? -HUGE_VALF : y;
+  return x < 0.0f || x != x ? NAN : y;
+}
+
+inline float hyperbolic_tangent(float x) {
+  const float z = x * x;
+  float p = -5.70498872745e-3f;
+  p = p * z + 2.06390887954e-2f;
+  p = p * z - 5.37397155531e-2f;
+  p = p * z + 1.33314422036e-1f;
+  p = p * z - 3.33332819422e-1f;
+  const float small = p * z * x + x;
+  const float t = fabsf(x);
+  const float large = 1.0f - 2.0f / (exponential(t + t) + 1.0f);
+  return select(t < 0.625f, small, copysignf(large, x));
+}
+
+inline float error_function(float x) {
+  const float t = fabsf(x);
+  const float s = x * x;
+  float p = -5.96761703e-4f;
+  p = p * s + 4.99119423e-3f;
+  p = p * s - 2.67681349e-2f;
+  p = p * s + 1.12819925e-1f;
+  p = p * s - 3.76125336e-1f;
+  p = p * s + 1.28379166e-1f;
+  const float small = p * x + x;
+  const float u = t > 4.0f ? 4.0f : t;  // erf(4) is 1 in single precision
+  const float w = u * u;
+  float q = -1.72853470e-5f * u + 3.83197126e-4f;
+  q = q * w + (-3.88396438e-3f * u + 2.42546219e-2f);
+  q = q * u - 1.06777877e-1f;
+  q = q * u - 6.34846687e-1f;
+  q = q * u - 1.28717512e-1f;
+  q = q * u - u;
+  const float large = 1.0f - exponential(q);
+  return select(t >= 0.927734375f, copysignf(large, x), small);  // small for NaN: it is NaN
+}
+
+struct Identity {
+  static float apply(float x, float, float) { return x; }
+};
+struct Neg {
+  static float apply(float x, float, float) { return -x; }
+};
+struct Abs {
+  static float apply(float x, float, float) { return fabsf(x); }
+};
+struct Sqrt {
+  static float apply(float x, float, float) { return sqrtf(x); }
+};
+struct Exp {
+  static float apply(float x, float, float) { return exponential(x); }
+};
+struct Log {
+  static float apply(float x, float, float) { return logarithm(x); }
+};
+struct Erf {
+  static float apply(float x, float, float) { return error_function(x); }
+};
+struct Tanh {
+  static float apply(float x, float, float) { return hyperbolic_tangent(x); }
+};
+struct Sigmoid {
+  static float apply(float x, float, float) { return 1.0f / (1.0f + exponential(-x)); }
+};
+struct Relu {
+  static float apply(float x, float, float) { return x < 0.0f ? 0.0f : x; }
+};
+struct Gelu {
+  static float apply(float x, float, float) { return 0.5f * x * (1.0f + error_function(x * 0.707106781186547524f)); }
+};
+struct HardSwish {
+  static float apply(float x, float, float) {
+    float v = x * (1.0f / 6.0f) + 0.5f;
+    v = v < 0.0f ? 0.0f : v;
+    v = v > 1.0f ? 1.0f : v;
+    return x * v;
+  }
+};
+struct HardSigmoid {
+  static float apply(float x, float, float) {
+    float v = x * (1.0f / 6.0f) + 0.5f;
+    v = v < 0.0f ? 0.0f : v;
+    return v > 1.0f ? 1.0f : v;
+  }
+};
+struct Square {
+  static float apply(float x, float, float) { return x * x; }
+};
+struct Clip {
+  static float apply(float x, float p, float q) {
+    const float v = x < p ? p : x;
+    return v > q ? q : v;
+  }
+};
+
+template <class F>
+void unary(const float* x, float* y, Count count, float p, float q) {
+#pragma omp simd
+  for (Count i = 0; i < count; ++i) y[i] = F::apply(x[i], p, q);
+}
+
+struct Add {
+  static float apply(float a, float b) { return a + b; }
+};
+struct Sub {
+  static float apply(float a, float b) { return a - b; }
+};
+struct Mul {
+  static float apply(float a, float b) { return a * b; }
+};
+struct Div {
+  static float apply(float a, float b) { return a / b; }
+};
+
+template <class F>
+void both(const float* a, const float* b, float* y, Count count) {
+#pragma omp simd
+  for (Count i = 0; i < count; ++i) y[i] = F::apply(a[i], b[i]);
+}
+template <class F>
+void second_scalar(const float* a, const float* b, float* y, Count count) {
+  const float value = *b;
+#pragma omp simd
+  for (Count i = 0; i < count; ++i) y[i] = F::apply(a[i], value);
+}
+template <class F>
+void first_scalar(const float* a, const float* b, float* y, Count count) {
+  const float value = *a;
+#pragma omp simd
+  for (Count i = 0; i < count; ++i) y[i] = F::apply(value, b[i]);
+}
+
+void power_both(const float* a, const float* b, float* y, Count count) {
+  for (Count i = 0; i < count; ++i) y[i] = powf(a[i], b[i]);
+}
+void power_second_scalar(const float* a, const float* b, float* y, Count count) {
+  const float exponent = *b;
+  if (exponent == 2.0f) {
+#pragma omp simd
+    for (Count i = 0; i < count; ++i) y[i] = a[i] * a[i];
+  } else if (exponent == 3.0f) {
+#pragma omp simd
+    for (Count i = 0; i < count; ++i) y[i] = a[i] * a[i] * a[i];
+  } else if (exponent == 1.0f) {
+    if (y != a) memcpy(y, a, static_cast<size_t>(count) * sizeof(float));
+  } else {
+    for (Count i = 0; i < count; ++i) y[i] = powf(a[i], exponent);
+  }
+}
+void power_first_scalar(const float* a, const float* b, float* y, Count count) {
+  const float base = *a;
+  for (Count i = 0; i < count; ++i) y[i] = powf(base, b[i]);
+}
+
+constexpr UnaryEntry unary_entries[] = {
+    {"identity", unary<Identity>},
+    {"neg", unary<Neg>},
+    {"abs", unary<Abs>},
+    {"sqrt", unary<Sqrt>},
+    {"exp", unary<Exp>},
+    {"log", unary<Log>},
+    {"erf", unary<Erf>},
+    {"tanh", unary<Tanh>},
+    {"sigmoid", unary<Sigmoid>},
+    {"relu", unary<Relu>},
+    {"gelu", unary<Gelu>},
+    {"hard_swish", unary<HardSwish>},
+    {"hard_sigmoid", unary<HardSigmoid>},
+    {"square", unary<Square>},
+    {"clip", unary<Clip>},
+};
+
+constexpr BinaryEntry binary_entries[] = {
+    {"add", both<Add>, second_scalar<Add>, first_scalar<Add>},
+    {"sub", both<Sub>, second_scalar<Sub>, first_scalar<Sub>},
+    {"mul", both<Mul>, second_scalar<Mul>, first_scalar<Mul>},
+    {"div", both<Div>, second_scalar<Div>, first_scalar<Div>},
+    {"pow", power_both, power_second_scalar, power_first_scalar},
+};
+
+float sum(const float* x, Count count) {
+  float total = 0;
+#pragma omp simd reduction(+ : total)
+  for (Count i = 0; i < count; ++i) total += x[i];
+  return total;
+}
+
+float maximum(const float* x, Count count) {
+  float result = -HUGE_VALF;
+#pragma omp simd reduction(max : result)
+  for (Count i = 0; i < count; ++i) result = x[i] > result ? x[i] : result;
+  return result;
+}
+
+void accumulate(const float* x, float* y, Count count) {
+#pragma omp simd
+  for (Count i = 0; i < count; ++i) y[i] += x[i];
+}
+
+void accumulate_maximum(const float* x, float* y, Count count) {
+#pragma omp simd
+  for (Count i = 0; i < count; ++i) y[i] = x[i] > y[i] ? x[i] : y[i];
+}
+
+void scale(float* y, Count count, float factor) {
+#pragma omp simd
+  for (Count i = 0; i < count; ++i) y[i] *= factor;
+}
+
+void affine(const float* x, float* y, Count count, float a, float b) {
+#pragma omp simd
+  for (Count i = 0; i < count; ++i) y[i] = x[i] * a + b;
+}
+
+void affine_rows(const float* x, const float* a, const float* b, float* y, Count count) {
+#pragma omp simd
+  for (Count i = 0; i < count; ++i) y[i] = x[i] * a[i] + b[i];
+}
+
+void softmax(const float* x, float* y, Count count) {
+  const float top = maximum(x, count);
+  float total = 0;
+#pragma omp simd reduction(+ : total)
+  for (Count i = 0; i < count; ++i) {
+    const float e = exponential(x[i] - top);
+    y[i] = e;
+    total += e;
+  }
+  scale(y, count, 1.0f / total);
+}
+
+void exp_minus(const float* x, const float* m, float* y, float* s, Count count) {
+#pragma omp simd
+  for (Count i = 0; i < count; ++i) {
+    const float e = exponential(x[i] - m[i]);
+    y[i] = e;
+    s[i] += e;
+  }
+}
+
+void layer_norm(const float* x, const float* scales, const float* bias, float* y, Count count, float epsilon) {
+  const float mean = sum(x, count) / static_cast<float>(count);
+  float squares = 0;
+#pragma omp simd reduction(+ : squares)
+  for (Count i = 0; i < count; ++i) squares += (x[i] - mean) * (x[i] - mean);
+  const float factor = 1.0f / sqrtf(squares / static_cast<float>(count) + epsilon);
+#pragma omp simd
+  for (Count i = 0; i < count; ++i) y[i] = (x[i] - mean) * factor * scales[i] + bias[i];
+}
+
+void lrn(const float* x, const float* s, float* y, Count count, float alpha, float beta, float bias) {
+  if (beta == 0.75f) {
+#pragma omp simd
+    for (Count i = 0; i < count; ++i) {
+      const float root = sqrtf(bias + alpha * s[i]);
+      y[i] = x[i] / (root * sqrtf(root));
+    }
+  } else {
+#pragma omp simd
+    for (Count i = 0; i < count; ++i) y[i] = x[i] * exponential(-beta * logarithm(bias + alpha * s[i]));
+  }
+}
+
+void transpose(const float* x, Count x_stride, float* y, Count y_stride, Count rows, Count columns) {
+  constexpr Count tile = 16;
+  for (Count j0 = 0; j0 < columns; j0 += tile) {
+    const Count jn = columns - j0 < tile ? columns - j0 : tile;
+    for (Count i0 = 0; i0 < rows; i0 += tile) {
+      const Count in = rows - i0 < tile ? rows - i0 : tile;
+      if (in == tile && jn == tile) {
+        for (Count i = 0; i < tile; ++i) {
+          const float* from = x + j0 * x_stride + i0 + i;
+          float* to = y + (i0 + i) * y_stride + j0;
+#pragma omp simd
+          for (Count j = 0; j < tile; ++j) to[j] = from[j * x_stride];
+        }
+      } else {
+        for (Count i = 0; i < in; ++i)
+          for (Count j = 0; j < jn; ++j) y[(i0 + i) * y_stride + j0 + j] = x[(j0 + j) * x_stride + i0 + i];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+const LoopTable* TASO_LOOPS_NAME();
+
+const LoopTable* TASO_LOOPS_NAME() {
+  static constexpr LoopTable table = {TASO_LOOPS_SET,
+                                      unary_entries,
+                                      sizeof unary_entries / sizeof unary_entries[0],
+                                      binary_entries,
+                                      sizeof binary_entries / sizeof binary_entries[0],
+                                      sum,
+                                      maximum,
+                                      accumulate,
+                                      accumulate_maximum,
+                                      scale,
+                                      affine,
+                                      affine_rows,
+                                      softmax,
+                                      exp_minus,
+                                      layer_norm,
+                                      lrn,
+                                      transpose};
+  return &table;
+}
+
+}  // namespace taso::cpu

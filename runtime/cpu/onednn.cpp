@@ -1,0 +1,502 @@
+// The one place that includes oneDNN; builds against 2.6 and 3.x.
+//
+// A kernel is a short list of primitives over one set of slots: the request's inputs and outputs, and pieces of the
+// workspace. Weights that are constant take the format the primitive likes best and are packed once by
+// Kernel::pack; weights that are not are reordered in the workspace on every execution. Facts behind the choices
+// (docs/runtime.md): implementations named "ref" are a hundred times slower than others and are declined.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <optional>
+
+#include "runtime/cpu/kernels.h"
+#include "runtime/cpu/loops.h"
+#include "runtime/cpu/parallel.h"
+#include "runtime/strides.h"
+
+namespace taso::cpu {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::memory;
+using dims = memory::dims;
+using desc = memory::desc;
+constexpr auto f32 = memory::data_type::f32;
+
+const dnnl::engine& engine() {
+  static const dnnl::engine instance(dnnl::engine::kind::cpu, 0);
+  return instance;
+}
+
+// ---- What differs between the major versions.
+// ------------------------------------------------------------------------
+
+void append_eltwise(dnnl::post_ops& operations, algorithm function, float alpha, float beta) {
+#if DNNL_VERSION_MAJOR >= 3
+  operations.append_eltwise(function, alpha, beta);
+#else
+  operations.append_eltwise(1.0f, function, alpha, beta);
+#endif
+}
+
+dnnl::primitive_attr attributes_with(const dnnl::post_ops& operations) {
+  dnnl::primitive_attr attributes;
+  attributes.set_post_ops(operations);
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+dnnl::convolution_forward::primitive_desc convolution_desc(const desc& x, const desc& w, const desc* bias,
+                                                           const desc& y, const dims& strides, const dims& dilations,
+                                                           const dims& before, const dims& after,
+                                                           const dnnl::primitive_attr& attributes) {
+  using dnnl::convolution_forward;
+  constexpr auto kind = dnnl::prop_kind::forward_inference;
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine(), kind,    algorithm::convolution_direct,
+          x,        w,       bias != nullptr ? *bias : desc(),
+          y,        strides, dilations,
+          before,   after,   attributes};
+#else
+  const convolution_forward::desc operation(kind, algorithm::convolution_direct, x, w, bias != nullptr ? *bias : desc(),
+                                            y, strides, dilations, before, after);
+  return {operation, attributes, engine()};
+#endif
+}
+
+dnnl::matmul::primitive_desc matmul_desc(const desc& a, const desc& b, const desc* bias, const desc& y,
+                                         const dnnl::primitive_attr& attributes) {
+#if DNNL_VERSION_MAJOR >= 3
+  if (bias != nullptr) return {engine(), a, b, *bias, y, attributes};
+  return {engine(), a, b, y, attributes};
+#else
+  if (bias != nullptr) return {dnnl::matmul::desc(a, b, *bias, y), attributes, engine()};
+  return {dnnl::matmul::desc(a, b, y), attributes, engine()};
+#endif
+}
+
+dnnl::pooling_forward::primitive_desc pooling_desc(algorithm kind, const desc& x, const desc& y, const dims& strides,
+                                                   const dims& kernel, const dims& before, const dims& after) {
+  using dnnl::pooling_forward;
+  constexpr auto inference = dnnl::prop_kind::forward_inference;
+  const dnnl::primitive_attr attributes = attributes_with({});
+#if DNNL_VERSION_MAJOR >= 3
+  return {engine(), inference, kind, x, y, strides, kernel, dims(kernel.size(), 0), before, after, attributes};
+#else
+  return {pooling_forward::desc(inference, kind, x, y, strides, kernel, before, after), attributes, engine()};
+#endif
+}
+
+/// Order of axes and inner blocks; empty if the format has no such description.
+std::string describe(const desc& memory_desc, std::size_t rank) {
+  std::vector<std::int64_t> strides;
+  std::string blocks;
+#if DNNL_VERSION_MAJOR >= 3
+  if (memory_desc.get_format_kind() != memory::format_kind::blocked) return "";
+  strides = memory_desc.get_strides();
+  const auto sizes = memory_desc.get_inner_blks();
+  const auto indices = memory_desc.get_inner_idxs();
+  for (int i = 0; i < memory_desc.get_inner_nblks(); ++i)
+    blocks += " " + std::to_string(sizes[static_cast<std::size_t>(i)]) + "*axis" +
+              std::to_string(indices[static_cast<std::size_t>(i)]);
+#else
+  if (memory_desc.data.format_kind != dnnl_blocked) return "";
+  const auto& blocking = memory_desc.data.format_desc.blocking;
+  strides.assign(blocking.strides, blocking.strides + rank);
+  for (int i = 0; i < blocking.inner_nblks; ++i)
+    blocks += " " + std::to_string(blocking.inner_blks[i]) + "*axis" + std::to_string(blocking.inner_idxs[i]);
+#endif
+  std::string text = "strides";
+  for (std::size_t axis = 0; axis < rank; ++axis) text += " " + std::to_string(strides[axis]);
+  return text + (blocks.empty() ? "" : " blocks" + blocks);
+}
+
+// ---- Kernels.
+// --------------------------------------------------------------------------------------------------------
+
+/// Where an argument's memory comes from.
+struct Slot {
+  enum class Place : std::uint8_t { input, output, workspace };
+  Place place = Place::input;
+  std::size_t index = 0;  ///< Of the input or output; offset in the workspace.
+};
+
+struct Argument {
+  int name = 0;  ///< DNNL_ARG_...
+  desc layout;
+  Slot slot;
+};
+
+/// Primitives run one after the other. The memory objects are members, so that an execution allocates nothing: one
+/// execution at a time.
+class PrimitiveKernel final : public Kernel {
+ public:
+  explicit PrimitiveKernel(int threads) : Kernel(""), threads_(threads), stream_(engine()) {}
+
+  void set_implementation(const std::string& name) { implementation_ = "onednn " + name; }
+  /// Reserves workspace; returns its offset.
+  std::size_t reserve(std::size_t bytes) {
+    const std::size_t offset = workspace_bytes_;
+    workspace_bytes_ += (bytes + 63) / 64 * 64;
+    return offset;
+  }
+  void add(dnnl::primitive primitive, const std::vector<Argument>& arguments, const desc& scratchpad) {
+    Call call{std::move(primitive), {}, {}, {}};
+    std::vector<Argument> all = arguments;
+    if (scratchpad.get_size() > 0)
+      all.push_back({DNNL_ARG_SCRATCHPAD, scratchpad, {Slot::Place::workspace, reserve(scratchpad.get_size())}});
+    for (const Argument& argument : all) {
+      call.memories.emplace_back(argument.layout, engine(), nullptr);
+      call.slots.push_back(argument.slot);
+      call.arguments.push_back({argument.name, call.memories.back().get()});
+    }
+    calls_.push_back(std::move(call));
+  }
+  /// Declares that input `index` is wanted in `packed` instead of `plain`.
+  void want_packed(std::size_t index, const desc& plain, const desc& packed, std::string format) {
+    packed_.push_back({index, plain, packed, std::move(format)});
+  }
+  /// Applies a function to all elements of output 0 at the end.
+  void finish_with(const UnaryEntry* function, std::int64_t elements) {
+    finish_ = function;
+    elements_ = elements;
+  }
+
+  [[nodiscard]] std::string packed_format(std::size_t index) const override {
+    const Packed* packed = find(index);
+    return packed != nullptr ? packed->format : "";
+  }
+  [[nodiscard]] std::size_t packed_bytes(std::size_t index) const override {
+    const Packed* packed = find(index);
+    return packed != nullptr ? packed->packed.get_size() : 0;
+  }
+  void pack(std::size_t index, const std::byte* plain, std::byte* packed) const override {
+    const Packed* entry = find(index);
+    TASO_CHECK(entry != nullptr, "packing an input that is not packed");
+    std::memset(packed, 0, entry->packed.get_size());
+    memory from(entry->plain, engine(), const_cast<std::byte*>(plain));
+    memory to(entry->packed, engine(), packed);
+    dnnl::stream stream(engine());
+    dnnl::reorder(from, to).execute(stream, from, to);
+    stream.wait();
+  }
+
+  Status execute(const KernelArguments& arguments) const override {
+    const ThreadScope scope(threads_);
+    for (const Call& call : calls_) {
+      for (std::size_t i = 0; i < call.slots.size(); ++i) {
+        void* pointer = nullptr;
+        switch (call.slots[i].place) {
+          case Slot::Place::input:
+            pointer = const_cast<std::byte*>(arguments.inputs[call.slots[i].index]);
+            break;
+          case Slot::Place::output:
+            pointer = arguments.outputs[call.slots[i].index];
+            break;
+          case Slot::Place::workspace:
+            pointer = arguments.workspace + call.slots[i].index;
+            break;
+        }
+        if (call.memories[i].get_data_handle() != pointer) call.memories[i].set_data_handle(pointer);
+      }
+      const dnnl_status_t status = dnnl_primitive_execute(
+          call.primitive.get(), stream_.get(), static_cast<int>(call.arguments.size()), call.arguments.data());
+      if (status != dnnl_success)
+        return internal_error(implementation_ + " failed with status " + std::to_string(status));
+    }
+    if (finish_ != nullptr) {
+      auto* y = reinterpret_cast<float*>(arguments.outputs[0]);
+      parallel_chunks(threads_, elements_, 16384, [&](std::int64_t begin, std::int64_t end) {
+        finish_->loop(y + begin, y + begin, end - begin, 0.0f, 0.0f);
+      });
+    }
+    return {};
+  }
+
+ private:
+  struct Call {
+    dnnl::primitive primitive;
+    mutable std::vector<memory> memories;
+    std::vector<Slot> slots;
+    std::vector<dnnl_exec_arg_t> arguments;
+  };
+  struct Packed {
+    std::size_t index;
+    desc plain, packed;
+    std::string format;
+  };
+  [[nodiscard]] const Packed* find(std::size_t index) const {
+    for (const Packed& packed : packed_)
+      if (packed.index == index) return &packed;
+    return nullptr;
+  }
+
+  int threads_;
+  dnnl::stream stream_;
+  std::vector<Call> calls_;
+  std::vector<Packed> packed_;
+  const UnaryEntry* finish_ = nullptr;
+  std::int64_t elements_ = 0;
+};
+
+Slot input(std::size_t index) { return {Slot::Place::input, index}; }
+Slot output(std::size_t index) { return {Slot::Place::output, index}; }
+
+/// A description by explicit strides, as our layouts define them.
+desc strided(const Shape& shape, const std::vector<std::int64_t>& strides) { return {dims(shape), f32, dims(strides)}; }
+desc strided(const Operand& operand) { return strided(operand.type.shape, strides_of(operand)); }
+desc any_format(const Shape& shape) { return {dims(shape), f32, memory::format_tag::any}; }
+desc row_major(const Shape& shape) { return strided(shape, strides_of(shape, Layout::row_major)); }
+
+bool is_reference(const std::string& implementation) { return implementation.rfind("ref", 0) == 0; }
+
+/// An activation as a post-op, or as a loop over the output, or neither.
+struct Activation {
+  std::optional<algorithm> fused;
+  float alpha = 0, beta = 0;
+  const UnaryEntry* loop = nullptr;
+  bool known = true;
+};
+
+Activation activation_of(const KernelRequest& request) {
+  Activation activation;
+  if (request.attributes.find("act") == nullptr) return activation;
+  const std::string& name = request.attributes.symbol("act");
+  if (name == "identity") return activation;
+  if (name == "relu") {
+    activation.fused = algorithm::eltwise_relu;
+  } else if (name == "sigmoid") {
+    activation.fused = algorithm::eltwise_logistic;
+  } else if (name == "tanh") {
+    activation.fused = algorithm::eltwise_tanh;
+  } else if (name == "gelu") {
+    activation.fused = algorithm::eltwise_gelu_erf;
+  } else if (name == "hard_swish") {
+    activation.fused = algorithm::eltwise_hardswish;
+    activation.alpha = 1.0f / 6.0f;
+    activation.beta = 0.5f;
+  } else {
+    activation.loop = find_unary(name);
+    activation.known = activation.loop != nullptr && name != "clip";
+  }
+  return activation;
+}
+
+dnnl::primitive_attr attributes_for(const Activation& activation) {
+  dnnl::post_ops operations;
+  if (activation.fused) append_eltwise(operations, *activation.fused, activation.alpha, activation.beta);
+  return attributes_with(operations);
+}
+
+bool has_empty_operand(const KernelRequest& request) {
+  const auto empty = [](const Operand& operand) { return operand.type.elements() == 0; };
+  return std::any_of(request.inputs.begin(), request.inputs.end(), empty) ||
+         std::any_of(request.outputs.begin(), request.outputs.end(), empty);
+}
+
+/// Arranges that the primitive finds weight input `index` (described by `plain`) in `wanted`. Returns its slot.
+Slot place_weight(PrimitiveKernel& kernel, const KernelRequest& request, std::size_t index, const desc& plain,
+                  const desc& wanted, std::size_t rank) {
+  if (plain == wanted) return input(index);
+  if (request.inputs[index].weight) {
+    const std::string format = describe(wanted, rank);
+    std::string shape;
+    for (const std::int64_t extent : request.inputs[index].type.shape) shape += std::to_string(extent) + "x";
+    kernel.want_packed(index, plain, wanted, "onednn " + shape + " rank " + std::to_string(rank) + " " + format);
+    return input(index);
+  }
+  const Slot slot{Slot::Place::workspace, kernel.reserve(wanted.get_size())};
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const dnnl::reorder::primitive_desc reorder(engine(), plain, engine(), wanted, attributes);
+  kernel.add(dnnl::reorder(reorder), {{DNNL_ARG_FROM, plain, input(index)}, {DNNL_ARG_TO, wanted, slot}},
+             reorder.scratchpad_desc());
+  return slot;
+}
+
+KernelOffer convolution(const KernelRequest& request) {
+  const Operand& x = request.inputs[0];
+  const Operand& w = request.inputs[1];
+  const Operand& y = request.outputs[0];
+  const bool biased = request.inputs.size() == 3;
+  const auto& strides = request.attributes.integers("strides");
+  const auto& pads = request.attributes.integers("pads");
+  const auto& dilations = request.attributes.integers("dilations");
+  const Activation activation = activation_of(request);
+  if (!activation.known) return decline("no such activation");
+  const std::int64_t groups = x.type.shape[1] / w.type.shape[1];
+
+  Shape weight_shape = w.type.shape;
+  if (groups > 1) {
+    weight_shape.insert(weight_shape.begin(), groups);
+    weight_shape[1] /= groups;
+  }
+  const desc plain = row_major(weight_shape);
+  desc bias;
+  if (biased) bias = row_major(request.inputs[2].type.shape);
+  // Padding at the end may be more than the last window needs; oneDNN wants it to match the output exactly.
+  dims after(2), dilated(2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    dilated[i] = dilations[i] - 1;
+    const std::int64_t window = (w.type.shape[2 + i] - 1) * dilations[i] + 1;
+    after[i] = (y.type.shape[2 + i] - 1) * strides[i] + window - x.type.shape[2 + i] - pads[i];
+  }
+  const ThreadScope scope(request.threads);
+  const auto primitive =
+      convolution_desc(strided(x), any_format(weight_shape), biased ? &bias : nullptr, strided(y), dims(strides),
+                       dilated, {pads[0], pads[1]}, after, attributes_for(activation));
+  const std::string name = primitive.impl_info_str();
+  if (is_reference(name)) return decline("oneDNN has only " + name);
+  auto kernel = std::make_unique<PrimitiveKernel>(request.threads);
+  kernel->set_implementation(name);
+  const Slot weight = place_weight(*kernel, request, 1, plain, primitive.weights_desc(), weight_shape.size());
+  std::vector<Argument> arguments = {{DNNL_ARG_SRC, primitive.src_desc(), input(0)},
+                                     {DNNL_ARG_WEIGHTS, primitive.weights_desc(), weight},
+                                     {DNNL_ARG_DST, primitive.dst_desc(), output(0)}};
+  if (biased) arguments.push_back({DNNL_ARG_BIAS, bias, input(2)});
+  kernel->add(dnnl::convolution_forward(primitive), arguments, primitive.scratchpad_desc());
+  if (activation.loop != nullptr) kernel->finish_with(activation.loop, y.type.elements());
+  return {std::move(kernel), ""};
+}
+
+/// a[A.., B.., m, k] times b[B.., k, n]. Without B, the rows of all of A are one matrix. With B, A and B become one
+/// axis each.
+KernelOffer product(const KernelRequest& request) {
+  const Shape& a = request.inputs[0].type.shape;
+  const Shape& b = request.inputs[1].type.shape;
+  const bool biased = request.inputs.size() == 3;
+  const Activation activation = activation_of(request);
+  if (!activation.known) return decline("no such activation");
+  if (a.size() < 2 || b.size() < 2) return decline("rank 2 or more is needed");
+  const std::int64_t m = a[a.size() - 2], k = a.back(), n = b.back();
+  const std::int64_t batch = volume(std::span(b).first(b.size() - 2));
+  Shape sa, sb, sy;
+  if (batch == 1) {
+    const std::int64_t rows = volume(a) / k;
+    sa = {rows, k}, sb = {k, n}, sy = {rows, n};
+  } else {
+    const std::int64_t outer = volume(a) / (batch * m * k);
+    sa = {batch, m, k}, sb = {batch, k, n}, sy = {batch, m, n};
+    if (outer > 1) {
+      sa.insert(sa.begin(), outer);
+      sb.insert(sb.begin(), 1);
+      sy.insert(sy.begin(), outer);
+    }
+  }
+  const bool packable = request.inputs[1].weight && batch == 1;
+  const desc plain = row_major(sb);
+  desc bias;
+  if (biased) {
+    Shape shape(sy.size(), 1);
+    shape.back() = n;
+    bias = row_major(shape);
+  }
+  const ThreadScope scope(request.threads);
+  const auto primitive = matmul_desc(row_major(sa), packable ? any_format(sb) : plain, biased ? &bias : nullptr,
+                                     row_major(sy), attributes_for(activation));
+  const std::string name = primitive.impl_info_str();
+  if (is_reference(name)) return decline("oneDNN has only " + name);
+  auto kernel = std::make_unique<PrimitiveKernel>(request.threads);
+  kernel->set_implementation(name);
+  const Slot weight = place_weight(*kernel, request, 1, plain, primitive.weights_desc(), sb.size());
+  std::vector<Argument> arguments = {{DNNL_ARG_SRC, primitive.src_desc(), input(0)},
+                                     {DNNL_ARG_WEIGHTS, primitive.weights_desc(), weight},
+                                     {DNNL_ARG_DST, primitive.dst_desc(), output(0)}};
+  if (biased) arguments.push_back({DNNL_ARG_BIAS, bias, input(2)});
+  kernel->add(dnnl::matmul(primitive), arguments, primitive.scratchpad_desc());
+  if (activation.loop != nullptr) kernel->finish_with(activation.loop, request.outputs[0].type.elements());
+  return {std::move(kernel), ""};
+}
+
+KernelOffer pooled(const KernelRequest& request) {
+  const Operand& x = request.inputs[0];
+  const Operand& y = request.outputs[0];
+  const auto& kernel_shape = request.attributes.integers("kernel");
+  const auto& strides = request.attributes.integers("strides");
+  const auto& pads = request.attributes.integers("pads");
+  if (const AttributeValue* dilations = request.attributes.find("dilations");
+      dilations != nullptr && std::get<std::vector<std::int64_t>>(*dilations) != std::vector<std::int64_t>{1, 1})
+    return decline("dilated windows are not asked of oneDNN");
+  algorithm kind = algorithm::pooling_max;
+  if (request.op == "avg_pool2d_include")
+    kind = algorithm::pooling_avg_include_padding;
+  else if (request.op == "avg_pool2d_exclude")
+    kind = algorithm::pooling_avg_exclude_padding;
+  dims after(2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    after[i] = (y.type.shape[2 + i] - 1) * strides[i] + kernel_shape[i] - x.type.shape[2 + i] - pads[i];
+    if (pads[i] >= kernel_shape[i] || after[i] >= kernel_shape[i]) return decline("windows without a cell inside");
+  }
+  const ThreadScope scope(request.threads);
+  const auto primitive =
+      pooling_desc(kind, strided(x), strided(y), dims(strides), dims(kernel_shape), {pads[0], pads[1]}, after);
+  const std::string name = primitive.impl_info_str();
+  if (is_reference(name)) return decline("oneDNN has only " + name);
+  auto kernel = std::make_unique<PrimitiveKernel>(request.threads);
+  kernel->set_implementation(name);
+  kernel->add(dnnl::pooling_forward(primitive),
+              {{DNNL_ARG_SRC, primitive.src_desc(), input(0)}, {DNNL_ARG_DST, primitive.dst_desc(), output(0)}},
+              primitive.scratchpad_desc());
+  return {std::move(kernel), ""};
+}
+
+/// Layout conversions and transposes: element for element from one stride pattern to another.
+KernelOffer permuted(const KernelRequest& request) {
+  const Operand& from = request.inputs[0];
+  const Operand& to = request.outputs[0];
+  std::vector<std::int64_t> strides = strides_of(from);
+  if (request.op == "transpose") {
+    std::vector<std::int64_t> moved;
+    for (const std::int64_t axis : request.attributes.integers("perm"))
+      moved.push_back(strides[axis_position(axis, strides.size())]);
+    strides = std::move(moved);
+  }
+  if (to.type.shape.empty() || to.type.shape.size() > 6) return decline("rank 1 to 6 is needed");
+  const ThreadScope scope(request.threads);
+  const desc source = strided(to.type.shape, strides);
+  const desc target = strided(to);
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const dnnl::reorder::primitive_desc primitive(engine(), source, engine(), target, attributes);
+  const std::string name = primitive.impl_info_str();
+  if (is_reference(name) || name.rfind("simple", 0) == 0) return decline("oneDNN has only " + name);
+  auto kernel = std::make_unique<PrimitiveKernel>(request.threads);
+  kernel->set_implementation(name);
+  kernel->add(dnnl::reorder(primitive), {{DNNL_ARG_FROM, source, input(0)}, {DNNL_ARG_TO, target, output(0)}},
+              primitive.scratchpad_desc());
+  return {std::move(kernel), ""};
+}
+
+/// oneDNN reports what it cannot do by exceptions; here they become reasons.
+template <class F>
+KernelOffer offered(const KernelRequest& request, F&& make) {
+  if (!is_all_floats(request)) return decline("only f32");
+  if (has_empty_operand(request)) return decline("an operand is empty");
+  try {
+    return make(request);
+  } catch (const dnnl::error& error) {
+    return decline(std::string("oneDNN: ") + error.what());
+  }
+}
+
+}  // namespace
+
+KernelOffer onednn_convolution(const KernelRequest& request, const OperatorRegistry&) {
+  return offered(request, convolution);
+}
+KernelOffer onednn_matmul(const KernelRequest& request, const OperatorRegistry&) {
+  for (const Operand& operand : request.inputs)
+    if (operand.layout != Layout::row_major) return decline("only row-major tensors");
+  return offered(request, product);
+}
+KernelOffer onednn_pooling(const KernelRequest& request, const OperatorRegistry&) { return offered(request, pooled); }
+KernelOffer onednn_reorder(const KernelRequest& request, const OperatorRegistry&) { return offered(request, permuted); }
+
+std::string onednn_version() {
+  const dnnl_version_t* version = dnnl_version();
+  return "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+         std::to_string(version->patch);
+}
+
+}  // namespace taso::cpu

@@ -1,0 +1,14 @@
+// Stands in for onednn.cpp where the library was not found.
+#include "runtime/cpu/kernels.h"
+
+namespace taso::cpu {
+
+KernelOffer onednn_convolution(const KernelRequest&, const OperatorRegistry&) {
+  return decline("built without oneDNN");
+}
+KernelOffer onednn_matmul(const KernelRequest&, const OperatorRegistry&) { return decline("built without oneDNN"); }
+KernelOffer onednn_pooling(const KernelRequest&, const OperatorRegistry&) { return decline("built without oneDNN"); }
+KernelOffer onednn_reorder(const KernelRequest&, const OperatorRegistry&) { return decline("built without oneDNN"); }
+std::string onednn_version() { return ""; }
+
+}  // namespace taso::cpu

@@ -1,0 +1,170 @@
+#include "runtime/measure.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "support/random.h"
+
+namespace taso {
+namespace {
+
+constexpr std::size_t eviction_bytes = std::size_t{64} << 20;
+
+double now_us(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) * 1e-3;
+}
+
+/// Reads one byte of every cache line, so that the range lies in the caches. The sum keeps the reads alive.
+std::uint64_t touch(const std::byte* bytes, std::size_t size) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < size; i += 64) sum += static_cast<std::uint64_t>(bytes[i]);
+  return sum;
+}
+
+double quantile(const std::vector<double>& sorted, double q) {
+  const double position = q * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  const double share = position - static_cast<double>(below);
+  return sorted[below] * (1 - share) + sorted[above] * share;
+}
+
+/// Positive values keep logarithms, roots and quotients finite; integers index the first operand's axis, if the
+/// operator has one.
+void fill(AlignedBuffer& buffer, const Operand& operand, const KernelRequest& request, Random& random) {
+  const auto count = static_cast<std::size_t>(operand.type.elements());
+  if (operand.type.element == ElementType::f32) {
+    auto* values = reinterpret_cast<float*>(buffer.data());
+    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(0.1 + random.uniform());
+    return;
+  }
+  if (operand.type.element == ElementType::f64) {
+    auto* values = reinterpret_cast<double*>(buffer.data());
+    for (std::size_t i = 0; i < count; ++i) values[i] = 0.1 + random.uniform();
+    return;
+  }
+  std::fill(buffer.data(), buffer.data() + buffer.size(), std::byte{0});
+  const AttributeValue* attribute = request.attributes.find("axis");
+  if (attribute == nullptr || !std::holds_alternative<std::int64_t>(*attribute) || request.inputs.empty()) return;
+  const Shape& shape = request.inputs[0].type.shape;
+  const std::int64_t axis = std::get<std::int64_t>(*attribute);
+  const std::int64_t position = axis < 0 ? axis + static_cast<std::int64_t>(shape.size()) : axis;
+  if (position < 0 || position >= static_cast<std::int64_t>(shape.size())) return;
+  const auto extent = static_cast<std::uint64_t>(std::max<std::int64_t>(1, shape[static_cast<std::size_t>(position)]));
+  if (operand.type.element == ElementType::i64) {
+    auto* values = reinterpret_cast<std::int64_t*>(buffer.data());
+    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::int64_t>(random.below(extent));
+  } else if (operand.type.element == ElementType::i32) {
+    auto* values = reinterpret_cast<std::int32_t*>(buffer.data());
+    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::int32_t>(random.below(extent));
+  }
+}
+
+}  // namespace
+
+Measurement summarize(std::vector<double> samples) {
+  TASO_CHECK(!samples.empty(), "no samples to summarise");
+  std::sort(samples.begin(), samples.end());
+  Measurement measurement;
+  measurement.median_us = quantile(samples, 0.5);
+  measurement.minimum_us = samples.front();
+  measurement.spread =
+      measurement.median_us > 0 ? (quantile(samples, 0.75) - quantile(samples, 0.25)) / measurement.median_us : 0.0;
+  measurement.samples = static_cast<int>(samples.size());
+  return measurement;
+}
+
+KernelTimer::KernelTimer(const KernelLibrary& library, MeasureOptions options)
+    : library_(&library), options_(options), eviction_(eviction_bytes / sizeof(std::uint64_t), 1) {}
+
+Expected<Measurement> KernelTimer::measure(const KernelRequest& request) {
+  TASO_ASSIGN(const std::unique_ptr<Kernel> kernel, library_->create(request));
+  Random random(options_.seed, "measure");
+  std::vector<AlignedBuffer> buffers;
+  std::vector<const std::byte*> inputs;
+  std::vector<std::byte*> outputs;
+  std::vector<std::span<const std::byte>> warm;
+  for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+    const Operand& operand = request.inputs[i];
+    AlignedBuffer buffer(static_cast<std::size_t>(operand.type.bytes()));
+    fill(buffer, operand, request, random);
+    if (!kernel->packed_format(i).empty()) {
+      AlignedBuffer packed(kernel->packed_bytes(i));
+      kernel->pack(i, buffer.data(), packed.data());
+      buffer = std::move(packed);
+    }
+    inputs.push_back(buffer.data());
+    if (!operand.weight) warm.emplace_back(buffer.data(), buffer.size());
+    buffers.push_back(std::move(buffer));
+  }
+  for (const Operand& operand : request.outputs) {
+    AlignedBuffer buffer(static_cast<std::size_t>(operand.type.bytes()));
+    std::fill(buffer.data(), buffer.data() + buffer.size(), std::byte{0});
+    outputs.push_back(buffer.data());
+    warm.emplace_back(buffer.data(), buffer.size());
+    buffers.push_back(std::move(buffer));
+  }
+  AlignedBuffer workspace(kernel->workspace_bytes());
+  std::fill(workspace.data(), workspace.data() + workspace.size(), std::byte{0});
+  const KernelArguments arguments{inputs, outputs, workspace.data()};
+  const clockid_t clock = request.threads <= 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+
+  TASO_RETURN_IF_ERROR(kernel->execute(arguments));  // pages are mapped, code is generated
+  std::vector<double> samples;
+  volatile std::uint64_t sink = 0;
+  Measurement measurement;
+  for (int round = 0; round < std::max(options_.rounds, 1); ++round) {
+    for (int i = 0; i < std::max(options_.samples, 1); ++i) {
+      std::uint64_t sum = 0;
+      for (std::size_t line = 0; line < eviction_.size(); line += 8) sum += ++eviction_[line];
+      for (const std::span<const std::byte> range : warm) sum += touch(range.data(), range.size());
+      sink = sink + sum;
+      const double start = now_us(clock);
+      TASO_RETURN_IF_ERROR(kernel->execute(arguments));
+      samples.push_back(now_us(clock) - start);
+    }
+    measurement = summarize(samples);
+    // With several threads a preempted one stalls all: the minimum tells whether the median is one of those.
+    measurement.steady = measurement.spread <= options_.max_spread &&
+                         (request.threads <= 1 || measurement.median_us <= 1.5 * measurement.minimum_us);
+    if (measurement.steady) break;
+  }
+  measurement.implementation = kernel->implementation();
+  return measurement;
+}
+
+Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> executors,
+                                                    std::span<const std::span<const HostTensor>> inputs,
+                                                    const WholeOptions& options) {
+  TASO_CHECK(executors.size() == inputs.size(), "one set of inputs per executor is needed");
+  using Clock = std::chrono::steady_clock;
+  std::vector<std::vector<HostTensor>> outputs(executors.size());
+  for (std::size_t e = 0; e < executors.size(); ++e) {
+    for (const TensorType& type : executors[e]->output_types()) outputs[e].emplace_back(type);
+    for (int i = 0; i < options.warm_up; ++i) TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
+  }
+  std::vector<std::vector<double>> samples(executors.size());
+  const auto begin = Clock::now();
+  for (int round = 0; round < options.maximum_rounds; ++round) {
+    const double elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (round >= options.minimum_rounds && elapsed > options.time_limit_s) break;
+    if (round > 0 && options.cancelled && options.cancelled()) break;
+    // The order rotates, so that none always runs right after another's cache state.
+    for (std::size_t turn = 0; turn < executors.size(); ++turn) {
+      const std::size_t e = (turn + static_cast<std::size_t>(round)) % executors.size();
+      const auto start = Clock::now();
+      TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
+      samples[e].push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+    }
+  }
+  std::vector<Measurement> results;
+  for (std::vector<double>& list : samples) results.push_back(summarize(std::move(list)));
+  return results;
+}
+
+}  // namespace taso

@@ -1,0 +1,208 @@
+#include "runtime/reference_kernel.h"
+
+#include <cstring>
+
+#include "operators/evaluate.h"
+#include "operators/instance.h"
+#include "operators/registry.h"
+#include "runtime/strides.h"
+
+namespace taso {
+namespace {
+
+/// Calls f(offset in elements) for the elements of `shape` in row-major order.
+template <class F>
+void for_each_offset(const Shape& shape, const std::vector<std::int64_t>& strides, F&& f) {
+  const std::int64_t count = volume(shape);
+  std::vector<std::int64_t> index(shape.size(), 0);
+  std::int64_t offset = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    f(offset);
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+      offset += strides[axis];
+      if (++index[axis] < shape[axis]) break;
+      offset -= shape[axis] * strides[axis];
+      index[axis] = 0;
+    }
+  }
+}
+
+template <class T>
+T load(const std::byte* bytes, std::int64_t index) {
+  T value;
+  std::memcpy(&value, bytes + index * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+template <class T>
+void store(std::byte* bytes, std::int64_t index, T value) {
+  std::memcpy(bytes + index * static_cast<std::int64_t>(sizeof(T)), &value, sizeof(T));
+}
+
+bool is_integer(ElementType type) {
+  switch (type) {
+    case ElementType::i8:
+    case ElementType::i16:
+    case ElementType::i32:
+    case ElementType::i64:
+    case ElementType::u8:
+    case ElementType::u16:
+    case ElementType::u32:
+    case ElementType::u64:
+    case ElementType::boolean:
+      return true;
+    case ElementType::f32:
+    case ElementType::f64:
+    case ElementType::f16:
+    case ElementType::bf16:
+    case ElementType::other:
+      return false;
+  }
+  return false;
+}
+
+bool is_supported(ElementType type) { return type == ElementType::f32 || type == ElementType::f64 || is_integer(type); }
+
+std::int64_t load_integer(const std::byte* bytes, std::int64_t i, ElementType type) {
+  switch (type) {
+    case ElementType::i8:
+      return load<std::int8_t>(bytes, i);
+    case ElementType::i16:
+      return load<std::int16_t>(bytes, i);
+    case ElementType::i32:
+      return load<std::int32_t>(bytes, i);
+    case ElementType::i64:
+      return load<std::int64_t>(bytes, i);
+    case ElementType::u8:
+    case ElementType::boolean:
+      return load<std::uint8_t>(bytes, i);
+    case ElementType::u16:
+      return load<std::uint16_t>(bytes, i);
+    case ElementType::u32:
+      return load<std::uint32_t>(bytes, i);
+    case ElementType::u64:
+      return static_cast<std::int64_t>(load<std::uint64_t>(bytes, i));
+    case ElementType::f32:
+    case ElementType::f64:
+    case ElementType::f16:
+    case ElementType::bf16:
+    case ElementType::other:
+      break;
+  }
+  return 0;
+}
+
+void store_integer(std::byte* bytes, std::int64_t i, ElementType type, std::int64_t value) {
+  switch (size_of(type)) {
+    case 1:
+      store(bytes, i, static_cast<std::uint8_t>(value));
+      break;
+    case 2:
+      store(bytes, i, static_cast<std::uint16_t>(value));
+      break;
+    case 4:
+      store(bytes, i, static_cast<std::uint32_t>(value));
+      break;
+    default:
+      store(bytes, i, static_cast<std::uint64_t>(value));
+      break;
+  }
+}
+
+class Reference final : public Kernel {
+ public:
+  Reference(const KernelRequest& request, OperatorInstance instance)
+      : Kernel("reference"), instance_(std::move(instance)), inputs_(request.inputs), outputs_(request.outputs) {}
+
+  Status execute(const KernelArguments& arguments) const override {
+    std::vector<RingTensor<double>> tensors(inputs_.size());
+    std::vector<const RingTensor<double>*> pointers;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      RingTensor<double>& tensor = tensors[i];
+      tensor.shape = instance_.input_types()[i].shape;
+      const std::vector<std::int64_t> strides =
+          broadcast_strides(inputs_[i].type.shape, strides_of(inputs_[i].type.shape, inputs_[i].layout), tensor.shape);
+      const std::byte* bytes = arguments.inputs[i];
+      const ElementType element = inputs_[i].type.element;
+      if (is_integer(element))
+        for_each_offset(tensor.shape, strides,
+                        [&](std::int64_t offset) { tensor.integers.push_back(load_integer(bytes, offset, element)); });
+      else
+        for_each_offset(tensor.shape, strides, [&](std::int64_t offset) {
+          tensor.elements.push_back(element == ElementType::f32 ? static_cast<double>(load<float>(bytes, offset))
+                                                                : load<double>(bytes, offset));
+        });
+      pointers.push_back(&tensor);
+    }
+    DoubleRing ring;
+    TASO_ASSIGN(const auto results, evaluate(instance_, ring, std::span<const RingTensor<double>* const>(pointers)));
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      const ElementType element = outputs_[i].type.element;
+      std::byte* bytes = arguments.outputs[i];
+      std::size_t next = 0;
+      for_each_offset(outputs_[i].type.shape, strides_of(outputs_[i].type.shape, outputs_[i].layout),
+                      [&](std::int64_t offset) {
+                        if (is_integer(element))
+                          store_integer(bytes, offset, element, results[i].integers[next++]);
+                        else if (element == ElementType::f32)
+                          store(bytes, offset, static_cast<float>(results[i].elements[next++]));
+                        else
+                          store(bytes, offset, results[i].elements[next++]);
+                      });
+    }
+    return {};
+  }
+
+ private:
+  OperatorInstance instance_;
+  std::vector<Operand> inputs_, outputs_;
+};
+
+/// The conversion between layouts, which has no definition.
+class ReferenceReorder final : public Kernel {
+ public:
+  explicit ReferenceReorder(const KernelRequest& request)
+      : Kernel("reference"), from_(request.inputs[0]), to_(request.outputs[0]) {}
+  Status execute(const KernelArguments& arguments) const override {
+    const std::size_t width = size_of(from_.type.element);
+    std::vector<std::int64_t> targets;
+    for_each_offset(to_.type.shape, strides_of(to_.type.shape, to_.layout),
+                    [&](std::int64_t offset) { targets.push_back(offset); });
+    std::size_t next = 0;
+    for_each_offset(from_.type.shape, strides_of(from_.type.shape, from_.layout), [&](std::int64_t offset) {
+      std::memcpy(arguments.outputs[0] + static_cast<std::size_t>(targets[next++]) * width,
+                  arguments.inputs[0] + static_cast<std::size_t>(offset) * width, width);
+    });
+    return {};
+  }
+
+ private:
+  Operand from_, to_;
+};
+
+}  // namespace
+
+KernelOffer reference_kernel(const KernelRequest& request, const OperatorRegistry& registry) {
+  for (const std::vector<Operand>* operands : {&request.inputs, &request.outputs})
+    for (const Operand& operand : *operands)
+      if (!is_supported(operand.type.element))
+        return {nullptr, std::string("no arithmetic on ") + to_string(operand.type.element)};
+  if (request.op == reorder_op) return {std::make_unique<ReferenceReorder>(request), ""};
+  std::vector<TensorType> types;
+  for (const Operand& operand : request.inputs) types.push_back(operand.type);
+  auto instance = OperatorInstance::create(registry, request.op, request.attributes, types);
+  if (!instance && request.outputs.size() == 1) {
+    // The fused pair f(x, broadcast(b)): the operands have the output's shape.
+    for (TensorType& type : types)
+      if (is_broadcastable(type.shape, request.outputs[0].type.shape)) type.shape = request.outputs[0].type.shape;
+    auto fused = OperatorInstance::create(registry, request.op, request.attributes, types);
+    if (fused) instance = std::move(fused);
+  }
+  if (!instance) return {nullptr, instance.error().message};
+  for (std::size_t i = 0; i < request.outputs.size(); ++i)
+    if (i >= instance->output_types().size() || !(instance->output_types()[i].shape == request.outputs[i].type.shape))
+      return {nullptr, "the outputs are not those of the definition"};
+  return {std::make_unique<Reference>(request, std::move(*instance)), ""};
+}
+
+}  // namespace taso
