@@ -43,6 +43,8 @@ using Shape = std::vector<std::int64_t>;
 [[nodiscard]] bool is_reasonable(std::span<const std::int64_t> shape);
 /// "[1, 3, 224, 224]".
 [[nodiscard]] std::string to_string(std::span<const std::int64_t> shape);
+/// The same; a Shape would otherwise convert to an AttributeValue as well.
+[[nodiscard]] inline std::string to_string(const Shape& shape) { return to_string(std::span(shape)); }
 
 /// The type of one tensor.
 struct TensorType {

@@ -335,9 +335,8 @@ Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
     const Shape& shape = instance.input_types()[i].shape;
     const auto elements = static_cast<std::size_t>(volume(shape));
     if (inputs[i]->shape != shape || (inputs[i]->elements.size() != elements && inputs[i]->integers.size() != elements))
-      return bad_input(body.op + ": input " + std::to_string(i) + " is " +
-                       to_string(std::span<const std::int64_t>(inputs[i]->shape)) + ", expected " +
-                       to_string(std::span<const std::int64_t>(shape)) + " with all elements");
+      return bad_input(body.op + ": input " + std::to_string(i) + " is " + to_string(inputs[i]->shape) + ", expected " +
+                       to_string(shape) + " with all elements");
     buffers.push_back(inputs[i]->elements.data());
     integers.push_back(inputs[i]->integers.data());
   }
@@ -378,8 +377,8 @@ Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Node& node = graph.node(graph.inputs()[i]);
     if (inputs[i].shape != node.outputs[0].shape)
-      return bad_input("input '" + node.name + "' is " + to_string(std::span<const std::int64_t>(inputs[i].shape)) +
-                       ", expected " + to_string(std::span<const std::int64_t>(node.outputs[0].shape)));
+      return bad_input("input '" + node.name + "' is " + to_string(inputs[i].shape) + ", expected " +
+                       to_string(node.outputs[0].shape));
     tensors[graph.inputs()[i]] = {inputs[i]};
   }
   for (NodeId id : order) {

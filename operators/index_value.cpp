@@ -1,6 +1,7 @@
 #include "operators/index_value.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "operators/unparse.h"
 
@@ -35,10 +36,12 @@ IndexValue* Environment::find(std::string_view name) {
 }
 
 std::pair<std::int64_t, std::int64_t> interval(const Affine& affine, const std::vector<std::int64_t>& extents) {
-  std::int64_t low = affine.base, high = affine.base;
+  WideInteger low = affine.base, high = affine.base;
   for (const auto& [variable, coefficient] : affine.terms)
-    (coefficient < 0 ? low : high) += coefficient * (extents[variable] - 1);
-  return {low, high};
+    (coefficient < 0 ? low : high) += static_cast<WideInteger>(coefficient) * (extents[variable] - 1);
+  constexpr WideInteger smallest = std::numeric_limits<std::int64_t>::min();
+  constexpr WideInteger largest = std::numeric_limits<std::int64_t>::max();
+  return {static_cast<std::int64_t>(std::max(low, smallest)), static_cast<std::int64_t>(std::min(high, largest))};
 }
 
 void IndexEvaluator::fail(const Expression& expression, const std::string& what) {

@@ -50,7 +50,7 @@ class Solver {
  private:
   [[nodiscard]] Error fail(int constraint, const std::string& message) const {
     std::string shapes;
-    for (const TensorType& input : inputs_) shapes += (shapes.empty() ? "" : ", ") + shape_text(input.shape);
+    for (const TensorType& input : inputs_) shapes += (shapes.empty() ? "" : ", ") + to_string(input.shape);
     return bad_input(definition_.name + " C" + std::to_string(constraint) + ": " + message +
                      (inputs_.empty() ? "" : "; inputs " + shapes));
   }
@@ -175,8 +175,8 @@ class Solver {
         bind(name.name, IndexValue::of(extents), argument);
       } else if (evaluator_.integers(name) != extents) {
         return fail(argument.constraint, "the axes " + to_text(name) + ".. of " + argument.name + " are " +
-                                             shape_text(extents) + ", expected " +
-                                             shape_text(evaluator_.integers(name)) + origin(name));
+                                             to_string(extents) + ", expected " + to_string(evaluator_.integers(name)) +
+                                             origin(name));
       }
     } else if (axis.factors[0].kind == Kind::piece && axis.kind == AxisSpec::Kind::size) {
       const std::string& name = axis.factors[0].name;
@@ -276,7 +276,7 @@ class Solver {
       const IndexValue* value = std::as_const(result_.environment).find(e.name);
       std::vector<std::int64_t> numbers;
       for (const Affine& component : value->components) numbers.push_back(component.base);
-      values[e.name] = value->vector ? shape_text(numbers) : std::to_string(numbers[0]);
+      values[e.name] = value->vector ? to_string(numbers) : std::to_string(numbers[0]);
     }
     for (const Expression& operand : e.operands) collect(operand, values);
     for (const Expression::Range& range : e.ranges) collect(*range.extent, values);
@@ -302,7 +302,7 @@ class Solver {
       result_.environment.shrink(mark);
       if (!evaluator_.status()) break;
       if (!is_reasonable(shape))
-        return bad_input(definition_.name + ": the output would be " + shape_text(shape) +
+        return bad_input(definition_.name + ": the output would be " + to_string(shape) +
                          ", which has a negative extent or more than 2^40 elements");
       result_.outputs.push_back(std::move(shape));
     }

@@ -80,7 +80,7 @@ class Lowerer {
  private:
   [[nodiscard]] Error fail(const SourceLocation& where, const std::string& what) const {
     std::string shapes;
-    for (std::size_t i = 0; i < body_.inputs; ++i) shapes += (i == 0 ? "" : ", ") + shape_text(shapes_[i]);
+    for (std::size_t i = 0; i < body_.inputs; ++i) shapes += (i == 0 ? "" : ", ") + to_string(shapes_[i]);
     const std::string attributes = to_string(attributes_);
     return bad_input("the definition of " + definition_.name + " does not work for inputs (" + shapes +
                          (attributes.empty() ? "" : "; " + attributes) + "): " + what,
@@ -256,7 +256,7 @@ class Lowerer {
                                      ? evaluator_.integers(*equation.ranges[i].extent)
                                      : std::vector<std::int64_t>{evaluator_.integer(*equation.ranges[i].extent)})
         shape[axis++] = std::max<std::int64_t>(extent, 0);
-    if (!is_reasonable(shape)) return fail(equation.where, "'" + equation.target + "' would be " + shape_text(shape));
+    if (!is_reasonable(shape)) return fail(equation.where, "'" + equation.target + "' would be " + to_string(shape));
     const std::vector<std::int64_t> strides = row_major_strides(shape);
     for (std::size_t i = 0; i < shape.size(); ++i)
       write = evaluator_.add(write, evaluator_.scale(coordinates[i], strides[i], equation.value), equation.value);
@@ -337,7 +337,7 @@ class Lowerer {
       if (box.back().first < 0 || box.back().second >= shape[i])
         return fail(equation.where, "coordinate " +
                                         to_text(equation.coordinates.at(std::min(i, equation.coordinates.size() - 1))) +
-                                        " of the left side leaves the output " + shape_text(shape));
+                                        " of the left side leaves the output " + to_string(shape));
     }
     if (volume != 0) {
       if (box_volume != volume)
@@ -374,7 +374,7 @@ class Lowerer {
     }
     if (written != volume)
       return fail(definition_.where,
-                  "some elements of the output " + shape_text(body_.outputs[which]) + " are not written");
+                  "some elements of the output " + to_string(body_.outputs[which]) + " are not written");
     return {};
   }
 

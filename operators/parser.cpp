@@ -46,6 +46,7 @@ class Parser {
  private:
   /// Deeper nesting than this is refused, so that no input exhausts the stack.
   static constexpr int max_depth = 100;
+  static constexpr int max_operators = 1000;
 
   Expected<std::string> new_name(std::string_view what) {
     if (is_keyword(cursor_.peek().text) && cursor_.peek().kind == TokenKind::identifier)
@@ -383,6 +384,7 @@ class Parser {
   }
 
   Expected<Expression> expression() {
+    if (depth_ == 0) operators_ = 0;
     struct Depth {
       int& depth;
       explicit Depth(int& d) : depth(d) { ++depth; }
@@ -404,11 +406,18 @@ class Parser {
     return disjunction();
   }
 
+  /// Operators in a row nest to the left: their number in one expression is limited, too.
+  Status count_operator(const SourceLocation& where) {
+    if (++operators_ <= max_operators) return {};
+    return bad_input("an expression of more than " + std::to_string(max_operators) + " operators", where);
+  }
+
   Expected<Expression> disjunction() {
     TASO_ASSIGN(Expression left, conjunction());
     while (cursor_.at("||")) {
       const SourceLocation where = cursor_.next().where;
       TASO_ASSIGN(Expression right, conjunction());
+      TASO_RETURN_IF_ERROR(count_operator(where));
       left = make(Kind::disjunction, {std::move(left), std::move(right)}, where);
     }
     return left;
@@ -419,6 +428,7 @@ class Parser {
     while (cursor_.at("&&")) {
       const SourceLocation where = cursor_.next().where;
       TASO_ASSIGN(Expression right, comparison());
+      TASO_RETURN_IF_ERROR(count_operator(where));
       left = make(Kind::conjunction, {std::move(left), std::move(right)}, where);
     }
     return left;
@@ -446,6 +456,7 @@ class Parser {
     while (cursor_.at("+") || cursor_.at("-")) {
       const Token symbol = cursor_.next();
       TASO_ASSIGN(Expression right, multiplicative());
+      TASO_RETURN_IF_ERROR(count_operator(symbol.where));
       left = make(symbol.text == "+" ? Kind::add : Kind::subtract, {std::move(left), std::move(right)}, symbol.where);
     }
     return left;
@@ -456,6 +467,7 @@ class Parser {
     while (cursor_.at("*") || cursor_.at("/") || cursor_.at("//") || cursor_.at("%")) {
       const Token symbol = cursor_.next();
       TASO_ASSIGN(Expression right, unary());
+      TASO_RETURN_IF_ERROR(count_operator(symbol.where));
       const Kind kind = symbol.text == "*"    ? Kind::multiply
                         : symbol.text == "/"  ? Kind::divide
                         : symbol.text == "//" ? Kind::floor_divide
@@ -492,6 +504,7 @@ class Parser {
     TASO_ASSIGN(Expression result, primary());
     while (cursor_.at("[")) {
       const SourceLocation where = cursor_.next().where;
+      TASO_RETURN_IF_ERROR(count_operator(where));
       TASO_ASSIGN(Expression subscript, expression());
       TASO_RETURN_IF_ERROR(cursor_.expect("]", "after a subscript"));
       result = make(Kind::element, {std::move(result), std::move(subscript)}, where);
@@ -636,6 +649,7 @@ class Parser {
   TokenCursor cursor_;
   std::set<std::string> tensors_;  ///< Tensors of the current operator: a name among them followed by '[' is a read.
   int depth_ = 0;
+  int operators_ = 0;  ///< In the outermost expression so far.
 };
 
 }  // namespace

@@ -159,8 +159,6 @@ std::string to_text(const AxisSpec& axis) {
   return "(" + text + ")";
 }
 
-std::string shape_text(std::span<const std::int64_t> extents) { return to_string(extents); }
-
 std::string to_text(std::span<const AxisSpec> axes) {
   std::string text;
   for (const AxisSpec& axis : axes) text += (text.empty() ? "" : ", ") + to_text(axis);

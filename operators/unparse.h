@@ -14,7 +14,4 @@ namespace taso {
 /// "[n, (g*c), h, w]".
 [[nodiscard]] std::string to_text(std::span<const AxisSpec> axes);
 
-/// "[2, 3]"; the name is another than to_string's because a vector of integers is an attribute value, too.
-[[nodiscard]] std::string shape_text(std::span<const std::int64_t> extents);
-
 }  // namespace taso
