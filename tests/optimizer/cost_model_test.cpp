@@ -1,0 +1,127 @@
+#include "optimizer/cost_model.h"
+
+#include "tests/optimizer/fixtures.h"
+
+namespace taso::testing {
+namespace {
+
+TEST(CostFormula, ReadsSums) {
+  const std::vector<std::pair<std::string, std::string>> cases{{"time", "time"},
+                                                               {"flops", "flops"},
+                                                               {"bytes", "bytes"},
+                                                               {"launches", "launches"},
+                                                               {"memory", "memory"},
+                                                               {"time+0.1*bytes", "time+0.1*bytes"},
+                                                               {" time + 2*launches ", "time+2*launches"},
+                                                               {"1*time", "time"},
+                                                               {"1e+3*flops+1e-3*bytes", "1000*flops+0.001*bytes"}};
+  for (const auto& [text, canonical] : cases) EXPECT_EQ(value_of(parse_cost_formula(text)).to_string(), canonical);
+  EXPECT_TRUE(value_of(parse_cost_formula("flops+time")).uses_time());
+  EXPECT_FALSE(value_of(parse_cost_formula("flops+0*time")).uses_time());
+}
+
+TEST(CostFormula, SaysWhatIsWrong) {
+  const std::string expected = "; expected time, flops, bytes, launches, memory or a sum such as time+0.1*bytes";
+  const std::vector<std::pair<std::string, std::string>> cases{{"", "a term is empty"},
+                                                               {"time+", "a term is empty"},
+                                                               {"speed", "'speed' is not a cost"},
+                                                               {"x*time", "'x' is not a weight of at least 0"},
+                                                               {"-1*time", "'-1' is not a weight of at least 0"},
+                                                               {"inf*time", "'inf' is not a weight of at least 0"},
+                                                               {"2*", "a term is empty"}};
+  for (const auto& [text, message] : cases) {
+    const auto formula = parse_cost_formula(text);
+    ASSERT_FALSE(formula.ok()) << text;
+    EXPECT_EQ(formula.error().message, "--cost " + text + ": " + message + expected);
+    EXPECT_EQ(formula.error().code, ErrorCode::usage);
+  }
+}
+
+class CostModelTest : public ::testing::Test {
+ protected:
+  double cost(const std::string& formula, const Graph& graph, double limit = MeasuredCosts::kNoLimit) {
+    const auto model = make_cost_model(value_of(parse_cost_formula(formula)), measured);
+    return value_of(model->cost(graph, value_of(target.plan(graph)), limit));
+  }
+  FakeTarget target;
+  CostDatabase database = CostDatabase::in_memory("fake device");
+  MeasuredCosts measured{target, database, true};
+  const Graph graph = graph_of(R"(
+input x f32[4, 8]
+weight w f32[8, 2]
+output relu(matmul(x, w)), tanh(x)
+)");
+};
+
+TEST_F(CostModelTest, CountsLaunches) { EXPECT_EQ(cost("launches", graph), 3); }
+
+TEST_F(CostModelTest, AddsArithmetic) {
+  // 4*2 sums of 8 products each: 8*8 products and 8*7 or 8*8 additions, then one operation per element.
+  const double mega = cost("flops", graph);
+  EXPECT_GE(mega, (8 * 8 + 8 * 7 + 8 + 32) * 1e-6);
+  EXPECT_LE(mega, (8 * 8 * 2 + 8 + 32) * 1e-6 * 1.2);
+}
+
+TEST_F(CostModelTest, AddsTraffic) {
+  EXPECT_DOUBLE_EQ(cost("bytes", graph), 4e-6 * ((32 + 16 + 8) + (8 + 8) + (32 + 32)));
+}
+
+TEST_F(CostModelTest, AddsTimesOfLaunches) {
+  target.seconds_of_op = {{"matmul", 5e-6}, {"relu", 1e-6}, {"tanh", 2e-6}};
+  EXPECT_DOUBLE_EQ(cost("time", graph), 8);
+  EXPECT_DOUBLE_EQ(cost("time+10*launches", graph), 38);
+}
+
+TEST_F(CostModelTest, MeasuresAKernelOnce) {
+  (void)cost("time", graph);
+  (void)cost("time", graph);
+  EXPECT_EQ(target.measured.size(), 3U);
+  EXPECT_EQ(measured.measured(), 3U);
+  EXPECT_EQ(database.entries().size(), 3U);
+  EXPECT_EQ(measured.used(), database.entries());
+}
+
+TEST_F(CostModelTest, DoesNotMeasureWhatIsTooSlowAlready) {
+  target.seconds_of_op = {{"matmul", 5e-6}};
+  const Graph product = graph_of("input x f32[4, 8]\nweight w f32[8, 2]\noutput matmul(x, w)\n");
+  (void)cost("time", product);
+  EXPECT_GE(cost("time", graph, 3), 3);
+  EXPECT_EQ(target.measured.size(), 1U);
+}
+
+TEST_F(CostModelTest, WeightsAndViewsAreFree) {
+  const Graph weights = graph_of(R"(
+input x f32[4, 8]
+weight u f32[8, 2]
+weight v f32[8, 2]
+output reshape(matmul(x, add(u, mul(u, v))); shape=[8, 1])
+)");
+  EXPECT_EQ(cost("launches", weights), 1);
+}
+
+TEST_F(CostModelTest, KnowsPeakMemory) {
+  // Two tensors of 32 floats are alive at once; the arena rounds to 64 bytes, which divides them.
+  const Graph chain = graph_of("input x f32[4, 8]\noutput tanh(sigmoid(tanh(x)))\n");
+  EXPECT_GE(cost("memory", chain), 256e-6);
+  EXPECT_LE(cost("memory", chain), 384e-6);
+}
+
+TEST_F(CostModelTest, GraphTimesAreRecorded) {
+  target.graph_seconds = {2, 3};
+  const Graph other = graph_of("input x f32[4, 8]\noutput tanh(x)\n");
+  const GraphTimes first = value_of(measured.graph_seconds({&graph, &other}));
+  target.graph_seconds = {7, 8};
+  const GraphTimes second = value_of(measured.graph_seconds({&graph, &other}));
+  EXPECT_EQ(target.timed, 1);
+  EXPECT_EQ(first.seconds, second.seconds);
+  EXPECT_EQ(first.noise, second.noise);
+  EXPECT_EQ(measured.used().size(), 3U);
+  MeasuredCosts fixed(target, database, false);
+  EXPECT_EQ(value_of(fixed.graph_seconds({&graph, &other})).seconds, first.seconds);
+  const auto missing = fixed.graph_seconds({&other, &graph});
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, ErrorCode::cost_missing);
+}
+
+}  // namespace
+}  // namespace taso::testing

@@ -1,0 +1,174 @@
+#include "optimizer/optimize.h"
+
+#include <algorithm>
+
+#include "optimizer/cost_database.h"
+#include "tests/optimizer/fixtures.h"
+
+namespace taso::testing {
+namespace {
+
+Rounding rounding_of(const std::string& fp) {
+  return fp == "exact" ? Rounding::exact : fp == "fast" ? Rounding::fast : Rounding::reassoc;
+}
+
+class OptimizeCase : public ::testing::TestWithParam<OptimizerCase> {};
+INSTANTIATE_TEST_SUITE_P(Data, OptimizeCase, ::testing::ValuesIn(optimizer_cases()), case_name);
+
+TEST_P(OptimizeCase, GivesWhatIsExpected) {
+  const OptimizerCase& test = GetParam();
+  const RuleIndex rules(test_rules(), registry());
+  FakeTarget target;
+  CostDatabase database = CostDatabase::in_memory(target.identity());
+  MeasuredCosts measured(target, database, true);
+  const auto model = make_cost_model(value_of(parse_cost_formula(test.cost)), measured);
+  OptimizeOptions options;
+  options.rounding = rounding_of(test.fp);
+  options.search.alpha = test.alpha;
+  options.search.max_steps = test.steps;
+  const OptimizeResult result = value_of(optimize(graph_of(test.graph), rules, library(), measured, *model, options));
+  for (const std::vector<std::string>& words : test.expectations) {
+    if (words[0] == "original") {
+      EXPECT_EQ(result.original.cost, std::stod(words[1]));
+    } else if (words[0] == "baseline") {
+      EXPECT_EQ(result.baseline.cost, std::stod(words[1]));
+    } else if (words[0] == "result") {
+      EXPECT_EQ(result.result.cost, std::stod(words[1])) << to_string(result.graph);
+    } else if (words[0] == "choice") {
+      EXPECT_EQ(to_string(result.choice), words[1]);
+    } else if (words[0] == "uses" && words.size() == 3) {
+      EXPECT_EQ(std::count_if(result.applications.begin(), result.applications.end(),
+                              [&](const RuleApplication& a) { return a.rule == words[1]; }),
+                std::stol(words[2]));
+    } else if (words[0] == "stop") {
+      std::string text;
+      for (std::size_t i = 1; i < words.size(); ++i) text += (i == 1 ? "" : " ") + words[i];
+      EXPECT_EQ(to_string(result.search.stop), text);
+    } else {
+      ADD_FAILURE() << "unknown expectation " << words[0];
+    }
+  }
+  EXPECT_EQ(result.gain, result.choice == Choice::optimized);
+  if (result.choice == Choice::original) {
+    EXPECT_FALSE(result.check.has_value());
+  } else {
+    ASSERT_TRUE(result.check.has_value());
+    EXPECT_TRUE(result.check->passed);
+    EXPECT_FALSE(result.check->vacuous);
+  }
+}
+
+/// Three products, mergeable in two steps; each kernel costs the same, so merging pays by the sum of times.
+class ChoiceByTime : public ::testing::Test {
+ protected:
+  OptimizeResult run() {
+    const RuleIndex rules(test_rules(), registry());
+    MeasuredCosts measured(target, database, true);
+    const auto model = make_cost_model(value_of(parse_cost_formula("time")), measured);
+    return value_of(optimize(graph, rules, library(), measured, *model, {}));
+  }
+  FakeTarget target;
+  CostDatabase database = CostDatabase::in_memory("fake device");
+  const Graph graph = graph_of(R"(
+input x f32[1, 8]
+weight a f32[8, 4]
+weight b f32[8, 4]
+weight c f32[8, 4]
+weight d f32[4]
+output add(matmul(x, a), broadcast(d; shape=[1, 4])), matmul(x, b), matmul(x, c)
+)");
+};
+
+TEST_F(ChoiceByTime, TakesTheFastestCandidate) {
+  target.graph_seconds = {1.0, 1.1, 0.9, 0.7, 0.8};
+  const OptimizeResult result = run();
+  EXPECT_EQ(result.choice, Choice::optimized);
+  EXPECT_TRUE(result.gain);
+  EXPECT_EQ(result.contenders[0].name, "baseline");
+  EXPECT_EQ(result.contenders[1].name, "original");
+  const double fastest = result.contenders.size() > 3 ? 0.7 : 0.9;
+  EXPECT_EQ(result.result.measured_seconds, fastest);
+}
+
+TEST_F(ChoiceByTime, ADifferenceWithinTheNoiseIsNoGain) {
+  target.graph_seconds = {1.0, 1.1, 0.99, 0.985, 0.99};
+  target.noise = 0.02;
+  const OptimizeResult result = run();
+  EXPECT_EQ(result.choice, Choice::baseline);
+  EXPECT_FALSE(result.gain);
+  EXPECT_EQ(result.baseline_applications, result.applications.size());
+}
+
+TEST_F(ChoiceByTime, TheOriginalComesBackWhenTheBaselineIsSlower) {
+  target.graph_seconds = {1.0, 0.8, 1.2, 1.2, 1.2};
+  const OptimizeResult result = run();
+  EXPECT_EQ(result.choice, Choice::original);
+  EXPECT_FALSE(result.gain);
+  EXPECT_TRUE(result.applications.empty());
+}
+
+TEST_F(ChoiceByTime, TheDatabaseFixesTheChoice) {
+  target.graph_seconds = {1.0, 1.1, 0.9, 0.9, 0.9};
+  const OptimizeResult first = run();
+  target.graph_seconds = {1.0, 0.5, 2, 2, 2};
+  target.seconds_of_op = {{"matmul", 1e-3}, {"add", 5e-3}};
+  const OptimizeResult second = run();
+  EXPECT_EQ(target.timed, 1);
+  EXPECT_EQ(first.choice, second.choice);
+  EXPECT_TRUE(first.graph.equals(second.graph));
+  EXPECT_EQ(to_string(first.graph), to_string(second.graph));
+}
+
+TEST_F(ChoiceByTime, AWrongRuleFailsTheCheck) {
+  const RuleIndex rules(value_of(parse_rules(R"(
+rule wrong:
+  tanh(sigmoid(x)) => tanh(x)
+)",
+                                             "test", registry())),
+                        registry());
+  MeasuredCosts measured(target, database, true);
+  const auto model = make_cost_model(value_of(parse_cost_formula("launches")), measured);
+  const Graph chain = graph_of("input x f32[2, 3]\noutput tanh(sigmoid(x))\n");
+  const auto result = optimize(chain, rules, library(), measured, *model, {});
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().code, ErrorCode::check_failed);
+  EXPECT_EQ(result.error().message.rfind("numeric check failed: 'output0' differs by ", 0), 0U)
+      << result.error().message;
+  OptimizeOptions unchecked;
+  unchecked.check.reset();
+  EXPECT_EQ(value_of(optimize(chain, rules, library(), measured, *model, unchecked)).result.kernels, 1U);
+}
+
+TEST(AllowedRules, FollowTheirClass) {
+  const auto names = [](Rounding rounding, bool baseline) {
+    std::string text;
+    for (const Substitution& rule : allowed_rules(test_rules(), rounding, baseline)) text += rule.name + " ";
+    return text;
+  };
+  const auto has = [](const std::string& text, const std::string& name) {
+    return text.find(name + " ") != std::string::npos;
+  };
+  const std::string exact = names(Rounding::exact, false), search = names(Rounding::reassoc, false),
+                    baseline = names(Rounding::reassoc, true), fast = names(Rounding::fast, false);
+  EXPECT_TRUE(has(exact, "merge_matmul") && !has(exact, "merge_conv_bias_enlarged"));
+  EXPECT_TRUE(has(search, "merge_conv_bias_enlarged") && !has(search, "scale_into_conv"));
+  EXPECT_TRUE(has(baseline, "scale_into_conv"));
+  EXPECT_TRUE(has(fast, "factor_right"));
+  EXPECT_EQ(names(Rounding::exact, true), exact);
+}
+
+TEST(CpuTargetTest, TimesGraphsAndKernels) {
+  const Graph graph = graph_of("input x f32[4, 8]\nweight w f32[8, 2]\noutput relu(matmul(x, w))\n");
+  CpuTarget target(library(), {.threads = 1, .channels_last = true, .cancelled = {}});
+  const KernelPlan plan = value_of(target.plan(graph));
+  ASSERT_EQ(plan.launches.size(), 2U);
+  EXPECT_GT(value_of(target.measure(*plan.launches[0].kernel)), 0);
+  const Graph* graphs[] = {&graph, &graph};
+  const GraphTimes times = value_of(target.measure_graphs(graphs));
+  ASSERT_EQ(times.seconds.size(), 2U);
+  EXPECT_GT(times.seconds[1], 0);
+  EXPECT_GE(times.noise, 0.01);
+}
+
+}  // namespace
+}  // namespace taso::testing

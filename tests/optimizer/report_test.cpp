@@ -1,0 +1,78 @@
+#include "optimizer/report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/optimizer/fixtures.h"
+
+namespace taso::testing {
+namespace {
+
+OptimizeResult sample() {
+  OptimizeResult result;
+  result.choice = Choice::optimized;
+  result.gain = true;
+  result.cost_model = "time";
+  result.target = "device";
+  result.original.operators = {{"conv2d", 3}, {"relu", 3}};
+  result.baseline.operators = {{"conv2d_bias_act", 3}};
+  result.result.operators = {{"conv2d_bias_act", 1}, {"split", 1}};
+  result.original.predicted_seconds = 3e-3;
+  result.baseline.predicted_seconds = 2e-3;
+  result.result.predicted_seconds = 1e-3;
+  result.baseline.measured_seconds = 2.2e-3;
+  result.result.measured_seconds = 1.1e-3;
+  result.noise = 0.012;
+  result.applications = {{"fuse", {"conv2d", "relu"}, {0, 1}, 0, 0}, {"merge", {"conv2d_bias_act"}, {2}, 2000, 1000}};
+  result.baseline_applications = 1;
+  return result;
+}
+
+const ReportContext kContext{"in.onnx", "out.onnx", {"conv_a", "relu_a", "conv_b"}, 1.5, 7, "reassoc", "", 0};
+
+TEST(Report, HoldsTableRulesAndVerdict) {
+  const std::string text = report_text(sample(), kContext);
+  for (const std::string part : {"model   in.onnx", "output  out.onnx", "target  device", "rules used", "fuse", "merge",
+                                 "2.00x faster than the baseline (1.100 ms instead of 2.200 ms, noise 1.2 %)"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
+TEST(Report, SaysHonestlyWhenNothingPays) {
+  OptimizeResult result = sample();
+  result.gain = false;
+  result.choice = Choice::baseline;
+  EXPECT_EQ(verdict(result),
+            "no improvement over the baseline beyond the noise (noise 1.2 %); the baseline graph is written");
+  result.noise.reset();
+  EXPECT_EQ(verdict(result), "no improvement over the baseline; the baseline graph is written");
+}
+
+TEST(Report, ExplainsEveryApplication) {
+  const std::string text = explain_text(sample(), kContext);
+  EXPECT_NE(text.find("fuse at conv2d, relu of conv_a, relu_a"), std::string::npos) << text;
+  EXPECT_NE(text.find("merge at conv2d_bias_act of conv_b: 2000 -> 1000"), std::string::npos) << text;
+  EXPECT_EQ(explain_text({}, kContext), "no rule was applied\n");
+}
+
+TEST(Report, JsonHoldsTheSameFacts) {
+  OptimizeResult result = sample();
+  result.check = CheckReport{{{"y", 1e-7, 1, 0.5, true}}, true, false, 1e-7};
+  const auto document = nlohmann::json::parse(report_json(result, kContext));
+  EXPECT_EQ(document["choice"], "optimized");
+  EXPECT_EQ(document["gain"], true);
+  EXPECT_EQ(document["result"]["operators"]["split"], 1);
+  EXPECT_EQ(document["rules"][1]["name"], "merge");
+  EXPECT_EQ(document["rules"][1]["search"], 1);
+  EXPECT_EQ(document["applications"][0]["nodes"], nlohmann::json({"conv_a", "relu_a"}));
+  EXPECT_EQ(document["search"]["stop"], "queue empty");
+  EXPECT_EQ(document["check"]["tensors"][0]["name"], "y");
+  EXPECT_TRUE(document["original"]["measured_seconds"].is_null());
+}
+
+TEST(Report, JsonSurvivesNamesThatAreNotUtf8) {
+  ReportContext context = kContext;
+  context.node_names[0] = "\xff\xfe";
+  EXPECT_NO_THROW((void)nlohmann::json::parse(report_json(sample(), context)));
+}
+
+}  // namespace
+}  // namespace taso::testing

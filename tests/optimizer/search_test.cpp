@@ -1,0 +1,223 @@
+#include "optimizer/search.h"
+
+#include <deque>
+
+#include "optimizer/baseline.h"
+#include "optimizer/cost_database.h"
+#include "optimizer/optimize.h"
+#include "tests/optimizer/fixtures.h"
+
+namespace taso::testing {
+namespace {
+
+/// A cost model over a fake target, and the database it fills.
+struct Costs {
+  explicit Costs(const std::string& formula)
+      : database(CostDatabase::in_memory(target.identity())),
+        measured(target, database, true),
+        model(make_cost_model(value_of(parse_cost_formula(formula)), measured)) {}
+  FakeTarget target;
+  CostDatabase database;
+  MeasuredCosts measured;
+  std::unique_ptr<CostModel> model;
+
+  double of(const Graph& graph) { return value_of(model->cost(graph, value_of(target.plan(graph)))); }
+};
+
+/// The cheapest of all graphs that rules can make of `start`.
+double cheapest_reachable(const Graph& start, const RuleIndex& rules, Costs& costs) {
+  constexpr std::size_t kLimit = 20'000;
+  std::unordered_map<Hash128, std::vector<Graph>> met;
+  std::deque<Graph> open;
+  const auto visit = [&](Graph graph) {
+    std::vector<Graph>& bucket = met[graph.structural_hash()];
+    for (const Graph& other : bucket)
+      if (other.equals(graph)) return;
+    bucket.push_back(graph);
+    open.push_back(std::move(graph));
+  };
+  Graph root = start;
+  normalize(root, rules.catalog());
+  visit(std::move(root));
+  double best = std::numeric_limits<double>::infinity();
+  while (!open.empty()) {
+    EXPECT_LT(met.size(), kLimit) << "the test is not exhaustive";
+    if (met.size() >= kLimit) break;
+    const Graph graph = std::move(open.front());
+    open.pop_front();
+    best = std::min(best, costs.of(graph));
+    for (const auto& [rule, match] : rules.find_all(graph))
+      if (Expected<Graph> next = apply(graph, rules.rules()[rule], match, rules.catalog())) visit(*next);
+  }
+  return best;
+}
+
+Rounding rounding_of(const std::string& fp) {
+  return fp == "exact" ? Rounding::exact : fp == "fast" ? Rounding::fast : Rounding::reassoc;
+}
+
+class SearchCase : public ::testing::TestWithParam<OptimizerCase> {};
+INSTANTIATE_TEST_SUITE_P(Data, SearchCase, ::testing::ValuesIn(optimizer_cases()), case_name);
+
+TEST_P(SearchCase, FindsTheOptimum) {
+  if (!GetParam().exhaustive) GTEST_SKIP() << "not marked exhaustive";
+  const RuleIndex rules(allowed_rules(test_rules(), rounding_of(GetParam().fp), false), registry());
+  Costs costs(GetParam().cost);
+  const Graph graph = graph_of(GetParam().graph);
+  const double optimum = cheapest_reachable(graph, rules, costs);
+  SearchOptions options;
+  options.alpha = GetParam().alpha;
+  const SearchResult result = value_of(search(graph, rules, costs.target, *costs.model, options));
+  EXPECT_EQ(result.best[0].cost, optimum);
+  EXPECT_EQ(result.best[0].cost, costs.of(result.best[0].graph));
+  EXPECT_EQ(result.stop, StopReason::exhausted);
+  EXPECT_TRUE(result.best[0].graph.validate());
+}
+
+TEST_P(SearchCase, SameResultOnAnyNumberOfThreads) {
+  const RuleIndex rules(test_rules(), registry());
+  const Graph graph = graph_of(GetParam().graph);
+  std::vector<std::string> texts;
+  for (const int threads : {1, 2, 7}) {
+    Costs costs("time+launches");
+    SearchOptions options;
+    options.threads = threads;
+    options.max_steps = 20;
+    options.alpha = 1.5;
+    const SearchResult result = value_of(search(graph, rules, costs.target, *costs.model, options));
+    std::string text = std::to_string(result.steps) + " " + std::to_string(result.candidates) + " " +
+                       std::to_string(result.duplicates) + " " + std::to_string(result.rejected) + "\n";
+    for (const Candidate& candidate : result.best) text += to_string(candidate.graph);
+    for (const std::string& key : costs.target.measured) text += key + "\n";
+    texts.push_back(text);
+  }
+  EXPECT_EQ(texts[0], texts[1]);
+  EXPECT_EQ(texts[0], texts[2]);
+}
+
+TEST_P(SearchCase, ApplicationsLeadToTheResult) {
+  const RuleIndex rules(test_rules(), registry());
+  Costs costs("launches");
+  const Graph graph = graph_of(GetParam().graph);
+  const SearchResult result = value_of(search(graph, rules, costs.target, *costs.model, {}));
+  for (const Candidate& candidate : result.best) {
+    double cost = result.start_cost;
+    for (const RuleApplication& application : candidate.applications) {
+      EXPECT_EQ(application.cost_before, cost);
+      cost = application.cost_after;
+      EXPECT_FALSE(application.operators.empty());
+    }
+    EXPECT_EQ(candidate.cost, cost);
+  }
+}
+
+constexpr const char* kSiblings = R"(
+input x f32[1, 4]
+weight a f32[4, 2]
+weight b f32[4, 2]
+weight c f32[4, 2]
+weight d f32[4, 2]
+output matmul(x, a), matmul(x, b), matmul(x, c), matmul(x, d)
+)";
+
+TEST(Search, StopsAtTheStepBudget) {
+  const RuleIndex rules(test_rules(), registry());
+  Costs costs("launches");
+  SearchOptions options;
+  options.max_steps = 1;
+  SearchResult result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  EXPECT_EQ(result.stop, StopReason::steps);
+  EXPECT_EQ(result.steps, 1U);
+  EXPECT_EQ(result.best[0].cost, 2);  // two pairs were merged in the one expansion
+  options.max_steps = 0;
+  result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  EXPECT_EQ(result.stop, StopReason::steps);
+  EXPECT_EQ(result.best[0].cost, 4);
+  EXPECT_TRUE(result.best[0].applications.empty());
+}
+
+TEST(Search, StopsAtTheWorkBudget) {
+  const RuleIndex rules(test_rules(), registry());
+  Costs costs("launches");
+  SearchOptions options;
+  options.max_candidate_nodes = 1;
+  const SearchResult result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  EXPECT_EQ(result.stop, StopReason::steps);
+  EXPECT_EQ(result.steps, 1U);
+}
+
+TEST(Search, StopsWithoutImprovement) {
+  const RuleIndex rules(test_rules(), registry());
+  Costs costs("launches");
+  SearchOptions options;
+  options.patience = 1;
+  options.alpha = 10;
+  const SearchResult result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  EXPECT_EQ(result.stop, StopReason::no_improvement);
+  EXPECT_EQ(result.best[0].cost, 1);
+}
+
+TEST(Search, StopsAtTheTimeLimit) {
+  const RuleIndex rules(test_rules(), registry());
+  Costs costs("launches");
+  SearchOptions options;
+  options.time_limit = 0;
+  const SearchResult result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  EXPECT_EQ(result.stop, StopReason::time);
+  EXPECT_EQ(result.best.size(), 1U);
+}
+
+TEST(Search, StopsWhenInterrupted) {
+  const RuleIndex rules(test_rules(), registry());
+  Costs costs("launches");
+  std::atomic<bool> interrupt{false};
+  SearchOptions options;
+  options.interrupt = &interrupt;
+  options.progress = [&](const SearchProgress& progress) {
+    EXPECT_EQ(progress.start_cost, 4);
+    interrupt = true;
+  };
+  const SearchResult result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  EXPECT_EQ(result.stop, StopReason::interrupted);
+  EXPECT_EQ(result.steps, 1U);
+  EXPECT_EQ(result.best[0].cost, 2);
+}
+
+TEST(Search, DropsQueuedGraphsForMemory) {
+  const RuleIndex rules(test_rules(), registry());
+  Costs costs("launches");
+  SearchOptions options;
+  options.alpha = 10;
+  options.memory_limit = 20'000;
+  const SearchResult result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  EXPECT_GT(result.dropped, 0U);
+  EXPECT_EQ(result.best[0].cost, 1);
+}
+
+TEST(Search, KeepsDifferentGraphsOnly) {
+  const RuleIndex rules(test_rules(), registry());
+  Costs costs("launches");
+  SearchOptions options;
+  options.alpha = 10;
+  options.keep = 3;
+  const SearchResult result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  ASSERT_EQ(result.best.size(), 3U);
+  EXPECT_LE(result.best[0].cost, result.best[1].cost);
+  EXPECT_LE(result.best[1].cost, result.best[2].cost);
+  EXPECT_FALSE(result.best[0].graph.equals(result.best[1].graph));
+}
+
+TEST(Search, ReportsAMissingCost) {
+  const RuleIndex rules(test_rules(), registry());
+  FakeTarget target;
+  CostDatabase database = CostDatabase::in_memory(target.identity());
+  MeasuredCosts measured(target, database, false);
+  const auto model = make_cost_model(value_of(parse_cost_formula("time")), measured);
+  const auto result = search(graph_of(kSiblings), rules, target, *model, {});
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().code, ErrorCode::cost_missing);
+  EXPECT_NE(result.error().message.find("no recorded cost of the kernel 'matmul"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace taso::testing

@@ -1,0 +1,203 @@
+// taso-opt as users run it: exit codes, messages, files.
+#include <sys/wait.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "onnx_io/builder.h"
+#include "onnx_io/model.h"
+#include "support/file.h"
+#include "tests/optimizer/fixtures.h"
+
+namespace taso::testing {
+namespace {
+
+struct Run {
+  int code = 0;
+  std::string out, err;
+};
+
+/// Three products with biases and a convolution pair: there is something to fuse and something to merge.
+void build_model(const std::string& path) {
+  ModelBuilder model(17, "small");
+  model.add_input("x", {1, 8});
+  const auto values = [](std::size_t count, float scale) {
+    std::vector<float> result(count);
+    for (std::size_t i = 0; i < count; ++i) result[i] = scale * (static_cast<float>(i * 7919 % 101) / 50 - 1);
+    return result;
+  };
+  for (const std::string name : {"q", "k", "v"}) {
+    model.add_initializer("w" + name, {8, 6}, values(48, name == "q" ? 0.3F : name == "k" ? -0.2F : 0.4F));
+    model.add_initializer("b" + name, {6}, values(6, 0.1F));
+    model.add_node("MatMul", {"x", "w" + name}, {"m" + name});
+    model.add_node("Add", {"m" + name, "b" + name}, {name});
+    model.add_output(name, {1, 6});
+  }
+  const Status saved = model.save(path);
+  ASSERT_TRUE(saved) << saved.error().to_string();
+}
+
+class TasoOpt : public ::testing::Test {
+ protected:
+  void SetUp() override { build_model(folder / "m.onnx"); }
+
+  /// Runs taso-opt; $D in the arguments is the test's folder, $R the test rules.
+  Run run(std::string arguments) {
+    const auto replace = [&](const std::string& name, const std::string& value) {
+      for (std::size_t at; (at = arguments.find(name)) != std::string::npos;) arguments.replace(at, name.size(), value);
+    };
+    replace("$D", folder / ".");
+    replace("$R", source_path("tests/data/rules/optimizer.rules"));
+    const std::string command = "cd " + (folder / ".") + " && XDG_CACHE_HOME=" + (folder / "cache") + " " + TASO_OPT +
+                                " " + arguments + " >out.txt 2>err.txt";
+    const int status = std::system(command.c_str());
+    Run result;
+    result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    result.out = value_of(read_file(folder / "out.txt"));
+    result.err = value_of(read_file(folder / "err.txt"));
+    return result;
+  }
+  [[nodiscard]] bool exists(const std::string& name) const { return std::filesystem::exists(folder / name); }
+
+  TemporaryFolder folder;
+};
+
+TEST_F(TasoOpt, OptimizesAndReports) {
+  const Run result = run("m.onnx -o o.onnx --rules $R --cost launches --json r.json --explain --threads 1");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("cost 1 instead of 3 of the baseline (launches)"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("merge_matmul_bias"), std::string::npos);
+  EXPECT_NE(result.out.find("baseline fuse_matmul_bias at "), std::string::npos) << result.out;
+  const auto report = nlohmann::json::parse(value_of(read_file(folder / "r.json")));
+  EXPECT_EQ(report["result"]["kernels"], 1);
+  EXPECT_EQ(report["choice"], "optimized");
+  EXPECT_TRUE(report["check"]["passed"]);
+  const Model optimized = value_of(Model::load(folder / "o.onnx", registry()));
+  ASSERT_EQ(optimized.outputs().size(), 3U);
+  EXPECT_EQ(optimized.outputs()[1].name, "k");
+}
+
+TEST_F(TasoOpt, MeasuresRecordsAndReplays) {
+  const std::string common = "m.onnx --rules $R -q ";
+  Run result = run(common + "-o a.onnx --costs c.sqlite --record c.txt --json a.json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_TRUE(result.err.empty()) << result.err;
+  EXPECT_TRUE(result.out.empty()) << result.out;
+  const auto first = nlohmann::json::parse(value_of(read_file(folder / "a.json")));
+  EXPECT_GT(first["measured_kernels"], 0);
+  result = run(common + "-o b.onnx --costs c.sqlite --json b.json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(value_of(read_file(folder / "b.json")))["measured_kernels"], 0);
+  EXPECT_EQ(value_of(read_file(folder / "a.onnx")), value_of(read_file(folder / "b.onnx")));
+  result = run(common + "-o c.onnx --costs c.txt --no-measure -j 1");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(value_of(read_file(folder / "a.onnx")), value_of(read_file(folder / "c.onnx")));
+}
+
+TEST_F(TasoOpt, UsesTheCacheFolderByDefault) {
+  ASSERT_EQ(run("m.onnx -o o.onnx --rules $R").code, 0);
+  EXPECT_TRUE(exists("cache/taso/costs.sqlite"));
+}
+
+TEST_F(TasoOpt, AMissingCostIsExitCode7) {
+  const Run result = run("m.onnx -o o.onnx --rules $R --no-measure");
+  EXPECT_EQ(result.code, 7);
+  EXPECT_NE(result.err.find("no recorded cost of the kernel 'matmul"), std::string::npos) << result.err;
+  EXPECT_FALSE(exists("o.onnx"));
+}
+
+TEST_F(TasoOpt, AFailedCheckIsExitCode4AndWritesNothing) {
+  write_file(folder / "wrong.rules", "rule wrong:\n  add(x, y) => mul(x, y)\n");
+  const Run result = run("m.onnx -o o.onnx --rules wrong.rules --rules $R --cost launches+0.001*flops --fp fast");
+  // mul costs what add costs; only a search that is made to prefer it takes it: leave that to the rule below.
+  EXPECT_TRUE(result.code == 0 || result.code == 4) << result.err;
+  write_file(folder / "wrong.rules", "rule wrong:\n  add(matmul(x, w), y) => matmul(x, w)\n");
+  const Run failed = run("m.onnx -o p.onnx --rules wrong.rules --cost launches");
+  EXPECT_EQ(failed.code, 4) << failed.err;
+  EXPECT_NE(failed.err.find("numeric check failed: 'q' differs by "), std::string::npos) << failed.err;
+  EXPECT_FALSE(exists("p.onnx"));
+  EXPECT_EQ(run("m.onnx -o p.onnx --rules wrong.rules --cost launches --no-check").code, 0);
+}
+
+TEST_F(TasoOpt, NoGainIsExitCode5OnRequest) {
+  const std::string arguments = "m.onnx -o o.onnx --rules $R --disable-rule merge_matmul_bias --disable-rule merge_matmul"
+                                " --cost launches";
+  const Run plain = run(arguments);
+  EXPECT_EQ(plain.code, 0) << plain.err;
+  EXPECT_NE(plain.out.find("no improvement over the baseline; the baseline graph is written"), std::string::npos);
+  const Run strict = run(arguments + " --fail-if-no-gain");
+  EXPECT_EQ(strict.code, 5);
+  EXPECT_NE(strict.err.find("no improvement over the baseline"), std::string::npos);
+}
+
+TEST_F(TasoOpt, TheRoundingClassesAreObeyed) {
+  write_file(folder / "d.rules",
+             "rule drop:\n  add(matmul(x, w), broadcast(b; shape=s)) => matmul_bias_act(x, w, b)\n"
+             "  if rank(b) == 1\n  proof bounded 3\n  class distribution\n");
+  for (const auto& [fp, choice] : std::vector<std::pair<std::string, std::string>>{
+           {"exact", "original"}, {"reassoc", "baseline"}, {"fast", "baseline"}}) {
+    const Run result = run("m.onnx -o o.onnx --rules d.rules --cost launches --json r.json --fp " + fp);
+    ASSERT_EQ(result.code, 0) << result.err;
+    EXPECT_EQ(nlohmann::json::parse(value_of(read_file(folder / "r.json")))["choice"], choice) << fp;
+  }
+}
+
+TEST_F(TasoOpt, EveryErrorIsOneLineWithItsCode) {
+  write_file(folder / "broken.rules", "rule r:\n  add(x, => x\n");
+  write_file(folder / "noise.sqlite", "this is no database");
+  write_file(folder / "broken.onnx", "this is no model");
+  struct Case {
+    std::string arguments;
+    int code;
+    std::string message;
+  };
+  const std::vector<Case> cases{
+      {"", 2, "model is required"},
+      {"m.onnx", 2, "--output is required"},
+      {"m.onnx -o o.onnx --bogus", 2, "--bogus"},
+      {"m.onnx -o o.onnx --alpha 0.5", 2, "--alpha"},
+      {"m.onnx -o o.onnx --fp wild", 2, "--fp"},
+      {"m.onnx -o o.onnx --cost speed", 2, "--cost speed: 'speed' is not a cost; expected time, flops, bytes"},
+      {"m.onnx -o o.onnx --time-limit -3", 2, "--time-limit"},
+      {"m.onnx -o o.onnx --check-rtol -1", 2, "--check-rtol"},
+      {"m.onnx -o o.onnx --rules $R --disable-rule nope", 2, "--disable-rule nope: there is no rule of this name"},
+      {"m.onnx -o o.onnx --input-shape x", 2, "x"},
+      {"absent.onnx -o o.onnx --rules $R", 3, "absent.onnx"},
+      {"broken.onnx -o o.onnx --rules $R", 3, "broken.onnx"},
+      {"m.onnx -o nowhere/o.onnx --rules $R", 3, "nowhere/o.onnx: the output's folder does not exist"},
+      {"m.onnx -o $D --rules $R", 3, "the output is a folder; expected a file name"},
+      {"m.onnx -o o.onnx --rules absent.rules", 3, "absent.rules"},
+      {"m.onnx -o o.onnx --rules broken.rules", 3, "broken.rules:2:"},
+      {"m.onnx -o o.onnx --rules $R --specs absent", 3, "absent/operators"},
+      {"m.onnx -o o.onnx --rules $R --costs noise.sqlite", 3, "noise.sqlite: not a cost database"},
+      {"m.onnx -o o.onnx --rules $R --costs gone.sqlite --no-measure", 3,
+       "gone.sqlite: there is no cost database of this name"},
+      {"m.onnx -o o.onnx --device cuda", 6, "--device cuda: not available in this build; available: cpu"},
+  };
+  for (const Case& test : cases) {
+    const Run result = run(test.arguments);
+    EXPECT_TRUE(result.code == test.code || (test.arguments.find("--input-shape") != std::string::npos &&
+                                             (result.code == 2 || result.code == 3)))
+        << test.arguments << ": " << result.code << " " << result.err;
+    EXPECT_NE(result.err.find(test.message), std::string::npos) << test.arguments << ": " << result.err;
+    EXPECT_EQ(result.err.rfind("taso-opt: ", 0), 0U) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+    EXPECT_FALSE(exists("o.onnx")) << test.arguments;
+  }
+}
+
+TEST_F(TasoOpt, HelpAndVersion) {
+  const Run help = run("--help");
+  EXPECT_EQ(help.code, 0);
+  for (const std::string option : {"--rules", "--cost", "--no-measure", "--record", "--check-rtol", "--fail-if-no-gain"})
+    EXPECT_NE(help.out.find(option), std::string::npos) << option;
+  const Run version = run("-V");
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.out.rfind("taso-opt ", 0), 0U) << version.out;
+}
+
+}  // namespace
+}  // namespace taso::testing
