@@ -79,6 +79,7 @@ Expected<RewriteResult> apply_with_changes(const Graph& graph, const Substitutio
   TASO_ASSIGN(std::vector<Value> targets, resolve_inputs(result.graph, outputs, match.variables, nodes));
 
   std::vector<std::pair<Value, Value>> replacements;
+  std::vector<NodeId> touched = nodes;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const PatternValue& output = rule.source.outputs[i];
     const NodeId id = match.nodes[output.index];
@@ -93,7 +94,7 @@ Expected<RewriteResult> apply_with_changes(const Graph& graph, const Substitutio
       operands.push_back(to);
       operands.insert(operands.end(), last, whole.inputs.end());
       TASO_ASSIGN(const NodeId longer, editor.add_op(whole.op, whole.attributes, std::move(operands), whole.origin));
-      nodes.push_back(longer);
+      touched.push_back(longer);
       to = {longer, 0};
     }
     if (graph.node(id).outputs.size() <= output.port)
@@ -104,13 +105,23 @@ Expected<RewriteResult> apply_with_changes(const Graph& graph, const Substitutio
     if (from != to) replacements.emplace_back(from, to);
   }
   if (replacements.empty()) return bad_input(rule.name + " changes nothing here");
-  editor.replace(replacements, nodes);
-  if (may_close_a_cycle(rule)) {
-    std::vector<NodeId> roots = nodes;
+  const bool sublist =
+      std::any_of(match.operand_begin.begin(), match.operand_begin.end(), [](int b) { return b >= 0; });
+  if (may_close_a_cycle(rule) || (sublist && replacements.size() > 1)) {
+    // What the target reads must not be what it replaces; has_cycle_above finds what depends on it by a detour.
+    for (const PatternNode& node : rule.target.nodes)
+      for (const PatternValue& input : node.inputs)
+        for (const auto& [from, to] : replacements)
+          if (input.is_variable && match.variables[input.index] == from)
+            return bad_input(rule.name + " would close a cycle");
+    editor.replace(replacements, nodes);
+    std::vector<NodeId> roots = touched;
     for (const auto& [from, to] : replacements) roots.push_back(to.node);
     if (editor.has_cycle_above(roots)) return bad_input(rule.name + " would close a cycle");
+  } else {
+    editor.replace(replacements, nodes);
   }
-  for (const NodeId id : nodes) {
+  for (const NodeId id : touched) {
     editor.touch(id);
     editor.suspect(id);
   }

@@ -80,21 +80,29 @@ void Graph::replace_uses(const std::vector<std::pair<Value, Value>>& replacement
       if (from == value) return to;
     return value;
   };
-  for (auto& slot : slots_) {
-    if (!slot) continue;
-    const bool affected =
-        std::any_of(slot->inputs.begin(), slot->inputs.end(), [&](Value value) { return replaced(value) != value; });
-    if (!affected) continue;
-    Node copy = *slot;
-    bool weights = copy.kind == NodeKind::op;
-    for (Value& input : copy.inputs) {
-      input = replaced(input);
-      weights = weights && node(input.node).weight_only;
-    }
-    copy.weight_only = weights;
-    slot = std::make_shared<const Node>(std::move(copy));
+  bool weights_differ = false;
+  for (NodeId id = 0; id < slots_.size(); ++id) {
+    if (!slots_[id]) continue;
+    std::vector<Value> inputs = slots_[id]->inputs;
+    for (Value& input : inputs) input = replaced(input);
+    if (inputs == slots_[id]->inputs) continue;
+    const bool before = slots_[id]->weight_only;
+    set_inputs(id, std::move(inputs));
+    weights_differ = weights_differ || slots_[id]->weight_only != before;
   }
   for (Value& output : outputs_) output = replaced(output);
+  // Whether a node is weight-only shows in its consumers; repeat until nothing changes (orders of ids may not help).
+  while (weights_differ) {
+    weights_differ = false;
+    for (NodeId id = 0; id < slots_.size(); ++id) {
+      if (!slots_[id] || slots_[id]->kind != NodeKind::op) continue;
+      const bool weights = std::all_of(slots_[id]->inputs.begin(), slots_[id]->inputs.end(),
+                                       [&](Value input) { return slots_[input.node]->weight_only; });
+      if (weights == slots_[id]->weight_only) continue;
+      set_inputs(id, slots_[id]->inputs);
+      weights_differ = true;
+    }
+  }
 }
 
 void Graph::replace_node(NodeId id, Node replacement) {
@@ -205,32 +213,55 @@ bool Graph::reaches(NodeId from, NodeId to) const {
   return false;
 }
 
+std::vector<NodeId> Graph::opaque_nodes() const {
+  std::vector<NodeId> result;
+  for (NodeId id = 0; id < slots_.size(); ++id)
+    if (slots_[id] && slots_[id]->kind == NodeKind::opaque) result.push_back(id);
+  std::sort(result.begin(), result.end(), [&](NodeId a, NodeId b) { return slots_[a]->name < slots_[b]->name; });
+  return result;
+}
+
 Hash128 Graph::structural_hash() const {
+  // Bottom up: a node's hash covers its label and its inputs' hashes and ports.
   std::vector<Hash128> hashes(slots_.size());
+  std::vector<std::uint64_t> words;
+  auto finish = [&] { return hash_bytes(std::as_bytes(std::span(words))); };
+  auto add = [&](const Hash128& hash, std::uint64_t port) {
+    words.push_back(hash.high);
+    words.push_back(hash.low);
+    words.push_back(port);
+  };
   for (NodeId id : topological_order()) {
     const Node& n = *slots_[id];
-    Hasher hasher;
-    hasher.add(n.label);
-    for (const Value& input : n.inputs) hasher.add(hashes[input.node]).add(input.port);
-    hashes[id] = hasher.finish();
+    words.clear();
+    add(n.label, n.inputs.size());
+    for (const Value& input : n.inputs) add(hashes[input.node], input.port);
+    hashes[id] = finish();
   }
-  Hasher hasher;
-  for (NodeId id : inputs_) hasher.add(hashes[id]);
-  for (const Value& output : outputs_) hasher.add(hashes[output.node]).add(output.port);
-  return hasher.finish();
+  words.clear();
+  for (NodeId id : inputs_) add(hashes[id], 0);
+  const std::vector<NodeId> opaque = opaque_nodes();
+  add({opaque.size(), outputs_.size()}, inputs_.size());
+  for (NodeId id : opaque) add(hashes[id], 0);
+  for (const Value& output : outputs_) add(hashes[output.node], output.port);
+  return finish();
 }
 
 bool Graph::equals(const Graph& other) const {
   if (inputs_.size() != other.inputs_.size() || outputs_.size() != other.outputs_.size()) return false;
-  std::unordered_map<NodeId, NodeId> image;
+  std::unordered_map<NodeId, NodeId> image, origin;
   std::vector<std::pair<NodeId, NodeId>> stack;
   auto pair_up = [&](NodeId a, NodeId b) {
     const auto [place, added] = image.emplace(a, b);
     if (!added) return place->second == b;
-    if (!same_label(*slots_[a], *other.slots_[b])) return false;
+    if (!origin.emplace(b, a).second || !same_label(*slots_[a], *other.slots_[b])) return false;
     stack.emplace_back(a, b);
     return true;
   };
+  const std::vector<NodeId> opaque = opaque_nodes(), other_opaque = other.opaque_nodes();
+  if (opaque.size() != other_opaque.size()) return false;
+  for (std::size_t i = 0; i < opaque.size(); ++i)
+    if (!pair_up(opaque[i], other_opaque[i])) return false;
   for (std::size_t i = 0; i < inputs_.size(); ++i)
     if (!pair_up(inputs_[i], other.inputs_[i])) return false;
   for (std::size_t i = 0; i < outputs_.size(); ++i)

@@ -115,6 +115,9 @@ class Graph {
   [[nodiscard]] Status validate() const;
 
  private:
+  /// Opaque nodes by name: they count in equality even when no output needs them.
+  [[nodiscard]] std::vector<NodeId> opaque_nodes() const;
+
   std::vector<std::shared_ptr<const Node>> slots_;
   std::vector<NodeId> inputs_;
   std::vector<Value> outputs_;

@@ -1,0 +1,106 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "graph/graph_text.h"
+#include "graph/rewrite.h"
+#include "tests/graph/fake_catalog.h"
+
+namespace taso {
+namespace {
+
+struct World {
+  FakeCatalog catalog;
+  Graph graph;
+  std::vector<Substitution> rules;
+
+  World(const std::string& rules_text, const std::string& graph_text) {
+    rules = parse_rules(rules_text, "rules", catalog).value();
+    graph = parse_graph(graph_text, "graph", catalog).value();
+    normalize(graph, catalog);
+  }
+};
+
+TEST(Apply, ReportsWhatChanged) {
+  World world("rule r: relu(relu(x)) => relu(x)", "input x f32[2] y = relu(relu(x)) output tanh(y)");
+  const RuleIndex index(world.rules, world.catalog);
+  const auto matches = index.find(world.graph, 0);
+  ASSERT_EQ(matches.size(), 1u);
+  const auto result = apply_with_changes(world.graph, world.rules[0], matches[0], world.catalog);
+  ASSERT_TRUE(result.ok());
+  EXPECT_TRUE(result->added.empty());  // relu(x) exists already.
+  const NodeId outer = matches[0].nodes[1];
+  EXPECT_EQ(result->removed, std::vector<NodeId>{outer});
+  EXPECT_EQ(result->changed, std::vector<NodeId>{world.graph.outputs()[0].node});
+  EXPECT_EQ(world.graph.size(), 4u);  // The old graph is as it was.
+}
+
+TEST(Apply, NewNodesHaveTheOriginOfWhatTheyReplace) {
+  World world("rule r: relu(x) => tanh(x)", "input x f32[2] output x");
+  const auto id = add_op(world.graph, world.catalog, "relu", {}, {{world.graph.inputs()[0], 0}}, 7);
+  world.graph.set_outputs({{*id, 0}});
+  const RuleIndex index(world.rules, world.catalog);
+  const auto result = apply(world.graph, world.rules[0], index.find(world.graph, 0).at(0), world.catalog);
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->node(result->outputs()[0].node).origin, 7);
+}
+
+TEST(Apply, RefusesMatchesOfOtherGraphs) {
+  World world("rule r: relu(x) => tanh(x)", "input x f32[2] output relu(x)");
+  const RuleIndex index(world.rules, world.catalog);
+  Match match = index.find(world.graph, 0).at(0);
+  Graph empty;
+  EXPECT_FALSE(apply(empty, world.rules[0], match, world.catalog).ok());
+  match.nodes.clear();
+  EXPECT_FALSE(apply(world.graph, world.rules[0], match, world.catalog).ok());
+}
+
+TEST(Apply, ChecksConditionsAgain) {
+  World world("rule any: relu(x) => tanh(x) rule large: relu(x) => tanh(x) if dim(x, -1) > 2",
+              "input x f32[2] output relu(x)");
+  const RuleIndex index(world.rules, world.catalog);
+  EXPECT_TRUE(index.find(world.graph, 1).empty());
+  const Match match = index.find(world.graph, 0).at(0);
+  const auto result = apply(world.graph, world.rules[1], match, world.catalog);
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(result.error().message, testing::HasSubstr("a condition of large does not hold"));
+}
+
+TEST(Apply, RefusesToChangeNothing) {
+  World world("rule r: add(x, y) => add(y, x)", "input x f32[2] input y f32[2] output add(x, y)");
+  const RuleIndex index(world.rules, world.catalog);
+  const auto result = apply(world.graph, world.rules[0], index.find(world.graph, 0).at(0), world.catalog);
+  ASSERT_FALSE(result.ok());
+  EXPECT_THAT(result.error().message, testing::HasSubstr("changes nothing"));
+}
+
+TEST(RuleIndex, OrderOfMatchesIsFixed) {
+  World world("rule a: relu(x) => x rule b: tanh(x) => x",
+              "input x f32[2] y = tanh(relu(x)) output relu(tanh(y)), relu(y), tanh(x)");
+  const RuleIndex index(world.rules, world.catalog);
+  const auto matches = index.find_all(world.graph);
+  ASSERT_EQ(matches.size(), 6u);
+  for (std::size_t i = 1; i < matches.size(); ++i) {
+    const auto& [rule, match] = matches[i];
+    const auto& [rule_before, match_before] = matches[i - 1];
+    EXPECT_TRUE(rule_before < rule || (rule_before == rule && match_before.nodes < match.nodes));
+  }
+}
+
+TEST(RuleIndex, BoundsTheNumberOfMatchesOfUnrelatedParts) {
+  FakeCatalog catalog;
+  Graph graph;
+  const NodeId x = graph.add_input("x", {ElementType::f32, {2}, true});
+  Value last = {x, 0};
+  for (int i = 0; i < 400; ++i) last = {add_op(graph, catalog, i % 2 == 0 ? "relu" : "tanh", {}, {last}).value(), 0};
+  graph.add_output(last);
+  const RuleIndex index(parse_rules("rule r: relu(x), tanh(y) => tanh(x), relu(y)", "r", catalog).value(), catalog);
+  EXPECT_EQ(index.find_all(graph).size(), RuleIndex::max_matches);
+}
+
+TEST(RuleIndex, AxiomsWithABareVariableNeverMatch) {
+  World world("axiom a: x = relu(x)", "input x f32[2] output relu(x)");
+  EXPECT_TRUE(RuleIndex(world.rules, world.catalog).find_all(world.graph).empty());
+}
+
+}  // namespace
+}  // namespace taso
