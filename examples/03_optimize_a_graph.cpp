@@ -38,13 +38,13 @@ Status run() {
   const RuleIndex rules(std::move(substitutions), registry);
 
   const KernelLibrary library(registry);
-  CpuTarget target(library, {.threads = 1});
+  CpuTarget target(library, CpuTargetOptions{});
   CostDatabase database = CostDatabase::in_memory(target.identity());
   MeasuredCosts measured(target, database, true);
   TASO_ASSIGN(const CostFormula formula, parse_cost_formula("launches"));
   const std::unique_ptr<CostModel> model = make_cost_model(formula, measured);
 
-  TASO_ASSIGN(const OptimizeResult result, optimize(graph, rules, registry, measured, *model, {}));
+  TASO_ASSIGN(const OptimizeResult result, optimize(graph, rules, library, measured, *model, {}));
   std::printf("before:\n%s\nafter:\n%s\n", to_string(graph).c_str(), to_string(result.graph).c_str());
   for (const RuleApplication& application : result.applications) std::printf("used: %s\n", application.rule.c_str());
   std::printf("launches: %zu, after fusion %zu, optimized %zu\n", result.original.kernels, result.baseline.kernels,

@@ -92,7 +92,7 @@ check_cmake() {
     folder=$(dirname "$file"); found=0
     while [ $found = 0 ]; do
       relative=${file#"$folder"/}
-      if [ -f "$folder/CMakeLists.txt" ] && grep -qF -- "$relative" "$folder/CMakeLists.txt"; then found=1; fi
+      if [ -f "$folder/CMakeLists.txt" ] && grep -qE "(^|[^A-Za-z0-9_])${relative%.*}(\.${relative##*.})?([^A-Za-z0-9_.]|$)" "$folder/CMakeLists.txt"; then found=1; fi
       if [ "$folder" = . ]; then break; fi
       folder=$(dirname "$folder")
     done
@@ -103,7 +103,7 @@ check_cmake() {
 # Libraries return errors, take options as arguments, and give the same result for the same seed. (Where the user's home
 # is may be asked of the environment.)
 check_habits() {
-  local files; mapfile -t files < <(sources 'h|cpp|cu' "${libraries[@]}" tools)
+  local files; mapfile -t files < <(sources 'h|cpp|cu' "${libraries[@]}")
   if [ ${#files[@]} = 0 ]; then return; fi
   while IFS=: read -r file number text; do
     violation "$file:$number: not in our libraries: $(sed -E 's/^[[:space:]]+//' <<< "$text")"
@@ -127,19 +127,18 @@ check_documents() {
   for file in "${documents[@]}"; do
     while IFS=: read -r number word; do
       case $word in
-        build/*/bin/*)
-          # Programs of optional components may be left out: only the names of all four must be built in a full build.
+        build/release/bin/*)
           if [ -n "$programs" ] && [ ! -x "$programs/${word##*/}" ]; then violation "$file:$number: no program ${word##*/}"; fi ;;
         *) if [ ! -x "$word" ]; then violation "$file:$number: no such executable: $word"; fi ;;
       esac
     done < <(awk '
         /^```/ { code = !code; next }
         code { line = $0; sub(/^[[:space:]]*(\$ )?/, "", line); split(line, words, /[[:space:]]/)
-               if (words[1] ~ /^(\.\/)?(scripts|bench|\.ci)\/[A-Za-z0-9_.-]+$/ || words[1] ~ /^(\.\/)?build\/[a-z]+\/bin\/[A-Za-z0-9_-]+$/) {
+               if (words[1] ~ /^(\.\/)?(scripts|bench|\.ci)\/[A-Za-z0-9_.-]+$/ || words[1] ~ /^(\.\/)?build\/release\/bin\/[A-Za-z0-9_-]+$/) {
                  sub(/^\.\//, "", words[1]); print FNR ":" words[1] } }' "$file")
     while IFS=: read -r number link; do
       if [ ! -e "$(dirname "$file")/$link" ]; then violation "$file:$number: broken link: $link"; fi
-    done < <(grep -noE '\]\([^)#: ]+' "$file" | sed -E 's/^([0-9]+):\]\(/\1:/')
+    done < <(grep -noE '\]\([^)#: ]+[)#]' "$file" | sed -E 's/[)#]$//' | sed -E 's/^([0-9]+):\]\(/\1:/')
   done
 }
 
