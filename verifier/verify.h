@@ -55,8 +55,7 @@ struct VerifierOptions {
   std::uint64_t rlimit = 2'000'000;    ///< Z3 resource units per goal; deterministic, unlike time.
   std::uint64_t seed = 1;              ///< Of the sample of instances and of the random points.
   std::size_t max_instances = 160;     ///< Instances compared per rule; all of them if there are fewer.
-  /// Work per instance and side: multiplications of the largest instance that is tried.
-  std::size_t max_work = 60'000;
+  std::size_t max_work = 6'000;        ///< Scalar operations per side of the largest instance that is compared.
   bool axioms = true;                  ///< Try the proof from axioms.
   bool bounded = true;                 ///< Try the bounded proof.
 };
@@ -74,7 +73,9 @@ class Verifier {
   [[nodiscard]] Verdict verify(const Substitution& rule);
   /// The axioms' side alone: whether Z3 derives the rule; `reason` says why not.
   [[nodiscard]] bool follows_from_axioms(const Substitution& rule, std::string* reason = nullptr);
-  /// The last goal given to Z3 with the whole theory, in SMT-LIB 2.
+  /// Axioms that could not be used and lemmas that do not follow, "name: why".
+  [[nodiscard]] const std::vector<std::string>& theory_problems();
+  /// The goals given to Z3 for a rule, each with the whole theory, in SMT-LIB 2.
   [[nodiscard]] std::string smt2(const Substitution& rule);
   /// Declared laws of operators (commutative, ...) as axioms named "<op>.commutative"; taso-verify proves them.
   [[nodiscard]] static std::vector<Substitution> declared_laws(const OperatorRegistry& registry);

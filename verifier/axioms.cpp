@@ -1,0 +1,131 @@
+#include <algorithm>
+#include <filesystem>
+
+#include "verifier/verify.h"
+
+namespace taso {
+
+Expected<std::vector<Substitution>> load_axioms(const std::string& path, const OperatorCatalog& catalog) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return load_rules(path, catalog);
+  std::vector<std::string> files;
+  for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
+    if (it->path().extension() == ".axioms") files.push_back(it->path().string());
+  if (error) return bad_input("cannot read folder: " + error.message(), {.file = path});
+  std::sort(files.begin(), files.end());
+  std::vector<Substitution> axioms;
+  for (const std::string& file : files) {
+    TASO_ASSIGN(std::vector<Substitution> more, load_rules(file, catalog));
+    std::move(more.begin(), more.end(), std::back_inserter(axioms));
+  }
+  return axioms;
+}
+
+namespace {
+
+// Attribute variables for all attributes of an operator, shared by all its applications in a law.
+std::vector<std::pair<std::string, AttributeExpression>> any_attributes(const OperatorSignature& signature,
+                                                                        Substitution& law) {
+  std::vector<std::pair<std::string, AttributeExpression>> attributes;
+  for (const AttributeSignature& attribute : signature.attributes) {
+    AttributeExpression variable;
+    variable.kind = AttributeExpression::Kind::variable;
+    variable.index = static_cast<std::uint32_t>(law.attribute_variables.size());
+    law.attribute_variables.push_back(attribute.name);
+    attributes.emplace_back(attribute.name, std::move(variable));
+  }
+  std::sort(attributes.begin(), attributes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return attributes;
+}
+
+PatternValue variable(std::uint32_t index) { return {true, index, 0}; }
+PatternValue output(std::uint32_t node, std::uint32_t port = 0) { return {false, node, port}; }
+
+}  // namespace
+
+std::vector<Substitution> Verifier::declared_laws(const OperatorRegistry& registry) {
+  std::vector<Substitution> laws;
+  for (const std::string& name : registry.names()) {
+    const OperatorDefinition& definition = *registry.find(name);
+    const OperatorSignature& signature = *registry.signature(name);
+    Substitution law;
+    law.is_axiom = true;
+    law.where = definition.where;
+    if (definition.commutative) {
+      Substitution commutative = law;
+      commutative.name = name + ".commutative";
+      commutative.tensor_variables = {"x", "y"};
+      const auto attributes = any_attributes(signature, commutative);
+      commutative.source = {{{name, {variable(0), variable(1)}, attributes}}, {output(0)}};
+      commutative.target = {{{name, {variable(1), variable(0)}, attributes}}, {output(0)}};
+      laws.push_back(std::move(commutative));
+    }
+    if (definition.associative) {
+      Substitution associative = law;
+      associative.name = name + ".associative";
+      associative.tensor_variables = {"x", "y", "z"};
+      const auto attributes = any_attributes(signature, associative);
+      const PatternNode left{name, {variable(0), variable(1)}, attributes};
+      const PatternNode right{name, {variable(1), variable(2)}, attributes};
+      const bool variadic = definition.variadic();
+      associative.source = {{left, {name, {output(0), variable(2)}, attributes}}, {output(1)}};
+      if (variadic)
+        associative.target = {{{name, {variable(0), variable(1), variable(2)}, attributes}}, {output(0)}};
+      else
+        associative.target = {{right, {name, {variable(0), output(0)}, attributes}}, {output(1)}};
+      laws.push_back(associative);
+      if (variadic) {
+        associative.name += ".right";
+        associative.source = {{right, {name, {variable(0), output(0)}, attributes}}, {output(1)}};
+        laws.push_back(std::move(associative));
+      }
+    }
+    if (definition.coassociative && definition.several_outputs()) {
+      // split(x; [s0, s1, s2]) against splits in two steps, from the front and from the back.
+      const auto list = std::find_if(signature.attributes.begin(), signature.attributes.end(),
+                                     [](const AttributeSignature& a) { return a.kind == AttributeKind::integers; });
+      if (list == signature.attributes.end()) continue;
+      for (const bool front : {true, false}) {
+        Substitution coassociative = law;
+        coassociative.name = name + (front ? ".coassociative.front" : ".coassociative.back");
+        coassociative.tensor_variables = {"x"};
+        auto attributes = any_attributes(signature, coassociative);
+        for (const char* size : {"s0", "s1", "s2"}) coassociative.attribute_variables.emplace_back(size);
+        const auto first = static_cast<std::uint32_t>(coassociative.attribute_variables.size() - 3);
+        std::vector<AttributeExpression> sizes(3);
+        for (std::uint32_t i = 0; i < 3; ++i) {
+          sizes[i].kind = AttributeExpression::Kind::variable;
+          sizes[i].index = first + i;
+        }
+        auto with_sizes = [&](std::vector<AttributeExpression> operands) {
+          auto result = attributes;
+          for (auto& [attribute, expression] : result)
+            if (attribute == list->name) {
+              expression = {};
+              expression.kind = AttributeExpression::Kind::list;
+              expression.operands = std::move(operands);
+            }
+          return result;
+        };
+        AttributeExpression sum;
+        sum.kind = AttributeExpression::Kind::add;
+        sum.operands = front ? std::vector{sizes[1], sizes[2]} : std::vector{sizes[0], sizes[1]};
+        coassociative.source = {{{name, {variable(0)}, with_sizes({sizes[0], sizes[1], sizes[2]})}},
+                                {output(0, 0), output(0, 1), output(0, 2)}};
+        if (front)
+          coassociative.target = {{{name, {variable(0)}, with_sizes({sizes[0], sum})},
+                                   {name, {output(0, 1)}, with_sizes({sizes[1], sizes[2]})}},
+                                  {output(0, 0), output(1, 0), output(1, 1)}};
+        else
+          coassociative.target = {{{name, {variable(0)}, with_sizes({sum, sizes[2]})},
+                                   {name, {output(0, 0)}, with_sizes({sizes[0], sizes[1]})}},
+                                  {output(1, 0), output(1, 1), output(0, 1)}};
+        laws.push_back(std::move(coassociative));
+      }
+    }
+  }
+  return laws;
+}
+
+}  // namespace taso

@@ -1,0 +1,386 @@
+#include "verifier/bounded.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "operators/ring.h"
+#include "support/random.h"
+#include "verifier/polynomial.h"
+
+namespace taso {
+namespace {
+
+// Numbers tried at an instance where canonical forms differ.
+constexpr int number_trials = 24;
+// Counterexamples with more elements are shrunk by shape only.
+constexpr std::int64_t max_shrunk_elements = 256;
+
+template <class Element>
+using Tensors = std::vector<RingTensor<Element>>;
+
+// Integer inputs (indices): 0, -1 and 1 where that exists everywhere.
+void fill_integers(RingTensor<double>& tensor, const Instance& instance, Random& random) {
+  std::int64_t least = 2;
+  for (const TensorType& type : instance.variables)
+    if (type.element == ElementType::f32)
+      for (const std::int64_t extent : type.shape) least = std::min(least, extent);
+  tensor.integers.resize(static_cast<std::size_t>(volume(tensor.shape)));
+  for (std::int64_t& value : tensor.integers)
+    value = static_cast<std::int64_t>(random.below(least > 1 ? 3 : 2)) - 1;
+}
+
+// Inputs of another ring with the integers of `model` and elements made by `make`.
+template <class Element, class Make>
+Tensors<Element> make_inputs(const Instance& instance, const Tensors<double>& model, Make make) {
+  Tensors<Element> inputs;
+  for (std::size_t i = 0; i < instance.variables.size(); ++i) {
+    RingTensor<Element> tensor;
+    tensor.shape = instance.variables[i].shape;
+    tensor.integers = model[i].integers;
+    if (instance.variables[i].element == ElementType::f32) {
+      const auto size = static_cast<std::size_t>(volume(tensor.shape));
+      tensor.elements.reserve(size);
+      for (std::size_t e = 0; e < size; ++e) tensor.elements.push_back(make(i, e));
+    }
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+Tensors<double> integer_model(const Instance& instance, Random& random) {
+  Tensors<double> model;
+  for (const TensorType& type : instance.variables) {
+    RingTensor<double> tensor;
+    tensor.shape = type.shape;
+    if (type.element != ElementType::f32) fill_integers(tensor, instance, random);
+    model.push_back(std::move(tensor));
+  }
+  return model;
+}
+
+enum class Agreement : std::uint8_t { equal, different, unknown };
+
+template <class Element, class Same>
+Agreement compare(const Tensors<Element>& a, const Tensors<Element>& b, Same same, std::size_t* output = nullptr) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t e = 0; e < a[i].elements.size(); ++e)
+      if (!same(a[i].elements[e], b[i].elements[e])) {
+        if (output != nullptr) *output = i;
+        return Agreement::different;
+      }
+    if (a[i].integers != b[i].integers) {
+      if (output != nullptr) *output = i;
+      return Agreement::different;
+    }
+  }
+  return Agreement::equal;
+}
+
+Agreement field_agreement(const TypedInstance& typed, std::uint64_t seed) {
+  for (std::uint64_t attempt = 0; attempt < 3; ++attempt) {
+    Random random(seed + attempt, "field points");
+    FieldRing ring(random.next());
+    const Tensors<double> model = integer_model(typed.instance, random);
+    const auto inputs = make_inputs<Mod61>(typed.instance, model,
+                                           [&](std::size_t, std::size_t) { return Mod61::from_bits(random.next()); });
+    const auto left = typed.source.run(ring, inputs);
+    const auto right = typed.target.run(ring, inputs);
+    if (!left || !right || !ring.status()) continue;  // an index out of range, or a divisor that is zero by accident
+    return compare(*left, *right, [](Mod61 a, Mod61 b) { return a == b; });
+  }
+  return Agreement::unknown;
+}
+
+Agreement polynomial_agreement(const TypedInstance& typed, std::uint64_t seed, bool& divided, std::string& why) {
+  for (std::uint64_t attempt = 0; attempt < 3; ++attempt) {
+    Random random(seed + attempt, "integer inputs");
+    PolynomialRing ring;
+    const Tensors<double> model = integer_model(typed.instance, random);
+    const auto inputs = make_inputs<PolynomialRing::Element>(
+        typed.instance, model, [&](std::size_t, std::size_t) { return ring.variable(); });
+    const auto left = typed.source.run(ring, inputs);
+    const auto right = typed.target.run(ring, inputs);
+    if (!left || !right) {
+      why = (!left ? left.error() : right.error()).to_string();
+      continue;
+    }
+    if (!ring.status()) {
+      why = ring.status().error().to_string();
+      return Agreement::unknown;
+    }
+    const Agreement agreement =
+        compare(*left, *right, [&](const PolynomialRing::Element& a, const PolynomialRing::Element& b) {
+          return ring.equal(a, b);
+        });
+    if (!ring.status()) {
+      why = ring.status().error().to_string();
+      return Agreement::unknown;
+    }
+    divided = divided || ring.divided();
+    return agreement;
+  }
+  return Agreement::unknown;
+}
+
+bool close(double a, double b) {
+  if (!std::isfinite(a) || !std::isfinite(b)) return true;  // undefined there: nothing is claimed
+  return std::abs(a - b) <= 1e-6 * (1 + std::max(std::abs(a), std::abs(b)));
+}
+
+// Both results at given numbers; empty if they agree or cannot be computed.
+struct Difference {
+  std::size_t output = 0;
+  Tensors<double> left, right;
+};
+std::optional<Difference> difference(const TypedInstance& typed, const Tensors<double>& inputs) {
+  const bool whole = std::all_of(inputs.begin(), inputs.end(), [](const RingTensor<double>& tensor) {
+    return std::all_of(tensor.elements.begin(), tensor.elements.end(),
+                       [](double value) { return value == std::floor(value) && std::abs(value) < 1e9; });
+  });
+  if (whole) {
+    IntegerRing ring;
+    const auto exact = make_inputs<IntegerRing::Element>(
+        typed.instance, inputs, [&](std::size_t i, std::size_t e) { return ring.number(inputs[i].elements[e]); });
+    const auto left = typed.source.run(ring, exact);
+    const auto right = typed.target.run(ring, exact);
+    if (left && right && ring.status()) {
+      Difference result;
+      if (compare(*left, *right, [](auto a, auto b) { return a == b; }, &result.output) == Agreement::equal)
+        return std::nullopt;
+      auto to_double = [](const Tensors<IntegerRing::Element>& tensors) {
+        Tensors<double> converted;
+        for (const auto& tensor : tensors) {
+          RingTensor<double> copy{tensor.shape, {}, tensor.integers};
+          for (const IntegerRing::Element& element : tensor.elements)
+            copy.elements.push_back(static_cast<double>(element));
+          converted.push_back(std::move(copy));
+        }
+        return converted;
+      };
+      result.left = to_double(*left);
+      result.right = to_double(*right);
+      return result;
+    }
+  }
+  DoubleRing ring;
+  const auto left = typed.source.run(ring, inputs);
+  const auto right = typed.target.run(ring, inputs);
+  if (!left || !right) return std::nullopt;
+  Difference result;
+  if (compare(*left, *right, close, &result.output) == Agreement::equal) return std::nullopt;
+  result.left = *left;
+  result.right = *right;
+  return result;
+}
+
+std::optional<Tensors<double>> find_numbers(const TypedInstance& typed, std::uint64_t seed) {
+  for (int trial = 0; trial < number_trials; ++trial) {
+    Random random(seed + static_cast<std::uint64_t>(trial), "numbers");
+    Tensors<double> model = integer_model(typed.instance, random);
+    const double step = trial % 3 == 2 ? 0.5 : 1.0;
+    const std::int64_t reach = trial < 4 ? 1 : 3;
+    for (std::size_t i = 0; i < model.size(); ++i)
+      if (typed.instance.variables[i].element == ElementType::f32)
+        for (std::int64_t e = 0; e < volume(model[i].shape); ++e)
+          model[i].elements.push_back(
+              step * static_cast<double>(static_cast<std::int64_t>(
+                                             random.below(static_cast<std::uint64_t>(2 * reach + 1))) -
+                                         reach));
+    if (difference(typed, model)) return model;
+  }
+  return std::nullopt;
+}
+
+// Makes the instance smaller as long as the two sides still differ: one common extent at a time.
+void shrink_shapes(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed,
+                   TypedInstance& typed, Tensors<double>& numbers) {
+  for (bool progress = true; progress;) {
+    progress = false;
+    std::int64_t largest = 1;
+    for (const TensorType& type : typed.instance.variables)
+      for (const std::int64_t extent : type.shape) largest = std::max(largest, extent);
+    std::vector<std::function<void(Instance&)>> edits;
+    for (std::int64_t from = largest; from > 1; --from)
+      for (std::int64_t to = 1; to < from; ++to)
+        edits.push_back([from, to](Instance& instance) {
+          for (TensorType& type : instance.variables) std::replace(type.shape.begin(), type.shape.end(), from, to);
+        });
+    for (std::size_t v = 0; v < typed.instance.variables.size(); ++v)
+      for (std::size_t axis = 0; axis < typed.instance.variables[v].shape.size(); ++axis)
+        edits.push_back([v, axis](Instance& instance) {
+          std::int64_t& extent = instance.variables[v].shape[axis];
+          if (extent > 1) --extent;
+        });
+    for (std::size_t a = 0; a < typed.instance.attributes.size(); ++a)
+      for (const std::int64_t value : {0, 1})
+        edits.push_back([a, value](Instance& instance) {
+          if (!instance.attributes[a]) return;
+          if (auto* list = std::get_if<std::vector<std::int64_t>>(&*instance.attributes[a]))
+            for (std::int64_t& element : *list)
+              if (element > value) element = value;
+        });
+    for (const auto& edit : edits) {
+      Instance smaller = typed.instance;
+      edit(smaller);
+      if (smaller.variables == typed.instance.variables && smaller.attributes == typed.instance.attributes) continue;
+      TypeCheck check = check_types(registry, rule, smaller);
+      if (!check.typed) continue;
+      if (auto found = find_numbers(*check.typed, seed)) {
+        typed = std::move(*check.typed);
+        numbers = std::move(*found);
+        progress = true;
+        break;
+      }
+    }
+  }
+}
+
+// Replaces numbers by 0 or 1 where the two sides still differ.
+void shrink_numbers(const TypedInstance& typed, Tensors<double>& numbers) {
+  std::int64_t total = 0;
+  for (const auto& tensor : numbers) total += static_cast<std::int64_t>(tensor.elements.size());
+  if (total > max_shrunk_elements) return;
+  for (auto& tensor : numbers)
+    for (double& value : tensor.elements)
+      for (const double simpler : {0.0, 1.0}) {
+        if (value == simpler) break;
+        const double old = value;
+        value = simpler;
+        if (difference(typed, numbers)) break;
+        value = old;
+      }
+}
+
+std::string number_text(double value) {
+  if (value == std::floor(value) && std::abs(value) < 1e15) return std::to_string(static_cast<std::int64_t>(value));
+  return to_string(AttributeValue(value));
+}
+
+// Row-major with brackets: [[1, 2], [3, 4]].
+std::string tensor_text(const RingTensor<double>& tensor) {
+  const bool integers = tensor.elements.empty() && !tensor.integers.empty();
+  std::size_t at = 0;
+  const std::function<std::string(std::size_t)> write = [&](std::size_t axis) -> std::string {
+    if (axis == tensor.shape.size()) {
+      const std::size_t here = at++;
+      return integers ? std::to_string(tensor.integers[here]) : number_text(tensor.elements[here]);
+    }
+    std::string text = "[";
+    for (std::int64_t i = 0; i < tensor.shape[axis]; ++i) text += (i == 0 ? "" : ", ") + write(axis + 1);
+    return text + "]";
+  };
+  return write(0);
+}
+
+std::string variables_text(const Substitution& rule, const Instance& instance, const Tensors<double>* numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < rule.tensor_variables.size(); ++i) {
+    text += rule.tensor_variables[i] + ": " + to_string(instance.variables[i]);
+    if (numbers != nullptr) text += " = " + tensor_text((*numbers)[i]);
+    text += "\n";
+  }
+  for (std::size_t i = 0; i < rule.attribute_variables.size(); ++i)
+    if (instance.attributes[i])
+      text += rule.attribute_variables[i] + " = " + to_string(*instance.attributes[i]) + "\n";
+  return text;
+}
+
+Counterexample make_counterexample(const Substitution& rule, const TypedInstance& typed,
+                                   const Tensors<double>& numbers, const Difference& found) {
+  Counterexample result;
+  result.variables = typed.instance.variables;
+  result.attributes = typed.instance.attributes;
+  result.output = found.output;
+  result.text = variables_text(rule, typed.instance, &numbers);
+  const std::string output = found.left.size() > 1 ? " output " + std::to_string(found.output) : "";
+  result.text += "source" + output + " = " + tensor_text(found.left[found.output]) + "\n";
+  result.text += "target" + output + " = " + tensor_text(found.right[found.output]) + "\n";
+  return result;
+}
+
+std::string instance_text(const Substitution& rule, const Instance& instance) {
+  std::string text = variables_text(rule, instance, nullptr);
+  std::replace(text.begin(), text.end(), '\n', ';');
+  if (!text.empty()) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitution& rule,
+                                const InstanceOptions& options) {
+  BoundedOutcome outcome;
+  InstanceSet set = find_instances(registry, rule, options);
+  outcome.ill_typed_target = set.ill_typed_target;
+  outcome.complete = set.complete;
+  if (set.instances.empty()) {
+    if (set.shapes_differ) {
+      outcome.kind = BoundedOutcome::Kind::differs;
+      Counterexample counterexample;
+      counterexample.variables = set.shapes_differ->variables;
+      counterexample.attributes = set.shapes_differ->attributes;
+      counterexample.text = variables_text(rule, *set.shapes_differ, nullptr);
+      const auto source = Program::create(registry, rule, rule.source, *set.shapes_differ);
+      const auto target = Program::create(registry, rule, rule.target, *set.shapes_differ);
+      for (std::size_t i = 0; source && target && i < source->output_types().size(); ++i)
+        if (source->output_types()[i] != target->output_types()[i]) {
+          counterexample.output = i;
+          counterexample.text += "source: " + to_string(source->output_types()[i]) + "\n" +
+                                 "target: " + to_string(target->output_types()[i]) + "\n";
+          break;
+        }
+      outcome.counterexample = std::move(counterexample);
+      return outcome;
+    }
+    outcome.reason = set.ill_typed_target > 0
+                         ? "vacuous: the target is not well-typed at any of " +
+                               std::to_string(set.ill_typed_target) + " instances of the source"
+                         : "vacuous: no well-typed instance within the bound";
+    return outcome;
+  }
+  std::string undecided;
+  for (TypedInstance& typed : set.instances) {
+    ++outcome.instances;
+    const Agreement field = field_agreement(typed, options.seed);
+    std::string why;
+    const Agreement canonical = polynomial_agreement(typed, options.seed, outcome.divided, why);
+    if (canonical == Agreement::equal) continue;
+    if (canonical == Agreement::different || field == Agreement::different) {
+      if (std::optional<Tensors<double>> numbers = find_numbers(typed, options.seed)) {
+        shrink_shapes(registry, rule, options.seed, typed, *numbers);
+        shrink_numbers(typed, *numbers);
+        const std::optional<Difference> found = difference(typed, *numbers);
+        TASO_CHECK(found.has_value(), "a counterexample must replay");
+        outcome.kind = BoundedOutcome::Kind::differs;
+        outcome.counterexample = make_counterexample(rule, typed, *numbers, *found);
+        return outcome;
+      }
+      if (undecided.empty())
+        undecided = "canonical forms differ, yet no numbers were found at which the two sides do, at " +
+                    instance_text(rule, typed.instance);
+      continue;
+    }
+    if (undecided.empty())
+      undecided = "no canonical form (" + (why.empty() ? std::string("evaluation failed") : why) + ") at " +
+                  instance_text(rule, typed.instance);
+  }
+  if (!undecided.empty()) {
+    outcome.reason = undecided;
+    return outcome;
+  }
+  outcome.kind = BoundedOutcome::Kind::agrees;
+  outcome.typed = std::move(set.instances);
+  return outcome;
+}
+
+Expected<bool> differs(const OperatorRegistry& registry, const Substitution& rule, const Replay& replay) {
+  const Instance instance{replay.variables, replay.attributes};
+  const TypeCheck check = check_types(registry, rule, instance);
+  if (!check.source) return bad_input("the source is not well-typed or a condition fails");
+  if (!check.target) return bad_input("the target is not well-typed");
+  if (!check.typed) return true;
+  return difference(*check.typed, replay.inputs).has_value();
+}
+
+}  // namespace taso

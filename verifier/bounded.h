@@ -1,0 +1,41 @@
+/// The bounded proof and its converse, the search for a counterexample.
+///
+/// At every examined instance both sides are evaluated over GF(2^61-1) at random points, which finds a difference
+/// quickly, and then over canonical polynomials, which decides. Where the canonical forms differ, numbers are
+/// searched at which the evaluator (over exact integers, or over doubles where functions leave the integers) gives
+/// different results; without such numbers nothing is claimed.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "verifier/instances.h"
+#include "verifier/verify.h"
+
+namespace taso {
+
+struct BoundedOutcome {
+  enum class Kind : std::uint8_t { agrees, differs, undecided };
+  Kind kind = Kind::undecided;
+  std::string reason;                            ///< If undecided.
+  std::optional<Counterexample> counterexample;  ///< If it differs.
+  std::size_t instances = 0;
+  std::size_t ill_typed_target = 0;
+  bool complete = false;
+  bool divided = false;  ///< A divisor that is not a number occurs: equality holds where no divisor is zero.
+  std::vector<TypedInstance> typed;  ///< The instances, smallest first (for the numeric class).
+};
+
+[[nodiscard]] BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitution& rule,
+                                              const InstanceOptions& options);
+
+/// Evaluates both sides on given inputs over doubles and says whether some output differs: replays a counterexample.
+struct Replay {
+  std::vector<TensorType> variables;
+  std::vector<std::optional<AttributeValue>> attributes;
+  std::vector<RingTensor<double>> inputs;
+};
+[[nodiscard]] Expected<bool> differs(const OperatorRegistry& registry, const Substitution& rule, const Replay& replay);
+
+}  // namespace taso

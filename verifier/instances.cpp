@@ -1,0 +1,637 @@
+#include "verifier/instances.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "support/random.h"
+
+namespace taso {
+namespace {
+
+using Kind = AttributeExpression::Kind;
+using Integers = std::vector<std::int64_t>;
+
+constexpr std::size_t max_rank = 4;
+// Proposals for one operator before a sample is given up, and samples per wanted instance.
+constexpr int proposals_per_node = 24;
+constexpr std::size_t samples_per_instance = 40;
+// All shapes are tried only if there are at most so many.
+constexpr std::size_t max_exhaustive = 15000;
+
+Bindings bind(const Instance& instance) {
+  Bindings bindings;
+  for (const TensorType& type : instance.variables) bindings.tensors.push_back(&type);
+  bindings.attributes = instance.attributes;
+  return bindings;
+}
+
+bool conditions_hold(const Substitution& rule, const Instance& instance) {
+  const Bindings bindings = bind(instance);
+  return std::all_of(rule.conditions.begin(), rule.conditions.end(), [&](const Condition& condition) {
+    const Expected<bool> result = holds(condition, bindings);
+    return result.ok() && *result;
+  });
+}
+
+void collect_variables(const AttributeExpression& expression, std::vector<std::uint32_t>& found) {
+  if (expression.kind == Kind::variable && std::find(found.begin(), found.end(), expression.index) == found.end())
+    found.push_back(expression.index);
+  for (const AttributeExpression& operand : expression.operands) collect_variables(operand, found);
+}
+
+// How an attribute variable is used.
+struct VariableUse {
+  AttributeKind kind = AttributeKind::integer;
+  std::optional<std::size_t> length;           // of a list
+  std::optional<AttributeValue> default_value;  // of the operator's attribute
+  bool known = false;
+};
+
+// Samples instances of one rule.
+class Sampler {
+ public:
+  Sampler(const OperatorRegistry& registry, const Substitution& rule, const InstanceOptions& options)
+      : registry_(registry), rule_(rule), options_(options), random_(options.seed, "instances " + rule.name) {
+    for (const auto& [name, function] : registry.functions())
+      if (function.arity == 1) functions_.push_back(name);
+    find_ranks();
+    find_uses();
+  }
+
+  // One attempt; `style` selects the distribution of extents.
+  std::optional<Instance> sample(std::size_t style) {
+    style_ = style;
+    Instance& instance = current_;
+    instance = {};
+    instance.variables.resize(rule_.tensor_variables.size());
+    instance.attributes.resize(rule_.attribute_variables.size());
+    assigned_.assign(instance.variables.size(), false);
+    types_.assign(rule_.source.nodes.size(), {});
+    for (std::size_t i = 0; i < rule_.source.nodes.size(); ++i)
+      if (!assign_node(i)) return std::nullopt;
+    // Variables that no operator of the source reads: outputs themselves.
+    for (std::size_t v = 0; v < assigned_.size(); ++v)
+      if (!assigned_[v]) assign_tensor(v, any_shape(static_cast<std::uint32_t>(v)), ElementType::f32);
+    for (std::optional<AttributeValue>& value : instance.attributes)
+      if (!value) value = std::int64_t{1};
+    if (!conditions_hold(rule_, instance)) return std::nullopt;
+    return instance;
+  }
+
+  [[nodiscard]] const std::vector<std::set<std::size_t>>& ranks() const { return ranks_; }
+  [[nodiscard]] const std::vector<bool>& integers() const { return integers_; }
+
+ private:
+  using Sizes = std::map<std::string, Integers>;  // names of sizes (one value) and of rests
+
+  // Ranks that every direct use of a variable allows.
+  void find_ranks() {
+    ranks_.assign(rule_.tensor_variables.size(), {0, 1, 2, 3, 4});
+    integers_.assign(rule_.tensor_variables.size(), false);
+    for (const Pattern* pattern : {&rule_.source, &rule_.target})
+      for (const PatternNode& node : pattern->nodes) {
+        const OperatorDefinition* definition = registry_.find(node.op);
+        if (definition == nullptr) continue;
+        for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+          if (!node.inputs[i].is_variable) continue;
+          const InputSpec& input = definition->inputs[definition->variadic() ? 0 : i];
+          if (input.integers) integers_[node.inputs[i].index] = true;
+          const auto rests = std::count_if(input.axes.begin(), input.axes.end(), [](const AxisSpec& axis) {
+            return axis.kind == AxisSpec::Kind::rest;
+          });
+          const std::size_t fixed = input.axes.size() - static_cast<std::size_t>(rests);
+          std::erase_if(ranks_[node.inputs[i].index],
+                        [&](std::size_t rank) { return rests == 0 ? rank != fixed : rank < fixed; });
+          if (rests == 0 && fixed > max_rank && ranks_[node.inputs[i].index].empty())
+            ranks_[node.inputs[i].index].insert(fixed);
+        }
+      }
+  }
+
+  void find_uses() {
+    uses_.resize(rule_.attribute_variables.size());
+    for (const bool direct : {true, false})
+      for (const Pattern* pattern : {&rule_.source, &rule_.target})
+        for (const PatternNode& node : pattern->nodes) {
+          const OperatorSignature* signature = registry_.signature(node.op);
+          if (signature == nullptr) continue;
+          for (const auto& [name, expression] : node.attributes) {
+            if (direct != (expression.kind == Kind::variable)) continue;
+            for (const AttributeSignature& attribute : signature->attributes) {
+              if (attribute.name != name) continue;
+              std::vector<std::uint32_t> variables;
+              VariableUse number;
+              number.known = true;
+              collect_variables(expression, variables);
+              for (const std::uint32_t variable : variables) {
+                VariableUse& use = uses_[variable];
+                if (use.known) continue;
+                use.known = true;
+                use.kind = attribute.kind;
+                use.default_value = attribute.default_value;
+                if (const AttributeSpec* spec = registry_.find(node.op)->find_attribute(name);
+                    spec != nullptr && spec->length && spec->length->kind == Expression::Kind::integer)
+                  use.length = static_cast<std::size_t>(spec->length->integer);
+                if (is_list_element(expression, variable)) use = number;
+              }
+            }
+          }
+        }
+  }
+
+  // Whether a variable is a number inside a list, as in sizes=[a, b].
+  static bool is_list_element(const AttributeExpression& expression, std::uint32_t variable) {
+    for (const AttributeExpression& operand : expression.operands) {
+      std::vector<std::uint32_t> inside;
+      collect_variables(operand, inside);
+      const bool here = std::find(inside.begin(), inside.end(), variable) != inside.end();
+      if (here && (expression.kind == Kind::list || is_list_element(operand, variable))) return true;
+    }
+    return false;
+  }
+
+  std::int64_t pick(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(high - low + 1)));
+  }
+  bool chance(int percent) { return random_.below(100) < static_cast<std::uint64_t>(percent); }
+
+  std::int64_t extent() {
+    switch (style_ % 4) {
+      case 0: return style_ == 0 ? 1 : pick(1, 2);
+      case 1: return pick(1, options_.bound);
+      case 2: return pick(std::min<std::int64_t>(2, options_.bound), options_.bound);
+      default: return chance(50) ? pick(1, options_.bound) : pick(1, 2);
+    }
+  }
+  // The first factor of a composite axis: a number of groups.
+  std::int64_t groups() {
+    if (style_ == 0) return 1;
+    return chance(style_ % 4 == 2 ? 30 : 55) ? 1 : pick(2, 3);
+  }
+
+  Shape any_shape(std::uint32_t variable) {
+    std::vector<std::size_t> ranks(ranks_[variable].begin(), ranks_[variable].end());
+    if (ranks.empty()) return {};
+    Shape shape(ranks[random_.below(ranks.size())]);
+    for (std::int64_t& e : shape) e = extent();
+    return shape;
+  }
+
+  // The value of an expression made of known names and numbers.
+  static std::optional<std::int64_t> known_size(const Expression& expression, const Sizes& sizes) {
+    if (expression.kind == Expression::Kind::integer) return expression.integer;
+    if (expression.kind == Expression::Kind::name) {
+      const auto it = sizes.find(expression.name);
+      if (it != sizes.end() && it->second.size() == 1) return it->second[0];
+    }
+    return std::nullopt;
+  }
+
+  // Names of an input's axes from the type it has.
+  void learn(const InputSpec& input, const Shape& shape, Sizes& sizes) {
+    std::size_t fixed = 0, rests = 0;
+    for (const AxisSpec& axis : input.axes) axis.kind == AxisSpec::Kind::rest ? ++rests : ++fixed;
+    if (shape.size() < fixed || (rests == 0 && shape.size() != fixed)) return;
+    std::size_t spare = shape.size() - fixed, at = 0;
+    // A rest whose length is known takes it; the first other one takes what is left.
+    std::size_t known = 0;
+    for (const AxisSpec& axis : input.axes)
+      if (axis.kind == AxisSpec::Kind::rest)
+        if (const auto it = sizes.find(".." + axis.factors[0].name); it != sizes.end()) known += it->second.size();
+    for (const AxisSpec& axis : input.axes) {
+      if (axis.kind == AxisSpec::Kind::rest) {
+        const std::string name = ".." + axis.factors[0].name;
+        const auto it = sizes.find(name);
+        const std::size_t length = it != sizes.end() ? it->second.size() : spare - std::min(spare, known);
+        if (at + length > shape.size()) return;
+        if (it == sizes.end()) {
+          // Two open rests share what is left at random.
+          std::size_t take = length;
+          if (rests > 1 && length > 0) take = random_.below(length + 1);
+          sizes[name] = Integers(shape.begin() + static_cast<std::ptrdiff_t>(at),
+                                 shape.begin() + static_cast<std::ptrdiff_t>(at + take));
+          at += take;
+          spare -= take;
+          --rests;
+        } else {
+          at += length;
+        }
+        continue;
+      }
+      const std::int64_t here = shape[at++];
+      std::int64_t left = here;
+      const Expression* open = nullptr;
+      std::size_t open_count = 0;
+      for (const Expression& factor : axis.factors) {
+        if (const auto value = known_size(factor, sizes)) {
+          if (*value > 0 && left % *value == 0) left /= *value;
+        } else if (factor.kind == Expression::Kind::name) {
+          if (open == nullptr) open = &factor;
+          ++open_count;
+        }
+      }
+      for (const Expression& factor : axis.factors) {
+        if (factor.kind != Expression::Kind::name || known_size(factor, sizes)) continue;
+        std::int64_t value = left;
+        if (--open_count > 0) {
+          Integers divisors;
+          for (std::int64_t d = 1; d <= left; ++d)
+            if (left % d == 0) divisors.push_back(d);
+          value = divisors.empty() ? 1 : divisors[random_.below(divisors.size())];
+        }
+        sizes[factor.name] = {value};
+        left /= std::max<std::int64_t>(1, value);
+      }
+    }
+  }
+
+  // A shape for an input in which known names have their values.
+  Shape propose(const InputSpec& input, std::uint32_t variable, Sizes& sizes) {
+    Shape shape;
+    std::size_t fixed = 0;
+    for (const AxisSpec& axis : input.axes) fixed += axis.kind != AxisSpec::Kind::rest;
+    std::vector<std::size_t> ranks(ranks_[variable].begin(), ranks_[variable].end());
+    std::size_t rank = ranks.empty() ? fixed : ranks[random_.below(ranks.size())];
+    std::size_t spare = rank > fixed ? rank - fixed : 0;
+    for (const AxisSpec& axis : input.axes) {
+      if (axis.kind == AxisSpec::Kind::rest) {
+        const std::string name = ".." + axis.factors[0].name;
+        auto it = sizes.find(name);
+        if (it == sizes.end()) {
+          Integers rest(axis.length ? random_.below(spare + 1) : (&axis == &input.axes.back() || input.axes.size() == fixed + 1)
+                                                                     ? spare
+                                                                     : random_.below(spare + 1));
+          for (std::int64_t& e : rest) e = extent();
+          spare -= std::min(spare, rest.size());
+          it = sizes.emplace(name, std::move(rest)).first;
+        }
+        shape.insert(shape.end(), it->second.begin(), it->second.end());
+        continue;
+      }
+      std::int64_t product = 1;
+      for (std::size_t f = 0; f < axis.factors.size(); ++f) {
+        const Expression& factor = axis.factors[f];
+        std::optional<std::int64_t> value = known_size(factor, sizes);
+        if (!value) {
+          value = axis.factors.size() > 1 && f == 0 ? groups() : extent();
+          if (factor.kind == Expression::Kind::name) sizes[factor.name] = {*value};
+        }
+        product *= *value;
+      }
+      shape.push_back(product);
+    }
+    return shape;
+  }
+
+  void assign_tensor(std::size_t variable, Shape shape, ElementType element) {
+    current_.variables[variable] = {element, std::move(shape), true};
+    assigned_[variable] = true;
+  }
+
+  const TensorType* type_of(const PatternValue& value) const {
+    if (value.is_variable) return assigned_[value.index] ? &current_.variables[value.index] : nullptr;
+    const std::vector<TensorType>& outputs = types_[value.index];
+    return value.port < outputs.size() ? &outputs[value.port] : nullptr;
+  }
+
+  bool assign_node(std::size_t index) {
+    const PatternNode& node = rule_.source.nodes[index];
+    const OperatorDefinition* definition = registry_.find(node.op);
+    if (definition == nullptr) return false;
+    std::vector<std::uint32_t> open_tensors, open_attributes;
+    for (const PatternValue& input : node.inputs)
+      if (input.is_variable && !assigned_[input.index] &&
+          std::find(open_tensors.begin(), open_tensors.end(), input.index) == open_tensors.end())
+        open_tensors.push_back(input.index);
+    for (const auto& [name, expression] : node.attributes) collect_variables(expression, open_attributes);
+    std::erase_if(open_attributes, [&](std::uint32_t v) { return current_.attributes[v].has_value(); });
+    const bool open = !open_tensors.empty() || !open_attributes.empty();
+    for (int attempt = 0; attempt < (open ? proposals_per_node : 1); ++attempt) {
+      for (const std::uint32_t v : open_tensors) assigned_[v] = false;
+      for (const std::uint32_t v : open_attributes) current_.attributes[v].reset();
+      propose_inputs(node, *definition, open_tensors);
+      for (const std::uint32_t v : open_attributes) current_.attributes[v] = propose_attribute(v, node, index);
+      Bindings bindings = bind(current_);
+      for (std::size_t v = 0; v < assigned_.size(); ++v)
+        if (!assigned_[v]) bindings.tensors[v] = nullptr;
+      const Expected<Attributes> attributes = evaluate_attributes(node, bindings, registry_);
+      if (!attributes) continue;
+      const Expected<Attributes> complete = registry_.complete(node.op, *attributes);
+      if (!complete) continue;
+      std::vector<TensorType> inputs;
+      for (const PatternValue& input : node.inputs) {
+        const TensorType* type = type_of(input);
+        if (type == nullptr) return false;
+        inputs.push_back(*type);
+      }
+      Expected<std::vector<TensorType>> outputs = registry_.infer(node.op, *complete, inputs);
+      if (!outputs) continue;
+      types_[index] = std::move(*outputs);
+      return true;
+    }
+    return false;
+  }
+
+  void propose_inputs(const PatternNode& node, const OperatorDefinition& definition,
+                      const std::vector<std::uint32_t>& open) {
+    if (open.empty()) return;
+    Sizes sizes;
+    if (definition.variadic()) {
+      // Operands of a variadic operator mostly agree but for one axis.
+      for (const PatternValue& input : node.inputs) {
+        if (!input.is_variable || assigned_[input.index]) continue;
+        const TensorType* model = nullptr;
+        for (const PatternValue& other : node.inputs)
+          if (const TensorType* type = type_of(other)) model = type;
+        Shape shape = model != nullptr ? model->shape : any_shape(input.index);
+        if (model != nullptr && !shape.empty() && chance(70)) shape[random_.below(shape.size())] = extent();
+        assign_tensor(input.index, std::move(shape), ElementType::f32);
+      }
+      return;
+    }
+    // What is known first, then the open inputs in order.
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (const TensorType* type = type_of(node.inputs[i])) learn(definition.inputs[i], type->shape, sizes);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!node.inputs[i].is_variable || assigned_[node.inputs[i].index]) continue;
+      const std::uint32_t variable = node.inputs[i].index;
+      const InputSpec& input = definition.inputs[i];
+      Shape shape;
+      std::vector<std::size_t> twins;
+      for (std::size_t v = 0; v < assigned_.size(); ++v)
+        if (assigned_[v] && ranks_[v] == ranks_[variable]) twins.push_back(v);
+      if (!twins.empty() && chance(style_ % 4 == 3 ? 70 : 40)) {
+        shape = current_.variables[twins[random_.below(twins.size())]].shape;
+        if (chance(25) && !shape.empty()) shape[random_.below(shape.size())] = extent();
+        learn(input, shape, sizes);
+      } else {
+        shape = propose(input, variable, sizes);
+      }
+      assign_tensor(variable, std::move(shape), input.integers ? ElementType::i64 : ElementType::f32);
+    }
+  }
+
+  AttributeValue propose_attribute(std::uint32_t variable, const PatternNode& node, std::size_t index) {
+    const VariableUse& use = uses_[variable];
+    switch (use.kind) {
+      case AttributeKind::integer: {
+        if (!use.known || chance(50)) return pick(1, options_.bound);
+        return pick(-static_cast<std::int64_t>(max_rank), -1);
+      }
+      case AttributeKind::real: {
+        static constexpr double values[] = {1.0, 2.0, 0.5, -1.0, 0.0, 3.0};
+        return values[random_.below(std::size(values))];
+      }
+      case AttributeKind::symbol:
+        return SymbolValue{functions_.empty() ? "identity" : functions_[random_.below(functions_.size())]};
+      case AttributeKind::integers: break;
+    }
+    if (use.length) {
+      Integers list(*use.length);
+      const bool ones = use.default_value && std::holds_alternative<Integers>(*use.default_value) &&
+                        std::get<Integers>(*use.default_value) == Integers(*use.length, 1);
+      const bool zeros = use.default_value && !ones;
+      const bool plain = chance(30);
+      for (std::int64_t& e : list)
+        e = ones    ? (plain ? 1 : pick(1, 2 + (style_ % 8 == 5)))
+            : zeros ? (plain ? 0 : pick(0, style_ % 4 == 0 ? 1 : 2))
+                    : pick(style_ % 2 == 0 ? 1 : 0, style_ % 4 == 0 ? 2 : options_.bound);
+      return list;
+    }
+    const TensorType* first = nullptr;
+    for (const PatternValue& input : node.inputs)
+      if (first == nullptr) first = type_of(input);
+    const Shape shape = first != nullptr ? first->shape : Shape(random_.below(max_rank + 1), 2);
+    const std::size_t rank = shape.size();
+    switch (random_.below(6)) {
+      case 0: {  // a permutation
+        Integers list(rank);
+        for (std::size_t i = 0; i < rank; ++i) list[i] = static_cast<std::int64_t>(i);
+        for (std::size_t i = rank; i > 1; --i) std::swap(list[i - 1], list[random_.below(i)]);
+        return list;
+      }
+      case 1: {  // some axes, ascending
+        Integers list;
+        for (std::size_t i = rank; i > 0; --i)
+          if (chance(50)) list.push_back(-static_cast<std::int64_t>(i));
+        return list;
+      }
+      case 2: {  // an extent in as many parts as outputs are used
+        std::uint32_t parts = 2;
+        for (const PatternNode& user : rule_.source.nodes)
+          for (const PatternValue& input : user.inputs)
+            if (!input.is_variable && input.index == index) parts = std::max(parts, input.port + 1);
+        for (const PatternValue& output : rule_.source.outputs)
+          if (!output.is_variable && output.index == index) parts = std::max(parts, output.port + 1);
+        if (rank == 0) return Integers{};
+        std::int64_t total = shape[random_.below(rank)];
+        Integers list;
+        for (std::uint32_t i = 0; i + 1 < parts; ++i) {
+          const std::int64_t most = std::max<std::int64_t>(1, total - static_cast<std::int64_t>(parts - 1 - i));
+          list.push_back(pick(1, most));
+          total -= list.back();
+        }
+        list.push_back(total);
+        return list;
+      }
+      case 3: {  // another factorisation of the same elements
+        Integers list = shape;
+        for (std::size_t i = 1; i < list.size(); ++i)
+          if (chance(40)) {
+            list[i] *= list[i - 1];
+            list[i - 1] = 1;
+          }
+        if (chance(50)) std::erase(list, 1);
+        if (chance(40) && list.size() < max_rank)
+          list.insert(list.begin() + static_cast<std::ptrdiff_t>(random_.below(list.size() + 1)), 1);
+        for (std::size_t i = 0; i < list.size() && list.size() < max_rank; ++i)
+          for (const std::int64_t factor : {2, 3})
+            if (list[i] > factor && list[i] % factor == 0 && chance(40)) {
+              const std::int64_t other = list[i] / factor;
+              list[i] = factor;
+              list.insert(list.begin() + static_cast<std::ptrdiff_t>(i) + 1, other);
+              break;
+            }
+        return list;
+      }
+      case 4: {  // a larger shape to broadcast to
+        Integers list = shape;
+        for (std::int64_t& e : list)
+          if (e == 1 && chance(60)) e = extent();
+        while (list.size() < max_rank && chance(40)) list.insert(list.begin(), extent());
+        return list;
+      }
+      default: {  // small numbers, one per axis
+        Integers list(rank);
+        for (std::int64_t& e : list) e = pick(0, 2);
+        return list;
+      }
+    }
+  }
+
+  const OperatorRegistry& registry_;
+  const Substitution& rule_;
+  InstanceOptions options_;
+  Random random_;
+  std::vector<std::string> functions_;
+  std::vector<std::set<std::size_t>> ranks_;
+  std::vector<bool> integers_;
+  std::vector<VariableUse> uses_;
+  std::size_t style_ = 0;
+  Instance current_;
+  std::vector<bool> assigned_;
+  std::vector<std::vector<TensorType>> types_;
+};
+
+std::string key_of(const Instance& instance) {
+  std::string key;
+  for (const TensorType& type : instance.variables) key += to_string(type) + ";";
+  for (const auto& value : instance.attributes) key += (value ? to_string(*value) : "?") + ";";
+  return key;
+}
+
+std::int64_t size_of(const Instance& instance) {
+  std::int64_t size = 0;
+  for (const TensorType& type : instance.variables) size += 2 * type.elements() + static_cast<std::int64_t>(type.shape.size());
+  for (const auto& value : instance.attributes)
+    if (value)
+      if (const auto* list = std::get_if<Integers>(&*value))
+        for (const std::int64_t e : *list) size += std::abs(e);
+  return size;
+}
+
+// All instances of a rule without attribute variables.
+std::vector<Instance> all_instances(const Sampler& sampler, std::size_t variables, std::int64_t bound) {
+  std::vector<std::vector<TensorType>> choices(variables);
+  std::size_t total = 1;
+  for (std::size_t v = 0; v < variables; ++v) {
+    for (const std::size_t rank : sampler.ranks()[v]) {
+      Shape shape(rank, 1);
+      for (;;) {
+        choices[v].push_back({sampler.integers()[v] ? ElementType::i64 : ElementType::f32, shape, true});
+        std::size_t axis = 0;
+        while (axis < rank && shape[axis] == bound) shape[axis++] = 1;
+        if (axis == rank) break;
+        ++shape[axis];
+        if (choices[v].size() > max_exhaustive) return {};
+      }
+    }
+    total *= choices[v].size();
+    if (total > max_exhaustive) return {};
+  }
+  std::vector<Instance> result;
+  std::vector<std::size_t> digits(variables, 0);
+  if (total == 0) return result;
+  for (std::size_t n = 0; n < total; ++n) {
+    Instance instance;
+    std::size_t rest = n;
+    for (std::size_t v = 0; v < variables; ++v) {
+      instance.variables.push_back(choices[v][rest % choices[v].size()]);
+      rest /= choices[v].size();
+    }
+    result.push_back(std::move(instance));
+  }
+  return result;
+}
+
+}  // namespace
+
+Expected<Program> Program::create(const OperatorRegistry& registry, const Substitution& rule, const Pattern& pattern,
+                                  const Instance& instance) {
+  (void)rule;
+  Program program;
+  const Bindings bindings = bind(instance);
+  std::vector<std::vector<TensorType>> types;
+  auto type_of = [&](const PatternValue& value) -> Expected<TensorType> {
+    if (value.is_variable) return instance.variables[value.index];
+    const std::vector<TensorType>& outputs = types[value.index];
+    if (value.port >= outputs.size())
+      return bad_input(pattern.nodes[value.index].op + " has no output " + std::to_string(value.port));
+    return outputs[value.port];
+  };
+  for (const PatternNode& node : pattern.nodes) {
+    TASO_ASSIGN(const Attributes given, evaluate_attributes(node, bindings, registry));
+    TASO_ASSIGN(const Attributes attributes, registry.complete(node.op, given));
+    std::vector<TensorType> inputs;
+    for (const PatternValue& input : node.inputs) {
+      TASO_ASSIGN(TensorType type, type_of(input));
+      inputs.push_back(std::move(type));
+    }
+    TASO_ASSIGN(OperatorInstance lowered, OperatorInstance::create(registry, node.op, attributes, inputs));
+    types.push_back(lowered.output_types());
+    program.work_ += lowered.work().flops + lowered.work().bytes_written / 4;
+    program.steps_.push_back({std::move(lowered), node.inputs});
+  }
+  program.outputs_ = pattern.outputs;
+  for (const PatternValue& output : pattern.outputs) {
+    TASO_ASSIGN(TensorType type, type_of(output));
+    program.output_types_.push_back(std::move(type));
+  }
+  return program;
+}
+
+TypeCheck check_types(const OperatorRegistry& registry, const Substitution& rule, const Instance& instance) {
+  TypeCheck check;
+  if (!conditions_hold(rule, instance)) return check;
+  Expected<Program> source = Program::create(registry, rule, rule.source, instance);
+  if (!source) return check;
+  check.source = true;
+  Expected<Program> target = Program::create(registry, rule, rule.target, instance);
+  if (!target) return check;
+  check.target = true;
+  if (source->output_types() != target->output_types()) return check;
+  check.equal_types = true;
+  check.typed = TypedInstance{instance, std::move(*source), std::move(*target)};
+  return check;
+}
+
+InstanceSet find_instances(const OperatorRegistry& registry, const Substitution& rule,
+                           const InstanceOptions& options) {
+  InstanceSet result;
+  Sampler sampler(registry, rule, options);
+  std::set<std::string> seen;
+  bool left_out = false;
+  auto consider = [&](const Instance& instance) {
+    if (!seen.insert(key_of(instance)).second) return;
+    TypeCheck check = check_types(registry, rule, instance);
+    if (!check.source) return;
+    if (check.typed) {
+      if (check.typed->source.work() + check.typed->target.work() > 2.0 * static_cast<double>(options.max_work))
+        left_out = true;
+      else
+        result.instances.push_back(std::move(*check.typed));
+    } else if (!check.target) {
+      ++result.ill_typed_target;
+    } else if (!result.shapes_differ || size_of(instance) < size_of(*result.shapes_differ)) {
+      result.shapes_differ = instance;
+    }
+  };
+  if (rule.attribute_variables.empty()) {
+    const std::vector<Instance> all = all_instances(sampler, rule.tensor_variables.size(), options.bound);
+    for (const Instance& instance : all) consider(instance);
+    result.complete = !all.empty() && !left_out && result.instances.size() <= options.max_instances;
+  }
+  if (!result.complete) {
+    const std::size_t samples = options.max_instances * samples_per_instance;
+    // Rules that are hardly ever well-typed get a first round of all samples, the others stop when they have enough.
+    for (std::size_t i = 0; i < samples && result.instances.size() < options.max_instances; ++i)
+      if (const std::optional<Instance> instance = sampler.sample(i)) consider(*instance);
+  }
+  std::stable_sort(
+      result.instances.begin(), result.instances.end(),
+      [](const TypedInstance& a, const TypedInstance& b) { return size_of(a.instance) < size_of(b.instance); });
+  if (result.instances.size() > options.max_instances) {
+    // Too many: the smallest half of the quota, and others evenly from the rest.
+    std::vector<TypedInstance> kept;
+    const std::size_t half = options.max_instances / 2;
+    for (std::size_t i = 0; i < half; ++i) kept.push_back(std::move(result.instances[i]));
+    const std::size_t rest = result.instances.size() - half, wanted = options.max_instances - half;
+    for (std::size_t i = 0; i < wanted; ++i) kept.push_back(std::move(result.instances[half + i * rest / wanted]));
+    result.instances = std::move(kept);
+  }
+  return result;
+}
+
+}  // namespace taso

@@ -1,0 +1,113 @@
+/// Concrete instances of a rule: types of its tensor variables and values of its attribute variables.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/pattern.h"
+#include "operators/evaluate.h"
+#include "operators/instance.h"
+#include "operators/registry.h"
+
+namespace taso {
+
+/// Values for a rule's variables.
+struct Instance {
+  std::vector<TensorType> variables;
+  std::vector<std::optional<AttributeValue>> attributes;
+};
+
+/// One side of a rule at an instance, lowered, ready to be evaluated in any ring.
+class Program {
+ public:
+  /// Fails where the pattern is not well-typed at the instance.
+  [[nodiscard]] static Expected<Program> create(const OperatorRegistry& registry, const Substitution& rule,
+                                                const Pattern& pattern, const Instance& instance);
+  [[nodiscard]] const std::vector<TensorType>& output_types() const { return output_types_; }
+  /// Scalar operations of one evaluation.
+  [[nodiscard]] double work() const { return work_; }
+
+  template <class Element>
+  using Tensors = std::vector<RingTensor<Element>>;
+
+  /// The outputs at given inputs (one tensor per variable). After each operator `after` is called with its outputs.
+  template <class Ring, class After>
+  [[nodiscard]] Expected<Tensors<typename Ring::Element>> run(Ring& ring, const Tensors<typename Ring::Element>& inputs,
+                                                              After&& after) const {
+    using Tensor = RingTensor<typename Ring::Element>;
+    std::vector<std::vector<Tensor>> values;
+    values.reserve(steps_.size());
+    auto find = [&](const PatternValue& value) -> const Tensor& {
+      return value.is_variable ? inputs[value.index] : values[value.index][value.port];
+    };
+    for (const Step& step : steps_) {
+      std::vector<const Tensor*> operands;
+      operands.reserve(step.inputs.size());
+      for (const PatternValue& input : step.inputs) operands.push_back(&find(input));
+      TASO_ASSIGN(std::vector<Tensor> results, evaluate(step.instance, ring, std::span<const Tensor* const>(operands)));
+      after(step.instance, results);
+      values.push_back(std::move(results));
+    }
+    Tensors<typename Ring::Element> outputs;
+    for (const PatternValue& output : outputs_) outputs.push_back(find(output));
+    return outputs;
+  }
+  template <class Ring>
+  [[nodiscard]] Expected<Tensors<typename Ring::Element>> run(
+      Ring& ring, const Tensors<typename Ring::Element>& inputs) const {
+    return run(ring, inputs, [](const OperatorInstance&, const std::vector<RingTensor<typename Ring::Element>>&) {});
+  }
+
+ private:
+  struct Step {
+    OperatorInstance instance;
+    std::vector<PatternValue> inputs;
+  };
+  std::vector<Step> steps_;
+  std::vector<PatternValue> outputs_;
+  std::vector<TensorType> output_types_;
+  double work_ = 0;
+};
+
+/// A well-typed instance with both sides lowered.
+struct TypedInstance {
+  Instance instance;
+  Program source, target;
+};
+
+/// What a search found.
+struct InstanceSet {
+  std::vector<TypedInstance> instances;  ///< Smallest first. Both sides well-typed, outputs of equal types.
+  std::optional<Instance> shapes_differ;  ///< Both sides well-typed, outputs of different types.
+  std::size_t ill_typed_target = 0;      ///< Instances found at which the source alone is well-typed.
+  bool complete = false;                 ///< All instances within the bound are here.
+};
+
+struct InstanceOptions {
+  std::int64_t bound = 3;
+  std::uint64_t seed = 1;
+  std::size_t max_instances = 160;
+  std::size_t max_work = 6000;
+};
+
+/// Well-typed instances of a rule that satisfy its conditions: all of them if only tensor variables occur and there are few
+/// enough, otherwise a sample that is the same for the same seed. Shapes are proposed from the operators'
+/// definitions: names of sizes that occur twice get one value, composite axes get factors (so that several groups
+/// are common), shapes that must agree are reused. Which proposal is right is always decided by type inference.
+[[nodiscard]] InstanceSet find_instances(const OperatorRegistry& registry, const Substitution& rule,
+                                         const InstanceOptions& options);
+
+/// Checks types and conditions of one instance: nothing if the source or a condition fails.
+struct TypeCheck {
+  bool source = false;        ///< The source is well-typed and the conditions hold.
+  bool target = false;        ///< The target is well-typed, too.
+  bool equal_types = false;   ///< And so are the types of all outputs.
+  std::optional<TypedInstance> typed;  ///< If all three.
+};
+[[nodiscard]] TypeCheck check_types(const OperatorRegistry& registry, const Substitution& rule,
+                                    const Instance& instance);
+
+}  // namespace taso

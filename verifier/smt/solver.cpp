@@ -1,0 +1,276 @@
+#include "verifier/smt/solver.h"
+
+#include <z3.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "support/status.h"
+
+namespace taso::smt {
+namespace {
+
+// Z3 must not end the process on an error; the codes are looked at where they can occur.
+void ignore_error(Z3_context, Z3_error_code) {}
+
+Expr term(Z3_context context, Z3_ast ast) {
+  TASO_CHECK(ast != nullptr, std::string("Z3 refuses a term: ") +
+                                 Z3_get_error_msg(context, Z3_get_error_code(context)));
+  return {context, ast};
+}
+
+std::vector<Z3_ast> asts(std::span<const Expr> terms) {
+  std::vector<Z3_ast> result;
+  result.reserve(terms.size());
+  for (const Expr& expr : terms) result.push_back(expr.ast());
+  return result;
+}
+
+}  // namespace
+
+Handle::Handle(_Z3_context* context, _Z3_ast* ast) : context_(context), ast_(ast) {
+  if (ast_ != nullptr) Z3_inc_ref(context_, ast_);
+}
+
+Handle::~Handle() {
+  if (ast_ != nullptr) Z3_dec_ref(context_, ast_);
+}
+
+Handle& Handle::operator=(Handle other) noexcept {
+  std::swap(context_, other.context_);
+  std::swap(ast_, other.ast_);
+  return *this;
+}
+
+std::string Handle::to_string() const { return ast_ == nullptr ? "" : Z3_ast_to_string(context_, ast_); }
+
+Expr Function::operator()(std::span<const Expr> arguments) const {
+  const std::vector<Z3_ast> list = asts(arguments);
+  return term(context(), Z3_mk_app(context(), reinterpret_cast<Z3_func_decl>(ast()),
+                                   static_cast<unsigned>(list.size()), list.data()));
+}
+
+Context::Context() {
+  Z3_config config = Z3_mk_config();
+  Z3_set_param_value(config, "auto_config", "false");
+  context_ = Z3_mk_context_rc(config);
+  Z3_del_config(config);
+  Z3_set_error_handler(context_, ignore_error);
+  Z3_set_ast_print_mode(context_, Z3_PRINT_SMTLIB2_COMPLIANT);
+}
+
+Context::~Context() { Z3_del_context(context_); }
+
+Sort Context::integer_sort() { return {context_, Z3_sort_to_ast(context_, Z3_mk_int_sort(context_))}; }
+Sort Context::real_sort() { return {context_, Z3_sort_to_ast(context_, Z3_mk_real_sort(context_))}; }
+
+Sort Context::uninterpreted_sort(const std::string& name) {
+  return {context_, Z3_sort_to_ast(context_, Z3_mk_uninterpreted_sort(
+                                                 context_, Z3_mk_string_symbol(context_, name.c_str())))};
+}
+
+Function Context::function(const std::string& name, std::span<const Sort> arguments, const Sort& result) {
+  std::vector<Z3_sort> sorts;
+  sorts.reserve(arguments.size());
+  for (const Sort& sort : arguments) sorts.push_back(reinterpret_cast<Z3_sort>(sort.ast()));
+  Z3_func_decl declaration =
+      Z3_mk_func_decl(context_, Z3_mk_string_symbol(context_, name.c_str()), static_cast<unsigned>(sorts.size()),
+                      sorts.data(), reinterpret_cast<Z3_sort>(result.ast()));
+  return {context_, Z3_func_decl_to_ast(context_, declaration)};
+}
+
+Expr Context::constant(const std::string& name, const Sort& sort) {
+  return term(context_, Z3_mk_const(context_, Z3_mk_string_symbol(context_, name.c_str()),
+                                    reinterpret_cast<Z3_sort>(sort.ast())));
+}
+
+Expr Context::fresh(const std::string& prefix, const Sort& sort) {
+  return term(context_, Z3_mk_fresh_const(context_, prefix.c_str(), reinterpret_cast<Z3_sort>(sort.ast())));
+}
+
+Expr Context::integer(std::int64_t value) {
+  return term(context_, Z3_mk_int64(context_, value, Z3_mk_int_sort(context_)));
+}
+
+Expr Context::real(double value) {
+  TASO_CHECK(std::isfinite(value), "a solver has no infinite numbers");
+  int exponent = 0;
+  const double mantissa = std::frexp(value, &exponent);
+  const auto scaled = static_cast<std::int64_t>(std::ldexp(mantissa, 53));
+  exponent -= 53;
+  const Expr number = term(context_, Z3_mk_int2real(context_, integer(scaled).ast()));
+  const Expr base = term(context_, Z3_mk_real(context_, 2, 1));
+  const Expr power = term(context_, Z3_mk_power(context_, base.ast(),
+                                                term(context_, Z3_mk_real(context_, exponent, 1)).ast()));
+  const Z3_ast product[] = {number.ast(), power.ast()};
+  const Expr result = term(context_, Z3_mk_mul(context_, 2, product));
+  return term(context_, Z3_simplify(context_, result.ast()));
+}
+
+Expr Context::add(const Expr& a, const Expr& b) {
+  const Z3_ast list[] = {a.ast(), b.ast()};
+  return term(context_, Z3_simplify(context_, term(context_, Z3_mk_add(context_, 2, list)).ast()));
+}
+
+Expr Context::subtract(const Expr& a, const Expr& b) {
+  const Z3_ast list[] = {a.ast(), b.ast()};
+  return term(context_, Z3_simplify(context_, term(context_, Z3_mk_sub(context_, 2, list)).ast()));
+}
+
+Expr Context::multiply(const Expr& a, const Expr& b) {
+  const Z3_ast list[] = {a.ast(), b.ast()};
+  return term(context_, Z3_simplify(context_, term(context_, Z3_mk_mul(context_, 2, list)).ast()));
+}
+
+Expr Context::divide(const Expr& a, const Expr& b) { return term(context_, Z3_mk_div(context_, a.ast(), b.ast())); }
+Expr Context::to_real(const Expr& a) { return term(context_, Z3_mk_int2real(context_, a.ast())); }
+Expr Context::equal(const Expr& a, const Expr& b) { return term(context_, Z3_mk_eq(context_, a.ast(), b.ast())); }
+Expr Context::less(const Expr& a, const Expr& b) { return term(context_, Z3_mk_lt(context_, a.ast(), b.ast())); }
+Expr Context::less_equal(const Expr& a, const Expr& b) {
+  return term(context_, Z3_mk_le(context_, a.ast(), b.ast()));
+}
+Expr Context::negation(const Expr& a) { return term(context_, Z3_mk_not(context_, a.ast())); }
+
+Expr Context::distinct(std::span<const Expr> terms) {
+  const std::vector<Z3_ast> list = asts(terms);
+  return term(context_, Z3_mk_distinct(context_, static_cast<unsigned>(list.size()), list.data()));
+}
+
+Expr Context::conjunction(std::span<const Expr> terms) {
+  const std::vector<Z3_ast> list = asts(terms);
+  if (list.size() == 1) return terms[0];
+  return term(context_, Z3_mk_and(context_, static_cast<unsigned>(list.size()), list.data()));
+}
+
+Expr Context::disjunction(std::span<const Expr> terms) {
+  const std::vector<Z3_ast> list = asts(terms);
+  if (list.size() == 1) return terms[0];
+  return term(context_, Z3_mk_or(context_, static_cast<unsigned>(list.size()), list.data()));
+}
+
+Expr Context::implies(const Expr& a, const Expr& b) {
+  return term(context_, Z3_mk_implies(context_, a.ast(), b.ast()));
+}
+
+Expr Context::forall(std::span<const Expr> variables, std::span<const Expr> triggers, const Expr& body,
+                     const std::string& name) {
+  if (variables.empty()) return body;
+  std::vector<Z3_app> bound;
+  bound.reserve(variables.size());
+  for (const Expr& variable : variables) bound.push_back(Z3_to_app(context_, variable.ast()));
+  const std::vector<Z3_ast> terms = asts(triggers);
+  std::vector<Z3_pattern> patterns;
+  if (!terms.empty())
+    patterns.push_back(Z3_mk_pattern(context_, static_cast<unsigned>(terms.size()), terms.data()));
+  return term(context_, Z3_mk_quantifier_const_ex(
+                            context_, true, 1, Z3_mk_string_symbol(context_, name.c_str()),
+                            Z3_mk_string_symbol(context_, (name + ".skolem").c_str()),
+                            static_cast<unsigned>(bound.size()), bound.data(),
+                            static_cast<unsigned>(patterns.size()), patterns.data(), 0, nullptr, body.ast()));
+}
+
+// One thread that interrupts the context when a deadline passes.
+class Solver::Watchdog {
+ public:
+  explicit Watchdog(Z3_context context) : context_(context), thread_([this] { run(); }) {}
+  ~Watchdog() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  void arm(double seconds) {
+    {
+      const std::lock_guard lock(mutex_);
+      deadline_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                         std::chrono::duration<double>(seconds));
+      armed_ = true;
+      fired_ = false;
+    }
+    changed_.notify_one();
+  }
+  /// Whether the deadline passed.
+  bool disarm() {
+    const std::lock_guard lock(mutex_);
+    armed_ = false;
+    return fired_;
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (!stop_) {
+      if (!armed_) {
+        changed_.wait(lock);
+      } else if (changed_.wait_until(lock, deadline_) == std::cv_status::timeout && armed_ &&
+                 std::chrono::steady_clock::now() >= deadline_) {
+        fired_ = true;
+        // The check may have begun after the first interrupt: repeat until disarmed.
+        Z3_interrupt(context_);
+        deadline_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+      }
+    }
+  }
+
+  Z3_context context_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::chrono::steady_clock::time_point deadline_;
+  bool armed_ = false, fired_ = false, stop_ = false;
+  std::thread thread_;
+};
+
+Solver::Solver(Context& context, const SolverOptions& options)
+    : context_(context),
+      solver_(Z3_mk_simple_solver(context.handle())),
+      watchdog_(std::make_unique<Watchdog>(context.handle())),
+      watchdog_seconds_(options.watchdog_seconds) {
+  Z3_solver_inc_ref(context.handle(), solver_);
+  Z3_params params = Z3_mk_params(context.handle());
+  Z3_params_inc_ref(context.handle(), params);
+  auto symbol = [&](const char* name) { return Z3_mk_string_symbol(context.handle(), name); };
+  Z3_params_set_bool(context.handle(), params, symbol("auto_config"), false);
+  Z3_params_set_bool(context.handle(), params, symbol("mbqi"), options.model_based_quantifiers);
+  if (options.rlimit != 0)
+    Z3_params_set_uint(context.handle(), params, symbol("rlimit"),
+                       static_cast<unsigned>(std::min<std::uint64_t>(options.rlimit, 0xFFFFFFFFU)));
+  Z3_solver_set_params(context.handle(), solver_, params);
+  Z3_params_dec_ref(context.handle(), params);
+}
+
+Solver::~Solver() {
+  watchdog_.reset();
+  Z3_solver_dec_ref(context_.handle(), solver_);
+}
+
+void Solver::add(const Expr& formula) { Z3_solver_assert(context_.handle(), solver_, formula.ast()); }
+
+Result Solver::check() {
+  watchdog_->arm(watchdog_seconds_);
+  const Z3_lbool answer = Z3_solver_check(context_.handle(), solver_);
+  const bool late = watchdog_->disarm();
+  switch (answer) {
+    case Z3_L_FALSE: return {Answer::unsatisfiable, ""};
+    case Z3_L_TRUE: return {Answer::satisfiable, ""};
+    case Z3_L_UNDEF: break;
+  }
+  if (late) return {Answer::unknown, "time limit"};
+  return {Answer::unknown, Z3_solver_get_reason_unknown(context_.handle(), solver_)};
+}
+
+std::string Solver::smt2() const {
+  return std::string(Z3_solver_to_string(context_.handle(), solver_)) + "(check-sat)\n";
+}
+
+Solver::Scope::Scope(Solver& solver) : solver_(solver) {
+  Z3_solver_push(solver_.context_.handle(), solver_.solver_);
+}
+Solver::Scope::~Scope() { Z3_solver_pop(solver_.context_.handle(), solver_.solver_, 1); }
+
+}  // namespace taso::smt

@@ -1,0 +1,1021 @@
+#include "verifier/theory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "verifier/smt/solver.h"
+
+namespace taso {
+namespace {
+
+using smt::Expr;
+using Kind = AttributeExpression::Kind;
+
+// Concatenations and splits are flattened for up to this many pieces; the axioms speak of two.
+constexpr std::size_t max_pieces = 4;
+// Extents are equated for this many axes where a definition has a rest.
+constexpr int max_axes = 5;
+// Goals after which solver and terms are made anew, so that neither grows without bound.
+constexpr std::size_t goals_per_context = 1000;
+
+// What an attribute is in the logic; lists of declared length are taken apart.
+enum class Kindness : std::uint8_t { unknown, integer, real, list, symbol };
+
+struct AttributeShape {
+  Kindness kind = Kindness::unknown;
+  std::optional<std::size_t> length;
+};
+
+// coefficient * atom + ... + constant over Int; atoms are solver terms.
+struct Linear {
+  std::vector<std::pair<Expr, std::int64_t>> terms;
+  std::int64_t constant = 0;
+
+  void add(const Linear& other, std::int64_t factor) {
+    constant += factor * other.constant;
+    for (const auto& [atom, coefficient] : other.terms) add(atom, factor * coefficient);
+  }
+  void add(const Expr& atom, std::int64_t coefficient) {
+    for (auto it = terms.begin(); it != terms.end(); ++it)
+      if (it->first == atom) {
+        it->second += coefficient;
+        if (it->second == 0) terms.erase(it);
+        return;
+      }
+    if (coefficient != 0) terms.emplace_back(atom, coefficient);
+  }
+};
+
+// The value of an attribute expression.
+struct EncodedValue {
+  Kindness kind = Kindness::unknown;
+  Linear integer;
+  Expr term;                                       // real, symbol, or a list of unknown length
+  std::optional<std::vector<Linear>> components;  // a list of known length
+};
+
+// The kind and length of an operator's attribute.
+AttributeShape shape_of(const OperatorRegistry& registry, const std::string& op, const std::string& name) {
+  AttributeShape result;
+  const OperatorSignature* signature = registry.signature(op);
+  if (signature == nullptr) return result;
+  for (const AttributeSignature& attribute : signature->attributes) {
+    if (attribute.name != name) continue;
+    switch (attribute.kind) {
+      case AttributeKind::integer: result.kind = Kindness::integer; break;
+      case AttributeKind::real: result.kind = Kindness::real; break;
+      case AttributeKind::integers: result.kind = Kindness::list; break;
+      case AttributeKind::symbol: result.kind = Kindness::symbol; break;
+    }
+    if (result.kind != Kindness::list) break;
+    const OperatorDefinition* definition = registry.find(op);
+    const AttributeSpec* spec = definition == nullptr ? nullptr : definition->find_attribute(name);
+    if (spec != nullptr && spec->length && spec->length->kind == Expression::Kind::integer)
+      result.length = static_cast<std::size_t>(spec->length->integer);
+    else if (attribute.default_value)
+      if (const auto* list = std::get_if<std::vector<std::int64_t>>(&*attribute.default_value))
+        result.length = list->size();
+    break;
+  }
+  return result;
+}
+
+// The kinds of a rule's attribute variables, from where they occur.
+class VariableKinds {
+ public:
+  VariableKinds(const OperatorRegistry& registry, const Substitution& rule)
+      : shapes_(rule.attribute_variables.size()) {
+    for (int round = 0; round < 3; ++round) {
+      for (const Pattern* pattern : {&rule.source, &rule.target})
+        for (const PatternNode& node : pattern->nodes)
+          for (const auto& [name, expression] : node.attributes) expect(expression, shape_of(registry, node.op, name));
+      for (const Condition& condition : rule.conditions) {
+        expect(condition.left, kind(condition.right));
+        expect(condition.right, kind(condition.left));
+      }
+    }
+    for (AttributeShape& shape : shapes_)
+      if (shape.kind == Kindness::unknown) shape.kind = Kindness::integer;
+  }
+  [[nodiscard]] const AttributeShape& operator[](std::size_t variable) const { return shapes_[variable]; }
+
+ private:
+  void expect(const AttributeExpression& expression, const AttributeShape& shape) {
+    switch (expression.kind) {
+      case Kind::literal:
+      case Kind::rank: return;
+      case Kind::variable: {
+        AttributeShape& known = shapes_[expression.index];
+        if (known.kind == Kindness::unknown) known.kind = shape.kind;
+        if (known.kind == Kindness::list && shape.kind == Kindness::list && !known.length) known.length = shape.length;
+        return;
+      }
+      case Kind::dimension:
+      case Kind::list:
+        for (const AttributeExpression& operand : expression.operands) expect(operand, {Kindness::integer, {}});
+        return;
+      case Kind::element: expect(expression.operands[0], {Kindness::list, {}}); return;
+      case Kind::add:
+      case Kind::subtract:
+      case Kind::multiply:
+      case Kind::floor_divide:
+        for (const AttributeExpression& operand : expression.operands) expect(operand, shape);
+        return;
+    }
+  }
+
+  AttributeShape kind(const AttributeExpression& expression) const {
+    switch (expression.kind) {
+      case Kind::literal:
+        if (std::holds_alternative<std::int64_t>(expression.literal)) return {Kindness::integer, {}};
+        if (std::holds_alternative<double>(expression.literal)) return {Kindness::real, {}};
+        if (const auto* list = std::get_if<std::vector<std::int64_t>>(&expression.literal))
+          return {Kindness::list, list->size()};
+        return {Kindness::symbol, {}};
+      case Kind::variable: return shapes_[expression.index];
+      case Kind::dimension:
+      case Kind::rank:
+      case Kind::element: return {Kindness::integer, {}};
+      case Kind::list: return {Kindness::list, expression.operands.size()};
+      case Kind::add:
+      case Kind::subtract:
+      case Kind::multiply:
+      case Kind::floor_divide: {
+        const AttributeShape left = kind(expression.operands[0]), right = kind(expression.operands[1]);
+        return left.kind == Kindness::list || right.kind == Kindness::unknown ? left : right;
+      }
+    }
+    return {};
+  }
+
+  std::vector<AttributeShape> shapes_;
+};
+
+// The functions of the logic for one registry, made on first use.
+class Vocabulary {
+ public:
+  explicit Vocabulary(const OperatorRegistry& registry)
+      : registry_(registry),
+        tensor_(context_.uninterpreted_sort("Tensor")),
+        list_(context_.uninterpreted_sort("List")),
+        symbol_(context_.uninterpreted_sort("Scalar")),
+        integer_(context_.integer_sort()),
+        real_(context_.real_sort()) {}
+
+  smt::Context& context() { return context_; }
+  [[nodiscard]] const OperatorRegistry& registry() const { return registry_; }
+  [[nodiscard]] const smt::Sort& tensor() const { return tensor_; }
+  [[nodiscard]] const smt::Sort& list() const { return list_; }
+  [[nodiscard]] const smt::Sort& symbol() const { return symbol_; }
+  [[nodiscard]] const smt::Sort& integer() const { return integer_; }
+  [[nodiscard]] const smt::Sort& real() const { return real_; }
+
+  Expr apply(const std::string& name, const smt::Sort& result, std::vector<Expr> arguments,
+             const std::vector<smt::Sort>& sorts) {
+    auto it = functions_.find(name);
+    if (it == functions_.end()) it = functions_.emplace(name, context_.function(name, sorts, result)).first;
+    return it->second(arguments);
+  }
+
+  Expr make_list(const std::vector<Expr>& elements) {
+    return apply("list_" + std::to_string(elements.size()), list_, elements,
+                 std::vector<smt::Sort>(elements.size(), integer_));
+  }
+  Expr get(const Expr& list, std::int64_t element) {
+    return apply("list_get", integer_, {list, context_.integer(element)}, {list_, integer_});
+  }
+  Expr dimension(const Expr& tensor, const Expr& axis) {
+    return apply("dim", integer_, {tensor, axis}, {tensor_, integer_});
+  }
+  Expr rank(const Expr& tensor) { return apply("rank", integer_, {tensor}, {tensor_}); }
+  Expr function_name(const std::string& name) { return context_.constant("fn." + name, symbol_); }
+
+  Expr real_literal(double value) {
+    if (std::isfinite(value)) return context_.real(value);
+    return context_.constant(std::isnan(value) ? "real.nan" : value > 0 ? "real.inf" : "real.minus_inf", real_);
+  }
+
+  // Output `port` of `op` applied to tensors; attributes are in name order.
+  Expr application(const std::string& op, std::uint32_t port, const std::vector<Expr>& tensors,
+                   const std::vector<std::pair<Kindness, Expr>>& attributes) {
+    std::vector<Expr> arguments = tensors;
+    std::vector<smt::Sort> sorts(tensors.size(), tensor_);
+    for (const auto& [kind, expr] : attributes) {
+      arguments.push_back(expr);
+      sorts.push_back(kind == Kindness::integer ? integer_
+                      : kind == Kindness::real  ? real_
+                      : kind == Kindness::list  ? list_
+                                                : symbol_);
+    }
+    return apply(op + "/" + std::to_string(tensors.size()) + "." + std::to_string(port), tensor_, arguments, sorts);
+  }
+
+ private:
+  const OperatorRegistry& registry_;
+  smt::Context context_;
+  smt::Sort tensor_, list_, symbol_, integer_, real_;
+  std::map<std::string, smt::Function> functions_;
+};
+
+// Encodes the terms of one rule.
+class Encoder {
+ public:
+  Encoder(Vocabulary& vocabulary, const Substitution& rule, const std::string& prefix)
+      : v_(vocabulary), kinds_(vocabulary.registry(), rule) {
+    for (const std::string& name : rule.tensor_variables)
+      tensors_.push_back(v_.context().constant(prefix + name, v_.tensor()));
+    for (std::size_t i = 0; i < rule.attribute_variables.size(); ++i) {
+      const std::string name = prefix + rule.attribute_variables[i];
+      EncodedValue value;
+      value.kind = kinds_[i].kind;
+      switch (value.kind) {
+        case Kindness::unknown:
+        case Kindness::integer: value.integer.add(integer_constant(name), 1); break;
+        case Kindness::real: value.term = v_.context().constant(name, v_.real()); break;
+        case Kindness::symbol: value.term = v_.context().constant(name, v_.symbol()); break;
+        case Kindness::list:
+          if (kinds_[i].length) {
+            value.components.emplace();
+            for (std::size_t k = 0; k < *kinds_[i].length; ++k) {
+              Linear element;
+              element.add(integer_constant(name + "." + std::to_string(k)), 1);
+              value.components->push_back(std::move(element));
+            }
+          } else {
+            value.term = v_.context().constant(name, v_.list());
+          }
+          break;
+      }
+      if (value.term.valid()) constants_.push_back(value.term);
+      attributes_.push_back(std::move(value));
+    }
+    for (const Expr& tensor : tensors_) constants_.push_back(tensor);
+  }
+
+  // All variables of the rule, as solver constants.
+  [[nodiscard]] const std::vector<Expr>& constants() const { return constants_; }
+  // Numbers that stand for arithmetic in a flattened encoding: number = value.
+  struct Named {
+    Expr number;
+    Linear value;
+  };
+
+  // The outputs of a pattern. With `flat`, arithmetic in attributes is named instead of written.
+  std::vector<Expr> outputs(const Pattern& pattern, std::vector<Named>* flat = nullptr) {
+    std::vector<Expr> result;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, Expr> done;
+    for (const PatternValue& output : pattern.outputs) result.push_back(value(pattern, output, done, flat));
+    return result;
+  }
+
+  Expr condition(const Condition& condition) {
+    const EncodedValue left = encode(condition.left), right = encode(condition.right);
+    using Relation = Condition::Relation;
+    smt::Context& c = v_.context();
+    std::vector<std::pair<Expr, Expr>> pairs;
+    if (left.components || right.components) {
+      const std::size_t size = left.components ? left.components->size() : right.components->size();
+      for (std::size_t i = 0; i < size; ++i)
+        pairs.emplace_back(integer(component(left, i)), integer(component(right, i)));
+    } else if (left.kind == Kindness::integer && right.kind == Kindness::integer) {
+      pairs.emplace_back(integer(left.integer), integer(right.integer));
+    } else if (left.kind == Kindness::real || right.kind == Kindness::real) {
+      pairs.emplace_back(real(left), real(right));
+    } else {
+      pairs.emplace_back(left.term, right.term);
+    }
+    std::vector<Expr> parts;
+    for (const auto& [a, b] : pairs) {
+      switch (condition.relation) {
+        case Relation::equal: parts.push_back(c.equal(a, b)); break;
+        case Relation::not_equal: parts.push_back(c.negation(c.equal(a, b))); break;
+        case Relation::less: parts.push_back(c.less(a, b)); break;
+        case Relation::less_equal: parts.push_back(c.less_equal(a, b)); break;
+      }
+    }
+    return condition.relation == Relation::not_equal ? c.disjunction(parts) : c.conjunction(parts);
+  }
+
+  // Whether a constant stands in a flattened encoding itself, not only within arithmetic.
+  [[nodiscard]] bool is_used(const Expr& constant) const {
+    return std::find(used_.begin(), used_.end(), constant) != used_.end();
+  }
+
+  // Whether a constant occurs in anything that was encoded.
+  [[nodiscard]] bool is_touched(const Expr& constant) const {
+    return std::find(touched_.begin(), touched_.end(), constant) != touched_.end();
+  }
+
+  // Writes `variable` as `value` from now on.
+  void substitute(const Expr& variable, const Linear& value) {
+    for (EncodedValue& attribute : attributes_) {
+      replace(attribute.integer, variable, value);
+      if (attribute.components)
+        for (Linear& element : *attribute.components) replace(element, variable, value);
+    }
+    std::erase(constants_, variable);
+  }
+  static void replace(Linear& linear, const Expr& variable, const Linear& value) {
+    for (const auto& [atom, coefficient] : linear.terms)
+      if (atom == variable) {
+        const std::int64_t factor = coefficient;
+        linear.add(variable, -factor);
+        linear.add(value, factor);
+        return;
+      }
+  }
+
+  Expr integer(const Linear& linear) {
+    smt::Context& c = v_.context();
+    if (linear.terms.empty()) return c.integer(linear.constant);
+    std::optional<Expr> sum;
+    for (const auto& [atom, coefficient] : linear.terms) {
+      const Expr term = coefficient == 1 ? atom : c.multiply(c.integer(coefficient), atom);
+      sum = sum ? c.add(*sum, term) : term;
+    }
+    return linear.constant == 0 ? *sum : c.add(*sum, c.integer(linear.constant));
+  }
+
+  // Equations between extents without which an application of the pattern would not be well-typed.
+  void typing(const Pattern& pattern, std::vector<Expr>& facts);
+
+ private:
+  Expr integer_constant(const std::string& name) {
+    Expr constant = v_.context().constant(name, v_.integer());
+    constants_.push_back(constant);
+    return constant;
+  }
+
+  Expr real(const EncodedValue& value) {
+    return value.kind == Kindness::integer ? v_.context().to_real(integer(value.integer)) : value.term;
+  }
+
+  Linear component(const EncodedValue& value, std::size_t i) {
+    if (value.components) return i < value.components->size() ? (*value.components)[i] : Linear{};
+    if (value.kind == Kindness::integer) return value.integer;
+    Linear result;
+    result.add(v_.get(value.term, static_cast<std::int64_t>(i)), 1);
+    return result;
+  }
+
+  EncodedValue encode(const AttributeExpression& expression) {
+    EncodedValue result;
+    smt::Context& c = v_.context();
+    switch (expression.kind) {
+      case Kind::literal:
+        if (const auto* integer_value = std::get_if<std::int64_t>(&expression.literal)) {
+          result.kind = Kindness::integer;
+          result.integer.constant = *integer_value;
+        } else if (const auto* real_value = std::get_if<double>(&expression.literal)) {
+          result.kind = Kindness::real;
+          result.term = v_.real_literal(*real_value);
+        } else if (const auto* list = std::get_if<std::vector<std::int64_t>>(&expression.literal)) {
+          result.kind = Kindness::list;
+          result.components.emplace();
+          for (const std::int64_t element : *list) result.components->push_back({{}, element});
+        } else {
+          result.kind = Kindness::symbol;
+          result.term = v_.function_name(std::get<SymbolValue>(expression.literal).name);
+        }
+        return result;
+      case Kind::variable: {
+        const EncodedValue& value = attributes_[expression.index];
+        touch(value.integer);
+        if (value.components)
+          for (const Linear& element : *value.components) touch(element);
+        if (value.term.valid()) touched_.push_back(value.term);
+        return value;
+      }
+      case Kind::dimension: {
+        result.kind = Kindness::integer;
+        touched_.push_back(tensors_[expression.index]);
+        const Expr axis = expression.operands.empty() ? c.integer(expression.axis)
+                                                      : integer(encode(expression.operands[0]).integer);
+        result.integer.add(v_.dimension(tensors_[expression.index], axis), 1);
+        return result;
+      }
+      case Kind::rank:
+        result.kind = Kindness::integer;
+        touched_.push_back(tensors_[expression.index]);
+        result.integer.add(v_.rank(tensors_[expression.index]), 1);
+        return result;
+      case Kind::list:
+        result.kind = Kindness::list;
+        result.components.emplace();
+        for (const AttributeExpression& operand : expression.operands)
+          result.components->push_back(encode(operand).integer);
+        return result;
+      case Kind::element: {
+        const EncodedValue list = encode(expression.operands[0]);
+        result.kind = Kindness::integer;
+        result.integer = component(list, static_cast<std::size_t>(expression.axis));
+        return result;
+      }
+      case Kind::add:
+      case Kind::subtract:
+      case Kind::multiply:
+      case Kind::floor_divide: {
+        const EncodedValue left = encode(expression.operands[0]), right = encode(expression.operands[1]);
+        if (left.components || right.components) {
+          result.kind = Kindness::list;
+          result.components.emplace();
+          const std::size_t size = left.components ? left.components->size() : right.components->size();
+          for (std::size_t i = 0; i < size; ++i)
+            result.components->push_back(combine(expression.kind, component(left, i), component(right, i)));
+        } else if (left.kind == Kindness::integer && right.kind == Kindness::integer) {
+          result.kind = Kindness::integer;
+          result.integer = combine(expression.kind, left.integer, right.integer);
+        } else if (left.kind == Kindness::list || right.kind == Kindness::list) {
+          // Lists of unknown length: an uninterpreted operation.
+          result.kind = Kindness::list;
+          const Expr a = left.kind == Kindness::list ? left.term : v_.make_list({integer(left.integer)});
+          const Expr b = right.kind == Kindness::list ? right.term : v_.make_list({integer(right.integer)});
+          result.term = v_.apply("list_op." + std::to_string(static_cast<int>(expression.kind)), v_.list(), {a, b},
+                                 {v_.list(), v_.list()});
+        } else {
+          result.kind = Kindness::real;
+          const Expr a = real(left), b = real(right);
+          result.term = expression.kind == Kind::add        ? c.add(a, b)
+                        : expression.kind == Kind::subtract ? c.subtract(a, b)
+                                                            : c.multiply(a, b);
+        }
+        return result;
+      }
+    }
+    return result;
+  }
+
+  Linear combine(Kind kind, const Linear& a, const Linear& b) {
+    Linear result;
+    if (kind == Kind::add || kind == Kind::subtract) {
+      result.add(a, 1);
+      result.add(b, kind == Kind::add ? 1 : -1);
+    } else if (kind == Kind::multiply && (a.terms.empty() || b.terms.empty())) {
+      result.add(a.terms.empty() ? b : a, a.terms.empty() ? a.constant : b.constant);
+    } else if (kind == Kind::multiply) {
+      result.add(v_.context().multiply(integer(a), integer(b)), 1);
+    } else {
+      result.add(v_.context().divide(integer(a), integer(b)), 1);
+    }
+    return result;
+  }
+
+  static bool is_plain(const Linear& linear) {
+    return linear.terms.empty() || (linear.terms.size() == 1 && linear.constant == 0 && linear.terms[0].second == 1);
+  }
+
+  // An integer argument of a symbol: itself, or a name for it if it is arithmetic or an extent.
+  Expr argument(const Linear& linear, std::vector<Named>* flat) {
+    const bool variable = is_plain(linear) && (linear.terms.empty() || is_constant(linear.terms[0].first));
+    if (variable && !linear.terms.empty()) use(linear.terms[0].first, flat);
+    if (flat == nullptr || variable) return integer(linear);
+    Named named{v_.context().fresh("q", v_.integer()), linear};
+    flat->push_back(named);
+    return named.number;
+  }
+
+  void touch(const Linear& linear) {
+    for (const auto& [atom, coefficient] : linear.terms) touched_.push_back(atom);
+  }
+
+  void use(const Expr& term, std::vector<Named>* flat) {
+    if (flat != nullptr && term.valid() && !is_used(term)) used_.push_back(term);
+  }
+
+  bool is_constant(const Expr& atom) const {
+    return std::find(constants_.begin(), constants_.end(), atom) != constants_.end();
+  }
+
+  std::pair<Kindness, Expr> attribute(const AttributeExpression& expression, const AttributeShape& shape,
+                                      std::vector<Named>* flat) {
+    EncodedValue value = encode(expression);
+    switch (shape.kind) {
+      case Kindness::unknown:
+      case Kindness::integer: return {Kindness::integer, argument(value.integer, flat)};
+      case Kindness::real: use(value.term, flat); return {Kindness::real, real(value)};
+      case Kindness::symbol: use(value.term, flat); return {Kindness::symbol, value.term};
+      case Kindness::list: break;
+    }
+    if (value.kind == Kindness::integer && shape.length) {
+      value.components = std::vector<Linear>(*shape.length, value.integer);  // one number for every element
+    } else if (!value.components && shape.length) {
+      value.components.emplace();
+      for (std::size_t i = 0; i < *shape.length; ++i) value.components->push_back(component(value, i));
+    }
+    if (!value.components) {
+      use(value.term, flat);
+      return {Kindness::list, value.term};
+    }
+    std::vector<Expr> elements;
+    elements.reserve(value.components->size());
+    for (const Linear& element : *value.components) elements.push_back(argument(element, flat));
+    return {Kindness::list, v_.make_list(elements)};
+  }
+
+  Expr value(const Pattern& pattern, const PatternValue& which,
+             std::map<std::pair<std::uint32_t, std::uint32_t>, Expr>& done, std::vector<Named>* flat) {
+    if (which.is_variable) {
+      touched_.push_back(tensors_[which.index]);
+      use(tensors_[which.index], flat);
+      return tensors_[which.index];
+    }
+    const auto key = std::make_pair(which.index, which.port);
+    if (const auto it = done.find(key); it != done.end()) return it->second;
+    const PatternNode& node = pattern.nodes[which.index];
+    std::vector<Expr> inputs;
+    for (const PatternValue& input : node.inputs) inputs.push_back(value(pattern, input, done, flat));
+    std::vector<std::pair<Kindness, Expr>> attributes;
+    for (const auto& [name, expression] : node.attributes)
+      attributes.push_back(attribute(expression, shape_of(v_.registry(), node.op, name), flat));
+    const Expr result = v_.application(node.op, which.port, inputs, attributes);
+    done.emplace(key, result);
+    return result;
+  }
+
+  Vocabulary& v_;
+  VariableKinds kinds_;
+  std::vector<Expr> tensors_;
+  std::vector<EncodedValue> attributes_;
+  std::vector<Expr> constants_;
+  std::vector<Expr> used_, touched_;
+};
+
+// "name" for an axis whose extent is that size, "g*c" for a composite one of names; empty for anything else.
+std::string extent_name(const AxisSpec& axis) {
+  std::string text;
+  for (const Expression& factor : axis.factors) {
+    if (factor.kind != Expression::Kind::name) return "";
+    text += (text.empty() ? "" : "*") + factor.name;
+  }
+  return text;
+}
+
+// The name of a rest.
+std::string rest_name(const AxisSpec& axis) {
+  return axis.factors.size() == 1 && axis.factors[0].kind == Expression::Kind::name ? axis.factors[0].name : "";
+}
+
+void Encoder::typing(const Pattern& pattern, std::vector<Expr>& facts) {
+  smt::Context& c = v_.context();
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Expr> done;
+  auto equate = [&](const Expr& a, int axis_a, const Expr& b, int axis_b) {
+    if (a == b && axis_a == axis_b) return;
+    facts.push_back(c.equal(v_.dimension(a, c.integer(axis_a)), v_.dimension(b, c.integer(axis_b))));
+  };
+  for (const PatternNode& node : pattern.nodes) {
+    const OperatorDefinition* definition = v_.registry().find(node.op);
+    if (definition == nullptr || definition->variadic() || definition->inputs.size() != node.inputs.size()) continue;
+    struct Place {
+      Expr tensor;
+      int axis;
+      bool outermost;
+    };
+    std::map<std::string, Place> first;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const Expr tensor = value(pattern, node.inputs[i], done, nullptr);
+      const std::vector<AxisSpec>& axes = definition->inputs[i].axes;
+      for (std::size_t k = axes.size(); k-- > 0;) {
+        const int axis = static_cast<int>(k) - static_cast<int>(axes.size());
+        const bool rest = axes[k].kind == AxisSpec::Kind::rest;
+        const std::string name = rest ? rest_name(axes[k]) : extent_name(axes[k]);
+        if (!name.empty()) {
+          const auto [it, inserted] = first.emplace((rest ? ".." : "") + name, Place{tensor, axis, k == 0});
+          // Where two rests are outermost, their tensors have the same axes from there on.
+          if (!inserted && (!rest || (k == 0 && it->second.outermost)))
+            for (int outer = 0; outer < (rest ? max_axes : 1); ++outer)
+              equate(tensor, axis - outer, it->second.tensor, it->second.axis - outer);
+        }
+        if (rest) break;  // what stands before a rest has no fixed place from the end
+      }
+    }
+  }
+}
+
+
+// One solver with the theory asserted.
+class Session {
+ public:
+  Session(const OperatorRegistry& registry, const smt::SolverOptions& options)
+      : vocabulary_(registry), solver_(vocabulary_.context(), options) {
+    assert_lists();
+    assert_function_names();
+    for (const std::string& name : registry.names()) assert_definition(*registry.find(name));
+  }
+
+  // Adds an axiom; the text says why it cannot be used, if so.
+  std::string add_axiom(const Substitution& axiom) {
+    if (axiom.source.outputs.size() != axiom.target.outputs.size()) return "the sides have different numbers of outputs";
+    std::vector<bool> usable(axiom.source.outputs.size(), false);
+    for (const bool from_source : {true, false}) {
+      const Pattern& trigger_side = from_source ? axiom.source : axiom.target;
+      for (std::size_t output = 0; output < trigger_side.outputs.size(); ++output)
+        if (!trigger_side.outputs[output].is_variable && add_direction(axiom, from_source, output))
+          usable[output] = true;
+    }
+    if (std::find(usable.begin(), usable.end(), false) != usable.end())
+      return "neither side of the equation determines all variables";
+    return "";
+  }
+
+  // Whether the solver derives output `output` of the rule; empty if so, else the reason.
+  std::optional<std::string> prove(const Substitution& rule) {
+    for (std::size_t output = 0; output < rule.source.outputs.size(); ++output) {
+      const smt::Solver::Scope scope(solver_);
+      assert_goal(rule, output);
+      const smt::Result result = solver_.check();
+      if (result.answer == smt::Answer::unsatisfiable) continue;
+      std::string why = "output " + std::to_string(output) + " does not follow from the axioms";
+      if (result.answer == smt::Answer::unknown && !result.reason.empty()) why += " (" + result.reason + ")";
+      return why;
+    }
+    return std::nullopt;
+  }
+
+  std::string smt2(const Substitution& rule) {
+    std::string text;
+    for (std::size_t output = 0; output < rule.source.outputs.size(); ++output) {
+      const smt::Solver::Scope scope(solver_);
+      assert_goal(rule, output);
+      text += "; " + rule.name + ", output " + std::to_string(output) + "\n" + solver_.smt2() + "(reset)\n";
+    }
+    return text;
+  }
+
+ private:
+  void assert_goal(const Substitution& rule, std::size_t output) {
+    smt::Context& c = vocabulary_.context();
+    Encoder encoder(vocabulary_, rule, "goal.");
+    std::vector<Expr> facts;
+    encoder.typing(rule.source, facts);
+    encoder.typing(rule.target, facts);
+    for (const Condition& condition : rule.conditions) facts.push_back(encoder.condition(condition));
+    for (const Expr& fact : facts) solver_.add(fact);
+    const Expr left = encoder.outputs(rule.source)[output], right = encoder.outputs(rule.target)[output];
+    solver_.add(c.negation(c.equal(left, right)));
+  }
+
+  // "conditions => source = target", matched on one side; false if that side leaves a variable open.
+  bool add_direction(const Substitution& axiom, bool from_source, std::size_t output) {
+    smt::Context& c = vocabulary_.context();
+    const std::string prefix = axiom.name + (from_source ? ".l" : ".r") + std::to_string(output) + ".";
+    Encoder encoder(vocabulary_, axiom, prefix);
+    std::vector<Encoder::Named> named;
+    const Pattern& trigger_side = from_source ? axiom.source : axiom.target;
+    const Pattern& other_side = from_source ? axiom.target : axiom.source;
+    const Expr trigger = encoder.outputs(one_output(trigger_side, output), &named)[0];
+    // Variables that only stand within arithmetic are solved for.
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (std::size_t i = 0; i < named.size() && !progress; ++i) {
+        for (const auto& [atom, coefficient] : named[i].value.terms) {
+          const std::vector<Expr>& constants = encoder.constants();
+          if ((coefficient != 1 && coefficient != -1) || encoder.is_used(atom) ||
+              std::find(constants.begin(), constants.end(), atom) == constants.end())
+            continue;
+          // number = coefficient * atom + rest, so atom = coefficient * (number - rest)
+          const Expr variable = atom;
+          Linear solution;
+          solution.add(named[i].number, coefficient);
+          Linear rest = named[i].value;
+          rest.add(variable, -coefficient);
+          solution.add(rest, -coefficient);
+          encoder.substitute(variable, solution);
+          // The equation now holds by construction; its number remains as a variable of the trigger.
+          Linear itself;
+          itself.add(named[i].number, 1);
+          named[i].value = itself;
+          for (Encoder::Named& other : named) Encoder::replace(other.value, variable, solution);
+          progress = true;
+          break;
+        }
+      }
+    }
+    std::vector<Expr> hypotheses;
+    for (const Condition& condition : axiom.conditions) hypotheses.push_back(encoder.condition(condition));
+    const Expr other = encoder.outputs(one_output(other_side, output))[0];
+    std::vector<Expr> variables;
+    for (const Expr& constant : encoder.constants()) {
+      if (!encoder.is_touched(constant)) continue;  // belongs to another output's equation
+      if (!encoder.is_used(constant)) return false;
+      variables.push_back(constant);
+    }
+    for (const Encoder::Named& equation : named) {
+      variables.push_back(equation.number);
+      if (equation.value.terms.size() == 1 && equation.value.terms[0].first == equation.number) continue;
+      hypotheses.push_back(c.equal(equation.number, encoder.integer(equation.value)));
+    }
+    Expr body = c.equal(trigger, other);
+    if (!hypotheses.empty()) body = c.implies(c.conjunction(hypotheses), body);
+    const std::vector<Expr> triggers{trigger};
+    solver_.add(c.forall(variables, triggers, body, axiom.name));
+    return true;
+  }
+
+  static Pattern one_output(const Pattern& pattern, std::size_t output) {
+    Pattern result = pattern;
+    result.outputs = {pattern.outputs[output]};
+    return result;
+  }
+
+  void assert_lists() {
+    smt::Context& c = vocabulary_.context();
+    for (std::size_t length = 1; length <= 6; ++length) {
+      const std::vector<Expr> elements = integers("e", length);
+      const Expr list = vocabulary_.make_list(elements);
+      for (std::size_t i = 0; i < length; ++i) {
+        const std::vector<Expr> trigger{vocabulary_.get(list, static_cast<std::int64_t>(i))};
+        solver_.add(c.forall(elements, trigger, c.equal(trigger[0], elements[i]), "list_get"));
+      }
+    }
+  }
+
+  void assert_function_names() {
+    std::vector<Expr> names;
+    for (const auto& [name, function] : vocabulary_.registry().functions())
+      names.push_back(vocabulary_.function_name(name));
+    if (names.size() > 1) solver_.add(vocabulary_.context().distinct(names));
+  }
+
+  std::vector<Expr> integers(const std::string& prefix, std::size_t count) {
+    std::vector<Expr> result;
+    for (std::size_t i = 0; i < count; ++i)
+      result.push_back(vocabulary_.context().constant("." + prefix + std::to_string(i), vocabulary_.integer()));
+    return result;
+  }
+  std::vector<Expr> tensors(std::size_t count) {
+    std::vector<Expr> result;
+    for (std::size_t i = 0; i < count; ++i)
+      result.push_back(vocabulary_.context().constant(".x" + std::to_string(i), vocabulary_.tensor()));
+    return result;
+  }
+
+  // Arbitrary attributes of an operator: values in name order, and the variables in them.
+  struct AnyAttributes {
+    std::vector<std::pair<Kindness, Expr>> values;
+    std::vector<Expr> variables;
+    std::optional<std::size_t> integer, list;  // the first of that kind
+  };
+  AnyAttributes any_attributes(const std::string& op) {
+    AnyAttributes result;
+    std::vector<std::string> names;
+    for (const AttributeSignature& attribute : vocabulary_.registry().signature(op)->attributes)
+      names.push_back(attribute.name);
+    std::sort(names.begin(), names.end());
+    for (const std::string& name : names) {
+      const AttributeShape shape = shape_of(vocabulary_.registry(), op, name);
+      Expr value;
+      if (shape.kind == Kindness::list && shape.length) {
+        const std::vector<Expr> elements = integers(name, *shape.length);
+        value = vocabulary_.make_list(elements);
+        result.variables.insert(result.variables.end(), elements.begin(), elements.end());
+      } else {
+        value = vocabulary_.context().constant("." + name, shape.kind == Kindness::integer ? vocabulary_.integer()
+                                                           : shape.kind == Kindness::real  ? vocabulary_.real()
+                                                           : shape.kind == Kindness::list  ? vocabulary_.list()
+                                                                                           : vocabulary_.symbol());
+        result.variables.push_back(value);
+      }
+      if (shape.kind == Kindness::integer && !result.integer) result.integer = result.values.size();
+      if (shape.kind == Kindness::list && !result.list) result.list = result.values.size();
+      result.values.emplace_back(shape.kind, value);
+    }
+    return result;
+  }
+
+  void assert_equation(const std::vector<Expr>& variables, const Expr& trigger, const Expr& body,
+                       const std::string& name) {
+    const std::vector<Expr> triggers{trigger};
+    solver_.add(vocabulary_.context().forall(variables, triggers, body, name));
+  }
+
+  void assert_definition(const OperatorDefinition& definition) {
+    if (definition.commutative) assert_commutative(definition);
+    if (definition.associative) assert_associative(definition);
+    if (definition.coassociative) assert_coassociative(definition);
+    if (!definition.variadic() && !definition.several_outputs()) assert_extents(definition);
+  }
+
+  void assert_commutative(const OperatorDefinition& definition) {
+    const AnyAttributes attributes = any_attributes(definition.name);
+    std::vector<Expr> x = tensors(2), variables = attributes.variables;
+    variables.insert(variables.end(), x.begin(), x.end());
+    const Expr left = vocabulary_.application(definition.name, 0, x, attributes.values);
+    const Expr right = vocabulary_.application(definition.name, 0, {x[1], x[0]}, attributes.values);
+    assert_equation(variables, left, vocabulary_.context().equal(left, right), definition.name + ".commutative");
+  }
+
+  // concat(x.., concat(y..), z..) = concat(x.., y.., z..), and the extents of a concatenation.
+  void assert_associative(const OperatorDefinition& definition) {
+    smt::Context& c = vocabulary_.context();
+    const AnyAttributes attributes = any_attributes(definition.name);
+    auto concat = [&](const std::vector<Expr>& x) {
+      return vocabulary_.application(definition.name, 0, x, attributes.values);
+    };
+    for (std::size_t total = 2; total <= max_pieces; ++total) {
+      const std::vector<Expr> x = tensors(total);
+      std::vector<Expr> variables = attributes.variables;
+      variables.insert(variables.end(), x.begin(), x.end());
+      const Expr flat = concat(x);
+      for (std::size_t begin = 0; begin < total; ++begin) {
+        for (std::size_t count = 2; count < total && begin + count <= total; ++count) {
+          std::vector<Expr> outer(x.begin(), x.begin() + static_cast<std::ptrdiff_t>(begin));
+          outer.push_back(concat({x.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  x.begin() + static_cast<std::ptrdiff_t>(begin + count)}));
+          outer.insert(outer.end(), x.begin() + static_cast<std::ptrdiff_t>(begin + count), x.end());
+          const Expr nested = concat(outer);
+          const Expr body = c.equal(nested, flat);
+          assert_equation(variables, nested, body, definition.name + ".flatten");
+          if (outer.size() == 2) assert_equation(variables, flat, body, definition.name + ".nest");
+        }
+      }
+      if (!attributes.integer) continue;
+      const Expr axis = attributes.values[*attributes.integer].second;
+      const Expr other = c.constant(".axis", vocabulary_.integer());
+      std::vector<Expr> with_axis = variables;
+      with_axis.push_back(other);
+      const Expr extent = vocabulary_.dimension(flat, other);
+      Expr sum = c.integer(0);
+      for (const Expr& piece : x) sum = c.add(sum, vocabulary_.dimension(piece, other));
+      assert_equation(with_axis, extent, c.implies(c.equal(axis, other), c.equal(extent, sum)),
+                      definition.name + ".extent");
+      for (const Expr& piece : {x.front(), x.back()})
+        assert_equation(with_axis, extent,
+                        c.implies(c.negation(c.equal(axis, other)),
+                                  c.equal(extent, vocabulary_.dimension(piece, other))),
+                        definition.name + ".other_extent");
+    }
+  }
+
+  // Splits of the first or the second piece of a split in two are splits; extents of pieces.
+  void assert_coassociative(const OperatorDefinition& definition) {
+    smt::Context& c = vocabulary_.context();
+    const AnyAttributes any = any_attributes(definition.name);
+    if (!any.integer || !any.list) return;
+    const Expr axis = any.values[*any.integer].second;
+    auto split = [&](const Expr& x, const std::vector<Expr>& sizes, std::size_t port) {
+      std::vector<std::pair<Kindness, Expr>> attributes = any.values;
+      attributes[*any.list].second = vocabulary_.make_list(sizes);
+      return vocabulary_.application(definition.name, static_cast<std::uint32_t>(port), {x}, attributes);
+    };
+    const Expr x = tensors(1)[0];
+    const Expr rest = c.constant(".rest", vocabulary_.integer());
+    for (std::size_t total = 2; total <= max_pieces; ++total) {
+      const std::vector<Expr> sizes = integers("s", total);
+      std::vector<Expr> variables = sizes;
+      variables.push_back(x);
+      variables.push_back(axis);
+      Expr tail_sum = c.integer(0), head_sum = c.integer(0);
+      for (std::size_t i = 0; i < total; ++i) {
+        if (i > 0) tail_sum = c.add(tail_sum, sizes[i]);
+        if (i + 1 < total) head_sum = c.add(head_sum, sizes[i]);
+      }
+      for (std::size_t port = 0; port < total; ++port) {
+        const Expr piece = split(x, sizes, port);
+        const Expr other = c.constant(".axis", vocabulary_.integer());
+        std::vector<Expr> with_axis = variables;
+        with_axis.push_back(other);
+        const Expr extent = vocabulary_.dimension(piece, other);
+        assert_equation(with_axis, extent,
+                        c.conjunction(std::vector<Expr>{
+                            c.implies(c.equal(axis, other), c.equal(extent, sizes[port])),
+                            c.implies(c.negation(c.equal(axis, other)),
+                                      c.equal(extent, vocabulary_.dimension(x, other)))}),
+                        definition.name + ".extent");
+        if (total == 2) continue;
+        const std::vector<Expr> tail(sizes.begin() + 1, sizes.end()), head(sizes.begin(), sizes.end() - 1);
+        std::vector<Expr> with_rest = variables;
+        with_rest.push_back(rest);
+        // From the front: piece 0 of [s0, rest], the others from its piece 1.
+        {
+          const Expr body_now = port == 0 ? split(x, {sizes[0], tail_sum}, 0)
+                                          : split(split(x, {sizes[0], tail_sum}, 1), tail, port - 1);
+          assert_equation(variables, piece, c.equal(piece, body_now), definition.name + ".nest");
+          if (port > 0) {
+            const Expr nested = split(split(x, {sizes[0], rest}, 1), tail, port - 1);
+            assert_equation(with_rest, nested, c.implies(c.equal(rest, tail_sum), c.equal(nested, piece)),
+                            definition.name + ".flatten");
+          }
+        }
+        // From the back.
+        {
+          const Expr body_now = port + 1 == total ? split(x, {head_sum, sizes[port]}, 1)
+                                                  : split(split(x, {head_sum, sizes.back()}, 0), head, port);
+          assert_equation(variables, piece, c.equal(piece, body_now), definition.name + ".nest");
+          if (port + 1 < total) {
+            const Expr nested = split(split(x, {rest, sizes.back()}, 0), head, port);
+            assert_equation(with_rest, nested, c.implies(c.equal(rest, head_sum), c.equal(nested, piece)),
+                            definition.name + ".flatten");
+          }
+        }
+      }
+    }
+  }
+
+  static std::vector<std::string> outer_names(const std::vector<AxisSpec>& axes, int axis) {
+    std::vector<std::string> names;
+    const std::size_t end = static_cast<std::size_t>(static_cast<int>(axes.size()) + axis + 1);
+    for (std::size_t i = 0; i < end && i < axes.size(); ++i)
+      names.push_back((axes[i].kind == AxisSpec::Kind::rest ? ".." : "") + extent_name(axes[i]));
+    return names;
+  }
+
+  // dim(op(..), i) in terms of extents of the inputs.
+  void assert_extents(const OperatorDefinition& definition) {
+    smt::Context& c = vocabulary_.context();
+    const AnyAttributes attributes = any_attributes(definition.name);
+    const std::vector<Expr> x = tensors(definition.inputs.size());
+    std::vector<Expr> variables = attributes.variables;
+    variables.insert(variables.end(), x.begin(), x.end());
+    const Expr result = vocabulary_.application(definition.name, 0, x, attributes.values);
+    for (const AxisFact& fact : axis_facts(definition)) {
+      if (!fact.and_outer) {
+        const Expr extent = vocabulary_.dimension(result, c.integer(fact.output_axis));
+        assert_equation(variables, extent,
+                        c.equal(extent, vocabulary_.dimension(x[fact.input], c.integer(fact.input_axis))),
+                        definition.name + ".extent");
+        continue;
+      }
+      // Outer axes correspond only if the same rests stand there: otherwise one tensor may have more of them.
+      if (outer_names(definition.output.axes, fact.output_axis) !=
+          outer_names(definition.inputs[fact.input].axes, fact.input_axis))
+        continue;
+      const Expr axis = c.constant(".axis", vocabulary_.integer());
+      std::vector<Expr> with_axis = variables;
+      with_axis.push_back(axis);
+      const Expr extent = vocabulary_.dimension(result, axis);
+      const Expr source =
+          vocabulary_.dimension(x[fact.input], c.add(axis, c.integer(fact.input_axis - fact.output_axis)));
+      assert_equation(with_axis, extent,
+                      c.implies(c.less_equal(axis, c.integer(fact.output_axis)), c.equal(extent, source)),
+                      definition.name + ".outer_extent");
+    }
+  }
+
+  Vocabulary vocabulary_;
+  smt::Solver solver_;
+};
+
+}  // namespace
+
+class Theory::Implementation {
+ public:
+  Implementation(const OperatorRegistry& registry, std::vector<Substitution> axioms, std::uint64_t rlimit)
+      : registry_(registry), rlimit_(rlimit) {
+    restart();
+    for (Substitution& axiom : axioms) {
+      if (!axiom.is_axiom) {
+        if (const auto reason = session_->prove(axiom)) {
+          problems_.push_back(axiom.name + ": lemma not proved: " + *reason);
+          continue;
+        }
+      }
+      const std::string problem = session_->add_axiom(axiom);
+      if (!problem.empty())
+        problems_.push_back(axiom.name + ": " + problem);
+      else
+        axioms_.push_back(std::move(axiom));
+    }
+  }
+
+  Entailment entails(const Substitution& rule) {
+    if (++goals_ > goals_per_context) restart();
+    std::optional<std::string> reason = session_->prove(rule);
+    if (!reason) return {true, ""};
+    // A second attempt that does not depend on earlier goals, with model-based instantiation.
+    Session fresh(registry_, {.model_based_quantifiers = true, .rlimit = rlimit_});
+    for (const Substitution& axiom : axioms_) (void)fresh.add_axiom(axiom);
+    reason = fresh.prove(rule);
+    if (!reason) return {true, ""};
+    return {false, *reason};
+  }
+
+  const std::vector<std::string>& problems() const { return problems_; }
+  std::string smt2(const Substitution& rule) { return session_->smt2(rule); }
+
+ private:
+  void restart() {
+    session_ = std::make_unique<Session>(registry_, smt::SolverOptions{.rlimit = rlimit_});
+    for (const Substitution& axiom : axioms_) (void)session_->add_axiom(axiom);
+    goals_ = 0;
+  }
+
+  const OperatorRegistry& registry_;
+  std::uint64_t rlimit_;
+  std::vector<Substitution> axioms_;
+  std::vector<std::string> problems_;
+  std::unique_ptr<Session> session_;
+  std::size_t goals_ = 0;
+};
+
+Theory::Theory(const OperatorRegistry& registry, std::vector<Substitution> axioms, std::uint64_t rlimit)
+    : implementation_(std::make_unique<Implementation>(registry, std::move(axioms), rlimit)) {}
+Theory::~Theory() = default;
+Entailment Theory::entails(const Substitution& rule) { return implementation_->entails(rule); }
+const std::vector<std::string>& Theory::problems() const { return implementation_->problems(); }
+std::string Theory::smt2(const Substitution& rule) { return implementation_->smt2(rule); }
+
+}  // namespace taso

@@ -1,0 +1,116 @@
+#include "verifier/verify.h"
+
+#include <utility>
+
+#include "verifier/bounded.h"
+#include "verifier/numeric_class.h"
+#include "verifier/theory.h"
+
+namespace taso {
+
+const char* to_string(VerdictKind kind) {
+  switch (kind) {
+    case VerdictKind::proved: return "proved";
+    case VerdictKind::refuted: return "refuted";
+    case VerdictKind::unknown: return "unknown";
+  }
+  return "?";
+}
+
+namespace {
+
+// The declared conditions of a rule, each in the spelling of rule files.
+std::vector<std::string> condition_texts(const Substitution& rule, const OperatorCatalog& catalog) {
+  std::vector<std::string> texts;
+  for (const Condition& condition : rule.conditions) {
+    Substitution single = rule;
+    single.conditions = {condition};
+    const std::string text = to_string(single, catalog);
+    const std::size_t begin = text.find("\n  if ");
+    if (begin == std::string::npos) continue;
+    texts.push_back(text.substr(begin + 6, text.find('\n', begin + 1) - begin - 6));
+  }
+  return texts;
+}
+
+}  // namespace
+
+struct Verifier::State {
+  State(const OperatorRegistry& the_registry, std::vector<Substitution> the_axioms, VerifierOptions the_options)
+      : registry(the_registry), axioms(std::move(the_axioms)), options(the_options) {}
+
+  // The theory is built when it is first asked for: bounded validation alone does not need it.
+  Theory& theory() {
+    if (theory_ == nullptr) theory_ = std::make_unique<Theory>(registry, axioms, options.rlimit);
+    return *theory_;
+  }
+
+  const OperatorRegistry& registry;
+  std::vector<Substitution> axioms;
+  VerifierOptions options;
+
+ private:
+  std::unique_ptr<Theory> theory_;
+};
+
+Verifier::Verifier(const OperatorRegistry& registry, std::vector<Substitution> axioms, VerifierOptions options)
+    : state_(std::make_unique<State>(registry, std::move(axioms), options)) {}
+Verifier::~Verifier() = default;
+Verifier::Verifier(Verifier&&) noexcept = default;
+Verifier& Verifier::operator=(Verifier&&) noexcept = default;
+
+Verdict Verifier::verify(const Substitution& rule) {
+  const VerifierOptions& options = state_->options;
+  Verdict verdict;
+  if (rule.source.outputs.empty() || rule.source.outputs.size() != rule.target.outputs.size()) {
+    verdict.reason = "the two sides have different numbers of outputs";
+    return verdict;
+  }
+  for (const std::string& condition : condition_texts(rule, state_->registry)) verdict.conditions.push_back(condition);
+  if (options.bounded) {
+    const BoundedOutcome outcome = validate_bounded(
+        state_->registry, rule,
+        {.bound = options.bound, .seed = options.seed, .max_instances = options.max_instances, .max_work = options.max_work});
+    verdict.instances = outcome.instances;
+    verdict.complete = outcome.complete;
+    verdict.ill_typed_target = outcome.ill_typed_target;
+    if (outcome.kind == BoundedOutcome::Kind::differs) {
+      verdict.kind = VerdictKind::refuted;
+      verdict.counterexample = outcome.counterexample;
+      verdict.reason = "the two sides differ at a concrete instance";
+      return verdict;
+    }
+    if (outcome.kind == BoundedOutcome::Kind::agrees) {
+      verdict.by_bounded = true;
+      verdict.numeric_class = derive_numeric_class(outcome.typed);
+      if (outcome.ill_typed_target > 0) verdict.conditions.emplace_back("the target is well-typed");
+      if (outcome.divided) verdict.conditions.emplace_back("divisors are not zero");
+    } else {
+      verdict.reason = outcome.reason;
+    }
+  }
+  if (options.axioms && !rule.is_axiom) {
+    const Entailment entailment = state_->theory().entails(rule);
+    verdict.by_axioms = entailment.proved;
+    if (!entailment.proved) verdict.reason += (verdict.reason.empty() ? "" : "; ") + entailment.reason;
+  }
+  if (verdict.by_axioms) verdict.proofs.emplace_back("axioms");
+  if (verdict.by_bounded) verdict.proofs.push_back("bounded " + std::to_string(options.bound));
+  if (verdict.by_bounded && (verdict.by_axioms || rule.is_axiom)) {
+    verdict.kind = VerdictKind::proved;
+    verdict.reason.clear();
+  }
+  return verdict;
+}
+
+bool Verifier::follows_from_axioms(const Substitution& rule, std::string* reason) {
+  const Entailment entailment = state_->theory().entails(rule);
+  if (reason != nullptr) *reason = entailment.reason;
+  return entailment.proved;
+}
+
+const std::vector<std::string>& Verifier::theory_problems() { return state_->theory().problems(); }
+
+std::string Verifier::smt2(const Substitution& rule) { return state_->theory().smt2(rule); }
+
+}  // namespace taso
