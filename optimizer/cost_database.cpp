@@ -127,7 +127,7 @@ Expected<CostDatabase> CostDatabase::open(const std::string& path, std::string d
     if (!stream) return bad_input("cannot be read", {path});
     stream.read(head.data(), static_cast<std::streamsize>(head.size()));
     head.resize(static_cast<std::size_t>(stream.gcount()));
-    if (head == kTextHeader.substr(0, head.size()) && head.size() >= 12) {
+    if (head.starts_with(kTextHeader)) {
       TASO_ASSIGN(const std::string text, read_file(path));
       TASO_ASSIGN(const std::vector<Entry> entries, import_text(text, path));
       for (const Entry& entry : entries)

@@ -1,5 +1,6 @@
 #include "optimizer/search.h"
 
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
@@ -91,6 +92,9 @@ class Searcher {
         options_(options),
         threads_(options.threads > 0 ? options.threads
                                      : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()))),
+        parallelism_(tbb::global_control::max_allowed_parallelism,
+                     std::max(static_cast<std::size_t>(threads_),
+                              tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism))),
         arena_(threads_) {}
 
   Expected<SearchResult> run(const Graph& start) {
@@ -379,6 +383,7 @@ class Searcher {
   CostModel& model_;
   const SearchOptions& options_;
   int threads_;
+  tbb::global_control parallelism_;  ///< Allows more threads than there are processors.
   tbb::task_arena arena_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 

@@ -39,9 +39,9 @@ TEST(CostFormula, SaysWhatIsWrong) {
 
 class CostModelTest : public ::testing::Test {
  protected:
-  double cost(const std::string& formula, const Graph& graph, double limit = MeasuredCosts::kNoLimit) {
+  double cost(const std::string& formula, const Graph& of, double limit = MeasuredCosts::kNoLimit) {
     const auto model = make_cost_model(value_of(parse_cost_formula(formula)), measured);
-    return value_of(model->cost(graph, value_of(target.plan(graph)), limit));
+    return value_of(model->cost(of, value_of(target.plan(of)), limit));
   }
   FakeTarget target;
   CostDatabase database = CostDatabase::in_memory("fake device");

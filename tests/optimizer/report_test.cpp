@@ -71,7 +71,7 @@ TEST(Report, JsonHoldsTheSameFacts) {
 TEST(Report, JsonSurvivesNamesThatAreNotUtf8) {
   ReportContext context = kContext;
   context.node_names[0] = "\xff\xfe";
-  EXPECT_NO_THROW((void)nlohmann::json::parse(report_json(sample(), context)));
+  EXPECT_TRUE(nlohmann::json::accept(report_json(sample(), context)));
 }
 
 }  // namespace

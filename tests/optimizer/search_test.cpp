@@ -59,8 +59,16 @@ Rounding rounding_of(const std::string& fp) {
 class SearchCase : public ::testing::TestWithParam<OptimizerCase> {};
 INSTANTIATE_TEST_SUITE_P(Data, SearchCase, ::testing::ValuesIn(optimizer_cases()), case_name);
 
-TEST_P(SearchCase, FindsTheOptimum) {
-  if (!GetParam().exhaustive) GTEST_SKIP() << "not marked exhaustive";
+std::vector<OptimizerCase> exhaustive_cases() {
+  std::vector<OptimizerCase> cases = optimizer_cases();
+  std::erase_if(cases, [](const OptimizerCase& test) { return !test.exhaustive; });
+  return cases;
+}
+
+class ExhaustiveCase : public ::testing::TestWithParam<OptimizerCase> {};
+INSTANTIATE_TEST_SUITE_P(Data, ExhaustiveCase, ::testing::ValuesIn(exhaustive_cases()), case_name);
+
+TEST_P(ExhaustiveCase, FindsTheOptimum) {
   const RuleIndex rules(allowed_rules(test_rules(), rounding_of(GetParam().fp), false), registry());
   Costs costs(GetParam().cost);
   const Graph graph = graph_of(GetParam().graph);
