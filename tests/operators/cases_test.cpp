@@ -1,0 +1,323 @@
+/// Every operator against tests/operators/cases/OPERATOR.txt: types, values over several rings, work, and one failing
+/// case for every numbered constraint. A case reads
+///
+///   case TITLE
+///     op(x, y; attribute=value)
+///     x [2] = 1 2            inputs: shape and elements; without '=' only the type counts; "i64 [2]" gives another
+///     type y [2] = 3 4 out [2] = 4 6          what comes out; several outputs: out.0, out.1, ... also integer, field
+///     the result is the same over the exact integers, and modulo 2^61-1 flops 2                optional: the work
+///     bytes 16 8             optional: bytes read and written
+///
+/// or, instead of outputs, `error MESSAGE`.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "operators/evaluate.h"
+#include "support/lexer.h"
+#include "tests/operators/shipped.h"
+
+namespace taso {
+namespace {
+
+struct Tensor {
+  std::string name;
+  TensorType type;
+  std::optional<std::vector<double>> elements;
+};
+
+struct Case {
+  std::string file, title;
+  int line = 0;
+  std::string op;
+  std::vector<std::string> arguments;
+  Attributes attributes;
+  std::vector<Tensor> inputs, outputs;
+  std::set<std::string> also;
+  std::optional<double> flops, bytes_read, bytes_written;
+  std::optional<std::string> error;
+};
+
+ElementType element_type(const std::string& name) {
+  for (int i = 0; i <= static_cast<int>(ElementType::other); ++i)
+    if (name == to_string(static_cast<ElementType>(i))) return static_cast<ElementType>(i);
+  return ElementType::other;
+}
+
+/// op(x, y; a=1, b=[1, 2], c=relu)
+void parse_application(const std::string& text, Case& c) {
+  TokenCursor cursor(tokenize(text, c.file).value());
+  c.op = cursor.expect_identifier("an operator").value();
+  ASSERT_TRUE(cursor.accept("("));
+  while (!cursor.at(";") && !cursor.at(")")) {
+    c.arguments.push_back(cursor.expect_identifier("an input").value());
+    cursor.accept(",");
+  }
+  if (cursor.accept(";")) {
+    do {
+      const std::string name = cursor.expect_identifier("an attribute").value();
+      ASSERT_TRUE(cursor.accept("="));
+      if (cursor.accept("[")) {
+        std::vector<std::int64_t> list;
+        while (!cursor.accept("]")) {
+          list.push_back(cursor.expect_integer("an integer").value());
+          cursor.accept(",");
+        }
+        c.attributes.set(name, list);
+      } else if (cursor.peek().kind == TokenKind::identifier) {
+        c.attributes.set(name, SymbolValue{cursor.next().text});
+      } else if (cursor.peek(cursor.at("-") ? 1 : 0).kind == TokenKind::real) {
+        const double sign = cursor.accept("-") ? -1 : 1;
+        c.attributes.set(name, sign * std::strtod(cursor.next().text.c_str(), nullptr));
+      } else {
+        c.attributes.set(name, cursor.expect_integer("a value").value());
+      }
+    } while (cursor.accept(","));
+  }
+  ASSERT_TRUE(cursor.accept(")"));
+}
+
+/// NAME [TYPE] [extents] = elements
+Tensor parse_tensor(const std::string& line) {
+  Tensor tensor;
+  std::istringstream words(line.substr(0, line.find('[')));
+  std::string type;
+  words >> tensor.name >> type;
+  if (!type.empty()) tensor.type.element = element_type(type);
+  const std::size_t open = line.find('['), close = line.find(']');
+  std::string extents = line.substr(open + 1, close - open - 1);
+  for (char& letter : extents)
+    if (letter == ',') letter = ' ';
+  std::istringstream numbers(extents);
+  for (std::int64_t extent = 0; numbers >> extent;) tensor.type.shape.push_back(extent);
+  const std::size_t equals = line.find('=', close);
+  if (equals != std::string::npos) {
+    tensor.elements.emplace();
+    std::istringstream values(line.substr(equals + 1));
+    for (std::string value; values >> value;) tensor.elements->push_back(std::strtod(value.c_str(), nullptr));
+  }
+  return tensor;
+}
+
+std::vector<Case> read_cases(const std::filesystem::path& path) {
+  std::vector<Case> cases;
+  std::ifstream file(path);
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    const std::size_t begin = line.find_first_not_of(' ');
+    if (begin == std::string::npos || line[begin] == '#') continue;
+    line = line.substr(begin);
+    const std::string word = line.substr(0, line.find_first_of(" ("));
+    const std::string rest = line.size() > word.size() ? line.substr(word.size() + 1) : "";
+    if (word == "case") {
+      cases.emplace_back();
+      cases.back().file = path.filename().string();
+      cases.back().line = number;
+      cases.back().title = rest;
+      continue;
+    }
+    Case& c = cases.back();
+    if (c.op.empty()) {
+      parse_application(line, c);
+    } else if (word == "error") {
+      c.error = rest;
+    } else if (word == "flops") {
+      c.flops = std::strtod(rest.c_str(), nullptr);
+    } else if (word == "bytes") {
+      char* end = nullptr;
+      c.bytes_read = std::strtod(rest.c_str(), &end);
+      c.bytes_written = std::strtod(end, nullptr);
+    } else if (word == "also") {
+      if (rest.find("integer") != std::string::npos) c.also.insert("integer");
+      if (rest.find("field") != std::string::npos) c.also.insert("field");
+    } else if (word.substr(0, 3) == "out") {
+      c.outputs.push_back(parse_tensor(line));
+    } else {
+      c.inputs.push_back(parse_tensor(line));
+    }
+  }
+  return cases;
+}
+
+const std::vector<Case>& all_cases() {
+  static const std::vector<Case> cases = [] {
+    std::vector<std::filesystem::path> paths;
+    for (const auto& entry : std::filesystem::directory_iterator(TASO_SOURCE_DIR "/tests/operators/cases"))
+      paths.push_back(entry.path());
+    std::sort(paths.begin(), paths.end());
+    std::vector<Case> result;
+    for (const auto& path : paths)
+      for (Case& c : read_cases(path)) result.push_back(std::move(c));
+    return result;
+  }();
+  return cases;
+}
+
+class OperatorCases : public ::testing::TestWithParam<std::size_t> {
+ protected:
+  const Case& current() const { return all_cases()[GetParam()]; }
+
+  std::vector<TensorType> types() const {
+    std::vector<TensorType> result;
+    for (const std::string& argument : current().arguments)
+      for (const Tensor& input : current().inputs)
+        if (input.name == argument) result.push_back(input.type);
+    EXPECT_EQ(result.size(), current().arguments.size()) << "an input is not given";
+    return result;
+  }
+
+  bool has_values() const {
+    for (const Tensor& input : current().inputs)
+      if (!input.elements) return false;
+    return true;
+  }
+
+  template <class Ring>
+  Expected<std::vector<RingTensor<typename Ring::Element>>> run(const OperatorInstance& instance, Ring& ring) const {
+    using Element = typename Ring::Element;
+    std::vector<RingTensor<Element>> tensors;
+    for (const std::string& argument : current().arguments)
+      for (const Tensor& input : current().inputs) {
+        if (input.name != argument) continue;
+        RingTensor<Element> tensor;
+        tensor.shape = input.type.shape;
+        for (double value : *input.elements) {
+          if (input.type.element == ElementType::i64)
+            tensor.integers.push_back(static_cast<std::int64_t>(value));
+          else
+            tensor.elements.push_back(ring.number(value));
+        }
+        tensors.push_back(std::move(tensor));
+      }
+    std::vector<const RingTensor<Element>*> pointers;
+    for (const auto& tensor : tensors) pointers.push_back(&tensor);
+    return evaluate(instance, ring, std::span<const RingTensor<Element>* const>(pointers));
+  }
+};
+
+TEST_P(OperatorCases, Agree) {
+  const Case& c = current();
+  SCOPED_TRACE(c.file + ":" + std::to_string(c.line) + " " + c.title);
+  const OperatorRegistry& registry = testing::shipped();
+  ASSERT_TRUE(registry.defines(c.op));
+  EXPECT_EQ(c.op + ".txt", c.file);
+  const Expected<Attributes> complete = registry.complete(c.op, c.attributes);
+  if (c.error && !complete) {
+    EXPECT_EQ(complete.error().message, *c.error);
+    EXPECT_EQ(complete.error().code, ErrorCode::bad_input);
+    return;
+  }
+  ASSERT_TRUE(complete.ok()) << complete.error().to_string();
+  EXPECT_EQ(registry.complete(c.op, *complete).value(), *complete) << "complete() is idempotent";
+  const Expected<std::vector<TensorType>> inferred = registry.infer(c.op, *complete, types());
+  if (c.error && !inferred) {
+    EXPECT_EQ(inferred.error().message, *c.error);
+    EXPECT_EQ(inferred.error().code, ErrorCode::bad_input);
+    EXPECT_FALSE(OperatorInstance::create(registry, c.op, *complete, types()).ok());
+    return;
+  }
+  ASSERT_TRUE(inferred.ok()) << inferred.error().to_string();
+  const Expected<OperatorInstance> instance = OperatorInstance::create(registry, c.op, *complete, types());
+  ASSERT_TRUE(instance.ok()) << instance.error().to_string();
+  EXPECT_EQ(instance->output_types(), *inferred);
+  if (c.error) {
+    DoubleRing ring;
+    const auto result = run(*instance, ring);
+    ASSERT_FALSE(result.ok()) << "expected: " << *c.error;
+    EXPECT_EQ(result.error().message, *c.error);
+    return;
+  }
+  ASSERT_EQ(inferred->size(), c.outputs.size());
+  EXPECT_EQ(registry.output_count(c.op, *complete), c.outputs.size());
+  for (std::size_t i = 0; i < c.outputs.size(); ++i) EXPECT_EQ((*inferred)[i].shape, c.outputs[i].type.shape);
+  EXPECT_EQ(instance->work().flops, c.flops.value_or(instance->work().flops));
+  EXPECT_EQ(instance->work().bytes_read, c.bytes_read.value_or(instance->work().bytes_read));
+  EXPECT_EQ(instance->work().bytes_written, c.bytes_written.value_or(instance->work().bytes_written));
+  if (!has_values()) return;
+
+  DoubleRing doubles;
+  const auto result = run(*instance, doubles);
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  for (std::size_t i = 0; i < c.outputs.size(); ++i) {
+    ASSERT_EQ((*result)[i].elements.size(), c.outputs[i].elements->size());
+    for (std::size_t j = 0; j < c.outputs[i].elements->size(); ++j) {
+      const double expected = (*c.outputs[i].elements)[j], actual = (*result)[i].elements[j];
+      // Some expectations were computed in single precision.
+      const double tolerance = std::isinf(expected) ? 0 : 2e-7 + 2e-6 * std::fabs(expected);
+      EXPECT_TRUE(actual == expected || std::fabs(actual - expected) <= tolerance)
+          << "output " << i << " element " << j << " is " << actual << ", expected " << expected;
+    }
+  }
+  if (c.also.empty()) return;
+  IntegerRing integers;
+  const auto whole = run(*instance, integers);
+  ASSERT_TRUE(whole.ok()) << whole.error().to_string();
+  for (std::size_t i = 0; i < c.outputs.size(); ++i)
+    for (std::size_t j = 0; j < c.outputs[i].elements->size(); ++j)
+      EXPECT_EQ(static_cast<double>((*whole)[i].elements[j]), (*c.outputs[i].elements)[j])
+          << "over the integers, output " << i << " element " << j;
+  if (!c.also.contains("field")) return;
+  FieldRing field(1);
+  const auto residues = run(*instance, field);
+  ASSERT_TRUE(residues.ok()) << residues.error().to_string();
+  for (std::size_t i = 0; i < c.outputs.size(); ++i)
+    for (std::size_t j = 0; j < c.outputs[i].elements->size(); ++j)
+      EXPECT_EQ((*residues)[i].elements[j], Mod61(static_cast<std::int64_t>((*whole)[i].elements[j])))
+          << "over GF(2^61-1), output " << i << " element " << j;
+}
+
+std::string case_name(const ::testing::TestParamInfo<std::size_t>& info) {
+  std::string name = all_cases()[info.param].op + "_" + all_cases()[info.param].title;
+  for (char& letter : name)
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
+  return name + "_" + std::to_string(all_cases()[info.param].line);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, OperatorCases, ::testing::Range(std::size_t{0}, all_cases().size()), case_name);
+
+TEST(OperatorCoverage, EveryOperatorHasValues) {
+  std::set<std::string> seen;
+  for (const Case& c : all_cases())
+    if (!c.error && !c.outputs.empty() && c.outputs[0].elements) seen.insert(c.op);
+  for (const std::string& name : testing::shipped().names()) EXPECT_TRUE(seen.contains(name)) << name;
+}
+
+TEST(OperatorCoverage, EveryConstraintFailsOnce) {
+  std::set<std::string> seen;
+  for (const Case& c : all_cases())
+    if (c.error) seen.insert(c.error->substr(0, c.error->find(':')));
+  for (const std::string& name : testing::shipped().names()) {
+    const OperatorDefinition& definition = *testing::shipped().find(name);
+    auto expect = [&](int constraint) {
+      const std::string label = name + " C" + std::to_string(constraint);
+      EXPECT_TRUE(seen.contains(label)) << "no failing case for " << label;
+    };
+    std::set<std::string> bound;
+    for (std::size_t i = 0; i < definition.inputs.size(); ++i) {
+      // The first tensor of any shape fits.
+      const std::vector<AxisSpec>& axes = definition.inputs[i].axes;
+      const bool any = axes.size() == 1 && axes[0].kind == AxisSpec::Kind::rest && !axes[0].length &&
+                       bound.insert(axes[0].factors[0].name).second;
+      if (!any) expect(static_cast<int>(i) + 1);
+    }
+    for (const AttributeSpec& attribute : definition.attributes)
+      if (attribute.constraint != 0) expect(attribute.constraint);
+    for (const SizeStatement& statement : definition.statements)
+      if (statement.constraint != 0) expect(statement.constraint);
+  }
+}
+
+}  // namespace
+}  // namespace taso
