@@ -834,7 +834,7 @@ class Session {
       }
       if (!attributes.integer) continue;
       const Expr axis = attributes.values[*attributes.integer].second;
-      const Expr other = c.constant(".axis", vocabulary_.integer());
+      const Expr other = c.constant(".some_axis", vocabulary_.integer());
       std::vector<Expr> with_axis = variables;
       with_axis.push_back(other);
       const Expr extent = vocabulary_.dimension(flat, other);
@@ -875,7 +875,7 @@ class Session {
       }
       for (std::size_t port = 0; port < total; ++port) {
         const Expr piece = split(x, sizes, port);
-        const Expr other = c.constant(".axis", vocabulary_.integer());
+        const Expr other = c.constant(".some_axis", vocabulary_.integer());
         std::vector<Expr> with_axis = variables;
         with_axis.push_back(other);
         const Expr extent = vocabulary_.dimension(piece, other);
@@ -943,7 +943,7 @@ class Session {
       if (outer_names(definition.output.axes, fact.output_axis) !=
           outer_names(definition.inputs[fact.input].axes, fact.input_axis))
         continue;
-      const Expr axis = c.constant(".axis", vocabulary_.integer());
+      const Expr axis = c.constant(".some_axis", vocabulary_.integer());
       std::vector<Expr> with_axis = variables;
       with_axis.push_back(axis);
       const Expr extent = vocabulary_.dimension(result, axis);
