@@ -9,50 +9,18 @@
 #include <cstring>
 #include <fstream>
 
+#include "onnx_io/attribute_proto.h"
+#include "onnx_io/tensor_proto.h"
 #include "support/file.h"
 
 namespace taso {
 namespace {
 
-int onnx_type(ElementType element) {
-  switch (element) {
-    case ElementType::f32:
-      return onnx::TensorProto::FLOAT;
-    case ElementType::f64:
-      return onnx::TensorProto::DOUBLE;
-    case ElementType::f16:
-      return onnx::TensorProto::FLOAT16;
-    case ElementType::bf16:
-      return onnx::TensorProto::BFLOAT16;
-    case ElementType::i8:
-      return onnx::TensorProto::INT8;
-    case ElementType::i16:
-      return onnx::TensorProto::INT16;
-    case ElementType::i32:
-      return onnx::TensorProto::INT32;
-    case ElementType::i64:
-      return onnx::TensorProto::INT64;
-    case ElementType::u8:
-      return onnx::TensorProto::UINT8;
-    case ElementType::u16:
-      return onnx::TensorProto::UINT16;
-    case ElementType::u32:
-      return onnx::TensorProto::UINT32;
-    case ElementType::u64:
-      return onnx::TensorProto::UINT64;
-    case ElementType::boolean:
-      return onnx::TensorProto::BOOL;
-    case ElementType::other:
-      return onnx::TensorProto::STRING;
-  }
-  return onnx::TensorProto::UNDEFINED;
-}
-
 void declare(onnx::ValueInfoProto& info, const std::string& name, const std::vector<std::string>& extents,
              ElementType element) {
   info.set_name(name);
   auto& tensor = *info.mutable_type()->mutable_tensor_type();
-  tensor.set_elem_type(onnx_type(element));
+  tensor.set_elem_type(element == ElementType::other ? onnx::TensorProto::STRING : data_type_of(element));
   tensor.mutable_shape();
   for (const std::string& extent : extents) {
     auto& dimension = *tensor.mutable_shape()->add_dim();
@@ -138,34 +106,7 @@ void ModelBuilder::add_node(const std::string& op_type, const std::vector<std::s
   if (!domain.empty()) node.set_domain(domain);
   for (const std::string& input : inputs) node.add_input(input);
   for (const std::string& output : outputs) node.add_output(output);
-  struct Setter {
-    onnx::AttributeProto& attribute;
-    void operator()(std::int64_t v) const {
-      attribute.set_type(onnx::AttributeProto::INT);
-      attribute.set_i(v);
-    }
-    void operator()(float v) const {
-      attribute.set_type(onnx::AttributeProto::FLOAT);
-      attribute.set_f(v);
-    }
-    void operator()(const std::string& v) const {
-      attribute.set_type(onnx::AttributeProto::STRING);
-      attribute.set_s(v);
-    }
-    void operator()(const std::vector<std::int64_t>& v) const {
-      attribute.set_type(onnx::AttributeProto::INTS);
-      for (std::int64_t element : v) attribute.add_ints(element);
-    }
-    void operator()(const std::vector<float>& v) const {
-      attribute.set_type(onnx::AttributeProto::FLOATS);
-      for (float element : v) attribute.add_floats(element);
-    }
-  };
-  for (const OnnxAttribute& source : attributes) {
-    auto& attribute = *node.add_attribute();
-    attribute.set_name(source.name);
-    std::visit(Setter{attribute}, source.value);
-  }
+  for (const OnnxAttribute& attribute : attributes) append_attribute(node, attribute);
 }
 
 void ModelBuilder::add_opset(const std::string& domain, std::int64_t version) {

@@ -1,0 +1,275 @@
+#include "onnx_io/document.h"
+
+#include <google/protobuf/io/coded_stream.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <set>
+#include <unordered_set>
+
+namespace taso {
+namespace {
+
+/// The newest default operator set whose changes are known here.
+constexpr std::int64_t newest_opset = 24;
+constexpr std::int64_t oldest_opset = 7;
+
+std::string quoted(const std::string& text) { return "\"" + text + "\""; }
+
+/// Calls `visit` with each subgraph in a node's attributes.
+void for_each_subgraph(const onnx::NodeProto& node, const std::function<void(const onnx::GraphProto&)>& visit) {
+  for (const auto& attribute : node.attribute()) {
+    if (attribute.has_g()) visit(attribute.g());
+    for (const auto& graph : attribute.graphs()) visit(graph);
+  }
+}
+
+void collect_names(const onnx::GraphProto& graph, std::map<std::string, int>& names) {
+  auto add = [&](const std::string& name) { names.emplace(name, 0); };
+  for (const auto& value : graph.input()) add(value.name());
+  for (const auto& value : graph.output()) add(value.name());
+  for (const auto& value : graph.value_info()) add(value.name());
+  for (const auto& tensor : graph.initializer()) add(tensor.name());
+  for (const auto& tensor : graph.sparse_initializer()) add(tensor.values().name());
+  for (const auto& node : graph.node()) {
+    add(node.name());
+    for (const auto& name : node.input()) add(name);
+    for (const auto& name : node.output()) add(name);
+    for_each_subgraph(node, [&](const onnx::GraphProto& body) { collect_names(body, names); });
+  }
+}
+
+using NameSet = std::unordered_set<std::string>;
+
+/// The names that a subgraph defines itself.
+NameSet definitions(const onnx::GraphProto& graph) {
+  NameSet names;
+  for (const auto& value : graph.input()) names.insert(value.name());
+  for (const auto& tensor : graph.initializer()) names.insert(tensor.name());
+  for (const auto& tensor : graph.sparse_initializer()) names.insert(tensor.values().name());
+  for (const auto& node : graph.node()) names.insert(node.output().begin(), node.output().end());
+  return names;
+}
+
+}  // namespace
+
+Expected<std::shared_ptr<const Document>> Document::parse(std::span<const std::byte> bytes,
+                                                          std::shared_ptr<const void> owner, const std::string& path) {
+  std::shared_ptr<Document> document(new Document(path));
+  document->owner_ = std::move(owner);
+  if (bytes.empty()) return document->error("the file is empty; an ONNX model was expected");
+  TASO_ASSIGN(document->skeleton_, wire::take_weights_out(bytes, path));
+  std::string& skeleton = document->skeleton_.bytes;
+  if (skeleton.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+    return document->error("the model without its weights is larger than 2 GiB");
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const std::uint8_t*>(skeleton.data()),
+                                                static_cast<int>(skeleton.size()));
+  if (!document->model_.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
+    return document->error("not an ONNX model: protobuf cannot parse it (or its subgraphs nest more than 100 deep)");
+  skeleton.clear();
+  skeleton.shrink_to_fit();
+  if (!document->model_.has_graph()) return document->error("not an ONNX model: it has no graph");
+  TASO_RETURN_IF_ERROR(document->check_operator_sets());
+  TASO_RETURN_IF_ERROR(document->collect_tensors());
+  TASO_RETURN_IF_ERROR(document->resolve_uses());
+  TASO_RETURN_IF_ERROR(document->sort_nodes());
+  collect_names(document->graph(), document->all_names_);
+  return std::shared_ptr<const Document>(std::move(document));
+}
+
+std::string Document::describe(int index) const {
+  const auto& proto = node(index);
+  const std::string op = (is_default_domain(proto.domain()) ? "" : proto.domain() + "::") + proto.op_type();
+  return "node " + (proto.name().empty() ? "#" + std::to_string(index) : quoted(proto.name())) + " (" + op + ")";
+}
+
+Status Document::check_operator_sets() {
+  if (model_.ir_version() < 3)
+    return error("IR version " + std::to_string(model_.ir_version()) + " is not supported; 3 or newer is");
+  std::map<std::string, std::int64_t> versions;
+  for (const auto& set : model_.opset_import()) {
+    const std::string domain = is_default_domain(set.domain()) ? "" : set.domain();
+    if (set.version() < 1)
+      return error("opset_import gives version " + std::to_string(set.version()) + " for domain " + quoted(domain));
+    versions[domain] = set.version();
+  }
+  for (int i = 0; i < graph().node_size(); ++i) {
+    if (node(i).op_type().empty()) return error(describe(i) + " has no operator type");
+    const std::string domain = is_default_domain(node(i).domain()) ? "" : node(i).domain();
+    if (!versions.contains(domain))
+      return error(describe(i) + ": opset_import names no version for domain " + quoted(domain));
+  }
+  opset_ = versions.contains("") ? versions[""] : 0;
+  if (opset_ > newest_opset)
+    warnings_.push_back("opset " + std::to_string(opset_) + " is newer than " + std::to_string(newest_opset) +
+                        ", the newest that is known here; operators are read as of that one");
+  if (opset_ != 0 && opset_ < oldest_opset)
+    warnings_.push_back("opset " + std::to_string(opset_) + " is older than " + std::to_string(oldest_opset) +
+                        ", the oldest that is understood; every node is carried as it is");
+  return {};
+}
+
+Status Document::define(DocumentTensor tensor) {
+  if (tensor.name.empty()) return {};
+  const auto [place, added] = index_.emplace(tensor.name, static_cast<int>(tensors_.size()));
+  if (added) {
+    tensors_.push_back(std::move(tensor));
+    return {};
+  }
+  DocumentTensor& first = tensors_[static_cast<std::size_t>(place->second)];
+  // An initializer may carry the name of a graph input: it is that input's default.
+  if (first.source == TensorSource::input && tensor.source != TensorSource::input &&
+      tensor.source != TensorSource::node) {
+    tensor.is_input = true;
+    first = std::move(tensor);
+    return {};
+  }
+  return error("tensor " + quoted(tensor.name) + " is defined twice" +
+               (tensor.source == TensorSource::node ? ", the second time by " + describe(tensor.index) : ""));
+}
+
+Status Document::collect_tensors() {
+  for (int i = 0; i < graph().input_size(); ++i) {
+    if (graph().input(i).name().empty()) return error("graph input #" + std::to_string(i) + " has no name");
+    TASO_RETURN_IF_ERROR(define({graph().input(i).name(), TensorSource::input, i, 0, false, true}));
+  }
+  for (int i = 0; i < graph().initializer_size(); ++i) {
+    const auto& tensor = graph().initializer(i);
+    if (tensor.name().empty()) return error("initializer #" + std::to_string(i) + " has no name");
+    TASO_RETURN_IF_ERROR(define({tensor.name(), TensorSource::initializer, i, 0, false, false}));
+    const auto taken = skeleton_.initializers.find(static_cast<std::size_t>(i));
+    auto contents =
+        read_contents(tensor, taken == skeleton_.initializers.end() ? nullptr : &taken->second, external_, owner_);
+    if (!contents) return error("initializer " + quoted(tensor.name()) + ": " + contents.error().message);
+    has_external_data_ = has_external_data_ || contents->external;
+    initializers_.push_back(std::move(*contents));
+  }
+  for (int i = 0; i < graph().sparse_initializer_size(); ++i)
+    TASO_RETURN_IF_ERROR(
+        define({graph().sparse_initializer(i).values().name(), TensorSource::sparse_initializer, i, 0, false, false}));
+  for (int i = 0; i < graph().node_size(); ++i)
+    for (int port = 0; port < node(i).output_size(); ++port)
+      TASO_RETURN_IF_ERROR(define({node(i).output(port), TensorSource::node, i, port, false, false}));
+  return {};
+}
+
+int Document::find(const std::string& name) const {
+  const auto place = index_.find(name);
+  return place == index_.end() ? -1 : place->second;
+}
+
+Status Document::collect_captures(const onnx::GraphProto& body, int node_index,
+                                  const std::vector<const NameSet*>& scopes) {
+  const NameSet own = definitions(body);
+  std::vector<const NameSet*> inner = scopes;
+  inner.push_back(&own);
+  auto use = [&](const std::string& name, const std::string& what) -> Status {
+    if (name.empty()) return {};
+    for (const NameSet* scope : inner)
+      if (scope->contains(name)) return {};
+    const int tensor = find(name);
+    if (tensor < 0)
+      return error(describe(node_index) + ": " + what + " of its subgraph reads " + quoted(name) +
+                   ", which nothing defines");
+    tensors_[static_cast<std::size_t>(tensor)].used = true;
+    auto& captured = captures_[static_cast<std::size_t>(node_index)];
+    if (std::find(captured.begin(), captured.end(), name) == captured.end()) captured.push_back(name);
+    return {};
+  };
+  for (const auto& inner_node : body.node()) {
+    for (const auto& name : inner_node.input())
+      TASO_RETURN_IF_ERROR(use(name, "a node (" + inner_node.op_type() + ")"));
+    Status status;
+    for_each_subgraph(inner_node, [&](const onnx::GraphProto& deeper) {
+      if (status) status = collect_captures(deeper, node_index, inner);
+    });
+    TASO_RETURN_IF_ERROR(status);
+  }
+  for (const auto& output : body.output()) TASO_RETURN_IF_ERROR(use(output.name(), "an output"));
+  return {};
+}
+
+Status Document::resolve_uses() {
+  captures_.resize(static_cast<std::size_t>(graph().node_size()));
+  for (int i = 0; i < graph().node_size(); ++i) {
+    for (const auto& name : node(i).input()) {
+      if (name.empty()) continue;
+      const int tensor = find(name);
+      if (tensor < 0) return error(describe(i) + " reads " + quoted(name) + ", which nothing defines");
+      tensors_[static_cast<std::size_t>(tensor)].used = true;
+    }
+    Status status;
+    for_each_subgraph(node(i), [&](const onnx::GraphProto& body) {
+      if (status) status = collect_captures(body, i, {});
+    });
+    TASO_RETURN_IF_ERROR(status);
+  }
+  if (graph().output_size() == 0) return error("the graph has no outputs");
+  for (const auto& output : graph().output()) {
+    const int tensor = find(output.name());
+    if (tensor < 0) return error("graph output " + quoted(output.name()) + " is not defined by anything");
+    tensors_[static_cast<std::size_t>(tensor)].used = true;
+  }
+  return {};
+}
+
+Status Document::sort_nodes() {
+  const auto count = static_cast<std::size_t>(graph().node_size());
+  std::vector<std::vector<int>> users(count);
+  std::vector<std::vector<int>> producers(count);
+  std::vector<int> pending(count, 0);
+  for (int i = 0; i < graph().node_size(); ++i) {
+    auto depend = [&](const std::string& name) {
+      const int tensor = name.empty() ? -1 : find(name);
+      if (tensor < 0 || tensors_[static_cast<std::size_t>(tensor)].source != TensorSource::node) return;
+      const int producer = tensors_[static_cast<std::size_t>(tensor)].index;
+      users[static_cast<std::size_t>(producer)].push_back(i);
+      producers[static_cast<std::size_t>(i)].push_back(producer);
+      ++pending[static_cast<std::size_t>(i)];
+    };
+    for (const auto& name : node(i).input()) depend(name);
+    for (const auto& name : captures(i)) depend(name);
+  }
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (std::size_t i = 0; i < count; ++i)
+    if (pending[i] == 0) ready.push(static_cast<int>(i));
+  while (!ready.empty()) {
+    const int next = ready.top();
+    ready.pop();
+    order_.push_back(next);
+    for (int user : users[static_cast<std::size_t>(next)])
+      if (--pending[static_cast<std::size_t>(user)] == 0) ready.push(user);
+  }
+  if (order_.size() == count) return {};
+  // Walk backwards among the nodes that are left until one repeats: it lies on a cycle.
+  auto stuck = [&](int i) { return pending[static_cast<std::size_t>(i)] > 0; };
+  int current = 0;
+  while (!stuck(current)) ++current;
+  std::set<int> seen;
+  while (seen.insert(current).second) {
+    const auto& before = producers[static_cast<std::size_t>(current)];
+    current = *std::find_if(before.begin(), before.end(), stuck);
+  }
+  return error("the graph has a cycle through " + describe(current));
+}
+
+Expected<TensorContents> Document::attribute_tensor(int node_index, int attribute) const {
+  const auto key = std::make_pair(static_cast<std::size_t>(node_index), static_cast<std::size_t>(attribute));
+  const auto taken = skeleton_.attributes.find(key);
+  auto contents = read_contents(node(node_index).attribute(attribute).t(),
+                                taken == skeleton_.attributes.end() ? nullptr : &taken->second, external_, owner_);
+  if (!contents)
+    return error(describe(node_index) + ": attribute " + quoted(node(node_index).attribute(attribute).name()) + ": " +
+                 contents.error().message);
+  return contents;
+}
+
+Expected<TensorContents> Document::external_tensor(const onnx::TensorProto& tensor) const {
+  auto contents = read_contents(tensor, nullptr, external_, owner_);
+  if (!contents) return error("tensor " + quoted(tensor.name()) + ": " + contents.error().message);
+  return contents;
+}
+
+}  // namespace taso

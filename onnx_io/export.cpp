@@ -1,0 +1,632 @@
+#include "onnx_io/export.h"
+
+#include <algorithm>
+#include <functional>
+#include <queue>
+#include <set>
+#include <unordered_map>
+
+#include "onnx_io/attribute_proto.h"
+#include "onnx_io/fold.h"
+
+namespace taso {
+namespace {
+
+std::string quoted(const std::string& text) { return "\"" + text + "\""; }
+
+/// How the outputs of one graph node are made.
+struct Cover {
+  enum class Kind : std::uint8_t { none, given, constant, folded, original, lowered };
+  Kind kind = Kind::none;
+  int document_node = -1;                    ///< Kind original.
+  std::vector<std::optional<Value>> inputs;  ///< Kind original: the values now read, by input position.
+  std::vector<NewNode> nodes;                ///< Kind lowered.
+};
+
+class Exporter {
+ public:
+  Exporter(const Document& document, const ImportedModel& imported, const Graph& graph,
+           const OperatorRegistry& registry, bool verbatim)
+      : document_(document), imported_(imported), graph_(graph), registry_(registry), verbatim_(verbatim) {}
+
+  Expected<ExportedGraph> run() {
+    index_constants();
+    TASO_RETURN_IF_ERROR(choose_covers());
+    TASO_RETURN_IF_ERROR(fold());
+    TASO_RETURN_IF_ERROR(give_required_names());
+    give_other_names();
+    TASO_RETURN_IF_ERROR(write_nodes());
+    collect_constants();
+    TASO_RETURN_IF_ERROR(sort_nodes());
+    return std::move(result_);
+  }
+
+ private:
+  // ------------------------------------------------------------------------------------------ constants
+
+  /// Where the document has a constant of given contents, initializers before Constant nodes.
+  void index_constants() {
+    auto rank = [&](int tensor) {
+      const DocumentTensor& entry = document_.tensors()[static_cast<std::size_t>(tensor)];
+      return std::make_pair(entry.source == TensorSource::initializer ? 0 : 1, tensor);
+    };
+    for (std::size_t t = 0; t < imported_.constants.size(); ++t) {
+      const auto& constant = imported_.constants[t];
+      if (!constant || !constant->original) continue;
+      const int tensor = static_cast<int>(t);
+      const auto [place, added] = constant_tensor_.emplace(constant->data->identity(), tensor);
+      if (!added && rank(tensor) < rank(place->second)) place->second = tensor;
+    }
+  }
+
+  [[nodiscard]] const ConstantTensor* constant_at(int tensor) const {
+    if (tensor < 0) return nullptr;
+    const auto& constant = imported_.constants[static_cast<std::size_t>(tensor)];
+    return constant ? &*constant : nullptr;
+  }
+
+  /// True if a document tensor is a computed constant, such as the end of a Shape chain, as opposed to another name.
+  [[nodiscard]] bool is_computed(int tensor) const {
+    const DocumentTensor& entry = document_.tensors()[static_cast<std::size_t>(tensor)];
+    return entry.source == TensorSource::node &&
+           imported_.nodes[static_cast<std::size_t>(entry.index)].kind == NodeImport::Kind::constant;
+  }
+
+  /// A name under which a constant can be read, and the promise to write it. `wish` is the document's tensor that the
+  /// reader used to read, or -1.
+  std::string constant_name(const std::shared_ptr<const ConstantData>& data, int wish) {
+    const ConstantTensor* wished = constant_at(wish);
+    if (wished != nullptr && wished->data->identity() == data->identity()) {
+      const std::string& name = document_.tensors()[static_cast<std::size_t>(wish)].name;
+      if (wished->original) return keep(wish);
+      if (is_computed(wish) && !constant_tensor_.contains(data->identity())) return add_constant(name, data);
+    }
+    const auto place = constant_tensor_.find(data->identity());
+    if (place != constant_tensor_.end()) return keep(place->second);
+    const auto known = new_constant_name_.find(data->identity());
+    if (known != new_constant_name_.end()) return known->second;
+    const std::string name = fresh_name("taso_constant");
+    new_constant_name_.emplace(data->identity(), name);
+    return add_constant(name, data);
+  }
+
+  /// Keeps an original constant of the document.
+  std::string keep(int tensor) {
+    kept_.insert(tensor);
+    return document_.tensors()[static_cast<std::size_t>(tensor)].name;
+  }
+
+  std::string add_constant(const std::string& name, std::shared_ptr<const ConstantData> data) {
+    new_constants_.emplace(name, std::move(data));
+    taken_.insert(name);
+    return name;
+  }
+
+  // --------------------------------------------------------------------------------------------- covers
+
+  [[nodiscard]] bool is_needed(NodeId id) const { return needed_[id]; }
+  void need(Value value) { needed_[value.node] = true; }
+
+  Status choose_covers() {
+    covers_.resize(graph_.id_bound());
+    needed_.assign(graph_.id_bound(), false);
+    const std::vector<NodeId> order = graph_.topological_order();
+    for (const Value& output : graph_.outputs()) need(output);
+    for (auto id = order.rbegin(); id != order.rend(); ++id) {
+      const Node& node = graph_.node(*id);
+      Cover& cover = covers_[*id];
+      if (node.kind == NodeKind::opaque) {
+        TASO_RETURN_IF_ERROR(cover_opaque(*id, cover));
+        continue;
+      }
+      if (!is_needed(*id)) continue;
+      if (node.kind == NodeKind::input) {
+        cover.kind = Cover::Kind::given;
+      } else if (node.kind == NodeKind::constant) {
+        cover.kind = Cover::Kind::constant;
+      } else if (node.weight_only && is_worth_folding(*id)) {
+        cover.kind = Cover::Kind::folded;
+      } else if (!verbatim_ || !cover_original(*id, cover)) {
+        TASO_RETURN_IF_ERROR(lower(*id, cover));
+      }
+    }
+    return {};
+  }
+
+  Status cover_opaque(NodeId id, Cover& cover) {
+    const Node& node = graph_.node(id);
+    if (node.name.starts_with("tensor:")) {
+      cover.kind = Cover::Kind::given;
+      return {};
+    }
+    if (node.origin < 0 || node.origin >= document_.graph().node_size() ||
+        imported_.nodes[static_cast<std::size_t>(node.origin)].kind != NodeImport::Kind::opaque)
+      return internal_error("opaque node " + quoted(node.op) + " does not come from the model");
+    const NodeImport& record = imported_.nodes[static_cast<std::size_t>(node.origin)];
+    cover.kind = Cover::Kind::original;
+    cover.document_node = node.origin;
+    std::size_t next = 0;
+    for (const auto& input : record.inputs) {
+      cover.inputs.emplace_back();
+      if (!input) continue;
+      if (next == node.inputs.size()) return internal_error("opaque node " + quoted(node.op) + " has lost inputs");
+      cover.inputs.back() = node.inputs[next++];
+      need(*cover.inputs.back());
+    }
+    used_originals_.insert(node.origin);
+    return {};
+  }
+
+  /// Folding stores the result: not worth it where an operator repeats a small weight many times.
+  [[nodiscard]] bool is_worth_folding(NodeId id) const {
+    constexpr std::int64_t small = 1 << 16, factor = 8;
+    const Node& node = graph_.node(id);
+    if (node.inputs.empty()) return true;
+    std::int64_t bytes = 0, leaves = 0;
+    for (const TensorType& type : node.outputs) bytes += type.bytes();
+    if (bytes <= small) return true;
+    std::set<NodeId> seen;
+    std::vector<NodeId> stack = {id};
+    while (!stack.empty()) {
+      const NodeId next = stack.back();
+      stack.pop_back();
+      if (!seen.insert(next).second) continue;
+      const Node& part = graph_.node(next);
+      if (part.inputs.empty())
+        for (const TensorType& type : part.outputs) leaves += type.bytes();
+      for (const Value& input : part.inputs) stack.push_back(input.node);
+    }
+    return bytes / factor <= leaves;
+  }
+
+  /// Covers a node by its original ONNX node if the whole expansion of that one is still there.
+  bool cover_original(NodeId id, Cover& cover) {
+    const Node& node = graph_.node(id);
+    if (node.origin < 0 || node.origin >= document_.graph().node_size() || used_originals_.contains(node.origin))
+      return false;
+    const NodeImport& record = imported_.nodes[static_cast<std::size_t>(node.origin)];
+    if (record.kind != NodeImport::Kind::expansion) return false;
+    std::map<Value, Value> externals;  // Original value read from outside the expansion -> what is read now.
+    std::set<Value> is_external;
+    for (const auto& input : record.inputs)
+      if (input) is_external.insert(*input);
+    std::optional<NodeId> root;
+    for (const auto& output : record.outputs)
+      if (output && !is_external.contains(*output)) root = output->node;
+    if (!root || !imported_.graph.contains(*root)) return false;
+    std::set<std::pair<NodeId, NodeId>> seen;
+    std::function<bool(NodeId, NodeId)> same = [&](NodeId was, NodeId is) {
+      if (!seen.insert({was, is}).second) return true;
+      const Node& before = imported_.graph.node(was);
+      const Node& now = graph_.node(is);
+      if (before.label != now.label || before.kind != now.kind || before.inputs.size() != now.inputs.size())
+        return false;
+      for (std::size_t i = 0; i < before.inputs.size(); ++i) {
+        const Value &old_input = before.inputs[i], &new_input = now.inputs[i];
+        if (is_external.contains(old_input)) {
+          const auto [place, added] = externals.emplace(old_input, new_input);
+          if (!added && place->second != new_input) return false;
+        } else if (old_input.port != new_input.port || !same(old_input.node, new_input.node)) {
+          return false;
+        }
+      }
+      return true;
+    };
+    if (!same(*root, id)) return false;
+    for (const auto& input : record.inputs) {
+      // An input that the expansion does not read any more must be the same as ever.
+      if (input && !externals.contains(*input)) return false;
+    }
+    cover.kind = Cover::Kind::original;
+    cover.document_node = node.origin;
+    for (const auto& input : record.inputs) {
+      cover.inputs.emplace_back();
+      if (input) {
+        cover.inputs.back() = externals.at(*input);
+        need(*cover.inputs.back());
+      }
+    }
+    used_originals_.insert(node.origin);
+    return true;
+  }
+
+  Status lower(NodeId id, Cover& cover) {
+    const Node& node = graph_.node(id);
+    const ExportRow* row = find_export_row(node.op);
+    if (row == nullptr) return internal_error("operator " + node.op + " has no row in the export table");
+    if (document_.opset() < 7) return internal_error("operator " + node.op + " cannot be written before opset 7");
+    LoweringContext context(graph_, id, document_.opset(), constants_, temporaries_);
+    row->handler(context);
+    if (context.error()) return *context.error();
+    cover.kind = Cover::Kind::lowered;
+    cover.nodes = context.nodes();
+    for (const NewNode& made : cover.nodes)
+      for (const TensorRef& input : made.inputs)
+        if (input.kind == TensorRef::Kind::value && input.value.node != id) need(input.value);
+    return {};
+  }
+
+  Status fold() {
+    std::vector<Value> values;
+    for (NodeId id = 0; id < graph_.id_bound(); ++id) {
+      if (!graph_.contains(id) || covers_[id].kind != Cover::Kind::folded) continue;
+      for (std::uint32_t port = 0; port < graph_.node(id).outputs.size(); ++port)
+        if (is_read(Value{id, port})) values.push_back({id, port});
+    }
+    TASO_ASSIGN(auto results, fold_weights(graph_, values, registry_));
+    for (std::size_t i = 0; i < values.size(); ++i) folded_.emplace(values[i], std::move(results[i]));
+    result_.folded = static_cast<std::int64_t>(folded_.size());
+    return {};
+  }
+
+  /// A value is read by something that is written (ports of a multi-output weight may not be).
+  bool is_read(Value value) {
+    if (read_.empty()) {
+      for (const Value& output : graph_.outputs()) read_.insert(output);
+      for (const Cover& cover : covers_) {
+        for (const auto& input : cover.inputs)
+          if (input) read_.insert(*input);
+        for (const NewNode& node : cover.nodes)
+          for (const TensorRef& input : node.inputs)
+            if (input.kind == TensorRef::Kind::value) read_.insert(input.value);
+      }
+    }
+    return read_.contains(value);
+  }
+
+  // ---------------------------------------------------------------------------------------------- names
+
+  std::string fresh_name(const std::string& base) {
+    std::size_t& count = fresh_counts_[base];
+    while (true) {
+      std::string name = base + "_" + std::to_string(count++);
+      if (!document_.all_names().contains(name) && taken_.insert(name).second) return name;
+    }
+  }
+
+  [[nodiscard]] bool is_constant_value(Value value) const { return graph_.node(value.node).kind == NodeKind::constant; }
+
+  /// Gives a value its name if it has none and nothing else has that name.
+  void claim(Value value, const std::string& name) {
+    if (name.empty() || is_constant_value(value) || names_.contains(value)) return;
+    // A name of the document may be taken over only by a value of the same type.
+    const int tensor = document_.find(name);
+    if (tensor >= 0) {
+      const auto& before = imported_.values[static_cast<std::size_t>(tensor)];
+      if (before && imported_.graph.contains(before->node) && imported_.graph.type(*before) != graph_.type(value))
+        return;
+      if (constant_at(tensor) != nullptr && constant_at(tensor)->original) return;
+    }
+    if (taken_.insert(name).second) names_.emplace(value, name);
+  }
+
+  /// The name by which a value is read; `wish` is the name that this reader knew it by.
+  std::string name_of(Value value, const std::string& wish) {
+    const Node& node = graph_.node(value.node);
+    if (node.kind == NodeKind::constant) return constant_name(node.constant, wish.empty() ? -1 : document_.find(wish));
+    const auto place = names_.find(value);
+    TASO_CHECK(place != names_.end(), "a value that is read has no name");
+    return place->second;
+  }
+
+  /// Names that must hold a given value: graph inputs and outputs, tensors that subgraphs capture.
+  Status give_required_names() {
+    for (NodeId id : graph_.inputs()) {
+      names_.emplace(Value{id, 0}, graph_.node(id).name);
+      taken_.insert(graph_.node(id).name);
+    }
+    for (NodeId id = 0; id < graph_.id_bound(); ++id) {
+      if (!graph_.contains(id)) continue;
+      const Node& node = graph_.node(id);
+      if (node.kind != NodeKind::opaque || !node.name.starts_with("tensor:")) continue;
+      const std::string name = node.name.substr(7);
+      names_.emplace(Value{id, 0}, name);
+      taken_.insert(name);
+      if (is_needed(id)) kept_.insert(document_.find(name));
+    }
+    if (graph_.outputs().size() != static_cast<std::size_t>(document_.graph().output_size()))
+      return internal_error("the graph has another number of outputs than the model");
+    for (int i = 0; i < document_.graph().output_size(); ++i)
+      required_.emplace_back(graph_.outputs()[static_cast<std::size_t>(i)], document_.graph().output(i).name());
+    for (NodeId id = 0; id < graph_.id_bound(); ++id) {
+      const Cover& cover = covers_[id];
+      if (cover.kind != Cover::Kind::original) continue;
+      const auto& captures = document_.captures(cover.document_node);
+      const auto first = static_cast<std::size_t>(document_.node(cover.document_node).input_size());
+      for (std::size_t i = 0; i < captures.size(); ++i)
+        if (cover.inputs[first + i]) required_.emplace_back(*cover.inputs[first + i], captures[i]);
+    }
+    for (const auto& [value, name] : required_) claim(value, name);
+    return {};
+  }
+
+  void give_other_names() {
+    std::vector<NodeId> order;
+    for (NodeId id : graph_.topological_order())
+      if (covers_[id].kind != Cover::Kind::none) order.push_back(id);
+    for (NodeId id : order) {
+      const Cover& cover = covers_[id];
+      if (cover.kind != Cover::Kind::original) continue;
+      const auto& outputs = imported_.nodes[static_cast<std::size_t>(cover.document_node)].outputs;
+      for (std::size_t i = 0; i < outputs.size(); ++i)
+        if (outputs[i] && is_output_of(cover.document_node, *outputs[i]))
+          claim({id, outputs[i]->port}, document_.node(cover.document_node).output(static_cast<int>(i)));
+    }
+    for (NodeId id : order) {
+      const Cover& cover = covers_[id];
+      if (cover.kind != Cover::Kind::original) continue;
+      const onnx::NodeProto& proto = document_.node(cover.document_node);
+      for (int i = 0; i < proto.input_size(); ++i)
+        if (cover.inputs[static_cast<std::size_t>(i)])
+          claim(*cover.inputs[static_cast<std::size_t>(i)], proto.input(i));
+    }
+    for (NodeId id : order) {
+      const Cover& cover = covers_[id];
+      const Node& node = graph_.node(id);
+      if (cover.kind != Cover::Kind::folded && cover.kind != Cover::Kind::original &&
+          cover.kind != Cover::Kind::lowered)
+        continue;
+      const std::string base = "taso_" + (node.op.find("::") == std::string::npos ? node.op : std::string("node"));
+      for (std::uint32_t port = 0; port < node.outputs.size(); ++port) {
+        const Value value{id, port};
+        if (cover.kind == Cover::Kind::folded && !is_read(value)) continue;
+        if (!names_.contains(value)) names_.emplace(value, fresh_name(base));
+      }
+    }
+  }
+
+  /// The value is made by the node (rather than passed through it).
+  [[nodiscard]] bool is_output_of(int document_node, Value value) const {
+    for (const auto& input : imported_.nodes[static_cast<std::size_t>(document_node)].inputs)
+      if (input == value) return false;
+    return true;
+  }
+
+  // ---------------------------------------------------------------------------------------------- nodes
+
+  void push(onnx::NodeProto proto, int original, int key) {
+    result_.nodes.push_back(std::move(proto));
+    result_.originals.push_back(original);
+    keys_.push_back(key);
+  }
+
+  Status write_nodes() {
+    for (const auto& [value, data] : folded_) write_folded(value, data);
+    for (NodeId id : graph_.topological_order()) {
+      const Cover& cover = covers_[id];
+      if (cover.kind == Cover::Kind::original) write_original(id, cover);
+      if (cover.kind == Cover::Kind::lowered) write_lowered(id, cover);
+    }
+    for (const auto& [value, name] : required_) {
+      const std::string has = name_of(value, name);
+      if (has == name || !aliased_.insert(name).second) continue;
+      if (document_.find(name) >= 0 && taken_.contains(name))
+        return internal_error("the name " + quoted(name) + " is needed for two values");
+      write_alias(has, name);
+    }
+    for (std::size_t tensor = 0; tensor < document_.tensors().size(); ++tensor)
+      if (kept_.contains(static_cast<int>(tensor))) write_kept(static_cast<int>(tensor));
+    return {};
+  }
+
+  void write_original(NodeId id, const Cover& cover) {
+    const onnx::NodeProto& original = document_.node(cover.document_node);
+    const NodeImport& record = imported_.nodes[static_cast<std::size_t>(cover.document_node)];
+    onnx::NodeProto proto = original;
+    bool same = true;
+    for (int i = 0; i < original.input_size(); ++i) {
+      if (original.input(i).empty()) continue;
+      const auto& value = cover.inputs[static_cast<std::size_t>(i)];
+      const int tensor = document_.find(original.input(i));
+      const std::string name =
+          value ? name_of(*value, original.input(i)) : constant_name(constant_at(tensor)->data, tensor);
+      if (name == original.input(i)) continue;
+      proto.set_input(i, name);
+      same = false;
+    }
+    for (int i = 0; i < original.output_size(); ++i) {
+      const auto& output = record.outputs[static_cast<std::size_t>(i)];
+      if (!output || original.output(i).empty() || !is_output_of(cover.document_node, *output)) continue;
+      const std::string& name = names_.at({id, output->port});
+      if (name == original.output(i)) continue;
+      proto.set_output(i, name);
+      same = false;
+    }
+    ++result_.verbatim_nodes;
+    push(std::move(proto), same ? cover.document_node : -1, cover.document_node);
+  }
+
+  void write_lowered(NodeId id, const Cover& cover) {
+    const Node& node = graph_.node(id);
+    auto name = [&](const TensorRef& ref) -> std::string {
+      switch (ref.kind) {
+        case TensorRef::Kind::absent:
+          return "";
+        case TensorRef::Kind::value:
+          return name_of(ref.value, "");
+        case TensorRef::Kind::constant:
+          return constant_name(constants_[ref.index], -1);
+        case TensorRef::Kind::temporary: {
+          auto& text = temporary_names_[ref.index];
+          if (text.empty()) text = fresh_name("taso_" + node.op + "_part");
+          return text;
+        }
+      }
+      return "";
+    };
+    for (const NewNode& made : cover.nodes) {
+      onnx::NodeProto proto;
+      proto.set_op_type(made.op_type);
+      for (const TensorRef& input : made.inputs) proto.add_input(name(input));
+      for (const TensorRef& output : made.outputs) proto.add_output(name(output));
+      std::vector<OnnxAttribute> attributes = made.attributes;
+      std::sort(attributes.begin(), attributes.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+      for (const OnnxAttribute& attribute : attributes) append_attribute(proto, attribute);
+      proto.set_name(fresh_name("taso_" + made.op_type));
+      push(std::move(proto), -1, node.origin < 0 ? document_.graph().node_size() : node.origin);
+    }
+  }
+
+  /// A folded weight becomes an initializer, or ConstantOfShape if one element repeats.
+  void write_folded(Value value, const std::shared_ptr<const ConstantData>& data) {
+    constexpr std::int64_t small = 1024;
+    const std::string& name = names_.at(value);
+    if (data->is_dense() || data->type().bytes() <= small || document_.opset() < 9) {
+      add_constant(name, data->is_dense() ? data : ConstantData::own(data->type(), data->to_bytes()));
+      return;
+    }
+    onnx::NodeProto proto;
+    proto.set_op_type("ConstantOfShape");
+    proto.set_name(fresh_name("taso_ConstantOfShape"));
+    proto.add_input(constant_name(
+        ConstantData::of_integers({static_cast<std::int64_t>(data->type().shape.size())}, data->type().shape), -1));
+    proto.add_output(name);
+    auto& attribute = *proto.add_attribute();
+    attribute.set_name("value");
+    attribute.set_type(onnx::AttributeProto::TENSOR);
+    attribute.mutable_t()->set_data_type(data_type_of(data->type().element));
+    attribute.mutable_t()->add_dims(1);
+    attribute.mutable_t()->set_raw_data(data->splat_element().data(), data->splat_element().size());
+    push(std::move(proto), -1, -1);
+  }
+
+  /// `name` as another name of `source`: the document's own Identity if it has one.
+  void write_alias(const std::string& source, const std::string& name) {
+    const int tensor = document_.find(name);
+    onnx::NodeProto proto;
+    int key = document_.graph().node_size(), original = -1;
+    if (tensor >= 0 && document_.tensors()[static_cast<std::size_t>(tensor)].source == TensorSource::node) {
+      const int index = document_.tensors()[static_cast<std::size_t>(tensor)].index;
+      if (document_.node(index).op_type() == "Identity" && is_default_domain(document_.node(index).domain())) {
+        proto = document_.node(index);
+        key = index;
+        if (proto.input(0) == source) original = index;
+        proto.set_input(0, source);
+      }
+    }
+    if (proto.op_type().empty()) {
+      proto.set_op_type("Identity");
+      proto.set_name(fresh_name("taso_Identity"));
+      proto.add_input(source);
+      proto.add_output(name);
+    }
+    taken_.insert(name);
+    push(std::move(proto), original, key);
+  }
+
+  /// A constant of the document that is a node: Constant, ConstantOfShape.
+  void write_kept(int tensor) {
+    const DocumentTensor& entry = document_.tensors()[static_cast<std::size_t>(tensor)];
+    if (entry.source != TensorSource::node) return;
+    onnx::NodeProto proto = document_.node(entry.index);
+    int original = entry.index;
+    for (int i = 0; i < proto.input_size(); ++i) {
+      const int input = document_.find(proto.input(i));
+      const std::string name = constant_name(constant_at(input)->data, input);
+      // The loop of the caller ascends: a constant that is kept only now may have been passed.
+      const int source = document_.find(name);
+      if (source >= 0 && source < tensor && written_.insert(source).second) write_kept(source);
+      if (name == proto.input(i)) continue;
+      proto.set_input(i, name);
+      original = -1;
+    }
+    if (entry.index >= 0 && written_nodes_.insert(entry.index).second) push(std::move(proto), original, entry.index);
+  }
+
+  void collect_constants() {
+    // Initializers that are no longer read go, unless nothing read them in the first place, a caller may override them
+    // (they are graph inputs), or the training part may need them.
+    for (std::size_t t = 0; t < document_.tensors().size(); ++t) {
+      const DocumentTensor& entry = document_.tensors()[t];
+      if (entry.source != TensorSource::initializer) continue;
+      if (kept_.contains(static_cast<int>(t)) || !entry.used || entry.is_input ||
+          document_.model().training_info_size() > 0) {
+        initializer_kept_.insert(entry.index);
+        taken_.insert(entry.name);
+      }
+    }
+    for (int index : initializer_kept_)
+      result_.constants.push_back({document_.graph().initializer(index).name(), index, nullptr});
+    for (auto& [name, data] : new_constants_) result_.constants.push_back({name, -1, std::move(data)});
+    for (const auto& [value, name] : names_) result_.types.emplace(name, graph_.type(value));
+  }
+
+  /// Producers first, otherwise in the document's order.
+  Status sort_nodes() {
+    const std::size_t count = result_.nodes.size();
+    std::unordered_map<std::string, std::size_t> producer;
+    for (std::size_t i = 0; i < count; ++i)
+      for (const auto& output : result_.nodes[i].output())
+        if (!output.empty()) producer.emplace(output, i);
+    std::vector<std::vector<std::size_t>> users(count);
+    std::vector<std::size_t> pending(count, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      auto depend = [&](const std::string& name) {
+        const auto place = producer.find(name);
+        if (place == producer.end()) return;
+        users[place->second].push_back(i);
+        ++pending[i];
+      };
+      for (const auto& input : result_.nodes[i].input()) depend(input);
+      if (keys_[i] >= 0 && keys_[i] < document_.graph().node_size())
+        for (const auto& name : document_.captures(keys_[i])) depend(name);
+    }
+    using Entry = std::pair<int, std::size_t>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+    for (std::size_t i = 0; i < count; ++i)
+      if (pending[i] == 0) ready.push({keys_[i], i});
+    std::vector<onnx::NodeProto> nodes;
+    std::vector<int> originals;
+    while (!ready.empty()) {
+      const std::size_t next = ready.top().second;
+      ready.pop();
+      nodes.push_back(std::move(result_.nodes[next]));
+      originals.push_back(result_.originals[next]);
+      for (std::size_t user : users[next])
+        if (--pending[user] == 0) ready.push({keys_[user], user});
+    }
+    if (nodes.size() != count) return internal_error("the graph to be written has a cycle");
+    result_.nodes = std::move(nodes);
+    result_.originals = std::move(originals);
+    return {};
+  }
+
+  const Document& document_;
+  const ImportedModel& imported_;
+  const Graph& graph_;
+  const OperatorRegistry& registry_;
+  bool verbatim_;
+  ExportedGraph result_;
+
+  std::map<Hash128, int> constant_tensor_;  // Contents -> original constant tensor of the document.
+  std::set<int> kept_;                      // Original constant tensors that are read.
+  std::map<std::string, std::shared_ptr<const ConstantData>> new_constants_;
+  std::map<Hash128, std::string> new_constant_name_;
+
+  std::vector<Cover> covers_;  // Per graph node.
+  std::vector<bool> needed_;
+  std::set<int> used_originals_;
+  std::vector<std::shared_ptr<const ConstantData>> constants_;  // Small constants of lowered nodes.
+  std::size_t temporaries_ = 0;
+  std::set<Value> read_;
+  std::map<Value, std::shared_ptr<const ConstantData>> folded_;
+
+  std::map<Value, std::string> names_;
+  std::set<std::string> taken_;
+  std::map<std::string, std::size_t> fresh_counts_;
+  std::map<std::size_t, std::string> temporary_names_;
+  std::vector<std::pair<Value, std::string>> required_;
+  std::set<std::string> aliased_;
+  std::set<int> written_, written_nodes_;
+  std::set<int> initializer_kept_;
+  std::vector<int> keys_;  // Per node to be written: place in the document.
+};
+
+}  // namespace
+
+Expected<ExportedGraph> export_graph(const Document& document, const ImportedModel& imported, const Graph& graph,
+                                     const OperatorRegistry& registry, bool verbatim) {
+  return Exporter(document, imported, graph, registry, verbatim).run();
+}
+
+}  // namespace taso

@@ -1,0 +1,133 @@
+/// Graph nodes to ONNX nodes. Internal to onnx_io: includes protobuf.
+///
+/// The graph is covered from its outputs backwards. A node whose expansion (onnx_io/import.h) is unchanged goes back as
+/// the original NodeProto; a weight-only value becomes an initializer; any other node is lowered by its row of the
+/// export table. Only then are names given: graph inputs and outputs and what subgraphs capture keep theirs, original
+/// nodes keep their outputs' names, a new value takes the name that its original consumers know it by, or a fresh one.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "graph/graph.h"
+#include "onnx_io/builder.h"
+#include "onnx_io/import.h"
+
+namespace taso {
+
+/// A tensor that a new ONNX node reads or writes, before it has a name.
+struct TensorRef {
+  enum class Kind : std::uint8_t {
+    absent,     ///< An optional input that is not given.
+    value,      ///< `value` of the graph.
+    temporary,  ///< Temporary `index` of the graph node being lowered.
+    constant,   ///< New small constant `index`.
+  };
+  Kind kind = Kind::absent;
+  Value value;
+  std::size_t index = 0;
+};
+
+/// An ONNX node to be written.
+struct NewNode {
+  std::string op_type;
+  std::vector<TensorRef> inputs, outputs;
+  std::vector<OnnxAttribute> attributes;
+  NodeId from = 0;  ///< The graph node it stands for.
+};
+
+/// One graph node on its way to ONNX nodes: what the handlers of the export table see.
+class LoweringContext {
+ public:
+  LoweringContext(const Graph& graph, NodeId id, std::int64_t opset,
+                  std::vector<std::shared_ptr<const ConstantData>>& constants, std::size_t& temporaries)
+      : graph_(&graph), id_(id), opset_(opset), constants_(&constants), temporaries_(&temporaries) {}
+
+  [[nodiscard]] const Node& node() const { return graph_->node(id_); }
+  [[nodiscard]] const Attributes& attributes() const { return node().attributes; }
+  [[nodiscard]] std::int64_t opset() const { return opset_; }
+  [[nodiscard]] const Shape& shape(std::size_t i) const { return graph_->type(node().inputs[i]).shape; }
+  [[nodiscard]] const Shape& result_shape() const { return node().outputs[0].shape; }
+  [[nodiscard]] std::int64_t rank(std::size_t i) const { return static_cast<std::int64_t>(shape(i).size()); }
+  /// An attribute axis, counted from the front of input `i`.
+  [[nodiscard]] std::int64_t axis(std::size_t i) const { return attributes().integer("axis") + rank(i); }
+
+  [[nodiscard]] TensorRef in(std::size_t i) { return of(node().inputs[i]); }
+  /// Input `i` of an operator with numpy broadcasting: where the input is itself a broadcast, what it broadcasts,
+  /// as long as the operands together still have the result's shape.
+  [[nodiscard]] std::vector<TensorRef> broadcasting_operands();
+  [[nodiscard]] TensorRef out(std::uint32_t port = 0) const { return {TensorRef::Kind::value, {id_, port}, 0}; }
+  [[nodiscard]] TensorRef temporary() { return {TensorRef::Kind::temporary, {}, (*temporaries_)++}; }
+  [[nodiscard]] TensorRef integers(const std::vector<std::int64_t>& values);
+  [[nodiscard]] TensorRef scalar(float value);
+
+  /// Appends a node.
+  void emit(const std::string& op_type, std::vector<TensorRef> inputs, TensorRef output,
+            std::vector<OnnxAttribute> attributes = {}) {
+    nodes_.push_back({op_type, std::move(inputs), {output}, std::move(attributes), id_});
+  }
+  void emit_all(const std::string& op_type, std::vector<TensorRef> inputs, std::vector<TensorRef> outputs,
+                std::vector<OnnxAttribute> attributes = {}) {
+    nodes_.push_back({op_type, std::move(inputs), std::move(outputs), std::move(attributes), id_});
+  }
+  /// Applies a scalar function by name; fails if ONNX has none.
+  void emit_function(const std::string& function, TensorRef input, TensorRef output);
+  /// A node followed by the scalar function `act` of the attributes.
+  void emit_activated(const std::string& op_type, std::vector<TensorRef> inputs, std::vector<OnnxAttribute> attributes);
+
+  void fail(const std::string& message) {
+    if (!error_) error_ = internal_error("cannot write " + node().op + " as ONNX: " + message);
+  }
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+  [[nodiscard]] const std::vector<NewNode>& nodes() const { return nodes_; }
+
+ private:
+  [[nodiscard]] static TensorRef of(Value value) { return {TensorRef::Kind::value, value, 0}; }
+
+  const Graph* graph_;
+  NodeId id_;
+  std::int64_t opset_;
+  std::vector<std::shared_ptr<const ConstantData>>* constants_;
+  std::size_t* temporaries_;
+  std::vector<NewNode> nodes_;
+  std::optional<Error> error_;
+};
+
+/// A row of the table: how one operator of ours is written.
+struct ExportRow {
+  const char* op;
+  void (*handler)(LoweringContext&);
+};
+[[nodiscard]] const std::vector<ExportRow>& export_rows();
+[[nodiscard]] const ExportRow* find_export_row(std::string_view op);
+
+/// An initializer of the model to be written: one of the document, or new.
+struct WrittenConstant {
+  std::string name;
+  int document_index = -1;                   ///< Position among the document's initializers, or -1.
+  std::shared_ptr<const ConstantData> data;  ///< New constants only.
+};
+
+/// What save() writes into the graph.
+struct ExportedGraph {
+  std::vector<onnx::NodeProto> nodes;       ///< Producers first.
+  std::vector<int> originals;               ///< Per node: the document node whose bytes it has, or -1.
+  std::vector<WrittenConstant> constants;   ///< Document initializers first, in their order.
+  std::map<std::string, TensorType> types;  ///< Types of the tensors that have names, for value_info.
+  std::int64_t verbatim_nodes = 0;
+  std::int64_t folded = 0;
+};
+
+[[nodiscard]] Expected<ExportedGraph> export_graph(const Document& document, const ImportedModel& imported,
+                                                   const Graph& graph, const OperatorRegistry& registry, bool verbatim);
+
+}  // namespace taso

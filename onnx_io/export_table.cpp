@@ -1,0 +1,389 @@
+/// The table of our operators: how each is written in ONNX at the model's opset.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "onnx_io/export.h"
+
+namespace taso {
+namespace {
+
+using Refs = std::vector<TensorRef>;
+
+bool any_above_one(const Shape& values) {
+  return std::any_of(values.begin(), values.end(), [](std::int64_t v) { return v != 1; });
+}
+
+Shape extents_from(const Shape& shape, std::size_t axis) {
+  return {shape.begin() + static_cast<std::ptrdiff_t>(axis), shape.end()};
+}
+
+/// A list that is an attribute before an opset and an input from it on.
+void emit_with_list(LoweringContext& c, const std::string& op_type, TensorRef input, TensorRef output,
+                    const std::string& attribute, const Shape& list, std::int64_t input_since,
+                    std::vector<OnnxAttribute> attributes = {}) {
+  if (c.opset() >= input_since) return c.emit(op_type, {input, c.integers(list)}, output, std::move(attributes));
+  attributes.emplace_back(attribute, list);
+  c.emit(op_type, {input}, output, std::move(attributes));
+}
+
+void emit_reshape(LoweringContext& c, TensorRef input, const Shape& shape, TensorRef output) {
+  // A 0 means "as in the input"; it stands for itself with allowzero only.
+  if (std::count(shape.begin(), shape.end(), 0) == 0) return c.emit("Reshape", {input, c.integers(shape)}, output);
+  if (c.opset() < 14) return c.fail("a tensor without elements cannot be reshaped before opset 14");
+  c.emit("Reshape", {input, c.integers(shape)}, output, {{"allowzero", 1}});
+}
+
+void emit_reduce(LoweringContext& c, const std::string& op_type, TensorRef input, TensorRef output, const Shape& axes,
+                 std::int64_t rank, std::int64_t input_since) {
+  Shape from_front = axes;
+  for (std::int64_t& axis : from_front) axis += rank;
+  emit_with_list(c, op_type, input, output, "axes", from_front, input_since, {{"keepdims", 1}});
+}
+
+void binary(LoweringContext& c, const char* op_type) { c.emit(op_type, c.broadcasting_operands(), c.out()); }
+
+void function(LoweringContext& c) { c.emit_function(c.node().op, c.in(0), c.out()); }
+
+void reduce(LoweringContext& c, const char* op_type, std::int64_t input_since) {
+  const Shape& axes = c.attributes().integers("axes");
+  if (axes.empty()) return c.emit("Identity", {c.in(0)}, c.out());
+  emit_reduce(c, op_type, c.in(0), c.out(), axes, c.rank(0), input_since);
+}
+
+void clip(LoweringContext& c) {
+  const double low = c.attributes().real("min"), high = c.attributes().real("max");
+  const bool has_low = low != -std::numeric_limits<double>::infinity();
+  const bool has_high = high != std::numeric_limits<double>::infinity();
+  if (c.opset() < 11) {
+    std::vector<OnnxAttribute> attributes;
+    if (has_low) attributes.emplace_back("min", static_cast<float>(low));
+    if (has_high) attributes.emplace_back("max", static_cast<float>(high));
+    return c.emit("Clip", {c.in(0)}, c.out(), std::move(attributes));
+  }
+  Refs inputs = {c.in(0)};
+  if (has_low || has_high) inputs.push_back(has_low ? c.scalar(static_cast<float>(low)) : TensorRef{});
+  if (has_high) inputs.push_back(c.scalar(static_cast<float>(high)));
+  c.emit("Clip", std::move(inputs), c.out());
+}
+
+std::vector<OnnxAttribute> conv_attributes(LoweringContext& c) {
+  const Shape& x = c.shape(0);
+  const Shape& k = c.shape(1);
+  return {{"dilations", c.attributes().integers("dilations")},
+          {"group", k[1] == 0 ? 1 : x[1] / k[1]},
+          {"kernel_shape", extents_from(k, 2)},
+          {"pads", c.attributes().integers("pads")},
+          {"strides", c.attributes().integers("strides")}};
+}
+
+void pool(LoweringContext& c, const std::string& op_type, std::vector<OnnxAttribute> attributes) {
+  attributes.emplace_back("kernel_shape", c.attributes().integers("kernel"));
+  attributes.emplace_back("pads", c.attributes().integers("pads"));
+  attributes.emplace_back("strides", c.attributes().integers("strides"));
+  c.emit(op_type, {c.in(0)}, c.out(), std::move(attributes));
+}
+
+void max_pool(LoweringContext& c) {
+  const Shape& dilations = c.attributes().integers("dilations");
+  if (!any_above_one(dilations)) return pool(c, "MaxPool", {});
+  if (c.opset() < 10) return c.fail("MaxPool has no dilations before opset 10");
+  pool(c, "MaxPool", {{"dilations", dilations}});
+}
+
+void matmul_bias_act(LoweringContext& c) {
+  if (c.rank(0) == 2 && c.rank(1) == 2) return c.emit_activated("Gemm", {c.in(0), c.in(1), c.in(2)}, {});
+  const TensorRef product = c.temporary();
+  c.emit("MatMul", {c.in(0), c.in(1)}, product);
+  c.emit_activated("Add", {product, c.in(2)}, {});
+}
+
+void emit_pad(LoweringContext& c, const Shape& before, const Shape& after, float value) {
+  Shape pads = before;
+  pads.insert(pads.end(), after.begin(), after.end());
+  if (c.opset() < 11)
+    return c.emit("Pad", {c.in(0)}, c.out(), {{"mode", "constant"}, {"pads", pads}, {"value", value}});
+  Refs inputs = {c.in(0), c.integers(pads)};
+  if (value != 0) inputs.push_back(c.scalar(value));
+  c.emit("Pad", std::move(inputs), c.out(), {{"mode", "constant"}});
+}
+
+void enlarge(LoweringContext& c) {
+  const Shape& margin = c.attributes().integers("margin");
+  emit_pad(c, {0, 0, margin[0], margin[1]}, {0, 0, margin[2], margin[3]}, 0);
+}
+
+void split(LoweringContext& c) {
+  Refs outputs;
+  for (std::uint32_t i = 0; i < c.node().outputs.size(); ++i) outputs.push_back(c.out(i));
+  const Shape& sizes = c.attributes().integers("sizes");
+  if (c.opset() < 13)
+    return c.emit_all("Split", {c.in(0)}, std::move(outputs), {{"axis", c.axis(0)}, {"split", sizes}});
+  c.emit_all("Split", {c.in(0), c.integers(sizes)}, std::move(outputs), {{"axis", c.axis(0)}});
+}
+
+void concat(LoweringContext& c) {
+  Refs inputs;
+  for (std::size_t i = 0; i < c.node().inputs.size(); ++i) inputs.push_back(c.in(i));
+  c.emit("Concat", std::move(inputs), c.out(), {{"axis", c.axis(0)}});
+}
+
+void slice(LoweringContext& c) {
+  const Shape& starts = c.attributes().integers("starts");
+  const Shape& sizes = c.attributes().integers("sizes");
+  const Shape& steps = c.attributes().integers("steps");
+  Shape begins, ends, axes, strides;
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    if (starts[i] == 0 && sizes[i] == c.shape(0)[i] && steps[i] == 1) continue;
+    begins.push_back(starts[i]);
+    const std::int64_t end = starts[i] + (sizes[i] == 0 ? 0 : (sizes[i] - 1) * steps[i] + (steps[i] > 0 ? 1 : -1));
+    ends.push_back(end < 0 ? std::numeric_limits<std::int64_t>::min() : end);
+    axes.push_back(static_cast<std::int64_t>(i));
+    strides.push_back(steps[i]);
+  }
+  if (axes.empty()) return c.emit("Identity", {c.in(0)}, c.out());
+  if (c.opset() >= 10) {
+    Refs inputs = {c.in(0), c.integers(begins), c.integers(ends), c.integers(axes)};
+    if (any_above_one(strides)) inputs.push_back(c.integers(strides));
+    return c.emit("Slice", std::move(inputs), c.out());
+  }
+  if (any_above_one(strides)) return c.fail("Slice has no steps before opset 10");
+  c.emit("Slice", {c.in(0)}, c.out(), {{"axes", axes}, {"ends", ends}, {"starts", begins}});
+}
+
+void broadcast(LoweringContext& c) {
+  if (c.opset() >= 8) return c.emit("Expand", {c.in(0), c.integers(c.result_shape())}, c.out());
+  c.fail("Expand is not in opset 7");
+}
+
+void softmax(LoweringContext& c) {
+  const std::int64_t axis = c.axis(0), rank = c.rank(0);
+  const Shape& x = c.shape(0);
+  // Before opset 13 all axes from `axis` on are normalised together.
+  if (c.opset() >= 13 || volume(extents_from(x, static_cast<std::size_t>(axis) + 1)) == 1)
+    return c.emit("Softmax", {c.in(0)}, c.out(), {{"axis", axis}});
+  Shape perm(static_cast<std::size_t>(rank));
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[static_cast<std::size_t>(axis)], perm.back());
+  const TensorRef moved = c.temporary(), normalized = c.temporary();
+  c.emit("Transpose", {c.in(0)}, moved, {{"perm", perm}});
+  c.emit("Softmax", {moved}, normalized, {{"axis", rank - 1}});
+  c.emit("Transpose", {normalized}, c.out(), {{"perm", perm}});
+}
+
+void layer_norm(LoweringContext& c) {
+  const auto epsilon = static_cast<float>(c.attributes().real("epsilon"));
+  if (c.opset() >= 17)
+    return c.emit("LayerNormalization", {c.in(0), c.in(1), c.in(2)}, c.out(), {{"axis", -1}, {"epsilon", epsilon}});
+  const TensorRef mean = c.temporary(), centered = c.temporary(), square = c.temporary(), variance = c.temporary();
+  const TensorRef guarded = c.temporary(), deviation = c.temporary(), unit = c.temporary(), scaled = c.temporary();
+  emit_reduce(c, "ReduceMean", c.in(0), mean, {-1}, c.rank(0), 18);
+  c.emit("Sub", {c.in(0), mean}, centered);
+  c.emit("Mul", {centered, centered}, square);
+  emit_reduce(c, "ReduceMean", square, variance, {-1}, c.rank(0), 18);
+  c.emit("Add", {variance, c.scalar(epsilon)}, guarded);
+  c.emit("Sqrt", {guarded}, deviation);
+  c.emit("Div", {centered, deviation}, unit);
+  c.emit("Mul", {unit, c.in(1)}, scaled);
+  c.emit("Add", {scaled, c.in(2)}, c.out());
+}
+
+void batch_norm(LoweringContext& c) {
+  c.emit("BatchNormalization", {c.in(0), c.in(1), c.in(2), c.in(3), c.in(4)}, c.out(),
+         {{"epsilon", static_cast<float>(c.attributes().real("epsilon"))}});
+}
+
+void lrn(LoweringContext& c) {
+  const Attributes& a = c.attributes();
+  c.emit("LRN", {c.in(0)}, c.out(),
+         {{"alpha", static_cast<float>(a.real("alpha"))},
+          {"beta", static_cast<float>(a.real("beta"))},
+          {"bias", static_cast<float>(a.real("bias"))},
+          {"size", a.integer("size")}});
+}
+
+/// Operators without inputs: their values are folded, never written as nodes.
+void only_folded(LoweringContext& c) { c.fail("its value is a constant and should have been folded"); }
+
+const std::vector<ExportRow> rows = {
+    {"abs", function},
+    {"add", [](LoweringContext& c) { binary(c, "Add"); }},
+    {"avg_pool2d_exclude",
+     [](LoweringContext& c) {
+       pool(c, "AveragePool", {{"count_include_pad", 0}});
+     }},
+    {"avg_pool2d_include",
+     [](LoweringContext& c) {
+       pool(c, "AveragePool", {{"count_include_pad", 1}});
+     }},
+    {"batch_norm", batch_norm},
+    {"broadcast", broadcast},
+    {"clip", clip},
+    {"concat", concat},
+    {"conv2d",
+     [](LoweringContext& c) {
+       c.emit("Conv", {c.in(0), c.in(1)}, c.out(), conv_attributes(c));
+     }},
+    {"conv2d_bias_act",
+     [](LoweringContext& c) {
+       c.emit_activated("Conv", {c.in(0), c.in(1), c.in(2)}, conv_attributes(c));
+     }},
+    {"conv_identity", only_folded},
+    {"div", [](LoweringContext& c) { binary(c, "Div"); }},
+    {"enlarge", enlarge},
+    {"erf", function},
+    {"exp", function},
+    {"gather",
+     [](LoweringContext& c) {
+       c.emit("Gather", {c.in(0), c.in(1)}, c.out(), {{"axis", c.axis(0)}});
+     }},
+    {"gelu", function},
+    {"global_avg_pool", [](LoweringContext& c) { c.emit("GlobalAveragePool", {c.in(0)}, c.out()); }},
+    {"hard_sigmoid", function},
+    {"hard_swish", function},
+    {"layer_norm", layer_norm},
+    {"log", function},
+    {"lrn", lrn},
+    {"matmul",
+     [](LoweringContext& c) {
+       c.emit("MatMul", {c.in(0), c.in(1)}, c.out());
+     }},
+    {"matmul_bias_act", matmul_bias_act},
+    {"matrix_identity", only_folded},
+    {"max_pool2d", max_pool},
+    {"mul", [](LoweringContext& c) { binary(c, "Mul"); }},
+    {"neg", function},
+    {"ones", only_folded},
+    {"pad",
+     [](LoweringContext& c) {
+       emit_pad(c, c.attributes().integers("before"), c.attributes().integers("after"),
+                static_cast<float>(c.attributes().real("value")));
+     }},
+    {"pool_kernel", only_folded},
+    {"pow", [](LoweringContext& c) { binary(c, "Pow"); }},
+    {"reduce_max", [](LoweringContext& c) { reduce(c, "ReduceMax", 18); }},
+    {"reduce_mean", [](LoweringContext& c) { reduce(c, "ReduceMean", 18); }},
+    {"reduce_sum", [](LoweringContext& c) { reduce(c, "ReduceSum", 13); }},
+    {"relu", function},
+    {"reshape", [](LoweringContext& c) { emit_reshape(c, c.in(0), c.result_shape(), c.out()); }},
+    {"sigmoid", function},
+    {"slice", slice},
+    {"smul",
+     [](LoweringContext& c) {
+       c.emit("Mul", {c.in(0), c.in(1)}, c.out());
+     }},
+    {"softmax", softmax},
+    {"split", split},
+    {"sqrt", function},
+    {"sub", [](LoweringContext& c) { binary(c, "Sub"); }},
+    {"tanh", function},
+    {"transpose",
+     [](LoweringContext& c) {
+       c.emit("Transpose", {c.in(0)}, c.out(), {{"perm", c.attributes().integers("perm")}});
+     }},
+};
+
+/// Scalar functions that are one ONNX operator at every opset from 7 (Erf: from 9, the first that can bring it in).
+struct FunctionRow {
+  const char* function;
+  const char* op_type;
+};
+const std::vector<FunctionRow> functions = {
+    {"abs", "Abs"}, {"erf", "Erf"},   {"exp", "Exp"},         {"identity", "Identity"}, {"log", "Log"},
+    {"neg", "Neg"}, {"relu", "Relu"}, {"sigmoid", "Sigmoid"}, {"sqrt", "Sqrt"},         {"tanh", "Tanh"},
+};
+
+}  // namespace
+
+const std::vector<ExportRow>& export_rows() { return rows; }
+
+const ExportRow* find_export_row(std::string_view op) {
+  const auto place = std::lower_bound(rows.begin(), rows.end(), op,
+                                      [](const ExportRow& row, std::string_view name) { return row.op < name; });
+  return place != rows.end() && place->op == op ? &*place : nullptr;
+}
+
+std::vector<TensorRef> LoweringContext::broadcasting_operands() {
+  auto stripped = [](const Shape& shape) {
+    return Shape(std::find_if(shape.begin(), shape.end(), [](std::int64_t e) { return e != 1; }), shape.end());
+  };
+  // The tensor that a broadcast repeats, and before it a reshape that only takes leading extents of 1 away.
+  auto source = [&](Value value) {
+    const Node* producer = &graph_->node(value.node);
+    if (!producer->is_op("broadcast")) return value;
+    value = producer->inputs[0];
+    producer = &graph_->node(value.node);
+    if (!producer->is_op("reshape")) return value;
+    const Shape& before = graph_->type(producer->inputs[0]).shape;
+    const bool same = stripped(before) == stripped(graph_->type(value).shape) && before.size() <= result_shape().size();
+    return same ? producer->inputs[0] : value;
+  };
+  auto fits = [&](const std::vector<Value>& operands) {
+    Shape common(result_shape().size(), 1);
+    for (const Value& operand : operands) {
+      const Shape& own = graph_->type(operand).shape;
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        std::int64_t& extent = common[common.size() - own.size() + i];
+        if (own[i] != 1) extent = own[i];
+      }
+    }
+    return common == result_shape();
+  };
+  std::vector<Value> operands = node().inputs;
+  for (std::size_t i = operands.size(); i-- > 0;) {
+    std::vector<Value> trial = operands;
+    trial[i] = source(operands[i]);
+    if (fits(trial)) operands = trial;
+  }
+  std::vector<TensorRef> refs;
+  for (const Value& operand : operands) refs.push_back(of(operand));
+  return refs;
+}
+
+TensorRef LoweringContext::integers(const std::vector<std::int64_t>& values) {
+  constants_->push_back(ConstantData::of_integers({static_cast<std::int64_t>(values.size())}, values));
+  return {TensorRef::Kind::constant, {}, constants_->size() - 1};
+}
+
+TensorRef LoweringContext::scalar(float value) {
+  constants_->push_back(ConstantData::of_floats({}, std::span(&value, 1)));
+  return {TensorRef::Kind::constant, {}, constants_->size() - 1};
+}
+
+void LoweringContext::emit_function(const std::string& name, TensorRef input, TensorRef output) {
+  const auto row =
+      std::find_if(functions.begin(), functions.end(), [&](const FunctionRow& r) { return r.function == name; });
+  if (row != functions.end()) return emit(row->op_type, {input}, output);
+  if (name == "square") return emit("Mul", {input, input}, output);
+  if (name == "hard_sigmoid") return emit("HardSigmoid", {input}, output, {{"alpha", 1.0F / 6}, {"beta", 0.5F}});
+  if (name == "hard_swish") {
+    if (opset() >= 14) return emit("HardSwish", {input}, output);
+    const TensorRef gate = temporary();
+    emit("HardSigmoid", {input}, gate, {{"alpha", 1.0F / 6}, {"beta", 0.5F}});
+    return emit("Mul", {input, gate}, output);
+  }
+  if (name == "gelu") {
+    if (opset() >= 20) return emit("Gelu", {input}, output);
+    if (opset() < 9) return fail("Erf is not in opset " + std::to_string(opset()));
+    const TensorRef scaled = temporary(), error = temporary(), raised = temporary(), product = temporary();
+    emit("Div", {input, scalar(std::sqrt(2.0F))}, scaled);
+    emit("Erf", {scaled}, error);
+    emit("Add", {error, scalar(1.0F)}, raised);
+    emit("Mul", {input, raised}, product);
+    return emit("Mul", {product, scalar(0.5F)}, output);
+  }
+  fail("ONNX has no operator for the function " + name);
+}
+
+void LoweringContext::emit_activated(const std::string& op_type, std::vector<TensorRef> inputs,
+                                     std::vector<OnnxAttribute> attributes) {
+  const std::string& act = this->attributes().symbol("act");
+  if (act == "identity") return emit(op_type, std::move(inputs), out(), std::move(attributes));
+  const TensorRef before = temporary();
+  emit(op_type, std::move(inputs), before, std::move(attributes));
+  emit_function(act, before, out());
+}
+
+}  // namespace taso

@@ -1,0 +1,326 @@
+#include "onnx_io/fold.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "operators/evaluate.h"
+
+namespace taso {
+namespace {
+
+using Constant = std::shared_ptr<const ConstantData>;
+
+/// A float array under construction.
+class Floats {
+ public:
+  explicit Floats(Shape shape) : type_{ElementType::f32, std::move(shape), true} {
+    bytes_.resize(static_cast<std::size_t>(type_.bytes()));
+  }
+  [[nodiscard]] std::byte* at(std::int64_t element) { return bytes_.data() + element * 4; }
+  void set(std::int64_t element, float value) { std::memcpy(at(element), &value, sizeof value); }
+  [[nodiscard]] Constant finish() { return ConstantData::own(type_, std::move(bytes_)); }
+
+ private:
+  TensorType type_;
+  std::vector<std::byte> bytes_;
+};
+
+/// Elements of a float constant, read in place; a splat reads its one element.
+class Reader {
+ public:
+  explicit Reader(const ConstantData& constant)
+      : data_(constant.is_dense() ? constant.dense_bytes().data() : constant.splat_element().data()),
+        step_(constant.is_dense() ? 1 : 0) {}
+  [[nodiscard]] float operator[](std::int64_t element) const {
+    float value = 0;
+    std::memcpy(&value, data_ + element * step_ * 4, sizeof value);
+    return value;
+  }
+  /// Copies `count` consecutive elements.
+  void copy(std::int64_t from, std::int64_t count, std::byte* to) const {
+    if (step_ == 1) {
+      std::memcpy(to, data_ + from * 4, static_cast<std::size_t>(count) * 4);
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * 4, data_, 4);
+    }
+  }
+
+ private:
+  const std::byte* data_;
+  std::int64_t step_;
+};
+
+Shape row_major_strides(const Shape& shape) {
+  Shape strides(shape.size(), 1);
+  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+/// Copies a box of `extents` elements between arrays with the given offsets and strides.
+void copy_box(const Reader& from, std::int64_t from_offset, const Shape& from_strides, Floats& to,
+              std::int64_t to_offset, const Shape& to_strides, const Shape& extents) {
+  if (volume(extents) == 0) return;
+  const std::size_t rank = extents.size();
+  if (rank == 0) return from.copy(from_offset, 1, to.at(to_offset));
+  const std::int64_t inner = extents.back();
+  const std::int64_t from_step = from_strides.back(), to_step = to_strides.back();
+  Shape index(rank, 0);
+  while (true) {
+    std::int64_t source = from_offset, target = to_offset;
+    for (std::size_t i = 0; i + 1 < rank; ++i) {
+      source += index[i] * from_strides[i];
+      target += index[i] * to_strides[i];
+    }
+    if (from_step == 1 && to_step == 1) {
+      from.copy(source, inner, to.at(target));
+    } else {
+      for (std::int64_t i = 0; i < inner; ++i) from.copy(source + i * from_step, 1, to.at(target + i * to_step));
+    }
+    std::size_t axis = rank - 1;
+    while (axis-- > 0) {
+      if (++index[axis] < extents[axis]) break;
+      index[axis] = 0;
+    }
+    if (axis == static_cast<std::size_t>(-1)) return;
+  }
+}
+
+/// Evaluates nodes; `inputs` are their inputs' values.
+class Evaluator {
+ public:
+  explicit Evaluator(const OperatorRegistry& registry) : registry_(registry) {}
+
+  Expected<std::vector<Constant>> evaluate_node(const Node& node, const std::vector<Constant>& inputs) {
+    if (auto moved = move_elements(node, inputs); !moved.empty()) return moved;
+    if (auto element_wise = arithmetic(node, inputs)) return std::vector<Constant>{element_wise};
+    if (auto product = matrix_product(node, inputs)) return std::vector<Constant>{product};
+    return by_definition(node, inputs);
+  }
+
+ private:
+  /// The element all splats share, or nothing.
+  static std::span<const std::byte> common_splat(const std::vector<Constant>& inputs) {
+    std::span<const std::byte> element;
+    for (const Constant& input : inputs) {
+      if (input->is_dense()) return {};
+      if (!element.empty() && std::memcmp(element.data(), input->splat_element().data(), 4) != 0) return {};
+      element = input->splat_element();
+    }
+    return element;
+  }
+
+  std::vector<Constant> move_elements(const Node& node, const std::vector<Constant>& inputs) {
+    const bool several = node.op == "concat" || node.op == "split";
+    if (!several && node.op != "reshape" && node.op != "transpose" && node.op != "broadcast" && node.op != "slice" &&
+        node.op != "pad" && node.op != "enlarge")
+      return {};
+    for (const Constant& input : inputs)
+      if (input->type().element != ElementType::f32) return {};
+    if (const auto element = common_splat(inputs); !element.empty() && node.op != "pad" && node.op != "enlarge") {
+      std::vector<Constant> outputs;
+      for (const TensorType& type : node.outputs)
+        outputs.push_back(ConstantData::splat(type, {element.begin(), element.end()}));
+      return outputs;
+    }
+    if (node.op == "reshape") return {inputs[0]->reshaped(node.outputs[0].shape)};
+    if (node.op == "concat") return {concat(node, inputs)};
+    const Shape& x = inputs[0]->type().shape;
+    const Shape strides = row_major_strides(x);
+    const Reader reader(*inputs[0]);
+    if (node.op == "split") return split(node, x, strides, reader);
+    const Shape& shape = node.outputs[0].shape;
+    Floats out(shape);
+    Shape from = strides;
+    std::int64_t offset = 0;
+    if (node.op == "transpose") {
+      const auto& perm = node.attributes.integers("perm");
+      for (std::size_t i = 0; i < perm.size(); ++i) from[i] = strides[static_cast<std::size_t>(perm[i])];
+    } else if (node.op == "broadcast") {
+      from.assign(shape.size(), 0);
+      for (std::size_t i = 0; i < x.size(); ++i) from[shape.size() - x.size() + i] = x[i] == 1 ? 0 : strides[i];
+    } else if (node.op == "slice") {
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        offset += node.attributes.integers("starts")[i] * strides[i];
+        from[i] = strides[i] * node.attributes.integers("steps")[i];
+      }
+    } else {
+      return pad(node, x, strides, reader);
+    }
+    copy_box(reader, offset, from, out, 0, row_major_strides(shape), shape);
+    return {out.finish()};
+  }
+
+  static Constant concat(const Node& node, const std::vector<Constant>& inputs) {
+    const Shape& shape = node.outputs[0].shape;
+    const auto axis =
+        static_cast<std::size_t>(static_cast<std::int64_t>(shape.size()) + node.attributes.integer("axis"));
+    const Shape strides = row_major_strides(shape);
+    Floats out(shape);
+    std::int64_t begin = 0;
+    for (const Constant& input : inputs) {
+      const Shape& part = input->type().shape;
+      copy_box(Reader(*input), 0, row_major_strides(part), out, begin * strides[axis], strides, part);
+      begin += part[axis];
+    }
+    return out.finish();
+  }
+
+  static std::vector<Constant> split(const Node& node, const Shape& x, const Shape& strides, const Reader& reader) {
+    const auto axis = static_cast<std::size_t>(static_cast<std::int64_t>(x.size()) + node.attributes.integer("axis"));
+    std::vector<Constant> outputs;
+    std::int64_t begin = 0;
+    for (const TensorType& type : node.outputs) {
+      Floats out(type.shape);
+      copy_box(reader, begin * strides[axis], strides, out, 0, row_major_strides(type.shape), type.shape);
+      begin += type.shape[axis];
+      outputs.push_back(out.finish());
+    }
+    return outputs;
+  }
+
+  /// pad, and enlarge as the padding of a kernel; without cells cut off.
+  static std::vector<Constant> pad(const Node& node, const Shape& x, const Shape& strides, const Reader& reader) {
+    const Shape& shape = node.outputs[0].shape;
+    Shape before(x.size(), 0);
+    float value = 0;
+    if (node.op == "pad") {
+      before = node.attributes.integers("before");
+      value = static_cast<float>(node.attributes.real("value"));
+    } else {
+      const auto& margin = node.attributes.integers("margin");
+      before[2] = margin[0];
+      before[3] = margin[1];
+    }
+    for (std::size_t i = 0; i < x.size(); ++i)
+      if (before[i] < 0 || shape[i] < x[i] + before[i]) return {};
+    Floats out(shape);
+    if (value != 0)
+      for (std::int64_t i = 0; i < volume(shape); ++i) out.set(i, value);
+    const Shape to = row_major_strides(shape);
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) offset += before[i] * to[i];
+    copy_box(reader, 0, strides, out, offset, to, x);
+    return {out.finish()};
+  }
+
+  /// One step of float arithmetic is correctly rounded, which is what rounding the double result gives.
+  static Constant arithmetic(const Node& node, const std::vector<Constant>& inputs) {
+    float (*function)(float, float) = nullptr;
+    if (node.op == "add") function = [](float a, float b) { return a + b; };
+    if (node.op == "sub") function = [](float a, float b) { return a - b; };
+    if (node.op == "mul") function = [](float a, float b) { return a * b; };
+    if (node.op == "div") function = [](float a, float b) { return a / b; };
+    if (node.op == "sqrt") function = [](float a, float) { return std::sqrt(a); };
+    if (node.op == "neg") function = [](float a, float) { return -a; };
+    if (function == nullptr) return nullptr;
+    const bool splat = std::none_of(inputs.begin(), inputs.end(), [](const Constant& c) { return c->is_dense(); });
+    const Reader a(*inputs.front()), b(*inputs.back());
+    if (splat) {
+      const float value = function(a[0], b[0]);
+      std::vector<std::byte> element(sizeof value);
+      std::memcpy(element.data(), &value, sizeof value);
+      return ConstantData::splat(node.outputs[0], std::move(element));
+    }
+    Floats out(node.outputs[0].shape);
+    const std::int64_t count = node.outputs[0].elements();
+    for (std::int64_t i = 0; i < count; ++i) out.set(i, function(a[i], b[i]));
+    return out.finish();
+  }
+
+  static Constant matrix_product(const Node& node, const std::vector<Constant>& inputs) {
+    if (node.op != "matmul" || inputs[1]->type().shape.size() != 2) return nullptr;
+    const Shape& shape = node.outputs[0].shape;
+    const std::int64_t columns = shape.back(), inner = inputs[1]->type().shape[0];
+    const std::int64_t rows = columns == 0 ? 0 : volume(shape) / columns;
+    const Reader a(*inputs[0]), b(*inputs[1]);
+    Floats out(shape);
+    std::vector<double> sums(static_cast<std::size_t>(columns));
+    for (std::int64_t i = 0; i < rows; ++i) {
+      std::fill(sums.begin(), sums.end(), 0.0);
+      for (std::int64_t t = 0; t < inner; ++t) {
+        const double factor = a[i * inner + t];
+        for (std::int64_t j = 0; j < columns; ++j)
+          sums[static_cast<std::size_t>(j)] += factor * static_cast<double>(b[t * columns + j]);
+      }
+      for (std::int64_t j = 0; j < columns; ++j)
+        out.set(i * columns + j, static_cast<float>(sums[static_cast<std::size_t>(j)]));
+    }
+    return out.finish();
+  }
+
+  Expected<std::vector<Constant>> by_definition(const Node& node, const std::vector<Constant>& inputs) {
+    std::vector<TensorType> types;
+    std::vector<RingTensor<double>> tensors;
+    for (const Constant& input : inputs) {
+      types.push_back(input->type());
+      RingTensor<double> tensor;
+      tensor.shape = input->type().shape;
+      if (input->type().element == ElementType::f32) {
+        const std::vector<float> values = input->to_floats();
+        tensor.elements.assign(values.begin(), values.end());
+      } else {
+        tensor.integers = input->to_integers();
+      }
+      tensors.push_back(std::move(tensor));
+    }
+    TASO_ASSIGN(const OperatorInstance instance, OperatorInstance::create(registry_, node.op, node.attributes, types));
+    std::vector<const RingTensor<double>*> pointers;
+    for (const auto& tensor : tensors) pointers.push_back(&tensor);
+    DoubleRing ring;
+    TASO_ASSIGN(const auto results, evaluate(instance, ring, std::span<const RingTensor<double>* const>(pointers)));
+    std::vector<Constant> outputs;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const std::vector<float> values(results[i].elements.begin(), results[i].elements.end());
+      outputs.push_back(ConstantData::of_floats(node.outputs[i].shape, values));
+    }
+    return outputs;
+  }
+
+  const OperatorRegistry& registry_;
+};
+
+}  // namespace
+
+Expected<std::vector<Constant>> fold_weights(const Graph& graph, std::span<const Value> values,
+                                             const OperatorRegistry& registry) {
+  // How many uses of each node are left: its value is dropped after the last one.
+  std::vector<std::int64_t> uses(graph.id_bound(), 0);
+  std::vector<NodeId> stack;
+  for (const Value& value : values) {
+    TASO_CHECK(graph.node(value.node).weight_only, "a value to be folded is not weight-only");
+    if (uses[value.node]++ == 0) stack.push_back(value.node);
+  }
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    for (const Value& input : graph.node(id).inputs)
+      if (uses[input.node]++ == 0) stack.push_back(input.node);
+  }
+  std::map<NodeId, std::vector<Constant>> computed;
+  auto take = [&](const Value& value) {
+    const auto place = computed.find(value.node);
+    Constant constant = place->second[value.port];
+    if (--uses[value.node] == 0) computed.erase(place);
+    return constant;
+  };
+  std::vector<Constant> results(values.size());
+  Evaluator evaluator(registry);
+  for (NodeId id : graph.topological_order()) {
+    if (uses[id] == 0) continue;
+    const Node& node = graph.node(id);
+    if (node.kind == NodeKind::constant) {
+      computed[id] = {node.constant};
+    } else {
+      std::vector<Constant> inputs;
+      for (const Value& input : node.inputs) inputs.push_back(take(input));
+      TASO_ASSIGN(computed[id], evaluator.evaluate_node(node, inputs));
+    }
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (values[i].node == id) results[i] = take(values[i]);
+  }
+  return results;
+}
+
+}  // namespace taso

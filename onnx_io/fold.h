@@ -1,0 +1,21 @@
+/// Values of weight-only subgraphs, computed when a model is saved.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "graph/graph.h"
+#include "operators/registry.h"
+#include "support/status.h"
+
+namespace taso {
+
+/// The values of weight-only outputs, in the order asked for. Every operator is computed as its definition says, in
+/// double, and rounded to float; operators that move elements, and arithmetic, have direct loops. A constant with one
+/// repeated element stays one through operators that keep it so.
+[[nodiscard]] Expected<std::vector<std::shared_ptr<const ConstantData>>> fold_weights(const Graph& graph,
+                                                                                      std::span<const Value> values,
+                                                                                      const OperatorRegistry& registry);
+
+}  // namespace taso

@@ -1,0 +1,697 @@
+#include "onnx_io/import.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace taso {
+namespace {
+
+std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
+
+const char* attribute_type_name(int type) {
+  switch (type) {
+    case onnx::AttributeProto::FLOAT:
+      return "FLOAT";
+    case onnx::AttributeProto::INT:
+      return "INT";
+    case onnx::AttributeProto::STRING:
+      return "STRING";
+    case onnx::AttributeProto::TENSOR:
+      return "TENSOR";
+    case onnx::AttributeProto::GRAPH:
+      return "GRAPH";
+    case onnx::AttributeProto::FLOATS:
+      return "FLOATS";
+    case onnx::AttributeProto::INTS:
+      return "INTS";
+    case onnx::AttributeProto::STRINGS:
+      return "STRINGS";
+    default:
+      return "another type";
+  }
+}
+
+Shape without_leading_ones(const Shape& shape) {
+  auto first = std::find_if(shape.begin(), shape.end(), [](std::int64_t extent) { return extent != 1; });
+  return {first, shape.end()};
+}
+
+/// Walks the document's nodes and keeps what each tensor is.
+class Importer {
+ public:
+  Importer(const Document& document, const OperatorCatalog& catalog, const ImportOptions& options)
+      : document_(document), catalog_(catalog), options_(options) {}
+
+  Expected<ImportedModel> run() {
+    const std::size_t tensors = document_.tensors().size();
+    result_.values.resize(tensors);
+    result_.constants.resize(tensors);
+    types_.resize(tensors);
+    result_.nodes.resize(static_cast<std::size_t>(document_.graph().node_size()));
+    TASO_RETURN_IF_ERROR(add_inputs());
+    read_hints();
+    for (int node : document_.order()) TASO_RETURN_IF_ERROR(import_node(node));
+    TASO_RETURN_IF_ERROR(add_outputs());
+    result_.graph.remove_dead();
+    TASO_RETURN_IF_ERROR(result_.graph.validate());
+    for (auto& [op, summary] : opaque_) result_.opaque.push_back(std::move(summary));
+    return std::move(result_);
+  }
+
+ private:
+  Expected<TensorDeclaration> declaration(const onnx::ValueInfoProto& info, const std::string& what) {
+    TensorDeclaration declared;
+    declared.name = info.name();
+    declared.type = {ElementType::other, {}, false};
+    if (!info.type().has_tensor_type()) return declared;
+    const auto& tensor = info.type().tensor_type();
+    declared.element = element_of(tensor.elem_type());
+    declared.type.element = declared.element;
+    declared.has_shape = tensor.has_shape();
+    if (!declared.has_shape) return declared;
+    Shape shape;
+    for (const auto& extent : tensor.shape().dim()) {
+      DeclaredExtent entry;
+      if (extent.has_dim_value()) {
+        if (extent.dim_value() < 0)
+          return document_.error(what + " " + quoted(info.name()) + " declares extent " +
+                                 std::to_string(extent.dim_value()));
+        entry.value = extent.dim_value();
+        shape.push_back(extent.dim_value());
+      } else {
+        entry.symbol = extent.dim_param();
+      }
+      declared.extents.push_back(std::move(entry));
+    }
+    declared.type.known = declared.element != ElementType::other && shape.size() == declared.extents.size();
+    if (!declared.type.known) return declared;
+    if (!is_reasonable(shape))
+      return document_.error(what + " " + quoted(info.name()) + " declares shape " + shape_text(shape) +
+                             ", more than 2^40 elements");
+    declared.type.shape = std::move(shape);
+    return declared;
+  }
+
+  Status add_inputs() {
+    for (const auto& [name, shape] : options_.input_shapes) {
+      const int tensor = document_.find(name);
+      if (tensor < 0 || document_.tensors()[static_cast<std::size_t>(tensor)].source != TensorSource::input)
+        return document_.error("there is no graph input " + quoted(name) + " to give a shape to" + input_names());
+    }
+    for (const auto& input : document_.graph().input()) {
+      const int tensor = document_.find(input.name());
+      TASO_ASSIGN(TensorDeclaration declared, declaration(input, "graph input"));
+      if (document_.tensors()[static_cast<std::size_t>(tensor)].source != TensorSource::input) continue;
+      const auto replaced = options_.input_shapes.find(input.name());
+      if (replaced != options_.input_shapes.end()) {
+        if (declared.has_shape && declared.extents.size() != replaced->second.size())
+          return document_.error("graph input " + quoted(input.name()) + " has rank " +
+                                 std::to_string(declared.extents.size()) + ", the shape given for it is " +
+                                 shape_text(replaced->second));
+        if (!is_reasonable(replaced->second))
+          return document_.error("the shape " + shape_text(replaced->second) + " given for graph input " +
+                                 quoted(input.name()) + " is negative or too large");
+        declared.type = {declared.element, replaced->second, declared.element != ElementType::other};
+      }
+      const NodeId id = result_.graph.add_input(input.name(), declared.type);
+      result_.values[static_cast<std::size_t>(tensor)] = Value{id, 0};
+      types_[static_cast<std::size_t>(tensor)] = declared.type;
+      result_.inputs.push_back(std::move(declared));
+    }
+    return {};
+  }
+
+  std::string input_names() const {
+    std::string text;
+    for (const auto& input : document_.graph().input())
+      if (document_.tensors()[static_cast<std::size_t>(document_.find(input.name()))].source == TensorSource::input)
+        text += (text.empty() ? "; its inputs are " : ", ") + quoted(input.name());
+    return text;
+  }
+
+  /// Shapes that the file states for intermediate tensors: used where nothing better is known. With replaced input
+  /// shapes they may be stale, and are not used.
+  void read_hints() {
+    if (!options_.input_shapes.empty()) return;
+    auto read = [&](const onnx::ValueInfoProto& info) {
+      const int tensor = document_.find(info.name());
+      if (tensor < 0 || !info.type().has_tensor_type()) return;
+      const ElementType element = element_of(info.type().tensor_type().elem_type());
+      const std::optional<Shape> shape = declared_shape(info.type());
+      if (element != ElementType::other && shape && is_reasonable(*shape)) hints_[tensor] = {element, *shape, true};
+    };
+    for (const auto& info : document_.graph().value_info()) read(info);
+    for (const auto& info : document_.graph().output()) read(info);
+  }
+
+  /// The constant behind a tensor, if it is one.
+  std::shared_ptr<const ConstantData> constant_of(int tensor) {
+    auto& known = result_.constants[static_cast<std::size_t>(tensor)];
+    const DocumentTensor& entry = document_.tensors()[static_cast<std::size_t>(tensor)];
+    if (!known && entry.source == TensorSource::initializer) {
+      const TensorContents& contents = document_.initializer(entry.index);
+      if (contents.type.element != ElementType::other) known = ConstantTensor{make_constant(contents), true};
+    }
+    return known ? known->data : nullptr;
+  }
+
+  NodeContext::Input read(const std::string& name) {
+    NodeContext::Input input;
+    if (name.empty()) return input;
+    input.present = true;
+    input.tensor = document_.find(name);
+    const auto index = static_cast<std::size_t>(input.tensor);
+    input.constant = constant_of(input.tensor);
+    input.value = result_.values[index];
+    if (input.constant)
+      input.type = input.constant->type();
+    else if (input.value)
+      input.type = result_.graph.type(*input.value);
+    else
+      input.type = {ElementType::other, {}, false};
+    return input;
+  }
+
+  /// The graph value of a tensor, for an opaque consumer or a graph output.
+  Value value_of(int tensor) {
+    auto& value = result_.values[static_cast<std::size_t>(tensor)];
+    if (value) return *value;
+    if (auto constant = constant_of(tensor)) {
+      value = Value{result_.graph.add_constant(std::move(constant)), 0};
+    } else {
+      // An initializer that the IR does not look into: strings, sparse tensors, small floats.
+      Node node;
+      node.kind = NodeKind::opaque;
+      node.op = "initializer";
+      node.name = "tensor:" + document_.tensors()[static_cast<std::size_t>(tensor)].name;
+      node.outputs = {{ElementType::other, {}, false}};
+      value = Value{result_.graph.add(std::move(node)), 0};
+    }
+    return *value;
+  }
+
+  std::vector<NodeContext::Input> read_inputs(const onnx::NodeProto& node) {
+    std::vector<NodeContext::Input> inputs;
+    for (const auto& name : node.input()) inputs.push_back(read(name));
+    while (!inputs.empty() && !inputs.back().present) inputs.pop_back();
+    return inputs;
+  }
+
+  Status import_node(int index) {
+    const auto& node = document_.node(index);
+    if (!is_default_domain(node.domain())) return add_opaque(index, "it is of another domain", {});
+    if (document_.opset() < 7) return add_opaque(index, "the opset is older than 7", {});
+    if (node.op_type() == "Constant" && node.output_size() == 1) return import_constant(index);
+
+    NodeContext context(document_, index, catalog_, result_.graph, read_inputs(node));
+    const ImportRow* row = find_import_row(node.op_type());
+    if (row != nullptr) {
+      check_arity(*row, context);
+      if (context.error()) return *context.error();
+    }
+    if (auto constant = fold_integers(context)) {
+      set_constant(index, std::move(constant), node.op_type() == "ConstantOfShape");
+      return {};
+    }
+    if (context.error()) return *context.error();
+    if (row == nullptr) return add_opaque(index, "the operator is not modelled", carried_types(context));
+
+    // A fresh context: folding may have asked for attributes.
+    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(node));
+    require_floats(*row, import);
+    if (!import.stopped()) row->handler(import);
+    if (!import.stopped()) import.check_attributes();
+    if (!import.stopped()) check_outputs(import);
+    if (import.error()) return *import.error();
+    if (!import.declined()) {
+      record_expansion(index, import);
+      return {};
+    }
+    return add_opaque(index, *import.declined(), types_of_carried(*row, index));
+  }
+
+  static void check_arity(const ImportRow& row, NodeContext& context) {
+    const auto count = static_cast<int>(context.input_count());
+    if (count < row.min_inputs || (row.max_inputs >= 0 && count > row.max_inputs))
+      return context.fail("it has " + std::to_string(count) + " inputs, " +
+                          (row.max_inputs < 0 ? "at least " + std::to_string(row.min_inputs)
+                           : row.min_inputs == row.max_inputs
+                               ? std::to_string(row.min_inputs)
+                               : std::to_string(row.min_inputs) + " to " + std::to_string(row.max_inputs)) +
+                          " were expected");
+    for (int i = 0; i < row.min_inputs; ++i)
+      if (!context.has_input(static_cast<std::size_t>(i)))
+        return context.fail("input " + std::to_string(i) + " is absent but not optional");
+    if (context.output_count() == 0) return context.fail("it has no outputs");
+  }
+
+  /// Inputs of one float type: all known f32 with positive extents, or the node is carried; mixed types are an error.
+  static void require_floats(const ImportRow& row, NodeContext& context) {
+    const auto limit = row.float_inputs < 0
+                           ? context.input_count()
+                           : std::min(context.input_count(), static_cast<std::size_t>(row.float_inputs));
+    std::optional<ElementType> first;
+    for (std::size_t i = 0; i < limit; ++i) {
+      if (!context.has_input(i)) continue;
+      const TensorType& type = context.type(i);
+      if (const std::string unknown = context.unknown_type(i); !unknown.empty())
+        return context.fail("the element type of input " + std::to_string(i) + ", " + unknown + ", is not known");
+      if (type.element == ElementType::other) continue;
+      if (first && *first != type.element)
+        return context.fail("its inputs have different element types, " + std::string(to_string(*first)) + " and " +
+                            to_string(type.element));
+      first = type.element;
+    }
+    for (std::size_t i = 0; i < limit; ++i) {
+      if (!context.has_input(i)) continue;
+      const TensorType& type = context.type(i);
+      if (type.element != ElementType::f32 && type.element != ElementType::other)
+        return context.decline("its elements are " + std::string(to_string(type.element)));
+      if (!type.known) return context.decline("the shape of an input is not known before run time");
+      if (volume(type.shape) == 0) return context.decline("an input is empty");
+    }
+  }
+
+  static void check_outputs(NodeContext& context) {
+    for (std::size_t i = 0; i < context.output_count(); ++i) {
+      if (!context.outputs()[i]) {
+        if (context.uses_output(i)) return context.decline("output " + std::to_string(i) + " is not modelled");
+        continue;
+      }
+      if (volume(context.shape_of(*context.outputs()[i])) == 0) return context.decline("an output is empty");
+    }
+  }
+
+  /// Shapes by running the handler on stand-ins of type f32, for operators that only move elements.
+  std::vector<std::optional<TensorType>> types_of_carried(const ImportRow& row, int index) {
+    const auto& node = document_.node(index);
+    NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(node));
+    std::vector<std::optional<TensorType>> types = carried_types(plain);
+    if (!row.moves_elements || !types.empty()) return types;
+    Graph scratch;
+    std::vector<NodeContext::Input> inputs = read_inputs(node);
+    const auto limit =
+        row.float_inputs < 0 ? inputs.size() : std::min(inputs.size(), static_cast<std::size_t>(row.float_inputs));
+    if (inputs.empty() || !inputs[0].present || !inputs[0].type.known) return {};
+    const ElementType element = inputs[0].type.element;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i].present) continue;
+      if (i < limit) {
+        if (!inputs[i].type.known || volume(inputs[i].type.shape) == 0) return {};
+        inputs[i].type.element = ElementType::f32;
+        inputs[i].constant = nullptr;
+      }
+      inputs[i].value = Value{scratch.add_input("", inputs[i].type), 0};
+    }
+    NodeContext trial(document_, index, catalog_, scratch, std::move(inputs));
+    row.handler(trial);
+    if (trial.stopped()) return {};
+    for (const auto& output : trial.outputs()) {
+      types.emplace_back();
+      if (output) types.back() = TensorType{element, scratch.type(*output).shape, true};
+    }
+    return types;
+  }
+
+  Status import_constant(int index) {
+    const auto& node = document_.node(index);
+    if (node.attribute_size() != 1)
+      return document_.error(document_.describe(index) + ": it has " + std::to_string(node.attribute_size()) +
+                             " attributes, exactly one value was expected");
+    const auto& attribute = node.attribute(0);
+    std::shared_ptr<const ConstantData> constant;
+    if (attribute.name() == "value" && attribute.has_t()) {
+      TASO_ASSIGN(const TensorContents contents, document_.attribute_tensor(index, 0));
+      if (contents.type.element != ElementType::other) constant = make_constant(contents);
+    } else if (attribute.name() == "value_float") {
+      const float number = attribute.f();
+      constant = ConstantData::of_floats({}, std::span(&number, 1));
+    } else if (attribute.name() == "value_floats") {
+      const std::vector<float> numbers(attribute.floats().begin(), attribute.floats().end());
+      constant = ConstantData::of_floats({static_cast<std::int64_t>(numbers.size())}, numbers);
+    } else if (attribute.name() == "value_int") {
+      const std::int64_t number = attribute.i();
+      constant = ConstantData::of_integers({}, std::span(&number, 1));
+    } else if (attribute.name() == "value_ints") {
+      const std::vector<std::int64_t> numbers(attribute.ints().begin(), attribute.ints().end());
+      constant = ConstantData::of_integers({static_cast<std::int64_t>(numbers.size())}, numbers);
+    } else if (attribute.name() != "value_string" && attribute.name() != "value_strings" &&
+               attribute.name() != "sparse_value") {
+      return document_.error(document_.describe(index) + ": attribute " + quoted(attribute.name()) +
+                             " does not hold a value");
+    }
+    if (!constant) return add_opaque(index, "the constant's type is not modelled", {});
+    set_constant(index, std::move(constant), true);
+    return {};
+  }
+
+  void set_constant(int index, std::shared_ptr<const ConstantData> constant, bool original) {
+    const auto& node = document_.node(index);
+    NodeImport& record = result_.nodes[static_cast<std::size_t>(index)];
+    record.kind = NodeImport::Kind::constant;
+    record.inputs.resize(static_cast<std::size_t>(node.input_size()));
+    record.outputs.resize(static_cast<std::size_t>(node.output_size()));
+    const int tensor = document_.find(node.output(0));
+    if (tensor >= 0)
+      result_.constants[static_cast<std::size_t>(tensor)] = ConstantTensor{std::move(constant), original};
+  }
+
+  void record_expansion(int index, NodeContext& context) {
+    const auto& node = document_.node(index);
+    NodeImport& record = result_.nodes[static_cast<std::size_t>(index)];
+    record.inputs.resize(static_cast<std::size_t>(node.input_size()));
+    record.outputs = context.outputs();
+    bool alias = true;
+    for (std::size_t i = 0; i < context.input_count(); ++i) {
+      const auto& input = context.inputs()[i];
+      if (!input.present || !context.read_as_value(i)) continue;
+      record.inputs[i] = input.value;
+      result_.values[static_cast<std::size_t>(input.tensor)] = input.value;
+    }
+    for (int port = 0; port < node.output_size(); ++port) {
+      const auto& output = record.outputs[static_cast<std::size_t>(port)];
+      if (!output) continue;
+      bool is_input = false;
+      for (const auto& input : context.inputs()) {
+        if (!input.present || input.value != output) continue;
+        is_input = true;
+        // Another name for a constant is a constant.
+        const int tensor = document_.find(node.output(port));
+        if (input.constant && tensor >= 0)
+          result_.constants[static_cast<std::size_t>(tensor)] = ConstantTensor{input.constant, false};
+      }
+      alias = alias && is_input;
+      if (!is_input) own(output->node, index);
+      const int tensor = document_.find(node.output(port));
+      if (tensor >= 0) result_.values[static_cast<std::size_t>(tensor)] = output;
+    }
+    record.kind = alias ? NodeImport::Kind::alias : NodeImport::Kind::expansion;
+    for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id)
+      if (result_.graph.node(id).kind == NodeKind::op) own(id, index);
+    first_unowned_ = result_.graph.id_bound();
+  }
+
+  /// Makes a document node the origin of a graph node.
+  void own(NodeId id, int index) {
+    if (result_.graph.node(id).origin >= 0) return;
+    Node node = result_.graph.node(id);
+    node.origin = index;
+    result_.graph.replace_node(id, std::move(node));
+  }
+
+  Status add_opaque(int index, const std::string& reason, const std::vector<std::optional<TensorType>>& types) {
+    const auto& proto = document_.node(index);
+    NodeImport& record = result_.nodes[static_cast<std::size_t>(index)];
+    record.kind = NodeImport::Kind::opaque;
+    Node node;
+    node.kind = NodeKind::opaque;
+    node.op = (is_default_domain(proto.domain()) ? "" : proto.domain() + "::") + proto.op_type();
+    node.name = "node:" + std::to_string(index);
+    node.origin = index;
+    auto read_name = [&](const std::string& name) {
+      if (name.empty()) {
+        record.inputs.emplace_back();
+        return;
+      }
+      const Value value = value_of(document_.find(name));
+      record.inputs.emplace_back(value);
+      node.inputs.push_back(value);
+    };
+    for (const auto& name : proto.input()) read_name(name);
+    for (const auto& name : document_.captures(index)) read_name(name);
+    for (int port = 0; port < proto.output_size(); ++port) {
+      const auto place = static_cast<std::size_t>(port);
+      TensorType type{ElementType::other, {}, false};
+      const auto hint = hints_.find(document_.find(proto.output(port)));
+      if (place < types.size() && types[place] && is_reasonable(types[place]->shape))
+        type = *types[place];
+      else if (hint != hints_.end() && !proto.output(port).empty())
+        type = hint->second;
+      node.outputs.push_back(std::move(type));
+    }
+    OpaqueSummary& summary = opaque_[node.op];
+    if (summary.count++ == 0) {
+      summary.op = node.op;
+      summary.reason = reason;
+    }
+    const NodeId id = result_.graph.add(std::move(node));
+    first_unowned_ = result_.graph.id_bound();
+    for (int port = 0; port < proto.output_size(); ++port) {
+      const Value value{id, static_cast<std::uint32_t>(port)};
+      const int tensor = document_.find(proto.output(port));
+      record.outputs.emplace_back(value);
+      if (tensor >= 0) result_.values[static_cast<std::size_t>(tensor)] = value;
+    }
+    return {};
+  }
+
+  Status add_outputs() {
+    for (const auto& output : document_.graph().output()) {
+      const Value value = value_of(document_.find(output.name()));
+      result_.graph.add_output(value);
+      TASO_ASSIGN(TensorDeclaration declared, declaration(output, "graph output"));
+      const TensorType& type = result_.graph.type(value);
+      if (declared.element != ElementType::other && type.element != ElementType::other &&
+          declared.element != type.element)
+        return document_.error("graph output " + quoted(output.name()) + " is declared " + to_string(declared.element) +
+                               ", but it is " + to_string(type.element));
+      if (type.known && declared.has_shape && options_.input_shapes.empty()) {
+        bool fits = declared.extents.size() == type.shape.size();
+        for (std::size_t i = 0; fits && i < type.shape.size(); ++i)
+          fits = !declared.extents[i].value || *declared.extents[i].value == type.shape[i];
+        if (!fits)
+          return document_.error("graph output " + quoted(output.name()) + " is declared with another shape than " +
+                                 to_string(type) + ", which it has");
+      }
+      declared.type = type;
+      result_.outputs.push_back(std::move(declared));
+    }
+    return {};
+  }
+
+  const Document& document_;
+  const OperatorCatalog& catalog_;
+  const ImportOptions& options_;
+  ImportedModel result_;
+  std::vector<TensorType> types_;
+  std::map<int, TensorType> hints_;
+  std::map<std::string, OpaqueSummary> opaque_;
+  NodeId first_unowned_ = 0;
+};
+
+}  // namespace
+
+Expected<ImportedModel> import_document(const Document& document, const OperatorCatalog& catalog,
+                                        const ImportOptions& options) {
+  return Importer(document, catalog, options).run();
+}
+
+std::optional<Shape> declared_shape(const onnx::TypeProto& type) {
+  if (!type.has_tensor_type() || !type.tensor_type().has_shape()) return std::nullopt;
+  Shape shape;
+  for (const auto& extent : type.tensor_type().shape().dim()) {
+    if (!extent.has_dim_value() || extent.dim_value() < 0) return std::nullopt;
+    shape.push_back(extent.dim_value());
+  }
+  return shape;
+}
+
+Value NodeContext::value(std::size_t i) {
+  Input& input = inputs_[i];
+  read_as_value_[i] = true;
+  if (!input.value) {
+    TASO_CHECK(input.constant != nullptr, "an input that is no constant has no value");
+    input.value = Value{graph_->add_constant(input.constant), 0};
+  }
+  return *input.value;
+}
+
+std::vector<std::int64_t> NodeContext::integers(std::size_t i) {
+  constexpr std::int64_t limit = 1 << 20;
+  if (stopped()) return {};
+  if (!is_constant(i)) {
+    decline("input " + std::to_string(i) + " is not constant");
+    return {};
+  }
+  const TensorType& type = inputs_[i].constant->type();
+  if (type.element == ElementType::f32 || type.element == ElementType::f64 || type.element == ElementType::f16 ||
+      type.element == ElementType::bf16) {
+    fail("input " + std::to_string(i) + " must be of integers, it is " + to_string(type.element));
+    return {};
+  }
+  if (type.elements() > limit) {
+    decline("input " + std::to_string(i) + " is too large to be a list of numbers");
+    return {};
+  }
+  return inputs_[i].constant->to_integers();
+}
+
+double NodeContext::real(std::size_t i) {
+  if (stopped()) return 0;
+  if (!is_constant(i)) {
+    decline("input " + std::to_string(i) + " is not constant");
+    return 0;
+  }
+  const TensorType& type = inputs_[i].constant->type();
+  if (type.element != ElementType::f32) {
+    decline("input " + std::to_string(i) + " is " + to_string(type.element));
+    return 0;
+  }
+  if (type.elements() != 1) {
+    fail("input " + std::to_string(i) + " must be a scalar, it is " + to_string(type));
+    return 0;
+  }
+  return static_cast<double>(inputs_[i].constant->to_floats()[0]);
+}
+
+std::string NodeContext::unknown_type(std::size_t i) const {
+  const DocumentTensor& tensor = document_->tensors()[static_cast<std::size_t>(inputs_[i].tensor)];
+  if (tensor.source != TensorSource::initializer) return "";
+  const std::int32_t data_type = document_->initializer(tensor.index).data_type;
+  return is_known_data_type(data_type) ? "" : data_type_name(data_type);
+}
+
+bool NodeContext::uses_output(std::size_t i) const {
+  if (!wants_output(i)) return false;
+  const int tensor = document_->find(document_->node(node_).output(static_cast<int>(i)));
+  return document_->tensors()[static_cast<std::size_t>(tensor)].used;
+}
+
+bool NodeContext::has_attribute(std::string_view name) const {
+  return std::any_of(proto().attribute().begin(), proto().attribute().end(),
+                     [&](const auto& attribute) { return attribute.name() == name; });
+}
+
+const onnx::AttributeProto* NodeContext::attribute(std::string_view name, onnx::AttributeProto::AttributeType type) {
+  seen_.insert(std::string(name));
+  if (stopped()) return nullptr;
+  for (const auto& candidate : proto().attribute()) {
+    if (candidate.name() != name) continue;
+    bool filled = false;
+    switch (type) {
+      case onnx::AttributeProto::INT:
+        filled = candidate.has_i();
+        break;
+      case onnx::AttributeProto::FLOAT:
+        filled = candidate.has_f();
+        break;
+      case onnx::AttributeProto::STRING:
+        filled = candidate.has_s();
+        break;
+      default:
+        filled = true;
+        break;
+    }
+    if (candidate.type() != onnx::AttributeProto::UNDEFINED && candidate.type() != type)
+      fail("attribute " + quoted(name) + " is " + attribute_type_name(candidate.type()) + ", " +
+           attribute_type_name(type) + " was expected");
+    else if (candidate.type() == onnx::AttributeProto::UNDEFINED && !filled)
+      fail("attribute " + quoted(name) + " holds no " + attribute_type_name(type));
+    return stopped() ? nullptr : &candidate;
+  }
+  return nullptr;
+}
+
+std::int64_t NodeContext::integer(std::string_view name, std::int64_t otherwise) {
+  const auto* found = attribute(name, onnx::AttributeProto::INT);
+  return found == nullptr ? otherwise : found->i();
+}
+
+double NodeContext::real(std::string_view name, float otherwise) {
+  const auto* found = attribute(name, onnx::AttributeProto::FLOAT);
+  return static_cast<double>(found == nullptr ? otherwise : found->f());
+}
+
+std::string NodeContext::text(std::string_view name, const std::string& otherwise) {
+  const auto* found = attribute(name, onnx::AttributeProto::STRING);
+  return found == nullptr ? otherwise : found->s();
+}
+
+std::vector<std::int64_t> NodeContext::integer_list(std::string_view name, std::vector<std::int64_t> otherwise) {
+  const auto* found = attribute(name, onnx::AttributeProto::INTS);
+  if (found == nullptr) return otherwise;
+  return {found->ints().begin(), found->ints().end()};
+}
+
+Value NodeContext::op(std::string_view name, std::vector<Value> inputs, const Attributes& attributes) {
+  if (stopped()) return {};
+  auto added = add_op(*graph_, *catalog_, name, attributes, std::move(inputs));
+  if (!added) {
+    decline(added.error().message);
+    return {};
+  }
+  for (const TensorType& type : graph_->node(*added).outputs) {
+    if (!is_reasonable(type.shape)) {
+      fail("its output would be " + to_string(type) + ", more than 2^40 elements");
+      return {};
+    }
+  }
+  return {*added, 0};
+}
+
+Value NodeContext::reshape(Value value, const Shape& shape) {
+  if (stopped() || shape_of(value) == shape) return value;
+  return op("reshape", {value}, {{"shape", shape}});
+}
+
+Value NodeContext::broadcast(Value value, const Shape& shape) {
+  if (stopped() || shape_of(value) == shape) return value;
+  const Shape own = shape_of(value);
+  const Shape stripped = without_leading_ones(own);
+  bool fits = stripped.size() <= shape.size();
+  for (std::size_t i = 0; fits && i < stripped.size(); ++i) {
+    const std::int64_t to = shape[shape.size() - stripped.size() + i];
+    fits = stripped[i] == to || stripped[i] == 1;
+  }
+  if (!fits) {
+    fail("shape " + shape_text(own) + " does not broadcast to " + shape_text(shape));
+    return value;
+  }
+  value = reshape(value, stripped);
+  if (stripped == shape) return value;
+  return op("broadcast", {value}, {{"shape", shape}});
+}
+
+Value NodeContext::splat(const Shape& shape, float number) {
+  std::vector<std::byte> element(sizeof number);
+  std::memcpy(element.data(), &number, sizeof number);
+  return constant(shape.empty() ? ConstantData::of_floats(shape, std::span(&number, 1))
+                                : ConstantData::splat({ElementType::f32, shape, true}, std::move(element)));
+}
+
+std::int64_t NodeContext::axis_from_front(std::int64_t axis, std::int64_t rank) {
+  if (axis < -rank || axis >= rank) {
+    fail("axis " + std::to_string(axis) + " is outside [" + std::to_string(-rank) + ", " + std::to_string(rank - 1) +
+         "]");
+    return 0;
+  }
+  return axis < 0 ? axis + rank : axis;
+}
+
+Shape NodeContext::common_shape(const std::vector<Shape>& shapes) {
+  Shape common;
+  for (const Shape& shape : shapes) {
+    if (shape.size() > common.size()) common.insert(common.begin(), shape.size() - common.size(), 1);
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      std::int64_t& extent = common[common.size() - shape.size() + i];
+      if (extent == shape[i] || shape[i] == 1) continue;
+      if (extent != 1) {
+        std::string text;
+        for (const Shape& each : shapes) text += (text.empty() ? "" : " and ") + shape_text(each);
+        fail("shapes " + text + " do not broadcast");
+        return common;
+      }
+      extent = shape[i];
+    }
+  }
+  return common;
+}
+
+void NodeContext::check_attributes() {
+  for (const auto& attribute : proto().attribute())
+    if (!seen_.contains(attribute.name()))
+      return decline("attribute " + quoted(attribute.name()) + " is not understood");
+}
+
+}  // namespace taso

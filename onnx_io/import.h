@@ -1,0 +1,198 @@
+/// ONNX nodes to graph nodes. Internal to onnx_io: includes protobuf.
+///
+/// Each document node becomes one of: nothing (its outputs are other names for existing values), a constant, a few
+/// graph nodes (its expansion), or one opaque node. The record of what each became is what lets save() put the original
+/// nodes back (onnx_io/export.h).
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "onnx_io/document.h"
+
+namespace taso {
+
+/// What a document node became.
+struct NodeImport {
+  enum class Kind : std::uint8_t {
+    alias,      ///< Outputs are inputs under other names (Identity, inference Dropout, reshape to the same shape).
+    constant,   ///< The output is a constant (Constant, ConstantOfShape, integer arithmetic on constants).
+    expansion,  ///< Graph nodes; outputs are ports of one of them, the root.
+    opaque,     ///< One opaque graph node.
+  };
+  Kind kind = Kind::opaque;
+  /// Per input of the node (for opaque nodes, captured names follow): its value, or nothing if it is absent or was read
+  /// as a constant while importing.
+  std::vector<std::optional<Value>> inputs;
+  /// Per output: its value, or nothing if it is not computed.
+  std::vector<std::optional<Value>> outputs;
+};
+
+/// A tensor of the document that is constant.
+struct ConstantTensor {
+  std::shared_ptr<const ConstantData> data;
+  /// The initializer, Constant or ConstantOfShape itself, as opposed to a computed or renamed constant.
+  bool original = false;
+};
+
+/// The document as a graph, with the correspondence of both.
+struct ImportedModel {
+  Graph graph;
+  std::vector<NodeImport> nodes;                         ///< Per document node.
+  std::vector<std::optional<Value>> values;              ///< Per document tensor, where it has one.
+  std::vector<std::optional<ConstantTensor>> constants;  ///< Per document tensor.
+  std::vector<TensorDeclaration> inputs, outputs;
+  std::vector<OpaqueSummary> opaque;
+};
+
+[[nodiscard]] Expected<ImportedModel> import_document(const Document& document, const OperatorCatalog& catalog,
+                                                      const ImportOptions& options);
+
+/// Extents of a declared shape that are numbers; nothing if one is not, or if no shape is declared.
+[[nodiscard]] std::optional<Shape> declared_shape(const onnx::TypeProto& type);
+
+/// One document node on its way into the graph: what the handlers of the table see.
+///
+/// The first problem sticks: after fail() (the file is wrong) or decline() (the node is carried) every further call
+/// does nothing, so that handlers read straight through.
+class NodeContext {
+ public:
+  /// One input: its type, its constant contents if it has any, and its value (made on demand).
+  struct Input {
+    bool present = false;
+    TensorType type;
+    std::shared_ptr<const ConstantData> constant;
+    std::optional<Value> value;
+    int tensor = -1;
+  };
+
+  NodeContext(const Document& document, int node, const OperatorCatalog& catalog, Graph& graph,
+              std::vector<Input> inputs)
+      : document_(&document),
+        node_(node),
+        catalog_(&catalog),
+        graph_(&graph),
+        inputs_(std::move(inputs)),
+        outputs_(static_cast<std::size_t>(document.node(node).output_size())),
+        read_as_value_(inputs_.size(), false) {}
+
+  [[nodiscard]] std::int64_t opset() const { return document_->opset(); }
+  [[nodiscard]] std::size_t input_count() const { return inputs_.size(); }
+  [[nodiscard]] bool has_input(std::size_t i) const { return i < inputs_.size() && inputs_[i].present; }
+  [[nodiscard]] const TensorType& type(std::size_t i) const { return inputs_[i].type; }
+  [[nodiscard]] const Shape& shape(std::size_t i) const { return inputs_[i].type.shape; }
+  [[nodiscard]] std::int64_t rank(std::size_t i) const { return static_cast<std::int64_t>(shape(i).size()); }
+  [[nodiscard]] bool is_constant(std::size_t i) const { return has_input(i) && inputs_[i].constant != nullptr; }
+  /// The number of an initializer's element type if ONNX, as known here, has no such type; else empty.
+  [[nodiscard]] std::string unknown_type(std::size_t i) const;
+  /// The graph value of an input.
+  Value value(std::size_t i);
+  /// Contents of a constant input of integers; declines if it is not constant, fails if it is of another type.
+  std::vector<std::int64_t> integers(std::size_t i);
+  /// The one element of a constant f32 input; declines if it is not constant.
+  double real(std::size_t i);
+
+  [[nodiscard]] std::size_t output_count() const { return outputs_.size(); }
+  /// The output has a name: something may read it.
+  [[nodiscard]] bool wants_output(std::size_t i) const {
+    return i < outputs_.size() && !document_->node(node_).output(static_cast<int>(i)).empty();
+  }
+  /// The output is read by something.
+  [[nodiscard]] bool uses_output(std::size_t i) const;
+
+  [[nodiscard]] bool has_attribute(std::string_view name) const;
+  std::int64_t integer(std::string_view name, std::int64_t otherwise);
+  double real(std::string_view name, float otherwise);
+  std::string text(std::string_view name, const std::string& otherwise);
+  std::vector<std::int64_t> integer_list(std::string_view name, std::vector<std::int64_t> otherwise);
+  /// The attribute has no influence on the outputs that are used.
+  void ignore(std::string_view name) { seen_.insert(std::string(name)); }
+
+  /// Adds an operator node; its first output.
+  Value op(std::string_view name, std::vector<Value> inputs, const Attributes& attributes = {});
+  /// `value` under another shape of the same volume (itself if the shape is the same).
+  Value reshape(Value value, const Shape& shape);
+  /// `value` broadcast to a shape, its leading extents of 1 stripped first; fails if it does not broadcast.
+  Value broadcast(Value value, const Shape& shape);
+  Value constant(std::shared_ptr<const ConstantData> data) { return {graph_->add_constant(std::move(data)), 0}; }
+  /// A float repeated.
+  Value splat(const Shape& shape, float number);
+  [[nodiscard]] const Shape& shape_of(Value value) const { return graph_->type(value).shape; }
+  [[nodiscard]] std::int64_t rank_of(Value value) const { return static_cast<std::int64_t>(shape_of(value).size()); }
+  [[nodiscard]] const Graph& graph() const { return *graph_; }
+
+  void output(std::size_t i, Value value) {
+    if (!stopped()) outputs_[i] = value;
+  }
+
+  /// `axis` counted from the front; fails if it is outside [-rank, rank).
+  std::int64_t axis_from_front(std::int64_t axis, std::int64_t rank);
+  /// The numpy broadcast of shapes; fails if there is none.
+  Shape common_shape(const std::vector<Shape>& shapes);
+
+  void fail(const std::string& message) {
+    if (!stopped()) error_ = document_->error(document_->describe(node_) + ": " + message);
+  }
+  void decline(const std::string& reason) {
+    if (!stopped()) declined_ = reason;
+  }
+  [[nodiscard]] bool stopped() const { return error_.has_value() || declined_.has_value(); }
+  [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+  [[nodiscard]] const std::optional<std::string>& declined() const { return declined_; }
+  /// Declines if the node has an attribute that no handler asked for.
+  void check_attributes();
+
+  [[nodiscard]] const std::vector<Input>& inputs() const { return inputs_; }
+  [[nodiscard]] const std::vector<std::optional<Value>>& outputs() const { return outputs_; }
+  [[nodiscard]] bool read_as_value(std::size_t i) const { return read_as_value_[i]; }
+  [[nodiscard]] const onnx::NodeProto& proto() const { return document_->node(node_); }
+
+ private:
+  const onnx::AttributeProto* attribute(std::string_view name, onnx::AttributeProto::AttributeType type);
+
+  const Document* document_;
+  int node_;
+  const OperatorCatalog* catalog_;
+  Graph* graph_;
+  std::vector<Input> inputs_;
+  std::vector<std::optional<Value>> outputs_;
+  std::vector<bool> read_as_value_;
+  std::set<std::string> seen_;
+  std::optional<Error> error_;
+  std::optional<std::string> declined_;
+};
+
+/// A row of the table: how one ONNX operator of the default domain is imported.
+struct ImportRow {
+  const char* op_type;
+  int min_inputs;
+  int max_inputs;  ///< -1: any number.
+  /// Inputs that must be known f32 tensors; others are read by the handler as it needs. -1: all.
+  int float_inputs;
+  void (*handler)(NodeContext&);
+  /// The operator moves elements without looking at them: a handler's shapes hold for every element type.
+  bool moves_elements;
+  const char* form;
+  const char* conditions;
+};
+
+/// The row of an operator, or nullptr.
+[[nodiscard]] const ImportRow* find_import_row(std::string_view op_type);
+[[nodiscard]] const std::vector<ImportRow>& import_rows();
+
+/// Types of the outputs of an operator that is carried, where they follow from those of its inputs.
+[[nodiscard]] std::vector<std::optional<TensorType>> carried_types(NodeContext& context);
+
+/// The constant that an operator on integer constants computes, if it is one of the shape arithmetic operators and the
+/// result is small.
+[[nodiscard]] std::shared_ptr<const ConstantData> fold_integers(NodeContext& context);
+
+}  // namespace taso

@@ -1,0 +1,487 @@
+/// Shape arithmetic: operators on small constant integer tensors, computed while importing.
+///
+/// Exporters spell shapes as chains such as Shape -> Gather -> Unsqueeze -> Concat -> Reshape. Everything here is
+/// exact: what would overflow its element type, or is not listed, is left as it is.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "onnx_io/import.h"
+
+namespace taso {
+namespace {
+
+constexpr std::int64_t size_limit = 4096;
+
+bool is_integral(ElementType element) {
+  switch (element) {
+    case ElementType::i8:
+    case ElementType::i16:
+    case ElementType::i32:
+    case ElementType::i64:
+    case ElementType::u8:
+    case ElementType::u16:
+    case ElementType::u32:
+    case ElementType::boolean:
+      return true;
+    case ElementType::u64:
+    case ElementType::f32:
+    case ElementType::f64:
+    case ElementType::f16:
+    case ElementType::bf16:
+    case ElementType::other:
+      return false;
+  }
+  return false;
+}
+
+/// True if `value` is a value of the element type.
+bool in_range(ElementType element, std::int64_t value) {
+  switch (element) {
+    case ElementType::i8:
+      return value >= -128 && value <= 127;
+    case ElementType::i16:
+      return value >= -32768 && value <= 32767;
+    case ElementType::i32:
+      return value >= std::numeric_limits<std::int32_t>::min() && value <= std::numeric_limits<std::int32_t>::max();
+    case ElementType::u8:
+      return value >= 0 && value <= 255;
+    case ElementType::u16:
+      return value >= 0 && value <= 65535;
+    case ElementType::u32:
+      return value >= 0 && value <= 4294967295;
+    case ElementType::boolean:
+      return value == 0 || value == 1;
+    default:
+      return true;
+  }
+}
+
+/// A small tensor of integers.
+struct Integers {
+  ElementType element = ElementType::i64;
+  Shape shape;
+  std::vector<std::int64_t> values;
+};
+
+std::shared_ptr<const ConstantData> make(const Integers& tensor) {
+  if (static_cast<std::int64_t>(tensor.values.size()) != volume(tensor.shape)) return nullptr;
+  const std::size_t width = size_of(tensor.element);
+  std::vector<std::byte> bytes(tensor.values.size() * width);
+  for (std::size_t i = 0; i < tensor.values.size(); ++i) {
+    if (!in_range(tensor.element, tensor.values[i])) return nullptr;
+    std::memcpy(bytes.data() + i * width, &tensor.values[i], width);
+  }
+  return ConstantData::own({tensor.element, tensor.shape, true}, std::move(bytes));
+}
+
+std::optional<Integers> read(const NodeContext& context, std::size_t i) {
+  if (!context.is_constant(i)) return std::nullopt;
+  const auto& constant = context.inputs()[i].constant;
+  if (!is_integral(constant->type().element) || constant->type().elements() > size_limit) return std::nullopt;
+  return Integers{constant->type().element, constant->type().shape, constant->to_integers()};
+}
+
+/// The flat index in a tensor of `shape` of the element that broadcasts to position `flat` of `target`.
+std::size_t broadcast_index(std::size_t flat, const Shape& target, const Shape& shape) {
+  std::size_t index = 0, stride = 1;
+  for (std::size_t back = 1; back <= target.size(); ++back) {
+    const auto extent = static_cast<std::size_t>(target[target.size() - back]);
+    const std::size_t coordinate = flat % extent;
+    flat /= extent;
+    if (back > shape.size()) continue;
+    const auto own = static_cast<std::size_t>(shape[shape.size() - back]);
+    if (own != 1) index += coordinate * stride;
+    stride *= own;
+  }
+  return index;
+}
+
+using Binary = std::function<std::optional<std::int64_t>(std::int64_t, std::int64_t)>;
+
+std::shared_ptr<const ConstantData> elementwise(NodeContext& context, ElementType result, const Binary& function) {
+  const auto a = read(context, 0), b = read(context, 1);
+  if (!a || !b || a->element != b->element) return nullptr;
+  Integers out{result, context.common_shape({a->shape, b->shape}), {}};
+  if (context.stopped() || volume(out.shape) > size_limit) return nullptr;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(volume(out.shape)); ++i) {
+    const auto value = function(a->values[broadcast_index(i, out.shape, a->shape)],
+                                b->values[broadcast_index(i, out.shape, b->shape)]);
+    if (!value) return nullptr;
+    out.values.push_back(*value);
+  }
+  return make(out);
+}
+
+/// Add, Sub, ...: the element type stays.
+Binary arithmetic(std::string_view op, NodeContext& context) {
+  if (op == "Add")
+    return [](std::int64_t a, std::int64_t b) -> std::optional<std::int64_t> {
+      std::int64_t sum = 0;
+      if (__builtin_add_overflow(a, b, &sum)) return std::nullopt;
+      return sum;
+    };
+  if (op == "Sub")
+    return [](std::int64_t a, std::int64_t b) -> std::optional<std::int64_t> {
+      std::int64_t difference = 0;
+      if (__builtin_sub_overflow(a, b, &difference)) return std::nullopt;
+      return difference;
+    };
+  if (op == "Mul")
+    return [](std::int64_t a, std::int64_t b) -> std::optional<std::int64_t> {
+      std::int64_t product = 0;
+      if (__builtin_mul_overflow(a, b, &product)) return std::nullopt;
+      return product;
+    };
+  if (op == "Div")
+    return [](std::int64_t a, std::int64_t b) -> std::optional<std::int64_t> {
+      if (b == 0 || (b == -1 && a == std::numeric_limits<std::int64_t>::min())) return std::nullopt;
+      return a / b;
+    };
+  if (op == "Mod") {
+    const bool c_sign = context.integer("fmod", 0) != 0;
+    return [c_sign](std::int64_t a, std::int64_t b) -> std::optional<std::int64_t> {
+      if (b == 0 || b == -1) return std::nullopt;
+      const std::int64_t rest = a % b;
+      return !c_sign && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+    };
+  }
+  if (op == "Min") return [](std::int64_t a, std::int64_t b) -> std::optional<std::int64_t> { return std::min(a, b); };
+  if (op == "Max") return [](std::int64_t a, std::int64_t b) -> std::optional<std::int64_t> { return std::max(a, b); };
+  return nullptr;
+}
+
+/// Equal, Less, And, ...: the result is boolean.
+Binary comparison(std::string_view op) {
+  if (op == "Equal") return [](std::int64_t a, std::int64_t b) -> std::optional<std::int64_t> { return a == b; };
+  if (op == "Less") return [](std::int64_t a, std::int64_t b) -> std::optional<std::int64_t> { return a < b; };
+  if (op == "LessOrEqual") return [](std::int64_t a, std::int64_t b) -> std::optional<std::int64_t> { return a <= b; };
+  if (op == "Greater") return [](std::int64_t a, std::int64_t b) -> std::optional<std::int64_t> { return a > b; };
+  if (op == "GreaterOrEqual")
+    return [](std::int64_t a, std::int64_t b) -> std::optional<std::int64_t> { return a >= b; };
+  if (op == "And")
+    return [](std::int64_t a, std::int64_t b) -> std::optional<std::int64_t> { return a != 0 && b != 0; };
+  if (op == "Or") return [](std::int64_t a, std::int64_t b) -> std::optional<std::int64_t> { return a != 0 || b != 0; };
+  if (op == "Xor")
+    return [](std::int64_t a, std::int64_t b) -> std::optional<std::int64_t> { return (a != 0) != (b != 0); };
+  return nullptr;
+}
+
+std::shared_ptr<const ConstantData> shape_of_input(NodeContext& context) {
+  if (!context.has_input(0) || !context.type(0).known) return nullptr;
+  const auto rank = context.rank(0);
+  auto clamp = [&](std::int64_t position) {
+    return std::clamp<std::int64_t>(position < 0 ? position + rank : position, 0, rank);
+  };
+  const std::int64_t start = clamp(context.integer("start", 0));
+  const std::int64_t end = clamp(context.integer("end", rank));
+  if (context.stopped()) return nullptr;
+  Integers out{ElementType::i64, {std::max<std::int64_t>(0, end - start)}, {}};
+  for (std::int64_t i = start; i < end; ++i) out.values.push_back(context.shape(0)[static_cast<std::size_t>(i)]);
+  return make(out);
+}
+
+std::shared_ptr<const ConstantData> cast(NodeContext& context) {
+  if (!context.is_constant(0)) return nullptr;
+  const ConstantData& input = *context.inputs()[0].constant;
+  const auto code = context.integer("to", 0);
+  if (context.stopped() || input.type().elements() > size_limit || code < 1 || code > 26) return nullptr;
+  const ElementType to = element_of(static_cast<std::int32_t>(code));
+  const ElementType from = input.type().element;
+  if (from == ElementType::f32 && is_integral(to) && to != ElementType::boolean) {
+    Integers out{to, input.type().shape, {}};
+    for (const float value : input.to_floats()) {
+      const float whole = std::trunc(value);
+      if (!(std::abs(whole) < 9.0e18F)) return nullptr;
+      out.values.push_back(static_cast<std::int64_t>(whole));
+    }
+    return make(out);
+  }
+  if (!is_integral(from)) return nullptr;
+  const std::vector<std::int64_t> values = input.to_integers();
+  if (to == ElementType::f32) {
+    std::vector<float> out;
+    for (std::int64_t value : values) out.push_back(static_cast<float>(value));
+    return ConstantData::of_floats(input.type().shape, out);
+  }
+  if (!is_integral(to)) return nullptr;
+  Integers out{to, input.type().shape, values};
+  if (to == ElementType::boolean)
+    for (std::int64_t& value : out.values) value = value != 0 ? 1 : 0;
+  return make(out);
+}
+
+std::shared_ptr<const ConstantData> concat(NodeContext& context) {
+  std::vector<Integers> parts;
+  for (std::size_t i = 0; i < context.input_count(); ++i) {
+    auto part = read(context, i);
+    if (!part || part->shape.size() != 1 || (!parts.empty() && part->element != parts[0].element)) return nullptr;
+    parts.push_back(std::move(*part));
+  }
+  const std::int64_t axis = context.integer("axis", 0);
+  if (parts.empty() || context.stopped() || (axis != 0 && axis != -1)) return nullptr;
+  Integers out{parts[0].element, {0}, {}};
+  for (const Integers& part : parts) out.values.insert(out.values.end(), part.values.begin(), part.values.end());
+  out.shape[0] = static_cast<std::int64_t>(out.values.size());
+  return out.shape[0] > size_limit ? nullptr : make(out);
+}
+
+std::shared_ptr<const ConstantData> gather(NodeContext& context) {
+  const auto data = read(context, 0), index = read(context, 1);
+  if (!data || !index || data->shape.empty()) return nullptr;
+  const std::int64_t axis =
+      context.axis_from_front(context.integer("axis", 0), static_cast<std::int64_t>(data->shape.size()));
+  if (context.stopped()) return nullptr;
+  const auto at = static_cast<std::size_t>(axis);
+  const std::int64_t outer = volume(std::span(data->shape).first(at));
+  const std::int64_t inner = volume(std::span(data->shape).subspan(at + 1));
+  const std::int64_t extent = data->shape[at];
+  Integers out{data->element, data->shape, {}};
+  out.shape.erase(out.shape.begin() + axis);
+  out.shape.insert(out.shape.begin() + axis, index->shape.begin(), index->shape.end());
+  if (!is_reasonable(out.shape) || volume(out.shape) > size_limit) return nullptr;
+  for (std::int64_t o = 0; o < outer; ++o)
+    for (std::int64_t i : index->values) {
+      if (i < -extent || i >= extent) {
+        context.fail("index " + std::to_string(i) + " is outside an axis of extent " + std::to_string(extent));
+        return nullptr;
+      }
+      for (std::int64_t k = 0; k < inner; ++k)
+        out.values.push_back(
+            data->values[static_cast<std::size_t>((o * extent + (i < 0 ? i + extent : i)) * inner + k)]);
+    }
+  return make(out);
+}
+
+std::shared_ptr<const ConstantData> slice(NodeContext& context) {
+  const auto data = read(context, 0);
+  if (!data || data->shape.size() != 1) return nullptr;
+  std::vector<std::int64_t> starts, ends, steps = {1}, axes = {0};
+  if (context.opset() < 10) {
+    starts = context.integer_list("starts", {});
+    ends = context.integer_list("ends", {});
+    axes = context.integer_list("axes", {0});
+  } else {
+    for (std::size_t i = 1; i < context.input_count(); ++i)
+      if (context.has_input(i) && !read(context, i)) return nullptr;
+    starts = context.integers(1);
+    ends = context.integers(2);
+    if (context.has_input(3)) axes = context.integers(3);
+    if (context.has_input(4)) steps = context.integers(4);
+  }
+  if (context.stopped() || starts.size() != 1 || ends.size() != 1 || steps.size() != 1 || axes.size() != 1 ||
+      (axes[0] != 0 && axes[0] != -1) || steps[0] == 0)
+    return nullptr;
+  const std::int64_t extent = data->shape[0], step = steps[0];
+  auto clamp = [&](std::int64_t position, std::int64_t low, std::int64_t high) {
+    return std::clamp(position < 0 ? position + extent : position, low, high);
+  };
+  const std::int64_t begin = step > 0 ? clamp(starts[0], 0, extent) : clamp(starts[0], 0, extent - 1);
+  const std::int64_t end =
+      step > 0 ? clamp(ends[0], 0, extent) : (ends[0] < -extent ? -1 : clamp(ends[0], -1, extent - 1));
+  Integers out{data->element, {0}, {}};
+  for (std::int64_t i = begin; i >= 0 && i < extent && (step > 0 ? i < end : i > end);) {
+    out.values.push_back(data->values[static_cast<std::size_t>(i)]);
+    if (__builtin_add_overflow(i, step, &i)) break;
+  }
+  out.shape[0] = static_cast<std::int64_t>(out.values.size());
+  return make(out);
+}
+
+/// Reshape, Squeeze, Unsqueeze, Flatten, Identity: other shapes of the same values. Found by the float handlers' rules
+/// on shapes, here for small integers only.
+std::shared_ptr<const ConstantData> rearrange(NodeContext& context, std::string_view op) {
+  auto data = read(context, 0);
+  if (!data) return nullptr;
+  if (op == "Reshape") {
+    if (!read(context, 1)) return nullptr;
+    Shape shape = context.integers(1);
+    const bool zero_is_zero = context.integer("allowzero", 0) != 0;
+    std::int64_t known = 1, open = -1;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      if (shape[i] == 0 && !zero_is_zero && i < data->shape.size()) shape[i] = data->shape[i];
+      if (shape[i] == -1) {
+        if (open >= 0) return nullptr;
+        open = static_cast<std::int64_t>(i);
+      } else if (shape[i] < 0 || shape[i] > size_limit) {
+        return nullptr;
+      } else {
+        known *= shape[i];
+        if (known > size_limit) return nullptr;
+      }
+    }
+    if (open >= 0) {
+      if (known == 0 || volume(data->shape) % known != 0) return nullptr;
+      shape[static_cast<std::size_t>(open)] = volume(data->shape) / known;
+    }
+    data->shape = shape;
+  } else if (op == "Squeeze" || op == "Unsqueeze") {
+    std::vector<std::int64_t> axes;
+    if (context.opset() >= 13) {
+      if (context.has_input(1)) {
+        if (!read(context, 1)) return nullptr;
+        axes = context.integers(1);
+      }
+    } else {
+      axes = context.integer_list("axes", {});
+    }
+    const bool squeeze = op == "Squeeze";
+    if (squeeze && axes.empty())
+      for (std::size_t i = 0; i < data->shape.size(); ++i)
+        if (data->shape[i] == 1) axes.push_back(static_cast<std::int64_t>(i));
+    const auto rank = static_cast<std::int64_t>(data->shape.size() + (squeeze ? 0 : axes.size()));
+    for (std::int64_t& axis : axes) axis = context.axis_from_front(axis, rank);
+    if (context.stopped()) return nullptr;
+    std::sort(axes.begin(), axes.end());
+    if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return nullptr;
+    if (squeeze) {
+      for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
+        if (data->shape[static_cast<std::size_t>(*axis)] != 1) return nullptr;
+        data->shape.erase(data->shape.begin() + *axis);
+      }
+    } else {
+      for (std::int64_t axis : axes) data->shape.insert(data->shape.begin() + axis, 1);
+    }
+  }
+  if (context.stopped() || volume(data->shape) != static_cast<std::int64_t>(data->values.size())) return nullptr;
+  return make(*data);
+}
+
+std::shared_ptr<const ConstantData> constant_of_shape(NodeContext& context) {
+  if (!context.is_constant(0)) return nullptr;
+  const Shape shape = context.integers(0);
+  if (context.stopped()) return nullptr;
+  if (!is_reasonable(shape)) {
+    context.fail("shape " + shape_text(shape) + " is negative or has more than 2^40 elements");
+    return nullptr;
+  }
+  TensorType type{ElementType::f32, shape, true};
+  std::vector<std::byte> element(sizeof(float));
+  for (const auto& attribute : context.proto().attribute()) {
+    if (attribute.name() != "value") return nullptr;
+    if (!attribute.has_t()) {
+      context.fail("attribute \"value\" holds no tensor");
+      return nullptr;
+    }
+    ExternalData none("");
+    auto contents = read_contents(attribute.t(), nullptr, none, nullptr);
+    if (!contents) {
+      context.fail("attribute \"value\": " + contents.error().message);
+      return nullptr;
+    }
+    if (contents->type.element == ElementType::other) return nullptr;
+    if (contents->type.elements() != 1) {
+      context.fail("attribute \"value\" must have one element, it is " + to_string(contents->type));
+      return nullptr;
+    }
+    type.element = contents->type.element;
+    element.assign(contents->bytes.bytes.begin(), contents->bytes.bytes.end());
+  }
+  // Small ones are spelled out, so that equal constants are recognised however they were made.
+  if (type.elements() <= 16) {
+    std::vector<std::byte> bytes;
+    for (std::int64_t i = 0; i < type.elements(); ++i) bytes.insert(bytes.end(), element.begin(), element.end());
+    return ConstantData::own(type, std::move(bytes));
+  }
+  return ConstantData::splat(type, std::move(element));
+}
+
+std::shared_ptr<const ConstantData> range(NodeContext& context) {
+  const auto start = read(context, 0), limit = read(context, 1), delta = read(context, 2);
+  if (!start || !limit || !delta || start->values.size() != 1 || limit->values.size() != 1 ||
+      delta->values.size() != 1 || delta->values[0] == 0)
+    return nullptr;
+  Integers out{start->element, {0}, {}};
+  const std::int64_t step = delta->values[0];
+  for (std::int64_t i = start->values[0]; step > 0 ? i < limit->values[0] : i > limit->values[0];) {
+    if (static_cast<std::int64_t>(out.values.size()) >= size_limit) return nullptr;
+    out.values.push_back(i);
+    if (__builtin_add_overflow(i, step, &i)) break;
+  }
+  out.shape[0] = static_cast<std::int64_t>(out.values.size());
+  return make(out);
+}
+
+std::shared_ptr<const ConstantData> where(NodeContext& context) {
+  const auto condition = read(context, 0), a = read(context, 1), b = read(context, 2);
+  if (!condition || !a || !b || a->element != b->element) return nullptr;
+  Integers out{a->element, context.common_shape({condition->shape, a->shape, b->shape}), {}};
+  if (context.stopped() || volume(out.shape) > size_limit) return nullptr;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(volume(out.shape)); ++i)
+    out.values.push_back(condition->values[broadcast_index(i, out.shape, condition->shape)] != 0
+                             ? a->values[broadcast_index(i, out.shape, a->shape)]
+                             : b->values[broadcast_index(i, out.shape, b->shape)]);
+  return make(out);
+}
+
+std::shared_ptr<const ConstantData> expand(NodeContext& context) {
+  const auto data = read(context, 0);
+  if (!data || !read(context, 1)) return nullptr;
+  const Shape target = context.integers(1);
+  if (context.stopped() || !is_reasonable(target)) return nullptr;
+  Integers out{data->element, context.common_shape({data->shape, target}), {}};
+  if (context.stopped() || volume(out.shape) > size_limit) return nullptr;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(volume(out.shape)); ++i)
+    out.values.push_back(data->values[broadcast_index(i, out.shape, data->shape)]);
+  return make(out);
+}
+
+std::shared_ptr<const ConstantData> reduce_product(NodeContext& context) {
+  const auto data = read(context, 0);
+  if (!data || data->shape.size() > 1 || context.input_count() > 1) return nullptr;
+  const auto axes = context.integer_list("axes", {0});
+  const bool keep = context.integer("keepdims", 1) != 0;
+  if (context.stopped() || axes.size() != 1 || (axes[0] != 0 && axes[0] != -1)) return nullptr;
+  std::int64_t product = 1;
+  for (std::int64_t value : data->values)
+    if (__builtin_mul_overflow(product, value, &product)) return nullptr;
+  return make({data->element, keep && !data->shape.empty() ? Shape{1} : Shape{}, {product}});
+}
+
+std::shared_ptr<const ConstantData> unary(NodeContext& context, std::string_view op) {
+  auto data = read(context, 0);
+  if (!data) return nullptr;
+  for (std::int64_t& value : data->values) {
+    if (value == std::numeric_limits<std::int64_t>::min()) return nullptr;
+    value = op == "Neg" ? -value : op == "Abs" ? std::abs(value) : value == 0 ? 1 : 0;
+  }
+  return make(*data);
+}
+
+}  // namespace
+
+std::shared_ptr<const ConstantData> fold_integers(NodeContext& context) {
+  if (context.stopped() || context.output_count() != 1) return nullptr;
+  const std::string& op = context.proto().op_type();
+  if (op == "Shape") return shape_of_input(context);
+  if (op == "Size") {
+    if (!context.has_input(0) || !context.type(0).known) return nullptr;
+    return make({ElementType::i64, {}, {context.type(0).elements()}});
+  }
+  if (op == "ConstantOfShape") return constant_of_shape(context);
+  // All others need constant inputs.
+  if (context.input_count() == 0) return nullptr;
+  for (std::size_t i = 0; i < context.input_count(); ++i)
+    if (context.has_input(i) && !context.is_constant(i)) return nullptr;
+  if (op == "Cast") return cast(context);
+  if (op == "Concat") return concat(context);
+  if (op == "Gather") return gather(context);
+  if (op == "Slice") return slice(context);
+  if (op == "Range") return range(context);
+  if (op == "Where") return where(context);
+  if (op == "Expand") return expand(context);
+  if (op == "ReduceProd") return reduce_product(context);
+  if (op == "Neg" || op == "Abs" || op == "Not") return unary(context, op);
+  if (op == "Reshape" || op == "Squeeze" || op == "Unsqueeze") return rearrange(context, op);
+  if (const Binary function = arithmetic(op, context); function && context.input_count() == 2)
+    return elementwise(context, context.type(0).element, function);
+  if (const Binary function = comparison(op); function && context.input_count() == 2)
+    return elementwise(context, ElementType::boolean, function);
+  return nullptr;
+}
+
+}  // namespace taso

@@ -1,0 +1,119 @@
+#include "onnx_io/model.h"
+
+#include <charconv>
+
+#include "onnx_io/document.h"
+#include "onnx_io/export.h"
+#include "onnx_io/import.h"
+#include "onnx_io/writer.h"
+#include "support/file.h"
+
+namespace taso {
+
+/// Everything a loaded model is. Immutable.
+struct ModelDocument {
+  std::shared_ptr<const Document> document;
+  ImportedModel imported;
+  ImportOptions options;
+  std::vector<OriginalNode> nodes;
+  const OperatorRegistry* registry = nullptr;
+};
+
+namespace {
+
+Expected<std::shared_ptr<const ModelDocument>> open_document(std::span<const std::byte> bytes,
+                                                             std::shared_ptr<const void> owner, const std::string& path,
+                                                             const OperatorRegistry& registry,
+                                                             const ImportOptions& options) {
+  auto model = std::make_shared<ModelDocument>();
+  model->registry = &registry;
+  model->options = options;
+  TASO_ASSIGN(model->document, Document::parse(bytes, std::move(owner), path));
+  TASO_ASSIGN(model->imported, import_document(*model->document, registry, options));
+  for (const auto& node : model->document->graph().node())
+    model->nodes.push_back({node.name(), is_default_domain(node.domain()) ? "" : node.domain(), node.op_type()});
+  return std::shared_ptr<const ModelDocument>(std::move(model));
+}
+
+}  // namespace
+
+Expected<Model> Model::load(const std::string& path, const OperatorRegistry& registry, const ImportOptions& options) {
+  TASO_ASSIGN(std::shared_ptr<const MappedFile> file, MappedFile::open(path));
+  const auto bytes = file->bytes();
+  Model model;
+  TASO_ASSIGN(model.document_, open_document(bytes, std::move(file), path, registry, options));
+  return model;
+}
+
+Expected<Model> Model::parse(std::string bytes, const std::string& path, const OperatorRegistry& registry,
+                             const ImportOptions& options) {
+  auto stored = std::make_shared<const std::string>(std::move(bytes));
+  const auto view = std::as_bytes(std::span(stored->data(), stored->size()));
+  Model model;
+  TASO_ASSIGN(model.document_, open_document(view, std::move(stored), path, registry, options));
+  return model;
+}
+
+const Graph& Model::graph() const { return document_->imported.graph; }
+const std::vector<TensorDeclaration>& Model::inputs() const { return document_->imported.inputs; }
+const std::vector<TensorDeclaration>& Model::outputs() const { return document_->imported.outputs; }
+const std::vector<OriginalNode>& Model::original_nodes() const { return document_->nodes; }
+const std::vector<OpaqueSummary>& Model::opaque_operators() const { return document_->imported.opaque; }
+const std::vector<std::string>& Model::warnings() const { return document_->document->warnings(); }
+std::int64_t Model::opset() const { return document_->document->opset(); }
+std::int64_t Model::ir_version() const { return document_->document->model().ir_version(); }
+const std::string& Model::path() const { return document_->document->path(); }
+
+Expected<SaveReport> Model::save(const Graph& graph, const std::string& path, const SaveOptions& options) const {
+  TASO_RETURN_IF_ERROR(graph.validate());
+  const Graph& before = this->graph();
+  if (graph.inputs().size() != before.inputs().size() || graph.outputs().size() != before.outputs().size())
+    return internal_error("the graph to be saved has other inputs or outputs than the model");
+  for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
+    const Node &now = graph.node(graph.inputs()[i]), &was = before.node(before.inputs()[i]);
+    if (now.name != was.name || now.outputs != was.outputs)
+      return internal_error("the graph to be saved has another input than \"" + was.name + "\"");
+  }
+  for (std::size_t i = 0; i < graph.outputs().size(); ++i)
+    if (graph.type(graph.outputs()[i]) != before.type(before.outputs()[i]))
+      return internal_error("the graph to be saved has another type of output " + std::to_string(i));
+  TASO_ASSIGN(const ExportedGraph exported,
+              export_graph(*document_->document, document_->imported, graph, *document_->registry, options.verbatim));
+  return write_model(*document_->document, document_->imported, exported, document_->options, path, options);
+}
+
+Expected<std::pair<std::string, Shape>> parse_input_shape(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  auto wrong = [&] {
+    return Error{ErrorCode::usage, "\"" + text + "\" is not NAME:D,D,.. with extents of at least 1", {}};
+  };
+  if (colon == std::string::npos || colon == 0) return wrong();
+  Shape shape;
+  const char* place = text.data() + colon + 1;
+  const char* end = text.data() + text.size();
+  while (place != end) {
+    std::int64_t extent = 0;
+    const auto [next, failure] = std::from_chars(place, end, extent);
+    if (failure != std::errc() || extent < 1) return wrong();
+    shape.push_back(extent);
+    place = next;
+    if (place == end) break;
+    if (*place != ',' || ++place == end) return wrong();
+  }
+  if (!is_reasonable(shape)) return wrong();
+  return std::pair(text.substr(0, colon), std::move(shape));
+}
+
+std::vector<ImportedOperator> imported_operators() {
+  std::vector<ImportedOperator> result;
+  for (const ImportRow& row : import_rows()) result.push_back({row.op_type, row.form, row.conditions});
+  return result;
+}
+
+std::vector<std::string> exported_operators() {
+  std::vector<std::string> result;
+  for (const ExportRow& row : export_rows()) result.emplace_back(row.op);
+  return result;
+}
+
+}  // namespace taso

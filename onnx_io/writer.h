@@ -1,0 +1,22 @@
+/// Writes a model file without holding its weights in memory. Internal to onnx_io: includes protobuf.
+#pragma once
+
+#include <string>
+
+#include "onnx_io/export.h"
+
+namespace taso {
+
+/// Writes the document with its graph replaced. The message is put together from serialized parts and from the mapped
+/// bytes of weights; sizes are computed first, so that the decision for external data does not depend on a failed
+/// attempt.
+[[nodiscard]] Expected<SaveReport> write_model(const Document& document, const ImportedModel& imported,
+                                               const ExportedGraph& exported, const ImportOptions& import_options,
+                                               const std::string& path, const SaveOptions& options);
+
+/// The structural check: names are defined once and before their use, domains imported, outputs defined and typed. Does
+/// not depend on the version of the linked ONNX.
+[[nodiscard]] Status check_structure(const onnx::ModelProto& header, const onnx::GraphProto& frame,
+                                     const ExportedGraph& exported, const Document& document);
+
+}  // namespace taso
