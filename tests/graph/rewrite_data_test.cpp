@@ -16,8 +16,8 @@
 
 #include "graph/graph_text.h"
 #include "graph/rewrite.h"
+#include "operators/registry.h"
 #include "support/file.h"
-#include "tests/graph/fake_catalog.h"
 
 namespace taso {
 namespace {
@@ -63,7 +63,9 @@ class RewriteData : public testing::TestWithParam<Case> {};
 
 TEST_P(RewriteData, Holds) {
   const Case& test = GetParam();
-  const FakeCatalog catalog;
+  const Expected<OperatorRegistry> registry = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
+  ASSERT_TRUE(registry.ok()) << registry.error().to_string();
+  const OperatorRegistry& catalog = *registry;
   auto graph_of = [&](const std::string& section) {
     Expected<Graph> graph = parse_graph(test.sections.at(section), section, catalog);
     EXPECT_TRUE(graph.ok()) << (graph ? "" : graph.error().to_string());
