@@ -52,6 +52,7 @@ std::vector<KernelCandidate> candidates_for(std::string_view op) {
 }
 
 KernelOffer empty_outputs(const KernelRequest& request, const OperatorRegistry&) {
+  if (request.outputs.empty()) return decline("no outputs");
   for (const Operand& output : request.outputs)
     if (output.type.elements() != 0) return decline("an output has elements");
   return {std::make_unique<Nothing>(), ""};

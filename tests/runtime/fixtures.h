@@ -1,0 +1,84 @@
+/// What the tests of the runtime share: the shipped operators, the kernels, graphs from text, the reference values.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/graph_text.h"
+#include "operators/evaluate.h"
+#include "operators/registry.h"
+#include "runtime/executor.h"
+#include "runtime/kernel.h"
+#include "runtime/tensor.h"
+
+namespace taso::testing {
+
+/// The value of an Expected; the test ends with its message if there is none.
+template <class T>
+T value_of(Expected<T> expected) {
+  if (!expected) throw std::runtime_error(expected.error().to_string());
+  return std::move(expected).value();
+}
+
+inline const OperatorRegistry& registry() {
+  static const OperatorRegistry loaded =
+      value_of(OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/specs/operators"));
+  return loaded;
+}
+
+inline const KernelLibrary& library(KernelSet set = KernelSet::cpu) {
+  static const KernelLibrary cpu(registry(), KernelSet::cpu);
+  static const KernelLibrary reference(registry(), KernelSet::reference);
+  return set == KernelSet::cpu ? cpu : reference;
+}
+
+inline Graph graph_of(const std::string& text, const std::string& file = "test") {
+  return value_of(parse_graph(text, file, registry()));
+}
+
+/// Random inputs that fit an executor of the graph.
+inline std::vector<HostTensor> inputs_for(const Graph& graph, std::uint64_t seed) {
+  return value_of(Executor::create(graph, library())).random_inputs(seed);
+}
+
+/// The outputs by the operators' definitions, in double, independent of everything in runtime.
+inline std::vector<std::vector<double>> reference_outputs(const Graph& graph, const std::vector<HostTensor>& inputs) {
+  std::vector<RingTensor<double>> tensors;
+  for (const HostTensor& input : inputs) {
+    RingTensor<double> tensor;
+    tensor.shape = input.type().shape;
+    if (input.type().element == ElementType::f32)
+      tensor.elements = input.to_doubles();
+    else
+      tensor.integers = input.to_integers();
+    tensors.push_back(std::move(tensor));
+  }
+  DoubleRing ring;
+  std::vector<std::vector<double>> outputs;
+  for (RingTensor<double>& tensor : value_of(evaluate(graph, registry(), ring, tensors)))
+    outputs.push_back(std::move(tensor.elements));
+  return outputs;
+}
+
+/// Expects outputs within `tolerance` of the reference, relative to the largest of 1 and the reference's maximum.
+inline void expect_near(const std::vector<HostTensor>& actual, const std::vector<std::vector<double>>& expected,
+                        double tolerance, const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  for (std::size_t output = 0; output < actual.size(); ++output) {
+    const std::vector<double> values = actual[output].to_doubles();
+    ASSERT_EQ(values.size(), expected[output].size()) << what;
+    double largest = 1;
+    for (const double value : expected[output]) largest = std::max(largest, std::fabs(value));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ASSERT_NEAR(values[i], expected[output][i], tolerance * largest)
+          << what << ", output " << output << ", element " << i;
+  }
+}
+
+}  // namespace taso::testing

@@ -1,0 +1,88 @@
+#include "runtime/kernel.h"
+
+#include "runtime/lowering.h"
+#include "tests/runtime/fixtures.h"
+
+namespace taso::testing {
+namespace {
+
+KernelRequest request_of(const std::string& text, bool channels_last = true) {
+  return value_of(lower(graph_of(text), registry(), {channels_last, 1})).steps.back().kernel->request;
+}
+
+TEST(KernelRequest, KeysAreCanonical) {
+  const std::string text = R"(
+    input x f32[1, 4, 8, 8]
+    weight w f32[8, 4, 3, 3]
+    y = conv2d(x, w; pads=[1, 1, 1, 1])
+    output y)";
+  EXPECT_EQ(request_of(text, false).key(),
+            "conv2d; dilations=[1, 1], pads=[1, 1, 1, 1], strides=[1, 1]; f32[1, 4, 8, 8]:row, "
+            "f32[8, 4, 3, 3]:row:weight -> f32[1, 8, 8, 8]:row; threads=1");
+  EXPECT_EQ(request_of("input x f32[2]\ninput b f32[]\noutput mul(x, broadcast(b; shape=[2]))").key(),
+            "mul; ; f32[2]:row, f32[]:row -> f32[2]:row; threads=1");
+}
+
+TEST(KernelRequest, KeysTellRequestsApart) {
+  std::vector<std::string> keys;
+  for (const bool channels_last : {true, false})
+    for (const char* text :
+         {"input x f32[1, 4, 8, 8]\nweight w f32[8, 4, 3, 3]\noutput global_avg_pool(conv2d(x, w))",
+          "input x f32[1, 4, 8, 8]\ninput w f32[8, 4, 3, 3]\noutput global_avg_pool(conv2d(x, w; strides=[2, 1]))"})
+      keys.push_back(request_of(text, channels_last).key());
+  std::sort(keys.begin(), keys.end());
+  EXPECT_EQ(std::unique(keys.begin(), keys.end()), keys.end());
+}
+
+TEST(KernelLibrary, EveryOperatorHasAKernelAndTheReferenceIsLast) {
+  const KernelRequest request = request_of("input x f32[3, 5]\noutput softmax(x)");
+  const auto offers = library().offers(request);
+  ASSERT_GE(offers.size(), 2u);
+  EXPECT_EQ(offers.back().first, "reference");
+  EXPECT_NE(offers.back().second.kernel, nullptr);
+  EXPECT_EQ(value_of(library(KernelSet::reference).create(request))->implementation(), "reference");
+}
+
+TEST(KernelLibrary, CandidatesSayWhyTheyDecline) {
+  KernelRequest request = request_of("input x f32[3, 5]\noutput relu(x)");
+  for (Operand& operand : request.inputs) operand.type.element = ElementType::f16;
+  for (Operand& operand : request.outputs) operand.type.element = ElementType::f16;
+  const auto kernel = library().create(request);
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_EQ(kernel.error().code, ErrorCode::bad_input);
+  EXPECT_EQ(kernel.error().message,
+            "no kernel computes relu; ; f16[3, 5]:row -> f16[3, 5]:row; threads=1 (nothing: an output has elements; "
+            "own elementwise: only f32; reference: no arithmetic on f16)");
+}
+
+TEST(KernelLibrary, UnknownOperators) {
+  KernelRequest request = request_of("input x f32[3, 5]\noutput relu(x)");
+  request.op = "no_such_operator";
+  EXPECT_FALSE(library().create(request).ok());
+}
+
+TEST(KernelLibrary, DeviceNamesWhatCostsDependOn) {
+  EXPECT_FALSE(library().device().empty());
+  EXPECT_EQ(library().device(), library().device());
+  EXPECT_NE(library().device(), library(KernelSet::reference).device());
+}
+
+TEST(Kernel, PackedWeightsAreShared) {
+  if (library().device().find("oneDNN") == std::string::npos) GTEST_SKIP() << "built without oneDNN";
+  const char* text = "input x f32[1, 32, 8, 8]\nweight w f32[48, 32, 3, 3]\noutput relu(conv2d(x, w))";
+  const KernelRequest request = value_of(lower(graph_of(text), registry(), {true, 1})).steps.at(1).kernel->request;
+  const auto first = value_of(library().create(request)), second = value_of(library().create(request));
+  EXPECT_EQ(first->packed_format(1), second->packed_format(1));
+  EXPECT_EQ(first->packed_format(0), "");
+  if (first->packed_format(1).empty()) return;
+  std::vector<float> plain(48 * 32 * 9);
+  for (std::size_t i = 0; i < plain.size(); ++i) plain[i] = static_cast<float>(i);
+  AlignedBuffer a(first->packed_bytes(1)), b(second->packed_bytes(1));
+  ASSERT_EQ(a.size(), b.size());
+  first->pack(1, reinterpret_cast<const std::byte*>(plain.data()), a.data());
+  second->pack(1, reinterpret_cast<const std::byte*>(plain.data()), b.data());
+  EXPECT_TRUE(std::equal(a.data(), a.data() + a.size(), b.data()));
+}
+
+}  // namespace
+}  // namespace taso::testing

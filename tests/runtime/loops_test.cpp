@@ -1,0 +1,117 @@
+#include "runtime/cpu/loops.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace taso::cpu {
+namespace {
+
+std::vector<const LoopTable*> tables() {
+  std::vector<const LoopTable*> list;
+  for (const LoopTable* table : {generic_loops(), avx2_loops(), avx512_loops()})
+    if (table != nullptr) list.push_back(table);
+  return list;
+}
+
+const UnaryEntry& entry(const LoopTable& table, std::string_view name) {
+  for (int i = 0; i < table.unary_count; ++i)
+    if (table.unary[i].name == name) return table.unary[i];
+  throw std::runtime_error("no loop " + std::string(name));
+}
+
+struct Function {
+  const char* name;
+  std::function<double(double)> exact;
+  double from, to;
+  bool absolute;  ///< The result cancels: the error counts against max(1, |x|).
+};
+
+TEST(Loops, FunctionsAreAccurate) {
+  const std::vector<Function> functions = {
+      {"exp", [](double x) { return std::exp(x); }, -80, 80, false},
+      {"log", [](double x) { return std::log(x); }, 1e-30, 1e-3, false},
+      {"log", [](double x) { return std::log(x); }, 2, 1e6, false},
+      {"tanh", [](double x) { return std::tanh(x); }, -10, 10, false},
+      {"erf", [](double x) { return std::erf(x); }, -5, 5, false},
+      {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80, false},
+      {"gelu", [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }, -8, 8, true},
+      {"hard_swish", [](double x) { return x * std::fmin(1, std::fmax(0, x / 6 + 0.5)); }, -8, 8, true},
+      {"hard_sigmoid", [](double x) { return std::fmin(1, std::fmax(0, x / 6 + 0.5)); }, -8, 8, true},
+      {"sqrt", [](double x) { return std::sqrt(x); }, 0, 1e6, false},
+      {"relu", [](double x) { return std::fmax(x, 0); }, -3, 3, false},
+  };
+  constexpr int count = 20001;
+  for (const LoopTable* table : tables())
+    for (const Function& function : functions) {
+      std::vector<float> x(count), y(count);
+      for (int i = 0; i < count; ++i)
+        x[static_cast<std::size_t>(i)] =
+            static_cast<float>(function.from + (function.to - function.from) * i / (count - 1));
+      entry(*table, function.name).loop(x.data(), y.data(), count, 0, 0);
+      double worst = 0;
+      for (int i = 0; i < count; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const double exact = function.exact(static_cast<double>(x[at]));
+        const double size = function.absolute ? std::fmax(1, std::fabs(static_cast<double>(x[at]))) : std::fabs(exact);
+        if (size > 0) worst = std::fmax(worst, std::fabs(static_cast<double>(y[at]) - exact) / size);
+      }
+      EXPECT_LT(worst, 1e-6) << function.name << " with " << table->instruction_set;
+    }
+}
+
+TEST(Loops, ExtremeArguments) {
+  const float infinity = HUGE_VALF;
+  const std::vector<float> x = {-infinity, -1e30f, -200.0f, -0.0f, 0.0f, 200.0f, 1e30f, infinity, NAN};
+  for (const LoopTable* table : tables()) {
+    const auto apply = [&](const char* name) {
+      std::vector<float> y(x.size());
+      entry(*table, name).loop(x.data(), y.data(), static_cast<std::int64_t>(x.size()), 0, 0);
+      return y;
+    };
+    EXPECT_EQ(apply("exp")[0], 0.0f);
+    EXPECT_EQ(apply("exp")[7], infinity);
+    EXPECT_EQ(apply("tanh")[1], -1.0f);
+    EXPECT_EQ(apply("tanh")[7], 1.0f);
+    EXPECT_EQ(apply("erf")[0], -1.0f);
+    EXPECT_EQ(apply("erf")[6], 1.0f);
+    EXPECT_EQ(apply("sigmoid")[0], 0.0f);
+    EXPECT_EQ(apply("sigmoid")[7], 1.0f);
+    EXPECT_EQ(apply("relu")[0], 0.0f);
+    EXPECT_EQ(apply("log")[4], -infinity);
+    EXPECT_EQ(apply("log")[7], infinity);
+    EXPECT_TRUE(std::isnan(apply("log")[2]));
+    for (const char* name : {"exp", "tanh", "erf", "sigmoid", "relu", "log", "gelu", "sqrt"})
+      EXPECT_TRUE(std::isnan(apply(name)[8])) << name << " with " << table->instruction_set;
+  }
+}
+
+TEST(Loops, AllInstructionSetsHaveTheSameFunctions) {
+  for (const LoopTable* table : tables()) {
+    ASSERT_EQ(table->unary_count, generic_loops()->unary_count);
+    ASSERT_EQ(table->binary_count, generic_loops()->binary_count);
+    for (int i = 0; i < table->unary_count; ++i) EXPECT_EQ(table->unary[i].name, generic_loops()->unary[i].name);
+    for (int i = 0; i < table->binary_count; ++i) EXPECT_EQ(table->binary[i].name, generic_loops()->binary[i].name);
+  }
+  EXPECT_EQ(find_unary("no such function"), nullptr);
+  EXPECT_EQ(find_binary("relu"), nullptr);
+}
+
+TEST(Loops, Transpose) {
+  for (const LoopTable* table : tables())
+    for (const auto& [rows, columns] : {std::pair{1, 1}, {16, 16}, {17, 33}, {3, 40}, {40, 3}}) {
+      std::vector<float> x(static_cast<std::size_t>(rows * columns)), y(x.size(), -1.0f);
+      for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+      // x is [columns, rows], y is [rows, columns].
+      table->transpose(x.data(), rows, y.data(), columns, rows, columns);
+      for (int i = 0; i < rows; ++i)
+        for (int j = 0; j < columns; ++j)
+          ASSERT_EQ(y[static_cast<std::size_t>(i * columns + j)], x[static_cast<std::size_t>(j * rows + i)]);
+    }
+}
+
+}  // namespace
+}  // namespace taso::cpu

@@ -1,0 +1,69 @@
+// No time is asserted: only that samples are taken, counted and summed up right.
+#include "runtime/measure.h"
+
+#include "runtime/lowering.h"
+#include "tests/runtime/fixtures.h"
+
+namespace taso::testing {
+namespace {
+
+TEST(Summarize, MedianMinimumSpread) {
+  const Measurement one = summarize({5.0});
+  EXPECT_EQ(one.median_us, 5.0);
+  EXPECT_EQ(one.spread, 0.0);
+  const Measurement five = summarize({9.0, 1.0, 4.0, 2.0, 3.0});
+  EXPECT_EQ(five.median_us, 3.0);
+  EXPECT_EQ(five.minimum_us, 1.0);
+  EXPECT_DOUBLE_EQ(five.spread, (4.0 - 2.0) / 3.0);
+  EXPECT_EQ(five.samples, 5);
+  EXPECT_EQ(summarize({1.0, 2.0}).median_us, 1.5);
+}
+
+TEST(KernelTimer, MeasuresWhatTheLibraryMakes) {
+  KernelTimer timer(library(), {.samples = 3, .rounds = 2, .max_spread = 0.0, .seed = 0});
+  const LoweredGraph lowered = value_of(lower(graph_of(R"(
+    input x f32[1, 8, 14, 14]
+    weight w f32[16, 8, 3, 3]
+    weight table f32[9, 4]
+    input i i64[5]
+    output global_avg_pool(conv2d(x, w)), gather(table, i; axis=-2))"),
+                                              registry()));
+  for (const LoweredStep& step : lowered.steps) {
+    const Measurement measurement = value_of(timer.measure(step.kernel->request));
+    EXPECT_GT(measurement.median_us, 0.0) << step.kernel->key;
+    EXPECT_GE(measurement.samples, 3);
+    EXPECT_LE(measurement.samples, 6);
+    EXPECT_EQ(measurement.implementation, value_of(library().create(step.kernel->request))->implementation());
+  }
+}
+
+TEST(KernelTimer, NoKernelIsAnError) {
+  KernelTimer timer(library(), {.samples = 1, .rounds = 1, .max_spread = 1.0, .seed = 0});
+  KernelRequest request;
+  request.op = "no_such_operator";
+  EXPECT_FALSE(timer.measure(request).ok());
+}
+
+TEST(TimeInterleaved, EveryExecutorInEveryRound) {
+  const Graph graph = graph_of("input x f32[100]\noutput relu(x)");
+  Executor a = value_of(Executor::create(graph, library())), b = value_of(Executor::create(graph, library()));
+  const std::vector<HostTensor> inputs = a.random_inputs(1);
+  const std::vector<Executor*> executors = {&a, &b};
+  const std::vector<std::span<const HostTensor>> spans = {inputs, inputs};
+  WholeOptions options;
+  options.minimum_rounds = 4;
+  options.maximum_rounds = 9;
+  options.time_limit_s = 0;
+  auto times = value_of(time_interleaved(executors, spans, options));
+  ASSERT_EQ(times.size(), 2u);
+  EXPECT_EQ(times[0].samples, 4);
+  EXPECT_EQ(times[1].samples, 4);
+  EXPECT_GT(times[0].median_us, 0.0);
+  options.time_limit_s = 1000;
+  EXPECT_EQ(value_of(time_interleaved(executors, spans, options))[0].samples, 9);
+  options.cancelled = [] { return true; };
+  EXPECT_EQ(value_of(time_interleaved(executors, spans, options))[0].samples, 1);
+}
+
+}  // namespace
+}  // namespace taso::testing
