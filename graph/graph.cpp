@@ -62,11 +62,6 @@ NodeId Graph::add_constant(std::shared_ptr<const ConstantData> constant) {
   return add(std::move(node));
 }
 
-const Node& Graph::node(NodeId id) const {
-  TASO_CHECK(contains(id), "no node " + std::to_string(id));
-  return *slots_[id];
-}
-
 std::size_t Graph::size() const {
   return static_cast<std::size_t>(
       std::count_if(slots_.begin(), slots_.end(), [](const auto& slot) { return slot != nullptr; }));
@@ -156,28 +151,34 @@ void Graph::remove_dead(bool keep_opaque) {
 }
 
 std::vector<NodeId> Graph::topological_order() const {
+  struct Open {
+    NodeId id;
+    const Value* next;
+    const Value* end;
+  };
   std::vector<NodeId> order;
+  order.reserve(slots_.size());
   std::vector<char> state(slots_.size(), 0);  // 0 new, 1 open, 2 done
-  std::vector<std::pair<NodeId, std::size_t>> stack;
+  std::vector<Open> stack;
+  auto open = [&](NodeId id) {
+    const auto& inputs = slots_[id]->inputs;
+    state[id] = 1;
+    stack.push_back({id, inputs.data(), inputs.data() + inputs.size()});
+  };
   auto visit = [&](NodeId root) {
     if (state[root] != 0) return;
-    state[root] = 1;
-    stack.emplace_back(root, 0);
+    open(root);
     while (!stack.empty()) {
-      auto& [id, position] = stack.back();
-      const auto& inputs = slots_[id]->inputs;
-      if (position == inputs.size()) {
-        state[id] = 2;
-        order.push_back(id);
+      Open& top = stack.back();
+      if (top.next == top.end) {
+        state[top.id] = 2;
+        order.push_back(top.id);
         stack.pop_back();
         continue;
       }
-      const NodeId input = inputs[position++].node;
+      const NodeId input = (top.next++)->node;
       TASO_CHECK(state[input] != 1, "the graph has a cycle");
-      if (state[input] == 0) {
-        state[input] = 1;
-        stack.emplace_back(input, 0);
-      }
+      if (state[input] == 0) open(input);
     }
   };
   for (NodeId id : inputs_) visit(id);

@@ -75,7 +75,10 @@ class Graph {
   void set_outputs(std::vector<Value> values) { outputs_ = std::move(values); }
 
   [[nodiscard]] bool contains(NodeId id) const { return id < slots_.size() && slots_[id] != nullptr; }
-  [[nodiscard]] const Node& node(NodeId id) const;
+  [[nodiscard]] const Node& node(NodeId id) const {
+    TASO_CHECK(contains(id), "no node " + std::to_string(id));
+    return *slots_[id];
+  }
   [[nodiscard]] const TensorType& type(Value value) const { return node(value.node).outputs.at(value.port); }
   /// One more than the largest id ever used.
   [[nodiscard]] NodeId id_bound() const { return static_cast<NodeId>(slots_.size()); }
