@@ -179,9 +179,11 @@ class Checker {
           if (!is_whole(operand.sort) && operand.sort != Sort::real)
             return bad_input("comparisons are of integers, and " + to_text(operand) + " is " + describe(operand.sort),
                              operand.where);
-          if (operand.sort == Sort::real && reads_tensor(operand))
-            return bad_input("comparisons are of sizes and indices, not of tensor elements: use max, min or a function",
-                             operand.where);
+          if (!is_known_number(operand))
+            return bad_input(
+                "comparisons are of sizes, indices and attributes, not of scalars that a tensor supplies: "
+                "use max, min or a function",
+                operand.where);
         }
         e.sort = Sort::boolean;
         return {};
@@ -234,6 +236,26 @@ class Checker {
     std::string known;
     for (const auto& [name, sort] : scope_) known += (known.empty() ? "" : ", ") + name;
     return bad_input("unknown name '" + e.name + "'; known here: " + (known.empty() ? "none" : known), e.where);
+  }
+
+  /// True for integers, and for reals made of literals and attributes.
+  [[nodiscard]] bool is_known_number(const Expression& e) const {
+    if (e.sort != Sort::real) return true;
+    switch (e.kind) {
+      case Kind::real:
+        return true;
+      case Kind::name:
+        return op_ != nullptr;
+      case Kind::negate:
+      case Kind::add:
+      case Kind::subtract:
+      case Kind::multiply:
+      case Kind::divide:
+        return std::all_of(e.operands.begin(), e.operands.end(),
+                           [&](const Expression& operand) { return is_known_number(operand); });
+      default:
+        return false;
+    }
   }
 
   static bool reads_tensor(const Expression& e) {
@@ -657,9 +679,9 @@ class Checker {
     bool any = false;
     for (Equation& equation : op_->equations) {
       const std::size_t mark = scope_.size();
-      if (op_->variadic()) TASO_RETURN_IF_ERROR(declare(op_->inputs[0].piece, Sort::integer, equation.where));
       if (equation.target == "out") {
         any = true;
+        if (op_->variadic()) TASO_RETURN_IF_ERROR(declare(op_->inputs[0].piece, Sort::integer, equation.where));
         TASO_RETURN_IF_ERROR(output_equation(equation));
         scope_.resize(mark);
       } else {
@@ -727,7 +749,7 @@ class Checker {
             return bad_input("on the left side a tuple holds index variables", operand.where);
           TASO_RETURN_IF_ERROR(declare(operand.name, Sort::index, operand.where));
         }
-      } else if (coordinate.kind == Kind::name && !ranged(coordinate.name)) {
+      } else if (coordinate.kind == Kind::name && !ranged(coordinate.name) && !is_piece(coordinate.name)) {
         TASO_RETURN_IF_ERROR(
             declare(coordinate.name, coordinate.rest ? Sort::index_vector : Sort::index, coordinate.where));
       } else if (coordinate.rest) {
@@ -745,6 +767,11 @@ class Checker {
                          coordinate.where);
     }
     return real(equation.value);
+  }
+
+  /// The name that counts the tensors of a variadic input, or the outputs.
+  [[nodiscard]] bool is_piece(const std::string& name) const {
+    return (op_->variadic() && op_->inputs[0].piece == name) || (op_->several_outputs() && op_->output.piece == name);
   }
 
   Status laws() {

@@ -334,7 +334,9 @@ Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Shape& shape = instance.input_types()[i].shape;
     const auto elements = static_cast<std::size_t>(volume(shape));
-    if (inputs[i]->shape != shape || (inputs[i]->elements.size() != elements && inputs[i]->integers.size() != elements))
+    const bool reals =
+        instance.input_types()[i].element != ElementType::i32 && instance.input_types()[i].element != ElementType::i64;
+    if (inputs[i]->shape != shape || (reals ? inputs[i]->elements.size() : inputs[i]->integers.size()) != elements)
       return bad_input(body.op + ": input " + std::to_string(i) + " is " + to_string(inputs[i]->shape) + ", expected " +
                        to_string(shape) + " with all elements");
     buffers.push_back(inputs[i]->elements.data());

@@ -1,0 +1,210 @@
+/// Evaluation beyond single cases: graphs, rings of other element types, lowering that merges and clips loops.
+
+#include "operators/evaluate.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operators/lowered_body.h"
+#include "support/random.h"
+#include "tests/operators/shipped.h"
+
+namespace taso {
+namespace {
+
+using Doubles = RingTensor<double>;
+
+TensorType f32(Shape shape) { return {ElementType::f32, std::move(shape), true}; }
+
+/// A ring of expressions as text, whose elements are neither trivially copyable nor numbers.
+class TextRing {
+ public:
+  using Element = std::string;
+  static std::string number(double value) { return to_string(AttributeValue(value)); }
+  static std::string add(const std::string& a, const std::string& b) { return "(" + a + "+" + b + ")"; }
+  static std::string subtract(const std::string& a, const std::string& b) { return "(" + a + "-" + b + ")"; }
+  static std::string multiply(const std::string& a, const std::string& b) { return a + "*" + b; }
+  static std::string divide(const std::string& a, const std::string& b) { return a + "/" + b; }
+  static std::string call(const FunctionDefinition& f, const std::string& x) { return f.name + "(" + x + ")"; }
+  static std::string call(const FunctionDefinition& f, const std::string& x, const std::string& y) {
+    return f.name + "(" + x + "," + y + ")";
+  }
+  static std::string extremum(bool maximum, std::span<const std::string> values) {
+    std::string text = maximum ? "max{" : "min{";
+    for (const std::string& value : values) text += value + ";";
+    return text + "}";
+  }
+  static std::string infinity(bool negative) { return negative ? "-inf" : "inf"; }
+  static Status status() { return {}; }
+};
+
+TEST(Evaluate, ElementsNeedNotBeNumbers) {
+  const std::vector<TensorType> types = {f32({1, 1, 2, 2})};
+  const OperatorInstance pool =
+      OperatorInstance::create(
+          testing::shipped(), "max_pool2d",
+          {{"kernel", std::vector<std::int64_t>{2, 2}}, {"pads", std::vector<std::int64_t>{1, 0, 0, 0}}}, types)
+          .value();
+  const RingTensor<std::string> x{{1, 1, 2, 2}, {"a", "b", "c", "d"}, {}};
+  const RingTensor<std::string>* inputs[] = {&x};
+  TextRing ring;
+  const auto out = evaluate(pool, ring, std::span<const RingTensor<std::string>* const>(inputs)).value();
+  EXPECT_EQ(out[0].elements, (std::vector<std::string>{"max{a;b;}", "max{a;b;c;d;}"}))
+      << "cells outside are left out of the set";
+}
+
+TEST(Evaluate, AnArgumentOfAnExpandedFunctionIsComputedOnce) {
+  const OperatorInstance gelu =
+      OperatorInstance::create(testing::shipped(), "matmul_bias_act", {{"act", SymbolValue{"gelu"}}},
+                               std::vector<TensorType>{f32({4, 8}), f32({8, 4}), f32({4})})
+          .value();
+  // 2 * 8 for the product, 1 for the bias, 6 for gelu, of which sqrt(2) is one.
+  EXPECT_EQ(gelu.work().flops, 16.0 * (16 + 1 + 6));
+}
+
+TEST(Evaluate, LoopsThatMakeOneAreOne) {
+  const std::vector<TensorType> types = {f32({2, 3, 4, 5}), f32({2, 3, 4, 5})};
+  const OperatorInstance add = OperatorInstance::create(testing::shipped(), "add", {}, types).value();
+  ASSERT_EQ(add.body().stages.size(), 1U);
+  EXPECT_EQ(add.body().stages[0].outer.size(), 1U);
+  EXPECT_EQ(add.body().stages[0].extents[add.body().stages[0].outer[0]], 120);
+}
+
+TEST(Evaluate, OnlyAxesThatCanLeaveTheTensorAreGuarded) {
+  auto guards = [](std::vector<std::int64_t> pads) {
+    const OperatorInstance conv =
+        OperatorInstance::create(testing::shipped(), "conv2d", {{"pads", std::move(pads)}},
+                                 std::vector<TensorType>{f32({1, 4, 5, 5}), f32({2, 4, 3, 3})})
+            .value();
+    std::size_t count = 0;
+    for (const LoweredAccess& access : conv.body().stages[0].accesses) count += access.guards.size();
+    return count;
+  };
+  EXPECT_EQ(guards({0, 0, 0, 0}), 0U);
+  EXPECT_EQ(guards({0, 1, 0, 0}), 1U);
+  EXPECT_EQ(guards({1, 1, 1, 1}), 2U);
+}
+
+/// Convolution written out as seven loops.
+std::vector<double> plain_convolution(const Doubles& x, const Doubles& k, const Shape& out,
+                                      const std::vector<std::int64_t>& strides, const std::vector<std::int64_t>& pads,
+                                      const std::vector<std::int64_t>& dilations) {
+  std::vector<double> result;
+  const std::int64_t c = k.shape[1], groups = x.shape[1] / c, per_group = k.shape[0] / groups;
+  for (std::int64_t b = 0; b < out[0]; ++b)
+    for (std::int64_t f = 0; f < out[1]; ++f)
+      for (std::int64_t y = 0; y < out[2]; ++y)
+        for (std::int64_t z = 0; z < out[3]; ++z) {
+          double sum = 0;
+          for (std::int64_t i = 0; i < c; ++i)
+            for (std::int64_t u = 0; u < k.shape[2]; ++u)
+              for (std::int64_t v = 0; v < k.shape[3]; ++v) {
+                const std::int64_t row = y * strides[0] + u * dilations[0] - pads[0];
+                const std::int64_t column = z * strides[1] + v * dilations[1] - pads[1];
+                if (row < 0 || column < 0 || row >= x.shape[2] || column >= x.shape[3]) continue;
+                const std::int64_t channel = f / per_group * c + i;
+                sum += x.elements[static_cast<std::size_t>(
+                           ((b * x.shape[1] + channel) * x.shape[2] + row) * x.shape[3] + column)] *
+                       k.elements[static_cast<std::size_t>(((f * c + i) * k.shape[2] + u) * k.shape[3] + v)];
+              }
+          result.push_back(sum);
+        }
+  return result;
+}
+
+TEST(Evaluate, ConvolutionsOfManyShapes) {
+  Random random(5);
+  int checked = 0;
+  for (int round = 0; round < 400; ++round) {
+    auto small = [&](std::uint64_t bound) { return 1 + static_cast<std::int64_t>(random.below(bound)); };
+    auto fill = [&](Shape shape) {
+      Doubles tensor{std::move(shape), {}, {}};
+      for (std::int64_t i = 0; i < volume(tensor.shape); ++i)
+        tensor.elements.push_back(static_cast<double>(random.below(9)) - 4);
+      return tensor;
+    };
+    const std::int64_t groups = small(3), c = small(2), o = small(2);
+    const Doubles x = fill({small(2), groups * c, small(6), small(6)}), k = fill({groups * o, c, small(3), small(3)});
+    const std::vector<std::int64_t> strides = {small(3), small(3)}, dilations = {small(2), small(2)},
+                                    pads = {small(4) - 1, small(4) - 1, small(4) - 1, small(4) - 1};
+    const Expected<OperatorInstance> conv = OperatorInstance::create(
+        testing::shipped(), "conv2d", {{"strides", strides}, {"pads", pads}, {"dilations", dilations}},
+        std::vector<TensorType>{f32(x.shape), f32(k.shape)});
+    if (!conv) continue;
+    ++checked;
+    DoubleRing ring;
+    const Doubles* inputs[] = {&x, &k};
+    const auto out = evaluate(*conv, ring, std::span<const Doubles* const>(inputs)).value();
+    EXPECT_EQ(out[0].elements, plain_convolution(x, k, out[0].shape, strides, pads, dilations)) << "round " << round;
+  }
+  EXPECT_GT(checked, 200);
+}
+
+TEST(Evaluate, WrongInputsAreRefused) {
+  const OperatorInstance relu =
+      OperatorInstance::create(testing::shipped(), "relu", {}, std::vector<TensorType>{f32({2})}).value();
+  DoubleRing ring;
+  const Doubles other{{3}, {1, 2, 3}, {}}, short_one{{2}, {1}, {}};
+  const Doubles* inputs[] = {&other};
+  EXPECT_EQ(evaluate(relu, ring, std::span<const Doubles* const>(inputs)).error().message,
+            "relu: input 0 is [3], expected [2] with all elements");
+  inputs[0] = &short_one;
+  EXPECT_EQ(evaluate(relu, ring, std::span<const Doubles* const>(inputs)).error().message,
+            "relu: input 0 is [2], expected [2] with all elements");
+  EXPECT_EQ(evaluate(relu, ring, std::span<const Doubles* const>()).error().message,
+            "relu: evaluated with 0 inputs, expected 1");
+}
+
+TEST(Evaluate, IntegersWhereRealsAreExpected) {
+  const OperatorInstance relu =
+      OperatorInstance::create(testing::shipped(), "relu", {}, std::vector<TensorType>{f32({2})}).value();
+  DoubleRing ring;
+  const Doubles integers{{2}, {}, {1, 2}};
+  const Doubles* inputs[] = {&integers};
+  EXPECT_EQ(evaluate(relu, ring, std::span<const Doubles* const>(inputs)).error().message,
+            "relu: input 0 is [2], expected [2] with all elements");
+}
+
+/// split(concat(x, y)) of a graph with a constant, two outputs of one node and an input that is used twice.
+TEST(EvaluateGraph, SharedValuesConstantsAndPorts) {
+  const OperatorRegistry& registry = testing::shipped();
+  Graph graph;
+  const NodeId x = graph.add_input("x", f32({1, 2}));
+  const float numbers[] = {10, 20};
+  const NodeId c = graph.add_constant(ConstantData::of_floats({1, 2}, numbers));
+  const NodeId both = add_op(graph, registry, "concat", {{"axis", std::int64_t{-1}}}, {{x, 0}, {c, 0}}).value();
+  const NodeId pieces = add_op(graph, registry, "split",
+                               {{"axis", std::int64_t{-1}}, {"sizes", std::vector<std::int64_t>{1, 3}}}, {{both, 0}})
+                            .value();
+  const NodeId square = add_op(graph, registry, "mul", {}, {{x, 0}, {x, 0}}).value();
+  graph.add_output({pieces, 1});
+  graph.add_output({square, 0});
+  graph.add_output({pieces, 0});
+  DoubleRing ring;
+  const auto out = evaluate(graph, registry, ring, {Doubles{{1, 2}, {3, 4}, {}}}).value();
+  EXPECT_EQ(out[0].elements, (std::vector<double>{4, 10, 20}));
+  EXPECT_EQ(out[1].elements, (std::vector<double>{9, 16}));
+  EXPECT_EQ(out[2].elements, (std::vector<double>{3}));
+  EXPECT_EQ(evaluate(graph, registry, ring, {}).error().message, "the graph has 1 inputs, not 0");
+  EXPECT_EQ(evaluate(graph, registry, ring, {Doubles{{2}, {3, 4}, {}}}).error().message,
+            "input 'x' is [2], expected [1, 2]");
+}
+
+TEST(EvaluateGraph, IntegerConstantsAreIndices) {
+  const OperatorRegistry& registry = testing::shipped();
+  Graph graph;
+  const NodeId x = graph.add_input("x", f32({3}));
+  const std::int64_t indices[] = {2, -3};
+  const NodeId i = graph.add_constant(ConstantData::of_integers({2}, indices));
+  const NodeId picked = add_op(graph, registry, "gather", {{"axis", std::int64_t{-1}}}, {{x, 0}, {i, 0}}).value();
+  graph.add_output({picked, 0});
+  IntegerRing ring;
+  const auto out = evaluate(graph, registry, ring, {RingTensor<WideInteger>{{3}, {5, 6, 7}, {}}}).value();
+  EXPECT_TRUE(out[0].elements[0] == 7 && out[0].elements[1] == 5);
+}
+
+}  // namespace
+}  // namespace taso
