@@ -387,6 +387,7 @@ class Exporter {
   void push(onnx::NodeProto proto, int original, int key) {
     result_.nodes.push_back(std::move(proto));
     result_.originals.push_back(original);
+    result_.verbatim_nodes += original >= 0 ? 1 : 0;
     keys_.push_back(key);
   }
 
@@ -432,7 +433,7 @@ class Exporter {
       proto.set_output(i, name);
       same = false;
     }
-    ++result_.verbatim_nodes;
+
     push(std::move(proto), same ? cover.document_node : -1, cover.document_node);
   }
 

@@ -65,6 +65,8 @@ class LoweringContext {
   /// Input `i` of an operator with numpy broadcasting: where the input is itself a broadcast, what it broadcasts,
   /// as long as the operands together still have the result's shape.
   [[nodiscard]] std::vector<TensorRef> broadcasting_operands();
+  /// If input `i` is the transpose of a constant matrix: that constant.
+  [[nodiscard]] std::optional<TensorRef> transposed_constant(std::size_t i);
   [[nodiscard]] TensorRef out(std::uint32_t port = 0) const { return {TensorRef::Kind::value, {id_, port}, 0}; }
   [[nodiscard]] TensorRef temporary() { return {TensorRef::Kind::temporary, {}, (*temporaries_)++}; }
   [[nodiscard]] TensorRef integers(const std::vector<std::int64_t>& values);

@@ -94,7 +94,11 @@ void max_pool(LoweringContext& c) {
 }
 
 void matmul_bias_act(LoweringContext& c) {
-  if (c.rank(0) == 2 && c.rank(1) == 2) return c.emit_activated("Gemm", {c.in(0), c.in(1), c.in(2)}, {});
+  if (c.rank(0) == 2 && c.rank(1) == 2) {
+    if (const auto weights = c.transposed_constant(1))
+      return c.emit_activated("Gemm", {c.in(0), *weights, c.in(2)}, {{"transB", 1}});
+    return c.emit_activated("Gemm", {c.in(0), c.in(1), c.in(2)}, {});
+  }
   const TensorRef product = c.temporary();
   c.emit("MatMul", {c.in(0), c.in(1)}, product);
   c.emit_activated("Add", {product, c.in(2)}, {});
@@ -340,6 +344,15 @@ std::vector<TensorRef> LoweringContext::broadcasting_operands() {
   std::vector<TensorRef> refs;
   for (const Value& operand : operands) refs.push_back(of(operand));
   return refs;
+}
+
+std::optional<TensorRef> LoweringContext::transposed_constant(std::size_t i) {
+  const Node& producer = graph_->node(node().inputs[i].node);
+  if (!producer.is_op("transpose") || producer.outputs[0].shape.size() != 2 ||
+      producer.attributes.integers("perm") != Shape{1, 0} ||
+      graph_->node(producer.inputs[0].node).kind != NodeKind::constant)
+    return std::nullopt;
+  return of(producer.inputs[0]);
 }
 
 TensorRef LoweringContext::integers(const std::vector<std::int64_t>& values) {
