@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "graph/editor.h"
 #include "graph/rewrite.h"
@@ -38,10 +39,10 @@ bool may_close_a_cycle(const Substitution& rule) {
 }
 
 Status check_match(const Graph& graph, const Substitution& rule, const Match& match) {
-  const bool sizes = match.variables.size() == rule.tensor_variables.size() &&
-                     match.attributes.size() == rule.attribute_variables.size() &&
-                     match.nodes.size() == rule.source.nodes.size() &&
-                     match.operand_begin.size() == rule.source.nodes.size();
+  const bool sizes =
+      match.variables.size() == rule.tensor_variables.size() &&
+      match.attributes.size() == rule.attribute_variables.size() && match.nodes.size() == rule.source.nodes.size() &&
+      match.operand_begin.size() == rule.source.nodes.size() && match.port_begin.size() == rule.source.nodes.size();
   bool present = sizes;
   for (const Value& value : match.variables)
     present = present && graph.contains(value.node) && value.port < graph.node(value.node).outputs.size();
@@ -50,11 +51,68 @@ Status check_match(const Graph& graph, const Substitution& rule, const Match& ma
   return {};
 }
 
+// Where some pieces of a longer split were matched, makes them a split of their own, so that the match is a plain one.
+Status separate_pieces(GraphEditor& editor, const Graph& graph, const Substitution& rule, Match& match) {
+  for (std::size_t p = 0; p < match.nodes.size(); ++p) {
+    if (match.port_begin[p] < 0) continue;
+    const NodeId whole_id = match.nodes[p];
+    const Node& whole = graph.node(whole_id);
+    const AttributeValue* attribute = whole.attributes.find("sizes");
+    const auto* sizes = attribute == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(attribute);
+    const PatternValue& input = rule.source.nodes[p].inputs.at(0);
+    if (sizes == nullptr || !input.is_variable) return internal_error("pieces of what is not a split were matched");
+    const auto begin = static_cast<std::uint32_t>(match.port_begin[p]);
+    std::uint32_t pieces = 0;
+    for (const auto& [name, value] : rule.source.nodes[p].attributes)
+      if (name == "sizes")
+        pieces = static_cast<std::uint32_t>(value.kind == AttributeExpression::Kind::list
+                                                ? value.operands.size()
+                                                : std::get<std::vector<std::int64_t>>(value.literal).size());
+    if (begin + pieces > sizes->size()) return internal_error("the match of " + rule.name + " is not of this graph");
+    const std::vector<std::int64_t> inner(sizes->begin() + begin, sizes->begin() + begin + pieces);
+    std::vector<std::int64_t> outer(sizes->begin(), sizes->begin() + begin);
+    outer.push_back(std::accumulate(inner.begin(), inner.end(), std::int64_t{0}));
+    outer.insert(outer.end(), sizes->begin() + begin + pieces, sizes->end());
+    Attributes outer_attributes = whole.attributes, inner_attributes = whole.attributes;
+    outer_attributes.set("sizes", outer);
+    inner_attributes.set("sizes", inner);
+    const auto count = static_cast<std::uint32_t>(whole.outputs.size());
+    TASO_ASSIGN(const NodeId outer_id, editor.add_op(whole.op, outer_attributes, whole.inputs, whole.origin));
+    TASO_ASSIGN(const NodeId inner_id,
+                editor.add_op(whole.op, inner_attributes, {Value{outer_id, begin}}, whole.origin));
+    std::vector<std::pair<Value, Value>> replacements;
+    for (std::uint32_t port = 0; port < count; ++port) {
+      const Value to = port < begin            ? Value{outer_id, port}
+                       : port < begin + pieces ? Value{inner_id, port - begin}
+                                               : Value{outer_id, port - pieces + 1};
+      replacements.push_back({{whole_id, port}, to});
+      for (Value& variable : match.variables)
+        if (variable == Value{whole_id, port}) variable = to;
+    }
+    editor.replace(replacements, {outer_id, inner_id});
+    editor.touch(outer_id);
+    editor.touch(inner_id);
+    match.nodes[p] = inner_id;
+    match.port_begin[p] = -1;
+    match.variables[input.index] = {outer_id, begin};
+  }
+  return {};
+}
+
 }  // namespace
 
-Expected<RewriteResult> apply_with_changes(const Graph& graph, const Substitution& rule, const Match& match,
+Expected<RewriteResult> apply_with_changes(const Graph& original, const Substitution& rule, const Match& original_match,
                                            const OperatorCatalog& catalog) {
-  TASO_RETURN_IF_ERROR(check_match(graph, rule, match));
+  TASO_RETURN_IF_ERROR(check_match(original, rule, original_match));
+  RewriteResult result;
+  result.graph = original;
+  GraphEditor editor(result.graph, catalog);
+  Match match = original_match;
+  TASO_RETURN_IF_ERROR(separate_pieces(editor, result.graph, rule, match));
+  // The graph that is matched, whatever becomes of result.graph.
+  const bool separated = match.port_begin != original_match.port_begin;
+  const Graph separated_graph = separated ? result.graph : Graph();
+  const Graph& graph = separated ? separated_graph : original;
   Bindings bindings;
   for (const Value& value : match.variables) bindings.tensors.push_back(&graph.type(value));
   bindings.attributes = match.attributes;
@@ -63,9 +121,6 @@ Expected<RewriteResult> apply_with_changes(const Graph& graph, const Substitutio
     if (!holding) return bad_input("a condition of " + rule.name + " does not hold");
   }
 
-  RewriteResult result;
-  result.graph = graph;
-  GraphEditor editor(result.graph, catalog);
   const std::int32_t origin = match.nodes.empty() ? -1 : graph.node(match.nodes[0]).origin;
   std::vector<NodeId> nodes;
   for (const PatternNode& node : rule.target.nodes) {
@@ -128,7 +183,7 @@ Expected<RewriteResult> apply_with_changes(const Graph& graph, const Substitutio
   for (const NodeId id : match.nodes) editor.suspect(id);
   editor.normalize();
 
-  const NodeId bound = graph.id_bound();
+  const NodeId bound = original.id_bound();
   for (NodeId id = bound; id < result.graph.id_bound(); ++id)
     if (result.graph.contains(id)) result.added.push_back(id);
   result.changed = editor.changed();

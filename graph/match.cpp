@@ -19,6 +19,8 @@ struct RuleIndex::Plan {
     std::uint32_t op = no_operator;  // Number of the operator in the index.
     bool commutative = false;
     bool sublist = false;  // An associative output: may match adjacent operands of a longer one.
+    // Outputs of a split of a variable that nothing else reads, which may match adjacent outputs of a longer one; or 0.
+    std::size_t pieces = 0;
   };
   std::vector<PlanNode> nodes;
   std::uint32_t root = 0;  // Source node at which matches are anchored.
@@ -68,6 +70,42 @@ struct GraphView {
   }
 };
 
+AttributeValue sizes_in_window(const Node& node, std::int32_t begin, std::size_t pieces) {
+  const auto& sizes = node.attributes.integers("sizes");
+  return std::vector<std::int64_t>(sizes.begin() + begin, sizes.begin() + begin + static_cast<std::ptrdiff_t>(pieces));
+}
+
+TensorType type_of_window(const Graph& graph, const Node& node, std::int32_t begin, std::size_t pieces) {
+  TensorType type = graph.type(node.inputs[0]);
+  const AttributeValue sizes = sizes_in_window(node, begin, pieces);
+  std::int64_t total = 0;
+  for (const std::int64_t size : std::get<std::vector<std::int64_t>>(sizes)) total += size;
+  type.shape.at(
+      static_cast<std::size_t>(static_cast<std::int64_t>(type.shape.size()) + node.attributes.integer("axis"))) = total;
+  return type;
+}
+
+// The number of outputs of a pattern's split, if it may be a part of a longer one.
+std::size_t pieces_of(const Pattern& source, const PatternNode& node, const OperatorCatalog& catalog) {
+  if (!catalog.is_coassociative(node.op) || node.inputs.size() != 1 || !node.inputs[0].is_variable) return 0;
+  std::size_t uses = 0;
+  for (const PatternNode& other : source.nodes)
+    uses += static_cast<std::size_t>(std::count(other.inputs.begin(), other.inputs.end(), node.inputs[0]));
+  uses += static_cast<std::size_t>(std::count(source.outputs.begin(), source.outputs.end(), node.inputs[0]));
+  if (uses != 1) return 0;
+  bool axis = false;
+  std::size_t pieces = 0;
+  for (const auto& [name, value] : node.attributes) {
+    axis = axis || name == "axis";
+    if (name != "sizes") continue;
+    if (value.kind == Kind::list) pieces = value.operands.size();
+    if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value.literal);
+        value.kind == Kind::literal && list != nullptr)
+      pieces = list->size();
+  }
+  return axis && pieces >= 2 ? pieces : 0;
+}
+
 // Backtracking search for one rule. Bindings are kept in a trail and undone on return.
 class Matcher {
  public:
@@ -78,6 +116,7 @@ class Matcher {
     state_.attributes.resize(rule.attribute_variables.size());
     state_.nodes.assign(rule.source.nodes.size(), no_node);
     state_.operand_begin.assign(rule.source.nodes.size(), -1);
+    state_.port_begin.assign(rule.source.nodes.size(), -1);
   }
 
   void run() {
@@ -94,10 +133,37 @@ class Matcher {
 
   [[nodiscard]] bool full() const { return found_.size() >= RuleIndex::max_matches; }
 
-  // Binds pattern node `p` to graph node `id` in all ways and continues with what is left.
-  void try_node(std::uint32_t p, NodeId id) {
+  struct Due {
+    std::uint32_t pattern;
+    NodeId node;
+    std::int64_t shift;  // Port of the graph node less port of the pattern node.
+  };
+
+  [[nodiscard]] Value matched(const PatternValue& value) const {
+    const std::int32_t begin = state_.port_begin[value.index];
+    return {state_.nodes[value.index], value.port + static_cast<std::uint32_t>(std::max(begin, 0))};
+  }
+
+  // Binds pattern node `p` to graph node `id` in all ways and continues with what is left. With `shift`, the ports of
+  // the graph node are those of the pattern node plus it.
+  void try_node(std::uint32_t p, NodeId id, std::optional<std::int64_t> shift = std::nullopt) {
     const RuleIndex::Plan::PlanNode& plan = plan_.nodes[p];
     if (view_.op[id] != plan.op) return;
+    const std::size_t outputs = view_.graph.node(id).outputs.size();
+    if (plan.pieces == 0 || plan.pieces >= outputs) {
+      if (shift.value_or(0) == 0) try_ports(p, id);
+      return;
+    }
+    for (std::size_t begin = 0; begin + plan.pieces <= outputs; ++begin) {
+      if (shift && *shift != static_cast<std::int64_t>(begin)) continue;
+      state_.port_begin[p] = static_cast<std::int32_t>(begin);
+      try_ports(p, id);
+    }
+    state_.port_begin[p] = -1;
+  }
+
+  void try_ports(std::uint32_t p, NodeId id) {
+    const RuleIndex::Plan::PlanNode& plan = plan_.nodes[p];
     if (std::find(state_.nodes.begin(), state_.nodes.end(), id) != state_.nodes.end()) return;
     const PatternNode& pattern = rule_.source.nodes[p];
     const Node& node = view_.graph.node(id);
@@ -107,7 +173,7 @@ class Matcher {
       if (!type.known) return;
     const Mark mark = {trail_variables_.size(), trail_attributes_.size(), agenda_.size()};
     state_.nodes[p] = id;
-    if (bind_attributes(pattern, node)) {
+    if (bind_attributes(p, node)) {
       if (node.inputs.size() > arity) {
         for (std::size_t begin = 0; begin + arity <= node.inputs.size(); ++begin) {
           state_.operand_begin[p] = static_cast<std::int32_t>(begin);
@@ -132,10 +198,12 @@ class Matcher {
       if (expected.is_variable) {
         fits = bind_variable(expected.index, value);
       } else if (state_.nodes[expected.index] != no_node) {
-        fits = Value{state_.nodes[expected.index], expected.port} == value;
+        fits = matched(expected) == value;
       } else {
-        fits = expected.port == value.port && view_.op[value.node] == plan_.nodes[expected.index].op;
-        if (fits) agenda_.emplace_back(expected.index, value.node);
+        fits = view_.op[value.node] == plan_.nodes[expected.index].op;
+        if (fits)
+          agenda_.push_back({expected.index, value.node,
+                             static_cast<std::int64_t>(value.port) - static_cast<std::int64_t>(expected.port)});
       }
     }
     if (fits) advance();
@@ -146,13 +214,13 @@ class Matcher {
   void advance() {
     if (full()) return;
     if (!agenda_.empty()) {
-      const auto [p, id] = agenda_.back();
+      const Due due = agenda_.back();
       agenda_.pop_back();
-      if (state_.nodes[p] == no_node)
-        try_node(p, id);
-      else if (state_.nodes[p] == id)
+      if (state_.nodes[due.pattern] == no_node)
+        try_node(due.pattern, due.node, due.shift);
+      else if (state_.nodes[due.pattern] == due.node && std::max(state_.port_begin[due.pattern], 0) == due.shift)
         advance();
-      agenda_.emplace_back(p, id);
+      agenda_.push_back(due);
       return;
     }
     std::uint32_t best = 0;
@@ -167,7 +235,7 @@ class Matcher {
       for (const PatternValue& input : rule_.source.nodes[p].inputs) {
         Value value;
         if (input.is_variable ? bound_[input.index] == 0 : state_.nodes[input.index] == no_node) continue;
-        value = input.is_variable ? state_.variables[input.index] : Value{state_.nodes[input.index], input.port};
+        value = input.is_variable ? state_.variables[input.index] : matched(input);
         const std::size_t count = view_.uses_of(value.node).size();
         if (count < fewest) {
           fewest = count;
@@ -212,13 +280,17 @@ class Matcher {
     return true;
   }
 
-  bool bind_attributes(const PatternNode& pattern, const Node& node) {
+  bool bind_attributes(std::uint32_t p, const Node& node) {
+    const PatternNode& pattern = rule_.source.nodes[p];
+    const std::int32_t window = state_.port_begin[p];
     const auto& entries = node.attributes.entries();
     if (entries.size() != pattern.attributes.size()) return false;
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const AttributeExpression& expected = pattern.attributes[i].second;
-      const AttributeValue& value = entries[i].second;
       if (entries[i].first != pattern.attributes[i].first) return false;
+      const bool part = window >= 0 && entries[i].first == "sizes";
+      const AttributeValue& value =
+          part ? (sizes_ = sizes_in_window(node, window, plan_.nodes[p].pieces)) : entries[i].second;
       if (expected.kind == Kind::literal) {
         if (expected.literal != value) return false;
       } else if (expected.kind == Kind::variable) {
@@ -252,9 +324,22 @@ class Matcher {
       Bindings bindings;
       for (const Value& value : state_.variables) bindings.tensors.push_back(&view_.graph.type(value));
       bindings.attributes = state_.attributes;
+      // What a split of some pieces reads is those pieces together.
+      std::vector<TensorType> together;
+      together.reserve(state_.nodes.size());
+      for (std::uint32_t p = 0; p < state_.nodes.size(); ++p) {
+        if (state_.port_begin[p] < 0) continue;
+        const Node& node = view_.graph.node(state_.nodes[p]);
+        together.push_back(type_of_window(view_.graph, node, state_.port_begin[p], plan_.nodes[p].pieces));
+        bindings.tensors[rule_.source.nodes[p].inputs[0].index] = &together.back();
+      }
       for (const auto& [p, a] : plan_.computed) {
         const Expected<AttributeValue> value = evaluate(rule_.source.nodes[p].attributes[a].second, bindings);
-        if (!value || *value != view_.graph.node(state_.nodes[p]).attributes.entries()[a].second) return;
+        const Node& node = view_.graph.node(state_.nodes[p]);
+        const auto& [name, actual] = node.attributes.entries()[a];
+        const bool part = state_.port_begin[p] >= 0 && name == "sizes";
+        if (!value || *value != (part ? sizes_in_window(node, state_.port_begin[p], plan_.nodes[p].pieces) : actual))
+          return;
       }
       for (const Condition& condition : rule_.conditions) {
         const Expected<bool> holding = holds(condition, bindings);
@@ -272,6 +357,10 @@ class Matcher {
     for (std::size_t i = 0; i < state_.operand_begin.size(); ++i) {
       const std::int32_t other = state_.operand_begin[symmetry.nodes[i]];
       if (other != state_.operand_begin[i]) return other < state_.operand_begin[i];
+    }
+    for (std::size_t i = 0; i < state_.port_begin.size(); ++i) {
+      const std::int32_t other = state_.port_begin[symmetry.nodes[i]];
+      if (other != state_.port_begin[i]) return other < state_.port_begin[i];
     }
     for (std::size_t i = 0; i < state_.variables.size(); ++i) {
       const Value other = state_.variables[symmetry.tensors[i]];
@@ -291,12 +380,14 @@ class Matcher {
   Match state_;
   std::vector<char> bound_;  // Per tensor variable.
   std::vector<std::uint32_t> trail_variables_, trail_attributes_;
-  std::vector<std::pair<std::uint32_t, NodeId>> agenda_;  // Pattern nodes that graph nodes must match.
+  std::vector<Due> agenda_;  // Pattern nodes that graph nodes must match.
+  AttributeValue sizes_;     // Of the pieces being matched.
 };
 
 bool order(const Match& a, const Match& b) {
   if (a.nodes != b.nodes) return a.nodes < b.nodes;
   if (a.operand_begin != b.operand_begin) return a.operand_begin < b.operand_begin;
+  if (a.port_begin != b.port_begin) return a.port_begin < b.port_begin;
   if (a.variables != b.variables) return a.variables < b.variables;
   return a.attributes < b.attributes;
 }
@@ -314,6 +405,7 @@ RuleIndex::RuleIndex(std::vector<Substitution> rules, const OperatorCatalog& cat
       const PatternNode& node = source.nodes[p];
       Plan::PlanNode entry;
       entry.op = numbers_.emplace(node.op, static_cast<std::uint32_t>(numbers_.size())).first->second;
+      entry.pieces = pieces_of(source, node, catalog);
       entry.commutative = node.inputs.size() == 2 && catalog.is_commutative(node.op);
       entry.sublist =
           catalog.is_associative(node.op) && node.inputs.size() >= 2 &&

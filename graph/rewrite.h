@@ -2,7 +2,8 @@
 ///
 /// Matching is modulo the declared laws of operators: operands of a commutative operator in either order; a
 /// pattern `concat(p, q)` at the root also matches two adjacent operands of a longer concatenation
-/// (associativity). Graphs are kept in normal form: concatenations of concatenations along one axis are flat,
+/// (associativity); a pattern `split(x)` into two also matches two adjacent outputs of a longer split, where x is a
+/// variable that occurs nowhere else in the source (coassociativity). Graphs are kept in normal form: concatenations of concatenations along one axis are flat,
 /// splits of a split's output are flat, equal nodes are one node.
 #pragma once
 
@@ -26,6 +27,9 @@ struct Match {
   /// For an associative root matched at operands [begin, begin + arity) of a longer concatenation: begin per
   /// source node, else -1.
   std::vector<std::int32_t> operand_begin;
+  /// For a split matched at outputs [begin, begin + outputs) of a longer one: begin per source node, else -1. The tensor
+  /// variable that it reads then stands for the matched pieces together; `variables` holds what the longer one reads.
+  std::vector<std::int32_t> port_begin;
 };
 
 /// Rules indexed by the operator at which a match is anchored. Immutable; may be used from several threads.

@@ -395,7 +395,9 @@ TEST(RuleFuzz, RandomWalksKeepValues) {
       if (op == "split") {
         const std::int64_t extent = shape[static_cast<std::size_t>(2 + attributes.integer("axis"))];
         const auto first = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(extent) + 1));
-        attributes.set("sizes", std::vector<std::int64_t>{first, extent - first});
+        std::vector<std::int64_t> sizes = {first, extent - first};
+        if (sizes[1] > 1 && random.below(2) == 0) sizes = {first, 1, extent - first - 1};
+        attributes.set("sizes", sizes);
       }
       if (op == "transpose") attributes.set("perm", std::vector<std::int64_t>{1, 0});
       const auto id = add_op(graph, registry(), op, attributes, inputs);
