@@ -328,7 +328,7 @@ struct Lowering::State {
   Expected<bool> concat_as_view(NodeId id, const Node& node, Layout layout) {
     const TensorType& type = node.outputs[0];
     const std::size_t axis = position(node.attributes.integer("axis"), type.shape.size());
-    if (!is_outermost(type.shape, layout, axis)) return false;
+    if (!options.concat_in_place || !is_outermost(type.shape, layout, axis)) return false;
     for (const Value& input : node.inputs)
       if (graph->node(input.node).weight_only) return false;
     std::vector<TensorIndex> pieces;

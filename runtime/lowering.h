@@ -30,6 +30,8 @@ namespace taso {
 struct LoweringOptions {
   /// False: every tensor is row_major (the counting mode of `--cost launches`).
   bool channels_last = true;
+  /// False: a concatenation is one kernel, never written in place by the kernels of its operands (counting mode).
+  bool concat_in_place = true;
   int threads = 1;
 };
 

@@ -82,10 +82,10 @@ TEST_P(Cases, LoweredAsStated) {
   const Graph graph = graph_of(GetParam().text, GetParam().name);
   const auto& directives = GetParam().directives;
   if (const auto steps = directives.find("steps"); steps != directives.end()) {
-    EXPECT_EQ(steps_of(value_of(lower(graph, registry(), {true, 1}))), steps->second);
+    EXPECT_EQ(steps_of(value_of(lower(graph, registry(), {.channels_last = true}))), steps->second);
   }
   if (const auto steps = directives.find("row steps"); steps != directives.end()) {
-    EXPECT_EQ(steps_of(value_of(lower(graph, registry(), {false, 1}))), steps->second);
+    EXPECT_EQ(steps_of(value_of(lower(graph, registry(), {.channels_last = false}))), steps->second);
   }
 }
 
@@ -96,7 +96,7 @@ TEST_P(Cases, FastKernelsWhereStated) {
   const Graph graph = graph_of(GetParam().text, GetParam().name);
   bool seen = false;
   for (const bool channels_last : {true, false})
-    for (const LoweredStep& step : value_of(lower(graph, registry(), {channels_last, 1})).steps) {
+    for (const LoweredStep& step : value_of(lower(graph, registry(), {.channels_last = channels_last})).steps) {
       if (step.kernel->request.op != own->second) continue;
       seen = true;
       const auto kernel = value_of(library().create(step.kernel->request));

@@ -7,7 +7,7 @@ namespace taso::testing {
 namespace {
 
 KernelRequest request_of(const std::string& text, bool channels_last = true) {
-  return value_of(lower(graph_of(text), registry(), {channels_last, 1})).steps.back().kernel->request;
+  return value_of(lower(graph_of(text), registry(), {.channels_last = channels_last})).steps.back().kernel->request;
 }
 
 TEST(KernelRequest, KeysAreCanonical) {
@@ -70,7 +70,8 @@ TEST(KernelLibrary, DeviceNamesWhatCostsDependOn) {
 TEST(Kernel, PackedWeightsAreShared) {
   if (library().device().find("oneDNN") == std::string::npos) GTEST_SKIP() << "built without oneDNN";
   const char* text = "input x f32[1, 32, 8, 8]\nweight w f32[48, 32, 3, 3]\noutput relu(conv2d(x, w))";
-  const KernelRequest request = value_of(lower(graph_of(text), registry(), {true, 1})).steps.at(1).kernel->request;
+  const KernelRequest request =
+      value_of(lower(graph_of(text), registry(), {.channels_last = true})).steps.at(1).kernel->request;
   const auto first = value_of(library().create(request)), second = value_of(library().create(request));
   EXPECT_EQ(first->packed_format(1), second->packed_format(1));
   EXPECT_EQ(first->packed_format(0), "");
