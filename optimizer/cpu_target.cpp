@@ -55,7 +55,9 @@ struct CpuTarget::State {
   State(const KernelLibrary& kernels, CpuTargetOptions target_options)
       : library(&kernels), options(std::move(target_options)), locals([this] {
           return Local(Lowering(library->registry(),
-                                LoweringOptions{.channels_last = options.channels_last, .threads = options.threads}));
+                                LoweringOptions{.channels_last = !options.counting,
+                                                .concat_in_place = !options.counting,
+                                                .threads = options.threads}));
         }) {}
 
   const KernelLibrary* library;
@@ -70,7 +72,7 @@ struct CpuTarget::State {
 CpuTarget::CpuTarget(const KernelLibrary& library, CpuTargetOptions options)
     : state_(std::make_unique<State>(library, std::move(options))) {
   state_->identity = fmt::format("{}; threads={}{}", library.device(), state_->options.threads,
-                                 state_->options.channels_last ? "" : "; row-major only");
+                                 state_->options.counting ? "; counting" : "");
 }
 
 CpuTarget::~CpuTarget() = default;
@@ -146,7 +148,7 @@ Expected<double> CpuTarget::measure(const KernelInfo& kernel) {
 Expected<GraphTimes> CpuTarget::measure_graphs(std::span<const Graph* const> graphs) {
   TASO_CHECK(!graphs.empty(), "nothing to time");
   ExecutorOptions options{.threads = state_->options.threads,
-                          .channels_last = state_->options.channels_last,
+                          .channels_last = !state_->options.counting,
                           .weights = std::make_shared<WeightStore>()};
   // The first graph stands at both ends of the round: the A/A pair.
   std::vector<Executor> executors;

@@ -13,8 +13,9 @@ namespace taso {
 
 struct CpuTargetOptions {
   int threads = 1;
-  /// As LoweringOptions::channels_last: false where launches are counted and not timed.
-  bool channels_last = true;
+  /// Plans in which launches are counted, not timed: all tensors are row-major, and a concatenation is one kernel (which
+  /// execution may avoid by writing its operands in place).
+  bool counting = false;
   /// Asked while whole graphs are timed; true ends the timing early.
   std::function<bool()> cancelled;
 };

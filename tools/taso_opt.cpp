@@ -167,7 +167,7 @@ Expected<int> run(Options& options) {
   }
 
   const KernelLibrary library(registry);
-  CpuTarget target(library, {.threads = options.kernel_threads, .channels_last = formula.uses_time(), .cancelled = [] {
+  CpuTarget target(library, {.threads = options.kernel_threads, .counting = !formula.uses_time(), .cancelled = [] {
                                return tools::interrupted().load();
                              }});
   TASO_ASSIGN(CostDatabase database, open_costs(options, target, formula.uses_time()));

@@ -52,7 +52,7 @@ inline Graph graph_of(const std::string& text) { return value_of(parse_graph(tex
 /// Plans like the CPU target in counting mode; kernel costs come from a function and are counted.
 class FakeTarget final : public Target {
  public:
-  FakeTarget() : plans_(library(), {.threads = 1, .channels_last = false, .cancelled = {}}) {}
+  FakeTarget() : plans_(library(), {.threads = 1, .counting = true, .cancelled = {}}) {}
   [[nodiscard]] const std::string& identity() const override { return identity_; }
   [[nodiscard]] Expected<KernelPlan> plan(const Graph& graph) const override { return plans_.plan(graph); }
   [[nodiscard]] Expected<double> peak_bytes(const Graph& graph) const override { return plans_.peak_bytes(graph); }

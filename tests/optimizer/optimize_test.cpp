@@ -159,7 +159,7 @@ TEST(AllowedRules, FollowTheirClass) {
 
 TEST(CpuTargetTest, TimesGraphsAndKernels) {
   const Graph graph = graph_of("input x f32[4, 8]\nweight w f32[8, 2]\noutput relu(matmul(x, w))\n");
-  CpuTarget target(library(), {.threads = 1, .channels_last = true, .cancelled = {}});
+  CpuTarget target(library(), {.threads = 1, .counting = false, .cancelled = {}});
   const KernelPlan plan = value_of(target.plan(graph));
   ASSERT_EQ(plan.launches.size(), 2U);
   EXPECT_GT(value_of(target.measure(*plan.launches[0].kernel)), 0);
