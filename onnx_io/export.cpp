@@ -405,8 +405,12 @@ class Exporter {
         return internal_error("the name " + quoted(name) + " is needed for two values");
       write_alias(has, name);
     }
-    for (std::size_t tensor = 0; tensor < document_.tensors().size(); ++tensor)
-      if (kept_.contains(static_cast<int>(tensor))) write_kept(static_cast<int>(tensor));
+    // Writing a constant may keep another one, which its shape is read from.
+    for (std::set<int> written; written.size() != kept_.size();) {
+      const std::set<int> kept = kept_;
+      for (int tensor : kept)
+        if (written.insert(tensor).second) write_kept(tensor);
+    }
     return {};
   }
 
@@ -524,14 +528,11 @@ class Exporter {
     for (int i = 0; i < proto.input_size(); ++i) {
       const int input = document_.find(proto.input(i));
       const std::string name = constant_name(constant_at(input)->data, input);
-      // The loop of the caller ascends: a constant that is kept only now may have been passed.
-      const int source = document_.find(name);
-      if (source >= 0 && source < tensor && written_.insert(source).second) write_kept(source);
       if (name == proto.input(i)) continue;
       proto.set_input(i, name);
       original = -1;
     }
-    if (entry.index >= 0 && written_nodes_.insert(entry.index).second) push(std::move(proto), original, entry.index);
+    push(std::move(proto), original, entry.index);
   }
 
   void collect_constants() {
@@ -618,7 +619,6 @@ class Exporter {
   std::map<std::size_t, std::string> temporary_names_;
   std::vector<std::pair<Value, std::string>> required_;
   std::set<std::string> aliased_;
-  std::set<int> written_, written_nodes_;
   std::set<int> initializer_kept_;
   std::vector<int> keys_;  // Per node to be written: place in the document.
 };

@@ -407,7 +407,10 @@ class Importer {
     Node node;
     node.kind = NodeKind::opaque;
     node.op = (is_default_domain(proto.domain()) ? "" : proto.domain() + "::") + proto.op_type();
-    node.name = "node:" + std::to_string(index);
+    // Names of tensors are unique; a node without named outputs is told apart by its place.
+    const auto named =
+        std::find_if(proto.output().begin(), proto.output().end(), [](const auto& o) { return !o.empty(); });
+    node.name = "node:" + (named == proto.output().end() ? "#" + std::to_string(index) : *named);
     node.origin = index;
     auto read_name = [&](const std::string& name) {
       if (name.empty()) {

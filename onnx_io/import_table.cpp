@@ -31,6 +31,15 @@ void binary(NodeContext& c, const char* op) {
   c.output(0, c.op(op, {x, c.broadcast(c.value(1), shape)}));
 }
 
+/// The exponent may be of another type than the base.
+void power(NodeContext& c) {
+  const TensorType& exponent = c.type(1);
+  if (exponent.element != ElementType::f32)
+    return c.decline(std::string("the exponent is ") + to_string(exponent.element));
+  if (!exponent.known) return c.decline("the shape of an input is not known before run time");
+  binary(c, "pow");
+}
+
 void unary(NodeContext& c, const char* op) { c.output(0, c.op(op, {c.value(0)})); }
 
 /// A chain of additions.
@@ -760,7 +769,7 @@ const std::vector<ImportRow> rows = {
     {"Mul", 2, 2, all, [](NodeContext& c) { binary(c, "mul"); }, false, "mul of broadcasts", ""},
     {"Neg", 1, 1, all, [](NodeContext& c) { unary(c, "neg"); }, false, "neg", ""},
     {"Pad", 1, 4, 1, pad, true, "pad", "other modes than constant; negative or unknown pads"},
-    {"Pow", 2, 2, all, [](NodeContext& c) { binary(c, "pow"); }, false, "pow of broadcasts", ""},
+    {"Pow", 2, 2, 1, power, false, "pow of broadcasts", "exponents that are not f32"},
     {"Reciprocal", 1, 1, all, reciprocal, false, "div", ""},
     {"ReduceMax", 1, 2, 1, [](NodeContext& c) { reduce(c, "reduce_max", 18); }, true, "reduce_max, reshape",
      "axes that are not constant"},
