@@ -209,7 +209,12 @@ Status Bank::make_tasks(int level, int weight_level, std::vector<std::vector<Tas
           const bool last = position + 1 == arity;
           auto take = [&](ClassId id) {
             if (commutative && position == 1 && id < chosen[0]) return;
+            // f(x, x) is left out: what holds of it is almost always an instance of what holds of f(x, y).
+            for (std::size_t other = 0; other < position; ++other)
+              if (chosen[other] == id) return;
             const ValueClass& value = classes_[id];
+            if (application.arguments[position] == ArgumentRole::input && !value.is_input) return;
+            if (application.on_weights && !value.is_weight) return;
             chosen[position] = id;
             std::vector<TermId> merged;
             merged.reserve(terms.size() + value.terms.size());

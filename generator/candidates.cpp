@@ -91,7 +91,7 @@ class CandidateMaker {
         const int ops = size_of(chosen);
         if (ops > bank_.options().max_ops) return;
         if (ops >= 2 && !chosen[0].is_input) add(chosen, whole);
-        if (ops <= multi.ops) add(whole, chosen);
+        if (ops < multi.ops) add(whole, chosen);
         return;
       }
       std::vector<TermOutput> options = members(multi.outputs[port]);
@@ -161,8 +161,12 @@ class CandidateMaker {
       return nodes[term] = static_cast<std::uint32_t>(side.nodes.size() - 1);
     };
     for (const TermOutput& output : outputs) {
+      const auto leaf =
+          std::find_if(leaves.begin(), leaves.end(), [&](ClassId id) { return representative(id) == output; });
       if (output.is_input)
         side.outputs.push_back(variable(output.id));
+      else if (leaf != leaves.end())
+        side.outputs.push_back(variable(*leaf));
       else
         side.outputs.push_back({false, node_of(output.id), output.port});
     }
@@ -210,9 +214,31 @@ class CandidateMaker {
     if (!seen_.insert(key(draft)).second) return;
     ++counts_.after_renaming;
     abstract(source, target, draft);
-    if (draft.source.ops == 0) return;
+    if (draft.source.ops == 0 || draft.source.weight_ops > bank_.group().source_weight_ops) return;
+    if (!bank_.group().unconnected && !is_connected(draft)) return;
     if (!kept_.insert(key(draft)).second) return;
     drafts_.push_back(std::move(draft));
+  }
+
+  /// Whether all outputs of the source are computed from tensors that hang together.
+  static bool is_connected(const Draft& draft) {
+    const DraftSide& side = draft.source;
+    if (side.outputs.size() < 2) return true;
+    // Variables first, then nodes; each points to one that it hangs together with.
+    std::vector<std::size_t> parent(draft.variables.size() + side.nodes.size());
+    for (std::size_t i = 0; i < parent.size(); ++i) parent[i] = i;
+    auto root = [&](std::size_t i) {
+      while (parent[i] != i) i = parent[i];
+      return i;
+    };
+    auto place = [&](const DraftValue& value) {
+      return value.is_variable ? std::size_t{value.index} : draft.variables.size() + value.index;
+    };
+    for (std::size_t node = 0; node < side.nodes.size(); ++node)
+      for (const DraftValue& input : side.nodes[node].inputs)
+        parent[root(place(input))] = root(draft.variables.size() + node);
+    return std::all_of(side.outputs.begin(), side.outputs.end(),
+                       [&](const DraftValue& output) { return root(place(output)) == root(place(side.outputs[0])); });
   }
 
   /// Replaces subterms that both sides share by variables, as far as the equality survives.
@@ -224,7 +250,8 @@ class CandidateMaker {
       return std::any_of(outputs.begin(), outputs.end(),
                          [&](const TermOutput& output) { return !output.is_input && output.id == term; });
     };
-    std::erase_if(common, [&](TermId term) { return is_root(source, term) || is_root(target, term); });
+    // The whole target may be a subterm of the source: it becomes a variable, too.
+    std::erase_if(common, [&](TermId term) { return is_root(source, term); });
     if (common.empty()) return;
     // The outermost shared classes: used by a term that is not shared.
     Leaves outermost;

@@ -39,219 +39,17 @@ bool mentions_symbol(const AttributeExpression& expression) {
          std::any_of(expression.operands.begin(), expression.operands.end(), mentions_symbol);
 }
 
-/// Values of an expression over the group's symbols, one per world.
-std::optional<std::vector<AttributeValue>> values_of(const AttributeExpression& expression, const ProfileGroup& group) {
+/// Values of an expression over the group's symbols, one per assignment of these.
+std::optional<std::vector<AttributeValue>> values_of(const AttributeExpression& expression,
+                                                     const std::vector<Symbols>& assignments) {
   std::vector<AttributeValue> result;
-  for (std::size_t world = 0; world < group.worlds; ++world) {
-    auto value = evaluate_symbolic(expression, group.world(world));
+  for (const Symbols& symbols : assignments) {
+    auto value = evaluate_symbolic(expression, symbols);
     if (!value) return std::nullopt;
     result.push_back(std::move(value).value());
   }
   return result;
 }
-
-}  // namespace
-
-/// A literal attribute value that may become a variable, wherever it stands.
-struct Generalizer::Group {
-  std::string attribute;
-  AttributeValue value;
-  bool operator==(const Group&) const = default;
-};
-
-/// A form of the rule under test.
-struct Generalizer::Form {
-  GeneralRule rule;
-  std::vector<AttributeExpression> bases;           ///< Per attribute variable, over the group's symbols.
-  std::vector<std::vector<AttributeValue>> values;  ///< Per attribute variable and world.
-  std::vector<std::vector<Shape>> shapes;           ///< Per tensor variable and world.
-};
-
-/// A concrete instance of a form.
-struct Generalizer::Sample {
-  std::vector<TensorType> types;
-  std::vector<std::optional<AttributeValue>> attributes;
-  bool declared = true;  ///< As the profile declares: not mutated.
-};
-
-/// Literal attributes of the source, and where the target repeats them.
-std::vector<Generalizer::Group> Generalizer::literal_groups(const Draft& draft) const {
-  std::vector<Group> groups;
-  for (const DraftNode& node : draft.source.nodes)
-    for (const auto& [name, expression] : bank_.group().operators[node.op].attributes) {
-      if (mentions_symbol(expression)) continue;
-      const auto value = values_of(expression, bank_.group());
-      if (!value) continue;
-      Group group{name, value->front()};
-      if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(std::move(group));
-    }
-  return groups;
-}
-
-/// An attribute of the target in terms of what the source binds. `near` are the tensor variables below the node, in
-/// order: extents are looked for there first.
-std::optional<AttributeExpression> Generalizer::express(const AttributeExpression& expression, const Form& form,
-                                                        const std::vector<std::uint32_t>& near,
-                                                        std::size_t bound_variables) const {
-  const ProfileGroup& group = bank_.group();
-  const auto values = values_of(expression, group);
-  if (!values) return std::nullopt;
-  if (!mentions_symbol(expression)) return literal_of(values->front());
-  for (std::size_t i = 0; i < form.values.size(); ++i)
-    if (form.values[i] == *values && mentions_symbol(form.bases[i])) return variable_of(i);
-
-  std::vector<std::uint32_t> order = near;
-  for (std::uint32_t i = 0; i < bound_variables; ++i)
-    if (std::find(order.begin(), order.end(), i) == order.end()) order.push_back(i);
-
-  if (std::holds_alternative<std::int64_t>(values->front())) {
-    for (const std::uint32_t tensor : order) {
-      const std::vector<Shape>& shapes = form.shapes[tensor];
-      const auto rank = static_cast<std::int64_t>(shapes[0].size());
-      for (std::int64_t axis = -1; axis >= -rank; --axis) {
-        bool equal = true;
-        for (std::size_t world = 0; world < group.worlds; ++world)
-          equal = equal && shapes[world].size() == shapes[0].size() &&
-                  shapes[world][static_cast<std::size_t>(rank + axis)] == std::get<std::int64_t>((*values)[world]);
-        if (equal) return dimension_of(tensor, axis);
-      }
-    }
-  } else if (std::holds_alternative<std::vector<std::int64_t>>(values->front())) {
-    // The whole shape of one tensor.
-    for (const std::uint32_t tensor : order) {
-      bool equal = !form.shapes[tensor][0].empty();
-      for (std::size_t world = 0; world < group.worlds; ++world)
-        equal = equal && form.shapes[tensor][world] == std::get<std::vector<std::int64_t>>((*values)[world]);
-      if (!equal) continue;
-      AttributeExpression list;
-      list.kind = Kind::list;
-      const auto rank = static_cast<std::int64_t>(form.shapes[tensor][0].size());
-      for (std::int64_t axis = -rank; axis < 0; ++axis) list.operands.push_back(dimension_of(tensor, axis));
-      return list;
-    }
-  }
-  if (expression.kind == Kind::variable) {
-    const ProfileSymbol& symbol = group.symbols[expression.index];
-    if (symbol.definition) return express(*symbol.definition, form, near, bound_variables);
-    return std::nullopt;
-  }
-  AttributeExpression result = expression;
-  for (AttributeExpression& operand : result.operands) {
-    auto part = express(operand, form, near, bound_variables);
-    if (!part) return std::nullopt;
-    operand = std::move(*part);
-  }
-  return result;
-}
-
-std::optional<Generalizer::Form> Generalizer::make_form(const Draft& draft, const std::vector<Group>& general) {
-  const ProfileGroup& group = bank_.group();
-  Form form;
-  Substitution& rule = form.rule.rule;
-  rule.name = "candidate";
-  std::set<std::string> names;
-  int fresh = 0;
-  for (const ClassId id : draft.variables) {
-    const ValueClass& value = bank_.classes()[id];
-    std::string name = value.is_input ? group.inputs[value.index].name : "t" + std::to_string(fresh++);
-    while (!names.insert(name).second || bank_.registry().is_function(name)) name += "_";
-    rule.tensor_variables.push_back(name);
-    form.shapes.push_back(bank_.instances().shapes(value.type));
-    form.rule.is_weight.push_back(value.is_weight);
-    form.rule.example_types.push_back({ElementType::f32, form.shapes.back()[0], true});
-  }
-
-  auto add_variable = [&](const std::string& wanted, const AttributeExpression& base,
-                          std::vector<AttributeValue> values) {
-    std::string name = wanted;
-    for (int suffix = 2; names.contains(name) || bank_.registry().is_function(name); ++suffix)
-      name = wanted + std::to_string(suffix);
-    names.insert(name);
-    rule.attribute_variables.push_back(name);
-    form.bases.push_back(base);
-    form.values.push_back(std::move(values));
-    return variable_of(form.bases.size() - 1);
-  };
-
-  std::map<std::size_t, std::size_t> variable_of_group;
-  auto group_index = [&](const std::string& name, const AttributeValue& value) -> std::optional<std::size_t> {
-    const auto it = std::find(general.begin(), general.end(), Group{name, value});
-    if (it == general.end()) return std::nullopt;
-    return static_cast<std::size_t>(it - general.begin());
-  };
-
-  std::size_t bound_variables = 0;  // tensor variables that occur in the source
-  auto note = [&](const DraftValue& value) {
-    if (value.is_variable) bound_variables = std::max<std::size_t>(bound_variables, value.index + 1u);
-  };
-  for (const DraftNode& node : draft.source.nodes)
-    for (const DraftValue& input : node.inputs) note(input);
-
-  auto pattern_value = [](const DraftValue& value) { return PatternValue{value.is_variable, value.index, value.port}; };
-  for (const bool is_source : {true, false}) {
-    const DraftSide& side = is_source ? draft.source : draft.target;
-    Pattern& pattern = is_source ? rule.source : rule.target;
-    std::vector<std::vector<std::uint32_t>> below;  // tensor variables below each node
-    for (const DraftNode& node : side.nodes) {
-      PatternNode result;
-      result.op = group.operators[node.op].op;
-      std::vector<std::uint32_t> near;
-      auto see = [&](std::uint32_t tensor) {
-        if (std::find(near.begin(), near.end(), tensor) == near.end()) near.push_back(tensor);
-      };
-      for (const DraftValue& input : node.inputs) {
-        result.inputs.push_back(pattern_value(input));
-        if (input.is_variable)
-          see(input.index);
-        else
-          for (const std::uint32_t tensor : below[input.index]) see(tensor);
-      }
-      for (const auto& [name, expression] : group.operators[node.op].attributes) {
-        const auto values = values_of(expression, group);
-        if (!values) return std::nullopt;
-        AttributeExpression attribute;
-        if (!mentions_symbol(expression)) {
-          attribute = literal_of(values->front());
-          if (const auto index = group_index(name, values->front())) {
-            const auto it = variable_of_group.find(*index);
-            if (it != variable_of_group.end()) {
-              attribute = variable_of(it->second);
-            } else if (is_source) {
-              attribute = add_variable(name, expression, *values);
-              variable_of_group[*index] = attribute.index;
-            }
-          }
-        } else if (is_source) {
-          std::size_t known = 0;
-          while (known < form.values.size() && !(form.values[known] == *values && mentions_symbol(form.bases[known])))
-            ++known;
-          if (known < form.values.size()) {
-            attribute = variable_of(known);
-          } else {
-            const std::string wanted = expression.kind == Kind::variable ? group.symbols[expression.index].name : name;
-            attribute = add_variable(wanted, expression, *values);
-          }
-        } else {
-          auto expressed = express(expression, form, near, bound_variables);
-          if (!expressed) return std::nullopt;
-          attribute = std::move(*expressed);
-        }
-        result.attributes.emplace_back(name, std::move(attribute));
-      }
-      below.push_back(std::move(near));
-      pattern.nodes.push_back(std::move(result));
-    }
-    for (const DraftValue& output : side.outputs) pattern.outputs.push_back(pattern_value(output));
-  }
-  for (const std::vector<AttributeValue>& values : form.values) form.rule.example_attributes.emplace_back(values[0]);
-  form.rule.source_ops = draft.source.ops;
-  form.rule.target_ops = draft.target.ops;
-  form.rule.source_weight_ops = draft.source.weight_ops;
-  form.rule.target_weight_ops = draft.target.weight_ops;
-  return form;
-}
-
-namespace {
 
 /// Draws instances of a form: symbols at random, then sometimes a change that the profile does not foresee.
 class Sampler {
@@ -260,7 +58,33 @@ class Sampler {
       : bank_(bank), draft_(draft), bases_(bases), random_(seed, "samples") {}
 
   bool draw(std::vector<TensorType>& types, std::vector<std::optional<AttributeValue>>& attributes, bool& declared) {
+    declared = random_.below(4) == 0;
+    // Extents that are often even, so that one that is doubled alone may make groups.
+    const bool grouped = !declared && random_.below(2) == 0;
     Symbols symbols;
+    if (!draw_symbols(symbols, grouped) || !variable_types(symbols, types)) return false;
+    attributes.clear();
+    for (const AttributeExpression& base : bases_) {
+      auto value = evaluate_symbolic(base, symbols);
+      if (!value) return false;
+      attributes.emplace_back(std::move(value).value());
+    }
+    if (!declared) {
+      if (grouped) {
+        Shape& shape = types[random_.below(types.size())].shape;
+        if (!shape.empty()) shape[random_.below(shape.size())] *= 2;
+      }
+      // Literals of the profile are the same in every sample otherwise.
+      for (std::size_t i = 0; i < bases_.size(); ++i)
+        if (!mentions_symbol(bases_[i]) && random_.below(2) == 0) change(*attributes[i]);
+      for (std::uint64_t i = 0, count = random_.below(3); i < count; ++i) mutate(types, attributes);
+    }
+    return true;
+  }
+
+  /// Random values of all symbols; false if a derived extent is not positive.
+  bool draw_symbols(Symbols& symbols, bool grouped = false) {
+    symbols.clear();
     for (const ProfileSymbol& symbol : bank_.group().symbols) {
       if (symbol.definition) {
         auto value = evaluate_symbolic(*symbol.definition, symbols);
@@ -269,23 +93,21 @@ class Sampler {
         symbols.emplace_back(std::move(value).value());
       } else {
         symbols.emplace_back(random_value(symbol));
+        if (grouped && symbol.is_extent && random_.below(2) == 0)
+          symbols.back() = std::max<std::int64_t>(1, std::get<std::int64_t>(*symbols.back()) / 2) * 2;
       }
     }
+    return true;
+  }
+
+  /// The types of the draft's variables; false if one is ill-typed.
+  bool variable_types(const Symbols& symbols, std::vector<TensorType>& types) {
     types.clear();
     for (const ClassId id : draft_.variables) {
       auto type = type_of(id, symbols);
       if (!type) return false;
       types.push_back(std::move(*type));
     }
-    attributes.clear();
-    for (const AttributeExpression& base : bases_) {
-      auto value = evaluate_symbolic(base, symbols);
-      if (!value) return false;
-      attributes.emplace_back(std::move(value).value());
-    }
-    declared = random_.below(3) == 0;
-    if (!declared)
-      for (std::uint64_t i = 0, count = 1 + random_.below(3); i < count; ++i) mutate(types, attributes);
     return true;
   }
 
@@ -370,25 +192,30 @@ class Sampler {
         for (std::int64_t& extent : type.shape)
           if (random_.below(3) == 0 && extent < 4) extent *= 2;
     } else {
-      AttributeValue& value = *attributes[random_.below(attributes.size())];
-      if (auto* integer = std::get_if<std::int64_t>(&value)) {
-        *integer = between(*integer < 0 ? -4 : 0, *integer < 0 ? -1 : 4);
-      } else if (auto* list = std::get_if<std::vector<std::int64_t>>(&value)) {
-        if (list->empty()) return;
-        if (random_.below(2) == 0) {
-          (*list)[random_.below(list->size())] = between(0, 3);
-        } else {
-          // A permutation stays one.
-          for (std::size_t i = list->size(); i > 1; --i) std::swap((*list)[i - 1], (*list)[random_.below(i)]);
-        }
-      } else if (auto* symbol = std::get_if<SymbolValue>(&value)) {
-        std::vector<std::string> functions;
-        for (const auto& [name, definition] : bank_.registry().functions())
-          if (definition.arity == 1) functions.push_back(name);
-        symbol->name = functions[random_.below(functions.size())];
-      } else if (auto* real = std::get_if<double>(&value)) {
-        *real = static_cast<double>(between(-4, 4)) / 2;
+      change(*attributes[random_.below(attributes.size())]);
+    }
+  }
+
+  void change(AttributeValue& value) {
+    if (auto* integer = std::get_if<std::int64_t>(&value)) {
+      *integer = between(*integer < 0 ? -4 : 0, *integer < 0 ? -1 : 4);
+    } else if (auto* list = std::get_if<std::vector<std::int64_t>>(&value)) {
+      if (list->empty()) return;
+      const bool constant =
+          std::count(list->begin(), list->end(), list->front()) == static_cast<std::ptrdiff_t>(list->size());
+      if (constant || random_.below(2) == 0) {
+        (*list)[random_.below(list->size())] = between(0, 3);
+      } else {
+        // A permutation stays one.
+        for (std::size_t i = list->size(); i > 1; --i) std::swap((*list)[i - 1], (*list)[random_.below(i)]);
       }
+    } else if (auto* symbol = std::get_if<SymbolValue>(&value)) {
+      std::vector<std::string> functions;
+      for (const auto& [name, definition] : bank_.registry().functions())
+        if (definition.arity == 1) functions.push_back(name);
+      symbol->name = functions[random_.below(functions.size())];
+    } else if (auto* real = std::get_if<double>(&value)) {
+      *real = static_cast<double>(between(-4, 4)) / 2;
     }
   }
 
@@ -397,6 +224,253 @@ class Sampler {
   const std::vector<AttributeExpression>& bases_;
   Random random_;
 };
+
+}  // namespace
+
+/// A literal attribute value that may become a variable, wherever it stands.
+struct Generalizer::Group {
+  std::string attribute;
+  AttributeValue value;
+  bool operator==(const Group&) const = default;
+};
+
+/// A form of the rule under test.
+struct Generalizer::Form {
+  GeneralRule rule;
+  std::vector<AttributeExpression> bases;  ///< Per attribute variable, over the group's symbols.
+  /// Values of the symbols: the worlds, and more at random. Two sizes are one if they are equal in all of these.
+  std::vector<Symbols> assignments;
+  std::vector<std::vector<AttributeValue>> values;  ///< Per attribute variable and assignment.
+  std::vector<std::vector<Shape>> shapes;           ///< Per tensor variable and assignment.
+};
+
+/// A concrete instance of a form.
+struct Generalizer::Sample {
+  std::vector<TensorType> types;
+  std::vector<std::optional<AttributeValue>> attributes;
+  bool declared = true;  ///< As the profile declares: not mutated.
+};
+
+/// Literal attributes of the source, and where the target repeats them.
+std::vector<Generalizer::Group> Generalizer::literal_groups(const Draft& draft) const {
+  constexpr std::size_t max_groups = 5;
+  std::vector<Group> groups;
+  for (const DraftNode& node : draft.source.nodes)
+    for (const auto& [name, expression] : bank_.group().operators[node.op].attributes) {
+      if (mentions_symbol(expression)) continue;
+      const auto value = values_of(expression, {bank_.group().world(0)});
+      if (!value) continue;
+      Group group{name, value->front()};
+      if (groups.size() < max_groups && std::find(groups.begin(), groups.end(), group) == groups.end())
+        groups.push_back(std::move(group));
+    }
+  return groups;
+}
+
+/// An attribute of the target in terms of what the source binds. `near` are the tensor variables below the node, in
+/// order: extents are looked for there first.
+std::optional<AttributeExpression> Generalizer::express(const AttributeExpression& expression, const Form& form,
+                                                        const std::vector<std::uint32_t>& near,
+                                                        std::size_t bound_variables) const {
+  const ProfileGroup& group = bank_.group();
+  const auto values = values_of(expression, form.assignments);
+  if (!values) return std::nullopt;
+  if (!mentions_symbol(expression)) return literal_of(values->front());
+  for (std::size_t i = 0; i < form.values.size(); ++i)
+    if (form.values[i] == *values && mentions_symbol(form.bases[i])) return variable_of(i);
+
+  std::vector<std::uint32_t> order = near;
+  for (std::uint32_t i = 0; i < bound_variables; ++i)
+    if (std::find(order.begin(), order.end(), i) == order.end()) order.push_back(i);
+
+  // The axis of a tensor that has this extent always; the first `count` tensors of the order are looked at.
+  auto find_extent = [&](const std::vector<AttributeValue>& wanted,
+                         std::size_t count) -> std::optional<AttributeExpression> {
+    for (std::size_t position = 0; position < count; ++position) {
+      const std::vector<Shape>& shapes = form.shapes[order[position]];
+      const auto rank = static_cast<std::int64_t>(shapes[0].size());
+      for (std::int64_t axis = -1; axis >= -rank; --axis) {
+        bool equal = true;
+        for (std::size_t i = 0; i < wanted.size(); ++i)
+          equal = equal && shapes[i].size() == shapes[0].size() &&
+                  shapes[i][static_cast<std::size_t>(rank + axis)] == std::get<std::int64_t>(wanted[i]);
+        if (equal) return dimension_of(order[position], axis);
+      }
+    }
+    return std::nullopt;
+  };
+  auto whole_shape = [&](std::size_t count) -> std::optional<AttributeExpression> {
+    for (std::size_t position = 0; position < count; ++position) {
+      const std::vector<Shape>& shapes = form.shapes[order[position]];
+      bool equal = !shapes[0].empty();
+      for (std::size_t i = 0; i < values->size(); ++i)
+        equal = equal && shapes[i] == std::get<std::vector<std::int64_t>>((*values)[i]);
+      if (!equal) continue;
+      AttributeExpression list;
+      list.kind = Kind::list;
+      for (auto axis = -static_cast<std::int64_t>(shapes[0].size()); axis < 0; ++axis)
+        list.operands.push_back(dimension_of(order[position], axis));
+      return list;
+    }
+    return std::nullopt;
+  };
+  if (std::holds_alternative<std::int64_t>(values->front())) {
+    if (auto extent = find_extent(*values, order.size())) return extent;
+  } else if (std::holds_alternative<std::vector<std::int64_t>>(values->front())) {
+    if (auto shape = whole_shape(near.size())) return shape;
+    // Element by element from the tensors below, if these have them all.
+    bool below = expression.kind == Kind::list;
+    AttributeExpression list = expression;
+    for (AttributeExpression& operand : list.operands) {
+      if (!below) break;
+      const auto wanted = values_of(operand, form.assignments);
+      if (!wanted) return std::nullopt;
+      if (!mentions_symbol(operand)) continue;
+      auto extent = find_extent(*wanted, near.size());
+      below = extent.has_value();
+      if (below) operand = std::move(*extent);
+    }
+    if (below) return list;
+    if (auto shape = whole_shape(order.size())) return shape;
+  }
+  if (expression.kind == Kind::variable) {
+    const ProfileSymbol& symbol = group.symbols[expression.index];
+    if (symbol.definition) return express(*symbol.definition, form, near, bound_variables);
+    return std::nullopt;
+  }
+  AttributeExpression result = expression;
+  for (AttributeExpression& operand : result.operands) {
+    auto part = express(operand, form, near, bound_variables);
+    if (!part) return std::nullopt;
+    operand = std::move(*part);
+  }
+  return result;
+}
+
+std::optional<Generalizer::Form> Generalizer::make_form(const Draft& draft, const std::vector<Group>& general) {
+  const ProfileGroup& group = bank_.group();
+  Form form;
+  Substitution& rule = form.rule.rule;
+  rule.name = "candidate";
+  form.shapes.resize(draft.variables.size());
+  constexpr int probes = 12;
+  Sampler sampler(bank_, draft, form.bases, options_.seed);
+  for (std::size_t i = 0; i < group.worlds + probes; ++i) {
+    Symbols symbols;
+    std::vector<TensorType> types;
+    if (i < group.worlds)
+      symbols = group.world(i);
+    else if (!sampler.draw_symbols(symbols))
+      continue;
+    if (!sampler.variable_types(symbols, types)) continue;
+    form.assignments.push_back(std::move(symbols));
+    for (std::size_t variable = 0; variable < types.size(); ++variable)
+      form.shapes[variable].push_back(types[variable].shape);
+  }
+  if (form.assignments.empty()) return std::nullopt;
+  std::set<std::string> names;
+  int fresh = 0;
+  for (const ClassId id : draft.variables) {
+    const ValueClass& value = bank_.classes()[id];
+    std::string name =
+        value.is_input ? group.inputs[value.index].name : (value.is_weight ? "v" : "u") + std::to_string(++fresh);
+    while (!names.insert(name).second || bank_.registry().is_function(name)) name += "_";
+    rule.tensor_variables.push_back(name);
+    form.rule.is_weight.push_back(value.is_weight);
+    form.rule.example_types.push_back({ElementType::f32, bank_.instances().shapes(value.type)[0], true});
+  }
+
+  auto add_variable = [&](const std::string& wanted, const AttributeExpression& base,
+                          std::vector<AttributeValue> values) {
+    std::string name = wanted;
+    for (int suffix = 2; names.contains(name) || bank_.registry().is_function(name); ++suffix)
+      name = wanted + std::to_string(suffix);
+    names.insert(name);
+    rule.attribute_variables.push_back(name);
+    form.bases.push_back(base);
+    form.values.push_back(std::move(values));
+    return variable_of(form.bases.size() - 1);
+  };
+
+  std::map<std::size_t, std::size_t> variable_of_group;
+  auto group_index = [&](const std::string& name, const AttributeValue& value) -> std::optional<std::size_t> {
+    const auto it = std::find(general.begin(), general.end(), Group{name, value});
+    if (it == general.end()) return std::nullopt;
+    return static_cast<std::size_t>(it - general.begin());
+  };
+
+  std::size_t bound_variables = 0;  // tensor variables that occur in the source
+  auto note = [&](const DraftValue& value) {
+    if (value.is_variable) bound_variables = std::max<std::size_t>(bound_variables, value.index + 1u);
+  };
+  for (const DraftNode& node : draft.source.nodes)
+    for (const DraftValue& input : node.inputs) note(input);
+
+  auto pattern_value = [](const DraftValue& value) { return PatternValue{value.is_variable, value.index, value.port}; };
+  for (const bool is_source : {true, false}) {
+    const DraftSide& side = is_source ? draft.source : draft.target;
+    Pattern& pattern = is_source ? rule.source : rule.target;
+    std::vector<std::vector<std::uint32_t>> below;  // tensor variables below each node
+    for (const DraftNode& node : side.nodes) {
+      PatternNode result;
+      result.op = group.operators[node.op].op;
+      std::vector<std::uint32_t> near;
+      auto see = [&](std::uint32_t tensor) {
+        if (std::find(near.begin(), near.end(), tensor) == near.end()) near.push_back(tensor);
+      };
+      for (const DraftValue& input : node.inputs) {
+        result.inputs.push_back(pattern_value(input));
+        if (input.is_variable)
+          see(input.index);
+        else
+          for (const std::uint32_t tensor : below[input.index]) see(tensor);
+      }
+      for (const auto& [name, expression] : group.operators[node.op].attributes) {
+        const auto values = values_of(expression, form.assignments);
+        if (!values) return std::nullopt;
+        AttributeExpression attribute;
+        if (!mentions_symbol(expression)) {
+          attribute = literal_of(values->front());
+          if (const auto index = group_index(name, values->front())) {
+            const auto it = variable_of_group.find(*index);
+            if (it != variable_of_group.end()) {
+              attribute = variable_of(it->second);
+            } else if (is_source) {
+              attribute = add_variable(name, expression, *values);
+              variable_of_group[*index] = attribute.index;
+            }
+          }
+        } else if (is_source) {
+          std::size_t known = 0;
+          while (known < form.values.size() && !(form.values[known] == *values && mentions_symbol(form.bases[known])))
+            ++known;
+          if (known < form.values.size()) {
+            attribute = variable_of(known);
+          } else {
+            const std::string wanted = expression.kind == Kind::variable ? group.symbols[expression.index].name : name;
+            attribute = add_variable(wanted, expression, *values);
+          }
+        } else {
+          auto expressed = express(expression, form, near, bound_variables);
+          if (!expressed) return std::nullopt;
+          attribute = std::move(*expressed);
+        }
+        result.attributes.emplace_back(name, std::move(attribute));
+      }
+      below.push_back(std::move(near));
+      pattern.nodes.push_back(std::move(result));
+    }
+    for (const DraftValue& output : side.outputs) pattern.outputs.push_back(pattern_value(output));
+  }
+  for (const std::vector<AttributeValue>& values : form.values) form.rule.example_attributes.emplace_back(values[0]);
+  form.rule.source_ops = draft.source.ops;
+  form.rule.target_ops = draft.target.ops;
+  form.rule.source_weight_ops = draft.source.weight_ops;
+  form.rule.target_weight_ops = draft.target.weight_ops;
+  return form;
+}
+
+namespace {
 
 enum class Outcome : std::uint8_t { ill_typed, equal, different };
 
@@ -439,7 +513,7 @@ Outcome compare(const Substitution& rule, const std::vector<TensorType>& types,
 }  // namespace
 
 /// Tests a form and adds conditions; false if it is wrong even where the profile declares it, or untestable.
-bool Generalizer::test(const Draft& draft, Form& form) {
+bool Generalizer::test(const Draft& draft, Form& form, const std::vector<Counterexample>& failures) {
   struct Tested {
     Sample sample;
     bool equal;
@@ -459,6 +533,8 @@ bool Generalizer::test(const Draft& draft, Form& form) {
     tested.push_back({std::move(sample), equal});
   }
   if (declared_equal < 3) return false;
+  for (const Counterexample& failure : failures)
+    tested.push_back({{failure.variables, failure.attributes, false}, false});
   std::vector<const Sample*> good, bad;
   for (const Tested& one : tested) (one.equal ? good : bad).push_back(&one.sample);
   if (bad.empty()) return true;
@@ -467,7 +543,7 @@ bool Generalizer::test(const Draft& draft, Form& form) {
 
   // Atoms that hold in every world; an atom about an axis or variable that a sample lacks is false there.
   std::vector<Condition> atoms;
-  const std::size_t worlds = bank_.group().worlds;
+  const std::size_t worlds = form.assignments.size();
   auto extent = [&](std::size_t tensor, std::int64_t axis, std::size_t world) {
     const Shape& shape = form.shapes[tensor][world];
     return shape[shape.size() - static_cast<std::size_t>(-axis)];
@@ -535,10 +611,20 @@ std::optional<GeneralRule> Generalizer::literal_form(const Draft& draft) {
   return std::move(form->rule);
 }
 
+std::optional<GeneralRule> Generalizer::refine(const Draft& draft, const GeneralRule& form,
+                                               const std::vector<Counterexample>& failures) {
+  const std::vector<Group> groups = literal_groups(draft);
+  std::vector<Group> general;
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    if ((form.generalized >> i & 1u) != 0) general.push_back(groups[i]);
+  auto again = make_form(draft, general);
+  if (!again || !test(draft, *again, failures)) return std::nullopt;
+  again->rule.generalized = form.generalized;
+  return std::move(again->rule);
+}
+
 std::vector<GeneralRule> Generalizer::general_forms(const Draft& draft) {
-  std::vector<Group> groups = literal_groups(draft);
-  constexpr std::size_t max_groups = 5;
-  if (groups.size() > max_groups) groups.resize(max_groups);
+  const std::vector<Group> groups = literal_groups(draft);
   // All subsets, larger first.
   std::vector<std::uint32_t> subsets;
   for (std::uint32_t subset = 0; subset < (1u << groups.size()); ++subset) subsets.push_back(subset);
@@ -557,7 +643,8 @@ std::vector<GeneralRule> Generalizer::general_forms(const Draft& draft) {
       if ((subset >> i & 1u) != 0) general.push_back(groups[i]);
     auto form = make_form(draft, general);
     if (!form) return {};
-    if (!test(draft, *form)) continue;
+    if (!test(draft, *form, {})) continue;
+    form->rule.generalized = subset;
     if (form->rule.rule.conditions.empty()) free_of_conditions.push_back(subset);
     result.push_back(std::move(form->rule));
   }

@@ -17,13 +17,14 @@
 
 #include "generator/candidates.h"
 #include "graph/pattern.h"
+#include "verifier/verify.h"
 
 namespace taso {
 
 struct GeneralizeOptions {
   std::uint64_t seed = 1;
-  int attempts = 1200;  ///< Random instances drawn per form of a rule.
-  int enough = 220;     ///< Well-typed instances after which testing stops.
+  int attempts = 2500;  ///< Random instances drawn per form of a rule.
+  int enough = 400;     ///< Well-typed instances after which testing stops.
   std::int64_t max_elements = 3000;
 };
 
@@ -35,10 +36,8 @@ struct GeneralRule {
   std::vector<bool> is_weight;            ///< Per tensor variable: declared as a weight in the profile.
   std::vector<TensorType> example_types;  ///< Of the tensor variables, in the first world.
   std::vector<std::optional<AttributeValue>> example_attributes;
+  std::uint32_t generalized = 0;  ///< The set of literals that became variables.
 };
-
-/// Why a candidate gave no rule.
-enum class NotGeneral : std::uint8_t { expressible, tested };
 
 class Generalizer {
  public:
@@ -49,6 +48,9 @@ class Generalizer {
   [[nodiscard]] std::optional<GeneralRule> literal_form(const Draft& draft);
   /// Forms of the rule from the most general that survived testing to the least; empty if none did.
   [[nodiscard]] std::vector<GeneralRule> general_forms(const Draft& draft);
+  /// A form with more conditions, which exclude these instances at which it is known to fail; empty if there are none.
+  [[nodiscard]] std::optional<GeneralRule> refine(const Draft& draft, const GeneralRule& form,
+                                                  const std::vector<Counterexample>& failures);
 
  private:
   struct Form;
@@ -59,7 +61,7 @@ class Generalizer {
   [[nodiscard]] std::optional<AttributeExpression> express(const AttributeExpression& expression, const Form& form,
                                                            const std::vector<std::uint32_t>& near,
                                                            std::size_t bound_variables) const;
-  [[nodiscard]] bool test(const Draft& draft, Form& form);
+  [[nodiscard]] bool test(const Draft& draft, Form& form, const std::vector<Counterexample>& failures);
 
   Bank& bank_;
   GeneralizeOptions options_;

@@ -72,6 +72,7 @@ class Run {
 
   Expected<Generation> run() {
     for (const ProfileGroup& group : profile_.groups) TASO_RETURN_IF_ERROR(run_group(group));
+    drop_instances();
     name_rules();
     return std::move(generation_);
   }
@@ -112,7 +113,11 @@ class Run {
       // The two sides are one: x + y = y + x.
       Substitution reflexive = literal->rule;
       reflexive.target = reflexive.source;
-      if (!seen_.insert(text).second || text == key_of(reflexive)) continue;
+      const std::string source = key_of(reflexive);
+      if (!seen_.insert(text).second || text == source) continue;
+      // One order of the operands of a merged operator is enough.
+      if (!merged_.insert(source + operators_of(literal->rule)).second) continue;
+      if (!is_useful(*literal)) continue;
       distinct.push_back(&draft);
     }
     statistics.distinct = distinct.size();
@@ -148,6 +153,42 @@ class Run {
     return to_string(plain, registry_);
   }
 
+  /// The operators of the target with their literal attributes, in no order.
+  static std::string operators_of(const Substitution& rule) {
+    std::vector<std::string> operators;
+    for (const PatternNode& node : rule.target.nodes) {
+      std::string text = node.op;
+      for (const auto& [name, value] : node.attributes)
+        if (value.kind == AttributeExpression::Kind::literal) text += " " + name + "=" + to_string(value.literal);
+      operators.push_back(std::move(text));
+    }
+    std::sort(operators.begin(), operators.end());
+    std::string result;
+    for (const std::string& text : operators) result += "; " + text;
+    return result;
+  }
+
+  /// Whether a rule can be a step to something cheaper. One that exchanges operators without lowering their number must
+  /// use each variable once on each side, and change more than attributes.
+  static bool is_useful(const GeneralRule& rule) {
+    const Substitution& substitution = rule.rule;
+    if (substitution.source.outputs.size() > 1 || rule.target_ops < rule.source_ops) return true;
+    for (const Pattern* side : {&substitution.source, &substitution.target}) {
+      std::vector<int> uses(substitution.tensor_variables.size(), 0);
+      for (const PatternNode& node : side->nodes)
+        for (const PatternValue& input : node.inputs)
+          if (input.is_variable) ++uses[input.index];
+      if (std::any_of(uses.begin(), uses.end(), [](int count) { return count != 1; })) return false;
+    }
+    if (substitution.source.nodes.size() != substitution.target.nodes.size()) return true;
+    for (std::size_t i = 0; i < substitution.source.nodes.size(); ++i) {
+      const PatternNode& left = substitution.source.nodes[i];
+      const PatternNode& right = substitution.target.nodes[i];
+      if (left.op != right.op || left.inputs != right.inputs) return true;
+    }
+    return substitution.source.outputs != substitution.target.outputs;
+  }
+
   void prepare_verifiers() {
     if (!options_.verify || !verifiers_.empty()) return;
     for (unsigned t = 0; t < std::max(1u, options_.threads); ++t)
@@ -166,16 +207,30 @@ class Run {
       outcome.kind = Outcome::Kind::derived;
       return outcome;
     }
-    std::vector<GeneralRule> forms = generalizer.general_forms(draft);
+    // From the most general form to the least; one that the verifier refutes comes back with a condition that excludes
+    // the counterexample, after those that need fewer conditions.
+    struct Attempt {
+      GeneralRule form;
+      std::vector<Counterexample> failures;
+    };
+    std::vector<Attempt> attempts;
+    for (GeneralRule& form : generalizer.general_forms(draft)) attempts.push_back({std::move(form), {}});
     outcome.kind = Outcome::Kind::not_general;
     outcome.why = "fails at other shapes or attributes";
-    for (GeneralRule& form : forms) {
-      outcome.rule = std::move(form);
+    constexpr std::size_t max_attempts = 16;
+    constexpr std::size_t max_failures = 4;
+    for (std::size_t tried = 0; !attempts.empty() && tried < max_attempts; ++tried) {
+      const auto next = std::min_element(attempts.begin(), attempts.end(), [](const Attempt& a, const Attempt& b) {
+        return a.form.rule.conditions.size() < b.form.rule.conditions.size();
+      });
+      Attempt attempt = std::move(*next);
+      attempts.erase(next);
+      outcome.rule = attempt.form;
       if (!options_.verify) {
         outcome.kind = Outcome::Kind::kept;
         break;
       }
-      const Verdict verdict = verifiers_[thread]->verify(outcome.rule.rule);
+      const Verdict verdict = verifiers_[thread]->verify(attempt.form.rule);
       if (verdict.kind == VerdictKind::proved) {
         outcome.kind = Outcome::Kind::kept;
         outcome.rule.rule.proofs = verdict.proofs;
@@ -184,7 +239,12 @@ class Run {
       }
       outcome.kind = verdict.kind == VerdictKind::refuted ? Outcome::Kind::refuted : Outcome::Kind::unknown;
       outcome.why = verdict.reason;
-      if (verdict.counterexample) outcome.why += "\n" + verdict.counterexample->text;
+      if (!verdict.counterexample) continue;
+      outcome.why += "\n" + verdict.counterexample->text;
+      attempt.failures.push_back(*verdict.counterexample);
+      if (attempt.failures.size() > max_failures) continue;
+      if (auto refined = generalizer.refine(draft, attempt.form, attempt.failures))
+        attempts.push_back({std::move(*refined), std::move(attempt.failures)});
     }
     return outcome;
   }
@@ -198,8 +258,9 @@ class Run {
     switch (outcome.kind) {
       case Outcome::Kind::kept:
         ++statistics.kept;
-        basis_.add(outcome.rule.rule);
+        basis_.add(outcome.rule);
         generation_.rules.push_back(std::move(outcome.rule));
+        group_of_.push_back(statistics.name);
         return;
       case Outcome::Kind::derived:
         ++statistics.derived;
@@ -220,6 +281,27 @@ class Run {
     if (options_.dropped) options_.dropped(to_string(outcome.rule.rule, registry_), outcome.why);
   }
 
+  /// Drops rules that one application of another rule, which may have been found later, replaces.
+  void drop_instances() {
+    std::vector<GeneralRule>& rules = generation_.rules;
+    for (std::size_t i = 0; i < rules.size();) {
+      RuleBasis others(registry_, 1);
+      for (std::size_t j = 0; j < rules.size(); ++j)
+        if (j != i) others.add(rules[j]);
+      if (!others.derives(rules[i])) {
+        ++i;
+        continue;
+      }
+      for (GroupStatistics& group : generation_.groups)
+        if (group.name == group_of_[i]) {
+          --group.kept;
+          ++group.derived;
+        }
+      rules.erase(rules.begin() + static_cast<std::ptrdiff_t>(i));
+      group_of_.erase(group_of_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+
   void name_rules() {
     std::map<std::string, int> used;
     for (GeneralRule& rule : generation_.rules) {
@@ -233,7 +315,8 @@ class Run {
   const GeneratorOptions& options_;
   RuleBasis basis_;
   Generation generation_;
-  std::unordered_set<std::string> seen_, kept_;
+  std::vector<std::string> group_of_;  ///< Per rule.
+  std::unordered_set<std::string> seen_, merged_, kept_;
   std::vector<std::unique_ptr<Verifier>> verifiers_;
 };
 

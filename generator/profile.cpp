@@ -62,6 +62,12 @@ class ProfileParser {
       TASO_ASSIGN(const std::int64_t value, cursor_.expect_integer("as the largest number of operators on weights"));
       if (value < 0 || value > 12) return bad_input("max_weight_ops must be in 0..12", where);
       group_.max_weight_ops = static_cast<int>(value);
+    } else if (cursor_.accept("source_weight_ops")) {
+      TASO_ASSIGN(const std::int64_t value, cursor_.expect_integer("as the largest number of operators on weights"));
+      if (value < 0 || value > 12) return bad_input("source_weight_ops must be in 0..12", where);
+      group_.source_weight_ops = static_cast<int>(value);
+    } else if (cursor_.accept("unconnected")) {
+      group_.unconnected = true;
     } else if (cursor_.accept("extent")) {
       TASO_RETURN_IF_ERROR(symbol(true));
     } else if (cursor_.accept("param")) {
@@ -76,7 +82,8 @@ class ProfileParser {
       TASO_RETURN_IF_ERROR(application(true));
     } else {
       return cursor_.unexpected(
-          "'extent', 'param', 'activation', 'weight', 'apply', 'on_weights', 'max_ops', 'max_weight_ops' or 'group'");
+          "'extent', 'param', 'activation', 'weight', 'apply', 'on_weights', 'max_ops', 'max_weight_ops', "
+          "'source_weight_ops', 'unconnected' or 'group'");
     }
     return end_of_line();
   }
@@ -194,7 +201,9 @@ class ProfileParser {
     if (!cursor_.at(")")) {
       do {
         TASO_ASSIGN(const ArgumentRole role, argument_role());
-        application.arguments.push_back(on_weights ? ArgumentRole::weight : role);
+        if (on_weights && role == ArgumentRole::activation)
+          return bad_input("an operator on weights has no activation as its argument", application.where);
+        application.arguments.push_back(on_weights && role == ArgumentRole::any ? ArgumentRole::weight : role);
       } while (cursor_.accept(","));
     }
     TASO_RETURN_IF_ERROR(cursor_.expect(")", "after the arguments"));
@@ -234,7 +243,8 @@ class ProfileParser {
     if (cursor_.accept("any")) return ArgumentRole::any;
     if (cursor_.accept("activation")) return ArgumentRole::activation;
     if (cursor_.accept("weight")) return ArgumentRole::weight;
-    return cursor_.unexpected("'any', 'activation' or 'weight'");
+    if (cursor_.accept("input")) return ArgumentRole::input;
+    return cursor_.unexpected("'any', 'activation', 'weight' or 'input'");
   }
 
   Status check_group(const SourceLocation& where) const {

@@ -32,7 +32,12 @@ struct ProfileSymbol {
 };
 
 /// What may stand at an argument of an operator.
-enum class ArgumentRole : std::uint8_t { any, activation, weight };
+enum class ArgumentRole : std::uint8_t {
+  any,
+  activation,
+  weight,
+  input,  ///< A tensor variable itself, not something computed.
+};
 
 /// A tensor variable.
 struct ProfileInput {
@@ -55,6 +60,12 @@ struct ProfileGroup {
   std::string name;
   int max_ops = 3;         ///< Operators of a term that are not on weights.
   int max_weight_ops = 2;  ///< Operators of a term that are on weights.
+  /// Operators on weights in the source of a rule. Weights of a model are constants: what is made of them appears only
+  /// where an importer or another rule puts it.
+  int source_weight_ops = 0;
+  /// Whether the parts of a source with several outputs may have no tensor in common. Such a source matches every pair
+  /// of places in a program.
+  bool unconnected = false;
   std::size_t worlds = 0;
   std::vector<ProfileSymbol> symbols;
   std::vector<ProfileInput> inputs;

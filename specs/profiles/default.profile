@@ -15,8 +15,8 @@ group conv_siblings
   extent c: 2, 3
   extent h: 5, 4
   extent w: 4, 6
-  extent o1: 3, 1
-  extent o2: 1, 4
+  extent o1: 4, 2
+  extent o2: 1, 5
   extent r in 1..3: 2, 3
   extent t in 1..3: 3, 1
   param s in 1..2: [2, 1], [1, 2]
@@ -28,11 +28,11 @@ group conv_siblings
   weight w2 [o2, c, r, t]
   weight b1 [o1]
   weight b2 [o2]
-  apply conv2d(activation, weight) strides=s pads=p dilations=d
-  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=f
+  apply conv2d(input, weight) strides=s pads=p dilations=d
+  apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=f
   apply split(activation) axis=-3 sizes=[o1, o2]
-  on_weights concat(weight, weight) axis=-4
-  on_weights concat(weight, weight) axis=-1
+  on_weights concat(input, input) axis=-4
+  on_weights concat(input, input) axis=-1
 
 # Siblings with kernels of different extents: the smaller kernel gets a margin of zeros.
 group conv_siblings_enlarged
@@ -42,8 +42,8 @@ group conv_siblings_enlarged
   extent c: 2, 3
   extent h: 5, 4
   extent w: 4, 6
-  extent o1: 3, 1
-  extent o2: 1, 4
+  extent o1: 4, 2
+  extent o2: 1, 5
   extent r in 1..3: 1, 2
   extent t in 1..3: 2, 1
   param s in 1..2: [2, 1], [1, 2]
@@ -58,15 +58,15 @@ group conv_siblings_enlarged
   weight w2 [o2, c, r2, t2]
   weight b1 [o1]
   weight b2 [o2]
-  apply conv2d(activation, weight) strides=s pads=p
-  apply conv2d(activation, weight) strides=s pads=q
-  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p act=f
-  apply conv2d_bias_act(activation, weight, weight) strides=s pads=q act=f
+  apply conv2d(input, weight) strides=s pads=p
+  apply conv2d(input, weight) strides=s pads=q
+  apply conv2d_bias_act(input, weight, weight) strides=s pads=p act=f
+  apply conv2d_bias_act(input, weight, weight) strides=s pads=q act=f
   apply split(activation) axis=-3 sizes=[o1, o2]
   apply split(activation) axis=-3 sizes=[o2, o1]
-  on_weights enlarge(weight) margin=q - p
+  on_weights enlarge(input) margin=q - p
   on_weights concat(weight, weight) axis=-4
-  on_weights concat(weight, weight) axis=-1
+  on_weights concat(input, input) axis=-1
 
 # ... and kernels neither of which contains the other, such as 1x3 and 3x1: both get a margin.
 group conv_siblings_crossed
@@ -76,8 +76,8 @@ group conv_siblings_crossed
   extent c: 2, 1
   extent h: 4, 3
   extent w: 3, 4
-  extent o1: 2, 1
-  extent o2: 1, 3
+  extent o1: 3, 2
+  extent o2: 2, 4
   extent r in 1..2: 1, 1
   extent t in 1..2: 1, 1
   param s in 1..2: [2, 1], [1, 2]
@@ -93,22 +93,23 @@ group conv_siblings_crossed
   weight w2 [o2, c, r2, t2]
   weight b1 [o1]
   weight b2 [o2]
-  apply conv2d(activation, weight) strides=s pads=p
-  apply conv2d(activation, weight) strides=s pads=q
-  apply conv2d(activation, weight) strides=s pads=p + q
-  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p act=f
-  apply conv2d_bias_act(activation, weight, weight) strides=s pads=q act=f
-  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p + q act=f
+  apply conv2d(input, weight) strides=s pads=p
+  apply conv2d(input, weight) strides=s pads=q
+  apply conv2d(input, weight) strides=s pads=p + q
+  apply conv2d_bias_act(input, weight, weight) strides=s pads=p act=f
+  apply conv2d_bias_act(input, weight, weight) strides=s pads=q act=f
+  apply conv2d_bias_act(input, weight, weight) strides=s pads=p + q act=f
   apply split(activation) axis=-3 sizes=[o1, o2]
-  on_weights enlarge(weight) margin=q
-  on_weights enlarge(weight) margin=p
+  on_weights enlarge(input) margin=q
+  on_weights enlarge(input) margin=p
   on_weights concat(weight, weight) axis=-4
-  on_weights concat(weight, weight) axis=-1
+  on_weights concat(input, input) axis=-1
 
 # Bias and activation join the convolution.
 group conv_fusion
   max_ops 2
   max_weight_ops 3
+  source_weight_ops 1
   extent n: 1, 2
   extent c: 2, 3
   extent h: 4, 3
@@ -125,13 +126,13 @@ group conv_fusion
   weight k [o, c, r, t]
   weight b [o]
   weight v [o, 1, 1]
-  apply conv2d(activation, weight) strides=s pads=p dilations=d
-  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=identity
-  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=relu
-  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=sigmoid
-  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=tanh
-  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=gelu
-  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=hard_swish
+  apply conv2d(input, input) strides=s pads=p dilations=d
+  apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=identity
+  apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=relu
+  apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=sigmoid
+  apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=tanh
+  apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=gelu
+  apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=hard_swish
   apply relu(activation)
   apply sigmoid(activation)
   apply tanh(activation)
@@ -139,16 +140,17 @@ group conv_fusion
   apply hard_swish(activation)
   apply add(activation, weight)
   apply sub(activation, weight)
-  on_weights broadcast(weight) shape=[n, o, h1, w1]
-  on_weights reshape(weight) shape=[o]
-  on_weights add(weight, weight)
-  on_weights sub(weight, weight)
+  on_weights broadcast(input) shape=[n, o, h1, w1]
+  on_weights reshape(input) shape=[o]
+  on_weights add(input, weight)
+  on_weights sub(input, weight)
   on_weights ones() shape=[o]
 
 # Scaling by channel joins the weights: batch normalisation disappears.
 group conv_scaling
   max_ops 2
   max_weight_ops 5
+  source_weight_ops 1
   extent n: 1, 2
   extent c: 2, 3
   extent h: 4, 3
@@ -165,19 +167,20 @@ group conv_scaling
   weight k [o, c, r, t]
   weight b [o]
   weight v [o, 1, 1]
-  apply conv2d(activation, weight) strides=s pads=p dilations=d
-  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=identity
+  apply conv2d(input, weight) strides=s pads=p dilations=d
+  apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=identity
   apply mul(activation, weight)
   on_weights broadcast(weight) shape=[n, o, h1, w1]
   on_weights broadcast(weight) shape=[o, c, r, t]
-  on_weights reshape(weight) shape=[o]
-  on_weights reshape(weight) shape=[o, 1, 1, 1]
-  on_weights mul(weight, weight)
+  on_weights reshape(input) shape=[o]
+  on_weights reshape(input) shape=[o, 1, 1, 1]
+  on_weights mul(input, weight)
 
 # Scaling of the input channels joins the weights.
 group conv_input_scaling
   max_ops 2
   max_weight_ops 2
+  source_weight_ops 1
   extent n: 1, 2
   extent c: 2, 3
   extent h: 5, 4
@@ -195,10 +198,10 @@ group conv_input_scaling
   weight v [c, 1, 1]
   apply conv2d(activation, weight) strides=s pads=p dilations=d
   apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=f
-  apply mul(activation, weight)
-  on_weights broadcast(weight) shape=[n, c, h, w]
-  on_weights broadcast(weight) shape=[o, c, r, t]
-  on_weights mul(weight, weight)
+  apply mul(input, weight)
+  on_weights broadcast(input) shape=[n, c, h, w]
+  on_weights broadcast(input) shape=[o, c, r, t]
+  on_weights mul(input, weight)
 
 # A convolution is linear in both arguments.
 group conv_sums
@@ -226,9 +229,9 @@ group conv_sums
   apply conv2d(activation, weight) strides=s pads=p dilations=d
   apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=identity
   apply add(activation, activation)
-  apply concat(activation, activation) axis=-3
-  on_weights concat(weight, weight) axis=-3
-  on_weights add(weight, weight)
+  apply concat(input, input) axis=-3
+  on_weights concat(input, input) axis=-3
+  on_weights add(input, input)
 
 # One kernel applied to several images.
 group conv_shared_weights
@@ -281,6 +284,7 @@ group conv_identity
 group pooling
   max_ops 2
   max_weight_ops 1
+  source_weight_ops 1
   extent n: 1, 2
   extent c: 2, 3
   extent c2: 3, 1
@@ -358,6 +362,7 @@ group matmul_shared_weights
 group matmul_fusion
   max_ops 2
   max_weight_ops 2
+  source_weight_ops 1
   extent g: 2, 3
   extent m: 3, 2
   extent k: 4, 3
@@ -366,13 +371,13 @@ group matmul_fusion
   weight w [k, j]
   weight b [j]
   weight v [j]
-  apply matmul(activation, weight)
-  apply matmul_bias_act(activation, weight, weight) act=identity
-  apply matmul_bias_act(activation, weight, weight) act=relu
-  apply matmul_bias_act(activation, weight, weight) act=sigmoid
-  apply matmul_bias_act(activation, weight, weight) act=tanh
-  apply matmul_bias_act(activation, weight, weight) act=gelu
-  apply matmul_bias_act(activation, weight, weight) act=hard_swish
+  apply matmul(input, input)
+  apply matmul_bias_act(input, input, weight) act=identity
+  apply matmul_bias_act(input, input, weight) act=relu
+  apply matmul_bias_act(input, input, weight) act=sigmoid
+  apply matmul_bias_act(input, input, weight) act=tanh
+  apply matmul_bias_act(input, input, weight) act=gelu
+  apply matmul_bias_act(input, input, weight) act=hard_swish
   apply relu(activation)
   apply sigmoid(activation)
   apply tanh(activation)
@@ -380,15 +385,16 @@ group matmul_fusion
   apply hard_swish(activation)
   apply add(activation, weight)
   apply sub(activation, weight)
-  on_weights broadcast(weight) shape=[g, m, j]
-  on_weights add(weight, weight)
-  on_weights sub(weight, weight)
+  on_weights broadcast(input) shape=[g, m, j]
+  on_weights add(input, weight)
+  on_weights sub(input, weight)
   on_weights ones() shape=[j]
 
 # Scaling joins the weights.
 group matmul_scaling
   max_ops 2
-  max_weight_ops 3
+  max_weight_ops 4
+  source_weight_ops 1
   extent g: 2, 3
   extent m: 3, 2
   extent k: 4, 3
@@ -398,19 +404,20 @@ group matmul_scaling
   weight b [j]
   weight v [j]
   weight e []
-  apply matmul(activation, weight)
-  apply matmul_bias_act(activation, weight, weight) act=identity
+  apply matmul(input, weight)
+  apply matmul_bias_act(input, weight, weight) act=identity
   apply mul(activation, weight)
   apply div(activation, weight)
-  on_weights broadcast(weight) shape=[g, m, j]
-  on_weights broadcast(weight) shape=[k, j]
-  on_weights broadcast(weight) shape=[j]
-  on_weights mul(weight, weight)
-  on_weights div(weight, weight)
+  on_weights broadcast(input) shape=[g, m, j]
+  on_weights broadcast(input) shape=[k, j]
+  on_weights broadcast(input) shape=[j]
+  on_weights mul(input, weight)
+  on_weights div(input, weight)
 
 group matmul_input_scaling
   max_ops 2
   max_weight_ops 3
+  source_weight_ops 1
   extent g: 2, 3
   extent m: 3, 2
   extent k: 4, 3
@@ -423,13 +430,13 @@ group matmul_input_scaling
   weight e []
   apply matmul(activation, weight)
   apply matmul_bias_act(activation, weight, weight) act=f
-  apply mul(activation, weight)
-  apply div(activation, weight)
+  apply mul(input, weight)
+  apply div(input, weight)
   on_weights broadcast(weight) shape=[g, m, k]
   on_weights broadcast(weight) shape=[k, j]
-  on_weights reshape(weight) shape=[k, 1]
-  on_weights mul(weight, weight)
-  on_weights div(weight, weight)
+  on_weights reshape(input) shape=[k, 1]
+  on_weights mul(input, weight)
+  on_weights div(input, weight)
 
 # A product is linear in both arguments, and associative.
 group matmul_sums
@@ -450,9 +457,9 @@ group matmul_sums
   apply matmul(activation, weight)
   apply matmul_bias_act(activation, weight, weight) act=identity
   apply add(activation, activation)
-  apply concat(activation, activation) axis=-1
-  on_weights concat(weight, weight) axis=-2
-  on_weights add(weight, weight)
+  apply concat(input, input) axis=-1
+  on_weights concat(input, input) axis=-2
+  on_weights add(input, input)
 
 group matmul_algebra
   max_ops 3
@@ -474,6 +481,7 @@ group matmul_algebra
 group matmul_weights_chain
   max_ops 2
   max_weight_ops 1
+  source_weight_ops 1
   extent g: 2, 3
   extent m: 3, 2
   extent k: 4, 5
@@ -493,20 +501,17 @@ group matmul_weights_chain
 
 group elementwise
   max_ops 3
-  max_weight_ops 1
+  max_weight_ops 0
   extent a: 2, 3
   extent b: 3, 2
   activation x [a, b]
   activation y [a, b]
   activation z [a, b]
-  weight s []
-  apply add(any, any)
-  apply mul(any, any)
-  apply smul(activation, weight)
-  on_weights ones() shape=[a, b]
+  apply add(activation, activation)
+  apply mul(activation, activation)
 
 group elementwise_differences
-  max_ops 3
+  max_ops 2
   max_weight_ops 0
   extent a: 2, 3
   extent b: 3, 2
@@ -515,6 +520,24 @@ group elementwise_differences
   apply add(activation, activation)
   apply sub(activation, activation)
   apply neg(activation)
+
+group elementwise_units
+  max_ops 2
+  max_weight_ops 1
+  source_weight_ops 1
+  extent a: 2, 3
+  extent b: 3, 2
+  activation x [a, b]
+  activation y [a, b]
+  weight s []
+  weight t []
+  apply add(activation, activation)
+  apply mul(activation, any)
+  apply div(activation, weight)
+  apply smul(activation, weight)
+  on_weights ones() shape=[a, b]
+  on_weights broadcast(input) shape=[a, b]
+  on_weights mul(input, input)
 
 # Scalars come out of products.
 group scalar_multiples
@@ -554,30 +577,21 @@ group conv_scalar_multiples
 
 # ---------------------------------------------------------------------------------------------------- layout
 
-# Element-wise operators and concatenation.
-group concat_channels
-  max_ops 3
+# Concatenation and its inverse.
+group concat_split
+  max_ops 2
   max_weight_ops 0
-  extent n: 1, 2
-  extent c1: 2, 3
-  extent c2: 3, 1
-  extent h: 4, 5
-  extent w: 5, 4
-  activation x [n, c1, h, w]
-  activation x2 [n, c1, h, w]
-  activation y [n, c2, h, w]
-  activation y2 [n, c2, h, w]
-  apply concat(activation, activation) axis=-3
-  apply split(activation) axis=-3 sizes=[c1, c2]
-  apply relu(activation)
-  apply sigmoid(activation)
-  apply tanh(activation)
-  apply gelu(activation)
-  apply hard_swish(activation)
-  apply add(activation, activation)
-  apply mul(activation, activation)
+  extent m: 4, 5
+  extent j1: 2, 3
+  extent j2: 3, 1
+  activation x [m, j1]
+  activation y [m, j2]
+  activation z [m, j1 + j2]
+  apply concat(activation, activation) axis=-1
+  apply split(activation) axis=-1 sizes=[j1, j2]
 
-group concat_columns
+# Element-wise operators move out of concatenations and into splits.
+group concat_elementwise
   max_ops 3
   max_weight_ops 0
   extent m: 4, 5
@@ -588,28 +602,62 @@ group concat_columns
   activation y [m, j2]
   activation y2 [m, j2]
   apply concat(activation, activation) axis=-1
+  apply relu(activation)
+  apply sigmoid(activation)
+  apply tanh(activation)
+  apply gelu(activation)
+  apply hard_swish(activation)
+  apply add(activation, activation)
+  apply mul(activation, activation)
+
+group split_elementwise
+  max_ops 3
+  max_weight_ops 0
+  extent m: 4, 5
+  extent j1: 2, 3
+  extent j2: 3, 1
+  activation x [m, j1]
+  activation y [m, j2]
+  activation z [m, j1 + j2]
+  activation z2 [m, j1 + j2]
+  apply concat(input, input) axis=-1
   apply split(activation) axis=-1 sizes=[j1, j2]
   apply relu(activation)
   apply sigmoid(activation)
   apply tanh(activation)
   apply gelu(activation)
+  apply hard_swish(activation)
   apply add(activation, activation)
   apply mul(activation, activation)
 
-group concat_rows
+# Independent operators of one kind become one.
+group unconnected_siblings
   max_ops 3
   max_weight_ops 0
-  extent m1: 2, 3
-  extent m2: 3, 1
-  extent j: 4, 5
-  activation x [m1, j]
-  activation y [m2, j]
-  apply concat(activation, activation) axis=-2
-  apply split(activation) axis=-2 sizes=[m1, m2]
+  unconnected
+  extent n: 2, 3
+  extent c1: 2, 3
+  extent c2: 3, 1
+  activation x [n, c1]
+  activation y [n, c2]
+  apply concat(input, input) axis=-1
+  apply split(activation) axis=-1 sizes=[c1, c2]
   apply relu(activation)
-  apply sigmoid(activation)
-  apply tanh(activation)
-  apply gelu(activation)
+
+group unconnected_siblings_of_images
+  max_ops 3
+  max_weight_ops 0
+  unconnected
+  extent n: 1, 2
+  extent c1: 2, 3
+  extent c2: 3, 1
+  extent h: 4, 5
+  extent w: 5, 4
+  activation x [n, c1, h, w]
+  activation y [n, c2, h, w]
+  apply concat(input, input) axis=-3
+  apply split(activation) axis=-3 sizes=[c1, c2]
+  apply relu(activation)
 
 # Operators that change nothing, undo each other, or move past each other.
 group views
@@ -629,8 +677,6 @@ group views
   apply transpose(activation) perm=[1, 0, 2]
   apply transpose(activation) perm=[0, 1, 2]
   apply relu(activation)
-  apply tanh(activation)
-  apply sigmoid(activation)
   apply gelu(activation)
 
 group views_of_images

@@ -1,0 +1,4 @@
+# error: file:4:10: 'relu' is the name of a function
+profile p
+group g
+  extent relu: 1, 2

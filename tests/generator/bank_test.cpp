@@ -1,0 +1,108 @@
+#include "generator/bank.h"
+
+#include <gtest/gtest.h>
+
+#include "generator/profile.h"
+
+namespace taso {
+namespace {
+
+const OperatorRegistry& registry() {
+  static const auto loaded = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
+  return loaded.value();
+}
+
+Profile parse(const std::string& text) {
+  auto profile = parse_profile(text, "file", registry());
+  EXPECT_TRUE(profile.ok()) << profile.error().to_string();
+  return std::move(profile).value();
+}
+
+const char* const sums = R"(
+profile p
+group g
+  max_ops 3
+  max_weight_ops 0
+  extent a: 2, 3
+  activation x [a]
+  activation y [a]
+  apply add(activation, activation)
+)";
+
+TEST(Bank, CountsSumsOfTwoVariables) {
+  // i*x + j*y is one value for each (i, j). With one addition: 2x, x+y, 2y. With two: the sums of those with x or y, and doubles
+  // of them: i + j = 3 gives 4 and i + j = 4 the 3 doubles.
+  const Profile profile = parse(sums);
+  BankOptions options;
+  options.max_ops = 2;
+  Bank bank(profile.groups[0], registry(), options);
+  ASSERT_TRUE(bank.run().ok());
+  EXPECT_EQ(bank.levels()[0].classes, 2u);
+  EXPECT_EQ(bank.levels()[1].classes, 3u);
+  EXPECT_EQ(bank.levels()[1].hits, 0u);
+  // Terms: {2x, x+y, 2y} each with x, with y, and with itself.
+  EXPECT_EQ(bank.levels()[2].terms, 9u);
+  EXPECT_EQ(bank.levels()[2].classes, 7u);
+  EXPECT_EQ(bank.levels()[2].hits, 2u);
+}
+
+TEST(Bank, SizeCountsSharedOperatorsOnce) {
+  // (x+y)+(x+y) has two operators, not three.
+  const Profile profile = parse(sums);
+  BankOptions options;
+  options.max_ops = 3;
+  Bank bank(profile.groups[0], registry(), options);
+  ASSERT_TRUE(bank.run().ok());
+  for (const ValueClass& value : bank.classes())
+    EXPECT_EQ(value.terms.size(), static_cast<std::size_t>(value.ops + value.weight_ops));
+}
+
+TEST(Bank, ThreadsDoNotChangeTheOrder) {
+  const Profile profile = parse(sums);
+  std::vector<std::vector<std::uint32_t>> seen;
+  for (const unsigned threads : {1u, 3u}) {
+    BankOptions options;
+    options.threads = threads;
+    Bank bank(profile.groups[0], registry(), options);
+    ASSERT_TRUE(bank.run().ok());
+    seen.emplace_back();
+    for (const ValueClass& value : bank.classes()) seen.back().push_back(value.index);
+    for (const Hit& hit : bank.hits()) seen.back().push_back(hit.value);
+  }
+  EXPECT_EQ(seen[0], seen[1]);
+}
+
+TEST(Bank, RefusesToExceedTheLimit) {
+  const Profile profile = parse(sums);
+  BankOptions options;
+  options.max_terms = 5;
+  Bank bank(profile.groups[0], registry(), options);
+  const Status status = bank.run();
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().message, "group 'g' has more than 5 terms of 2 operators: lower max_ops or split the group");
+}
+
+TEST(Bank, WeightsCostNothing) {
+  const Profile profile = parse(R"(
+profile p
+group g
+  max_ops 1
+  max_weight_ops 1
+  extent m: 2, 3
+  extent k: 3, 4
+  extent j1: 1, 2
+  extent j2: 4, 1
+  activation x [m, k]
+  weight w [k, j1]
+  weight v [k, j2]
+  apply matmul(activation, weight)
+  on_weights concat(weight, weight) axis=-1
+)");
+  Bank bank(profile.groups[0], registry(), {});
+  ASSERT_TRUE(bank.run().ok());
+  EXPECT_EQ(bank.levels()[0].classes, 3u + 4u);  // inputs; w|w, w|v, v|w, v|v
+  EXPECT_EQ(bank.levels()[1].classes, 6u);       // x times any weight
+}
+
+}  // namespace
+}  // namespace taso

@@ -1,0 +1,39 @@
+// The shipped rules are generated, proved, and what the optimizer relies on is among them.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "graph/pattern.h"
+#include "operators/registry.h"
+#include "support/file.h"
+
+namespace taso {
+namespace {
+
+TEST(ShippedRules, AreGeneratedAndProved) {
+  const auto registry = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
+  ASSERT_TRUE(registry.ok()) << registry.error().to_string();
+  const std::string path = TASO_SOURCE_DIR "/specs/rules/default.rules";
+  const auto text = read_file(path);
+  ASSERT_TRUE(text.ok()) << text.error().to_string();
+  EXPECT_EQ(text->rfind("# Generated; do not edit.\n# command: taso-gen --profile default --max-ops 3 --verify", 0), 0u);
+  const auto rules = parse_rules(*text, path, *registry);
+  ASSERT_TRUE(rules.ok()) << rules.error().to_string();
+  std::set<std::string> names;
+  std::string again;
+  for (const Substitution& rule : *rules) {
+    SCOPED_TRACE(rule.name);
+    EXPECT_FALSE(rule.proofs.empty());
+    EXPECT_TRUE(rule.numeric_class.has_value());
+    EXPECT_TRUE(names.insert(rule.name).second) << "two rules of one name";
+    again += "\n" + to_string(rule, *registry);
+  }
+  EXPECT_GE(rules->size(), 40u);
+  EXPECT_LE(rules->size(), 250u);
+  // What is written is what is read.
+  ASSERT_GE(text->size(), again.size());
+  EXPECT_EQ(text->substr(text->size() - again.size()), again);
+}
+
+}  // namespace
+}  // namespace taso
