@@ -36,6 +36,7 @@ namespace {
 struct GraphView {
   const Graph& graph;
   std::vector<std::uint32_t> op;                       // Per node id; no_operator if no rule speaks of it.
+  std::vector<std::uint32_t> position;                 // Per node id, in topological order.
   std::vector<std::vector<NodeId>> nodes_of;           // Per operator number.
   std::vector<std::uint32_t> begin;                    // Per node id, into `uses`.
   std::vector<std::pair<NodeId, std::uint32_t>> uses;  // (consumer, input position).
@@ -43,6 +44,9 @@ struct GraphView {
   GraphView(const Graph& g, const std::unordered_map<std::string, std::uint32_t>& numbers) : graph(g) {
     const NodeId bound = g.id_bound();
     op.assign(bound, no_operator);
+    position.resize(bound);
+    std::uint32_t count = 0;
+    for (const NodeId id : g.topological_order()) position[id] = count++;
     nodes_of.resize(numbers.size());
     begin.assign(bound + 1, 0);
     for (NodeId id = 0; id < bound; ++id) {
@@ -349,10 +353,12 @@ class Matcher {
     found_.push_back(state_);
   }
 
+  // Of matches that exchange symmetric roles the first in topological order counts: it is depth first from the outputs,
+  // so that what is merged comes in the order in which a concatenation reads it.
   [[nodiscard]] bool exchanged_is_less(const Symmetry& symmetry) const {
     for (std::size_t i = 0; i < state_.nodes.size(); ++i) {
       const NodeId other = state_.nodes[symmetry.nodes[i]];
-      if (other != state_.nodes[i]) return other < state_.nodes[i];
+      if (other != state_.nodes[i]) return view_.position[other] < view_.position[state_.nodes[i]];
     }
     for (std::size_t i = 0; i < state_.operand_begin.size(); ++i) {
       const std::int32_t other = state_.operand_begin[symmetry.nodes[i]];
