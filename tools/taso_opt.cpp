@@ -144,8 +144,10 @@ Expected<int> run(Options& options) {
   TASO_ASSIGN(const Rounding rounding, parse_rounding(options.rounding));
   ImportOptions import;
   for (const std::string& text : options.input_shapes) {
-    TASO_ASSIGN(auto name_and_shape, parse_input_shape(text));
-    import.input_shapes.insert(std::move(name_and_shape));
+    auto name_and_shape = parse_input_shape(text);
+    if (!name_and_shape)
+      return Error{ErrorCode::usage, "--input-shape: " + name_and_shape.error().message, {}};
+    import.input_shapes.insert(std::move(*name_and_shape));
   }
   const std::filesystem::path folder = std::filesystem::path(options.output).parent_path();
   std::error_code error;

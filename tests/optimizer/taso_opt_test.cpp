@@ -15,7 +15,7 @@
 namespace taso::testing {
 namespace {
 
-struct Run {
+struct Outcome {
   int code = 0;
   std::string out, err;
 };
@@ -45,7 +45,7 @@ class TasoOpt : public ::testing::Test {
   void SetUp() override { build_model(folder / "m.onnx"); }
 
   /// Runs taso-opt; $D in the arguments is the test's folder, $R the test rules.
-  Run run(std::string arguments) {
+  Outcome run(std::string arguments) {
     const auto replace = [&](const std::string& name, const std::string& value) {
       for (std::size_t at; (at = arguments.find(name)) != std::string::npos;) arguments.replace(at, name.size(), value);
     };
@@ -54,7 +54,7 @@ class TasoOpt : public ::testing::Test {
     const std::string command = "cd " + (folder / ".") + " && XDG_CACHE_HOME=" + (folder / "cache") + " " + TASO_OPT +
                                 " " + arguments + " >out.txt 2>err.txt";
     const int status = std::system(command.c_str());
-    Run result;
+    Outcome result;
     result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     result.out = value_of(read_file(folder / "out.txt"));
     result.err = value_of(read_file(folder / "err.txt"));
@@ -66,7 +66,7 @@ class TasoOpt : public ::testing::Test {
 };
 
 TEST_F(TasoOpt, OptimizesAndReports) {
-  const Run result = run("m.onnx -o o.onnx --rules $R --cost launches --json r.json --explain --threads 1");
+  const Outcome result = run("m.onnx -o o.onnx --rules $R --cost launches --json r.json --explain --threads 1");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_NE(result.out.find("cost 1 instead of 3 of the baseline (launches)"), std::string::npos) << result.out;
   EXPECT_NE(result.out.find("merge_matmul_bias"), std::string::npos);
@@ -82,7 +82,7 @@ TEST_F(TasoOpt, OptimizesAndReports) {
 
 TEST_F(TasoOpt, MeasuresRecordsAndReplays) {
   const std::string common = "m.onnx --rules $R -q ";
-  Run result = run(common + "-o a.onnx --costs c.sqlite --record c.txt --json a.json");
+  Outcome result = run(common + "-o a.onnx --costs c.sqlite --record c.txt --json a.json");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_TRUE(result.err.empty()) << result.err;
   EXPECT_TRUE(result.out.empty()) << result.out;
@@ -103,19 +103,15 @@ TEST_F(TasoOpt, UsesTheCacheFolderByDefault) {
 }
 
 TEST_F(TasoOpt, AMissingCostIsExitCode7) {
-  const Run result = run("m.onnx -o o.onnx --rules $R --no-measure");
+  const Outcome result = run("m.onnx -o o.onnx --rules $R --no-measure");
   EXPECT_EQ(result.code, 7);
   EXPECT_NE(result.err.find("no recorded cost of the kernel 'matmul"), std::string::npos) << result.err;
   EXPECT_FALSE(exists("o.onnx"));
 }
 
 TEST_F(TasoOpt, AFailedCheckIsExitCode4AndWritesNothing) {
-  write_file(folder / "wrong.rules", "rule wrong:\n  add(x, y) => mul(x, y)\n");
-  const Run result = run("m.onnx -o o.onnx --rules wrong.rules --rules $R --cost launches+0.001*flops --fp fast");
-  // mul costs what add costs; only a search that is made to prefer it takes it: leave that to the rule below.
-  EXPECT_TRUE(result.code == 0 || result.code == 4) << result.err;
   write_file(folder / "wrong.rules", "rule wrong:\n  add(matmul(x, w), y) => matmul(x, w)\n");
-  const Run failed = run("m.onnx -o p.onnx --rules wrong.rules --cost launches");
+  const Outcome failed = run("m.onnx -o p.onnx --rules wrong.rules --cost launches");
   EXPECT_EQ(failed.code, 4) << failed.err;
   EXPECT_NE(failed.err.find("numeric check failed: 'q' differs by "), std::string::npos) << failed.err;
   EXPECT_FALSE(exists("p.onnx"));
@@ -125,10 +121,10 @@ TEST_F(TasoOpt, AFailedCheckIsExitCode4AndWritesNothing) {
 TEST_F(TasoOpt, NoGainIsExitCode5OnRequest) {
   const std::string arguments = "m.onnx -o o.onnx --rules $R --disable-rule merge_matmul_bias --disable-rule merge_matmul"
                                 " --cost launches";
-  const Run plain = run(arguments);
+  const Outcome plain = run(arguments);
   EXPECT_EQ(plain.code, 0) << plain.err;
   EXPECT_NE(plain.out.find("no improvement over the baseline; the baseline graph is written"), std::string::npos);
-  const Run strict = run(arguments + " --fail-if-no-gain");
+  const Outcome strict = run(arguments + " --fail-if-no-gain");
   EXPECT_EQ(strict.code, 5);
   EXPECT_NE(strict.err.find("no improvement over the baseline"), std::string::npos);
 }
@@ -139,7 +135,7 @@ TEST_F(TasoOpt, TheRoundingClassesAreObeyed) {
              "  if rank(b) == 1\n  proof bounded 3\n  class distribution\n");
   for (const auto& [fp, choice] : std::vector<std::pair<std::string, std::string>>{
            {"exact", "original"}, {"reassoc", "baseline"}, {"fast", "baseline"}}) {
-    const Run result = run("m.onnx -o o.onnx --rules d.rules --cost launches --json r.json --fp " + fp);
+    const Outcome result = run("m.onnx -o o.onnx --rules d.rules --cost launches --json r.json --fp " + fp);
     ASSERT_EQ(result.code, 0) << result.err;
     EXPECT_EQ(nlohmann::json::parse(value_of(read_file(folder / "r.json")))["choice"], choice) << fp;
   }
@@ -164,7 +160,7 @@ TEST_F(TasoOpt, EveryErrorIsOneLineWithItsCode) {
       {"m.onnx -o o.onnx --time-limit -3", 2, "--time-limit"},
       {"m.onnx -o o.onnx --check-rtol -1", 2, "--check-rtol"},
       {"m.onnx -o o.onnx --rules $R --disable-rule nope", 2, "--disable-rule nope: there is no rule of this name"},
-      {"m.onnx -o o.onnx --input-shape x", 2, "x"},
+      {"m.onnx -o o.onnx --input-shape x", 2, "--input-shape: \"x\" is not NAME:D,D,.."},
       {"absent.onnx -o o.onnx --rules $R", 3, "absent.onnx"},
       {"broken.onnx -o o.onnx --rules $R", 3, "broken.onnx"},
       {"m.onnx -o nowhere/o.onnx --rules $R", 3, "nowhere/o.onnx: the output's folder does not exist"},
@@ -178,10 +174,8 @@ TEST_F(TasoOpt, EveryErrorIsOneLineWithItsCode) {
       {"m.onnx -o o.onnx --device cuda", 6, "--device cuda: not available in this build; available: cpu"},
   };
   for (const Case& test : cases) {
-    const Run result = run(test.arguments);
-    EXPECT_TRUE(result.code == test.code || (test.arguments.find("--input-shape") != std::string::npos &&
-                                             (result.code == 2 || result.code == 3)))
-        << test.arguments << ": " << result.code << " " << result.err;
+    const Outcome result = run(test.arguments);
+    EXPECT_EQ(result.code, test.code) << test.arguments << ": " << result.err;
     EXPECT_NE(result.err.find(test.message), std::string::npos) << test.arguments << ": " << result.err;
     EXPECT_EQ(result.err.rfind("taso-opt: ", 0), 0U) << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
@@ -190,11 +184,11 @@ TEST_F(TasoOpt, EveryErrorIsOneLineWithItsCode) {
 }
 
 TEST_F(TasoOpt, HelpAndVersion) {
-  const Run help = run("--help");
+  const Outcome help = run("--help");
   EXPECT_EQ(help.code, 0);
   for (const std::string option : {"--rules", "--cost", "--no-measure", "--record", "--check-rtol", "--fail-if-no-gain"})
     EXPECT_NE(help.out.find(option), std::string::npos) << option;
-  const Run version = run("-V");
+  const Outcome version = run("-V");
   EXPECT_EQ(version.code, 0);
   EXPECT_EQ(version.out.rfind("taso-opt ", 0), 0U) << version.out;
 }
