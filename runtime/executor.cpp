@@ -208,8 +208,10 @@ struct Executor::State {
                                    std::size_t position) -> Expected<Location> {
       TASO_ASSIGN(std::shared_ptr<const PackedWeight> packed,
                   weight(graph, hashes, library, *store, tensor, kernel, position));
-      weights.push_back(packed);
-      weight_bytes += packed->constant ? packed->constant->dense_bytes().size() : packed->buffer.size();
+      if (std::find(weights.begin(), weights.end(), packed) == weights.end()) {
+        weights.push_back(packed);
+        weight_bytes += packed->constant ? packed->constant->dense_bytes().size() : packed->buffer.size();
+      }
       return Location{Location::Base::fixed, 0, 0, packed->data()};
     };
     std::size_t workspace_bytes = 0;

@@ -1,0 +1,226 @@
+// taso-run as users run it: exit codes, messages, files.
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "onnx_io/builder.h"
+#include "onnx_io/tensor_file.h"
+#include "support/file.h"
+#include "tests/runtime/fixtures.h"
+
+namespace taso::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Outcome {
+  int code = 0;
+  std::string out, err;
+};
+
+class TasoRun : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::path(::testing::TempDir()) / "taso_run_test" / test->name();
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  /// y = softmax(relu(x w) v), x f32[2, 3] (or [N, 3]).
+  void build(const std::string& name, float factor = 1.0F, bool symbolic = false, const std::string& first = "Relu",
+             const std::string& domain = "") {
+    ModelBuilder model(17, "small");
+    if (symbolic) {
+      model.add_symbolic_input("x", {"N", "3"});
+      model.add_symbolic_output("y", {"N", "2"});
+    } else {
+      model.add_input("x", {2, 3});
+      model.add_output("y", {2, 2});
+    }
+    std::vector<float> w(12), v(8);
+    for (std::size_t i = 0; i < w.size(); ++i) w[i] = factor * (static_cast<float>(i % 5) - 2);
+    for (std::size_t i = 0; i < v.size(); ++i) v[i] = factor * (static_cast<float>(i % 3) - 1);
+    model.add_initializer("w", {3, 4}, w);
+    model.add_initializer("v", {4, 2}, v);
+    if (!domain.empty()) model.add_opset(domain, 1);
+    model.add_node("MatMul", {"x", "w"}, {"a"});
+    model.add_node(first, {"a"}, {"b"}, {}, "middle", domain);
+    model.add_node("MatMul", {"b", "v"}, {"c"});
+    model.add_node("Softmax", {"c"}, {"y"});
+    const Status saved = model.save(path(name));
+    ASSERT_TRUE(saved) << saved.error().to_string();
+  }
+
+  Outcome run(const std::string& arguments) const {
+    const std::string command =
+        "cd '" + folder_.string() + "' && '" + std::string(TASO_RUN) + "' " + arguments + " >out.txt 2>err.txt";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, value_of(read_file(path("out.txt"))),
+            value_of(read_file(path("err.txt")))};
+  }
+
+  void expect_error(const std::string& arguments, int code, const std::string& message) const {
+    const Outcome result = run(arguments);
+    EXPECT_EQ(result.code, code) << arguments << "\n" << result.err;
+    EXPECT_EQ(result.err, message + "\n") << arguments;
+    EXPECT_EQ(result.out, "");
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(TasoRun, PrintsTimes) {
+  build("m.onnx");
+  const Outcome result = run("m.onnx --repeat 3");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(result.out, HasSubstr("m.onnx: 4 kernels, median "));
+  EXPECT_THAT(result.out, HasSubstr("of 3 runs"));
+  EXPECT_EQ(run("m.onnx -q").out, "");
+}
+
+TEST_F(TasoRun, SavesOutputsOfGivenInputs) {
+  build("m.onnx");
+  const HostTensor x = HostTensor::of_floats({2, 3}, std::vector<float>{1, 2, 3, -1, 0.5, 2});
+  ASSERT_TRUE(write_npy(path("x.npy"), x).ok());
+  ASSERT_TRUE(save_tensor(path("x.pb"), "x", *ConstantData::of_floats({2, 3}, x.floats())).ok());
+  EXPECT_EQ(run("m.onnx --input x=x.npy --save-outputs one").code, 0);
+  EXPECT_EQ(run("m.onnx --input x=x.pb --save-outputs two").code, 0);
+  EXPECT_EQ(run("m.onnx --input x=x.pb --save-outputs three --device reference --repeat 1").code, 0);
+  EXPECT_EQ(value_of(read_file(path("one/y.npy"))), value_of(read_file(path("two/y.npy"))));
+  const HostTensor fast = value_of(read_npy(path("one/y.npy"))), slow = value_of(read_npy(path("three/y.npy")));
+  EXPECT_EQ(to_string(fast.type()), "f32[2, 2]");
+  EXPECT_EQ(compare(fast, slow, 1e-6, 0).violations, 0);
+  EXPECT_NEAR(fast.floats()[0] + fast.floats()[1], 1.0F, 1e-6F);
+  EXPECT_NE(fast.floats()[0], 0.5F);  // the softmax of zeros
+}
+
+TEST_F(TasoRun, RandomInputsFollowTheSeed) {
+  build("m.onnx");
+  for (const char* arguments : {"--seed 1 --save-outputs a", "--seed 1 --save-outputs b", "--seed 2 --save-outputs c"})
+    ASSERT_EQ(run(std::string("m.onnx --repeat 1 ") + arguments).code, 0);
+  EXPECT_EQ(value_of(read_file(path("a/y.npy"))), value_of(read_file(path("b/y.npy"))));
+  EXPECT_NE(value_of(read_file(path("a/y.npy"))), value_of(read_file(path("c/y.npy"))));
+}
+
+TEST_F(TasoRun, Profile) {
+  build("m.onnx");
+  const Outcome result = run("m.onnx --profile --repeat 2 --json j.json");
+  EXPECT_EQ(result.code, 0) << result.err;
+  for (const char* text : {"median us", "matmul", "relu", "softmax", "implementation", "count"})
+    EXPECT_THAT(result.out, HasSubstr(text));
+  const auto json = nlohmann::json::parse(value_of(read_file(path("j.json"))));
+  ASSERT_EQ(json["models"][0]["profile"].size(), 4u);
+  EXPECT_EQ(json["models"][0]["profile"][1]["operator"], "relu");
+  EXPECT_EQ(json["models"][0]["kernels"], 4);
+  EXPECT_EQ(json["models"][0]["time"]["samples"], 2);
+  EXPECT_EQ(json["models"][0]["inputs"][0]["type"], "f32[2, 3]");
+  EXPECT_EQ(json["models"][0]["outputs"][0]["name"], "y");
+  EXPECT_EQ(json["threads"], 1);
+}
+
+TEST_F(TasoRun, JsonOnStdoutIsAllThatIsPrinted) {
+  build("m.onnx");
+  const Outcome result = run("m.onnx --repeat 1 --json -");
+  EXPECT_EQ(nlohmann::json::parse(result.out)["models"].size(), 1u);
+}
+
+TEST_F(TasoRun, ComparesEqualModels) {
+  build("m.onnx");
+  build("n.onnx", 1.000001F);
+  const Outcome result = run("m.onnx --compare n.onnx --json j.json --repeat 3 --threads 2");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("m.onnx takes "));
+  EXPECT_THAT(result.out, HasSubstr("y before softmax"));
+  const auto json = nlohmann::json::parse(value_of(read_file(path("j.json"))));
+  EXPECT_EQ(json["comparison"]["within"], true);
+  EXPECT_EQ(json["comparison"]["outputs"].size(), 2u);
+  EXPECT_EQ(json["models"].size(), 2u);
+}
+
+TEST_F(TasoRun, FindsDifferences) {
+  build("m.onnx");
+  build("n.onnx", 1.05F);
+  const Outcome result = run("m.onnx --compare n.onnx --repeat 1");
+  EXPECT_EQ(result.code, 4);
+  EXPECT_EQ(result.err,
+            "taso-run: n.onnx: its outputs differ from those of m.onnx by more than 0.0001 * max|reference| + 1e-06\n");
+  EXPECT_THAT(result.out, HasSubstr("elements differ"));
+  EXPECT_EQ(run("m.onnx --compare n.onnx --repeat 1 --check-rtol 0.2").code, 0);
+}
+
+TEST_F(TasoRun, RefusesToCompareOtherInterfaces) {
+  build("m.onnx");
+  ModelBuilder other(17, "other");
+  other.add_input("x", {2, 5});
+  other.add_output("y", {2, 5});
+  other.add_node("Relu", {"x"}, {"y"});
+  ASSERT_TRUE(other.save(path("inputs.onnx")).ok());
+  expect_error("m.onnx --compare inputs.onnx", 3,
+               "taso-run: inputs.onnx: its inputs (x f32[2, 5]) are not those of m.onnx (x f32[2, 3])");
+  ModelBuilder outputs(17, "outputs");
+  outputs.add_input("x", {2, 3});
+  outputs.add_output("z", {2, 3});
+  outputs.add_node("Relu", {"x"}, {"z"});
+  ASSERT_TRUE(outputs.save(path("outputs.onnx")).ok());
+  expect_error("m.onnx --compare outputs.onnx", 3,
+               "taso-run: outputs.onnx: its outputs (z f32[2, 3]) are not those of m.onnx (y f32[2, 2])");
+}
+
+TEST_F(TasoRun, SymbolicShapes) {
+  build("m.onnx", 1.0F, true);
+  const Outcome refused = run("m.onnx");
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_EQ(refused.err, "taso-run: m.onnx: input 'x' has no known shape; give one with --input-shape\n");
+  EXPECT_EQ(run("m.onnx --input-shape x:7,3 --repeat 1 --save-outputs out").code, 0);
+  EXPECT_EQ(to_string(value_of(read_npy(path("out/y.npy"))).type()), "f32[7, 2]");
+  // A given tensor says the shape.
+  ASSERT_TRUE(write_npy(path("x.npy"), HostTensor(TensorType{ElementType::f32, {4, 3}, true})).ok());
+  EXPECT_EQ(run("m.onnx --input x=x.npy --repeat 1 --save-outputs out").code, 0);
+  EXPECT_EQ(to_string(value_of(read_npy(path("out/y.npy"))).type()), "f32[4, 2]");
+}
+
+TEST_F(TasoRun, UnknownOperators) {
+  build("m.onnx", 1.0F, false, "Mystery", "my.domain");
+  const Outcome result = run("m.onnx");
+  EXPECT_EQ(result.code, 3);
+  EXPECT_THAT(result.err, HasSubstr("m.onnx: "));
+  EXPECT_THAT(result.err, HasSubstr("Mystery"));
+  EXPECT_THAT(result.err, HasSubstr("is not an operator that this program can run"));
+  // The part before it, whose shapes are known, can be compared.
+  build("n.onnx", 1.0F, false, "Mystery", "my.domain");
+  build("wrong.onnx", 1.1F, false, "Mystery", "my.domain");
+  const Outcome same = run("m.onnx --compare n.onnx --repeat 1");
+  EXPECT_EQ(same.code, 0) << same.err;
+  EXPECT_THAT(same.err, HasSubstr("3 nodes cannot be executed; the parts between them are compared"));
+  EXPECT_EQ(run("m.onnx --compare wrong.onnx --repeat 1").code, 4);
+}
+
+TEST_F(TasoRun, Errors) {
+  build("m.onnx");
+  ASSERT_TRUE(write_npy(path("x.npy"), HostTensor(TensorType{ElementType::f32, {2, 4}, true})).ok());
+  expect_error("none.onnx", 3, run("none.onnx").err.substr(0, run("none.onnx").err.size() - 1));
+  EXPECT_THAT(run("none.onnx").err, HasSubstr("none.onnx"));
+  expect_error("m.onnx --device cuda", 6,
+               "taso-run: --device cuda: not available in this build; available: cpu, reference");
+  expect_error("m.onnx --input z=x.npy", 3, "taso-run: m.onnx: the model has no input 'z'; its inputs are: x");
+  expect_error("m.onnx --input x=x.npy", 3, "taso-run: m.onnx: input 'x' is f32[2, 3], a tensor f32[2, 4] was given");
+  expect_error("m.onnx --input x", 2, "taso-run: --input x: expected NAME=FILE");
+  expect_error("m.onnx --input x=x.npy --input x=x.npy", 2, "taso-run: --input x=x.npy: the input is given twice");
+  expect_error("m.onnx --input x=x.txt", 3, "taso-run: x.txt: an input file is .npy or .pb");
+  EXPECT_EQ(run("m.onnx --repeat 0").code, 2);
+  EXPECT_EQ(run("m.onnx --no-such-option").code, 2);
+  EXPECT_EQ(run("").code, 2);
+  EXPECT_EQ(run("--help").code, 0);
+  EXPECT_EQ(run("--version").code, 0);
+}
+
+}  // namespace
+}  // namespace taso::testing
