@@ -260,11 +260,29 @@ class Matcher {
       }
     } else {
       // The last node in topological order is an output: its producers follow by edges.
-      for (const NodeId id : view_.nodes_of[plan_.nodes[last_missing].op]) {
+      for (const NodeId id : neighbours(plan_.nodes[last_missing].op)) {
         try_node(last_missing, id);
         if (full()) return;
       }
     }
+  }
+
+  // Nodes with operator `op` that read from a node from which a matched node reads, or are read with a matched node.
+  [[nodiscard]] std::vector<NodeId> neighbours(std::uint32_t op) const {
+    std::vector<NodeId> result;
+    auto consider = [&](NodeId id) {
+      if (view_.op[id] == op) result.push_back(id);
+    };
+    for (const NodeId id : state_.nodes) {
+      if (id == no_node) continue;
+      for (const Value& input : view_.graph.node(id).inputs)
+        for (const auto& [sibling, position] : view_.uses_of(input.node)) consider(sibling);
+      for (const auto& [consumer, position] : view_.uses_of(id))
+        for (const Value& input : view_.graph.node(consumer).inputs) consider(input.node);
+    }
+    std::sort(result.begin(), result.end());
+    result.erase(std::unique(result.begin(), result.end()), result.end());
+    return result;
   }
 
   bool bind_variable(std::uint32_t variable, Value value) {

@@ -3,8 +3,8 @@
 /// Matching is modulo the declared laws of operators: operands of a commutative operator in either order; a
 /// pattern `concat(p, q)` at the root also matches two adjacent operands of a longer concatenation
 /// (associativity); a pattern `split(x)` into two also matches two adjacent outputs of a longer split, where x is a
-/// variable that occurs nowhere else in the source (coassociativity). Graphs are kept in normal form: concatenations of concatenations along one axis are flat,
-/// splits of a split's output are flat, equal nodes are one node.
+/// variable that occurs nowhere else in the source (coassociativity). Graphs are kept in normal form: concatenations of
+/// concatenations along one axis are flat, splits of a split's output are flat, equal nodes are one node.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,18 @@ struct Match {
   /// For an associative root matched at operands [begin, begin + arity) of a longer concatenation: begin per
   /// source node, else -1.
   std::vector<std::int32_t> operand_begin;
-  /// For a split matched at outputs [begin, begin + outputs) of a longer one: begin per source node, else -1. The tensor
-  /// variable that it reads then stands for the matched pieces together; `variables` holds what the longer one reads.
+  /// For a split matched at outputs [begin, begin + outputs) of a longer one: begin per source node, else -1. The
+  /// tensor variable that it reads then stands for the matched pieces together; `variables` holds what the longer one
+  /// reads.
   std::vector<std::int32_t> port_begin;
 };
 
 /// Rules indexed by the operator at which a match is anchored. Immutable; may be used from several threads.
 ///
 /// A match is anchored at the first output of the source and extended along edges: to producers, and through the
-/// consumers of values that are bound already. Pairs of unrelated nodes are only enumerated for sources whose parts
-/// share nothing. Opaque nodes and tensors of unknown type are never matched, nor are places where all matched
+/// consumers of values that are bound already. Where the parts of a source share nothing, a further part is looked for
+/// among the nodes that share a producer or a consumer with what is matched: others would have to be joined and split
+/// again at a loss. Opaque nodes and tensors of unknown type are never matched, nor are places where all matched
 /// nodes are weight-only: they cost nothing.
 class RuleIndex {
  public:

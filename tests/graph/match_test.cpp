@@ -89,10 +89,11 @@ TEST(RuleIndex, OrderOfMatchesIsFixed) {
 TEST(RuleIndex, BoundsTheNumberOfMatchesOfUnrelatedParts) {
   FakeCatalog catalog;
   Graph graph;
-  const NodeId x = graph.add_input("x", {ElementType::f32, {2}, true});
-  Value last = {x, 0};
-  for (int i = 0; i < 400; ++i) last = {add_op(graph, catalog, i % 2 == 0 ? "relu" : "tanh", {}, {last}).value(), 0};
-  graph.add_output(last);
+  const NodeId x = graph.add_input("x", {ElementType::f32, {400}, true});
+  const Attributes pieces{{"axis", std::int64_t{-1}}, {"sizes", std::vector<std::int64_t>(400, 1)}};
+  const NodeId split = add_op(graph, catalog, "split", pieces, {{x, 0}}).value();
+  for (std::uint32_t i = 0; i < 400; ++i)
+    graph.add_output({add_op(graph, catalog, i % 2 == 0 ? "relu" : "tanh", {}, {{split, i}}).value(), 0});
   const RuleIndex index(parse_rules("rule r: relu(x), tanh(y) => tanh(x), relu(y)", "r", catalog).value(), catalog);
   EXPECT_EQ(index.find_all(graph).size(), RuleIndex::max_matches);
 }
