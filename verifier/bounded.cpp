@@ -92,7 +92,15 @@ Agreement field_agreement(const TypedInstance& typed, std::uint64_t seed) {
   return Agreement::unknown;
 }
 
-Agreement polynomial_agreement(const TypedInstance& typed, std::uint64_t seed, bool& divided, std::string& why) {
+struct PolynomialFacts {
+  bool divided = false;   // by something that is not a number
+  bool special = false;   // some result of the source is infinite or undefined: nothing is claimed there
+  bool defined = false;   // some result of the source is defined
+  std::string why;        // if nothing can be said
+};
+
+Agreement polynomial_agreement(const TypedInstance& typed, std::uint64_t seed, PolynomialFacts& facts) {
+  std::string& why = facts.why;
   for (std::uint64_t attempt = 0; attempt < 3; ++attempt) {
     Random random(seed + attempt, "integer inputs");
     PolynomialRing ring;
@@ -111,13 +119,15 @@ Agreement polynomial_agreement(const TypedInstance& typed, std::uint64_t seed, b
     }
     const Agreement agreement =
         compare(*left, *right, [&](const PolynomialRing::Element& a, const PolynomialRing::Element& b) {
-          return ring.equal(a, b);
+          const bool special = ring.is_special(a);
+          (special ? facts.special : facts.defined) = true;
+          return special || ring.equal(a, b);
         });
     if (!ring.status()) {
       why = ring.status().error().to_string();
       return Agreement::unknown;
     }
-    divided = divided || ring.divided();
+    facts.divided = facts.divided || ring.divided();
     return agreement;
   }
   return Agreement::unknown;
@@ -340,11 +350,16 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
     return outcome;
   }
   std::string undecided;
+  bool defined = false;
   for (TypedInstance& typed : set.instances) {
     ++outcome.instances;
     const Agreement field = field_agreement(typed, options.seed);
-    std::string why;
-    const Agreement canonical = polynomial_agreement(typed, options.seed, outcome.divided, why);
+    PolynomialFacts facts;
+    const Agreement canonical = polynomial_agreement(typed, options.seed, facts);
+    outcome.divided = outcome.divided || facts.divided;
+    outcome.undefined = outcome.undefined || facts.special;
+    defined = defined || facts.defined;
+    const std::string& why = facts.why;
     if (canonical == Agreement::equal) continue;
     if (canonical == Agreement::different || field == Agreement::different) {
       if (std::optional<Tensors<double>> numbers = find_numbers(typed, options.seed)) {
@@ -367,6 +382,11 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
   }
   if (!undecided.empty()) {
     outcome.reason = undecided;
+    return outcome;
+  }
+  if (!defined) {
+    outcome.reason = "vacuous: the source has no defined element at any of " + std::to_string(outcome.instances) +
+                     " instances";
     return outcome;
   }
   outcome.kind = BoundedOutcome::Kind::agrees;

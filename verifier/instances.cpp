@@ -58,6 +58,7 @@ class Sampler {
       if (function.arity == 1) functions_.push_back(name);
     find_ranks();
     find_uses();
+    find_order();
   }
 
   // One attempt; `style` selects the distribution of extents.
@@ -69,8 +70,8 @@ class Sampler {
     instance.attributes.resize(rule_.attribute_variables.size());
     assigned_.assign(instance.variables.size(), false);
     types_.assign(rule_.source.nodes.size(), {});
-    for (std::size_t i = 0; i < rule_.source.nodes.size(); ++i)
-      if (!assign_node(i)) return std::nullopt;
+    for (const std::size_t node : order_)
+      if (!assign_node(node)) return std::nullopt;
     // Variables that no operator of the source reads: outputs themselves.
     for (std::size_t v = 0; v < assigned_.size(); ++v)
       if (!assigned_[v]) assign_tensor(v, any_shape(static_cast<std::uint32_t>(v)), ElementType::f32);
@@ -139,6 +140,60 @@ class Sampler {
             }
           }
         }
+  }
+
+  // Producers first, and operators whose attributes are lists of any length (shapes) as late as possible: what they must
+  // fit is then known.
+  void find_order() {
+    const std::vector<PatternNode>& nodes = rule_.source.nodes;
+    std::vector<bool> done(nodes.size(), false);
+    auto is_late = [&](const PatternNode& node) {
+      return std::any_of(node.attributes.begin(), node.attributes.end(), [&](const auto& attribute) {
+        return attribute.second.kind == Kind::variable &&
+               uses_[attribute.second.index].kind == AttributeKind::integers && !uses_[attribute.second.index].length;
+      });
+    };
+    while (order_.size() < nodes.size()) {
+      std::optional<std::size_t> next;
+      for (std::size_t i = 0; i < nodes.size(); ++i) {
+        if (done[i]) continue;
+        const bool ready =
+            std::all_of(nodes[i].inputs.begin(), nodes[i].inputs.end(),
+                        [&](const PatternValue& input) { return input.is_variable || done[input.index]; });
+        if (ready && (!next || (is_late(nodes[*next]) && !is_late(nodes[i])))) next = i;
+      }
+      TASO_CHECK(next.has_value(), "pattern nodes are in topological order");
+      done[*next] = true;
+      order_.push_back(*next);
+    }
+  }
+
+  // A tensor that could be broadcast to one of known shape: some of its innermost axes, some of them 1.
+  std::optional<Shape> smaller_shape(std::uint32_t variable) {
+    const std::optional<Shape> known = known_shape();
+    if (!known || ranks_[variable].empty()) return std::nullopt;
+    std::vector<std::size_t> ranks;
+    for (const std::size_t rank : ranks_[variable])
+      if (rank <= known->size()) ranks.push_back(rank);
+    if (ranks.empty()) return std::nullopt;
+    Shape shape(known->end() - static_cast<std::ptrdiff_t>(ranks[random_.below(ranks.size())]), known->end());
+    const bool one_axis = chance(50);  // as a vector per channel has: [c, 1, 1]
+    for (std::size_t i = 0; i < shape.size(); ++i)
+      if (one_axis ? i > 0 : chance(40)) shape[i] = 1;
+    return shape;
+  }
+
+  // The shape of a tensor that has been assigned or computed.
+  std::optional<Shape> known_shape() {
+    std::vector<const Shape*> known;
+    for (std::size_t v = 0; v < assigned_.size(); ++v)
+      if (assigned_[v]) known.push_back(&current_.variables[v].shape);
+    for (const std::vector<TensorType>& outputs : types_)
+      for (const TensorType& type : outputs)
+        // Results are likelier than variables to be what others must fit.
+        known.insert(known.end(), 3, &type.shape);
+    if (known.empty()) return std::nullopt;
+    return *known[random_.below(known.size())];
   }
 
   // Whether a variable is a number inside a list, as in sizes=[a, b].
@@ -359,6 +414,14 @@ class Sampler {
       const std::uint32_t variable = node.inputs[i].index;
       const InputSpec& input = definition.inputs[i];
       Shape shape;
+      const bool any_rank = input.axes.size() == 1 && input.axes[0].kind == AxisSpec::Kind::rest &&
+                            !sizes.contains(".." + input.axes[0].factors[0].name);
+      if (any_rank && !node.attributes.empty() && chance(60)) {
+        if (std::optional<Shape> smaller = smaller_shape(variable)) {
+          assign_tensor(variable, std::move(*smaller), input.integers ? ElementType::i64 : ElementType::f32);
+          continue;
+        }
+      }
       std::vector<std::size_t> twins;
       for (std::size_t v = 0; v < assigned_.size(); ++v)
         if (assigned_[v] && ranks_[v] == ranks_[variable]) twins.push_back(v);
@@ -405,6 +468,8 @@ class Sampler {
       if (first == nullptr) first = type_of(input);
     const Shape shape = first != nullptr ? first->shape : Shape(random_.below(max_rank + 1), 2);
     const std::size_t rank = shape.size();
+    if (chance(45))
+      if (const std::optional<Shape> known = known_shape()) return *known;
     switch (random_.below(6)) {
       case 0: {  // a permutation
         Integers list(rank);
@@ -479,6 +544,7 @@ class Sampler {
   std::vector<std::set<std::size_t>> ranks_;
   std::vector<bool> integers_;
   std::vector<VariableUse> uses_;
+  std::vector<std::size_t> order_;  // of the source's nodes
   std::size_t style_ = 0;
   Instance current_;
   std::vector<bool> assigned_;

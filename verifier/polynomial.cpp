@@ -149,23 +149,31 @@ PolynomialRing::Element PolynomialRing::infinity(bool negative) {
   const std::vector<std::uint64_t> key{static_cast<std::uint64_t>(Atom::Kind::infinity),
                                        static_cast<std::uint64_t>(negative)};
   const auto [it, inserted] = atom_ids_.emplace(key, static_cast<VariableId>(atoms_.size()));
-  if (inserted) {
-    atoms_.push_back(
-        {.kind = Atom::Kind::infinity, .function = nullptr, .maximum = !negative, .arguments = {}});
-    infinities_.push_back(it->second);
-  }
-  has_infinity_ = true;
+  if (inserted)
+    atoms_.push_back({.kind = Atom::Kind::infinity, .function = nullptr, .maximum = !negative, .arguments = {}});
+  has_special_ = true;
   return atom_element(it->second);
+}
+
+PolynomialRing::Element PolynomialRing::undefined() {
+  const std::vector<std::uint64_t> key{static_cast<std::uint64_t>(Atom::Kind::undefined)};
+  const auto [it, inserted] = atom_ids_.emplace(key, static_cast<VariableId>(atoms_.size()));
+  if (inserted)
+    atoms_.push_back({.kind = Atom::Kind::undefined, .function = nullptr, .maximum = false, .arguments = {}});
+  has_special_ = true;
+  return atom_element(it->second);
+}
+
+bool PolynomialRing::is_special(const Element& a) const {
+  if (!has_special_) return false;
+  const std::optional<VariableId> atom = bare_atom(a);
+  return atom && (atoms_[*atom].kind == Atom::Kind::infinity || atoms_[*atom].kind == Atom::Kind::undefined);
 }
 
 PolynomialRing::Element PolynomialRing::combine(const Element& a, const Element& b, std::int64_t sign) {
   if (!b) return a;
+  if (is_special(a) || is_special(b)) return undefined();
   if (!a && sign > 0) return b;
-  if (has_infinity_)
-    for (const Element& operand : {a, b})
-      if (operand)
-        if (const auto atom = bare_atom(operand); atom && atoms_[*atom].kind == Atom::Kind::infinity)
-          fail("arithmetic with infinity");
   static const Terms none;
   const Terms &x = a ? *a : none, &y = *b;
   Terms result;
@@ -206,11 +214,8 @@ PolynomialRing::Element PolynomialRing::scale(const Element& a, Rational factor,
 }
 
 PolynomialRing::Element PolynomialRing::multiply(const Element& a, const Element& b) {
+  if (is_special(a) || is_special(b)) return undefined();
   if (!a || !b) return nullptr;
-  if (has_infinity_)
-    for (const Element& operand : {a, b})
-      if (const auto atom = bare_atom(operand); atom && atoms_[*atom].kind == Atom::Kind::infinity)
-        fail("arithmetic with infinity");
   if (b->size() == 1) return scale(a, (*b)[0].second, (*b)[0].first);
   if (a->size() == 1) return scale(b, (*a)[0].second, (*a)[0].first);
   Terms terms;
@@ -221,10 +226,7 @@ PolynomialRing::Element PolynomialRing::multiply(const Element& a, const Element
 }
 
 PolynomialRing::Element PolynomialRing::divide(const Element& a, const Element& b) {
-  if (!b) {
-    fail("division by zero");
-    return nullptr;
-  }
+  if (!b || is_special(a) || is_special(b)) return undefined();
   if (!a) return nullptr;
   // b = factor * monomial * sum, where sum starts with 1 and has no common monomial.
   std::map<VariableId, std::int32_t> common;
@@ -246,12 +248,11 @@ PolynomialRing::Element PolynomialRing::divide(const Element& a, const Element& 
   Monomial inverse;
   for (const auto& [variable, exponent] : common) inverse.emplace_back(variable, -exponent);
   const MonomialId inverse_id = intern(std::move(inverse));
-  if (inverse_id != 0) divided_ = true;
+  if (!is_constant(b)) divided_ = true;
   if (b->size() == 1) {
     const Rational c = (*b)[0].second;
     return scale(a, reduced(c.denominator, c.numerator), inverse_id);
   }
-  divided_ = true;
   Element sum = scale(b, {1, 1}, inverse_id);
   const Rational c = (*sum)[0].second;
   const Rational inverse_factor = reduced(c.denominator, c.numerator);
@@ -268,6 +269,18 @@ std::optional<PolynomialRing::VariableId> PolynomialRing::bare_atom(const Elemen
   return monomial[0].first;
 }
 
+bool PolynomialRing::is_constant(const Element& a) const {
+  if (!a) return true;
+  for (const auto& [id, coefficient] : *a)
+    for (const auto& [variable, exponent] : monomials_[id]) {
+      const Atom& atom = atoms_[variable];
+      if (atom.kind == Atom::Kind::variable) return false;
+      for (const Element& argument : atom.arguments)
+        if (!is_constant(argument)) return false;
+    }
+  return true;
+}
+
 std::optional<Rational> PolynomialRing::as_constant(const Element& a) const {
   if (!a) return Rational{};
   if (a->size() == 1 && (*a)[0].first == 0) return (*a)[0].second;
@@ -280,6 +293,7 @@ std::uint32_t PolynomialRing::content(const Element& a) {
 
 PolynomialRing::Element PolynomialRing::call(const FunctionDefinition& function, const Element& x) {
   if (!x && function.zero_at_zero) return nullptr;
+  if (is_special(x)) return undefined();
   if (const auto id = bare_atom(x)) {
     const Atom& atom = atoms_[*id];
     if (function.idempotent && atom.kind == Atom::Kind::call && atom.function->key == function.key) return x;
@@ -297,6 +311,7 @@ PolynomialRing::Element PolynomialRing::call(const FunctionDefinition& function,
 }
 
 PolynomialRing::Element PolynomialRing::call(const FunctionDefinition& function, const Element& x, const Element& y) {
+  if (is_special(x) || is_special(y)) return undefined();
   if (function.name == "pow") {
     const std::optional<Rational> exponent = as_constant(y);
     if (exponent && exponent->denominator == 1 && exponent->numerator >= 0 && exponent->numerator <= 8) {
@@ -319,6 +334,8 @@ PolynomialRing::Element PolynomialRing::extremum(bool maximum, std::span<const E
     if (id && atoms_[*id].kind == Atom::Kind::infinity && atoms_[*id].maximum != maximum) {
       neutral = value;
       has_neutral = true;
+    } else if (is_special(value)) {
+      return undefined();
     } else if (id && atoms_[*id].kind == Atom::Kind::extremum && atoms_[*id].maximum == maximum) {
       for (const Element& argument : atoms_[*id].arguments) insert(argument);
     } else {
@@ -326,8 +343,7 @@ PolynomialRing::Element PolynomialRing::extremum(bool maximum, std::span<const E
     }
   }
   if (set.empty()) {
-    if (!has_neutral) fail("an extremum of nothing");
-    return neutral;
+    return has_neutral ? neutral : infinity(maximum);
   }
   if (set.size() == 1) return set.begin()->second;
   Atom atom{.kind = Atom::Kind::extremum, .function = nullptr, .maximum = maximum, .arguments = {}};

@@ -6,7 +6,8 @@
 ///   max S, min S  of a set of polynomials, flat, identity on singletons;
 ///   1/p           powers of a polynomial that is no monomial (monomials are divided by exactly: exponents may be
 ///                 negative), so that quotients are Laurent polynomials;
-///   a real literal that is not a small dyadic number: it stands for any number.
+///   a real literal that is not a small dyadic number: it stands for any number;
+///   infinity (the maximum of an empty window) and `undefined`, what arithmetic makes of it and of division by zero.
 /// Equal canonical forms mean equal real functions, wherever all divisors are nonzero, for every interpretation of the
 /// functions with the declared facts. For polynomials the converse holds too.
 ///
@@ -58,11 +59,13 @@ class PolynomialRing {
   Element call(const FunctionDefinition& function, const Element& x, const Element& y);
   Element extremum(bool maximum, std::span<const Element> values);
   Element infinity(bool negative);
-  /// A coefficient left 64 bits, arithmetic with infinity, or division by zero.
+  /// A coefficient left 64 bits, or a literal is no number.
   [[nodiscard]] const Status& status() const { return status_; }
 
   /// Whether a = b follows: denominators are cleared first.
   [[nodiscard]] bool equal(const Element& a, const Element& b);
+  /// Whether an element is infinite or undefined.
+  [[nodiscard]] bool is_special(const Element& a) const;
   /// Whether any quotient by something other than a number was formed.
   [[nodiscard]] bool divided() const { return divided_; }
 
@@ -71,7 +74,7 @@ class PolynomialRing {
   using VariableId = std::uint32_t;
   using Monomial = std::vector<std::pair<VariableId, std::int32_t>>;  // sorted, exponents not 0
   struct Atom {
-    enum class Kind : std::uint8_t { variable, call, extremum, sum, literal, infinity };
+    enum class Kind : std::uint8_t { variable, call, extremum, sum, literal, infinity, undefined };
     Kind kind = Kind::variable;
     const FunctionDefinition* function = nullptr;
     bool maximum = false;
@@ -86,11 +89,14 @@ class PolynomialRing {
   VariableId add_atom(Atom atom);
   Element atom_element(VariableId variable, std::int32_t exponent = 1);
   Element constant(Rational value);
+  Element undefined();
   Element combine(const Element& a, const Element& b, std::int64_t sign);
   Element scale(const Element& a, Rational factor, MonomialId monomial);
   Element canonical(Terms terms);
   /// The atom if the polynomial is one with coefficient and exponent 1.
   [[nodiscard]] std::optional<VariableId> bare_atom(const Element& a) const;
+  /// Whether no variable occurs.
+  [[nodiscard]] bool is_constant(const Element& a) const;
   [[nodiscard]] std::optional<Rational> as_constant(const Element& a) const;
   /// A number for the content of a polynomial.
   std::uint32_t content(const Element& a);
@@ -106,9 +112,8 @@ class PolynomialRing {
   std::map<Terms, std::uint32_t> contents_;
   std::map<std::vector<std::uint64_t>, VariableId> atom_ids_;
   Status status_;
-  bool has_infinity_ = false;
+  bool has_special_ = false;
   bool divided_ = false;
-  std::vector<VariableId> infinities_;
 };
 
 }  // namespace taso

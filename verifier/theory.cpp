@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "verifier/instances.h"
 #include "verifier/smt/solver.h"
 
 namespace taso {
@@ -19,8 +20,9 @@ using Kind = AttributeExpression::Kind;
 constexpr std::size_t max_pieces = 4;
 // Extents are equated for this many axes where a definition has a rest.
 constexpr int max_axes = 5;
-// Goals after which solver and terms are made anew, so that neither grows without bound.
-constexpr std::size_t goals_per_context = 1000;
+// Goals after which a solver and its terms are made anew, and solvers kept: so that neither grows without bound.
+constexpr std::size_t goals_per_session = 500;
+constexpr std::size_t max_sessions = 24;
 
 // What an attribute is in the logic; lists of declared length are taken apart.
 enum class Kindness : std::uint8_t { unknown, integer, real, list, symbol };
@@ -191,7 +193,11 @@ class Vocabulary {
   Expr dimension(const Expr& tensor, const Expr& axis) {
     return apply("dim", integer_, {tensor, axis}, {tensor_, integer_});
   }
+  Expr shape(const Expr& tensor) { return apply("shape", list_, {tensor}, {tensor_}); }
   Expr rank(const Expr& tensor) { return apply("rank", integer_, {tensor}, {tensor_}); }
+  // Arithmetic beyond linear is not interpreted; products commute.
+  Expr product(const Expr& a, const Expr& b) { return apply("times", integer_, {a, b}, {integer_, integer_}); }
+  Expr quotient(const Expr& a, const Expr& b) { return apply("over", integer_, {a, b}, {integer_, integer_}); }
   Expr function_name(const std::string& name) { return context_.constant("fn." + name, symbol_); }
 
   Expr real_literal(double value) {
@@ -318,6 +324,17 @@ class Encoder {
         for (Linear& element : *attribute.components) replace(element, variable, value);
     }
     std::erase(constants_, variable);
+  }
+  // Variables that are lists of unknown length.
+  void substitute_list(const Expr& variable, const Expr& value) {
+    for (EncodedValue& attribute : attributes_)
+      if (attribute.term.valid() && attribute.term == variable) attribute.term = value;
+    std::erase(constants_, variable);
+  }
+  // The list variable of a name, if it is one of unknown length.
+  [[nodiscard]] std::optional<Expr> list_variable(std::size_t variable) const {
+    if (attributes_[variable].kind != Kindness::list || attributes_[variable].components) return std::nullopt;
+    return attributes_[variable].term;
   }
   static void replace(Linear& linear, const Expr& variable, const Linear& value) {
     for (const auto& [atom, coefficient] : linear.terms)
@@ -457,9 +474,11 @@ class Encoder {
     } else if (kind == Kind::multiply && (a.terms.empty() || b.terms.empty())) {
       result.add(a.terms.empty() ? b : a, a.terms.empty() ? a.constant : b.constant);
     } else if (kind == Kind::multiply) {
-      result.add(v_.context().multiply(integer(a), integer(b)), 1);
+      result.add(v_.product(integer(a), integer(b)), 1);
+    } else if (b.terms.empty() && b.constant > 0) {
+      result.add(v_.context().divide(integer(a), v_.context().integer(b.constant)), 1);
     } else {
-      result.add(v_.context().divide(integer(a), integer(b)), 1);
+      result.add(v_.quotient(integer(a), integer(b)), 1);
     }
     return result;
   }
@@ -554,6 +573,18 @@ std::string extent_name(const AxisSpec& axis) {
   return text;
 }
 
+// The names of all axes; equal lists of a definition are equal shapes. An axis without a name gets one of its own.
+std::vector<std::string> axis_names(const std::vector<AxisSpec>& axes) {
+  std::vector<std::string> names;
+  for (const AxisSpec& axis : axes) {
+    const std::string name = extent_name(axis);
+    names.push_back((axis.kind == AxisSpec::Kind::rest ? ".." : "") +
+                    (name.empty() ? "?" + std::to_string(axis.where.line) + ":" + std::to_string(axis.where.column)
+                                  : name));
+  }
+  return names;
+}
+
 // The name of a rest.
 std::string rest_name(const AxisSpec& axis) {
   return axis.factors.size() == 1 && axis.factors[0].kind == Expression::Kind::name ? axis.factors[0].name : "";
@@ -575,9 +606,12 @@ void Encoder::typing(const Pattern& pattern, std::vector<Expr>& facts) {
       bool outermost;
     };
     std::map<std::string, Place> first;
+    std::map<std::vector<std::string>, Expr> whole;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Expr tensor = value(pattern, node.inputs[i], done, nullptr);
       const std::vector<AxisSpec>& axes = definition->inputs[i].axes;
+      if (const auto [it, inserted] = whole.emplace(axis_names(axes), tensor); !inserted && !(it->second == tensor))
+        facts.push_back(c.equal(v_.shape(tensor), v_.shape(it->second)));
       for (std::size_t k = axes.size(); k-- > 0;) {
         const int axis = static_cast<int>(k) - static_cast<int>(axes.size());
         const bool rest = axes[k].kind == AxisSpec::Kind::rest;
@@ -596,24 +630,53 @@ void Encoder::typing(const Pattern& pattern, std::vector<Expr>& facts) {
 }
 
 
+// Attribute variables that equal the shape of an output at every examined instance, per output: the shapes to which
+// operands of element-wise operators are broadcast.
+std::vector<std::vector<std::size_t>> result_shapes(const OperatorRegistry& registry, const Substitution& axiom) {
+  std::vector<std::vector<std::size_t>> result(axiom.source.outputs.size());
+  std::vector<std::size_t> lists;
+  const VariableKinds kinds(registry, axiom);
+  for (std::size_t v = 0; v < axiom.attribute_variables.size(); ++v)
+    if (kinds[v].kind == Kindness::list && !kinds[v].length) lists.push_back(v);
+  if (lists.empty()) return result;
+  const InstanceSet set = find_instances(registry, axiom, {.max_instances = 12});
+  if (set.instances.empty()) return result;
+  for (std::size_t output = 0; output < result.size(); ++output)
+    for (const std::size_t v : lists)
+      if (std::all_of(set.instances.begin(), set.instances.end(), [&](const TypedInstance& typed) {
+            const auto& value = typed.instance.attributes[v];
+            return value && *value == AttributeValue(typed.source.output_types()[output].shape);
+          }))
+        result[output].push_back(v);
+  return result;
+}
+
+std::set<std::string> operators_of(const Substitution& rule) {
+  std::set<std::string> operators;
+  for (const Pattern* pattern : {&rule.source, &rule.target})
+    for (const PatternNode& node : pattern->nodes) operators.insert(node.op);
+  return operators;
+}
+
 // One solver with the theory asserted.
 class Session {
  public:
   Session(const OperatorRegistry& registry, const smt::SolverOptions& options)
       : vocabulary_(registry), solver_(vocabulary_.context(), options) {
     assert_lists();
+    assert_products();
     assert_function_names();
     for (const std::string& name : registry.names()) assert_definition(*registry.find(name));
   }
 
-  // Adds an axiom; the text says why it cannot be used, if so.
-  std::string add_axiom(const Substitution& axiom) {
+  // Adds an axiom; the text says why it cannot be used, if so. `shapes`: see result_shapes, per output.
+  std::string add_axiom(const Substitution& axiom, const std::vector<std::vector<std::size_t>>& shapes) {
     if (axiom.source.outputs.size() != axiom.target.outputs.size()) return "the sides have different numbers of outputs";
     std::vector<bool> usable(axiom.source.outputs.size(), false);
     for (const bool from_source : {true, false}) {
       const Pattern& trigger_side = from_source ? axiom.source : axiom.target;
       for (std::size_t output = 0; output < trigger_side.outputs.size(); ++output)
-        if (!trigger_side.outputs[output].is_variable && add_direction(axiom, from_source, output))
+        if (!trigger_side.outputs[output].is_variable && add_direction(axiom, from_source, output, shapes[output]))
           usable[output] = true;
     }
     if (std::find(usable.begin(), usable.end(), false) != usable.end())
@@ -659,7 +722,8 @@ class Session {
   }
 
   // "conditions => source = target", matched on one side; false if that side leaves a variable open.
-  bool add_direction(const Substitution& axiom, bool from_source, std::size_t output) {
+  bool add_direction(const Substitution& axiom, bool from_source, std::size_t output,
+                     const std::vector<std::size_t>& result_shapes) {
     smt::Context& c = vocabulary_.context();
     const std::string prefix = axiom.name + (from_source ? ".l" : ".r") + std::to_string(output) + ".";
     Encoder encoder(vocabulary_, axiom, prefix);
@@ -694,6 +758,10 @@ class Session {
         }
       }
     }
+    // A list that only the other side has and that is always the result's shape.
+    for (const std::size_t variable : result_shapes)
+      if (const auto list = encoder.list_variable(variable); list && !encoder.is_used(*list))
+        encoder.substitute_list(*list, vocabulary_.shape(trigger));
     std::vector<Expr> hypotheses;
     for (const Condition& condition : axiom.conditions) hypotheses.push_back(encoder.condition(condition));
     const Expr other = encoder.outputs(one_output(other_side, output))[0];
@@ -731,6 +799,12 @@ class Session {
         solver_.add(c.forall(elements, trigger, c.equal(trigger[0], elements[i]), "list_get"));
       }
     }
+  }
+
+  void assert_products() {
+    const std::vector<Expr> n = integers("n", 2);
+    const Expr product = vocabulary_.product(n[0], n[1]);
+    assert_equation(n, product, vocabulary_.context().equal(product, vocabulary_.product(n[1], n[0])), "times");
   }
 
   void assert_function_names() {
@@ -931,6 +1005,12 @@ class Session {
     std::vector<Expr> variables = attributes.variables;
     variables.insert(variables.end(), x.begin(), x.end());
     const Expr result = vocabulary_.application(definition.name, 0, x, attributes.values);
+    const Expr result_shape = vocabulary_.shape(result);
+    for (std::size_t i = 0; i < definition.inputs.size(); ++i)
+      if (axis_names(definition.inputs[i].axes) == axis_names(definition.output.axes))
+        assert_equation(variables, result_shape, c.equal(result_shape, vocabulary_.shape(x[i])),
+                        definition.name + ".shape");
+    assert_given_shape(definition, attributes, x);
     for (const AxisFact& fact : axis_facts(definition)) {
       if (!fact.and_outer) {
         const Expr extent = vocabulary_.dimension(result, c.integer(fact.output_axis));
@@ -955,6 +1035,42 @@ class Session {
     }
   }
 
+  // Where the output's shape is an attribute: shape(op(..; s)) = s, and its extents are the elements of s.
+  void assert_given_shape(const OperatorDefinition& definition, const AnyAttributes& any, const std::vector<Expr>& x) {
+    smt::Context& c = vocabulary_.context();
+    if (definition.output.axes.size() != 1 || definition.output.axes[0].kind != AxisSpec::Kind::rest) return;
+    const std::string name = rest_name(definition.output.axes[0]);
+    std::vector<std::string> names;
+    for (const AttributeSpec& attribute : definition.attributes) names.push_back(attribute.name);
+    std::sort(names.begin(), names.end());
+    const auto place = std::find(names.begin(), names.end(), name);
+    if (place == names.end()) return;
+    const auto index = static_cast<std::size_t>(place - names.begin());
+    std::vector<Expr> variables = any.variables;
+    variables.insert(variables.end(), x.begin(), x.end());
+    const Expr result = vocabulary_.application(definition.name, 0, x, any.values);
+    const Expr shape = vocabulary_.shape(result);
+    assert_equation(variables, shape, c.equal(shape, any.values[index].second), definition.name + ".shape");
+    for (std::size_t length = 1; length <= max_axes; ++length) {
+      const std::vector<Expr> elements = integers("extent", length);
+      AnyAttributes given = any;
+      std::erase(given.variables, given.values[index].second);
+      given.values[index].second = vocabulary_.make_list(elements);
+      std::vector<Expr> bound = given.variables;
+      bound.insert(bound.end(), x.begin(), x.end());
+      bound.insert(bound.end(), elements.begin(), elements.end());
+      const Expr application = vocabulary_.application(definition.name, 0, x, given.values);
+      for (std::size_t i = 0; i < length; ++i) {
+        const Expr extent = vocabulary_.dimension(
+            application, c.integer(static_cast<std::int64_t>(i) - static_cast<std::int64_t>(length)));
+        assert_equation(bound, extent, c.equal(extent, elements[i]), definition.name + ".extent");
+      }
+      const Expr rank = vocabulary_.rank(application);
+      assert_equation(bound, rank, c.equal(rank, c.integer(static_cast<std::int64_t>(length))),
+                      definition.name + ".rank");
+    }
+  }
+
   Vocabulary vocabulary_;
   smt::Solver solver_;
 };
@@ -965,50 +1081,99 @@ class Theory::Implementation {
  public:
   Implementation(const OperatorRegistry& registry, std::vector<Substitution> axioms, std::uint64_t rlimit)
       : registry_(registry), rlimit_(rlimit) {
-    restart();
+    Session check(registry_, {.rlimit = rlimit_});
     for (Substitution& axiom : axioms) {
       if (!axiom.is_axiom) {
-        if (const auto reason = session_->prove(axiom)) {
-          problems_.push_back(axiom.name + ": lemma not proved: " + *reason);
+        const Entailment proof = entails(axiom);
+        if (!proof.proved) {
+          problems_.push_back(axiom.name + ": lemma not proved: " + proof.reason);
           continue;
         }
       }
-      const std::string problem = session_->add_axiom(axiom);
-      if (!problem.empty())
+      std::vector<std::vector<std::size_t>> shapes = result_shapes(registry_, axiom);
+      const std::string problem = check.add_axiom(axiom, shapes);
+      if (!problem.empty()) {
         problems_.push_back(axiom.name + ": " + problem);
-      else
-        axioms_.push_back(std::move(axiom));
+        continue;
+      }
+      axioms_.push_back({axiom, operators_of(axiom), std::move(shapes)});
+      sessions_.clear();
     }
   }
 
+  // Axioms that speak only of the goal's operators come first, then those with one more operator, then all: a small
+  // theory saturates quickly where the whole one has endless consequences.
   Entailment entails(const Substitution& rule) {
-    if (++goals_ > goals_per_context) restart();
-    std::optional<std::string> reason = session_->prove(rule);
-    if (!reason) return {true, ""};
-    // A second attempt that does not depend on earlier goals, with model-based instantiation.
-    Session fresh(registry_, {.model_based_quantifiers = true, .rlimit = rlimit_});
-    for (const Substitution& axiom : axioms_) (void)fresh.add_axiom(axiom);
+    const std::set<std::string> operators = operators_of(rule);
+    std::optional<std::string> reason;
+    std::vector<bool> previous;
+    for (const std::size_t foreign : {std::size_t{0}, std::size_t{1}, all}) {
+      const std::vector<bool> chosen = choose(operators, foreign);
+      if (chosen == previous) continue;
+      previous = chosen;
+      reason = session(chosen).prove(rule);
+      if (!reason) return {true, ""};
+    }
+    // Model-based instantiation, anew.
+    Session fresh(registry_, {.model_based_quantifiers = true, .rlimit = rlimit_ / 4});
+    assert_chosen(fresh, choose(operators, 0));
     reason = fresh.prove(rule);
     if (!reason) return {true, ""};
     return {false, *reason};
   }
 
   const std::vector<std::string>& problems() const { return problems_; }
-  std::string smt2(const Substitution& rule) { return session_->smt2(rule); }
+  std::string smt2(const Substitution& rule) { return session(choose({}, all)).smt2(rule); }
 
  private:
-  void restart() {
-    session_ = std::make_unique<Session>(registry_, smt::SolverOptions{.rlimit = rlimit_});
-    for (const Substitution& axiom : axioms_) (void)session_->add_axiom(axiom);
-    goals_ = 0;
+  static constexpr std::size_t all = static_cast<std::size_t>(-1);
+
+  struct Known {
+    Substitution axiom;
+    std::set<std::string> operators;
+    std::vector<std::vector<std::size_t>> shapes;
+  };
+
+  // Axioms with at most `foreign` operators that the goal does not have.
+  [[nodiscard]] std::vector<bool> choose(const std::set<std::string>& operators, std::size_t foreign) const {
+    std::vector<bool> chosen;
+    for (const Known& known : axioms_)
+      chosen.push_back(static_cast<std::size_t>(std::count_if(
+                           known.operators.begin(), known.operators.end(),
+                           [&](const std::string& op) { return !operators.contains(op); })) <= foreign);
+    return chosen;
   }
+
+  void assert_chosen(Session& session, const std::vector<bool>& chosen) {
+    for (std::size_t i = 0; i < axioms_.size(); ++i)
+      if (chosen[i]) (void)session.add_axiom(axioms_[i].axiom, axioms_[i].shapes);
+  }
+
+  Session& session(const std::vector<bool>& chosen) {
+    Kept& kept = sessions_[chosen];
+    if (kept.session == nullptr || kept.goals >= goals_per_session) {
+      if (sessions_.size() > max_sessions) {
+        sessions_.clear();
+        return session(chosen);
+      }
+      kept.session = std::make_unique<Session>(registry_, smt::SolverOptions{.rlimit = rlimit_, .watchdog_seconds = 10});
+      kept.goals = 0;
+      assert_chosen(*kept.session, chosen);
+    }
+    ++kept.goals;
+    return *kept.session;
+  }
+
+  struct Kept {
+    std::unique_ptr<Session> session;
+    std::size_t goals = 0;
+  };
 
   const OperatorRegistry& registry_;
   std::uint64_t rlimit_;
-  std::vector<Substitution> axioms_;
+  std::vector<Known> axioms_;
   std::vector<std::string> problems_;
-  std::unique_ptr<Session> session_;
-  std::size_t goals_ = 0;
+  std::map<std::vector<bool>, Kept> sessions_;
 };
 
 Theory::Theory(const OperatorRegistry& registry, std::vector<Substitution> axioms, std::uint64_t rlimit)

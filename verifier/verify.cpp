@@ -85,6 +85,7 @@ Verdict Verifier::verify(const Substitution& rule) {
       verdict.numeric_class = derive_numeric_class(outcome.typed);
       if (outcome.ill_typed_target > 0) verdict.conditions.emplace_back("the target is well-typed");
       if (outcome.divided) verdict.conditions.emplace_back("divisors are not zero");
+      if (outcome.undefined) verdict.conditions.emplace_back("no element of the source is infinite or undefined");
     } else {
       verdict.reason = outcome.reason;
     }
