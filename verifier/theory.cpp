@@ -100,12 +100,32 @@ class VariableKinds {
         expect(condition.right, kind(condition.left));
       }
     }
+    // The sizes of a split are as many as its pieces: those that are used.
+    for (const Pattern* pattern : {&rule.source, &rule.target})
+      for (std::size_t n = 0; n < pattern->nodes.size(); ++n) {
+        if (!registry.is_coassociative(pattern->nodes[n].op)) continue;
+        for (const auto& [name, expression] : pattern->nodes[n].attributes)
+          if (expression.kind == Kind::variable && shapes_[expression.index].kind == Kindness::list &&
+              !shapes_[expression.index].length)
+            shapes_[expression.index].length = used_outputs(*pattern, n);
+      }
     for (AttributeShape& shape : shapes_)
       if (shape.kind == Kindness::unknown) shape.kind = Kindness::integer;
   }
   [[nodiscard]] const AttributeShape& operator[](std::size_t variable) const { return shapes_[variable]; }
 
  private:
+  static std::size_t used_outputs(const Pattern& pattern, std::size_t node) {
+    std::uint32_t count = 0;
+    auto look = [&](const PatternValue& value) {
+      if (!value.is_variable && value.index == node) count = std::max(count, value.port + 1);
+    };
+    for (const PatternNode& user : pattern.nodes)
+      for (const PatternValue& input : user.inputs) look(input);
+    for (const PatternValue& output : pattern.outputs) look(output);
+    return count;
+  }
+
   void expect(const AttributeExpression& expression, const AttributeShape& shape) {
     switch (expression.kind) {
       case Kind::literal:
@@ -612,6 +632,8 @@ void Encoder::typing(const Pattern& pattern, std::vector<Expr>& facts) {
       const std::vector<AxisSpec>& axes = definition->inputs[i].axes;
       if (const auto [it, inserted] = whole.emplace(axis_names(axes), tensor); !inserted && !(it->second == tensor))
         facts.push_back(c.equal(v_.shape(tensor), v_.shape(it->second)));
+      if (std::none_of(axes.begin(), axes.end(), [](const AxisSpec& a) { return a.kind == AxisSpec::Kind::rest; }))
+        facts.push_back(c.equal(v_.rank(tensor), c.integer(static_cast<std::int64_t>(axes.size()))));
       for (std::size_t k = axes.size(); k-- > 0;) {
         const int axis = static_cast<int>(k) - static_cast<int>(axes.size());
         const bool rest = axes[k].kind == AxisSpec::Kind::rest;
@@ -630,17 +652,28 @@ void Encoder::typing(const Pattern& pattern, std::vector<Expr>& facts) {
 }
 
 
-// Attribute variables that equal the shape of an output at every examined instance, per output: the shapes to which
-// operands of element-wise operators are broadcast.
-std::vector<std::vector<std::size_t>> result_shapes(const OperatorRegistry& registry, const Substitution& axiom) {
-  std::vector<std::vector<std::size_t>> result(axiom.source.outputs.size());
+// What examined instances say of an axiom with lists of any length among its attributes.
+struct ShapeFacts {
+  // Per output, attribute variables that always equal its shape: the shapes to which operands of element-wise
+  // operators are broadcast.
+  std::vector<std::vector<std::size_t>> result_shapes;
+  // The sides may both be well-typed and yet have different shapes, as in reshape(x; shape=s) = x: then the axiom holds
+  // where the shapes are equal.
+  bool may_differ = false;
+};
+
+ShapeFacts shape_facts(const OperatorRegistry& registry, const Substitution& axiom) {
+  ShapeFacts facts;
+  std::vector<std::vector<std::size_t>>& result = facts.result_shapes;
+  result.resize(axiom.source.outputs.size());
   std::vector<std::size_t> lists;
   const VariableKinds kinds(registry, axiom);
   for (std::size_t v = 0; v < axiom.attribute_variables.size(); ++v)
     if (kinds[v].kind == Kindness::list && !kinds[v].length) lists.push_back(v);
-  if (lists.empty()) return result;
+  if (lists.empty()) return facts;
   const InstanceSet set = find_instances(registry, axiom, {.max_instances = 12});
-  if (set.instances.empty()) return result;
+  facts.may_differ = set.shapes_differ.has_value();
+  if (set.instances.empty()) return facts;
   for (std::size_t output = 0; output < result.size(); ++output)
     for (const std::size_t v : lists)
       if (std::all_of(set.instances.begin(), set.instances.end(), [&](const TypedInstance& typed) {
@@ -648,7 +681,7 @@ std::vector<std::vector<std::size_t>> result_shapes(const OperatorRegistry& regi
             return value && *value == AttributeValue(typed.source.output_types()[output].shape);
           }))
         result[output].push_back(v);
-  return result;
+  return facts;
 }
 
 std::set<std::string> operators_of(const Substitution& rule) {
@@ -669,14 +702,14 @@ class Session {
     for (const std::string& name : registry.names()) assert_definition(*registry.find(name));
   }
 
-  // Adds an axiom; the text says why it cannot be used, if so. `shapes`: see result_shapes, per output.
-  std::string add_axiom(const Substitution& axiom, const std::vector<std::vector<std::size_t>>& shapes) {
+  // Adds an axiom; the text says why it cannot be used, if so. 
+  std::string add_axiom(const Substitution& axiom, const ShapeFacts& shapes) {
     if (axiom.source.outputs.size() != axiom.target.outputs.size()) return "the sides have different numbers of outputs";
     std::vector<bool> usable(axiom.source.outputs.size(), false);
     for (const bool from_source : {true, false}) {
       const Pattern& trigger_side = from_source ? axiom.source : axiom.target;
       for (std::size_t output = 0; output < trigger_side.outputs.size(); ++output)
-        if (!trigger_side.outputs[output].is_variable && add_direction(axiom, from_source, output, shapes[output]))
+        if (!trigger_side.outputs[output].is_variable && add_direction(axiom, from_source, output, shapes))
           usable[output] = true;
     }
     if (std::find(usable.begin(), usable.end(), false) != usable.end())
@@ -718,12 +751,18 @@ class Session {
     for (const Condition& condition : rule.conditions) facts.push_back(encoder.condition(condition));
     for (const Expr& fact : facts) solver_.add(fact);
     const Expr left = encoder.outputs(rule.source)[output], right = encoder.outputs(rule.target)[output];
+    // An application that would change the type of an output is refused.
+    solver_.add(c.equal(vocabulary_.shape(left), vocabulary_.shape(right)));
+    solver_.add(c.equal(vocabulary_.rank(left), vocabulary_.rank(right)));
+    for (int axis = -1; axis >= -max_axes; --axis)
+      solver_.add(
+          c.equal(vocabulary_.dimension(left, c.integer(axis)), vocabulary_.dimension(right, c.integer(axis))));
     solver_.add(c.negation(c.equal(left, right)));
   }
 
   // "conditions => source = target", matched on one side; false if that side leaves a variable open.
   bool add_direction(const Substitution& axiom, bool from_source, std::size_t output,
-                     const std::vector<std::size_t>& result_shapes) {
+                     const ShapeFacts& shapes) {
     smt::Context& c = vocabulary_.context();
     const std::string prefix = axiom.name + (from_source ? ".l" : ".r") + std::to_string(output) + ".";
     Encoder encoder(vocabulary_, axiom, prefix);
@@ -759,7 +798,7 @@ class Session {
       }
     }
     // A list that only the other side has and that is always the result's shape.
-    for (const std::size_t variable : result_shapes)
+    for (const std::size_t variable : shapes.result_shapes[output])
       if (const auto list = encoder.list_variable(variable); list && !encoder.is_used(*list))
         encoder.substitute_list(*list, vocabulary_.shape(trigger));
     std::vector<Expr> hypotheses;
@@ -776,6 +815,7 @@ class Session {
       if (equation.value.terms.size() == 1 && equation.value.terms[0].first == equation.number) continue;
       hypotheses.push_back(c.equal(equation.number, encoder.integer(equation.value)));
     }
+    if (shapes.may_differ) hypotheses.push_back(c.equal(vocabulary_.shape(trigger), vocabulary_.shape(other)));
     Expr body = c.equal(trigger, other);
     if (!hypotheses.empty()) body = c.implies(c.conjunction(hypotheses), body);
     const std::vector<Expr> triggers{trigger};
@@ -832,6 +872,8 @@ class Session {
     std::vector<std::pair<Kindness, Expr>> values;
     std::vector<Expr> variables;
     std::optional<std::size_t> integer, list;  // the first of that kind
+    std::map<std::string, std::size_t> places;
+    std::map<std::string, std::vector<Expr>> elements;  // of lists of declared length
   };
   AnyAttributes any_attributes(const std::string& op) {
     AnyAttributes result;
@@ -846,6 +888,7 @@ class Session {
         const std::vector<Expr> elements = integers(name, *shape.length);
         value = vocabulary_.make_list(elements);
         result.variables.insert(result.variables.end(), elements.begin(), elements.end());
+        result.elements[name] = elements;
       } else {
         value = vocabulary_.context().constant("." + name, shape.kind == Kindness::integer ? vocabulary_.integer()
                                                            : shape.kind == Kindness::real  ? vocabulary_.real()
@@ -855,6 +898,7 @@ class Session {
       }
       if (shape.kind == Kindness::integer && !result.integer) result.integer = result.values.size();
       if (shape.kind == Kindness::list && !result.list) result.list = result.values.size();
+      result.places[name] = result.values.size();
       result.values.emplace_back(shape.kind, value);
     }
     return result;
@@ -1011,6 +1055,15 @@ class Session {
         assert_equation(variables, result_shape, c.equal(result_shape, vocabulary_.shape(x[i])),
                         definition.name + ".shape");
     assert_given_shape(definition, attributes, x);
+    const std::vector<AxisSpec>& output = definition.output.axes;
+    for (std::size_t k = output.size(); k-- > 0 && output[k].kind != AxisSpec::Kind::rest;) {
+      if (output[k].factors.size() != 1) continue;
+      const std::optional<Expr> value = extent_of(output[k].factors[0], definition, attributes, x);
+      if (!value) continue;
+      const Expr extent = vocabulary_.dimension(
+          result, c.integer(static_cast<std::int64_t>(k) - static_cast<std::int64_t>(output.size())));
+      assert_equation(variables, extent, c.equal(extent, *value), definition.name + ".extent");
+    }
     for (const AxisFact& fact : axis_facts(definition)) {
       if (!fact.and_outer) {
         const Expr extent = vocabulary_.dimension(result, c.integer(fact.output_axis));
@@ -1035,17 +1088,55 @@ class Session {
     }
   }
 
+  // The value of an extent made of integers, attributes, elements of list attributes, and extents of inputs.
+  std::optional<Expr> extent_of(const Expression& expression, const OperatorDefinition& definition,
+                                const AnyAttributes& any, const std::vector<Expr>& x) {
+    smt::Context& c = vocabulary_.context();
+    switch (expression.kind) {
+      case Expression::Kind::integer: return c.integer(expression.integer);
+      case Expression::Kind::name: {
+        if (const auto place = any.places.find(expression.name); place != any.places.end())
+          return any.values[place->second].first == Kindness::integer ? std::optional(any.values[place->second].second)
+                                                                      : std::nullopt;
+        for (std::size_t i = 0; i < definition.inputs.size(); ++i) {
+          const std::vector<AxisSpec>& axes = definition.inputs[i].axes;
+          for (std::size_t k = axes.size(); k-- > 0 && axes[k].kind != AxisSpec::Kind::rest;)
+            if (axes[k].factors.size() == 1 && extent_name(axes[k]) == expression.name)
+              return vocabulary_.dimension(
+                  x[i], c.integer(static_cast<std::int64_t>(k) - static_cast<std::int64_t>(axes.size())));
+        }
+        return std::nullopt;
+      }
+      case Expression::Kind::element: {
+        const Expression &list = expression.operands[0], &index = expression.operands[1];
+        const auto place = any.places.find(list.name);
+        if (list.kind != Expression::Kind::name || index.kind != Expression::Kind::integer ||
+            place == any.places.end() || any.values[place->second].first != Kindness::list)
+          return std::nullopt;
+        const auto elements = any.elements.find(list.name);
+        const auto i = static_cast<std::size_t>(index.integer);
+        if (elements != any.elements.end() && i < elements->second.size()) return elements->second[i];
+        return std::nullopt;
+      }
+      case Expression::Kind::add:
+      case Expression::Kind::subtract: {
+        const auto left = extent_of(expression.operands[0], definition, any, x);
+        const auto right = extent_of(expression.operands[1], definition, any, x);
+        if (!left || !right) return std::nullopt;
+        return expression.kind == Expression::Kind::add ? c.add(*left, *right) : c.subtract(*left, *right);
+      }
+      default: return std::nullopt;
+    }
+  }
+
   // Where the output's shape is an attribute: shape(op(..; s)) = s, and its extents are the elements of s.
   void assert_given_shape(const OperatorDefinition& definition, const AnyAttributes& any, const std::vector<Expr>& x) {
     smt::Context& c = vocabulary_.context();
     if (definition.output.axes.size() != 1 || definition.output.axes[0].kind != AxisSpec::Kind::rest) return;
     const std::string name = rest_name(definition.output.axes[0]);
-    std::vector<std::string> names;
-    for (const AttributeSpec& attribute : definition.attributes) names.push_back(attribute.name);
-    std::sort(names.begin(), names.end());
-    const auto place = std::find(names.begin(), names.end(), name);
-    if (place == names.end()) return;
-    const auto index = static_cast<std::size_t>(place - names.begin());
+    const auto place = any.places.find(name);
+    if (place == any.places.end()) return;
+    const std::size_t index = place->second;
     std::vector<Expr> variables = any.variables;
     variables.insert(variables.end(), x.begin(), x.end());
     const Expr result = vocabulary_.application(definition.name, 0, x, any.values);
@@ -1090,7 +1181,7 @@ class Theory::Implementation {
           continue;
         }
       }
-      std::vector<std::vector<std::size_t>> shapes = result_shapes(registry_, axiom);
+      ShapeFacts shapes = shape_facts(registry_, axiom);
       const std::string problem = check.add_axiom(axiom, shapes);
       if (!problem.empty()) {
         problems_.push_back(axiom.name + ": " + problem);
@@ -1131,7 +1222,7 @@ class Theory::Implementation {
   struct Known {
     Substitution axiom;
     std::set<std::string> operators;
-    std::vector<std::vector<std::size_t>> shapes;
+    ShapeFacts shapes;
   };
 
   // Axioms with at most `foreign` operators that the goal does not have.
