@@ -74,9 +74,12 @@ class Sampler {
         Shape& shape = types[random_.below(types.size())].shape;
         if (!shape.empty()) shape[random_.below(shape.size())] *= 2;
       }
-      // Literals of the profile are the same in every sample otherwise.
-      for (std::size_t i = 0; i < bases_.size(); ++i)
-        if (!mentions_symbol(bases_[i]) && random_.below(2) == 0) change(*attributes[i]);
+      // Literals of the profile are the same in every sample otherwise, and derived values are always as derived.
+      for (std::size_t i = 0; i < bases_.size(); ++i) {
+        const bool derived =
+            bases_[i].kind == Kind::variable && bank_.group().symbols[bases_[i].index].definition.has_value();
+        if ((derived || !mentions_symbol(bases_[i])) && random_.below(2) == 0) change(*attributes[i]);
+      }
       for (std::uint64_t i = 0, count = random_.below(3); i < count; ++i) mutate(types, attributes);
     }
     return true;
@@ -201,13 +204,19 @@ class Sampler {
       *integer = between(*integer < 0 ? -4 : 0, *integer < 0 ? -1 : 4);
     } else if (auto* list = std::get_if<std::vector<std::int64_t>>(&value)) {
       if (list->empty()) return;
-      const bool constant =
-          std::count(list->begin(), list->end(), list->front()) == static_cast<std::ptrdiff_t>(list->size());
-      if (constant || random_.below(2) == 0) {
-        (*list)[random_.below(list->size())] = between(0, 3);
+      const std::uint64_t kind = random_.below(3);
+      std::int64_t& one = (*list)[random_.below(list->size())];
+      std::int64_t& other = (*list)[random_.below(list->size())];
+      if (kind == 0) {
+        one = between(0, 3);
+      } else if (kind == 1) {
+        // The same sum: paddings that move an image without changing its extents.
+        if (one < 1) return;
+        --one;
+        ++other;
       } else {
         // A permutation stays one.
-        for (std::size_t i = list->size(); i > 1; --i) std::swap((*list)[i - 1], (*list)[random_.below(i)]);
+        std::swap(one, other);
       }
     } else if (auto* symbol = std::get_if<SymbolValue>(&value)) {
       std::vector<std::string> functions;
@@ -570,6 +579,17 @@ bool Generalizer::test(const Draft& draft, Form& form, const std::vector<Counter
     rank_of.kind = Kind::rank;
     rank_of.index = static_cast<std::uint32_t>(u);
     atoms.push_back({Condition::Relation::equal, rank_of, literal_of(rank)});
+  }
+  // What the profile derives an attribute from, in terms of extents.
+  Form bare;
+  bare.assignments = form.assignments;
+  bare.shapes = form.shapes;
+  for (std::size_t i = 0; i < form.bases.size(); ++i) {
+    if (form.bases[i].kind != Kind::variable) continue;
+    const ProfileSymbol& symbol = bank_.group().symbols[form.bases[i].index];
+    if (!symbol.definition) continue;
+    if (auto definition = express(*symbol.definition, bare, {}, form.shapes.size()))
+      atoms.push_back({Condition::Relation::equal, variable_of(i), std::move(*definition)});
   }
   auto satisfied = [&](const Condition& atom, const Sample& sample) {
     Bindings bindings;

@@ -266,18 +266,16 @@ group conv_identity
   extent c: 2, 3
   extent h: 5, 4
   extent w: 4, 6
-  extent i in 0..1: 1, 1
-  extent j in 0..1: 1, 2
-  extent r = 2 * i + 1
-  extent t = 2 * j + 1
-  param p = [i, j, i, j]
+  extent r in 1..3: 3, 1
+  extent t in 1..3: 1, 3
+  param p = [(r - 1) // 2, (t - 1) // 2, (r - 1) // 2, (t - 1) // 2]
   activation x [n, c, h, w]
   weight k [c, c, r, t]
   weight b [c]
-  apply conv2d(activation, weight) pads=p
-  apply conv2d_bias_act(activation, weight, weight) pads=p act=identity
+  apply conv2d(input, weight) pads=p
+  apply conv2d_bias_act(input, weight, weight) pads=p act=identity
   apply add(activation, activation)
-  on_weights add(weight, weight)
+  on_weights add(input, weight)
   on_weights conv_identity() channels=c kernel=[r, t]
 
 # Pooling by averages is a convolution.

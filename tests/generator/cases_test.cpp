@@ -1,4 +1,5 @@
-// Each *.profile file in tests/generator/cases is generated with 1 and with 2 threads, which must give the same bytes. Lines
+// Each *.profile file in tests/generator/cases is generated with 1 and with 2 threads, which must give the same bytes.
+// Lines
 // "#expect RULE" name rules (source => target [if ...]) that must come out, up to names; "#absent RULE" rules
 // that must not; "#count N" the number of rules.
 #include <gtest/gtest.h>

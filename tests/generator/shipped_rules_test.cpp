@@ -16,7 +16,8 @@ TEST(ShippedRules, AreGeneratedAndProved) {
   const std::string path = TASO_SOURCE_DIR "/specs/rules/default.rules";
   const auto text = read_file(path);
   ASSERT_TRUE(text.ok()) << text.error().to_string();
-  EXPECT_EQ(text->rfind("# Generated; do not edit.\n# command: taso-gen --profile default --max-ops 3 --verify", 0), 0u);
+  EXPECT_EQ(text->rfind("# Generated; do not edit.\n# command: taso-gen --profile default --max-ops 3 --verify", 0),
+            0u);
   const auto rules = parse_rules(*text, path, *registry);
   ASSERT_TRUE(rules.ok()) << rules.error().to_string();
   std::set<std::string> names;

@@ -7,6 +7,7 @@ profile elementwise
 group concat
   max_ops 3
   max_weight_ops 0
+  unconnected
   extent m: 4, 5
   extent j1: 2, 3
   extent j2: 3, 1
