@@ -62,17 +62,20 @@ Status separate_pieces(GraphEditor& editor, const Graph& graph, const Substituti
     const PatternValue& input = rule.source.nodes[p].inputs.at(0);
     if (sizes == nullptr || !input.is_variable) return internal_error("pieces of what is not a split were matched");
     const auto begin = static_cast<std::uint32_t>(match.port_begin[p]);
-    std::uint32_t pieces = 0;
-    for (const auto& [name, value] : rule.source.nodes[p].attributes)
-      if (name == "sizes")
-        pieces = static_cast<std::uint32_t>(value.kind == AttributeExpression::Kind::list
-                                                ? value.operands.size()
-                                                : std::get<std::vector<std::int64_t>>(value.literal).size());
+    std::size_t pieces = 0;
+    for (const auto& [name, value] : rule.source.nodes[p].attributes) {
+      if (name != "sizes") continue;
+      const AttributeValue* list = value.kind == AttributeExpression::Kind::literal    ? &value.literal
+                                   : value.kind == AttributeExpression::Kind::variable ? &*match.attributes[value.index]
+                                                                                       : nullptr;
+      pieces = list == nullptr ? value.operands.size() : std::get<std::vector<std::int64_t>>(*list).size();
+    }
     if (begin + pieces > sizes->size()) return internal_error("the match of " + rule.name + " is not of this graph");
-    const std::vector<std::int64_t> inner(sizes->begin() + begin, sizes->begin() + begin + pieces);
+    const std::vector<std::int64_t> inner(sizes->begin() + begin,
+                                          sizes->begin() + begin + static_cast<std::ptrdiff_t>(pieces));
     std::vector<std::int64_t> outer(sizes->begin(), sizes->begin() + begin);
     outer.push_back(std::accumulate(inner.begin(), inner.end(), std::int64_t{0}));
-    outer.insert(outer.end(), sizes->begin() + begin + pieces, sizes->end());
+    outer.insert(outer.end(), sizes->begin() + begin + static_cast<std::ptrdiff_t>(pieces), sizes->end());
     Attributes outer_attributes = whole.attributes, inner_attributes = whole.attributes;
     outer_attributes.set("sizes", outer);
     inner_attributes.set("sizes", inner);
@@ -82,9 +85,10 @@ Status separate_pieces(GraphEditor& editor, const Graph& graph, const Substituti
                 editor.add_op(whole.op, inner_attributes, {Value{outer_id, begin}}, whole.origin));
     std::vector<std::pair<Value, Value>> replacements;
     for (std::uint32_t port = 0; port < count; ++port) {
-      const Value to = port < begin            ? Value{outer_id, port}
-                       : port < begin + pieces ? Value{inner_id, port - begin}
-                                               : Value{outer_id, port - pieces + 1};
+      const Value to = port < begin ? Value{outer_id, port}
+                       : port < begin + inner.size()
+                           ? Value{inner_id, port - begin}
+                           : Value{outer_id, port - static_cast<std::uint32_t>(inner.size()) + 1};
       replacements.push_back({{whole_id, port}, to});
       for (Value& variable : match.variables)
         if (variable == Value{whole_id, port}) variable = to;

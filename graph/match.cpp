@@ -21,6 +21,7 @@ struct RuleIndex::Plan {
     bool sublist = false;  // An associative output: may match adjacent operands of a longer one.
     // Outputs of a split of a variable that nothing else reads, which may match adjacent outputs of a longer one; or 0.
     std::size_t pieces = 0;
+    bool any_length = false;  // Its sizes are a variable: the whole longer split matches too.
   };
   std::vector<PlanNode> nodes;
   std::uint32_t root = 0;  // Source node at which matches are anchored.
@@ -89,25 +90,31 @@ TensorType type_of_window(const Graph& graph, const Node& node, std::int32_t beg
   return type;
 }
 
-// The number of outputs of a pattern's split, if it may be a part of a longer one.
-std::size_t pieces_of(const Pattern& source, const PatternNode& node, const OperatorCatalog& catalog) {
-  if (!catalog.is_coassociative(node.op) || node.inputs.size() != 1 || !node.inputs[0].is_variable) return 0;
-  std::size_t uses = 0;
-  for (const PatternNode& other : source.nodes)
-    uses += static_cast<std::size_t>(std::count(other.inputs.begin(), other.inputs.end(), node.inputs[0]));
-  uses += static_cast<std::size_t>(std::count(source.outputs.begin(), source.outputs.end(), node.inputs[0]));
-  if (uses != 1) return 0;
+// Whether a pattern's split may be a part of a longer one, and how many outputs it then has.
+void find_pieces(const Pattern& source, std::uint32_t p, const OperatorCatalog& catalog,
+                 RuleIndex::Plan::PlanNode& plan) {
+  const PatternNode& node = source.nodes[p];
+  if (!catalog.is_coassociative(node.op) || node.inputs.size() != 1 || !node.inputs[0].is_variable) return;
+  std::size_t uses = 0, ports = 0;
+  auto look = [&](const PatternValue& value) {
+    if (value == node.inputs[0]) ++uses;
+    if (!value.is_variable && value.index == p) ports = std::max<std::size_t>(ports, value.port + 1);
+  };
+  for (const PatternNode& other : source.nodes) std::for_each(other.inputs.begin(), other.inputs.end(), look);
+  std::for_each(source.outputs.begin(), source.outputs.end(), look);
   bool axis = false;
   std::size_t pieces = 0;
   for (const auto& [name, value] : node.attributes) {
     axis = axis || name == "axis";
     if (name != "sizes") continue;
+    plan.any_length = value.kind == Kind::variable;
+    if (plan.any_length) pieces = ports;
     if (value.kind == Kind::list) pieces = value.operands.size();
     if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value.literal);
         value.kind == Kind::literal && list != nullptr)
       pieces = list->size();
   }
-  return axis && pieces >= 2 ? pieces : 0;
+  if (uses == 1 && axis && pieces >= 2) plan.pieces = pieces;
 }
 
 // Backtracking search for one rule. Bindings are kept in a trail and undone on return.
@@ -158,6 +165,7 @@ class Matcher {
       if (shift.value_or(0) == 0) try_ports(p, id);
       return;
     }
+    if (plan.any_length && shift.value_or(0) == 0) try_ports(p, id);
     for (std::size_t begin = 0; begin + plan.pieces <= outputs; ++begin) {
       if (shift && *shift != static_cast<std::int64_t>(begin)) continue;
       state_.port_begin[p] = static_cast<std::int32_t>(begin);
@@ -429,7 +437,7 @@ RuleIndex::RuleIndex(std::vector<Substitution> rules, const OperatorCatalog& cat
       const PatternNode& node = source.nodes[p];
       Plan::PlanNode entry;
       entry.op = numbers_.emplace(node.op, static_cast<std::uint32_t>(numbers_.size())).first->second;
-      entry.pieces = pieces_of(source, node, catalog);
+      find_pieces(source, p, catalog, entry);
       entry.commutative = node.inputs.size() == 2 && catalog.is_commutative(node.op);
       entry.sublist =
           catalog.is_associative(node.op) && node.inputs.size() >= 2 &&
