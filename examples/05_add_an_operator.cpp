@@ -17,7 +17,7 @@ namespace {
 // The mean of two tensors.
 constexpr const char* operator_text = R"(
 operator midpoint(x[E..], y[E..]) -> [E..]
-  commutative
+  law commutative
   out[e..] = 0.5 * (x[e..] + y[e..])
 )";
 
