@@ -25,19 +25,19 @@ struct IndexValue {
   static IndexValue of(const std::vector<std::int64_t>& values);
 };
 
-/// What names stand for; inner declarations are at the back.
+/// What names stand for; inner declarations are at the back. Names are those of a definition, which outlives this.
 class Environment {
  public:
   [[nodiscard]] const IndexValue* find(std::string_view name) const;
   [[nodiscard]] IndexValue* find(std::string_view name);
-  void bind(std::string name, IndexValue value) { entries_.emplace_back(std::move(name), std::move(value)); }
+  void bind(std::string_view name, IndexValue value) { entries_.emplace_back(name, std::move(value)); }
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   void shrink(std::size_t size) {
     entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(size), entries_.end());
   }
 
  private:
-  std::vector<std::pair<std::string, IndexValue>> entries_;
+  std::vector<std::pair<std::string_view, IndexValue>> entries_;
 };
 
 /// Smallest and largest value of an affine function whose variables range over [0, extents[v]), extents positive.

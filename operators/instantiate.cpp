@@ -17,11 +17,16 @@ bool is_index(ElementType type) { return type == ElementType::i32 || type == Ele
 /// One input tensor with the specification it must fit.
 struct Argument {
   const InputSpec* spec = nullptr;
-  std::string name;  ///< As messages call it: "x", "x.1".
+  std::size_t number = 0;  ///< Of a tensor of a variadic input.
   int constraint = 0;
   const Shape* shape = nullptr;
   std::vector<std::size_t> first;  ///< Once aligned: the first axis of each entry of the specification, and the end.
   std::vector<bool> done;          ///< Per entry.
+
+  /// As messages call it: "x", "x.1".
+  [[nodiscard]] std::string name() const {
+    return spec->variadic() ? spec->name + "." + std::to_string(number) : spec->name;
+  }
 };
 
 class Solver {
@@ -72,23 +77,23 @@ class Solver {
       const InputSpec& spec = definition_.inputs[position];
       Argument argument;
       argument.spec = &spec;
-      argument.name = spec.variadic() ? spec.name + "." + std::to_string(i) : spec.name;
+      argument.number = i;
       argument.constraint = static_cast<int>(position) + 1;
       argument.shape = &inputs_[i].shape;
       argument.done.assign(spec.axes.size(), false);
       const TensorType& type = inputs_[i];
-      if (!type.known) return bad_input(definition_.name + ": the shape of " + argument.name + " is not known");
+      if (!type.known) return bad_input(definition_.name + ": the shape of " + argument.name() + " is not known");
       if (spec.integers ? !is_index(type.element) : !is_real(type.element))
-        return fail(argument.constraint, argument.name + " holds " + to_string(type.element) + ", expected " +
+        return fail(argument.constraint, argument.name() + " holds " + to_string(type.element) + ", expected " +
                                              (spec.integers ? "i32 or i64" : "floating-point numbers"));
       if (!spec.integers) {
         if (first_real == nullptr) first_real = &type;
         if (type.element != first_real->element)
-          return fail(argument.constraint, argument.name + " holds " + to_string(type.element) + ", expected " +
+          return fail(argument.constraint, argument.name() + " holds " + to_string(type.element) + ", expected " +
                                                to_string(first_real->element) + ", as the input before");
       }
       if (!is_reasonable(type.shape))
-        return fail(argument.constraint, argument.name + " has a negative extent or more than 2^40 elements");
+        return fail(argument.constraint, argument.name() + " has a negative extent or more than 2^40 elements");
       arguments_.push_back(std::move(argument));
     }
     return {};
@@ -104,12 +109,13 @@ class Solver {
 
   void bind(const std::string& name, IndexValue value, const Argument& argument) {
     result_.environment.bind(name, std::move(value));
-    origin_.emplace(name, argument.name);
+    origin_.emplace_back(name, &argument);
   }
   /// ", as in a" for a name that an input gave.
   [[nodiscard]] std::string origin(const Expression& e) const {
-    const auto found = e.kind == Kind::name ? origin_.find(e.name) : origin_.end();
-    return found == origin_.end() ? "" : ", as in " + found->second;
+    for (const auto& [name, argument] : origin_)
+      if (e.kind == Kind::name && name == e.name) return ", as in " + argument->name();
+    return "";
   }
 
   static std::string signature(const Argument& argument) {
@@ -134,7 +140,7 @@ class Solver {
           if (!evaluator_.status()) return fail(argument.constraint, evaluator_.status());
           if (length < 0 || length > 1024)
             return fail(argument.constraint, "the number " + to_text(*axis.length) + " of axes " +
-                                                 to_text(axis.factors[0]) + ".. of " + argument.name + " is " +
+                                                 to_text(axis.factors[0]) + ".. of " + argument.name() + " is " +
                                                  std::to_string(length));
         } else {
           ++unknown;
@@ -147,7 +153,7 @@ class Solver {
     if (unknown > 1) return {};
     const auto rank = static_cast<std::int64_t>(argument.shape->size());
     if (unknown == 0 ? rank != covered : rank < covered)
-      return fail(argument.constraint, argument.name + " has rank " + std::to_string(rank) + ", expected " +
+      return fail(argument.constraint, argument.name() + " has rank " + std::to_string(rank) + ", expected " +
                                            (unknown == 0 ? "" : "at least ") + std::to_string(covered) + " for " +
                                            signature(argument));
     std::size_t at = 0;
@@ -164,9 +170,10 @@ class Solver {
     const AxisSpec& axis = argument.spec->axes[entry];
     const Shape& shape = *argument.shape;
     const std::size_t first = argument.first[entry], last = argument.first[entry + 1];
-    const std::string place =
-        "axis " + std::to_string(static_cast<std::int64_t>(first) - static_cast<std::int64_t>(shape.size())) + " of " +
-        argument.name;
+    auto place = [&] {
+      return "axis " + std::to_string(static_cast<std::int64_t>(first) - static_cast<std::int64_t>(shape.size())) +
+             " of " + argument.name();
+    };
     if (axis.kind == AxisSpec::Kind::rest) {
       const Shape extents(shape.begin() + static_cast<std::ptrdiff_t>(first),
                           shape.begin() + static_cast<std::ptrdiff_t>(last));
@@ -174,7 +181,7 @@ class Solver {
       if (!known(name.name)) {
         bind(name.name, IndexValue::of(extents), argument);
       } else if (evaluator_.integers(name) != extents) {
-        return fail(argument.constraint, "the axes " + to_text(name) + ".. of " + argument.name + " are " +
+        return fail(argument.constraint, "the axes " + to_text(name) + ".. of " + argument.name() + " are " +
                                              to_string(extents) + ", expected " + to_string(evaluator_.integers(name)) +
                                              origin(name));
       }
@@ -197,14 +204,14 @@ class Solver {
       if (!evaluator_.status()) return fail(argument.constraint, evaluator_.status());
       if (unknown == nullptr) {
         if (product != shape[first])
-          return fail(argument.constraint, place + " is " + std::to_string(shape[first]) + ", expected " +
+          return fail(argument.constraint, place() + " is " + std::to_string(shape[first]) + ", expected " +
                                                to_text(axis) + " = " + std::to_string(product) +
                                                origin(axis.factors[0]));
       } else if (product == 0) {
-        return fail(argument.constraint, place + " is " + to_text(axis) + ", and " + unknown->name +
+        return fail(argument.constraint, place() + " is " + to_text(axis) + ", and " + unknown->name +
                                              " cannot be known where another factor is 0");
       } else if (shape[first] % product != 0) {
-        return fail(argument.constraint, place + " is " + std::to_string(shape[first]) + ", expected a multiple of " +
+        return fail(argument.constraint, place() + " is " + std::to_string(shape[first]) + ", expected a multiple of " +
                                              std::to_string(product) + " for " + to_text(axis));
       } else {
         bind(unknown->name, IndexValue::of(shape[first] / product), argument);
@@ -315,7 +322,7 @@ class Solver {
   Instantiation result_;
   IndexEvaluator evaluator_;
   std::vector<Argument> arguments_;
-  std::map<std::string, std::string, std::less<>> origin_;  ///< Which input gave a name its value.
+  std::vector<std::pair<std::string_view, const Argument*>> origin_;  ///< Which input gave a name its value.
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "operators/lower.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 #include <map>
 #include <optional>
@@ -21,7 +22,7 @@ std::vector<std::int64_t> row_major_strides(const Shape& shape) {
 
 /// A tensor that equations read or write: one buffer, or one per piece.
 struct Tensor {
-  std::vector<AxisSpec> axes;
+  const std::vector<AxisSpec>* axes = nullptr;
   std::vector<std::uint32_t> buffers;
   bool integers = false;
 };
@@ -44,7 +45,7 @@ class Lowerer {
     for (const TensorType& input : inputs) shapes_.push_back(input.shape);
     for (std::size_t i = 0; i < definition.inputs.size(); ++i) {
       Tensor tensor;
-      tensor.axes = definition.inputs[i].axes;
+      tensor.axes = &definition.inputs[i].axes;
       tensor.integers = definition.inputs[i].integers;
       if (definition.variadic())
         for (std::size_t k = 0; k < inputs.size(); ++k) tensor.buffers.push_back(static_cast<std::uint32_t>(k));
@@ -239,13 +240,15 @@ class Lowerer {
     TASO_RETURN_IF_ERROR(evaluation());
     Shape shape;
     Tensor tensor;
+    std::vector<AxisSpec>& axes = intermediate_axes_.emplace_back();
+    tensor.axes = &axes;
     Affine write;
     std::vector<Affine> coordinates;
     for (const Expression::Range& range : equation.ranges) {
       AxisSpec axis;
       axis.kind = range.rest ? AxisSpec::Kind::rest : AxisSpec::Kind::size;
       axis.factors.push_back(*range.extent);
-      tensor.axes.push_back(std::move(axis));
+      axes.push_back(std::move(axis));
       for (const Affine& component : std::as_const(environment_).find(range.name)->components) {
         coordinates.push_back(component);
         shape.push_back(0);
@@ -603,7 +606,7 @@ class Lowerer {
         Affine total;
         for (std::size_t f = 0; f < coordinate.operands.size(); ++f) {
           const Affine digit = evaluator_.value(coordinate.operands[f]).components.at(0);
-          const std::int64_t extent = evaluator_.integer(tensor.axes[i].factors[f]);
+          const std::int64_t extent = evaluator_.integer((*tensor.axes)[i].factors[f]);
           TASO_RETURN_IF_ERROR(evaluation());
           TASO_RETURN_IF_ERROR(guard(e, coordinate.operands[f], digit, extent, may_leave, result));
           total = evaluator_.add(evaluator_.scale(total, extent, coordinate), digit, coordinate);
@@ -615,7 +618,7 @@ class Lowerer {
       components = evaluator_.value(coordinate).components;
       TASO_RETURN_IF_ERROR(evaluation());
       const std::size_t covered =
-          tensor.axes[i].kind == AxisSpec::Kind::rest ? evaluator_.integers(tensor.axes[i].factors[0]).size() : 1;
+          (*tensor.axes)[i].kind == AxisSpec::Kind::rest ? evaluator_.integers((*tensor.axes)[i].factors[0]).size() : 1;
       if (components.size() != covered || axis + covered > shape.size())
         return fail(coordinate.where, "coordinate " + to_text(coordinate) + " of '" + e.name + "' has " +
                                           std::to_string(components.size()) + " components for " +
@@ -730,6 +733,7 @@ class Lowerer {
   LoweredBody body_;
   LoweredStage stage_;
   std::map<std::string, Tensor, std::less<>> tensors_;
+  std::deque<std::vector<AxisSpec>> intermediate_axes_;
   std::vector<Shape> shapes_;  ///< Per buffer that can be read: inputs, intermediates so far.
   std::uint32_t first_output_ = 0;
   std::vector<std::vector<Box>> boxes_;  ///< Per output.

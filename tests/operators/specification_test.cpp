@@ -216,7 +216,7 @@ TEST(AxisFacts, HoldForShapes) {
     const std::vector<AxisFact> facts = axis_facts(definition);
     const Expected<Attributes> attributes = registry.complete(name, {});
     if (facts.empty() || !attributes) continue;
-    for (int round = 0; round < 3000; ++round) {
+    for (int round = 0; round < 600; ++round) {
       std::vector<TensorType> inputs(definition.inputs.size());
       const std::uint64_t rank = random.below(5);
       for (TensorType& input : inputs) {
@@ -239,7 +239,7 @@ TEST(AxisFacts, HoldForShapes) {
       }
     }
   }
-  EXPECT_GT(checked, 1000);
+  EXPECT_GT(checked, 500);
 }
 
 /// Texts that are almost specifications: the shipped files with bytes and whole tokens exchanged, repeated and dropped.
@@ -256,7 +256,7 @@ TEST(Specification, MutatedTextsAreRefusedOrWork) {
   Random random(1);
   int accepted = 0, refused = 0;
   auto some = [&](const std::string& text) { return text.empty() ? 0 : random.below(text.size()); };
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 1000; ++round) {
     // One operator of a file, then a few mutations.
     const std::string& whole = texts[random.below(texts.size())];
     const std::size_t begin = whole.find("operator ", some(whole));
@@ -321,8 +321,8 @@ TEST(Specification, MutatedTextsAreRefusedOrWork) {
       }
     }
   }
-  EXPECT_GT(accepted, 100);
-  EXPECT_GT(refused, 100);
+  EXPECT_GT(accepted, 50);
+  EXPECT_GT(refused, 50);
 }
 
 TEST(Specification, NestingIsBounded) {
