@@ -190,8 +190,8 @@ class Writer {
     for (std::size_t i = 0; i < exported_.nodes.size(); ++i) TASO_RETURN_IF_ERROR(add_node(graph, i));
     onnx::GraphProto frame = frame_;
     for (auto& sparse : *frame.mutable_sparse_initializer()) {
-      TASO_RETURN_IF_ERROR(localize(*sparse.mutable_values()));
-      TASO_RETURN_IF_ERROR(localize(*sparse.mutable_indices()));
+      if (sparse.has_values()) TASO_RETURN_IF_ERROR(localize(*sparse.mutable_values()));
+      if (sparse.has_indices()) TASO_RETURN_IF_ERROR(localize(*sparse.mutable_indices()));
     }
     graph.add(serialize(frame));
     for (const WrittenConstant& constant : exported_.constants) TASO_RETURN_IF_ERROR(add_initializer(graph, constant));
@@ -200,8 +200,8 @@ class Writer {
     for (auto& function : *header.mutable_functions())
       for (auto& node : *function.mutable_node()) TASO_RETURN_IF_ERROR(localize(node));
     for (auto& training : *header.mutable_training_info()) {
-      TASO_RETURN_IF_ERROR(localize(*training.mutable_initialization()));
-      TASO_RETURN_IF_ERROR(localize(*training.mutable_algorithm()));
+      if (training.has_initialization()) TASO_RETURN_IF_ERROR(localize(*training.mutable_initialization()));
+      if (training.has_algorithm()) TASO_RETURN_IF_ERROR(localize(*training.mutable_algorithm()));
     }
     Pieces model;
     model.add(serialize(header));

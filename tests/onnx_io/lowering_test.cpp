@@ -1,0 +1,146 @@
+// Every operator of ours is written as ONNX and read back: the values are the same. The graphs are the files in
+// lowering/; a line "# from opset N" says from which opset on ONNX can express them.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "graph/graph_text.h"
+#include "operators/evaluate.h"
+#include "support/random.h"
+#include "tests/onnx_io/fixture.h"
+
+namespace taso {
+namespace {
+
+using Tensor = RingTensor<double>;
+
+std::vector<std::filesystem::path> graph_files() {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(TASO_SOURCE_DIR) + "/tests/onnx_io/lowering"))
+    files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+int first_opset(const std::string& text) {
+  const std::string mark = "# from opset ";
+  const std::size_t place = text.find(mark);
+  return place == std::string::npos ? 7 : std::stoi(text.substr(place + mark.size()));
+}
+
+/// A model whose inputs and outputs are those of a graph, made by one operator that nobody knows.
+Model carrier(const Graph& graph, int opset) {
+  ModelBuilder builder(opset, "carrier");
+  builder.add_opset("carrier", 1);
+  std::vector<std::string> inputs, outputs;
+  for (NodeId id : graph.inputs()) {
+    const Node& input = graph.node(id);
+    builder.add_input(input.name, input.outputs[0].shape, input.outputs[0].element);
+    inputs.push_back(input.name);
+  }
+  for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
+    outputs.push_back("out" + std::to_string(i));
+    builder.add_output(outputs.back(), graph.type(graph.outputs()[i]).shape);
+  }
+  builder.add_node("Make", inputs, outputs, {}, "make", "carrier");
+  return Model::parse(builder.serialize(), "carrier.onnx", test::registry()).value();
+}
+
+std::vector<Tensor> random_inputs(const Graph& graph, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<Tensor> inputs;
+  for (NodeId id : graph.inputs()) {
+    const TensorType& type = graph.node(id).outputs[0];
+    Tensor tensor;
+    tensor.shape = type.shape;
+    for (std::int64_t i = 0; i < type.elements(); ++i) {
+      if (type.element == ElementType::f32)
+        tensor.elements.push_back(static_cast<double>(static_cast<float>(random.normal())));
+      else
+        tensor.integers.push_back(static_cast<std::int64_t>(random.below(4)));
+    }
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+void expect_equal_values(const Graph& expected, const Graph& actual, std::uint64_t seed) {
+  const std::vector<Tensor> inputs = random_inputs(expected, seed);
+  DoubleRing ring;
+  const auto want = evaluate(expected, test::registry(), ring, inputs);
+  const auto got = evaluate(actual, test::registry(), ring, inputs);
+  ASSERT_TRUE(want.ok()) << want.error().to_string();
+  ASSERT_TRUE(got.ok()) << got.error().to_string();
+  ASSERT_EQ(want->size(), got->size());
+  for (std::size_t k = 0; k < want->size(); ++k) {
+    ASSERT_EQ((*want)[k].shape, (*got)[k].shape) << "output " << k;
+    for (std::size_t i = 0; i < (*want)[k].elements.size(); ++i) {
+      const double a = (*want)[k].elements[i], b = (*got)[k].elements[i];
+      ASSERT_NEAR(a, b, 1e-5 * (1 + std::abs(a))) << "output " << k << ", element " << i;
+    }
+  }
+}
+
+class LoweringTest : public test::FolderTest {};
+
+TEST_F(LoweringTest, EveryGraphAtEveryOpset) {
+  std::set<std::string> written;
+  for (const auto& file : graph_files()) {
+    const std::string text = read_file(file).value();
+    const auto graph = parse_graph(text, file, test::registry());
+    ASSERT_TRUE(graph.ok()) << graph.error().to_string();
+    for (NodeId id : graph->topological_order())
+      if (graph->node(id).kind == NodeKind::op) written.insert(graph->node(id).op);
+    for (const int opset : {7, 8, 9, 10, 11, 12, 13, 14, 17, 18, 20, 21, 23}) {
+      SCOPED_TRACE(file.filename().string() + " at opset " + std::to_string(opset));
+      const auto saved = carrier(*graph, opset).save(*graph, path("lowered.onnx"));
+      if (opset < first_opset(text)) {
+        EXPECT_FALSE(saved.ok()) << "the file could name an older opset";
+        continue;
+      }
+      ASSERT_TRUE(saved.ok()) << saved.error().to_string();
+      const auto again = Model::load(path("lowered.onnx"), test::registry());
+      ASSERT_TRUE(again.ok()) << again.error().to_string();
+      for (const OpaqueSummary& summary : again->opaque_operators())
+        ADD_FAILURE() << summary.op << " is not understood: " << summary.reason;
+      if (again->opaque_operators().empty()) expect_equal_values(*graph, again->graph(), 1);
+    }
+  }
+  const std::vector<std::string> names = test::registry().names();
+  EXPECT_EQ(exported_operators(), names) << "the export table and the specifications differ";
+  EXPECT_EQ(std::vector<std::string>(written.begin(), written.end()), names) << "an operator occurs in no file";
+}
+
+TEST_F(LoweringTest, WhatAnOpsetCannotExpress) {
+  const auto error = [&](const std::string& text, int opset) {
+    const auto graph = parse_graph(text, "test", test::registry());
+    EXPECT_TRUE(graph.ok()) << (graph.ok() ? "" : graph.error().to_string());
+    const auto saved = carrier(*graph, opset).save(*graph, path("lowered.onnx"));
+    return saved.ok() ? "" : saved.error().message;
+  };
+  EXPECT_EQ(error("input x f32[4]\noutput broadcast(x; shape=[2, 4])\n", 7),
+            "cannot write broadcast as ONNX: Expand is not in opset 7");
+  EXPECT_EQ(error("input x f32[4]\noutput gelu(x)\n", 8), "cannot write gelu as ONNX: Erf is not in opset 8");
+  EXPECT_EQ(error("input x f32[1, 1, 5, 5]\noutput max_pool2d(x; kernel=[2, 2], dilations=[2, 2])\n", 9),
+            "cannot write max_pool2d as ONNX: MaxPool has no dilations before opset 10");
+  EXPECT_EQ(error("input x f32[4]\noutput slice(x; starts=[0], sizes=[2], steps=[2])\n", 9),
+            "cannot write slice as ONNX: Slice has no steps before opset 10");
+  EXPECT_EQ(error("input x f32[4]\noutput relu(x)\n", 6), "operator relu cannot be written before opset 7");
+}
+
+TEST(ImportTable, IsSortedAndDocumented) {
+  const std::vector<ImportedOperator> rows = imported_operators();
+  EXPECT_TRUE(
+      std::is_sorted(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.op_type < b.op_type; }));
+  const std::string page = read_file(std::string(TASO_SOURCE_DIR) + "/docs/onnx.md").value();
+  for (const ImportedOperator& row : rows) {
+    const std::string line = "| `" + row.op_type + "` | " + row.form + " | " + row.conditions + " |";
+    EXPECT_THAT(page, testing::HasSubstr(line)) << "docs/onnx.md lacks this line";
+  }
+}
+
+}  // namespace
+}  // namespace taso
