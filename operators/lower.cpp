@@ -104,7 +104,7 @@ class Lowerer {
   }
 
   /// Binds the index variables of ranges; their loops are appended to `loops`.
-  void open_ranges(const std::vector<Expression::Range>& ranges, std::vector<std::uint32_t>& loops, double& volume) {
+  void open_ranges(std::span<const Expression::Range> ranges, std::vector<std::uint32_t>& loops, double& volume) {
     for (const Expression::Range& range : ranges) {
       IndexValue value;
       value.vector = range.rest;
@@ -319,13 +319,14 @@ class Lowerer {
         // One of the 'where' variables ranges here: open it now if this is where it first occurs.
         for (const Expression::Range& range : equation.ranges)
           if (std::as_const(environment_).find(range.name) == nullptr && mentions(coordinate, range.name))
-            open_ranges({range}, stage_.outer, volume);
+            open_ranges(std::span(&range, 1), stage_.outer, volume);
         later.emplace_back(coordinates.size(), &coordinate);
         coordinates.emplace_back();
       }
     }
     for (const Expression::Range& range : equation.ranges)
-      if (std::as_const(environment_).find(range.name) == nullptr) open_ranges({range}, stage_.outer, volume);
+      if (std::as_const(environment_).find(range.name) == nullptr)
+        open_ranges(std::span(&range, 1), stage_.outer, volume);
     for (const auto& [axis, coordinate] : later) coordinates[axis] = evaluator_.value(*coordinate).components.at(0);
     TASO_RETURN_IF_ERROR(evaluation());
     const std::vector<std::int64_t> strides = row_major_strides(shape);
