@@ -166,6 +166,8 @@ Expected<GraphTimes> CpuTarget::measure_graphs(std::span<const Graph* const> gra
     feeds.emplace_back(inputs[i]);
   }
   WholeOptions whole;
+  whole.maximum_rounds = 201;
+  whole.thread_time = state_->options.threads == 1;
   whole.cancelled = state_->options.cancelled;
   TASO_ASSIGN(const std::vector<Measurement> measurements, time_interleaved(order, feeds, whole));
 

@@ -48,12 +48,17 @@ struct Choices {
 
 /// Times the contenders whole. False, with a note, if that is not possible here.
 Expected<bool> time_whole(Choices& choices, MeasuredCosts& measured, OptimizeResult& result) {
-  Expected<GraphTimes> times = measured.graph_seconds(choices.graphs);
+  // Equal graphs are timed once: an original with nothing to fuse is the baseline.
+  std::vector<const Graph*> graphs = choices.graphs;
+  const bool merged = graphs[0]->equals(*graphs[1]);
+  if (merged) graphs.erase(graphs.begin() + 1);
+  Expected<GraphTimes> times = measured.graph_seconds(graphs);
   if (!times) {
     result.notes.push_back("graphs were not timed whole, the predicted costs decide: " + times.error().message);
     return false;
   }
-  for (std::size_t i = 0; i < choices.graphs.size(); ++i) choices.contenders[i].seconds = times->seconds[i];
+  for (std::size_t i = 0; i < choices.graphs.size(); ++i)
+    choices.contenders[i].seconds = times->seconds[merged && i > 0 ? i - 1 : i];
   result.noise = times->noise;
   return true;
 }
@@ -137,7 +142,8 @@ Expected<OptimizeResult> optimize(const Graph& original, const RuleIndex& rules,
   }
 
   const bool interrupted = result.search.stop == StopReason::interrupted;
-  const bool all_equal = candidates.empty() && start.equals(baseline.graph);
+  const bool unchanged = start.equals(baseline.graph);
+  const bool all_equal = candidates.empty() && unchanged;
   bool timed = false;
   if (model.uses_time() && !interrupted && !all_equal) {
     TASO_ASSIGN(timed, time_whole(choices, measured, result));
@@ -153,7 +159,7 @@ Expected<OptimizeResult> optimize(const Graph& original, const RuleIndex& rules,
   }
 
   result.gain = winner >= 2;
-  result.choice = winner >= 2 ? Choice::optimized : winner == 1 || all_equal ? Choice::original : Choice::baseline;
+  result.choice = winner >= 2 ? Choice::optimized : winner == 1 || unchanged ? Choice::original : Choice::baseline;
   result.graph = *choices.graphs[winner];
   if (result.choice != Choice::original) {
     result.applications = std::move(baseline.applications);

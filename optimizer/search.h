@@ -49,7 +49,7 @@ struct SearchProgress {
 struct SearchOptions {
   double alpha = 1.05;           ///< Graphs costlier than alpha times the best are dropped. At least 1.
   std::size_t max_steps = 1000;  ///< Expansions.
-  std::size_t patience = 200;    ///< Expansions without improvement before giving up.
+  std::size_t patience = 300;    ///< Expansions without improvement before giving up.
   /// Total number of nodes of all candidate graphs: bounds the work independently of machine and graph size.
   std::size_t max_candidate_nodes = 4'000'000;
   std::optional<double> time_limit;                   ///< Seconds. Results then depend on the speed of the machine.

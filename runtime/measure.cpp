@@ -121,7 +121,7 @@ Expected<Measurement> KernelTimer::measure(const KernelRequest& request) {
   for (int round = 0; round < std::max(options_.rounds, 1); ++round) {
     for (int i = 0; i < std::max(options_.samples, 1); ++i) {
       std::uint64_t sum = 0;
-      for (std::size_t line = 0; line < eviction_.size(); line += 8) sum += ++eviction_[line];
+      for (std::size_t line = 0; line < eviction_.size(); line += 8) sum += eviction_[line];
       for (const std::span<const std::byte> range : warm) sum += touch(range.data(), range.size());
       sink = sink + sum;
       const double start = now_us(clock);
@@ -130,7 +130,9 @@ Expected<Measurement> KernelTimer::measure(const KernelRequest& request) {
     }
     measurement = summarize(samples);
     // With several threads a preempted one stalls all: the minimum tells whether the median is one of those.
-    measurement.steady = measurement.spread <= options_.max_spread &&
+    // The median of n samples is uncertain by about spread / sqrt(n).
+    const double rounds_taken = static_cast<double>(round + 1);
+    measurement.steady = measurement.spread <= options_.max_spread * std::sqrt(rounds_taken) &&
                          (request.threads <= 1 || measurement.median_us <= 1.5 * measurement.minimum_us);
     if (measurement.steady) break;
   }
@@ -143,10 +145,16 @@ Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> e
                                                     const WholeOptions& options) {
   TASO_CHECK(executors.size() == inputs.size(), "one set of inputs per executor is needed");
   using Clock = std::chrono::steady_clock;
+  const clockid_t clock = options.thread_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
   std::vector<std::vector<HostTensor>> outputs(executors.size());
+  std::vector<int> blocks(executors.size(), 1);
   for (std::size_t e = 0; e < executors.size(); ++e) {
     for (const TensorType& type : executors[e]->output_types()) outputs[e].emplace_back(type);
-    for (int i = 0; i < options.warm_up; ++i) TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
+    for (int i = 0; i < options.warm_up; ++i) {
+      const double start = now_us(clock);
+      TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
+      if (now_us(clock) - start < options.block_below_ms * 1e3) blocks[e] = std::max(1, options.block);
+    }
   }
   std::vector<std::vector<double>> samples(executors.size());
   const auto begin = Clock::now();
@@ -157,9 +165,10 @@ Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> e
     // The order rotates, so that none always runs right after another's cache state.
     for (std::size_t turn = 0; turn < executors.size(); ++turn) {
       const std::size_t e = (turn + static_cast<std::size_t>(round)) % executors.size();
-      const auto start = Clock::now();
-      TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
-      samples[e].push_back(std::chrono::duration<double, std::micro>(Clock::now() - start).count());
+      if (blocks[e] > 1) TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
+      const double start = now_us(clock);
+      for (int i = 0; i < blocks[e]; ++i) TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
+      samples[e].push_back((now_us(clock) - start) / blocks[e]);
     }
   }
   std::vector<Measurement> results;

@@ -24,7 +24,7 @@ namespace taso {
 struct MeasureOptions {
   int samples = 11;
   int rounds = 3;            ///< At most.
-  double max_spread = 0.10;  ///< Of the interquartile range over the median.
+  double max_spread = 0.15;  ///< Largest interquartile range over median that one round is accepted with.
   std::uint64_t seed = 0;    ///< Of the operands' values.
 };
 
@@ -58,6 +58,14 @@ struct WholeOptions {
   int maximum_rounds = 101;
   double time_limit_s = 10;  ///< For all executors together; the minimum of rounds is made anyway.
   int warm_up = 2;
+  /// Executions faster than this are timed in blocks: one untimed run and then `block` timed ones, whose mean is the
+  /// sample. So each finds its own weights in the caches, as in steady use, and not those of an executor that
+  /// shares them.
+  double block_below_ms = 25;
+  int block = 4;
+  /// Count the calling thread's CPU time instead of wall time: for executors with one thread, on machines that run
+  /// other programs too.
+  bool thread_time = false;
   /// Asked between rounds; true ends the timing early (Ctrl-C).
   std::function<bool()> cancelled;
 };
