@@ -31,26 +31,26 @@ struct Behaviour {
 
 /// Operators that are not listed are row-major kernels.
 const std::unordered_map<std::string_view, Behaviour>& behaviours() {
-  static const auto* const table = [] {
-    auto* map = new std::unordered_map<std::string_view, Behaviour>;
+  static const auto table = [] {
+    std::unordered_map<std::string_view, Behaviour> map;
     for (const char* op : {"conv2d", "conv2d_bias_act", "max_pool2d", "avg_pool2d_include", "avg_pool2d_exclude"})
-      (*map)[op] = {Habit::spatial, ViewKind::none, false};
+      map[op] = {Habit::spatial, ViewKind::none, false};
     for (const char* op :
          {"neg", "abs", "sqrt", "exp", "log", "erf", "tanh", "sigmoid", "relu", "gelu", "hard_swish", "hard_sigmoid",
           "clip", "pad", "global_avg_pool", "reduce_sum", "reduce_mean", "reduce_max", "softmax"})
-      (*map)[op] = {Habit::follower, ViewKind::none, false};
-    for (const char* op : {"add", "sub", "mul", "div", "pow"}) (*map)[op] = {Habit::follower, ViewKind::none, true};
-    (*map)["smul"] = {Habit::follower, ViewKind::none, false};
-    for (const char* op : {"batch_norm", "lrn"}) (*map)[op] = {Habit::channel, ViewKind::none, false};
-    (*map)["concat"] = {Habit::follower, ViewKind::concat, false};
-    (*map)["split"] = {Habit::follower, ViewKind::split, false};
-    (*map)["slice"] = {Habit::follower, ViewKind::slice, false};
-    (*map)["reshape"] = {Habit::row, ViewKind::reshape, false};
-    (*map)["broadcast"] = {Habit::row, ViewKind::broadcast, false};
-    (*map)["transpose"] = {Habit::row, ViewKind::transpose, false};
+      map[op] = {Habit::follower, ViewKind::none, false};
+    for (const char* op : {"add", "sub", "mul", "div", "pow"}) map[op] = {Habit::follower, ViewKind::none, true};
+    map["smul"] = {Habit::follower, ViewKind::none, false};
+    for (const char* op : {"batch_norm", "lrn"}) map[op] = {Habit::channel, ViewKind::none, false};
+    map["concat"] = {Habit::follower, ViewKind::concat, false};
+    map["split"] = {Habit::follower, ViewKind::split, false};
+    map["slice"] = {Habit::follower, ViewKind::slice, false};
+    map["reshape"] = {Habit::row, ViewKind::reshape, false};
+    map["broadcast"] = {Habit::row, ViewKind::broadcast, false};
+    map["transpose"] = {Habit::row, ViewKind::transpose, false};
     return map;
   }();
-  return *table;
+  return table;
 }
 
 /// A fast 128-bit mixing of words, for keys that live in this process only.

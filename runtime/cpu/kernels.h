@@ -25,7 +25,6 @@ namespace taso::cpu {
 [[nodiscard]] KernelOffer onednn_convolution(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer onednn_matmul(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer onednn_pooling(const KernelRequest& request, const OperatorRegistry& registry);
-[[nodiscard]] KernelOffer onednn_reorder(const KernelRequest& request, const OperatorRegistry& registry);
 
 /// "oneDNN 2.6.3", or empty.
 [[nodiscard]] std::string onednn_version();

@@ -1,3 +1,5 @@
+#pragma once
+
 // The loops of cpu/loops.h, included once per instruction set with TASO_LOOPS_NAME defined as the function to define
 // and TASO_LOOPS_SET as the name of the instruction set. Everything here has internal linkage and uses no
 // library templates, so that no code for a newer processor can be picked by the linker for general use.

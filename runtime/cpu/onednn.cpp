@@ -441,33 +441,6 @@ KernelOffer pooled(const KernelRequest& request) {
   return {std::move(kernel), ""};
 }
 
-/// Layout conversions and transposes: element for element from one stride pattern to another.
-KernelOffer permuted(const KernelRequest& request) {
-  const Operand& from = request.inputs[0];
-  const Operand& to = request.outputs[0];
-  std::vector<std::int64_t> strides = strides_of(from);
-  if (request.op == "transpose") {
-    std::vector<std::int64_t> moved;
-    for (const std::int64_t axis : request.attributes.integers("perm"))
-      moved.push_back(strides[axis_position(axis, strides.size())]);
-    strides = std::move(moved);
-  }
-  if (to.type.shape.empty() || to.type.shape.size() > 6) return decline("rank 1 to 6 is needed");
-  const ThreadScope scope(request.threads);
-  const desc source = strided(to.type.shape, strides);
-  const desc target = strided(to);
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  const dnnl::reorder::primitive_desc primitive(engine(), source, engine(), target, attributes);
-  const std::string name = primitive.impl_info_str();
-  if (is_reference(name) || name.rfind("simple", 0) == 0) return decline("oneDNN has only " + name);
-  auto kernel = std::make_unique<PrimitiveKernel>(request.threads);
-  kernel->set_implementation(name);
-  kernel->add(dnnl::reorder(primitive), {{DNNL_ARG_FROM, source, input(0)}, {DNNL_ARG_TO, target, output(0)}},
-              primitive.scratchpad_desc());
-  return {std::move(kernel), ""};
-}
-
 /// oneDNN reports what it cannot do by exceptions; here they become reasons.
 template <class F>
 KernelOffer offered(const KernelRequest& request, F&& make) {
@@ -491,7 +464,6 @@ KernelOffer onednn_matmul(const KernelRequest& request, const OperatorRegistry&)
   return offered(request, product);
 }
 KernelOffer onednn_pooling(const KernelRequest& request, const OperatorRegistry&) { return offered(request, pooled); }
-KernelOffer onednn_reorder(const KernelRequest& request, const OperatorRegistry&) { return offered(request, permuted); }
 
 std::string onednn_version() {
   const dnnl_version_t* version = dnnl_version();

@@ -8,7 +8,6 @@ KernelOffer onednn_convolution(const KernelRequest&, const OperatorRegistry&) {
 }
 KernelOffer onednn_matmul(const KernelRequest&, const OperatorRegistry&) { return decline("built without oneDNN"); }
 KernelOffer onednn_pooling(const KernelRequest&, const OperatorRegistry&) { return decline("built without oneDNN"); }
-KernelOffer onednn_reorder(const KernelRequest&, const OperatorRegistry&) { return decline("built without oneDNN"); }
 std::string onednn_version() { return ""; }
 
 }  // namespace taso::cpu
