@@ -30,6 +30,7 @@ class Environment {
  public:
   [[nodiscard]] const IndexValue* find(std::string_view name) const;
   [[nodiscard]] IndexValue* find(std::string_view name);
+  void reserve(std::size_t size) { entries_.reserve(size); }
   void bind(std::string_view name, IndexValue value) { entries_.emplace_back(name, std::move(value)); }
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   void shrink(std::size_t size) {

@@ -36,6 +36,7 @@ class Solver {
       : definition_(definition),
         inputs_(inputs),
         evaluator_(registry.size_functions(), result_.environment, attributes) {
+    result_.environment.reserve(24);
     for (const AttributeSpec& attribute : definition.attributes) {
       if (attribute.kind == AttributeKind::integer)
         result_.environment.bind(attribute.name, IndexValue::of(attributes.integer(attribute.name)));

@@ -7,15 +7,15 @@ namespace {
 
 using Kind = Expression::Kind;
 
-/// How tightly an expression binds: operands of a lower level need parentheses.
+/// How tightly an expression binds, in steps of 10: operands of a lower level need parentheses.
 int level(const Expression& e) {
   switch (e.kind) {
     case Kind::conditional:
       return 0;
     case Kind::disjunction:
-      return 1;
+      return 10;
     case Kind::conjunction:
-      return 2;
+      return 20;
     case Kind::equal:
     case Kind::not_equal:
     case Kind::less:
@@ -23,21 +23,22 @@ int level(const Expression& e) {
     case Kind::greater:
     case Kind::greater_equal:
     case Kind::all:
-      return 3;
+      return 30;
     case Kind::add:
     case Kind::subtract:
-      return 4;
+      return 40;
+    case Kind::reduce:
+      return 45;  // It would take a factor that follows into its body.
     case Kind::multiply:
     case Kind::divide:
     case Kind::floor_divide:
     case Kind::modulo:
-    case Kind::reduce:
-      return 5;
+      return 50;
     case Kind::negate:
     case Kind::negation:
-      return 6;
+      return 60;
     case Kind::read:
-      return e.fallback == nullptr ? 7 : 6;
+      return e.fallback == nullptr ? 70 : 45;
     case Kind::integer:
     case Kind::real:
     case Kind::infinity:
@@ -48,9 +49,9 @@ int level(const Expression& e) {
     case Kind::call:
     case Kind::valid:
     case Kind::tuple:
-      return 7;
+      return 70;
   }
-  return 7;
+  return 70;
 }
 
 std::string operand(const Expression& e, int minimum) {
@@ -59,13 +60,15 @@ std::string operand(const Expression& e, int minimum) {
 
 std::string binary(const Expression& e, const char* symbol) {
   const int own = level(e);
-  return operand(e.operands[0], own) + symbol + operand(e.operands[1], own + 1);
+  return operand(e.operands[0], own) + symbol + operand(e.operands[1], own + 10);
 }
 
 std::string joined(const std::vector<Expression>& list) {
   std::string text;
-  for (const Expression& element : list)
-    text += (text.empty() ? "" : ", ") + to_text(element) + (element.rest ? ".." : "");
+  for (const Expression& element : list) {
+    text += text.empty() ? "" : ", ";
+    text += element.rest ? operand(element, 70) + ".." : to_text(element);
+  }
   return text;
 }
 
@@ -93,19 +96,19 @@ std::string to_text(const Expression& e) {
     case Kind::list:
       return "[" + joined(e.operands) + "]";
     case Kind::element:
-      return operand(e.operands[0], 7) + "[" + to_text(e.operands[1]) + "]";
+      return operand(e.operands[0], 70) + "[" + to_text(e.operands[1]) + "]";
     case Kind::call:
       return e.name + "(" + joined(e.operands) + ")";
     case Kind::negate:
-      return "-" + operand(e.operands[0], 6);
+      return "-" + operand(e.operands[0], 60);
     case Kind::negation:
-      return "!" + operand(e.operands[0], 6);
+      return "!" + operand(e.operands[0], 60);
     case Kind::add:
       return binary(e, " + ");
     case Kind::subtract:
       return binary(e, " - ");
     case Kind::multiply:
-      return binary(e, "*");
+      return binary(e, e.sort == Sort::real ? " * " : "*");
     case Kind::divide:
       return binary(e, " / ");
     case Kind::floor_divide:
@@ -132,13 +135,13 @@ std::string to_text(const Expression& e) {
       return "if " + to_text(e.operands[0]) + " then " + to_text(e.operands[1]) + " else " + to_text(e.operands[2]);
     case Kind::read:
       return e.name + (e.flat ? ".flat" : "") + (e.piece != nullptr ? "." + to_text(*e.piece) : "") + "[" +
-             joined(e.operands) + "]" + (e.fallback != nullptr ? " or " + operand(*e.fallback, 6) : "");
+             joined(e.operands) + "]" + (e.fallback != nullptr ? " or " + operand(*e.fallback, 60) : "");
     case Kind::valid:
       return "valid(" + joined(e.operands) + ")";
     case Kind::reduce:
-      return e.name + "(" + ranges(e) + ") " + operand(e.operands[0], 5);
+      return e.name + "(" + ranges(e) + ") " + operand(e.operands[0], 50);
     case Kind::all:
-      return "all(" + ranges(e) + ") " + operand(e.operands[0], 3);
+      return "all(" + ranges(e) + ") " + operand(e.operands[0], 30);
     case Kind::tuple:
       return "(" + joined(e.operands) + ")";
   }
@@ -155,7 +158,7 @@ std::string to_text(const AxisSpec& axis) {
       break;
   }
   std::string text;
-  for (const Expression& factor : axis.factors) text += (text.empty() ? "" : "*") + operand(factor, 6);
+  for (const Expression& factor : axis.factors) text += (text.empty() ? "" : "*") + operand(factor, 60);
   return "(" + text + ")";
 }
 

@@ -1,0 +1,110 @@
+#include "operators/documentation.h"
+
+#include <algorithm>
+
+#include "operators/unparse.h"
+
+namespace taso {
+namespace {
+
+std::string kind(const AttributeSpec& attribute) {
+  switch (attribute.kind) {
+    case AttributeKind::integer:
+      return "int";
+    case AttributeKind::real:
+      return "real";
+    case AttributeKind::integers:
+      return "int[" + (attribute.length ? to_text(*attribute.length) : "") + "]";
+    case AttributeKind::symbol:
+      return "function";
+  }
+  return "?";
+}
+
+std::string tensor(const InputSpec& input) {
+  return (input.integers ? "integer " : "") + input.name + (input.variadic() ? "." + input.piece : "") +
+         to_text(input.axes);
+}
+
+std::string ranges(const std::vector<Expression::Range>& list) {
+  std::string text;
+  for (const Expression::Range& range : list)
+    text += (text.empty() ? "" : ", ") + range.name + (range.rest ? ".." : "") + " < " + to_text(*range.extent);
+  return text;
+}
+
+std::string signature(const OperatorDefinition& definition) {
+  std::string text = definition.name + "(";
+  for (std::size_t i = 0; i < definition.inputs.size(); ++i)
+    text += (i == 0 ? "" : ", ") + tensor(definition.inputs[i]);
+  for (std::size_t i = 0; i < definition.attributes.size(); ++i) {
+    const AttributeSpec& attribute = definition.attributes[i];
+    text += (i == 0 ? "; " : ", ") + attribute.name + ": " + kind(attribute);
+    if (attribute.default_value) text += " = " + to_string(*attribute.default_value);
+  }
+  text += ") -> " + to_text(definition.output.axes);
+  if (definition.output.count) text += " for " + definition.output.piece + " < " + to_text(*definition.output.count);
+  return text;
+}
+
+std::string equation_text(const Equation& equation) {
+  std::string left = equation.target + (equation.piece.empty() ? "" : "." + equation.piece) + "[";
+  if (equation.target == "out") {
+    for (std::size_t i = 0; i < equation.coordinates.size(); ++i)
+      left += (i == 0 ? "" : ", ") + to_text(equation.coordinates[i]) + (equation.coordinates[i].rest ? ".." : "");
+  } else {
+    left += ranges(equation.ranges);
+  }
+  std::string text = left + "] = " + to_text(equation.value);
+  if (equation.target == "out" && !equation.ranges.empty()) text += " where " + ranges(equation.ranges);
+  return text;
+}
+
+std::string section(const OperatorDefinition& definition) {
+  std::string text =
+      "## " + definition.name + "\n\n" + definition.documentation + "\n\n```\n" + signature(definition) + "\n";
+  for (const SizeStatement& statement : definition.statements)
+    if (!statement.name.empty()) text += "  " + statement.name + " = " + to_text(statement.value) + "\n";
+  for (const Equation& equation : definition.equations) text += "  " + equation_text(equation) + "\n";
+  text += "```\n\n";
+  std::string laws;
+  for (const auto& [holds, name] :
+       {std::pair(definition.commutative, "commutative"), std::pair(definition.associative, "associative"),
+        std::pair(definition.coassociative, "coassociative")})
+    if (holds) laws += (laws.empty() ? "" : ", ") + std::string(name);
+  if (!laws.empty()) text += "Laws: " + laws + ".\n\n";
+  auto item = [&](int number, const std::string& what) { text += "- C" + std::to_string(number) + ": " + what + "\n"; };
+  for (std::size_t i = 0; i < definition.inputs.size(); ++i)
+    item(static_cast<int>(i) + 1, "`" + tensor(definition.inputs[i]) + "`");
+  for (const AttributeSpec& attribute : definition.attributes)
+    if (attribute.constraint != 0)
+      item(attribute.constraint, "`" + attribute.name + "` has `" + to_text(*attribute.length) + "` elements");
+  for (const SizeStatement& statement : definition.statements)
+    if (statement.constraint != 0)
+      item(statement.constraint, statement.message + ": `" + to_text(statement.value) + "`");
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string document_operators(const OperatorRegistry& registry) {
+  std::string text =
+      "# Operators\n\n"
+      "Generated from `specs/operators` by `operator_docs`; the notation is that of the [specification "
+      "language](spec-language.md).\nC1, C2, ... are the constraints as error messages number them.\n\n";
+  for (const std::string& name : registry.names()) text += section(*registry.find(name));
+  text += "## Scalar functions\n\n| function | facts |\n|---|---|\n";
+  for (const auto& [name, function] : registry.functions()) {
+    std::string parameters, facts;
+    for (const std::string& parameter : function.parameters) parameters += (parameters.empty() ? "" : ", ") + parameter;
+    for (const auto& [holds, fact] :
+         {std::pair(function.zero_at_zero, "f(0) = 0"), std::pair(function.monotone, "monotone"),
+          std::pair(function.idempotent, "f(f(x)) = f(x)")})
+      if (holds) facts += (facts.empty() ? "" : "; ") + std::string(fact);
+    text += "| `" + name + "(" + parameters + ")" + (function.definition ? " = " + to_text(*function.definition) : "") +
+            "` | " + facts + " |\n";
+  }
+  return text;
+}
+
+}  // namespace taso
