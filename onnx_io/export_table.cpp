@@ -214,6 +214,7 @@ void only_folded(LoweringContext& c) { c.fail("its value is a constant and shoul
 const std::vector<ExportRow> rows = {
     {"abs", function},
     {"add", [](LoweringContext& c) { binary(c, "Add"); }},
+    {"apply", [](LoweringContext& c) { c.emit_function(c.attributes().symbol("act"), c.in(0), c.out()); }},
     {"avg_pool2d_exclude",
      [](LoweringContext& c) {
        pool(c, "AveragePool", {{"count_include_pad", 0}});
