@@ -275,7 +275,7 @@ class Instances {
   }
 
   Random random_;
-  int budget_ = 20000;  // Trials left.
+  int budget_ = 5000;  // Trials left.
   std::vector<std::int64_t> extents_;
 };
 
@@ -336,7 +336,7 @@ TEST_P(RuleFiles, RulesKeepValues) {
   ASSERT_FALSE(index.rules().empty());
   std::vector<std::string> never;
   for (std::uint32_t i = 0; i < index.rules().size(); ++i) {
-    const Outcome outcome = exercise(index, i, 1000 + i, 12);
+    const Outcome outcome = exercise(index, i, 1000 + i, 5);
     EXPECT_EQ(outcome.broken, "");
     if (outcome.applied == 0) never.push_back(index.rules()[i].name);
   }
