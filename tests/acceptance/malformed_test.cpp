@@ -44,7 +44,9 @@ void expect_refused(const ProcessResult& result, const std::string& path, const 
   EXPECT_EQ(std::count(result.errors.begin(), result.errors.end(), '\n'), 1) << result.errors;
   EXPECT_THAT(result.errors, HasSubstr(path));
   const std::size_t message = result.errors.find(path);
-  if (message != std::string::npos) EXPECT_THAT(result.errors.substr(message + path.size()), HasSubstr(says));
+  if (message != std::string::npos) {
+    EXPECT_THAT(result.errors.substr(message + path.size()), HasSubstr(says));
+  }
 }
 
 class Malformed : public testing::TestWithParam<MalformedModel> {};
