@@ -35,8 +35,7 @@ Status write_file_atomically(const std::string& path, std::string_view contents)
 Status replace_file(const std::string& path, const std::function<Status(const std::string&)>& write) {
   const std::string temporary = path + ".tmp" + std::to_string(::getpid());
   Status status = write(temporary);
-  if (status && ::rename(temporary.c_str(), path.c_str()) != 0)
-    status = bad_input("cannot write: " + reason(), {path});
+  if (status && ::rename(temporary.c_str(), path.c_str()) != 0) status = bad_input("cannot write: " + reason(), {path});
   if (!status) ::unlink(temporary.c_str());
   return status;
 }

@@ -7,8 +7,8 @@
 namespace taso {
 namespace {
 
-constexpr std::array<std::string_view, 10> two_character_symbols = {"=>", "->", "..", "//", "<=",
-                                                                    ">=", "==", "!=", "&&", "||"};
+constexpr std::array<std::string_view, 10> two_character_symbols = {
+    "=>", "->", "..", "//", "<=", ">=", "==", "!=", "&&", "||"};
 
 bool starts_identifier(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 bool continues_identifier(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -16,13 +16,17 @@ bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0;
 
 std::string describe(const Token& token) {
   switch (token.kind) {
-    case TokenKind::end: return "the end of the file";
-    case TokenKind::newline: return "the end of the line";
-    case TokenKind::string: return "\"" + token.text + "\"";
+    case TokenKind::end:
+      return "the end of the file";
+    case TokenKind::newline:
+      return "the end of the line";
+    case TokenKind::string:
+      return "\"" + token.text + "\"";
     case TokenKind::identifier:
     case TokenKind::integer:
     case TokenKind::real:
-    case TokenKind::symbol: break;
+    case TokenKind::symbol:
+      break;
   }
   return "'" + token.text + "'";
 }
@@ -83,8 +87,7 @@ Expected<std::vector<Token>> tokenize(std::string_view text, const std::string& 
       const SourceLocation where = here();
       const std::size_t begin = ++i;
       while (i < text.size() && text[i] != '"' && text[i] != '\n') ++i;
-      if (i == text.size() || text[i] != '"')
-        return bad_input("string without a closing '\"' on the same line", where);
+      if (i == text.size() || text[i] != '"') return bad_input("string without a closing '\"' on the same line", where);
       emit(TokenKind::string, std::string(text.substr(begin, i - begin)), where);
       ++i;
     } else {
