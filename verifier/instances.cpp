@@ -17,6 +17,8 @@ constexpr std::size_t max_rank = 4;
 // Proposals for one operator before a sample is given up, and samples per wanted instance.
 constexpr int proposals_per_node = 24;
 constexpr std::size_t samples_per_instance = 40;
+// Samples taken after that for rare combinations.
+constexpr std::size_t extra_samples = 3000;
 // All shapes are tried only if there are at most so many.
 constexpr std::size_t max_exhaustive = 15000;
 
@@ -568,6 +570,55 @@ std::int64_t size_of(const Instance& instance) {
   return size;
 }
 
+// Which combinations of three unusual things have been seen together: elements of list attributes beyond their least
+// value, an element of one list below that of another, kernels that see a part of the channels.
+class Coverage {
+ public:
+  explicit Coverage(const Substitution& rule) : rule_(rule) {}
+
+  // Whether the instance has a new combination, which is then known.
+  bool adds(const Instance& instance) {
+    std::vector<std::uint32_t> present;
+    std::uint32_t feature = 0;
+    auto note = [&](bool here) {
+      if (here) present.push_back(feature);
+      ++feature;
+    };
+    std::vector<const Integers*> lists;
+    for (const auto& value : instance.attributes)
+      if (value)
+        if (const auto* list = std::get_if<Integers>(&*value)) lists.push_back(list);
+    for (const Integers* list : lists)
+      for (const std::int64_t e : *list) note(e > (list->size() == 2 ? 1 : 0));
+    for (std::size_t a = 0; a < lists.size(); ++a)
+      for (std::size_t b = a + 1; b < lists.size(); ++b)
+        if (lists[a]->size() == lists[b]->size())
+          for (std::size_t i = 0; i < lists[a]->size(); ++i) {
+            note((*lists[a])[i] < (*lists[b])[i]);
+            note((*lists[a])[i] > (*lists[b])[i]);
+          }
+    for (std::size_t a = 0; a < instance.variables.size(); ++a)
+      for (std::size_t b = 0; b < instance.variables.size(); ++b) {
+        const Shape &x = instance.variables[a].shape, &k = instance.variables[b].shape;
+        note(a != b && x.size() == 4 && k.size() == 4 && x[1] > k[1] && k[1] > 0 && x[1] % k[1] == 0);
+      }
+    features_ = std::max<std::size_t>(features_, feature);
+    bool added = false;
+    for (std::size_t i = 0; i < present.size(); ++i)
+      for (std::size_t j = i; j < present.size(); ++j)
+        for (std::size_t k = j; k < present.size(); ++k)
+          added |= seen_.insert((static_cast<std::uint64_t>(present[i]) << 40) |
+                                (static_cast<std::uint64_t>(present[j]) << 20) | present[k]).second;
+    return added;
+  }
+  [[nodiscard]] std::size_t features() const { return rule_.attribute_variables.empty() ? 0 : features_; }
+
+ private:
+  const Substitution& rule_;
+  std::set<std::uint64_t> seen_;
+  std::size_t features_ = 0;
+};
+
 // All instances of a rule without attribute variables.
 std::vector<Instance> all_instances(const Sampler& sampler, std::size_t variables, std::int64_t bound) {
   std::vector<std::vector<TensorType>> choices(variables);
@@ -679,11 +730,28 @@ InstanceSet find_instances(const OperatorRegistry& registry, const Substitution&
     for (const Instance& instance : all) consider(instance);
     result.complete = !all.empty() && !left_out && result.instances.size() <= options.max_instances;
   }
+  Coverage coverage(rule);
+  std::vector<TypedInstance> rare;
   if (!result.complete) {
     const std::size_t samples = options.max_instances * samples_per_instance;
     // Rules that are hardly ever well-typed get a first round of all samples, the others stop when they have enough.
     for (std::size_t i = 0; i < samples && result.instances.size() < options.max_instances; ++i)
       if (const std::optional<Instance> instance = sampler.sample(i)) consider(*instance);
+    // More of those that combine what has not been combined: a stride with a dilation with unequal pads, say.
+    for (const TypedInstance& typed : result.instances) (void)coverage.adds(typed.instance);
+    if (coverage.features() > 2 && result.instances.size() >= options.max_instances) {
+      std::vector<TypedInstance> ordinary = std::move(result.instances);
+      result.instances.clear();
+      for (std::size_t i = samples; i < samples + extra_samples && rare.size() < options.max_instances; ++i) {
+        const std::optional<Instance> instance = sampler.sample(i);
+        if (!instance) continue;
+        consider(*instance);
+        if (result.instances.empty()) continue;
+        if (coverage.adds(result.instances[0].instance)) rare.push_back(std::move(result.instances[0]));
+        result.instances.clear();
+      }
+      result.instances = std::move(ordinary);
+    }
   }
   std::stable_sort(
       result.instances.begin(), result.instances.end(),
@@ -697,6 +765,7 @@ InstanceSet find_instances(const OperatorRegistry& registry, const Substitution&
     for (std::size_t i = 0; i < wanted; ++i) kept.push_back(std::move(result.instances[half + i * rest / wanted]));
     result.instances = std::move(kept);
   }
+  std::move(rare.begin(), rare.end(), std::back_inserter(result.instances));
   return result;
 }
 

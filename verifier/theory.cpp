@@ -284,6 +284,13 @@ class Encoder {
 
   // All variables of the rule, as solver constants.
   [[nodiscard]] const std::vector<Expr>& constants() const { return constants_; }
+  // Those of the attribute variables that are single integers.
+  [[nodiscard]] std::vector<Expr> integer_variables() {
+    std::vector<Expr> result;
+    for (const EncodedValue& attribute : attributes_)
+      if (attribute.kind == Kindness::integer) result.push_back(integer(attribute.integer));
+    return result;
+  }
   // Numbers that stand for arithmetic in a flattened encoding: number = value.
   struct Named {
     Expr number;
@@ -381,6 +388,9 @@ class Encoder {
   void typing(const Pattern& pattern, std::vector<Expr>& facts);
 
  private:
+  void typing_of_pieces(const Pattern& pattern, const PatternNode& node, const OperatorDefinition& definition,
+                        std::map<std::pair<std::uint32_t, std::uint32_t>, Expr>& done, std::vector<Expr>& facts);
+
   Expr integer_constant(const std::string& name) {
     Expr constant = v_.context().constant(name, v_.integer());
     constants_.push_back(constant);
@@ -610,6 +620,38 @@ std::string rest_name(const AxisSpec& axis) {
   return axis.factors.size() == 1 && axis.factors[0].kind == Expression::Kind::name ? axis.factors[0].name : "";
 }
 
+// Operands of a concatenation agree but for the axis; sizes of a split add up.
+void Encoder::typing_of_pieces(const Pattern& pattern, const PatternNode& node, const OperatorDefinition& definition,
+                               std::map<std::pair<std::uint32_t, std::uint32_t>, Expr>& done,
+                               std::vector<Expr>& facts) {
+  smt::Context& c = v_.context();
+  std::optional<Linear> axis;
+  std::optional<std::vector<Linear>> sizes;
+  for (const auto& [name, expression] : node.attributes) {
+    const AttributeShape shape = shape_of(v_.registry(), node.op, name);
+    const EncodedValue encoded = encode(expression);
+    if (shape.kind == Kindness::integer && !axis) axis = encoded.integer;
+    if (shape.kind == Kindness::list && !sizes) sizes = encoded.components;
+  }
+  if (!axis) return;
+  const Expr axis_term = integer(*axis);
+  std::vector<Expr> pieces;
+  for (const PatternValue& input : node.inputs) pieces.push_back(value(pattern, input, done, nullptr));
+  if (definition.associative) {
+    for (std::size_t i = 1; i < pieces.size(); ++i)
+      for (int other = -1; other >= -max_axes; --other) {
+        const std::vector<Expr> either{c.equal(axis_term, c.integer(other)),
+                                       c.equal(v_.dimension(pieces[0], c.integer(other)),
+                                               v_.dimension(pieces[i], c.integer(other)))};
+        facts.push_back(c.disjunction(either));
+      }
+  } else if (sizes && pieces.size() == 1) {
+    Linear sum;
+    for (const Linear& size : *sizes) sum.add(size, 1);
+    facts.push_back(c.equal(integer(sum), v_.dimension(pieces[0], axis_term)));
+  }
+}
+
 void Encoder::typing(const Pattern& pattern, std::vector<Expr>& facts) {
   smt::Context& c = v_.context();
   std::map<std::pair<std::uint32_t, std::uint32_t>, Expr> done;
@@ -619,7 +661,12 @@ void Encoder::typing(const Pattern& pattern, std::vector<Expr>& facts) {
   };
   for (const PatternNode& node : pattern.nodes) {
     const OperatorDefinition* definition = v_.registry().find(node.op);
-    if (definition == nullptr || definition->variadic() || definition->inputs.size() != node.inputs.size()) continue;
+    if (definition == nullptr) continue;
+    if (definition->associative || definition->coassociative) {
+      typing_of_pieces(pattern, node, *definition, done, facts);
+      continue;
+    }
+    if (definition->variadic() || definition->inputs.size() != node.inputs.size()) continue;
     struct Place {
       Expr tensor;
       int axis;
@@ -757,6 +804,8 @@ class Session {
     for (int axis = -1; axis >= -max_axes; --axis)
       solver_.add(
           c.equal(vocabulary_.dimension(left, c.integer(axis)), vocabulary_.dimension(right, c.integer(axis))));
+    for (const Expr& axis : encoder.integer_variables())
+      solver_.add(c.equal(vocabulary_.dimension(left, axis), vocabulary_.dimension(right, axis)));
     solver_.add(c.negation(c.equal(left, right)));
   }
 
@@ -798,9 +847,12 @@ class Session {
       }
     }
     // A list that only the other side has and that is always the result's shape.
+    bool supplied = false;
     for (const std::size_t variable : shapes.result_shapes[output])
-      if (const auto list = encoder.list_variable(variable); list && !encoder.is_used(*list))
+      if (const auto list = encoder.list_variable(variable); list && !encoder.is_used(*list)) {
         encoder.substitute_list(*list, vocabulary_.shape(trigger));
+        supplied = true;
+      }
     std::vector<Expr> hypotheses;
     for (const Condition& condition : axiom.conditions) hypotheses.push_back(encoder.condition(condition));
     const Expr other = encoder.outputs(one_output(other_side, output))[0];
@@ -817,6 +869,12 @@ class Session {
     }
     if (shapes.may_differ) hypotheses.push_back(c.equal(vocabulary_.shape(trigger), vocabulary_.shape(other)));
     Expr body = c.equal(trigger, other);
+    if (supplied) {
+      // The list was chosen so that the other side is well-typed.
+      std::vector<Expr> parts{body};
+      encoder.typing(one_output(other_side, output), parts);
+      body = c.conjunction(parts);
+    }
     if (!hypotheses.empty()) body = c.implies(c.conjunction(hypotheses), body);
     const std::vector<Expr> triggers{trigger};
     solver_.add(c.forall(variables, triggers, body, axiom.name));
@@ -845,6 +903,11 @@ class Session {
     const std::vector<Expr> n = integers("n", 2);
     const Expr product = vocabulary_.product(n[0], n[1]);
     assert_equation(n, product, vocabulary_.context().equal(product, vocabulary_.product(n[1], n[0])), "times");
+    for (const std::int64_t factor : {0, 1, 2, 3}) {
+      smt::Context& c = vocabulary_.context();
+      const Expr multiple = vocabulary_.product(c.integer(factor), n[0]);
+      assert_equation({n[0]}, multiple, c.equal(multiple, c.multiply(c.integer(factor), n[0])), "times");
+    }
   }
 
   void assert_function_names() {
@@ -960,11 +1023,12 @@ class Session {
       for (const Expr& piece : x) sum = c.add(sum, vocabulary_.dimension(piece, other));
       assert_equation(with_axis, extent, c.implies(c.equal(axis, other), c.equal(extent, sum)),
                       definition.name + ".extent");
-      for (const Expr& piece : {x.front(), x.back()})
-        assert_equation(with_axis, extent,
-                        c.implies(c.negation(c.equal(axis, other)),
-                                  c.equal(extent, vocabulary_.dimension(piece, other))),
-                        definition.name + ".other_extent");
+      std::vector<Expr> hypotheses{c.negation(c.equal(axis, other))};
+      for (std::size_t i = 1; i < total; ++i)
+        hypotheses.push_back(c.equal(vocabulary_.dimension(x[0], other), vocabulary_.dimension(x[i], other)));
+      assert_equation(with_axis, extent,
+                      c.implies(c.conjunction(hypotheses), c.equal(extent, vocabulary_.dimension(x[0], other))),
+                      definition.name + ".other_extent");
     }
   }
 
@@ -1050,10 +1114,19 @@ class Session {
     variables.insert(variables.end(), x.begin(), x.end());
     const Expr result = vocabulary_.application(definition.name, 0, x, attributes.values);
     const Expr result_shape = vocabulary_.shape(result);
+    // Facts about an ill-typed application must not follow, let alone facts about its operands: what several inputs
+    // tell is asserted where they agree.
+    std::vector<Expr> like_result;
     for (std::size_t i = 0; i < definition.inputs.size(); ++i)
-      if (axis_names(definition.inputs[i].axes) == axis_names(definition.output.axes))
-        assert_equation(variables, result_shape, c.equal(result_shape, vocabulary_.shape(x[i])),
-                        definition.name + ".shape");
+      if (axis_names(definition.inputs[i].axes) == axis_names(definition.output.axes)) like_result.push_back(x[i]);
+    if (!like_result.empty()) {
+      std::vector<Expr> agree;
+      for (std::size_t i = 1; i < like_result.size(); ++i)
+        agree.push_back(c.equal(vocabulary_.shape(like_result[0]), vocabulary_.shape(like_result[i])));
+      const Expr fact = c.equal(result_shape, vocabulary_.shape(like_result[0]));
+      assert_equation(variables, result_shape, agree.empty() ? fact : c.implies(c.conjunction(agree), fact),
+                      definition.name + ".shape");
+    }
     assert_given_shape(definition, attributes, x);
     const std::vector<AxisSpec>& output = definition.output.axes;
     for (std::size_t k = output.size(); k-- > 0 && output[k].kind != AxisSpec::Kind::rest;) {
@@ -1064,27 +1137,28 @@ class Session {
           result, c.integer(static_cast<std::int64_t>(k) - static_cast<std::int64_t>(output.size())));
       assert_equation(variables, extent, c.equal(extent, *value), definition.name + ".extent");
     }
-    for (const AxisFact& fact : axis_facts(definition)) {
-      if (!fact.and_outer) {
-        const Expr extent = vocabulary_.dimension(result, c.integer(fact.output_axis));
-        assert_equation(variables, extent,
-                        c.equal(extent, vocabulary_.dimension(x[fact.input], c.integer(fact.input_axis))),
-                        definition.name + ".extent");
-        continue;
-      }
+    const std::vector<AxisFact> facts = axis_facts(definition);
+    for (std::size_t n = 0; n < facts.size(); ++n) {
+      const AxisFact& fact = facts[n];
       // Outer axes correspond only if the same rests stand there: otherwise one tensor may have more of them.
-      if (outer_names(definition.output.axes, fact.output_axis) !=
-          outer_names(definition.inputs[fact.input].axes, fact.input_axis))
+      if (fact.and_outer && outer_names(definition.output.axes, fact.output_axis) !=
+                                outer_names(definition.inputs[fact.input].axes, fact.input_axis))
         continue;
-      const Expr axis = c.constant(".some_axis", vocabulary_.integer());
-      std::vector<Expr> with_axis = variables;
-      with_axis.push_back(axis);
+      const Expr axis = fact.and_outer ? c.constant(".some_axis", vocabulary_.integer()) : c.integer(fact.output_axis);
+      auto extent_in = [&](const AxisFact& other) {
+        return vocabulary_.dimension(x[other.input], c.add(axis, c.integer(other.input_axis - other.output_axis)));
+      };
+      std::vector<Expr> hypotheses;
+      if (fact.and_outer) hypotheses.push_back(c.less_equal(axis, c.integer(fact.output_axis)));
+      for (std::size_t m = 0; m < facts.size(); ++m)
+        if (m != n && facts[m].output_axis == fact.output_axis && facts[m].and_outer == fact.and_outer)
+          hypotheses.push_back(c.equal(extent_in(fact), extent_in(facts[m])));
+      std::vector<Expr> bound = variables;
+      if (fact.and_outer) bound.push_back(axis);
       const Expr extent = vocabulary_.dimension(result, axis);
-      const Expr source =
-          vocabulary_.dimension(x[fact.input], c.add(axis, c.integer(fact.input_axis - fact.output_axis)));
-      assert_equation(with_axis, extent,
-                      c.implies(c.less_equal(axis, c.integer(fact.output_axis)), c.equal(extent, source)),
-                      definition.name + ".outer_extent");
+      const Expr body = c.equal(extent, extent_in(fact));
+      assert_equation(bound, extent, hypotheses.empty() ? body : c.implies(c.conjunction(hypotheses), body),
+                      definition.name + ".extent");
     }
   }
 
