@@ -56,9 +56,11 @@ NameSet definitions(const onnx::GraphProto& graph) {
 }  // namespace
 
 Expected<std::shared_ptr<const Document>> Document::parse(std::span<const std::byte> bytes,
-                                                          std::shared_ptr<const void> owner, const std::string& path) {
+                                                          std::shared_ptr<const void> owner, bool mapped,
+                                                          const std::string& path) {
   std::shared_ptr<Document> document(new Document(path));
   document->owner_ = std::move(owner);
+  document->mapped_ = mapped;
   if (bytes.empty()) return document->error("the file is empty; an ONNX model was expected");
   TASO_ASSIGN(document->skeleton_, wire::take_weights_out(bytes, path));
   std::string& skeleton = document->skeleton_.bytes;
@@ -140,8 +142,8 @@ Status Document::collect_tensors() {
     if (tensor.name().empty()) return error("initializer #" + std::to_string(i) + " has no name");
     TASO_RETURN_IF_ERROR(define({tensor.name(), TensorSource::initializer, i, 0, false, false}));
     const auto taken = skeleton_.initializers.find(static_cast<std::size_t>(i));
-    auto contents =
-        read_contents(tensor, taken == skeleton_.initializers.end() ? nullptr : &taken->second, external_, owner_);
+    auto contents = read_contents(tensor, taken == skeleton_.initializers.end() ? nullptr : &taken->second, external_,
+                                  owner_, mapped_);
     if (!contents) return error("initializer " + quoted(tensor.name()) + ": " + contents.error().message);
     has_external_data_ = has_external_data_ || contents->external;
     initializers_.push_back(std::move(*contents));
@@ -258,8 +260,9 @@ Status Document::sort_nodes() {
 Expected<TensorContents> Document::attribute_tensor(int node_index, int attribute) const {
   const auto key = std::make_pair(static_cast<std::size_t>(node_index), static_cast<std::size_t>(attribute));
   const auto taken = skeleton_.attributes.find(key);
-  auto contents = read_contents(node(node_index).attribute(attribute).t(),
-                                taken == skeleton_.attributes.end() ? nullptr : &taken->second, external_, owner_);
+  auto contents =
+      read_contents(node(node_index).attribute(attribute).t(),
+                    taken == skeleton_.attributes.end() ? nullptr : &taken->second, external_, owner_, mapped_);
   if (!contents)
     return error(describe(node_index) + ": attribute " + quoted(node(node_index).attribute(attribute).name()) + ": " +
                  contents.error().message);
@@ -267,7 +270,7 @@ Expected<TensorContents> Document::attribute_tensor(int node_index, int attribut
 }
 
 Expected<TensorContents> Document::external_tensor(const onnx::TensorProto& tensor) const {
-  auto contents = read_contents(tensor, nullptr, external_, owner_);
+  auto contents = read_contents(tensor, nullptr, external_, owner_, mapped_);
   if (!contents) return error("tensor " + quoted(tensor.name()) + ": " + contents.error().message);
   return contents;
 }

@@ -38,17 +38,18 @@ struct DocumentTensor {
 class Document {
  public:
   /// Parses and checks: names defined once, every name that is read defined, no cycle, tensors consistent, operator
-  /// sets declared. `bytes` is kept alive by `owner`.
+  /// sets declared. `bytes` is kept alive by `owner`; `mapped` says that it is a
+  /// mapped file.
   [[nodiscard]] static Expected<std::shared_ptr<const Document>> parse(std::span<const std::byte> bytes,
-                                                                       std::shared_ptr<const void> owner,
+                                                                       std::shared_ptr<const void> owner, bool mapped,
                                                                        const std::string& path);
 
   [[nodiscard]] const onnx::ModelProto& model() const { return model_; }
   [[nodiscard]] const onnx::GraphProto& graph() const { return model_.graph(); }
   [[nodiscard]] const onnx::NodeProto& node(int index) const { return model_.graph().node(index); }
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// What keeps the file's bytes alive.
-  [[nodiscard]] const std::shared_ptr<const void>& owner() const { return owner_; }
+  /// A part of the file's bytes.
+  [[nodiscard]] SharedBytes part(std::span<const std::byte> bytes) const { return {bytes, owner_, mapped_}; }
   [[nodiscard]] const wire::Skeleton& skeleton() const { return skeleton_; }
   /// Version of the default operator set; 0 if no node uses it.
   [[nodiscard]] std::int64_t opset() const { return opset_; }
@@ -94,6 +95,7 @@ class Document {
 
   std::string path_;
   std::shared_ptr<const void> owner_;
+  bool mapped_ = false;
   onnx::ModelProto model_;
   wire::Skeleton skeleton_;
   mutable ExternalData external_;

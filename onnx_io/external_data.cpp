@@ -68,10 +68,17 @@ Expected<SharedBytes> map_inside(const std::string& folder, const std::string& l
   if (data == MAP_FAILED)
     return bad_input("cannot map external data " + quoted(location) + ": " + std::strerror(errno));
   std::shared_ptr<const void> owner(data, [size](const void* address) { ::munmap(const_cast<void*>(address), size); });
-  return SharedBytes{{static_cast<const std::byte*>(data), size}, std::move(owner)};
+  return SharedBytes{{static_cast<const std::byte*>(data), size}, std::move(owner), true};
 }
 
 }  // namespace
+
+void release_pages(std::span<const std::byte> mapped) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<std::uintptr_t>(mapped.data()) + page - 1) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(mapped.data() + mapped.size()) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
 
 ExternalData::ExternalData(std::string model_path) {
   folder_ = std::filesystem::path(std::move(model_path)).parent_path().string();
@@ -95,7 +102,7 @@ Expected<SharedBytes> ExternalData::read(const std::string& location, std::int64
                      " are asked for");
   return SharedBytes{
       file.bytes.subspan(static_cast<std::size_t>(offset), static_cast<std::size_t>(length.value_or(size - offset))),
-      file.owner};
+      file.owner, file.mapped};
 }
 
 }  // namespace taso

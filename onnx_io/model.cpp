@@ -22,13 +22,13 @@ struct ModelDocument {
 namespace {
 
 Expected<std::shared_ptr<const ModelDocument>> open_document(std::span<const std::byte> bytes,
-                                                             std::shared_ptr<const void> owner, const std::string& path,
-                                                             const OperatorRegistry& registry,
+                                                             std::shared_ptr<const void> owner, bool mapped,
+                                                             const std::string& path, const OperatorRegistry& registry,
                                                              const ImportOptions& options) {
   auto model = std::make_shared<ModelDocument>();
   model->registry = &registry;
   model->options = options;
-  TASO_ASSIGN(model->document, Document::parse(bytes, std::move(owner), path));
+  TASO_ASSIGN(model->document, Document::parse(bytes, std::move(owner), mapped, path));
   TASO_ASSIGN(model->imported, import_document(*model->document, registry, options));
   for (const auto& node : model->document->graph().node())
     model->nodes.push_back({node.name(), is_default_domain(node.domain()) ? "" : node.domain(), node.op_type()});
@@ -41,7 +41,7 @@ Expected<Model> Model::load(const std::string& path, const OperatorRegistry& reg
   TASO_ASSIGN(std::shared_ptr<const MappedFile> file, MappedFile::open(path));
   const auto bytes = file->bytes();
   Model model;
-  TASO_ASSIGN(model.document_, open_document(bytes, std::move(file), path, registry, options));
+  TASO_ASSIGN(model.document_, open_document(bytes, std::move(file), true, path, registry, options));
   return model;
 }
 
@@ -50,7 +50,7 @@ Expected<Model> Model::parse(std::string bytes, const std::string& path, const O
   auto stored = std::make_shared<const std::string>(std::move(bytes));
   const auto view = std::as_bytes(std::span(stored->data(), stored->size()));
   Model model;
-  TASO_ASSIGN(model.document_, open_document(view, std::move(stored), path, registry, options));
+  TASO_ASSIGN(model.document_, open_document(view, std::move(stored), false, path, registry, options));
   return model;
 }
 

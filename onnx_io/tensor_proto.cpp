@@ -114,13 +114,14 @@ Expected<std::vector<std::byte>> typed_bytes(const onnx::TensorProto& tensor, co
   return out;
 }
 
-/// Hash of large data, chunk by chunk.
-std::string digest(std::span<const std::byte> bytes) {
+/// Hash of large data, chunk by chunk: hashing a model does not make it resident.
+std::string digest(std::span<const std::byte> bytes, bool mapped) {
   constexpr std::size_t chunk = std::size_t{16} << 20;
   Hasher hasher;
   for (std::size_t begin = 0; begin < bytes.size(); begin += chunk) {
     const auto part = bytes.subspan(begin, std::min(chunk, bytes.size() - begin));
     hasher.add(hash_bytes(part));
+    if (mapped && bytes.size() > chunk) release_pages(part);
   }
   return "xxh3:" + hasher.finish().to_string();
 }
@@ -147,7 +148,7 @@ std::string data_type_name(std::int32_t data_type) {
 }
 
 Expected<TensorContents> read_contents(const onnx::TensorProto& tensor, const wire::TakenData* taken,
-                                       ExternalData& external, const std::shared_ptr<const void>& owner) {
+                                       ExternalData& external, const std::shared_ptr<const void>& owner, bool mapped) {
   TensorContents contents;
   contents.data_type = tensor.data_type();
   contents.type.element = element_of(tensor.data_type());
@@ -184,11 +185,11 @@ Expected<TensorContents> read_contents(const onnx::TensorProto& tensor, const wi
   } else if (taken != nullptr) {
     if (taken->field == 4 && tensor.data_type() != onnx::TensorProto::FLOAT)
       return bad_input("values of type " + data_type_name(tensor.data_type()) + " are stored as float_data");
-    contents.bytes = {taken->bytes, owner};
+    contents.bytes = {taken->bytes, owner, mapped};
   } else if (tensor.has_raw_data()) {
     // Copied: a constant may outlive the message.
     auto stored = std::make_shared<const std::string>(tensor.raw_data());
-    contents.bytes = {std::as_bytes(std::span(stored->data(), stored->size())), stored};
+    contents.bytes = {std::as_bytes(std::span(stored->data(), stored->size())), stored, false};
   } else if (tensor.data_type() == onnx::TensorProto::STRING) {
     if (tensor.string_data_size() != elements)
       return bad_input("shape " + shape + " of type STRING needs " + std::to_string(elements) +
@@ -197,7 +198,7 @@ Expected<TensorContents> read_contents(const onnx::TensorProto& tensor, const wi
   } else if (type != nullptr) {
     TASO_ASSIGN(std::vector<std::byte> values, typed_bytes(tensor, *type, elements));
     auto stored = std::make_shared<const std::vector<std::byte>>(std::move(values));
-    contents.bytes = {*stored, stored};
+    contents.bytes = {*stored, stored, false};
     return contents;
   } else {
     return contents;
@@ -210,9 +211,9 @@ Expected<TensorContents> read_contents(const onnx::TensorProto& tensor, const wi
 
 std::shared_ptr<const ConstantData> make_constant(const TensorContents& contents) {
   constexpr std::size_t large = std::size_t{1} << 20;
-  const auto& [bytes, owner] = contents.bytes;
+  const auto& [bytes, owner, mapped] = contents.bytes;
   if (bytes.size() < large) return ConstantData::own(contents.type, {bytes.begin(), bytes.end()});
-  return ConstantData::borrow(contents.type, bytes, owner, digest(bytes));
+  return ConstantData::borrow(contents.type, bytes, owner, digest(bytes, mapped));
 }
 
 }  // namespace taso

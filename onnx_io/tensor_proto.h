@@ -37,10 +37,11 @@ struct TensorContents {
   bool external = false;
 };
 
-/// Checks a tensor and finds its bytes: in the file they were taken from (kept alive by `owner`), in an external file,
-/// or copied from raw_data or typed fields. Errors do not name the tensor.
+/// Checks a tensor and finds its bytes: in the file they were taken from (kept alive by `owner`, perhaps mapped), in an
+/// external file, or copied from raw_data or typed fields. Errors do not name the tensor.
 [[nodiscard]] Expected<TensorContents> read_contents(const onnx::TensorProto& tensor, const wire::TakenData* taken,
-                                                     ExternalData& external, const std::shared_ptr<const void>& owner);
+                                                     ExternalData& external, const std::shared_ptr<const void>& owner,
+                                                     bool mapped = false);
 
 /// The constant of contents whose element type is not `other`.
 [[nodiscard]] std::shared_ptr<const ConstantData> make_constant(const TensorContents& contents);

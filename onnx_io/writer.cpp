@@ -38,12 +38,12 @@ class Pieces {
   void add(std::string text) {
     if (text.empty()) return;
     size_ += text.size();
-    pieces_.push_back({std::move(text), {}, nullptr});
+    pieces_.push_back({std::move(text), {}});
   }
   void add(SharedBytes bytes) {
     if (bytes.bytes.empty()) return;
     size_ += bytes.bytes.size();
-    pieces_.push_back({"", bytes.bytes, std::move(bytes.owner)});
+    pieces_.push_back({"", std::move(bytes)});
   }
   void add(Pieces other) {
     size_ += other.size_;
@@ -56,10 +56,14 @@ class Pieces {
   [[nodiscard]] Status write(const std::string& path, const std::string& shown) const {
     std::FILE* file = std::fopen(path.c_str(), "wb");
     bool good = file != nullptr;
+    constexpr std::size_t chunk = std::size_t{16} << 20;
     for (const Piece& piece : pieces_) {
-      const void* data = piece.text.empty() ? static_cast<const void*>(piece.bytes.data()) : piece.text.data();
-      const std::size_t count = piece.text.empty() ? piece.bytes.size() : piece.text.size();
-      good = good && std::fwrite(data, 1, count, file) == count;
+      const auto bytes = piece.text.empty() ? piece.bytes.bytes : std::as_bytes(std::span(piece.text));
+      for (std::size_t begin = 0; good && begin < bytes.size(); begin += chunk) {
+        const auto part = bytes.subspan(begin, std::min(chunk, bytes.size() - begin));
+        good = std::fwrite(part.data(), 1, part.size(), file) == part.size();
+        if (piece.bytes.mapped && bytes.size() > chunk) release_pages(part);
+      }
     }
     const int reason = errno;
     if (file != nullptr && std::fclose(file) != 0) good = false;
@@ -70,8 +74,7 @@ class Pieces {
  private:
   struct Piece {
     std::string text;
-    std::span<const std::byte> bytes;
-    std::shared_ptr<const void> owner;
+    SharedBytes bytes;
   };
   std::vector<Piece> pieces_;
   std::size_t size_ = 0;
@@ -221,7 +224,7 @@ class Writer {
       if (bytes != skeleton.nodes.end()) {
         wire::append_length_prefix(prefix, graph_node, bytes->second.size());
         graph.add(std::move(prefix));
-        graph.add(SharedBytes{bytes->second, document_.owner()});
+        graph.add(document_.part(bytes->second));
         report_.weight_bytes += static_cast<std::int64_t>(bytes->second.size());
         return {};
       }
@@ -233,7 +236,7 @@ class Writer {
     for (int a = 0; source >= 0 && a < node.attribute_size(); ++a) {
       const auto taken = skeleton.attributes.find({static_cast<std::size_t>(source), static_cast<std::size_t>(a)});
       if (taken == skeleton.attributes.end()) continue;
-      store(*node.mutable_attribute(a)->mutable_t(), {taken->second.bytes, document_.owner()});
+      store(*node.mutable_attribute(a)->mutable_t(), document_.part(taken->second.bytes));
     }
     TASO_RETURN_IF_ERROR(localize(node));
     std::string bytes = serialize(node);
@@ -278,10 +281,10 @@ class Writer {
       tensor.set_data_type(data_type_of(data.type().element));
       for (std::int64_t extent : data.type().shape) tensor.add_dims(extent);
       if (data.is_dense()) {
-        bytes = {data.dense_bytes(), constant.data};
+        bytes = {data.dense_bytes(), constant.data, false};
       } else {
         auto expanded = std::make_shared<const std::vector<std::byte>>(data.to_bytes());
-        bytes = {*expanded, expanded};
+        bytes = {*expanded, expanded, false};
       }
       if (bytes.bytes.empty()) tensor.set_raw_data("");
       report_.weight_bytes += static_cast<std::int64_t>(bytes.bytes.size());
