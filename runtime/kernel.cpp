@@ -85,7 +85,7 @@ std::string KernelLibrary::device() const {
   if (set_ == KernelSet::reference) return text + "; reference";
   text += std::string("; ") + cpu::loops().instruction_set;
   if (const std::string version = cpu::onednn_version(); !version.empty()) text += "; " + version;
-  return text + "; taso 0.1.0";
+  return text + "; taso " TASO_VERSION;
 }
 
 }  // namespace taso
