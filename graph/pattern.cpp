@@ -245,8 +245,9 @@ Expected<Attributes> evaluate_attributes(const PatternNode& node, const Bindings
   for (const auto& [name, expression] : node.attributes) {
     TASO_ASSIGN(AttributeValue value, evaluate(expression, bindings));
     if (const auto* integer = std::get_if<std::int64_t>(&value); integer != nullptr && signature != nullptr) {
-      const auto declared = std::find_if(signature->attributes.begin(), signature->attributes.end(),
-                                         [&](const AttributeSignature& attribute) { return attribute.name == name; });
+      const auto declared =
+          std::find_if(signature->attributes.begin(), signature->attributes.end(),
+                       [&key = name](const AttributeSignature& attribute) { return attribute.name == key; });
       if (declared != signature->attributes.end() && declared->kind == AttributeKind::real)
         value = static_cast<double>(*integer);
     }

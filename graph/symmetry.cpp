@@ -47,7 +47,10 @@ std::vector<std::string> condition_texts(const Substitution& rule, const Symmetr
     const bool ordered =
         condition.relation == Condition::Relation::less || condition.relation == Condition::Relation::less_equal;
     if (!ordered && right < left) std::swap(left, right);
-    texts.push_back(std::to_string(static_cast<int>(condition.relation)) + left + right);
+    std::string text = std::to_string(static_cast<int>(condition.relation));
+    text += left;
+    text += right;
+    texts.push_back(std::move(text));
   }
   std::sort(texts.begin(), texts.end());
   return texts;
@@ -57,8 +60,7 @@ std::vector<std::string> condition_texts(const Substitution& rule, const Symmetr
 // of a split is named by its size.
 class Unordered {
  public:
-  Unordered(const Pattern& pattern, const OperatorCatalog& catalog, const Symmetry& map)
-      : pattern_(pattern), map_(map) {
+  Unordered(const Pattern& pattern, const OperatorCatalog& catalog, const Symmetry& map) : map_(map) {
     for (const PatternNode& node : pattern.nodes) {
       std::vector<std::string> operands;
       for (const PatternValue& input : node.inputs) operands.push_back(text(input));
@@ -90,7 +92,6 @@ class Unordered {
   }
 
  private:
-  const Pattern& pattern_;
   const Symmetry& map_;
   std::vector<std::string> nodes_;
   std::vector<std::vector<std::string>> sizes_;
