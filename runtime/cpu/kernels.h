@@ -24,6 +24,9 @@ namespace taso::cpu {
 // oneDNN (declines with "built without oneDNN" where it is absent).
 [[nodiscard]] KernelOffer onednn_convolution(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer onednn_matmul(const KernelRequest& request, const OperatorRegistry& registry);
+/// The same, and what oneDNN has only as "ref": slow, but faster than the definitions.
+[[nodiscard]] KernelOffer onednn_slow_convolution(const KernelRequest& request, const OperatorRegistry& registry);
+[[nodiscard]] KernelOffer onednn_slow_matmul(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer onednn_pooling(const KernelRequest& request, const OperatorRegistry& registry);
 
 /// "oneDNN 2.6.3", or empty.

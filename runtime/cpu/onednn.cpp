@@ -315,7 +315,7 @@ Slot place_weight(PrimitiveKernel& kernel, const KernelRequest& request, std::si
   return slot;
 }
 
-KernelOffer convolution(const KernelRequest& request) {
+KernelOffer convolution(const KernelRequest& request, bool accept_reference) {
   const Operand& x = request.inputs[0];
   const Operand& w = request.inputs[1];
   const Operand& y = request.outputs[0];
@@ -347,7 +347,7 @@ KernelOffer convolution(const KernelRequest& request) {
       convolution_desc(strided(x), any_format(weight_shape), biased ? &bias : nullptr, strided(y), dims(strides),
                        dilated, {pads[0], pads[1]}, after, attributes_for(activation));
   const std::string name = primitive.impl_info_str();
-  if (is_reference(name)) return decline("oneDNN has only " + name);
+  if (is_reference(name) && !accept_reference) return decline("oneDNN has only " + name);
   auto kernel = std::make_unique<PrimitiveKernel>(request.threads);
   kernel->set_implementation(name);
   const Slot weight = place_weight(*kernel, request, 1, plain, primitive.weights_desc(), weight_shape.size());
@@ -362,7 +362,7 @@ KernelOffer convolution(const KernelRequest& request) {
 
 /// a[A.., B.., m, k] times b[B.., k, n]. Without B, the rows of all of A are one matrix. With B, A and B become one
 /// axis each.
-KernelOffer product(const KernelRequest& request) {
+KernelOffer product(const KernelRequest& request, bool accept_reference) {
   const Shape& a = request.inputs[0].type.shape;
   const Shape& b = request.inputs[1].type.shape;
   const bool biased = request.inputs.size() == 3;
@@ -396,7 +396,7 @@ KernelOffer product(const KernelRequest& request) {
   const auto primitive = matmul_desc(row_major(sa), packable ? any_format(sb) : plain, biased ? &bias : nullptr,
                                      row_major(sy), attributes_for(activation));
   const std::string name = primitive.impl_info_str();
-  if (is_reference(name)) return decline("oneDNN has only " + name);
+  if (is_reference(name) && !accept_reference) return decline("oneDNN has only " + name);
   auto kernel = std::make_unique<PrimitiveKernel>(request.threads);
   kernel->set_implementation(name);
   const Slot weight = place_weight(*kernel, request, 1, plain, primitive.weights_desc(), sb.size());
@@ -453,15 +453,23 @@ KernelOffer offered(const KernelRequest& request, F&& make) {
   }
 }
 
+KernelOffer matmul_of(const KernelRequest& request, bool accept_reference) {
+  for (const Operand& operand : request.inputs)
+    if (operand.layout != Layout::row_major) return decline("only row-major tensors");
+  return offered(request, [&](const KernelRequest& asked) { return product(asked, accept_reference); });
+}
+
 }  // namespace
 
 KernelOffer onednn_convolution(const KernelRequest& request, const OperatorRegistry&) {
-  return offered(request, convolution);
+  return offered(request, [](const KernelRequest& asked) { return convolution(asked, false); });
 }
-KernelOffer onednn_matmul(const KernelRequest& request, const OperatorRegistry&) {
-  for (const Operand& operand : request.inputs)
-    if (operand.layout != Layout::row_major) return decline("only row-major tensors");
-  return offered(request, product);
+KernelOffer onednn_slow_convolution(const KernelRequest& request, const OperatorRegistry&) {
+  return offered(request, [](const KernelRequest& asked) { return convolution(asked, true); });
+}
+KernelOffer onednn_matmul(const KernelRequest& request, const OperatorRegistry&) { return matmul_of(request, false); }
+KernelOffer onednn_slow_matmul(const KernelRequest& request, const OperatorRegistry&) {
+  return matmul_of(request, true);
 }
 KernelOffer onednn_pooling(const KernelRequest& request, const OperatorRegistry&) { return offered(request, pooled); }
 

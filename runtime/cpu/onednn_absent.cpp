@@ -7,6 +7,12 @@ KernelOffer onednn_convolution(const KernelRequest&, const OperatorRegistry&) {
   return decline("built without oneDNN");
 }
 KernelOffer onednn_matmul(const KernelRequest&, const OperatorRegistry&) { return decline("built without oneDNN"); }
+KernelOffer onednn_slow_convolution(const KernelRequest&, const OperatorRegistry&) {
+  return decline("built without oneDNN");
+}
+KernelOffer onednn_slow_matmul(const KernelRequest&, const OperatorRegistry&) {
+  return decline("built without oneDNN");
+}
 KernelOffer onednn_pooling(const KernelRequest&, const OperatorRegistry&) { return decline("built without oneDNN"); }
 std::string onednn_version() { return ""; }
 
