@@ -215,6 +215,17 @@ class Importer {
       return {};
     }
     if (context.error()) return *context.error();
+    // Another name for a constant of any type.
+    if (node.op_type() == "Identity" && context.is_constant(0) && context.output_count() == 1) {
+      const int source = context.inputs()[0].tensor;
+      set_constant(index, context.inputs()[0].constant, false);
+      NodeImport& record = result_.nodes[static_cast<std::size_t>(index)];
+      record.kind = NodeImport::Kind::alias;
+      const int tensor = document_.find(node.output(0));
+      if (tensor >= 0)
+        result_.values[static_cast<std::size_t>(tensor)] = result_.values[static_cast<std::size_t>(source)];
+      return {};
+    }
     if (row == nullptr) return add_opaque(index, "the operator is not modelled", carried_types(context));
 
     // A fresh context: folding may have asked for attributes.

@@ -383,7 +383,19 @@ void local_response_normalization(NodeContext& c) {
 
 // ------------------------------------------------------------------------------- normalisation and reductions
 
+/// ONNX lets the parameters of normalisations have another type than the input.
+bool parameters_are_floats(NodeContext& c) {
+  for (std::size_t i = 1; i < c.input_count(); ++i) {
+    if (!c.has_input(i)) continue;
+    if (!c.type(i).known) c.decline("the shape of an input is not known before run time");
+    if (c.type(i).element != ElementType::f32)
+      c.decline("parameter " + std::to_string(i) + " is " + to_string(c.type(i).element));
+  }
+  return !c.stopped();
+}
+
 void batch_normalization(NodeContext& c) {
+  if (!parameters_are_floats(c)) return;
   const double epsilon = c.real("epsilon", 1e-5F);
   c.ignore("momentum");
   if (c.integer("training_mode", 0) != 0) return c.decline("it is in training mode");
@@ -413,6 +425,7 @@ void batch_normalization(NodeContext& c) {
 }
 
 void layer_normalization(NodeContext& c) {
+  if (!parameters_are_floats(c)) return;
   const std::int64_t axis = c.axis_from_front(c.integer("axis", -1), c.rank(0));
   const double epsilon = c.real("epsilon", 1e-5F);
   if (c.integer("stash_type", 1) != 1) return c.decline("its statistics are not in f32");
@@ -739,7 +752,7 @@ const std::vector<ImportRow> rows = {
     {"Add", 2, 2, all, [](NodeContext& c) { binary(c, "add"); }, false, "add of broadcasts", ""},
     {"AveragePool", 1, 1, all, average_pool, false, "avg_pool2d_include, avg_pool2d_exclude",
      "3-D; dilations; ceil_mode with count_include_pad"},
-    {"BatchNormalization", 5, 5, all, batch_normalization, false,
+    {"BatchNormalization", 5, 5, 1, batch_normalization, false,
      "mul and add of weight-only expressions; batch_norm if a parameter is not constant", "training; spatial=0"},
     {"Cast", 1, 1, all, cast, false, "nothing (f32 to f32); integers are folded", "every other pair of types"},
     {"Clip", 1, 3, 1, clip, false, "clip, relu", "bounds that are not constant"},
@@ -760,7 +773,7 @@ const std::vector<ImportRow> rows = {
     {"HardSwish", 1, 1, all, [](NodeContext& c) { unary(c, "hard_swish"); }, false, "hard_swish", ""},
     {"Identity", 1, 1, all, identity, true, "nothing", ""},
     {"LRN", 1, 1, all, local_response_normalization, false, "lrn", ""},
-    {"LayerNormalization", 2, 3, all, layer_normalization, false, "layer_norm, reshapes if several axes",
+    {"LayerNormalization", 2, 3, 1, layer_normalization, false, "layer_norm, reshapes if several axes",
      "statistics that are used"},
     {"Log", 1, 1, all, [](NodeContext& c) { unary(c, "log"); }, false, "log", ""},
     {"MatMul", 2, 2, all, matmul, false, "matmul", ""},

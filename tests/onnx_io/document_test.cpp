@@ -263,6 +263,30 @@ TEST_F(DocumentTest, ConstantsOfEveryKind) {
   EXPECT_EQ(round_trip(builder.serialize()).SerializeAsString(), message(builder.serialize()).SerializeAsString());
 }
 
+TEST_F(DocumentTest, IdentitiesOfShapesAreConstants) {
+  ModelBuilder builder(13, "g");
+  builder.add_input("x", {2, 3});
+  builder.add_initializer("shape", {2}, std::vector<std::int64_t>{3, 2});
+  builder.add_node("Identity", {"shape"}, {"same"}, {}, "id");
+  builder.add_node("Reshape", {"x", "same"}, {"y"}, {}, "reshape");
+  builder.add_output("y", {3, 2});
+  EXPECT_TRUE(load(builder.serialize()).opaque_operators().empty());
+  const onnx::ModelProto after = round_trip(builder.serialize());
+  ASSERT_THAT(op_types(after), ElementsAre("Reshape"));
+  EXPECT_EQ(after.graph().node(0).input(1), "shape");
+}
+
+TEST_F(DocumentTest, ParametersOfOtherTypesAreCarried) {
+  ModelBuilder builder(15, "g");
+  builder.add_input("x", {1, 2, 3});
+  for (const char* name : {"scale", "bias", "mean", "var"}) builder.add_input(name, {2}, ElementType::f64);
+  builder.add_node("BatchNormalization", {"x", "scale", "bias", "mean", "var"}, {"y"});
+  builder.add_output("y", {1, 2, 3});
+  const Model model = load(builder.serialize());
+  ASSERT_EQ(model.opaque_operators().size(), 1U);
+  EXPECT_EQ(model.opaque_operators()[0].reason, "parameter 1 is f64");
+}
+
 TEST_F(DocumentTest, ShapeArithmeticIsFolded) {
   ModelBuilder builder(13, "g");
   builder.add_input("x", {2, 3, 4});
