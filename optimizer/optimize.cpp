@@ -10,6 +10,8 @@ namespace {
 
 /// Costs that differ by less than this are equal.
 constexpr double kEqualCosts = 1e-9;
+/// A graph whose predicted time is this many times the baseline's is not timed whole.
+constexpr double kHopeless = 1.5;
 
 bool is_less(double cost, double than) { return cost < than - kEqualCosts * std::abs(than); }
 
@@ -139,6 +141,32 @@ Expected<OptimizeResult> optimize(const Graph& original, const RuleIndex& rules,
     if (!is_less(candidate.cost, result.baseline.cost) || candidates.size() == options.timed_candidates) continue;
     candidates.push_back(&candidate);
     choices.add(fmt::format("candidate {}", candidates.size()), candidate.graph, candidate.cost);
+  }
+
+  // Times of single kernels miss what kernels share: weights that several of them read, starts and ends. A graph with
+  // the fewest launches is often better than its sum says, so it competes where graphs are timed whole.
+  SearchResult fewest;
+  if (model.uses_time() && result.search.stop != StopReason::interrupted) {
+    SearchOptions search_options = options.search;
+    search_options.keep = 1;
+    if (search_options.time_limit)
+      search_options.time_limit = std::max(0.0, *search_options.time_limit - result.search.seconds);
+    const auto launches = make_cost_model({{{1, CostFormula::Term::launches}}}, measured);
+    TASO_ASSIGN(fewest, search(baseline.graph, search_rules, measured.target(), *launches, search_options));
+    if (fewest.stop == StopReason::interrupted) result.search.stop = StopReason::interrupted;
+    const Candidate& candidate = fewest.best[0];
+    const bool known = std::any_of(candidates.begin(), candidates.end(),
+                                   [&](const Candidate* other) { return other->graph.equals(candidate.graph); });
+    if (is_less(candidate.cost, fewest.start_cost) && !known) {
+      TASO_ASSIGN(const KernelPlan plan, measured.target().plan(candidate.graph));
+      const double limit = kHopeless * result.baseline.cost;
+      const Expected<double> cost = model.cost(candidate.graph, plan, limit);
+      if (!cost && cost.error().code != ErrorCode::cost_missing) return cost.error();
+      if (cost && *cost < limit) {
+        candidates.push_back(&candidate);
+        choices.add("fewest launches", candidate.graph, *cost);
+      }
+    }
   }
 
   const bool interrupted = result.search.stop == StopReason::interrupted;

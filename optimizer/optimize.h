@@ -43,7 +43,7 @@ struct OptimizeOptions {
 
 /// One of the graphs that competed for being the result.
 struct Contender {
-  std::string name;               ///< "original", "baseline", "candidate 1", ...
+  std::string name;               ///< "original", "baseline", "candidate 1", "fewest launches", ...
   double cost = 0;                ///< By the cost model.
   std::optional<double> seconds;  ///< Timed whole, where the cost model uses time.
 };

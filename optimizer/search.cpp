@@ -39,11 +39,11 @@ struct State {
 
 struct QueueEntry {
   int tier = 0;  ///< 0: at the touched nodes (everywhere if there are none); 1: everywhere else.
-  double cost = 0;
+  double rank = 0;
   std::uint64_t sequence = 0;
   std::shared_ptr<State> state;
   bool operator<(const QueueEntry& other) const {
-    return std::tie(tier, cost, sequence) < std::tie(other.tier, other.cost, other.sequence);
+    return std::tie(tier, rank, sequence) < std::tie(other.tier, other.rank, other.sequence);
   }
 };
 
@@ -108,7 +108,7 @@ class Searcher {
     result_.start_cost = best_cost_ = root->cost;
     remember(root);
     offer(root, plan);
-    queue_.insert({0, root->cost, sequence_++, root});
+    enqueue(0, root);
 
     std::size_t fruitless = 0;
     result_.stop = StopReason::exhausted;
@@ -123,7 +123,7 @@ class Searcher {
       }
       const QueueEntry entry = *queue_.begin();
       queue_.erase(queue_.begin());
-      if (!within_reach(entry.cost)) continue;
+      if (!within_reach(entry.state->cost)) continue;
       const double before = best_cost_;
       TASO_RETURN_IF_ERROR(expand(entry));
       ++result_.steps;
@@ -158,6 +158,17 @@ class Searcher {
 
   [[nodiscard]] double elapsed() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+  /// The cost without its last digits. Equal steps at different places differ there, by the order of a sum; by rank they are
+  /// taken in the order of the matches, so that the repeated parts of a model are rewritten alike and go on sharing their
+  /// weights.
+  [[nodiscard]] double rank(double cost) const {
+    return result_.start_cost > 0 ? std::round(cost / (kImprovement * result_.start_cost)) : cost;
+  }
+
+  void enqueue(int tier, const std::shared_ptr<State>& state) {
+    queue_.insert({tier, rank(state->cost), sequence_++, state});
   }
 
   [[nodiscard]] bool within_reach(double cost) const {
@@ -275,12 +286,12 @@ class Searcher {
         });
       };
       std::erase_if(matches, [&](const auto& match) { return touches(match) != (entry.tier == 0); });
-      if (entry.tier == 0) queue_.insert({1, state->cost, sequence_++, state});
+      if (entry.tier == 0) enqueue(1, state);
     }
 
     struct Improvement {
       std::size_t match = 0;
-      double cost = 0;
+      double rank = 0;
       std::shared_ptr<State> state;
     };
     std::vector<Improvement> improvements;
@@ -320,15 +331,15 @@ class Searcher {
         next->applications.back().cost_after = next->cost;
         remember(next);
         offer(next, child.plan);
-        queue_.insert({0, next->cost, sequence_++, next});
-        if (is_less(next->cost, state->cost)) improvements.push_back({child.match, next->cost, next});
+        enqueue(0, next);
+        if (is_less(next->cost, state->cost)) improvements.push_back({child.match, rank(next->cost), next});
       }
       limit_memory();
       if (const auto reason = spent(); reason && reason != StopReason::steps) stopped_ = reason;
     }
     if (improvements.empty()) return {};
     std::stable_sort(improvements.begin(), improvements.end(),
-                     [](const Improvement& a, const Improvement& b) { return a.cost < b.cost; });
+                     [](const Improvement& a, const Improvement& b) { return a.rank < b.rank; });
     std::vector<std::size_t> order;
     for (const Improvement& improvement : improvements) order.push_back(improvement.match);
     return combine(state, graph, matches, order, improvements.front().state);
@@ -373,7 +384,7 @@ class Searcher {
     remember(next);
     ++result_.candidates;
     offer(next, current_plan);
-    if (within_reach(cost)) queue_.insert({0, cost, sequence_++, next});
+    if (within_reach(cost)) enqueue(0, next);
     limit_memory();
     return {};
   }
