@@ -78,7 +78,7 @@ struct OpaqueSummary {
 /// A part of a model: sizes of what save() would write or has written.
 struct SaveReport {
   std::int64_t nodes = 0;             ///< Nodes in the written graph.
-  std::int64_t verbatim_nodes = 0;    ///< Of these, original ones, byte for byte (but for renamed inputs).
+  std::int64_t verbatim_nodes = 0;    ///< Of these, original ones, byte for byte.
   std::int64_t folded_constants = 0;  ///< Weight-only values that were computed and stored.
   std::int64_t weight_bytes = 0;      ///< Bytes of all weights in the file and its external data.
   bool external_data = false;
