@@ -70,6 +70,44 @@ TEST_P(Cases, GivesTheExpectedRules) {
   EXPECT_GT(checks, 0);
 }
 
+TEST(Generator, ProvesWhatItKeepsAndSaysHow) {
+  const auto profile = load_profile(TASO_SOURCE_DIR "/tests/generator/cases/matmul_siblings.profile", registry());
+  ASSERT_TRUE(profile.ok()) << profile.error().to_string();
+  const auto axioms = load_axioms(TASO_SOURCE_DIR "/specs/axioms", registry());
+  ASSERT_TRUE(axioms.ok()) << axioms.error().to_string();
+  std::string bytes[2];
+  for (const unsigned threads : {1u, 2u}) {
+    GeneratorOptions options;
+    options.threads = threads;
+    options.verify = true;
+    options.axioms = *axioms;
+    const auto result = generate(*profile, registry(), options);
+    ASSERT_TRUE(result.ok()) << result.error().to_string();
+    ASSERT_EQ(result->rules.size(), 1u);
+    EXPECT_FALSE(result->rules[0].rule.proofs.empty());
+    EXPECT_TRUE(result->rules[0].rule.numeric_class.has_value());
+    EXPECT_EQ(result->groups[0].kept, 1u);
+    bytes[threads - 1] = rule_file(*result, *profile, options, "command", registry());
+  }
+  EXPECT_EQ(bytes[0], bytes[1]);
+}
+
+TEST(Generator, StatisticsDoNotGrowFromStageToStage) {
+  const auto profile = load_profile(TASO_SOURCE_DIR "/tests/generator/cases/elementwise.profile", registry());
+  ASSERT_TRUE(profile.ok()) << profile.error().to_string();
+  GeneratorOptions options;
+  const auto result = generate(*profile, registry(), options);
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  const GroupStatistics& group = result->groups.at(0);
+  EXPECT_GE(group.candidates.initial, group.candidates.after_renaming);
+  EXPECT_GT(group.candidates.after_renaming, group.candidates.after_subgraph);
+  EXPECT_GE(group.candidates.after_subgraph, group.distinct);
+  EXPECT_EQ(group.distinct, group.derived + group.not_general + group.refuted + group.unknown + group.kept);
+  EXPECT_LT(group.error_bound, 1e-20);
+  const std::string json = statistics_json(*result, *profile, options);
+  EXPECT_NE(json.find("\"rules\": " + std::to_string(result->rules.size())), std::string::npos);
+}
+
 std::vector<std::string> case_names() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(TASO_SOURCE_DIR "/tests/generator/cases"))
@@ -78,7 +116,7 @@ std::vector<std::string> case_names() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, Cases, testing::ValuesIn(case_names()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Files, Cases, testing::ValuesIn(case_names()), [](const auto& file) { return file.param; });
 
 }  // namespace
 }  // namespace taso
