@@ -677,8 +677,10 @@ void Encoder::typing(const Pattern& pattern, std::vector<Expr>& facts) {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Expr tensor = value(pattern, node.inputs[i], done, nullptr);
       const std::vector<AxisSpec>& axes = definition->inputs[i].axes;
-      if (const auto [it, inserted] = whole.emplace(axis_names(axes), tensor); !inserted && !(it->second == tensor))
+      if (const auto [it, inserted] = whole.emplace(axis_names(axes), tensor); !inserted && !(it->second == tensor)) {
         facts.push_back(c.equal(v_.shape(tensor), v_.shape(it->second)));
+        facts.push_back(c.equal(v_.rank(tensor), v_.rank(it->second)));
+      }
       if (std::none_of(axes.begin(), axes.end(), [](const AxisSpec& a) { return a.kind == AxisSpec::Kind::rest; }))
         facts.push_back(c.equal(v_.rank(tensor), c.integer(static_cast<std::int64_t>(axes.size()))));
       for (std::size_t k = axes.size(); k-- > 0;) {
