@@ -210,8 +210,9 @@ Status Bank::make_tasks(int level, int weight_level, std::vector<std::vector<Tas
           auto take = [&](ClassId id) {
             if (commutative && position == 1 && id < chosen[0]) return;
             // f(x, x) is left out: what holds of it is almost always an instance of what holds of f(x, y).
+            // (On weights it makes constants: ones - ones.)
             for (std::size_t other = 0; other < position; ++other)
-              if (chosen[other] == id) return;
+              if (chosen[other] == id && !application.on_weights) return;
             const ValueClass& value = classes_[id];
             if (application.arguments[position] == ArgumentRole::input && !value.is_input) return;
             if (application.on_weights && !value.is_weight) return;

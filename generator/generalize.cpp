@@ -1,6 +1,7 @@
 #include "generator/generalize.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 
@@ -57,10 +58,11 @@ class Sampler {
   Sampler(Bank& bank, const Draft& draft, const std::vector<AttributeExpression>& bases, std::uint64_t seed)
       : bank_(bank), draft_(draft), bases_(bases), random_(seed, "samples") {}
 
-  bool draw(std::vector<TensorType>& types, std::vector<std::optional<AttributeValue>>& attributes, bool& declared) {
-    declared = random_.below(4) == 0;
-    // Extents that are often even, so that one that is doubled alone may make groups.
-    const bool grouped = !declared && random_.below(2) == 0;
+  bool draw(std::vector<TensorType>& types, std::vector<std::optional<AttributeValue>>& attributes, bool& declared,
+            bool only_grouped) {
+    const std::uint64_t kind = only_grouped ? 4 : random_.below(8);
+    declared = kind == 0;
+    const bool grouped = kind >= 4;
     Symbols symbols;
     if (!draw_symbols(symbols, grouped) || !variable_types(symbols, types)) return false;
     attributes.clear();
@@ -69,19 +71,15 @@ class Sampler {
       if (!value) return false;
       attributes.emplace_back(std::move(value).value());
     }
-    if (!declared) {
-      if (grouped) {
-        Shape& shape = types[random_.below(types.size())].shape;
-        if (!shape.empty()) shape[random_.below(shape.size())] *= 2;
-      }
-      // Literals of the profile are the same in every sample otherwise, and derived values are always as derived.
-      for (std::size_t i = 0; i < bases_.size(); ++i) {
-        const bool derived =
-            bases_[i].kind == Kind::variable && bank_.group().symbols[bases_[i].index].definition.has_value();
-        if ((derived || !mentions_symbol(bases_[i])) && random_.below(2) == 0) change(*attributes[i]);
-      }
-      for (std::uint64_t i = 0, count = random_.below(3); i < count; ++i) mutate(types, attributes);
+    if (declared) return true;
+    if (grouped) return multiply_one(types);
+    // Literals of the profile are the same in every sample otherwise, and derived values are always as derived.
+    for (std::size_t i = 0; i < bases_.size(); ++i) {
+      const bool derived =
+          bases_[i].kind == Kind::variable && bank_.group().symbols[bases_[i].index].definition.has_value();
+      if ((derived || !mentions_symbol(bases_[i])) && random_.below(2) == 0) change(*attributes[i]);
     }
+    for (std::uint64_t i = 0, count = random_.below(3); i < count; ++i) mutate(types, attributes);
     return true;
   }
 
@@ -96,8 +94,9 @@ class Sampler {
         symbols.emplace_back(std::move(value).value());
       } else {
         symbols.emplace_back(random_value(symbol));
-        if (grouped && symbol.is_extent && random_.below(2) == 0)
-          symbols.back() = std::max<std::int64_t>(1, std::get<std::int64_t>(*symbols.back()) / 2) * 2;
+        // Extents that often divide each other, so that one that is multiplied alone may make groups.
+        if (grouped && symbol.is_extent && symbol.low <= 1)
+          symbols.back() = std::array<std::int64_t, 5>{1, 2, 3, 4, 6}[random_.below(symbol.high < 4 ? 3 : 5)];
       }
     }
     return true;
@@ -160,6 +159,23 @@ class Sampler {
     auto outputs = bank_.registry().infer(op.op, attributes, arguments);
     if (!outputs || value.port >= outputs->size()) return std::nullopt;
     return (*outputs)[value.port];
+  }
+
+  /// Multiplies one extent of one tensor, or of all tensors of its shape; all extents and factors take their turn.
+  bool multiply_one(std::vector<TensorType>& types) {
+    std::size_t axes = 0;
+    for (const TensorType& type : types) axes += type.shape.size();
+    if (axes == 0) return false;
+    std::size_t axis = turn_ / 6 % axes;
+    const auto factor = static_cast<std::int64_t>(2 + turn_ % 3);
+    const bool alike = turn_ / 3 % 2 == 1;
+    ++turn_;
+    std::size_t chosen = 0;
+    while (axis >= types[chosen].shape.size()) axis -= types[chosen++].shape.size();
+    const Shape before = types[chosen].shape;
+    for (std::size_t i = 0; i < types.size(); ++i)
+      if (i == chosen || (alike && types[i].shape == before)) types[i].shape[axis] *= factor;
+    return true;
   }
 
   void mutate(std::vector<TensorType>& types, std::vector<std::optional<AttributeValue>>& attributes) {
@@ -232,6 +248,7 @@ class Sampler {
   const Draft& draft_;
   const std::vector<AttributeExpression>& bases_;
   Random random_;
+  std::size_t turn_ = 0;
 };
 
 }  // namespace
@@ -303,7 +320,16 @@ std::optional<AttributeExpression> Generalizer::express(const AttributeExpressio
         for (std::size_t i = 0; i < wanted.size(); ++i)
           equal = equal && shapes[i].size() == shapes[0].size() &&
                   shapes[i][static_cast<std::size_t>(rank + axis)] == std::get<std::int64_t>(wanted[i]);
-        if (equal) return dimension_of(order[position], axis);
+        if (!equal) continue;
+        AttributeExpression extent = dimension_of(order[position], axis);
+        // The axis may be one that the source leaves open.
+        for (std::size_t i = 0; i < form.bases.size(); ++i)
+          if (!mentions_symbol(form.bases[i]) && form.values[i].front() == AttributeValue(axis)) {
+            extent.axis = 0;
+            extent.operands = {variable_of(i)};
+            break;
+          }
+        return extent;
       }
     }
     return std::nullopt;
@@ -530,9 +556,11 @@ bool Generalizer::test(const Draft& draft, Form& form, const std::vector<Counter
   std::vector<Tested> tested;
   Sampler sampler(bank_, draft, form.bases, options_.seed);
   int declared_equal = 0, different = 0;
-  for (int attempt = 0; attempt < options_.attempts && static_cast<int>(tested.size()) < options_.enough; ++attempt) {
+  for (int attempt = 0; attempt < options_.attempts; ++attempt) {
     Sample sample;
-    if (!sampler.draw(sample.types, sample.attributes, sample.declared)) continue;
+    // Groups are rare among the well-typed: all attempts go on looking for them.
+    const bool enough = static_cast<int>(tested.size()) >= options_.enough;
+    if (!sampler.draw(sample.types, sample.attributes, sample.declared, enough)) continue;
     const Outcome outcome = compare(form.rule.rule, sample.types, sample.attributes, bank_.registry(),
                                     options_.seed + static_cast<std::uint64_t>(attempt), options_.max_elements);
     if (outcome == Outcome::ill_typed) continue;
@@ -546,7 +574,6 @@ bool Generalizer::test(const Draft& draft, Form& form, const std::vector<Counter
     tested.push_back({{failure.variables, failure.attributes, false}, false});
   std::vector<const Sample*> good, bad;
   for (const Tested& one : tested) (one.equal ? good : bad).push_back(&one.sample);
-  if (bad.empty()) return true;
   for (const Sample* sample : bad)
     if (sample->declared) return false;
 
@@ -580,15 +607,13 @@ bool Generalizer::test(const Draft& draft, Form& form, const std::vector<Counter
     rank_of.index = static_cast<std::uint32_t>(u);
     atoms.push_back({Condition::Relation::equal, rank_of, literal_of(rank)});
   }
-  // What the profile derives an attribute from, in terms of extents.
-  Form bare;
-  bare.assignments = form.assignments;
-  bare.shapes = form.shapes;
+  // An attribute in terms of extents, where the profile says so.
+  Form bare = form;
+  for (std::size_t i = 0; i < form.bases.size(); ++i)
+    if (mentions_symbol(form.bases[i])) bare.values[i].clear();
   for (std::size_t i = 0; i < form.bases.size(); ++i) {
-    if (form.bases[i].kind != Kind::variable) continue;
-    const ProfileSymbol& symbol = bank_.group().symbols[form.bases[i].index];
-    if (!symbol.definition) continue;
-    if (auto definition = express(*symbol.definition, bare, {}, form.shapes.size()))
+    if (!mentions_symbol(form.bases[i])) continue;
+    if (auto definition = express(form.bases[i], bare, {}, form.shapes.size()))
       atoms.push_back({Condition::Relation::equal, variable_of(i), std::move(*definition)});
   }
   auto satisfied = [&](const Condition& atom, const Sample& sample) {
@@ -621,6 +646,12 @@ bool Generalizer::test(const Draft& draft, Form& form, const std::vector<Counter
     const Condition chosen = *best;
     std::erase_if(bad, [&](const Sample* sample) { return !satisfied(chosen, *sample); });
     std::erase_if(good, [&](const Sample* sample) { return !satisfied(chosen, *sample); });
+  }
+  for (Condition& atom : atoms) {
+    const auto& chosen = form.rule.rule.conditions;
+    if (std::find(chosen.begin(), chosen.end(), atom) == chosen.end() &&
+        std::all_of(good.begin(), good.end(), [&](const Sample* sample) { return satisfied(atom, *sample); }))
+      form.rule.implied.push_back(std::move(atom));
   }
   return true;
 }

@@ -23,8 +23,8 @@ namespace taso {
 
 struct GeneralizeOptions {
   std::uint64_t seed = 1;
-  int attempts = 2500;  ///< Random instances drawn per form of a rule.
-  int enough = 400;     ///< Well-typed instances after which testing stops.
+  int attempts = 4000;  ///< Random instances drawn per form of a rule.
+  int enough = 300;     ///< Well-typed instances after which testing stops.
   std::int64_t max_elements = 3000;
 };
 
@@ -36,6 +36,9 @@ struct GeneralRule {
   std::vector<bool> is_weight;            ///< Per tensor variable: declared as a weight in the profile.
   std::vector<TensorType> example_types;  ///< Of the tensor variables, in the first world.
   std::vector<std::optional<AttributeValue>> example_attributes;
+  /// Conditions that held at every instance at which the rule applied: they cost no generality as far as tests tell,
+  /// and may be what a proof lacks.
+  std::vector<Condition> implied;
   std::uint32_t generalized = 0;  ///< The set of literals that became variables.
 };
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <unordered_set>
@@ -230,7 +230,12 @@ class Run {
         outcome.kind = Outcome::Kind::kept;
         break;
       }
-      const Verdict verdict = verifiers_[thread]->verify(attempt.form.rule);
+      Verdict verdict = verifiers_[thread]->verify(attempt.form.rule);
+      if (verdict.kind == VerdictKind::unknown && !attempt.form.implied.empty())
+        if (auto stronger = with_implied(attempt.form, *verifiers_[thread])) {
+          verdict = verifiers_[thread]->verify(*stronger);
+          outcome.rule.rule = std::move(*stronger);
+        }
       if (verdict.kind == VerdictKind::proved) {
         outcome.kind = Outcome::Kind::kept;
         outcome.rule.rule.proofs = verdict.proofs;
@@ -247,6 +252,24 @@ class Run {
         attempts.push_back({std::move(*refined), std::move(attempt.failures)});
     }
     return outcome;
+  }
+
+  /// The rule with as few of its implied conditions as let it follow from the axioms; empty if all of them do not.
+  static std::optional<Substitution> with_implied(const GeneralRule& form, Verifier& verifier) {
+    std::vector<Condition> added = form.implied;
+    auto strengthened = [&] {
+      Substitution rule = form.rule;
+      rule.conditions.insert(rule.conditions.end(), added.begin(), added.end());
+      return rule;
+    };
+    if (!verifier.follows_from_axioms(strengthened())) return std::nullopt;
+    for (std::size_t i = added.size(); i-- > 0;) {
+      const Condition left_out = added[i];
+      added.erase(added.begin() + static_cast<std::ptrdiff_t>(i));
+      if (!verifier.follows_from_axioms(strengthened()))
+        added.insert(added.begin() + static_cast<std::ptrdiff_t>(i), left_out);
+    }
+    return strengthened();
   }
 
   /// Takes the outcomes of a batch in order; a rule may have become superfluous by one before it.

@@ -144,7 +144,63 @@ group conv_fusion
   on_weights reshape(input) shape=[o]
   on_weights add(input, weight)
   on_weights sub(input, weight)
+
+# An activation alone needs a bias of zeros.
+group conv_activation
+  max_ops 2
+  max_weight_ops 2
+  extent n: 1, 2
+  extent c: 2, 3
+  extent h: 4, 3
+  extent w: 3, 5
+  extent o: 3, 4
+  extent r in 1..3: 2, 1
+  extent t in 1..3: 1, 3
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
+  param d in 1..2: [1, 1], [2, 1]
+  activation x [n, c, h, w]
+  weight k [o, c, r, t]
+  apply conv2d(input, input) strides=s pads=p dilations=d
+  apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=relu
+  apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=sigmoid
+  apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=tanh
+  apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=gelu
+  apply conv2d_bias_act(input, input, weight) strides=s pads=p dilations=d act=hard_swish
+  apply relu(activation)
+  apply sigmoid(activation)
+  apply tanh(activation)
+  apply gelu(activation)
+  apply hard_swish(activation)
   on_weights ones() shape=[o]
+  on_weights sub(weight, weight)
+
+# Two convolutions of two images are one in two groups.
+group conv_groups
+  max_ops 3
+  max_weight_ops 2
+  extent n: 1, 2
+  extent c: 2, 3
+  extent h: 4, 3
+  extent w: 3, 5
+  extent o: 3, 2
+  extent r in 1..3: 2, 1
+  extent t in 1..3: 1, 3
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
+  param d in 1..2: [1, 1], [2, 1]
+  param f in identity relu tanh sigmoid: relu, tanh
+  activation x [n, c, h, w]
+  activation y [n, c, h, w]
+  weight k [o, c, r, t]
+  weight l [o, c, r, t]
+  weight b [o]
+  weight a [o]
+  apply conv2d(activation, weight) strides=s pads=p dilations=d
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=f
+  apply concat(activation, activation) axis=-3
+  on_weights concat(input, input) axis=-4
+  on_weights concat(input, input) axis=-1
 
 # Scaling by channel joins the weights: batch normalisation disappears.
 group conv_scaling
@@ -209,7 +265,6 @@ group conv_sums
   max_weight_ops 2
   extent n: 1, 2
   extent c1: 2, 1
-  extent c2: 1, 3
   extent h: 5, 4
   extent w: 3, 4
   extent o: 3, 2
@@ -220,9 +275,33 @@ group conv_sums
   param d in 1..2: [1, 1], [2, 1]
   activation x [n, c1, h, w]
   activation x2 [n, c1, h, w]
-  activation y [n, c2, h, w]
   weight k [o, c1, r, t]
   weight k2 [o, c1, r, t]
+  weight b [o]
+  weight b2 [o]
+  apply conv2d(activation, weight) strides=s pads=p dilations=d
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=identity
+  apply add(activation, activation)
+  on_weights add(input, input)
+
+# Sums over input channels: one convolution of the concatenated images.
+group conv_input_channels
+  max_ops 3
+  max_weight_ops 2
+  extent n: 1, 2
+  extent c1: 2, 1
+  extent c2: 1, 3
+  extent h: 5, 4
+  extent w: 3, 4
+  extent o: 3, 2
+  extent r in 1..3: 2, 1
+  extent t in 1..3: 1, 3
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
+  param d in 1..2: [1, 1], [2, 1]
+  activation x [n, c1, h, w]
+  activation y [n, c2, h, w]
+  weight k [o, c1, r, t]
   weight l [o, c2, r, t]
   weight b [o]
   weight b2 [o]
@@ -266,9 +345,9 @@ group conv_identity
   extent c: 2, 3
   extent h: 5, 4
   extent w: 4, 6
-  extent r in 1..3: 3, 1
-  extent t in 1..3: 1, 3
-  param p = [(r - 1) // 2, (t - 1) // 2, (r - 1) // 2, (t - 1) // 2]
+  extent r in 1..3: 3, 2
+  extent t in 1..3: 2, 1
+  param p = [(r - 1) // 2, (t - 1) // 2, r - 1 - (r - 1) // 2, t - 1 - (t - 1) // 2]
   activation x [n, c, h, w]
   weight k [c, c, r, t]
   weight b [c]
@@ -386,7 +465,30 @@ group matmul_fusion
   on_weights broadcast(input) shape=[g, m, j]
   on_weights add(input, weight)
   on_weights sub(input, weight)
+
+# An activation alone needs a bias of zeros.
+group matmul_activation
+  max_ops 2
+  max_weight_ops 2
+  extent g: 2, 3
+  extent m: 3, 2
+  extent k: 4, 3
+  extent j: 5, 4
+  activation x [g, m, k]
+  weight w [k, j]
+  apply matmul(input, input)
+  apply matmul_bias_act(input, input, weight) act=relu
+  apply matmul_bias_act(input, input, weight) act=sigmoid
+  apply matmul_bias_act(input, input, weight) act=tanh
+  apply matmul_bias_act(input, input, weight) act=gelu
+  apply matmul_bias_act(input, input, weight) act=hard_swish
+  apply relu(activation)
+  apply sigmoid(activation)
+  apply tanh(activation)
+  apply gelu(activation)
+  apply hard_swish(activation)
   on_weights ones() shape=[j]
+  on_weights sub(weight, weight)
 
 # Scaling joins the weights.
 group matmul_scaling

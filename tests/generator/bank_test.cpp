@@ -102,8 +102,8 @@ group g
 )");
   Bank bank(profile.groups[0], registry(), {});
   ASSERT_TRUE(bank.run().ok());
-  EXPECT_EQ(bank.levels()[0].classes, 3u + 2u);  // inputs; w|v, v|w
-  EXPECT_EQ(bank.levels()[1].classes, 4u);       // x times any weight
+  EXPECT_EQ(bank.levels()[0].classes, 3u + 4u);  // inputs; w|w, w|v, v|w, v|v
+  EXPECT_EQ(bank.levels()[1].classes, 6u);       // x times any weight
 }
 
 }  // namespace
