@@ -333,6 +333,8 @@ class Sampler {
         std::optional<std::int64_t> value = known_size(factor, sizes);
         if (!value) {
           value = axis.factors.size() > 1 && f == 0 ? groups() : extent();
+          // Numbers of channels with several divisors: other group counts may fit them by accident.
+          if (axis.factors.size() > 1 && f > 0 && style_ > 0 && chance(12)) value = chance(50) ? 4 : 6;
           if (factor.kind == Expression::Kind::name) sizes[factor.name] = {*value};
         }
         product *= *value;
@@ -733,7 +735,7 @@ InstanceSet find_instances(const OperatorRegistry& registry, const Substitution&
   Coverage coverage(rule);
   std::vector<TypedInstance> rare;
   if (!result.complete) {
-    const std::size_t samples = options.max_instances * samples_per_instance;
+    const std::size_t samples = std::max<std::size_t>(options.max_instances, 100) * samples_per_instance;
     // Rules that are hardly ever well-typed get a first round of all samples, the others stop when they have enough.
     for (std::size_t i = 0; i < samples && result.instances.size() < options.max_instances; ++i)
       if (const std::optional<Instance> instance = sampler.sample(i)) consider(*instance);
