@@ -4,10 +4,12 @@
 #include <sqlite3.h>
 
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "support/file.h"
 
@@ -87,6 +89,27 @@ struct CostDatabase::Connection {
     }
   }
 
+  /// Makes a new file ours. Several processes may be doing so at once, which SQLite answers with "busy" at once where a
+  /// file changes to WAL: try again until it is done, by whomever.
+  [[nodiscard]] Status initialize(const std::string& path) const {
+    const std::string schema = fmt::format(
+        "BEGIN IMMEDIATE; PRAGMA application_id = {}; PRAGMA user_version = {};"
+        "CREATE TABLE IF NOT EXISTS costs (device TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,"
+        " value REAL NOT NULL, PRIMARY KEY (device, kind, key)) WITHOUT ROWID; COMMIT",
+        kApplicationId, kVersion);
+    const auto start = std::chrono::steady_clock::now();
+    for (;;) {
+      int code = sqlite3_exec(handle, "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr);
+      if (code == SQLITE_OK) code = sqlite3_exec(handle, schema.c_str(), nullptr, nullptr, nullptr);
+      if (code == SQLITE_OK) return {};
+      if (sqlite3_get_autocommit(handle) == 0) sqlite3_exec(handle, "ROLLBACK", nullptr, nullptr, nullptr);
+      const bool busy = (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
+      if (!busy || std::chrono::steady_clock::now() - start > std::chrono::milliseconds(kBusyMilliseconds))
+        return failure(code, path);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+
   /// The single integer that a query yields.
   [[nodiscard]] Expected<std::int64_t> integer(const char* sql, const std::string& path) const {
     sqlite3_stmt* statement = nullptr;
@@ -162,18 +185,11 @@ Expected<CostDatabase> CostDatabase::open(const std::string& path, std::string d
     if (code != SQLITE_OK) return connection->failure(code, path);
   }
 
-  TASO_ASSIGN(std::int64_t application, connection->integer("PRAGMA application_id", path));
+  // Tables first: whoever creates the file sets both in one transaction, so a file with tables has its id by then.
   TASO_ASSIGN(const std::int64_t tables, connection->integer("SELECT count(*) FROM sqlite_schema", path));
+  TASO_ASSIGN(std::int64_t application, connection->integer("PRAGMA application_id", path));
   if (tables == 0 && application == 0 && connection->writable) {
-    // New. Another process may be doing the same: the transaction decides, both do the same thing.
-    TASO_RETURN_IF_ERROR(connection->execute("PRAGMA journal_mode = WAL", path));
-    TASO_RETURN_IF_ERROR(connection->execute(
-        fmt::format("BEGIN IMMEDIATE; PRAGMA application_id = {}; PRAGMA user_version = {};"
-                    "CREATE TABLE IF NOT EXISTS costs (device TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,"
-                    " value REAL NOT NULL, PRIMARY KEY (device, kind, key)) WITHOUT ROWID; COMMIT",
-                    kApplicationId, kVersion)
-            .c_str(),
-        path));
+    TASO_RETURN_IF_ERROR(connection->initialize(path));
     application = kApplicationId;
   }
   if (application != kApplicationId)

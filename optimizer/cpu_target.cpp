@@ -54,10 +54,9 @@ struct CpuTarget::State {
 
   State(const KernelLibrary& kernels, CpuTargetOptions target_options)
       : library(&kernels), options(std::move(target_options)), locals([this] {
-          return Local(Lowering(library->registry(),
-                                LoweringOptions{.channels_last = !options.counting,
-                                                .concat_in_place = !options.counting,
-                                                .threads = options.threads}));
+          return Local(Lowering(library->registry(), LoweringOptions{.channels_last = !options.counting,
+                                                                     .concat_in_place = !options.counting,
+                                                                     .threads = options.threads}));
         }) {}
 
   const KernelLibrary* library;

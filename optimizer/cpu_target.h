@@ -13,8 +13,8 @@ namespace taso {
 
 struct CpuTargetOptions {
   int threads = 1;
-  /// Plans in which launches are counted, not timed: all tensors are row-major, and a concatenation is one kernel (which
-  /// execution may avoid by writing its operands in place).
+  /// Plans in which launches are counted, not timed: all tensors are row-major, and a concatenation is one kernel
+  /// (which execution may avoid by writing its operands in place).
   bool counting = false;
   /// Asked while whole graphs are timed; true ends the timing early.
   std::function<bool()> cancelled;

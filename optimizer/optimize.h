@@ -37,7 +37,7 @@ enum class Rounding : std::uint8_t {
 struct OptimizeOptions {
   Rounding rounding = Rounding::reassoc;
   SearchOptions search;
-  std::size_t timed_candidates = 3;                    ///< So many of the cheapest graphs are timed whole.
+  std::size_t timed_candidates = 2;                    ///< So many of the cheapest graphs are timed whole.
   std::optional<CheckOptions> check = CheckOptions{};  ///< No check if empty.
 };
 

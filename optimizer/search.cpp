@@ -160,9 +160,9 @@ class Searcher {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
 
-  /// The cost without its last digits. Equal steps at different places differ there, by the order of a sum; by rank they are
-  /// taken in the order of the matches, so that the repeated parts of a model are rewritten alike and go on sharing their
-  /// weights.
+  /// The cost without its last digits. Equal steps at different places differ there, by the order of a sum; by rank
+  /// they are taken in the order of the matches, so that the repeated parts of a model are rewritten alike and go on
+  /// sharing their weights.
   [[nodiscard]] double rank(double cost) const {
     return result_.start_cost > 0 ? std::round(cost / (kImprovement * result_.start_cost)) : cost;
   }

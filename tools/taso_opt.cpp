@@ -145,8 +145,7 @@ Expected<int> run(Options& options) {
   ImportOptions import;
   for (const std::string& text : options.input_shapes) {
     auto name_and_shape = parse_input_shape(text);
-    if (!name_and_shape)
-      return Error{ErrorCode::usage, "--input-shape: " + name_and_shape.error().message, {}};
+    if (!name_and_shape) return Error{ErrorCode::usage, "--input-shape: " + name_and_shape.error().message, {}};
     import.input_shapes.insert(std::move(*name_and_shape));
   }
   const std::filesystem::path folder = std::filesystem::path(options.output).parent_path();

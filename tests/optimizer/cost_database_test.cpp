@@ -117,8 +117,7 @@ TEST(CostDatabase, RefusesFilesOfOtherPrograms) {
   ASSERT_EQ(sqlite3_exec(handle, "CREATE TABLE bookmarks (url TEXT)", nullptr, nullptr, nullptr), SQLITE_OK);
   sqlite3_close(handle);
   for (const Mode mode : {Mode::read_only, Mode::read_write})
-    expect_failure(path, mode,
-                   "a SQLite file of another program, not a cost database; give another file with --costs");
+    expect_failure(path, mode, "a SQLite file of another program, not a cost database; give another file with --costs");
 }
 
 TEST(CostDatabase, RefusesOtherVersions) {
@@ -145,8 +144,7 @@ TEST(CostDatabase, NoticesDamage) {
   const std::string intact = bytes;
   for (std::size_t i = 4096; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31);
   write_file(path, bytes);
-  expect_failure(path, Mode::read_write,
-                 "the cost database is damaged; delete it, the costs will be measured again");
+  expect_failure(path, Mode::read_write, "the cost database is damaged; delete it, the costs will be measured again");
   bytes = intact;
   for (std::size_t i = 20; i < 100; ++i) bytes[i] = '\x7f';
   write_file(path, bytes);
@@ -161,8 +159,7 @@ TEST(CostDatabase, NoticesValuesThatAreNoCosts) {
   ASSERT_EQ(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(handle, "UPDATE costs SET value = -1.0", nullptr, nullptr, nullptr), SQLITE_OK);
   sqlite3_close(handle);
-  expect_failure(path, Mode::read_write,
-                 "the cost database is damaged; delete it, the costs will be measured again");
+  expect_failure(path, Mode::read_write, "the cost database is damaged; delete it, the costs will be measured again");
 }
 
 TEST(CostText, RoundTrips) {

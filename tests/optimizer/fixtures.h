@@ -1,4 +1,5 @@
-/// What the tests of the optimizer share: the shipped operators, test rules, text graphs and a target with made-up costs.
+/// What the tests of the optimizer share: the shipped operators, test rules, text graphs and a target with made-up
+/// costs.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -58,6 +59,7 @@ class FakeTarget final : public Target {
   [[nodiscard]] Expected<double> peak_bytes(const Graph& graph) const override { return plans_.peak_bytes(graph); }
   [[nodiscard]] Expected<double> measure(const KernelInfo& kernel) override {
     measured.push_back(kernel.key);
+    if (seconds_per_flop_squared > 0) return seconds_per_flop_squared * kernel.flops * kernel.flops;
     const auto place = seconds_of_op.find(kernel.op);
     return place == seconds_of_op.end() ? 1e-6 : place->second;
   }
@@ -71,7 +73,8 @@ class FakeTarget final : public Target {
   }
 
   std::map<std::string, double> seconds_of_op;
-  std::vector<double> graph_seconds;  ///< By position; 1 where missing.
+  double seconds_per_flop_squared = 0;  ///< If above 0, all kernels cost this: merging never seems to pay.
+  std::vector<double> graph_seconds;    ///< By position; 1 where missing.
   double noise = 0.02;
   std::vector<std::string> measured;
   int timed = 0;

@@ -107,6 +107,29 @@ TEST_F(ChoiceByTime, TheOriginalComesBackWhenTheBaselineIsSlower) {
   EXPECT_TRUE(result.applications.empty());
 }
 
+TEST(FewestLaunches, CompeteWhereGraphsAreTimed) {
+  // Two siblings of unequal size: merged they seem to cost (9/8)^2 of the larger one, 1.25 times the two by themselves.
+  const Graph graph = graph_of(R"(
+input x f32[1, 8]
+weight a f32[8, 16]
+weight b f32[8, 2]
+output matmul(x, a), matmul(x, b)
+)");
+  const RuleIndex rules(test_rules(), registry());
+  FakeTarget target;
+  target.seconds_per_flop_squared = 1e-9;
+  target.graph_seconds = {1.0, 0.7};
+  CostDatabase database = CostDatabase::in_memory("fake device");
+  MeasuredCosts measured(target, database, true);
+  const auto model = make_cost_model(value_of(parse_cost_formula("time")), measured);
+  const OptimizeResult result = value_of(optimize(graph, rules, library(), measured, *model, {}));
+  EXPECT_EQ(result.choice, Choice::optimized);
+  ASSERT_EQ(result.contenders.size(), 3U);
+  EXPECT_EQ(result.contenders[2].name, "fewest launches");
+  EXPECT_GT(result.contenders[2].cost, result.contenders[0].cost);
+  EXPECT_EQ(result.result.kernels, 1U);
+}
+
 TEST_F(ChoiceByTime, TheDatabaseFixesTheChoice) {
   target.graph_seconds = {1.0, 1.1, 0.9, 0.9, 0.9};
   const OptimizeResult first = run();

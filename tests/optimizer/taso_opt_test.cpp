@@ -119,8 +119,9 @@ TEST_F(TasoOpt, AFailedCheckIsExitCode4AndWritesNothing) {
 }
 
 TEST_F(TasoOpt, NoGainIsExitCode5OnRequest) {
-  const std::string arguments = "m.onnx -o o.onnx --rules $R --disable-rule merge_matmul_bias --disable-rule merge_matmul"
-                                " --cost launches";
+  const std::string arguments =
+      "m.onnx -o o.onnx --rules $R --disable-rule merge_matmul_bias --disable-rule merge_matmul"
+      " --cost launches";
   const Outcome plain = run(arguments);
   EXPECT_EQ(plain.code, 0) << plain.err;
   EXPECT_NE(plain.out.find("no improvement over the baseline; the baseline graph is written"), std::string::npos);
@@ -186,7 +187,8 @@ TEST_F(TasoOpt, EveryErrorIsOneLineWithItsCode) {
 TEST_F(TasoOpt, HelpAndVersion) {
   const Outcome help = run("--help");
   EXPECT_EQ(help.code, 0);
-  for (const std::string option : {"--rules", "--cost", "--no-measure", "--record", "--check-rtol", "--fail-if-no-gain"})
+  for (const std::string option :
+       {"--rules", "--cost", "--no-measure", "--record", "--check-rtol", "--fail-if-no-gain"})
     EXPECT_NE(help.out.find(option), std::string::npos) << option;
   const Outcome version = run("-V");
   EXPECT_EQ(version.code, 0);
