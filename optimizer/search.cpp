@@ -303,6 +303,10 @@ class Searcher {
                           [&](std::size_t i) { try_match(graph, matches[begin + i], children[i]); });
       });
       for (Child& child : children) {
+        if (const auto reason = spent(); reason && reason != StopReason::steps) {  // measuring may take long
+          stopped_ = reason;
+          break;
+        }
         if (child.kind == Child::Kind::rejected) {
           ++result_.rejected;
           continue;
@@ -335,7 +339,6 @@ class Searcher {
         if (is_less(next->cost, state->cost)) improvements.push_back({child.match, rank(next->cost), next});
       }
       limit_memory();
-      if (const auto reason = spent(); reason && reason != StopReason::steps) stopped_ = reason;
     }
     if (improvements.empty()) return {};
     std::stable_sort(improvements.begin(), improvements.end(),
