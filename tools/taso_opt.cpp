@@ -162,6 +162,12 @@ Expected<int> run(Options& options) {
   TASO_ASSIGN(const Model model, Model::load(options.model, registry, import));
   if (!options.common.quiet) {
     for (const std::string& warning : model.warnings()) tools::warn(kProgram, warning);
+    for (const TensorDeclaration& input : model.inputs())
+      if (!input.type.known && input.has_shape)
+        tools::warn(kProgram,
+                    fmt::format("the shape of input '{}' is symbolic, so what depends on it is carried through; "
+                                "--input-shape {}:D,D,.. makes it concrete",
+                                input.name, input.name));
     if (options.common.verbosity > 0)
       for (const OpaqueSummary& opaque : model.opaque_operators())
         fmt::print(stderr, "carried: {} x {}: {}\n", opaque.count, opaque.op, opaque.reason);
