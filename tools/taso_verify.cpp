@@ -93,8 +93,7 @@ Expected<Inputs> read_inputs(const Arguments& arguments) {
     TASO_ASSIGN(const std::string text, read_file(file.string()));
     TASO_ASSIGN(result.registry, OperatorRegistry::parse(text, file.string(), &result.registry));
   }
-  const std::string axiom_path =
-      arguments.axioms.empty() ? arguments.common.specs + "/axioms" : arguments.axioms;
+  const std::string axiom_path = arguments.axioms.empty() ? arguments.common.specs + "/axioms" : arguments.axioms;
   TASO_ASSIGN(result.axioms, load_axioms(axiom_path, result.registry));
   std::set<std::string> names;
   for (const Substitution& axiom : result.axioms) names.insert(axiom.name);
@@ -135,7 +134,8 @@ bool as_expected(const Substitution& rule, const Verdict& verdict) {
 std::string report(const Substitution& rule, const Verdict& verdict) {
   std::string text = fmt::format("{:8} {}", to_string(verdict.kind), rule.name);
   std::vector<std::string> facts = verdict.proofs;
-  if (verdict.numeric_class && verdict.kind == VerdictKind::proved) facts.emplace_back(to_string(*verdict.numeric_class));
+  if (verdict.numeric_class && verdict.kind == VerdictKind::proved)
+    facts.emplace_back(to_string(*verdict.numeric_class));
   if (verdict.instances > 0)
     facts.push_back(fmt::format("{}{} instances", verdict.complete ? "all " : "", verdict.instances));
   if (!facts.empty()) text += " (" + joined(facts) + ")";
@@ -197,8 +197,8 @@ Expected<int> run(const Arguments& arguments) {
       const std::lock_guard lock(mutex);
       line.show(fmt::format("verified {} of {}: {}", finished, total, task.rule.name));
       if (!smt2.empty()) {
-        const Status status = write_file_atomically(
-            (fs::path(arguments.dump_smt2) / file_name(task.rule.name, i)).string(), smt2);
+        const Status status =
+            write_file_atomically((fs::path(arguments.dump_smt2) / file_name(task.rule.name, i)).string(), smt2);
         if (!status && dumped) dumped = status;
       }
     }
@@ -251,7 +251,8 @@ Expected<int> run(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "Proves or refutes rewrite rules (.rules), axioms (.axioms) and declared laws of operators (.op). A rule is proved "
+      "Proves or refutes rewrite rules (.rules), axioms (.axioms) and declared laws of operators (.op). A rule is "
+      "proved "
       "when Z3 derives it from the axioms and both its sides have equal canonical polynomials at small shapes; a "
       "refuted one comes with numbers at which the sides differ.",
       program};

@@ -26,8 +26,7 @@ void fill_integers(RingTensor<double>& tensor, const Instance& instance, Random&
     if (type.element == ElementType::f32)
       for (const std::int64_t extent : type.shape) least = std::min(least, extent);
   tensor.integers.resize(static_cast<std::size_t>(volume(tensor.shape)));
-  for (std::int64_t& value : tensor.integers)
-    value = static_cast<std::int64_t>(random.below(least > 1 ? 3 : 2)) - 1;
+  for (std::int64_t& value : tensor.integers) value = static_cast<std::int64_t>(random.below(least > 1 ? 3 : 2)) - 1;
 }
 
 // Inputs of another ring with the integers of `model` and elements made by `make`.
@@ -93,10 +92,10 @@ Agreement field_agreement(const TypedInstance& typed, std::uint64_t seed) {
 }
 
 struct PolynomialFacts {
-  bool divided = false;   // by something that is not a number
-  bool special = false;   // some result of the source is infinite or undefined: nothing is claimed there
-  bool defined = false;   // some result of the source is defined
-  std::string why;        // if nothing can be said
+  bool divided = false;  // by something that is not a number
+  bool special = false;  // some result of the source is infinite or undefined: nothing is claimed there
+  bool defined = false;  // some result of the source is defined
+  std::string why;       // if nothing can be said
 };
 
 Agreement polynomial_agreement(const TypedInstance& typed, std::uint64_t seed, PolynomialFacts& facts) {
@@ -105,8 +104,8 @@ Agreement polynomial_agreement(const TypedInstance& typed, std::uint64_t seed, P
     Random random(seed + attempt, "integer inputs");
     PolynomialRing ring;
     const Tensors<double> model = integer_model(typed.instance, random);
-    const auto inputs = make_inputs<PolynomialRing::Element>(
-        typed.instance, model, [&](std::size_t, std::size_t) { return ring.variable(); });
+    const auto inputs = make_inputs<PolynomialRing::Element>(typed.instance, model,
+                                                             [&](std::size_t, std::size_t) { return ring.variable(); });
     const auto left = typed.source.run(ring, inputs);
     const auto right = typed.target.run(ring, inputs);
     if (!left || !right) {
@@ -156,7 +155,8 @@ std::optional<Difference> difference(const TypedInstance& typed, const Tensors<d
     const auto right = typed.target.run(ring, exact);
     if (left && right && ring.status()) {
       Difference result;
-      if (compare(*left, *right, [](auto a, auto b) { return a == b; }, &result.output) == Agreement::equal)
+      if (compare(
+              *left, *right, [](auto a, auto b) { return a == b; }, &result.output) == Agreement::equal)
         return std::nullopt;
       auto to_double = [](const Tensors<IntegerRing::Element>& tensors) {
         Tensors<double> converted;
@@ -194,17 +194,16 @@ std::optional<Tensors<double>> find_numbers(const TypedInstance& typed, std::uin
       if (typed.instance.variables[i].element == ElementType::f32)
         for (std::int64_t e = 0; e < volume(model[i].shape); ++e)
           model[i].elements.push_back(
-              step * static_cast<double>(static_cast<std::int64_t>(
-                                             random.below(static_cast<std::uint64_t>(2 * reach + 1))) -
-                                         reach));
+              step * static_cast<double>(
+                         static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(2 * reach + 1))) - reach));
     if (difference(typed, model)) return model;
   }
   return std::nullopt;
 }
 
 // Makes the instance smaller as long as the two sides still differ: one common extent at a time.
-void shrink_shapes(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed,
-                   TypedInstance& typed, Tensors<double>& numbers) {
+void shrink_shapes(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed, TypedInstance& typed,
+                   Tensors<double>& numbers) {
   for (bool progress = true; progress;) {
     progress = false;
     std::int64_t largest = 1;
@@ -291,13 +290,12 @@ std::string variables_text(const Substitution& rule, const Instance& instance, c
     text += "\n";
   }
   for (std::size_t i = 0; i < rule.attribute_variables.size(); ++i)
-    if (instance.attributes[i])
-      text += rule.attribute_variables[i] + " = " + to_string(*instance.attributes[i]) + "\n";
+    if (instance.attributes[i]) text += rule.attribute_variables[i] + " = " + to_string(*instance.attributes[i]) + "\n";
   return text;
 }
 
-Counterexample make_counterexample(const Substitution& rule, const TypedInstance& typed,
-                                   const Tensors<double>& numbers, const Difference& found) {
+Counterexample make_counterexample(const Substitution& rule, const TypedInstance& typed, const Tensors<double>& numbers,
+                                   const Difference& found) {
   Counterexample result;
   result.variables = typed.instance.variables;
   result.attributes = typed.instance.attributes;
@@ -343,10 +341,9 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
       outcome.counterexample = std::move(counterexample);
       return outcome;
     }
-    outcome.reason = set.ill_typed_target > 0
-                         ? "vacuous: the target is not well-typed at any of " +
-                               std::to_string(set.ill_typed_target) + " instances of the source"
-                         : "vacuous: no well-typed instance within the bound";
+    outcome.reason = set.ill_typed_target > 0 ? "vacuous: the target is not well-typed at any of " +
+                                                    std::to_string(set.ill_typed_target) + " instances of the source"
+                                              : "vacuous: no well-typed instance within the bound";
     return outcome;
   }
   std::string undecided;
@@ -385,8 +382,8 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
     return outcome;
   }
   if (!defined) {
-    outcome.reason = "vacuous: the source has no defined element at any of " + std::to_string(outcome.instances) +
-                     " instances";
+    outcome.reason =
+        "vacuous: the source has no defined element at any of " + std::to_string(outcome.instances) + " instances";
     return outcome;
   }
   outcome.kind = BoundedOutcome::Kind::agrees;

@@ -23,7 +23,7 @@ struct BoundedOutcome {
   std::size_t instances = 0;
   std::size_t ill_typed_target = 0;
   bool complete = false;
-  bool divided = false;  ///< A divisor that is not a number occurs: equality holds where no divisor is zero.
+  bool divided = false;    ///< A divisor that is not a number occurs: equality holds where no divisor is zero.
   bool undefined = false;  ///< Some result of the source is infinite or undefined (an empty window, 1/0).
   std::vector<TypedInstance> typed;  ///< The instances, smallest first (for the numeric class).
 };

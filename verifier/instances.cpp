@@ -46,7 +46,7 @@ void collect_variables(const AttributeExpression& expression, std::vector<std::u
 // How an attribute variable is used.
 struct VariableUse {
   AttributeKind kind = AttributeKind::integer;
-  std::optional<std::size_t> length;           // of a list
+  std::optional<std::size_t> length;            // of a list
   std::optional<AttributeValue> default_value;  // of the operator's attribute
   bool known = false;
 };
@@ -101,9 +101,8 @@ class Sampler {
           if (!node.inputs[i].is_variable) continue;
           const InputSpec& input = definition->inputs[definition->variadic() ? 0 : i];
           if (input.integers) integers_[node.inputs[i].index] = true;
-          const auto rests = std::count_if(input.axes.begin(), input.axes.end(), [](const AxisSpec& axis) {
-            return axis.kind == AxisSpec::Kind::rest;
-          });
+          const auto rests = std::count_if(input.axes.begin(), input.axes.end(),
+                                           [](const AxisSpec& axis) { return axis.kind == AxisSpec::Kind::rest; });
           const std::size_t fixed = input.axes.size() - static_cast<std::size_t>(rests);
           std::erase_if(ranks_[node.inputs[i].index],
                         [&](std::size_t rank) { return rests == 0 ? rank != fixed : rank < fixed; });
@@ -144,8 +143,8 @@ class Sampler {
         }
   }
 
-  // Producers first, and operators whose attributes are lists of any length (shapes) as late as possible: what they must
-  // fit is then known.
+  // Producers first, and operators whose attributes are lists of any length (shapes) as late as possible: what they
+  // must fit is then known.
   void find_order() {
     const std::vector<PatternNode>& nodes = rule_.source.nodes;
     std::vector<bool> done(nodes.size(), false);
@@ -159,9 +158,9 @@ class Sampler {
       std::optional<std::size_t> next;
       for (std::size_t i = 0; i < nodes.size(); ++i) {
         if (done[i]) continue;
-        const bool ready =
-            std::all_of(nodes[i].inputs.begin(), nodes[i].inputs.end(),
-                        [&](const PatternValue& input) { return input.is_variable || done[input.index]; });
+        const bool ready = std::all_of(nodes[i].inputs.begin(), nodes[i].inputs.end(), [&](const PatternValue& input) {
+          return input.is_variable || done[input.index];
+        });
         if (ready && (!next || (is_late(nodes[*next]) && !is_late(nodes[i])))) next = i;
       }
       TASO_CHECK(next.has_value(), "pattern nodes are in topological order");
@@ -216,10 +215,14 @@ class Sampler {
 
   std::int64_t extent() {
     switch (style_ % 4) {
-      case 0: return style_ == 0 ? 1 : pick(1, 2);
-      case 1: return pick(1, options_.bound);
-      case 2: return pick(std::min<std::int64_t>(2, options_.bound), options_.bound);
-      default: return chance(50) ? pick(1, options_.bound) : pick(1, 2);
+      case 0:
+        return style_ == 0 ? 1 : pick(1, 2);
+      case 1:
+        return pick(1, options_.bound);
+      case 2:
+        return pick(std::min<std::int64_t>(2, options_.bound), options_.bound);
+      default:
+        return chance(50) ? pick(1, options_.bound) : pick(1, 2);
     }
   }
   // The first factor of a composite axis: a number of groups.
@@ -317,9 +320,9 @@ class Sampler {
         const std::string name = ".." + axis.factors[0].name;
         auto it = sizes.find(name);
         if (it == sizes.end()) {
-          Integers rest(axis.length ? random_.below(spare + 1) : (&axis == &input.axes.back() || input.axes.size() == fixed + 1)
-                                                                     ? spare
-                                                                     : random_.below(spare + 1));
+          Integers rest(axis.length                                                       ? random_.below(spare + 1)
+                        : (&axis == &input.axes.back() || input.axes.size() == fixed + 1) ? spare
+                                                                                          : random_.below(spare + 1));
           for (std::int64_t& e : rest) e = extent();
           spare -= std::min(spare, rest.size());
           it = sizes.emplace(name, std::move(rest)).first;
@@ -453,7 +456,8 @@ class Sampler {
       }
       case AttributeKind::symbol:
         return SymbolValue{functions_.empty() ? "identity" : functions_[random_.below(functions_.size())]};
-      case AttributeKind::integers: break;
+      case AttributeKind::integers:
+        break;
     }
     if (use.length) {
       Integers list(*use.length);
@@ -564,7 +568,8 @@ std::string key_of(const Instance& instance) {
 
 std::int64_t size_of(const Instance& instance) {
   std::int64_t size = 0;
-  for (const TensorType& type : instance.variables) size += 2 * type.elements() + static_cast<std::int64_t>(type.shape.size());
+  for (const TensorType& type : instance.variables)
+    size += 2 * type.elements() + static_cast<std::int64_t>(type.shape.size());
   for (const auto& value : instance.attributes)
     if (value)
       if (const auto* list = std::get_if<Integers>(&*value))
@@ -609,8 +614,10 @@ class Coverage {
     for (std::size_t i = 0; i < present.size(); ++i)
       for (std::size_t j = i; j < present.size(); ++j)
         for (std::size_t k = j; k < present.size(); ++k)
-          added |= seen_.insert((static_cast<std::uint64_t>(present[i]) << 40) |
-                                (static_cast<std::uint64_t>(present[j]) << 20) | present[k]).second;
+          added |= seen_
+                       .insert((static_cast<std::uint64_t>(present[i]) << 40) |
+                               (static_cast<std::uint64_t>(present[j]) << 20) | present[k])
+                       .second;
     return added;
   }
   [[nodiscard]] std::size_t features() const { return rule_.attribute_variables.empty() ? 0 : features_; }
@@ -706,8 +713,7 @@ TypeCheck check_types(const OperatorRegistry& registry, const Substitution& rule
   return check;
 }
 
-InstanceSet find_instances(const OperatorRegistry& registry, const Substitution& rule,
-                           const InstanceOptions& options) {
+InstanceSet find_instances(const OperatorRegistry& registry, const Substitution& rule, const InstanceOptions& options) {
   InstanceSet result;
   Sampler sampler(registry, rule, options);
   std::set<std::string> seen;
@@ -741,7 +747,7 @@ InstanceSet find_instances(const OperatorRegistry& registry, const Substitution&
       if (const std::optional<Instance> instance = sampler.sample(i)) consider(*instance);
     // More of those that combine what has not been combined: a stride with a dilation with unequal pads, say.
     for (const TypedInstance& typed : result.instances) (void)coverage.adds(typed.instance);
-    if (coverage.features() > 2 && result.instances.size() >= options.max_instances) {
+    if (options.rare && coverage.features() > 2 && result.instances.size() >= options.max_instances) {
       std::vector<TypedInstance> ordinary = std::move(result.instances);
       result.instances.clear();
       for (std::size_t i = samples; i < samples + extra_samples && rare.size() < options.max_instances; ++i) {

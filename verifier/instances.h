@@ -56,8 +56,8 @@ class Program {
     return outputs;
   }
   template <class Ring>
-  [[nodiscard]] Expected<Tensors<typename Ring::Element>> run(
-      Ring& ring, const Tensors<typename Ring::Element>& inputs) const {
+  [[nodiscard]] Expected<Tensors<typename Ring::Element>> run(Ring& ring,
+                                                              const Tensors<typename Ring::Element>& inputs) const {
     return run(ring, inputs, [](const OperatorInstance&, const std::vector<RingTensor<typename Ring::Element>>&) {});
   }
 
@@ -80,10 +80,10 @@ struct TypedInstance {
 
 /// What a search found.
 struct InstanceSet {
-  std::vector<TypedInstance> instances;  ///< Smallest first. Both sides well-typed, outputs of equal types.
+  std::vector<TypedInstance> instances;   ///< Smallest first. Both sides well-typed, outputs of equal types.
   std::optional<Instance> shapes_differ;  ///< Both sides well-typed, outputs of different types.
-  std::size_t ill_typed_target = 0;      ///< Instances found at which the source alone is well-typed.
-  bool complete = false;                 ///< All instances within the bound are here.
+  std::size_t ill_typed_target = 0;       ///< Instances found at which the source alone is well-typed.
+  bool complete = false;                  ///< All instances within the bound are here.
 };
 
 struct InstanceOptions {
@@ -91,10 +91,11 @@ struct InstanceOptions {
   std::uint64_t seed = 1;
   std::size_t max_instances = 160;
   std::size_t max_work = 6000;
+  bool rare = true;  ///< Look for rare combinations after the quota is filled.
 };
 
-/// Well-typed instances of a rule that satisfy its conditions: all of them if only tensor variables occur and there are few
-/// enough, otherwise a sample that is the same for the same seed. Shapes are proposed from the operators'
+/// Well-typed instances of a rule that satisfy its conditions: all of them if only tensor variables occur and there are
+/// few enough, otherwise a sample that is the same for the same seed. Shapes are proposed from the operators'
 /// definitions: names of sizes that occur twice get one value, composite axes get factors (so that several groups
 /// are common), shapes that must agree are reused. Which proposal is right is always decided by type inference.
 [[nodiscard]] InstanceSet find_instances(const OperatorRegistry& registry, const Substitution& rule,
@@ -102,9 +103,9 @@ struct InstanceOptions {
 
 /// Checks types and conditions of one instance: nothing if the source or a condition fails.
 struct TypeCheck {
-  bool source = false;        ///< The source is well-typed and the conditions hold.
-  bool target = false;        ///< The target is well-typed, too.
-  bool equal_types = false;   ///< And so are the types of all outputs.
+  bool source = false;                 ///< The source is well-typed and the conditions hold.
+  bool target = false;                 ///< The target is well-typed, too.
+  bool equal_types = false;            ///< And so are the types of all outputs.
   std::optional<TypedInstance> typed;  ///< If all three.
 };
 [[nodiscard]] TypeCheck check_types(const OperatorRegistry& registry, const Substitution& rule,

@@ -32,9 +32,11 @@ class TreeRing {
     return combine(sum_tag, a, b);
   }
   Element subtract(Element a, Element b) {
+    // Negation rounds nothing.
     if (b == number(0)) return a;
-    if (level_ == NumericClass::exact) return intern({difference_tag, a, b});
-    return combine(sum_tag, a, negative(b));
+    if (a == number(0)) return negative(b);
+    if (level_ != NumericClass::exact || is_negative(b)) return add(a, negative(b));
+    return intern({difference_tag, a, b});
   }
   Element multiply(Element a, Element b) {
     if (a == number(0) || b == number(0)) return number(0);
@@ -83,11 +85,22 @@ class TreeRing {
  private:
   using Key = std::vector<std::uint64_t>;
   enum : std::uint64_t {
-    variable_tag, number_tag, sum_tag, product_tag, difference_tag, quotient_tag, call_tag, maximum_tag, minimum_tag,
-    infinity_tag, sealed_tag,
+    variable_tag,
+    number_tag,
+    sum_tag,
+    product_tag,
+    difference_tag,
+    quotient_tag,
+    call_tag,
+    maximum_tag,
+    minimum_tag,
+    infinity_tag,
+    sealed_tag,
+    negative_tag,
   };
 
-  Element negative(Element a) { return multiply(number(-1), a); }
+  [[nodiscard]] bool is_negative(Element a) const { return keys_[a][0] == negative_tag; }
+  Element negative(Element a) { return is_negative(a) ? static_cast<Element>(keys_[a][1]) : intern({negative_tag, a}); }
 
   // A binary node up to the order of operands, or a flat multiset.
   Element combine(std::uint64_t tag, Element a, Element b) {
@@ -156,8 +169,7 @@ NumericClass derive_numeric_class(const std::vector<TypedInstance>& instances) {
   for (auto it = instances.rbegin(); it != instances.rend() && chosen.size() < max_instances_compared; ++it)
     if (it->source.work() + it->target.work() <= max_tree_work) chosen.push_back(&*it);
   if (chosen.empty()) return NumericClass::distribution;
-  for (const NumericClass level :
-       {NumericClass::exact, NumericClass::reassociation, NumericClass::accumulation}) {
+  for (const NumericClass level : {NumericClass::exact, NumericClass::reassociation, NumericClass::accumulation}) {
     if (std::all_of(chosen.begin(), chosen.end(),
                     [level](const TypedInstance* typed) { return equal_at(*typed, level); }))
       return level;

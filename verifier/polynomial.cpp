@@ -72,8 +72,7 @@ Rational PolynomialRing::multiply(Rational a, Rational b) {
 }
 
 PolynomialRing::MonomialId PolynomialRing::intern(Monomial monomial) {
-  const auto [it, inserted] =
-      monomial_ids_.emplace(std::move(monomial), static_cast<MonomialId>(monomials_.size()));
+  const auto [it, inserted] = monomial_ids_.emplace(std::move(monomial), static_cast<MonomialId>(monomials_.size()));
   if (inserted) monomials_.push_back(it->first);
   return it->second;
 }
@@ -104,9 +103,9 @@ PolynomialRing::MonomialId PolynomialRing::product(MonomialId a, MonomialId b) {
 
 PolynomialRing::VariableId PolynomialRing::add_atom(Atom atom) {
   // Keys: kind, function or direction, contents of the arguments.
-  std::vector<std::uint64_t> key{static_cast<std::uint64_t>(atom.kind),
-                                 atom.function != nullptr ? atom.function->key
-                                                          : static_cast<std::uint64_t>(atom.maximum)};
+  std::vector<std::uint64_t> key{static_cast<std::uint64_t>(atom.kind), atom.function != nullptr
+                                                                            ? atom.function->key
+                                                                            : static_cast<std::uint64_t>(atom.maximum)};
   for (const Element& argument : atom.arguments) key.push_back(content(argument));
   const auto [it, inserted] = atom_ids_.emplace(std::move(key), static_cast<VariableId>(atoms_.size()));
   if (inserted) atoms_.push_back(std::move(atom));
@@ -306,8 +305,7 @@ PolynomialRing::Element PolynomialRing::call(const FunctionDefinition& function,
       return extremum(maximum, values);
     }
   }
-  return atom_element(
-      add_atom({.kind = Atom::Kind::call, .function = &function, .maximum = false, .arguments = {x}}));
+  return atom_element(add_atom({.kind = Atom::Kind::call, .function = &function, .maximum = false, .arguments = {x}}));
 }
 
 PolynomialRing::Element PolynomialRing::call(const FunctionDefinition& function, const Element& x, const Element& y) {

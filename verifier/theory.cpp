@@ -56,7 +56,7 @@ struct Linear {
 struct EncodedValue {
   Kindness kind = Kindness::unknown;
   Linear integer;
-  Expr term;                                       // real, symbol, or a list of unknown length
+  Expr term;                                      // real, symbol, or a list of unknown length
   std::optional<std::vector<Linear>> components;  // a list of known length
 };
 
@@ -68,10 +68,18 @@ AttributeShape shape_of(const OperatorRegistry& registry, const std::string& op,
   for (const AttributeSignature& attribute : signature->attributes) {
     if (attribute.name != name) continue;
     switch (attribute.kind) {
-      case AttributeKind::integer: result.kind = Kindness::integer; break;
-      case AttributeKind::real: result.kind = Kindness::real; break;
-      case AttributeKind::integers: result.kind = Kindness::list; break;
-      case AttributeKind::symbol: result.kind = Kindness::symbol; break;
+      case AttributeKind::integer:
+        result.kind = Kindness::integer;
+        break;
+      case AttributeKind::real:
+        result.kind = Kindness::real;
+        break;
+      case AttributeKind::integers:
+        result.kind = Kindness::list;
+        break;
+      case AttributeKind::symbol:
+        result.kind = Kindness::symbol;
+        break;
     }
     if (result.kind != Kindness::list) break;
     const OperatorDefinition* definition = registry.find(op);
@@ -89,8 +97,7 @@ AttributeShape shape_of(const OperatorRegistry& registry, const std::string& op,
 // The kinds of a rule's attribute variables, from where they occur.
 class VariableKinds {
  public:
-  VariableKinds(const OperatorRegistry& registry, const Substitution& rule)
-      : shapes_(rule.attribute_variables.size()) {
+  VariableKinds(const OperatorRegistry& registry, const Substitution& rule) : shapes_(rule.attribute_variables.size()) {
     for (int round = 0; round < 3; ++round) {
       for (const Pattern* pattern : {&rule.source, &rule.target})
         for (const PatternNode& node : pattern->nodes)
@@ -129,7 +136,8 @@ class VariableKinds {
   void expect(const AttributeExpression& expression, const AttributeShape& shape) {
     switch (expression.kind) {
       case Kind::literal:
-      case Kind::rank: return;
+      case Kind::rank:
+        return;
       case Kind::variable: {
         AttributeShape& known = shapes_[expression.index];
         if (known.kind == Kindness::unknown) known.kind = shape.kind;
@@ -140,7 +148,9 @@ class VariableKinds {
       case Kind::list:
         for (const AttributeExpression& operand : expression.operands) expect(operand, {Kindness::integer, {}});
         return;
-      case Kind::element: expect(expression.operands[0], {Kindness::list, {}}); return;
+      case Kind::element:
+        expect(expression.operands[0], {Kindness::list, {}});
+        return;
       case Kind::add:
       case Kind::subtract:
       case Kind::multiply:
@@ -158,11 +168,14 @@ class VariableKinds {
         if (const auto* list = std::get_if<std::vector<std::int64_t>>(&expression.literal))
           return {Kindness::list, list->size()};
         return {Kindness::symbol, {}};
-      case Kind::variable: return shapes_[expression.index];
+      case Kind::variable:
+        return shapes_[expression.index];
       case Kind::dimension:
       case Kind::rank:
-      case Kind::element: return {Kindness::integer, {}};
-      case Kind::list: return {Kindness::list, expression.operands.size()};
+      case Kind::element:
+        return {Kindness::integer, {}};
+      case Kind::list:
+        return {Kindness::list, expression.operands.size()};
       case Kind::add:
       case Kind::subtract:
       case Kind::multiply:
@@ -260,9 +273,15 @@ class Encoder {
       value.kind = kinds_[i].kind;
       switch (value.kind) {
         case Kindness::unknown:
-        case Kindness::integer: value.integer.add(integer_constant(name), 1); break;
-        case Kindness::real: value.term = v_.context().constant(name, v_.real()); break;
-        case Kindness::symbol: value.term = v_.context().constant(name, v_.symbol()); break;
+        case Kindness::integer:
+          value.integer.add(integer_constant(name), 1);
+          break;
+        case Kindness::real:
+          value.term = v_.context().constant(name, v_.real());
+          break;
+        case Kindness::symbol:
+          value.term = v_.context().constant(name, v_.symbol());
+          break;
         case Kindness::list:
           if (kinds_[i].length) {
             value.components.emplace();
@@ -324,10 +343,18 @@ class Encoder {
     std::vector<Expr> parts;
     for (const auto& [a, b] : pairs) {
       switch (condition.relation) {
-        case Relation::equal: parts.push_back(c.equal(a, b)); break;
-        case Relation::not_equal: parts.push_back(c.negation(c.equal(a, b))); break;
-        case Relation::less: parts.push_back(c.less(a, b)); break;
-        case Relation::less_equal: parts.push_back(c.less_equal(a, b)); break;
+        case Relation::equal:
+          parts.push_back(c.equal(a, b));
+          break;
+        case Relation::not_equal:
+          parts.push_back(c.negation(c.equal(a, b)));
+          break;
+        case Relation::less:
+          parts.push_back(c.less(a, b));
+          break;
+        case Relation::less_equal:
+          parts.push_back(c.less_equal(a, b));
+          break;
       }
     }
     return condition.relation == Relation::not_equal ? c.disjunction(parts) : c.conjunction(parts);
@@ -440,8 +467,8 @@ class Encoder {
       case Kind::dimension: {
         result.kind = Kindness::integer;
         touched_.push_back(tensors_[expression.index]);
-        const Expr axis = expression.operands.empty() ? c.integer(expression.axis)
-                                                      : integer(encode(expression.operands[0]).integer);
+        const Expr axis =
+            expression.operands.empty() ? c.integer(expression.axis) : integer(encode(expression.operands[0]).integer);
         result.integer.add(v_.dimension(tensors_[expression.index], axis), 1);
         return result;
       }
@@ -544,10 +571,16 @@ class Encoder {
     EncodedValue value = encode(expression);
     switch (shape.kind) {
       case Kindness::unknown:
-      case Kindness::integer: return {Kindness::integer, argument(value.integer, flat)};
-      case Kindness::real: use(value.term, flat); return {Kindness::real, real(value)};
-      case Kindness::symbol: use(value.term, flat); return {Kindness::symbol, value.term};
-      case Kindness::list: break;
+      case Kindness::integer:
+        return {Kindness::integer, argument(value.integer, flat)};
+      case Kindness::real:
+        use(value.term, flat);
+        return {Kindness::real, real(value)};
+      case Kindness::symbol:
+        use(value.term, flat);
+        return {Kindness::symbol, value.term};
+      case Kindness::list:
+        break;
     }
     if (value.kind == Kindness::integer && shape.length) {
       value.components = std::vector<Linear>(*shape.length, value.integer);  // one number for every element
@@ -608,9 +641,9 @@ std::vector<std::string> axis_names(const std::vector<AxisSpec>& axes) {
   std::vector<std::string> names;
   for (const AxisSpec& axis : axes) {
     const std::string name = extent_name(axis);
-    names.push_back((axis.kind == AxisSpec::Kind::rest ? ".." : "") +
-                    (name.empty() ? "?" + std::to_string(axis.where.line) + ":" + std::to_string(axis.where.column)
-                                  : name));
+    names.push_back(
+        (axis.kind == AxisSpec::Kind::rest ? ".." : "") +
+        (name.empty() ? "?" + std::to_string(axis.where.line) + ":" + std::to_string(axis.where.column) : name));
   }
   return names;
 }
@@ -640,9 +673,9 @@ void Encoder::typing_of_pieces(const Pattern& pattern, const PatternNode& node, 
   if (definition.associative) {
     for (std::size_t i = 1; i < pieces.size(); ++i)
       for (int other = -1; other >= -max_axes; --other) {
-        const std::vector<Expr> either{c.equal(axis_term, c.integer(other)),
-                                       c.equal(v_.dimension(pieces[0], c.integer(other)),
-                                               v_.dimension(pieces[i], c.integer(other)))};
+        const std::vector<Expr> either{
+            c.equal(axis_term, c.integer(other)),
+            c.equal(v_.dimension(pieces[0], c.integer(other)), v_.dimension(pieces[i], c.integer(other)))};
         facts.push_back(c.disjunction(either));
       }
   } else if (sizes && pieces.size() == 1) {
@@ -700,7 +733,6 @@ void Encoder::typing(const Pattern& pattern, std::vector<Expr>& facts) {
   }
 }
 
-
 // What examined instances say of an axiom with lists of any length among its attributes.
 struct ShapeFacts {
   // Per output, attribute variables that always equal its shape: the shapes to which operands of element-wise
@@ -720,7 +752,7 @@ ShapeFacts shape_facts(const OperatorRegistry& registry, const Substitution& axi
   for (std::size_t v = 0; v < axiom.attribute_variables.size(); ++v)
     if (kinds[v].kind == Kindness::list && !kinds[v].length) lists.push_back(v);
   if (lists.empty()) return facts;
-  const InstanceSet set = find_instances(registry, axiom, {.max_instances = 12});
+  const InstanceSet set = find_instances(registry, axiom, {.max_instances = 12, .rare = false});
   facts.may_differ = set.shapes_differ.has_value();
   if (set.instances.empty()) return facts;
   for (std::size_t output = 0; output < result.size(); ++output)
@@ -751,9 +783,10 @@ class Session {
     for (const std::string& name : registry.names()) assert_definition(*registry.find(name));
   }
 
-  // Adds an axiom; the text says why it cannot be used, if so. 
+  // Adds an axiom; the text says why it cannot be used, if so.
   std::string add_axiom(const Substitution& axiom, const ShapeFacts& shapes) {
-    if (axiom.source.outputs.size() != axiom.target.outputs.size()) return "the sides have different numbers of outputs";
+    if (axiom.source.outputs.size() != axiom.target.outputs.size())
+      return "the sides have different numbers of outputs";
     std::vector<bool> usable(axiom.source.outputs.size(), false);
     for (const bool from_source : {true, false}) {
       const Pattern& trigger_side = from_source ? axiom.source : axiom.target;
@@ -804,16 +837,14 @@ class Session {
     solver_.add(c.equal(vocabulary_.shape(left), vocabulary_.shape(right)));
     solver_.add(c.equal(vocabulary_.rank(left), vocabulary_.rank(right)));
     for (int axis = -1; axis >= -max_axes; --axis)
-      solver_.add(
-          c.equal(vocabulary_.dimension(left, c.integer(axis)), vocabulary_.dimension(right, c.integer(axis))));
+      solver_.add(c.equal(vocabulary_.dimension(left, c.integer(axis)), vocabulary_.dimension(right, c.integer(axis))));
     for (const Expr& axis : encoder.integer_variables())
       solver_.add(c.equal(vocabulary_.dimension(left, axis), vocabulary_.dimension(right, axis)));
     solver_.add(c.negation(c.equal(left, right)));
   }
 
   // "conditions => source = target", matched on one side; false if that side leaves a variable open.
-  bool add_direction(const Substitution& axiom, bool from_source, std::size_t output,
-                     const ShapeFacts& shapes) {
+  bool add_direction(const Substitution& axiom, bool from_source, std::size_t output, const ShapeFacts& shapes) {
     smt::Context& c = vocabulary_.context();
     const std::string prefix = axiom.name + (from_source ? ".l" : ".r") + std::to_string(output) + ".";
     Encoder encoder(vocabulary_, axiom, prefix);
@@ -1064,10 +1095,9 @@ class Session {
         with_axis.push_back(other);
         const Expr extent = vocabulary_.dimension(piece, other);
         assert_equation(with_axis, extent,
-                        c.conjunction(std::vector<Expr>{
-                            c.implies(c.equal(axis, other), c.equal(extent, sizes[port])),
-                            c.implies(c.negation(c.equal(axis, other)),
-                                      c.equal(extent, vocabulary_.dimension(x, other)))}),
+                        c.conjunction(std::vector<Expr>{c.implies(c.equal(axis, other), c.equal(extent, sizes[port])),
+                                                        c.implies(c.negation(c.equal(axis, other)),
+                                                                  c.equal(extent, vocabulary_.dimension(x, other)))}),
                         definition.name + ".extent");
         if (total == 2) continue;
         const std::vector<Expr> tail(sizes.begin() + 1, sizes.end()), head(sizes.begin(), sizes.end() - 1);
@@ -1075,8 +1105,8 @@ class Session {
         with_rest.push_back(rest);
         // From the front: piece 0 of [s0, rest], the others from its piece 1.
         {
-          const Expr body_now = port == 0 ? split(x, {sizes[0], tail_sum}, 0)
-                                          : split(split(x, {sizes[0], tail_sum}, 1), tail, port - 1);
+          const Expr body_now =
+              port == 0 ? split(x, {sizes[0], tail_sum}, 0) : split(split(x, {sizes[0], tail_sum}, 1), tail, port - 1);
           assert_equation(variables, piece, c.equal(piece, body_now), definition.name + ".nest");
           if (port > 0) {
             const Expr nested = split(split(x, {sizes[0], rest}, 1), tail, port - 1);
@@ -1169,7 +1199,8 @@ class Session {
                                 const AnyAttributes& any, const std::vector<Expr>& x) {
     smt::Context& c = vocabulary_.context();
     switch (expression.kind) {
-      case Expression::Kind::integer: return c.integer(expression.integer);
+      case Expression::Kind::integer:
+        return c.integer(expression.integer);
       case Expression::Kind::name: {
         if (const auto place = any.places.find(expression.name); place != any.places.end())
           return any.values[place->second].first == Kindness::integer ? std::optional(any.values[place->second].second)
@@ -1201,7 +1232,8 @@ class Session {
         if (!left || !right) return std::nullopt;
         return expression.kind == Expression::Kind::add ? c.add(*left, *right) : c.subtract(*left, *right);
       }
-      default: return std::nullopt;
+      default:
+        return std::nullopt;
     }
   }
 
@@ -1305,9 +1337,9 @@ class Theory::Implementation {
   [[nodiscard]] std::vector<bool> choose(const std::set<std::string>& operators, std::size_t foreign) const {
     std::vector<bool> chosen;
     for (const Known& known : axioms_)
-      chosen.push_back(static_cast<std::size_t>(std::count_if(
-                           known.operators.begin(), known.operators.end(),
-                           [&](const std::string& op) { return !operators.contains(op); })) <= foreign);
+      chosen.push_back(static_cast<std::size_t>(
+                           std::count_if(known.operators.begin(), known.operators.end(),
+                                         [&](const std::string& op) { return !operators.contains(op); })) <= foreign);
     return chosen;
   }
 
@@ -1323,7 +1355,8 @@ class Theory::Implementation {
         sessions_.clear();
         return session(chosen);
       }
-      kept.session = std::make_unique<Session>(registry_, smt::SolverOptions{.rlimit = rlimit_, .watchdog_seconds = 10});
+      kept.session =
+          std::make_unique<Session>(registry_, smt::SolverOptions{.rlimit = rlimit_, .watchdog_seconds = 10});
       kept.goals = 0;
       assert_chosen(*kept.session, chosen);
     }

@@ -10,9 +10,12 @@ namespace taso {
 
 const char* to_string(VerdictKind kind) {
   switch (kind) {
-    case VerdictKind::proved: return "proved";
-    case VerdictKind::refuted: return "refuted";
-    case VerdictKind::unknown: return "unknown";
+    case VerdictKind::proved:
+      return "proved";
+    case VerdictKind::refuted:
+      return "refuted";
+    case VerdictKind::unknown:
+      return "unknown";
   }
   return "?";
 }
@@ -68,9 +71,12 @@ Verdict Verifier::verify(const Substitution& rule) {
   }
   for (const std::string& condition : condition_texts(rule, state_->registry)) verdict.conditions.push_back(condition);
   if (options.bounded) {
-    const BoundedOutcome outcome = validate_bounded(
-        state_->registry, rule,
-        {.bound = options.bound, .seed = options.seed, .max_instances = options.max_instances, .max_work = options.max_work});
+    const BoundedOutcome outcome = validate_bounded(state_->registry, rule,
+                                                    {.bound = options.bound,
+                                                     .seed = options.seed,
+                                                     .max_instances = options.max_instances,
+                                                     .max_work = options.max_work,
+                                                     .rare = options.rare});
     verdict.instances = outcome.instances;
     verdict.complete = outcome.complete;
     verdict.ill_typed_target = outcome.ill_typed_target;

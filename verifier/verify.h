@@ -45,19 +45,20 @@ struct Verdict {
   std::optional<NumericClass> numeric_class;     ///< Derived, if the bounded proof succeeded.
   std::optional<Counterexample> counterexample;  ///< If refuted.
   std::string reason;                            ///< Why not proved; empty if proved.
-  std::size_t instances = 0;      ///< Well-typed instances that were compared.
-  bool complete = false;          ///< These were all instances within the bound.
-  std::size_t ill_typed_target = 0;  ///< Instances at which only the source is well-typed.
+  std::size_t instances = 0;                     ///< Well-typed instances that were compared.
+  bool complete = false;                         ///< These were all instances within the bound.
+  std::size_t ill_typed_target = 0;              ///< Instances at which only the source is well-typed.
 };
 
 struct VerifierOptions {
-  std::int64_t bound = 3;              ///< Largest extent that is enumerated (channel products may exceed it).
-  std::uint64_t rlimit = 2'000'000;    ///< Z3 resource units per goal; deterministic, unlike time.
-  std::uint64_t seed = 1;              ///< Of the sample of instances and of the random points.
-  std::size_t max_instances = 160;     ///< Instances compared per rule; all of them if there are fewer.
-  std::size_t max_work = 6'000;        ///< Scalar operations per side of the largest instance that is compared.
-  bool axioms = true;                  ///< Try the proof from axioms.
-  bool bounded = true;                 ///< Try the bounded proof.
+  std::int64_t bound = 3;            ///< Largest extent that is enumerated (channel products may exceed it).
+  std::uint64_t rlimit = 2'000'000;  ///< Z3 resource units per goal; deterministic, unlike time.
+  std::uint64_t seed = 1;            ///< Of the sample of instances and of the random points.
+  std::size_t max_instances = 160;   ///< Instances compared per rule; all of them if there are fewer.
+  std::size_t max_work = 6'000;      ///< Scalar operations per side of the largest instance that is compared.
+  bool rare = true;                  ///< After the quota, look for instances that combine unusual attributes.
+  bool axioms = true;                ///< Try the proof from axioms.
+  bool bounded = true;               ///< Try the bounded proof.
 };
 
 /// Verifies substitutions against one theory. One object per thread; verify() is deterministic and does not depend on

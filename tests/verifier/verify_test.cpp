@@ -46,8 +46,8 @@ TEST_P(Corpus, VerdictsAreAsExpected) {
   for (const Substitution& rule : testing::load(GetParam())) {
     ASSERT_TRUE(rule.expect) << rule.name << " says nothing about its verdict";
     const Verdict verdict = verifier().verify(rule);
-    EXPECT_EQ(*rule.expect, to_string(verdict.kind))
-        << rule.name << ": " << verdict.reason << "\n" << (verdict.counterexample ? verdict.counterexample->text : "");
+    EXPECT_EQ(*rule.expect, to_string(verdict.kind)) << rule.name << ": " << verdict.reason << "\n"
+                                                     << (verdict.counterexample ? verdict.counterexample->text : "");
     EXPECT_EQ(verdict.kind == VerdictKind::refuted, verdict.counterexample.has_value()) << rule.name;
     EXPECT_EQ(verdict.kind == VerdictKind::proved, verdict.reason.empty()) << rule.name;
   }
@@ -65,6 +65,7 @@ TEST(Axioms, AreUsable) { EXPECT_THAT(verifier().theory_problems(), ::testing::I
 TEST(Axioms, AndDeclaredLawsHold) {
   VerifierOptions options;
   options.max_instances = 12;
+  options.rare = false;
   Verifier bounded(registry(), {}, options);
   std::vector<Substitution> statements = axioms();
   const std::vector<Substitution> laws = Verifier::declared_laws(registry());
@@ -73,7 +74,7 @@ TEST(Axioms, AndDeclaredLawsHold) {
   for (const Substitution& axiom : statements) {
     const Verdict verdict = bounded.verify(axiom);
     EXPECT_EQ(verdict.kind, VerdictKind::proved) << axiom.name << ": " << verdict.reason << "\n"
-                                                << (verdict.counterexample ? verdict.counterexample->text : "");
+                                                 << (verdict.counterexample ? verdict.counterexample->text : "");
   }
 }
 
@@ -153,6 +154,7 @@ TEST(Verify, VerdictsDoNotDependOnEarlierOnes) {
   const auto rules = testing::load("true.rules");
   VerifierOptions options;
   options.max_instances = 30;
+  options.rare = false;
   Verifier fresh(registry(), axioms(), options), used(registry(), axioms(), options);
   for (std::size_t i = 0; i < 4; ++i) (void)used.verify(rules[i]);
   const Verdict a = fresh.verify(rules[4]), b = used.verify(rules[4]);
@@ -178,8 +180,9 @@ TEST(Lemmas, AreProvedBeforeTheyAreUsed) {
 }
 
 TEST(Lemmas, AxiomsThatDetermineNothingAreReported) {
-  Verifier small(registry(), parse("axiom both: add(x, neg(x)) = sub(x, x)\n"
-                                   "axiom open: reshape(ones(; shape=s); shape=s + s) = reshape(ones(; shape=s); shape=s + s)\n"));
+  Verifier small(registry(),
+                 parse("axiom both: add(x, neg(x)) = sub(x, x)\n"
+                       "axiom open: reshape(ones(; shape=s); shape=s + s) = reshape(ones(; shape=s); shape=s + s)\n"));
   EXPECT_LE(small.theory_problems().size(), 1U);
 }
 
@@ -196,7 +199,8 @@ void mutate_expression(const AttributeExpression& expression, std::vector<Attrib
     if (auto* integer = std::get_if<std::int64_t>(&changed.literal)) {
       *integer = *integer == -1 ? -2 : *integer + 1;
       results.push_back(changed);
-    } else if (auto* list = std::get_if<std::vector<std::int64_t>>(&changed.literal); list != nullptr && !list->empty()) {
+    } else if (auto* list = std::get_if<std::vector<std::int64_t>>(&changed.literal);
+               list != nullptr && !list->empty()) {
       list->front() += 1;
       results.push_back(changed);
     } else if (auto* symbol = std::get_if<SymbolValue>(&changed.literal)) {
@@ -262,7 +266,8 @@ TEST(Mutations, WhatNumbersRefuteIsNotProved) {
   for (const Substitution& rule : testing::load("true.rules")) {
     for (const Mutation& mutation : mutations(rule)) {
       ++total;
-      const BoundedOutcome outcome = validate_bounded(registry(), mutation.rule, {.seed = 77, .max_instances = 30});
+      const BoundedOutcome outcome =
+          validate_bounded(registry(), mutation.rule, {.seed = 77, .max_instances = 20, .rare = false});
       if (outcome.kind != BoundedOutcome::Kind::differs) continue;
       ++refuted;
       EXPECT_FALSE(quick_verifier().follows_from_axioms(mutation.rule)) << rule.name << ", " << mutation.what;

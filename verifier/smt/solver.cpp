@@ -18,8 +18,8 @@ namespace {
 void ignore_error(Z3_context, Z3_error_code) {}
 
 Expr term(Z3_context context, Z3_ast ast) {
-  TASO_CHECK(ast != nullptr, std::string("Z3 refuses a term: ") +
-                                 Z3_get_error_msg(context, Z3_get_error_code(context)));
+  TASO_CHECK(ast != nullptr,
+             std::string("Z3 refuses a term: ") + Z3_get_error_msg(context, Z3_get_error_code(context)));
   return {context, ast};
 }
 
@@ -50,8 +50,8 @@ std::string Handle::to_string() const { return ast_ == nullptr ? "" : Z3_ast_to_
 
 Expr Function::operator()(std::span<const Expr> arguments) const {
   const std::vector<Z3_ast> list = asts(arguments);
-  return term(context(), Z3_mk_app(context(), reinterpret_cast<Z3_func_decl>(ast()),
-                                   static_cast<unsigned>(list.size()), list.data()));
+  return term(context(), Z3_mk_app(context(), reinterpret_cast<Z3_func_decl>(ast()), static_cast<unsigned>(list.size()),
+                                   list.data()));
 }
 
 Context::Context() {
@@ -69,8 +69,8 @@ Sort Context::integer_sort() { return {context_, Z3_sort_to_ast(context_, Z3_mk_
 Sort Context::real_sort() { return {context_, Z3_sort_to_ast(context_, Z3_mk_real_sort(context_))}; }
 
 Sort Context::uninterpreted_sort(const std::string& name) {
-  return {context_, Z3_sort_to_ast(context_, Z3_mk_uninterpreted_sort(
-                                                 context_, Z3_mk_string_symbol(context_, name.c_str())))};
+  return {context_,
+          Z3_sort_to_ast(context_, Z3_mk_uninterpreted_sort(context_, Z3_mk_string_symbol(context_, name.c_str())))};
 }
 
 Function Context::function(const std::string& name, std::span<const Sort> arguments, const Sort& result) {
@@ -104,8 +104,8 @@ Expr Context::real(double value) {
   exponent -= 53;
   const Expr number = term(context_, Z3_mk_int2real(context_, integer(scaled).ast()));
   const Expr base = term(context_, Z3_mk_real(context_, 2, 1));
-  const Expr power = term(context_, Z3_mk_power(context_, base.ast(),
-                                                term(context_, Z3_mk_real(context_, exponent, 1)).ast()));
+  const Expr power =
+      term(context_, Z3_mk_power(context_, base.ast(), term(context_, Z3_mk_real(context_, exponent, 1)).ast()));
   const Z3_ast product[] = {number.ast(), power.ast()};
   const Expr result = term(context_, Z3_mk_mul(context_, 2, product));
   return term(context_, Z3_simplify(context_, result.ast()));
@@ -130,9 +130,7 @@ Expr Context::divide(const Expr& a, const Expr& b) { return term(context_, Z3_mk
 Expr Context::to_real(const Expr& a) { return term(context_, Z3_mk_int2real(context_, a.ast())); }
 Expr Context::equal(const Expr& a, const Expr& b) { return term(context_, Z3_mk_eq(context_, a.ast(), b.ast())); }
 Expr Context::less(const Expr& a, const Expr& b) { return term(context_, Z3_mk_lt(context_, a.ast(), b.ast())); }
-Expr Context::less_equal(const Expr& a, const Expr& b) {
-  return term(context_, Z3_mk_le(context_, a.ast(), b.ast()));
-}
+Expr Context::less_equal(const Expr& a, const Expr& b) { return term(context_, Z3_mk_le(context_, a.ast(), b.ast())); }
 Expr Context::negation(const Expr& a) { return term(context_, Z3_mk_not(context_, a.ast())); }
 
 Expr Context::distinct(std::span<const Expr> terms) {
@@ -164,13 +162,12 @@ Expr Context::forall(std::span<const Expr> variables, std::span<const Expr> trig
   for (const Expr& variable : variables) bound.push_back(Z3_to_app(context_, variable.ast()));
   const std::vector<Z3_ast> terms = asts(triggers);
   std::vector<Z3_pattern> patterns;
-  if (!terms.empty())
-    patterns.push_back(Z3_mk_pattern(context_, static_cast<unsigned>(terms.size()), terms.data()));
-  return term(context_, Z3_mk_quantifier_const_ex(
-                            context_, true, 1, Z3_mk_string_symbol(context_, name.c_str()),
-                            Z3_mk_string_symbol(context_, (name + ".skolem").c_str()),
-                            static_cast<unsigned>(bound.size()), bound.data(),
-                            static_cast<unsigned>(patterns.size()), patterns.data(), 0, nullptr, body.ast()));
+  if (!terms.empty()) patterns.push_back(Z3_mk_pattern(context_, static_cast<unsigned>(terms.size()), terms.data()));
+  return term(context_, Z3_mk_quantifier_const_ex(context_, true, 1, Z3_mk_string_symbol(context_, name.c_str()),
+                                                  Z3_mk_string_symbol(context_, (name + ".skolem").c_str()),
+                                                  static_cast<unsigned>(bound.size()), bound.data(),
+                                                  static_cast<unsigned>(patterns.size()), patterns.data(), 0, nullptr,
+                                                  body.ast()));
 }
 
 // One thread that interrupts the context when a deadline passes.
@@ -256,9 +253,12 @@ Result Solver::check() {
   const Z3_lbool answer = Z3_solver_check(context_.handle(), solver_);
   const bool late = watchdog_->disarm();
   switch (answer) {
-    case Z3_L_FALSE: return {Answer::unsatisfiable, ""};
-    case Z3_L_TRUE: return {Answer::satisfiable, ""};
-    case Z3_L_UNDEF: break;
+    case Z3_L_FALSE:
+      return {Answer::unsatisfiable, ""};
+    case Z3_L_TRUE:
+      return {Answer::satisfiable, ""};
+    case Z3_L_UNDEF:
+      break;
   }
   if (late) return {Answer::unknown, "time limit"};
   return {Answer::unknown, Z3_solver_get_reason_unknown(context_.handle(), solver_)};
@@ -268,9 +268,7 @@ std::string Solver::smt2() const {
   return std::string(Z3_solver_to_string(context_.handle(), solver_)) + "(check-sat)\n";
 }
 
-Solver::Scope::Scope(Solver& solver) : solver_(solver) {
-  Z3_solver_push(solver_.context_.handle(), solver_.solver_);
-}
+Solver::Scope::Scope(Solver& solver) : solver_(solver) { Z3_solver_push(solver_.context_.handle(), solver_.solver_); }
 Solver::Scope::~Scope() { Z3_solver_pop(solver_.context_.handle(), solver_.solver_, 1); }
 
 }  // namespace taso::smt
