@@ -216,6 +216,7 @@ class CandidateMaker {
     abstract(source, target, draft);
     if (draft.source.ops == 0 || draft.source.weight_ops > bank_.group().source_weight_ops) return;
     if (!bank_.group().unconnected && !is_connected(draft)) return;
+    if (bank_.group().lowering && draft.target.ops >= draft.source.ops) return;
     if (!kept_.insert(key(draft)).second) return;
     drafts_.push_back(std::move(draft));
   }

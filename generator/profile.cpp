@@ -66,6 +66,8 @@ class ProfileParser {
       TASO_ASSIGN(const std::int64_t value, cursor_.expect_integer("as the largest number of operators on weights"));
       if (value < 0 || value > 12) return bad_input("source_weight_ops must be in 0..12", where);
       group_.source_weight_ops = static_cast<int>(value);
+    } else if (cursor_.accept("lowering")) {
+      group_.lowering = true;
     } else if (cursor_.accept("unconnected")) {
       group_.unconnected = true;
     } else if (cursor_.accept("extent")) {
@@ -83,7 +85,7 @@ class ProfileParser {
     } else {
       return cursor_.unexpected(
           "'extent', 'param', 'activation', 'weight', 'apply', 'on_weights', 'max_ops', 'max_weight_ops', "
-          "'source_weight_ops', 'unconnected' or 'group'");
+          "'source_weight_ops', 'unconnected', 'lowering' or 'group'");
     }
     return end_of_line();
   }

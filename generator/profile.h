@@ -66,6 +66,8 @@ struct ProfileGroup {
   /// Whether the parts of a source with several outputs may have no tensor in common. Such a source matches every pair
   /// of places in a program.
   bool unconnected = false;
+  /// Keep only rules that lower the number of operators.
+  bool lowering = false;
   std::size_t worlds = 0;
   std::vector<ProfileSymbol> symbols;
   std::vector<ProfileInput> inputs;

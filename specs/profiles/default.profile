@@ -261,6 +261,7 @@ group conv_input_scaling
 
 # A convolution is linear in both arguments.
 group conv_sums
+  lowering
   max_ops 3
   max_weight_ops 2
   extent n: 1, 2
@@ -286,6 +287,7 @@ group conv_sums
 
 # Sums over input channels: one convolution of the concatenated images.
 group conv_input_channels
+  lowering
   max_ops 3
   max_weight_ops 2
   extent n: 1, 2
@@ -540,6 +542,7 @@ group matmul_input_scaling
 
 # A product is linear in both arguments, and associative.
 group matmul_sums
+  lowering
   max_ops 3
   max_weight_ops 2
   extent m: 3, 2
@@ -611,6 +614,7 @@ group elementwise
   apply mul(activation, activation)
 
 group elementwise_differences
+  lowering
   max_ops 2
   max_weight_ops 0
   extent a: 2, 3
