@@ -280,6 +280,7 @@ class Sampler {
         }
         continue;
       }
+      if (at >= shape.size()) return;
       const std::int64_t here = shape[at++];
       std::int64_t left = here;
       const Expression* open = nullptr;
