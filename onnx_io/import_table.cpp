@@ -324,9 +324,9 @@ bool prepare_pool(NodeContext& c, Value& input, Window& w, bool& flat) {
   w = read_window(c, {x.begin() + 2, x.end()}, c.integer_list("kernel_shape", {}));
   if (c.stopped()) return false;
   for (std::size_t i = 0; i < w.kernel.size(); ++i) {
-    const std::int64_t reach = (w.kernel[i] - 1) * w.dilations[i] + 1;
-    if (w.pads[i] >= reach || (w.pads[w.kernel.size() + i] >= reach && !w.grown)) {
-      c.decline("a window lies in the padding entirely");
+    const std::int64_t reach = (w.kernel[i] - 1) * w.dilations[i];
+    if (w.pads[i] > reach || w.pads[w.kernel.size() + i] > reach || x[i + 2] < w.dilations[i]) {
+      c.decline("a window may lie in the padding entirely");
       return false;
     }
   }
