@@ -50,6 +50,10 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
   app.add_option("--json", options.json, "Write the report as JSON to FILE (-: stdout)")->type_name("FILE");
   app.add_option("--specs", options.specs, "Folder of specifications (default: " + default_specs() + ")")
       ->type_name("DIR");
+  app.add_option("--add-specs", options.added_specs,
+                 "Folder of more specifications, with operators/, axioms/, rules/, profiles/ (repeatable)")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
   options.specs = default_specs();
 }
 
