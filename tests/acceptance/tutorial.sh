@@ -20,8 +20,10 @@ failures=0 commands=0 lines=0
 for block in blocks/*.sh; do
   commands=$((commands + 1))
   # As a reader would: one command after the other in the same folder, stopping where one fails.
-  if ! bash -eu "$block" > "$block.out" 2>&1; then
-    echo "$document: this block failed (exit code $?):"; cat "$block" "$block.out"; exit 1
+  bash -eu "$block" > "$block.out" 2>&1
+  code=$?
+  if [ $code != 0 ]; then
+    echo "$document: this block failed (exit code $code):"; cat "$block" "$block.out"; exit 1
   fi
   text=${block%.sh}.text
   if [ ! -f "$text" ]; then continue; fi
