@@ -6,6 +6,7 @@ namespace taso::rule_io {
 namespace {
 
 constexpr int max_nesting = 20;  // of sums: an extent may be a sum of itself and others in a rule that is never typed
+constexpr std::size_t max_text = 2000;  // nor does a rule name an extent by more letters
 
 }  // namespace
 
@@ -59,8 +60,9 @@ std::optional<std::string> Extents::text(Id id, int depth) const {
   if (depth > max_nesting) return std::nullopt;
   for (const auto& [a, b] : node.sums) {
     const std::optional<std::string> left = text(a, depth + 1);
-    if (!left) continue;
-    if (const std::optional<std::string> right = text(b, depth + 1)) return *left + " + " + *right;
+    if (!left || left->size() > max_text) continue;
+    const std::optional<std::string> right = text(b, depth + 1);
+    if (right && left->size() + right->size() < max_text) return *left + " + " + *right;
   }
   return std::nullopt;
 }

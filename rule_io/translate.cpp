@@ -52,6 +52,9 @@ std::string joined(const std::vector<std::string>& parts) {
 
 std::string variable_name(std::int32_t input) { return "v" + std::to_string(-static_cast<std::int64_t>(input)); }
 
+// More pieces than any rule has.
+constexpr std::size_t max_pieces = 1000;
+
 // The text of one rule, in two passes: what extents the tensors have, then the terms.
 class Translator {
  public:
@@ -338,7 +341,8 @@ class Translator {
   // Whether two histories have one form; then the extents that must be equal are appended.
   bool same_form(const History& a, const History& b, std::vector<std::pair<Id, Id>>& equal) const {
     if (a == b) return true;
-    if (a == nullptr || b == nullptr) return false;
+    // A history of many equal parts is larger than the rule that it comes from.
+    if (a == nullptr || b == nullptr || equal.size() > max_pieces) return false;
     equal.emplace_back(a->left_extent, b->left_extent);
     equal.emplace_back(a->right_extent, b->right_extent);
     return same_form(a->left, b->left, equal) && same_form(a->right, b->right, equal);
@@ -521,7 +525,9 @@ class Translator {
   // these pieces.
   bool assume(const FileTensor& tensor, std::size_t axis, std::size_t count) {
     std::set<std::pair<std::int32_t, std::size_t>> found;
-    if (!trace(tensor, axis, found) || found.empty()) return false;
+    if (!trace(tensor, axis, found)) return false;
+    std::erase_if(found, [](const auto& place) { return place.first >= 0; });
+    if (found.empty()) return false;
     std::vector<std::string> names;
     for (std::size_t k = 0; k < count; ++k) names.push_back("n" + std::to_string(++sizes_));
     for (const auto& place : found)
@@ -532,10 +538,7 @@ class Translator {
   // The variables, and their axes, from which a tensor of the source has an axis; false if some of it is of other
   // origin.
   bool trace(const FileTensor& tensor, std::size_t axis, std::set<std::pair<std::int32_t, std::size_t>>& found) {
-    if (tensor.op < 0) {
-      found.emplace(tensor.op, axis);
-      return true;
-    }
+    if (!found.emplace(tensor.op, axis).second || tensor.op < 0) return true;
     const auto i = static_cast<std::size_t>(tensor.op);
     const FileOperator& op = at(source_, i);
     auto all = [&] {

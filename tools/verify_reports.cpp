@@ -85,16 +85,19 @@ std::string xml(std::string_view text) {
   return result;
 }
 
-/// A path as a URI reference: relative ones stay relative to the folder that the program ran in.
-std::string uri(const std::string& path) {
+/// A path as other programs know it: relative to the folder that this one runs in, if it lies there.
+std::filesystem::path shown_path(const std::string& path) {
   const std::filesystem::path normal = std::filesystem::path(path).lexically_normal();
   std::error_code error;
-  std::filesystem::path shown = normal;
-  if (normal.is_absolute()) {
-    const std::filesystem::path here = std::filesystem::current_path(error);
-    const std::filesystem::path inside = normal.lexically_relative(here);
-    if (!error && !inside.empty() && *inside.begin() != "..") shown = inside;
-  }
+  const std::filesystem::path here = std::filesystem::current_path(error);
+  if (error || !normal.is_absolute()) return normal;
+  const std::filesystem::path inside = normal.lexically_relative(here);
+  return inside.empty() || *inside.begin() == ".." ? normal : inside;
+}
+
+/// A path as a URI reference.
+std::string uri(const std::string& path) {
+  const std::filesystem::path shown = shown_path(path);
   std::string result = shown.is_absolute() ? "file://" : "";
   for (const char c : shown.generic_string()) {
     if (std::string_view("-._~/").find(c) != std::string_view::npos || (c >= '0' && c <= '9') ||
@@ -126,7 +129,7 @@ std::string annotation(std::string_view level, const SourceLocation& where, std:
   auto add = [&](std::string_view name, std::string_view value) {
     properties += fmt::format("{}{}={}", properties.empty() ? " " : ",", name, escaped(value, true));
   };
-  if (in_file(where)) add("file", where.file);
+  if (in_file(where)) add("file", shown_path(where.file).generic_string());
   if (in_file(where) && where.line > 0) add("line", std::to_string(where.line));
   if (in_file(where) && where.column > 0) add("col", std::to_string(where.column));
   add("title", title);

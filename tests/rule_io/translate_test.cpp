@@ -195,5 +195,51 @@ TEST(Translate, WhatHasNoCounterpartIsNamed) {
   }
 }
 
+// Two hundred operators, each reading the one before twice: what they stand for as trees has 2^200 nodes.
+TEST(Translate, SharingIsNotUnfolded) {
+  constexpr int count = 190;
+  std::vector<std::string> sums = {ewadd(-1, -1)}, left, both;
+  for (int i = 1; i < count; ++i) sums.push_back(ewadd(i - 1, i - 1));
+  (void)translated(rule_field(sums, {relu(-1)}, {{count - 1, 0, 0, 0}}));
+  // A split of what no concatenation made, seen through all of it.
+  std::vector<std::string> product = {matmul(-1, -2)};
+  for (int i = 1; i < count; ++i) product.push_back(ewadd(i - 1, i - 1));
+  product.push_back(split(1, count - 1));
+  product.push_back(relu(count));
+  (void)translated(rule_field(product, {relu(-1)}, {{count + 1, 0, 0, 0}}));
+  // Two histories of 2^90 pieces side by side.
+  for (int i = 0; i < 90; ++i) both.push_back(i == 0 ? concat(1, 2, {-1, -1}) : concat(1, 2, {i - 1, i - 1}));
+  for (int i = 90; i < 180; ++i) both.push_back(i == 90 ? concat(1, 2, {-2, -2}) : concat(1, 2, {i - 1, i - 1}));
+  both.push_back(ewadd(89, 179));
+  both.push_back(split(1, 180));
+  both.push_back(relu(181));
+  const rule_io::TranslatedRule rule = translated(rule_field(both, {relu(-1)}, {{182, 0, 0, 0}}));
+  EXPECT_THAT(rule.problem, HasSubstr("no concatenation of the rule made its tensor"));
+}
+
+TEST(Translate, EveryChangedByteIsARuleAProblemOrAnError) {
+  const std::string file =
+      rule_field({conv2d(-1, -2, 0, 2), conv2d(-1, -3), concat(1, 4, {0, 1})},
+                 {concat(0, 4, {-2, -3}), conv2d(-1, 0), split(1, 1), concat(1, 4, {2, 2})}, {{2, 0, 3, 0}}) +
+      rule_field({enlarge(-1, 3), transpose(2, 2, -2), relu(1)}, {constant(23, 3), constant(22), matmul(-2, 1)},
+                 {{2, 0, 2, 0}});
+  std::size_t rules = 0, problems = 0, errors = 0;
+  for (std::size_t i = 0; i < file.size(); ++i)
+    for (const int change : {1, 2, 4, 8, 16, 0x7f, 0x80, 0xff}) {
+      std::string changed = file;
+      changed[i] = static_cast<char>(changed[i] ^ change);
+      const auto read = rule_io::read_rule_collection(std::as_bytes(std::span(changed)), "f.pb");
+      if (!read) {
+        ++errors;
+        continue;
+      }
+      for (const rule_io::FileRule& rule : *read)
+        ++(rule_io::translate(rule, "r", "f.pb", registry()).problem.empty() ? rules : problems);
+    }
+  EXPECT_GT(rules, 0U);
+  EXPECT_GT(problems, 100U);
+  EXPECT_GT(errors, 100U);
+}
+
 }  // namespace
 }  // namespace taso
