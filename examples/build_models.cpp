@@ -1,13 +1,50 @@
-// build-models: writes an example model as an ONNX file.
+// build-models: writes an example model, or a graph given as text, as an ONNX file.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 
 #include "examples/models/models.h"
+#include "graph/graph_text.h"
+#include "onnx_io/model.h"
+#include "support/file.h"
+#include "tools/specs.h"
+
+namespace {
+
+using namespace taso;  // NOLINT(google-build-using-namespace)
+
+/// Writes the graph of a text file (graph/graph_text.h). It is put into a model with its inputs and outputs that one
+/// node of an unknown domain connects: saving a model writes the graph that is given, not the one that was read.
+Status write_graph(const std::string& path, const std::string& out, const tools::CommonOptions& options) {
+  TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options));
+  TASO_ASSIGN(const std::string text, read_file(path));
+  TASO_ASSIGN(const Graph graph, parse_graph(text, path, registry));
+  ModelBuilder frame(17, std::filesystem::path(path).stem().string());
+  frame.add_opset("frame", 1);
+  std::vector<std::string> inputs, outputs;
+  for (const NodeId id : graph.inputs()) {
+    const Node& input = graph.node(id);
+    frame.add_input(input.name, input.outputs[0].shape, input.outputs[0].element);
+    inputs.push_back(input.name);
+  }
+  for (const Value& output : graph.outputs()) {
+    outputs.push_back("out" + std::to_string(outputs.size()));
+    frame.add_output(outputs.back(), graph.type(output).shape, graph.type(output).element);
+  }
+  frame.add_node("Frame", inputs, outputs, {}, "frame", "frame");
+  TASO_ASSIGN(const Model model, Model::parse(frame.serialize(), path, registry));
+  TASO_ASSIGN([[maybe_unused]] const SaveReport report, model.save(graph, out));
+  return {};
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace taso::examples;
-  CLI::App app("Writes an example model with seeded random weights as an ONNX file.", "build-models");
+  CLI::App app(
+      "Writes an example model with seeded random weights, or a graph given as text (FILE.graph), as an ONNX file.",
+      "build-models");
   std::string name;
   std::string path;
   ModelOptions options;
@@ -19,7 +56,15 @@ int main(int argc, char** argv) {
     list += "  " + std::string(model.name) + ": " + std::string(model.description) + "\n";
   }
   app.footer(list);
-  app.add_option("model", name, "Name of the model")->required()->check(CLI::IsMember(names));
+  tools::CommonOptions specs;
+  specs.specs = tools::default_specs();
+  const auto is_graph = [](const std::string& text) { return std::filesystem::path(text).extension() == ".graph"; };
+  app.add_option("model", name, "Name of the model, or a file *.graph")
+      ->required()
+      ->check([&](const std::string& text) { return is_graph(text) ? std::string() : CLI::IsMember(names)(text); });
+  app.add_option("--add-specs", specs.added_specs, "Folder of more specifications, for a graph (repeatable)")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
   app.add_option("out", path, "File to write")->required();
   app.add_option("--seed", options.seed, "Seed of the weights (default 0)");
   app.add_option("--extent", options.extent, "Side of the image, or number of tokens")->check(CLI::PositiveNumber);
@@ -32,6 +77,10 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(taso::ErrorCode::usage);
   }
 
+  if (is_graph(name)) {
+    const Status status = write_graph(name, path, specs);
+    return status ? 0 : tools::fail("build-models", status.error());
+  }
   const ExampleModel& model = *find_example_model(name);
   if (small) {
     const std::uint64_t seed = options.seed;

@@ -8,6 +8,7 @@
 
 #include "onnx_io/attribute_proto.h"
 #include "onnx_io/fold.h"
+#include "onnx_io/specified.h"
 
 namespace taso {
 namespace {
@@ -233,10 +234,13 @@ class Exporter {
   Status lower(NodeId id, Cover& cover) {
     const Node& node = graph_.node(id);
     const ExportRow* row = find_export_row(node.op);
-    if (row == nullptr) return internal_error("operator " + node.op + " has no row in the export table");
-    if (document_.opset() < 7) return internal_error("operator " + node.op + " cannot be written before opset 7");
+    if (row != nullptr && document_.opset() < 7)
+      return internal_error("operator " + node.op + " cannot be written before opset 7");
     LoweringContext context(graph_, id, document_.opset(), constants_, temporaries_);
-    row->handler(context);
+    if (row != nullptr)
+      row->handler(context);
+    else
+      write_specified(context, registry_);
     if (context.error()) return *context.error();
     cover.kind = Cover::Kind::lowered;
     cover.nodes = context.nodes();
@@ -462,6 +466,7 @@ class Exporter {
     for (const NewNode& made : cover.nodes) {
       onnx::NodeProto proto;
       proto.set_op_type(made.op_type);
+      if (!made.domain.empty()) proto.set_domain(made.domain);
       for (const TensorRef& input : made.inputs) proto.add_input(name(input));
       for (const TensorRef& output : made.outputs) proto.add_output(name(output));
       std::vector<OnnxAttribute> attributes = made.attributes;

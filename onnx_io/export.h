@@ -42,7 +42,8 @@ struct NewNode {
   std::string op_type;
   std::vector<TensorRef> inputs, outputs;
   std::vector<OnnxAttribute> attributes;
-  NodeId from = 0;  ///< The graph node it stands for.
+  NodeId from = 0;     ///< The graph node it stands for.
+  std::string domain;  ///< Empty: ONNX's own.
 };
 
 /// One graph node on its way to ONNX nodes: what the handlers of the export table see.
@@ -75,11 +76,15 @@ class LoweringContext {
   /// Appends a node.
   void emit(const std::string& op_type, std::vector<TensorRef> inputs, TensorRef output,
             std::vector<OnnxAttribute> attributes = {}) {
-    nodes_.push_back({op_type, std::move(inputs), {output}, std::move(attributes), id_});
+    nodes_.push_back({op_type, std::move(inputs), {output}, std::move(attributes), id_, {}});
   }
   void emit_all(const std::string& op_type, std::vector<TensorRef> inputs, std::vector<TensorRef> outputs,
                 std::vector<OnnxAttribute> attributes = {}) {
-    nodes_.push_back({op_type, std::move(inputs), std::move(outputs), std::move(attributes), id_});
+    nodes_.push_back({op_type, std::move(inputs), std::move(outputs), std::move(attributes), id_, {}});
+  }
+  void emit(NewNode node) {
+    node.from = id_;
+    nodes_.push_back(std::move(node));
   }
   /// Applies a scalar function by name; fails if ONNX has none.
   void emit_function(const std::string& function, TensorRef input, TensorRef output);

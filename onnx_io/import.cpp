@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "onnx_io/specified.h"
+
 namespace taso {
 namespace {
 
@@ -200,6 +202,7 @@ class Importer {
 
   Status import_node(int index) {
     const auto& node = document_.node(index);
+    if (node.domain() == specified_domain && catalog_.defines(node.op_type())) return import_specified_node(index);
     if (!is_default_domain(node.domain())) return add_opaque(index, "it is of another domain", {});
     if (document_.opset() < 7) return add_opaque(index, "the opset is older than 7", {});
     if (node.op_type() == "Constant" && node.output_size() == 1) return import_constant(index);
@@ -240,6 +243,17 @@ class Importer {
       return {};
     }
     return add_opaque(index, *import.declined(), types_of_carried(*row, index));
+  }
+
+  Status import_specified_node(int index) {
+    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)));
+    import_specified(import, catalog_);
+    if (!import.stopped()) import.check_attributes();
+    if (!import.stopped()) check_outputs(import);
+    if (import.error()) return *import.error();
+    if (import.declined()) return add_opaque(index, *import.declined(), {});
+    record_expansion(index, import);
+    return {};
   }
 
   static void check_arity(const ImportRow& row, NodeContext& context) {

@@ -12,86 +12,6 @@ constexpr int node_attribute = 5;
 constexpr int attribute_tensor = 5;
 constexpr int tensor_float_data = 4, tensor_raw_data = 9;
 
-struct Field {
-  int number = 0;
-  int wire_type = 0;
-  std::span<const std::byte> whole;    // Tag and payload.
-  std::span<const std::byte> payload;  // Of a length-delimited field.
-};
-
-/// Reads the fields of one message in order.
-class Reader {
- public:
-  Reader(std::span<const std::byte> message, const std::byte* file_begin, const std::string& path)
-      : rest_(message), file_begin_(file_begin), path_(&path) {}
-
-  [[nodiscard]] bool done() const { return rest_.empty(); }
-
-  Expected<Field> next() {
-    const std::span<const std::byte> start = rest_;
-    Field field;
-    TASO_ASSIGN(const std::uint64_t tag, varint());
-    field.number = static_cast<int>(tag >> 3);
-    field.wire_type = static_cast<int>(tag & 7);
-    if ((tag >> 3) == 0 || (tag >> 3) > 0x1fffffff) return malformed(start, "a field has no valid number");
-    switch (field.wire_type) {
-      case 0: {
-        TASO_ASSIGN([[maybe_unused]] const std::uint64_t value, varint());
-        break;
-      }
-      case 1:
-        TASO_RETURN_IF_ERROR(skip(8));
-        break;
-      case 5:
-        TASO_RETURN_IF_ERROR(skip(4));
-        break;
-      case 2: {
-        TASO_ASSIGN(const std::uint64_t length, varint());
-        if (length > rest_.size())
-          return bad_input("the file is truncated or not an ONNX model: the field at byte " +
-                               std::to_string(start.data() - file_begin_) + " needs " + std::to_string(length) +
-                               " bytes, " + std::to_string(rest_.size()) + " are left",
-                           {*path_});
-        field.payload = rest_.first(length);
-        rest_ = rest_.subspan(length);
-        break;
-      }
-      default:
-        return malformed(start, "a field has wire type " + std::to_string(field.wire_type));
-    }
-    field.whole = start.first(start.size() - rest_.size());
-    return field;
-  }
-
- private:
-  Expected<std::uint64_t> varint() {
-    const std::span<const std::byte> start = rest_;
-    std::uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (rest_.empty()) return malformed(start, "a number is cut off");
-      const auto byte = std::to_integer<std::uint64_t>(rest_.front());
-      rest_ = rest_.subspan(1);
-      value |= (byte & 0x7f) << shift;
-      if ((byte & 0x80) == 0) return value;
-    }
-    return malformed(start, "a number has more than ten bytes");
-  }
-
-  Status skip(std::size_t count) {
-    if (rest_.size() < count) return malformed(rest_, "a number is cut off");
-    rest_ = rest_.subspan(count);
-    return {};
-  }
-
-  Error malformed(std::span<const std::byte> place, const std::string& what) const {
-    return bad_input("not an ONNX model: " + what + " at byte " + std::to_string(place.data() - file_begin_), {*path_});
-  }
-
-  std::span<const std::byte> rest_;
-  const std::byte* file_begin_;
-  const std::string* path_;
-};
-
 void append(std::string& out, std::span<const std::byte> bytes) {
   out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
@@ -103,7 +23,7 @@ class Stripper {
       : file_(file), path_(path), minimum_(minimum) {}
 
   Expected<Skeleton> run() {
-    Reader reader = read(file_);
+    FieldReader reader = read(file_);
     while (!reader.done()) {
       TASO_ASSIGN(const Field field, reader.next());
       if (field.number != model_graph || field.wire_type != 2) {
@@ -118,11 +38,13 @@ class Stripper {
   }
 
  private:
-  [[nodiscard]] Reader read(std::span<const std::byte> message) const { return {message, file_.data(), path_}; }
+  [[nodiscard]] FieldReader read(std::span<const std::byte> message) const {
+    return {message, file_.data(), path_, "an ONNX model"};
+  }
 
   Expected<std::string> strip_graph(std::span<const std::byte> graph) {
     std::string out;
-    Reader reader = read(graph);
+    FieldReader reader = read(graph);
     while (!reader.done()) {
       TASO_ASSIGN(const Field field, reader.next());
       if (field.number == graph_initializer && field.wire_type == 2) {
@@ -153,7 +75,7 @@ class Stripper {
     }
     std::size_t attributes = 0;
     bool stripped = false;
-    Reader reader = read(node);
+    FieldReader reader = read(node);
     while (!reader.done()) {
       TASO_ASSIGN(const Field field, reader.next());
       if (field.number != node_attribute || field.wire_type != 2) {
@@ -161,7 +83,7 @@ class Stripper {
         continue;
       }
       std::string attribute;
-      Reader inner = read(field.payload);
+      FieldReader inner = read(field.payload);
       while (!inner.done()) {
         TASO_ASSIGN(const Field part, inner.next());
         if (part.number != attribute_tensor || part.wire_type != 2) {
@@ -193,7 +115,7 @@ class Stripper {
     }
     std::vector<Field> fields;
     int payloads = 0;
-    Reader reader = read(tensor);
+    FieldReader reader = read(tensor);
     while (!reader.done()) {
       TASO_ASSIGN(Field field, reader.next());
       payloads += field.number == tensor_raw_data || field.number == tensor_float_data ? 1 : 0;
@@ -221,19 +143,6 @@ class Stripper {
 
 Expected<Skeleton> take_weights_out(std::span<const std::byte> file, const std::string& path, std::size_t minimum) {
   return Stripper(file, path, minimum).run();
-}
-
-void append_varint(std::string& out, std::uint64_t value) {
-  while (value >= 0x80) {
-    out += static_cast<char>((value & 0x7f) | 0x80);
-    value >>= 7;
-  }
-  out += static_cast<char>(value);
-}
-
-void append_length_prefix(std::string& out, int field, std::uint64_t length) {
-  append_varint(out, (static_cast<std::uint64_t>(field) << 3) | 2);
-  append_varint(out, length);
 }
 
 }  // namespace taso::wire

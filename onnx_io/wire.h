@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "support/status.h"
+#include "support/wire.h"
 
 namespace taso::wire {
 
@@ -38,10 +39,5 @@ struct Skeleton {
 /// attributes. bad_input ("truncated", "not an ONNX model") if the bytes are not a protobuf message.
 [[nodiscard]] Expected<Skeleton> take_weights_out(std::span<const std::byte> file, const std::string& path,
                                                   std::size_t minimum = 256);
-
-/// Protobuf's encoding of an unsigned integer.
-void append_varint(std::string& out, std::uint64_t value);
-/// The tag and length before a length-delimited field.
-void append_length_prefix(std::string& out, int field, std::uint64_t length);
 
 }  // namespace taso::wire

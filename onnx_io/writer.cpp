@@ -10,6 +10,7 @@
 #include <functional>
 #include <set>
 
+#include "onnx_io/specified.h"
 #include "support/file.h"
 
 namespace taso {
@@ -129,7 +130,16 @@ class Writer {
       new_constants = new_constants || constant.document_index < 0;
     // Before version 4 every initializer had to be a graph input too.
     if (new_constants && header_.ir_version() < 4) header_.set_ir_version(4);
+    const auto imports = [&](const std::string& domain) {
+      return std::any_of(header_.opset_import().begin(), header_.opset_import().end(),
+                         [&](const auto& set) { return set.domain() == domain; });
+    };
     for (const onnx::NodeProto& node : exported_.nodes) {
+      if (node.domain() == specified_domain && !imports(specified_domain)) {
+        auto& set = *header_.add_opset_import();
+        set.set_domain(specified_domain);
+        set.set_version(1);
+      }
       if (default_domain || !is_default_domain(node.domain())) continue;
       header_.add_opset_import()->set_version(13);
       default_domain = true;

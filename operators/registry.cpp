@@ -96,7 +96,7 @@ Status OperatorRegistry::add(std::vector<std::pair<std::string, std::string>> te
   return {};
 }
 
-Expected<OperatorRegistry> OperatorRegistry::load(const std::string& folder) {
+Expected<OperatorRegistry> OperatorRegistry::load(const std::string& folder, const OperatorRegistry* base) {
   std::vector<std::string> paths;
   std::error_code error;
   for (auto entry = std::filesystem::directory_iterator(folder, error);
@@ -110,7 +110,7 @@ Expected<OperatorRegistry> OperatorRegistry::load(const std::string& folder) {
     TASO_ASSIGN(std::string text, read_file(path));
     texts.emplace_back(std::move(text), path);
   }
-  OperatorRegistry registry;
+  OperatorRegistry registry = base == nullptr ? OperatorRegistry() : *base;
   TASO_RETURN_IF_ERROR(registry.add(std::move(texts)));
   return registry;
 }

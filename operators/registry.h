@@ -25,8 +25,9 @@ struct Work {
 /// All operators known to a run. Immutable after loading; shared by reference.
 class OperatorRegistry final : public OperatorCatalog {
  public:
-  /// Loads every *.op file of a folder, in name order.
-  [[nodiscard]] static Expected<OperatorRegistry> load(const std::string& folder);
+  /// Loads every *.op file of a folder, in name order, on top of the operators already in `base`.
+  [[nodiscard]] static Expected<OperatorRegistry> load(const std::string& folder,
+                                                       const OperatorRegistry* base = nullptr);
   /// Parses one text (tests, taso-verify on a single file) on top of the operators already in `base`.
   [[nodiscard]] static Expected<OperatorRegistry> parse(std::string_view text, const std::string& file,
                                                         const OperatorRegistry* base = nullptr);

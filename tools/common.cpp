@@ -17,6 +17,7 @@ namespace taso::tools {
 namespace {
 
 constexpr auto kTerminalPause = std::chrono::milliseconds(100);
+constexpr std::size_t kLongestMessage = 500;  // of an error or a warning; the middle of a longer one is left out
 constexpr auto kPlainPause = std::chrono::seconds(10);
 
 /// The one piece of state that a signal handler can reach.
@@ -34,6 +35,11 @@ std::string one_line(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   std::replace(text.begin(), text.end(), '\n', ' ');
   std::replace(text.begin(), text.end(), '\r', ' ');
+  // What a message quotes may be any length, and bytes of any kind.
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  if (text.size() > kLongestMessage)
+    text = text.substr(0, kLongestMessage * 3 / 5) + " ... " + text.substr(text.size() - kLongestMessage * 2 / 5);
   return text;
 }
 
@@ -50,6 +56,10 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
   app.add_option("--json", options.json, "Write the report as JSON to FILE (-: stdout)")->type_name("FILE");
   app.add_option("--specs", options.specs, "Folder of specifications (default: " + default_specs() + ")")
       ->type_name("DIR");
+  app.add_option("--add-specs", options.added_specs,
+                 "Folder of more specifications, with operators/, axioms/, rules/, profiles/ (repeatable)")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
   options.specs = default_specs();
 }
 

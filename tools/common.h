@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "support/status.h"
 
@@ -18,15 +19,16 @@ namespace taso::tools {
 
 /// Options that every program has.
 struct CommonOptions {
-  int verbosity = 0;       ///< How often -v was given.
-  bool quiet = false;      ///< -q: nothing on stderr but errors.
-  int threads = 0;         ///< -j: worker threads of the program itself; 0 is all.
-  std::uint64_t seed = 0;  ///< --seed.
-  std::string json;        ///< --json FILE ("-" is stdout); empty: none.
-  std::string specs;       ///< --specs DIR: operators, axioms, rules.
+  int verbosity = 0;                     ///< How often -v was given.
+  bool quiet = false;                    ///< -q: nothing on stderr but errors.
+  int threads = 0;                       ///< -j: worker threads of the program itself; 0 is all.
+  std::uint64_t seed = 0;                ///< --seed.
+  std::string json;                      ///< --json FILE ("-" is stdout); empty: none.
+  std::string specs;                     ///< --specs DIR: operators, axioms, rules.
+  std::vector<std::string> added_specs;  ///< --add-specs DIR...: folders of the same form that extend it.
 };
 
-/// Adds -v, -q, -j, --seed, --json, --specs and -V to a command line.
+/// Adds -v, -q, -j, --seed, --json, --specs, --add-specs and -V to a command line.
 void add_common_options(CLI::App& app, CommonOptions& options);
 
 /// Parses the command line. A value is the code to exit with at once: 0 after -h and -V, 2 (usage) after an error,

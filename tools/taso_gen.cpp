@@ -11,6 +11,7 @@
 #include "generator/profile.h"
 #include "operators/registry.h"
 #include "tools/common.h"
+#include "tools/specs.h"
 #include "verifier/verify.h"
 
 namespace {
@@ -29,15 +30,9 @@ struct Arguments {
   bool verify = false;
 };
 
-/// NAME stands for profiles/NAME.profile of the specifications; anything with a slash or a dot is a file.
-std::string profile_path(const Arguments& arguments) {
-  if (arguments.profile.find_first_of("/.") != std::string::npos) return arguments.profile;
-  return arguments.common.specs + "/profiles/" + arguments.profile + ".profile";
-}
-
 Status run(const Arguments& arguments) {
-  TASO_ASSIGN(const OperatorRegistry registry, OperatorRegistry::load(arguments.common.specs + "/operators"));
-  const std::string path = profile_path(arguments);
+  TASO_ASSIGN(const OperatorRegistry registry, load_operators(arguments.common));
+  const std::string path = profile_file(arguments.common, arguments.profile);
   TASO_ASSIGN(const Profile profile, load_profile(path, registry));
 
   GeneratorOptions options;
@@ -48,7 +43,11 @@ Status run(const Arguments& arguments) {
                                                  : std::max(1u, std::thread::hardware_concurrency());
   options.verify = arguments.verify;
   if (arguments.verify) {
-    TASO_ASSIGN(options.axioms, load_axioms(arguments.common.specs + "/axioms", registry));
+    TASO_ASSIGN(const std::vector<std::string> files, axiom_files(arguments.common));
+    for (const std::string& file : files) {
+      TASO_ASSIGN(const std::vector<Substitution> axioms, load_axioms(file, registry));
+      options.axioms.insert(options.axioms.end(), axioms.begin(), axioms.end());
+    }
   }
   ProgressLine line(arguments.common.quiet);
   options.progress = [&](const std::string& what, std::size_t done, std::size_t total) {

@@ -19,6 +19,7 @@
 #include "runtime/kernel.h"
 #include "support/file.h"
 #include "tools/common.h"
+#include "tools/specs.h"
 
 namespace taso {
 namespace {
@@ -93,7 +94,9 @@ void declare(CLI::App& app, Options& options) {
 /// The rules of all files that are not disabled.
 Expected<std::vector<Substitution>> load_all_rules(const Options& options, const OperatorRegistry& registry) {
   std::vector<std::string> files = options.rules;
-  if (files.empty()) files.push_back(options.common.specs + "/rules/default.rules");
+  if (files.empty()) {
+    TASO_ASSIGN(files, tools::rule_files(options.common));
+  }
   std::vector<Substitution> rules;
   std::size_t unproved = 0;
   for (const std::string& file : files) {
@@ -155,7 +158,7 @@ Expected<int> run(Options& options) {
   if (std::filesystem::is_directory(options.output, error))
     return bad_input("the output is a folder; expected a file name", {options.output});
 
-  TASO_ASSIGN(const OperatorRegistry registry, OperatorRegistry::load(options.common.specs + "/operators"));
+  TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
   TASO_ASSIGN(std::vector<Substitution> substitutions, load_all_rules(options, registry));
   const std::size_t rule_count = substitutions.size();
   const RuleIndex rules(std::move(substitutions), registry);

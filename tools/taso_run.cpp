@@ -18,6 +18,7 @@
 #include "runtime/measure.h"
 #include "runtime/tensor.h"
 #include "tools/common.h"
+#include "tools/specs.h"
 
 namespace taso {
 namespace {
@@ -329,7 +330,7 @@ Expected<int> run(const Options& options) {
     return Error{ErrorCode::device_unavailable,
                  fmt::format("--device {}: not available in this build; available: cpu, reference", options.device),
                  {}};
-  TASO_ASSIGN(const OperatorRegistry registry, OperatorRegistry::load(options.common.specs + "/operators"));
+  TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
   const KernelLibrary library(registry, options.device == "cpu" ? KernelSet::cpu : KernelSet::reference);
   TASO_ASSIGN(const Tensors given, read_inputs(options));
   std::vector<Subject> subjects;

@@ -5,18 +5,20 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <mutex>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "operators/registry.h"
 #include "support/file.h"
 #include "tools/common.h"
+#include "tools/specs.h"
+#include "tools/verify_inputs.h"
+#include "tools/verify_reports.h"
 #include "verifier/verify.h"
 
 namespace {
@@ -29,142 +31,11 @@ constexpr const char* program = "taso-verify";
 
 struct Arguments {
   CommonOptions common;
-  std::vector<std::string> inputs;
-  std::string axioms;
-  std::string dump_smt2;
+  VerifySources sources;
+  std::string dump_smt2, junit, sarif, translation;
+  bool github = false;
   VerifierOptions verifier;
 };
-
-/// A statement to verify.
-struct Task {
-  Substitution rule;
-  bool lemma = false;  ///< A rule in an axiom file: it must follow from the axioms alone.
-};
-
-bool has_extension(const fs::path& path, const char* extension) { return path.extension() == extension; }
-
-/// The files that an input stands for: itself, or what a folder holds, in name order.
-Expected<std::vector<fs::path>> files_of(const std::string& input) {
-  std::error_code error;
-  if (!fs::exists(input, error)) return bad_input("no such file or folder", {.file = input});
-  if (!fs::is_directory(input, error)) return std::vector<fs::path>{input};
-  std::vector<fs::path> files;
-  for (fs::recursive_directory_iterator it(input, error), end; !error && it != end; it.increment(error))
-    for (const char* extension : {".op", ".axioms", ".rules"})
-      if (it->is_regular_file() && has_extension(it->path(), extension)) files.push_back(it->path());
-  if (error) return bad_input("cannot read folder: " + error.message(), {.file = input});
-  if (files.empty()) return bad_input("the folder holds no .op, .axioms or .rules file", {.file = input});
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-bool same_file(const fs::path& a, const fs::path& b) {
-  std::error_code error;
-  return fs::equivalent(a, b, error) && !error;
-}
-
-/// Everything that is read before the first proof.
-struct Inputs {
-  OperatorRegistry registry;
-  std::vector<Substitution> axioms;
-  std::vector<Task> tasks;
-};
-
-Expected<Inputs> read_inputs(const Arguments& arguments) {
-  std::vector<fs::path> files;
-  for (const std::string& input : arguments.inputs) {
-    TASO_ASSIGN(const std::vector<fs::path> found, files_of(input));
-    for (const fs::path& file : found) {
-      if (has_extension(file, ".pb"))
-        return bad_input("rule files in TASO's protobuf format are not read; convert them to .rules text",
-                         {.file = file.string()});
-      if (!has_extension(file, ".op") && !has_extension(file, ".axioms") && !has_extension(file, ".rules"))
-        return bad_input("unknown kind of file; expected .rules, .axioms or .op", {.file = file.string()});
-      files.push_back(file);
-    }
-  }
-  Inputs result;
-  TASO_ASSIGN(result.registry, OperatorRegistry::load(arguments.common.specs + "/operators"));
-  // Operator files that are not part of the specifications extend them.
-  for (const fs::path& file : files) {
-    if (!has_extension(file, ".op")) continue;
-    const fs::path twin = fs::path(arguments.common.specs) / "operators" / file.filename();
-    if (same_file(file, twin)) continue;
-    TASO_ASSIGN(const std::string text, read_file(file.string()));
-    TASO_ASSIGN(result.registry, OperatorRegistry::parse(text, file.string(), &result.registry));
-  }
-  const std::string axiom_path = arguments.axioms.empty() ? arguments.common.specs + "/axioms" : arguments.axioms;
-  TASO_ASSIGN(result.axioms, load_axioms(axiom_path, result.registry));
-  std::set<std::string> names;
-  for (const Substitution& axiom : result.axioms) names.insert(axiom.name);
-  const std::vector<Substitution> laws = Verifier::declared_laws(result.registry);
-  for (const fs::path& file : files) {
-    if (has_extension(file, ".op")) {
-      for (const Substitution& law : laws)
-        if (same_file(law.where.file, file)) result.tasks.push_back({law, false});
-      continue;
-    }
-    TASO_ASSIGN(const std::vector<Substitution> rules, load_rules(file.string(), result.registry));
-    for (const Substitution& rule : rules) {
-      const bool axiom_file = has_extension(file, ".axioms");
-      result.tasks.push_back({rule, axiom_file && !rule.is_axiom});
-      if (axiom_file && names.insert(rule.name).second) result.axioms.push_back(rule);
-    }
-  }
-  return result;
-}
-
-std::string indented(const std::string& text) {
-  std::string result = "    ";
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    result += text[i];
-    if (text[i] == '\n' && i + 1 < text.size()) result += "    ";
-  }
-  if (!result.empty() && result.back() != '\n') result += '\n';
-  return result;
-}
-
-std::string joined(const std::vector<std::string>& parts) { return fmt::format("{}", fmt::join(parts, ", ")); }
-
-bool as_expected(const Substitution& rule, const Verdict& verdict) {
-  return rule.expect ? *rule.expect == to_string(verdict.kind) : verdict.kind == VerdictKind::proved;
-}
-
-/// One statement's report, a line and what a person needs to see below it.
-std::string report(const Substitution& rule, const Verdict& verdict) {
-  std::string text = fmt::format("{:8} {}", to_string(verdict.kind), rule.name);
-  std::vector<std::string> facts = verdict.proofs;
-  if (verdict.numeric_class && verdict.kind == VerdictKind::proved)
-    facts.emplace_back(to_string(*verdict.numeric_class));
-  if (verdict.instances > 0)
-    facts.push_back(fmt::format("{}{} instances", verdict.complete ? "all " : "", verdict.instances));
-  if (!facts.empty()) text += " (" + joined(facts) + ")";
-  text += "\n";
-  if (rule.expect && !as_expected(rule, verdict)) text += fmt::format("    expected: {}\n", *rule.expect);
-  if (!verdict.conditions.empty() && verdict.kind == VerdictKind::proved)
-    text += "    if " + joined(verdict.conditions) + "\n";
-  if (!verdict.reason.empty()) text += indented(verdict.reason);
-  if (verdict.counterexample) text += indented(verdict.counterexample->text);
-  return text;
-}
-
-nlohmann::ordered_json to_json(const Substitution& rule, const Verdict& verdict) {
-  nlohmann::ordered_json json;
-  json["name"] = rule.name;
-  json["verdict"] = to_string(verdict.kind);
-  json["proofs"] = verdict.proofs;
-  json["conditions"] = verdict.conditions;
-  json["class"] = nullptr;
-  if (verdict.numeric_class) json["class"] = to_string(*verdict.numeric_class);
-  json["counterexample"] = nullptr;
-  if (verdict.counterexample) json["counterexample"] = verdict.counterexample->text;
-  json["reason"] = verdict.reason;
-  json["instances"] = verdict.instances;
-  json["complete"] = verdict.complete;
-  json["ill_typed_target"] = verdict.ill_typed_target;
-  if (rule.expect) json["expected"] = *rule.expect;
-  return json;
-}
 
 /// A file name made of a rule's name.
 std::string file_name(const std::string& rule, std::size_t number) {
@@ -173,13 +44,14 @@ std::string file_name(const std::string& rule, std::size_t number) {
   return fmt::format("{:04}_{}.smt2", number, name);
 }
 
-Expected<int> run(const Arguments& arguments) {
-  TASO_ASSIGN(const Inputs inputs, read_inputs(arguments));
+/// The verdicts on all statements, in their order.
+Expected<std::vector<VerifyResult>> verify_all(const Arguments& arguments, const VerifyInputs& inputs) {
   std::vector<Substitution> proper;  // without lemmas
   for (const Substitution& axiom : inputs.axioms)
     if (axiom.is_axiom) proper.push_back(axiom);
   const std::size_t total = inputs.tasks.size();
-  std::vector<Verdict> verdicts(total);
+  std::vector<VerifyResult> results;
+  for (const VerifyTask& task : inputs.tasks) results.push_back({&task, {}});
   std::atomic<std::size_t> next = 0, done = 0;
   std::mutex mutex;
   ProgressLine line(arguments.common.quiet);
@@ -188,19 +60,22 @@ Expected<int> run(const Arguments& arguments) {
     Verifier verifier(inputs.registry, inputs.axioms, arguments.verifier);
     Verifier from_axioms(inputs.registry, proper, arguments.verifier);
     for (std::size_t i = next++; i < total && !interrupted(); i = next++) {
-      const Task& task = inputs.tasks[i];
+      const VerifyTask& task = inputs.tasks[i];
       Verifier& chosen = task.lemma ? from_axioms : verifier;
-      verdicts[i] = chosen.verify(task.rule);
+      std::string smt2;
+      if (task.problem.empty()) {
+        results[i].verdict = chosen.verify(task.rule);
+        if (!arguments.dump_smt2.empty() && !task.rule.is_axiom) smt2 = chosen.smt2(task.rule);
+      } else {
+        results[i].verdict.reason = task.problem;
+      }
       const std::size_t finished = ++done;
-      const std::string smt2 =
-          arguments.dump_smt2.empty() || task.rule.is_axiom ? std::string() : chosen.smt2(task.rule);
       const std::lock_guard lock(mutex);
       line.show(fmt::format("verified {} of {}: {}", finished, total, task.rule.name));
-      if (!smt2.empty()) {
-        const Status status =
-            write_file_atomically((fs::path(arguments.dump_smt2) / file_name(task.rule.name, i)).string(), smt2);
-        if (!status && dumped) dumped = status;
-      }
+      if (smt2.empty()) continue;
+      const Status status =
+          write_file_atomically((fs::path(arguments.dump_smt2) / file_name(task.rule.name, i)).string(), smt2);
+      if (!status && dumped) dumped = status;
     }
   };
   if (!arguments.dump_smt2.empty()) {
@@ -217,33 +92,51 @@ Expected<int> run(const Arguments& arguments) {
   line.clear();
   if (interrupted()) return Error{ErrorCode::interrupted, "interrupted; nothing was reported", {}};
   TASO_RETURN_IF_ERROR(dumped);
+  return results;
+}
 
-  std::size_t counts[3] = {0, 0, 0}, wrong = 0;
-  nlohmann::ordered_json rules = nlohmann::ordered_json::array();
-  for (std::size_t i = 0; i < total; ++i) {
-    const Substitution& rule = inputs.tasks[i].rule;
-    ++counts[static_cast<std::size_t>(verdicts[i].kind)];
-    const bool fine = as_expected(rule, verdicts[i]);
-    if (!fine) ++wrong;
-    rules.push_back(to_json(rule, verdicts[i]));
-    if (arguments.common.json == "-" || (fine && arguments.common.quiet)) continue;
-    std::fputs(report(rule, verdicts[i]).c_str(), stdout);
+/// Writes every report that was asked for.
+Status write_reports(const Arguments& arguments, const std::vector<VerifyResult>& results, std::size_t wrong) {
+  const bool json_on_stdout = arguments.common.json == "-";
+  std::size_t counts[3] = {0, 0, 0};
+  for (const VerifyResult& result : results) {
+    ++counts[static_cast<std::size_t>(result.verdict.kind)];
+    if (!json_on_stdout && !(result.as_expected() && arguments.common.quiet))
+      std::fputs(text_report(result).c_str(), stdout);
   }
-  if (arguments.common.json != "-" && !arguments.common.quiet)
-    std::fputs(fmt::format("{} statements: {} proved, {} refuted, {} unknown{}\n", total, counts[0], counts[1],
+  if (!json_on_stdout && !arguments.common.quiet)
+    std::fputs(fmt::format("{} statements: {} proved, {} refuted, {} unknown{}\n", results.size(), counts[0], counts[1],
                            counts[2], wrong == 0 ? "" : fmt::format("; {} not as they should be", wrong))
                    .c_str(),
                stdout);
-  if (!arguments.common.json.empty()) {
-    nlohmann::ordered_json json;
-    json["rules"] = std::move(rules);
-    json["proved"] = counts[0];
-    json["refuted"] = counts[1];
-    json["unknown"] = counts[2];
-    json["bound"] = arguments.verifier.bound;
-    json["seed"] = arguments.verifier.seed;
-    TASO_RETURN_IF_ERROR(write_text(arguments.common.json, json.dump(2) + "\n"));
-  }
+  if (arguments.github) std::fputs(github_annotations(results).c_str(), json_on_stdout ? stderr : stdout);
+  const ReportContext context{TASO_VERSION, arguments.verifier};
+  if (!arguments.common.json.empty())
+    TASO_RETURN_IF_ERROR(write_text(arguments.common.json, json_report(results, context)));
+  if (!arguments.junit.empty()) TASO_RETURN_IF_ERROR(write_text(arguments.junit, junit_report(results)));
+  if (!arguments.sarif.empty()) TASO_RETURN_IF_ERROR(write_text(arguments.sarif, sarif_report(results, context)));
+  return {};
+}
+
+/// --translate: the rules of a .pb file as text.
+Expected<int> translate(const Arguments& arguments) {
+  if (arguments.sources.inputs.size() != 1 || !arguments.sources.rules.empty())
+    return Error{ErrorCode::usage, "--translate takes one .pb file", {}};
+  TASO_ASSIGN(const OperatorRegistry registry, load_operators(arguments.common));
+  std::vector<std::string> problems;
+  TASO_ASSIGN(const std::string text, translated_rules(arguments.sources.inputs[0], registry, problems));
+  TASO_RETURN_IF_ERROR(write_text(arguments.translation, text));
+  for (const std::string& problem : problems) warn(program, problem);
+  return problems.empty() ? 0 : static_cast<int>(ErrorCode::not_proved);
+}
+
+Expected<int> run(const Arguments& arguments) {
+  if (!arguments.translation.empty()) return translate(arguments);
+  TASO_ASSIGN(const VerifyInputs inputs, read_verify_inputs(arguments.common, arguments.sources));
+  TASO_ASSIGN(const std::vector<VerifyResult> results, verify_all(arguments, inputs));
+  const auto wrong = static_cast<std::size_t>(
+      std::count_if(results.begin(), results.end(), [](const VerifyResult& result) { return !result.as_expected(); }));
+  TASO_RETURN_IF_ERROR(write_reports(arguments, results, wrong));
   return wrong == 0 ? 0 : static_cast<int>(ErrorCode::not_proved);
 }
 
@@ -251,15 +144,18 @@ Expected<int> run(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "Proves or refutes rewrite rules (.rules), axioms (.axioms) and declared laws of operators (.op). A rule is "
-      "proved "
-      "when Z3 derives it from the axioms and both its sides have equal canonical polynomials at small shapes; a "
-      "refuted one comes with numbers at which the sides differ.",
+      "Proves or refutes rewrite rules (.rules, and .pb of the original TASO), axioms (.axioms) and declared laws of "
+      "operators (.op). A rule is proved when Z3 derives it from the axioms and both its sides have equal canonical "
+      "polynomials at small shapes; a refuted one comes with numbers at which the sides differ.",
       program};
   Arguments arguments;
   arguments.common.seed = 1;
-  app.add_option("INPUT", arguments.inputs, "rule, axiom and operator files, or folders of them")->required();
-  app.add_option("--axioms", arguments.axioms, "axiom file or folder (default: axioms of the specifications)");
+  const char* actions = std::getenv("GITHUB_ACTIONS");
+  arguments.github = actions != nullptr && std::string(actions) == "true";
+  app.add_option("INPUT", arguments.sources.inputs, "rule, axiom and operator files, or folders of them");
+  app.add_option("--rule", arguments.sources.rules, "a rule as text: 'add(x, y) => add(y, x)' (repeatable)")
+      ->allow_extra_args(false);
+  app.add_option("--axioms", arguments.sources.axioms, "axiom file or folder (default: axioms of the specifications)");
   app.add_option("--bound", arguments.verifier.bound, "largest extent in the bounded proof, 1 to 6 (default: 3)")
       ->check(CLI::Range(1, 6));
   app.add_option("--instances", arguments.verifier.max_instances,
@@ -267,12 +163,23 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000000));
   app.add_option("--rlimit", arguments.verifier.rlimit, "resource units of Z3 for each goal (default: 2000000)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{4'000'000'000}));
+  app.add_option("--translate", arguments.translation,
+                 "write the rules of a .pb file as rule text to FILE (-: stdout), and verify nothing")
+      ->type_name("FILE");
+  app.add_option("--junit", arguments.junit, "write the verdicts as JUnit XML to FILE")->type_name("FILE");
+  app.add_option("--sarif", arguments.sarif, "write what is not proved as SARIF 2.1.0 to FILE")->type_name("FILE");
+  app.add_flag("--github", arguments.github,
+               "print annotations of GitHub Actions (default where GITHUB_ACTIONS is 'true')");
   app.add_option("--dump-smt2", arguments.dump_smt2, "folder to write the goals given to Z3 to, one file a rule");
   add_common_options(app, arguments.common);
   if (const auto exit_code = parse_command_line(app, argc, argv)) return *exit_code;
+  if (arguments.sources.inputs.empty() && arguments.sources.rules.empty())
+    return fail(program, {ErrorCode::usage, "nothing to verify: name a file, a folder, or a --rule (see --help)", {}});
   if (arguments.common.specs.empty()) arguments.common.specs = default_specs();
   arguments.verifier.seed = arguments.common.seed;
   catch_interrupts();
   const Expected<int> result = run(arguments);
-  return result ? *result : fail(program, result.error());
+  if (result) return *result;
+  if (arguments.github) std::fputs(github_annotation(result.error()).c_str(), stdout);
+  return fail(program, result.error());
 }

@@ -1280,22 +1280,15 @@ class Theory::Implementation {
  public:
   Implementation(const OperatorRegistry& registry, std::vector<Substitution> axioms, std::uint64_t rlimit)
       : registry_(registry), rlimit_(rlimit) {
-    Session check(registry_, {.rlimit = rlimit_});
     for (Substitution& axiom : axioms) {
       if (!axiom.is_axiom) {
         const Entailment proof = entails(axiom);
         if (!proof.proved) {
-          problems_.push_back(axiom.name + ": lemma not proved: " + proof.reason);
+          unproved_.emplace_back(axioms_.size(), axiom.name + ": lemma not proved: " + proof.reason);
           continue;
         }
       }
-      ShapeFacts shapes = shape_facts(registry_, axiom);
-      const std::string problem = check.add_axiom(axiom, shapes);
-      if (!problem.empty()) {
-        problems_.push_back(axiom.name + ": " + problem);
-        continue;
-      }
-      axioms_.push_back({axiom, operators_of(axiom), std::move(shapes)});
+      axioms_.push_back({axiom, operators_of(axiom), std::nullopt});
       sessions_.clear();
     }
   }
@@ -1321,7 +1314,20 @@ class Theory::Implementation {
     return {false, *reason};
   }
 
-  const std::vector<std::string>& problems() const { return problems_; }
+  // Found when they are first asked for: a proof needs a part of the theory only.
+  const std::vector<std::string>& problems() {
+    if (problems_) return *problems_;
+    problems_.emplace();
+    Session check(registry_, {.rlimit = rlimit_});
+    auto lemma = unproved_.begin();
+    for (std::size_t i = 0; i <= axioms_.size(); ++i) {
+      for (; lemma != unproved_.end() && lemma->first == i; ++lemma) problems_->push_back(lemma->second);
+      if (i == axioms_.size()) break;
+      const std::string problem = check.add_axiom(axioms_[i].axiom, facts(axioms_[i]));
+      if (!problem.empty()) problems_->push_back(axioms_[i].axiom.name + ": " + problem);
+    }
+    return *problems_;
+  }
   std::string smt2(const Substitution& rule) { return session(choose({}, all)).smt2(rule); }
 
  private:
@@ -1330,8 +1336,13 @@ class Theory::Implementation {
   struct Known {
     Substitution axiom;
     std::set<std::string> operators;
-    ShapeFacts shapes;
+    std::optional<ShapeFacts> shapes;  // Once the axiom has been used: they cost a search for instances.
   };
+
+  [[nodiscard]] const ShapeFacts& facts(Known& known) const {
+    if (!known.shapes) known.shapes = shape_facts(registry_, known.axiom);
+    return *known.shapes;
+  }
 
   // Axioms with at most `foreign` operators that the goal does not have.
   [[nodiscard]] std::vector<bool> choose(const std::set<std::string>& operators, std::size_t foreign) const {
@@ -1345,7 +1356,7 @@ class Theory::Implementation {
 
   void assert_chosen(Session& session, const std::vector<bool>& chosen) {
     for (std::size_t i = 0; i < axioms_.size(); ++i)
-      if (chosen[i]) (void)session.add_axiom(axioms_[i].axiom, axioms_[i].shapes);
+      if (chosen[i]) (void)session.add_axiom(axioms_[i].axiom, facts(axioms_[i]));
   }
 
   Session& session(const std::vector<bool>& chosen) {
@@ -1372,7 +1383,8 @@ class Theory::Implementation {
   const OperatorRegistry& registry_;
   std::uint64_t rlimit_;
   std::vector<Known> axioms_;
-  std::vector<std::string> problems_;
+  std::vector<std::pair<std::size_t, std::string>> unproved_;  // Lemmas, before the axiom of this number.
+  std::optional<std::vector<std::string>> problems_;
   std::map<std::vector<bool>, Kept> sessions_;
 };
 

@@ -5,17 +5,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "support/file.h"
+#include "tests/rule_io/rule_file.h"
 
 namespace taso {
 namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 struct Outcome {
   int exit_code = -1;
@@ -26,6 +32,7 @@ class ProgramTest : public ::testing::Test {
  protected:
   ProgramTest() : folder_(fs::path(::testing::TempDir()) / ("taso_verify_" + std::to_string(::getpid()))) {
     fs::create_directories(folder_);
+    ::unsetenv("GITHUB_ACTIONS");  // tests run there, too
   }
   ~ProgramTest() override {
     std::error_code error;
@@ -80,11 +87,13 @@ TEST_F(ProgramTest, WrongInputIsThree) {
   };
   const std::string empty = (folder_ / "empty").string();
   fs::create_directories(empty);
-  for (const Case& c : {Case{"/no/such/file.rules", "/no/such/file.rules: no such file or folder"},
-                        Case{empty, "the folder holds no .op, .axioms or .rules file"},
-                        Case{file("graph_subst.pb", "x"), "protobuf format are not read; convert them to .rules text"},
-                        Case{file("a.txt", "x"), "unknown kind of file; expected .rules, .axioms or .op"},
-                        Case{file("bad.rules", "rule a: nonsense(x) => x\n"), "bad.rules:1:9: "}}) {
+  for (const Case& c :
+       {Case{"/no/such/file.rules", "/no/such/file.rules: no such file or folder"},
+        Case{empty, "the folder holds no .op, .axioms or .rules file"},
+        Case{file("graph_subst.pb", "x"), "graph_subst.pb: not a rule file of TASO: a number is cut off"},
+        Case{file("empty.pb", ""), "empty.pb: not a rule file of TASO: it holds no rule"},
+        Case{file("a.txt", "x"), "unknown kind of file; expected .rules, .axioms, .op, or .pb of the"},
+        Case{file("bad.rules", "rule a: nonsense(x) => x\n"), "bad.rules:1:9: "}}) {
     const Outcome result = run(c.input);
     EXPECT_EQ(result.exit_code, 3) << result.output;
     EXPECT_THAT(result.output, HasSubstr(c.message));
@@ -139,6 +148,183 @@ TEST_F(ProgramTest, LemmasMustFollowFromTheAxioms) {
   EXPECT_EQ(result.exit_code, 5) << result.output;
   EXPECT_THAT(result.output, HasSubstr("proved   thrice"));
   EXPECT_THAT(result.output, HasSubstr("unknown  other"));
+}
+
+TEST_F(ProgramTest, RulesOnTheCommandLine) {
+  const Outcome result = run("--rule 'add(x, y) => add(y, x)' --rule 'rule wrong: sub(x, y) => sub(y, x)'");
+  EXPECT_EQ(result.exit_code, 5) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("proved   rule_1"));
+  EXPECT_THAT(result.output, HasSubstr("refuted  wrong"));
+  EXPECT_THAT(run("--rule 'add(x, y) => sub(x, y, z)'").output, HasSubstr("--rule:1:14: sub reads 2 tensors"));
+  EXPECT_THAT(run("--rule 'rule a:\n  add(x) => x'").output, HasSubstr("--rule:2:3: add reads 2 tensors"));
+  EXPECT_EQ(run("--rule ''").exit_code, 3);
+}
+
+TEST_F(ProgramTest, FoldersAreWalked) {
+  fs::create_directories(folder_ / "specs" / "rules");
+  fs::create_directories(folder_ / "specs" / "operators");
+  fs::create_directories(folder_ / "specs" / "axioms");
+  file("specs/operators/less.op",
+       "operator more(x[D..], y[D..]) -> [D..]\n  \"A sum.\"\n  law commutative\n  out[I..] = x[I..] + y[I..]\n");
+  file("specs/axioms/more.axioms", "axiom more_is_add: more(x, y) = add(x, y)\n");
+  file("specs/rules/more.rules", "rule turn: more(neg(x), y) => add(y, neg(x))\n");
+  const Outcome result = run((folder_ / "specs").string());
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  const std::size_t axiom = result.output.find("more_is_add"), law = result.output.find("more.commutative"),
+                    rule = result.output.find("turn");
+  ASSERT_NE(rule, std::string::npos) << result.output;
+  EXPECT_LT(axiom, law);
+  EXPECT_LT(law, rule);
+  // The same folder as a part of the specifications.
+  const std::string added = "--add-specs " + (folder_ / "specs").string();
+  EXPECT_THAT(run(added + " --rule 'more(x, y) => add(x, y)'").output, HasSubstr("proved   rule_1 (axioms"));
+  EXPECT_EQ(run("--add-specs /no/such/folder --rule 'add(x, y) => add(y, x)'").exit_code, 3);
+}
+
+TEST_F(ProgramTest, TheOriginalsFilesAreVerifiedAndTranslated) {
+  using namespace test;  // NOLINT(google-build-using-namespace)
+  const std::string pb = file("three.pb", rule_field({relu(-1), relu(-2), concat(1, 2, {0, 1})},
+                                                     {concat(1, 2, {-1, -2}), relu(0)}, {{2, 0, 1, 0}}) +
+                                              rule_field({ewadd(-1, -2)}, {ewmul(-1, -2)}, {{0, 0, 0, 0}}) +
+                                              rule_field({relu(-1)}, {operator_message(4, {{-1, 0}})}, {{0, 0, 0, 0}}));
+  const Outcome result = run(pb);
+  EXPECT_EQ(result.exit_code, 5) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("proved   taso_000 (axioms, bounded 3, exact"));
+  EXPECT_THAT(result.output, HasSubstr("refuted  taso_001"));
+  EXPECT_THAT(result.output, HasSubstr("unknown  taso_002\n    target operator 0 (dropout): this operator has no"));
+  const std::string rules = (folder_ / "three.rules").string();
+  const Outcome translation = run("--translate " + rules + " " + pb);
+  EXPECT_EQ(translation.exit_code, 5) << translation.output;
+  EXPECT_THAT(translation.output, HasSubstr("warning: taso_002: target operator 0 (dropout)"));
+  const Outcome again = run(rules);
+  EXPECT_THAT(again.output, HasSubstr("proved   taso_000"));
+  EXPECT_THAT(again.output, HasSubstr("2 statements: 1 proved, 1 refuted, 0 unknown"));
+  EXPECT_EQ(run("--translate - " + rules).exit_code, 3);
+  EXPECT_EQ(run("--translate - " + pb + " " + pb).exit_code, 2);
+}
+
+const char* const some_of_each =
+    "# statements with special characters in what is said of them\n"
+    "rule right: add(x, y) => add(y, x)\n"
+    "rule wrong: sub(x, y) => sub(y, x)\n"
+    "  if rank(x) < 3\n"
+    "rule surprise: neg(neg(x)) => x\n"
+    "  expect refuted\n"
+    "rule awaited: sub(x, y) => sub(y, x)\n"
+    "  expect refuted\n";
+
+TEST_F(ProgramTest, JUnitHoldsEveryStatement) {
+  const std::string rules = file("a&b.rules", some_of_each), junit = (folder_ / "report.xml").string();
+  EXPECT_EQ(run("-q --junit " + junit + " '" + rules + "'").exit_code, 5);
+  const auto text = read_file(junit);
+  ASSERT_TRUE(text);
+  EXPECT_THAT(*text, StartsWith("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"taso-verify\" "
+                                "tests=\"4\" failures=\"2\" errors=\"0\""));
+  EXPECT_THAT(*text, HasSubstr("a&amp;b.rules\" tests=\"4\" failures=\"2\""));
+  EXPECT_THAT(*text, HasSubstr("<testcase name=\"right\""));
+  EXPECT_THAT(*text, HasSubstr("line=\"3\">\n      <failure message=\"wrong is false"));
+  EXPECT_THAT(*text, HasSubstr("surprise is proved, expected refuted\" type=\"unexpected-verdict\""));
+  EXPECT_THAT(*text, HasSubstr("&#10;target = "));
+}
+
+TEST_F(ProgramTest, SarifNamesFileAndLine) {
+  const std::string rules = file("a b.rules", some_of_each), sarif = (folder_ / "report.sarif").string();
+  EXPECT_EQ(run("-q --sarif " + sarif + " '" + rules + "'").exit_code, 5);
+  const auto text = read_file(sarif);
+  ASSERT_TRUE(text);
+  for (const char* part :
+       {"\"version\": \"2.1.0\"", "\"name\": \"taso-verify\"", "\"ruleId\": \"refuted\"",
+        "\"ruleId\": \"unexpected-verdict\"", "\"level\": \"error\"", "a%20b.rules\"", "\"startLine\": 3",
+        "\"startLine\": 5", "\"text\": \"wrong is false", "\"partialFingerprints\""})
+    EXPECT_THAT(*text, HasSubstr(part));
+  // What is as it should be is no result.
+  EXPECT_THAT(*text, Not(HasSubstr("\"name\": \"right\"")));
+  EXPECT_THAT(*text, Not(HasSubstr("\"name\": \"awaited\"")));
+}
+
+TEST_F(ProgramTest, GitHubIsToldWhereAndWhat) {
+  const std::string rules = file("a.rules", some_of_each);
+  const Outcome result = run("--github " + rules);
+  EXPECT_THAT(result.output,
+              HasSubstr("::error file=" + rules + ",line=3,col=1,title=refuted::wrong is false: the two"));
+  EXPECT_THAT(result.output, HasSubstr("%0Asource = "));
+  EXPECT_THAT(result.output, HasSubstr("title=unexpected-verdict::surprise is proved, expected refuted"));
+  ::setenv("GITHUB_ACTIONS", "true", 1);
+  const Outcome action = run("-q " + rules), broken = run(file("b.rules", "rule a: nonsense(x) => x\n"));
+  ::unsetenv("GITHUB_ACTIONS");
+  EXPECT_THAT(action.output, HasSubstr("::error file="));
+  EXPECT_THAT(broken.output, HasSubstr("b.rules,line=1,col=9,title=taso-verify::unknown operator 'nonsense'"));
+  EXPECT_THAT(run("-q " + rules).output, Not(HasSubstr("::error")));
+}
+
+TEST_F(ProgramTest, ReportsAreEqualForAnyNumberOfThreadsAndWholeOrNotAtAll) {
+  std::string many;
+  for (const char* op : {"relu", "tanh", "neg", "exp", "sqrt"})
+    many += std::string("rule ") + op + ": " + op + "(" + op + "(x)) => " + op + "(x)\n";
+  const std::string rules = file("a.rules", many + "rule sum: add(add(x, y), z) => add(x, add(y, z))\n");
+  std::vector<std::string> outputs;
+  for (const char* jobs : {"1", "2", "5"}) {
+    const std::string base = (folder_ / jobs).string();
+    const Outcome result = run("-q --github --junit " + base + ".xml --sarif " + base + ".sarif --json " + base +
+                               ".json -j " + jobs + " " + rules);
+    std::string all = result.output;
+    for (const char* extension : {".xml", ".sarif", ".json"}) {
+      const auto text = read_file(base + extension);
+      ASSERT_TRUE(text);
+      all += *text;
+    }
+    outputs.push_back(all);
+  }
+  EXPECT_EQ(outputs[0], outputs[1]);
+  EXPECT_EQ(outputs[0], outputs[2]);
+  // A report that cannot be written is an error and leaves nothing behind; so does wrong input.
+  EXPECT_EQ(run("--junit /no/such/folder/a.xml " + rules).exit_code, 3);
+  EXPECT_EQ(run("--junit " + (folder_ / "none.xml").string() + " " + rules + " /no/such.rules").exit_code, 3);
+  EXPECT_FALSE(fs::exists(folder_ / "none.xml"));
+}
+
+/// What stands in a file of tests/data/verify/malformed, with its placeholders filled in: ${NUL}, and ${N*text} for N
+/// repetitions.
+std::string expanded(const std::string& text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t end = text.find('}', i);
+    if (text.compare(i, 2, "${") != 0 || end == std::string::npos) {
+      result += text[i++];
+      continue;
+    }
+    const std::string inside = text.substr(i + 2, end - i - 2);
+    i = end + 1;
+    if (inside == "NUL") {
+      result += '\0';
+      continue;
+    }
+    const std::size_t star = inside.find('*');
+    for (int n = std::stoi(inside.substr(0, star)); n > 0; --n) result += inside.substr(star + 1);
+  }
+  return result;
+}
+
+// Every file holds: "# expect EXIT_CODE MESSAGE" and then the input. Its name ends in the kind of input.
+TEST_F(ProgramTest, MalformedFilesAreOneLine) {
+  std::size_t files = 0;
+  for (const auto& entry : fs::directory_iterator(TASO_SOURCE_DIR "/tests/data/verify/malformed")) {
+    ++files;
+    const auto text = read_file(entry.path().string());
+    ASSERT_TRUE(text);
+    const std::size_t line_end = text->find('\n');
+    const std::string head = text->substr(0, line_end);
+    ASSERT_EQ(head.compare(0, 9, "# expect "), 0) << entry.path();
+    const Outcome result = run(file(entry.path().filename().string(), expanded(text->substr(line_end + 1))));
+    EXPECT_EQ(std::to_string(result.exit_code), head.substr(9, 1))
+        << entry.path() << ": " << result.output.substr(0, 400);
+    EXPECT_THAT(result.output.substr(0, 1000), HasSubstr(head.substr(11))) << entry.path();
+    if (result.exit_code == 3) {
+      EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << entry.path();
+      EXPECT_LT(result.output.size(), 600U) << entry.path();
+    }
+  }
+  EXPECT_GE(files, 15U);
 }
 
 }  // namespace

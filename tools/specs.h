@@ -1,0 +1,31 @@
+/// What the programs read from folders of specifications: the one that is shipped (--specs) and those that a user adds
+/// (--add-specs), each with operators/*.op, axioms/*.axioms, rules/*.rules and profiles/*.profile as it has them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "operators/registry.h"
+#include "support/status.h"
+#include "tools/common.h"
+
+namespace taso::tools {
+
+/// The operators of all folders. An added folder may use, and not redefine, what stands before it.
+[[nodiscard]] Expected<OperatorRegistry> load_operators(const CommonOptions& options);
+
+/// The axiom files of all folders, in order; those of one folder in name order.
+[[nodiscard]] Expected<std::vector<std::string>> axiom_files(const CommonOptions& options);
+
+/// The rules that are used where none are named: rules/default.rules, then those of the added folders.
+[[nodiscard]] Expected<std::vector<std::string>> rule_files(const CommonOptions& options);
+
+/// The file of a profile: NAME stands for profiles/NAME.profile of the last folder that has it; anything with a slash
+/// or a dot is a file.
+[[nodiscard]] std::string profile_file(const CommonOptions& options, const std::string& profile);
+
+/// The files of a folder, and of those in it, with one of the given extensions, in name order.
+[[nodiscard]] Expected<std::vector<std::string>> files_in(const std::string& folder,
+                                                          const std::vector<std::string>& extensions);
+
+}  // namespace taso::tools
