@@ -23,6 +23,8 @@ constexpr int max_axes = 5;
 // Goals after which a solver and its terms are made anew, and solvers kept: so that neither grows without bound.
 constexpr std::size_t goals_per_session = 500;
 constexpr std::size_t max_sessions = 24;
+// Resource units for the search for a contradiction in what a goal supposes.
+constexpr std::uint64_t consistency_rlimit = 100'000;
 
 // What an attribute is in the logic; lists of declared length are taken apart.
 enum class Kindness : std::uint8_t { unknown, integer, real, list, symbol };
@@ -32,19 +34,30 @@ struct AttributeShape {
   std::optional<std::size_t> length;
 };
 
-// coefficient * atom + ... + constant over Int; atoms are solver terms.
+// coefficient * atom + ... + constant over Int; atoms are solver terms. Meaningless once a number left 64 bits.
 struct Linear {
   std::vector<std::pair<Expr, std::int64_t>> terms;
   std::int64_t constant = 0;
+  bool overflow = false;
 
   void add(const Linear& other, std::int64_t factor) {
-    constant += factor * other.constant;
-    for (const auto& [atom, coefficient] : other.terms) add(atom, factor * coefficient);
+    overflow = overflow || other.overflow;
+    accumulate(constant, factor, other.constant);
+    for (const auto& [atom, coefficient] : other.terms) {
+      std::int64_t product = 0;
+      accumulate(product, factor, coefficient);
+      add(atom, product);
+    }
+  }
+  // sum += a * b
+  void accumulate(std::int64_t& sum, std::int64_t a, std::int64_t b) {
+    std::int64_t product = 0;
+    if (__builtin_mul_overflow(a, b, &product) || __builtin_add_overflow(sum, product, &sum)) overflow = true;
   }
   void add(const Expr& atom, std::int64_t coefficient) {
     for (auto it = terms.begin(); it != terms.end(); ++it)
       if (it->first == atom) {
-        it->second += coefficient;
+        accumulate(it->second, 1, coefficient);
         if (it->second == 0) terms.erase(it);
         return;
       }
@@ -86,9 +99,6 @@ AttributeShape shape_of(const OperatorRegistry& registry, const std::string& op,
     const AttributeSpec* spec = definition == nullptr ? nullptr : definition->find_attribute(name);
     if (spec != nullptr && spec->length && spec->length->kind == Expression::Kind::integer)
       result.length = static_cast<std::size_t>(spec->length->integer);
-    else if (attribute.default_value)
-      if (const auto* list = std::get_if<std::vector<std::int64_t>>(&*attribute.default_value))
-        result.length = list->size();
     break;
   }
   return result;
@@ -103,36 +113,19 @@ class VariableKinds {
         for (const PatternNode& node : pattern->nodes)
           for (const auto& [name, expression] : node.attributes) expect(expression, shape_of(registry, node.op, name));
       for (const Condition& condition : rule.conditions) {
-        expect(condition.left, kind(condition.right));
-        expect(condition.right, kind(condition.left));
+        AttributeShape left = kind(condition.left), right = kind(condition.right);
+        // Lists of different lengths are not equal.
+        if (condition.relation == Condition::Relation::not_equal) left.length = right.length = std::nullopt;
+        expect(condition.left, right);
+        expect(condition.right, left);
       }
     }
-    // The sizes of a split are as many as its pieces: those that are used.
-    for (const Pattern* pattern : {&rule.source, &rule.target})
-      for (std::size_t n = 0; n < pattern->nodes.size(); ++n) {
-        if (!registry.is_coassociative(pattern->nodes[n].op)) continue;
-        for (const auto& [name, expression] : pattern->nodes[n].attributes)
-          if (expression.kind == Kind::variable && shapes_[expression.index].kind == Kindness::list &&
-              !shapes_[expression.index].length)
-            shapes_[expression.index].length = used_outputs(*pattern, n);
-      }
     for (AttributeShape& shape : shapes_)
       if (shape.kind == Kindness::unknown) shape.kind = Kindness::integer;
   }
   [[nodiscard]] const AttributeShape& operator[](std::size_t variable) const { return shapes_[variable]; }
 
  private:
-  static std::size_t used_outputs(const Pattern& pattern, std::size_t node) {
-    std::uint32_t count = 0;
-    auto look = [&](const PatternValue& value) {
-      if (!value.is_variable && value.index == node) count = std::max(count, value.port + 1);
-    };
-    for (const PatternNode& user : pattern.nodes)
-      for (const PatternValue& input : user.inputs) look(input);
-    for (const PatternValue& output : pattern.outputs) look(output);
-    return count;
-  }
-
   void expect(const AttributeExpression& expression, const AttributeShape& shape) {
     switch (expression.kind) {
       case Kind::literal:
@@ -324,22 +317,43 @@ class Encoder {
     return result;
   }
 
-  Expr condition(const Condition& condition) {
+  // A condition as the logic has it, or nothing where the logic would say more than it does at a match: reals are exact
+  // here and rounded there, lists of different lengths are not equal. With `equivalent` also nothing where it would
+  // say less (hypotheses of an axiom).
+  std::optional<Expr> condition(const Condition& condition, bool equivalent) {
     const EncodedValue left = encode(condition.left), right = encode(condition.right);
     using Relation = Condition::Relation;
+    const bool ordered = condition.relation == Relation::less || condition.relation == Relation::less_equal;
+    auto is_integer = [](const EncodedValue& value) { return value.kind == Kindness::integer; };
+    auto is_list = [](const EncodedValue& value) { return value.kind == Kindness::list; };
     smt::Context& c = v_.context();
     std::vector<std::pair<Expr, Expr>> pairs;
-    if (left.components || right.components) {
-      const std::size_t size = left.components ? left.components->size() : right.components->size();
+    if (is_integer(left) && is_integer(right)) {
+      pairs.emplace_back(integer(left.integer), integer(right.integer));
+    } else if (is_list(left) && is_list(right) && !left.components && !right.components) {
+      if (ordered) return std::nullopt;
+      pairs.emplace_back(left.term, right.term);
+    } else if (is_list(left) || is_list(right)) {
+      const bool known = (left.components || is_integer(left)) && (right.components || is_integer(right));
+      const bool same = left.components && right.components && left.components->size() == right.components->size();
+      if (!ordered && !same && (equivalent || condition.relation == Relation::not_equal)) return std::nullopt;
+      if (!ordered && (is_integer(left) || is_integer(right))) return std::nullopt;
+      if (equivalent && !known) return std::nullopt;
+      const std::size_t size = left.components    ? left.components->size()
+                               : right.components ? right.components->size()
+                                                  : 0;
       for (std::size_t i = 0; i < size; ++i)
         pairs.emplace_back(integer(component(left, i)), integer(component(right, i)));
-    } else if (left.kind == Kindness::integer && right.kind == Kindness::integer) {
-      pairs.emplace_back(integer(left.integer), integer(right.integer));
-    } else if (left.kind == Kindness::real || right.kind == Kindness::real) {
-      pairs.emplace_back(real(left), real(right));
-    } else {
+    } else if (left.kind == Kindness::real && right.kind == Kindness::real) {
+      if (!is_finite_literal_or_variable(condition.left) || !is_finite_literal_or_variable(condition.right))
+        return std::nullopt;
       pairs.emplace_back(left.term, right.term);
+    } else if (left.kind == Kindness::symbol && right.kind == Kindness::symbol && !ordered) {
+      pairs.emplace_back(left.term, right.term);
+    } else {
+      return std::nullopt;
     }
+    if (overflow_) return std::nullopt;
     std::vector<Expr> parts;
     for (const auto& [a, b] : pairs) {
       switch (condition.relation) {
@@ -359,6 +373,9 @@ class Encoder {
     }
     return condition.relation == Relation::not_equal ? c.disjunction(parts) : c.conjunction(parts);
   }
+
+  // Whether a number in what was encoded does not fit 64 bits: then the encoding means nothing.
+  [[nodiscard]] bool overflow() const { return overflow_; }
 
   // Whether a constant stands in a flattened encoding itself, not only within arithmetic.
   [[nodiscard]] bool is_used(const Expr& constant) const {
@@ -402,6 +419,7 @@ class Encoder {
 
   Expr integer(const Linear& linear) {
     smt::Context& c = v_.context();
+    overflow_ = overflow_ || linear.overflow;
     if (linear.terms.empty()) return c.integer(linear.constant);
     std::optional<Expr> sum;
     for (const auto& [atom, coefficient] : linear.terms) {
@@ -417,6 +435,12 @@ class Encoder {
  private:
   void typing_of_pieces(const Pattern& pattern, const PatternNode& node, const OperatorDefinition& definition,
                         std::map<std::pair<std::uint32_t, std::uint32_t>, Expr>& done, std::vector<Expr>& facts);
+
+  static bool is_finite_literal_or_variable(const AttributeExpression& expression) {
+    if (expression.kind == Kind::variable) return true;
+    const auto* value = std::get_if<double>(&expression.literal);
+    return expression.kind == Kind::literal && value != nullptr && std::isfinite(*value);
+  }
 
   Expr integer_constant(const std::string& name) {
     Expr constant = v_.context().constant(name, v_.integer());
@@ -624,6 +648,7 @@ class Encoder {
   std::vector<EncodedValue> attributes_;
   std::vector<Expr> constants_;
   std::vector<Expr> used_, touched_;
+  bool overflow_ = false;
 };
 
 // "name" for an axis whose extent is that size, "g*c" for a composite one of names; empty for anything else.
@@ -787,6 +812,9 @@ class Session {
   std::string add_axiom(const Substitution& axiom, const ShapeFacts& shapes) {
     if (axiom.source.outputs.size() != axiom.target.outputs.size())
       return "the sides have different numbers of outputs";
+    Encoder encoder(vocabulary_, axiom, "check.");
+    for (const Condition& condition : axiom.conditions)
+      if (!encoder.condition(condition, true)) return "one of its conditions has no exact meaning in the logic";
     std::vector<bool> usable(axiom.source.outputs.size(), false);
     for (const bool from_source : {true, false}) {
       const Pattern& trigger_side = from_source ? axiom.source : axiom.target;
@@ -802,10 +830,19 @@ class Session {
   // Whether the solver derives output `output` of the rule; empty if so, else the reason.
   std::optional<std::string> prove(const Substitution& rule) {
     for (std::size_t output = 0; output < rule.source.outputs.size(); ++output) {
-      const smt::Solver::Scope scope(solver_);
-      assert_goal(rule, output);
-      const smt::Result result = solver_.check();
-      if (result.answer == smt::Answer::unsatisfiable) continue;
+      smt::Result result;
+      {
+        const smt::Solver::Scope scope(solver_);
+        if (!assert_goal(rule, output, true)) return "a number of the rule does not fit 64 bits";
+        result = solver_.check();
+      }
+      if (result.answer == smt::Answer::unsatisfiable) {
+        // Anything follows from hypotheses that contradict each other.
+        const smt::Solver::Scope scope(solver_);
+        assert_goal(rule, output, false);
+        if (solver_.check(consistency_rlimit).answer != smt::Answer::unsatisfiable) continue;
+        return "the axioms and what output " + std::to_string(output) + " supposes contradict each other";
+      }
       std::string why = "output " + std::to_string(output) + " does not follow from the axioms";
       if (result.answer == smt::Answer::unknown && !result.reason.empty()) why += " (" + result.reason + ")";
       return why;
@@ -817,20 +854,22 @@ class Session {
     std::string text;
     for (std::size_t output = 0; output < rule.source.outputs.size(); ++output) {
       const smt::Solver::Scope scope(solver_);
-      assert_goal(rule, output);
+      assert_goal(rule, output, true);
       text += "; " + rule.name + ", output " + std::to_string(output) + "\n" + solver_.smt2() + "(reset)\n";
     }
     return text;
   }
 
  private:
-  void assert_goal(const Substitution& rule, std::size_t output) {
+  // What an application supposes and, with `negated`, that the outputs differ; false if it cannot be said.
+  bool assert_goal(const Substitution& rule, std::size_t output, bool negated) {
     smt::Context& c = vocabulary_.context();
     Encoder encoder(vocabulary_, rule, "goal.");
     std::vector<Expr> facts;
     encoder.typing(rule.source, facts);
     encoder.typing(rule.target, facts);
-    for (const Condition& condition : rule.conditions) facts.push_back(encoder.condition(condition));
+    for (const Condition& condition : rule.conditions)
+      if (const std::optional<Expr> fact = encoder.condition(condition, false)) facts.push_back(*fact);
     for (const Expr& fact : facts) solver_.add(fact);
     const Expr left = encoder.outputs(rule.source)[output], right = encoder.outputs(rule.target)[output];
     // An application that would change the type of an output is refused.
@@ -840,7 +879,8 @@ class Session {
       solver_.add(c.equal(vocabulary_.dimension(left, c.integer(axis)), vocabulary_.dimension(right, c.integer(axis))));
     for (const Expr& axis : encoder.integer_variables())
       solver_.add(c.equal(vocabulary_.dimension(left, axis), vocabulary_.dimension(right, axis)));
-    solver_.add(c.negation(c.equal(left, right)));
+    if (negated) solver_.add(c.negation(c.equal(left, right)));
+    return !encoder.overflow();
   }
 
   // "conditions => source = target", matched on one side; false if that side leaves a variable open.
@@ -887,7 +927,7 @@ class Session {
         supplied = true;
       }
     std::vector<Expr> hypotheses;
-    for (const Condition& condition : axiom.conditions) hypotheses.push_back(encoder.condition(condition));
+    for (const Condition& condition : axiom.conditions) hypotheses.push_back(*encoder.condition(condition, true));
     const Expr other = encoder.outputs(one_output(other_side, output))[0];
     std::vector<Expr> variables;
     for (const Expr& constant : encoder.constants()) {

@@ -227,18 +227,23 @@ Solver::Solver(Context& context, const SolverOptions& options)
     : context_(context),
       solver_(Z3_mk_simple_solver(context.handle())),
       watchdog_(std::make_unique<Watchdog>(context.handle())),
-      watchdog_seconds_(options.watchdog_seconds) {
+      options_(options) {
   Z3_solver_inc_ref(context.handle(), solver_);
-  Z3_params params = Z3_mk_params(context.handle());
-  Z3_params_inc_ref(context.handle(), params);
-  auto symbol = [&](const char* name) { return Z3_mk_string_symbol(context.handle(), name); };
-  Z3_params_set_bool(context.handle(), params, symbol("auto_config"), false);
-  Z3_params_set_bool(context.handle(), params, symbol("mbqi"), options.model_based_quantifiers);
-  if (options.rlimit != 0)
-    Z3_params_set_uint(context.handle(), params, symbol("rlimit"),
-                       static_cast<unsigned>(std::min<std::uint64_t>(options.rlimit, 0xFFFFFFFFU)));
-  Z3_solver_set_params(context.handle(), solver_, params);
-  Z3_params_dec_ref(context.handle(), params);
+  limit(options.rlimit);
+}
+
+void Solver::limit(std::uint64_t rlimit) {
+  const Z3_context context = context_.handle();
+  Z3_params params = Z3_mk_params(context);
+  Z3_params_inc_ref(context, params);
+  auto symbol = [&](const char* name) { return Z3_mk_string_symbol(context, name); };
+  Z3_params_set_bool(context, params, symbol("auto_config"), false);
+  Z3_params_set_bool(context, params, symbol("mbqi"), options_.model_based_quantifiers);
+  if (rlimit != 0 || options_.rlimit != 0)
+    Z3_params_set_uint(context, params, symbol("rlimit"),
+                       static_cast<unsigned>(std::min<std::uint64_t>(rlimit, 0xFFFFFFFFU)));
+  Z3_solver_set_params(context, solver_, params);
+  Z3_params_dec_ref(context, params);
 }
 
 Solver::~Solver() {
@@ -248,8 +253,15 @@ Solver::~Solver() {
 
 void Solver::add(const Expr& formula) { Z3_solver_assert(context_.handle(), solver_, formula.ast()); }
 
+Result Solver::check(std::uint64_t rlimit) {
+  limit(rlimit);
+  const Result result = check();
+  limit(options_.rlimit);
+  return result;
+}
+
 Result Solver::check() {
-  watchdog_->arm(watchdog_seconds_);
+  watchdog_->arm(options_.watchdog_seconds);
   const Z3_lbool answer = Z3_solver_check(context_.handle(), solver_);
   const bool late = watchdog_->disarm();
   switch (answer) {

@@ -124,6 +124,8 @@ class Solver {
 
   void add(const Expr& formula);
   [[nodiscard]] Result check();
+  /// The same with another limit on resource units.
+  [[nodiscard]] Result check(std::uint64_t rlimit);
   /// The assertions as an SMT-LIB 2 script with (check-sat).
   [[nodiscard]] std::string smt2() const;
 
@@ -141,10 +143,11 @@ class Solver {
 
  private:
   class Watchdog;
+  void limit(std::uint64_t rlimit);
   Context& context_;
   _Z3_solver* solver_;
   std::unique_ptr<Watchdog> watchdog_;
-  double watchdog_seconds_;
+  SolverOptions options_;
 };
 
 }  // namespace taso::smt
