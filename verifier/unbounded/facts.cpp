@@ -1,0 +1,526 @@
+#include "verifier/unbounded/facts.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "verifier/smt/solver.h"
+
+namespace taso::unbounded {
+namespace {
+
+// Elimination stops, undecided, with more constraints than this.
+constexpr std::size_t max_constraints = 160;
+// Products of hypotheses by symbols that are formed at most.
+constexpr std::size_t max_products = 40;
+
+std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
+  const std::int64_t q = a / b;
+  return q * b != a && a < 0 ? q - 1 : q;
+}
+
+// p >= 0 divided by the content of its coefficients, the constant rounded down: equivalent over integers.
+Polynomial tightened(const Polynomial& p) {
+  std::int64_t content = 0;
+  for (const auto& [monomial, coefficient] : p.terms())
+    if (monomial.degree() != 0) content = std::gcd(content, coefficient);
+  if (content <= 1) return p;
+  Polynomial result;
+  for (const auto& [monomial, coefficient] : p.terms())
+    result = result + Polynomial::term(monomial, monomial.degree() == 0 ? floor_quotient(coefficient, content)
+                                                                        : coefficient / content);
+  return result;
+}
+
+}  // namespace
+
+struct IntegerSolver::State {
+  smt::Context context;
+  std::vector<smt::Expr> constants;  // per symbol
+};
+
+IntegerSolver::IntegerSolver(const Symbols& symbols, std::uint64_t rlimit, std::size_t max_queries)
+    : symbols_(symbols), rlimit_(rlimit), max_queries_(max_queries) {}
+IntegerSolver::~IntegerSolver() = default;
+
+bool IntegerSolver::infeasible(std::span<const Polynomial> nonnegative) {
+  if (queries_ >= max_queries_) return false;
+  ++queries_;
+  if (state_ == nullptr) state_ = std::make_unique<State>();
+  smt::Context& context = state_->context;
+  for (std::size_t id = state_->constants.size(); id < symbols_.size(); ++id)
+    state_->constants.push_back(context.constant("s" + std::to_string(id), context.integer_sort()));
+  smt::Solver solver(context, {.rlimit = rlimit_});
+  const smt::Expr zero = context.integer(0);
+  for (const Polynomial& p : nonnegative) {
+    smt::Expr sum = zero;
+    bool first = true;
+    for (const auto& [monomial, coefficient] : p.terms()) {
+      smt::Expr product = context.integer(coefficient);
+      for (const SymbolId symbol : monomial.symbols()) product = context.multiply(product, state_->constants[symbol]);
+      sum = first ? product : context.add(sum, product);
+      first = false;
+    }
+    solver.add(context.less_equal(zero, sum));
+  }
+  return solver.check().answer == smt::Answer::unsatisfiable;
+}
+
+// The largest known lower bounds of symbols.
+struct Facts::Bounds {
+  const Symbols& symbols;
+  std::vector<std::pair<SymbolId, std::int64_t>> least;
+
+  void note(const Polynomial& p) {
+    // s - c >= 0
+    const auto& terms = p.terms();
+    if (terms.empty() || terms.size() > 2 || terms.back().first.degree() != 1 || terms.back().second != 1) return;
+    if (terms.size() == 2 && terms[0].first.degree() != 0) return;
+    const SymbolId symbol = terms.back().first.symbols()[0];
+    const std::int64_t bound = terms.size() == 2 ? -terms[0].second : 0;
+    for (auto& [known, value] : least)
+      if (known == symbol) {
+        value = std::max(value, bound);
+        return;
+      }
+    least.emplace_back(symbol, bound);
+  }
+  [[nodiscard]] std::optional<std::int64_t> of(SymbolId symbol) const {
+    for (const auto& [known, value] : least)
+      if (known == symbol) return value;
+    const Symbol& info = symbols[symbol];
+    if (info.kind == Symbol::Kind::lookup) return 0;
+    if (info.kind == Symbol::Kind::quotient && nonnegative(info.arguments[0])) return 0;
+    return std::nullopt;
+  }
+  // Whether the sum of least summands is not negative.
+  [[nodiscard]] bool nonnegative(const Polynomial& p) const {
+    if (!p.valid()) return false;
+    std::int64_t sum = 0;
+    for (const auto& [monomial, coefficient] : p.terms()) {
+      std::int64_t part = coefficient;
+      if (coefficient < 0 && monomial.degree() != 0) return false;
+      for (const SymbolId symbol : monomial.symbols()) {
+        const std::optional<std::int64_t> bound = of(symbol);
+        if (!bound || *bound < 0 || __builtin_mul_overflow(part, *bound, &part)) return false;
+      }
+      if (__builtin_add_overflow(sum, part, &sum)) return false;
+    }
+    return sum >= 0;
+  }
+};
+
+Polynomial Facts::substitute(const Polynomial& p, const Replacement& replacement) {
+  if (!p.valid()) return p;
+  auto value_of = [&](SymbolId id) -> std::optional<Polynomial> {
+    for (const auto& [symbol, value] : replacement)
+      if (symbol == id) return value;
+    const Symbol::Kind kind = (*symbols_)[id].kind;
+    if (kind != Symbol::Kind::quotient && kind != Symbol::Kind::lookup) return std::nullopt;
+    std::vector<Polynomial> arguments = (*symbols_)[id].arguments;
+    bool changed = false;
+    for (Polynomial& argument : arguments) {
+      Polynomial replaced = substitute(argument, replacement);
+      if (replaced == argument) continue;
+      argument = std::move(replaced);
+      changed = true;
+    }
+    if (!changed) return std::nullopt;
+    for (const Polynomial& argument : arguments)
+      if (!argument.valid()) return Polynomial::invalid();
+    if (kind == Symbol::Kind::lookup) {
+      const std::uint32_t tensor = (*symbols_)[id].tensor;
+      return Polynomial::symbol(symbols_->lookup(tensor, std::move(arguments)));
+    }
+    // The divisor of the old quotient was positive, and the new one is equal to it.
+    return divide_symbolically(arguments[0], arguments[1], {});
+  };
+  Polynomial result;
+  bool any = false;
+  for (const auto& [monomial, coefficient] : p.terms()) {
+    Polynomial product;
+    bool changed = false;
+    for (const SymbolId id : monomial.symbols()) {
+      std::optional<Polynomial> value = value_of(id);
+      if (!value) continue;
+      if (!changed) {
+        // Begin again with what stands before.
+        product = Polynomial(coefficient);
+        for (const SymbolId other : monomial.symbols()) {
+          if (std::optional<Polynomial> replaced = value_of(other))
+            product = product * *replaced;
+          else
+            product = product * Polynomial::symbol(other);
+        }
+        changed = true;
+      }
+    }
+    any = any || changed;
+    result = result + (changed ? product : Polynomial::term(monomial, coefficient));
+  }
+  return any ? result : p;
+}
+
+Polynomial Facts::reduce(const Polynomial& p) { return solved_.empty() ? p : substitute(p, solved_); }
+
+std::vector<Atom> Facts::atoms() const {
+  std::vector<Atom> result;
+  for (const Polynomial& p : equations_) result.push_back({Atom::Relation::zero, p});
+  for (const Polynomial& p : inequalities_) result.push_back({Atom::Relation::nonnegative, p});
+  return result;
+}
+
+bool Facts::add(const Atom& atom) {
+  const Polynomial p = reduce(atom.p);
+  if (!p.valid()) return true;  // says nothing
+  const bool consistent = atom.relation == Atom::Relation::zero ? add_equation(p) : add_inequality(p);
+  inconsistent_ = inconsistent_ || !consistent;
+  return consistent;
+}
+
+bool Facts::add_inequality(Polynomial p) {
+  p = tightened(p);
+  if (const auto constant = p.constant()) return *constant >= 0;
+  const Polynomial opposite = -p;
+  for (const Polynomial& known : inequalities_) {
+    if (known == p) return true;
+    if (known == opposite) return add_equation(p);
+  }
+  inequalities_.push_back(std::move(p));
+  return true;
+}
+
+bool Facts::add_equation(Polynomial p) {
+  if (const auto constant = p.constant()) return *constant == 0;
+  // Divide by symbols that occur everywhere and are not zero.
+  Bounds bounds{*symbols_, {}};
+  for (const Polynomial& known : inequalities_) bounds.note(known);
+  for (const SymbolId symbol : p.symbols()) {
+    const auto bound = bounds.of(symbol);
+    if (!bound || *bound < 1) continue;
+    while (const auto divided = Polynomial::exact_quotient(p, Polynomial::symbol(symbol))) p = *divided;
+  }
+  std::int64_t content = 0;
+  for (const auto& [monomial, coefficient] : p.terms())
+    if (monomial.degree() != 0) content = std::gcd(content, coefficient);
+  if (content > 1) {
+    if (p.constant_term() % content != 0) return false;
+    p = *Polynomial::exact_quotient(p, Polynomial(content));
+  }
+  if (const auto constant = p.constant()) return *constant == 0;
+  // Which symbol to solve for: attributes before extents before factors before indices before quotients, newest first.
+  auto preference = [&](SymbolId id) {
+    switch ((*symbols_)[id].kind) {
+      case Symbol::Kind::attribute:
+        return 0;
+      case Symbol::Kind::extent:
+        return 1;
+      case Symbol::Kind::factor:
+        return 2;
+      case Symbol::Kind::index:
+      case Symbol::Kind::bound:
+        return 3;
+      case Symbol::Kind::quotient:
+        return 4;
+      case Symbol::Kind::lookup:
+        return 5;
+    }
+    return 6;
+  };
+  std::optional<SymbolId> chosen;
+  const std::vector<SymbolId> candidates = p.symbols();
+  for (const SymbolId symbol : candidates) {
+    if ((*symbols_)[symbol].kind == Symbol::Kind::lookup) continue;
+    const auto coefficient = p.linear_coefficient(symbol);
+    if (!coefficient || (*coefficient != 1 && *coefficient != -1)) continue;
+    const Polynomial rest = p - Polynomial::symbol(symbol) * Polynomial(*coefficient);
+    const SymbolId self[] = {symbol};
+    if (symbols_->mentions(rest, self)) continue;
+    if (!chosen || preference(symbol) <= preference(*chosen)) chosen = symbol;
+  }
+  if (!chosen) {
+    for (const Polynomial& known : equations_)
+      if (known == p || known == -p) return true;
+    equations_.push_back(std::move(p));
+    return true;
+  }
+  const std::int64_t coefficient = *p.linear_coefficient(*chosen);
+  const Polynomial rest = p - Polynomial::symbol(*chosen) * Polynomial(coefficient);
+  bool contradiction = false;
+  replace(*chosen, coefficient == 1 ? -rest : rest, contradiction);
+  return !contradiction;
+}
+
+void Facts::replace(SymbolId symbol, const Polynomial& value, bool& contradiction) {
+  std::vector<Polynomial> inequalities = std::move(inequalities_), equations = std::move(equations_);
+  inequalities_.clear();
+  equations_.clear();
+  const Symbol info = (*symbols_)[symbol];
+  if (info.kind == Symbol::Kind::quotient) {
+    const Polynomial product = info.arguments[1] * value;
+    inequalities.push_back(info.arguments[0] - product);
+    inequalities.push_back(product + info.arguments[1] - 1 - info.arguments[0]);
+  }
+  const Replacement single = {{symbol, value}};
+  for (auto& [known, old] : solved_) old = substitute(old, single);
+  solved_.emplace_back(symbol, value);
+  for (const Polynomial& p : inequalities) {
+    const Polynomial replaced = reduce(p);
+    if (replaced.valid() && !add_inequality(replaced)) contradiction = true;
+  }
+  for (const Polynomial& p : equations) {
+    const Polynomial replaced = reduce(p);
+    if (replaced.valid() && !add_equation(replaced)) contradiction = true;
+  }
+}
+
+std::vector<Polynomial> Facts::constraints(std::span<const Atom> context, const Polynomial* negated) const {
+  std::vector<Polynomial> result;
+  auto add = [&](const Polynomial& p) {
+    if (!p.valid()) return;
+    const Polynomial tight = tightened(p);
+    if (std::find(result.begin(), result.end(), tight) == result.end()) result.push_back(tight);
+  };
+  if (negated != nullptr) add(*negated);
+  for (const Atom& atom : context) {
+    add(atom.p);
+    if (atom.relation == Atom::Relation::zero) add(-atom.p);
+  }
+  for (const Polynomial& p : inequalities_) add(p);
+  for (const Polynomial& p : equations_) {
+    add(p);
+    add(-p);
+  }
+  // What quotients and lookups mean.
+  std::set<SymbolId> seen;
+  for (std::size_t i = 0; i < result.size(); ++i)
+    for (const SymbolId id : result[i].symbols()) {
+      const Symbol& symbol = (*symbols_)[id];
+      if ((symbol.kind != Symbol::Kind::quotient && symbol.kind != Symbol::Kind::lookup) || !seen.insert(id).second)
+        continue;
+      const Polynomial value = Polynomial::symbol(id);
+      if (symbol.kind == Symbol::Kind::lookup) {
+        add(value);
+        add(symbol.arguments[0] - 1 - value);
+      } else {
+        const Polynomial product = symbol.arguments[1] * value;
+        add(symbol.arguments[0] - product);
+        add(product + symbol.arguments[1] - 1 - symbol.arguments[0]);
+      }
+    }
+  return result;
+}
+
+namespace {
+
+// Whether eliminating monomials, as if they were variables, ends in a contradiction.
+template <class Bounds>
+bool eliminate(std::vector<Polynomial> rows, const Bounds& bounds) {
+  // Products: a monomial s * m with m >= 0 is bounded by the hypotheses on s.
+  std::vector<Monomial> products;
+  auto note_products = [&](const Polynomial& p) {
+    for (const auto& [monomial, coefficient] : p.terms())
+      if (monomial.degree() >= 2 && std::find(products.begin(), products.end(), monomial) == products.end())
+        products.push_back(monomial);
+  };
+  for (const Polynomial& row : rows) note_products(row);
+  const std::size_t originals = rows.size();
+  std::size_t formed = 0;
+  for (std::size_t n = 0; n < products.size(); ++n) {
+    const Monomial product = products[n];
+    SymbolId last = 0;
+    for (std::size_t i = 0; i < product.degree(); ++i) {
+      const SymbolId symbol = product.symbols()[i];
+      if (i > 0 && symbol == last) continue;
+      last = symbol;
+      const Monomial factor = *Monomial::quotient(product, Monomial(symbol));
+      bool positive = true;
+      for (const SymbolId other : factor.symbols()) {
+        const auto bound = bounds.of(other);
+        positive = positive && bound && *bound >= 0;
+      }
+      if (!positive) continue;
+      for (std::size_t r = 0; r < originals && formed < max_products; ++r) {
+        const auto coefficient = rows[r].linear_coefficient(symbol);
+        if (!coefficient || rows[r].terms().size() > 4) continue;
+        const Polynomial multiplied = rows[r] * Polynomial::term(factor, 1);
+        if (!multiplied.valid()) continue;
+        ++formed;
+        if (std::find(rows.begin(), rows.end(), multiplied) == rows.end()) rows.push_back(multiplied);
+      }
+    }
+  }
+  auto is_contradiction = [](const Polynomial& p) {
+    const auto constant = p.constant();
+    return constant && *constant < 0;
+  };
+  // s * p + k >= 0 with s >= 1 and k < 0 gives p >= 1, with k = 0 it gives p >= 0.
+  auto strengthened = [&](Polynomial p) {
+    p = tightened(p);
+    for (bool progress = true; progress;) {
+      progress = false;
+      const std::int64_t constant = p.constant_term();
+      if (constant > 0) break;
+      const Polynomial rest = p - Polynomial(constant);
+      if (rest.terms().empty()) break;
+      for (const SymbolId symbol : rest.terms().front().first.symbols()) {
+        const auto bound = bounds.of(symbol);
+        if (!bound || *bound < 1) continue;
+        const auto divided = Polynomial::exact_quotient(rest, Polynomial::symbol(symbol));
+        if (!divided || divided->constant()) continue;
+        p = tightened(*divided - Polynomial(constant < 0 ? 1 : 0));
+        progress = true;
+        break;
+      }
+    }
+    return p;
+  };
+  for (Polynomial& row : rows) row = strengthened(row);
+  for (;;) {
+    for (const Polynomial& row : rows)
+      if (is_contradiction(row)) return true;
+    // The monomial with the fewest combinations; on a tie the one of largest degree.
+    std::vector<std::pair<Monomial, std::pair<std::size_t, std::size_t>>> counts;
+    for (const Polynomial& row : rows)
+      for (const auto& [monomial, coefficient] : row.terms()) {
+        if (monomial.degree() == 0) continue;
+        auto it = std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == monomial; });
+        if (it == counts.end()) it = counts.insert(counts.end(), {monomial, {0, 0}});
+        ++(coefficient > 0 ? it->second.first : it->second.second);
+      }
+    if (counts.empty()) return false;
+    const auto best = std::min_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+      auto growth = [](const auto& c) {
+        return static_cast<std::int64_t>(c.second.first * c.second.second) -
+               static_cast<std::int64_t>(c.second.first + c.second.second);
+      };
+      return growth(a) != growth(b) ? growth(a) < growth(b) : b.first < a.first;
+    });
+    const Monomial monomial = best->first;
+    std::vector<Polynomial> next;
+    std::vector<std::pair<const Polynomial*, std::int64_t>> above, below;
+    for (const Polynomial& row : rows) {
+      std::int64_t coefficient = 0;
+      for (const auto& [m, c] : row.terms())
+        if (m == monomial) coefficient = c;
+      if (coefficient == 0)
+        next.push_back(row);
+      else
+        (coefficient > 0 ? above : below).emplace_back(&row, coefficient);
+    }
+    if (next.size() + above.size() * below.size() > max_constraints) return false;
+    for (const auto& [a, ca] : above)
+      for (const auto& [b, cb] : below) {
+        if (cb == INT64_MIN) continue;
+        const std::int64_t common = std::gcd(ca, -cb);
+        const Polynomial sum = *a * Polynomial(-cb / common) + *b * Polynomial(ca / common);
+        if (!sum.valid()) continue;
+        const Polynomial row = strengthened(sum);
+        if (const auto constant = row.constant(); constant && *constant >= 0) continue;
+        if (std::find(next.begin(), next.end(), row) == next.end()) next.push_back(row);
+      }
+    rows = std::move(next);
+  }
+}
+
+}  // namespace
+
+bool Facts::decide(const Polynomial* goal, std::span<const Atom> context, bool with_solver) {
+  // Quick: constants, signs, one hypothesis and signs.
+  Bounds bounds{*symbols_, {}};
+  for (const Polynomial& p : inequalities_) bounds.note(p);
+  for (const Atom& atom : context) {
+    bounds.note(atom.p);
+    if (atom.relation == Atom::Relation::zero) bounds.note(-atom.p);
+  }
+  if (goal != nullptr) {
+    if (!goal->valid()) return false;
+    if (bounds.nonnegative(*goal)) return true;
+    for (const Atom& atom : context) {
+      if (bounds.nonnegative(*goal - atom.p)) return true;
+      if (atom.relation == Atom::Relation::zero && bounds.nonnegative(*goal + atom.p)) return true;
+    }
+    for (const Polynomial& p : inequalities_)
+      if (bounds.nonnegative(*goal - p)) return true;
+  }
+  Polynomial negated;
+  if (goal != nullptr) negated = -*goal - 1;
+  std::vector<Polynomial> rows = constraints(context, goal != nullptr ? &negated : nullptr);
+  // A symbol that is known to be at least 1 through several hypotheses helps, too.
+  if (eliminate(rows, bounds)) return true;
+  if (!with_solver) return false;
+  // Linear questions are decided by elimination (up to rational points); Z3 is for products.
+  const bool products = std::any_of(rows.begin(), rows.end(), [](const Polynomial& p) {
+    return std::any_of(p.terms().begin(), p.terms().end(), [](const auto& term) { return term.first.degree() >= 2; });
+  });
+  return products && solver_->infeasible(rows);
+}
+
+bool Facts::entails(const Atom& goal, std::span<const Atom> context) {
+  if (inconsistent_) return true;
+  const Polynomial p = reduce(goal.p);
+  std::vector<Atom> reduced;
+  for (const Atom& atom : context) reduced.push_back(reduce(atom));
+  if (goal.relation == Atom::Relation::nonnegative) return decide(&p, reduced, true);
+  if (p.is_zero()) return true;
+  if (!p.valid() || p.constant()) return contradictory(context);
+  const Polynomial opposite = -p;
+  return decide(&p, reduced, true) && decide(&opposite, reduced, true);
+}
+
+bool Facts::entails_quickly(const Atom& goal, std::span<const Atom> context) {
+  if (inconsistent_) return true;
+  const Polynomial p = reduce(goal.p);
+  std::vector<Atom> reduced;
+  for (const Atom& atom : context) reduced.push_back(reduce(atom));
+  if (goal.relation == Atom::Relation::nonnegative) return decide(&p, reduced, false);
+  if (p.is_zero()) return true;
+  if (!p.valid()) return false;
+  const Polynomial opposite = -p;
+  return decide(&p, reduced, false) && decide(&opposite, reduced, false);
+}
+
+bool Facts::contradictory(std::span<const Atom> context) {
+  if (inconsistent_) return true;
+  std::vector<Atom> reduced;
+  for (const Atom& atom : context) reduced.push_back(reduce(atom));
+  return decide(nullptr, reduced, true);
+}
+
+bool Facts::contradictory_quickly(std::span<const Atom> context) {
+  if (inconsistent_) return true;
+  std::vector<Atom> reduced;
+  for (const Atom& atom : context) reduced.push_back(reduce(atom));
+  return decide(nullptr, reduced, false);
+}
+
+std::optional<Polynomial> Facts::divide(const Polynomial& numerator, const Polynomial& divisor,
+                                        std::span<const Atom> context) {
+  const Polynomial n = reduce(numerator), d = reduce(divisor);
+  if (!n.valid() || !d.valid()) return Polynomial::invalid();
+  if (const auto constant = d.constant(); constant && *constant < 0) {
+    if (*constant == INT64_MIN) return std::nullopt;
+    return divide_symbolically(-n, -d, context);
+  }
+  if (!entails({Atom::Relation::nonnegative, d - 1}, context)) return std::nullopt;
+  return divide_symbolically(n, d, context);
+}
+
+Polynomial Facts::divide_symbolically(const Polynomial& n, const Polynomial& d, std::span<const Atom> context) {
+  if (!n.valid() || !d.valid()) return Polynomial::invalid();
+  if (d == Polynomial(1)) return n;
+  auto inside = [&](const Polynomial& rest) {
+    return entails_quickly({Atom::Relation::nonnegative, rest}, context) &&
+           entails_quickly({Atom::Relation::nonnegative, d - 1 - rest}, context);
+  };
+  if (const auto exact = Polynomial::exact_quotient(n, d)) return *exact;
+  const auto [quotient, rest] = Polynomial::divide(n, d);
+  if (!rest.valid()) return Polynomial::invalid();
+  if (inside(rest)) return quotient;
+  // One more or one less, as for n - 1 divided by n.
+  for (const std::int64_t shift : {-1, 1})
+    if (inside(rest - d * Polynomial(shift))) return quotient + Polynomial(shift);
+  return quotient + Polynomial::symbol(symbols_->quotient(rest, d));
+}
+
+}  // namespace taso::unbounded

@@ -1,0 +1,186 @@
+#include "verifier/unbounded/prove.h"
+
+#include <algorithm>
+
+#include "verifier/instances.h"
+#include "verifier/unbounded/elaborate.h"
+#include "verifier/unbounded/matching.h"
+#include "verifier/unbounded/symbolic_types.h"
+#include "verifier/unbounded/witness.h"
+
+namespace taso {
+namespace {
+
+using namespace unbounded;
+
+// Typings tried for one rule: choices that turn out ill-typed count, too.
+constexpr std::size_t max_typings = 40'000;
+
+class Search {
+ public:
+  Search(const OperatorRegistry& registry, const Substitution& rule, const UnboundedOptions& options)
+      : registry_(registry), rule_(rule), options_(options), kinds_(kinds_of_variables(registry, rule)) {}
+
+  UnboundedOutcome run() {
+    Assumptions start;
+    start.ranks.resize(rule_.tensor_variables.size());
+    start.lengths.resize(rule_.attribute_variables.size());
+    for (std::size_t v = 0; v < start.ranks.size(); ++v) start.ranks[v] = kinds_.only_rank[v];
+    for (limit_ = 0; limit_ <= options_.max_rank; ++limit_) {
+      const std::size_t cases = outcome_.cases;
+      if (!explore(start)) {
+        if (!out_of_cases_ || limit_ <= options_.least_rank) {
+          outcome_.proved = false;
+          if (outcome_.reason.empty()) outcome_.reason = "too many cases";
+          return outcome_;
+        }
+        outcome_.reason.clear();
+        outcome_.cases = cases;
+        break;
+      }
+      covered_ = limit_;
+      if (!open_) break;  // nothing depends on the limit
+    }
+    if (open_) outcome_.max_rank = covered_;
+    if (!witness_ && !find_instances(registry_, rule_, {.max_instances = 1, .rare = false}).instances.empty())
+      witness_ = true;
+    if (!witness_) {
+      outcome_.reason = "vacuous: no instance was found at which both sides are well-typed with equal types";
+      return outcome_;
+    }
+    outcome_.proved = true;
+    return outcome_;
+  }
+
+ private:
+  // Tries all ways to go on; false ends the search.
+  bool explore(const Assumptions& assumptions) {
+    if (++typings_ > max_typings || outcome_.cases > options_.max_cases) {
+      out_of_cases_ = true;
+      return false;
+    }
+    // One set of symbols for each attempt: numbers and names of symbols depend on the assumptions alone.
+    Symbols& symbols = symbols_;
+    IntegerSolver solver(symbols, options_.rlimit, options_.max_queries);
+    Facts facts(symbols, solver);
+    Typing typing(registry_, rule_, kinds_, facts, assumptions);
+    Obstacle obstacle = typing.run();
+    if (!obstacle.any()) {
+      if (!at_limit(assumptions) || facts.contradictory()) return true;
+      obstacle = prove(assumptions, typing, facts);
+    }
+    switch (obstacle.kind) {
+      case Obstacle::Kind::none:
+        return true;
+      case Obstacle::Kind::ill_typed:
+        return true;
+      case Obstacle::Kind::unsupported:
+        outcome_.reason = obstacle.reason;
+        return false;
+      case Obstacle::Kind::rank: {
+        open_ = true;
+        for (std::size_t rank = kinds_.least_rank[obstacle.variable]; rank <= limit_; ++rank) {
+          Assumptions next = assumptions;
+          next.ranks[obstacle.variable] = rank;
+          if (!explore(next)) return false;
+        }
+        return true;
+      }
+      case Obstacle::Kind::length: {
+        open_ = true;
+        for (std::size_t length = 0; length <= limit_; ++length) {
+          Assumptions next = assumptions;
+          next.lengths[obstacle.variable] = length;
+          if (!explore(next)) return false;
+        }
+        return true;
+      }
+      case Obstacle::Kind::alternatives: {
+        if (assumptions.atoms.size() > 64) {
+          outcome_.reason = "too many cases of " + obstacle.reason;
+          return false;
+        }
+        for (const std::vector<Atom>& atoms : obstacle.alternatives) {
+          Assumptions next = assumptions;
+          next.atoms.insert(next.atoms.end(), atoms.begin(), atoms.end());
+          if (!explore(next)) return false;
+        }
+        return true;
+      }
+    }
+    return true;
+  }
+
+  // Whether this case belongs to the current limit and not to a smaller one.
+  [[nodiscard]] bool at_limit(const Assumptions& assumptions) const {
+    std::size_t largest = 0;
+    for (std::size_t v = 0; v < assumptions.ranks.size(); ++v)
+      if (!kinds_.only_rank[v]) largest = std::max(largest, assumptions.ranks[v].value_or(0));
+    for (const auto& length : assumptions.lengths) largest = std::max(largest, length.value_or(0));
+    return largest == limit_;
+  }
+
+  Obstacle prove(const Assumptions& assumptions, Typing& typing, Facts& facts) {
+    std::size_t steps = options_.max_steps;
+    bool divided = false;
+    for (std::size_t o = 0; o < rule_.source.outputs.size(); ++o) {
+      const PatternValue &left = rule_.source.outputs[o], &right = rule_.target.outputs[o];
+      Facts here = facts;
+      std::vector<Polynomial> indices;
+      const std::vector<Polynomial> shape = typing.shape(typing.source(), left);
+      for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+        const std::string name = "i" + std::to_string(axis);
+        const Polynomial index = Polynomial::symbol(here.symbols().named(Symbol::Kind::index, name, name));
+        if (!here.add(at_least(index, 0)) || !here.add(less_than(index, here.reduce(shape[axis])))) return {};
+        indices.push_back(here.reduce(index));
+      }
+      if (left.is_variable && right.is_variable && left.index == right.index) continue;
+      Elaborator source(registry_, typing, typing.source(), here), target(registry_, typing, typing.target(), here);
+      const NormalForm a = source.element(left, indices);
+      if (source.obstacle().any()) return source.obstacle();
+      const NormalForm b = target.element(right, indices);
+      if (target.obstacle().any()) return target.obstacle();
+      divided = divided || source.divided() || target.divided();
+      Matcher matcher(steps);
+      if (!matcher.equal(a, b, here)) {
+        Obstacle failure;
+        failure.kind = Obstacle::Kind::unsupported;
+        failure.reason =
+            "output " + std::to_string(o) + ": " + (matcher.reason().empty() ? "the sides differ" : matcher.reason());
+        return failure;
+      }
+    }
+    ++outcome_.cases;
+    outcome_.divided = outcome_.divided || divided;
+    for (const std::string& condition : typing.target_conditions())
+      if (std::find(outcome_.conditions.begin(), outcome_.conditions.end(), condition) == outcome_.conditions.end())
+        outcome_.conditions.push_back(condition);
+    if (!witness_) witness_ = has_instance(registry_, rule_, kinds_, assumptions, typing, facts);
+    return {};
+  }
+
+  const OperatorRegistry& registry_;
+  const Substitution& rule_;
+  const UnboundedOptions& options_;
+  VariableKinds kinds_;
+  Symbols symbols_;
+  UnboundedOutcome outcome_;
+  std::size_t limit_ = 0, covered_ = 0, typings_ = 0;
+  bool open_ = false;  // some rank or length is not fixed by definitions
+  bool out_of_cases_ = false;
+  bool witness_ = false;
+};
+
+}  // namespace
+
+UnboundedOutcome prove_unbounded(const OperatorRegistry& registry, const Substitution& rule,
+                                 const UnboundedOptions& options) {
+  UnboundedOutcome outcome;
+  if (rule.source.outputs.empty() || rule.source.outputs.size() != rule.target.outputs.size()) {
+    outcome.reason = "the two sides have different numbers of outputs";
+    return outcome;
+  }
+  return Search(registry, rule, options).run();
+}
+
+}  // namespace taso
