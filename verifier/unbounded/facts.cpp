@@ -5,34 +5,9 @@
 #include <set>
 
 #include "verifier/smt/solver.h"
+#include "verifier/unbounded/elimination.h"
 
 namespace taso::unbounded {
-namespace {
-
-// Elimination stops, undecided, with more constraints than this.
-constexpr std::size_t max_constraints = 160;
-// Products of hypotheses by symbols that are formed at most.
-constexpr std::size_t max_products = 40;
-
-std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
-  const std::int64_t q = a / b;
-  return q * b != a && a < 0 ? q - 1 : q;
-}
-
-// p >= 0 divided by the content of its coefficients, the constant rounded down: equivalent over integers.
-Polynomial tightened(const Polynomial& p) {
-  std::int64_t content = 0;
-  for (const auto& [monomial, coefficient] : p.terms())
-    if (monomial.degree() != 0) content = std::gcd(content, coefficient);
-  if (content <= 1) return p;
-  Polynomial result;
-  for (const auto& [monomial, coefficient] : p.terms())
-    result = result + Polynomial::term(monomial, monomial.degree() == 0 ? floor_quotient(coefficient, content)
-                                                                        : coefficient / content);
-  return result;
-}
-
-}  // namespace
 
 struct IntegerSolver::State {
   smt::Context context;
@@ -90,6 +65,9 @@ struct Facts::Bounds {
       if (known == symbol) return value;
     const Symbol& info = symbols[symbol];
     if (info.kind == Symbol::Kind::lookup) return 0;
+    if (info.kind == Symbol::Kind::maximum)
+      for (const Polynomial& argument : info.arguments)
+        if (nonnegative(argument)) return argument.constant().value_or(0);
     if (info.kind == Symbol::Kind::quotient && nonnegative(info.arguments[0])) return 0;
     return std::nullopt;
   }
@@ -116,7 +94,7 @@ Polynomial Facts::substitute(const Polynomial& p, const Replacement& replacement
     for (const auto& [symbol, value] : replacement)
       if (symbol == id) return value;
     const Symbol::Kind kind = (*symbols_)[id].kind;
-    if (kind != Symbol::Kind::quotient && kind != Symbol::Kind::lookup) return std::nullopt;
+    if ((*symbols_)[id].arguments.empty()) return std::nullopt;
     std::vector<Polynomial> arguments = (*symbols_)[id].arguments;
     bool changed = false;
     for (Polynomial& argument : arguments) {
@@ -132,6 +110,7 @@ Polynomial Facts::substitute(const Polynomial& p, const Replacement& replacement
       const std::uint32_t tensor = (*symbols_)[id].tensor;
       return Polynomial::symbol(symbols_->lookup(tensor, std::move(arguments)));
     }
+    if (kind == Symbol::Kind::maximum) return larger(arguments[0], arguments[1]);
     // The divisor of the old quotient was positive, and the new one is equal to it.
     return divide_symbolically(arguments[0], arguments[1], {});
   };
@@ -221,6 +200,7 @@ bool Facts::add_equation(Polynomial p) {
       case Symbol::Kind::bound:
         return 3;
       case Symbol::Kind::quotient:
+      case Symbol::Kind::maximum:
         return 4;
       case Symbol::Kind::lookup:
         return 5;
@@ -230,7 +210,7 @@ bool Facts::add_equation(Polynomial p) {
   std::optional<SymbolId> chosen;
   const std::vector<SymbolId> candidates = p.symbols();
   for (const SymbolId symbol : candidates) {
-    if ((*symbols_)[symbol].kind == Symbol::Kind::lookup) continue;
+    if ((*symbols_)[symbol].kind == Symbol::Kind::lookup || (*symbols_)[symbol].kind == Symbol::Kind::maximum) continue;
     const auto coefficient = p.linear_coefficient(symbol);
     if (!coefficient || (*coefficient != 1 && *coefficient != -1)) continue;
     const Polynomial rest = p - Polynomial::symbol(symbol) * Polynomial(*coefficient);
@@ -296,12 +276,14 @@ std::vector<Polynomial> Facts::constraints(std::span<const Atom> context, const 
   for (std::size_t i = 0; i < result.size(); ++i)
     for (const SymbolId id : result[i].symbols()) {
       const Symbol& symbol = (*symbols_)[id];
-      if ((symbol.kind != Symbol::Kind::quotient && symbol.kind != Symbol::Kind::lookup) || !seen.insert(id).second)
-        continue;
+      if (symbol.arguments.empty() || !seen.insert(id).second) continue;
       const Polynomial value = Polynomial::symbol(id);
       if (symbol.kind == Symbol::Kind::lookup) {
         add(value);
         add(symbol.arguments[0] - 1 - value);
+      } else if (symbol.kind == Symbol::Kind::maximum) {
+        add(value - symbol.arguments[0]);
+        add(value - symbol.arguments[1]);
       } else {
         const Polynomial product = symbol.arguments[1] * value;
         add(symbol.arguments[0] - product);
@@ -313,114 +295,17 @@ std::vector<Polynomial> Facts::constraints(std::span<const Atom> context, const 
 
 namespace {
 
-// Whether eliminating monomials, as if they were variables, ends in a contradiction.
-template <class Bounds>
-bool eliminate(std::vector<Polynomial> rows, const Bounds& bounds) {
-  // Products: a monomial s * m with m >= 0 is bounded by the hypotheses on s.
-  std::vector<Monomial> products;
-  auto note_products = [&](const Polynomial& p) {
-    for (const auto& [monomial, coefficient] : p.terms())
-      if (monomial.degree() >= 2 && std::find(products.begin(), products.end(), monomial) == products.end())
-        products.push_back(monomial);
-  };
-  for (const Polynomial& row : rows) note_products(row);
-  const std::size_t originals = rows.size();
-  std::size_t formed = 0;
-  for (std::size_t n = 0; n < products.size(); ++n) {
-    const Monomial product = products[n];
-    SymbolId last = 0;
-    for (std::size_t i = 0; i < product.degree(); ++i) {
-      const SymbolId symbol = product.symbols()[i];
-      if (i > 0 && symbol == last) continue;
-      last = symbol;
-      const Monomial factor = *Monomial::quotient(product, Monomial(symbol));
-      bool positive = true;
-      for (const SymbolId other : factor.symbols()) {
-        const auto bound = bounds.of(other);
-        positive = positive && bound && *bound >= 0;
-      }
-      if (!positive) continue;
-      for (std::size_t r = 0; r < originals && formed < max_products; ++r) {
-        const auto coefficient = rows[r].linear_coefficient(symbol);
-        if (!coefficient || rows[r].terms().size() > 4) continue;
-        const Polynomial multiplied = rows[r] * Polynomial::term(factor, 1);
-        if (!multiplied.valid()) continue;
-        ++formed;
-        if (std::find(rows.begin(), rows.end(), multiplied) == rows.end()) rows.push_back(multiplied);
-      }
+Hash128 hash_of(const std::vector<Polynomial>& rows) {
+  Hasher hasher;
+  for (const Polynomial& p : rows) {
+    hasher.add(static_cast<std::uint64_t>(p.terms().size()));
+    for (const auto& [monomial, coefficient] : p.terms()) {
+      hasher.add(static_cast<std::uint64_t>(monomial.degree()));
+      for (const SymbolId symbol : monomial.symbols()) hasher.add(symbol);
+      hasher.add(coefficient);
     }
   }
-  auto is_contradiction = [](const Polynomial& p) {
-    const auto constant = p.constant();
-    return constant && *constant < 0;
-  };
-  // s * p + k >= 0 with s >= 1 and k < 0 gives p >= 1, with k = 0 it gives p >= 0.
-  auto strengthened = [&](Polynomial p) {
-    p = tightened(p);
-    for (bool progress = true; progress;) {
-      progress = false;
-      const std::int64_t constant = p.constant_term();
-      if (constant > 0) break;
-      const Polynomial rest = p - Polynomial(constant);
-      if (rest.terms().empty()) break;
-      for (const SymbolId symbol : rest.terms().front().first.symbols()) {
-        const auto bound = bounds.of(symbol);
-        if (!bound || *bound < 1) continue;
-        const auto divided = Polynomial::exact_quotient(rest, Polynomial::symbol(symbol));
-        if (!divided || divided->constant()) continue;
-        p = tightened(*divided - Polynomial(constant < 0 ? 1 : 0));
-        progress = true;
-        break;
-      }
-    }
-    return p;
-  };
-  for (Polynomial& row : rows) row = strengthened(row);
-  for (;;) {
-    for (const Polynomial& row : rows)
-      if (is_contradiction(row)) return true;
-    // The monomial with the fewest combinations; on a tie the one of largest degree.
-    std::vector<std::pair<Monomial, std::pair<std::size_t, std::size_t>>> counts;
-    for (const Polynomial& row : rows)
-      for (const auto& [monomial, coefficient] : row.terms()) {
-        if (monomial.degree() == 0) continue;
-        auto it = std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return c.first == monomial; });
-        if (it == counts.end()) it = counts.insert(counts.end(), {monomial, {0, 0}});
-        ++(coefficient > 0 ? it->second.first : it->second.second);
-      }
-    if (counts.empty()) return false;
-    const auto best = std::min_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
-      auto growth = [](const auto& c) {
-        return static_cast<std::int64_t>(c.second.first * c.second.second) -
-               static_cast<std::int64_t>(c.second.first + c.second.second);
-      };
-      return growth(a) != growth(b) ? growth(a) < growth(b) : b.first < a.first;
-    });
-    const Monomial monomial = best->first;
-    std::vector<Polynomial> next;
-    std::vector<std::pair<const Polynomial*, std::int64_t>> above, below;
-    for (const Polynomial& row : rows) {
-      std::int64_t coefficient = 0;
-      for (const auto& [m, c] : row.terms())
-        if (m == monomial) coefficient = c;
-      if (coefficient == 0)
-        next.push_back(row);
-      else
-        (coefficient > 0 ? above : below).emplace_back(&row, coefficient);
-    }
-    if (next.size() + above.size() * below.size() > max_constraints) return false;
-    for (const auto& [a, ca] : above)
-      for (const auto& [b, cb] : below) {
-        if (cb == INT64_MIN) continue;
-        const std::int64_t common = std::gcd(ca, -cb);
-        const Polynomial sum = *a * Polynomial(-cb / common) + *b * Polynomial(ca / common);
-        if (!sum.valid()) continue;
-        const Polynomial row = strengthened(sum);
-        if (const auto constant = row.constant(); constant && *constant >= 0) continue;
-        if (std::find(next.begin(), next.end(), row) == next.end()) next.push_back(row);
-      }
-    rows = std::move(next);
-  }
+  return hasher.finish();
 }
 
 }  // namespace
@@ -446,14 +331,22 @@ bool Facts::decide(const Polynomial* goal, std::span<const Atom> context, bool w
   Polynomial negated;
   if (goal != nullptr) negated = -*goal - 1;
   std::vector<Polynomial> rows = constraints(context, goal != nullptr ? &negated : nullptr);
-  // A symbol that is known to be at least 1 through several hypotheses helps, too.
-  if (eliminate(rows, bounds)) return true;
-  if (!with_solver) return false;
+  const Hash128 key = hash_of(rows);
+  IntegerSolver::Answer& answer = solver_->remembered(key);
+  if (answer.contradictory) return true;
+  if (!answer.eliminated) {
+    answer.eliminated = true;
+    answer.contradictory = eliminates_to_contradiction(rows, [&](SymbolId symbol) { return bounds.of(symbol); });
+    if (answer.contradictory) return true;
+  }
+  if (!with_solver || answer.asked) return false;
+  answer.asked = true;
   // Linear questions are decided by elimination (up to rational points); Z3 is for products.
   const bool products = std::any_of(rows.begin(), rows.end(), [](const Polynomial& p) {
     return std::any_of(p.terms().begin(), p.terms().end(), [](const auto& term) { return term.first.degree() >= 2; });
   });
-  return products && solver_->infeasible(rows);
+  answer.contradictory = products && solver_->infeasible(rows);
+  return answer.contradictory;
 }
 
 bool Facts::entails(const Atom& goal, std::span<const Atom> context) {
@@ -492,6 +385,13 @@ bool Facts::contradictory_quickly(std::span<const Atom> context) {
   std::vector<Atom> reduced;
   for (const Atom& atom : context) reduced.push_back(reduce(atom));
   return decide(nullptr, reduced, false);
+}
+
+Polynomial Facts::larger(const Polynomial& a, const Polynomial& b, std::span<const Atom> context) {
+  if (!a.valid() || !b.valid()) return Polynomial::invalid();
+  if (entails_quickly(at_least(a, b), context)) return a;
+  if (entails_quickly(at_least(b, a), context)) return b;
+  return Polynomial::symbol(symbols_->maximum(a, b));
 }
 
 std::optional<Polynomial> Facts::divide(const Polynomial& numerator, const Polynomial& divisor,

@@ -14,16 +14,28 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "support/hash.h"
 #include "verifier/unbounded/index_polynomial.h"
 
 namespace taso::unbounded {
 
-/// The way to Z3: one context, made when it is first asked, with a limit for each question and one for all.
+/// The way to Z3: one context, made when it is first asked, with a limit for each question and one for all; and a
+/// memory of what has been decided.
 class IntegerSolver {
  public:
+  /// What is known of a set of inequalities.
+  struct Answer {
+    bool eliminated = false;  ///< Elimination has been tried.
+    bool asked = false;       ///< Z3 has been asked.
+    bool contradictory = false;
+  };
+  /// The entry of a set of inequalities.
+  [[nodiscard]] Answer& remembered(const Hash128& key) { return answers_[key]; }
+
   IntegerSolver(const Symbols& symbols, std::uint64_t rlimit, std::size_t max_queries);
   ~IntegerSolver();
   IntegerSolver(const IntegerSolver&) = delete;
@@ -40,6 +52,7 @@ class IntegerSolver {
   std::size_t max_queries_;
   std::size_t queries_ = 0;
   std::unique_ptr<State> state_;
+  std::unordered_map<Hash128, Answer> answers_;
 };
 
 /// A conjunction of hypotheses: a value, copied where cases are distinguished. The tables that it refers to are shared.
@@ -63,6 +76,8 @@ class Facts {
   /// n // d, rounded down; nothing if d is not known to be positive (or a negative number).
   [[nodiscard]] std::optional<Polynomial> divide(const Polynomial& n, const Polynomial& d,
                                                  std::span<const Atom> context = {});
+  /// The larger of two.
+  [[nodiscard]] Polynomial larger(const Polynomial& a, const Polynomial& b, std::span<const Atom> context = {});
   /// A polynomial with symbols replaced by others, quotients and lookups included.
   using Replacement = std::vector<std::pair<SymbolId, Polynomial>>;
   [[nodiscard]] Polynomial substitute(const Polynomial& p, const Replacement& replacement);

@@ -203,8 +203,13 @@ SymbolId Symbols::quotient(const Polynomial& numerator, const Polynomial& diviso
   return computed({Symbol::Kind::quotient, "", 0, {numerator, divisor}}, {0, {numerator.terms(), divisor.terms()}});
 }
 
+SymbolId Symbols::maximum(const Polynomial& a, const Polynomial& b) {
+  if (Polynomial::less(b, a)) return maximum(b, a);
+  return computed({Symbol::Kind::maximum, "", 0, {a, b}}, {1, {a.terms(), b.terms()}});
+}
+
 SymbolId Symbols::lookup(std::uint32_t tensor, std::vector<Polynomial> arguments) {
-  Key key{tensor + 1, {}};
+  Key key{tensor + 2, {}};
   for (const Polynomial& argument : arguments) key.second.push_back(argument.terms());
   return computed({Symbol::Kind::lookup, "", tensor, std::move(arguments)}, std::move(key));
 }
@@ -236,6 +241,8 @@ std::string Symbols::to_string(const Polynomial& p) const {
       };
       return "(" + operand(symbol.arguments[0]) + " // " + operand(symbol.arguments[1]) + ")";
     }
+    if (symbol.kind == Symbol::Kind::maximum)
+      return "max(" + to_string(symbol.arguments[0]) + ", " + to_string(symbol.arguments[1]) + ")";
     return symbol.kind == Symbol::Kind::lookup ? "lookup" + std::to_string(id) : symbol.name;
   };
   std::string text;

@@ -112,12 +112,13 @@ struct Symbol {
     index,      ///< An index of the output.
     bound,      ///< A variable of a reduction.
     quotient,   ///< arguments[0] // arguments[1], rounded down; the divisor is positive.
+    maximum,    ///< The largest of arguments[0] and arguments[1].
     lookup,     ///< An element of an input of integers: arguments are the extent that it indexes, then the indices.
   };
   Kind kind = Kind::extent;
   std::string name;                   ///< For a person, in the spelling of rules.
   std::uint32_t tensor = 0;           ///< Of a lookup.
-  std::vector<Polynomial> arguments;  ///< Of a quotient or a lookup.
+  std::vector<Polynomial> arguments;  ///< Of a quotient, a maximum or a lookup.
 };
 
 /// The symbols of one proof, numbered in order of creation; equal symbols are one.
@@ -126,6 +127,7 @@ class Symbols {
   /// The symbol of that kind and key; `name` is what a person reads.
   SymbolId named(Symbol::Kind kind, const std::string& key, const std::string& name);
   SymbolId quotient(const Polynomial& numerator, const Polynomial& divisor);
+  SymbolId maximum(const Polynomial& a, const Polynomial& b);
   SymbolId lookup(std::uint32_t tensor, std::vector<Polynomial> arguments);
   /// A new variable of a reduction.
   SymbolId bound();

@@ -14,19 +14,25 @@ namespace {
 using namespace unbounded;
 
 // Typings tried for one rule: choices that turn out ill-typed count, too.
-constexpr std::size_t max_typings = 40'000;
+constexpr std::size_t hard_typings = 40'000;
+constexpr std::size_t hard_cases = 4'000;
 
 class Search {
  public:
   Search(const OperatorRegistry& registry, const Substitution& rule, const UnboundedOptions& options)
-      : registry_(registry), rule_(rule), options_(options), kinds_(kinds_of_variables(registry, rule)) {}
+      : registry_(registry),
+        rule_(rule),
+        options_(options),
+        kinds_(kinds_of_variables(registry, rule)),
+        solver_(symbols_, options.rlimit, options.max_queries) {}
 
   UnboundedOutcome run() {
     Assumptions start;
     start.ranks.resize(rule_.tensor_variables.size());
     start.lengths.resize(rule_.attribute_variables.size());
     for (std::size_t v = 0; v < start.ranks.size(); ++v) start.ranks[v] = kinds_.only_rank[v];
-    for (limit_ = 0; limit_ <= options_.max_rank; ++limit_) {
+    // All ranks up to the least that is worth a proof, then one rank more at a time as long as it is affordable.
+    for (limit_ = options_.least_rank; limit_ <= options_.max_rank; ++limit_) {
       const std::size_t cases = outcome_.cases;
       if (!explore(start)) {
         if (!out_of_cases_ || limit_ <= options_.least_rank) {
@@ -55,14 +61,13 @@ class Search {
  private:
   // Tries all ways to go on; false ends the search.
   bool explore(const Assumptions& assumptions) {
-    if (++typings_ > max_typings || outcome_.cases > options_.max_cases) {
+    const bool extra = limit_ > options_.least_rank;
+    if (++outcome_.typings > (extra ? options_.max_typings : hard_typings) ||
+        outcome_.cases > (extra ? options_.max_cases : hard_cases)) {
       out_of_cases_ = true;
       return false;
     }
-    // One set of symbols for each attempt: numbers and names of symbols depend on the assumptions alone.
-    Symbols& symbols = symbols_;
-    IntegerSolver solver(symbols, options_.rlimit, options_.max_queries);
-    Facts facts(symbols, solver);
+    Facts facts(symbols_, solver_);
     Typing typing(registry_, rule_, kinds_, facts, assumptions);
     Obstacle obstacle = typing.run();
     if (!obstacle.any()) {
@@ -117,7 +122,7 @@ class Search {
     for (std::size_t v = 0; v < assumptions.ranks.size(); ++v)
       if (!kinds_.only_rank[v]) largest = std::max(largest, assumptions.ranks[v].value_or(0));
     for (const auto& length : assumptions.lengths) largest = std::max(largest, length.value_or(0));
-    return largest == limit_;
+    return limit_ == options_.least_rank ? largest <= limit_ : largest == limit_;
   }
 
   Obstacle prove(const Assumptions& assumptions, Typing& typing, Facts& facts) {
@@ -164,8 +169,9 @@ class Search {
   const UnboundedOptions& options_;
   VariableKinds kinds_;
   Symbols symbols_;
+  IntegerSolver solver_;
   UnboundedOutcome outcome_;
-  std::size_t limit_ = 0, covered_ = 0, typings_ = 0;
+  std::size_t limit_ = 0, covered_ = 0;
   bool open_ = false;  // some rank or length is not fixed by definitions
   bool out_of_cases_ = false;
   bool witness_ = false;

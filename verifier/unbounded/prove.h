@@ -18,12 +18,14 @@
 namespace taso {
 
 struct UnboundedOptions {
-  std::size_t max_rank = 6;        ///< Ranks, and lengths of lists, where definitions leave them open.
-  std::size_t least_rank = 4;      ///< A proof that covers less is none.
-  std::size_t max_cases = 400;     ///< Choices of ranks, axes, ...; higher ranks are left out where there are more.
+  std::size_t max_rank = 6;    ///< Ranks, and lengths of lists, where definitions leave them open.
+  std::size_t least_rank = 4;  ///< A proof that covers less is none.
+  /// Ranks above least_rank are left out where they need more cases, or choices of ranks, axes, ... than this.
+  std::size_t max_cases = 150;
+  std::size_t max_typings = 500;
   std::size_t max_steps = 20'000;  ///< Comparisons per case.
   std::uint64_t rlimit = 200'000;  ///< Z3 resource units per question.
-  std::size_t max_queries = 60;    ///< Questions to Z3 per case.
+  std::size_t max_queries = 60;    ///< Questions to Z3 per rule.
   bool infer = false;              ///< If the proof fails: look for conditions under which it succeeds.
 };
 
@@ -38,6 +40,7 @@ struct UnboundedOutcome {
   bool divided = false;             ///< Divisors occur that are neither numbers nor sizes; they are not zero.
   std::vector<Condition> inferred;  ///< If not proved as it stands: conditions under which it is.
   std::size_t cases = 0;            ///< Cases that were proved.
+  std::size_t typings = 0;          ///< Choices of ranks, axes, ... that were examined.
 };
 
 [[nodiscard]] UnboundedOutcome prove_unbounded(const OperatorRegistry& registry, const Substitution& rule,

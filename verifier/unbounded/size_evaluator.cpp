@@ -108,15 +108,6 @@ std::int64_t SizeEvaluator::small_number(const Polynomial& p, const Expression& 
   return 0;
 }
 
-bool SizeEvaluator::at_least(const Polynomial& a, const Polynomial& b) {
-  const Atom yes = unbounded::at_least(a, b), no = less_than(a, b);
-  if (facts_.entails_quickly(yes, context_)) return true;
-  if (obstacle_.any() || facts_.entails_quickly(no, context_)) return false;
-  obstacle_.kind = Obstacle::Kind::alternatives;
-  obstacle_.alternatives = {{yes}, {no}};
-  return true;
-}
-
 Sizes SizeEvaluator::value(const Expression& e) {
   switch (e.kind) {
     case Kind::integer:
@@ -246,7 +237,12 @@ Sizes SizeEvaluator::call(const Expression& e) {
       std::optional<Polynomial> best;
       for (const Sizes& argument : arguments) {
         const Polynomial& element = argument.components[argument.vector ? i : 0];
-        if (!best || at_least(element, *best) == (e.name == "max")) best = element;
+        if (!best)
+          best = element;
+        else if (e.name == "max")
+          best = facts_.larger(element, *best, context_);
+        else
+          best = -facts_.larger(-element, -*best, context_);
       }
       result.components.push_back(*best);
     }
@@ -360,7 +356,11 @@ Alternatives SizeEvaluator::condition(const Expression& e, bool required) {
       return Alternatives::known(true);
     }
     case Kind::all:
-      result = all(e);
+      result = Alternatives::known(true);
+      for (const Alternatives& part : instances(e, required)) {
+        result = Alternatives::both(result, part);
+        if (result.no.size() > max_alternatives) break;
+      }
       break;
     default:
       result = comparison(e);
@@ -373,28 +373,29 @@ Alternatives SizeEvaluator::condition(const Expression& e, bool required) {
   return result;
 }
 
-Alternatives SizeEvaluator::all(const Expression& e) {
+std::vector<Alternatives> SizeEvaluator::requirements(const Expression& e) {
+  if (e.kind == Kind::conjunction) {
+    std::vector<Alternatives> result = requirements(e.operands[0]);
+    for (Alternatives& part : requirements(e.operands[1])) result.push_back(std::move(part));
+    return result;
+  }
+  if (e.kind == Kind::all) return instances(e, true);
+  return {condition(e, true)};
+}
+
+std::vector<Alternatives> SizeEvaluator::instances(const Expression& e, bool required) {
   SizeEnvironment inner = *environment_;
   const SizeEnvironment* outer = std::exchange(environment_, &inner);
   std::vector<std::int64_t> extents;
   for (const Expression::Range& range : e.ranges) extents.push_back(small_number(scalar(*range.extent), e));
-  Alternatives result = Alternatives::known(true);
+  std::vector<Alternatives> result;
   if (!obstacle_.any() && std::all_of(extents.begin(), extents.end(), [](std::int64_t extent) { return extent > 0; })) {
     std::vector<std::int64_t> at(extents.size(), 0);
     for (bool more = true; more && !obstacle_.any();) {
       const std::size_t mark = inner.size();
       for (std::size_t i = 0; i < at.size(); ++i) inner.bind(e.ranges[i].name, Sizes::of(Polynomial(at[i])));
-      result = Alternatives::both(result, condition(e.operands[0]));
+      result.push_back(condition(e.operands[0], required));
       inner.shrink(mark);
-      // Alternatives are simplified as they grow.
-      for (auto* side : {&result.yes, &result.no})
-        std::erase_if(*side, [&](const std::vector<Atom>& atoms) {
-          return atoms.size() > 1 && side->size() > 1 && facts_.contradictory_quickly(atoms);
-        });
-      if (result.yes.size() > max_alternatives || result.no.size() > 4 * max_alternatives) {
-        unsupported("the condition " + to_text(e) + " has too many cases");
-        break;
-      }
       more = false;
       for (std::size_t i = at.size(); i-- > 0 && !more;) {
         more = ++at[i] < extents[i];
@@ -433,13 +434,13 @@ Alternatives SizeEvaluator::comparison(const Expression& e) {
         here = Alternatives::of(less_than(a, b));
         break;
       case Kind::less_equal:
-        here = Alternatives::of(unbounded::at_least(b, a));
+        here = Alternatives::of(at_least(b, a));
         break;
       case Kind::greater:
         here = Alternatives::of(less_than(b, a));
         break;
       default:
-        here = Alternatives::of(unbounded::at_least(a, b));
+        here = Alternatives::of(at_least(a, b));
         break;
     }
     result = Alternatives::both(result, here);

@@ -78,10 +78,10 @@ class SizeEvaluator {
   [[nodiscard]] Polynomial scalar(const Expression& expression);
   /// A condition on sizes and indices. `required`: where it does not hold, the operator does not apply.
   [[nodiscard]] Alternatives condition(const Expression& expression, bool required = false);
+  /// The conditions that together are a required condition, each to be assumed in turn.
+  [[nodiscard]] std::vector<Alternatives> requirements(const Expression& expression);
   /// The number that a polynomial is. Outside of [low, high], and only there, the definition does not apply.
   [[nodiscard]] std::int64_t number(const Polynomial& p, std::int64_t low, std::int64_t high, const Expression& where);
-  /// Whether a >= b, which is decided by the facts or asked for.
-  [[nodiscard]] bool at_least(const Polynomial& a, const Polynomial& b);
   [[nodiscard]] Obstacle& obstacle() { return obstacle_; }
   void ill_typed();
   void unsupported(const std::string& reason);
@@ -91,7 +91,8 @@ class SizeEvaluator {
   [[nodiscard]] Sizes arithmetic(const Expression& expression);
   [[nodiscard]] Polynomial combine(const Expression& expression, const Polynomial& a, const Polynomial& b);
   [[nodiscard]] std::int64_t small_number(const Polynomial& p, const Expression& where);
-  [[nodiscard]] Alternatives all(const Expression& expression);
+  /// The condition of an `all` at each value of its ranges.
+  [[nodiscard]] std::vector<Alternatives> instances(const Expression& expression, bool required);
   [[nodiscard]] Alternatives comparison(const Expression& expression);
 
   const SizeFunctions& functions_;

@@ -25,6 +25,13 @@ void note_bindings(const AttributeExpression& e, const AttributeSpec& spec, Vari
   }
 }
 
+// Extents that are spoken of exist.
+void note_dimensions(const AttributeExpression& e, VariableKinds& kinds) {
+  if (e.kind == AttributeForm::dimension && e.operands.empty() && e.axis < 0)
+    kinds.least_rank[e.index] = std::max(kinds.least_rank[e.index], static_cast<std::size_t>(-e.axis));
+  for (const AttributeExpression& operand : e.operands) note_dimensions(operand, kinds);
+}
+
 }  // namespace
 
 VariableKinds kinds_of_variables(const OperatorRegistry& registry, const Substitution& rule) {
@@ -38,8 +45,10 @@ VariableKinds kinds_of_variables(const OperatorRegistry& registry, const Substit
     for (const PatternNode& node : pattern->nodes) {
       const OperatorDefinition* definition = registry.find(node.op);
       if (definition == nullptr) continue;
-      for (const auto& [name, value] : node.attributes)
+      for (const auto& [name, value] : node.attributes) {
         if (const AttributeSpec* spec = definition->find_attribute(name)) note_bindings(value, *spec, kinds);
+        note_dimensions(value, kinds);
+      }
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (!node.inputs[i].is_variable) continue;
         const std::size_t position = definition->variadic() ? 0 : i;
@@ -55,6 +64,16 @@ VariableKinds kinds_of_variables(const OperatorRegistry& registry, const Substit
         if (rests == 0) kinds.only_rank[tensor] = input.axes.size();
       }
     }
+  for (const Condition& condition : rule.conditions) {
+    note_dimensions(condition.left, kinds);
+    note_dimensions(condition.right, kinds);
+    if (condition.relation != Condition::Relation::equal) continue;
+    for (const auto& [rank, number] :
+         {std::pair(&condition.left, &condition.right), std::pair(&condition.right, &condition.left)})
+      if (rank->kind == AttributeForm::rank && number->kind == AttributeForm::literal)
+        if (const auto* value = std::get_if<std::int64_t>(&number->literal); value != nullptr && *value >= 0)
+          if (!kinds.only_rank[rank->index]) kinds.only_rank[rank->index] = static_cast<std::size_t>(*value);
+  }
   return kinds;
 }
 
@@ -100,30 +119,63 @@ bool Typing::assume(const Atom& atom) {
   return false;
 }
 
-// One of several conjunctions: those that contradict the facts are out; if several are left, they are to be tried.
-bool Typing::assume(const Alternatives& alternatives, const std::string& what) {
-  std::vector<std::vector<Atom>> possible;
+std::optional<std::vector<std::vector<Atom>>> Typing::possible(const Alternatives& alternatives) {
+  std::vector<std::vector<Atom>> result;
   for (const std::vector<Atom>& atoms : alternatives.yes) {
     if (alternatives.yes.size() > 1) {
       if (std::all_of(atoms.begin(), atoms.end(), [&](const Atom& atom) { return facts_.entails_quickly(atom); }))
-        return true;
+        return std::nullopt;
       if (facts_.contradictory_quickly(atoms)) continue;
     }
-    possible.push_back(atoms);
+    result.push_back(atoms);
   }
-  if (possible.empty()) {
+  return result;
+}
+
+// One of several conjunctions: those that contradict the facts are out; if several are left, that is for later.
+bool Typing::assume(const Alternatives& alternatives, const std::string& what) {
+  const auto left = possible(alternatives);
+  if (!left) return true;
+  if (left->empty()) {
     ill_typed();
     return false;
   }
-  if (possible.size() > 1) {
-    if (obstacle_.any()) return false;
+  if (left->size() > 1) {
+    if (in_target_) target_conditions_.push_back(what);
+    pending_.emplace_back(alternatives, what);
+    return true;
+  }
+  for (const Atom& atom : (*left)[0])
+    if (!assume(atom)) return false;
+  return true;
+}
+
+bool Typing::decide_pending() {
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (const auto& [alternatives, what] : pending_) {
+      const auto left = possible(alternatives);
+      if (!left) continue;
+      if (left->empty()) {
+        ill_typed();
+        return false;
+      }
+      if (left->size() > 1) continue;
+      for (const Atom& atom : (*left)[0]) {
+        if (facts_.entails_quickly(atom)) continue;
+        progress = true;
+        if (!assume(atom)) return false;
+      }
+    }
+  }
+  for (const auto& [alternatives, what] : pending_) {
+    auto left = possible(alternatives);
+    if (!left || left->size() < 2) continue;
     obstacle_.kind = Obstacle::Kind::alternatives;
-    obstacle_.alternatives = std::move(possible);
+    obstacle_.alternatives = std::move(*left);
     obstacle_.reason = what;
     return false;
   }
-  for (const Atom& atom : possible[0])
-    if (!assume(atom)) return false;
   return true;
 }
 
@@ -138,24 +190,30 @@ bool Typing::variables() {
       return false;
     }
   shapes_.resize(rule_.tensor_variables.size());
-  for (std::size_t v = 0; v < shapes_.size(); ++v) {
-    const std::optional<std::size_t> rank = assumptions_.ranks[v];
-    if (!rank) {
-      obstacle_.kind = Obstacle::Kind::rank;
-      obstacle_.variable = static_cast<std::uint32_t>(v);
+  ranked_.resize(shapes_.size(), false);
+  return true;
+}
+
+bool Typing::ranked(std::uint32_t v) {
+  if (ranked_[v]) return true;
+  if (obstacle_.any()) return false;
+  const std::optional<std::size_t> rank = assumptions_.ranks[v];
+  if (!rank) {
+    obstacle_.kind = Obstacle::Kind::rank;
+    obstacle_.variable = v;
+    return false;
+  }
+  ranked_[v] = true;
+  for (std::size_t axis = 0; axis < *rank; ++axis) {
+    const std::string name = "dim(" + rule_.tensor_variables[v] + ", " +
+                             std::to_string(static_cast<std::int64_t>(axis) - static_cast<std::int64_t>(*rank)) + ")";
+    const Polynomial extent = Polynomial::symbol(facts_.symbols().named(Symbol::Kind::extent, name, name));
+    // No axis is empty: a tensor without elements is not what a rule is about.
+    if (!facts_.add(at_least(extent, 1))) {
+      ill_typed();
       return false;
     }
-    for (std::size_t axis = 0; axis < *rank; ++axis) {
-      const std::string name = "dim(" + rule_.tensor_variables[v] + ", " +
-                               std::to_string(static_cast<std::int64_t>(axis) - static_cast<std::int64_t>(*rank)) + ")";
-      const Polynomial extent = Polynomial::symbol(facts_.symbols().named(Symbol::Kind::extent, name, name));
-      // No axis is empty: a tensor without elements is not what a rule is about.
-      if (!facts_.add(at_least(extent, 1))) {
-        ill_typed();
-        return false;
-      }
-      shapes_[v].push_back(extent);
-    }
+    shapes_[v].push_back(facts_.reduce(extent));
   }
   return true;
 }
@@ -300,11 +358,13 @@ AttributeTerm Typing::evaluate(const AttributeExpression& e, AttributeKind wante
       result = variable(e.index);
       break;
     case AttributeForm::dimension: {
+      if (!ranked(e.index)) return result;
       const std::optional<std::size_t> axis = axis_of(e, shapes_[e.index].size());
       result.sizes = Sizes::of(axis ? shapes_[e.index][*axis] : Polynomial::invalid());
       break;
     }
     case AttributeForm::rank:
+      if (!ranked(e.index)) return result;
       result.sizes = Sizes::of(Polynomial(static_cast<std::int64_t>(shapes_[e.index].size())));
       break;
     case AttributeForm::list:
@@ -559,8 +619,19 @@ class Typing::Solver {
         if (typing_.in_target_) typing_.target_conditions_.push_back(definition_.name + ": " + statement.message);
         continue;
       }
-      const Alternatives alternatives = evaluator_.condition(statement.value, true);
-      if (!fine() || !typing_.assume(alternatives, definition_.name)) return false;
+      const std::vector<Alternatives> parts = evaluator_.requirements(statement.value);
+      if (!fine()) return false;
+      if (statement.value.kind == Kind::not_equal) {
+        // Inequality in both directions is of no use as a hypothesis; the target's is for the one who applies the rule.
+        for (const Alternatives& part : parts) {
+          if (part.yes.empty()) return fail();
+          if (typing_.in_target_ && !part.no.empty())
+            typing_.target_conditions_.push_back(definition_.name + ": " + statement.message);
+        }
+        continue;
+      }
+      for (const Alternatives& part : parts)
+        if (!typing_.assume(part, definition_.name + ": " + statement.message)) return false;
     }
     return true;
   }
@@ -619,13 +690,8 @@ bool Typing::side(const Pattern& pattern, TypedSide& typed, const std::string& n
       return false;
     }
     result.inputs = node.inputs;
-    for (const auto& [attribute, value] : node.attributes) {
-      const AttributeSpec* spec = result.definition->find_attribute(attribute);
-      if (spec == nullptr) continue;
-      result.attributes[attribute] = evaluate(value, spec->kind);
-      if (obstacle_.any()) return false;
-    }
     for (const PatternValue& input : node.inputs) {
+      if (input.is_variable && !ranked(input.index)) return false;
       if (!input.is_variable && input.port >= typed.nodes[input.index].outputs.size()) {
         ill_typed();
         return false;
@@ -633,6 +699,12 @@ bool Typing::side(const Pattern& pattern, TypedSide& typed, const std::string& n
       std::vector<Polynomial> shape_of_input = shape(typed, input);
       for (Polynomial& extent : shape_of_input) extent = facts_.reduce(extent);
       result.input_shapes.push_back(std::move(shape_of_input));
+    }
+    for (const auto& [attribute, value] : node.attributes) {
+      const AttributeSpec* spec = result.definition->find_attribute(attribute);
+      if (spec == nullptr) continue;
+      result.attributes[attribute] = evaluate(value, spec->kind);
+      if (obstacle_.any()) return false;
     }
     typed.nodes.push_back(std::move(result));
     if (!Solver(*this, typed.nodes.back(), name + std::to_string(n)).run()) return false;
@@ -685,6 +757,8 @@ bool Typing::conditions() {
 bool Typing::outputs() {
   for (std::size_t i = 0; i < rule_.source.outputs.size(); ++i) {
     const PatternValue &left = rule_.source.outputs[i], &right = rule_.target.outputs[i];
+    for (const PatternValue* value : {&left, &right})
+      if (value->is_variable && !ranked(value->index)) return false;
     for (const auto& [value, side] : {std::pair(&left, &source_), std::pair(&right, &target_)})
       if (!value->is_variable && value->port >= side->nodes[value->index].outputs.size()) {
         ill_typed();
@@ -706,6 +780,9 @@ Obstacle Typing::run() {
   if (!conditions()) return obstacle_;
   in_target_ = true;
   if (!side(rule_.target, target_, "t") || !outputs()) return obstacle_;
+  for (std::uint32_t v = 0; v < shapes_.size(); ++v)
+    if (!ranked(v)) return obstacle_;
+  if (!decide_pending()) return obstacle_;
   in_target_ = false;
   return obstacle_;
 }

@@ -95,6 +95,11 @@ class Typing {
   /// Adds a hypothesis; false if it contradicts what is known.
   bool assume(const Atom& atom);
   bool assume(const Alternatives& alternatives, const std::string& what);
+  /// The alternatives that do not contradict the facts; nothing if one of them holds.
+  [[nodiscard]] std::optional<std::vector<std::vector<Atom>>> possible(const Alternatives& alternatives);
+  /// Whether the rank of a variable is chosen; its axes then exist.
+  [[nodiscard]] bool ranked(std::uint32_t variable);
+  bool decide_pending();
   void unsupported(const std::string& reason);
   void ill_typed();
 
@@ -107,7 +112,10 @@ class Typing {
   std::vector<Condition> extra_;
   Obstacle obstacle_;
   bool in_target_ = false;
+  /// Disjunctions that nothing has decided yet: later hypotheses may, and ill-typed choices are seen first.
+  std::vector<std::pair<Alternatives, std::string>> pending_;
   std::vector<std::vector<Polynomial>> shapes_;  // of tensor variables
+  std::vector<bool> ranked_;
   TypedSide source_, target_;
   std::vector<std::string> target_conditions_;
   std::vector<Atom> target_atoms_;
