@@ -124,9 +124,16 @@ class Elimination {
     }
   }
 
-  // Keeps a row unless another says more; true for a contradiction.
+  // Keeps a row, and what it implies, unless others say more; true for a contradiction.
   bool add(Row row) {
-    strengthen(row);
+    tighten(row);
+    Row stronger = row;
+    strengthen(stronger);
+    if (stronger.terms != row.terms && keep(std::move(stronger))) return true;
+    return keep(std::move(row));
+  }
+
+  bool keep(Row row) {
     if (row.terms.empty()) return row.constant < 0;
     for (Row& known : rows_)
       if (known.terms == row.terms) {
@@ -162,20 +169,35 @@ class Elimination {
   bool eliminate() {
     std::size_t combinations = 0;
     for (;;) {
-      // The column with the fewest combinations; on a tie the one of largest degree.
+      // Symbols that are in no product first, then products, then factors of products, since rows on products may imply
+      // rows on their factors; among these the column with the fewest combinations.
       std::vector<std::pair<std::int64_t, std::int64_t>> counts(columns_.size());
       for (const Row& row : rows_)
         for (const auto& [column, coefficient] : row.terms)
           ++(coefficient > 0 ? counts[column].first : counts[column].second);
       std::optional<std::uint32_t> best;
-      std::int64_t growth = 0;
+      std::pair<int, std::int64_t> cost;
       for (std::uint32_t c = 0; c < counts.size(); ++c) {
         const auto [above, below] = counts[c];
         if (above + below == 0) continue;
-        const std::int64_t here = above * below - above - below;
-        if (!best || here < growth || (here == growth && columns_[c].degree() > columns_[*best].degree())) {
+        const std::int64_t growth = above * below - above - below;
+        int order = 0;
+        if (above * below == 0) {
+          order = -1;
+        } else if (columns_[c].degree() >= 2) {
+          order = 1;
+        } else {
+          const SymbolId symbol = columns_[c].symbols()[0];
+          for (std::uint32_t other = 0; other < counts.size(); ++other)
+            if (columns_[other].degree() >= 2 && counts[other].first + counts[other].second > 0 &&
+                columns_[other].contains(symbol))
+              order = 2;
+          if (order == 0 && growth > 24) order = 1;
+        }
+        const std::pair<int, std::int64_t> here(order, growth);
+        if (!best || here < cost) {
           best = c;
-          growth = here;
+          cost = here;
         }
       }
       if (!best) return false;

@@ -165,7 +165,24 @@ bool Facts::add_inequality(Polynomial p) {
     if (known == p) return true;
     if (known == opposite) return add_equation(p);
   }
-  inequalities_.push_back(std::move(p));
+  inequalities_.push_back(p);
+  // A product of what is not negative that is at least 1 has no factor 0.
+  if (p.terms().size() == 2 && p.constant_term() < 0 && p.terms()[1].second > 0 && p.terms()[1].first.degree() >= 2)
+    return add_factors(p.terms()[1].first);
+  return true;
+}
+
+bool Facts::add_factors(const Monomial& product) {
+  Bounds bounds{*symbols_, {}};
+  for (const Polynomial& known : inequalities_) bounds.note(known);
+  for (const SymbolId symbol : product.symbols()) {
+    const auto bound = bounds.of(symbol);
+    if (!bound || *bound < 0) return true;
+  }
+  for (const SymbolId symbol : product.symbols()) {
+    if (*bounds.of(symbol) >= 1) continue;
+    if (!add_inequality(Polynomial::symbol(symbol) - 1)) return false;
+  }
   return true;
 }
 
@@ -219,9 +236,58 @@ bool Facts::add_equation(Polynomial p) {
     if (!chosen || preference(symbol) <= preference(*chosen)) chosen = symbol;
   }
   if (!chosen) {
+    // s * a + b = 0 with a >= 1 that divides b.
+    for (const SymbolId symbol : candidates) {
+      if (preference(symbol) > 2) continue;
+      Polynomial a, b;
+      bool linear = true;
+      for (const auto& [monomial, coefficient] : p.terms()) {
+        if (!monomial.contains(symbol)) {
+          b = b + Polynomial::term(monomial, coefficient);
+          continue;
+        }
+        const Monomial rest = *Monomial::quotient(monomial, Monomial(symbol));
+        linear = linear && !rest.contains(symbol);
+        a = a + Polynomial::term(rest, coefficient);
+      }
+      const SymbolId self[] = {symbol};
+      if (!linear || symbols_->mentions(a, self) || symbols_->mentions(b, self)) continue;
+      const auto quotient = Polynomial::exact_quotient(b, a);
+      if (!quotient || !(bounds.nonnegative(a - 1) || bounds.nonnegative(-a - 1))) continue;
+      bool contradiction = false;
+      replace(symbol, -*quotient, contradiction);
+      return !contradiction;
+    }
     for (const Polynomial& known : equations_)
       if (known == p || known == -p) return true;
-    equations_.push_back(std::move(p));
+    equations_.push_back(p);
+    // A product that equals something positive has no factor 0.
+    for (const std::int64_t sign : {1, -1}) {
+      const Monomial* product = nullptr;
+      Polynomial rest;
+      int positive = 0;
+      for (const auto& [monomial, coefficient] : p.terms()) {
+        if ((coefficient > 0) == (sign > 0)) {
+          ++positive;
+          product = &monomial;
+        } else {
+          rest = rest + Polynomial::term(monomial, coefficient * -sign);
+        }
+      }
+      if (positive != 1 || product->degree() < 2 || !bounds.nonnegative(rest - 1)) continue;
+      const std::vector<SymbolId> factors(product->symbols().begin(), product->symbols().end());
+      if (!add_factors(*product)) return false;
+      // And none is larger than a product that is a number.
+      Bounds now{*symbols_, {}};
+      for (const Polynomial& known : inequalities_) now.note(known);
+      const bool all_positive = std::all_of(factors.begin(), factors.end(), [&](SymbolId symbol) {
+        const auto bound = now.of(symbol);
+        return bound && *bound >= 1;
+      });
+      if (all_positive && rest.constant())
+        for (const SymbolId symbol : factors)
+          if (!add_inequality(reduce(rest - Polynomial::symbol(symbol)))) return false;
+    }
     return true;
   }
   const std::int64_t coefficient = *p.linear_coefficient(*chosen);

@@ -93,6 +93,8 @@ class Facts {
   void replace(SymbolId symbol, const Polynomial& value, bool& contradiction);
   bool add_inequality(Polynomial p);
   bool add_equation(Polynomial p);
+  /// The factors of a product that is positive, if none is negative.
+  bool add_factors(const Monomial& product);
   [[nodiscard]] std::vector<Polynomial> constraints(std::span<const Atom> context, const Polynomial* negated) const;
   [[nodiscard]] bool decide(const Polynomial* goal, std::span<const Atom> context, bool with_solver);
   [[nodiscard]] Polynomial divide_symbolically(const Polynomial& n, const Polynomial& d, std::span<const Atom> context);

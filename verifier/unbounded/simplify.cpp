@@ -168,15 +168,24 @@ bool Matcher::simplify_guards(Term& term, Facts& facts) {
   }
   if (term.guards.empty()) return true;
   if (facts.contradictory_quickly(term.guards)) return false;
-  // Guards that follow from the others; the extents of bound variables stay.
+  // Guards that follow from the others. Of the variables' own extents, 0 <= t < size, it is not asked.
   for (std::size_t i = 0; i < term.guards.size();) {
     const Atom guard = term.guards[i];
-    const bool box =
-        std::any_of(term.bound.begin(), term.bound.end(), [&](SymbolId symbol) { return is_extent(guard, symbol); });
+    const bool extent =
+        std::any_of(term.bound.begin(), term.bound.end(), [&](SymbolId symbol) { return is_extent(guard, symbol); }) &&
+        std::all_of(guard.p.terms().begin(), guard.p.terms().end(), [&](const auto& part) {
+          const auto& factors = part.first.symbols();
+          return (factors.size() == 1 && contains(term.bound, factors[0])) ||
+                 std::all_of(factors.begin(), factors.end(), [&](SymbolId symbol) {
+                   const Symbol::Kind kind = symbols[symbol].kind;
+                   return kind == Symbol::Kind::extent || kind == Symbol::Kind::attribute ||
+                          kind == Symbol::Kind::factor;
+                 });
+        });
     std::vector<Atom> others = term.guards;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
     bool dropped = false;
-    if (!box) {
+    if (!extent) {
       dropped = facts.entails_quickly(guard, others);
     } else {
       // A second, wider bound of the same variable: only where another bound implies it by itself.
@@ -314,18 +323,6 @@ NormalForm Matcher::simplify(const Term& original, Facts& facts, int depth) {
     return {original};
   }
   if (!simplify_guards(term, facts)) return {};
-  // Guards of functions' arguments that speak of this summand's variables: one summand for each case.
-  std::vector<SymbolId> inner;
-  for (const Factor& factor : term.factors)
-    if (const auto guard = hoistable(facts.symbols(), factor, inner, term.bound); guard && step()) {
-      NormalForm result;
-      for (const Atom& part : alternatives(*guard)) {
-        Term piece = term;
-        piece.guards.push_back(part);
-        result = builder.add(std::move(result), simplify(builder.renamed(piece), facts, depth + 1));
-      }
-      return result;
-    }
   // A variable that nothing depends on counts.
   for (std::size_t i = 0; i < term.bound.size();) {
     const SymbolId self[] = {term.bound[i]};
@@ -380,8 +377,25 @@ NormalForm Matcher::simplify(const Term& original, Facts& facts, int depth) {
       result = builder.multiply(result, simple);
     }
   }
+  // Guards of functions' arguments that speak of a summand's variables: one summand for each case.
+  NormalForm divided;
+  for (const Term& simple : result) {
+    std::vector<SymbolId> inner;
+    std::optional<Atom> guard;
+    for (const Factor& factor : simple.factors)
+      if (!guard && !simple.bound.empty()) guard = hoistable(facts.symbols(), factor, inner, simple.bound);
+    if (!guard || !step()) {
+      divided = builder.add(std::move(divided), {simple});
+      continue;
+    }
+    for (const Atom& part : alternatives(*guard)) {
+      Term piece = simple;
+      piece.guards.push_back(part);
+      divided = builder.add(std::move(divided), simplify(builder.renamed(piece), facts, depth + 1));
+    }
+  }
   if (!builder.problem().empty()) fail(builder.problem());
-  return result;
+  return divided;
 }
 
 NormalForm Matcher::simplify(const NormalForm& form, Facts& facts) {
