@@ -5,8 +5,8 @@
 ///   axioms  - Z3 derives `source = target` from the axioms (for all sizes);
 ///   bounded - both sides have the same canonical polynomials at every examined small instance (shapes up to a bound
 ///             and attribute values), with uninterpreted scalar functions.
-/// A rule is proved by the first, or by the other two together; refuted if the evaluator replays a counterexample; unknown
-/// otherwise.
+/// A rule is proved by the first, or by the other two together; refuted if the evaluator replays a counterexample;
+/// unknown otherwise.
 #pragma once
 
 #include <cstddef>

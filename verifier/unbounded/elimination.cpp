@@ -69,7 +69,11 @@ class Elimination {
         for (std::size_t r = 0; r < originals && formed < max_products; ++r) {
           if (rows[r].terms().size() > 4 || !rows[r].linear_coefficient(symbol)) continue;
           Polynomial multiplied = rows[r] * Polynomial::term(factor, 1);
-          if (!multiplied.valid()) continue;
+          // Of use only if nothing but what already occurs comes of it.
+          const bool known = std::all_of(multiplied.terms().begin(), multiplied.terms().end(), [&](const auto& term) {
+            return term.first.degree() < 2 || std::find(products.begin(), products.end(), term.first) != products.end();
+          });
+          if (!multiplied.valid() || !known) continue;
           ++formed;
           if (std::find(rows.begin(), rows.end(), multiplied) == rows.end()) rows.push_back(std::move(multiplied));
         }
@@ -182,9 +186,7 @@ class Elimination {
         if (above + below == 0) continue;
         const std::int64_t growth = above * below - above - below;
         int order = 0;
-        if (above * below == 0) {
-          order = -1;
-        } else if (columns_[c].degree() >= 2) {
+        if (columns_[c].degree() >= 2) {
           order = 1;
         } else {
           const SymbolId symbol = columns_[c].symbols()[0];

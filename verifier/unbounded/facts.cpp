@@ -152,7 +152,12 @@ std::vector<Atom> Facts::atoms() const {
 bool Facts::add(const Atom& atom) {
   const Polynomial p = reduce(atom.p);
   if (!p.valid()) return true;  // says nothing
-  const bool consistent = atom.relation == Atom::Relation::zero ? add_equation(p) : add_inequality(p);
+  bool consistent = atom.relation == Atom::Relation::zero ? add_equation(p) : add_inequality(p);
+  // A new lower bound of a symbol may make products positive.
+  if (consistent && p.terms().size() <= 2 && p.symbols().size() == 1) {
+    const std::vector<Polynomial> equations = equations_;
+    for (const Polynomial& equation : equations) consistent = consistent && use_product(reduce(equation));
+  }
   inconsistent_ = inconsistent_ || !consistent;
   return consistent;
 }
@@ -261,40 +266,46 @@ bool Facts::add_equation(Polynomial p) {
     for (const Polynomial& known : equations_)
       if (known == p || known == -p) return true;
     equations_.push_back(p);
-    // A product that equals something positive has no factor 0.
-    for (const std::int64_t sign : {1, -1}) {
-      const Monomial* product = nullptr;
-      Polynomial rest;
-      int positive = 0;
-      for (const auto& [monomial, coefficient] : p.terms()) {
-        if ((coefficient > 0) == (sign > 0)) {
-          ++positive;
-          product = &monomial;
-        } else {
-          rest = rest + Polynomial::term(monomial, coefficient * -sign);
-        }
-      }
-      if (positive != 1 || product->degree() < 2 || !bounds.nonnegative(rest - 1)) continue;
-      const std::vector<SymbolId> factors(product->symbols().begin(), product->symbols().end());
-      if (!add_factors(*product)) return false;
-      // And none is larger than a product that is a number.
-      Bounds now{*symbols_, {}};
-      for (const Polynomial& known : inequalities_) now.note(known);
-      const bool all_positive = std::all_of(factors.begin(), factors.end(), [&](SymbolId symbol) {
-        const auto bound = now.of(symbol);
-        return bound && *bound >= 1;
-      });
-      if (all_positive && rest.constant())
-        for (const SymbolId symbol : factors)
-          if (!add_inequality(reduce(rest - Polynomial::symbol(symbol)))) return false;
-    }
-    return true;
+    return use_product(p);
   }
   const std::int64_t coefficient = *p.linear_coefficient(*chosen);
   const Polynomial rest = p - Polynomial::symbol(*chosen) * Polynomial(coefficient);
   bool contradiction = false;
   replace(*chosen, coefficient == 1 ? -rest : rest, contradiction);
   return !contradiction;
+}
+
+// A product that equals something positive has no factor 0.
+bool Facts::use_product(const Polynomial& p) {
+  Bounds bounds{*symbols_, {}};
+  for (const Polynomial& known : inequalities_) bounds.note(known);
+  for (const std::int64_t sign : {1, -1}) {
+    std::optional<Monomial> product;
+    Polynomial rest;
+    int positive = 0;
+    for (const auto& [monomial, coefficient] : p.terms()) {
+      if ((coefficient > 0) == (sign > 0)) {
+        ++positive;
+        product = monomial;
+      } else {
+        rest = rest + Polynomial::term(monomial, coefficient * -sign);
+      }
+    }
+    if (positive != 1 || product->degree() < 2 || !bounds.nonnegative(rest - 1)) continue;
+    if (!add_factors(*product)) return false;
+    // And none is larger than a product that is a number.
+    Bounds now{*symbols_, {}};
+    for (const Polynomial& known : inequalities_) now.note(known);
+    const auto factors = product->symbols();
+    const bool all_positive = std::all_of(factors.begin(), factors.end(), [&](SymbolId symbol) {
+      const auto bound = now.of(symbol);
+      return bound && *bound >= 1;
+    });
+    if (all_positive && rest.constant())
+      for (const SymbolId symbol : factors)
+        if (!add_inequality(reduce(rest - Polynomial::symbol(symbol)))) return false;
+  }
+  return true;
 }
 
 void Facts::replace(SymbolId symbol, const Polynomial& value, bool& contradiction) {

@@ -95,6 +95,7 @@ class Facts {
   bool add_equation(Polynomial p);
   /// The factors of a product that is positive, if none is negative.
   bool add_factors(const Monomial& product);
+  bool use_product(const Polynomial& equation);
   [[nodiscard]] std::vector<Polynomial> constraints(std::span<const Atom> context, const Polynomial* negated) const;
   [[nodiscard]] bool decide(const Polynomial* goal, std::span<const Atom> context, bool with_solver);
   [[nodiscard]] Polynomial divide_symbolically(const Polynomial& n, const Polynomial& d, std::span<const Atom> context);

@@ -136,7 +136,10 @@ class Search {
       for (std::size_t axis = 0; axis < shape.size(); ++axis) {
         const std::string name = "i" + std::to_string(axis);
         const Polynomial index = Polynomial::symbol(here.symbols().named(Symbol::Kind::index, name, name));
-        if (!here.add(at_least(index, 0)) || !here.add(less_than(index, here.reduce(shape[axis])))) return {};
+        // An element exists, so no axis is empty.
+        if (!here.add(at_least(here.reduce(shape[axis]), 1)) || !here.add(at_least(index, 0)) ||
+            !here.add(less_than(index, here.reduce(shape[axis]))))
+          return {};
         indices.push_back(here.reduce(index));
       }
       if (left.is_variable && right.is_variable && left.index == right.index) continue;
