@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "verifier/smt/solver.h"
 #include "verifier/unbounded/elimination.h"
@@ -331,42 +330,66 @@ void Facts::replace(SymbolId symbol, const Polynomial& value, bool& contradictio
   }
 }
 
+// Only what shares symbols with the question, directly or through others, can matter to it: without a goal the question
+// is the context, without a context it is everything.
 std::vector<Polynomial> Facts::constraints(std::span<const Atom> context, const Polynomial* negated) const {
-  std::vector<Polynomial> result;
-  auto add = [&](const Polynomial& p) {
-    if (!p.valid()) return;
-    const Polynomial tight = tightened(p);
-    if (std::find(result.begin(), result.end(), tight) == result.end()) result.push_back(tight);
+  std::vector<Polynomial> waiting, result;
+  auto note = [&](const Polynomial& p) {
+    if (p.valid()) waiting.push_back(tightened(p));
   };
-  if (negated != nullptr) add(*negated);
+  std::vector<SymbolId> active;
+  auto activate = [&](const Polynomial& p) {
+    for (const auto& [monomial, coefficient] : p.terms())
+      for (const SymbolId symbol : monomial.symbols())
+        if (std::find(active.begin(), active.end(), symbol) == active.end()) active.push_back(symbol);
+  };
+  auto take = [&](const Polynomial& p) {
+    if (!p.valid() || std::find(result.begin(), result.end(), p) != result.end()) return;
+    result.push_back(p);
+    activate(p);
+  };
+  if (negated != nullptr) take(tightened(*negated));
   for (const Atom& atom : context) {
-    add(atom.p);
-    if (atom.relation == Atom::Relation::zero) add(-atom.p);
+    note(atom.p);
+    if (atom.relation == Atom::Relation::zero) note(-atom.p);
   }
-  for (const Polynomial& p : inequalities_) add(p);
+  const bool everything = negated == nullptr && context.empty();
+  if (negated == nullptr) {
+    for (const Polynomial& p : waiting) take(p);
+    waiting.clear();
+  }
+  for (const Polynomial& p : inequalities_) note(p);
   for (const Polynomial& p : equations_) {
-    add(p);
-    add(-p);
+    note(p);
+    note(-p);
   }
-  // What quotients and lookups mean.
-  std::set<SymbolId> seen;
-  for (std::size_t i = 0; i < result.size(); ++i)
-    for (const SymbolId id : result[i].symbols()) {
-      const Symbol& symbol = (*symbols_)[id];
-      if (symbol.arguments.empty() || !seen.insert(id).second) continue;
-      const Polynomial value = Polynomial::symbol(id);
-      if (symbol.kind == Symbol::Kind::lookup) {
-        add(value);
-        add(symbol.arguments[0] - 1 - value);
-      } else if (symbol.kind == Symbol::Kind::maximum) {
-        add(value - symbol.arguments[0]);
-        add(value - symbol.arguments[1]);
-      } else {
-        const Polynomial product = symbol.arguments[1] * value;
-        add(symbol.arguments[0] - product);
-        add(product + symbol.arguments[1] - 1 - symbol.arguments[0]);
-      }
+  if (everything) {
+    for (const Polynomial& p : waiting) take(p);
+    waiting.clear();
+  }
+  for (std::size_t i = 0; i < active.size(); ++i) {
+    const SymbolId id = active[i];
+    for (Polynomial& p : waiting) {
+      if (p.terms().empty() || !p.contains(id)) continue;
+      take(p);
+      p = Polynomial();
     }
+    // What quotients, maxima and lookups mean.
+    const Symbol& symbol = (*symbols_)[id];
+    if (symbol.arguments.empty()) continue;
+    const Polynomial value = Polynomial::symbol(id);
+    if (symbol.kind == Symbol::Kind::lookup) {
+      take(value);
+      take(tightened(symbol.arguments[0] - 1 - value));
+    } else if (symbol.kind == Symbol::Kind::maximum) {
+      take(tightened(value - symbol.arguments[0]));
+      take(tightened(value - symbol.arguments[1]));
+    } else {
+      const Polynomial product = symbol.arguments[1] * value;
+      take(tightened(symbol.arguments[0] - product));
+      take(tightened(product + symbol.arguments[1] - 1 - symbol.arguments[0]));
+    }
+  }
   return result;
 }
 
