@@ -47,7 +47,7 @@ struct Verdict {
   std::vector<std::string> conditions;
   /// Of the unbounded proof: ranks and lengths of lists up to this were examined; nothing: all that there are.
   std::optional<std::size_t> max_rank;
-  /// Not proved as it stands, but under one of these conditions added to its own, by the unbounded proof.
+  /// Not proved as it stands, but by the unbounded proof with these conditions added to its own.
   std::vector<Condition> needs;
   std::optional<NumericClass> numeric_class;     ///< Derived, if the bounded proof succeeded.
   std::optional<Counterexample> counterexample;  ///< If refuted.

@@ -1,7 +1,7 @@
 // The unbounded prover alone: corpora of statements, conditions, mutations of axioms.
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "tests/verifier/fixture.h"
 #include "verifier/bounded.h"
@@ -46,6 +46,49 @@ TEST(Unbounded, AxiomsHoldForAllSizes) {
     const UnboundedOutcome outcome = prove(axiom);
     EXPECT_TRUE(outcome.proved) << axiom.name << ": " << outcome.reason;
   }
+}
+
+TEST(Unbounded, DeclaredLawsHoldForAllSizes) {
+  const std::vector<Substitution> laws = Verifier::declared_laws(registry());
+  EXPECT_GE(laws.size(), 5U);
+  for (const Substitution& law : laws) {
+    const UnboundedOutcome outcome = prove(law);
+    EXPECT_TRUE(outcome.proved) << law.name << ": " << outcome.reason;
+  }
+}
+
+// Groups are inferred from shapes; what must hold of them is found, and numbers refute the rule without it.
+TEST(Unbounded, MissingConditionsAreFound) {
+  const std::map<std::string, std::string> expected = {
+      {"output_channels_of_grouped", "if dim(x, -3) == dim(k, -3)"},
+      {"grouped_merge", "if dim(a, -4) // (dim(x, -3) // dim(a, -3)) == dim(b, -4) // (dim(y, -3) // dim(b, -3))"},
+      {"split_of_grouped", "if dim(x, -3) == dim(k, -3)"},
+      {"pools_are_the_same", ""},
+      {"relu_is_linear", ""}};
+  std::size_t seen = 0;
+  for (const Substitution& rule : testing::load("false.rules")) {
+    const auto it = expected.find(rule.name);
+    if (it == expected.end()) continue;
+    ++seen;
+    const UnboundedOutcome outcome = prove_unbounded(registry(), rule, {.infer = true});
+    EXPECT_FALSE(outcome.proved) << rule.name;
+    EXPECT_EQ(outcome.inferred.empty(), it->second.empty()) << rule.name;
+    if (outcome.inferred.empty()) continue;
+    Substitution narrowed = rule;
+    narrowed.conditions = outcome.inferred;
+    EXPECT_THAT(to_string(narrowed, registry()), ::testing::HasSubstr(it->second)) << rule.name;
+    EXPECT_NE(validate_bounded(registry(), narrowed, {.max_instances = 40, .rare = false}).kind,
+              BoundedOutcome::Kind::differs)
+        << rule.name;
+    // Without it the rule is refuted, and the verdict says what it lacks.
+    VerifierOptions options;
+    options.axioms = false;
+    options.infer = true;
+    const Verdict verdict = Verifier(registry(), {}, options).verify(rule);
+    EXPECT_EQ(verdict.kind, VerdictKind::refuted) << rule.name;
+    EXPECT_EQ(verdict.needs, outcome.inferred) << rule.name;
+  }
+  EXPECT_EQ(seen, expected.size());
 }
 
 TEST(Unbounded, WhatTheTargetAsksForIsSaid) {

@@ -189,7 +189,7 @@ std::pair<Polynomial, Polynomial> Polynomial::divide(const Polynomial& a, const 
 
 SymbolId Symbols::named(Symbol::Kind kind, const std::string& key, const std::string& name) {
   const auto [it, inserted] = names_.emplace(std::pair(kind, key), static_cast<SymbolId>(symbols_.size()));
-  if (inserted) symbols_.push_back({kind, name, 0, {}});
+  if (inserted) symbols_.push_back({kind, name, 0, 0, 0, {}});
   return it->second;
 }
 
@@ -200,22 +200,23 @@ SymbolId Symbols::computed(Symbol symbol, Key key) {
 }
 
 SymbolId Symbols::quotient(const Polynomial& numerator, const Polynomial& divisor) {
-  return computed({Symbol::Kind::quotient, "", 0, {numerator, divisor}}, {0, {numerator.terms(), divisor.terms()}});
+  return computed({Symbol::Kind::quotient, "", 0, 0, 0, {numerator, divisor}},
+                  {0, {numerator.terms(), divisor.terms()}});
 }
 
 SymbolId Symbols::maximum(const Polynomial& a, const Polynomial& b) {
   if (Polynomial::less(b, a)) return maximum(b, a);
-  return computed({Symbol::Kind::maximum, "", 0, {a, b}}, {1, {a.terms(), b.terms()}});
+  return computed({Symbol::Kind::maximum, "", 0, 0, 0, {a, b}}, {1, {a.terms(), b.terms()}});
 }
 
 SymbolId Symbols::lookup(std::uint32_t tensor, std::vector<Polynomial> arguments) {
   Key key{tensor + 2, {}};
   for (const Polynomial& argument : arguments) key.second.push_back(argument.terms());
-  return computed({Symbol::Kind::lookup, "", tensor, std::move(arguments)}, std::move(key));
+  return computed({Symbol::Kind::lookup, "", tensor, 0, 0, std::move(arguments)}, std::move(key));
 }
 
 SymbolId Symbols::bound() {
-  symbols_.push_back({Symbol::Kind::bound, "t" + std::to_string(symbols_.size()), 0, {}});
+  symbols_.push_back({Symbol::Kind::bound, "t" + std::to_string(symbols_.size()), 0, 0, 0, {}});
   return static_cast<SymbolId>(symbols_.size() - 1);
 }
 

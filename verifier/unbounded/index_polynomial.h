@@ -118,6 +118,8 @@ struct Symbol {
   Kind kind = Kind::extent;
   std::string name;                   ///< For a person, in the spelling of rules.
   std::uint32_t tensor = 0;           ///< Of a lookup.
+  std::uint32_t variable = 0;         ///< Of an extent or attribute: the rule's tensor or attribute variable.
+  std::int64_t position = 0;          ///< Of an extent: the axis, from the end; of an attribute: the element, or -1.
   std::vector<Polynomial> arguments;  ///< Of a quotient, a maximum or a lookup.
 };
 
@@ -131,6 +133,11 @@ class Symbols {
   SymbolId lookup(std::uint32_t tensor, std::vector<Polynomial> arguments);
   /// A new variable of a reduction.
   SymbolId bound();
+  /// Says what an extent or attribute belongs to.
+  void place(SymbolId id, std::uint32_t variable, std::int64_t position) {
+    symbols_[id].variable = variable;
+    symbols_[id].position = position;
+  }
   [[nodiscard]] const Symbol& operator[](SymbolId id) const { return symbols_[id]; }
   [[nodiscard]] std::size_t size() const { return symbols_.size(); }
   /// Whether a symbol of the set occurs in p, also inside of quotients and lookups.

@@ -171,10 +171,7 @@ bool Matcher::equal(const NormalForm& left, const NormalForm& right, const Facts
     for (const auto& assumed : cases) {
       Facts inner = facts;
       if (!inner.add(assumed[0])) continue;
-      if (!equal(a, b, inner, depth + 1)) {
-        if (depth == 0 && cases.size() > 1) missing_.push_back(*guard);
-        return false;
-      }
+      if (!equal(a, b, inner, depth + 1)) return false;
     }
     return true;
   }

@@ -24,8 +24,6 @@ class Matcher {
   [[nodiscard]] bool equal(const NormalForm& a, const NormalForm& b, const Facts& facts);
   /// Why not, of the first failure.
   [[nodiscard]] const std::string& reason() const { return reason_; }
-  /// Guards that one side has and the other lacks, where everything else agreed; without bound variables.
-  [[nodiscard]] const std::vector<Atom>& missing() const { return missing_; }
 
   /// A normal form simplified under facts; `problem` receives what could not be understood.
   [[nodiscard]] NormalForm simplify(const NormalForm& form, Facts& facts);
@@ -62,7 +60,6 @@ class Matcher {
   std::size_t& steps_;
   std::string reason_;
   bool failed_ = false;
-  std::vector<Atom> missing_;
   /// A summand and a guard to divide it by, found while matching.
   std::optional<std::pair<Term, Atom>> division_;
 };

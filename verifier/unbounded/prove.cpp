@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "verifier/instances.h"
+#include "verifier/unbounded/conditions.h"
 #include "verifier/unbounded/elaborate.h"
 #include "verifier/unbounded/matching.h"
 #include "verifier/unbounded/symbolic_types.h"
@@ -15,6 +16,8 @@ using namespace unbounded;
 
 // Typings tried for one rule: choices that turn out ill-typed count, too.
 constexpr std::size_t hard_typings = 40'000;
+// Conditions, and pairs of them, that are tried.
+constexpr std::size_t max_attempts = 40;
 constexpr std::size_t hard_cases = 4'000;
 
 class Search {
@@ -25,6 +28,9 @@ class Search {
         options_(options),
         kinds_(kinds_of_variables(registry, rule)),
         solver_(symbols_, options.rlimit, options.max_queries) {}
+
+  /// Of the first case that failed.
+  [[nodiscard]] const std::vector<Condition>& candidates() const { return candidates_; }
 
   UnboundedOutcome run() {
     Assumptions start;
@@ -151,6 +157,7 @@ class Search {
       divided = divided || source.divided() || target.divided();
       Matcher matcher(steps);
       if (!matcher.equal(a, b, here)) {
+        if (candidates_.empty()) candidates_ = candidate_conditions(typing, facts);
         Obstacle failure;
         failure.kind = Obstacle::Kind::unsupported;
         failure.reason =
@@ -174,6 +181,7 @@ class Search {
   Symbols symbols_;
   IntegerSolver solver_;
   UnboundedOutcome outcome_;
+  std::vector<Condition> candidates_;
   std::size_t limit_ = 0, covered_ = 0;
   bool open_ = false;  // some rank or length is not fixed by definitions
   bool out_of_cases_ = false;
@@ -189,7 +197,26 @@ UnboundedOutcome prove_unbounded(const OperatorRegistry& registry, const Substit
     outcome.reason = "the two sides have different numbers of outputs";
     return outcome;
   }
-  return Search(registry, rule, options).run();
+  Search search(registry, rule, options);
+  outcome = search.run();
+  if (outcome.proved || !options.infer) return outcome;
+  // The weakest first: each candidate alone, then two together.
+  const std::vector<Condition>& candidates = search.candidates();
+  std::size_t attempts = 0;
+  auto holds_under = [&](const std::vector<Condition>& conditions) {
+    if (++attempts > max_attempts) return false;
+    Substitution narrowed = rule;
+    narrowed.conditions.insert(narrowed.conditions.end(), conditions.begin(), conditions.end());
+    if (!Search(registry, narrowed, options).run().proved) return false;
+    outcome.inferred = conditions;
+    return true;
+  };
+  for (const Condition& condition : candidates)
+    if (holds_under({condition})) return outcome;
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    for (std::size_t j = i + 1; j < candidates.size(); ++j)
+      if (holds_under({candidates[i], candidates[j]})) return outcome;
+  return outcome;
 }
 
 }  // namespace taso

@@ -207,7 +207,9 @@ bool Typing::ranked(std::uint32_t v) {
   for (std::size_t axis = 0; axis < *rank; ++axis) {
     const std::string name = "dim(" + rule_.tensor_variables[v] + ", " +
                              std::to_string(static_cast<std::int64_t>(axis) - static_cast<std::int64_t>(*rank)) + ")";
-    const Polynomial extent = Polynomial::symbol(facts_.symbols().named(Symbol::Kind::extent, name, name));
+    const SymbolId id = facts_.symbols().named(Symbol::Kind::extent, name, name);
+    facts_.symbols().place(id, v, static_cast<std::int64_t>(axis) - static_cast<std::int64_t>(*rank));
+    const Polynomial extent = Polynomial::symbol(id);
     // No axis is empty: a tensor without elements is not what a rule is about.
     if (!facts_.add(at_least(extent, 1))) {
       ill_typed();
@@ -225,6 +227,7 @@ AttributeTerm Typing::variable(std::uint32_t index) {
   switch (term.kind) {
     case AttributeKind::integer:
       term.sizes = Sizes::of(Polynomial::symbol(facts_.symbols().named(Symbol::Kind::attribute, name, name)));
+      facts_.symbols().place(*term.sizes.components[0].as_symbol(), index, -1);
       break;
     case AttributeKind::integers: {
       const std::optional<std::size_t> length =
@@ -241,6 +244,7 @@ AttributeTerm Typing::variable(std::uint32_t index) {
         const std::string element = name + "[" + std::to_string(i) + "]";
         term.sizes.components.push_back(
             Polynomial::symbol(facts_.symbols().named(Symbol::Kind::attribute, element, element)));
+        facts_.symbols().place(*term.sizes.components[i].as_symbol(), index, static_cast<std::int64_t>(i));
       }
       break;
     }
@@ -568,6 +572,7 @@ class Typing::Solver {
               typing_.assume(at_least(factor, positive ? 1 : 0)) && typing_.assume(equal_to(extent, factor * product));
           typing_.in_target_ = in_target;
           if (!held) return false;
+          typing_.factors_.push_back({*factor.as_symbol(), extent, product});
           node_.environment.bind(unknown->name, Sizes::of(factor));
         }
       }

@@ -80,6 +80,12 @@ class Typing {
   [[nodiscard]] const std::vector<std::string>& target_conditions() const { return target_conditions_; }
   /// The same as hypotheses.
   [[nodiscard]] const std::vector<Atom>& target_atoms() const { return target_atoms_; }
+  /// A factor of a composite axis that is no polynomial of extents: extent // product, without remainder.
+  struct FactorOfAxis {
+    SymbolId symbol = 0;
+    Polynomial extent, product;
+  };
+  [[nodiscard]] const std::vector<FactorOfAxis>& factors() const { return factors_; }
   [[nodiscard]] bool integers(std::uint32_t tensor) const { return kinds_.integers[tensor]; }
 
  private:
@@ -117,6 +123,7 @@ class Typing {
   std::vector<std::vector<Polynomial>> shapes_;  // of tensor variables
   std::vector<bool> ranked_;
   TypedSide source_, target_;
+  std::vector<FactorOfAxis> factors_;
   std::vector<std::string> target_conditions_;
   std::vector<Atom> target_atoms_;
 };
