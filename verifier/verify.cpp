@@ -131,6 +131,9 @@ Verdict Verifier::verify(const Substitution& rule) {
   if (verdict.by_unbounded) verdict.proofs.emplace_back("unbounded");
   if (verdict.by_axioms) verdict.proofs.emplace_back("axioms");
   if (verdict.by_bounded) verdict.proofs.push_back("bounded " + std::to_string(options.bound));
+  // What no other proof covers is said.
+  if (verdict.by_unbounded && verdict.max_rank && !(verdict.by_axioms && verdict.by_bounded))
+    add_condition("ranks and lengths of lists are at most " + std::to_string(*verdict.max_rank));
   if (verdict.by_unbounded || (verdict.by_bounded && (verdict.by_axioms || rule.is_axiom))) {
     verdict.kind = VerdictKind::proved;
     verdict.reason.clear();
