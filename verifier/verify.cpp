@@ -1,10 +1,12 @@
 #include "verifier/verify.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "verifier/bounded.h"
 #include "verifier/numeric_class.h"
 #include "verifier/theory.h"
+#include "verifier/unbounded/prove.h"
 
 namespace taso {
 
@@ -70,6 +72,23 @@ Verdict Verifier::verify(const Substitution& rule) {
     return verdict;
   }
   for (const std::string& condition : condition_texts(rule, state_->registry)) verdict.conditions.push_back(condition);
+  auto add_condition = [&](const std::string& condition) {
+    if (std::find(verdict.conditions.begin(), verdict.conditions.end(), condition) == verdict.conditions.end())
+      verdict.conditions.push_back(condition);
+  };
+  std::string unbounded_reason;
+  if (options.unbounded) {
+    const UnboundedOutcome outcome = prove_unbounded(state_->registry, rule, {.infer = options.infer});
+    verdict.by_unbounded = outcome.proved;
+    if (outcome.proved) {
+      verdict.max_rank = outcome.max_rank;
+      for (const std::string& condition : outcome.conditions) add_condition(condition);
+      if (outcome.divided) add_condition("divisors are not zero");
+    } else {
+      verdict.needs = outcome.inferred;
+      unbounded_reason = outcome.reason;
+    }
+  }
   if (options.bounded) {
     const BoundedOutcome outcome = validate_bounded(state_->registry, rule,
                                                     {.bound = options.bound,
@@ -80,6 +99,12 @@ Verdict Verifier::verify(const Substitution& rule) {
     verdict.instances = outcome.instances;
     verdict.complete = outcome.complete;
     verdict.ill_typed_target = outcome.ill_typed_target;
+    if (outcome.kind == BoundedOutcome::Kind::differs && verdict.by_unbounded) {
+      // Two of our own proofs contradict each other: neither is believed.
+      verdict.by_unbounded = false;
+      verdict.reason = "internal error: proved for all sizes, and yet the two sides differ at an instance";
+      return verdict;
+    }
     if (outcome.kind == BoundedOutcome::Kind::differs) {
       verdict.kind = VerdictKind::refuted;
       verdict.counterexample = outcome.counterexample;
@@ -89,9 +114,9 @@ Verdict Verifier::verify(const Substitution& rule) {
     if (outcome.kind == BoundedOutcome::Kind::agrees) {
       verdict.by_bounded = true;
       verdict.numeric_class = derive_numeric_class(outcome.typed);
-      if (outcome.ill_typed_target > 0) verdict.conditions.emplace_back("the target is well-typed");
-      if (outcome.divided) verdict.conditions.emplace_back("divisors are not zero");
-      if (outcome.undefined) verdict.conditions.emplace_back("no element of the source is infinite or undefined");
+      if (outcome.ill_typed_target > 0) add_condition("the target is well-typed");
+      if (outcome.divided) add_condition("divisors are not zero");
+      if (outcome.undefined) add_condition("no element of the source is infinite or undefined");
     } else {
       verdict.reason = outcome.reason;
     }
@@ -101,9 +126,15 @@ Verdict Verifier::verify(const Substitution& rule) {
     verdict.by_axioms = entailment.proved;
     if (!entailment.proved) verdict.reason += (verdict.reason.empty() ? "" : "; ") + entailment.reason;
   }
+  if (!unbounded_reason.empty())
+    verdict.reason += (verdict.reason.empty() ? "" : "; ") + ("not proved for all sizes: " + unbounded_reason);
+  if (verdict.by_unbounded) verdict.proofs.emplace_back("unbounded");
   if (verdict.by_axioms) verdict.proofs.emplace_back("axioms");
   if (verdict.by_bounded) verdict.proofs.push_back("bounded " + std::to_string(options.bound));
-  if (verdict.by_bounded && (verdict.by_axioms || rule.is_axiom)) {
+  // What no other proof covers is said.
+  if (verdict.by_unbounded && verdict.max_rank && !(verdict.by_axioms && verdict.by_bounded))
+    add_condition("ranks and lengths of lists are at most " + std::to_string(*verdict.max_rank));
+  if (verdict.by_unbounded || (verdict.by_bounded && (verdict.by_axioms || rule.is_axiom))) {
     verdict.kind = VerdictKind::proved;
     verdict.reason.clear();
   }

@@ -1,10 +1,12 @@
 /// Verdicts on substitutions: the library behind taso-verify, also called by the generator.
 ///
-/// Two independent proofs (docs/verification.md):
+/// Three independent proofs (docs/verification.md):
+///   unbounded - both sides are equal index by index, for all sizes, from the definitions alone;
 ///   axioms  - Z3 derives `source = target` from the axioms (for all sizes);
 ///   bounded - both sides have the same canonical polynomials at every examined small instance (shapes up to a bound
 ///             and attribute values), with uninterpreted scalar functions.
-/// A rule is proved if both succeed; refuted if the evaluator replays a counterexample; unknown otherwise.
+/// A rule is proved by the first, or by the other two together; refuted if the evaluator replays a counterexample;
+/// unknown otherwise.
 #pragma once
 
 #include <cstddef>
@@ -36,12 +38,17 @@ struct Counterexample {
 /// What is known of one rule.
 struct Verdict {
   VerdictKind kind = VerdictKind::unknown;
+  bool by_unbounded = false;        ///< Equal for all sizes, from the definitions.
   bool by_axioms = false;           ///< Z3 derived the rule from the axioms.
   bool by_bounded = false;          ///< Every examined instance agrees, and there was one.
-  std::vector<std::string> proofs;  ///< "axioms", "bounded 3": the text of a rule's `proof` clause.
+  std::vector<std::string> proofs;  ///< "unbounded", "axioms", "bounded 3": the text of a rule's `proof` clause.
   /// Conditions under which the rule is proved: those it declares, and the implicit ones that are checked at each use
   /// (the target well-typed, divisors not zero).
   std::vector<std::string> conditions;
+  /// Of the unbounded proof: ranks and lengths of lists up to this were examined; nothing: all that there are.
+  std::optional<std::size_t> max_rank;
+  /// Not proved as it stands, but by the unbounded proof with these conditions added to its own.
+  std::vector<Condition> needs;
   std::optional<NumericClass> numeric_class;     ///< Derived, if the bounded proof succeeded.
   std::optional<Counterexample> counterexample;  ///< If refuted.
   std::string reason;                            ///< Why not proved; empty if proved.
@@ -59,6 +66,8 @@ struct VerifierOptions {
   bool rare = true;                  ///< After the quota, look for instances that combine unusual attributes.
   bool axioms = true;                ///< Try the proof from axioms.
   bool bounded = true;               ///< Try the bounded proof.
+  bool unbounded = true;             ///< Try the unbounded proof.
+  bool infer = false;                ///< Where it fails, look for conditions under which it succeeds.
 };
 
 /// Verifies substitutions against one theory. One object per thread; verify() is deterministic and does not depend on
@@ -70,7 +79,7 @@ class Verifier {
   Verifier(Verifier&&) noexcept;
   Verifier& operator=(Verifier&&) noexcept;
 
-  /// The verdict on a rule, or on an axiom (then by bounded validation alone).
+  /// The verdict on a rule, or on an axiom (then without the other axioms).
   [[nodiscard]] Verdict verify(const Substitution& rule);
   /// The axioms' side alone: whether Z3 derives the rule; `reason` says why not.
   [[nodiscard]] bool follows_from_axioms(const Substitution& rule, std::string* reason = nullptr);

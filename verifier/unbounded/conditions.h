@@ -1,0 +1,15 @@
+/// Candidates for conditions under which a rule that fails may hold.
+#pragma once
+
+#include <vector>
+
+#include "verifier/unbounded/symbolic_types.h"
+
+namespace taso::unbounded {
+
+/// Simple relations among the sizes of a typed source, in the language of rules: two applications of one operator agree
+/// in a size ("equal outputs per group"), then a factor of an axis is 1 ("one group"). What the facts imply or exclude
+/// is left out.
+[[nodiscard]] std::vector<Condition> candidate_conditions(const Typing& typing, Facts& facts);
+
+}  // namespace taso::unbounded

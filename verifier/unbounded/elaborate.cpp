@@ -1,0 +1,533 @@
+#include "verifier/unbounded/elaborate.h"
+
+#include <algorithm>
+
+#include "operators/unparse.h"
+
+namespace taso::unbounded {
+namespace {
+
+using Kind = Expression::Kind;
+
+// Definitions inside of definitions.
+constexpr int max_depth = 200;
+
+bool is_infinity(const Expression& e) {
+  return e.kind == Kind::infinity || (e.kind == Kind::negate && e.operands[0].kind == Kind::infinity);
+}
+
+bool mentions(const Expression& e, const std::string& name) {
+  return (e.kind == Kind::name && e.name == name) ||
+         std::any_of(e.operands.begin(), e.operands.end(), [&](const Expression& o) { return mentions(o, name); });
+}
+
+// Restores a list to its length when a scope ends.
+class Mark {
+ public:
+  explicit Mark(std::vector<Atom>& list) : list_(list), size_(list.size()) {}
+  ~Mark() { list_.erase(list_.begin() + static_cast<std::ptrdiff_t>(size_), list_.end()); }
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+
+ private:
+  std::vector<Atom>& list_;
+  std::size_t size_;
+};
+
+}  // namespace
+
+void Elaborator::note(const Obstacle& obstacle) {
+  if (!obstacle_.any()) obstacle_ = obstacle;
+}
+
+void Elaborator::unsupported(const std::string& reason) {
+  if (obstacle_.any()) return;
+  obstacle_.kind = Obstacle::Kind::unsupported;
+  obstacle_.reason = reason;
+}
+
+const Obstacle& Elaborator::obstacle() {
+  if (!obstacle_.any() && !builder_.problem().empty()) unsupported(builder_.problem());
+  return obstacle_;
+}
+
+Sizes Elaborator::sizes(const Expression& e, Frame& frame) {
+  SizeEvaluator evaluator(registry_.size_functions(), frame.environment, facts_, context_);
+  Sizes result = evaluator.value(e);
+  note(evaluator.obstacle());
+  return result;
+}
+
+Polynomial Elaborator::index(const Expression& e, Frame& frame) {
+  const Sizes result = sizes(e, frame);
+  return result.components.empty() ? Polynomial::invalid() : result.components[0];
+}
+
+Alternatives Elaborator::condition(const Expression& e, Frame& frame) {
+  SizeEvaluator evaluator(registry_.size_functions(), frame.environment, facts_, context_);
+  Alternatives result = evaluator.condition(e);
+  note(evaluator.obstacle());
+  return result;
+}
+
+std::vector<Polynomial> Elaborator::digits(const Polynomial& index, const std::vector<Polynomial>& factors) {
+  std::vector<Polynomial> result(factors.size());
+  Polynomial rest = index;
+  for (std::size_t i = factors.size(); i-- > 1;) {
+    const std::optional<Polynomial> quotient = facts_.divide(rest, factors[i], context_);
+    if (!quotient) {
+      unsupported("a factor of an axis that may be zero");
+      return result;
+    }
+    result[i] = facts_.reduce(rest - *quotient * factors[i]);
+    rest = *quotient;
+  }
+  if (!factors.empty()) result[0] = rest;
+  return result;
+}
+
+NormalForm Elaborator::element(const PatternValue& value, const std::vector<Polynomial>& indices) {
+  if (obstacle_.any()) return {};
+  if (!value.is_variable) {
+    if (++depth_ > max_depth) unsupported("more than " + std::to_string(max_depth) + " nested definitions");
+    NormalForm result = obstacle_.any() ? NormalForm{} : node_element(side_.nodes[value.index], value.port, indices);
+    --depth_;
+    return result;
+  }
+  if (typing_.integers(value.index)) {
+    unsupported("the value of a tensor of integers");
+    return {};
+  }
+  Factor factor;
+  factor.kind = Factor::Kind::read;
+  factor.tensor = value.index;
+  for (const Polynomial& position : indices) {
+    factor.indices.push_back(facts_.reduce(position));
+    if (!position.valid()) unsupported("an index beyond 64 bits");
+  }
+  return builder_.factor(std::move(factor));
+}
+
+NormalForm Elaborator::node_element(const TypedNode& node, std::size_t port, const std::vector<Polynomial>& indices) {
+  const OperatorDefinition& definition = *node.definition;
+  std::size_t equations = 0;
+  for (const Equation& equation : definition.equations) equations += equation.target == "out" ? 1 : 0;
+  const std::size_t pieces = definition.variadic() ? node.input_shapes.size() : 1;
+  const bool only = equations * pieces == 1;
+  NormalForm result;
+  for (const Equation& equation : definition.equations) {
+    if (equation.target != "out") continue;
+    if (definition.variadic()) {
+      for (std::size_t k = 0; k < pieces; ++k)
+        result = builder_.add(std::move(result),
+                              output_equation(node, equation, definition.inputs[0].piece, k, indices, only));
+    } else {
+      result = builder_.add(std::move(result),
+                            output_equation(node, equation, definition.output.piece, port, indices, only));
+    }
+    if (obstacle_.any()) return {};
+  }
+  return result;
+}
+
+NormalForm Elaborator::output_equation(const TypedNode& node, const Equation& equation, const std::string& piece,
+                                       std::size_t k, const std::vector<Polynomial>& indices, bool only) {
+  Frame frame;
+  frame.node = &node;
+  frame.environment = node.environment;
+  if (!piece.empty()) frame.environment.bind(piece, Sizes::of(Polynomial(static_cast<std::int64_t>(k))));
+  auto ranged = [&](const std::string& name) {
+    return std::any_of(equation.ranges.begin(), equation.ranges.end(),
+                       [&](const Expression::Range& range) { return range.name == name; });
+  };
+  const std::vector<AxisSpec>& axes = node.definition->output.axes;
+  std::vector<std::pair<const Expression*, Polynomial>> later;  // coordinates with a 'where' variable
+  std::size_t axis = 0;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const Expression& coordinate = equation.coordinates[i];
+    if (axes[i].kind == AxisSpec::Kind::rest) {
+      const std::size_t length = sizes(axes[i].factors[0], frame).components.size();
+      std::vector<Polynomial> part;
+      for (std::size_t j = 0; j < length && axis < indices.size(); ++j) part.push_back(indices[axis++]);
+      frame.environment.bind(coordinate.name, Sizes::of(std::move(part)));
+      continue;
+    }
+    if (axis >= indices.size()) {
+      unsupported("the axes of an output of " + node.definition->name);
+      return {};
+    }
+    const Polynomial& position = indices[axis++];
+    if (coordinate.kind == Kind::tuple) {
+      std::vector<Polynomial> factors;
+      for (const Expression& factor : axes[i].factors) factors.push_back(index(factor, frame));
+      const std::vector<Polynomial> parts = digits(position, factors);
+      for (std::size_t f = 0; f < coordinate.operands.size(); ++f)
+        frame.environment.bind(coordinate.operands[f].name, Sizes::of(parts[f]));
+    } else if (coordinate.kind == Kind::name && coordinate.sort == taso::Sort::index && !ranged(coordinate.name)) {
+      frame.environment.bind(coordinate.name, Sizes::of(position));
+    } else {
+      later.emplace_back(&coordinate, position);
+    }
+    if (obstacle_.any()) return {};
+  }
+  // Each 'where' variable is what the coordinate that has it makes it.
+  std::vector<Atom> guards;
+  for (const Expression::Range& range : equation.ranges) {
+    const auto with =
+        std::find_if(later.begin(), later.end(), [&](const auto& entry) { return mentions(*entry.first, range.name); });
+    if (with == later.end() || range.rest) {
+      unsupported("the left side of an equation of " + node.definition->name);
+      return {};
+    }
+    const SymbolId unknown = facts_.symbols().bound();
+    const std::size_t mark = frame.environment.size();
+    frame.environment.bind(range.name, Sizes::of(Polynomial::symbol(unknown)));
+    const Polynomial form = index(*with->first, frame);
+    frame.environment.shrink(mark);
+    const Polynomial extent = index(*range.extent, frame);
+    const auto coefficient = form.linear_coefficient(unknown);
+    if (obstacle_.any() || !coefficient || (*coefficient != 1 && *coefficient != -1)) {
+      unsupported("the left side of an equation of " + node.definition->name);
+      return {};
+    }
+    const Polynomial rest = form - Polynomial::symbol(unknown) * Polynomial(*coefficient);
+    const Polynomial value = facts_.reduce(*coefficient == 1 ? with->second - rest : rest - with->second);
+    frame.environment.bind(range.name, Sizes::of(value));
+    guards.push_back(at_least(value, 0));
+    guards.push_back(less_than(value, extent));
+    later.erase(with);
+  }
+  for (const auto& [coordinate, position] : later) guards.push_back(equal_to(position, index(*coordinate, frame)));
+  if (obstacle_.any()) return {};
+  // Every element is written exactly once: a single equation writes all of them.
+  if (only) guards.clear();
+  std::erase_if(guards, [&](const Atom& guard) { return facts_.entails_quickly(guard, context_); });
+  const Mark mark(context_);
+  context_.insert(context_.end(), guards.begin(), guards.end());
+  if (!guards.empty() && facts_.contradictory_quickly(context_)) return {};
+  return builder_.guarded(scalar(equation.value, frame), guards);
+}
+
+void Elaborator::open(std::span<const Expression::Range> ranges, Frame& frame, std::vector<SymbolId>& bound,
+                      std::vector<Atom>& guards) {
+  for (const Expression::Range& range : ranges) {
+    const Sizes extents = sizes(*range.extent, frame);
+    if (obstacle_.any()) return;
+    Sizes value;
+    value.vector = range.rest;
+    for (const Polynomial& extent : extents.components) {
+      if (extent.constant() == 1) {
+        value.components.emplace_back(0);
+        continue;
+      }
+      const SymbolId symbol = facts_.symbols().bound();
+      bound.push_back(symbol);
+      const Polynomial variable = Polynomial::symbol(symbol);
+      guards.push_back(at_least(variable, 0));
+      guards.push_back(less_than(variable, extent));
+      value.components.push_back(variable);
+    }
+    frame.environment.bind(range.name, std::move(value));
+  }
+}
+
+NormalForm Elaborator::scalar(const Expression& e, Frame& frame) {
+  if (obstacle_.any()) return {};
+  if (e.sort == taso::Sort::integer) return builder_.size(index(e, frame));
+  switch (e.kind) {
+    case Kind::real:
+      return builder_.number(e.real);
+    case Kind::name: {
+      if (frame.parameters != nullptr) return frame.parameters->at(e.name);
+      const auto attribute = frame.node->attributes.find(e.name);
+      TASO_CHECK(attribute != frame.node->attributes.end(), "a checked definition reads the unknown scalar " + e.name);
+      return attribute->second.real;
+    }
+    case Kind::call:
+      return call(e, frame);
+    case Kind::negate:
+      return builder_.negate(scalar(e.operands[0], frame));
+    case Kind::add:
+      return builder_.add(scalar(e.operands[0], frame), scalar(e.operands[1], frame));
+    case Kind::subtract:
+      return builder_.add(scalar(e.operands[0], frame), builder_.negate(scalar(e.operands[1], frame)));
+    case Kind::multiply: {
+      const NormalForm left = scalar(e.operands[0], frame);
+      return builder_.multiply(left, scalar(e.operands[1], frame));
+    }
+    case Kind::divide: {
+      const NormalForm left = scalar(e.operands[0], frame);
+      const NormalForm right = scalar(e.operands[1], frame);
+      if (obstacle_.any()) return {};
+      return builder_.divide(left, right);
+    }
+    case Kind::conditional:
+      return conditional(e, frame);
+    case Kind::read:
+      return read(e, frame);
+    case Kind::valid: {
+      const Place where = place(e.operands[0], frame, true);
+      return builder_.guarded(builder_.number(1), where.inside);
+    }
+    case Kind::reduce:
+      return reduce(e, frame);
+    default:
+      unsupported(to_text(e) + " as a scalar");
+      return {};
+  }
+}
+
+NormalForm Elaborator::conditional(const Expression& e, Frame& frame) {
+  const Alternatives test = condition(e.operands[0], frame);
+  NormalForm result;
+  for (const auto& [cases, branch] : {std::pair(&test.yes, 1), std::pair(&test.no, 2)})
+    for (const std::vector<Atom>& guards : *cases) {
+      const Mark mark(context_);
+      context_.insert(context_.end(), guards.begin(), guards.end());
+      if (!guards.empty() && facts_.contradictory_quickly(context_)) continue;
+      result = builder_.add(std::move(result),
+                            builder_.guarded(scalar(e.operands[static_cast<std::size_t>(branch)], frame), guards));
+    }
+  return result;
+}
+
+NormalForm Elaborator::call(const Expression& e, Frame& frame) {
+  std::vector<NormalForm> arguments;
+  for (const Expression& operand : e.operands) arguments.push_back(scalar(operand, frame));
+  if (obstacle_.any()) return {};
+  if (e.name == "max" || e.name == "min") {
+    std::vector<Element> elements;
+    for (NormalForm& argument : arguments) elements.push_back({{}, {}, std::move(argument)});
+    return builder_.extremum(e.name == "max", std::move(elements));
+  }
+  std::string name = e.name;
+  if (frame.parameters == nullptr && frame.node->definition->find_attribute(e.name) != nullptr)
+    name = frame.node->attributes.at(e.name).function;
+  if (name.starts_with("?")) return builder_.call(nullptr, name, std::move(arguments));
+  const FunctionDefinition* function = registry_.find_function(name);
+  if (function == nullptr || static_cast<std::size_t>(function->arity) != arguments.size()) {
+    unsupported("the function " + name);
+    return {};
+  }
+  if (!function->definition) return builder_.call(function, name, std::move(arguments));
+  std::map<std::string, NormalForm, std::less<>> parameters;
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    parameters.emplace(function->parameters[i], std::move(arguments[i]));
+  Frame inner;
+  inner.node = frame.node;
+  inner.parameters = &parameters;
+  if (++depth_ > max_depth) unsupported("more than " + std::to_string(max_depth) + " nested definitions");
+  NormalForm result = obstacle_.any() ? NormalForm{} : scalar(*function->definition, inner);
+  --depth_;
+  return result;
+}
+
+NormalForm Elaborator::reduce(const Expression& e, Frame& frame) {
+  const std::size_t mark = frame.environment.size();
+  const Mark scope(context_);
+  std::vector<SymbolId> bound;
+  std::vector<Atom> guards;
+  open(e.ranges, frame, bound, guards);
+  if (obstacle_.any()) return {};
+  context_.insert(context_.end(), guards.begin(), guards.end());
+  const Expression& body = e.operands[0];
+  const bool extremum = e.name == "max" || e.name == "min";
+  NormalForm result;
+  if (extremum && body.kind == Kind::read && body.fallback != nullptr && is_infinity(*body.fallback)) {
+    // Elements outside are left out.
+    const Place where = place(body, frame, true);
+    std::vector<Atom> all = guards;
+    all.insert(all.end(), where.inside.begin(), where.inside.end());
+    const Mark inner(context_);
+    context_.insert(context_.end(), where.inside.begin(), where.inside.end());
+    NormalForm value = value_at(where, frame);
+    result = builder_.extremum(e.name == "max", {{bound, all, std::move(value)}});
+  } else {
+    NormalForm value = scalar(body, frame);
+    if (obstacle_.any()) return {};
+    if (e.name == "sum") {
+      result = builder_.summed(std::move(value), bound, guards);
+    } else if (extremum) {
+      result = builder_.extremum(e.name == "max", {{bound, guards, std::move(value)}});
+    } else if (bound.empty()) {
+      result = std::move(value);
+    } else {
+      Factor factor;
+      factor.kind = Factor::Kind::product;
+      factor.elements.push_back({bound, guards, std::move(value)});
+      result = builder_.factor(std::move(factor));
+    }
+  }
+  frame.environment.shrink(mark);
+  return result;
+}
+
+Polynomial Elaborator::lookup(const Expression& e, Frame& frame, const Polynomial& extent) {
+  const Place where = place(e, frame, false);
+  if (obstacle_.any()) return Polynomial::invalid();
+  if (where.input == nullptr || e.flat) {
+    unsupported("a coordinate read from " + e.name);
+    return Polynomial::invalid();
+  }
+  const PatternValue& value = frame.node->inputs[where.position];
+  if (!value.is_variable) {
+    unsupported("a coordinate that is computed");
+    return Polynomial::invalid();
+  }
+  std::vector<Polynomial> arguments = {facts_.reduce(extent)};
+  for (const Polynomial& position : where.indices) arguments.push_back(facts_.reduce(position));
+  return Polynomial::symbol(facts_.symbols().lookup(value.index, std::move(arguments)));
+}
+
+Elaborator::Place Elaborator::place(const Expression& e, Frame& frame, bool may_leave) {
+  Place result;
+  const TypedNode& node = *frame.node;
+  const OperatorDefinition& definition = *node.definition;
+  std::vector<AxisSpec> intermediate_axes;
+  const std::vector<AxisSpec>* axes = nullptr;
+  std::vector<Polynomial> shape;
+  for (std::size_t i = 0; i < definition.inputs.size(); ++i)
+    if (definition.inputs[i].name == e.name) {
+      result.input = &definition.inputs[i];
+      result.position = i;
+      axes = &definition.inputs[i].axes;
+    }
+  if (result.input == nullptr) {
+    for (const Equation& equation : definition.equations)
+      if (equation.target == e.name) result.intermediate = &equation;
+    TASO_CHECK(result.intermediate != nullptr, "a checked definition reads the unknown tensor " + e.name);
+    Frame sizes_only;
+    sizes_only.node = &node;
+    sizes_only.environment = node.environment;
+    for (const Expression::Range& range : result.intermediate->ranges) {
+      AxisSpec axis;
+      axis.kind = range.rest ? AxisSpec::Kind::rest : AxisSpec::Kind::size;
+      axis.factors.push_back(*range.extent);
+      intermediate_axes.push_back(std::move(axis));
+      const Sizes extents = sizes(*range.extent, sizes_only);
+      shape.insert(shape.end(), extents.components.begin(), extents.components.end());
+    }
+    axes = &intermediate_axes;
+  } else {
+    if (e.piece != nullptr) {
+      const auto which = index(*e.piece, frame).constant();
+      if (!which || *which < 0 || *which >= static_cast<std::int64_t>(node.input_shapes.size())) {
+        unsupported("the piece of " + e.name);
+        return result;
+      }
+      result.position = static_cast<std::size_t>(*which);
+    }
+    shape = node.input_shapes[result.position];
+  }
+  for (Polynomial& extent : shape) extent = facts_.reduce(extent);
+  auto bounded = [&](const Polynomial& position, const Polynomial& extent) {
+    for (const Atom& atom : {at_least(position, 0), less_than(position, extent)}) {
+      // Without a fallback the place exists wherever the definition applies.
+      if (!may_leave) {
+        if (!atom.p.constant()) result.known.push_back(atom);
+      } else if (!facts_.entails_quickly(atom, context_)) {
+        result.inside.push_back(atom);
+      }
+    }
+  };
+  if (e.flat) {
+    const Polynomial position = index(e.operands[0], frame);
+    Polynomial volume(1);
+    for (const Polynomial& extent : shape) volume = volume * extent;
+    bounded(position, volume);
+    if (may_leave && !result.inside.empty()) {
+      unsupported("a flat read that may leave " + e.name);
+      return result;
+    }
+    result.indices = digits(position, shape);
+    return result;
+  }
+  std::size_t axis = 0;
+  for (std::size_t i = 0; i < e.operands.size() && !obstacle_.any(); ++i) {
+    const Expression& coordinate = e.operands[i];
+    if (axis >= shape.size() && (*axes)[i].kind != AxisSpec::Kind::rest) {
+      unsupported("the coordinates of " + e.name);
+      return result;
+    }
+    if (coordinate.sort == taso::Sort::integer_read) {
+      result.indices.push_back(lookup(coordinate, frame, shape[axis]));
+      ++axis;
+      continue;
+    }
+    if (coordinate.kind == Kind::tuple) {
+      Polynomial total;
+      for (std::size_t f = 0; f < coordinate.operands.size(); ++f) {
+        const Polynomial digit = index(coordinate.operands[f], frame);
+        const Polynomial extent = index((*axes)[i].factors[f], frame);
+        bounded(digit, extent);
+        total = total * extent + digit;
+      }
+      result.indices.push_back(facts_.reduce(total));
+      ++axis;
+      continue;
+    }
+    const Sizes components = sizes(coordinate, frame);
+    const std::size_t covered =
+        (*axes)[i].kind == AxisSpec::Kind::rest ? sizes((*axes)[i].factors[0], frame).components.size() : 1;
+    if (obstacle_.any()) return result;
+    if (components.components.size() != covered || axis + covered > shape.size()) {
+      // The definition does not apply here.
+      obstacle_.kind = Obstacle::Kind::ill_typed;
+      return result;
+    }
+    for (const Polynomial& component : components.components) {
+      bounded(component, shape[axis]);
+      result.indices.push_back(facts_.reduce(component));
+      ++axis;
+    }
+  }
+  return result;
+}
+
+NormalForm Elaborator::value_at(const Place& where, Frame& frame) {
+  if (obstacle_.any()) return {};
+  if (where.input != nullptr) return element(frame.node->inputs[where.position], where.indices);
+  Frame inner;
+  inner.node = frame.node;
+  inner.environment = frame.node->environment;
+  std::size_t axis = 0;
+  for (const Expression::Range& range : where.intermediate->ranges) {
+    const std::size_t length = range.rest ? sizes(*range.extent, inner).components.size() : 1;
+    Sizes value;
+    value.vector = range.rest;
+    for (std::size_t i = 0; i < length && axis < where.indices.size(); ++i)
+      value.components.push_back(where.indices[axis++]);
+    inner.environment.bind(range.name, std::move(value));
+  }
+  if (++depth_ > max_depth) unsupported("more than " + std::to_string(max_depth) + " nested definitions");
+  NormalForm result = obstacle_.any() ? NormalForm{} : scalar(where.intermediate->value, inner);
+  --depth_;
+  return result;
+}
+
+NormalForm Elaborator::read(const Expression& e, Frame& frame) {
+  const Place where = place(e, frame, e.fallback != nullptr);
+  if (obstacle_.any()) return {};
+  NormalForm result;
+  {
+    const Mark mark(context_);
+    context_.insert(context_.end(), where.inside.begin(), where.inside.end());
+    context_.insert(context_.end(), where.known.begin(), where.known.end());
+    if (where.inside.empty() || !facts_.contradictory_quickly(context_))
+      result = builder_.guarded(value_at(where, frame), where.inside);
+  }
+  if (where.inside.empty()) return result;
+  // Outside of some coordinate, inside of those before: cases that exclude one another.
+  const NormalForm fallback = scalar(*e.fallback, frame);
+  if (fallback.empty()) return result;
+  std::vector<Atom> before;
+  for (const Atom& inside : where.inside) {
+    std::vector<Atom> guards = before;
+    guards.push_back({Atom::Relation::nonnegative, -inside.p - 1});
+    result = builder_.add(std::move(result), builder_.guarded(fallback, guards));
+    before.push_back(inside);
+  }
+  return result;
+}
+
+}  // namespace taso::unbounded

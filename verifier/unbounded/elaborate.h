@@ -1,0 +1,75 @@
+/// Definitions unfolded at symbolic indices: an element of a side's output as a normal form.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "verifier/unbounded/symbolic_types.h"
+
+namespace taso::unbounded {
+
+/// Unfolds one side of a rule. Reads that a definition declares to lie inside do lie inside wherever the definition
+/// applies, which is where the rule claims something; reads with `or` become guards.
+class Elaborator {
+ public:
+  Elaborator(const OperatorRegistry& registry, const Typing& typing, const TypedSide& side, Facts& facts)
+      : registry_(registry), typing_(typing), side_(side), facts_(facts), builder_(facts) {}
+
+  /// The element of a value at given indices, which lie inside of its shape.
+  [[nodiscard]] NormalForm element(const PatternValue& value, const std::vector<Polynomial>& indices);
+  [[nodiscard]] const Obstacle& obstacle();
+  /// Whether some divisor is not a number or a size.
+  [[nodiscard]] bool divided() const { return builder_.divided(); }
+
+ private:
+  /// Where an expression stands.
+  struct Frame {
+    const TypedNode* node = nullptr;
+    SizeEnvironment environment;
+    const std::map<std::string, NormalForm, std::less<>>* parameters = nullptr;
+  };
+  /// A place in a tensor.
+  struct Place {
+    const InputSpec* input = nullptr;  ///< Null for an intermediate.
+    std::size_t position = 0;          ///< Of the input tensor.
+    const Equation* intermediate = nullptr;
+    std::vector<Polynomial> indices;
+    std::vector<Atom> inside;  ///< What must hold for the place to exist.
+    std::vector<Atom> known;   ///< What holds wherever the definition applies.
+  };
+
+  [[nodiscard]] NormalForm node_element(const TypedNode& node, std::size_t port,
+                                        const std::vector<Polynomial>& indices);
+  [[nodiscard]] NormalForm output_equation(const TypedNode& node, const Equation& equation, const std::string& piece,
+                                           std::size_t k, const std::vector<Polynomial>& indices, bool only);
+  [[nodiscard]] NormalForm scalar(const Expression& e, Frame& frame);
+  [[nodiscard]] NormalForm call(const Expression& e, Frame& frame);
+  [[nodiscard]] NormalForm reduce(const Expression& e, Frame& frame);
+  [[nodiscard]] NormalForm read(const Expression& e, Frame& frame);
+  [[nodiscard]] NormalForm conditional(const Expression& e, Frame& frame);
+  [[nodiscard]] Place place(const Expression& e, Frame& frame, bool may_leave);
+  [[nodiscard]] NormalForm value_at(const Place& place, Frame& frame);
+  [[nodiscard]] Polynomial lookup(const Expression& e, Frame& frame, const Polynomial& extent);
+  /// New variables for ranges; what bounds them goes to `guards`.
+  void open(std::span<const Expression::Range> ranges, Frame& frame, std::vector<SymbolId>& bound,
+            std::vector<Atom>& guards);
+  [[nodiscard]] Sizes sizes(const Expression& e, Frame& frame);
+  [[nodiscard]] Polynomial index(const Expression& e, Frame& frame);
+  [[nodiscard]] Alternatives condition(const Expression& e, Frame& frame);
+  /// The digits of an index of a composite axis.
+  [[nodiscard]] std::vector<Polynomial> digits(const Polynomial& index, const std::vector<Polynomial>& factors);
+  void note(const Obstacle& obstacle);
+  void unsupported(const std::string& reason);
+
+  const OperatorRegistry& registry_;
+  const Typing& typing_;
+  const TypedSide& side_;
+  Facts& facts_;
+  FormBuilder builder_;
+  std::vector<Atom> context_;  ///< What holds where the current expression stands.
+  Obstacle obstacle_;
+  int depth_ = 0;
+};
+
+}  // namespace taso::unbounded

@@ -1,0 +1,157 @@
+/// Sizes and indices as polynomials with integer coefficients over integer symbols.
+///
+/// A polynomial is a vector of (monomial, coefficient), sorted, without zeros, so that equal polynomials have equal
+/// representations. A monomial is a sorted list of symbols with repetition. Coefficients are 64-bit and checked: a
+/// polynomial of which a coefficient or a degree left the representation is `valid == false`, and so is everything
+/// that is computed from it; nothing is ever concluded from an invalid one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace taso::unbounded {
+
+using SymbolId = std::uint32_t;
+
+/// A product of symbols; the empty product is 1.
+class Monomial {
+ public:
+  static constexpr std::size_t max_degree = 7;
+  Monomial() = default;
+  explicit Monomial(SymbolId symbol) : size_(1) { symbols_[0] = symbol; }
+
+  [[nodiscard]] std::span<const SymbolId> symbols() const { return {symbols_.data(), size_}; }
+  [[nodiscard]] std::size_t degree() const { return size_; }
+  [[nodiscard]] bool contains(SymbolId symbol) const;
+  /// Nothing if the degree would be too large.
+  [[nodiscard]] static std::optional<Monomial> product(const Monomial& a, const Monomial& b);
+  /// a / b, if b divides a.
+  [[nodiscard]] static std::optional<Monomial> quotient(const Monomial& a, const Monomial& b);
+  auto operator<=>(const Monomial&) const = default;
+
+ private:
+  std::uint32_t size_ = 0;
+  std::array<SymbolId, max_degree> symbols_{};
+};
+
+/// A polynomial.
+class Polynomial {
+ public:
+  using Term = std::pair<Monomial, std::int64_t>;
+  Polynomial() = default;
+  Polynomial(std::int64_t constant);  // NOLINT(google-explicit-constructor): numbers are polynomials
+  [[nodiscard]] static Polynomial symbol(SymbolId symbol);
+  [[nodiscard]] static Polynomial invalid();
+  [[nodiscard]] static Polynomial term(const Monomial& monomial, std::int64_t coefficient);
+
+  [[nodiscard]] bool valid() const { return valid_; }
+  [[nodiscard]] const std::vector<Term>& terms() const { return terms_; }
+  [[nodiscard]] bool is_zero() const { return valid_ && terms_.empty(); }
+  /// The value, if no symbol occurs.
+  [[nodiscard]] std::optional<std::int64_t> constant() const;
+  /// The summand without symbols.
+  [[nodiscard]] std::int64_t constant_term() const;
+  /// The symbol, if this is a symbol and nothing else.
+  [[nodiscard]] std::optional<SymbolId> as_symbol() const;
+  [[nodiscard]] bool contains(SymbolId symbol) const;
+  /// The coefficient of the monomial that is the symbol alone, if the symbol occurs in no other.
+  [[nodiscard]] std::optional<std::int64_t> linear_coefficient(SymbolId symbol) const;
+  /// The symbols that occur, ascending. Arguments of quotients and lookups do not count.
+  [[nodiscard]] std::vector<SymbolId> symbols() const;
+
+  friend Polynomial operator+(const Polynomial& a, const Polynomial& b) { return combine(a, b, 1); }
+  friend Polynomial operator-(const Polynomial& a, const Polynomial& b) { return combine(a, b, -1); }
+  friend Polynomial operator*(const Polynomial& a, const Polynomial& b);
+  Polynomial operator-() const { return Polynomial(0) - *this; }
+  bool operator==(const Polynomial& other) const { return valid_ && other.valid_ && terms_ == other.terms_; }
+  /// Some total order.
+  [[nodiscard]] static bool less(const Polynomial& a, const Polynomial& b) { return a.terms_ < b.terms_; }
+
+  /// a / b if there is no remainder.
+  [[nodiscard]] static std::optional<Polynomial> exact_quotient(const Polynomial& a, const Polynomial& b);
+  /// a = q * b + r, where r keeps what b's leading monomial does not divide; for a number b, 0 <= every coefficient of
+  /// r < b (b positive).
+  [[nodiscard]] static std::pair<Polynomial, Polynomial> divide(const Polynomial& a, const Polynomial& b);
+
+ private:
+  static Polynomial combine(const Polynomial& a, const Polynomial& b, std::int64_t sign);
+  static Polynomial canonical(std::vector<Term> terms, bool valid);
+
+  std::vector<Term> terms_;
+  bool valid_ = true;
+};
+
+/// What is known of a polynomial: p >= 0 or p == 0.
+struct Atom {
+  enum class Relation : std::uint8_t { nonnegative, zero };
+  Relation relation = Relation::nonnegative;
+  Polynomial p;
+  bool operator==(const Atom&) const = default;
+};
+/// a >= b, a < b, a == b.
+[[nodiscard]] inline Atom at_least(const Polynomial& a, const Polynomial& b) {
+  return {Atom::Relation::nonnegative, a - b};
+}
+[[nodiscard]] inline Atom less_than(const Polynomial& a, const Polynomial& b) {
+  return {Atom::Relation::nonnegative, b - a - Polynomial(1)};
+}
+[[nodiscard]] inline Atom equal_to(const Polynomial& a, const Polynomial& b) { return {Atom::Relation::zero, a - b}; }
+
+/// What a symbol stands for.
+struct Symbol {
+  enum class Kind : std::uint8_t {
+    extent,     ///< An extent of a tensor variable.
+    attribute,  ///< An attribute variable, or an element of one.
+    factor,     ///< A factor of a composite axis.
+    index,      ///< An index of the output.
+    bound,      ///< A variable of a reduction.
+    quotient,   ///< arguments[0] // arguments[1], rounded down; the divisor is positive.
+    maximum,    ///< The largest of arguments[0] and arguments[1].
+    lookup,     ///< An element of an input of integers: arguments are the extent that it indexes, then the indices.
+  };
+  Kind kind = Kind::extent;
+  std::string name;                   ///< For a person, in the spelling of rules.
+  std::uint32_t tensor = 0;           ///< Of a lookup.
+  std::uint32_t variable = 0;         ///< Of an extent or attribute: the rule's tensor or attribute variable.
+  std::int64_t position = 0;          ///< Of an extent: the axis, from the end; of an attribute: the element, or -1.
+  std::vector<Polynomial> arguments;  ///< Of a quotient, a maximum or a lookup.
+};
+
+/// The symbols of one proof, numbered in order of creation; equal symbols are one.
+class Symbols {
+ public:
+  /// The symbol of that kind and key; `name` is what a person reads.
+  SymbolId named(Symbol::Kind kind, const std::string& key, const std::string& name);
+  SymbolId quotient(const Polynomial& numerator, const Polynomial& divisor);
+  SymbolId maximum(const Polynomial& a, const Polynomial& b);
+  SymbolId lookup(std::uint32_t tensor, std::vector<Polynomial> arguments);
+  /// A new variable of a reduction.
+  SymbolId bound();
+  /// Says what an extent or attribute belongs to.
+  void place(SymbolId id, std::uint32_t variable, std::int64_t position) {
+    symbols_[id].variable = variable;
+    symbols_[id].position = position;
+  }
+  [[nodiscard]] const Symbol& operator[](SymbolId id) const { return symbols_[id]; }
+  [[nodiscard]] std::size_t size() const { return symbols_.size(); }
+  /// Whether a symbol of the set occurs in p, also inside of quotients and lookups.
+  [[nodiscard]] bool mentions(const Polynomial& p, std::span<const SymbolId> set) const;
+  /// "2*s[0] + dim(x, -1) - 1".
+  [[nodiscard]] std::string to_string(const Polynomial& p) const;
+
+ private:
+  using Key = std::pair<std::uint32_t, std::vector<std::vector<Polynomial::Term>>>;
+  SymbolId computed(Symbol symbol, Key key);
+
+  std::vector<Symbol> symbols_;
+  std::map<std::pair<Symbol::Kind, std::string>, SymbolId> names_;
+  std::map<Key, SymbolId> computed_;
+};
+
+}  // namespace taso::unbounded

@@ -1,0 +1,70 @@
+/// Equality of normal forms under hypotheses.
+///
+/// Both forms are simplified (guards that follow are dropped, summands that contradict are dropped, a sum over a
+/// variable that an equation determines is its one summand, guards inside of functions move out), then their summands
+/// are paired by bijections of the bound variables under which guards imply each other and factors are equal. Summands
+/// that pair with nothing are divided by guards of others; guards without bound variables are decided case by case.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "verifier/unbounded/normal_form.h"
+
+namespace taso::unbounded {
+
+class Matcher {
+ public:
+  /// `steps`: comparisons and case distinctions left to this matcher and all that share the counter.
+  explicit Matcher(std::size_t& steps) : steps_(steps) {}
+
+  /// Whether a and b are equal wherever the facts hold.
+  [[nodiscard]] bool equal(const NormalForm& a, const NormalForm& b, const Facts& facts);
+  /// Why not, of the first failure.
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+
+  /// A normal form simplified under facts; `problem` receives what could not be understood.
+  [[nodiscard]] NormalForm simplify(const NormalForm& form, Facts& facts);
+
+ private:
+  using Map = Facts::Replacement;
+
+  [[nodiscard]] NormalForm simplify(const Term& term, Facts& facts, int depth);
+  [[nodiscard]] NormalForm simplify(const Factor& factor, Facts& facts, const std::vector<Atom>& guards, int depth);
+  [[nodiscard]] bool simplify_guards(Term& term, Facts& facts);
+  [[nodiscard]] bool equal(const NormalForm& a, const NormalForm& b, const Facts& facts, int depth);
+  [[nodiscard]] bool paired(const NormalForm& a, const NormalForm& b, Facts& facts, int depth);
+  [[nodiscard]] bool match(const Term& a, const Term& b, Facts& facts, int depth);
+  [[nodiscard]] bool match_with(const Term& a, const Term& b, Facts& facts, Map map, int depth);
+  [[nodiscard]] bool same_factor(const Factor& a, const Factor& b, const Facts& facts, int depth);
+  [[nodiscard]] bool includes(const std::vector<Element>& all, const Element& one, Facts& facts, int depth);
+  [[nodiscard]] bool same_product(const Element& a, const Element& b, const Facts& facts, int depth);
+  /// Solves equations for the variables of `bound`.
+  void solve(std::vector<Polynomial> equations, const std::vector<SymbolId>& bound, Facts& facts, Map& map) const;
+  /// Completed maps from b's variables to polynomials in a's, best first.
+  [[nodiscard]] std::vector<Map> completions(const Map& map, const std::vector<SymbolId>& from,
+                                             const std::vector<SymbolId>& to, bool one_to_one) const;
+  /// Whether a map between families is a bijection; digits that it joins are bounded by what is added to `boxes`.
+  [[nodiscard]] bool bijective(const Map& map, const std::vector<SymbolId>& from, const std::vector<SymbolId>& to,
+                               const std::vector<Atom>& guards, Facts& facts, std::vector<Atom>& boxes) const;
+  [[nodiscard]] std::optional<Atom> undecided(const NormalForm& form, std::vector<SymbolId>& bound, Facts& facts);
+  /// The same family with new bound variables.
+  [[nodiscard]] static Element renamed(const Element& element, Facts& facts);
+  void note(const std::string& reason);
+  /// Something was not understood: nothing is proved any more.
+  void fail(const std::string& problem);
+  [[nodiscard]] bool step();
+
+  std::size_t& steps_;
+  std::string reason_;
+  bool failed_ = false;
+  /// A summand and a guard to divide it by, found while matching.
+  std::optional<std::pair<Term, Atom>> division_;
+};
+
+/// For messages: "2 * sum(t1) [..] x[..] * y[..]".
+[[nodiscard]] std::string describe(const Symbols& symbols, const Term& term);
+
+}  // namespace taso::unbounded

@@ -1,0 +1,376 @@
+#include "verifier/unbounded/normal_form.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace taso::unbounded {
+namespace {
+
+// Terms of one form, and factors of one term, at most.
+constexpr std::size_t max_terms = 600;
+constexpr std::size_t max_factors = 200;
+
+}  // namespace
+
+bool Element::operator==(const Element& other) const {
+  return bound == other.bound && guards == other.guards && value == other.value;
+}
+
+bool Factor::same_base(const Factor& other) const {
+  return kind == other.kind && tensor == other.tensor && symbol == other.symbol && number == other.number &&
+         name == other.name && function == other.function && indices == other.indices && elements == other.elements;
+}
+
+bool Factor::operator==(const Factor& other) const { return power == other.power && same_base(other); }
+
+bool Term::operator==(const Term& other) const {
+  return coefficient == other.coefficient && bound == other.bound && guards == other.guards && factors == other.factors;
+}
+
+Rational FormBuilder::reduced(Wide numerator, Wide denominator) {
+  if (numerator == 0) return {0, 1};
+  Wide a = numerator < 0 ? -numerator : numerator, b = denominator < 0 ? -denominator : denominator;
+  while (b != 0) {
+    const Wide rest = a % b;
+    a = b;
+    b = rest;
+  }
+  numerator /= a;
+  denominator /= a;
+  if (denominator < 0) {
+    numerator = -numerator;
+    denominator = -denominator;
+  }
+  constexpr Wide limit = std::numeric_limits<std::int64_t>::max();
+  if (numerator > limit || numerator < -limit || denominator > limit) {
+    fail("a coefficient is beyond 64 bits");
+    return {0, 1};
+  }
+  return {static_cast<std::int64_t>(numerator), static_cast<std::int64_t>(denominator)};
+}
+
+Rational FormBuilder::add(Rational a, Rational b) {
+  return reduced(static_cast<Wide>(a.numerator) * b.denominator + static_cast<Wide>(b.numerator) * a.denominator,
+                 static_cast<Wide>(a.denominator) * b.denominator);
+}
+
+Rational FormBuilder::multiply(Rational a, Rational b) {
+  return reduced(static_cast<Wide>(a.numerator) * b.numerator, static_cast<Wide>(a.denominator) * b.denominator);
+}
+
+NormalForm FormBuilder::rational(Rational value) {
+  if (value.numerator == 0) return {};
+  Term term;
+  term.coefficient = value;
+  return {term};
+}
+
+NormalForm FormBuilder::number(double value) {
+  if (!std::isfinite(value)) {
+    fail("an infinite or undefined literal");
+    return {};
+  }
+  const double scaled = value * 1024;
+  if (std::abs(value) < 1 << 20 && scaled == std::floor(scaled))
+    return rational(reduced(static_cast<std::int64_t>(scaled), 1024));
+  // Any other number is a symbol for its magnitude.
+  Factor factor;
+  factor.kind = Factor::Kind::literal;
+  factor.number = std::abs(value);
+  Term term;
+  term.coefficient = {value < 0 ? -1 : 1, 1};
+  term.factors.push_back(std::move(factor));
+  return {term};
+}
+
+NormalForm FormBuilder::size(const Polynomial& p) {
+  if (!p.valid()) {
+    fail("a size is beyond 64 bits");
+    return {};
+  }
+  NormalForm result;
+  for (const auto& [monomial, coefficient] : p.terms()) {
+    Term term;
+    term.coefficient = {coefficient, 1};
+    for (const SymbolId symbol : monomial.symbols()) {
+      Factor factor;
+      factor.kind = Factor::Kind::size;
+      factor.symbol = symbol;
+      append(term.factors, factor);
+    }
+    result.push_back(std::move(term));
+  }
+  return result;
+}
+
+void FormBuilder::append(std::vector<Factor>& factors, const Factor& factor) {
+  for (std::size_t i = 0; i < factors.size(); ++i) {
+    if (!factors[i].same_base(factor)) continue;
+    factors[i].power += factor.power;
+    if (factors[i].power == 0) factors.erase(factors.begin() + static_cast<std::ptrdiff_t>(i));
+    return;
+  }
+  factors.push_back(factor);
+}
+
+NormalForm FormBuilder::factor(Factor factor) {
+  Term term;
+  term.factors.push_back(std::move(factor));
+  return {term};
+}
+
+NormalForm FormBuilder::add(NormalForm a, const NormalForm& b) {
+  for (const Term& term : b) {
+    const auto same = std::find_if(a.begin(), a.end(), [&](const Term& other) {
+      return other.bound == term.bound && other.guards == term.guards && other.factors == term.factors;
+    });
+    if (same == a.end()) {
+      a.push_back(term);
+      continue;
+    }
+    same->coefficient = add(same->coefficient, term.coefficient);
+    if (same->coefficient.numerator == 0) a.erase(same);
+  }
+  if (a.size() > max_terms) {
+    fail("more than " + std::to_string(max_terms) + " summands");
+    a.clear();
+  }
+  return a;
+}
+
+NormalForm FormBuilder::negate(NormalForm a) {
+  for (Term& term : a) term.coefficient.numerator = -term.coefficient.numerator;
+  return a;
+}
+
+Term FormBuilder::renamed(const Term& term) {
+  if (term.bound.empty()) return term;
+  Facts::Replacement replacement;
+  std::vector<SymbolId> fresh;
+  for (const SymbolId old : term.bound) {
+    fresh.push_back(facts_->symbols().bound());
+    replacement.emplace_back(old, Polynomial::symbol(fresh.back()));
+  }
+  Term result;
+  result.coefficient = term.coefficient;
+  result.bound = std::move(fresh);
+  return substitute_body(term, std::move(result), replacement);
+}
+
+NormalForm FormBuilder::multiply(const NormalForm& a, const NormalForm& b) {
+  NormalForm result;
+  if (a.size() * b.size() > max_terms) {
+    fail("more than " + std::to_string(max_terms) + " summands");
+    return result;
+  }
+  for (const Term& x : a)
+    for (const Term& original : b) {
+      const bool clash = std::any_of(original.bound.begin(), original.bound.end(), [&](SymbolId symbol) {
+        return std::find(x.bound.begin(), x.bound.end(), symbol) != x.bound.end();
+      });
+      const Term y = clash ? renamed(original) : original;
+      Term product = x;
+      product.coefficient = multiply(x.coefficient, y.coefficient);
+      product.bound.insert(product.bound.end(), y.bound.begin(), y.bound.end());
+      for (const Atom& guard : y.guards)
+        if (std::find(product.guards.begin(), product.guards.end(), guard) == product.guards.end())
+          product.guards.push_back(guard);
+      for (const Factor& factor : y.factors) append(product.factors, factor);
+      if (product.factors.size() > max_factors) fail("more than " + std::to_string(max_factors) + " factors");
+      if (!problem_.empty()) return {};
+      result = add(std::move(result), {product});
+    }
+  return result;
+}
+
+NormalForm FormBuilder::inverse(const NormalForm& a) {
+  if (a.empty()) {
+    fail("a division by zero");
+    return {};
+  }
+  if (a.size() == 1 && a[0].bound.empty() && a[0].guards.empty()) {
+    Term term = a[0];
+    term.coefficient = reduced(a[0].coefficient.denominator, a[0].coefficient.numerator);
+    for (Factor& factor : term.factors) {
+      factor.power = -factor.power;
+      if (factor.kind != Factor::Kind::size && factor.kind != Factor::Kind::literal) divided_ = true;
+      // The inverse of the inverse of a sum is the sum.
+      if (factor.kind == Factor::Kind::sum && factor.power > 0) {
+        Term rest = term;
+        std::erase(rest.factors, factor);
+        NormalForm result = {rest};
+        for (int i = 0; i < factor.power; ++i) result = multiply(result, factor.elements[0].value);
+        return result;
+      }
+    }
+    return {term};
+  }
+  divided_ = true;
+  Factor factor;
+  factor.kind = Factor::Kind::sum;
+  factor.power = -1;
+  factor.elements.push_back({{}, {}, a});
+  return this->factor(std::move(factor));
+}
+
+NormalForm FormBuilder::divide(const NormalForm& a, const NormalForm& b) { return multiply(a, inverse(b)); }
+
+NormalForm FormBuilder::call(const FunctionDefinition* function, const std::string& name,
+                             std::vector<NormalForm> arguments) {
+  if (function != nullptr && function->arity == 1) {
+    const NormalForm& x = arguments[0];
+    if (x.empty() && function->zero_at_zero) return {};
+    if (x.size() == 1 && x[0].coefficient == Rational{1, 1} && x[0].bound.empty() && x[0].guards.empty() &&
+        x[0].factors.size() == 1 && x[0].factors[0].power == 1) {
+      const Factor& only = x[0].factors[0];
+      if (function->idempotent && only.kind == Factor::Kind::call && only.function == function) return x;
+      if (function->monotone && (only.kind == Factor::Kind::maximum || only.kind == Factor::Kind::minimum)) {
+        std::vector<Element> elements = only.elements;
+        for (Element& element : elements) element.value = call(function, name, {element.value});
+        return extremum(only.kind == Factor::Kind::maximum, std::move(elements));
+      }
+    }
+  }
+  Factor factor;
+  factor.kind = Factor::Kind::call;
+  factor.function = function;
+  factor.name = name;
+  for (NormalForm& argument : arguments) factor.elements.push_back({{}, {}, std::move(argument)});
+  return this->factor(std::move(factor));
+}
+
+NormalForm FormBuilder::extremum(bool maximum, std::vector<Element> elements) {
+  const Factor::Kind kind = maximum ? Factor::Kind::maximum : Factor::Kind::minimum;
+  std::vector<Element> flat;
+  for (Element& element : elements) {
+    const NormalForm& value = element.value;
+    const bool nested = value.size() == 1 && value[0].coefficient == Rational{1, 1} && value[0].bound.empty() &&
+                        value[0].guards.empty() && value[0].factors.size() == 1 && value[0].factors[0].power == 1 &&
+                        value[0].factors[0].kind == kind;
+    if (!nested) {
+      if (std::find(flat.begin(), flat.end(), element) == flat.end()) flat.push_back(std::move(element));
+      continue;
+    }
+    for (Element inner : value[0].factors[0].elements) {
+      const bool clash = std::any_of(inner.bound.begin(), inner.bound.end(), [&](SymbolId symbol) {
+        return std::find(element.bound.begin(), element.bound.end(), symbol) != element.bound.end();
+      });
+      if (clash) {
+        fail("a maximum inside of itself");
+        return {};
+      }
+      inner.bound.insert(inner.bound.begin(), element.bound.begin(), element.bound.end());
+      inner.guards.insert(inner.guards.begin(), element.guards.begin(), element.guards.end());
+      if (std::find(flat.begin(), flat.end(), inner) == flat.end()) flat.push_back(std::move(inner));
+    }
+  }
+  if (flat.size() > max_terms) {
+    fail("more than " + std::to_string(max_terms) + " elements of a maximum");
+    return {};
+  }
+  if (flat.size() == 1 && flat[0].bound.empty() && flat[0].guards.empty()) return flat[0].value;
+  Factor factor;
+  factor.kind = kind;
+  factor.elements = std::move(flat);
+  return this->factor(std::move(factor));
+}
+
+NormalForm FormBuilder::guarded(NormalForm form, const std::vector<Atom>& guards) {
+  for (Term& term : form)
+    for (const Atom& guard : guards)
+      if (std::find(term.guards.begin(), term.guards.end(), guard) == term.guards.end()) term.guards.push_back(guard);
+  return form;
+}
+
+NormalForm FormBuilder::summed(NormalForm form, const std::vector<SymbolId>& bound, const std::vector<Atom>& guards) {
+  for (Term& term : form) {
+    term.bound.insert(term.bound.begin(), bound.begin(), bound.end());
+    term.guards.insert(term.guards.begin(), guards.begin(), guards.end());
+  }
+  return form;
+}
+
+NormalForm FormBuilder::substitute(const NormalForm& form, const Facts::Replacement& replacement) {
+  NormalForm result;
+  for (const Term& term : form) {
+    Term replaced = substitute(term, replacement);
+    // A size may have become a sum of sizes.
+    const auto composite = std::find_if(replaced.factors.begin(), replaced.factors.end(), [&](const Factor& factor) {
+      return factor.kind == Factor::Kind::size &&
+             !(facts_->substitute(Polynomial::symbol(factor.symbol), replacement) == Polynomial::symbol(factor.symbol));
+    });
+    if (composite == replaced.factors.end()) {
+      result = add(std::move(result), {replaced});
+      continue;
+    }
+    Term rest = replaced;
+    rest.factors.clear();
+    NormalForm product = {rest};
+    for (const Factor& factor : replaced.factors) {
+      NormalForm base;
+      if (factor.kind == Factor::Kind::size) {
+        base = size(facts_->substitute(Polynomial::symbol(factor.symbol), replacement));
+      } else {
+        base = this->factor(factor);
+      }
+      if (factor.kind != Factor::Kind::size) {
+        product = multiply(product, base);
+        continue;
+      }
+      for (int i = 0; i < std::abs(factor.power); ++i)
+        product = factor.power > 0 ? multiply(product, base) : divide(product, base);
+    }
+    result = add(std::move(result), product);
+  }
+  return result;
+}
+
+Facts::Replacement FormBuilder::avoiding_capture(std::vector<SymbolId>& bound, const Facts::Replacement& replacement) {
+  Facts::Replacement result = replacement;
+  for (SymbolId& symbol : bound) {
+    const SymbolId self[] = {symbol};
+    const bool clash = std::any_of(replacement.begin(), replacement.end(), [&](const auto& entry) {
+      return entry.first == symbol || facts_->symbols().mentions(entry.second, self);
+    });
+    if (!clash) continue;
+    std::erase_if(result, [&](const auto& entry) { return entry.first == symbol; });
+    const SymbolId fresh = facts_->symbols().bound();
+    result.emplace_back(symbol, Polynomial::symbol(fresh));
+    symbol = fresh;
+  }
+  return result;
+}
+
+Element FormBuilder::substitute(const Element& element, const Facts::Replacement& replacement) {
+  Element result;
+  result.bound = element.bound;
+  const Facts::Replacement inner = avoiding_capture(result.bound, replacement);
+  for (const Atom& guard : element.guards)
+    result.guards.push_back({guard.relation, facts_->substitute(guard.p, inner)});
+  result.value = substitute(element.value, inner);
+  return result;
+}
+
+Term FormBuilder::substitute(const Term& term, const Facts::Replacement& replacement) {
+  Term result;
+  result.coefficient = term.coefficient;
+  result.bound = term.bound;
+  const Facts::Replacement inner = avoiding_capture(result.bound, replacement);
+  return substitute_body(term, std::move(result), inner);
+}
+
+Term FormBuilder::substitute_body(const Term& term, Term result, const Facts::Replacement& replacement) {
+  for (const Atom& guard : term.guards)
+    result.guards.push_back({guard.relation, facts_->substitute(guard.p, replacement)});
+  for (const Factor& factor : term.factors) {
+    Factor replaced = factor;
+    for (Polynomial& index : replaced.indices) index = facts_->substitute(index, replacement);
+    for (Element& element : replaced.elements) element = substitute(element, replacement);
+    append(result.factors, replaced);
+  }
+  return result;
+}
+
+}  // namespace taso::unbounded

@@ -1,0 +1,222 @@
+#include "verifier/unbounded/prove.h"
+
+#include <algorithm>
+
+#include "verifier/instances.h"
+#include "verifier/unbounded/conditions.h"
+#include "verifier/unbounded/elaborate.h"
+#include "verifier/unbounded/matching.h"
+#include "verifier/unbounded/symbolic_types.h"
+#include "verifier/unbounded/witness.h"
+
+namespace taso {
+namespace {
+
+using namespace unbounded;
+
+// Typings tried for one rule: choices that turn out ill-typed count, too.
+constexpr std::size_t hard_typings = 40'000;
+// Conditions, and pairs of them, that are tried.
+constexpr std::size_t max_attempts = 40;
+constexpr std::size_t hard_cases = 4'000;
+
+class Search {
+ public:
+  Search(const OperatorRegistry& registry, const Substitution& rule, const UnboundedOptions& options)
+      : registry_(registry),
+        rule_(rule),
+        options_(options),
+        kinds_(kinds_of_variables(registry, rule)),
+        solver_(symbols_, options.rlimit, options.max_queries) {}
+
+  /// Of the first case that failed.
+  [[nodiscard]] const std::vector<Condition>& candidates() const { return candidates_; }
+
+  UnboundedOutcome run() {
+    Assumptions start;
+    start.ranks.resize(rule_.tensor_variables.size());
+    start.lengths.resize(rule_.attribute_variables.size());
+    for (std::size_t v = 0; v < start.ranks.size(); ++v) start.ranks[v] = kinds_.only_rank[v];
+    // All ranks up to the least that is worth a proof, then one rank more at a time as long as it is affordable.
+    for (limit_ = options_.least_rank; limit_ <= options_.max_rank; ++limit_) {
+      const std::size_t cases = outcome_.cases;
+      if (!explore(start)) {
+        if (!out_of_cases_ || limit_ <= options_.least_rank) {
+          outcome_.proved = false;
+          if (outcome_.reason.empty()) outcome_.reason = "too many cases";
+          return outcome_;
+        }
+        outcome_.reason.clear();
+        outcome_.cases = cases;
+        break;
+      }
+      covered_ = limit_;
+      if (!open_) break;  // nothing depends on the limit
+    }
+    if (open_) outcome_.max_rank = covered_;
+    if (!witness_ && !find_instances(registry_, rule_, {.max_instances = 1, .rare = false}).instances.empty())
+      witness_ = true;
+    if (!witness_) {
+      outcome_.reason = "vacuous: no instance was found at which both sides are well-typed with equal types";
+      return outcome_;
+    }
+    outcome_.proved = true;
+    return outcome_;
+  }
+
+ private:
+  // Tries all ways to go on; false ends the search.
+  bool explore(const Assumptions& assumptions) {
+    const bool extra = limit_ > options_.least_rank;
+    if (++outcome_.typings > (extra ? options_.max_typings : hard_typings) ||
+        outcome_.cases > (extra ? options_.max_cases : hard_cases)) {
+      out_of_cases_ = true;
+      return false;
+    }
+    Facts facts(symbols_, solver_);
+    Typing typing(registry_, rule_, kinds_, facts, assumptions);
+    Obstacle obstacle = typing.run();
+    if (!obstacle.any()) {
+      if (!at_limit(assumptions) || facts.contradictory()) return true;
+      obstacle = prove(assumptions, typing, facts);
+    }
+    switch (obstacle.kind) {
+      case Obstacle::Kind::none:
+        return true;
+      case Obstacle::Kind::ill_typed:
+        return true;
+      case Obstacle::Kind::unsupported:
+        outcome_.reason = obstacle.reason;
+        return false;
+      case Obstacle::Kind::rank: {
+        open_ = true;
+        for (std::size_t rank = kinds_.least_rank[obstacle.variable]; rank <= limit_; ++rank) {
+          Assumptions next = assumptions;
+          next.ranks[obstacle.variable] = rank;
+          if (!explore(next)) return false;
+        }
+        return true;
+      }
+      case Obstacle::Kind::length: {
+        open_ = true;
+        for (std::size_t length = 0; length <= limit_; ++length) {
+          Assumptions next = assumptions;
+          next.lengths[obstacle.variable] = length;
+          if (!explore(next)) return false;
+        }
+        return true;
+      }
+      case Obstacle::Kind::alternatives: {
+        if (assumptions.atoms.size() > 64) {
+          outcome_.reason = "too many cases of " + obstacle.reason;
+          return false;
+        }
+        for (const std::vector<Atom>& atoms : obstacle.alternatives) {
+          Assumptions next = assumptions;
+          next.atoms.insert(next.atoms.end(), atoms.begin(), atoms.end());
+          if (!explore(next)) return false;
+        }
+        return true;
+      }
+    }
+    return true;
+  }
+
+  // Whether this case belongs to the current limit and not to a smaller one.
+  [[nodiscard]] bool at_limit(const Assumptions& assumptions) const {
+    std::size_t largest = 0;
+    for (std::size_t v = 0; v < assumptions.ranks.size(); ++v)
+      if (!kinds_.only_rank[v]) largest = std::max(largest, assumptions.ranks[v].value_or(0));
+    for (const auto& length : assumptions.lengths) largest = std::max(largest, length.value_or(0));
+    return limit_ == options_.least_rank ? largest <= limit_ : largest == limit_;
+  }
+
+  Obstacle prove(const Assumptions& assumptions, Typing& typing, Facts& facts) {
+    std::size_t steps = options_.max_steps;
+    bool divided = false;
+    for (std::size_t o = 0; o < rule_.source.outputs.size(); ++o) {
+      const PatternValue &left = rule_.source.outputs[o], &right = rule_.target.outputs[o];
+      Facts here = facts;
+      std::vector<Polynomial> indices;
+      const std::vector<Polynomial> shape = typing.shape(typing.source(), left);
+      for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+        const std::string name = "i" + std::to_string(axis);
+        const Polynomial index = Polynomial::symbol(here.symbols().named(Symbol::Kind::index, name, name));
+        // An element exists, so no axis is empty.
+        if (!here.add(at_least(here.reduce(shape[axis]), 1)) || !here.add(at_least(index, 0)) ||
+            !here.add(less_than(index, here.reduce(shape[axis]))))
+          return {};
+        indices.push_back(here.reduce(index));
+      }
+      if (left.is_variable && right.is_variable && left.index == right.index) continue;
+      Elaborator source(registry_, typing, typing.source(), here), target(registry_, typing, typing.target(), here);
+      const NormalForm a = source.element(left, indices);
+      if (source.obstacle().any()) return source.obstacle();
+      const NormalForm b = target.element(right, indices);
+      if (target.obstacle().any()) return target.obstacle();
+      divided = divided || source.divided() || target.divided();
+      Matcher matcher(steps);
+      if (!matcher.equal(a, b, here)) {
+        if (candidates_.empty()) candidates_ = candidate_conditions(typing, facts);
+        Obstacle failure;
+        failure.kind = Obstacle::Kind::unsupported;
+        failure.reason =
+            "output " + std::to_string(o) + ": " + (matcher.reason().empty() ? "the sides differ" : matcher.reason());
+        return failure;
+      }
+    }
+    ++outcome_.cases;
+    outcome_.divided = outcome_.divided || divided;
+    for (const std::string& condition : typing.target_conditions())
+      if (std::find(outcome_.conditions.begin(), outcome_.conditions.end(), condition) == outcome_.conditions.end())
+        outcome_.conditions.push_back(condition);
+    if (!witness_) witness_ = has_instance(registry_, rule_, kinds_, assumptions, typing, facts);
+    return {};
+  }
+
+  const OperatorRegistry& registry_;
+  const Substitution& rule_;
+  const UnboundedOptions& options_;
+  VariableKinds kinds_;
+  Symbols symbols_;
+  IntegerSolver solver_;
+  UnboundedOutcome outcome_;
+  std::vector<Condition> candidates_;
+  std::size_t limit_ = 0, covered_ = 0;
+  bool open_ = false;  // some rank or length is not fixed by definitions
+  bool out_of_cases_ = false;
+  bool witness_ = false;
+};
+
+}  // namespace
+
+UnboundedOutcome prove_unbounded(const OperatorRegistry& registry, const Substitution& rule,
+                                 const UnboundedOptions& options) {
+  UnboundedOutcome outcome;
+  if (rule.source.outputs.empty() || rule.source.outputs.size() != rule.target.outputs.size()) {
+    outcome.reason = "the two sides have different numbers of outputs";
+    return outcome;
+  }
+  Search search(registry, rule, options);
+  outcome = search.run();
+  if (outcome.proved || !options.infer) return outcome;
+  // The weakest first: each candidate alone, then two together.
+  const std::vector<Condition>& candidates = search.candidates();
+  std::size_t attempts = 0;
+  auto holds_under = [&](const std::vector<Condition>& conditions) {
+    if (++attempts > max_attempts) return false;
+    Substitution narrowed = rule;
+    narrowed.conditions.insert(narrowed.conditions.end(), conditions.begin(), conditions.end());
+    if (!Search(registry, narrowed, options).run().proved) return false;
+    outcome.inferred = conditions;
+    return true;
+  };
+  for (const Condition& condition : candidates)
+    if (holds_under({condition})) return outcome;
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    for (std::size_t j = i + 1; j < candidates.size(); ++j)
+      if (holds_under({candidates[i], candidates[j]})) return outcome;
+  return outcome;
+}
+
+}  // namespace taso

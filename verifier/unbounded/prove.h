@@ -1,0 +1,49 @@
+/// The unbounded proof: source = target for all sizes, index by index, from the definitions alone.
+///
+/// For every choice of ranks and lengths of lists (up to a documented maximum where definitions leave them open) and
+/// every case of what must be known as a number, both sides are typed symbolically (symbolic_types.h), each output is
+/// unfolded at symbolic indices (elaborate.h), and the normal forms are compared (matching.h). No axiom is used and no
+/// operator is known by name. Whatever is not understood ends as "not proved", with the reason.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/pattern.h"
+#include "operators/registry.h"
+
+namespace taso {
+
+struct UnboundedOptions {
+  std::size_t max_rank = 6;    ///< Ranks, and lengths of lists, where definitions leave them open.
+  std::size_t least_rank = 4;  ///< A proof that covers less is none.
+  /// Ranks above least_rank are left out where they need more cases, or choices of ranks, axes, ... than this.
+  std::size_t max_cases = 150;
+  std::size_t max_typings = 500;
+  std::size_t max_steps = 20'000;  ///< Comparisons per case.
+  std::uint64_t rlimit = 50'000;   ///< Z3 resource units per question.
+  std::size_t max_queries = 3;     ///< Questions to Z3 per rule, which rarely help and are slow where they do not.
+  bool infer = false;              ///< If the proof fails: look for conditions under which it succeeds.
+};
+
+/// What the prover found.
+struct UnboundedOutcome {
+  bool proved = false;
+  std::string reason;  ///< Why not proved.
+  std::optional<std::size_t>
+      max_rank;  ///< Proved for ranks and lengths of lists up to this; nothing: for all there are.
+  /// What the target asks for at each use and the source does not give, in the spelling of rules.
+  std::vector<std::string> conditions;
+  bool divided = false;             ///< Divisors occur that are neither numbers nor sizes; they are not zero.
+  std::vector<Condition> inferred;  ///< If not proved as it stands: conditions under which it is.
+  std::size_t cases = 0;            ///< Cases that were proved.
+  std::size_t typings = 0;          ///< Choices of ranks, axes, ... that were examined.
+};
+
+[[nodiscard]] UnboundedOutcome prove_unbounded(const OperatorRegistry& registry, const Substitution& rule,
+                                               const UnboundedOptions& options = {});
+
+}  // namespace taso

@@ -1,0 +1,795 @@
+#include "verifier/unbounded/symbolic_types.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "operators/unparse.h"
+
+namespace taso::unbounded {
+namespace {
+
+using Kind = Expression::Kind;
+using AttributeForm = AttributeExpression::Kind;
+
+const std::vector<Atom> no_context;
+
+// Expressions of attributes: the variables that stand alone or in a list are bound there.
+void note_bindings(const AttributeExpression& e, const AttributeSpec& spec, VariableKinds& kinds) {
+  if (e.kind == AttributeForm::variable) {
+    kinds.attributes[e.index] = spec.kind;
+    if (spec.kind == AttributeKind::integers && spec.length && spec.length->kind == Kind::integer)
+      kinds.lengths[e.index] = static_cast<std::size_t>(spec.length->integer);
+  } else if (e.kind == AttributeForm::list) {
+    for (const AttributeExpression& operand : e.operands)
+      if (operand.kind == AttributeForm::variable) kinds.attributes[operand.index] = AttributeKind::integer;
+  }
+}
+
+// Extents that are spoken of exist.
+void note_dimensions(const AttributeExpression& e, VariableKinds& kinds) {
+  if (e.kind == AttributeForm::dimension && e.operands.empty() && e.axis < 0)
+    kinds.least_rank[e.index] = std::max(kinds.least_rank[e.index], static_cast<std::size_t>(-e.axis));
+  for (const AttributeExpression& operand : e.operands) note_dimensions(operand, kinds);
+}
+
+}  // namespace
+
+VariableKinds kinds_of_variables(const OperatorRegistry& registry, const Substitution& rule) {
+  VariableKinds kinds;
+  kinds.attributes.assign(rule.attribute_variables.size(), AttributeKind::integer);
+  kinds.lengths.resize(rule.attribute_variables.size());
+  kinds.integers.assign(rule.tensor_variables.size(), false);
+  kinds.least_rank.assign(rule.tensor_variables.size(), 0);
+  kinds.only_rank.resize(rule.tensor_variables.size());
+  for (const Pattern* pattern : {&rule.target, &rule.source})
+    for (const PatternNode& node : pattern->nodes) {
+      const OperatorDefinition* definition = registry.find(node.op);
+      if (definition == nullptr) continue;
+      for (const auto& [name, value] : node.attributes) {
+        if (const AttributeSpec* spec = definition->find_attribute(name)) note_bindings(value, *spec, kinds);
+        note_dimensions(value, kinds);
+      }
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!node.inputs[i].is_variable) continue;
+        const std::size_t position = definition->variadic() ? 0 : i;
+        if (position >= definition->inputs.size()) continue;
+        const InputSpec& input = definition->inputs[position];
+        const std::uint32_t tensor = node.inputs[i].index;
+        if (input.integers) kinds.integers[tensor] = true;
+        const auto rests =
+            static_cast<std::size_t>(std::count_if(input.axes.begin(), input.axes.end(), [](const AxisSpec& axis) {
+              return axis.kind == AxisSpec::Kind::rest;
+            }));
+        kinds.least_rank[tensor] = std::max(kinds.least_rank[tensor], input.axes.size() - rests);
+        if (rests == 0) kinds.only_rank[tensor] = input.axes.size();
+      }
+    }
+  for (const Condition& condition : rule.conditions) {
+    note_dimensions(condition.left, kinds);
+    note_dimensions(condition.right, kinds);
+    if (condition.relation != Condition::Relation::equal) continue;
+    for (const auto& [rank, number] :
+         {std::pair(&condition.left, &condition.right), std::pair(&condition.right, &condition.left)})
+      if (rank->kind == AttributeForm::rank && number->kind == AttributeForm::literal)
+        if (const auto* value = std::get_if<std::int64_t>(&number->literal); value != nullptr && *value >= 0)
+          if (!kinds.only_rank[rank->index]) kinds.only_rank[rank->index] = static_cast<std::size_t>(*value);
+  }
+  return kinds;
+}
+
+std::string to_string(const Symbols& symbols, const Atom& atom) {
+  // Positive summands left, negative ones right.
+  Polynomial left, right;
+  for (const auto& [monomial, coefficient] : atom.p.terms()) {
+    if (coefficient > 0)
+      left = left + Polynomial::term(monomial, coefficient);
+    else
+      right = right - Polynomial::term(monomial, coefficient);
+  }
+  return symbols.to_string(left) + (atom.relation == Atom::Relation::zero ? " == " : " >= ") + symbols.to_string(right);
+}
+
+Typing::Typing(const OperatorRegistry& registry, const Substitution& rule, const VariableKinds& kinds, Facts& facts,
+               const Assumptions& assumptions)
+    : registry_(registry), rule_(rule), kinds_(kinds), facts_(facts), assumptions_(assumptions), builder_(facts) {}
+
+void Typing::unsupported(const std::string& reason) {
+  if (obstacle_.any()) return;
+  obstacle_.kind = Obstacle::Kind::unsupported;
+  obstacle_.reason = reason;
+}
+
+void Typing::ill_typed() {
+  if (!obstacle_.any()) obstacle_.kind = Obstacle::Kind::ill_typed;
+}
+
+bool Typing::assume(const Atom& atom) {
+  const Atom reduced = facts_.reduce(atom);
+  if (const auto constant = reduced.p.constant()) {
+    if (atom.relation == Atom::Relation::zero ? *constant == 0 : *constant >= 0) return true;
+    ill_typed();
+    return false;
+  }
+  if (in_target_ && !facts_.entails_quickly(reduced)) {
+    target_conditions_.push_back(to_string(facts_.symbols(), reduced));
+    target_atoms_.push_back(reduced);
+  }
+  if (facts_.add(atom)) return true;
+  ill_typed();
+  return false;
+}
+
+std::optional<std::vector<std::vector<Atom>>> Typing::possible(const Alternatives& alternatives) {
+  std::vector<std::vector<Atom>> result;
+  for (const std::vector<Atom>& atoms : alternatives.yes) {
+    if (alternatives.yes.size() > 1) {
+      if (std::all_of(atoms.begin(), atoms.end(), [&](const Atom& atom) { return facts_.entails_quickly(atom); }))
+        return std::nullopt;
+      if (facts_.contradictory_quickly(atoms)) continue;
+    }
+    result.push_back(atoms);
+  }
+  return result;
+}
+
+// One of several conjunctions: those that contradict the facts are out; if several are left, that is for later.
+bool Typing::assume(const Alternatives& alternatives, const std::string& what) {
+  const auto left = possible(alternatives);
+  if (!left) return true;
+  if (left->empty()) {
+    ill_typed();
+    return false;
+  }
+  if (left->size() > 1) {
+    if (in_target_) target_conditions_.push_back(what);
+    pending_.emplace_back(alternatives, what);
+    return true;
+  }
+  for (const Atom& atom : (*left)[0])
+    if (!assume(atom)) return false;
+  return true;
+}
+
+bool Typing::decide_pending() {
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (const auto& [alternatives, what] : pending_) {
+      const auto left = possible(alternatives);
+      if (!left) continue;
+      if (left->empty()) {
+        ill_typed();
+        return false;
+      }
+      if (left->size() > 1) continue;
+      for (const Atom& atom : (*left)[0]) {
+        if (facts_.entails_quickly(atom)) continue;
+        progress = true;
+        if (!assume(atom)) return false;
+      }
+    }
+  }
+  for (const auto& [alternatives, what] : pending_) {
+    auto left = possible(alternatives);
+    if (!left || left->size() < 2) continue;
+    obstacle_.kind = Obstacle::Kind::alternatives;
+    obstacle_.alternatives = std::move(*left);
+    obstacle_.reason = what;
+    return false;
+  }
+  return true;
+}
+
+const std::vector<Polynomial>& Typing::shape(const TypedSide& side, const PatternValue& value) const {
+  return value.is_variable ? shapes_[value.index] : side.nodes[value.index].outputs[value.port];
+}
+
+bool Typing::variables() {
+  for (const Atom& atom : assumptions_.atoms)
+    if (!facts_.add(atom)) {
+      ill_typed();
+      return false;
+    }
+  shapes_.resize(rule_.tensor_variables.size());
+  ranked_.resize(shapes_.size(), false);
+  return true;
+}
+
+bool Typing::ranked(std::uint32_t v) {
+  if (ranked_[v]) return true;
+  if (obstacle_.any()) return false;
+  const std::optional<std::size_t> rank = assumptions_.ranks[v];
+  if (!rank) {
+    obstacle_.kind = Obstacle::Kind::rank;
+    obstacle_.variable = v;
+    return false;
+  }
+  ranked_[v] = true;
+  for (std::size_t axis = 0; axis < *rank; ++axis) {
+    const std::string name = "dim(" + rule_.tensor_variables[v] + ", " +
+                             std::to_string(static_cast<std::int64_t>(axis) - static_cast<std::int64_t>(*rank)) + ")";
+    const SymbolId id = facts_.symbols().named(Symbol::Kind::extent, name, name);
+    facts_.symbols().place(id, v, static_cast<std::int64_t>(axis) - static_cast<std::int64_t>(*rank));
+    const Polynomial extent = Polynomial::symbol(id);
+    // No axis is empty: a tensor without elements is not what a rule is about.
+    if (!facts_.add(at_least(extent, 1))) {
+      ill_typed();
+      return false;
+    }
+    shapes_[v].push_back(facts_.reduce(extent));
+  }
+  return true;
+}
+
+AttributeTerm Typing::variable(std::uint32_t index) {
+  AttributeTerm term;
+  term.kind = kinds_.attributes[index];
+  const std::string& name = rule_.attribute_variables[index];
+  switch (term.kind) {
+    case AttributeKind::integer:
+      term.sizes = Sizes::of(Polynomial::symbol(facts_.symbols().named(Symbol::Kind::attribute, name, name)));
+      facts_.symbols().place(*term.sizes.components[0].as_symbol(), index, -1);
+      break;
+    case AttributeKind::integers: {
+      const std::optional<std::size_t> length =
+          kinds_.lengths[index] ? kinds_.lengths[index] : assumptions_.lengths[index];
+      term.sizes.vector = true;
+      if (!length) {
+        if (!obstacle_.any()) {
+          obstacle_.kind = Obstacle::Kind::length;
+          obstacle_.variable = index;
+        }
+        break;
+      }
+      for (std::size_t i = 0; i < *length; ++i) {
+        const std::string element = name + "[" + std::to_string(i) + "]";
+        term.sizes.components.push_back(
+            Polynomial::symbol(facts_.symbols().named(Symbol::Kind::attribute, element, element)));
+        facts_.symbols().place(*term.sizes.components[i].as_symbol(), index, static_cast<std::int64_t>(i));
+      }
+      break;
+    }
+    case AttributeKind::real: {
+      Factor factor;
+      factor.kind = Factor::Kind::constant;
+      factor.name = name;
+      term.real = builder_.factor(std::move(factor));
+      break;
+    }
+    case AttributeKind::symbol:
+      term.function = "?" + name;
+      break;
+  }
+  return term;
+}
+
+AttributeTerm Typing::arithmetic(const AttributeExpression& e, AttributeKind wanted) {
+  AttributeTerm left = evaluate(e.operands[0], wanted), right = evaluate(e.operands[1], wanted);
+  AttributeTerm result;
+  if (obstacle_.any()) return result;
+  if (left.kind == AttributeKind::symbol || right.kind == AttributeKind::symbol) {
+    ill_typed();
+    return result;
+  }
+  if (left.kind == AttributeKind::real || right.kind == AttributeKind::real) {
+    result.kind = AttributeKind::real;
+    for (AttributeTerm* side : {&left, &right}) {
+      if (side->kind == AttributeKind::integers) {
+        ill_typed();
+        return result;
+      }
+      if (side->kind == AttributeKind::integer) side->real = builder_.size(side->sizes.components[0]);
+    }
+    if (e.kind == AttributeForm::multiply) {
+      result.real = builder_.multiply(left.real, right.real);
+    } else if (e.kind == AttributeForm::floor_divide) {
+      ill_typed();
+    } else {
+      result.real = builder_.add(left.real, e.kind == AttributeForm::add ? right.real : builder_.negate(right.real));
+    }
+    return result;
+  }
+  result.sizes.vector = left.sizes.vector || right.sizes.vector;
+  result.kind = result.sizes.vector ? AttributeKind::integers : AttributeKind::integer;
+  const auto &a = left.sizes.components, &b = right.sizes.components;
+  if (left.sizes.vector && right.sizes.vector && a.size() != b.size()) {
+    ill_typed();
+    return result;
+  }
+  const std::size_t length = left.sizes.vector ? a.size() : b.size();
+  for (std::size_t i = 0; i < length; ++i) {
+    const Polynomial &x = a[left.sizes.vector ? i : 0], &y = b[right.sizes.vector ? i : 0];
+    if (e.kind == AttributeForm::add) {
+      result.sizes.components.push_back(x + y);
+    } else if (e.kind == AttributeForm::subtract) {
+      result.sizes.components.push_back(x - y);
+    } else if (e.kind == AttributeForm::multiply) {
+      result.sizes.components.push_back(x * y);
+    } else {
+      const std::optional<Polynomial> quotient = facts_.divide(x, y);
+      if (!quotient) unsupported("a divisor in an attribute is not known to be positive");
+      result.sizes.components.push_back(quotient.value_or(Polynomial::invalid()));
+    }
+  }
+  return result;
+}
+
+AttributeTerm Typing::evaluate(const AttributeExpression& e, AttributeKind wanted) {
+  AttributeTerm result;
+  auto axis_of = [&](const AttributeExpression& dimension, std::size_t rank) -> std::optional<std::size_t> {
+    std::int64_t axis = dimension.axis;
+    const auto extent = static_cast<std::int64_t>(rank);
+    if (!dimension.operands.empty()) {
+      const AttributeTerm term = evaluate(dimension.operands[0], AttributeKind::integer);
+      if (obstacle_.any()) return std::nullopt;
+      if (term.kind != AttributeKind::integer) {
+        ill_typed();
+        return std::nullopt;
+      }
+      const SizeEnvironment empty;
+      SizeEvaluator evaluator(registry_.size_functions(), empty, facts_, no_context);
+      Expression where;
+      where.kind = Kind::name;
+      where.name = "the axis of a dim";
+      axis = evaluator.number(term.sizes.components[0], -extent, -1, where);
+      if (evaluator.obstacle().any()) {
+        obstacle_ = evaluator.obstacle();
+        return std::nullopt;
+      }
+    }
+    if (axis >= 0 || axis < -extent) {
+      ill_typed();
+      return std::nullopt;
+    }
+    return static_cast<std::size_t>(axis + extent);
+  };
+  switch (e.kind) {
+    case AttributeForm::literal:
+      if (const auto* integer = std::get_if<std::int64_t>(&e.literal)) {
+        result.sizes = Sizes::of(Polynomial(*integer));
+      } else if (const auto* real = std::get_if<double>(&e.literal)) {
+        result.kind = AttributeKind::real;
+        result.real = builder_.number(*real);
+      } else if (const auto* list = std::get_if<std::vector<std::int64_t>>(&e.literal)) {
+        result.kind = AttributeKind::integers;
+        result.sizes.vector = true;
+        for (const std::int64_t element : *list) result.sizes.components.emplace_back(element);
+      } else {
+        result.kind = AttributeKind::symbol;
+        result.function = std::get<SymbolValue>(e.literal).name;
+      }
+      break;
+    case AttributeForm::variable:
+      result = variable(e.index);
+      break;
+    case AttributeForm::dimension: {
+      if (!ranked(e.index)) return result;
+      const std::optional<std::size_t> axis = axis_of(e, shapes_[e.index].size());
+      result.sizes = Sizes::of(axis ? shapes_[e.index][*axis] : Polynomial::invalid());
+      break;
+    }
+    case AttributeForm::rank:
+      if (!ranked(e.index)) return result;
+      result.sizes = Sizes::of(Polynomial(static_cast<std::int64_t>(shapes_[e.index].size())));
+      break;
+    case AttributeForm::list:
+      result.kind = AttributeKind::integers;
+      result.sizes.vector = true;
+      for (const AttributeExpression& operand : e.operands) {
+        const AttributeTerm element = evaluate(operand, AttributeKind::integer);
+        if (obstacle_.any()) return result;
+        if (element.kind != AttributeKind::integer) {
+          ill_typed();
+          return result;
+        }
+        result.sizes.components.push_back(element.sizes.components[0]);
+      }
+      break;
+    case AttributeForm::element: {
+      const AttributeTerm list = evaluate(e.operands[0], AttributeKind::integers);
+      if (obstacle_.any()) return result;
+      if (list.kind != AttributeKind::integers || e.axis < 0 ||
+          e.axis >= static_cast<std::int64_t>(list.sizes.components.size())) {
+        ill_typed();
+        return result;
+      }
+      result.sizes = Sizes::of(list.sizes.components[static_cast<std::size_t>(e.axis)]);
+      break;
+    }
+    case AttributeForm::add:
+    case AttributeForm::subtract:
+    case AttributeForm::multiply:
+    case AttributeForm::floor_divide:
+      result = arithmetic(e, wanted);
+      break;
+  }
+  if (obstacle_.any()) return result;
+  if (wanted == AttributeKind::real && result.kind == AttributeKind::integer) {
+    result.kind = AttributeKind::real;
+    result.real = builder_.size(result.sizes.components[0]);
+  }
+  if (!builder_.problem().empty()) unsupported(builder_.problem());
+  return result;
+}
+
+// Solves the sizes of one application, in the order of operators/instantiate.cpp.
+class Typing::Solver {
+ public:
+  Solver(Typing& typing, TypedNode& node, std::string key)
+      : typing_(typing),
+        facts_(typing.facts_),
+        node_(node),
+        definition_(*node.definition),
+        key_(std::move(key)),
+        evaluator_(typing.registry_.size_functions(), node.environment, facts_, no_context) {}
+
+  bool run() {
+    for (const AttributeSpec& attribute : definition_.attributes) {
+      const auto found = node_.attributes.find(attribute.name);
+      if (found == node_.attributes.end()) {
+        typing_.unsupported(definition_.name + " without " + attribute.name);
+        return false;
+      }
+      if (found->second.kind != attribute.kind) {
+        typing_.ill_typed();
+        return false;
+      }
+      if (attribute.kind == AttributeKind::integer || attribute.kind == AttributeKind::integers)
+        node_.environment.bind(attribute.name, found->second.sizes);
+    }
+    return arguments() && solve() && statements() && output_shapes();
+  }
+
+ private:
+  struct Argument {
+    const InputSpec* spec = nullptr;
+    const std::vector<Polynomial>* shape = nullptr;
+    std::vector<std::size_t> first;  // once aligned: the first axis of each entry, and the end
+    std::vector<bool> done;
+  };
+
+  // Whether the evaluator met no obstacle; passes it on.
+  bool fine() {
+    if (!evaluator_.obstacle().any()) return true;
+    if (!typing_.obstacle_.any()) typing_.obstacle_ = evaluator_.obstacle();
+    return false;
+  }
+  bool fail() {
+    typing_.ill_typed();
+    return false;
+  }
+  [[nodiscard]] bool known(std::string_view name) const {
+    return std::as_const(node_.environment).find(name) != nullptr;
+  }
+  [[nodiscard]] bool computable(const Expression& e) const {
+    if (e.kind == Kind::name || e.kind == Kind::piece) return known(e.name);
+    return std::all_of(e.operands.begin(), e.operands.end(), [&](const Expression& o) { return computable(o); });
+  }
+
+  bool arguments() {
+    const std::size_t given = node_.input_shapes.size();
+    if (definition_.variadic() ? given == 0 : given != definition_.inputs.size()) return fail();
+    for (std::size_t i = 0; i < given; ++i) {
+      const InputSpec& spec = definition_.inputs[definition_.variadic() ? 0 : i];
+      const PatternValue& value = node_.inputs[i];
+      const bool holds_integers = value.is_variable && typing_.kinds_.integers[value.index];
+      if (spec.integers != holds_integers) return fail();
+      arguments_.push_back({&spec, &node_.input_shapes[i], {}, std::vector<bool>(spec.axes.size(), false)});
+    }
+    return true;
+  }
+
+  bool align(Argument& argument) {
+    std::vector<std::int64_t> lengths;
+    std::int64_t covered = 0;
+    int unknown = 0;
+    const auto rank = static_cast<std::int64_t>(argument.shape->size());
+    for (const AxisSpec& axis : argument.spec->axes) {
+      std::int64_t length = 1;
+      if (axis.kind == AxisSpec::Kind::rest) {
+        const Sizes* value = std::as_const(node_.environment).find(axis.factors[0].name);
+        if (value != nullptr) {
+          length = static_cast<std::int64_t>(value->components.size());
+        } else if (axis.length && computable(*axis.length)) {
+          length = evaluator_.number(evaluator_.scalar(*axis.length), 0, rank, *axis.length);
+          if (!fine()) return false;
+        } else {
+          ++unknown;
+          length = -1;
+        }
+      }
+      lengths.push_back(length);
+      if (length > 0) covered += length;
+    }
+    if (unknown > 1) return true;
+    if (unknown == 0 ? rank != covered : rank < covered) return fail();
+    std::size_t at = 0;
+    for (const std::int64_t length : lengths) {
+      argument.first.push_back(at);
+      at += static_cast<std::size_t>(length < 0 ? rank - covered : length);
+    }
+    argument.first.push_back(at);
+    return true;
+  }
+
+  bool solve_axis(Argument& argument, std::size_t entry, bool& progress) {
+    const AxisSpec& axis = argument.spec->axes[entry];
+    const std::vector<Polynomial>& shape = *argument.shape;
+    const std::size_t first = argument.first[entry], last = argument.first[entry + 1];
+    if (axis.kind == AxisSpec::Kind::rest) {
+      const std::vector<Polynomial> extents(shape.begin() + static_cast<std::ptrdiff_t>(first),
+                                            shape.begin() + static_cast<std::ptrdiff_t>(last));
+      const std::string& name = axis.factors[0].name;
+      if (!known(name)) {
+        node_.environment.bind(name, Sizes::of(extents));
+      } else {
+        const Sizes value = *std::as_const(node_.environment).find(name);
+        if (value.components.size() != extents.size()) return fail();
+        for (std::size_t i = 0; i < extents.size(); ++i)
+          if (!typing_.assume(equal_to(extents[i], value.components[i]))) return false;
+      }
+    } else if (axis.factors[0].kind == Kind::piece && axis.kind == AxisSpec::Kind::size) {
+      const std::string& name = axis.factors[0].name;
+      if (!known(name)) node_.environment.bind(name, Sizes::of(std::vector<Polynomial>{}));
+      node_.environment.find(name)->components.push_back(shape[first]);
+    } else {
+      const Expression* unknown = nullptr;
+      Polynomial product(1);
+      for (const Expression& factor : axis.factors) {
+        if (computable(factor)) {
+          product = product * evaluator_.scalar(factor);
+          if (!fine()) return false;
+        } else if (unknown != nullptr || factor.kind != Kind::name) {
+          return true;
+        } else {
+          unknown = &factor;
+        }
+      }
+      if (unknown == nullptr) {
+        if (!typing_.assume(equal_to(shape[first], product))) return false;
+      } else {
+        product = facts_.reduce(product);
+        // A factor is found by division; the others are extents, so positive where they are not zero.
+        if (!facts_.entails_quickly(at_least(product, 0))) {
+          typing_.unsupported("a factor of an axis of " + definition_.name + " that may be negative");
+          return false;
+        }
+        if (!typing_.assume(at_least(product, 1))) return false;
+        const Polynomial extent = facts_.reduce(shape[first]);
+        if (const auto exact = Polynomial::exact_quotient(extent, product)) {
+          node_.environment.bind(unknown->name, Sizes::of(*exact));
+        } else {
+          const std::string name =
+              "(" + typing_.facts_.symbols().to_string(extent) + " // " + facts_.symbols().to_string(product) + ")";
+          const Polynomial factor = Polynomial::symbol(
+              facts_.symbols().named(Symbol::Kind::factor, key_ + "." + unknown->name + " " + name, name));
+          if (typing_.in_target_)
+            typing_.target_conditions_.push_back(facts_.symbols().to_string(extent) + " is a multiple of " +
+                                                 facts_.symbols().to_string(product));
+          const bool in_target = std::exchange(typing_.in_target_, false);
+          // An extent is not negative; as no axis is empty, a factor is positive.
+          const bool positive = facts_.entails_quickly(at_least(extent, 1));
+          const bool held =
+              typing_.assume(at_least(factor, positive ? 1 : 0)) && typing_.assume(equal_to(extent, factor * product));
+          typing_.in_target_ = in_target;
+          if (!held) return false;
+          typing_.factors_.push_back({*factor.as_symbol(), extent, product});
+          node_.environment.bind(unknown->name, Sizes::of(factor));
+        }
+      }
+    }
+    argument.done[entry] = true;
+    progress = true;
+    return true;
+  }
+
+  bool solve() {
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (Argument& argument : arguments_) {
+        if (argument.first.empty()) {
+          if (!align(argument)) return false;
+          if (argument.first.empty()) continue;
+          progress = true;
+        }
+        for (std::size_t entry = 0; entry < argument.done.size(); ++entry)
+          if (!argument.done[entry] && !solve_axis(argument, entry, progress)) return false;
+      }
+    }
+    for (const Argument& argument : arguments_)
+      for (const bool done : argument.done)
+        if (!done) {
+          typing_.unsupported("the sizes of " + definition_.name);
+          return false;
+        }
+    return true;
+  }
+
+  bool statements() {
+    for (const AttributeSpec& attribute : definition_.attributes) {
+      if (!attribute.length) continue;
+      const auto length = static_cast<std::int64_t>(node_.attributes.at(attribute.name).sizes.components.size());
+      const Polynomial expected = evaluator_.scalar(*attribute.length);
+      if (!fine() || !typing_.assume(equal_to(expected, Polynomial(length)))) return false;
+    }
+    for (const SizeStatement& statement : definition_.statements) {
+      if (!statement.name.empty()) {
+        Sizes value = evaluator_.value(statement.value);
+        if (!fine()) return false;
+        node_.environment.bind(statement.name, std::move(value));
+        continue;
+      }
+      if (speaks_of_reals(statement.value)) {
+        // A requirement on real attributes is not used; that the target's must hold is for the one who applies the
+        // rule.
+        if (typing_.in_target_) typing_.target_conditions_.push_back(definition_.name + ": " + statement.message);
+        continue;
+      }
+      const std::vector<Alternatives> parts = evaluator_.requirements(statement.value);
+      if (!fine()) return false;
+      if (statement.value.kind == Kind::not_equal) {
+        // Inequality in both directions is of no use as a hypothesis; the target's is for the one who applies the rule.
+        for (const Alternatives& part : parts) {
+          if (part.yes.empty()) return fail();
+          if (typing_.in_target_ && !part.no.empty())
+            typing_.target_conditions_.push_back(definition_.name + ": " + statement.message);
+        }
+        continue;
+      }
+      for (const Alternatives& part : parts)
+        if (!typing_.assume(part, definition_.name + ": " + statement.message)) return false;
+    }
+    return true;
+  }
+
+  static bool speaks_of_reals(const Expression& e) {
+    return e.sort == Sort::real || std::any_of(e.operands.begin(), e.operands.end(), speaks_of_reals);
+  }
+
+  bool output_shapes() {
+    const OutputSpec& output = definition_.output;
+    std::int64_t count = 1;
+    if (output.count) {
+      count = evaluator_.number(evaluator_.scalar(*output.count), 0, 1024, *output.count);
+      if (!fine()) return false;
+    }
+    for (std::int64_t k = 0; k < count; ++k) {
+      const std::size_t mark = node_.environment.size();
+      if (output.count) node_.environment.bind(output.piece, Sizes::of(Polynomial(k)));
+      std::vector<Polynomial> shape;
+      for (const AxisSpec& axis : output.axes) {
+        if (axis.kind == AxisSpec::Kind::rest) {
+          const Sizes extents = evaluator_.value(axis.factors[0]);
+          shape.insert(shape.end(), extents.components.begin(), extents.components.end());
+        } else {
+          Polynomial extent(1);
+          for (const Expression& factor : axis.factors) extent = extent * evaluator_.scalar(factor);
+          shape.push_back(extent);
+        }
+      }
+      node_.environment.shrink(mark);
+      if (!fine()) return false;
+      for (const Polynomial& extent : shape)
+        if (!typing_.assume(at_least(extent, 0))) return false;
+      node_.outputs.push_back(std::move(shape));
+    }
+    return true;
+  }
+
+  Typing& typing_;
+  Facts& facts_;
+  TypedNode& node_;
+  const OperatorDefinition& definition_;
+  std::string key_;
+  SizeEvaluator evaluator_;
+  std::vector<Argument> arguments_;
+};
+
+bool Typing::side(const Pattern& pattern, TypedSide& typed, const std::string& name) {
+  typed.pattern = &pattern;
+  for (std::size_t n = 0; n < pattern.nodes.size(); ++n) {
+    const PatternNode& node = pattern.nodes[n];
+    TypedNode result;
+    result.definition = registry_.find(node.op);
+    if (result.definition == nullptr) {
+      unsupported("the operator " + node.op);
+      return false;
+    }
+    result.inputs = node.inputs;
+    for (const PatternValue& input : node.inputs) {
+      if (input.is_variable && !ranked(input.index)) return false;
+      if (!input.is_variable && input.port >= typed.nodes[input.index].outputs.size()) {
+        ill_typed();
+        return false;
+      }
+      std::vector<Polynomial> shape_of_input = shape(typed, input);
+      for (Polynomial& extent : shape_of_input) extent = facts_.reduce(extent);
+      result.input_shapes.push_back(std::move(shape_of_input));
+    }
+    for (const auto& [attribute, value] : node.attributes) {
+      const AttributeSpec* spec = result.definition->find_attribute(attribute);
+      if (spec == nullptr) continue;
+      result.attributes[attribute] = evaluate(value, spec->kind);
+      if (obstacle_.any()) return false;
+    }
+    typed.nodes.push_back(std::move(result));
+    if (!Solver(*this, typed.nodes.back(), name + std::to_string(n)).run()) return false;
+  }
+  return true;
+}
+
+bool Typing::conditions() {
+  std::vector<Condition> all = rule_.conditions;
+  all.insert(all.end(), extra_.begin(), extra_.end());
+  for (const Condition& condition : all) {
+    const AttributeTerm left = evaluate(condition.left, AttributeKind::integer);
+    const AttributeTerm right = evaluate(condition.right, AttributeKind::integer);
+    if (obstacle_.any()) return false;
+    auto whole = [](const AttributeTerm& term) {
+      return term.kind == AttributeKind::integer || term.kind == AttributeKind::integers;
+    };
+    // Conditions on reals and functions are not used: without them the claim is only stronger.
+    if (!whole(left) || !whole(right)) continue;
+    const bool ordered =
+        condition.relation == Condition::Relation::less || condition.relation == Condition::Relation::less_equal;
+    const auto &a = left.sizes, &b = right.sizes;
+    if (a.vector != b.vector && !ordered) {
+      // A list and a number are different.
+      if (condition.relation == Condition::Relation::not_equal) continue;
+      ill_typed();
+      return false;
+    }
+    if (a.vector && b.vector && a.components.size() != b.components.size()) {
+      if (condition.relation == Condition::Relation::not_equal) continue;
+      ill_typed();
+      return false;
+    }
+    const std::size_t length = a.vector ? a.components.size() : b.components.size();
+    Alternatives alternatives = Alternatives::known(true);
+    for (std::size_t i = 0; i < length; ++i) {
+      const Polynomial x = facts_.reduce(a.components[a.vector ? i : 0]);
+      const Polynomial y = facts_.reduce(b.components[b.vector ? i : 0]);
+      Atom atom = equal_to(x, y);
+      if (condition.relation == Condition::Relation::less) atom = less_than(x, y);
+      if (condition.relation == Condition::Relation::less_equal) atom = at_least(y, x);
+      alternatives = Alternatives::both(alternatives, Alternatives::of(atom));
+    }
+    if (condition.relation == Condition::Relation::not_equal) alternatives = alternatives.negated();
+    if (!assume(alternatives, "a condition")) return false;
+  }
+  return true;
+}
+
+bool Typing::outputs() {
+  for (std::size_t i = 0; i < rule_.source.outputs.size(); ++i) {
+    const PatternValue &left = rule_.source.outputs[i], &right = rule_.target.outputs[i];
+    for (const PatternValue* value : {&left, &right})
+      if (value->is_variable && !ranked(value->index)) return false;
+    for (const auto& [value, side] : {std::pair(&left, &source_), std::pair(&right, &target_)})
+      if (!value->is_variable && value->port >= side->nodes[value->index].outputs.size()) {
+        ill_typed();
+        return false;
+      }
+    const std::vector<Polynomial> a = shape(source_, left), b = shape(target_, right);
+    if (a.size() != b.size()) {
+      ill_typed();
+      return false;
+    }
+    for (std::size_t axis = 0; axis < a.size(); ++axis)
+      if (!assume(equal_to(a[axis], b[axis]))) return false;
+  }
+  return true;
+}
+
+Obstacle Typing::run() {
+  if (!variables() || !side(rule_.source, source_, "s")) return obstacle_;
+  if (!conditions()) return obstacle_;
+  in_target_ = true;
+  if (!side(rule_.target, target_, "t") || !outputs()) return obstacle_;
+  for (std::uint32_t v = 0; v < shapes_.size(); ++v)
+    if (!ranked(v)) return obstacle_;
+  if (!decide_pending()) return obstacle_;
+  in_target_ = false;
+  return obstacle_;
+}
+
+}  // namespace taso::unbounded

@@ -1,0 +1,134 @@
+/// Type inference at symbolic shapes and attributes.
+///
+/// Ranks and lengths of lists are numbers, chosen by the caller; extents, integer attributes and elements of lists are
+/// symbols. Solving the sizes of a definition follows operators/instantiate.cpp: equations and requirements become
+/// facts. Where a number must be known (an axis, a permutation) or a case must be distinguished, an Obstacle says
+/// which.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/pattern.h"
+#include "operators/registry.h"
+#include "verifier/unbounded/normal_form.h"
+#include "verifier/unbounded/size_evaluator.h"
+
+namespace taso::unbounded {
+
+/// What is known of a rule's variables before any shape is.
+struct VariableKinds {
+  std::vector<AttributeKind> attributes;              ///< Kind of each attribute variable.
+  std::vector<std::optional<std::size_t>> lengths;    ///< Of list variables, where definitions fix it.
+  std::vector<bool> integers;                         ///< Tensor variables that hold integers.
+  std::vector<std::size_t> least_rank;                ///< Per tensor variable.
+  std::vector<std::optional<std::size_t>> only_rank;  ///< Where definitions fix it.
+};
+[[nodiscard]] VariableKinds kinds_of_variables(const OperatorRegistry& registry, const Substitution& rule);
+
+/// One way to go on: ranks, lengths of lists, and what is assumed of values.
+struct Assumptions {
+  std::vector<std::optional<std::size_t>> ranks;    ///< Per tensor variable.
+  std::vector<std::optional<std::size_t>> lengths;  ///< Per attribute variable.
+  std::vector<Atom> atoms;
+};
+
+/// The value of an attribute.
+struct AttributeTerm {
+  AttributeKind kind = AttributeKind::integer;
+  Sizes sizes;           ///< Integer or list.
+  NormalForm real;       ///< Real.
+  std::string function;  ///< Name of a declared function, or "?name" of a variable.
+};
+
+/// An operator application with its sizes.
+struct TypedNode {
+  const OperatorDefinition* definition = nullptr;
+  std::vector<PatternValue> inputs;
+  std::vector<std::vector<Polynomial>> input_shapes;
+  SizeEnvironment environment;
+  std::map<std::string, AttributeTerm, std::less<>> attributes;
+  std::vector<std::vector<Polynomial>> outputs;
+};
+
+/// One side of a rule.
+struct TypedSide {
+  const Pattern* pattern = nullptr;
+  std::vector<TypedNode> nodes;
+};
+
+/// The hypotheses under which a rule claims something, and its sides.
+class Typing {
+ public:
+  Typing(const OperatorRegistry& registry, const Substitution& rule, const VariableKinds& kinds, Facts& facts,
+         const Assumptions& assumptions);
+
+  /// The rule's conditions, source, then target and equality of output types, in this order. An obstacle ends it.
+  Obstacle run();
+  /// A condition more, before run(): it counts as one of the rule's.
+  void require(const Condition& condition) { extra_.push_back(condition); }
+
+  [[nodiscard]] const TypedSide& source() const { return source_; }
+  [[nodiscard]] const TypedSide& target() const { return target_; }
+  [[nodiscard]] const std::vector<std::vector<Polynomial>>& variable_shapes() const { return shapes_; }
+  /// The shape of a value of a side.
+  [[nodiscard]] const std::vector<Polynomial>& shape(const TypedSide& side, const PatternValue& value) const;
+  /// What the target asks for and the source does not give, in the spelling of rules.
+  [[nodiscard]] const std::vector<std::string>& target_conditions() const { return target_conditions_; }
+  /// The same as hypotheses.
+  [[nodiscard]] const std::vector<Atom>& target_atoms() const { return target_atoms_; }
+  /// A factor of a composite axis that is no polynomial of extents: extent // product, without remainder.
+  struct FactorOfAxis {
+    SymbolId symbol = 0;
+    Polynomial extent, product;
+  };
+  [[nodiscard]] const std::vector<FactorOfAxis>& factors() const { return factors_; }
+  [[nodiscard]] bool integers(std::uint32_t tensor) const { return kinds_.integers[tensor]; }
+
+ private:
+  class Solver;
+
+  [[nodiscard]] bool variables();
+  [[nodiscard]] bool side(const Pattern& pattern, TypedSide& typed, const std::string& name);
+  [[nodiscard]] bool conditions();
+  [[nodiscard]] bool outputs();
+  [[nodiscard]] AttributeTerm evaluate(const AttributeExpression& expression, AttributeKind wanted);
+  [[nodiscard]] AttributeTerm variable(std::uint32_t index);
+  [[nodiscard]] AttributeTerm arithmetic(const AttributeExpression& expression, AttributeKind wanted);
+  /// Adds a hypothesis; false if it contradicts what is known.
+  bool assume(const Atom& atom);
+  bool assume(const Alternatives& alternatives, const std::string& what);
+  /// The alternatives that do not contradict the facts; nothing if one of them holds.
+  [[nodiscard]] std::optional<std::vector<std::vector<Atom>>> possible(const Alternatives& alternatives);
+  /// Whether the rank of a variable is chosen; its axes then exist.
+  [[nodiscard]] bool ranked(std::uint32_t variable);
+  bool decide_pending();
+  void unsupported(const std::string& reason);
+  void ill_typed();
+
+  const OperatorRegistry& registry_;
+  const Substitution& rule_;
+  const VariableKinds& kinds_;
+  Facts& facts_;
+  const Assumptions& assumptions_;
+  FormBuilder builder_;
+  std::vector<Condition> extra_;
+  Obstacle obstacle_;
+  bool in_target_ = false;
+  /// Disjunctions that nothing has decided yet: later hypotheses may, and ill-typed choices are seen first.
+  std::vector<std::pair<Alternatives, std::string>> pending_;
+  std::vector<std::vector<Polynomial>> shapes_;  // of tensor variables
+  std::vector<bool> ranked_;
+  TypedSide source_, target_;
+  std::vector<FactorOfAxis> factors_;
+  std::vector<std::string> target_conditions_;
+  std::vector<Atom> target_atoms_;
+};
+
+/// "dim(x, -1) == dim(y, -1)", "pads[0] >= 1".
+[[nodiscard]] std::string to_string(const Symbols& symbols, const Atom& atom);
+
+}  // namespace taso::unbounded
