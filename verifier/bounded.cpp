@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
 
 #include "operators/ring.h"
 #include "support/random.h"
@@ -92,10 +93,11 @@ Agreement field_agreement(const TypedInstance& typed, std::uint64_t seed) {
 }
 
 struct PolynomialFacts {
-  bool divided = false;  // by something that is not a number
-  bool special = false;  // some result of the source is infinite or undefined: nothing is claimed there
-  bool defined = false;  // some result of the source is defined
-  std::string why;       // if nothing can be said
+  bool divided = false;       // by something that is not a number
+  bool divides_more = false;  // the target by something that the source does not divide by
+  bool special = false;       // some result of the source is infinite or undefined: nothing is claimed there
+  bool defined = false;       // some result of the source is defined
+  std::string why;            // if nothing can be said
 };
 
 Agreement polynomial_agreement(const TypedInstance& typed, std::uint64_t seed, PolynomialFacts& facts) {
@@ -107,7 +109,9 @@ Agreement polynomial_agreement(const TypedInstance& typed, std::uint64_t seed, P
     const auto inputs = make_inputs<PolynomialRing::Element>(typed.instance, model,
                                                              [&](std::size_t, std::size_t) { return ring.variable(); });
     const auto left = typed.source.run(ring, inputs);
+    const std::set<std::uint32_t> source_divisors = ring.divisors();
     const auto right = typed.target.run(ring, inputs);
+    if (ring.divisors().size() > source_divisors.size()) facts.divides_more = true;
     if (!left || !right) {
       why = (!left ? left.error() : right.error()).to_string();
       continue;
@@ -354,6 +358,7 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
     PolynomialFacts facts;
     const Agreement canonical = polynomial_agreement(typed, options.seed, facts);
     outcome.divided = outcome.divided || facts.divided;
+    outcome.divides_more = outcome.divides_more || facts.divides_more;
     outcome.undefined = outcome.undefined || facts.special;
     defined = defined || facts.defined;
     const std::string& why = facts.why;

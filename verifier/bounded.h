@@ -23,8 +23,10 @@ struct BoundedOutcome {
   std::size_t instances = 0;
   std::size_t ill_typed_target = 0;
   bool complete = false;
-  bool divided = false;    ///< A divisor that is not a number occurs: equality holds where no divisor is zero.
-  bool undefined = false;  ///< Some result of the source is infinite or undefined (an empty window, 1/0).
+  bool divided = false;  ///< A divisor that is not a number occurs: equality holds where no divisor is zero.
+  /// The target divides by something that the source does not divide by: it may be undefined where the source is not.
+  bool divides_more = false;
+  bool undefined = false;            ///< Some result of the source is infinite or undefined (an empty window, 1/0).
   std::vector<TypedInstance> typed;  ///< The instances, smallest first (for the numeric class).
 };
 

@@ -226,7 +226,6 @@ PolynomialRing::Element PolynomialRing::multiply(const Element& a, const Element
 
 PolynomialRing::Element PolynomialRing::divide(const Element& a, const Element& b) {
   if (!b || is_special(a) || is_special(b)) return undefined();
-  if (!a) return nullptr;
   // b = factor * monomial * sum, where sum starts with 1 and has no common monomial.
   std::map<VariableId, std::int32_t> common;
   for (std::size_t i = 0; i < b->size(); ++i) {
@@ -247,8 +246,14 @@ PolynomialRing::Element PolynomialRing::divide(const Element& a, const Element& 
   Monomial inverse;
   for (const auto& [variable, exponent] : common) inverse.emplace_back(variable, -exponent);
   const MonomialId inverse_id = intern(std::move(inverse));
-  if (!is_constant(b)) divided_ = true;
+  const bool constant = is_constant(b);
+  if (!constant) {
+    divided_ = true;
+    for (const auto& [variable, exponent] : common)
+      if (exponent > 0) divisors_.insert(variable);
+  }
   if (b->size() == 1) {
+    if (!a) return nullptr;
     const Rational c = (*b)[0].second;
     return scale(a, reduced(c.denominator, c.numerator), inverse_id);
   }
@@ -258,6 +263,8 @@ PolynomialRing::Element PolynomialRing::divide(const Element& a, const Element& 
   sum = scale(sum, inverse_factor, 0);
   const VariableId atom =
       add_atom({.kind = Atom::Kind::sum, .function = nullptr, .maximum = false, .arguments = {sum}});
+  if (!constant) divisors_.insert(atom);
+  if (!a) return nullptr;
   return scale(a, inverse_factor, product(inverse_id, intern({{atom, -1}})));
 }
 

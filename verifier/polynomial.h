@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -68,6 +69,8 @@ class PolynomialRing {
   [[nodiscard]] bool is_special(const Element& a) const;
   /// Whether any quotient by something other than a number was formed.
   [[nodiscard]] bool divided() const { return divided_; }
+  /// What was divided by: variables and atoms, the factors of monomials each by itself.
+  [[nodiscard]] const std::set<std::uint32_t>& divisors() const { return divisors_; }
 
  private:
   __extension__ using Wide = __int128;
@@ -114,6 +117,7 @@ class PolynomialRing {
   Status status_;
   bool has_special_ = false;
   bool divided_ = false;
+  std::set<VariableId> divisors_;
 };
 
 }  // namespace taso

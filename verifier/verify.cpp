@@ -77,6 +77,7 @@ Verdict Verifier::verify(const Substitution& rule) {
       verdict.conditions.push_back(condition);
   };
   std::string unbounded_reason;
+  bool divides_more = false;
   if (options.unbounded) {
     const UnboundedOutcome outcome = prove_unbounded(state_->registry, rule, {.infer = options.infer});
     verdict.by_unbounded = outcome.proved;
@@ -111,6 +112,7 @@ Verdict Verifier::verify(const Substitution& rule) {
       verdict.reason = "the two sides differ at a concrete instance";
       return verdict;
     }
+    divides_more = outcome.divides_more && !rule.is_axiom;
     if (outcome.kind == BoundedOutcome::Kind::agrees) {
       verdict.by_bounded = true;
       verdict.numeric_class = derive_numeric_class(outcome.typed);
@@ -134,7 +136,10 @@ Verdict Verifier::verify(const Substitution& rule) {
   // What no other proof covers is said.
   if (verdict.by_unbounded && verdict.max_rank && !(verdict.by_axioms && verdict.by_bounded))
     add_condition("ranks and lengths of lists are at most " + std::to_string(*verdict.max_rank));
-  if (verdict.by_unbounded || (verdict.by_bounded && (verdict.by_axioms || rule.is_axiom))) {
+  if (divides_more) {
+    verdict.reason =
+        "the target divides by what the source does not divide by: it may be undefined where the source is not";
+  } else if (verdict.by_unbounded || (verdict.by_bounded && (verdict.by_axioms || rule.is_axiom))) {
     verdict.kind = VerdictKind::proved;
     verdict.reason.clear();
   }
