@@ -145,11 +145,13 @@ Expected<int> run(const Arguments& arguments) {
 int main(int argc, char** argv) {
   CLI::App app{
       "Proves or refutes rewrite rules (.rules, and .pb of the original TASO), axioms (.axioms) and declared laws of "
-      "operators (.op). A rule is proved when Z3 derives it from the axioms and both its sides have equal canonical "
-      "polynomials at small shapes; a refuted one comes with numbers at which the sides differ.",
+      "operators (.op). A rule is proved for all sizes from the definitions of its operators, or when Z3 derives it from "
+      "the axioms and both its sides have equal canonical polynomials at small shapes; a refuted one comes with numbers "
+      "at which the sides differ, and with a condition under which it holds if a simple one is found.",
       program};
   Arguments arguments;
   arguments.common.seed = 1;
+  arguments.verifier.infer = true;
   const char* actions = std::getenv("GITHUB_ACTIONS");
   arguments.github = actions != nullptr && std::string(actions) == "true";
   app.add_option("INPUT", arguments.sources.inputs, "rule, axiom and operator files, or folders of them");

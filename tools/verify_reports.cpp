@@ -147,6 +147,7 @@ Json to_json(const VerifyResult& result) {
   json["verdict"] = to_string(verdict.kind);
   json["proofs"] = verdict.proofs;
   json["conditions"] = verdict.conditions;
+  json["needs"] = verdict.needs_text;
   json["class"] = nullptr;
   if (verdict.numeric_class) json["class"] = to_string(*verdict.numeric_class);
   json["counterexample"] = nullptr;
@@ -181,6 +182,8 @@ std::string text_report(const VerifyResult& result) {
   if (rule.expect && !result.as_expected()) text += fmt::format("    expected: {}\n", *rule.expect);
   if (!verdict.conditions.empty() && verdict.kind == VerdictKind::proved)
     text += "    if " + joined(verdict.conditions) + "\n";
+  if (!verdict.needs_text.empty())
+    text += "    proved for all sizes under the further condition " + joined(verdict.needs_text) + "\n";
   if (!verdict.reason.empty()) text += indented(verdict.reason);
   if (verdict.counterexample) text += indented(verdict.counterexample->text);
   return text;

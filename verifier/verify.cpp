@@ -87,6 +87,9 @@ Verdict Verifier::verify(const Substitution& rule) {
       if (outcome.divided) add_condition("divisors are not zero");
     } else {
       verdict.needs = outcome.inferred;
+      Substitution missing = rule;
+      missing.conditions = outcome.inferred;
+      verdict.needs_text = condition_texts(missing, state_->registry);
       unbounded_reason = outcome.reason;
     }
   }

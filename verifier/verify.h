@@ -49,6 +49,7 @@ struct Verdict {
   std::optional<std::size_t> max_rank;
   /// Not proved as it stands, but by the unbounded proof with these conditions added to its own.
   std::vector<Condition> needs;
+  std::vector<std::string> needs_text;           ///< The same in the spelling of rules.
   std::optional<NumericClass> numeric_class;     ///< Derived, if the bounded proof succeeded.
   std::optional<Counterexample> counterexample;  ///< If refuted.
   std::string reason;                            ///< Why not proved; empty if proved.
