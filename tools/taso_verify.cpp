@@ -145,8 +145,10 @@ Expected<int> run(const Arguments& arguments) {
 int main(int argc, char** argv) {
   CLI::App app{
       "Proves or refutes rewrite rules (.rules, and .pb of the original TASO), axioms (.axioms) and declared laws of "
-      "operators (.op). A rule is proved for all sizes from the definitions of its operators, or when Z3 derives it from "
-      "the axioms and both its sides have equal canonical polynomials at small shapes; a refuted one comes with numbers "
+      "operators (.op). A rule is proved for all sizes from the definitions of its operators, or when Z3 derives it "
+      "from "
+      "the axioms and both its sides have equal canonical polynomials at small shapes; a refuted one comes with "
+      "numbers "
       "at which the sides differ, and with a condition under which it holds if a simple one is found.",
       program};
   Arguments arguments;
