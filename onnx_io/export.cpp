@@ -30,6 +30,19 @@ class Exporter {
            const OperatorRegistry& registry, bool verbatim)
       : document_(document), imported_(imported), graph_(graph), registry_(registry), verbatim_(verbatim) {}
 
+  /// Whether every node that is to be written has a form.
+  bool can_cover() {
+    index_constants();
+    return choose_covers().ok();
+  }
+
+  /// Whether a node by itself has a form, should it have to be written.
+  bool can_lower(NodeId id) {
+    Cover cover;
+    needed_.resize(graph_.id_bound());  // lower() writes it
+    return lower(id, cover).ok();
+  }
+
   Expected<ExportedGraph> run() {
     index_constants();
     TASO_RETURN_IF_ERROR(choose_covers());
@@ -128,7 +141,9 @@ class Exporter {
       } else if (node.weight_only && is_worth_folding(*id)) {
         cover.kind = Cover::Kind::folded;
       } else if (!verbatim_ || !cover_original(*id, cover)) {
-        TASO_RETURN_IF_ERROR(lower(*id, cover));
+        const Status lowered = lower(*id, cover);
+        if (!lowered && !node.weight_only) return lowered;
+        if (!lowered) cover.kind = Cover::Kind::folded;  // large, but there is no other way
       }
     }
     return {};
@@ -633,6 +648,22 @@ class Exporter {
 Expected<ExportedGraph> export_graph(const Document& document, const ImportedModel& imported, const Graph& graph,
                                      const OperatorRegistry& registry, bool verbatim) {
   return Exporter(document, imported, graph, registry, verbatim).run();
+}
+
+bool can_export(const Document& document, const ImportedModel& imported, const Graph& graph,
+                const OperatorRegistry& registry, const std::vector<NodeId>& nodes) {
+  Exporter single(document, imported, graph, registry, true);
+  const auto has_form = [&](NodeId id) {
+    const Node& node = graph.node(id);
+    return node.kind != NodeKind::op || node.weight_only || single.can_lower(id);
+  };
+  const bool all = std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) {
+    const std::vector<Value>& inputs = graph.node(id).inputs;
+    return has_form(id) &&
+           std::all_of(inputs.begin(), inputs.end(), [&](const Value& input) { return has_form(input.node); });
+  });
+  // A node without a form may still stand where none is needed: a broadcast that its reader does itself, say.
+  return all || Exporter(document, imported, graph, registry, true).can_cover();
 }
 
 }  // namespace taso

@@ -137,4 +137,9 @@ struct ExportedGraph {
 [[nodiscard]] Expected<ExportedGraph> export_graph(const Document& document, const ImportedModel& imported,
                                                    const Graph& graph, const OperatorRegistry& registry, bool verbatim);
 
+/// Whether export_graph will find a form in ONNX for all of `graph`, given that only `nodes` and what they read can be
+/// without one (see Model::can_save).
+[[nodiscard]] bool can_export(const Document& document, const ImportedModel& imported, const Graph& graph,
+                              const OperatorRegistry& registry, const std::vector<NodeId>& nodes);
+
 }  // namespace taso

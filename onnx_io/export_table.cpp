@@ -369,6 +369,7 @@ TensorRef LoweringContext::scalar(float value) {
 void LoweringContext::emit_function(const std::string& name, TensorRef input, TensorRef output) {
   const auto row =
       std::find_if(functions.begin(), functions.end(), [&](const FunctionRow& r) { return r.function == name; });
+  if (name == "erf" && opset() < 9) return fail("Erf is not in opset " + std::to_string(opset()));
   if (row != functions.end()) return emit(row->op_type, {input}, output);
   if (name == "square") return emit("Mul", {input, input}, output);
   if (name == "hard_sigmoid") return emit("HardSigmoid", {input}, output, {{"alpha", 1.0F / 6}, {"beta", 0.5F}});

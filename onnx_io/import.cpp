@@ -111,6 +111,14 @@ class Importer {
           return document_.error("graph input " + quoted(input.name()) + " has rank " +
                                  std::to_string(declared.extents.size()) + ", the shape given for it is " +
                                  shape_text(replaced->second));
+        for (std::size_t axis = 0; declared.has_shape && axis < declared.extents.size(); ++axis) {
+          const std::optional<std::int64_t>& extent = declared.extents[axis].value;
+          if (extent && *extent != replaced->second[axis])
+            return document_.error("graph input " + quoted(input.name()) + " declares extent " +
+                                   std::to_string(*extent) + " for axis " + std::to_string(axis) +
+                                   ", the shape given for it is " + shape_text(replaced->second) +
+                                   "; only symbolic extents can be chosen");
+        }
         if (!is_reasonable(replaced->second))
           return document_.error("the shape " + shape_text(replaced->second) + " given for graph input " +
                                  quoted(input.name()) + " is negative or too large");

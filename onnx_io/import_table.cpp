@@ -221,12 +221,12 @@ Window read_window(NodeContext& c, const Shape& extents, const Shape& kernel) {
   for (std::size_t i = 0; i < n; ++i) {
     if (w.kernel[i] < 1 || w.strides[i] < 1 || w.dilations[i] < 1 || w.kernel[i] > limit || w.strides[i] > limit ||
         w.dilations[i] > limit) {
-      c.fail("kernel extents, strides and dilations must be positive: kernel " + shape_text(w.kernel) + ", strides " +
-             shape_text(w.strides) + ", dilations " + shape_text(w.dilations));
+      c.fail("kernel extents, strides and dilations must be from 1 to 2^30: kernel " + shape_text(w.kernel) +
+             ", strides " + shape_text(w.strides) + ", dilations " + shape_text(w.dilations));
       return w;
     }
     if (std::abs(w.pads[i]) > limit || std::abs(w.pads[n + i]) > limit) {
-      c.fail("pads " + shape_text(w.pads) + " are out of range");
+      c.fail("pads " + shape_text(w.pads) + " are out of range; expected at most 2^30");
       return w;
     }
   }

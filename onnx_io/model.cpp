@@ -82,6 +82,10 @@ Expected<SaveReport> Model::save(const Graph& graph, const std::string& path, co
   return write_model(*document_->document, document_->imported, exported, document_->options, path, options);
 }
 
+bool Model::can_save(const Graph& graph, const std::vector<NodeId>& nodes) const {
+  return can_export(*document_->document, document_->imported, graph, *document_->registry, nodes);
+}
+
 Expected<std::pair<std::string, Shape>> parse_input_shape(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   auto wrong = [&] {

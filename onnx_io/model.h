@@ -25,8 +25,8 @@ namespace taso {
 
 /// How a model is read.
 struct ImportOptions {
-  /// Shapes that replace the declared ones of graph inputs, by name: they make symbolic extents concrete. The
-  /// saved model declares these shapes.
+  /// Shapes of graph inputs, by name: they make symbolic extents concrete; an extent that the file declares as a number
+  /// must be the same here. The saved model declares these shapes.
   std::map<std::string, Shape> input_shapes;
 };
 
@@ -120,6 +120,11 @@ class Model {
   /// file the model was read from. Equal graphs give equal bytes.
   [[nodiscard]] Expected<SaveReport> save(const Graph& graph, const std::string& path,
                                           const SaveOptions& options = {}) const;
+
+  /// Whether save() can write `graph` at the file's opset: some operators have a form in ONNX from some opset on only
+  /// (dilations of MaxPool, steps of Slice, Expand, ...). `nodes` are those that are new since a graph for which the
+  /// answer was yes, and those with other inputs. Safe to call from several threads.
+  [[nodiscard]] bool can_save(const Graph& graph, const std::vector<NodeId>& nodes) const;
 
  private:
   std::shared_ptr<const ModelDocument> document_;

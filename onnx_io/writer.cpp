@@ -112,6 +112,15 @@ class Writer {
         return bad_input("the model without its external data is larger than 2 GiB", {path_});
     }
     report_.external_data = data_.size() > 0;
+    TASO_ASSIGN(const OutputFile output, find_output(path_));
+    if (data_.size() > 0) {
+      // The model names its data by a plain name beside itself, and links to data are refused when models are read.
+      std::error_code error;
+      if (output.written_through)
+        return bad_input("weights cannot be put beside a device or a pipe; expected a file name", {path_});
+      if (std::filesystem::is_symlink(path_ + ".data", error))
+        return bad_input("cannot write: external data must not be a symbolic link", {path_ + ".data"});
+    }
     if (data_.size() > 0)
       TASO_RETURN_IF_ERROR(replace_file(
           path_ + ".data", [&](const std::string& temporary) { return data_.write(temporary, path_ + ".data"); }));

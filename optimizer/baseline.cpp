@@ -17,7 +17,9 @@ bool contains_reduction(const Expression& expression) {
 
 class BaselineMaker {
  public:
-  BaselineMaker(const RuleIndex& rules, const OperatorRegistry& registry) : rules_(rules), registry_(registry) {
+  BaselineMaker(const RuleIndex& rules, const OperatorRegistry& registry, const RewriteFilter& writable,
+                const std::atomic<bool>* interrupt)
+      : rules_(rules), registry_(registry), writable_(writable), interrupt_(interrupt) {
     for (std::uint32_t rule = 0; rule < rules.rules().size(); ++rule)
       if (rules.rules()[rule].source.outputs.size() == 1) candidates_.push_back(rule);
   }
@@ -34,11 +36,13 @@ class BaselineMaker {
         const Substitution& rule = rules_.rules()[number];
         const Graph found_in = result.graph;
         for (const Match& match : rules_.find(found_in, number)) {
+          if (interrupt_ != nullptr && interrupt_->load(std::memory_order_relaxed))
+            return Error{ErrorCode::interrupted, "interrupted while the baseline was made", {}};
           if (!still_matches(found_in, result.graph, match) || !is_fusion(result.graph, match)) continue;
           Expected<RewriteResult> rewritten = apply_with_changes(result.graph, rule, match, rules_.catalog());
           if (!rewritten) continue;
           TASO_ASSIGN(const bool pays, pays_off(result.graph, *rewritten));
-          if (!pays) continue;
+          if (!pays || (writable_ && !writable_(*rewritten))) continue;
           result.applications.push_back(describe_application(result.graph, rule, match));
           result.graph = std::move(rewritten->graph);
           changed = true;
@@ -112,14 +116,17 @@ class BaselineMaker {
 
   const RuleIndex& rules_;
   const OperatorRegistry& registry_;
+  const RewriteFilter& writable_;
+  const std::atomic<bool>* interrupt_;
   std::vector<std::uint32_t> candidates_;
   std::map<std::string, bool, std::less<>> contractions_;
 };
 
 }  // namespace
 
-Expected<Baseline> make_baseline(const Graph& graph, const RuleIndex& rules, const OperatorRegistry& registry) {
-  return BaselineMaker(rules, registry).run(graph);
+Expected<Baseline> make_baseline(const Graph& graph, const RuleIndex& rules, const OperatorRegistry& registry,
+                                 const RewriteFilter& writable, const std::atomic<bool>* interrupt) {
+  return BaselineMaker(rules, registry, writable, interrupt).run(graph);
 }
 
 }  // namespace taso

@@ -1,6 +1,7 @@
 /// The baseline: what any runtime does before it runs a model. Gains are reported against it.
 #pragma once
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,9 @@ struct Baseline {
 /// most one contraction (convolution, product, pooling, ...) in it, all others element by element, and whose
 /// replacement leaves the graph with fewer operators and no more arithmetic. Merging siblings, enlarging kernels and
 /// the like are left to the search.
+/// Rewrites that `writable` refuses are left out. Once `interrupt` is raised: an error of code interrupted.
 [[nodiscard]] Expected<Baseline> make_baseline(const Graph& graph, const RuleIndex& rules,
-                                               const OperatorRegistry& registry);
+                                               const OperatorRegistry& registry, const RewriteFilter& writable = {},
+                                               const std::atomic<bool>* interrupt = nullptr);
 
 }  // namespace taso

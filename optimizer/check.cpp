@@ -17,6 +17,8 @@ namespace {
 constexpr double kInsensitive = 1e-3;
 /// How many operators are looked behind.
 constexpr int kDepth = 16;
+/// A tensor of which less than this is finite at every input is hardly compared.
+constexpr double kFewFinite = 0.5;
 
 /// The one input of a node that is not a weight, if there is just one and its elements are as many as the output's.
 std::optional<std::size_t> thread_of(const Graph& graph, Value value) {
@@ -60,6 +62,66 @@ struct Prepared {
   std::vector<std::string> names;  ///< Of the tensors compared, which are the outputs of both graphs.
 };
 
+/// Takes the signs off all floating-point elements: their first bit, in every format.
+void make_positive(HostTensor& tensor) {
+  const ElementType element = tensor.type().element;
+  if (element != ElementType::f16 && element != ElementType::bf16 && element != ElementType::f32 &&
+      element != ElementType::f64)
+    return;
+  const std::size_t width = size_of(element);
+  const std::span<std::byte> bytes = tensor.bytes();
+  for (std::size_t i = width - 1; i < bytes.size(); i += width) bytes[i] &= std::byte{0x7f};
+}
+
+/// Adds one input's outcome to the record of a tensor.
+void compare_finite(const HostTensor& result, const HostTensor& reference, const CheckOptions& options,
+                    CheckedTensor& tensor, double& worst) {
+  if (!(result.type() == reference.type())) {
+    tensor.within = false;
+    return;
+  }
+  const std::vector<double> left = result.to_doubles(), right = reference.to_doubles();
+  double magnitude = 0, largest = 0;
+  std::int64_t compared = 0;
+  for (const double value : right)
+    if (std::isfinite(value)) magnitude = std::max(magnitude, std::fabs(value));
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    if (!std::isfinite(right[i])) continue;
+    ++compared;
+    if (std::isfinite(left[i]))
+      largest = std::max(largest, std::fabs(left[i] - right[i]));
+    else
+      ++tensor.became_not_finite;
+  }
+  const auto elements = static_cast<std::int64_t>(right.size());
+  tensor.compared += compared;
+  tensor.not_finite += elements - compared;
+  tensor.finite_share = std::max(tensor.finite_share,
+                                 elements == 0 ? 1.0 : static_cast<double>(compared) / static_cast<double>(elements));
+  tensor.within =
+      tensor.within && tensor.became_not_finite == 0 && !(largest > options.atol + options.rtol * magnitude);
+  tensor.max_difference = std::max(tensor.max_difference, largest);
+  tensor.magnitude = std::max(tensor.magnitude, magnitude);
+  if (largest > 0) worst = std::max(worst, magnitude > 0 ? largest / magnitude : HUGE_VAL);
+  if (tensor.became_not_finite > 0) worst = HUGE_VAL;
+}
+
+/// Largest change between two tensors of one type, relative to the second, where both are finite; nothing if that is
+/// nowhere.
+std::optional<double> relative_change(const HostTensor& a, const HostTensor& b) {
+  const std::vector<double> left = a.to_doubles(), right = b.to_doubles();
+  double change = 0, magnitude = 0;
+  bool common = false;
+  for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
+    if (!std::isfinite(left[i]) || !std::isfinite(right[i])) continue;
+    common = true;
+    change = std::max(change, std::fabs(left[i] - right[i]));
+    magnitude = std::max(magnitude, std::fabs(right[i]));
+  }
+  if (!common) return std::nullopt;
+  return change == 0 ? 0 : magnitude > 0 ? change / magnitude : HUGE_VAL;
+}
+
 Prepared prepare(const Graph& reference, const Graph& result, const std::vector<std::string>& output_names) {
   CutGraph left = cut_at_opaque(reference, output_names), right = cut_at_opaque(result, output_names);
   Prepared prepared{std::move(left.graph), std::move(right.graph), std::move(left.output_names)};
@@ -84,8 +146,28 @@ std::string CheckReport::summary() const {
   if (tensors.empty()) return "nothing could be compared: no part of the graph can be executed";
   std::string text = fmt::format("{} tensor{} compared, largest relative difference {:.1e}", tensors.size(),
                                  tensors.size() == 1 ? "" : "s", worst);
+  std::int64_t compared = 0, not_finite = 0;
+  for (const CheckedTensor& tensor : tensors) {
+    compared += tensor.compared;
+    not_finite += tensor.not_finite;
+  }
+  if (compared == 0 && not_finite > 0) return "nothing could be compared: no element of the original is finite";
+  if (not_finite > 0)
+    text += fmt::format("; {} of {} elements left out, which are not finite in the original", not_finite,
+                        compared + not_finite);
   if (vacuous) text += "; the outputs hardly depend on the inputs, so this shows little";
   return text;
+}
+
+std::vector<std::string> CheckReport::remarks() const {
+  std::vector<std::string> remarks;
+  for (const CheckedTensor& tensor : tensors)
+    if (tensor.finite_share < kFewFinite)
+      remarks.push_back(
+          fmt::format("warning: the check says little of '{}': at best {:.0f} % of its elements are finite "
+                      "in the original on random inputs",
+                      tensor.name, std::floor(tensor.finite_share * 100)));
+  return remarks;
 }
 
 Expected<CheckReport> check(const Graph& reference, const Graph& result, const KernelLibrary& library,
@@ -102,6 +184,8 @@ Expected<CheckReport> check(const Graph& reference, const Graph& result, const K
     TASO_ASSIGN(Executor executor, Executor::create(prepared.reference, library, executor_options));
     for (int i = 0; i < std::max(1, options.inputs); ++i) {
       inputs.push_back(executor.random_inputs(options.seed + static_cast<std::uint64_t>(i)));
+      if (i > 0 && i + 1 == options.inputs)
+        for (HostTensor& tensor : inputs.back()) make_positive(tensor);
       TASO_ASSIGN(std::vector<HostTensor> outputs, executor.run(inputs.back()));
       expected.push_back(std::move(outputs));
     }
@@ -118,19 +202,18 @@ Expected<CheckReport> check(const Graph& reference, const Graph& result, const K
   report.vacuous = inputs.size() > 1 && !prepared.reference.inputs().empty();
   for (std::size_t output = 0; output < expected[0].size(); ++output) {
     CheckedTensor tensor;
+    bool several = false;  // elements were finite at more than one input
     tensor.name = output < prepared.names.size() ? prepared.names[output] : fmt::format("output {}", output);
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      const Difference difference = compare(actual[i][output], expected[i][output], options.rtol, options.atol);
-      tensor.within = tensor.within && difference.comparable && difference.violations == 0;
-      tensor.max_difference = std::max(tensor.max_difference, difference.max_absolute);
-      tensor.magnitude = std::max(tensor.magnitude, difference.reference_maximum);
-      report.worst = std::max(report.worst, difference.max_relative);
-      if (i > 0)
-        tensor.sensitivity =
-            std::max(tensor.sensitivity, compare(expected[i][output], expected[0][output], 0, 0).max_relative);
+      compare_finite(actual[i][output], expected[i][output], options, tensor, report.worst);
+      for (std::size_t j = 0; j < i; ++j)
+        if (const std::optional<double> change = relative_change(expected[i][output], expected[j][output])) {
+          several = true;
+          tensor.sensitivity = std::max(tensor.sensitivity, *change);
+        }
     }
     report.passed = report.passed && tensor.within;
-    report.vacuous = report.vacuous && tensor.sensitivity < kInsensitive;
+    report.vacuous = report.vacuous && tensor.sensitivity < kInsensitive && (several || tensor.compared == 0);
     report.tensors.push_back(std::move(tensor));
   }
   return report;

@@ -14,7 +14,7 @@ namespace taso {
 struct CheckOptions {
   double rtol = 1e-4;   ///< Allowed difference relative to the largest magnitude of the tensor compared.
   double atol = 1e-10;  ///< Allowed absolute difference besides.
-  int inputs = 3;       ///< Number of random inputs.
+  int inputs = 3;       ///< Number of random inputs; the last of several is positive.
   std::uint64_t seed = 0;
   int threads = 1;
   std::vector<std::string> output_names;  ///< Of the graph's outputs, for messages; may be empty.
@@ -23,11 +23,16 @@ struct CheckOptions {
 /// One tensor compared.
 struct CheckedTensor {
   std::string name;           ///< Output name, "behind NAME" for a layer looked at besides, "NODE:in0" at a cut.
-  double max_difference = 0;  ///< Largest |result - reference| over all inputs.
-  double magnitude = 0;       ///< Largest |reference|.
+  double max_difference = 0;  ///< Largest |result - reference| over all inputs, where both are finite.
+  double magnitude = 0;       ///< Largest finite |reference|.
   /// Relative change of the reference between different inputs: near 0 the comparison says little.
   double sensitivity = 0;
   bool within = true;
+  /// Elements, over all inputs, that are finite in the reference (they are compared), and that are not (a logarithm of
+  /// a negative number, say: they are left out).
+  std::int64_t compared = 0, not_finite = 0;
+  std::int64_t became_not_finite = 0;  ///< Of those compared: NaN or infinite in the result. Never within tolerance.
+  double finite_share = 0;             ///< Share of elements compared, at the input where it is largest.
 };
 
 struct CheckReport {
@@ -37,12 +42,15 @@ struct CheckReport {
   double worst = 0;      ///< Largest max_difference / magnitude.
   /// One line for people, e.g. "3 inputs, 1 output: largest relative difference 2.1e-07".
   [[nodiscard]] std::string summary() const;
+  /// One line for every tensor of which less than half could be compared at every input.
+  [[nodiscard]] std::vector<std::string> remarks() const;
 };
 
 /// Runs both graphs. Their inputs and outputs correspond by position, their opaque nodes by name: what an opaque
 /// node produces becomes a random input, what it consumes is compared. Where both graphs end in the same operators
 /// that keep the number of elements (a softmax, a reshape), the tensor they start from is compared besides: a softmax
-/// hides differences. Fails if a graph cannot be executed.
+/// hides differences. Inputs are uniform in [-1, 1), and the last of several in [0, 1), so that logarithms and roots
+/// are seen where they have a value. Fails if a graph cannot be executed.
 [[nodiscard]] Expected<CheckReport> check(const Graph& reference, const Graph& result, const KernelLibrary& library,
                                           const CheckOptions& options);
 

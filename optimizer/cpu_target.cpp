@@ -139,7 +139,11 @@ Expected<double> CpuTarget::measure(const KernelInfo& kernel) {
     TASO_CHECK(place != state_->requests.end(), "measuring a kernel that no plan has named: " + kernel.key);
     request = place->second;
   }
-  if (!state_->timer) state_->timer = std::make_unique<KernelTimer>(*state_->library);
+  if (!state_->timer) {
+    MeasureOptions measure;
+    measure.cancelled = state_->options.cancelled;
+    state_->timer = std::make_unique<KernelTimer>(*state_->library, std::move(measure));
+  }
   TASO_ASSIGN(const Measurement measurement, state_->timer->measure(request));
   return measurement.median_us * 1e-6;
 }
@@ -152,7 +156,10 @@ Expected<GraphTimes> CpuTarget::measure_graphs(std::span<const Graph* const> gra
   // The first graph stands at both ends of the round: the A/A pair.
   std::vector<Executor> executors;
   std::vector<std::vector<HostTensor>> inputs;
+  const auto cancelled = [&] { return state_->options.cancelled && state_->options.cancelled(); };
+  const Error interrupted{ErrorCode::interrupted, "interrupted while graphs were timed", {}};
   for (std::size_t i = 0; i <= graphs.size(); ++i) {
+    if (cancelled()) return interrupted;
     const CutGraph cut = cut_at_opaque(*graphs[i % graphs.size()]);
     TASO_ASSIGN(Executor executor, Executor::create(cut.graph, *state_->library, options));
     inputs.push_back(executor.random_inputs(kInputSeed));
@@ -169,6 +176,7 @@ Expected<GraphTimes> CpuTarget::measure_graphs(std::span<const Graph* const> gra
   whole.thread_time = state_->options.threads == 1;
   whole.cancelled = state_->options.cancelled;
   TASO_ASSIGN(const std::vector<Measurement> measurements, time_interleaved(order, feeds, whole));
+  if (cancelled()) return interrupted;  // too few samples to decide, and to be recorded
 
   GraphTimes times;
   times.noise = kNoiseFloor;

@@ -16,7 +16,7 @@ struct CpuTargetOptions {
   /// Plans in which launches are counted, not timed: all tensors are row-major, and a concatenation is one kernel
   /// (which execution may avoid by writing its operands in place).
   bool counting = false;
-  /// Asked while whole graphs are timed; true ends the timing early.
+  /// Asked while kernels are measured and whole graphs timed; true ends that with an error of code interrupted.
   std::function<bool()> cancelled;
 };
 

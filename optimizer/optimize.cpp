@@ -55,6 +55,10 @@ Expected<bool> time_whole(Choices& choices, MeasuredCosts& measured, OptimizeRes
   const bool merged = graphs[0]->equals(*graphs[1]);
   if (merged) graphs.erase(graphs.begin() + 1);
   Expected<GraphTimes> times = measured.graph_seconds(graphs);
+  if (!times && times.error().code == ErrorCode::interrupted) {
+    result.search.stop = StopReason::interrupted;
+    return false;
+  }
   if (!times) {
     result.notes.push_back("graphs were not timed whole, the predicted costs decide: " + times.error().message);
     return false;
@@ -76,6 +80,19 @@ std::size_t pick(const std::vector<Contender>& contenders, const Value& value, d
       best = i;
   if (best == 0 && value(contenders[1]) < value(contenders[0]) * (1 - margin)) best = 1;
   return best;
+}
+
+/// One line on a tensor that is outside the tolerance.
+std::string describe_failure(const CheckedTensor& tensor, double rtol) {
+  if (tensor.became_not_finite > 0)
+    return fmt::format(
+        "numeric check failed: {} of {} elements of '{}' are NaN or infinite where the original's are "
+        "finite; nothing was written",
+        tensor.became_not_finite, tensor.compared + tensor.not_finite, tensor.name);
+  return fmt::format(
+      "numeric check failed: '{}' differs by {:.3g} where the largest magnitude is {:.3g} (allowed: "
+      "{:.3g} of it); nothing was written",
+      tensor.name, tensor.max_difference, tensor.magnitude, rtol);
 }
 
 }  // namespace
@@ -116,8 +133,11 @@ std::vector<Substitution> allowed_rules(const std::vector<Substitution>& rules, 
   return allowed;
 }
 
-Expected<OptimizeResult> optimize(const Graph& original, const RuleIndex& rules, const KernelLibrary& library,
-                                  MeasuredCosts& measured, CostModel& model, const OptimizeOptions& options) {
+namespace {
+
+Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const RuleIndex& rules,
+                                                    const KernelLibrary& library, MeasuredCosts& measured,
+                                                    CostModel& model, const OptimizeOptions& options) {
   OptimizeResult result;
   result.cost_model = model.name();
   result.target = measured.target().identity();
@@ -126,10 +146,13 @@ Expected<OptimizeResult> optimize(const Graph& original, const RuleIndex& rules,
   normalize(start, rules.catalog());
   const RuleIndex baseline_rules(allowed_rules(rules.rules(), options.rounding, true), rules.catalog());
   const RuleIndex search_rules(allowed_rules(rules.rules(), options.rounding, false), rules.catalog());
-  TASO_ASSIGN(Baseline baseline, make_baseline(start, baseline_rules, library.registry()));
+  TASO_ASSIGN(Baseline baseline,
+              make_baseline(start, baseline_rules, library.registry(), options.writable, options.search.interrupt));
   TASO_ASSIGN(result.original, summarize(start, measured, model));
   TASO_ASSIGN(result.baseline, summarize(baseline.graph, measured, model));
-  TASO_ASSIGN(result.search, search(baseline.graph, search_rules, measured.target(), model, options.search));
+  SearchOptions search_options = options.search;
+  search_options.writable = options.writable;
+  TASO_ASSIGN(result.search, search(baseline.graph, search_rules, measured.target(), model, search_options));
   const std::vector<Candidate> found = std::move(result.search.best);
   result.search.best.clear();
 
@@ -147,7 +170,6 @@ Expected<OptimizeResult> optimize(const Graph& original, const RuleIndex& rules,
   // the fewest launches is often better than its sum says, so it competes where graphs are timed whole.
   SearchResult fewest;
   if (model.uses_time() && result.search.stop != StopReason::interrupted) {
-    SearchOptions search_options = options.search;
     search_options.keep = 1;
     if (search_options.time_limit)
       search_options.time_limit = std::max(0.0, *search_options.time_limit - result.search.seconds);
@@ -161,7 +183,10 @@ Expected<OptimizeResult> optimize(const Graph& original, const RuleIndex& rules,
       TASO_ASSIGN(const KernelPlan plan, measured.target().plan(candidate.graph));
       const double limit = kHopeless * result.baseline.cost;
       const Expected<double> cost = model.cost(candidate.graph, plan, limit);
-      if (!cost && cost.error().code != ErrorCode::cost_missing) return cost.error();
+      if (!cost && cost.error().code == ErrorCode::interrupted)
+        result.search.stop = StopReason::interrupted;
+      else if (!cost && cost.error().code != ErrorCode::cost_missing)
+        return cost.error();
       if (cost && *cost < limit) {
         candidates.push_back(&candidate);
         choices.add("fewest launches", candidate.graph, *cost);
@@ -208,18 +233,28 @@ Expected<OptimizeResult> optimize(const Graph& original, const RuleIndex& rules,
       result.notes.push_back("no check: the result is the original graph");
       return result;
     }
-    TASO_ASSIGN(result.check, check(start, result.graph, library, *options.check));
+    CheckOptions check_options = *options.check;
+    if (result.search.stop == StopReason::interrupted) check_options.inputs = 1;
+    TASO_ASSIGN(result.check, check(start, result.graph, library, check_options));
+    for (const std::string& remark : result.check->remarks()) result.notes.push_back(remark);
     if (!result.check->passed) {
       for (const CheckedTensor& tensor : result.check->tensors)
-        if (!tensor.within)
-          return Error{ErrorCode::check_failed,
-                       fmt::format("numeric check failed: '{}' differs by {:.3g} where the largest magnitude is {:.3g} "
-                                   "(allowed: {:.3g} of it); nothing was written",
-                                   tensor.name, tensor.max_difference, tensor.magnitude, options.check->rtol),
-                       {}};
+        if (!tensor.within) return Error{ErrorCode::check_failed, describe_failure(tensor, options.check->rtol), {}};
       return Error{ErrorCode::check_failed, "numeric check failed; nothing was written", {}};
     }
   }
+  return result;
+}
+
+}  // namespace
+
+Expected<OptimizeResult> optimize(const Graph& original, const RuleIndex& rules, const KernelLibrary& library,
+                                  MeasuredCosts& measured, CostModel& model, const OptimizeOptions& options) {
+  Expected<OptimizeResult> result = optimize_until_interrupted(original, rules, library, measured, model, options);
+  if (!result && result.error().code == ErrorCode::interrupted)
+    return Error{ErrorCode::interrupted,
+                 "interrupted before the search: " + result.error().message + "; nothing was written",
+                 {}};
   return result;
 }
 

@@ -39,6 +39,8 @@ struct OptimizeOptions {
   SearchOptions search;
   std::size_t timed_candidates = 2;                    ///< So many of the cheapest graphs are timed whole.
   std::optional<CheckOptions> check = CheckOptions{};  ///< No check if empty.
+  /// Says whether the model's file can hold the result of a rewrite; others are not used.
+  RewriteFilter writable;
 };
 
 /// One of the graphs that competed for being the result.
@@ -74,7 +76,8 @@ struct OptimizeResult {
 };
 
 /// Optimizes one graph. A failed numeric check is an error of code check_failed. After an interrupt (see
-/// SearchOptions) the best graph so far is chosen by its cost, without timing graphs whole.
+/// SearchOptions) the best graph so far is chosen by its cost, without timing graphs whole, and checked on one input;
+/// an interrupt before the search has begun is an error of code interrupted.
 [[nodiscard]] Expected<OptimizeResult> optimize(const Graph& original, const RuleIndex& rules,
                                                 const KernelLibrary& library, MeasuredCosts& measured, CostModel& model,
                                                 const OptimizeOptions& options);

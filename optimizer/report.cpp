@@ -180,13 +180,10 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
                                         {"cost_before", application.cost_before},
                                         {"cost_after", application.cost_after}});
   }
-  document["search"] = {{"steps", result.search.steps},
-                        {"candidates", result.search.candidates},
-                        {"duplicates", result.search.duplicates},
-                        {"rejected", result.search.rejected},
-                        {"dropped", result.search.dropped},
-                        {"seconds", result.search.seconds},
-                        {"rules", context.rules},
+  document["search"] = {{"steps", result.search.steps},           {"candidates", result.search.candidates},
+                        {"duplicates", result.search.duplicates}, {"rejected", result.search.rejected},
+                        {"unwritable", result.search.unwritable}, {"dropped", result.search.dropped},
+                        {"seconds", result.search.seconds},       {"rules", context.rules},
                         {"stop", to_string(result.search.stop)}};
   document["check"] = nullptr;
   if (result.check) {
@@ -196,6 +193,9 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
                          {"max_difference", tensor.max_difference},
                          {"magnitude", tensor.magnitude},
                          {"sensitivity", tensor.sensitivity},
+                         {"compared", tensor.compared},
+                         {"not_finite", tensor.not_finite},
+                         {"finite_share", tensor.finite_share},
                          {"within", tensor.within}});
     document["check"] = {{"passed", result.check->passed},
                          {"vacuous", result.check->vacuous},
@@ -205,6 +205,11 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
   document["notes"] = result.notes;
   // Names come from files and need not be UTF-8.
   return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string error_json(const Error& error, const std::string& model) {
+  const nlohmann::json document{{"model", model}, {"error", error.to_string()}, {"exit_code", error.exit_code()}};
+  return document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace taso

@@ -28,5 +28,7 @@ struct ReportContext {
 [[nodiscard]] std::string explain_text(const OptimizeResult& result, const ReportContext& context);
 /// The same facts as JSON with sorted keys (docs/optimizing.md lists them).
 [[nodiscard]] std::string report_json(const OptimizeResult& result, const ReportContext& context);
+/// What stands in its place where there is no result: an object with `model`, `error` and `exit_code`.
+[[nodiscard]] std::string error_json(const Error& error, const std::string& model);
 
 }  // namespace taso

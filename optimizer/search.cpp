@@ -49,7 +49,7 @@ struct QueueEntry {
 
 /// One match tried: nothing, a graph met before, or a new graph with its plan.
 struct Child {
-  enum class Kind : std::uint8_t { rejected, duplicate, fresh } kind = Kind::rejected;
+  enum class Kind : std::uint8_t { rejected, unwritable, duplicate, fresh } kind = Kind::rejected;
   std::size_t match = 0;
   std::optional<RewriteResult> rewrite;
   std::size_t nodes = 0;
@@ -175,9 +175,12 @@ class Searcher {
     return cost <= best_cost_ || cost < options_.alpha * best_cost_;
   }
 
+  [[nodiscard]] bool interrupted() const {
+    return options_.interrupt != nullptr && options_.interrupt->load(std::memory_order_relaxed);
+  }
+
   [[nodiscard]] std::optional<StopReason> spent() const {
-    if (options_.interrupt != nullptr && options_.interrupt->load(std::memory_order_relaxed))
-      return StopReason::interrupted;
+    if (interrupted()) return StopReason::interrupted;
     if (options_.time_limit && elapsed() >= *options_.time_limit) return StopReason::time;
     if (result_.steps >= options_.max_steps || candidate_nodes_ >= options_.max_candidate_nodes)
       return StopReason::steps;
@@ -247,6 +250,7 @@ class Searcher {
   }
 
   void try_match(const Graph& graph, const std::pair<std::uint32_t, Match>& match, Child& child) const {
+    if (interrupted()) return;
     Expected<RewriteResult> rewritten =
         apply_with_changes(graph, rules_.rules()[match.first], match.second, rules_.catalog());
     if (!rewritten) return;
@@ -254,6 +258,8 @@ class Searcher {
     child.hash = rewritten->graph.structural_hash();
     child.kind = Child::Kind::duplicate;
     if (met(rewritten->graph, child.hash)) return;
+    child.kind = Child::Kind::unwritable;
+    if (options_.writable && !options_.writable(*rewritten)) return;
     child.kind = Child::Kind::fresh;
     Expected<KernelPlan> plan = target_.plan(rewritten->graph);
     if (plan)
@@ -311,6 +317,10 @@ class Searcher {
           ++result_.rejected;
           continue;
         }
+        if (child.kind == Child::Kind::unwritable) {
+          ++result_.unwritable;
+          continue;
+        }
         ++result_.candidates;
         candidate_nodes_ += child.nodes;
         if (child.kind == Child::Kind::duplicate || met(child.rewrite->graph, child.hash)) {
@@ -319,7 +329,13 @@ class Searcher {
         }
         if (child.error) return *child.error;
         const double limit = std::max(options_.alpha * best_cost_, std::nextafter(best_cost_, best_cost_ + 1));
-        TASO_ASSIGN(child.cost, model_.cost(child.rewrite->graph, child.plan, limit));
+        const Expected<double> cost = model_.cost(child.rewrite->graph, child.plan, limit);
+        if (!cost && cost.error().code == ErrorCode::interrupted) {
+          stopped_ = StopReason::interrupted;
+          break;
+        }
+        if (!cost) return cost.error();
+        child.cost = *cost;
         if (!within_reach(child.cost)) {
           forgotten_.insert(child.hash);
           continue;
@@ -363,10 +379,13 @@ class Searcher {
       const auto& [rule, match] = matches[order[i]];
       if (!still_matches(graph, current, match)) continue;
       Expected<RewriteResult> rewritten = apply_with_changes(current, rules_.rules()[rule], match, rules_.catalog());
-      if (!rewritten) continue;
+      if (!rewritten || (options_.writable && !options_.writable(*rewritten))) continue;
       candidate_nodes_ += rewritten->graph.size();
       TASO_ASSIGN(KernelPlan plan, target_.plan(rewritten->graph));
-      TASO_ASSIGN(const double next_cost, model_.cost(rewritten->graph, plan, cost));
+      const Expected<double> priced = model_.cost(rewritten->graph, plan, cost);
+      if (!priced && priced.error().code == ErrorCode::interrupted) break;
+      if (!priced) return priced.error();
+      const double next_cost = *priced;
       if (!is_less(next_cost, cost)) continue;
       applications.push_back(describe_application(current, rules_.rules()[rule], match));
       applications.back().cost_before = cost;

@@ -57,6 +57,7 @@ struct SearchOptions {
   std::size_t keep = 4;                               ///< Number of best graphs to return.
   int threads = 0;                                    ///< 0: all.
   const std::atomic<bool>* interrupt = nullptr;
+  RewriteFilter writable;  ///< Rewrites that it refuses are no candidates; called from several threads.
   std::function<void(const SearchProgress&)> progress;
 };
 
@@ -74,6 +75,7 @@ struct SearchResult {
   std::size_t candidates = 0;  ///< Graphs made by applying a rule.
   std::size_t duplicates = 0;  ///< Of these, seen before.
   std::size_t rejected = 0;    ///< Matches whose application failed a condition, a shape or the cycle check.
+  std::size_t unwritable = 0;  ///< Matches whose result `writable` refused.
   std::size_t dropped = 0;     ///< Queued graphs given up for memory.
   double seconds = 0;
 };

@@ -55,7 +55,7 @@ class Target {
   /// Bytes of the memory in which intermediate tensors are placed.
   [[nodiscard]] virtual Expected<double> peak_bytes(const Graph& graph) const = 0;
   /// Seconds of one launch of a kernel that plan() has named. Called by one thread at a time, with nothing else
-  /// running.
+  /// running. An error of code interrupted: the user wants to stop.
   [[nodiscard]] virtual Expected<double> measure(const KernelInfo& kernel) = 0;
   /// Runs whole graphs interleaved; the first one enters twice (the A/A pair that gives the noise).
   [[nodiscard]] virtual Expected<GraphTimes> measure_graphs(std::span<const Graph* const> graphs) = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,9 @@
 #include "graph/rewrite.h"
 
 namespace taso {
+
+/// Says whether the result of a rewrite may be used; safe to call from several threads. Empty: every one.
+using RewriteFilter = std::function<bool(const RewriteResult&)>;
 
 /// One application of a rule.
 struct RuleApplication {

@@ -134,6 +134,8 @@ Expected<Measurement> KernelTimer::measure(const KernelRequest& request) {
   Measurement measurement;
   for (int round = 0; round < std::max(options_.rounds, 1); ++round) {
     for (int i = 0; i < std::max(options_.samples, 1); ++i) {
+      if (options_.cancelled && options_.cancelled())
+        return Error{ErrorCode::interrupted, "interrupted while a kernel was measured", {}};
       std::uint64_t sum = 0;
       for (std::size_t line = 0; line < eviction_.size(); line += 8) sum += eviction_[line];
       for (const std::span<const std::byte> range : warm) sum += touch(range.data(), range.size());
@@ -163,9 +165,12 @@ Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> e
   const clockid_t clock = options.thread_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
   std::vector<std::vector<HostTensor>> outputs(executors.size());
   std::vector<int> blocks(executors.size(), 1);
+  const auto cancelled = [&] { return options.cancelled && options.cancelled(); };
+  const Error too_early{ErrorCode::interrupted, "interrupted before every graph was timed", {}};
   for (std::size_t e = 0; e < executors.size(); ++e) {
     for (const TensorType& type : executors[e]->output_types()) outputs[e].emplace_back(type);
     for (int i = 0; i < options.warm_up; ++i) {
+      if (cancelled()) return too_early;
       const double start = now_us(clock);
       TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
       if (now_us(clock) - start < options.block_below_ms * 1e3) blocks[e] = std::max(1, options.block);
@@ -176,9 +181,13 @@ Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> e
   for (int round = 0; round < options.maximum_rounds; ++round) {
     const double elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
     if (round >= options.minimum_rounds && elapsed > options.time_limit_s) break;
-    if (round > 0 && options.cancelled && options.cancelled()) break;
+    if (round > 0 && cancelled()) break;
     // The order rotates, so that none always runs right after another's cache state.
     for (std::size_t turn = 0; turn < executors.size(); ++turn) {
+      if (cancelled()) {
+        if (round == 0) return too_early;
+        break;
+      }
       const std::size_t e = (turn + static_cast<std::size_t>(round)) % executors.size();
       if (blocks[e] > 1) TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
       const double start = now_us(clock);

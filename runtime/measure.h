@@ -26,6 +26,8 @@ struct MeasureOptions {
   int rounds = 3;            ///< At most.
   double max_spread = 0.15;  ///< Largest interquartile range over median that one round is accepted with.
   std::uint64_t seed = 0;    ///< Of the operands' values.
+  /// Asked between samples; true ends the measuring with an error of code interrupted.
+  std::function<bool()> cancelled = {};
 };
 
 struct Measurement {
@@ -66,7 +68,8 @@ struct WholeOptions {
   /// Count the calling thread's CPU time instead of wall time: for executors with one thread, on machines that run
   /// other programs too.
   bool thread_time = false;
-  /// Asked between rounds; true ends the timing early (Ctrl-C).
+  /// Asked between runs; true ends the timing early (Ctrl-C): with the samples so far, or with an error of code
+  /// interrupted where an executor has none yet.
   std::function<bool()> cancelled;
 };
 

@@ -16,17 +16,28 @@ namespace taso {
 /// The bytes of a file; bad_input with the system's reason if it cannot be read.
 [[nodiscard]] Expected<std::string> read_file(const std::string& path);
 
-/// Writes `contents` to a temporary file beside `path` and renames it, so that no half-written file is ever seen.
+/// Writes `contents` as replace_file does, so that no half-written file is ever seen.
 [[nodiscard]] Status write_file_atomically(const std::string& path, std::string_view contents);
 
-/// Lets `write` fill a temporary file beside `path`, then renames it to `path`; on error the temporary file is
-/// removed and `path` is untouched.
-[[nodiscard]] Status replace_file(const std::string& path,
-                                  const std::function<Status(const std::string& temporary)>& write);
+/// What a path that is to be written stands for. Symbolic links are followed: the link stays, what it names is written.
+struct OutputFile {
+  std::string path;              ///< The file itself, at the end of all links; it need not exist.
+  bool written_through = false;  ///< A device, pipe or socket: written as it is, never replaced.
+};
+
+/// Where writing to `path` will go. bad_input, in one line, if it can be seen beforehand that it cannot be written: the
+/// name is empty or that of a folder, its folder does not exist, or the user may not write there.
+[[nodiscard]] Expected<OutputFile> find_output(const std::string& path);
+
+/// Lets `write` fill a temporary file beside the file that `path` names, then renames it to that file, which keeps its
+/// permissions; on error the temporary file is removed and the file is untouched. What is no regular file (a device, a
+/// named pipe, which waits for its reader) is given to `write` itself. Links and errors: see find_output.
+[[nodiscard]] Status replace_file(const std::string& path, const std::function<Status(const std::string& file)>& write);
 
 /// A read-only memory mapping of a whole file, shared by the constants that lie in it.
 class MappedFile {
  public:
+  /// bad_input if the file cannot be opened or is no regular file: a pipe or a device is refused, not waited for.
   [[nodiscard]] static Expected<std::shared_ptr<const MappedFile>> open(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -31,6 +33,24 @@ extern "C" void on_interrupt(int signal) {
   }
 }
 
+/// What the handler of end_on_interrupt prints.
+constinit const char* interrupted_program = "";
+
+extern "C" void on_early_interrupt(int /*signal*/) {
+  // Only what is allowed in a signal handler.
+  for (const char* text : {interrupted_program, ": interrupted; nothing was written\n"})
+    if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) break;
+  ::_exit(static_cast<int>(ErrorCode::interrupted));
+}
+
+void handle_interrupts(void (*handler)(int)) {
+  struct sigaction action;
+  std::memset(&action, 0, sizeof action);
+  action.sa_handler = handler;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
 std::string one_line(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -51,8 +71,8 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
   app.add_flag("-v,--verbose", options.verbosity, "Say more on stderr; repeatable");
   app.add_flag("-q,--quiet", options.quiet, "Say nothing but errors on stderr");
   app.add_option("-j,--jobs", options.threads, "Worker threads of this program (0: all processors)")
-      ->check(CLI::Range(0, 4096));
-  app.add_option("--seed", options.seed, "Seed of everything random");
+      ->check(whole_number(0, 4096));
+  app.add_option("--seed", options.seed, "Seed of everything random")->check(whole_number());
   app.add_option("--json", options.json, "Write the report as JSON to FILE (-: stdout)")->type_name("FILE");
   app.add_option("--specs", options.specs, "Folder of specifications (default: " + default_specs() + ")")
       ->type_name("DIR");
@@ -61,6 +81,44 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
       ->type_name("DIR")
       ->allow_extra_args(false);
   options.specs = default_specs();
+}
+
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
+  std::string range = fmt::format("a whole number of at least {}", least);
+  if (most != std::numeric_limits<std::uint64_t>::max())
+    range = fmt::format("a whole number from {} to {}", least, most);
+  const auto check = [=](std::string& text) -> std::string {
+    std::uint64_t value = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (status == std::errc::result_out_of_range && end == text.data() + text.size())
+      return fmt::format("'{}' is too large; the most is {}", text, most);
+    if (status != std::errc{} || end != text.data() + text.size() || value < least || value > most)
+      return fmt::format("'{}' is not {}", text, range);
+    return {};
+  };
+  return {check, ""};
+}
+
+CLI::Validator real_number(double least, double most, bool open) {
+  std::string range = fmt::format("a finite number {} {}", open ? "above" : "of at least", least);
+  if (most != std::numeric_limits<double>::max()) range += fmt::format(" and at most {}", most);
+  const auto check = [=](std::string& text) -> std::string {
+    double value = 0;
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (status != std::errc{} || end != text.data() + text.size() || !std::isfinite(value) || value < least ||
+        (open && value == least) || value > most)
+      return fmt::format("'{}' is not {}", text, range);
+    return {};
+  };
+  return {check, ""};
+}
+
+Status check_output(std::string_view option, const std::string& path) {
+  if (path.empty()) return Error{ErrorCode::usage, fmt::format("{}: the file name is empty", option), {}};
+  if (path == "-") return {};
+  const Expected<OutputFile> output = find_output(path);
+  if (!output) return output.error();
+  return {};
 }
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
@@ -101,12 +159,11 @@ Status write_text(const std::string& path, std::string_view text) {
 
 const std::atomic<bool>& interrupted() { return interrupt_flag; }
 
-void catch_interrupts() {
-  struct sigaction action;
-  std::memset(&action, 0, sizeof action);
-  action.sa_handler = on_interrupt;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
+void catch_interrupts() { handle_interrupts(on_interrupt); }
+
+void end_on_interrupt(const char* program) {
+  interrupted_program = program;
+  handle_interrupts(on_early_interrupt);
 }
 
 ProgressLine::ProgressLine(bool quiet) : quiet_(quiet), last_(std::chrono::steady_clock::now()) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,7 +14,8 @@
 
 namespace CLI {
 class App;
-}
+class Validator;
+}  // namespace CLI
 
 namespace taso::tools {
 
@@ -35,6 +37,18 @@ void add_common_options(CLI::App& app, CommonOptions& options);
 /// which has been printed.
 [[nodiscard]] std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv);
 
+/// For an option's check(): a decimal number from `least` to `most` and nothing else. The message of a refusal names
+/// what was given and the range; numbers of any length are refused without overflow.
+[[nodiscard]] CLI::Validator whole_number(std::uint64_t least = 0,
+                                          std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
+/// The same for a finite real number that is at least `least` (above it with `open`) and at most `most`.
+[[nodiscard]] CLI::Validator real_number(double least, double most = std::numeric_limits<double>::max(),
+                                         bool open = false);
+
+/// Sees before long work whether an output file can be written (find_output); "-" is stdout. An empty name is a wrong
+/// command line, whose message names `option`.
+[[nodiscard]] Status check_output(std::string_view option, const std::string& path);
+
 /// Prints "PROGRAM: error" as one line and returns its exit code.
 int fail(std::string_view program, const Error& error);
 /// Prints "PROGRAM: warning: message" as one line.
@@ -44,13 +58,16 @@ void warn(std::string_view program, std::string_view message);
 /// of the source tree that the program was built from.
 [[nodiscard]] std::string default_specs();
 
-/// Writes text to a file, atomically, or to stdout if `path` is "-".
+/// Writes text to a file, atomically (replace_file), or to stdout if `path` is "-".
 [[nodiscard]] Status write_text(const std::string& path, std::string_view text);
 
 /// Raised by the first Ctrl-C (SIGINT, SIGTERM); the second one ends the program at once.
 [[nodiscard]] const std::atomic<bool>& interrupted();
 /// Installs the handler for `interrupted`.
 void catch_interrupts();
+/// Until catch_interrupts: Ctrl-C ends the program at once with the line "PROGRAM: interrupted; nothing was written"
+/// and exit code 130. For times when nothing is being written and there is no result yet. `program` is a literal.
+void end_on_interrupt(const char* program);
 
 /// One line on stderr that is written over on a terminal (bar style), and a plain line every ten seconds elsewhere.
 class ProgressLine {

@@ -31,6 +31,9 @@ struct Arguments {
 };
 
 Status run(const Arguments& arguments) {
+  TASO_RETURN_IF_ERROR(check_output("--output", arguments.output));
+  if (!arguments.common.json.empty()) TASO_RETURN_IF_ERROR(check_output("--json", arguments.common.json));
+  end_on_interrupt(program);
   TASO_ASSIGN(const OperatorRegistry registry, load_operators(arguments.common));
   const std::string path = profile_file(arguments.common, arguments.profile);
   TASO_ASSIGN(const Profile profile, load_profile(path, registry));
@@ -60,6 +63,7 @@ Status run(const Arguments& arguments) {
     };
   TASO_ASSIGN(const Generation generation, generate(profile, registry, options));
   line.clear();
+  catch_interrupts();  // what is being written is finished
 
   std::string command = "taso-gen --profile " + profile.name + " --max-ops " + std::to_string(options.max_ops);
   if (options.verify) command += " --verify";
@@ -85,8 +89,9 @@ int main(int argc, char** argv) {
   app.add_option("--profile", arguments.profile,
                  "profile: a name (specs/profiles/NAME.profile) or a file (default: default)");
   app.add_option("--max-ops", arguments.max_ops, "largest number of operators of a side, 1 to 8 (default: 3)")
-      ->check(CLI::Range(1, 8));
-  app.add_option("--max-terms", arguments.max_terms, "largest number of terms of one group (default: 20000000)");
+      ->check(whole_number(1, 8));
+  app.add_option("--max-terms", arguments.max_terms, "largest number of terms of one group (default: 20000000)")
+      ->check(whole_number(1));
   app.add_flag("--verify", arguments.verify, "keep only rules that are proved; write the kind of proof beside each");
   app.add_option("-o,--output", arguments.output, "rule file to write, - for standard output (default: -)");
   add_common_options(app, arguments.common);

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -24,7 +25,7 @@
 namespace taso {
 namespace {
 
-constexpr std::string_view kProgram = "taso-opt";
+constexpr const char* kProgram = "taso-opt";
 
 struct Options {
   tools::CommonOptions common;
@@ -34,38 +35,46 @@ struct Options {
   SearchOptions search;
   double time_limit = 0, memory_limit_mb = 512;
   CheckOptions check;
-  bool no_check = false, no_measure = false, fail_if_no_gain = false, external_data = false, explain = false;
+  bool no_check = false, no_measure = false, require_proofs = false, fail_if_no_gain = false, external_data = false,
+       explain = false;
 };
 
 void declare(CLI::App& app, Options& options) {
   tools::add_common_options(app, options.common);
   app.add_option("model", options.model, "The ONNX model")->required()->type_name("MODEL");
   app.add_option("-o,--output", options.output, "Where the optimized model goes")->required()->type_name("FILE");
-  app.add_option("--rules", options.rules, "Rule file, instead of the shipped rules; repeatable")
+  app.add_option(
+         "--rules", options.rules,
+         "Rule file, instead of the shipped rules; repeatable. The proof marks in it are believed: taso-verify FILE "
+         "checks them")
       ->type_name("FILE")
       ->expected(1)
       ->take_all();
+  app.add_flag("--require-proofs", options.require_proofs, "Refuse rules without a proof mark (exit code 3)");
   app.add_option("--disable-rule", options.disabled_rules, "Leave out the rule NAME; repeatable")
       ->type_name("NAME")
       ->expected(1)
       ->take_all();
   app.add_option("--device", options.device, "Target: cpu")->capture_default_str();
   app.add_option("--threads", options.kernel_threads, "Threads that the kernels will run with")
-      ->check(CLI::Range(1, 1024))
+      ->check(tools::whole_number(1, 1024))
       ->capture_default_str();
   app.add_option("--cost", options.cost, "time, flops, bytes, launches, memory, or a sum such as time+0.1*bytes")
       ->capture_default_str();
   app.add_option("--alpha", options.search.alpha, "Graphs costlier than this times the best are dropped (at least 1)")
-      ->check(CLI::Range(1.0, 1e6))
+      ->check(tools::real_number(1, 1e6))
       ->capture_default_str();
-  app.add_option("--steps", options.search.max_steps, "Most graphs to expand")->capture_default_str();
+  app.add_option("--steps", options.search.max_steps, "Most graphs to expand")
+      ->check(tools::whole_number())
+      ->capture_default_str();
   app.add_option("--patience", options.search.patience, "Stop after so many expansions without improvement")
+      ->check(tools::whole_number())
       ->capture_default_str();
   app.add_option("--time-limit", options.time_limit, "Seconds of search; results then depend on the machine's speed")
-      ->check(CLI::PositiveNumber)
+      ->check(tools::real_number(0, 1e9, true))
       ->type_name("S");
   app.add_option("--memory-limit", options.memory_limit_mb, "MB of graphs kept by the search")
-      ->check(CLI::Range(1.0, 1e9))
+      ->check(tools::real_number(1, 1e9))
       ->capture_default_str();
   app.add_option("--costs", options.costs, "Database of measured costs (default: " + default_cost_database_path() + ")")
       ->type_name("FILE");
@@ -75,20 +84,21 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--fp", options.rounding, "exact, reassoc or fast: how far rules may change rounding")
       ->check(CLI::IsMember({"exact", "reassoc", "fast"}))
       ->capture_default_str();
-  app.add_option("--input-shape", options.input_shapes, "NAME:D,D,.. makes a symbolic shape concrete; repeatable")
+  app.add_option("--input-shape", options.input_shapes,
+                 "NAME:D,D,.. makes a symbolic shape concrete; extents that the model declares stay; repeatable")
       ->type_name("NAME:D,..")
       ->expected(1)
       ->take_all();
   app.add_flag("--no-check", options.no_check, "Do not execute original and result on random inputs");
   app.add_option("--check-rtol", options.check.rtol, "Allowed difference relative to the largest magnitude")
-      ->check(CLI::NonNegativeNumber)
+      ->check(tools::real_number(0))
       ->capture_default_str();
   app.add_option("--check-atol", options.check.atol, "Allowed absolute difference besides")
-      ->check(CLI::NonNegativeNumber)
+      ->check(tools::real_number(0))
       ->capture_default_str();
   app.add_flag("--explain", options.explain, "List every application of a rule");
   app.add_flag("--fail-if-no-gain", options.fail_if_no_gain, "Exit with code 5 if the baseline is not improved");
-  app.add_flag("--save-as-external-data", options.external_data, "Put weights into OUT.data");
+  app.add_flag("--save-as-external-data", options.external_data, "Put weights of at least 1024 bytes into OUT.data");
 }
 
 /// The rules of all files that are not disabled.
@@ -103,6 +113,11 @@ Expected<std::vector<Substitution>> load_all_rules(const Options& options, const
     TASO_ASSIGN(std::vector<Substitution> loaded, load_rules(file, registry));
     for (Substitution& rule : loaded) {
       if (rule.is_axiom) continue;
+      if (rule.proofs.empty() && options.require_proofs)
+        return bad_input(fmt::format("rule '{}' carries no proof, which --require-proofs asks for; taso-verify proves "
+                                     "rules",
+                                     rule.name),
+                         {file});
       if (rule.proofs.empty()) ++unproved;
       rules.push_back(std::move(rule));
     }
@@ -151,12 +166,12 @@ Expected<int> run(Options& options) {
     if (!name_and_shape) return Error{ErrorCode::usage, "--input-shape: " + name_and_shape.error().message, {}};
     import.input_shapes.insert(std::move(*name_and_shape));
   }
-  const std::filesystem::path folder = std::filesystem::path(options.output).parent_path();
-  std::error_code error;
-  if (!folder.empty() && !std::filesystem::is_directory(folder, error))
-    return bad_input("the output's folder does not exist", {options.output});
-  if (std::filesystem::is_directory(options.output, error))
-    return bad_input("the output is a folder; expected a file name", {options.output});
+  if (options.output == "-")
+    return Error{ErrorCode::usage, "--output: stdout cannot hold a model; give a file name", {}};
+  TASO_RETURN_IF_ERROR(tools::check_output("--output", options.output));
+  for (const auto& [option, path] : {std::pair("--json", &options.common.json), {"--record", &options.record}})
+    if (!path->empty()) TASO_RETURN_IF_ERROR(tools::check_output(option, *path));
+  tools::end_on_interrupt(kProgram);
 
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
   TASO_ASSIGN(std::vector<Substitution> substitutions, load_all_rules(options, registry));
@@ -184,6 +199,7 @@ Expected<int> run(Options& options) {
   MeasuredCosts measured(target, database, !options.no_measure);
   const std::unique_ptr<CostModel> cost_model = make_cost_model(formula, measured);
 
+  std::atomic<std::size_t> unwritable{0};
   tools::ProgressLine progress(options.common.quiet);
   OptimizeOptions optimize_options;
   optimize_options.rounding = rounding;
@@ -199,6 +215,13 @@ Expected<int> run(Options& options) {
                     state.steps, state.candidates, state.queued, measured.measured(), state.start_cost, state.best_cost,
                     state.seconds));
   };
+  optimize_options.writable = [&](const RewriteResult& rewrite) {
+    std::vector<NodeId> nodes = rewrite.added;
+    nodes.insert(nodes.end(), rewrite.changed.begin(), rewrite.changed.end());
+    const bool writable = model.can_save(rewrite.graph, nodes);
+    if (!writable) unwritable.fetch_add(1, std::memory_order_relaxed);
+    return writable;
+  };
   if (options.no_check) {
     optimize_options.check.reset();
   } else {
@@ -208,9 +231,15 @@ Expected<int> run(Options& options) {
     optimize_options.check = options.check;
   }
   tools::catch_interrupts();
-  TASO_ASSIGN(const OptimizeResult result,
-              optimize(model.graph(), rules, library, measured, *cost_model, optimize_options));
+  const Expected<OptimizeResult> optimized =
+      optimize(model.graph(), rules, library, measured, *cost_model, optimize_options);
   progress.clear();
+  if (!optimized) {
+    if (!options.common.json.empty())
+      TASO_RETURN_IF_ERROR(tools::write_text(options.common.json, error_json(optimized.error(), options.model)));
+    return optimized.error();
+  }
+  const OptimizeResult& result = *optimized;
 
   if (!options.record.empty()) TASO_RETURN_IF_ERROR(tools::write_text(options.record, export_text(measured.used())));
   SaveOptions save_options;
@@ -233,6 +262,12 @@ Expected<int> run(Options& options) {
     fmt::print("{}", report_text(result, context));
     if (options.explain) fmt::print("\n{}", explain_text(result, context));
   }
+  if (options.common.verbosity > 0 && unwritable > 0)
+    fmt::print(stderr, "{} rewrites were left out: ONNX opset {} has no form for their result\n", unwritable.load(),
+               model.opset());
+  if (options.external_data && !saved.external_data && !options.common.quiet)
+    tools::warn(kProgram, fmt::format("no weight has {} bytes, so all stay in the model: there is no {}.data",
+                                      save_options.external_minimum, options.output));
   if (options.common.verbosity > 0)
     fmt::print(stderr, "wrote {} nodes ({} unchanged), {} folded constants, {:.1f} MB of weights in {:.1f} s\n",
                saved.nodes, saved.verbatim_nodes, saved.folded_constants,
@@ -250,7 +285,7 @@ Expected<int> run(Options& options) {
 
 int main(int argc, char** argv) {
   CLI::App app("Optimizes an ONNX model: the result computes the same, faster, or what any runtime would make of it.",
-               std::string(taso::kProgram));
+               taso::kProgram);
   taso::Options options;
   taso::declare(app, options);
   if (const auto code = taso::tools::parse_command_line(app, argc, argv)) return *code;

@@ -43,10 +43,10 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--device", options.device, "cpu, or reference: the operators' definitions in double (slow)")
       ->capture_default_str();
   app.add_option("--threads", options.threads, "Threads of the kernels")
-      ->check(CLI::Range(1, 1024))
+      ->check(tools::whole_number(1, 1024))
       ->capture_default_str();
   app.add_option("--repeat", options.repeat, "Timed runs of each model")
-      ->check(CLI::Range(1, 1000000))
+      ->check(tools::whole_number(1, 1'000'000))
       ->capture_default_str();
   app.add_flag("--profile", options.profile, "Time every kernel");
   app.add_option("--input", options.inputs, "NAME=FILE gives an input as .npy or .pb; random otherwise; repeatable")
@@ -59,10 +59,10 @@ void declare(CLI::App& app, Options& options) {
       ->take_all();
   app.add_option("--save-outputs", options.save_outputs, "Write every output as DIR/NAME.npy")->type_name("DIR");
   app.add_option("--check-rtol", options.rtol, "With --compare: allowed difference relative to the largest magnitude")
-      ->check(CLI::NonNegativeNumber)
+      ->check(tools::real_number(0))
       ->capture_default_str();
   app.add_option("--check-atol", options.atol, "With --compare: allowed absolute difference besides")
-      ->check(CLI::NonNegativeNumber)
+      ->check(tools::real_number(0))
       ->capture_default_str();
 }
 
@@ -330,6 +330,7 @@ Expected<int> run(const Options& options) {
     return Error{ErrorCode::device_unavailable,
                  fmt::format("--device {}: not available in this build; available: cpu, reference", options.device),
                  {}};
+  if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(tools::check_output("--json", options.common.json));
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
   const KernelLibrary library(registry, options.device == "cpu" ? KernelSet::cpu : KernelSet::reference);
   TASO_ASSIGN(const Tensors given, read_inputs(options));

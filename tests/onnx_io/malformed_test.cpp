@@ -397,6 +397,9 @@ TEST(InputShape, MustFitTheModel) {
   EXPECT_EQ(load("z", {4, 3}).error().message,
             "there is no graph input \"z\" to give a shape to; its inputs are \"x\"");
   EXPECT_EQ(load("x", {4}).error().message, "graph input \"x\" has rank 2, the shape given for it is [4]");
+  EXPECT_EQ(load("x", {4, 5}).error().message,
+            "graph input \"x\" declares extent 3 for axis 1, the shape given for it is [4, 5]; only symbolic extents "
+            "can be chosen");
 }
 
 }  // namespace

@@ -121,5 +121,41 @@ TEST(Check, ToleranceCounts) {
   EXPECT_TRUE(value_of(check(graph, other, library(), absolute)).passed);
 }
 
+TEST(Check, ComparesWhereTheOriginalIsFinite) {
+  const Graph graph = graph_of("input x f32[4, 8]\nweight w f32[8, 6]\noutput matmul(log(x), w)\n");
+  const Graph same = graph_of("input x f32[4, 8]\nweight w f32[8, 6]\noutput matmul(log(x), w)\n");
+  const CheckReport report = value_of(check(graph, same, library(), {}));
+  EXPECT_TRUE(report.passed);
+  ASSERT_EQ(report.tensors.size(), 1U);
+  EXPECT_GE(report.tensors[0].compared, 24) << "the positive input";
+  EXPECT_GT(report.tensors[0].not_finite, 0);
+  EXPECT_EQ(report.tensors[0].compared + report.tensors[0].not_finite, 3 * 24);
+  EXPECT_EQ(report.tensors[0].finite_share, 1);
+  EXPECT_TRUE(report.remarks().empty());
+  EXPECT_NE(report.summary().find("not finite in the original"), std::string::npos) << report.summary();
+  EXPECT_FALSE(value_of(check(graph, perturbed(graph, 0, 1.05F), library(), {})).passed) << "finite elements count";
+}
+
+TEST(Check, NothingFiniteBecomesNotFinite) {
+  const Graph graph = graph_of("input x f32[4, 8]\noutput relu(x)\n");
+  const Graph worse = graph_of("input x f32[4, 8]\noutput sqrt(x)\n");
+  const CheckReport report = value_of(check(graph, worse, library(), {}));
+  EXPECT_FALSE(report.passed);
+  EXPECT_GT(report.tensors.at(0).became_not_finite, 0);
+  // The other way around the same elements are left out.
+  const CheckReport other = value_of(check(worse, graph, library(), {}));
+  EXPECT_EQ(other.tensors.at(0).not_finite, report.tensors.at(0).became_not_finite);
+  EXPECT_EQ(other.tensors.at(0).became_not_finite, 0);
+}
+
+TEST(Check, SaysWhereFewElementsAreFinite) {
+  const Graph graph = graph_of("input x f32[4, 8]\noutput log(neg(abs(x)))\n");
+  const CheckReport report = value_of(check(graph, graph, library(), {}));
+  EXPECT_TRUE(report.passed);
+  ASSERT_EQ(report.remarks().size(), 1U);
+  EXPECT_NE(report.remarks()[0].find("at best 0 % of its elements"), std::string::npos) << report.remarks()[0];
+  EXPECT_NE(report.summary().find("no element of the original is finite"), std::string::npos) << report.summary();
+}
+
 }  // namespace
 }  // namespace taso::testing

@@ -1,4 +1,5 @@
 // taso-opt as users run it: exit codes, messages, files.
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -144,6 +145,8 @@ TEST_F(TasoOpt, TheRoundingClassesAreObeyed) {
 
 TEST_F(TasoOpt, EveryErrorIsOneLineWithItsCode) {
   write_file(folder / "broken.rules", "rule r:\n  add(x, => x\n");
+  write_file(folder / "unproved.rules", "rule r:\n  add(x, y) => add(y, x)\n");
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
   write_file(folder / "noise.sqlite", "this is no database");
   write_file(folder / "broken.onnx", "this is no model");
   struct Case {
@@ -159,13 +162,28 @@ TEST_F(TasoOpt, EveryErrorIsOneLineWithItsCode) {
       {"m.onnx -o o.onnx --fp wild", 2, "--fp"},
       {"m.onnx -o o.onnx --cost speed", 2, "--cost speed: 'speed' is not a cost; expected time, flops, bytes"},
       {"m.onnx -o o.onnx --time-limit -3", 2, "--time-limit"},
-      {"m.onnx -o o.onnx --check-rtol -1", 2, "--check-rtol"},
+      {"m.onnx -o o.onnx --check-rtol -1", 2, "--check-rtol: '-1' is not a finite number of at least 0"},
+      {"m.onnx -o o.onnx --check-rtol nan", 2, "--check-rtol: 'nan' is not a finite number"},
+      {"m.onnx -o o.onnx --check-atol inf", 2, "--check-atol: 'inf' is not a finite number"},
+      {"m.onnx -o o.onnx --alpha nan", 2, "--alpha: 'nan' is not a finite number of at least 1"},
+      {"m.onnx -o o.onnx --time-limit 0", 2, "--time-limit: '0' is not a finite number above 0"},
+      {"m.onnx -o o.onnx --memory-limit nan", 2, "--memory-limit: 'nan'"},
+      {"m.onnx -o o.onnx --seed -1", 2, "--seed: '-1' is not a whole number"},
+      {"m.onnx -o o.onnx --steps -1", 2, "--steps: '-1' is not a whole number"},
+      {"m.onnx -o o.onnx --seed 99999999999999999999", 2, "is too large; the most is 18446744073709551615"},
+      {"m.onnx -o ''", 2, "--output: the file name is empty"},
+      {"m.onnx -o o.onnx --json nowhere/r.json", 3,
+       "nowhere/r.json: cannot write: the folder 'nowhere' does not exist"},
+      {"m.onnx -o o.onnx --record nowhere/c.txt", 3, "nowhere/c.txt: cannot write"},
+      {"pipe -o o.onnx --rules $R", 3, "pipe: cannot read: not a regular file"},
+      {"m.onnx -o o.onnx --rules unproved.rules --require-proofs", 3, "rule 'r' carries no proof"},
+      {"m.onnx -o o.onnx --rules $R --input-shape x:2,8", 3, "declares extent 1 for axis 0"},
       {"m.onnx -o o.onnx --rules $R --disable-rule nope", 2, "--disable-rule nope: there is no rule of this name"},
       {"m.onnx -o o.onnx --input-shape x", 2, "--input-shape: \"x\" is not NAME:D,D,.."},
       {"absent.onnx -o o.onnx --rules $R", 3, "absent.onnx"},
       {"broken.onnx -o o.onnx --rules $R", 3, "broken.onnx"},
-      {"m.onnx -o nowhere/o.onnx --rules $R", 3, "nowhere/o.onnx: the output's folder does not exist"},
-      {"m.onnx -o $D --rules $R", 3, "the output is a folder; expected a file name"},
+      {"m.onnx -o nowhere/o.onnx --rules $R", 3, "nowhere/o.onnx: cannot write: the folder 'nowhere' does not exist"},
+      {"m.onnx -o $D --rules $R", 3, "it is a folder; expected a file name"},
       {"m.onnx -o o.onnx --rules absent.rules", 3, "absent.rules"},
       {"m.onnx -o o.onnx --rules broken.rules", 3, "broken.rules:2:"},
       {"m.onnx -o o.onnx --rules $R --specs absent", 3, "absent/operators"},
@@ -181,6 +199,60 @@ TEST_F(TasoOpt, EveryErrorIsOneLineWithItsCode) {
     EXPECT_EQ(result.err.rfind("taso-opt: ", 0), 0U) << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
     EXPECT_FALSE(exists("o.onnx")) << test.arguments;
+  }
+}
+
+TEST_F(TasoOpt, AFailedCheckLeavesItsReasonAsJson) {
+  write_file(folder / "wrong.rules", "rule wrong:\n  add(matmul(x, w), y) => matmul(x, w)\n");
+  const Outcome result = run("m.onnx -o p.onnx --rules wrong.rules --cost launches -q --json r.json");
+  EXPECT_EQ(result.code, 4) << result.err;
+  const auto report = nlohmann::json::parse(value_of(read_file(folder / "r.json")));
+  EXPECT_EQ(report["exit_code"], 4);
+  EXPECT_NE(report["error"].get<std::string>().find("numeric check failed"), std::string::npos);
+}
+
+TEST_F(TasoOpt, LinksAreFollowed) {
+  std::filesystem::create_symlink("real.onnx", folder / "link.onnx");
+  ASSERT_EQ(run("m.onnx -o link.onnx --rules $R --cost launches").code, 0);
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.onnx"));
+  EXPECT_TRUE(std::filesystem::is_regular_file(folder / "real.onnx"));
+}
+
+TEST_F(TasoOpt, ModelsWithLogarithmsPassTheCheck) {
+  ModelBuilder model(17, "log");
+  model.add_input("x", {4, 8});
+  model.add_initializer("w", {8, 6}, std::vector<float>(48, 0.5F));
+  model.add_initializer("b", {6}, std::vector<float>(6, 0.1F));
+  model.add_node("Log", {"x"}, {"l"});
+  model.add_node("MatMul", {"l", "w"}, {"m"});
+  model.add_node("Add", {"m", "b"}, {"a"});
+  model.add_node("Relu", {"a"}, {"y"});
+  model.add_output("y", {4, 6});
+  ASSERT_TRUE(model.save(folder / "log.onnx"));
+  const Outcome result = run("log.onnx -o o.onnx --rules $R --cost launches --json r.json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto report = nlohmann::json::parse(value_of(read_file(folder / "r.json")));
+  EXPECT_EQ(report["choice"], "baseline") << "the activation is fused";
+  EXPECT_GT(report["check"]["tensors"][0]["not_finite"], 0);
+  EXPECT_GE(report["check"]["tensors"][0]["compared"], 24);
+}
+
+/// A rule whose result has no form at the model's opset is not used; at a later opset it is.
+TEST_F(TasoOpt, RewritesThatTheOpsetCannotHoldAreLeftOut) {
+  write_file(folder / "gelu.rules", "rule fewer:\n  sigmoid(sigmoid(x)) => gelu(x)\n");
+  for (const int opset : {8, 9}) {
+    ModelBuilder model(opset, "old");
+    model.add_input("x", {4, 6});
+    model.add_node("Sigmoid", {"x"}, {"s"});
+    model.add_node("Sigmoid", {"s"}, {"y"});
+    model.add_output("y", {4, 6});
+    ASSERT_TRUE(model.save(folder / "old.onnx"));
+    const Outcome result = run("old.onnx -o o.onnx --rules gelu.rules --cost launches --no-check -v --json r.json");
+    ASSERT_EQ(result.code, 0) << result.err;
+    const auto report = nlohmann::json::parse(value_of(read_file(folder / "r.json")));
+    EXPECT_EQ(report["result"]["kernels"], opset == 8 ? 2 : 1) << opset;
+    EXPECT_EQ(result.err.find("ONNX opset 8 has no form for their result") != std::string::npos, opset == 8)
+        << result.err;
   }
 }
 

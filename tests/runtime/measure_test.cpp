@@ -62,7 +62,21 @@ TEST(TimeInterleaved, EveryExecutorInEveryRound) {
   options.time_limit_s = 1000;
   EXPECT_EQ(value_of(time_interleaved(executors, spans, options))[0].samples, 9);
   options.cancelled = [] { return true; };
-  EXPECT_EQ(value_of(time_interleaved(executors, spans, options))[0].samples, 1);
+  EXPECT_EQ(time_interleaved(executors, spans, options).error().code, ErrorCode::interrupted);
+  int questions = 0;
+  options.cancelled = [&] { return ++questions > 20; };  // 4 warm-up runs, then 2 or 3 questions a round
+  const int samples = value_of(time_interleaved(executors, spans, options))[0].samples;
+  EXPECT_GE(samples, 1);
+  EXPECT_LT(samples, 9);
+}
+
+TEST(KernelTimer, StopsWhenCancelled) {
+  const Graph graph = graph_of("input x f32[100]\noutput relu(x)");
+  const LoweredGraph lowered = value_of(lower(graph, library().registry(), {}));
+  MeasureOptions options;
+  options.cancelled = [] { return true; };
+  KernelTimer timer(library(), options);
+  EXPECT_EQ(timer.measure(lowered.steps.at(0).kernel->request).error().code, ErrorCode::interrupted);
 }
 
 }  // namespace

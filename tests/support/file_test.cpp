@@ -1,6 +1,9 @@
 #include "support/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -63,6 +66,62 @@ TEST_F(Files, Mapping) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()), "mapped");
   ASSERT_TRUE(write_file_atomically(path("empty"), "").ok());
   EXPECT_EQ(MappedFile::open(path("empty")).value()->bytes().size(), 0U);
+}
+
+TEST_F(Files, LinksAreFollowed) {
+  std::filesystem::create_directory(path("folder"));
+  ASSERT_TRUE(write_file_atomically(path("folder/target"), "old").ok());
+  std::filesystem::create_symlink("folder/target", path("link"));
+  std::filesystem::create_symlink("link", path("link2"));
+  ASSERT_TRUE(write_file_atomically(path("link2"), "new").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link")));
+  EXPECT_TRUE(std::filesystem::is_symlink(path("link2")));
+  EXPECT_EQ(read_file(path("folder/target")).value(), "new");
+  std::filesystem::create_symlink("folder/later", path("dangling"));
+  ASSERT_TRUE(write_file_atomically(path("dangling"), "made").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(path("dangling")));
+  EXPECT_EQ(read_file(path("folder/later")).value(), "made");
+  std::filesystem::create_symlink("circle", path("circle"));
+  EXPECT_NE(write_file_atomically(path("circle"), "x").error().message.find("too many links"), std::string::npos);
+}
+
+TEST_F(Files, PipesAreWrittenThroughAndNeverReplaced) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  const int reader = ::open(path("pipe").c_str(), O_RDONLY | O_NONBLOCK);
+  ASSERT_GE(reader, 0);
+  std::filesystem::create_symlink("pipe", path("link"));
+  for (const char* name : {"pipe", "link"}) {
+    ASSERT_TRUE(write_file_atomically(path(name), "through").ok());
+    char text[16] = {};
+    ASSERT_EQ(::read(reader, text, sizeof text), 7);
+    EXPECT_STREQ(text, "through");
+  }
+  EXPECT_FALSE(replace_file(path("pipe"), [](const std::string&) -> Status { return bad_input("stopped"); }).ok());
+  EXPECT_TRUE(std::filesystem::is_fifo(path("pipe"))) << "an error does not remove it either";
+  ::close(reader);
+  EXPECT_EQ(entries(), 2U) << "no temporary file is made";
+}
+
+TEST_F(Files, WhatCannotBeWrittenIsSeenBeforehand) {
+  EXPECT_NE(find_output("").error().message.find("the file name is empty"), std::string::npos);
+  EXPECT_NE(find_output(path("")).error().message.find("it is a folder; expected a file name"), std::string::npos);
+  EXPECT_NE(find_output(path("no/f")).error().message.find("does not exist"), std::string::npos);
+  EXPECT_EQ(find_output(path("f")).value().path, path("f"));
+  EXPECT_EQ(entries(), 0U) << "looking makes nothing";
+}
+
+TEST_F(Files, PipesAreRefusedForReadingNotWaitedFor) {
+  ASSERT_EQ(mkfifo(path("pipe").c_str(), 0600), 0);
+  EXPECT_NE(read_file(path("pipe")).error().message.find("not a regular file"), std::string::npos);
+  EXPECT_NE(read_file(path("")).error().message.find("it is a folder"), std::string::npos);
+}
+
+TEST_F(Files, PermissionsStay) {
+  ASSERT_TRUE(write_file_atomically(path("f"), "old").ok());
+  std::filesystem::permissions(path("f"), std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  ASSERT_TRUE(write_file_atomically(path("f"), "new").ok());
+  EXPECT_EQ(std::filesystem::status(path("f")).permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
 }
 
 }  // namespace
