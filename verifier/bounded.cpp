@@ -316,6 +316,38 @@ std::string instance_text(const Substitution& rule, const Instance& instance) {
 
 }  // namespace
 
+InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substitution& rule, TypedInstance typed,
+                                 std::uint64_t seed) {
+  InstanceOutcome outcome;
+  const Agreement field = field_agreement(typed, seed);
+  PolynomialFacts facts;
+  const Agreement canonical = polynomial_agreement(typed, seed, facts);
+  outcome.divided = facts.divided;
+  outcome.undefined = facts.special;
+  outcome.defined = facts.defined;
+  if (canonical == Agreement::equal) {
+    outcome.kind = BoundedOutcome::Kind::agrees;
+    return outcome;
+  }
+  if (canonical == Agreement::different || field == Agreement::different) {
+    if (std::optional<Tensors<double>> numbers = find_numbers(typed, seed)) {
+      shrink_shapes(registry, rule, seed, typed, *numbers);
+      shrink_numbers(typed, *numbers);
+      const std::optional<Difference> found = difference(typed, *numbers);
+      TASO_CHECK(found.has_value(), "a counterexample must replay");
+      outcome.kind = BoundedOutcome::Kind::differs;
+      outcome.counterexample = make_counterexample(rule, typed, *numbers, *found);
+      return outcome;
+    }
+    outcome.reason = "canonical forms differ, yet no numbers were found at which the two sides do, at " +
+                     instance_text(rule, typed.instance);
+    return outcome;
+  }
+  outcome.reason = "no canonical form (" + (facts.why.empty() ? std::string("evaluation failed") : facts.why) +
+                   ") at " + instance_text(rule, typed.instance);
+  return outcome;
+}
+
 BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitution& rule,
                                 const InstanceOptions& options) {
   BoundedOutcome outcome;
@@ -350,32 +382,17 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
   bool defined = false;
   for (TypedInstance& typed : set.instances) {
     ++outcome.instances;
-    const Agreement field = field_agreement(typed, options.seed);
-    PolynomialFacts facts;
-    const Agreement canonical = polynomial_agreement(typed, options.seed, facts);
-    outcome.divided = outcome.divided || facts.divided;
-    outcome.undefined = outcome.undefined || facts.special;
-    defined = defined || facts.defined;
-    const std::string& why = facts.why;
-    if (canonical == Agreement::equal) continue;
-    if (canonical == Agreement::different || field == Agreement::different) {
-      if (std::optional<Tensors<double>> numbers = find_numbers(typed, options.seed)) {
-        shrink_shapes(registry, rule, options.seed, typed, *numbers);
-        shrink_numbers(typed, *numbers);
-        const std::optional<Difference> found = difference(typed, *numbers);
-        TASO_CHECK(found.has_value(), "a counterexample must replay");
-        outcome.kind = BoundedOutcome::Kind::differs;
-        outcome.counterexample = make_counterexample(rule, typed, *numbers, *found);
-        return outcome;
-      }
-      if (undecided.empty())
-        undecided = "canonical forms differ, yet no numbers were found at which the two sides do, at " +
-                    instance_text(rule, typed.instance);
-      continue;
+    InstanceOutcome examined = examine_instance(registry, rule, typed, options.seed);
+    outcome.divided = outcome.divided || examined.divided;
+    outcome.undefined = outcome.undefined || examined.undefined;
+    defined = defined || examined.defined;
+    if (examined.kind == BoundedOutcome::Kind::agrees) continue;
+    if (examined.kind == BoundedOutcome::Kind::differs) {
+      outcome.kind = BoundedOutcome::Kind::differs;
+      outcome.counterexample = std::move(examined.counterexample);
+      return outcome;
     }
-    if (undecided.empty())
-      undecided = "no canonical form (" + (why.empty() ? std::string("evaluation failed") : why) + ") at " +
-                  instance_text(rule, typed.instance);
+    if (undecided.empty()) undecided = std::move(examined.reason);
   }
   if (!undecided.empty()) {
     outcome.reason = undecided;
