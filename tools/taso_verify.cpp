@@ -17,6 +17,7 @@
 #include "operators/registry.h"
 #include "support/file.h"
 #include "tools/common.h"
+#include "tools/verify_axioms.h"
 #include "verifier/verify.h"
 
 namespace {
@@ -33,6 +34,7 @@ struct Arguments {
   std::string axioms;
   std::string dump_smt2;
   VerifierOptions verifier;
+  AxiomArguments axiom_modes;
 };
 
 /// A statement to verify.
@@ -175,6 +177,11 @@ std::string file_name(const std::string& rule, std::size_t number) {
 
 Expected<int> run(const Arguments& arguments) {
   TASO_ASSIGN(const Inputs inputs, read_inputs(arguments));
+  if (arguments.axiom_modes.exhaustive || arguments.axiom_modes.report) {
+    std::vector<Substitution> statements;
+    for (const Task& task : inputs.tasks) statements.push_back(task.rule);
+    return run_axiom_modes(inputs.registry, statements, inputs.axioms, arguments.common, arguments.axiom_modes);
+  }
   std::vector<Substitution> proper;  // without lemmas
   for (const Substitution& axiom : inputs.axioms)
     if (axiom.is_axiom) proper.push_back(axiom);
@@ -268,6 +275,18 @@ int main(int argc, char** argv) {
   app.add_option("--rlimit", arguments.verifier.rlimit, "resource units of Z3 for each goal (default: 2000000)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{4'000'000'000}));
   app.add_option("--dump-smt2", arguments.dump_smt2, "folder to write the goals given to Z3 to, one file a rule");
+  app.add_flag("--exhaustive", arguments.axiom_modes.exhaustive,
+               "instead of proofs: bounded validation at every instance with extents up to 4");
+  app.add_flag("--report", arguments.axiom_modes.report,
+               "the same, and of axioms: directions, redundancy, consistency of the set");
+  app.add_option("--obligations", arguments.axiom_modes.obligations,
+                 "with --exhaustive: instances of one statement, about; of more a random part (default: 100000)")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000'000}));
+  app.add_option("--exhaustive-bound", arguments.axiom_modes.bound,
+                 "with --exhaustive: largest extent, 1 to 6 (default: 4)")
+      ->check(CLI::Range(1, 6));
+  app.add_option("--falsehoods", arguments.axiom_modes.falsehoods,
+                 "with --report: rule file of false statements that must not follow from the axioms");
   add_common_options(app, arguments.common);
   if (const auto exit_code = parse_command_line(app, argc, argv)) return *exit_code;
   if (arguments.common.specs.empty()) arguments.common.specs = default_specs();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -135,9 +136,12 @@ class Enumeration::Search {
         probing_ = true;
         weight_ = 1;
         reached_ = 0;
+        depth_ = 0;
         steps_ = 0;
         extend([&] {
           reached_ = weight_;
+          ++probes_reached_;
+          levels_ += depth_;
           return false;
         });
         stopped_ = false;
@@ -145,27 +149,12 @@ class Enumeration::Search {
       }
       probing_ = false;
       estimate_ = total / probes;
-      if (estimate_ > static_cast<double>(options_.thin_above)) {
-        // Random paths; each instance once.
+      if (estimate_ > static_cast<double>(options_.thin_above) && levels_ > 0) {
         thinned_ = true;
-        std::set<std::string> seen;
-        bool more = true;
-        const std::size_t paths = 3 * options_.thin_above;
-        for (std::size_t i = 0; i < paths && more && seen.size() < options_.thin_above; ++i) {
-          probing_ = true;
-          extend([&] {
-            std::string key;
-            for (const TensorType& type : instance_.variables) append(key, type);
-            for (const auto& value : instance_.attributes)
-              if (value) append(key, *value);
-            if (seen.insert(std::move(key)).second) more = visit();
-            return false;
-          });
-          stopped_ = false;
-        }
-        probing_ = false;
-        return;
+        keep_ = std::pow(static_cast<double>(options_.thin_above) / estimate_,
+                         static_cast<double>(probes_reached_) / static_cast<double>(levels_));
       }
+      steps_ = 0;
     }
     extend([&] {
       ++visited_;
@@ -420,10 +409,12 @@ class Enumeration::Search {
     if (values.empty()) return;
     if (probing_) {
       weight_ *= static_cast<double>(values.size());
+      if (values.size() > 1) ++depth_;
       return take(values[random_.below(values.size())]);
     }
     for (const Value& value : values) {
       if (stopped_) return;
+      if (thinned_ && values.size() > 1 && random_.uniform() > keep_) continue;
       take(value);
     }
   }
@@ -788,6 +779,9 @@ class Enumeration::Search {
   bool stopped_ = false, cut_ = false, thinned_ = false, too_large_ = false;
   bool probing_ = false;
   double weight_ = 1, reached_ = 0, estimate_ = 0;
+  // Of the random paths that reached an instance: how many there were, and decisions with a choice on them.
+  std::size_t probes_reached_ = 0, levels_ = 0, depth_ = 0;
+  double keep_ = 1;  // the probability with which a choice is followed when thinned
   std::size_t visited_ = 0, steps_ = 0;
 };
 

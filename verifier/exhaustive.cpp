@@ -9,13 +9,17 @@ ExhaustiveOutcome validate_exhaustively(const OperatorRegistry& registry, const 
                                         LoweredCache& cache, const ExhaustiveOptions& options) {
   ExhaustiveOutcome outcome;
   Enumeration enumeration(registry, statement, cache,
-                          {.domain = options.domain, .seed = options.seed, .thin_above = options.max_obligations});
+                          {.domain = options.domain,
+                           .seed = options.seed,
+                           .max_instances = 4 * options.max_obligations,
+                           .max_steps = 20 * options.max_obligations,
+                           .thin_above = options.max_obligations});
   Random sample(options.seed, "sample " + statement.name);
   bool defined = false;
   enumeration.run([&] {
     ++outcome.obligations;
     const Enumeration::Field field = enumeration.field_agreement();
-    const bool early = outcome.obligations <= options.first_canonical;
+    const bool early = outcome.obligations <= options.first_canonical || (!defined && outcome.obligations < 2'000);
     const bool again = options.canonical_every > 0 && sample.below(options.canonical_every) == 0;
     const bool smt = options.smt_every > 0 && sample.below(options.smt_every) == 0;
     const bool agrees = field == Enumeration::Field::equal;
