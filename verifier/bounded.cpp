@@ -6,6 +6,7 @@
 
 #include "operators/ring.h"
 #include "support/random.h"
+#include "verifier/enumerate.h"
 #include "verifier/polynomial.h"
 
 namespace taso {
@@ -314,6 +315,53 @@ std::string instance_text(const Substitution& rule, const Instance& instance) {
   return text;
 }
 
+// Domains that are searched for a difference before the sample: first products of groups and channels with many
+// divisors, everything else as small as it can be, then small shapes with all values of attributes.
+constexpr Domain search_domains[] = {
+    {.bound = 1, .composite = 4, .attributes = false},
+    {.bound = 1, .composite = 12, .attributes = false},
+    {.bound = 2, .composite = 4, .attributes = true},
+};
+constexpr std::size_t search_instances = 1'500, search_steps = 30'000;
+
+// Whether some operator has an axis that is a product, as groups times channels.
+bool has_composite_axis(const OperatorRegistry& registry, const Substitution& rule) {
+  for (const Pattern* pattern : {&rule.source, &rule.target})
+    for (const PatternNode& node : pattern->nodes)
+      if (const OperatorDefinition* definition = registry.find(node.op))
+        for (const InputSpec& input : definition->inputs)
+          for (const AxisSpec& axis : input.axes)
+            if (axis.factors.size() > 1) return true;
+  return false;
+}
+
+// An instance at which the two sides differ at the points of the field, found by solving the typing rules of both
+// sides.
+std::optional<TypedInstance> find_difference(const OperatorRegistry& registry, const Substitution& rule,
+                                             std::uint64_t seed) {
+  LoweredCache cache(registry);
+  for (const Domain& domain : search_domains) {
+    if (domain.bound == 1 && !has_composite_axis(registry, rule)) continue;
+    Enumeration enumeration(registry, rule, cache,
+                            {.domain = domain,
+                             .seed = seed,
+                             .max_instances = search_instances,
+                             .max_steps = search_steps,
+                             .thin_above = search_instances});
+    std::optional<TypedInstance> found;
+    enumeration.run([&] {
+      if (enumeration.field_agreement() != Enumeration::Field::different) return true;
+      // A difference of oracles may be none of functions: numbers decide.
+      TypeCheck check = check_types(registry, rule, enumeration.instance());
+      if (!check.typed || !find_numbers(*check.typed, seed)) return true;
+      found = std::move(check.typed);
+      return false;
+    });
+    if (found) return found;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substitution& rule, TypedInstance typed,
@@ -351,6 +399,17 @@ InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substit
 BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitution& rule,
                                 const InstanceOptions& options) {
   BoundedOutcome outcome;
+  if (options.search) {
+    if (std::optional<TypedInstance> found = find_difference(registry, rule, options.seed)) {
+      InstanceOutcome examined = examine_instance(registry, rule, std::move(*found), options.seed);
+      if (examined.kind == BoundedOutcome::Kind::differs) {
+        outcome.kind = examined.kind;
+        outcome.counterexample = std::move(examined.counterexample);
+        outcome.instances = 1;
+        return outcome;
+      }
+    }
+  }
   InstanceSet set = find_instances(registry, rule, options);
   outcome.ill_typed_target = set.ill_typed_target;
   outcome.complete = set.complete;

@@ -11,8 +11,8 @@ ExhaustiveOutcome validate_exhaustively(const OperatorRegistry& registry, const 
   Enumeration enumeration(registry, statement, cache,
                           {.domain = options.domain,
                            .seed = options.seed,
-                           .max_instances = 4 * options.max_obligations,
-                           .max_steps = 20 * options.max_obligations,
+                           .max_instances = 2 * options.max_obligations,
+                           .max_steps = 8 * options.max_obligations,
                            .thin_above = options.max_obligations});
   Random sample(options.seed, "sample " + statement.name);
   bool defined = false;
