@@ -138,6 +138,8 @@ std::string report(const Substitution& rule, const Verdict& verdict) {
   std::vector<std::string> facts = verdict.proofs;
   if (verdict.numeric_class && verdict.kind == VerdictKind::proved)
     facts.emplace_back(to_string(*verdict.numeric_class));
+  if (verdict.may_overflow && verdict.kind == VerdictKind::proved)
+    facts.push_back("may overflow fp16 in " + *verdict.may_overflow);
   if (verdict.instances > 0)
     facts.push_back(fmt::format("{}{} instances", verdict.complete ? "all " : "", verdict.instances));
   if (!facts.empty()) text += " (" + joined(facts) + ")";
@@ -158,6 +160,8 @@ nlohmann::ordered_json to_json(const Substitution& rule, const Verdict& verdict)
   json["conditions"] = verdict.conditions;
   json["class"] = nullptr;
   if (verdict.numeric_class) json["class"] = to_string(*verdict.numeric_class);
+  json["may_overflow_fp16"] = nullptr;
+  if (verdict.may_overflow) json["may_overflow_fp16"] = *verdict.may_overflow;
   json["counterexample"] = nullptr;
   if (verdict.counterexample) json["counterexample"] = verdict.counterexample->text;
   json["reason"] = verdict.reason;

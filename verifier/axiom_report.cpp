@@ -1,6 +1,8 @@
 #include "verifier/axiom_report.h"
 
+#include <algorithm>
 #include <set>
+#include <string>
 
 #include "verifier/theory.h"
 
@@ -26,16 +28,15 @@ bool determines(const Pattern& side, const Substitution& axiom) {
          attributes.size() == axiom.attribute_variables.size();
 }
 
-// x = y for fresh tensors, with both sides of an axiom as further outputs that agree trivially: their terms and those
-// of the axiom's conditions are there to be matched.
-Substitution collapse_among(const Substitution& axiom) {
+// x = y for two tensor variables (the axiom's own, or one of them and a new one), with both sides of an axiom as
+// further outputs that agree trivially: their terms and those of the axiom's conditions are there to be matched.
+Substitution collapse_among(const Substitution& axiom, std::uint32_t x, std::uint32_t y) {
   Substitution rule = axiom;
   rule.name = "x = y among the terms of " + axiom.name;
   rule.is_axiom = false;
   rule.proofs.clear();
-  const auto x = static_cast<std::uint32_t>(rule.tensor_variables.size());
-  rule.tensor_variables.emplace_back("collapsed_x");
-  rule.tensor_variables.emplace_back("collapsed_y");
+  while (rule.tensor_variables.size() <= std::max(x, y))
+    rule.tensor_variables.push_back("other" + std::to_string(rule.tensor_variables.size()));
   // Both patterns hold the nodes of both sides; the first output is asked for.
   Pattern both = axiom.source;
   const auto shift = static_cast<std::uint32_t>(both.nodes.size());
@@ -50,7 +51,7 @@ Substitution collapse_among(const Substitution& axiom) {
   }
   rule.source = rule.target = both;
   rule.source.outputs.insert(rule.source.outputs.begin(), PatternValue{true, x, 0});
-  rule.target.outputs.insert(rule.target.outputs.begin(), PatternValue{true, x + 1, 0});
+  rule.target.outputs.insert(rule.target.outputs.begin(), PatternValue{true, y, 0});
   return rule;
 }
 
@@ -79,8 +80,15 @@ Consistency check_consistency(const OperatorRegistry& registry, const std::vecto
   for (const Substitution& axiom : axioms) {
     if (stop && stop()) return result;
     ++result.ground_terms;
-    const Substitution goal = collapse_among(axiom);
-    if (theory.entails(goal).proved) result.derived.push_back(goal.name);
+    const auto count = static_cast<std::uint32_t>(std::max<std::size_t>(2, axiom.tensor_variables.size()));
+    for (std::uint32_t x = 0; x < count; ++x)
+      for (std::uint32_t y = x + 1; y < count; ++y) {
+        const Substitution goal = collapse_among(axiom, x, y);
+        if (!theory.entails(goal).proved) continue;
+        result.derived.push_back(goal.name);
+        x = count;  // one is enough
+        break;
+      }
   }
   for (const Substitution& falsehood : falsehoods) {
     if (stop && stop()) return result;

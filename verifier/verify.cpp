@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "verifier/bounded.h"
+#include "verifier/magnitude.h"
 #include "verifier/numeric_class.h"
 #include "verifier/theory.h"
 
@@ -89,6 +90,8 @@ Verdict Verifier::verify(const Substitution& rule) {
     if (outcome.kind == BoundedOutcome::Kind::agrees) {
       verdict.by_bounded = true;
       verdict.numeric_class = derive_numeric_class(outcome.typed);
+      if (*verdict.numeric_class != NumericClass::exact)
+        if (const std::optional<Growth> growth = find_growth(outcome.typed)) verdict.may_overflow = growth->op;
       if (outcome.ill_typed_target > 0) verdict.conditions.emplace_back("the target is well-typed");
       if (outcome.divided) verdict.conditions.emplace_back("divisors are not zero");
       if (outcome.undefined) verdict.conditions.emplace_back("no element of the source is infinite or undefined");

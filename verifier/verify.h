@@ -42,7 +42,10 @@ struct Verdict {
   /// Conditions under which the rule is proved: those it declares, and the implicit ones that are checked at each use
   /// (the target well-typed, divisors not zero).
   std::vector<std::string> conditions;
-  std::optional<NumericClass> numeric_class;     ///< Derived, if the bounded proof succeeded.
+  std::optional<NumericClass> numeric_class;  ///< Derived, if the bounded proof succeeded.
+  /// The operator of the target whose result can be several times larger than anything in the source (overflow of
+  /// 16-bit floats), if the bounded proof succeeded and there is one.
+  std::optional<std::string> may_overflow;
   std::optional<Counterexample> counterexample;  ///< If refuted.
   std::string reason;                            ///< Why not proved; empty if proved.
   std::size_t instances = 0;                     ///< Well-typed instances that were compared.
