@@ -17,6 +17,7 @@
 #include "support/file.h"
 #include "tools/common.h"
 #include "tools/specs.h"
+#include "tools/verify_axioms.h"
 #include "tools/verify_inputs.h"
 #include "tools/verify_reports.h"
 #include "verifier/verify.h"
@@ -35,6 +36,7 @@ struct Arguments {
   std::string dump_smt2, junit, sarif, translation;
   bool github = false;
   VerifierOptions verifier;
+  AxiomArguments axiom_modes;
 };
 
 /// A file name made of a rule's name.
@@ -133,6 +135,11 @@ Expected<int> translate(const Arguments& arguments) {
 Expected<int> run(const Arguments& arguments) {
   if (!arguments.translation.empty()) return translate(arguments);
   TASO_ASSIGN(const VerifyInputs inputs, read_verify_inputs(arguments.common, arguments.sources));
+  if (arguments.axiom_modes.exhaustive || arguments.axiom_modes.report) {
+    std::vector<Substitution> statements;
+    for (const VerifyTask& task : inputs.tasks) statements.push_back(task.rule);
+    return run_axiom_modes(inputs.registry, statements, inputs.axioms, arguments.common, arguments.axiom_modes);
+  }
   TASO_ASSIGN(const std::vector<VerifyResult> results, verify_all(arguments, inputs));
   const auto wrong = static_cast<std::size_t>(
       std::count_if(results.begin(), results.end(), [](const VerifyResult& result) { return !result.as_expected(); }));
@@ -146,10 +153,8 @@ int main(int argc, char** argv) {
   CLI::App app{
       "Proves or refutes rewrite rules (.rules, and .pb of the original TASO), axioms (.axioms) and declared laws of "
       "operators (.op). A rule is proved for all sizes from the definitions of its operators, or when Z3 derives it "
-      "from "
-      "the axioms and both its sides have equal canonical polynomials at small shapes; a refuted one comes with "
-      "numbers "
-      "at which the sides differ, and with a condition under which it holds if a simple one is found.",
+      "from the axioms and both its sides have equal canonical polynomials at small shapes; a refuted one comes with "
+      "numbers at which the sides differ, and with a condition under which it holds if a simple one is found.",
       program};
   Arguments arguments;
   arguments.common.seed = 1;
@@ -175,6 +180,18 @@ int main(int argc, char** argv) {
   app.add_flag("--github", arguments.github,
                "print annotations of GitHub Actions (default where GITHUB_ACTIONS is 'true')");
   app.add_option("--dump-smt2", arguments.dump_smt2, "folder to write the goals given to Z3 to, one file a rule");
+  app.add_flag("--exhaustive", arguments.axiom_modes.exhaustive,
+               "instead of proofs: bounded validation at every instance with extents up to 4");
+  app.add_flag("--report", arguments.axiom_modes.report,
+               "the same, and of axioms: directions, redundancy, consistency of the set");
+  app.add_option("--obligations", arguments.axiom_modes.obligations,
+                 "with --exhaustive: instances of one statement, about; of more a random part (default: 20000)")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000'000}));
+  app.add_option("--exhaustive-bound", arguments.axiom_modes.bound,
+                 "with --exhaustive: largest extent, 1 to 6 (default: 4)")
+      ->check(CLI::Range(1, 6));
+  app.add_option("--falsehoods", arguments.axiom_modes.falsehoods,
+                 "with --report: rule file of false statements that must not follow from the axioms");
   add_common_options(app, arguments.common);
   if (const auto exit_code = parse_command_line(app, argc, argv)) return *exit_code;
   if (arguments.sources.inputs.empty() && arguments.sources.rules.empty())

@@ -150,6 +150,8 @@ Json to_json(const VerifyResult& result) {
   json["needs"] = verdict.needs_text;
   json["class"] = nullptr;
   if (verdict.numeric_class) json["class"] = to_string(*verdict.numeric_class);
+  json["may_overflow_fp16"] = nullptr;
+  if (verdict.may_overflow) json["may_overflow_fp16"] = *verdict.may_overflow;
   json["counterexample"] = nullptr;
   if (verdict.counterexample) json["counterexample"] = verdict.counterexample->text;
   json["reason"] = verdict.reason;
@@ -175,6 +177,8 @@ std::string text_report(const VerifyResult& result) {
   std::vector<std::string> facts = verdict.proofs;
   if (verdict.numeric_class && verdict.kind == VerdictKind::proved)
     facts.emplace_back(to_string(*verdict.numeric_class));
+  if (verdict.may_overflow && verdict.kind == VerdictKind::proved)
+    facts.push_back("may overflow fp16 in " + *verdict.may_overflow);
   if (verdict.instances > 0)
     facts.push_back(fmt::format("{}{} instances", verdict.complete ? "all " : "", verdict.instances));
   if (!facts.empty()) text += " (" + joined(facts) + ")";

@@ -7,6 +7,7 @@
 
 #include "operators/ring.h"
 #include "support/random.h"
+#include "verifier/enumerate.h"
 #include "verifier/polynomial.h"
 
 namespace taso {
@@ -318,11 +319,102 @@ std::string instance_text(const Substitution& rule, const Instance& instance) {
   return text;
 }
 
+// Domains that are searched for a difference before the sample: first products of groups and channels with many
+// divisors, everything else as small as it can be, then small shapes with all values of attributes.
+constexpr Domain search_domains[] = {
+    {.bound = 1, .composite = 4, .attributes = false},
+    {.bound = 1, .composite = 12, .attributes = false},
+    {.bound = 2, .composite = 4, .attributes = true},
+};
+constexpr std::size_t search_instances = 1'500, search_steps = 30'000;
+
+// Whether some operator has an axis that is a product, as groups times channels.
+bool has_composite_axis(const OperatorRegistry& registry, const Substitution& rule) {
+  for (const Pattern* pattern : {&rule.source, &rule.target})
+    for (const PatternNode& node : pattern->nodes)
+      if (const OperatorDefinition* definition = registry.find(node.op))
+        for (const InputSpec& input : definition->inputs)
+          for (const AxisSpec& axis : input.axes)
+            if (axis.factors.size() > 1) return true;
+  return false;
+}
+
+// An instance at which the two sides differ at the points of the field, found by solving the typing rules of both
+// sides.
+std::optional<TypedInstance> find_difference(const OperatorRegistry& registry, const Substitution& rule,
+                                             std::uint64_t seed) {
+  LoweredCache cache(registry);
+  for (const Domain& domain : search_domains) {
+    if (domain.bound == 1 && !has_composite_axis(registry, rule)) continue;
+    Enumeration enumeration(registry, rule, cache,
+                            {.domain = domain,
+                             .seed = seed,
+                             .max_instances = search_instances,
+                             .max_steps = search_steps,
+                             .thin_above = search_instances});
+    std::optional<TypedInstance> found;
+    enumeration.run([&] {
+      if (enumeration.field_agreement() != Enumeration::Field::different) return true;
+      // A difference of oracles may be none of functions: numbers decide.
+      TypeCheck check = check_types(registry, rule, enumeration.instance());
+      if (!check.typed || !find_numbers(*check.typed, seed)) return true;
+      found = std::move(check.typed);
+      return false;
+    });
+    if (found) return found;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substitution& rule, TypedInstance typed,
+                                 std::uint64_t seed) {
+  InstanceOutcome outcome;
+  const Agreement field = field_agreement(typed, seed);
+  PolynomialFacts facts;
+  const Agreement canonical = polynomial_agreement(typed, seed, facts);
+  outcome.divided = facts.divided;
+  outcome.divides_more = facts.divides_more;
+  outcome.undefined = facts.special;
+  outcome.defined = facts.defined;
+  if (canonical == Agreement::equal) {
+    outcome.kind = BoundedOutcome::Kind::agrees;
+    return outcome;
+  }
+  if (canonical == Agreement::different || field == Agreement::different) {
+    if (std::optional<Tensors<double>> numbers = find_numbers(typed, seed)) {
+      shrink_shapes(registry, rule, seed, typed, *numbers);
+      shrink_numbers(typed, *numbers);
+      const std::optional<Difference> found = difference(typed, *numbers);
+      TASO_CHECK(found.has_value(), "a counterexample must replay");
+      outcome.kind = BoundedOutcome::Kind::differs;
+      outcome.counterexample = make_counterexample(rule, typed, *numbers, *found);
+      return outcome;
+    }
+    outcome.reason = "canonical forms differ, yet no numbers were found at which the two sides do, at " +
+                     instance_text(rule, typed.instance);
+    return outcome;
+  }
+  outcome.reason = "no canonical form (" + (facts.why.empty() ? std::string("evaluation failed") : facts.why) +
+                   ") at " + instance_text(rule, typed.instance);
+  return outcome;
+}
 
 BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitution& rule,
                                 const InstanceOptions& options) {
   BoundedOutcome outcome;
+  if (options.search) {
+    if (std::optional<TypedInstance> found = find_difference(registry, rule, options.seed)) {
+      InstanceOutcome examined = examine_instance(registry, rule, std::move(*found), options.seed);
+      if (examined.kind == BoundedOutcome::Kind::differs) {
+        outcome.kind = examined.kind;
+        outcome.counterexample = std::move(examined.counterexample);
+        outcome.instances = 1;
+        return outcome;
+      }
+    }
+  }
   InstanceSet set = find_instances(registry, rule, options);
   outcome.ill_typed_target = set.ill_typed_target;
   outcome.complete = set.complete;
@@ -354,33 +446,18 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
   bool defined = false;
   for (TypedInstance& typed : set.instances) {
     ++outcome.instances;
-    const Agreement field = field_agreement(typed, options.seed);
-    PolynomialFacts facts;
-    const Agreement canonical = polynomial_agreement(typed, options.seed, facts);
-    outcome.divided = outcome.divided || facts.divided;
-    outcome.divides_more = outcome.divides_more || facts.divides_more;
-    outcome.undefined = outcome.undefined || facts.special;
-    defined = defined || facts.defined;
-    const std::string& why = facts.why;
-    if (canonical == Agreement::equal) continue;
-    if (canonical == Agreement::different || field == Agreement::different) {
-      if (std::optional<Tensors<double>> numbers = find_numbers(typed, options.seed)) {
-        shrink_shapes(registry, rule, options.seed, typed, *numbers);
-        shrink_numbers(typed, *numbers);
-        const std::optional<Difference> found = difference(typed, *numbers);
-        TASO_CHECK(found.has_value(), "a counterexample must replay");
-        outcome.kind = BoundedOutcome::Kind::differs;
-        outcome.counterexample = make_counterexample(rule, typed, *numbers, *found);
-        return outcome;
-      }
-      if (undecided.empty())
-        undecided = "canonical forms differ, yet no numbers were found at which the two sides do, at " +
-                    instance_text(rule, typed.instance);
-      continue;
+    InstanceOutcome examined = examine_instance(registry, rule, typed, options.seed);
+    outcome.divided = outcome.divided || examined.divided;
+    outcome.divides_more = outcome.divides_more || examined.divides_more;
+    outcome.undefined = outcome.undefined || examined.undefined;
+    defined = defined || examined.defined;
+    if (examined.kind == BoundedOutcome::Kind::agrees) continue;
+    if (examined.kind == BoundedOutcome::Kind::differs) {
+      outcome.kind = BoundedOutcome::Kind::differs;
+      outcome.counterexample = std::move(examined.counterexample);
+      return outcome;
     }
-    if (undecided.empty())
-      undecided = "no canonical form (" + (why.empty() ? std::string("evaluation failed") : why) + ") at " +
-                  instance_text(rule, typed.instance);
+    if (undecided.empty()) undecided = std::move(examined.reason);
   }
   if (!undecided.empty()) {
     outcome.reason = undecided;

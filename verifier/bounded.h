@@ -33,6 +33,19 @@ struct BoundedOutcome {
 [[nodiscard]] BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitution& rule,
                                               const InstanceOptions& options);
 
+/// What is known of a rule at one instance.
+struct InstanceOutcome {
+  BoundedOutcome::Kind kind = BoundedOutcome::Kind::undecided;
+  std::string reason;                                             ///< If undecided.
+  std::optional<Counterexample> counterexample;                   ///< If the sides differ: shrunk.
+  bool divided = false, divides_more = false, undefined = false;  ///< As in BoundedOutcome.
+  bool defined = false;                                           ///< Some result of the source is defined.
+};
+
+/// Compares both sides at one instance by their canonical forms; numbers are searched where these differ.
+[[nodiscard]] InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substitution& rule,
+                                               TypedInstance typed, std::uint64_t seed);
+
 /// Evaluates both sides on given inputs over doubles and says whether some output differs: replays a counterexample.
 struct Replay {
   std::vector<TensorType> variables;

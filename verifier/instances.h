@@ -91,7 +91,8 @@ struct InstanceOptions {
   std::uint64_t seed = 1;
   std::size_t max_instances = 160;
   std::size_t max_work = 6000;
-  bool rare = true;  ///< Look for rare combinations after the quota is filled.
+  bool search = true;  ///< Before that, search small instances for a difference (validate_bounded).
+  bool rare = true;    ///< Look for rare combinations after the quota is filled.
 };
 
 /// Well-typed instances of a rule that satisfy its conditions: all of them if only tensor variables occur and there are

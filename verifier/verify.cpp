@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "verifier/bounded.h"
+#include "verifier/magnitude.h"
 #include "verifier/numeric_class.h"
 #include "verifier/theory.h"
 #include "verifier/unbounded/prove.h"
@@ -119,6 +120,8 @@ Verdict Verifier::verify(const Substitution& rule) {
     if (outcome.kind == BoundedOutcome::Kind::agrees) {
       verdict.by_bounded = true;
       verdict.numeric_class = derive_numeric_class(outcome.typed);
+      if (*verdict.numeric_class != NumericClass::exact)
+        if (const std::optional<Growth> growth = find_growth(outcome.typed)) verdict.may_overflow = growth->op;
       if (outcome.ill_typed_target > 0) add_condition("the target is well-typed");
       if (outcome.divided) add_condition("divisors are not zero");
       if (outcome.undefined) add_condition("no element of the source is infinite or undefined");

@@ -49,8 +49,11 @@ struct Verdict {
   std::optional<std::size_t> max_rank;
   /// Not proved as it stands, but by the unbounded proof with these conditions added to its own.
   std::vector<Condition> needs;
-  std::vector<std::string> needs_text;           ///< The same in the spelling of rules.
-  std::optional<NumericClass> numeric_class;     ///< Derived, if the bounded proof succeeded.
+  std::vector<std::string> needs_text;        ///< The same in the spelling of rules.
+  std::optional<NumericClass> numeric_class;  ///< Derived, if the bounded proof succeeded.
+  /// The operator of the target whose result can be several times larger than anything in the source (overflow of
+  /// 16-bit floats), if the bounded proof succeeded and there is one.
+  std::optional<std::string> may_overflow;
   std::optional<Counterexample> counterexample;  ///< If refuted.
   std::string reason;                            ///< Why not proved; empty if proved.
   std::size_t instances = 0;                     ///< Well-typed instances that were compared.

@@ -1,0 +1,212 @@
+#include "tools/verify_axioms.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "verifier/axiom_report.h"
+#include "verifier/exhaustive.h"
+
+namespace taso::tools {
+namespace {
+
+/// Everything that is found out about one statement.
+struct Found {
+  ExhaustiveOutcome validation;
+  std::optional<AxiomUse> use;
+  std::optional<bool> redundant;
+};
+
+/// Runs `task` for every number below `count` on some threads, each with its own state; stops on Ctrl-C.
+template <class MakeState, class Task>
+void in_parallel(std::size_t count, int wanted, const MakeState& make_state, const Task& task) {
+  std::atomic<std::size_t> next = 0;
+  auto work = [&] {
+    auto state = make_state();
+    for (std::size_t i = next++; i < count && !interrupted(); i = next++) task(i, state);
+  };
+  const std::size_t threads_wanted =
+      wanted > 0 ? static_cast<std::size_t>(wanted) : std::max(1U, std::thread::hardware_concurrency());
+  std::vector<std::thread> threads;
+  for (std::size_t t = 1; t < std::min(threads_wanted, count); ++t) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+}
+
+const char* verdict(const ExhaustiveOutcome& outcome) {
+  switch (outcome.kind) {
+    case BoundedOutcome::Kind::agrees:
+      return "valid";
+    case BoundedOutcome::Kind::differs:
+      return "refuted";
+    case BoundedOutcome::Kind::undecided:
+      return "unknown";
+  }
+  return "?";
+}
+
+std::string line(const Substitution& statement, const Found& found) {
+  const ExhaustiveOutcome& outcome = found.validation;
+  std::string text = fmt::format("{:8} {:32} {:8} instances, {}", verdict(outcome), statement.name, outcome.obligations,
+                                 outcome.complete ? "complete" : "part");
+  if (found.use) {
+    text += found.use->left_to_right && found.use->right_to_left ? ", both directions"
+            : found.use->left_to_right                           ? ", left to right"
+            : found.use->right_to_left                           ? ", right to left"
+                                                                 : ", no direction";
+  }
+  if (found.redundant) text += *found.redundant ? ", follows from the others" : "";
+  text += "\n";
+  if (!outcome.reason.empty()) text += "    " + outcome.reason + "\n";
+  if (outcome.counterexample) {
+    std::string indented = "    ";
+    for (const char c : outcome.counterexample->text) indented += c == '\n' ? std::string("\n    ") : std::string(1, c);
+    while (!indented.empty() && (indented.back() == ' ' || indented.back() == '\n')) indented.pop_back();
+    text += indented + "\n";
+  }
+  return text;
+}
+
+nlohmann::ordered_json to_json(const Substitution& statement, const Found& found) {
+  const ExhaustiveOutcome& outcome = found.validation;
+  nlohmann::ordered_json json;
+  json["name"] = statement.name;
+  json["validation"] = verdict(outcome);
+  json["instances"] = outcome.obligations;
+  json["complete"] = outcome.complete;
+  json["at_field_points"] = outcome.by_field;
+  json["by_polynomials"] = outcome.by_polynomials;
+  json["also_by_polynomials"] = outcome.cross_checked;
+  json["also_by_z3"] = outcome.smt_checked;
+  json["z3_unknown"] = outcome.smt_unknown;
+  json["reason"] = outcome.reason;
+  json["counterexample"] = nullptr;
+  if (outcome.counterexample) json["counterexample"] = outcome.counterexample->text;
+  if (found.use) {
+    json["left_to_right"] = found.use->left_to_right;
+    json["right_to_left"] = found.use->right_to_left;
+  }
+  if (found.redundant) json["follows_from_others"] = *found.redundant;
+  return json;
+}
+
+}  // namespace
+
+Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vector<Substitution>& statements,
+                              const std::vector<Substitution>& axioms, const CommonOptions& common,
+                              const AxiomArguments& arguments) {
+  std::vector<Substitution> falsehoods;
+  if (!arguments.falsehoods.empty()) {
+    TASO_ASSIGN(falsehoods, load_rules(arguments.falsehoods, registry));
+  }
+  ExhaustiveOptions options;
+  options.domain.bound = options.domain.composite = arguments.bound;
+  options.seed = common.seed;
+  options.max_obligations = arguments.obligations;
+  std::map<std::string, std::size_t> axiom_numbers;
+  for (std::size_t i = 0; i < axioms.size(); ++i) axiom_numbers.emplace(axioms[i].name, i);
+
+  const std::size_t total = statements.size();
+  std::vector<Found> found(total);
+  std::atomic<std::size_t> done = 0;
+  std::mutex mutex;
+  ProgressLine progress(common.quiet);
+  in_parallel(
+      total, common.threads, [&] { return std::make_unique<LoweredCache>(registry); },
+      [&](std::size_t i, std::unique_ptr<LoweredCache>& cache) {
+        found[i].validation = validate_exhaustively(registry, statements[i], *cache, options);
+        const std::lock_guard lock(mutex);
+        progress.show(fmt::format("validated {} of {}: {}", ++done, total, statements[i].name));
+      });
+  const double cpu_seconds = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+  std::optional<Consistency> consistency;
+  if (arguments.report && !interrupted()) {
+    done = 0;
+    // The number behind the last statement stands for the consistency check.
+    in_parallel(
+        total + 1, common.threads, [] { return 0; },
+        [&](std::size_t task, int&) {
+          if (task == 0) {
+            consistency =
+                check_consistency(registry, axioms, falsehoods, arguments.rlimit, [] { return interrupted().load(); });
+            return;
+          }
+          const std::size_t i = task - 1;
+          if (!statements[i].is_axiom) return;
+          found[i].use = usable_directions(statements[i]);
+          const auto number = axiom_numbers.find(statements[i].name);
+          if (number != axiom_numbers.end())
+            found[i].redundant = is_redundant(registry, axioms, number->second, arguments.rlimit);
+          const std::lock_guard lock(mutex);
+          progress.show(fmt::format("reported {} of {}: {}", ++done, total, statements[i].name));
+        });
+  }
+  progress.clear();
+  if (interrupted()) return Error{ErrorCode::interrupted, "interrupted; nothing was reported", {}};
+
+  ExhaustiveOutcome sums;
+  std::size_t wrong = 0, complete = 0, redundant = 0;
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < total; ++i) {
+    const ExhaustiveOutcome& outcome = found[i].validation;
+    sums.obligations += outcome.obligations;
+    sums.by_field += outcome.by_field;
+    sums.by_polynomials += outcome.by_polynomials;
+    sums.cross_checked += outcome.cross_checked;
+    sums.smt_checked += outcome.smt_checked;
+    sums.smt_unknown += outcome.smt_unknown;
+    complete += outcome.complete ? 1 : 0;
+    redundant += found[i].redundant.value_or(false) ? 1 : 0;
+    const bool expected_refuted = statements[i].expect && *statements[i].expect == "refuted";
+    const bool fine = outcome.kind == (expected_refuted ? BoundedOutcome::Kind::differs : BoundedOutcome::Kind::agrees);
+    wrong += fine ? 0 : 1;
+    list.push_back(to_json(statements[i], found[i]));
+    if (common.json != "-" && !(fine && common.quiet)) std::fputs(line(statements[i], found[i]).c_str(), stdout);
+  }
+  std::string summary = fmt::format(
+      "{} statements, {} with all instances of the domain: {} obligations, {} decided at points of GF(2^61-1) ({} of "
+      "them again by canonical polynomials), {} by canonical polynomials alone; {} again by Z3 ({} without an "
+      "answer)\n",
+      total, complete, sums.obligations, sums.by_field, sums.cross_checked, sums.by_polynomials, sums.smt_checked,
+      sums.smt_unknown);
+  if (consistency) {
+    summary += fmt::format("{} axioms follow from the others; x = y {} among the terms of {} axioms; {} falsehoods\n",
+                           redundant, consistency->consistent() ? "does not follow" : "or a falsehood FOLLOWS",
+                           consistency->ground_terms, consistency->falsehoods);
+    for (const std::string& derived : consistency->derived) summary += "    follows: " + derived + "\n";
+    wrong += consistency->derived.size();
+  }
+  if (common.json != "-" && !common.quiet) {
+    std::fputs(summary.c_str(), stdout);
+    if (common.verbosity > 0) std::fputs(fmt::format("{:.1f} s of processor time\n", cpu_seconds).c_str(), stdout);
+  }
+  if (!common.json.empty()) {
+    nlohmann::ordered_json json;
+    json["statements"] = std::move(list);
+    json["obligations"] = sums.obligations;
+    json["at_field_points"] = sums.by_field;
+    json["by_polynomials"] = sums.by_polynomials;
+    json["also_by_polynomials"] = sums.cross_checked;
+    json["also_by_z3"] = sums.smt_checked;
+    json["z3_unknown"] = sums.smt_unknown;
+    json["bound"] = arguments.bound;
+    json["seed"] = common.seed;
+    if (consistency) {
+      json["consistency"] = {{"terms_of_axioms", consistency->ground_terms},
+                             {"falsehoods", consistency->falsehoods},
+                             {"derived", consistency->derived}};
+    }
+    TASO_RETURN_IF_ERROR(write_text(common.json, json.dump(2) + "\n"));
+  }
+  return wrong == 0 ? 0 : static_cast<int>(ErrorCode::not_proved);
+}
+
+}  // namespace taso::tools

@@ -1,0 +1,101 @@
+#include "verifier/axiom_report.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "verifier/theory.h"
+
+namespace taso {
+namespace {
+
+void collect(const AttributeExpression& expression, std::set<std::uint32_t>& attributes) {
+  if (expression.kind == AttributeExpression::Kind::variable) attributes.insert(expression.index);
+  for (const AttributeExpression& operand : expression.operands) collect(operand, attributes);
+}
+
+bool determines(const Pattern& side, const Substitution& axiom) {
+  std::set<std::uint32_t> tensors, attributes;
+  for (const PatternValue& output : side.outputs)
+    if (output.is_variable) tensors.insert(output.index);
+  for (const PatternNode& node : side.nodes) {
+    for (const PatternValue& input : node.inputs)
+      if (input.is_variable) tensors.insert(input.index);
+    for (const auto& [name, expression] : node.attributes) collect(expression, attributes);
+  }
+  // A bare variable is no pattern.
+  return !side.nodes.empty() && tensors.size() == axiom.tensor_variables.size() &&
+         attributes.size() == axiom.attribute_variables.size();
+}
+
+// x = y for two tensor variables (the axiom's own, or one of them and a new one), with both sides of an axiom as
+// further outputs that agree trivially: their terms and those of the axiom's conditions are there to be matched.
+Substitution collapse_among(const Substitution& axiom, std::uint32_t x, std::uint32_t y) {
+  Substitution rule = axiom;
+  rule.name = "x = y among the terms of " + axiom.name;
+  rule.is_axiom = false;
+  rule.proofs.clear();
+  while (rule.tensor_variables.size() <= std::max(x, y))
+    rule.tensor_variables.push_back("other" + std::to_string(rule.tensor_variables.size()));
+  // Both patterns hold the nodes of both sides; the first output is asked for.
+  Pattern both = axiom.source;
+  const auto shift = static_cast<std::uint32_t>(both.nodes.size());
+  for (PatternNode node : axiom.target.nodes) {
+    for (PatternValue& input : node.inputs)
+      if (!input.is_variable) input.index += shift;
+    both.nodes.push_back(std::move(node));
+  }
+  for (PatternValue output : axiom.target.outputs) {
+    if (!output.is_variable) output.index += shift;
+    both.outputs.push_back(output);
+  }
+  rule.source = rule.target = both;
+  rule.source.outputs.insert(rule.source.outputs.begin(), PatternValue{true, x, 0});
+  rule.target.outputs.insert(rule.target.outputs.begin(), PatternValue{true, y, 0});
+  return rule;
+}
+
+}  // namespace
+
+AxiomUse usable_directions(const Substitution& axiom) {
+  return {determines(axiom.source, axiom), determines(axiom.target, axiom)};
+}
+
+bool is_redundant(const OperatorRegistry& registry, const std::vector<Substitution>& axioms, std::size_t index,
+                  std::uint64_t rlimit) {
+  std::vector<Substitution> others;
+  for (std::size_t i = 0; i < axioms.size(); ++i)
+    if (i != index && axioms[i].is_axiom) others.push_back(axioms[i]);
+  Substitution goal = axioms[index];
+  goal.is_axiom = false;
+  Theory theory(registry, std::move(others), rlimit);
+  return theory.entails(goal).proved;
+}
+
+Consistency check_consistency(const OperatorRegistry& registry, const std::vector<Substitution>& axioms,
+                              const std::vector<Substitution>& falsehoods, std::uint64_t rlimit,
+                              const std::function<bool()>& stop) {
+  Consistency result;
+  Theory theory(registry, axioms, rlimit);
+  for (const Substitution& axiom : axioms) {
+    if (stop && stop()) return result;
+    ++result.ground_terms;
+    const auto count = static_cast<std::uint32_t>(std::max<std::size_t>(2, axiom.tensor_variables.size()));
+    for (std::uint32_t x = 0; x < count; ++x)
+      for (std::uint32_t y = x + 1; y < count; ++y) {
+        const Substitution goal = collapse_among(axiom, x, y);
+        if (!theory.entails(goal).proved) continue;
+        result.derived.push_back(goal.name);
+        x = count;  // one is enough
+        break;
+      }
+  }
+  for (const Substitution& falsehood : falsehoods) {
+    if (stop && stop()) return result;
+    ++result.falsehoods;
+    if (theory.entails(falsehood).proved) result.derived.push_back(falsehood.name);
+  }
+  return result;
+}
+
+}  // namespace taso

@@ -1,0 +1,39 @@
+/// What is known of every axiom of a set, and of the set: for taso-verify --report.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "verifier/verify.h"
+
+namespace taso {
+
+/// How an axiom can be used by E-matching: a side serves as a pattern if it determines all variables.
+struct AxiomUse {
+  bool left_to_right = false;
+  bool right_to_left = false;
+};
+[[nodiscard]] AxiomUse usable_directions(const Substitution& axiom);
+
+/// Whether an axiom follows from the others (within the limit; no proof is no claim).
+[[nodiscard]] bool is_redundant(const OperatorRegistry& registry, const std::vector<Substitution>& axioms,
+                                std::size_t index, std::uint64_t rlimit);
+
+/// What was asked to find the axioms inconsistent, and what they gave away.
+struct Consistency {
+  std::size_t ground_terms = 0;      ///< Axioms whose terms were present when x = y was asked for.
+  std::size_t falsehoods = 0;        ///< False statements asked for.
+  std::vector<std::string> derived;  ///< "x = y among the terms of NAME", or the name of a falsehood; empty is good.
+  [[nodiscard]] bool consistent() const { return derived.empty(); }
+};
+
+/// Asks the whole set of axioms for x = y, for fresh tensors x and y, in the presence of the terms of each axiom in
+/// turn (without terms E-matching would use nothing), and for each of the falsehoods. A consistent answer says that
+/// nothing was derived within the limit; it is no proof, the bounded validation of every axiom is.
+[[nodiscard]] Consistency check_consistency(const OperatorRegistry& registry, const std::vector<Substitution>& axioms,
+                                            const std::vector<Substitution>& falsehoods, std::uint64_t rlimit,
+                                            const std::function<bool()>& stop = {});
+
+}  // namespace taso
