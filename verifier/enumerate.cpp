@@ -156,7 +156,7 @@ class Enumeration::Search {
       }
       steps_ = 0;
     }
-    extend([&] {
+    const auto counted = [&] {
       ++visited_;
       if (!visit()) {
         cut_ = true;
@@ -167,7 +167,15 @@ class Enumeration::Search {
         return false;
       }
       return true;
-    });
+    };
+    extend(counted);
+    if (thinned_ && visited_ == 0) {
+      // Instances lie too sparsely for thinning: the smallest ones.
+      keep_ = 1;
+      steps_ = 0;
+      stopped_ = false;
+      extend(counted);
+    }
   }
 
   [[nodiscard]] const Instance& instance() const { return instance_; }
