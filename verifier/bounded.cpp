@@ -112,7 +112,10 @@ Agreement polynomial_agreement(const TypedInstance& typed, std::uint64_t seed, P
     const auto left = typed.source.run(ring, inputs);
     const std::set<std::uint32_t> source_divisors = ring.divisors();
     const auto right = typed.target.run(ring, inputs);
-    if (ring.divisors().size() > source_divisors.size()) facts.divides_more = true;
+    // Where there is no output element nothing can be undefined.
+    const bool empty =
+        !left || std::all_of(left->begin(), left->end(), [](const auto& output) { return output.elements.empty(); });
+    if (!empty && ring.divisors().size() > source_divisors.size()) facts.divides_more = true;
     if (!left || !right) {
       why = (!left ? left.error() : right.error()).to_string();
       continue;
