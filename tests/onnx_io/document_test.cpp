@@ -574,7 +574,8 @@ TEST_F(DocumentTest, UnwritablePlaces) {
   const Model model = load(small());
   const auto saved = model.save(model.graph(), path("absent/out.onnx"));
   ASSERT_FALSE(saved.ok());
-  EXPECT_EQ(saved.error().to_string(), path("absent/out.onnx") + ": cannot write: No such file or directory");
+  EXPECT_EQ(saved.error().to_string(),
+            path("absent/out.onnx") + ": cannot write: the folder '" + path("absent") + "' does not exist");
 }
 
 class TensorFileTest : public test::FolderTest {};
