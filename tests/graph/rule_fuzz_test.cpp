@@ -359,7 +359,7 @@ TEST(RuleFuzz, FindsWrongRules) {
   ASSERT_TRUE(rules.ok()) << rules.error().to_string();
   const RuleIndex index(*rules, registry());
   for (std::uint32_t i = 0; i < index.rules().size(); ++i)
-    EXPECT_THAT(exercise(index, i, 5 + i, 40).broken, testing::HasSubstr(index.rules()[i].name + " is wrong"));
+    EXPECT_THAT(exercise(index, i, 5 + i, 400).broken, testing::HasSubstr(index.rules()[i].name + " is wrong"));
 }
 
 // Walks: all rules on random graphs, one application after another.

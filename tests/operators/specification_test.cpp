@@ -159,25 +159,6 @@ TEST(Specification, SignatureForTheGraphLayer) {
   EXPECT_FALSE(concat.attributes[0].default_value.has_value());
 }
 
-/// The example of the checklist is an operator that works.
-TEST(Specification, ExampleOfTheChecklist) {
-  std::ifstream file(TASO_SOURCE_DIR "/docs/adding-an-operator.md");
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  const std::size_t begin = text.find("operator leaky_relu");
-  ASSERT_NE(begin, std::string::npos);
-  const Expected<OperatorRegistry> registry =
-      OperatorRegistry::parse(text.substr(begin, text.find("```", begin) - begin), "example.op", &testing::shipped());
-  ASSERT_TRUE(registry.ok()) << registry.error().to_string();
-  const OperatorInstance instance = OperatorInstance::create(*registry, "leaky_relu", {{"slope", 0.5}},
-                                                             std::vector<TensorType>{{ElementType::f32, {2}, true}})
-                                        .value();
-  const RingTensor<double> x{{2}, {-2, 3}, {}};
-  const RingTensor<double>* inputs[] = {&x};
-  DoubleRing ring;
-  EXPECT_EQ(evaluate(instance, ring, std::span<const RingTensor<double>* const>(inputs)).value()[0].elements,
-            (std::vector<double>{-1, 3}));
-}
-
 TEST(Specification, UnknownOperator) {
   EXPECT_EQ(testing::shipped().complete("nosuch", {}).error().message, "unknown operator 'nosuch'");
   EXPECT_EQ(testing::shipped().infer("nosuch", {}, {}).error().message, "unknown operator 'nosuch'");
