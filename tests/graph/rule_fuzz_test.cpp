@@ -352,14 +352,14 @@ TEST(RuleFuzz, FindsWrongRules) {
       "rule order: matmul(x, w1), matmul(x, w2) => s.0, s.1\n"
       "  where s = split(matmul(x, concat(w2, w1; axis=-1)); axis=-1, sizes=[dim(w1, -1), dim(w2, -1)])\n"
       "rule max_is_not_linear: relu(add(x, y)) => add(relu(x), relu(y))\n"
-      "rule padded_average: avg_pool2d_include(x; kernel=k, strides=s, pads=p) "
-      "=> avg_pool2d_exclude(x; kernel=k, strides=s, pads=p)\n"
+      "rule padded_average: avg_pool2d_include(x; kernel=[2, 2], strides=s, pads=[1, 0, 1, 0]) "
+      "=> avg_pool2d_exclude(x; kernel=[2, 2], strides=s, pads=[1, 0, 1, 0])\n"
       "rule sides: sub(x, y) => sub(y, x)\n",
       "wrong.rules", registry());
   ASSERT_TRUE(rules.ok()) << rules.error().to_string();
   const RuleIndex index(*rules, registry());
   for (std::uint32_t i = 0; i < index.rules().size(); ++i)
-    EXPECT_THAT(exercise(index, i, 5 + i, 400).broken, testing::HasSubstr(index.rules()[i].name + " is wrong"));
+    EXPECT_THAT(exercise(index, i, 5 + i, 40).broken, testing::HasSubstr(index.rules()[i].name + " is wrong"));
 }
 
 // Walks: all rules on random graphs, one application after another.
