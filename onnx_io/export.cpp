@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <functional>
 #include <queue>
-#include <ranges>
 #include <set>
 #include <unordered_map>
 
 #include "onnx_io/attribute_proto.h"
 #include "onnx_io/fold.h"
 #include "onnx_io/specified.h"
+#include "support/reversed.h"
 
 namespace taso {
 namespace {
@@ -127,7 +127,7 @@ class Exporter {
     needed_.assign(graph_.id_bound(), false);
     const std::vector<NodeId> order = graph_.topological_order();
     for (const Value& output : graph_.outputs()) need(output);
-    for (const NodeId id : std::views::reverse(order)) {
+    for (const NodeId id : reversed(order)) {
       const Node& node = graph_.node(id);
       Cover& cover = covers_[id];
       if (node.kind == NodeKind::opaque) {

@@ -9,9 +9,9 @@
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <ranges>
 
 #include "onnx_io/import.h"
+#include "support/reversed.h"
 
 namespace taso {
 namespace {
@@ -341,7 +341,7 @@ std::shared_ptr<const ConstantData> rearrange(NodeContext& context, std::string_
     std::sort(axes.begin(), axes.end());
     if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return nullptr;
     if (squeeze) {
-      for (const std::int64_t axis : std::views::reverse(axes)) {
+      for (const std::int64_t axis : reversed(axes)) {
         if (data->shape[static_cast<std::size_t>(axis)] != 1) return nullptr;
         data->shape.erase(data->shape.begin() + axis);
       }

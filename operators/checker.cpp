@@ -1,12 +1,12 @@
 #include "operators/checker.h"
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "operators/unparse.h"
+#include "support/reversed.h"
 
 namespace taso {
 namespace {
@@ -80,7 +80,7 @@ class Checker {
 
  private:
   [[nodiscard]] const Sort* find(std::string_view name) const {
-    for (const auto& [defined, sort] : std::views::reverse(scope_))
+    for (const auto& [defined, sort] : reversed(scope_))
       if (defined == name) return &sort;
     return nullptr;
   }

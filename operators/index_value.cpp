@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <ranges>
 
 #include "operators/unparse.h"
+#include "support/reversed.h"
 
 namespace taso {
 namespace {
@@ -27,7 +27,7 @@ IndexValue IndexValue::of(const std::vector<std::int64_t>& values) {
 }
 
 const IndexValue* Environment::find(std::string_view name) const {
-  for (const auto& [defined, value] : std::views::reverse(entries_))
+  for (const auto& [defined, value] : reversed(entries_))
     if (defined == name) return &value;
   return nullptr;
 }

@@ -8,12 +8,13 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <ranges>
 #include <set>
 #include <thread>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
+
+#include "support/reversed.h"
 
 namespace taso {
 namespace {
@@ -142,7 +143,7 @@ class Searcher {
       candidate.graph = std::move(kept.graph);
       std::vector<const State*> path;
       for (const State* state = kept.state.get(); state != nullptr; state = state->parent.get()) path.push_back(state);
-      for (const State* state : std::views::reverse(path))
+      for (const State* state : reversed(path))
         candidate.applications.insert(candidate.applications.end(), state->applications.begin(),
                                       state->applications.end());
       result_.best.push_back(std::move(candidate));

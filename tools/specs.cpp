@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
-#include <ranges>
+
+#include "support/reversed.h"
 
 namespace taso::tools {
 namespace {
@@ -72,7 +73,7 @@ Expected<std::vector<std::string>> rule_files(const CommonOptions& options) {
 std::string profile_file(const CommonOptions& options, const std::string& profile) {
   if (profile.find_first_of("/.") != std::string::npos) return profile;
   const std::string file = "/profiles/" + profile + ".profile";
-  for (const std::string& folder : std::views::reverse(options.added_specs)) {
+  for (const std::string& folder : reversed(options.added_specs)) {
     std::error_code error;
     if (fs::exists(folder + file, error)) return folder + file;
   }
