@@ -82,6 +82,7 @@ nlohmann::ordered_json to_json(const Substitution& statement, const Found& found
   json["validation"] = verdict(outcome);
   json["instances"] = outcome.obligations;
   json["complete"] = outcome.complete;
+  if (!outcome.complete) json["estimate"] = outcome.estimate;
   json["at_field_points"] = outcome.by_field;
   json["by_polynomials"] = outcome.by_polynomials;
   json["also_by_polynomials"] = outcome.cross_checked;
@@ -119,10 +120,11 @@ Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vecto
   std::atomic<std::size_t> done = 0;
   std::mutex mutex;
   ProgressLine progress(common.quiet);
+  LoweredCache cache(registry);
   in_parallel(
-      total, common.threads, [&] { return std::make_unique<LoweredCache>(registry); },
-      [&](std::size_t i, std::unique_ptr<LoweredCache>& cache) {
-        found[i].validation = validate_exhaustively(registry, statements[i], *cache, options);
+      total, common.threads, [] { return 0; },
+      [&](std::size_t i, int&) {
+        found[i].validation = validate_exhaustively(registry, statements[i], cache, options);
         const std::lock_guard lock(mutex);
         progress.show(fmt::format("validated {} of {}: {}", ++done, total, statements[i].name));
       });
