@@ -168,9 +168,7 @@ class Enumeration::Search {
 
   std::shared_ptr<const Typing> make_typing(const NodeState& state, std::span<const std::uint32_t> inputs) {
     auto typing = std::make_shared<Typing>();
-    const Expected<Attributes> given = evaluate_attributes(*state.node, partial_.bindings(), partial_.registry());
-    if (!given) return typing;
-    const Expected<Attributes> attributes = partial_.registry().complete(state.node->op, *given);
+    const std::optional<Attributes>& attributes = attributes_of(state, key_.cbegin() + static_cast<std::ptrdiff_t>(inputs.size()));
     if (!attributes) return typing;
     std::vector<TensorType> types;
     for (const std::uint32_t type : inputs) types.push_back(partial_.type(type));
@@ -181,6 +179,18 @@ class Enumeration::Search {
       if (type.elements() > options_.max_elements) typing->too_large = true;
     }
     return typing;
+  }
+
+  // The complete attributes of a node whose variables have the values from `values` on in the key; nothing if the
+  // expressions have no value.
+  const std::optional<Attributes>& attributes_of(const NodeState& state, Key::const_iterator values) {
+    attributes_key_.assign(values, key_.cend());
+    attributes_key_.push_back(state.number);
+    const auto [it, inserted] = attributes_.try_emplace(attributes_key_);
+    if (inserted)
+      if (const auto given = evaluate_attributes(*state.node, partial_.bindings(), partial_.registry()))
+        if (auto complete = partial_.registry().complete(state.node->op, *given)) it->second = std::move(*complete);
+    return it->second;
   }
 
   // What a decision made known: nodes and conditions were put on these stacks.
@@ -382,7 +392,8 @@ class Enumeration::Search {
   std::vector<NodeState*> nodes_typed_;
   std::vector<ConditionState*> conditions_tested_;
   std::function<bool()> visit_;
-  Key key_;
+  KeyMap<std::optional<Attributes>> attributes_;
+  Key key_, attributes_key_;
   std::vector<const FieldTensor*> arguments_;
   bool stopped_ = false, cut_ = false, thinned_ = false, too_large_ = false;
   bool probing_ = false;
