@@ -134,8 +134,9 @@ Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vecto
     done = 0;
     // The number behind the last statement stands for the consistency check.
     in_parallel(
-        total + 1, common.threads, [] { return 0; },
-        [&](std::size_t task, int&) {
+        total + 1, common.threads,
+        [&] { return std::make_unique<RedundancyCheck>(registry, axioms, arguments.rlimit); },
+        [&](std::size_t task, std::unique_ptr<RedundancyCheck>& check) {
           if (task == 0) {
             consistency =
                 check_consistency(registry, axioms, falsehoods, arguments.rlimit, [] { return interrupted().load(); });
@@ -145,8 +146,7 @@ Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vecto
           if (!statements[i].is_axiom) return;
           found[i].use = usable_directions(statements[i]);
           const auto number = axiom_numbers.find(statements[i].name);
-          if (number != axiom_numbers.end())
-            found[i].redundant = is_redundant(registry, axioms, number->second, arguments.rlimit);
+          if (number != axiom_numbers.end()) found[i].redundant = check->follows(number->second);
           const std::lock_guard lock(mutex);
           progress.show(fmt::format("reported {} of {}: {}", ++done, total, statements[i].name));
         });

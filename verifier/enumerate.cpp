@@ -168,7 +168,8 @@ class Enumeration::Search {
 
   std::shared_ptr<const Typing> make_typing(const NodeState& state, std::span<const std::uint32_t> inputs) {
     auto typing = std::make_shared<Typing>();
-    const std::optional<Attributes>& attributes = attributes_of(state, key_.cbegin() + static_cast<std::ptrdiff_t>(inputs.size()));
+    const std::optional<Attributes>& attributes =
+        attributes_of(state, key_.cbegin() + static_cast<std::ptrdiff_t>(inputs.size()));
     if (!attributes) return typing;
     std::vector<TensorType> types;
     for (const std::uint32_t type : inputs) types.push_back(partial_.type(type));

@@ -16,8 +16,8 @@ namespace taso {
 
 /// Lowered operators by operator, attributes and input types. Any number of threads may use one cache.
 ///
-/// Entries are kept in two generations: when the younger one is full it becomes the older one, and what was in the older
-/// one and has not been asked for since is dropped.
+/// Entries are kept in two generations: when the younger one is full it becomes the older one, and what was in the
+/// older one and has not been asked for since is dropped.
 class LoweredCache {
  public:
   /// `capacity` entries of a generation.

@@ -1,7 +1,8 @@
 /// The values that a search tries for one variable of a partial instance.
 ///
-/// A proposal only has to include every value with which the instance can be well-typed within the domain; type inference
-/// decides. Answers that depend on the operator's own operands and attributes alone are remembered under these.
+/// A proposal only has to include every value with which the instance can be well-typed within the domain; type
+/// inference decides. Answers that depend on the operator's own operands and attributes alone are remembered under
+/// these.
 #pragma once
 
 #include <cstdint>

@@ -115,9 +115,9 @@ TEST(Verify, AxiomsOfTheDocumentExist) {
   EXPECT_EQ(rows, 43);
 }
 
-// No axiom speaks of reductions: the definitions decide, or else small instances say what they can.
+// No axiom speaks of lrn: the definitions decide, or else small instances say what they can.
 TEST(Verify, DefinitionsProveWhatNoAxiomDoes) {
-  const std::string text = "rule r: reduce_sum(neg(x); axes=[-1]) => neg(reduce_sum(x; axes=[-1]))";
+  const std::string text = "rule r: neg(lrn(x; size=3)) => lrn(neg(x); size=3)";
   const Verdict verdict = verify(text);
   EXPECT_EQ(verdict.kind, VerdictKind::proved);
   EXPECT_TRUE(verdict.by_unbounded);
