@@ -82,6 +82,7 @@ nlohmann::ordered_json to_json(const Substitution& statement, const Found& found
   json["validation"] = verdict(outcome);
   json["instances"] = outcome.obligations;
   json["complete"] = outcome.complete;
+  if (!outcome.complete) json["estimate"] = outcome.estimate;
   json["at_field_points"] = outcome.by_field;
   json["by_polynomials"] = outcome.by_polynomials;
   json["also_by_polynomials"] = outcome.cross_checked;
@@ -119,10 +120,11 @@ Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vecto
   std::atomic<std::size_t> done = 0;
   std::mutex mutex;
   ProgressLine progress(common.quiet);
+  LoweredCache cache(registry);
   in_parallel(
-      total, common.threads, [&] { return std::make_unique<LoweredCache>(registry); },
-      [&](std::size_t i, std::unique_ptr<LoweredCache>& cache) {
-        found[i].validation = validate_exhaustively(registry, statements[i], *cache, options);
+      total, common.threads, [] { return 0; },
+      [&](std::size_t i, int&) {
+        found[i].validation = validate_exhaustively(registry, statements[i], cache, options);
         const std::lock_guard lock(mutex);
         progress.show(fmt::format("validated {} of {}: {}", ++done, total, statements[i].name));
       });
@@ -132,8 +134,9 @@ Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vecto
     done = 0;
     // The number behind the last statement stands for the consistency check.
     in_parallel(
-        total + 1, common.threads, [] { return 0; },
-        [&](std::size_t task, int&) {
+        total + 1, common.threads,
+        [&] { return std::make_unique<RedundancyCheck>(registry, axioms, arguments.rlimit); },
+        [&](std::size_t task, std::unique_ptr<RedundancyCheck>& check) {
           if (task == 0) {
             consistency =
                 check_consistency(registry, axioms, falsehoods, arguments.rlimit, [] { return interrupted().load(); });
@@ -143,8 +146,7 @@ Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vecto
           if (!statements[i].is_axiom) return;
           found[i].use = usable_directions(statements[i]);
           const auto number = axiom_numbers.find(statements[i].name);
-          if (number != axiom_numbers.end())
-            found[i].redundant = is_redundant(registry, axioms, number->second, arguments.rlimit);
+          if (number != axiom_numbers.end()) found[i].redundant = check->follows(number->second);
           const std::lock_guard lock(mutex);
           progress.show(fmt::format("reported {} of {}: {}", ++done, total, statements[i].name));
         });

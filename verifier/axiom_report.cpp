@@ -55,21 +55,32 @@ Substitution collapse_among(const Substitution& axiom, std::uint32_t x, std::uin
   return rule;
 }
 
+std::vector<Substitution> only_axioms(const std::vector<Substitution>& statements) {
+  std::vector<Substitution> axioms;
+  for (const Substitution& statement : statements)
+    if (statement.is_axiom) axioms.push_back(statement);
+  return axioms;
+}
+
 }  // namespace
 
 AxiomUse usable_directions(const Substitution& axiom) {
   return {determines(axiom.source, axiom), determines(axiom.target, axiom)};
 }
 
-bool is_redundant(const OperatorRegistry& registry, const std::vector<Substitution>& axioms, std::size_t index,
-                  std::uint64_t rlimit) {
-  std::vector<Substitution> others;
-  for (std::size_t i = 0; i < axioms.size(); ++i)
-    if (i != index && axioms[i].is_axiom) others.push_back(axioms[i]);
-  Substitution goal = axioms[index];
+RedundancyCheck::RedundancyCheck(const OperatorRegistry& registry, const std::vector<Substitution>& axioms,
+                                 std::uint64_t rlimit)
+    : axioms_(only_axioms(axioms)), theory_(registry, axioms_, rlimit) {
+  std::size_t next = 0;
+  for (const Substitution& axiom : axioms) places_.push_back(axiom.is_axiom ? std::optional(next++) : std::nullopt);
+}
+
+bool RedundancyCheck::follows(std::size_t index) {
+  const std::optional<std::size_t> place = places_[index];
+  if (!place) return false;
+  Substitution goal = axioms_[*place];
   goal.is_axiom = false;
-  Theory theory(registry, std::move(others), rlimit);
-  return theory.entails(goal).proved;
+  return theory_.entails(goal, *place).proved;
 }
 
 Consistency check_consistency(const OperatorRegistry& registry, const std::vector<Substitution>& axioms,

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "verifier/theory.h"
 #include "verifier/verify.h"
 
 namespace taso {
@@ -17,9 +19,19 @@ struct AxiomUse {
 };
 [[nodiscard]] AxiomUse usable_directions(const Substitution& axiom);
 
-/// Whether an axiom follows from the others (within the limit; no proof is no claim).
-[[nodiscard]] bool is_redundant(const OperatorRegistry& registry, const std::vector<Substitution>& axioms,
-                                std::size_t index, std::uint64_t rlimit);
+/// Asks of axioms whether they follow from the others of their set. One object per thread.
+class RedundancyCheck {
+ public:
+  /// Lemmas of the set are left out: they may rest on the axiom that is asked for.
+  RedundancyCheck(const OperatorRegistry& registry, const std::vector<Substitution>& axioms, std::uint64_t rlimit);
+  /// Whether axiom `index` follows from the others (within the limit; no proof is no claim).
+  [[nodiscard]] bool follows(std::size_t index);
+
+ private:
+  std::vector<Substitution> axioms_;
+  std::vector<std::optional<std::size_t>> places_;  // among axioms_
+  Theory theory_;
+};
 
 /// What was asked to find the axioms inconsistent, and what they gave away.
 struct Consistency {

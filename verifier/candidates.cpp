@@ -209,6 +209,33 @@ std::vector<Shape> all_shapes(const Domain& domain) {
   return shapes;
 }
 
+bool must_be_permutation(const OperatorDefinition& definition, const std::string& attribute) {
+  const std::function<bool(const Expression&)> required = [&](const Expression& e) {
+    if (e.kind == Kind::call && e.name == "is_permutation" && e.operands.size() == 1 &&
+        e.operands[0].kind == Kind::name && e.operands[0].name == attribute)
+      return true;
+    return e.kind == Kind::conjunction && std::any_of(e.operands.begin(), e.operands.end(), required);
+  };
+  return std::any_of(definition.statements.begin(), definition.statements.end(), [&](const SizeStatement& statement) {
+    return statement.name.empty() && required(statement.value);
+  });
+}
+
+WindowRole window_role(const OperatorDefinition& definition, const std::string& attribute) {
+  std::vector<const Expression*> windows;
+  for (const SizeStatement& statement : definition.statements) find_windows(statement.value, windows);
+  for (const Expression* window : windows) {
+    auto reads = [&](std::size_t argument) {
+      const Expression& e = window->operands[argument];
+      return e.kind == Kind::element && e.operands[0].kind == Kind::name && e.operands[0].name == attribute;
+    };
+    if (reads(2)) return WindowRole::stride;
+    if (reads(3)) return WindowRole::dilation;
+    if (reads(4) || reads(5)) return WindowRole::pads;
+  }
+  return WindowRole::none;
+}
+
 std::optional<std::vector<std::int64_t>> same_pads(const OperatorDefinition& definition, const std::string& attribute,
                                                    const NamedSizes& sizes, const Attributes& attributes) {
   NamedSizes names = sizes;

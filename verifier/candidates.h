@@ -22,7 +22,7 @@ struct Domain {
   std::int64_t bound = 4;         ///< Largest extent of an axis; axes that are sizes of kernels have it, too.
   std::int64_t composite = 4;     ///< Largest extent of an axis that is a product, as groups times channels.
   std::size_t max_rank = 4;       ///< Largest rank where the definition leaves it open.
-  std::int64_t wide_extents = 2;  ///< Attributes have all their values where no extent is above this.
+  std::int64_t wide_extents = 2;  ///< Lists of attributes have all their values, and dilations are tried, up to here.
   bool attributes = true;         ///< False: lists of attributes have their default values where there are any.
 };
 
@@ -37,6 +37,14 @@ using NamedSizes = std::map<std::string, std::vector<std::int64_t>>;
 
 /// Every shape of rank up to max_rank with extents 1 to bound.
 [[nodiscard]] std::vector<Shape> all_shapes(const Domain& domain);
+
+/// What an attribute is to the windows of an operator: the calls of the size function `window` (extent, kernel, stride,
+/// dilation, begin, end) in its definition.
+enum class WindowRole : std::uint8_t { none, stride, dilation, pads };
+[[nodiscard]] WindowRole window_role(const OperatorDefinition& definition, const std::string& attribute);
+
+/// Whether the definition requires the attribute to be a permutation.
+[[nodiscard]] bool must_be_permutation(const OperatorDefinition& definition, const std::string& attribute);
 
 /// The pads under which a window has one position per `stride` cells of the image ("SAME", the odd cell at the end),
 /// for the operators whose output sizes are given by the size function `window`; nothing for others.

@@ -1,38 +1,20 @@
 /// All small instances of a rule, by backtracking over the typing rules of both its sides.
 ///
-/// A decision gives one variable a value (verifier/candidates.h says which); after each, every operator of either side
+/// A decision gives one variable a value (verifier/proposals.h says which); after each, every operator of either side
 /// whose operands and attributes are known is typed, and conditions whose variables are known are tested, so that a
 /// branch ends at the first operator that is not well-typed. Lowered operators are kept in a cache that enumerations
 /// share, values of operators at the field points on the path: an instance costs what its last decisions changed.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string>
-#include <unordered_map>
-#include <vector>
 
-#include "operators/ring.h"
 #include "verifier/candidates.h"
 #include "verifier/instances.h"
+#include "verifier/lowered_cache.h"
 
 namespace taso {
-
-/// Lowered operators by operator, attributes and input types; used by one thread at a time.
-class LoweredCache {
- public:
-  struct Entry {
-    std::optional<OperatorInstance> instance;  ///< Absent if the application is not well-typed.
-  };
-  explicit LoweredCache(const OperatorRegistry& registry) : registry_(registry) {}
-  [[nodiscard]] std::shared_ptr<Entry> find(const std::string& op, const Attributes& attributes,
-                                            const std::vector<TensorType>& inputs);
-
- private:
-  const OperatorRegistry& registry_;
-  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
-};
 
 struct EnumerationOptions {
   Domain domain;
@@ -56,7 +38,7 @@ class Enumeration {
   void run(const std::function<bool()>& visit);
 
   /// The instance that is being visited.
-  [[nodiscard]] const Instance& instance() const;
+  [[nodiscard]] Instance instance() const;
   enum class Field : std::uint8_t { equal, different, unknown };
   /// Whether both sides agree at random points of GF(2^61-1), with scalar functions and extrema as random oracles; the
   /// points of an element of a variable are the same at every instance.

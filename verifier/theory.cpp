@@ -1318,9 +1318,10 @@ class Session {
 
 class Theory::Implementation {
  public:
-  Implementation(const OperatorRegistry& registry, std::vector<Substitution> axioms, std::uint64_t rlimit)
+  Implementation(const OperatorRegistry& registry, const std::vector<Substitution>& axioms, std::uint64_t rlimit)
       : registry_(registry), rlimit_(rlimit) {
-    for (Substitution& axiom : axioms) {
+    for (std::size_t number = 0; number < axioms.size(); ++number) {
+      const Substitution& axiom = axioms[number];
       if (!axiom.is_axiom) {
         const Entailment proof = entails(axiom);
         if (!proof.proved) {
@@ -1328,19 +1329,19 @@ class Theory::Implementation {
           continue;
         }
       }
-      axioms_.push_back({axiom, operators_of(axiom), std::nullopt});
+      axioms_.push_back({axiom, number, operators_of(axiom), std::nullopt});
       sessions_.clear();
     }
   }
 
   // Axioms that speak only of the goal's operators come first, then those with one more operator, then all: a small
   // theory saturates quickly where the whole one has endless consequences.
-  Entailment entails(const Substitution& rule) {
+  Entailment entails(const Substitution& rule, std::optional<std::size_t> without = {}) {
     const std::set<std::string> operators = operators_of(rule);
     std::optional<std::string> reason;
     std::vector<bool> previous;
     for (const std::size_t foreign : {std::size_t{0}, std::size_t{1}, all}) {
-      const std::vector<bool> chosen = choose(operators, foreign);
+      const std::vector<bool> chosen = choose(operators, foreign, without);
       if (chosen == previous) continue;
       previous = chosen;
       reason = session(chosen).prove(rule);
@@ -1348,7 +1349,7 @@ class Theory::Implementation {
     }
     // Model-based instantiation, anew.
     Session fresh(registry_, {.model_based_quantifiers = true, .rlimit = rlimit_ / 4});
-    assert_chosen(fresh, choose(operators, 0));
+    assert_chosen(fresh, choose(operators, 0, without));
     reason = fresh.prove(rule);
     if (!reason) return {true, ""};
     return {false, *reason};
@@ -1375,6 +1376,7 @@ class Theory::Implementation {
 
   struct Known {
     Substitution axiom;
+    std::size_t number;  // Among those given.
     std::set<std::string> operators;
     std::optional<ShapeFacts> shapes;  // Once the axiom has been used: they cost a search for instances.
   };
@@ -1385,12 +1387,15 @@ class Theory::Implementation {
   }
 
   // Axioms with at most `foreign` operators that the goal does not have.
-  [[nodiscard]] std::vector<bool> choose(const std::set<std::string>& operators, std::size_t foreign) const {
+  [[nodiscard]] std::vector<bool> choose(const std::set<std::string>& operators, std::size_t foreign,
+                                         std::optional<std::size_t> without = {}) const {
     std::vector<bool> chosen;
     for (const Known& known : axioms_)
       chosen.push_back(static_cast<std::size_t>(
                            std::count_if(known.operators.begin(), known.operators.end(),
                                          [&](const std::string& op) { return !operators.contains(op); })) <= foreign);
+    for (std::size_t i = 0; i < axioms_.size() && without; ++i)
+      if (axioms_[i].number == *without) chosen[i] = false;
     return chosen;
   }
 
@@ -1428,10 +1433,12 @@ class Theory::Implementation {
   std::map<std::vector<bool>, Kept> sessions_;
 };
 
-Theory::Theory(const OperatorRegistry& registry, std::vector<Substitution> axioms, std::uint64_t rlimit)
-    : implementation_(std::make_unique<Implementation>(registry, std::move(axioms), rlimit)) {}
+Theory::Theory(const OperatorRegistry& registry, const std::vector<Substitution>& axioms, std::uint64_t rlimit)
+    : implementation_(std::make_unique<Implementation>(registry, axioms, rlimit)) {}
 Theory::~Theory() = default;
-Entailment Theory::entails(const Substitution& rule) { return implementation_->entails(rule); }
+Entailment Theory::entails(const Substitution& rule, std::optional<std::size_t> without) {
+  return implementation_->entails(rule, without);
+}
 const std::vector<std::string>& Theory::problems() const { return implementation_->problems(); }
 std::string Theory::smt2(const Substitution& rule) { return implementation_->smt2(rule); }
 

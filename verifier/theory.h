@@ -15,8 +15,10 @@
 /// both its sides are well-typed, which is checked at each use.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,12 +36,13 @@ struct Entailment {
 class Theory {
  public:
   /// Statements that are rules, not axioms, are lemmas: each is proved from what stands before it and then used.
-  Theory(const OperatorRegistry& registry, std::vector<Substitution> axioms, std::uint64_t rlimit);
+  Theory(const OperatorRegistry& registry, const std::vector<Substitution>& axioms, std::uint64_t rlimit);
   ~Theory();
   Theory(const Theory&) = delete;
   Theory& operator=(const Theory&) = delete;
 
-  [[nodiscard]] Entailment entails(const Substitution& rule);
+  /// `without` is the number of an axiom, among those given, that is not used.
+  [[nodiscard]] Entailment entails(const Substitution& rule, std::optional<std::size_t> without = {});
   /// Axioms that cannot be used and lemmas that do not follow, "name: why".
   [[nodiscard]] const std::vector<std::string>& problems() const;
   /// The theory and the negated rule as SMT-LIB 2; one of several outputs at a time, concatenated.

@@ -1,0 +1,66 @@
+#include "verifier/lowered_cache.h"
+
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <variant>
+
+namespace taso {
+namespace {
+
+// A key is bytes: every part is followed by what ends it, or has a known length.
+void append(std::string& key, std::int64_t value) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof value);  // NOLINT
+}
+
+void append(std::string& key, const std::vector<std::int64_t>& list) {
+  append(key, static_cast<std::int64_t>(list.size()));
+  for (const std::int64_t element : list) append(key, element);
+}
+
+void append(std::string& key, const AttributeValue& value) {
+  key += static_cast<char>('a' + value.index());
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) append(key, *integer);
+  if (const auto* real = std::get_if<double>(&value)) append(key, std::bit_cast<std::int64_t>(*real));
+  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value)) append(key, *list);
+  if (const auto* symbol = std::get_if<SymbolValue>(&value)) (key += symbol->name) += '\0';
+}
+
+}  // namespace
+
+std::shared_ptr<const OperatorInstance> LoweredCache::find(const std::string& op, const Attributes& attributes,
+                                                           const std::vector<TensorType>& inputs) {
+  std::string key = op;
+  key += '\0';
+  for (const auto& [name, value] : attributes.entries()) append(key, value);
+  for (const TensorType& type : inputs) {
+    key += static_cast<char>(type.element);
+    append(key, type.shape);
+  }
+  Shard& shard = shards_[std::hash<std::string>{}(key) % shards];
+  // Moves an entry to the younger generation; the shard is locked.
+  auto keep = [&](std::shared_ptr<const OperatorInstance> entry) {
+    if (shard.young.size() >= shard_capacity_) {
+      shard.old = std::move(shard.young);
+      shard.young.clear();
+    }
+    return shard.young.try_emplace(std::move(key), std::move(entry)).first->second;
+  };
+  {
+    const std::lock_guard lock(shard.mutex);
+    if (const auto it = shard.young.find(key); it != shard.young.end()) return it->second;
+    if (const auto it = shard.old.find(key); it != shard.old.end()) {
+      std::shared_ptr<const OperatorInstance> entry = std::move(it->second);
+      shard.old.erase(it);
+      return keep(std::move(entry));
+    }
+  }
+  Expected<OperatorInstance> instance = OperatorInstance::create(registry_, op, attributes, inputs);
+  if (!instance) return nullptr;
+  auto entry = std::make_shared<const OperatorInstance>(std::move(*instance));
+  const std::lock_guard lock(shard.mutex);
+  return keep(std::move(entry));
+}
+
+}  // namespace taso

@@ -1,0 +1,385 @@
+#include "verifier/proposals.h"
+
+#include <algorithm>
+#include <set>
+
+namespace taso {
+namespace {
+
+using ExpressionKind = AttributeExpression::Kind;
+using Integers = std::vector<std::int64_t>;
+
+// Whether a list has this number everywhere by default.
+bool default_list(const AttributeSpec& spec, std::int64_t value) {
+  if (!spec.default_value) return false;
+  const auto* list = std::get_if<Integers>(&*spec.default_value);
+  return list != nullptr && !list->empty() && *list == Integers(list->size(), value);
+}
+
+// Whether a variable occurs outside of lists: as q in q - m, not as i in [i, i].
+bool outside_lists(const AttributeExpression& expression, std::uint32_t v) {
+  if (expression.kind == ExpressionKind::variable) return expression.index == v;
+  if (expression.kind == ExpressionKind::list) return false;
+  return std::any_of(expression.operands.begin(), expression.operands.end(),
+                     [&](const AttributeExpression& operand) { return outside_lists(operand, v); });
+}
+
+// A shape, the shapes with two neighbouring axes made one, and all axes made one.
+void add_regrouped(const Shape& shape, std::set<Integers>& lists) {
+  lists.insert(shape);
+  for (std::size_t i = 0; i + 1 < shape.size(); ++i) {
+    Integers merged = shape;
+    merged[i] *= merged[i + 1];
+    merged.erase(merged.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    lists.insert(std::move(merged));
+  }
+  lists.insert({volume(shape)});
+}
+
+// A list of one number, and with one element changed to another number.
+void add_with_one_changed(const Integers& list, std::int64_t changed, std::set<Integers>& lists) {
+  lists.insert(list);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    Integers other = list;
+    other[i] = changed;
+    lists.insert(std::move(other));
+  }
+}
+
+std::vector<AttributeValue> as_values(const std::set<Integers>& lists) { return {lists.begin(), lists.end()}; }
+
+}  // namespace
+
+Proposals::Proposals(PartialInstance& partial, const Domain& domain)
+    : partial_(partial), domain_(domain), universe_(all_shapes(domain)) {
+  find_uses();
+}
+
+void Proposals::find_uses() {
+  const Substitution& rule = partial_.rule();
+  uses_.resize(rule.attribute_variables.size());
+  integers_.assign(rule.tensor_variables.size(), false);
+  ranks_.assign(rule.tensor_variables.size(), std::vector<bool>(domain_.max_rank + 1, true));
+  for (const bool target : {false, true})
+    for (const NodeState& state : partial_.side(target)) {
+      if (state.definition == nullptr) continue;
+      for (const auto& [name, expression] : state.node->attributes) {
+        const AttributeSpec* spec = state.definition->find_attribute(name);
+        for (const std::uint32_t variable : variables_of(expression).attributes) {
+          Use& use = uses_[variable];
+          const bool direct = expression.kind == ExpressionKind::variable;
+          // A list that is computed with is a list; an element of one is a number.
+          if (use.spec == nullptr || (direct && !use.direct)) use = {state.definition, spec, direct};
+        }
+      }
+      for (std::size_t i = 0; i < state.node->inputs.size(); ++i) {
+        const PatternValue& input = state.node->inputs[i];
+        if (!input.is_variable) continue;
+        const InputSpec& spec = state.definition->inputs[state.definition->variadic() ? 0 : i];
+        if (spec.integers) integers_[input.index] = true;
+        std::size_t fixed = 0;
+        for (const AxisSpec& axis : spec.axes) fixed += axis.kind != AxisSpec::Kind::rest;
+        for (std::size_t rank = 0; rank < ranks_[input.index].size(); ++rank)
+          if (fixed == spec.axes.size() ? rank != fixed : rank < fixed) ranks_[input.index][rank] = false;
+      }
+    }
+}
+
+bool Proposals::is_free_list(std::uint32_t v) const {
+  return uses_[v].direct && uses_[v].spec != nullptr && uses_[v].spec->kind == AttributeKind::integers &&
+         !uses_[v].spec->length;
+}
+
+bool Proposals::is_pads(std::uint32_t v) const { return uses_[v].spec != nullptr && default_list(*uses_[v].spec, 0); }
+
+// What is known of an operator's operands and attributes, for a question of the given number.
+const Key& Proposals::node_key(const NodeState& state, const Side& side, std::uint32_t question) {
+  key_.clear();
+  key_.push_back(state.number);
+  key_.push_back(question);
+  for (const PatternValue& value : state.node->inputs) key_.push_back(partial_.type_id(value, side));
+  for (const std::uint32_t v : state.attributes) key_.push_back(partial_.attribute(v));
+  for (const std::uint32_t v : state.tensors) key_.push_back(partial_.tensor(v));
+  return key_;
+}
+
+std::vector<std::uint32_t> Proposals::interned(std::uint32_t variable, const std::vector<Shape>& shapes) {
+  std::vector<std::uint32_t> types;
+  const std::vector<bool>& ranks = ranks_[variable];
+  for (const Shape& shape : shapes)
+    if (shape.size() >= ranks.size() || ranks[shape.size()])
+      types.push_back(partial_.intern({integers_[variable] ? ElementType::i64 : ElementType::f32, shape, true}));
+  return types;
+}
+
+std::vector<std::uint32_t> Proposals::any_types(std::uint32_t variable) { return interned(variable, universe_); }
+
+const std::vector<std::uint32_t>& Proposals::types_for(const NodeState& state, const Side& side, std::size_t input) {
+  const Key& key = node_key(state, side, static_cast<std::uint32_t>(input));
+  if (const auto it = types_.find(key); it != types_.end()) return it->second;
+  const Key own = key;
+  return types_.emplace(own, interned(state.node->inputs[input].index, shapes_of(state, side, input))).first->second;
+}
+
+std::vector<Shape> Proposals::shapes_of(const NodeState& state, const Side& side, std::size_t input) const {
+  std::set<Shape> shapes;
+  if (state.definition->variadic()) {
+    const TensorType* model = nullptr;
+    for (const PatternValue& value : state.node->inputs)
+      if (model == nullptr) model = partial_.type_of(value, side);
+    if (model == nullptr) return universe_;
+    shapes.insert(model->shape);
+    for (std::size_t axis = 0; axis < model->shape.size(); ++axis)
+      for (std::int64_t extent = 1; extent <= std::max(domain_.bound, domain_.composite); ++extent) {
+        Shape shape = model->shape;
+        shape[axis] = extent;
+        shapes.insert(std::move(shape));
+      }
+  } else {
+    for (const NamedSizes& sizes : partial_.known_sizes(state, side, input))
+      for (Shape& shape : propose_shapes(state.definition->inputs[input], sizes, domain_))
+        shapes.insert(std::move(shape));
+  }
+  return {shapes.begin(), shapes.end()};
+}
+
+std::optional<std::vector<std::uint32_t>> Proposals::shapes_wanted(const NodeState& state, const Side& side,
+                                                                   std::uint32_t v) {
+  const std::vector<AxisSpec>& axes = state.definition->output.axes;
+  if (axes.size() != 1 || axes[0].kind != AxisSpec::Kind::rest || axes[0].factors.empty()) return std::nullopt;
+  const bool is_shape = std::any_of(state.node->attributes.begin(), state.node->attributes.end(), [&](const auto& a) {
+    return a.first == axes[0].factors[0].name && a.second.kind == ExpressionKind::variable && a.second.index == v;
+  });
+  if (!is_shape) return std::nullopt;
+  const auto index = static_cast<std::uint32_t>(&state - side.data());
+  const bool is_target = partial_.is_target(side);
+  const Substitution& rule = partial_.rule();
+  const Pattern &own = is_target ? rule.target : rule.source, &other = is_target ? rule.source : rule.target;
+  for (std::size_t i = 0; i < own.outputs.size(); ++i)
+    if (own.outputs[i] == PatternValue{false, index, 0})
+      if (const TensorType* type = partial_.type_of(other.outputs[i], partial_.side(!is_target)))
+        return std::vector<std::uint32_t>{partial_.values().id(type->shape)};
+  for (const NodeState& user : side) {
+    if (user.typing || user.definition->variadic()) continue;
+    for (std::size_t i = 0; i < user.node->inputs.size(); ++i) {
+      if (user.node->inputs[i] != PatternValue{false, index, 0}) continue;
+      bool others = false;
+      for (std::size_t j = 0; j < user.node->inputs.size(); ++j)
+        others = others || (j != i && partial_.type_id(user.node->inputs[j], side) != 0);
+      if (!others) continue;
+      std::set<Shape> shapes;
+      for (const NamedSizes& sizes : partial_.known_sizes(user, side, i))
+        for (Shape& shape : propose_shapes(user.definition->inputs[i], sizes, domain_)) shapes.insert(std::move(shape));
+      std::vector<std::uint32_t> values;
+      for (const Shape& shape : shapes) values.push_back(partial_.values().id(shape));
+      return values;
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<std::uint32_t> Proposals::values_for(const NodeState& state, const Side& side, std::uint32_t v) {
+  const Key& key = node_key(state, side, 2 * v + (wide() ? 1 : 0));
+  auto it = values_.find(key);
+  if (it == values_.end()) {
+    const Key own = key;
+    it = values_.emplace(own, well_typed(state, side, v, new_values(state, side, v))).first;
+  }
+  if (!is_free_list(v)) return it->second;
+  std::vector<std::uint32_t> ids = it->second;
+  for (const std::uint32_t id : well_typed(state, side, v, lists_of_other_operators()))
+    if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+  return ids;
+}
+
+// Leaves out lists with which the operator is not well-typed, if everything else is known of it: of those that are
+// long or have any length only few fit.
+std::vector<std::uint32_t> Proposals::well_typed(const NodeState& state, const Side& side, std::uint32_t v,
+                                                 const std::vector<AttributeValue>& values) {
+  std::vector<std::uint32_t> ids;
+  const AttributeSpec* spec = uses_[v].spec;
+  bool test = spec != nullptr && spec->kind == AttributeKind::integers &&
+              !(spec->length && spec->length->kind == Expression::Kind::integer) &&
+              std::all_of(state.tensors.begin(), state.tensors.end(),
+                          [&](std::uint32_t tensor) { return partial_.tensor(tensor) != 0; }) &&
+              std::all_of(state.attributes.begin(), state.attributes.end(),
+                          [&](std::uint32_t other) { return other == v || partial_.attribute(other) != 0; });
+  std::vector<TensorType> inputs;
+  for (const PatternValue& input : state.node->inputs) {
+    const TensorType* type = partial_.type_of(input, side);
+    test = test && type != nullptr;
+    if (test) inputs.push_back(*type);
+  }
+  Bindings bindings = partial_.bindings();
+  for (const AttributeValue& value : values) {
+    if (test) {
+      bindings.attributes[v] = value;
+      const Expected<Attributes> given = evaluate_attributes(*state.node, bindings, partial_.registry());
+      if (!given || !partial_.registry().infer(state.node->op, *given, inputs)) continue;
+    }
+    ids.push_back(partial_.values().id(value));
+  }
+  return ids;
+}
+
+std::vector<AttributeValue> Proposals::new_values(const NodeState& state, const Side& side, std::uint32_t v) const {
+  const Use& use = uses_[v];
+  std::vector<AttributeValue> values;
+  if (use.spec == nullptr) return {std::int64_t{1}};
+  if (!use.direct && (use.spec->kind != AttributeKind::integers || !is_list_variable(v))) {
+    // A number in an expression, mostly an element of a list.
+    std::size_t numbers = 0;
+    for (const Use& other : uses_) numbers += other.spec != nullptr && !other.direct;
+    const std::int64_t most = numbers <= 4 ? domain_.bound : 2;
+    for (std::int64_t value = 0; value <= most; ++value) values.emplace_back(value);
+    return values;
+  }
+  switch (use.spec->kind) {
+    case AttributeKind::integer:
+      for (std::int64_t value = -static_cast<std::int64_t>(domain_.max_rank); value <= domain_.bound; ++value)
+        values.emplace_back(value);
+      return values;
+    case AttributeKind::real:
+      for (const double value : {0.0, 1.0, -1.0, 0.5}) values.emplace_back(value);
+      return values;
+    case AttributeKind::symbol: {
+      // A primitive without a declared value at 0 is an oracle like any other function; all where there is room.
+      const bool all = wide() && domain_.attributes;
+      for (const auto& [name, function] : partial_.registry().functions())
+        if (function.arity == 1 &&
+            (all || (values.empty() && !function.definition && !function.zero_at_zero && !function.idempotent)))
+          values.emplace_back(SymbolValue{name});
+      return values;
+    }
+    case AttributeKind::integers:
+      break;
+  }
+  const TensorType* first = state.node->inputs.empty() ? nullptr : partial_.type_of(state.node->inputs[0], side);
+  if (!use.spec->length) return free_lists(first);
+  if (use.spec->length->kind != Expression::Kind::integer) return lists_per_axis(first, use);
+  return lists_of_length(state, side, v, static_cast<std::size_t>(use.spec->length->integer));
+}
+
+// Lists of so many numbers: strides, pads, kernels, margins.
+std::vector<AttributeValue> Proposals::lists_of_length(const NodeState& state, const Side& side, std::uint32_t v,
+                                                       std::size_t length) const {
+  const Use& use = uses_[v];
+  const bool ones = default_list(*use.spec, 1), zeros = default_list(*use.spec, 0);
+  if (!domain_.attributes && (ones || zeros)) return {Integers(length, ones ? 1 : 0)};
+  const bool all = wide() && domain_.attributes;
+  std::set<Integers> lists;
+  if (ones) {
+    lists.insert(Integers(length, 1));
+    if (all) add_with_one_changed(Integers(length, 1), 2, lists);
+    if (all || window_role(*use.definition, use.spec->name) != WindowRole::dilation) lists.insert(Integers(length, 2));
+  } else if (zeros) {
+    lists.insert(Integers(length, 0));
+    for (const Integers& pads : same_lists(state, side, v)) {
+      lists.insert(pads);
+      if (!all || pads.size() != length) continue;
+      for (std::size_t i = 0; i < length; ++i) {
+        Integers list = pads;
+        ++list[i];
+        lists.insert(std::move(list));
+      }
+    }
+    if (all) lists.insert(Integers(length, 1));
+  } else if (length <= 2) {
+    Integers list(length, domain_.bound > 0 ? 1 : 0);
+    for (;;) {
+      lists.insert(list);
+      std::size_t i = 0;
+      while (i < length && list[i] == domain_.bound) list[i++] = 1;
+      if (i == length) break;
+      ++list[i];
+    }
+  } else {
+    lists.insert(Integers(length, 1));
+    add_with_one_changed(Integers(length, 0), 1, lists);
+  }
+  return as_values(lists);
+}
+
+// Lists with a number for every axis: permutations, starts, steps.
+std::vector<AttributeValue> Proposals::lists_per_axis(const TensorType* input, const Use& use) const {
+  const std::size_t rank = input == nullptr ? 0 : input->shape.size();
+  std::set<Integers> lists;
+  const bool all = wide() && domain_.attributes;
+  Integers order(rank);
+  for (std::size_t i = 0; i < rank; ++i) order[i] = static_cast<std::int64_t>(i);
+  if (must_be_permutation(*use.definition, use.spec->name)) {
+    do lists.insert(order);
+    while (std::next_permutation(order.begin(), order.end()));
+    return as_values(lists);
+  }
+  if (all) lists.insert(order);
+  std::vector<Integers> models{Integers(rank, 0), Integers(rank, 1)};
+  lists.insert(Integers(rank, -1));
+  if (all) models.insert(models.end(), {Integers(rank, -1), Integers(rank, 2)});
+  if (input != nullptr) models.push_back(input->shape);
+  for (const Integers& model : models) {
+    lists.insert(model);
+    for (std::size_t i = 0; i < rank; ++i)
+      for (const std::int64_t change : {-1, 1}) {
+        Integers list = model;
+        list[i] += change;
+        lists.insert(std::move(list));
+      }
+  }
+  return as_values(lists);
+}
+
+// Lists of any length: shapes, axes, sizes.
+std::vector<AttributeValue> Proposals::free_lists(const TensorType* input) const {
+  const std::size_t rank = input == nullptr ? 0 : input->shape.size();
+  std::set<Integers> lists(universe_.begin(), universe_.end());
+  for (unsigned bits = 0; bits < 1U << rank; ++bits) {
+    Integers axes;
+    for (std::size_t i = 0; i < rank; ++i)
+      if ((bits >> i & 1U) != 0) axes.push_back(static_cast<std::int64_t>(i) - static_cast<std::int64_t>(rank));
+    lists.insert(std::move(axes));
+  }
+  return as_values(lists);
+}
+
+// Lists of any length that other operators suggest: the shapes of what is known, and these with axes merged.
+std::vector<AttributeValue> Proposals::lists_of_other_operators() const {
+  std::set<Integers> lists;
+  for (const bool target : {false, true})
+    for (const NodeState& other : partial_.side(target))
+      if (other.typing)
+        for (const std::uint32_t type : other.typing->outputs) add_regrouped(partial_.type(type).shape, lists);
+  for (const TensorType* type : partial_.bindings().tensors)
+    if (type != nullptr) add_regrouped(type->shape, lists);
+  return as_values(lists);
+}
+
+// Whether a variable stands for a list, as q in q - m, or for a number, as i in [i, i].
+bool Proposals::is_list_variable(std::uint32_t v) const {
+  for (const bool target : {false, true})
+    for (const NodeState& state : partial_.side(target))
+      for (const auto& [name, expression] : state.node->attributes) {
+        const AttributeSpec* spec = state.definition == nullptr ? nullptr : state.definition->find_attribute(name);
+        if (spec != nullptr && spec->kind == AttributeKind::integers && outside_lists(expression, v)) return true;
+      }
+  return false;
+}
+
+// SAME pads of the operator, if it uses the variable directly and its other attributes are known.
+std::vector<Integers> Proposals::same_lists(const NodeState& state, const Side& side, std::uint32_t v) const {
+  std::vector<Integers> lists;
+  Attributes attributes;
+  std::string pads;
+  for (const auto& [name, expression] : state.node->attributes) {
+    if (expression.kind == ExpressionKind::variable && expression.index == v) pads = name;
+    if (const Expected<AttributeValue> value = taso::evaluate(expression, partial_.bindings()))
+      attributes.set(name, *value);
+  }
+  if (pads.empty()) return lists;
+  for (const NamedSizes& sizes : partial_.known_sizes(state, side, std::nullopt))
+    if (std::optional<Integers> list = same_pads(*state.definition, pads, sizes, attributes))
+      lists.push_back(std::move(*list));
+  return lists;
+}
+
+}  // namespace taso
