@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -40,7 +41,7 @@ class Run {
     generalise_axioms();
     closed_.resize(rules_.size());
     reasons_.resize(rules_.size());
-    in_parallel("rules", rules_.size(), [&](std::size_t i) { close(i); });
+    in_parallel("rules", rules_.size(), [&](std::size_t i, Theory& theory) { close(i, theory); });
     MissingReport report;
     report.interrupted = stopped();
     if (report.interrupted) return report;
@@ -56,18 +57,22 @@ class Run {
   /// Tasks write to places of their own, so that the number of threads changes nothing.
   template <class Task>
   void in_parallel(const std::string& what, std::size_t count, const Task& task) {
-    std::atomic<std::size_t> next = 0, done = 0;
+    std::atomic<std::size_t> next = 0;
+    std::size_t done = 0;
     std::mutex mutex;
-    auto work = [&] {
+    auto work = [&](std::size_t thread) {
       for (std::size_t i = next++; i < count && !stopped(); i = next++) {
-        task(i);
+        task(i, *theories_[thread]);
         const std::lock_guard lock(mutex);
         if (options_.progress) options_.progress(what, ++done, count);
       }
     };
+    const std::size_t wanted = std::max<std::size_t>(1, std::min<std::size_t>(options_.threads, count));
+    while (theories_.size() < wanted)
+      theories_.push_back(std::make_unique<Theory>(registry_, axioms_, options_.rlimit));
     std::vector<std::thread> threads;
-    for (std::size_t t = 1; t < options_.threads && t < count; ++t) threads.emplace_back(work);
-    work();
+    for (std::size_t t = 1; t < wanted; ++t) threads.emplace_back(work, t);
+    work(0);
     for (std::thread& thread : threads) thread.join();
   }
 
@@ -96,7 +101,7 @@ class Run {
         relevant.push_back(i);
     }
     std::vector<std::optional<Candidate>> found(relevant.size());
-    in_parallel("axioms", relevant.size(), [&](std::size_t i) {
+    in_parallel("axioms", relevant.size(), [&](std::size_t i, Theory& /*theory*/) {
       const Substitution& axiom = axioms_[relevant[i]];
       const Generalisation general = generalise(registry_, axiom, options_.generalise);
       if (!general.steps.empty())
@@ -133,35 +138,20 @@ class Run {
     return result;
   }
 
-  /// A theory of what may matter: axioms with at most one operator that neither the rule nor a candidate has.
-  [[nodiscard]] std::vector<Substitution> theory_for(const Substitution& rule) const {
-    const std::set<std::string> operators = related_operators(rule, axioms_);
-    std::vector<Substitution> result;
-    for (const Substitution& axiom : axioms_) {
-      const std::set<std::string> own = operators_of(axiom);
-      if (std::count_if(own.begin(), own.end(), [&](const std::string& op) { return !operators.contains(op); }) <= 1)
-        result.push_back(axiom);
-    }
-    return result;
-  }
-
-  [[nodiscard]] bool follows(const Substitution& rule, std::vector<Substitution> theory,
-                             const std::vector<const Candidate*>& added, bool sensible) const {
-    for (std::size_t i = 0; i < added.size(); ++i) {
-      theory.push_back(added[i]->axiom);
-      theory.back().name = "candidate_" + std::to_string(i);
-    }
-    Theory logic(registry_, theory, options_.rlimit);
+  /// Whether a rule follows from the axioms and these; with `sensible` also whether they do not entail everything.
+  [[nodiscard]] static bool follows(const Substitution& rule, Theory& theory,
+                                    const std::vector<const Candidate*>& added, bool sensible) {
+    std::vector<Substitution> more;
+    for (const Candidate* one : added) more.push_back(one->axiom);
     Substitution goal = rule;
     goal.is_axiom = false;
-    if (!logic.entails(goal).proved) return false;
+    if (!theory.entails_with(goal, more).proved) return false;
     // From what entails x = y for any x and y, anything follows.
-    return !sensible || !logic.entails(collapse_goal(goal, 0, 1)).proved;
+    return !sensible || !theory.entails_with(collapse_goal(goal, 0, 1), more).proved;
   }
 
-  void close(std::size_t index) {
+  void close(std::size_t index, Theory& theory) {
     const Substitution& rule = rules_[index];
-    const std::vector<Substitution> theory = theory_for(rule);
     std::vector<Candidate> list = candidates(index);
     while (!list.empty() && !stopped()) {
       const std::vector<std::size_t> chosen = smallest(rule, theory, list);
@@ -189,7 +179,7 @@ class Run {
   }
 
   /// Numbers of the smallest candidates with which the rule follows, the largest first; empty if all are not enough.
-  [[nodiscard]] std::vector<std::size_t> smallest(const Substitution& rule, const std::vector<Substitution>& theory,
+  [[nodiscard]] std::vector<std::size_t> smallest(const Substitution& rule, Theory& theory,
                                                   const std::vector<Candidate>& list) const {
     std::vector<std::size_t> chosen;
     auto with = [&](std::size_t beginning) {
@@ -210,6 +200,14 @@ class Run {
       }
       chosen.push_back(--enough);
     }
+    if (chosen.size() < 2) return chosen;
+    // One identity is better than several, if it is not larger than they are together.
+    std::size_t together = 0;
+    for (const std::size_t i : chosen) together += list[i].size.operators;
+    for (std::size_t i = 0; i < list.size() && !stopped(); ++i)
+      if (list[i].size.operators <= together && list[i].axiom.source.outputs.size() > 1 &&
+          follows(rule, theory, {&list[i]}, false))
+        return {i};
     return chosen;
   }
 
@@ -258,7 +256,7 @@ class Run {
           others.insert(i);
           added.push_back(&pool_[i]);
         }
-        unnecessary = !others.empty() && follows(rules_[rule], theory_for(rules_[rule]), added, true);
+        unnecessary = !others.empty() && follows(rules_[rule], *theories_[0], added, true);
         instead.emplace_back(rule, others);
       }
       if (!unnecessary || instead.empty()) continue;
@@ -269,7 +267,7 @@ class Run {
 
   /// A part of the identities with which the rule still follows, and without any one of which it does not.
   [[nodiscard]] std::set<std::size_t> needed(std::size_t rule, std::set<std::size_t> all) const {
-    const std::vector<Substitution> theory = theory_for(rules_[rule]);
+    Theory& theory = *theories_[0];
     for (const std::size_t one : std::vector<std::size_t>(all.rbegin(), all.rend())) {
       if (all.size() == 1) break;
       std::vector<const Candidate*> added;
@@ -351,7 +349,8 @@ class Run {
   const std::vector<Substitution>& axioms_;
   const std::vector<Substitution>& rules_;
   const MissingOptions& options_;
-  std::set<std::string> known_;  // texts of the axioms
+  std::set<std::string> known_;                    // texts of the axioms
+  std::vector<std::unique_ptr<Theory>> theories_;  // one for each thread
   std::vector<Candidate> general_axioms_;
   std::vector<std::vector<Candidate>> closed_;  // per rule: with what it follows
   std::vector<std::string> reasons_;            // per rule: why nothing was found

@@ -40,6 +40,9 @@ class Theory {
   Theory& operator=(const Theory&) = delete;
 
   [[nodiscard]] Entailment entails(const Substitution& rule);
+  /// With these axioms more, for this once; axioms with more than one operator that the rule does not have are left
+  /// aside, and so is model-based instantiation: for questions that are asked very often.
+  [[nodiscard]] Entailment entails_with(const Substitution& rule, const std::vector<Substitution>& more);
   /// Axioms that cannot be used and lemmas that do not follow, "name: why".
   [[nodiscard]] const std::vector<std::string>& problems() const;
   /// The theory and the negated rule as SMT-LIB 2; one of several outputs at a time, concatenated.
