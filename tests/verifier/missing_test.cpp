@@ -39,8 +39,7 @@ TEST(Generalise, ParametersBecomeVariablesAsFarAsTheProofGoes) {
 }
 
 TEST(Generalise, WhatIsNotProvedStaysAsItIs) {
-  const std::vector<Substitution> rules =
-      parse("rule wrong: conv2d(x, k; strides=[1,1]) => conv2d(x, k; strides=[2,2])");
+  const std::vector<Substitution> rules = parse("rule wrong: concat(x, y; axis=-1) => concat(y, x; axis=-1)");
   ASSERT_EQ(rules.size(), 1U);
   const Generalisation found = generalise(registry(), rules[0]);
   EXPECT_FALSE(found.proved);
@@ -86,8 +85,9 @@ TEST_F(Missing, TheSmallestIdentitiesAreProposed) {
     completed.push_back(identity.axiom);
     added += identity.adds;
   }
-  EXPECT_EQ(report.identities[0].generalises, "split_of_concat");
   EXPECT_EQ(report.identities[0].adds, 3U);
+  EXPECT_TRUE(std::any_of(report.identities.begin(), report.identities.end(),
+                          [](const MissingIdentity& identity) { return identity.generalises == "add_columns"; }));
   EXPECT_EQ(added, rules.size());
   Theory after(registry(), completed, 500'000);
   for (const Substitution& rule : rules) EXPECT_TRUE(after.entails(rule).proved) << rule.name;
