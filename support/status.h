@@ -125,7 +125,9 @@ namespace detail {
 
 /// Declares `target` from an Expected expression, or returns its error from the enclosing function.
 #define TASO_ASSIGN(target, expression) TASO_ASSIGN_IMPL(TASO_CONCAT(taso_expected_, __LINE__), target, expression)
+// `target` and `temporary` are declared: no parentheses. NOLINTBEGIN(bugprone-macro-parentheses)
 #define TASO_ASSIGN_IMPL(temporary, target, expression) \
   auto temporary = (expression);                        \
   if (!temporary) return temporary.error();             \
   target = std::move(temporary).value()
+// NOLINTEND(bugprone-macro-parentheses)
