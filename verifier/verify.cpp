@@ -122,8 +122,7 @@ Verdict Verifier::verify(const Substitution& rule) {
       verdict.numeric_class = derive_numeric_class(outcome.typed);
       if (*verdict.numeric_class != NumericClass::exact)
         if (const std::optional<Growth> growth = find_growth(outcome.typed)) verdict.may_overflow = growth->op;
-      // The unbounded proof says what that means.
-      if (outcome.ill_typed_target > 0 && !verdict.by_unbounded) add_condition("the target is well-typed");
+      if (outcome.ill_typed_target > 0) add_condition("the target is well-typed");
       if (outcome.divided) add_condition("divisors are not zero");
       if (outcome.undefined) add_condition("no element of the source is infinite or undefined");
     } else {
