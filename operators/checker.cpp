@@ -1,6 +1,7 @@
 #include "operators/checker.h"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 #include <utility>
 #include <vector>
@@ -79,8 +80,8 @@ class Checker {
 
  private:
   [[nodiscard]] const Sort* find(std::string_view name) const {
-    for (auto entry = scope_.rbegin(); entry != scope_.rend(); ++entry)
-      if (entry->first == name) return &entry->second;
+    for (const auto& [defined, sort] : std::views::reverse(scope_))
+      if (defined == name) return &sort;
     return nullptr;
   }
   [[nodiscard]] const Tensor* find_tensor(std::string_view name) const {

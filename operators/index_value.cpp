@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 
 #include "operators/unparse.h"
 
@@ -26,8 +27,8 @@ IndexValue IndexValue::of(const std::vector<std::int64_t>& values) {
 }
 
 const IndexValue* Environment::find(std::string_view name) const {
-  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry)
-    if (entry->first == name) return &entry->second;
+  for (const auto& [defined, value] : std::views::reverse(entries_))
+    if (defined == name) return &value;
   return nullptr;
 }
 
