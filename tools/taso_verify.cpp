@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "tools/specs.h"
 #include "tools/verify_axioms.h"
 #include "tools/verify_inputs.h"
+#include "tools/verify_missing.h"
 #include "tools/verify_reports.h"
 #include "verifier/verify.h"
 
@@ -33,8 +35,8 @@ constexpr const char* program = "taso-verify";
 struct Arguments {
   CommonOptions common;
   VerifySources sources;
-  std::string dump_smt2, junit, sarif, translation;
-  bool github = false;
+  std::string dump_smt2, junit, sarif, translation, generalised;
+  bool github = false, missing_axioms = false;
   VerifierOptions verifier;
   AxiomArguments axiom_modes;
 };
@@ -98,7 +100,8 @@ Expected<std::vector<VerifyResult>> verify_all(const Arguments& arguments, const
 }
 
 /// Writes every report that was asked for.
-Status write_reports(const Arguments& arguments, const std::vector<VerifyResult>& results, std::size_t wrong) {
+Status write_reports(const Arguments& arguments, const std::vector<VerifyResult>& results, std::size_t wrong,
+                     const MissingFindings* missing, const OperatorCatalog& catalog) {
   const bool json_on_stdout = arguments.common.json == "-";
   std::size_t counts[3] = {0, 0, 0};
   for (const VerifyResult& result : results) {
@@ -111,8 +114,9 @@ Status write_reports(const Arguments& arguments, const std::vector<VerifyResult>
                            counts[2], wrong == 0 ? "" : fmt::format("; {} not as they should be", wrong))
                    .c_str(),
                stdout);
+  if (missing != nullptr && !json_on_stdout) std::fputs(("\n" + missing_text(*missing, catalog)).c_str(), stdout);
   if (arguments.github) std::fputs(github_annotations(results).c_str(), json_on_stdout ? stderr : stdout);
-  const ReportContext context{TASO_VERSION, arguments.verifier};
+  const ReportContext context{TASO_VERSION, arguments.verifier, missing, &catalog};
   if (!arguments.common.json.empty())
     TASO_RETURN_IF_ERROR(write_text(arguments.common.json, json_report(results, context)));
   if (!arguments.junit.empty()) TASO_RETURN_IF_ERROR(write_text(arguments.junit, junit_report(results)));
@@ -140,11 +144,17 @@ Expected<int> run(const Arguments& arguments) {
     for (const VerifyTask& task : inputs.tasks) statements.push_back(task.rule);
     return run_axiom_modes(inputs.registry, statements, inputs.axioms, arguments.common, arguments.axiom_modes);
   }
+  if (!arguments.generalised.empty())
+    return run_generalise(inputs, arguments.common, arguments.verifier, arguments.generalised);
   TASO_ASSIGN(const std::vector<VerifyResult> results, verify_all(arguments, inputs));
   const auto wrong = static_cast<std::size_t>(
       std::count_if(results.begin(), results.end(), [](const VerifyResult& result) { return !result.as_expected(); }));
-  TASO_RETURN_IF_ERROR(write_reports(arguments, results, wrong));
-  return wrong == 0 ? 0 : static_cast<int>(ErrorCode::not_proved);
+  std::optional<MissingFindings> missing;
+  if (arguments.missing_axioms) {
+    TASO_ASSIGN(missing, find_missing(inputs, results, arguments.common, arguments.verifier));
+  }
+  TASO_RETURN_IF_ERROR(write_reports(arguments, results, wrong, missing ? &*missing : nullptr, inputs.registry));
+  return wrong == 0 && (!missing || missing->rules.empty()) ? 0 : static_cast<int>(ErrorCode::not_proved);
 }
 
 }  // namespace
@@ -174,6 +184,13 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{4'000'000'000}));
   app.add_option("--translate", arguments.translation,
                  "write the rules of a .pb file as rule text to FILE (-: stdout), and verify nothing")
+      ->type_name("FILE");
+  app.add_flag(
+      "--missing-axioms", arguments.missing_axioms,
+      "also look for identities that, as axioms, would prove the true rules which do not follow from the axioms");
+  app.add_option("--generalise", arguments.generalised,
+                 "write the rules with concrete attributes generalised as far as they are proved for all sizes to FILE "
+                 "(-: stdout), and report nothing else")
       ->type_name("FILE");
   app.add_option("--junit", arguments.junit, "write the verdicts as JUnit XML to FILE")->type_name("FILE");
   app.add_option("--sarif", arguments.sarif, "write what is not proved as SARIF 2.1.0 to FILE")->type_name("FILE");

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "support/hash.h"
+#include "tools/verify_missing.h"
 
 namespace taso::tools {
 namespace {
@@ -164,6 +165,34 @@ Json to_json(const VerifyResult& result) {
 
 std::string dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
+Json to_json(const MissingFindings& findings, const OperatorCatalog& catalog) {
+  Json json;
+  json["statements"] = Json::array();
+  for (const MissingRule& rule : findings.report.rules) {
+    Json one;
+    one["name"] = utf8(findings.rules[rule.rule].name);
+    one["under"] = findings.narrowed[rule.rule];
+    one["identities"] = Json::array();
+    for (const std::size_t identity : rule.identities)
+      one["identities"].push_back(findings.report.identities[identity].axiom.name);
+    one["reason"] = rule.reason;
+    json["statements"].push_back(std::move(one));
+  }
+  json["identities"] = Json::array();
+  for (const MissingIdentity& identity : findings.report.identities) {
+    Json one;
+    one["name"] = identity.axiom.name;
+    one["axiom"] = to_string(identity.axiom, catalog);
+    one["origin"] = utf8(identity.origin);
+    one["generalises"] = identity.generalises;
+    one["adds"] = identity.adds;
+    one["used_for"] = Json::array();
+    for (const std::size_t rule : identity.rules) one["used_for"].push_back(utf8(findings.rules[rule].name));
+    json["identities"].push_back(std::move(one));
+  }
+  return json;
+}
+
 }  // namespace
 
 bool VerifyResult::as_expected() const {
@@ -206,6 +235,7 @@ std::string json_report(const std::vector<VerifyResult>& results, const ReportCo
   json["unknown"] = counts[2];
   json["bound"] = context.options.bound;
   json["seed"] = context.options.seed;
+  if (context.missing != nullptr) json["missing"] = to_json(*context.missing, *context.catalog);
   return dump(json);
 }
 

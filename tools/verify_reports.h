@@ -20,10 +20,14 @@ struct VerifyResult {
   [[nodiscard]] bool as_expected() const;
 };
 
+struct MissingFindings;
+
 /// What reports name besides.
 struct ReportContext {
   std::string version;  ///< Of this program.
   VerifierOptions options;
+  const MissingFindings* missing = nullptr;  ///< Of --missing-axioms; null without it.
+  const OperatorCatalog* catalog = nullptr;  ///< For the text of its identities.
 };
 
 /// One statement: a line, and what a person needs to see below it.

@@ -28,9 +28,11 @@ bool determines(const Pattern& side, const Substitution& axiom) {
          attributes.size() == axiom.attribute_variables.size();
 }
 
+}  // namespace
+
 // x = y for two tensor variables (the axiom's own, or one of them and a new one), with both sides of an axiom as
 // further outputs that agree trivially: their terms and those of the axiom's conditions are there to be matched.
-Substitution collapse_among(const Substitution& axiom, std::uint32_t x, std::uint32_t y) {
+Substitution collapse_goal(const Substitution& axiom, std::uint32_t x, std::uint32_t y) {
   Substitution rule = axiom;
   rule.name = "x = y among the terms of " + axiom.name;
   rule.is_axiom = false;
@@ -54,6 +56,8 @@ Substitution collapse_among(const Substitution& axiom, std::uint32_t x, std::uin
   rule.target.outputs.insert(rule.target.outputs.begin(), PatternValue{true, y, 0});
   return rule;
 }
+
+namespace {
 
 std::vector<Substitution> only_axioms(const std::vector<Substitution>& statements) {
   std::vector<Substitution> axioms;
@@ -94,7 +98,7 @@ Consistency check_consistency(const OperatorRegistry& registry, const std::vecto
     const auto count = static_cast<std::uint32_t>(std::max<std::size_t>(2, axiom.tensor_variables.size()));
     for (std::uint32_t x = 0; x < count; ++x)
       for (std::uint32_t y = x + 1; y < count; ++y) {
-        const Substitution goal = collapse_among(axiom, x, y);
+        const Substitution goal = collapse_goal(axiom, x, y);
         if (!theory.entails(goal).proved) continue;
         result.derived.push_back(goal.name);
         x = count;  // one is enough

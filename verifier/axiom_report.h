@@ -33,6 +33,10 @@ class RedundancyCheck {
   Theory theory_;
 };
 
+/// The statement x = y for two tensor variables of another (or one of them and a new one), in the presence of that
+/// one's terms: whatever entails it entails too much.
+[[nodiscard]] Substitution collapse_goal(const Substitution& statement, std::uint32_t x, std::uint32_t y);
+
 /// What was asked to find the axioms inconsistent, and what they gave away.
 struct Consistency {
   std::size_t ground_terms = 0;      ///< Axioms whose terms were present when x = y was asked for.

@@ -768,6 +768,20 @@ struct ShapeFacts {
   bool may_differ = false;
 };
 
+void collect_variables(const AttributeExpression& expression, std::set<std::uint32_t>& variables) {
+  if (expression.kind == Kind::variable) variables.insert(expression.index);
+  for (const AttributeExpression& operand : expression.operands) collect_variables(operand, variables);
+}
+
+// Whether an attribute variable stands on one side only: the other side's shape cannot depend on it, this side's may.
+bool has_one_sided_attribute(const Substitution& axiom) {
+  std::set<std::uint32_t> variables[2];
+  for (const bool target : {false, true})
+    for (const PatternNode& node : (target ? axiom.target : axiom.source).nodes)
+      for (const auto& [name, expression] : node.attributes) collect_variables(expression, variables[target ? 1 : 0]);
+  return variables[0] != variables[1];
+}
+
 ShapeFacts shape_facts(const OperatorRegistry& registry, const Substitution& axiom) {
   ShapeFacts facts;
   std::vector<std::vector<std::size_t>>& result = facts.result_shapes;
@@ -776,7 +790,7 @@ ShapeFacts shape_facts(const OperatorRegistry& registry, const Substitution& axi
   const VariableKinds kinds(registry, axiom);
   for (std::size_t v = 0; v < axiom.attribute_variables.size(); ++v)
     if (kinds[v].kind == Kindness::list && !kinds[v].length) lists.push_back(v);
-  if (lists.empty()) return facts;
+  if (lists.empty() && !has_one_sided_attribute(axiom)) return facts;
   const InstanceSet set = find_instances(registry, axiom, {.max_instances = 12, .rare = false});
   facts.may_differ = set.shapes_differ.has_value();
   if (set.instances.empty()) return facts;
@@ -871,15 +885,19 @@ class Session {
     for (const Condition& condition : rule.conditions)
       if (const std::optional<Expr> fact = encoder.condition(condition, false)) facts.push_back(*fact);
     for (const Expr& fact : facts) solver_.add(fact);
-    const Expr left = encoder.outputs(rule.source)[output], right = encoder.outputs(rule.target)[output];
+    const std::vector<Expr> lefts = encoder.outputs(rule.source), rights = encoder.outputs(rule.target);
     // An application that would change the type of an output is refused.
-    solver_.add(c.equal(vocabulary_.shape(left), vocabulary_.shape(right)));
-    solver_.add(c.equal(vocabulary_.rank(left), vocabulary_.rank(right)));
-    for (int axis = -1; axis >= -max_axes; --axis)
-      solver_.add(c.equal(vocabulary_.dimension(left, c.integer(axis)), vocabulary_.dimension(right, c.integer(axis))));
-    for (const Expr& axis : encoder.integer_variables())
-      solver_.add(c.equal(vocabulary_.dimension(left, axis), vocabulary_.dimension(right, axis)));
-    if (negated) solver_.add(c.negation(c.equal(left, right)));
+    for (std::size_t i = 0; i < lefts.size(); ++i) {
+      const Expr &left = lefts[i], &right = rights[i];
+      solver_.add(c.equal(vocabulary_.shape(left), vocabulary_.shape(right)));
+      solver_.add(c.equal(vocabulary_.rank(left), vocabulary_.rank(right)));
+      for (int axis = -1; axis >= -max_axes; --axis)
+        solver_.add(
+            c.equal(vocabulary_.dimension(left, c.integer(axis)), vocabulary_.dimension(right, c.integer(axis))));
+      for (const Expr& axis : encoder.integer_variables())
+        solver_.add(c.equal(vocabulary_.dimension(left, axis), vocabulary_.dimension(right, axis)));
+    }
+    if (negated) solver_.add(c.negation(c.equal(lefts[output], rights[output])));
     return !encoder.overflow();
   }
 
@@ -929,6 +947,15 @@ class Session {
     std::vector<Expr> hypotheses;
     for (const Condition& condition : axiom.conditions) hypotheses.push_back(*encoder.condition(condition, true));
     const Expr other = encoder.outputs(one_output(other_side, output))[0];
+    // Where shapes may differ the equation is about those where no output's does: a piece of a split is what was
+    // concatenated there only if the pieces before it have the right sizes, too.
+    if (shapes.may_differ) {
+      hypotheses.push_back(c.equal(vocabulary_.shape(trigger), vocabulary_.shape(other)));
+      for (std::size_t i = 0; i < trigger_side.outputs.size(); ++i)
+        if (i != output)
+          hypotheses.push_back(c.equal(vocabulary_.shape(encoder.outputs(one_output(trigger_side, i))[0]),
+                                       vocabulary_.shape(encoder.outputs(one_output(other_side, i))[0])));
+    }
     std::vector<Expr> variables;
     for (const Expr& constant : encoder.constants()) {
       if (!encoder.is_touched(constant)) continue;  // belongs to another output's equation
@@ -940,7 +967,6 @@ class Session {
       if (equation.value.terms.size() == 1 && equation.value.terms[0].first == equation.number) continue;
       hypotheses.push_back(c.equal(equation.number, encoder.integer(equation.value)));
     }
-    if (shapes.may_differ) hypotheses.push_back(c.equal(vocabulary_.shape(trigger), vocabulary_.shape(other)));
     Expr body = c.equal(trigger, other);
     if (supplied) {
       // The list was chosen so that the other side is well-typed.
@@ -1355,6 +1381,33 @@ class Theory::Implementation {
     return {false, *reason};
   }
 
+  Entailment entails_with(const Substitution& rule, const std::vector<Substitution>& more) {
+    const std::size_t own = axioms_.size();
+    std::map<std::vector<bool>, Kept> kept;
+    std::swap(kept, sessions_);  // they know nothing of the axioms that come now
+    std::vector<std::string> texts;
+    for (const Substitution& axiom : more) {
+      texts.push_back(to_string(axiom, registry_));
+      const auto known = shapes_of_others_.find(texts.back());
+      axioms_.push_back(
+          {axiom, all, operators_of(axiom), known == shapes_of_others_.end() ? std::nullopt : known->second});
+    }
+    Entailment result;
+    std::vector<bool> previous;
+    for (const std::size_t foreign : {std::size_t{0}, std::size_t{1}}) {
+      const std::vector<bool> chosen = choose(operators_of(rule), foreign, std::nullopt);
+      if (chosen == previous) continue;
+      previous = chosen;
+      const std::optional<std::string> reason = session(chosen).prove(rule);
+      result = {!reason, reason.value_or("")};
+      if (!reason) break;
+    }
+    for (std::size_t i = 0; i < more.size(); ++i) shapes_of_others_[texts[i]] = axioms_[own + i].shapes;
+    axioms_.resize(own);
+    std::swap(kept, sessions_);
+    return result;
+  }
+
   // Found when they are first asked for: a proof needs a part of the theory only.
   const std::vector<std::string>& problems() {
     if (problems_) return *problems_;
@@ -1369,7 +1422,7 @@ class Theory::Implementation {
     }
     return *problems_;
   }
-  std::string smt2(const Substitution& rule) { return session(choose({}, all)).smt2(rule); }
+  std::string smt2(const Substitution& rule) { return session(choose({}, all, std::nullopt)).smt2(rule); }
 
  private:
   static constexpr std::size_t all = static_cast<std::size_t>(-1);
@@ -1431,6 +1484,7 @@ class Theory::Implementation {
   std::vector<std::pair<std::size_t, std::string>> unproved_;  // Lemmas, before the axiom of this number.
   std::optional<std::vector<std::string>> problems_;
   std::map<std::vector<bool>, Kept> sessions_;
+  std::map<std::string, std::optional<ShapeFacts>> shapes_of_others_;  // By text, of axioms given for once.
 };
 
 Theory::Theory(const OperatorRegistry& registry, const std::vector<Substitution>& axioms, std::uint64_t rlimit)
@@ -1438,6 +1492,9 @@ Theory::Theory(const OperatorRegistry& registry, const std::vector<Substitution>
 Theory::~Theory() = default;
 Entailment Theory::entails(const Substitution& rule, std::optional<std::size_t> without) {
   return implementation_->entails(rule, without);
+}
+Entailment Theory::entails_with(const Substitution& rule, const std::vector<Substitution>& more) {
+  return implementation_->entails_with(rule, more);
 }
 const std::vector<std::string>& Theory::problems() const { return implementation_->problems(); }
 std::string Theory::smt2(const Substitution& rule) { return implementation_->smt2(rule); }

@@ -43,6 +43,9 @@ class Theory {
 
   /// `without` is the number of an axiom, among those given, that is not used.
   [[nodiscard]] Entailment entails(const Substitution& rule, std::optional<std::size_t> without = {});
+  /// With these axioms more, for this once; axioms with more than one operator that the rule does not have are left
+  /// aside, and so is model-based instantiation: for questions that are asked very often.
+  [[nodiscard]] Entailment entails_with(const Substitution& rule, const std::vector<Substitution>& more);
   /// Axioms that cannot be used and lemmas that do not follow, "name: why".
   [[nodiscard]] const std::vector<std::string>& problems() const;
   /// The theory and the negated rule as SMT-LIB 2; one of several outputs at a time, concatenated.

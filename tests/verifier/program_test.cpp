@@ -151,6 +151,42 @@ TEST_F(ProgramTest, LemmasMustBeProved) {
   EXPECT_THAT(result.output, HasSubstr("unknown  other"));
 }
 
+TEST_F(ProgramTest, MissingPropertiesAreProposed) {
+  const std::string axioms = "--axioms " + file("a.axioms", "axiom twice: neg(neg(x)) = x\n") + " ";
+  const std::string rules = file("a.rules", "rule turn: neg(sub(x, y)) => sub(y, x)\nrule gone: neg(neg(x)) => x\n");
+  const Outcome result = run("--missing-axioms " + axioms + rules);
+  EXPECT_EQ(result.exit_code, 5) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("2 statements: 2 proved, 0 refuted, 0 unknown"));
+  EXPECT_THAT(result.output, HasSubstr("# 1 statement true and not entailed by the axioms; 1 identity would add 1"));
+  EXPECT_THAT(result.output, HasSubstr("axiom neg_sub:\n  neg(sub(x, y)) = sub(y, x)"));
+  const Outcome json = run("--missing-axioms -q --json - " + axioms + rules);
+  EXPECT_EQ(json.exit_code, 5) << json.output;
+  EXPECT_THAT(json.output, HasSubstr("\"used_for\": [\n"));
+  EXPECT_THAT(json.output, HasSubstr("\"origin\": \"within rule turn\""));
+  // With it nothing is missing.
+  const std::string complete =
+      "--axioms " + file("b.axioms", "axiom twice: neg(neg(x)) = x\naxiom s: neg(sub(x, y)) = sub(y, x)\n") + " ";
+  EXPECT_EQ(run("--missing-axioms " + complete + rules).exit_code, 0);
+}
+
+TEST_F(ProgramTest, RulesAreGeneralised) {
+  const std::string rules = file("a.rules",
+                                 "rule pools: relu(max_pool2d(x; kernel=[3, 3], strides=[2, 2])) => "
+                                 "max_pool2d(relu(x); kernel=[3, 3], strides=[2, 2])\n");
+  const std::string out = (folder_ / "general.rules").string();
+  const Outcome result = run("--generalise " + out + " " + rules);
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("1 statement: 1 more general, 0 not proved"));
+  const auto text = read_file(out);
+  ASSERT_TRUE(text) << text.error().to_string();
+  EXPECT_THAT(*text, HasSubstr("# kernel=[3, 3] is k\n"));
+  EXPECT_THAT(*text, HasSubstr("relu(max_pool2d(x; kernel=k, strides=s, pads=p, dilations=d))"));
+  EXPECT_EQ(run(out).exit_code, 0);
+  const Outcome wrong = run("--generalise - --rule 'sub(x, y) => sub(y, x)'");
+  EXPECT_EQ(wrong.exit_code, 5) << wrong.output;
+  EXPECT_THAT(wrong.output, HasSubstr("# not proved for all sizes"));
+}
+
 TEST_F(ProgramTest, RulesOnTheCommandLine) {
   const Outcome result = run("--rule 'add(x, y) => add(y, x)' --rule 'rule wrong: sub(x, y) => sub(y, x)'");
   EXPECT_EQ(result.exit_code, 5) << result.output;

@@ -29,9 +29,22 @@ class Writer {
   std::optional<AttributeExpression> write(const Polynomial& p, int depth = 0) const {
     if (!p.valid() || depth > 8) return std::nullopt;
     std::optional<AttributeExpression> sum;
-    for (const auto& [monomial, coefficient] : p.terms()) {
+    for (const auto& [whole, coefficient] : p.terms()) {
       std::optional<AttributeExpression> product;
+      Monomial monomial = whole;
       if (coefficient != 1 || monomial.degree() == 0) product = number(coefficient);
+      // A factor of an axis times the others is the extent of that axis.
+      for (const Typing::FactorOfAxis& factor : typing_.factors()) {
+        const auto& others = factor.product.terms();
+        if (others.size() != 1 || others[0].second != 1 || others[0].first.degree() == 0) continue;
+        const auto axis = Monomial::product(others[0].first, Monomial(factor.symbol));
+        const auto rest = axis ? Monomial::quotient(monomial, *axis) : std::nullopt;
+        if (!rest) continue;
+        std::optional<AttributeExpression> extent = write(factor.extent, depth + 1);
+        if (!extent) continue;
+        product = product ? binary(Kind::multiply, std::move(*product), std::move(*extent)) : std::move(*extent);
+        monomial = *rest;
+      }
       for (const SymbolId id : monomial.symbols()) {
         std::optional<AttributeExpression> factor = symbol(id, depth);
         if (!factor) return std::nullopt;

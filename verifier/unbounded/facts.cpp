@@ -85,6 +85,36 @@ struct Facts::Bounds {
     }
     return sum >= 0;
   }
+  // The same for p = s * q with s >= 0.
+  [[nodiscard]] bool product_nonnegative(const Polynomial& p) const {
+    if (nonnegative(p)) return true;
+    const std::vector<SymbolId> factors = p.symbols();
+    return std::any_of(factors.begin(), factors.end(), [&](SymbolId symbol) {
+      const auto bound = of(symbol);
+      if (!bound || *bound < 0) return false;
+      const auto quotient = Polynomial::exact_quotient(p, Polynomial::symbol(symbol));
+      return quotient && nonnegative(*quotient);
+    });
+  }
+  // p = s * h + r with s >= 1, and h and r of one sign: p is 0 only where both are.
+  [[nodiscard]] std::optional<std::pair<Polynomial, Polynomial>> zero_parts(const Polynomial& p) const {
+    if (p.terms().size() < 4) return std::nullopt;
+    for (const SymbolId symbol : p.symbols()) {
+      const auto bound = of(symbol);
+      if (!bound || *bound < 1) continue;
+      Polynomial h, r;
+      for (const auto& [monomial, coefficient] : p.terms()) {
+        if (monomial.contains(symbol))
+          h = h + Polynomial::term(*Monomial::quotient(monomial, Monomial(symbol)), coefficient);
+        else
+          r = r + Polynomial::term(monomial, coefficient);
+      }
+      if (h.terms().size() < 2 || r.terms().size() < 2) continue;
+      if ((product_nonnegative(h) && product_nonnegative(r)) || (product_nonnegative(-h) && product_nonnegative(-r)))
+        return std::pair(h, r);
+    }
+    return std::nullopt;
+  }
 };
 
 Polynomial Facts::substitute(const Polynomial& p, const Replacement& replacement) {
@@ -208,6 +238,8 @@ bool Facts::add_equation(Polynomial p) {
     p = *Polynomial::exact_quotient(p, Polynomial(content));
   }
   if (const auto constant = p.constant()) return *constant == 0;
+  if (const auto parts = bounds.zero_parts(p))
+    return add_equation(reduce(parts->first)) && add_equation(reduce(parts->second));
   // Which symbol to solve for: attributes before extents before factors before indices before quotients, newest first.
   auto preference = [&](SymbolId id) {
     switch ((*symbols_)[id].kind) {

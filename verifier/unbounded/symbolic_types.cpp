@@ -111,6 +111,7 @@ bool Typing::assume(const Atom& atom) {
     return false;
   }
   if (in_target_ && !facts_.entails_quickly(reduced)) {
+    target_places_.push_back(target_conditions_.size());
     target_conditions_.push_back(to_string(facts_.symbols(), reduced));
     target_atoms_.push_back(reduced);
   }
@@ -783,13 +784,34 @@ bool Typing::outputs() {
 Obstacle Typing::run() {
   if (!variables() || !side(rule_.source, source_, "s")) return obstacle_;
   if (!conditions()) return obstacle_;
+  const Facts before = facts_;
   in_target_ = true;
   if (!side(rule_.target, target_, "t") || !outputs()) return obstacle_;
   for (std::uint32_t v = 0; v < shapes_.size(); ++v)
     if (!ranked(v)) return obstacle_;
   if (!decide_pending()) return obstacle_;
   in_target_ = false;
+  drop_implied(before);
   return obstacle_;
+}
+
+// What was assumed first may follow from what came later: equal products of extents from equal extents.
+void Typing::drop_implied(const Facts& before) {
+  for (std::size_t i = 0; i + 1 < target_atoms_.size();) {
+    Facts others = before;
+    bool consistent = true;
+    for (std::size_t j = 0; j < target_atoms_.size() && consistent; ++j)
+      if (j != i) consistent = others.add(others.reduce(target_atoms_[j]));
+    if (!consistent || !others.entails_quickly(others.reduce(target_atoms_[i]))) {
+      ++i;
+      continue;
+    }
+    const std::size_t place = target_places_[i];
+    target_conditions_.erase(target_conditions_.begin() + static_cast<std::ptrdiff_t>(place));
+    target_atoms_.erase(target_atoms_.begin() + static_cast<std::ptrdiff_t>(i));
+    target_places_.erase(target_places_.begin() + static_cast<std::ptrdiff_t>(i));
+    for (std::size_t& other : target_places_) other -= other > place ? 1 : 0;
+  }
 }
 
 }  // namespace taso::unbounded

@@ -101,6 +101,8 @@ class Typing {
   /// Adds a hypothesis; false if it contradicts what is known.
   bool assume(const Atom& atom);
   bool assume(const Alternatives& alternatives, const std::string& what);
+  /// Drops conditions of the target that the others imply, given what was known before it.
+  void drop_implied(const Facts& before);
   /// The alternatives that do not contradict the facts; nothing if one of them holds.
   [[nodiscard]] std::optional<std::vector<std::vector<Atom>>> possible(const Alternatives& alternatives);
   /// Whether the rank of a variable is chosen; its axes then exist.
@@ -126,6 +128,7 @@ class Typing {
   std::vector<FactorOfAxis> factors_;
   std::vector<std::string> target_conditions_;
   std::vector<Atom> target_atoms_;
+  std::vector<std::size_t> target_places_;  ///< Of each atom: the number of its condition.
 };
 
 /// "dim(x, -1) == dim(y, -1)", "pads[0] >= 1".
