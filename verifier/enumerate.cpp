@@ -1,7 +1,6 @@
 #include "verifier/enumerate.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -15,30 +14,8 @@ using ExpressionKind = AttributeExpression::Kind;
 using Integers = std::vector<std::int64_t>;
 using FieldTensor = RingTensor<Mod61>;
 
-// Lowered operators kept at a time; when there are more, all are dropped.
-constexpr std::size_t max_cached = 400'000;
 // Random paths by which the number of instances is estimated.
 constexpr int probes = 400;
-
-void append(std::string& key, std::int64_t value) {
-  key.append(reinterpret_cast<const char*>(&value), sizeof value);  // NOLINT: a key is bytes
-}
-
-void append(std::string& key, const AttributeValue& value) {
-  key += static_cast<char>('a' + value.index());
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) append(key, *integer);
-  if (const auto* real = std::get_if<double>(&value)) append(key, std::bit_cast<std::int64_t>(*real));
-  if (const auto* list = std::get_if<Integers>(&value)) {
-    append(key, static_cast<std::int64_t>(list->size()));
-    for (const std::int64_t element : *list) append(key, element);
-  }
-  if (const auto* symbol = std::get_if<SymbolValue>(&value)) (key += symbol->name) += '\0';
-}
-
-void append(std::string& key, const TensorType& type) {
-  key += static_cast<char>(type.element);
-  append(key, AttributeValue(type.shape));
-}
 
 void variables_of(const AttributeExpression& expression, std::set<std::uint32_t>& attributes,
                   std::set<std::uint32_t>& tensors) {
@@ -72,21 +49,6 @@ struct Use {
 };
 
 }  // namespace
-
-std::shared_ptr<LoweredCache::Entry> LoweredCache::find(const std::string& op, const Attributes& attributes,
-                                                        const std::vector<TensorType>& inputs) {
-  std::string key = op;
-  key += '\0';
-  for (const auto& [name, value] : attributes.entries()) append(key, value);
-  for (const TensorType& type : inputs) append(key, type);
-  if (const auto it = entries_.find(key); it != entries_.end()) return it->second;
-  if (entries_.size() >= max_cached) entries_.clear();
-  auto entry = std::make_shared<Entry>();
-  if (Expected<OperatorInstance> instance = OperatorInstance::create(registry_, op, attributes, inputs))
-    entry->instance = std::move(*instance);
-  entries_.emplace(std::move(key), entry);
-  return entry;
-}
 
 class Enumeration::Search {
  public:
@@ -265,10 +227,10 @@ class Enumeration::Search {
         return !input.is_variable && side[input.index].entry ? -1 : 0;
       }
       inputs_of_node_.push_back(*type);
-      append(key_, *type);
+      append_to_key(key_, *type);
     }
-    for (const std::uint32_t v : state.attributes) append(key_, *instance_.attributes[v]);
-    for (const std::uint32_t v : state.tensors) append(key_, instance_.variables[v]);
+    for (const std::uint32_t v : state.attributes) append_to_key(key_, *instance_.attributes[v]);
+    for (const std::uint32_t v : state.tensors) append_to_key(key_, instance_.variables[v]);
     auto& entry = state.known[key_];
     if (!entry) {
       if (const Expected<Attributes> attributes = attributes_of(*state.node))
@@ -476,16 +438,16 @@ class Enumeration::Search {
   // What is known of an operator's operands and attributes, for a question of the given number.
   std::string node_key(const NodeState& state, const std::vector<NodeState>& side, std::int64_t question) const {
     std::string key;
-    append(key, (&state - side.data()) * 2 + (&side == &sides_[1] ? 1 : 0));
-    append(key, question);
+    append_to_key(key, (&state - side.data()) * 2 + (&side == &sides_[1] ? 1 : 0));
+    append_to_key(key, question);
     for (const PatternValue& value : state.node->inputs) {
       const TensorType* type = type_of(value, side);
       key += type == nullptr ? '?' : '!';
-      if (type != nullptr) append(key, *type);
+      if (type != nullptr) append_to_key(key, *type);
     }
     for (const std::uint32_t v : state.attributes) {
       key += instance_.attributes[v] ? '!' : '?';
-      if (instance_.attributes[v]) append(key, *instance_.attributes[v]);
+      if (instance_.attributes[v]) append_to_key(key, *instance_.attributes[v]);
     }
     return key;
   }

@@ -8,31 +8,14 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "operators/ring.h"
 #include "verifier/candidates.h"
 #include "verifier/instances.h"
+#include "verifier/typer.h"
 
 namespace taso {
-
-/// Lowered operators by operator, attributes and input types; used by one thread at a time.
-class LoweredCache {
- public:
-  struct Entry {
-    std::optional<OperatorInstance> instance;  ///< Absent if the application is not well-typed.
-  };
-  explicit LoweredCache(const OperatorRegistry& registry) : registry_(registry) {}
-  [[nodiscard]] std::shared_ptr<Entry> find(const std::string& op, const Attributes& attributes,
-                                            const std::vector<TensorType>& inputs);
-
- private:
-  const OperatorRegistry& registry_;
-  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
-};
 
 struct EnumerationOptions {
   Domain domain;

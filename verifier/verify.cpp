@@ -25,6 +25,9 @@ const char* to_string(VerdictKind kind) {
 
 namespace {
 
+// Lowered operators that a verifier remembers from rule to rule.
+constexpr std::size_t max_cached = 40'000;
+
 // The declared conditions of a rule, each in the spelling of rule files.
 std::vector<std::string> condition_texts(const Substitution& rule, const OperatorCatalog& catalog) {
   std::vector<std::string> texts;
@@ -54,6 +57,7 @@ struct Verifier::State {
   const OperatorRegistry& registry;
   std::vector<Substitution> axioms;
   VerifierOptions options;
+  LoweredCache cache{registry, max_cached};
 
  private:
   std::unique_ptr<Theory> theory_;
@@ -100,7 +104,8 @@ Verdict Verifier::verify(const Substitution& rule) {
                                                      .seed = options.seed,
                                                      .max_instances = options.max_instances,
                                                      .max_work = options.max_work,
-                                                     .rare = options.rare});
+                                                     .rare = options.rare},
+                                                    state_->cache);
     verdict.instances = outcome.instances;
     verdict.complete = outcome.complete;
     verdict.ill_typed_target = outcome.ill_typed_target;
