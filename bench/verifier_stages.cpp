@@ -68,9 +68,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "verifier_stages: %s\n", inputs.error().to_string().c_str());
     return static_cast<int>(inputs.error().code);
   }
-  Stage unbounded("unbounded"), conditions("unbounded, with conditions (where it fails)"), search("search for a difference"),
-      instances("instances"), comparison("canonical forms"), numeric("numeric class"), magnitude("magnitude"),
-      axioms("axioms");
+  Stage unbounded("unbounded"), conditions("unbounded, with conditions (where it fails)"),
+      search("search for a difference"), instances("instances"), comparison("canonical forms"),
+      numeric("numeric class"), magnitude("magnitude"), axioms("axioms");
   const OperatorRegistry& registry = inputs->registry;
   Theory theory(registry, inputs->axioms, VerifierOptions{}.rlimit);
   LoweredCache cache(registry, 40'000);
@@ -87,7 +87,8 @@ int main(int argc, char** argv) {
     });
     InstanceSet set;
     instances.measure(rule.name, [&] {
-      set = find_instances(registry, rule, {.max_instances = options.max_instances, .max_work = options.max_work}, cache);
+      set =
+          find_instances(registry, rule, {.max_instances = options.max_instances, .max_work = options.max_work}, cache);
     });
     comparison.measure(rule.name, [&] {
       for (const TypedInstance& typed : set.instances) (void)examine_instance(registry, rule, typed, options.seed);
@@ -97,8 +98,7 @@ int main(int argc, char** argv) {
     if (proved && !rule.is_axiom) axioms.measure(rule.name, [&] { (void)theory.entails(rule); });
   }
   std::printf("| stage | rules | ms in all | ms a rule | median | most |\n|---|---|---|---|---|---|\n");
-  for (const Stage* stage :
-       {&unbounded, &conditions, &search, &instances, &comparison, &numeric, &magnitude, &axioms})
+  for (const Stage* stage : {&unbounded, &conditions, &search, &instances, &comparison, &numeric, &magnitude, &axioms})
     stage->print();
   return 0;
 }

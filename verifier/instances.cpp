@@ -19,8 +19,6 @@ constexpr int proposals_per_node = 24;
 constexpr std::size_t samples_per_instance = 40;
 // Samples taken after that for rare combinations.
 constexpr std::size_t extra_samples = 3000;
-// All shapes are tried only if there are at most so many.
-constexpr std::size_t max_exhaustive = 15000;
 
 Bindings bind(const Instance& instance) {
   Bindings bindings;
@@ -628,7 +626,7 @@ class Coverage {
 };
 
 // All instances of a rule without attribute variables.
-std::vector<Instance> all_instances(const Sampler& sampler, std::size_t variables, std::int64_t bound) {
+std::vector<Instance> all_instances(const Sampler& sampler, std::size_t variables, const InstanceOptions& options) {
   std::vector<std::vector<TensorType>> choices(variables);
   std::size_t total = 1;
   for (std::size_t v = 0; v < variables; ++v) {
@@ -637,14 +635,14 @@ std::vector<Instance> all_instances(const Sampler& sampler, std::size_t variable
       for (;;) {
         choices[v].push_back({sampler.integers()[v] ? ElementType::i64 : ElementType::f32, shape, true});
         std::size_t axis = 0;
-        while (axis < rank && shape[axis] == bound) shape[axis++] = 1;
+        while (axis < rank && shape[axis] == options.bound) shape[axis++] = 1;
         if (axis == rank) break;
         ++shape[axis];
-        if (choices[v].size() > max_exhaustive) return {};
+        if (choices[v].size() > options.max_candidates) return {};
       }
     }
     total *= choices[v].size();
-    if (total > max_exhaustive) return {};
+    if (total > options.max_candidates) return {};
   }
   std::vector<Instance> result;
   std::vector<std::size_t> digits(variables, 0);
@@ -743,7 +741,7 @@ InstanceSet find_instances(const OperatorRegistry& registry, const Substitution&
     }
   };
   if (rule.attribute_variables.empty()) {
-    const std::vector<Instance> all = all_instances(sampler, rule.tensor_variables.size(), options.bound);
+    const std::vector<Instance> all = all_instances(sampler, rule.tensor_variables.size(), options);
     for (const Instance& instance : all) consider(instance);
     result.complete = !all.empty() && !left_out && result.instances.size() <= options.max_instances;
   }

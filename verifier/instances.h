@@ -48,7 +48,8 @@ class Program {
       std::vector<const Tensor*> operands;
       operands.reserve(step.inputs.size());
       for (const PatternValue& input : step.inputs) operands.push_back(&find(input));
-      TASO_ASSIGN(std::vector<Tensor> results, evaluate(*step.instance, ring, std::span<const Tensor* const>(operands)));
+      TASO_ASSIGN(std::vector<Tensor> results,
+                  evaluate(*step.instance, ring, std::span<const Tensor* const>(operands)));
       after(*step.instance, results);
       values.push_back(std::move(results));
     }
@@ -94,6 +95,8 @@ struct InstanceOptions {
   std::size_t max_work = 6000;
   bool search = true;  ///< Before that, search small instances for a difference (validate_bounded).
   bool rare = true;    ///< Look for rare combinations after the quota is filled.
+  /// All shapes are tried only if there are at most so many assignments of them.
+  std::size_t max_candidates = 15'000;
 };
 
 /// Well-typed instances of a rule that satisfy its conditions: all of them if only tensor variables occur and there are
