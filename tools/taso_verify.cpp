@@ -180,6 +180,8 @@ int main(int argc, char** argv) {
   app.add_option("--instances", arguments.verifier.max_instances,
                  "largest number of instances of the bounded proof (default: 160)")
       ->check(CLI::Range(1, 1000000));
+  app.add_flag("--full", arguments.verifier.full,
+               "examine rules that are proved for all sizes at as many instances as all others (default: 40)");
   app.add_option("--rlimit", arguments.verifier.rlimit, "resource units of Z3 for each goal (default: 2000000)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{4'000'000'000}));
   app.add_option("--translate", arguments.translation,

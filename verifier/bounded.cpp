@@ -345,8 +345,7 @@ bool has_composite_axis(const OperatorRegistry& registry, const Substitution& ru
 // An instance at which the two sides differ at the points of the field, found by solving the typing rules of both
 // sides.
 std::optional<TypedInstance> find_difference(const OperatorRegistry& registry, const Substitution& rule,
-                                             std::uint64_t seed) {
-  LoweredCache cache(registry);
+                                             std::uint64_t seed, LoweredCache& cache) {
   for (const Domain& domain : search_domains) {
     if (domain.bound == 1 && !has_composite_axis(registry, rule)) continue;
     Enumeration enumeration(registry, rule, cache,
@@ -374,7 +373,6 @@ std::optional<TypedInstance> find_difference(const OperatorRegistry& registry, c
 InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substitution& rule, TypedInstance typed,
                                  std::uint64_t seed) {
   InstanceOutcome outcome;
-  const Agreement field = field_agreement(typed, seed);
   PolynomialFacts facts;
   const Agreement canonical = polynomial_agreement(typed, seed, facts);
   outcome.divided = facts.divided;
@@ -385,7 +383,7 @@ InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substit
     outcome.kind = BoundedOutcome::Kind::agrees;
     return outcome;
   }
-  if (canonical == Agreement::different || field == Agreement::different) {
+  if (canonical == Agreement::different || field_agreement(typed, seed) == Agreement::different) {
     if (std::optional<Tensors<double>> numbers = find_numbers(typed, seed)) {
       shrink_shapes(registry, rule, seed, typed, *numbers);
       shrink_numbers(typed, *numbers);
@@ -406,9 +404,15 @@ InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substit
 
 BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitution& rule,
                                 const InstanceOptions& options) {
+  LoweredCache cache(registry);
+  return validate_bounded(registry, rule, options, cache);
+}
+
+BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitution& rule,
+                                const InstanceOptions& options, LoweredCache& cache) {
   BoundedOutcome outcome;
   if (options.search) {
-    if (std::optional<TypedInstance> found = find_difference(registry, rule, options.seed)) {
+    if (std::optional<TypedInstance> found = find_difference(registry, rule, options.seed, cache)) {
       InstanceOutcome examined = examine_instance(registry, rule, std::move(*found), options.seed);
       if (examined.kind == BoundedOutcome::Kind::differs) {
         outcome.kind = examined.kind;
@@ -418,7 +422,7 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
       }
     }
   }
-  InstanceSet set = find_instances(registry, rule, options);
+  InstanceSet set = find_instances(registry, rule, options, cache);
   outcome.ill_typed_target = set.ill_typed_target;
   outcome.complete = set.complete;
   if (set.instances.empty()) {
@@ -428,8 +432,9 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
       counterexample.variables = set.shapes_differ->variables;
       counterexample.attributes = set.shapes_differ->attributes;
       counterexample.text = variables_text(rule, *set.shapes_differ, nullptr);
-      const auto source = Program::create(registry, rule, rule.source, *set.shapes_differ);
-      const auto target = Program::create(registry, rule, rule.target, *set.shapes_differ);
+      Typer typer(registry, rule, cache);
+      const auto source = Program::create(typer, false, *set.shapes_differ);
+      const auto target = Program::create(typer, true, *set.shapes_differ);
       for (std::size_t i = 0; source && target && i < source->output_types().size(); ++i)
         if (source->output_types()[i] != target->output_types()[i]) {
           counterexample.output = i;

@@ -30,6 +30,9 @@ struct BoundedOutcome {
   std::vector<TypedInstance> typed;  ///< The instances, smallest first (for the numeric class).
 };
 
+/// The cache saves work only.
+[[nodiscard]] BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitution& rule,
+                                              const InstanceOptions& options, LoweredCache& cache);
 [[nodiscard]] BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitution& rule,
                                               const InstanceOptions& options);
 

@@ -19,8 +19,6 @@ constexpr int proposals_per_node = 24;
 constexpr std::size_t samples_per_instance = 40;
 // Samples taken after that for rare combinations.
 constexpr std::size_t extra_samples = 3000;
-// All shapes are tried only if there are at most so many.
-constexpr std::size_t max_exhaustive = 15000;
 
 Bindings bind(const Instance& instance) {
   Bindings bindings;
@@ -29,14 +27,14 @@ Bindings bind(const Instance& instance) {
   return bindings;
 }
 
-bool conditions_hold(const Substitution& rule, const Instance& instance) {
-  const Bindings bindings = bind(instance);
+bool conditions_hold(const Substitution& rule, const Bindings& bindings) {
   return std::all_of(rule.conditions.begin(), rule.conditions.end(), [&](const Condition& condition) {
     const Expected<bool> result = holds(condition, bindings);
     return result.ok() && *result;
   });
 }
 
+// In the order in which they occur.
 void collect_variables(const AttributeExpression& expression, std::vector<std::uint32_t>& found) {
   if (expression.kind == Kind::variable && std::find(found.begin(), found.end(), expression.index) == found.end())
     found.push_back(expression.index);
@@ -54,8 +52,12 @@ struct VariableUse {
 // Samples instances of one rule.
 class Sampler {
  public:
-  Sampler(const OperatorRegistry& registry, const Substitution& rule, const InstanceOptions& options)
-      : registry_(registry), rule_(rule), options_(options), random_(options.seed, "instances " + rule.name) {
+  Sampler(const OperatorRegistry& registry, Typer& typer, const InstanceOptions& options)
+      : registry_(registry),
+        rule_(typer.rule()),
+        typer_(typer),
+        options_(options),
+        random_(options.seed, "instances " + rule_.name) {
     for (const auto& [name, function] : registry.functions())
       if (function.arity == 1) functions_.push_back(name);
     find_ranks();
@@ -66,21 +68,19 @@ class Sampler {
   // One attempt; `style` selects the distribution of extents.
   std::optional<Instance> sample(std::size_t style) {
     style_ = style;
-    Instance& instance = current_;
-    instance = {};
-    instance.variables.resize(rule_.tensor_variables.size());
-    instance.attributes.resize(rule_.attribute_variables.size());
-    assigned_.assign(instance.variables.size(), false);
-    types_.assign(rule_.source.nodes.size(), {});
+    tensors_.resize(rule_.tensor_variables.size());
+    bindings_.tensors.assign(tensors_.size(), nullptr);
+    bindings_.attributes.assign(rule_.attribute_variables.size(), std::nullopt);
+    typed_.assign(rule_.source.nodes.size(), nullptr);
     for (const std::size_t node : order_)
       if (!assign_node(node)) return std::nullopt;
     // Variables that no operator of the source reads: outputs themselves.
-    for (std::size_t v = 0; v < assigned_.size(); ++v)
-      if (!assigned_[v]) assign_tensor(v, any_shape(static_cast<std::uint32_t>(v)), ElementType::f32);
-    for (std::optional<AttributeValue>& value : instance.attributes)
+    for (std::size_t v = 0; v < tensors_.size(); ++v)
+      if (!is_assigned(v)) assign_tensor(v, any_shape(static_cast<std::uint32_t>(v)), ElementType::f32);
+    for (std::optional<AttributeValue>& value : bindings_.attributes)
       if (!value) value = std::int64_t{1};
-    if (!conditions_hold(rule_, instance)) return std::nullopt;
-    return instance;
+    if (!conditions_hold(rule_, bindings_)) return std::nullopt;
+    return Instance{tensors_, bindings_.attributes};
   }
 
   [[nodiscard]] const std::vector<std::set<std::size_t>>& ranks() const { return ranks_; }
@@ -187,12 +187,14 @@ class Sampler {
   // The shape of a tensor that has been assigned or computed.
   std::optional<Shape> known_shape() {
     std::vector<const Shape*> known;
-    for (std::size_t v = 0; v < assigned_.size(); ++v)
-      if (assigned_[v]) known.push_back(&current_.variables[v].shape);
-    for (const std::vector<TensorType>& outputs : types_)
-      for (const TensorType& type : outputs)
+    for (const TensorType* type : bindings_.tensors)
+      if (type != nullptr) known.push_back(&type->shape);
+    for (const auto& typed : typed_) {
+      if (typed == nullptr) continue;
+      for (const TensorType& type : typed->output_types())
         // Results are likelier than variables to be what others must fit.
         known.insert(known.end(), 3, &type.shape);
+    }
     if (known.empty()) return std::nullopt;
     return *known[random_.below(known.size())];
   }
@@ -349,14 +351,15 @@ class Sampler {
   }
 
   void assign_tensor(std::size_t variable, Shape shape, ElementType element) {
-    current_.variables[variable] = {element, std::move(shape), true};
-    assigned_[variable] = true;
+    tensors_[variable] = {element, std::move(shape), true};
+    bindings_.tensors[variable] = &tensors_[variable];
   }
+  [[nodiscard]] bool is_assigned(std::size_t variable) const { return bindings_.tensors[variable] != nullptr; }
 
   const TensorType* type_of(const PatternValue& value) const {
-    if (value.is_variable) return assigned_[value.index] ? &current_.variables[value.index] : nullptr;
-    const std::vector<TensorType>& outputs = types_[value.index];
-    return value.port < outputs.size() ? &outputs[value.port] : nullptr;
+    if (value.is_variable) return bindings_.tensors[value.index];
+    const auto& typed = typed_[value.index];
+    return typed != nullptr && value.port < typed->output_types().size() ? &typed->output_types()[value.port] : nullptr;
   }
 
   bool assign_node(std::size_t index) {
@@ -365,34 +368,24 @@ class Sampler {
     if (definition == nullptr) return false;
     std::vector<std::uint32_t> open_tensors, open_attributes;
     for (const PatternValue& input : node.inputs)
-      if (input.is_variable && !assigned_[input.index] &&
+      if (input.is_variable && !is_assigned(input.index) &&
           std::find(open_tensors.begin(), open_tensors.end(), input.index) == open_tensors.end())
         open_tensors.push_back(input.index);
     for (const auto& [name, expression] : node.attributes) collect_variables(expression, open_attributes);
-    std::erase_if(open_attributes, [&](std::uint32_t v) { return current_.attributes[v].has_value(); });
+    std::erase_if(open_attributes, [&](std::uint32_t v) { return bindings_.attributes[v].has_value(); });
     const bool open = !open_tensors.empty() || !open_attributes.empty();
+    std::vector<const TensorType*> inputs(node.inputs.size());
     for (int attempt = 0; attempt < (open ? proposals_per_node : 1); ++attempt) {
-      for (const std::uint32_t v : open_tensors) assigned_[v] = false;
-      for (const std::uint32_t v : open_attributes) current_.attributes[v].reset();
+      for (const std::uint32_t v : open_tensors) bindings_.tensors[v] = nullptr;
+      for (const std::uint32_t v : open_attributes) bindings_.attributes[v].reset();
       propose_inputs(node, *definition, open_tensors);
-      for (const std::uint32_t v : open_attributes) current_.attributes[v] = propose_attribute(v, node, index);
-      Bindings bindings = bind(current_);
-      for (std::size_t v = 0; v < assigned_.size(); ++v)
-        if (!assigned_[v]) bindings.tensors[v] = nullptr;
-      const Expected<Attributes> attributes = evaluate_attributes(node, bindings, registry_);
-      if (!attributes) continue;
-      const Expected<Attributes> complete = registry_.complete(node.op, *attributes);
-      if (!complete) continue;
-      std::vector<TensorType> inputs;
-      for (const PatternValue& input : node.inputs) {
-        const TensorType* type = type_of(input);
-        if (type == nullptr) return false;
-        inputs.push_back(*type);
+      for (const std::uint32_t v : open_attributes) bindings_.attributes[v] = propose_attribute(v, node, index);
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        inputs[i] = type_of(node.inputs[i]);
+        if (inputs[i] == nullptr) return false;
       }
-      Expected<std::vector<TensorType>> outputs = registry_.infer(node.op, *complete, inputs);
-      if (!outputs) continue;
-      types_[index] = std::move(*outputs);
-      return true;
+      typed_[index] = typer_.type(false, index, inputs, bindings_);
+      if (typed_[index] != nullptr) return true;
     }
     return false;
   }
@@ -404,7 +397,7 @@ class Sampler {
     if (definition.variadic()) {
       // Operands of a variadic operator mostly agree but for one axis.
       for (const PatternValue& input : node.inputs) {
-        if (!input.is_variable || assigned_[input.index]) continue;
+        if (!input.is_variable || is_assigned(input.index)) continue;
         const TensorType* model = nullptr;
         for (const PatternValue& other : node.inputs)
           if (const TensorType* type = type_of(other)) model = type;
@@ -418,7 +411,7 @@ class Sampler {
     for (std::size_t i = 0; i < node.inputs.size(); ++i)
       if (const TensorType* type = type_of(node.inputs[i])) learn(definition.inputs[i], type->shape, sizes);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (!node.inputs[i].is_variable || assigned_[node.inputs[i].index]) continue;
+      if (!node.inputs[i].is_variable || is_assigned(node.inputs[i].index)) continue;
       const std::uint32_t variable = node.inputs[i].index;
       const InputSpec& input = definition.inputs[i];
       Shape shape;
@@ -431,10 +424,10 @@ class Sampler {
         }
       }
       std::vector<std::size_t> twins;
-      for (std::size_t v = 0; v < assigned_.size(); ++v)
-        if (assigned_[v] && ranks_[v] == ranks_[variable]) twins.push_back(v);
+      for (std::size_t v = 0; v < tensors_.size(); ++v)
+        if (is_assigned(v) && ranks_[v] == ranks_[variable]) twins.push_back(v);
       if (!twins.empty() && chance(style_ % 4 == 3 ? 70 : 40)) {
-        shape = current_.variables[twins[random_.below(twins.size())]].shape;
+        shape = tensors_[twins[random_.below(twins.size())]].shape;
         if (chance(25) && !shape.empty()) shape[random_.below(shape.size())] = extent();
         learn(input, shape, sizes);
       } else {
@@ -547,6 +540,7 @@ class Sampler {
 
   const OperatorRegistry& registry_;
   const Substitution& rule_;
+  Typer& typer_;
   InstanceOptions options_;
   Random random_;
   std::vector<std::string> functions_;
@@ -555,15 +549,17 @@ class Sampler {
   std::vector<VariableUse> uses_;
   std::vector<std::size_t> order_;  // of the source's nodes
   std::size_t style_ = 0;
-  Instance current_;
-  std::vector<bool> assigned_;
-  std::vector<std::vector<TensorType>> types_;
+  // The attempt: types of variables, all values, and the source's operators typed so far.
+  std::vector<TensorType> tensors_;
+  Bindings bindings_;
+  std::vector<std::shared_ptr<const OperatorInstance>> typed_;
 };
 
 std::string key_of(const Instance& instance) {
   std::string key;
-  for (const TensorType& type : instance.variables) key += to_string(type) + ";";
-  for (const auto& value : instance.attributes) key += (value ? to_string(*value) : "?") + ";";
+  for (const TensorType& type : instance.variables) append_to_key(key, type);
+  for (const auto& value : instance.attributes)
+    if (value) append_to_key(key, *value);
   return key;
 }
 
@@ -630,7 +626,7 @@ class Coverage {
 };
 
 // All instances of a rule without attribute variables.
-std::vector<Instance> all_instances(const Sampler& sampler, std::size_t variables, std::int64_t bound) {
+std::vector<Instance> all_instances(const Sampler& sampler, std::size_t variables, const InstanceOptions& options) {
   std::vector<std::vector<TensorType>> choices(variables);
   std::size_t total = 1;
   for (std::size_t v = 0; v < variables; ++v) {
@@ -639,14 +635,14 @@ std::vector<Instance> all_instances(const Sampler& sampler, std::size_t variable
       for (;;) {
         choices[v].push_back({sampler.integers()[v] ? ElementType::i64 : ElementType::f32, shape, true});
         std::size_t axis = 0;
-        while (axis < rank && shape[axis] == bound) shape[axis++] = 1;
+        while (axis < rank && shape[axis] == options.bound) shape[axis++] = 1;
         if (axis == rank) break;
         ++shape[axis];
-        if (choices[v].size() > max_exhaustive) return {};
+        if (choices[v].size() > options.max_candidates) return {};
       }
     }
     total *= choices[v].size();
-    if (total > max_exhaustive) return {};
+    if (total > options.max_candidates) return {};
   }
   std::vector<Instance> result;
   std::vector<std::size_t> digits(variables, 0);
@@ -665,47 +661,44 @@ std::vector<Instance> all_instances(const Sampler& sampler, std::size_t variable
 
 }  // namespace
 
-Expected<Program> Program::create(const OperatorRegistry& registry, const Substitution& rule, const Pattern& pattern,
-                                  const Instance& instance) {
-  (void)rule;
+std::optional<Program> Program::create(Typer& typer, bool target, const Instance& instance) {
+  const Pattern& pattern = target ? typer.rule().target : typer.rule().source;
   Program program;
   const Bindings bindings = bind(instance);
-  std::vector<std::vector<TensorType>> types;
-  auto type_of = [&](const PatternValue& value) -> Expected<TensorType> {
-    if (value.is_variable) return instance.variables[value.index];
-    const std::vector<TensorType>& outputs = types[value.index];
-    if (value.port >= outputs.size())
-      return bad_input(pattern.nodes[value.index].op + " has no output " + std::to_string(value.port));
-    return outputs[value.port];
+  auto type_of = [&](const PatternValue& value) -> const TensorType* {
+    if (value.is_variable) return &instance.variables[value.index];
+    const std::vector<TensorType>& outputs = program.steps_[value.index].instance->output_types();
+    return value.port < outputs.size() ? &outputs[value.port] : nullptr;
   };
-  for (const PatternNode& node : pattern.nodes) {
-    TASO_ASSIGN(const Attributes given, evaluate_attributes(node, bindings, registry));
-    TASO_ASSIGN(const Attributes attributes, registry.complete(node.op, given));
-    std::vector<TensorType> inputs;
-    for (const PatternValue& input : node.inputs) {
-      TASO_ASSIGN(TensorType type, type_of(input));
-      inputs.push_back(std::move(type));
+  program.steps_.reserve(pattern.nodes.size());
+  std::vector<const TensorType*> inputs;
+  for (std::size_t n = 0; n < pattern.nodes.size(); ++n) {
+    inputs.clear();
+    for (const PatternValue& input : pattern.nodes[n].inputs) {
+      inputs.push_back(type_of(input));
+      if (inputs.back() == nullptr) return std::nullopt;
     }
-    TASO_ASSIGN(OperatorInstance lowered, OperatorInstance::create(registry, node.op, attributes, inputs));
-    types.push_back(lowered.output_types());
-    program.work_ += lowered.work().flops + lowered.work().bytes_written / 4;
-    program.steps_.push_back({std::move(lowered), node.inputs});
+    std::shared_ptr<const OperatorInstance> typed = typer.type(target, n, inputs, bindings);
+    if (typed == nullptr) return std::nullopt;
+    program.work_ += typed->work().flops + typed->work().bytes_written / 4;
+    program.steps_.push_back({std::move(typed), pattern.nodes[n].inputs});
   }
   program.outputs_ = pattern.outputs;
   for (const PatternValue& output : pattern.outputs) {
-    TASO_ASSIGN(TensorType type, type_of(output));
-    program.output_types_.push_back(std::move(type));
+    const TensorType* type = type_of(output);
+    if (type == nullptr) return std::nullopt;
+    program.output_types_.push_back(*type);
   }
   return program;
 }
 
-TypeCheck check_types(const OperatorRegistry& registry, const Substitution& rule, const Instance& instance) {
+TypeCheck check_types(Typer& typer, const Instance& instance) {
   TypeCheck check;
-  if (!conditions_hold(rule, instance)) return check;
-  Expected<Program> source = Program::create(registry, rule, rule.source, instance);
+  if (!conditions_hold(typer.rule(), bind(instance))) return check;
+  std::optional<Program> source = Program::create(typer, false, instance);
   if (!source) return check;
   check.source = true;
-  Expected<Program> target = Program::create(registry, rule, rule.target, instance);
+  std::optional<Program> target = Program::create(typer, true, instance);
   if (!target) return check;
   check.target = true;
   if (source->output_types() != target->output_types()) return check;
@@ -714,14 +707,27 @@ TypeCheck check_types(const OperatorRegistry& registry, const Substitution& rule
   return check;
 }
 
+TypeCheck check_types(const OperatorRegistry& registry, const Substitution& rule, const Instance& instance) {
+  LoweredCache cache(registry);
+  Typer typer(registry, rule, cache);
+  return check_types(typer, instance);
+}
+
 InstanceSet find_instances(const OperatorRegistry& registry, const Substitution& rule, const InstanceOptions& options) {
+  LoweredCache cache(registry);
+  return find_instances(registry, rule, options, cache);
+}
+
+InstanceSet find_instances(const OperatorRegistry& registry, const Substitution& rule, const InstanceOptions& options,
+                           LoweredCache& cache) {
   InstanceSet result;
-  Sampler sampler(registry, rule, options);
+  Typer typer(registry, rule, cache);
+  Sampler sampler(registry, typer, options);
   std::set<std::string> seen;
   bool left_out = false;
   auto consider = [&](const Instance& instance) {
     if (!seen.insert(key_of(instance)).second) return;
-    TypeCheck check = check_types(registry, rule, instance);
+    TypeCheck check = check_types(typer, instance);
     if (!check.source) return;
     if (check.typed) {
       if (check.typed->source.work() + check.typed->target.work() > 2.0 * static_cast<double>(options.max_work))
@@ -735,7 +741,7 @@ InstanceSet find_instances(const OperatorRegistry& registry, const Substitution&
     }
   };
   if (rule.attribute_variables.empty()) {
-    const std::vector<Instance> all = all_instances(sampler, rule.tensor_variables.size(), options.bound);
+    const std::vector<Instance> all = all_instances(sampler, rule.tensor_variables.size(), options);
     for (const Instance& instance : all) consider(instance);
     result.complete = !all.empty() && !left_out && result.instances.size() <= options.max_instances;
   }

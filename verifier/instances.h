@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "operators/evaluate.h"
 #include "operators/instance.h"
 #include "operators/registry.h"
+#include "verifier/typer.h"
 
 namespace taso {
 
@@ -23,9 +25,8 @@ struct Instance {
 /// One side of a rule at an instance, lowered, ready to be evaluated in any ring.
 class Program {
  public:
-  /// Fails where the pattern is not well-typed at the instance.
-  [[nodiscard]] static Expected<Program> create(const OperatorRegistry& registry, const Substitution& rule,
-                                                const Pattern& pattern, const Instance& instance);
+  /// The source (or the target) of the typer's rule; nothing where it is not well-typed at the instance.
+  [[nodiscard]] static std::optional<Program> create(Typer& typer, bool target, const Instance& instance);
   [[nodiscard]] const std::vector<TensorType>& output_types() const { return output_types_; }
   /// Scalar operations of one evaluation.
   [[nodiscard]] double work() const { return work_; }
@@ -47,8 +48,9 @@ class Program {
       std::vector<const Tensor*> operands;
       operands.reserve(step.inputs.size());
       for (const PatternValue& input : step.inputs) operands.push_back(&find(input));
-      TASO_ASSIGN(std::vector<Tensor> results, evaluate(step.instance, ring, std::span<const Tensor* const>(operands)));
-      after(step.instance, results);
+      TASO_ASSIGN(std::vector<Tensor> results,
+                  evaluate(*step.instance, ring, std::span<const Tensor* const>(operands)));
+      after(*step.instance, results);
       values.push_back(std::move(results));
     }
     Tensors<typename Ring::Element> outputs;
@@ -63,7 +65,7 @@ class Program {
 
  private:
   struct Step {
-    OperatorInstance instance;
+    std::shared_ptr<const OperatorInstance> instance;
     std::vector<PatternValue> inputs;
   };
   std::vector<Step> steps_;
@@ -93,12 +95,17 @@ struct InstanceOptions {
   std::size_t max_work = 6000;
   bool search = true;  ///< Before that, search small instances for a difference (validate_bounded).
   bool rare = true;    ///< Look for rare combinations after the quota is filled.
+  /// All shapes are tried only if there are at most so many assignments of them.
+  std::size_t max_candidates = 15'000;
 };
 
 /// Well-typed instances of a rule that satisfy its conditions: all of them if only tensor variables occur and there are
 /// few enough, otherwise a sample that is the same for the same seed. Shapes are proposed from the operators'
 /// definitions: names of sizes that occur twice get one value, composite axes get factors (so that several groups
 /// are common), shapes that must agree are reused. Which proposal is right is always decided by type inference.
+/// The cache saves work only.
+[[nodiscard]] InstanceSet find_instances(const OperatorRegistry& registry, const Substitution& rule,
+                                         const InstanceOptions& options, LoweredCache& cache);
 [[nodiscard]] InstanceSet find_instances(const OperatorRegistry& registry, const Substitution& rule,
                                          const InstanceOptions& options);
 
@@ -109,6 +116,7 @@ struct TypeCheck {
   bool equal_types = false;            ///< And so are the types of all outputs.
   std::optional<TypedInstance> typed;  ///< If all three.
 };
+[[nodiscard]] TypeCheck check_types(Typer& typer, const Instance& instance);
 [[nodiscard]] TypeCheck check_types(const OperatorRegistry& registry, const Substitution& rule,
                                     const Instance& instance);
 

@@ -7,37 +7,34 @@
 #include <variant>
 
 namespace taso {
-namespace {
 
-// A key is bytes: every part is followed by what ends it, or has a known length.
-void append(std::string& key, std::int64_t value) {
-  key.append(reinterpret_cast<const char*>(&value), sizeof value);  // NOLINT
+void append_to_key(std::string& key, std::int64_t value) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof value);  // NOLINT: a key is bytes
 }
 
-void append(std::string& key, const std::vector<std::int64_t>& list) {
-  append(key, static_cast<std::int64_t>(list.size()));
-  for (const std::int64_t element : list) append(key, element);
-}
-
-void append(std::string& key, const AttributeValue& value) {
+void append_to_key(std::string& key, const AttributeValue& value) {
   key += static_cast<char>('a' + value.index());
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) append(key, *integer);
-  if (const auto* real = std::get_if<double>(&value)) append(key, std::bit_cast<std::int64_t>(*real));
-  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value)) append(key, *list);
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) append_to_key(key, *integer);
+  if (const auto* real = std::get_if<double>(&value)) append_to_key(key, std::bit_cast<std::int64_t>(*real));
+  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value)) {
+    append_to_key(key, static_cast<std::int64_t>(list->size()));
+    for (const std::int64_t element : *list) append_to_key(key, element);
+  }
   if (const auto* symbol = std::get_if<SymbolValue>(&value)) (key += symbol->name) += '\0';
 }
 
-}  // namespace
+void append_to_key(std::string& key, const TensorType& type) {
+  key += static_cast<char>(type.element);
+  append_to_key(key, static_cast<std::int64_t>(type.shape.size()));
+  for (const std::int64_t extent : type.shape) append_to_key(key, extent);
+}
 
 std::shared_ptr<const OperatorInstance> LoweredCache::find(const std::string& op, const Attributes& attributes,
                                                            const std::vector<TensorType>& inputs) {
   std::string key = op;
   key += '\0';
-  for (const auto& [name, value] : attributes.entries()) append(key, value);
-  for (const TensorType& type : inputs) {
-    key += static_cast<char>(type.element);
-    append(key, type.shape);
-  }
+  for (const auto& [name, value] : attributes.entries()) append_to_key(key, value);
+  for (const TensorType& type : inputs) append_to_key(key, type);
   Shard& shard = shards_[std::hash<std::string>{}(key) % shards];
   // Moves an entry to the younger generation; the shard is locked.
   auto keep = [&](std::shared_ptr<const OperatorInstance> entry) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,6 +14,11 @@
 #include "operators/registry.h"
 
 namespace taso {
+
+/// Appends bytes that tell values of one kind apart.
+void append_to_key(std::string& key, std::int64_t value);
+void append_to_key(std::string& key, const AttributeValue& value);
+void append_to_key(std::string& key, const TensorType& type);
 
 /// Lowered operators by operator, attributes and input types. Any number of threads may use one cache.
 ///

@@ -23,6 +23,8 @@ constexpr int max_axes = 5;
 // Goals after which a solver and its terms are made anew, and solvers kept: so that neither grows without bound.
 constexpr std::size_t goals_per_session = 500;
 constexpr std::size_t max_sessions = 24;
+// Lowered operators that are remembered from axiom to axiom.
+constexpr std::size_t max_cached = 20'000;
 // Resource units for the search for a contradiction in what a goal supposes.
 constexpr std::uint64_t consistency_rlimit = 100'000;
 
@@ -782,7 +784,7 @@ bool has_one_sided_attribute(const Substitution& axiom) {
   return variables[0] != variables[1];
 }
 
-ShapeFacts shape_facts(const OperatorRegistry& registry, const Substitution& axiom) {
+ShapeFacts shape_facts(const OperatorRegistry& registry, const Substitution& axiom, LoweredCache& cache) {
   ShapeFacts facts;
   std::vector<std::vector<std::size_t>>& result = facts.result_shapes;
   result.resize(axiom.source.outputs.size());
@@ -791,7 +793,7 @@ ShapeFacts shape_facts(const OperatorRegistry& registry, const Substitution& axi
   for (std::size_t v = 0; v < axiom.attribute_variables.size(); ++v)
     if (kinds[v].kind == Kindness::list && !kinds[v].length) lists.push_back(v);
   if (lists.empty() && !has_one_sided_attribute(axiom)) return facts;
-  const InstanceSet set = find_instances(registry, axiom, {.max_instances = 12, .rare = false});
+  const InstanceSet set = find_instances(registry, axiom, {.max_instances = 12, .rare = false}, cache);
   facts.may_differ = set.shapes_differ.has_value();
   if (set.instances.empty()) return facts;
   for (std::size_t output = 0; output < result.size(); ++output)
@@ -1434,8 +1436,8 @@ class Theory::Implementation {
     std::optional<ShapeFacts> shapes;  // Once the axiom has been used: they cost a search for instances.
   };
 
-  [[nodiscard]] const ShapeFacts& facts(Known& known) const {
-    if (!known.shapes) known.shapes = shape_facts(registry_, known.axiom);
+  [[nodiscard]] const ShapeFacts& facts(Known& known) {
+    if (!known.shapes) known.shapes = shape_facts(registry_, known.axiom, cache_);
     return *known.shapes;
   }
 
@@ -1480,6 +1482,7 @@ class Theory::Implementation {
 
   const OperatorRegistry& registry_;
   std::uint64_t rlimit_;
+  LoweredCache cache_{registry_, max_cached};
   std::vector<Known> axioms_;
   std::vector<std::pair<std::size_t, std::string>> unproved_;  // Lemmas, before the axiom of this number.
   std::optional<std::vector<std::string>> problems_;

@@ -25,6 +25,11 @@ const char* to_string(VerdictKind kind) {
 
 namespace {
 
+// Lowered operators that a verifier remembers from rule to rule.
+constexpr std::size_t max_cached = 40'000;
+// Assignments of shapes that are all tried for a rule that is proved for all sizes.
+constexpr std::size_t confirming_candidates = 400;
+
 // The declared conditions of a rule, each in the spelling of rule files.
 std::vector<std::string> condition_texts(const Substitution& rule, const OperatorCatalog& catalog) {
   std::vector<std::string> texts;
@@ -54,6 +59,7 @@ struct Verifier::State {
   const OperatorRegistry& registry;
   std::vector<Substitution> axioms;
   VerifierOptions options;
+  LoweredCache cache{registry, max_cached};
 
  private:
   std::unique_ptr<Theory> theory_;
@@ -95,12 +101,17 @@ Verdict Verifier::verify(const Substitution& rule) {
     }
   }
   if (options.bounded) {
-    const BoundedOutcome outcome = validate_bounded(state_->registry, rule,
-                                                    {.bound = options.bound,
-                                                     .seed = options.seed,
-                                                     .max_instances = options.max_instances,
-                                                     .max_work = options.max_work,
-                                                     .rare = options.rare});
+    InstanceOptions instances{.bound = options.bound,
+                              .seed = options.seed,
+                              .max_instances = options.max_instances,
+                              .max_work = options.max_work,
+                              .rare = options.rare};
+    if (verdict.by_unbounded && !options.full) {
+      instances.max_instances = std::min(options.max_instances, options.confirming_instances);
+      instances.max_candidates = confirming_candidates;
+      instances.search = instances.rare = false;
+    }
+    const BoundedOutcome outcome = validate_bounded(state_->registry, rule, instances, state_->cache);
     verdict.instances = outcome.instances;
     verdict.complete = outcome.complete;
     verdict.ill_typed_target = outcome.ill_typed_target;

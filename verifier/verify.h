@@ -66,12 +66,16 @@ struct VerifierOptions {
   std::uint64_t rlimit = 2'000'000;  ///< Z3 resource units per goal; deterministic, unlike time.
   std::uint64_t seed = 1;            ///< Of the sample of instances and of the random points.
   std::size_t max_instances = 160;   ///< Instances compared per rule; all of them if there are fewer.
-  std::size_t max_work = 6'000;      ///< Scalar operations per side of the largest instance that is compared.
-  bool rare = true;                  ///< After the quota, look for instances that combine unusual attributes.
-  bool axioms = true;                ///< Try the proof from axioms.
-  bool bounded = true;               ///< Try the bounded proof.
-  bool unbounded = true;             ///< Try the unbounded proof.
-  bool infer = false;                ///< Where it fails, look for conditions under which it succeeds.
+  /// The same for a rule that is proved for all sizes, for which no difference and no rare instance is searched,
+  /// either.
+  std::size_t confirming_instances = 40;
+  bool full = false;             ///< Examine such rules like all others.
+  std::size_t max_work = 6'000;  ///< Scalar operations per side of the largest instance that is compared.
+  bool rare = true;              ///< After the quota, look for instances that combine unusual attributes.
+  bool axioms = true;            ///< Try the proof from axioms.
+  bool bounded = true;           ///< Try the bounded proof.
+  bool unbounded = true;         ///< Try the unbounded proof.
+  bool infer = false;            ///< Where it fails, look for conditions under which it succeeds.
 };
 
 /// Verifies substitutions against one theory. One object per thread; verify() is deterministic and does not depend on

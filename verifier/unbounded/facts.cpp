@@ -8,6 +8,13 @@
 
 namespace taso::unbounded {
 
+namespace {
+
+// Points that are kept before new ones are looked for.
+constexpr std::size_t least_points = 4;
+
+}  // namespace
+
 struct IntegerSolver::State {
   smt::Context context;
   std::vector<smt::Expr> constants;  // per symbol
@@ -18,7 +25,10 @@ IntegerSolver::IntegerSolver(const Symbols& symbols, std::uint64_t rlimit, std::
 IntegerSolver::~IntegerSolver() = default;
 
 bool IntegerSolver::infeasible(std::span<const Polynomial> nonnegative) {
-  if (queries_ >= max_queries_) return false;
+  if (queries_ >= max_queries_) {
+    refused_ = true;
+    return false;
+  }
   ++queries_;
   if (state_ == nullptr) state_ = std::make_unique<State>();
   smt::Context& context = state_->context;
@@ -181,6 +191,15 @@ std::vector<Atom> Facts::atoms() const {
 bool Facts::add(const Atom& atom) {
   const Polynomial p = reduce(atom.p);
   if (!p.valid()) return true;  // says nothing
+  digest_.reset();
+  if (!p.constant()) {
+    const Atom reduced{atom.relation, p};
+    auto left = std::make_shared<Points>();
+    for (Point& point : points_->points)
+      if (point.satisfies(*symbols_, reduced)) left->points.push_back(point);
+    left->found = left->points.size() >= least_points;
+    points_ = std::move(left);
+  }
   bool consistent = atom.relation == Atom::Relation::zero ? add_equation(p) : add_inequality(p);
   // A new lower bound of a symbol may make products positive.
   if (consistent && p.terms().size() <= 2 && p.symbols().size() == 1) {
@@ -427,22 +446,62 @@ std::vector<Polynomial> Facts::constraints(std::span<const Atom> context, const 
 
 namespace {
 
+void add_to_hash(Hasher& hasher, const Polynomial& p) {
+  hasher.add(static_cast<std::uint64_t>(p.terms().size()));
+  for (const auto& [monomial, coefficient] : p.terms()) {
+    hasher.add(static_cast<std::uint64_t>(monomial.degree()));
+    for (const SymbolId symbol : monomial.symbols()) hasher.add(symbol);
+    hasher.add(coefficient);
+  }
+}
+
 Hash128 hash_of(const std::vector<Polynomial>& rows) {
   Hasher hasher;
-  for (const Polynomial& p : rows) {
-    hasher.add(static_cast<std::uint64_t>(p.terms().size()));
-    for (const auto& [monomial, coefficient] : p.terms()) {
-      hasher.add(static_cast<std::uint64_t>(monomial.degree()));
-      for (const SymbolId symbol : monomial.symbols()) hasher.add(symbol);
-      hasher.add(coefficient);
-    }
-  }
+  for (const Polynomial& p : rows) add_to_hash(hasher, p);
   return hasher.finish();
 }
 
 }  // namespace
 
+bool Facts::refuted(const Polynomial* goal, std::span<const Atom> context) {
+  if (!points_->found) {
+    points_->found = true;
+    points_->points = find_points(*symbols_, atoms());
+  }
+  return std::any_of(points_->points.begin(), points_->points.end(), [&](Point& point) {
+    if (goal != nullptr) {
+      const auto value = point.evaluate(*symbols_, *goal);
+      if (!value || *value >= 0) return false;
+    }
+    return std::all_of(context.begin(), context.end(),
+                       [&](const Atom& atom) { return !atom.p.valid() || point.satisfies(*symbols_, atom); });
+  });
+}
+
+Hash128 Facts::key_of(const Polynomial* goal, std::span<const Atom> context) {
+  if (!digest_) {
+    Hasher hasher;
+    for (const Polynomial& p : inequalities_) add_to_hash(hasher, p);
+    hasher.add(static_cast<std::uint64_t>(inequalities_.size()));
+    for (const Polynomial& p : equations_) add_to_hash(hasher, p);
+    digest_ = hasher.finish();
+  }
+  Hasher hasher;
+  hasher.add(digest_->low);
+  hasher.add(digest_->high);
+  hasher.add(static_cast<std::uint64_t>(goal != nullptr));
+  if (goal != nullptr) add_to_hash(hasher, *goal);
+  for (const Atom& atom : context) {
+    hasher.add(static_cast<std::uint64_t>(atom.relation));
+    hasher.add(static_cast<std::uint64_t>(atom.p.valid()));
+    add_to_hash(hasher, atom.p);
+  }
+  return hasher.finish();
+}
+
 bool Facts::decide(const Polynomial* goal, std::span<const Atom> context, bool with_solver) {
+  if (goal != nullptr && !goal->valid()) return false;
+  if (refuted(goal, context)) return false;
   // Quick: constants, signs, one hypothesis and signs.
   Bounds bounds{*symbols_, {}};
   for (const Polynomial& p : inequalities_) bounds.note(p);
@@ -451,7 +510,6 @@ bool Facts::decide(const Polynomial* goal, std::span<const Atom> context, bool w
     if (atom.relation == Atom::Relation::zero) bounds.note(-atom.p);
   }
   if (goal != nullptr) {
-    if (!goal->valid()) return false;
     if (bounds.nonnegative(*goal)) return true;
     for (const Atom& atom : context) {
       if (bounds.nonnegative(*goal - atom.p)) return true;
@@ -460,11 +518,14 @@ bool Facts::decide(const Polynomial* goal, std::span<const Atom> context, bool w
     for (const Polynomial& p : inequalities_)
       if (bounds.nonnegative(*goal - p)) return true;
   }
+  IntegerSolver::Answer*& before = solver_->asked_before(key_of(goal, context));
+  if (before != nullptr && (before->contradictory || (before->eliminated && (!with_solver || before->asked))))
+    return before->contradictory;
   Polynomial negated;
   if (goal != nullptr) negated = -*goal - 1;
   std::vector<Polynomial> rows = constraints(context, goal != nullptr ? &negated : nullptr);
-  const Hash128 key = hash_of(rows);
-  IntegerSolver::Answer& answer = solver_->remembered(key);
+  IntegerSolver::Answer& answer = solver_->remembered(hash_of(rows));
+  before = &answer;
   if (answer.contradictory) return true;
   if (!answer.eliminated) {
     answer.eliminated = true;

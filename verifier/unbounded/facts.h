@@ -4,7 +4,8 @@
 /// and substituted, so that equal sizes become equal polynomials. Quotients and lookups whose arguments change are
 /// renamed with them. What is left are inequalities p >= 0 and equations that cannot be solved.
 ///
-/// Entailment is decided in three steps, each sound: signs (every summand is at least something), elimination of
+/// Points at which the hypotheses hold are remembered (points.h): what is false at one of them does not follow. Else
+/// entailment is decided in three steps, each sound: signs (every summand is at least something), elimination of
 /// monomials as if they were variables (Fourier and Motzkin, with integer rounding, with products of hypotheses by
 /// positive symbols, and s * p > 0 => p > 0 for s >= 1), and Z3's non-linear integer arithmetic. What none of them
 /// proves counts as not entailed.
@@ -20,6 +21,7 @@
 
 #include "support/hash.h"
 #include "verifier/unbounded/index_polynomial.h"
+#include "verifier/unbounded/points.h"
 
 namespace taso::unbounded {
 
@@ -35,6 +37,8 @@ class IntegerSolver {
   };
   /// The entry of a set of inequalities.
   [[nodiscard]] Answer& remembered(const Hash128& key) { return answers_[key]; }
+  /// The entry of a set of inequalities by the question that led to it; null at first.
+  [[nodiscard]] Answer*& asked_before(const Hash128& question) { return questions_[question]; }
 
   IntegerSolver(const Symbols& symbols, std::uint64_t rlimit, std::size_t max_queries);
   ~IntegerSolver();
@@ -42,8 +46,8 @@ class IntegerSolver {
   IntegerSolver& operator=(const IntegerSolver&) = delete;
   /// Whether no integers satisfy all of p >= 0.
   [[nodiscard]] bool infeasible(std::span<const Polynomial> nonnegative);
-  /// Questions asked so far.
-  [[nodiscard]] std::size_t queries() const { return queries_; }
+  /// Whether a question was not asked because of the limit on their number.
+  [[nodiscard]] bool refused() const { return refused_; }
 
  private:
   struct State;
@@ -51,8 +55,10 @@ class IntegerSolver {
   std::uint64_t rlimit_;
   std::size_t max_queries_;
   std::size_t queries_ = 0;
+  bool refused_ = false;
   std::unique_ptr<State> state_;
   std::unordered_map<Hash128, Answer> answers_;
+  std::unordered_map<Hash128, Answer*> questions_;
 };
 
 /// A conjunction of hypotheses: a value, copied where cases are distinguished. The tables that it refers to are shared.
@@ -98,6 +104,9 @@ class Facts {
   bool use_product(const Polynomial& equation);
   [[nodiscard]] std::vector<Polynomial> constraints(std::span<const Atom> context, const Polynomial* negated) const;
   [[nodiscard]] bool decide(const Polynomial* goal, std::span<const Atom> context, bool with_solver);
+  /// Whether all of `context` holds and the goal does not, at a point at which the hypotheses hold.
+  [[nodiscard]] bool refuted(const Polynomial* goal, std::span<const Atom> context);
+  [[nodiscard]] Hash128 key_of(const Polynomial* goal, std::span<const Atom> context);
   [[nodiscard]] Polynomial divide_symbolically(const Polynomial& n, const Polynomial& d, std::span<const Atom> context);
 
   Symbols* symbols_;
@@ -106,6 +115,14 @@ class Facts {
   std::vector<Polynomial> inequalities_;
   std::vector<Polynomial> equations_;
   bool inconsistent_ = false;
+  /// Points at which the hypotheses hold, shared by copies with the same hypotheses; found when first needed, and again
+  /// when hypotheses were added at which most of them fail.
+  struct Points {
+    bool found = false;
+    std::vector<Point> points;
+  };
+  std::shared_ptr<Points> points_ = std::make_shared<Points>();
+  std::optional<Hash128> digest_;  ///< Of the hypotheses, once it has been needed.
 };
 
 }  // namespace taso::unbounded

@@ -22,13 +22,16 @@ constexpr std::size_t hard_cases = 4'000;
 
 class Search {
  public:
-  Search(const OperatorRegistry& registry, const Substitution& rule, const UnboundedOptions& options)
+  Search(const OperatorRegistry& registry, const Substitution& rule, const UnboundedOptions& options,
+         std::size_t max_queries)
       : registry_(registry),
         rule_(rule),
         options_(options),
         kinds_(kinds_of_variables(registry, rule)),
-        solver_(symbols_, options.rlimit, options.max_queries) {}
+        solver_(symbols_, options.rlimit, max_queries) {}
 
+  /// Whether more questions to Z3 might have helped.
+  [[nodiscard]] bool refused() const { return solver_.refused(); }
   /// Of the first case that failed.
   [[nodiscard]] const std::vector<Condition>& candidates() const { return candidates_; }
 
@@ -197,25 +200,35 @@ UnboundedOutcome prove_unbounded(const OperatorRegistry& registry, const Substit
     outcome.reason = "the two sides have different numbers of outputs";
     return outcome;
   }
-  Search search(registry, rule, options);
-  outcome = search.run();
+  // Z3 is slow and hardly ever needed: it is asked where the proof fails without.
+  std::vector<Condition> candidates;
+  for (const std::size_t queries : {std::size_t{0}, options.max_queries}) {
+    Search search(registry, rule, options, queries);
+    outcome = search.run();
+    candidates = search.candidates();
+    if (outcome.proved || !search.refused()) break;
+  }
   if (outcome.proved || !options.infer) return outcome;
-  // The weakest first: each candidate alone, then two together.
-  const std::vector<Condition>& candidates = search.candidates();
-  std::size_t attempts = 0;
-  auto holds_under = [&](const std::vector<Condition>& conditions) {
-    if (++attempts > max_attempts) return false;
+  // The weakest first: each candidate alone, then two together; all of them without Z3, then with it.
+  bool refused = false;
+  auto holds_under = [&](const std::vector<Condition>& conditions, std::size_t queries) {
     Substitution narrowed = rule;
     narrowed.conditions.insert(narrowed.conditions.end(), conditions.begin(), conditions.end());
-    if (!Search(registry, narrowed, options).run().proved) return false;
-    outcome.inferred = conditions;
-    return true;
+    Search search(registry, narrowed, options, queries);
+    const bool holds = search.run().proved;
+    refused = refused || search.refused();
+    if (holds) outcome.inferred = conditions;
+    return holds;
   };
-  for (const Condition& condition : candidates)
-    if (holds_under({condition})) return outcome;
-  for (std::size_t i = 0; i < candidates.size(); ++i)
-    for (std::size_t j = i + 1; j < candidates.size(); ++j)
-      if (holds_under({candidates[i], candidates[j]})) return outcome;
+  for (const std::size_t queries : {std::size_t{0}, options.max_queries}) {
+    std::size_t attempts = 0;
+    for (const Condition& condition : candidates)
+      if (++attempts <= max_attempts && holds_under({condition}, queries)) return outcome;
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      for (std::size_t j = i + 1; j < candidates.size(); ++j)
+        if (++attempts <= max_attempts && holds_under({candidates[i], candidates[j]}, queries)) return outcome;
+    if (!refused) break;
+  }
   return outcome;
 }
 
