@@ -91,8 +91,9 @@ struct InstanceOptions {
   std::uint64_t seed = 1;
   std::size_t max_instances = 160;
   std::size_t max_work = 6000;
-  bool search = true;  ///< Before that, search small instances for a difference (validate_bounded).
-  bool rare = true;    ///< Look for rare combinations after the quota is filled.
+  bool search = true;            ///< Before that, search small instances for a difference (validate_bounded).
+  bool search_both_ways = true;  ///< Also from the target's side, where operators infer groups from shapes.
+  bool rare = true;              ///< Look for rare combinations after the quota is filled.
 };
 
 /// Well-typed instances of a rule that satisfy its conditions: all of them if only tensor variables occur and there are
