@@ -136,7 +136,15 @@ Expected<int> translate(const Arguments& arguments) {
   return problems.empty() ? 0 : static_cast<int>(ErrorCode::not_proved);
 }
 
+/// Looks at what is to be written before anything is proved: a wrong name costs nothing then.
+Status check_outputs(const Arguments& arguments) {
+  for (const std::string& path : {arguments.common.json, arguments.junit, arguments.sarif, arguments.translation})
+    if (!path.empty() && path != "-") TASO_RETURN_IF_ERROR(find_output(path));
+  return {};
+}
+
 Expected<int> run(const Arguments& arguments) {
+  TASO_RETURN_IF_ERROR(check_outputs(arguments));
   if (!arguments.translation.empty()) return translate(arguments);
   TASO_ASSIGN(const VerifyInputs inputs, read_verify_inputs(arguments.common, arguments.sources));
   if (arguments.axiom_modes.exhaustive || arguments.axiom_modes.report) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "operators/ring.h"
 #include "support/random.h"
@@ -16,7 +17,9 @@ namespace {
 // Numbers tried at an instance where canonical forms differ.
 constexpr int number_trials = 24;
 // Counterexamples with more elements are shrunk by shape only.
-constexpr std::int64_t max_shrunk_elements = 256;
+constexpr std::size_t max_shrunk_elements = 256;
+// Instances whose extents are nowhere larger than a counterexample's are all tried where there are so many.
+constexpr std::size_t max_dominated = 1024;
 
 template <class Element>
 using Tensors = std::vector<RingTensor<Element>>;
@@ -209,64 +212,154 @@ std::optional<Tensors<double>> find_numbers(const TypedInstance& typed, std::uin
   return std::nullopt;
 }
 
-// Makes the instance smaller as long as the two sides still differ: one common extent at a time.
-void shrink_shapes(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed, TypedInstance& typed,
-                   Tensors<double>& numbers) {
-  for (bool progress = true; progress;) {
-    progress = false;
-    std::int64_t largest = 1;
-    for (const TensorType& type : typed.instance.variables)
-      for (const std::int64_t extent : type.shape) largest = std::max(largest, extent);
-    std::vector<std::function<void(Instance&)>> edits;
-    for (std::int64_t from = largest; from > 1; --from)
-      for (std::int64_t to = 1; to < from; ++to)
-        edits.push_back([from, to](Instance& instance) {
-          for (TensorType& type : instance.variables) std::replace(type.shape.begin(), type.shape.end(), from, to);
-        });
-    for (std::size_t v = 0; v < typed.instance.variables.size(); ++v)
-      for (std::size_t axis = 0; axis < typed.instance.variables[v].shape.size(); ++axis)
-        edits.push_back([v, axis](Instance& instance) {
-          std::int64_t& extent = instance.variables[v].shape[axis];
-          if (extent > 1) --extent;
-        });
-    for (std::size_t a = 0; a < typed.instance.attributes.size(); ++a)
-      for (const std::int64_t value : {0, 1})
-        edits.push_back([a, value](Instance& instance) {
-          if (!instance.attributes[a]) return;
-          if (auto* list = std::get_if<std::vector<std::int64_t>>(&*instance.attributes[a]))
-            for (std::int64_t& element : *list)
-              if (element > value) element = value;
-        });
-    for (const auto& edit : edits) {
+// Takes `smaller` instead of the instance if the two sides differ there, too.
+bool take(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed, const Instance& smaller,
+          TypedInstance& typed, Tensors<double>& numbers) {
+  TypeCheck check = check_types(registry, rule, smaller);
+  if (!check.typed) return false;
+  std::optional<Tensors<double>> found = find_numbers(*check.typed, seed);
+  if (!found) return false;
+  typed = std::move(*check.typed);
+  numbers = std::move(*found);
+  return true;
+}
+
+// One extent that several axes have, or one axis, made smaller.
+bool shrink_extents(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed,
+                    TypedInstance& typed, Tensors<double>& numbers) {
+  std::int64_t largest = 1;
+  for (const TensorType& type : typed.instance.variables)
+    for (const std::int64_t extent : type.shape) largest = std::max(largest, extent);
+  for (std::int64_t from = largest; from > 1; --from)
+    for (std::int64_t to = 1; to < from; ++to) {
       Instance smaller = typed.instance;
-      edit(smaller);
-      if (smaller.variables == typed.instance.variables && smaller.attributes == typed.instance.attributes) continue;
-      TypeCheck check = check_types(registry, rule, smaller);
-      if (!check.typed) continue;
-      if (auto found = find_numbers(*check.typed, seed)) {
-        typed = std::move(*check.typed);
-        numbers = std::move(*found);
-        progress = true;
-        break;
-      }
+      for (TensorType& type : smaller.variables) std::replace(type.shape.begin(), type.shape.end(), from, to);
+      if (smaller.variables != typed.instance.variables && take(registry, rule, seed, smaller, typed, numbers))
+        return true;
     }
+  for (std::size_t v = 0; v < typed.instance.variables.size(); ++v)
+    for (std::size_t axis = 0; axis < typed.instance.variables[v].shape.size(); ++axis) {
+      Instance smaller = typed.instance;
+      if (smaller.variables[v].shape[axis] <= 1) continue;
+      --smaller.variables[v].shape[axis];
+      if (take(registry, rule, seed, smaller, typed, numbers)) return true;
+    }
+  return false;
+}
+
+// Where there are few instances whose extents are nowhere larger: the smallest of them.
+bool shrink_to_least(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed,
+                     TypedInstance& typed, Tensors<double>& numbers) {
+  std::vector<std::int64_t> extents;
+  std::size_t count = 1;
+  for (const TensorType& type : typed.instance.variables)
+    for (const std::int64_t extent : type.shape) {
+      extents.push_back(extent);
+      count *= static_cast<std::size_t>(std::max<std::int64_t>(1, extent));
+      if (count > max_dominated) return false;
+    }
+  // Number n stands for one of the combinations; the last is the instance itself.
+  std::vector<std::pair<std::int64_t, Instance>> all;
+  for (std::size_t n = 0; n + 1 < count; ++n) {
+    std::size_t rest = n;
+    Instance smaller = typed.instance;
+    std::int64_t elements = 0;
+    for (TensorType& type : smaller.variables) {
+      for (std::int64_t& extent : type.shape) {
+        if (extent < 1) continue;
+        const auto choices = static_cast<std::size_t>(extent);
+        extent = static_cast<std::int64_t>(rest % choices) + 1;
+        rest /= choices;
+      }
+      elements += type.elements();
+    }
+    all.emplace_back(elements, std::move(smaller));
+  }
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return std::any_of(all.begin(), all.end(),
+                     [&](const auto& smaller) { return take(registry, rule, seed, smaller.second, typed, numbers); });
+}
+
+// An attribute, or an element of a list, nearer to 0.
+bool shrink_attributes(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed,
+                       TypedInstance& typed, Tensors<double>& numbers) {
+  const auto nearer = [](std::int64_t value) {
+    std::vector<std::int64_t> result;
+    if (value != 0) result.push_back(0);
+    if (value > 1) result.push_back(1);
+    if (std::abs(value) > 1) result.push_back(value > 0 ? value - 1 : value + 1);
+    return result;
+  };
+  for (std::size_t a = 0; a < typed.instance.attributes.size(); ++a) {
+    if (!typed.instance.attributes[a]) continue;
+    const AttributeValue value = *typed.instance.attributes[a];
+    const auto tried = [&](const AttributeValue& simpler) {
+      Instance smaller = typed.instance;
+      smaller.attributes[a] = simpler;
+      return take(registry, rule, seed, smaller, typed, numbers);
+    };
+    if (const auto* number = std::get_if<std::int64_t>(&value)) {
+      for (const std::int64_t simpler : nearer(*number))
+        if (tried(simpler)) return true;
+    } else if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value)) {
+      for (std::size_t i = 0; i < list->size(); ++i)
+        for (const std::int64_t simpler : nearer((*list)[i])) {
+          std::vector<std::int64_t> changed = *list;
+          changed[i] = simpler;
+          if (tried(changed)) return true;
+        }
+    } else if (const auto* real = std::get_if<double>(&value)) {
+      for (const double simpler : {0.0, 1.0})
+        if (*real != 0.0 && *real != simpler && tried(simpler)) return true;
+    }
+  }
+  return false;
+}
+
+// Makes the instance smaller as long as the two sides still differ somewhere. What is left cannot be made smaller by
+// one of these steps.
+void shrink_instance(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed,
+                     TypedInstance& typed, Tensors<double>& numbers) {
+  while (shrink_extents(registry, rule, seed, typed, numbers) ||
+         shrink_attributes(registry, rule, seed, typed, numbers) ||
+         shrink_to_least(registry, rule, seed, typed, numbers)) {
   }
 }
 
-// Replaces numbers by 0 or 1 where the two sides still differ.
+// Replaces numbers by simpler ones (0, 1, -1, half) as long as the two sides still differ.
 void shrink_numbers(const TypedInstance& typed, Tensors<double>& numbers) {
-  std::int64_t total = 0;
-  for (const auto& tensor : numbers) total += static_cast<std::int64_t>(tensor.elements.size());
+  std::size_t total = 0;
+  for (const auto& tensor : numbers) total += tensor.elements.size() + tensor.integers.size();
   if (total > max_shrunk_elements) return;
-  for (auto& tensor : numbers)
-    for (double& value : tensor.elements)
-      for (const double simpler : {0.0, 1.0}) {
-        if (value == simpler) break;
-        const double old = value;
-        value = simpler;
-        if (difference(typed, numbers)) break;
-        value = old;
+  const auto simpler = [](double value) {
+    std::vector<double> result;
+    if (value != 0) result.push_back(0);
+    if (value != 0 && value != 1) result.push_back(1);
+    if (std::abs(value) > 1) result.insert(result.end(), {-1, std::trunc(value / 2)});
+    return result;
+  };
+  for (bool progress = true; progress;) {
+    progress = false;
+    for (auto& tensor : numbers) {
+      for (double& value : tensor.elements)
+        for (const double other : simpler(value)) {
+          const double old = std::exchange(value, other);
+          if (difference(typed, numbers)) {
+            progress = true;
+            break;
+          }
+          value = old;
+        }
+      for (std::int64_t& index : tensor.integers) {
+        if (index == 0) continue;
+        const std::int64_t old = std::exchange(index, 0);
+        if (difference(typed, numbers))
+          progress = true;
+        else
+          index = old;
       }
+    }
+  }
 }
 
 std::string number_text(double value) {
@@ -307,6 +400,10 @@ Counterexample make_counterexample(const Substitution& rule, const TypedInstance
   Counterexample result;
   result.variables = typed.instance.variables;
   result.attributes = typed.instance.attributes;
+  for (const RingTensor<double>& tensor : numbers) {
+    result.elements.push_back(tensor.elements);
+    result.integers.push_back(tensor.integers);
+  }
   result.output = found.output;
   result.text = variables_text(rule, typed.instance, &numbers);
   const std::string output = found.left.size() > 1 ? " output " + std::to_string(found.output) : "";
@@ -343,12 +440,13 @@ bool has_composite_axis(const OperatorRegistry& registry, const Substitution& ru
 }
 
 // An instance at which the two sides differ at the points of the field, found by solving the typing rules of both
-// sides.
+// sides, those of the source of `order` first: the rule, or the same with its sides exchanged. The search is limited,
+// so that the two orders find different instances.
 std::optional<TypedInstance> find_difference(const OperatorRegistry& registry, const Substitution& rule,
-                                             std::uint64_t seed, LoweredCache& cache) {
+                                             const Substitution& order, std::uint64_t seed, LoweredCache& cache) {
   for (const Domain& domain : search_domains) {
     if (domain.bound == 1 && !has_composite_axis(registry, rule)) continue;
-    Enumeration enumeration(registry, rule, cache,
+    Enumeration enumeration(registry, order, cache,
                             {.domain = domain,
                              .seed = seed,
                              .max_instances = search_instances,
@@ -385,7 +483,7 @@ InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substit
   }
   if (canonical == Agreement::different || field_agreement(typed, seed) == Agreement::different) {
     if (std::optional<Tensors<double>> numbers = find_numbers(typed, seed)) {
-      shrink_shapes(registry, rule, seed, typed, *numbers);
+      shrink_instance(registry, rule, seed, typed, *numbers);
       shrink_numbers(typed, *numbers);
       const std::optional<Difference> found = difference(typed, *numbers);
       TASO_CHECK(found.has_value(), "a counterexample must replay");
@@ -412,7 +510,13 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
                                 const InstanceOptions& options, LoweredCache& cache) {
   BoundedOutcome outcome;
   if (options.search) {
-    if (std::optional<TypedInstance> found = find_difference(registry, rule, options.seed, cache)) {
+    std::optional<TypedInstance> found = find_difference(registry, rule, rule, options.seed, cache);
+    if (!found && options.search_both_ways && has_composite_axis(registry, rule)) {
+      Substitution reversed = rule;
+      std::swap(reversed.source, reversed.target);
+      found = find_difference(registry, rule, reversed, options.seed, cache);
+    }
+    if (found) {
       InstanceOutcome examined = examine_instance(registry, rule, std::move(*found), options.seed);
       if (examined.kind == BoundedOutcome::Kind::differs) {
         outcome.kind = examined.kind;

@@ -105,6 +105,7 @@ Verdict Verifier::verify(const Substitution& rule) {
                               .seed = options.seed,
                               .max_instances = options.max_instances,
                               .max_work = options.max_work,
+                              .search_both_ways = !verdict.by_unbounded,
                               .rare = options.rare};
     if (verdict.by_unbounded && !options.full) {
       instances.max_instances = std::min(options.max_instances, options.confirming_instances);
@@ -156,7 +157,7 @@ Verdict Verifier::verify(const Substitution& rule) {
   if (divides_more) {
     verdict.reason =
         "the target divides by what the source does not divide by: it may be undefined where the source is not";
-  } else if (verdict.by_unbounded || (verdict.by_bounded && (verdict.by_axioms || rule.is_axiom))) {
+  } else if (verdict.by_unbounded || (verdict.by_bounded && verdict.by_axioms)) {
     verdict.kind = VerdictKind::proved;
     verdict.reason.clear();
   }

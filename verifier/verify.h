@@ -5,8 +5,8 @@
 ///   axioms  - Z3 derives `source = target` from the axioms (for all sizes);
 ///   bounded - both sides have the same canonical polynomials at every examined small instance (shapes up to a bound
 ///             and attribute values), with uninterpreted scalar functions.
-/// A rule is proved by the first, or by the other two together; refuted if the evaluator replays a counterexample;
-/// unknown otherwise.
+/// A rule is proved by the first, or by the other two together, an axiom by the first; refuted if the evaluator replays
+/// a counterexample; unknown otherwise.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,11 @@ enum class VerdictKind : std::uint8_t { proved, refuted, unknown };
 struct Counterexample {
   std::vector<TensorType> variables;                      ///< Types of the rule's tensor variables.
   std::vector<std::optional<AttributeValue>> attributes;  ///< Values of the rule's attribute variables.
-  std::size_t output = 0;                                 ///< The first output that differs.
+  /// The inputs: elements of each variable in row-major order, of variables that hold indices `integers`. Empty where
+  /// the sides differ in the types of their outputs.
+  std::vector<std::vector<double>> elements;
+  std::vector<std::vector<std::int64_t>> integers;
+  std::size_t output = 0;  ///< The first output that differs.
   /// For a person: shapes, attributes, input values, and the two results, one a line.
   std::string text;
 };

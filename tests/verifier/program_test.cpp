@@ -320,6 +320,38 @@ TEST_F(ProgramTest, ReportsAreEqualForAnyNumberOfThreadsAndWholeOrNotAtAll) {
   EXPECT_FALSE(fs::exists(folder_ / "none.xml"));
 }
 
+// A report that cannot be written is known before anything is read: the input need not exist.
+TEST_F(ProgramTest, ReportsThatCannotBeWrittenAreRefusedAtOnce) {
+  for (const char* option : {"--json", "--junit", "--sarif", "--translate"}) {
+    const Outcome nowhere = run(std::string(option) + " /no/such/folder/report /no/such.rules");
+    EXPECT_EQ(nowhere.exit_code, 3) << option;
+    EXPECT_THAT(nowhere.output,
+                HasSubstr("/no/such/folder/report: cannot write: the folder '/no/such/folder' does not"));
+    const Outcome folder = run(std::string(option) + " " + folder_.string() + " /no/such.rules");
+    EXPECT_EQ(folder.exit_code, 3) << option;
+    EXPECT_THAT(folder.output, HasSubstr("it is a folder; expected a file name"));
+    EXPECT_EQ(std::count(folder.output.begin(), folder.output.end(), '\n'), 1) << folder.output;
+  }
+}
+
+// A file of the original that ends anywhere is refused in one line, or is whole up to there: records that end where the
+// file does cannot be missed.
+TEST_F(ProgramTest, TheOriginalsFilesCutShortAreRefused) {
+  using namespace test;  // NOLINT(google-build-using-namespace)
+  const std::string whole =
+      rule_field({relu(-1), relu(-2), concat(1, 2, {0, 1})}, {concat(1, 2, {-1, -2}), relu(0)}, {{2, 0, 1, 0}});
+  for (const std::size_t size : {std::size_t{1}, whole.size() / 3, whole.size() / 2, whole.size() - 1}) {
+    const Outcome result = run(file("cut.pb", whole.substr(0, size)));
+    EXPECT_EQ(result.exit_code, 3) << size << ": " << result.output;
+    EXPECT_THAT(result.output, HasSubstr("not a rule file of TASO"));
+    EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << result.output;
+  }
+  const Outcome unknown =
+      run(file("unknown.pb", rule_field({relu(-1)}, {operator_message(9999, {{-1, 0}})}, {{0, 0, 0, 0}})));
+  EXPECT_EQ(unknown.exit_code, 5) << unknown.output;
+  EXPECT_THAT(unknown.output, HasSubstr("unknown  taso_000\n    target operator 0"));
+}
+
 /// What stands in a file of tests/data/verify/malformed, with its placeholders filled in: ${NUL}, and ${N*text} for N
 /// repetitions.
 std::string expanded(const std::string& text) {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "tests/verifier/fixture.h"
+#include "tests/verifier/mutations.h"
 #include "verifier/bounded.h"
 #include "verifier/unbounded/prove.h"
 
@@ -165,78 +166,6 @@ TEST(Unbounded, ContradictingProofsAreNotBelieved) {
 
 // --- mutations: an axiom changed in one place; what is still proved must be confirmed by numbers
 
-void mutate(const AttributeExpression& expression, std::vector<AttributeExpression>& results) {
-  if (expression.kind == AttributeExpression::Kind::literal) {
-    AttributeExpression changed = expression;
-    if (auto* integer = std::get_if<std::int64_t>(&changed.literal)) {
-      *integer = *integer == -1 ? -2 : *integer + 1;
-      results.push_back(changed);
-    } else if (auto* list = std::get_if<std::vector<std::int64_t>>(&changed.literal);
-               list != nullptr && list->size() > 1) {
-      std::swap(list->front(), list->back());
-      if (!(changed == expression)) results.push_back(changed);
-    } else if (auto* symbol = std::get_if<SymbolValue>(&changed.literal)) {
-      symbol->name = symbol->name == "relu" ? "tanh" : "relu";
-      results.push_back(changed);
-    }
-  }
-  if (expression.kind == AttributeExpression::Kind::list && expression.operands.size() > 1) {
-    AttributeExpression changed = expression;
-    std::swap(changed.operands[0], changed.operands[1]);
-    if (!(changed == expression)) results.push_back(changed);
-  }
-  if (expression.kind == AttributeExpression::Kind::add || expression.kind == AttributeExpression::Kind::subtract) {
-    AttributeExpression changed = expression;
-    changed.kind = expression.kind == AttributeExpression::Kind::add ? AttributeExpression::Kind::subtract
-                                                                     : AttributeExpression::Kind::add;
-    results.push_back(changed);
-  }
-}
-
-std::vector<Substitution> mutations(const Substitution& rule) {
-  static const std::vector<std::pair<std::string, std::string>> exchanged = {
-      {"add", "mul"},
-      {"sub", "add"},
-      {"mul", "add"},
-      {"relu", "neg"},
-      {"neg", "relu"},
-      {"div", "mul"},
-      {"avg_pool2d_include", "avg_pool2d_exclude"},
-      {"avg_pool2d_exclude", "avg_pool2d_include"}};
-  std::vector<Substitution> result;
-  for (std::size_t n = 0; n < rule.target.nodes.size(); ++n) {
-    const PatternNode& node = rule.target.nodes[n];
-    for (const auto& [from, to] : exchanged)
-      if (node.op == from) {
-        result.push_back(rule);
-        result.back().target.nodes[n].op = to;
-      }
-    if (node.inputs.size() >= 2 && node.inputs[0] != node.inputs[1]) {
-      result.push_back(rule);
-      std::swap(result.back().target.nodes[n].inputs[0], result.back().target.nodes[n].inputs[1]);
-    }
-    for (std::size_t a = 0; a < node.attributes.size(); ++a) {
-      std::vector<AttributeExpression> changed;
-      mutate(node.attributes[a].second, changed);
-      for (const AttributeExpression& expression : changed) {
-        result.push_back(rule);
-        result.back().target.nodes[n].attributes[a].second = expression;
-      }
-    }
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (!node.inputs[i].is_variable || rule.tensor_variables.size() < 2) continue;
-      result.push_back(rule);
-      PatternValue& input = result.back().target.nodes[n].inputs[i];
-      input.index = (input.index + 1) % static_cast<std::uint32_t>(rule.tensor_variables.size());
-    }
-  }
-  if (!rule.conditions.empty()) {
-    result.push_back(rule);
-    result.back().conditions.clear();
-  }
-  return result;
-}
-
 class AxiomMutations : public ::testing::TestWithParam<int> {};
 
 TEST_P(AxiomMutations, WhatIsStillProvedHolds) {
@@ -244,7 +173,8 @@ TEST_P(AxiomMutations, WhatIsStillProvedHolds) {
   std::size_t total = 0, proved = 0, confirmed = 0;
   for (std::size_t i = 0; i < axioms().size(); ++i) {
     if (static_cast<int>(i % parts) != GetParam()) continue;
-    for (const Substitution& mutation : mutations(axioms()[i])) {
+    for (const testing::Mutation& changed : testing::some_mutations(axioms()[i], registry(), 5, 1)) {
+      const Substitution& mutation = changed.rule;
       ++total;
       UnboundedOptions options;
       options.max_rank = 4;
