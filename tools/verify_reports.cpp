@@ -88,7 +88,7 @@ std::string xml(std::string_view text) {
 
 /// A path as other programs know it: relative to the folder that this one runs in, if it lies there.
 std::filesystem::path shown_path(const std::string& path) {
-  const std::filesystem::path normal = std::filesystem::path(path).lexically_normal();
+  std::filesystem::path normal = std::filesystem::path(path).lexically_normal();
   std::error_code error;
   const std::filesystem::path here = std::filesystem::current_path(error);
   if (error || !normal.is_absolute()) return normal;

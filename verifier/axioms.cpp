@@ -98,13 +98,13 @@ std::vector<Substitution> Verifier::declared_laws(const OperatorRegistry& regist
           sizes[i].kind = AttributeExpression::Kind::variable;
           sizes[i].index = first + i;
         }
-        auto with_sizes = [&](std::vector<AttributeExpression> operands) {
+        auto with_sizes = [&](const std::vector<AttributeExpression>& operands) {
           auto result = attributes;
           for (auto& [attribute, expression] : result)
             if (attribute == list->name) {
               expression = {};
               expression.kind = AttributeExpression::Kind::list;
-              expression.operands = std::move(operands);
+              expression.operands = operands;
             }
           return result;
         };

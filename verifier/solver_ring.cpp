@@ -30,7 +30,7 @@ class SolverRing {
     return a == zero_ || b == zero_ ? zero_ : context_.multiply(a, b);
   }
   Element divide(const Element& a, const Element& b) {
-    const Element quotient = context_.fresh("q", real_);
+    Element quotient = context_.fresh("q", real_);
     assume(context_.equal(context_.multiply(quotient, b), a));
     assume(context_.negation(context_.equal(b, zero_)));
     return quotient;
@@ -68,7 +68,7 @@ class SolverRing {
   }
   Element extremum(bool maximum, std::span<const Element> values) {
     if (values.size() == 1) return values[0];
-    const Element best = context_.fresh("m", real_);
+    Element best = context_.fresh("m", real_);
     std::vector<Element> attained;
     for (const Element& value : values) {
       assume(maximum ? context_.less_equal(value, best) : context_.less_equal(best, value));

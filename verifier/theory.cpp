@@ -639,7 +639,7 @@ class Encoder {
     std::vector<std::pair<Kindness, Expr>> attributes;
     for (const auto& [name, expression] : node.attributes)
       attributes.push_back(attribute(expression, shape_of(v_.registry(), node.op, name), flat));
-    const Expr result = v_.application(node.op, which.port, inputs, attributes);
+    Expr result = v_.application(node.op, which.port, inputs, attributes);
     done.emplace(key, result);
     return result;
   }
@@ -1199,7 +1199,7 @@ class Session {
 
   static std::vector<std::string> outer_names(const std::vector<AxisSpec>& axes, int axis) {
     std::vector<std::string> names;
-    const std::size_t end = static_cast<std::size_t>(static_cast<int>(axes.size()) + axis + 1);
+    const auto end = static_cast<std::size_t>(static_cast<std::int64_t>(axes.size()) + axis + 1);
     for (std::size_t i = 0; i < end && i < axes.size(); ++i)
       names.push_back((axes[i].kind == AxisSpec::Kind::rest ? ".." : "") + extent_name(axes[i]));
     return names;

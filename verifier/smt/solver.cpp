@@ -255,7 +255,7 @@ void Solver::add(const Expr& formula) { Z3_solver_assert(context_.handle(), solv
 
 Result Solver::check(std::uint64_t rlimit) {
   limit(rlimit);
-  const Result result = check();
+  Result result = check();
   limit(options_.rlimit);
   return result;
 }

@@ -293,6 +293,7 @@ NormalForm Elaborator::conditional(const Expression& e, Frame& frame) {
 
 NormalForm Elaborator::call(const Expression& e, Frame& frame) {
   std::vector<NormalForm> arguments;
+  arguments.reserve(e.operands.size());
   for (const Expression& operand : e.operands) arguments.push_back(scalar(operand, frame));
   if (obstacle_.any()) return {};
   if (e.name == "max" || e.name == "min") {

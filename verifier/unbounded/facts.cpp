@@ -418,7 +418,7 @@ std::vector<Polynomial> Facts::constraints(std::span<const Atom> context, const 
     for (const Polynomial& p : waiting) take(p);
     waiting.clear();
   }
-  for (std::size_t i = 0; i < active.size(); ++i) {
+  for (std::size_t i = 0; i < active.size(); ++i) {  // NOLINT(modernize-loop-convert): take() adds to it
     const SymbolId id = active[i];
     for (Polynomial& p : waiting) {
       if (p.terms().empty() || !p.contains(id)) continue;

@@ -243,7 +243,7 @@ bool Matcher::paired(const NormalForm& a, const NormalForm& b, Facts& facts, int
   return false;
 }
 
-void Matcher::solve(std::vector<Polynomial> equations, const std::vector<SymbolId>& bound, Facts& facts,
+void Matcher::solve(const std::vector<Polynomial>& equations, const std::vector<SymbolId>& bound, Facts& facts,
                     Map& map) const {
   auto solved = [&](SymbolId symbol) {
     return std::any_of(map.begin(), map.end(), [&](const auto& entry) { return entry.first == symbol; });
@@ -308,6 +308,7 @@ std::vector<Matcher::Map> Matcher::completions(const Map& map, const std::vector
       return;
     }
     std::vector<Polynomial> values;
+    values.reserve(to.size() + 1);
     for (const SymbolId symbol : to) values.push_back(Polynomial::symbol(symbol));
     values.emplace_back(0);
     for (const Polynomial& value : values) {

@@ -85,7 +85,6 @@ class Search {
     }
     switch (obstacle.kind) {
       case Obstacle::Kind::none:
-        return true;
       case Obstacle::Kind::ill_typed:
         return true;
       case Obstacle::Kind::unsupported:
@@ -141,7 +140,7 @@ class Search {
       const PatternValue &left = rule_.source.outputs[o], &right = rule_.target.outputs[o];
       Facts here = facts;
       std::vector<Polynomial> indices;
-      const std::vector<Polynomial> shape = typing.shape(typing.source(), left);
+      const std::vector<Polynomial>& shape = typing.shape(typing.source(), left);
       for (std::size_t axis = 0; axis < shape.size(); ++axis) {
         const std::string name = "i" + std::to_string(axis);
         const Polynomial index = Polynomial::symbol(here.symbols().named(Symbol::Kind::index, name, name));

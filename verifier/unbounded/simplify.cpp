@@ -278,6 +278,7 @@ NormalForm Matcher::simplify(const Factor& factor, Facts& facts, const std::vect
   switch (factor.kind) {
     case Factor::Kind::call: {
       std::vector<NormalForm> arguments;
+      arguments.reserve(elements.size());
       for (Element& element : elements) arguments.push_back(std::move(element.value));
       base = builder.call(factor.function, factor.name, std::move(arguments));
       break;

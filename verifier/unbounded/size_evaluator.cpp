@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "operators/unparse.h"
+#include "support/reversed.h"
 
 namespace taso::unbounded {
 namespace {
@@ -33,8 +34,8 @@ std::vector<std::vector<Atom>> joined(std::vector<std::vector<Atom>> a, const st
 }  // namespace
 
 const Sizes* SizeEnvironment::find(std::string_view name) const {
-  for (auto it = entries_.rbegin(); it != entries_.rend(); ++it)
-    if (it->first == name) return &it->second;
+  for (const auto& [defined, sizes] : reversed(entries_))
+    if (defined == name) return &sizes;
   return nullptr;
 }
 
@@ -188,7 +189,8 @@ Polynomial SizeEvaluator::combine(const Expression& e, const Polynomial& a, cons
 }
 
 Sizes SizeEvaluator::arithmetic(const Expression& e) {
-  const Sizes left = value(e.operands[0]), right = value(e.operands[1]);
+  Sizes left = value(e.operands[0]);
+  const Sizes right = value(e.operands[1]);
   Sizes result;
   result.vector = left.vector || right.vector;
   if (left.vector && right.vector && left.components.size() != right.components.size()) {
@@ -206,7 +208,7 @@ Sizes SizeEvaluator::arithmetic(const Expression& e) {
 Sizes SizeEvaluator::call(const Expression& e) {
   std::vector<Sizes> arguments;
   for (const Expression& operand : e.operands) arguments.push_back(value(operand));
-  const Sizes nothing = Sizes::of(Polynomial::invalid());
+  Sizes nothing = Sizes::of(Polynomial::invalid());
   if (obstacle_.any()) {
     // Keep the kind of the result: a vector where one is expected.
     if (e.name == "last" || e.name == "repeat" || e.name == "inverse" || e.name == "on")
