@@ -119,6 +119,8 @@ Expected<RewriteResult> apply_with_changes(const Graph& original, const Substitu
   const Graph& graph = separated ? separated_graph : original;
   Bindings bindings;
   for (const Value& value : match.variables) bindings.tensors.push_back(&graph.type(value));
+  for (const TensorType* type : bindings.tensors)
+    if (type->elements() == 0) return bad_input(rule.name + " says nothing of tensors without elements");
   bindings.attributes = match.attributes;
   for (const Condition& condition : rule.conditions) {
     TASO_ASSIGN(const bool holding, holds(condition, bindings));

@@ -13,7 +13,7 @@ std::vector<std::int64_t> widen(std::span<const std::byte> bytes) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     T value;
     std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
-    values[i] = static_cast<std::int64_t>(value);
+    values[i] = static_cast<std::int64_t>(value);  // NOLINT(bugprone-signed-char-misuse): int8 is a number
   }
   return values;
 }

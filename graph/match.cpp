@@ -348,6 +348,9 @@ class Matcher {
     bool costs = false;
     for (const NodeId id : state_.nodes) costs = costs || !view_.graph.node(id).weight_only;
     if (!costs) return;
+    // Of tensors without elements a proof says nothing.
+    for (const Value& value : state_.variables)
+      if (view_.graph.type(value).elements() == 0) return;
     for (const Symmetry& symmetry : plan_.symmetries)
       if (exchanged_is_less(symmetry)) return;
     if (!plan_.computed.empty() || !rule_.conditions.empty()) {

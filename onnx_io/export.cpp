@@ -9,6 +9,7 @@
 #include "onnx_io/attribute_proto.h"
 #include "onnx_io/fold.h"
 #include "onnx_io/specified.h"
+#include "support/reversed.h"
 
 namespace taso {
 namespace {
@@ -126,22 +127,22 @@ class Exporter {
     needed_.assign(graph_.id_bound(), false);
     const std::vector<NodeId> order = graph_.topological_order();
     for (const Value& output : graph_.outputs()) need(output);
-    for (auto id = order.rbegin(); id != order.rend(); ++id) {
-      const Node& node = graph_.node(*id);
-      Cover& cover = covers_[*id];
+    for (const NodeId id : reversed(order)) {
+      const Node& node = graph_.node(id);
+      Cover& cover = covers_[id];
       if (node.kind == NodeKind::opaque) {
-        TASO_RETURN_IF_ERROR(cover_opaque(*id, cover));
+        TASO_RETURN_IF_ERROR(cover_opaque(id, cover));
         continue;
       }
-      if (!is_needed(*id)) continue;
+      if (!is_needed(id)) continue;
       if (node.kind == NodeKind::input) {
         cover.kind = Cover::Kind::given;
       } else if (node.kind == NodeKind::constant) {
         cover.kind = Cover::Kind::constant;
-      } else if (node.weight_only && is_worth_folding(*id)) {
+      } else if (node.weight_only && is_worth_folding(id)) {
         cover.kind = Cover::Kind::folded;
-      } else if (!verbatim_ || !cover_original(*id, cover)) {
-        const Status lowered = lower(*id, cover);
+      } else if (!verbatim_ || !cover_original(id, cover)) {
+        Status lowered = lower(id, cover);
         if (!lowered && !node.weight_only) return lowered;
         if (!lowered) cover.kind = Cover::Kind::folded;  // large, but there is no other way
       }

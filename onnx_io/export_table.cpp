@@ -343,6 +343,7 @@ std::vector<TensorRef> LoweringContext::broadcasting_operands() {
     if (fits(trial)) operands = trial;
   }
   std::vector<TensorRef> refs;
+  refs.reserve(operands.size());
   for (const Value& operand : operands) refs.push_back(of(operand));
   return refs;
 }

@@ -74,10 +74,12 @@ Expected<SharedBytes> map_inside(const std::string& folder, const std::string& l
 }  // namespace
 
 void release_pages(std::span<const std::byte> mapped) {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<std::uintptr_t>(mapped.data()) + page - 1) / page * page;
-  const auto end = reinterpret_cast<std::uintptr_t>(mapped.data() + mapped.size()) / page * page;
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  // Whole pages only.
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t before = (page - reinterpret_cast<std::uintptr_t>(mapped.data()) % page) % page;
+  if (before >= mapped.size()) return;
+  const std::size_t whole = (mapped.size() - before) / page * page;
+  if (whole > 0) ::madvise(const_cast<std::byte*>(mapped.data()) + before, whole, MADV_DONTNEED);
 }
 
 ExternalData::ExternalData(std::string model_path) {

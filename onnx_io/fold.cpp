@@ -267,6 +267,7 @@ class Evaluator {
     }
     TASO_ASSIGN(const OperatorInstance instance, OperatorInstance::create(registry_, node.op, node.attributes, types));
     std::vector<const RingTensor<double>*> pointers;
+    pointers.reserve(tensors.size());
     for (const auto& tensor : tensors) pointers.push_back(&tensor);
     DoubleRing ring;
     TASO_ASSIGN(const auto results, evaluate(instance, ring, std::span<const RingTensor<double>* const>(pointers)));

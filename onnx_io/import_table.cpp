@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "onnx_io/import.h"
+#include "support/reversed.h"
 
 namespace taso {
 namespace {
@@ -480,7 +481,7 @@ void reduce(NodeContext& c, const char* op, std::int64_t axes_as_input_since) {
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return c.fail("axes name one axis twice");
   if (axes.empty()) return c.output(0, c.value(0));
   Shape kept = c.shape(0);
-  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) kept.erase(kept.begin() + *axis);
+  for (const std::int64_t axis : reversed(axes)) kept.erase(kept.begin() + axis);
   for (std::int64_t& axis : axes) axis -= c.rank(0);
   const Value reduced = c.op(op, {c.value(0)}, {{"axes", axes}});
   c.output(0, keep ? reduced : c.reshape(reduced, kept));
@@ -551,10 +552,10 @@ void squeeze(NodeContext& c) {
   if (c.stopped()) return;
   std::sort(axes.begin(), axes.end());
   axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
-  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-    if (shape[at(*axis)] != 1)
-      return c.fail("axis " + std::to_string(*axis) + " of " + shape_text(c.shape(0)) + " is not 1");
-    shape.erase(shape.begin() + *axis);
+  for (const std::int64_t axis : reversed(axes)) {
+    if (shape[at(axis)] != 1)
+      return c.fail("axis " + std::to_string(axis) + " of " + shape_text(c.shape(0)) + " is not 1");
+    shape.erase(shape.begin() + axis);
   }
   c.output(0, c.reshape(c.value(0), shape));
 }

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "onnx_io/import.h"
+#include "support/reversed.h"
 
 namespace taso {
 namespace {
@@ -204,8 +205,9 @@ std::shared_ptr<const ConstantData> cast(NodeContext& context) {
   if (!is_integral(from)) return nullptr;
   const std::vector<std::int64_t> values = input.to_integers();
   if (to == ElementType::f32) {
-    std::vector<float> out;
-    for (std::int64_t value : values) out.push_back(static_cast<float>(value));
+    std::vector<float> out(values.size());
+    std::transform(values.begin(), values.end(), out.begin(),
+                   [](std::int64_t value) { return static_cast<float>(value); });
     return ConstantData::of_floats(input.type().shape, out);
   }
   if (!is_integral(to)) return nullptr;
@@ -339,9 +341,9 @@ std::shared_ptr<const ConstantData> rearrange(NodeContext& context, std::string_
     std::sort(axes.begin(), axes.end());
     if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) return nullptr;
     if (squeeze) {
-      for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-        if (data->shape[static_cast<std::size_t>(*axis)] != 1) return nullptr;
-        data->shape.erase(data->shape.begin() + *axis);
+      for (const std::int64_t axis : reversed(axes)) {
+        if (data->shape[static_cast<std::size_t>(axis)] != 1) return nullptr;
+        data->shape.erase(data->shape.begin() + axis);
       }
     } else {
       for (std::int64_t axis : axes) data->shape.insert(data->shape.begin() + axis, 1);

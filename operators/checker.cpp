@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "operators/unparse.h"
+#include "support/reversed.h"
 
 namespace taso {
 namespace {
@@ -79,8 +80,8 @@ class Checker {
 
  private:
   [[nodiscard]] const Sort* find(std::string_view name) const {
-    for (auto entry = scope_.rbegin(); entry != scope_.rend(); ++entry)
-      if (entry->first == name) return &entry->second;
+    for (const auto& [defined, sort] : reversed(scope_))
+      if (defined == name) return &sort;
     return nullptr;
   }
   [[nodiscard]] const Tensor* find_tensor(std::string_view name) const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "operators/evaluate.h"
 #include "operators/lowered_body.h"
 
 namespace taso::detail {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "operators/unparse.h"
+#include "support/reversed.h"
 
 namespace taso {
 namespace {
@@ -26,8 +27,8 @@ IndexValue IndexValue::of(const std::vector<std::int64_t>& values) {
 }
 
 const IndexValue* Environment::find(std::string_view name) const {
-  for (auto entry = entries_.rbegin(); entry != entries_.rend(); ++entry)
-    if (entry->first == name) return &entry->second;
+  for (const auto& [defined, value] : reversed(entries_))
+    if (defined == name) return &value;
   return nullptr;
 }
 

@@ -74,7 +74,7 @@ const AttributeSpec* OperatorDefinition::find_attribute(std::string_view attribu
   return nullptr;
 }
 
-Status OperatorRegistry::add(std::vector<std::pair<std::string, std::string>> texts) {
+Status OperatorRegistry::add(const std::vector<std::pair<std::string, std::string>>& texts) {
   std::vector<OperatorDefinition> added;
   for (const auto& [text, file] : texts) {
     TASO_ASSIGN(ParsedSpecification parsed, parse_specification(text, file));
@@ -204,6 +204,7 @@ std::vector<TensorType> output_types(const OperatorDefinition& definition, std::
       break;
     }
   std::vector<TensorType> types;
+  types.reserve(shapes.size());
   for (Shape& shape : shapes) types.push_back({element, std::move(shape), true});
   return types;
 }

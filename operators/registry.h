@@ -60,7 +60,7 @@ class OperatorRegistry final : public OperatorCatalog {
 
  private:
   /// Parses and checks (text, file) pairs together.
-  [[nodiscard]] Status add(std::vector<std::pair<std::string, std::string>> texts);
+  [[nodiscard]] Status add(const std::vector<std::pair<std::string, std::string>>& texts);
 
   std::map<std::string, OperatorDefinition, std::less<>> operators_;
   std::map<std::string, FunctionDefinition, std::less<>> functions_;

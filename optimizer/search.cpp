@@ -14,6 +14,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "support/reversed.h"
+
 namespace taso {
 namespace {
 
@@ -141,9 +143,9 @@ class Searcher {
       candidate.graph = std::move(kept.graph);
       std::vector<const State*> path;
       for (const State* state = kept.state.get(); state != nullptr; state = state->parent.get()) path.push_back(state);
-      for (auto state = path.rbegin(); state != path.rend(); ++state)
-        candidate.applications.insert(candidate.applications.end(), (*state)->applications.begin(),
-                                      (*state)->applications.end());
+      for (const State* state : reversed(path))
+        candidate.applications.insert(candidate.applications.end(), state->applications.begin(),
+                                      state->applications.end());
       result_.best.push_back(std::move(candidate));
     }
     return std::move(result_);
@@ -360,6 +362,7 @@ class Searcher {
     std::stable_sort(improvements.begin(), improvements.end(),
                      [](const Improvement& a, const Improvement& b) { return a.rank < b.rank; });
     std::vector<std::size_t> order;
+    order.reserve(improvements.size());
     for (const Improvement& improvement : improvements) order.push_back(improvement.match);
     return combine(state, graph, matches, order, improvements.front().state);
   }

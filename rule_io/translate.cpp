@@ -604,6 +604,7 @@ class Translator {
       case OperatorType::transpose: {
         std::vector<std::string> axes;
         const std::vector<std::size_t> perm = permutation(op).value_or(std::vector<std::size_t>());
+        axes.reserve(perm.size());
         for (const std::size_t from : perm) axes.push_back(std::to_string(from));
         return "transpose" + arguments + "; perm=[" + joined(axes) + "])";
       }

@@ -1,11 +1,12 @@
 #include "runtime/measure.h"
 
-#include <time.h>
+#include <time.h>  // NOLINT(modernize-deprecated-headers): POSIX clocks
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "support/random.h"
 
@@ -92,7 +93,7 @@ Measurement summarize(std::vector<double> samples) {
 }
 
 KernelTimer::KernelTimer(const KernelLibrary& library, MeasureOptions options)
-    : library_(&library), options_(options), eviction_(eviction_bytes / sizeof(std::uint64_t), 1) {}
+    : library_(&library), options_(std::move(options)), eviction_(eviction_bytes / sizeof(std::uint64_t), 1) {}
 
 Expected<Measurement> KernelTimer::measure(const KernelRequest& request) {
   TASO_ASSIGN(const std::unique_ptr<Kernel> kernel, library_->create(request));
@@ -196,6 +197,7 @@ Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> e
     }
   }
   std::vector<Measurement> results;
+  results.reserve(samples.size());
   for (std::vector<double>& list : samples) results.push_back(summarize(std::move(list)));
   return results;
 }

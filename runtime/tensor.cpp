@@ -157,7 +157,7 @@ std::vector<std::int64_t> HostTensor::to_integers() const {
     std::int64_t& value = values[i];
     switch (type_.element) {
       case ElementType::i8:
-        value = load<std::int8_t>(data, i);
+        value = load<std::int8_t>(data, i);  // NOLINT(bugprone-signed-char-misuse): a number
         break;
       case ElementType::i16:
         value = load<std::int16_t>(data, i);

@@ -109,9 +109,11 @@ class Evaluator {
     TASO_ASSIGN(const std::unique_ptr<Kernel> kernel, library_->create(request));
     std::vector<std::vector<std::byte>> expanded(operands.size());
     std::vector<const std::byte*> inputs;
+    inputs.reserve(operands.size());
     for (std::size_t i = 0; i < operands.size(); ++i) inputs.push_back(bytes_of(*operands[i], expanded[i]));
     std::vector<std::vector<std::byte>> results;
     std::vector<std::byte*> outputs;
+    outputs.reserve(node.outputs.size());
     for (const TensorType& type : node.outputs) results.emplace_back(static_cast<std::size_t>(type.bytes()));
     for (auto& bytes : results) outputs.push_back(bytes.data());
     AlignedBuffer workspace(kernel->workspace_bytes());

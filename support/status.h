@@ -118,14 +118,16 @@ namespace detail {
   (static_cast<bool>(condition) ? void(0) : ::taso::detail::check_failed(__FILE__, __LINE__, #condition, (message)))
 
 /// Returns the error of a Status expression from the enclosing function.
-#define TASO_RETURN_IF_ERROR(expression)                                           \
-  do {                                                                             \
-    if (auto taso_status = (expression); !taso_status) return taso_status.error(); \
+#define TASO_RETURN_IF_ERROR(expression)                                                  \
+  do {                                                                                    \
+    if (const auto& taso_status = (expression); !taso_status) return taso_status.error(); \
   } while (false)
 
 /// Declares `target` from an Expected expression, or returns its error from the enclosing function.
 #define TASO_ASSIGN(target, expression) TASO_ASSIGN_IMPL(TASO_CONCAT(taso_expected_, __LINE__), target, expression)
+// `target` and `temporary` are declared: no parentheses. NOLINTBEGIN(bugprone-macro-parentheses)
 #define TASO_ASSIGN_IMPL(temporary, target, expression) \
   auto temporary = (expression);                        \
   if (!temporary) return temporary.error();             \
   target = std::move(temporary).value()
+// NOLINTEND(bugprone-macro-parentheses)

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <iterator>
 
+#include "support/reversed.h"
+
 namespace taso::tools {
 namespace {
 
@@ -71,9 +73,9 @@ Expected<std::vector<std::string>> rule_files(const CommonOptions& options) {
 std::string profile_file(const CommonOptions& options, const std::string& profile) {
   if (profile.find_first_of("/.") != std::string::npos) return profile;
   const std::string file = "/profiles/" + profile + ".profile";
-  for (auto folder = options.added_specs.rbegin(); folder != options.added_specs.rend(); ++folder) {
+  for (const std::string& folder : reversed(options.added_specs)) {
     std::error_code error;
-    if (fs::exists(*folder + file, error)) return *folder + file;
+    if (fs::exists(folder + file, error)) return folder + file;
   }
   return options.specs + file;
 }

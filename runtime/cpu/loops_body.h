@@ -7,9 +7,9 @@
 // The functions are branch-free so that compilers vectorise them. exp, log and tanh follow Cephes (Moshier), erf
 // follows the two-range minimax polynomials of N. Juffa.
 
-#include <math.h>
-#include <stdint.h>
-#include <string.h>
+#include <math.h>    // NOLINT(modernize-deprecated-headers): <cmath> declares templates
+#include <stdint.h>  // NOLINT(modernize-deprecated-headers)
+#include <string.h>  // NOLINT(modernize-deprecated-headers)
 
 #include "runtime/cpu/loops.h"
 
@@ -220,7 +220,7 @@ void power_both(const float* a, const float* b, float* y, Count count) {
 }
 void power_second_scalar(const float* a, const float* b, float* y, Count count) {
   const float exponent = *b;
-  if (exponent == 2.0f) {
+  if (exponent == 2.0f) {  // NOLINT(bugprone-branch-clone): the pragma hides what differs
 #pragma omp simd
     for (Count i = 0; i < count; ++i) y[i] = a[i] * a[i];
   } else if (exponent == 3.0f) {

@@ -81,7 +81,7 @@ class Example : public testing::TestWithParam<Expected> {
   void TearDown() override { fs::remove_all(folder_); }
 
   fs::path optimize(const std::string& name, const std::vector<std::string>& options = {}) {
-    const fs::path out = folder_ / name;
+    fs::path out = folder_ / name;
     std::vector<std::string> arguments = {program("taso-opt"), model_.string(), "-o",
                                           out.string(),        "--costs",       (folder_ / "costs.sqlite").string()};
     arguments.insert(arguments.end(), options.begin(), options.end());

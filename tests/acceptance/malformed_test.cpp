@@ -28,7 +28,7 @@ fs::path write(const MalformedModel& model) {
   const fs::path folder = folder_of(model.name);
   fs::remove_all(folder);
   fs::create_directories(folder);
-  const fs::path path = folder / "model.onnx";
+  fs::path path = folder / "model.onnx";
   std::ofstream(path, std::ios::binary) << model.bytes;
   for (const auto& [name, contents] : model.companions) {
     if (name.ends_with('@'))

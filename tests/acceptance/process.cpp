@@ -52,6 +52,7 @@ ProcessResult run_process(const std::vector<std::string>& arguments) {
   posix_spawn_file_actions_adddup2(&actions, errors.descriptor(), STDERR_FILENO);
   std::vector<char*> pointers;
   std::vector<std::string> copies = arguments;
+  pointers.reserve(copies.size() + 1);
   for (std::string& argument : copies) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   pid_t child = -1;

@@ -103,6 +103,7 @@ class Instances {
     }
     Bindings bindings;
     std::vector<TensorType> known;
+    known.reserve(types.size());
     for (const auto& type : types) known.push_back(type.value_or(TensorType{}));
     for (const TensorType& type : known) bindings.tensors.push_back(&type);
     bindings.attributes = attributes;
@@ -377,6 +378,7 @@ TEST(RuleFuzz, RandomWalksKeepValues) {
   for (int round = 0; round < 100; ++round) {
     Graph graph;
     std::vector<Value> values;
+    values.reserve(6);
     const std::int64_t n = 1 + static_cast<std::int64_t>(random.below(3));
     for (int i = 0; i < 3; ++i)
       values.push_back({graph.add_input("x" + std::to_string(i), {ElementType::f32, {n, n}, true}), 0});

@@ -202,6 +202,7 @@ class OperatorCases : public ::testing::TestWithParam<std::size_t> {
         tensors.push_back(std::move(tensor));
       }
     std::vector<const RingTensor<Element>*> pointers;
+    pointers.reserve(tensors.size());
     for (const auto& tensor : tensors) pointers.push_back(&tensor);
     return evaluate(instance, ring, std::span<const RingTensor<Element>* const>(pointers));
   }

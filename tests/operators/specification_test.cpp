@@ -292,6 +292,7 @@ TEST(Specification, MutatedTextsAreRefusedOrWork) {
         const Expected<OperatorInstance> instance = OperatorInstance::create(*registry, name, attributes, inputs);
         if (!instance) continue;
         std::vector<const RingTensor<double>*> pointers;
+        pointers.reserve(tensors.size());
         for (const auto& tensor : tensors) pointers.push_back(&tensor);
         double elements = 0;
         for (const TensorType& type : instance->output_types()) elements += static_cast<double>(type.elements());

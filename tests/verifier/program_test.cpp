@@ -40,7 +40,7 @@ class ProgramTest : public ::testing::Test {
   }
 
   std::string file(const std::string& name, const std::string& text) {
-    const std::string path = (folder_ / name).string();
+    std::string path = (folder_ / name).string();
     EXPECT_TRUE(write_file_atomically(path, text));
     return path;
   }

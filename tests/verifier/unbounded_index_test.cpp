@@ -14,7 +14,7 @@ class Index : public ::testing::Test {
   }
   // A symbol that is at least `least`.
   Polynomial bounded(const std::string& name, std::int64_t least, Symbol::Kind kind = Symbol::Kind::extent) {
-    const Polynomial p = symbol(name, kind);
+    Polynomial p = symbol(name, kind);
     EXPECT_TRUE(facts.add(at_least(p, least)));
     return p;
   }
