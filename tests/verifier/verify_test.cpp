@@ -33,6 +33,7 @@ Verifier& verifier() {
   static Verifier shared = [] {
     VerifierOptions options;
     options.max_instances = 130;
+    options.full = true;  // numbers have every chance to contradict the unbounded proof
     options.rlimit = 400'000;
     return Verifier(registry(), axioms(), options);
   }();
@@ -154,6 +155,21 @@ TEST(Verify, SmallRulesAreExaminedCompletely) {
   const Verdict verdict = verify("rule r: relu(x) => relu(x)");
   EXPECT_TRUE(verdict.complete);
   EXPECT_EQ(verdict.kind, VerdictKind::proved);
+}
+
+TEST(Verify, WhatIsProvedForAllSizesIsConfirmedAtFewInstances) {
+  const std::vector<Substitution> rules = parse("rule r: matmul(x, add(y, z)) => add(matmul(x, y), matmul(x, z))");
+  VerifierOptions options;
+  options.axioms = false;
+  const Verdict few = Verifier(registry(), {}, options).verify(rules.at(0));
+  EXPECT_TRUE(few.by_unbounded && few.by_bounded);
+  EXPECT_EQ(few.instances, options.confirming_instances);
+  EXPECT_FALSE(few.complete);
+  // Where nothing else is known the whole sample is examined.
+  options.unbounded = false;
+  EXPECT_GT(Verifier(registry(), {}, options).verify(rules.at(0)).instances, options.confirming_instances);
+  options.unbounded = options.full = true;
+  EXPECT_GT(Verifier(registry(), {}, options).verify(rules.at(0)).instances, options.confirming_instances);
 }
 
 TEST(Verify, ImplicitConditions) {
