@@ -116,13 +116,16 @@ Verdict Verifier::verify(const Substitution& rule) {
     verdict.instances = outcome.instances;
     verdict.complete = outcome.complete;
     verdict.ill_typed_target = outcome.ill_typed_target;
-    if (outcome.kind == BoundedOutcome::Kind::differs && verdict.by_unbounded) {
+    // A proof for all sizes speaks of instances at which the types agree: it found one.
+    const bool differs = outcome.kind == BoundedOutcome::Kind::differs;
+    const bool elsewhere = differs && verdict.by_unbounded && outcome.counterexample->of_types();
+    if (differs && verdict.by_unbounded && !elsewhere) {
       // Two of our own proofs contradict each other: neither is believed.
       verdict.by_unbounded = false;
       verdict.reason = "internal error: proved for all sizes, and yet the two sides differ at an instance";
       return verdict;
     }
-    if (outcome.kind == BoundedOutcome::Kind::differs) {
+    if (differs && !elsewhere) {
       verdict.kind = VerdictKind::refuted;
       verdict.counterexample = outcome.counterexample;
       verdict.reason = "the two sides differ at a concrete instance";
@@ -138,7 +141,7 @@ Verdict Verifier::verify(const Substitution& rule) {
       if (outcome.divided) add_condition("divisors are not zero");
       if (outcome.undefined) add_condition("no element of the source is infinite or undefined");
     } else {
-      verdict.reason = outcome.reason;
+      verdict.reason = elsewhere ? "the outputs have the same types at no examined instance" : outcome.reason;
     }
   }
   if (options.axioms && !rule.is_axiom) {

@@ -37,6 +37,8 @@ struct Counterexample {
   std::size_t output = 0;  ///< The first output that differs.
   /// For a person: shapes, attributes, input values, and the two results, one a line.
   std::string text;
+  /// Whether the sides differ in the types of their outputs, not in numbers.
+  [[nodiscard]] bool of_types() const { return elements.empty() && integers.empty(); }
 };
 
 /// What is known of one rule.

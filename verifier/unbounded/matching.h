@@ -42,7 +42,8 @@ class Matcher {
   [[nodiscard]] bool includes(const std::vector<Element>& all, const Element& one, Facts& facts, int depth);
   [[nodiscard]] bool same_product(const Element& a, const Element& b, const Facts& facts, int depth);
   /// Solves equations for the variables of `bound`.
-  void solve(const std::vector<Polynomial>& equations, const std::vector<SymbolId>& bound, Facts& facts, Map& map) const;
+  void solve(const std::vector<Polynomial>& equations, const std::vector<SymbolId>& bound, Facts& facts,
+             Map& map) const;
   /// Completed maps from b's variables to polynomials in a's, best first.
   [[nodiscard]] std::vector<Map> completions(const Map& map, const std::vector<SymbolId>& from,
                                              const std::vector<SymbolId>& to, bool one_to_one) const;
