@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -813,11 +814,46 @@ std::set<std::string> operators_of(const Substitution& rule) {
   return operators;
 }
 
+// What `dim(v, -3)` supposes, that v has three axes, where no operator that reads v says it. Extents of other axes are
+// numbers, too, in the logic, which nothing is known of: an axiom would give them a meaning.
+std::vector<Condition> rank_conditions(const OperatorRegistry& registry, const Substitution& rule,
+                                       const Pattern& source, const Pattern& target) {
+  std::vector<std::int64_t> needed(rule.tensor_variables.size(), 0), known(needed);
+  const std::function<void(const AttributeExpression&)> collect = [&](const AttributeExpression& expression) {
+    if (expression.kind == Kind::dimension && expression.operands.empty())
+      needed[expression.index] = std::max(needed[expression.index], -expression.axis);
+    for (const AttributeExpression& operand : expression.operands) collect(operand);
+  };
+  for (const Pattern* pattern : {&source, &target})
+    for (const PatternNode& node : pattern->nodes) {
+      for (const auto& attribute : node.attributes) collect(attribute.second);
+      const OperatorDefinition& definition = *registry.find(node.op);
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!node.inputs[i].is_variable) continue;
+        const std::vector<AxisSpec>& axes = definition.inputs[definition.variadic() ? 0 : i].axes;
+        const auto fixed = std::count_if(axes.begin(), axes.end(),
+                                         [](const AxisSpec& axis) { return axis.kind != AxisSpec::Kind::rest; });
+        std::int64_t& rank = known[node.inputs[i].index];
+        rank = std::max<std::int64_t>(rank, fixed);
+      }
+    }
+  std::vector<Condition> result;
+  for (std::uint32_t v = 0; v < needed.size(); ++v) {
+    if (needed[v] <= known[v]) continue;
+    AttributeExpression least, rank;
+    least.literal = needed[v];
+    rank.kind = Kind::rank;
+    rank.index = v;
+    result.push_back({Condition::Relation::less_equal, least, rank});
+  }
+  return result;
+}
+
 // One solver with the theory asserted.
 class Session {
  public:
   Session(const OperatorRegistry& registry, const smt::SolverOptions& options)
-      : vocabulary_(registry), solver_(vocabulary_.context(), options) {
+      : registry_(registry), vocabulary_(registry), solver_(vocabulary_.context(), options) {
     assert_lists();
     assert_products();
     assert_function_names();
@@ -886,6 +922,8 @@ class Session {
     encoder.typing(rule.target, facts);
     for (const Condition& condition : rule.conditions)
       if (const std::optional<Expr> fact = encoder.condition(condition, false)) facts.push_back(*fact);
+    for (const Condition& condition : rank_conditions(registry_, rule, rule.source, rule.target))
+      if (const std::optional<Expr> fact = encoder.condition(condition, false)) facts.push_back(*fact);
     for (const Expr& fact : facts) solver_.add(fact);
     const std::vector<Expr> lefts = encoder.outputs(rule.source), rights = encoder.outputs(rule.target);
     // An application that would change the type of an output is refused.
@@ -948,6 +986,9 @@ class Session {
       }
     std::vector<Expr> hypotheses;
     for (const Condition& condition : axiom.conditions) hypotheses.push_back(*encoder.condition(condition, true));
+    for (const Condition& condition :
+         rank_conditions(registry_, axiom, one_output(axiom.source, output), one_output(axiom.target, output)))
+      if (const std::optional<Expr> hypothesis = encoder.condition(condition, true)) hypotheses.push_back(*hypothesis);
     const Expr other = encoder.outputs(one_output(other_side, output))[0];
     // Where shapes may differ the equation is about those where no output's does: a piece of a split is what was
     // concatenated there only if the pieces before it have the right sizes, too.
@@ -1338,6 +1379,7 @@ class Session {
     }
   }
 
+  const OperatorRegistry& registry_;
   Vocabulary vocabulary_;
   smt::Solver solver_;
 };
