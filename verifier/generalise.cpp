@@ -82,7 +82,8 @@ class Search {
       const Pattern& pattern = in_source ? result_.rule.source : result_.rule.target;
       for (std::size_t n = 0; n < pattern.nodes.size(); ++n)
         for (std::size_t a = 0; a < pattern.nodes[n].attributes.size(); ++a) {
-          const auto& [name, value] = pattern.nodes[n].attributes[a];
+          const std::string& name = pattern.nodes[n].attributes[a].first;
+          const AttributeExpression& value = pattern.nodes[n].attributes[a].second;
           if (value.kind != Kind::literal) continue;
           const Site site{in_source, n, a};
           auto joins = [&](const std::vector<Site>& block, bool by_name) {

@@ -471,6 +471,7 @@ class Enumeration {
     for (auto& [text, identity] : found_) sorted.emplace_back(size_of(identity, registry_), std::move(identity));
     std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<Substitution> result;
+    result.reserve(sorted.size());
     for (auto& [size, identity] : sorted) result.push_back(std::move(identity));
     return result;
   }

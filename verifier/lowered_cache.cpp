@@ -37,12 +37,12 @@ std::shared_ptr<const OperatorInstance> LoweredCache::find(const std::string& op
   for (const TensorType& type : inputs) append_to_key(key, type);
   Shard& shard = shards_[std::hash<std::string>{}(key) % shards];
   // Moves an entry to the younger generation; the shard is locked.
-  auto keep = [&](std::shared_ptr<const OperatorInstance> entry) {
+  auto keep = [&](const std::shared_ptr<const OperatorInstance>& entry) {
     if (shard.young.size() >= shard_capacity_) {
       shard.old = std::move(shard.young);
       shard.young.clear();
     }
-    return shard.young.try_emplace(std::move(key), std::move(entry)).first->second;
+    return shard.young.try_emplace(std::move(key), entry).first->second;
   };
   {
     const std::lock_guard lock(shard.mutex);
@@ -50,14 +50,14 @@ std::shared_ptr<const OperatorInstance> LoweredCache::find(const std::string& op
     if (const auto it = shard.old.find(key); it != shard.old.end()) {
       std::shared_ptr<const OperatorInstance> entry = std::move(it->second);
       shard.old.erase(it);
-      return keep(std::move(entry));
+      return keep(entry);
     }
   }
   Expected<OperatorInstance> instance = OperatorInstance::create(registry_, op, attributes, inputs);
   if (!instance) return nullptr;
   auto entry = std::make_shared<const OperatorInstance>(std::move(*instance));
   const std::lock_guard lock(shard.mutex);
-  return keep(std::move(entry));
+  return keep(entry);
 }
 
 }  // namespace taso

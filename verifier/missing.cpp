@@ -142,6 +142,7 @@ class Run {
   [[nodiscard]] static bool follows(const Substitution& rule, Theory& theory,
                                     const std::vector<const Candidate*>& added, bool sensible) {
     std::vector<Substitution> more;
+    more.reserve(added.size());
     for (const Candidate* one : added) more.push_back(one->axiom);
     Substitution goal = rule;
     goal.is_axiom = false;
@@ -157,6 +158,7 @@ class Run {
       const std::vector<std::size_t> chosen = smallest(rule, theory, list);
       if (chosen.empty()) break;
       std::vector<const Candidate*> added;
+      added.reserve(chosen.size());
       for (const std::size_t i : chosen) added.push_back(&list[i]);
       if (follows(rule, theory, added, true)) {
         for (const Candidate* one : added) closed_[index].push_back(*one);
@@ -184,6 +186,7 @@ class Run {
     std::vector<std::size_t> chosen;
     auto with = [&](std::size_t beginning) {
       std::vector<const Candidate*> added;
+      added.reserve(chosen.size() + beginning);
       for (const std::size_t i : chosen) added.push_back(&list[i]);
       for (std::size_t i = 0; i < beginning; ++i) added.push_back(&list[i]);
       return follows(rule, theory, added, false);
@@ -214,8 +217,8 @@ class Run {
   /// Every identity once, smallest first.
   void collect() {
     std::map<IdentitySize, std::size_t> numbers;
-    for (std::size_t rule = 0; rule < closed_.size(); ++rule)
-      for (const Candidate& one : closed_[rule]) {
+    for (const auto& closed : closed_)
+      for (const Candidate& one : closed) {
         if (numbers.emplace(one.size, pool_.size()).second) pool_.push_back(one);
       }
     std::stable_sort(pool_.begin(), pool_.end(), by_size);

@@ -171,6 +171,7 @@ std::optional<std::vector<std::uint32_t>> Proposals::shapes_wanted(const NodeSta
       for (const NamedSizes& sizes : partial_.known_sizes(user, side, i))
         for (Shape& shape : propose_shapes(user.definition->inputs[i], sizes, domain_)) shapes.insert(std::move(shape));
       std::vector<std::uint32_t> values;
+      values.reserve(shapes.size());
       for (const Shape& shape : shapes) values.push_back(partial_.values().id(shape));
       return values;
     }

@@ -298,6 +298,7 @@ NormalForm Elaborator::call(const Expression& e, Frame& frame) {
   if (obstacle_.any()) return {};
   if (e.name == "max" || e.name == "min") {
     std::vector<Element> elements;
+    elements.reserve(arguments.size());
     for (NormalForm& argument : arguments) elements.push_back({{}, {}, std::move(argument)});
     return builder_.extremum(e.name == "max", std::move(elements));
   }
