@@ -111,7 +111,7 @@ Expected<OperatorRegistry> OperatorRegistry::load(const std::string& folder, con
     texts.emplace_back(std::move(text), path);
   }
   OperatorRegistry registry = base == nullptr ? OperatorRegistry() : *base;
-  TASO_RETURN_IF_ERROR(registry.add(std::move(texts)));
+  TASO_RETURN_IF_ERROR(registry.add(texts));
   return registry;
 }
 
