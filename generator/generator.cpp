@@ -94,9 +94,9 @@ class Run {
     Bank bank(group, registry_, bank_options);
     TASO_RETURN_IF_ERROR(bank.run());
     statistics.worlds = group.worlds;
-    statistics.points = bank_options.points;
+    statistics.points = Bank::points;
     statistics.levels = bank.levels();
-    statistics.error_bound = error_bound(bank.levels(), group.worlds * bank_options.points, group.max_weight_ops);
+    statistics.error_bound = error_bound(bank.levels(), Bank::points, group.max_weight_ops);
     const std::vector<Draft> drafts = make_candidates(bank, statistics.candidates);
 
     GeneralizeOptions generalize_options;
