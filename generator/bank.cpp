@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 
 #include "generator/last_level.h"
@@ -137,6 +138,7 @@ Status Bank::add_level(int level, int weight_level) {
   std::vector<StoredTerm> found;
   std::vector<BlockEvaluator::Scratch> scratch(std::max(1u, options_.threads));
   std::atomic<std::uint64_t> count{evaluated_};
+  const auto start = std::chrono::steady_clock::now();
   for (std::uint32_t index = 0; index < enumerator.blocks().size(); ++index) {
     const Block& block = enumerator.blocks()[index];
     BlockEvaluator evaluator(channel_, store_, *block.instance, block.types, enumerator.members(),
@@ -167,13 +169,19 @@ Status Bank::add_level(int level, int weight_level) {
       found.insert(found.end(), std::move_iterator(terms.begin()), std::move_iterator(terms.end()));
     if (count > options_.max_terms) return too_many(level);
   }
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  seconds_per_term_ = taken.count() / static_cast<double>(std::max<std::uint64_t>(1, count - evaluated_));
   evaluated_ = count;
   std::stable_sort(found.begin(), found.end(),
                    [](const StoredTerm& a, const StoredTerm& b) { return a.weight_ops < b.weight_ops; });
   std::vector<std::vector<TermId>> fresh;
+  const auto first_class = static_cast<ClassId>(store_.classes.size());
+  const auto first_term = static_cast<TermId>(store_.terms.size());
+  const std::size_t first_hit = hits_.size();
   insert(found, level, fresh, enumerator.blocks().size());
   found = {};
   add_values(enumerator, fresh);
+  align_representatives(first_class, first_term, first_hit);
   return {};
 }
 
@@ -296,6 +304,65 @@ void Bank::add_values(const TermEnumerator& enumerator, const std::vector<std::v
                       }
                     });
   }
+}
+
+/// Lets renamed classes have renamed representatives, so that sizes, which depend on what representatives share, are
+/// the same under renaming: from the first class of an orbit its term is carried on along the generators. The term that
+/// was the representative takes the place of the other one among the hits.
+void Bank::align_representatives(ClassId first_class, TermId first_term, std::size_t first_hit) {
+  if (generator_images_.empty()) return;
+  std::vector<TermId> by_term;
+  for (TermId term = first_term; term < store_.terms.size(); ++term) by_term.push_back(term);
+  std::sort(by_term.begin(), by_term.end(), [&](TermId a, TermId b) { return store_.terms[a] < store_.terms[b]; });
+  // Hits are in the order of their terms.
+  auto hit_of = [&](TermId term, std::uint32_t port) {
+    const auto it =
+        std::lower_bound(hits_.begin() + static_cast<std::ptrdiff_t>(first_hit), hits_.end(), std::pair(term, port),
+                         [](const Hit& hit, const auto& key) { return std::pair(hit.term, hit.port) < key; });
+    return it != hits_.end() && it->term == term && it->port == port ? it : hits_.end();
+  };
+  std::vector<Hit> replaced;  // sorted in again below
+  std::vector<bool> reached(store_.classes.size() - first_class, false);
+  std::vector<ClassId> queue;
+  for (ClassId start = first_class; start < store_.classes.size(); ++start) {
+    if (reached[start - first_class]) continue;
+    reached[start - first_class] = true;
+    queue.assign(1, start);
+    for (std::size_t at = 0; at < queue.size(); ++at)
+      for (const std::vector<ClassId>& images : generator_images_) {
+        const ClassId image = images[queue[at]];
+        if (image == Symmetry::none || image < first_class || reached[image - first_class]) continue;
+        reached[image - first_class] = true;
+        queue.push_back(image);
+        const ValueClass& from = store_.classes[queue[at]];
+        ValueClass& to = store_.classes[image];
+        Term term = store_.terms[from.index];
+        for (std::size_t i = 0; i < term.count; ++i) term.arguments[i] = images[term.arguments[i]];
+        const ProfileOperator& op = group_.operators[term.op];
+        if (term.count == 2 && op.arguments[0] == op.arguments[1] && registry_.is_commutative(op.op) &&
+            term.arguments[0] > term.arguments[1])
+          std::swap(term.arguments[0], term.arguments[1]);
+        const auto found = std::lower_bound(by_term.begin(), by_term.end(), term,
+                                            [&](TermId a, const Term& b) { return store_.terms[a] < b; });
+        if (found == by_term.end() || store_.terms[*found] != term) continue;
+        if (*found == to.index && from.port == to.port) continue;
+        const auto hit = hit_of(*found, from.port);
+        if (hit == hits_.end() || hit->value != image || hit->weight_ops != to.weight_ops) continue;
+        hit->value = Symmetry::none;
+        replaced.push_back({to.index, to.port, image, to.ops, to.weight_ops});
+        to.index = *found;
+        to.port = from.port;
+        std::vector<TermId> terms = union_of_terms(term.inputs());
+        terms.push_back(*found);
+        to.first_term = store_.term_arena.size();
+        to.term_count = static_cast<std::uint8_t>(terms.size());
+        store_.term_arena.insert(store_.term_arena.end(), terms.begin(), terms.end());
+      }
+  }
+  std::erase_if(hits_, [](const Hit& hit) { return hit.value == Symmetry::none; });
+  hits_.insert(hits_.end(), replaced.begin(), replaced.end());
+  std::sort(hits_.begin() + static_cast<std::ptrdiff_t>(first_hit), hits_.end(),
+            [](const Hit& a, const Hit& b) { return std::pair(a.term, a.port) < std::pair(b.term, b.port); });
 }
 
 Status Bank::run() {

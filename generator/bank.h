@@ -24,6 +24,7 @@
 #include "generator/fingerprint.h"
 #include "generator/instances.h"
 #include "generator/profile.h"
+#include "generator/records.h"
 #include "generator/symmetry.h"
 #include "operators/evaluate.h"
 
@@ -40,24 +41,40 @@ struct Hit {
 /// A value over the field in every world at every point.
 using FieldValue = std::vector<RingTensor<Mod61>>;
 
+/// How the last level is spread over memory, files and processes. Nothing here changes the result.
+struct ScaleOptions {
+  /// Bytes that the process may hold; beyond, fingerprints of the last level go to files. 0: no limit.
+  std::uint64_t memory_limit = 0;
+  std::string temporary = "/tmp";  ///< Folder for those files.
+  std::string checkpoint;          ///< Folder for finished segments of the last level; empty: none are written or read.
+  /// This process evaluates the segments whose number is `shard` modulo `shards`; none if shard == shards.
+  std::uint32_t shard = 0, shards = 1;
+  /// Takes every segment that this process has evaluated; the bank then ends without the hits of the last level
+  /// (Bank::complete). One thread at a time.
+  std::function<Status(const Segment&)> send;
+  /// Hands all segments of an enumeration that other processes evaluated to `accept`, in any order; one that comes
+  /// twice is taken once.
+  std::function<Status(const Hash128& enumeration, const std::function<Status(const Segment&)>& accept)> receive;
+};
+
+/// What is expected of the last level, from counting a sample of its terms and from the speed of the level before.
+struct LevelEstimate {
+  std::uint64_t terms = 0;  ///< Up to renaming.
+  std::uint64_t bytes = 0;  ///< Of the whole process.
+  double seconds = 0;
+};
+
 struct BankOptions {
   int max_ops = 3;
   std::uint64_t seed = 1;
   unsigned threads = 1;
   std::int64_t max_elements = 4096;         ///< Larger tensors are left out.
   std::uint64_t max_terms = 4'000'000'000;  ///< The enumeration stops with an error beyond.
-  /// Bytes for the fingerprints of the last level; beyond, they go to files. 0: no limit.
-  std::uint64_t memory_limit = 0;
-  std::string temporary;   ///< Folder for those files.
-  std::string checkpoint;  ///< Folder for finished segments of the last level; empty: none are written or read.
-  /// This process evaluates the segments whose number is `shard` modulo `shards`; with more than one shard the bank
-  /// ends after them (Bank::complete is false).
-  std::uint32_t shard = 0, shards = 1;
+  ScaleOptions scale;
   /// Told of terms done, of how many (estimated), on the last level; may be empty. One thread at a time.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress;
-  /// Told, before the last level is evaluated, how many terms it is expected to have and how many bytes their
-  /// fingerprints take; may be empty.
-  std::function<void(std::uint64_t terms, std::uint64_t bytes)> estimate;
+  /// Told, before the last level is evaluated, what is expected of it; may be empty.
+  std::function<void(const LevelEstimate&)> estimate;
 };
 
 /// Counts of one level of the enumeration.
@@ -73,7 +90,7 @@ class Bank {
   Bank(const ProfileGroup& group, const OperatorRegistry& registry, BankOptions options);
   /// Enumerates. Fails when the profile asks for more terms than the limit.
   [[nodiscard]] Status run();
-  /// False if this process was one of several shards: there are no hits of the last level.
+  /// False if the segments of this process were sent elsewhere: there are no hits of the last level.
   [[nodiscard]] bool complete() const { return complete_; }
 
   [[nodiscard]] const ProfileGroup& group() const { return group_; }
@@ -115,6 +132,7 @@ class Bank {
   void insert(std::vector<StoredTerm>& found, int level, std::vector<std::vector<TermId>>& fresh,
               std::size_t block_count);
   void add_values(const TermEnumerator& enumerator, const std::vector<std::vector<TermId>>& fresh);
+  void align_representatives(ClassId first_class, TermId first_term, std::size_t first_hit);
   TermId add_term(const Term& term, std::size_t outputs);
   ClassId add_class(ValueClass value, const Hash128& fingerprint, std::span<const TermId> terms);
   [[nodiscard]] Error too_many(int level) const;
@@ -133,6 +151,7 @@ class Bank {
   std::vector<std::uint8_t> output_counts_;
   std::vector<LevelCounts> levels_;
   std::uint64_t evaluated_ = 0;
+  double seconds_per_term_ = 0;  ///< Evaluation only, on the level before the last.
   bool complete_ = true;
 };
 

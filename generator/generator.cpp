@@ -90,12 +90,24 @@ class Run {
     bank_options.seed = options_.seed;
     bank_options.threads = options_.threads;
     bank_options.max_terms = options_.max_terms;
+    bank_options.scale = options_.scale;
+    bank_options.progress = [&](std::uint64_t done, std::uint64_t total) {
+      report(group.name + ": terms", static_cast<std::size_t>(done), static_cast<std::size_t>(std::max(done, total)));
+    };
+    bank_options.estimate = [&](const LevelEstimate& estimate) {
+      if (options_.estimate) options_.estimate(group.name, estimate);
+    };
     report(group.name + ": terms", 0, 0);
     Bank bank(group, registry_, bank_options);
     TASO_RETURN_IF_ERROR(bank.run());
     statistics.worlds = group.worlds;
     statistics.points = Bank::points;
     statistics.levels = bank.levels();
+    if (!bank.complete()) {
+      generation_.complete = false;
+      generation_.groups.push_back(std::move(statistics));
+      return {};
+    }
     statistics.error_bound = error_bound(bank.levels(), Bank::points, group.max_weight_ops);
     const std::vector<Draft> drafts = make_candidates(bank, statistics.candidates);
 

@@ -18,12 +18,15 @@ struct GeneratorOptions {
   int max_ops = 3;
   std::uint64_t seed = 1;
   unsigned threads = 1;
-  bool verify = false;                 ///< Keep only what the verifier proves, and write the proofs down.
-  std::size_t max_terms = 20'000'000;  ///< Per group.
+  bool verify = false;                      ///< Keep only what the verifier proves, and write the proofs down.
+  std::uint64_t max_terms = 4'000'000'000;  ///< Per group.
+  ScaleOptions scale;                       ///< Memory, checkpoints, shards: no influence on the result.
   VerifierOptions verifier;
   std::vector<Substitution> axioms;  ///< For the verifier.
   /// Told what is going on: group and stage, how far, of how much. May be empty.
   std::function<void(const std::string& what, std::size_t done, std::size_t total)> progress;
+  /// Told what the last level of a group is expected to take, before it begins. May be empty.
+  std::function<void(const std::string& group, const LevelEstimate&)> estimate;
   /// Told of every candidate that was dropped after generalisation, and why. May be empty.
   std::function<void(const std::string& rule, const std::string& why)> dropped;
 };
@@ -47,6 +50,8 @@ struct GroupStatistics {
 struct Generation {
   std::vector<GeneralRule> rules;
   std::vector<GroupStatistics> groups;
+  /// False if the segments of this process were sent elsewhere: there are no rules then.
+  bool complete = true;
 };
 
 /// Runs all stages. The result depends on profile, registry, axioms, seed and max_ops, not on threads.

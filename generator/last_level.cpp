@@ -1,9 +1,11 @@
 #include "generator/last_level.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <set>
 
@@ -12,11 +14,32 @@
 
 namespace taso {
 
+namespace {
+
+/// What the process holds now.
+std::uint64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// What is left of a limit for fingerprints. At least a little: files beyond it are as good as memory, only slower.
+std::uint64_t records_limit(std::uint64_t memory_limit) {
+  if (memory_limit == 0) return 0;
+  constexpr std::uint64_t least = 1u << 20;
+  // A quarter of what is there already is left for the tables of one block and for sorting.
+  const std::uint64_t held = resident_bytes() / 4 * 5;
+  return memory_limit > held + least ? memory_limit - held : least;
+}
+
+}  // namespace
+
 LastLevel::LastLevel(Bank& bank, int level)
     : bank_(bank),
       level_(level),
       enumerator_(bank.store_, bank.group_, bank.registry_, bank.instances_, level, 0, bank.options_.max_elements),
-      records_(bank.options_.memory_limit, bank.options_.temporary),
+      records_(records_limit(bank.options_.scale.memory_limit), bank.options_.scale.temporary),
       first_(bank.store_.classes.size(), true) {
   for (ClassId id = 0; id < first_.size(); ++id) {
     const ClassId* const images = bank.symmetry_.images(id);
@@ -114,17 +137,23 @@ const Block& LastLevel::block_of(std::uint32_t unit) const {
 /// partners each and many large ones have few.
 void LastLevel::estimate() {
   constexpr std::size_t sample = 12;
-  double terms = 0;
+  double terms = 0, fingerprints = 0;
   std::vector<std::size_t> rows;
   for (const Block& block : enumerator_.blocks()) {
     auto add = [&] {
       const std::size_t step = std::max<std::size_t>(1, rows.size() / sample);
-      std::uint64_t count = 0;
+      std::uint64_t count = 0, renamings = 0;
       std::size_t looked = 0;
       for (std::size_t i = step / 2; i < rows.size(); i += step, ++looked)
-        for_each_first(block, rows[i], rows[i] + 1, [&](std::span<const ClassId>, int) { ++count; });
-      if (looked > 0)
-        terms += static_cast<double>(count) * static_cast<double>(rows.size()) / static_cast<double>(looked);
+        for_each_first(block, rows[i], rows[i] + 1, [&](std::span<const ClassId> arguments, int) {
+          ++count;
+          renamings += bank_.symmetry_.renamings(inputs_of(arguments)).size();
+        });
+      if (looked > 0) {
+        const double share = static_cast<double>(rows.size()) / static_cast<double>(looked);
+        terms += static_cast<double>(count) * share;
+        fingerprints += static_cast<double>(renamings) * share;
+      }
       rows.clear();
     };
     for (std::size_t row = 0; row < block.row_count(); ++row) {
@@ -138,6 +167,7 @@ void LastLevel::estimate() {
     add();
   }
   expected_ = static_cast<std::uint64_t>(terms);
+  expected_fingerprints_ = fingerprints;
 }
 
 /// What the numbers of terms and classes in a segment refer to.
@@ -153,42 +183,62 @@ Hash128 LastLevel::enumeration_hash() const {
 }
 
 std::string LastLevel::segment_file(std::uint32_t segment) const {
-  return fmt::format("{}/{}-{}ops-{:06}.segment", bank_.options_.checkpoint, bank_.group_.name, level_, segment);
+  return fmt::format("{}/{}-{}ops-{:06}.segment", bank_.options_.scale.checkpoint, bank_.group_.name, level_, segment);
+}
+
+Status LastLevel::accept(const Segment& segment) {
+  counts_.terms += segment.counts.terms;
+  counts_.evaluated += segment.counts.evaluated;
+  outputs_ += segment.counts.outputs;
+  return bank_.complete_ ? records_.add(segment.records) : Status();
+}
+
+/// Segments that other processes evaluated; afterwards none may be missing.
+Status LastLevel::receive_all(const Hash128& enumeration, std::vector<bool>& done) {
+  const ScaleOptions& scale = bank_.options_.scale;
+  if (scale.receive)
+    TASO_RETURN_IF_ERROR(scale.receive(enumeration, [&](const Segment& segment) -> Status {
+      const std::uint32_t number = segment.begin / segment_units;
+      if (segment.enumeration != enumeration || number >= done.size() || done[number]) return {};
+      done[number] = true;
+      return accept(segment);
+    }));
+  const auto missing = static_cast<std::size_t>(std::find(done.begin(), done.end(), false) - done.begin());
+  if (missing < done.size())
+    return bad_input(
+        fmt::format("group '{}': segment {} of {} is missing: merge the files of all shards, made by this "
+                    "version from the same profile, specifications, seed and size",
+                    bank_.group_.name, missing, done.size()));
+  return {};
 }
 
 Status LastLevel::evaluate_all() {
   const BankOptions& options = bank_.options_;
+  const ScaleOptions& scale = options.scale;
   const std::uint32_t units = enumerator_.unit_count();
   const std::uint32_t segment_count = (units + segment_units - 1) / segment_units;
-  const bool saved = !options.checkpoint.empty();
-  const Hash128 enumeration = saved ? enumeration_hash() : Hash128{};
-  // Segments that are there, or are left to another process.
-  enum class State : std::uint8_t { wanted, done, foreign };
-  std::vector<State> states(segment_count, State::wanted);
-  auto accept = [&](const Segment& segment) {
-    counts_.terms += segment.counts.terms;
-    counts_.evaluated += segment.counts.evaluated;
-    outputs_ += segment.counts.outputs;
-    return options.shards > 1 ? Status() : records_.add(segment.records);
-  };
+  const bool saved = !scale.checkpoint.empty(), sent = static_cast<bool>(scale.send);
+  // Segments are needed as a whole where they leave the process.
+  const bool collected = saved || sent;
+  bank_.complete_ = !sent;
+  const Hash128 enumeration = enumeration_hash();
+  std::vector<bool> done(segment_count, false), own(segment_count, false);
+  for (std::uint32_t number = 0; number < segment_count; ++number) own[number] = number % scale.shards == scale.shard;
   for (std::uint32_t number = 0; saved && number < segment_count; ++number) {
     const std::string file = segment_file(number);
-    if (!std::filesystem::exists(file)) continue;
+    if (!own[number] || !std::filesystem::exists(file)) continue;
     TASO_ASSIGN(const std::string bytes, read_file(file));
     std::size_t at = 0;
     TASO_ASSIGN(const Segment segment, segment_from_bytes(bytes, at, file));
     if (segment.enumeration != enumeration || segment.begin != number * segment_units)
-      return bad_input("made from another profile, seed, size or version; give another folder to --checkpoint",
-                       {file, 0, 0});
-    states[number] = State::done;
+      return bad_input(
+          "made from another profile, specifications, seed, size or version: give another folder to "
+          "--checkpoint",
+          {file, 0, 0});
+    done[number] = true;
+    if (sent) TASO_RETURN_IF_ERROR(scale.send(segment));
     TASO_RETURN_IF_ERROR(accept(segment));
   }
-  for (std::uint32_t number = 0; number < segment_count; ++number)
-    if (states[number] == State::wanted && number % options.shards != options.shard) {
-      states[number] = State::foreign;
-      bank_.complete_ = false;
-    }
-  if (options.shards > 1) bank_.complete_ = false;
 
   std::vector<Segment> open(segment_count);
   std::vector<std::uint32_t> left(segment_count);
@@ -201,51 +251,49 @@ Status LastLevel::evaluate_all() {
   std::mutex mutex;
   Status status;
   bool stop = false;
+  std::vector<bool> finished = done;
   std::vector<Scratch> scratch(std::max(1u, options.threads));
   for (const Block& block : enumerator_.blocks()) {
     std::vector<std::uint32_t> todo;
     for (std::uint32_t unit = block.first_unit; unit < block.first_unit + block.units; ++unit)
-      if (states[unit / segment_units] == State::wanted) todo.push_back(unit);
+      if (own[unit / segment_units] && !done[unit / segment_units]) todo.push_back(unit);
     if (todo.empty()) continue;
     BlockEvaluator evaluator(bank_.channel_, bank_.store_, *block.instance, block.types, enumerator_.members(),
                              enumerator_.position());
-    if (evaluator.port_count() <= BlockEvaluator::max_ports)
-      evaluator.prepare(std::max(1, (level_ - 1) / 2), options.threads);
+    const bool possible = evaluator.port_count() <= BlockEvaluator::max_ports;
+    if (possible) evaluator.prepare(std::max(1, (level_ - 1) / 2), options.threads);
     parallel_for(options.threads, todo.size(), [&](std::size_t i, unsigned thread) {
-      Segment part;
-      if (evaluator.port_count() <= BlockEvaluator::max_ports) {
-        {
-          const std::lock_guard lock(mutex);
-          if (stop) return;
-        }
-        evaluate_unit(block, evaluator, todo[i], scratch[thread], part);
+      {
+        const std::lock_guard lock(mutex);
+        if (stop) return;
       }
+      Segment part;
+      if (possible) evaluate_unit(block, evaluator, todo[i], scratch[thread], part);
+      Status added = collected ? Status() : records_.add(part.records);
       const std::uint32_t number = todo[i] / segment_units;
-      Segment& segment = open[number];
-      // Without checkpoints nothing is kept back.
-      Status added = saved ? Status() : records_.add(part.records);
       const std::lock_guard lock(mutex);
+      Segment& segment = open[number];
       segment.counts.terms += part.counts.terms;
       segment.counts.evaluated += part.counts.evaluated;
       segment.counts.outputs += part.counts.outputs;
-      if (saved) segment.records.insert(segment.records.end(), part.records.begin(), part.records.end());
+      if (collected) segment.records.insert(segment.records.end(), part.records.begin(), part.records.end());
       if (--left[number] == 0) {
-        if (saved && added) {
-          std::sort(segment.records.begin(), segment.records.end());
-          added = write_file_atomically(segment_file(number), to_bytes(segment));
-        }
+        std::sort(segment.records.begin(), segment.records.end());
+        if (saved && added) added = write_file_atomically(segment_file(number), to_bytes(segment));
+        if (sent && added) added = scale.send(segment);
         if (added) added = accept(segment);
         segment.records = {};
+        finished[number] = true;
       }
-      if (!added && status) status = added;
-      if (bank_.evaluated_ + counts_.evaluated > options.max_terms && status) status = bank_.too_many(level_);
+      if (bank_.evaluated_ + counts_.evaluated > options.max_terms && added) added = bank_.too_many(level_);
+      if (!added && status) status = std::move(added);
       stop = !status;
-      if (options.progress) options.progress(counts_.evaluated, expected_);
+      if (options.progress) options.progress(counts_.evaluated, expected_ / (sent ? scale.shards : 1));
     });
     TASO_RETURN_IF_ERROR(std::move(status));
     status = {};
   }
-  return {};
+  return sent ? Status() : receive_all(enumeration, finished);
 }
 
 /// Classes of smaller size, one of each set of classes that are equal up to renaming.
@@ -482,7 +530,9 @@ void LastLevel::make_classes() {
 
 Status LastLevel::run() {
   estimate();
-  if (bank_.options_.estimate) bank_.options_.estimate(expected_, expected_ * sizeof(Record));
+  if (bank_.options_.estimate)
+    bank_.options_.estimate({expected_, resident_bytes() + 2 * expected_ * sizeof(Record),
+                             expected_fingerprints_ * bank_.seconds_per_term_});
   TASO_RETURN_IF_ERROR(evaluate_all());
   LevelCounts& counts = bank_.levels_[static_cast<std::size_t>(level_)];
   if (bank_.complete_) {

@@ -78,6 +78,8 @@ class LastLevel {
   void estimate();
   [[nodiscard]] Hash128 enumeration_hash() const;
   [[nodiscard]] Status evaluate_all();
+  [[nodiscard]] Status receive_all(const Hash128& enumeration, std::vector<bool>& done);
+  [[nodiscard]] Status accept(const Segment& segment);
   [[nodiscard]] Status add_known();
   [[nodiscard]] Status find_groups();
   void make_members();
@@ -92,7 +94,8 @@ class LastLevel {
   RecordStore records_;
   LevelCounts counts_;
   std::uint64_t outputs_ = 0, expected_ = 0;
-  std::vector<bool> first_;  ///< Per class: no renaming takes it to an earlier class.
+  double expected_fingerprints_ = 0;  ///< Renamed terms counted each.
+  std::vector<bool> first_;           ///< Per class: no renaming takes it to an earlier class.
   std::vector<Group> groups_;
   std::vector<Member> members_;
   std::map<Term, TermId> made_;
