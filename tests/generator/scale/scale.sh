@@ -8,7 +8,9 @@ program=$1 profile=$2 specs=$3 folder=$4
 rm -rf "$folder"
 mkdir -p "$folder"
 cd "$folder"
-generate() { "$program" --specs "$specs" --profile "$profile" --max-ops 5 -q "$@"; }
+command=("$program" --specs "$specs" --profile "$profile" --max-ops 5 -q)
+generate() { "${command[@]}" "$@"; }
+saved() { find saved -name '*.segment' | wc -l; }
 same() {
   cmp reference.rules "$1" || { echo "$1 differs from the reference"; exit 1; }
 }
@@ -25,14 +27,15 @@ same limited.rules
 [ -z "$(ls temporary)" ] || { echo "temporary files are left"; exit 1; }
 
 # Killed as soon as something is saved, again and again; the last run goes to its end.
+mkdir saved
 for round in 1 2 3; do
-  have=$(find saved -name '*.segment' 2>/dev/null | wc -l)
-  generate -j 1 --checkpoint saved --resume -o resumed.rules &
+  have=$(saved)
+  "${command[@]}" -j 1 --checkpoint saved --resume -o resumed.rules &
   process=$!
-  while kill -0 $process 2>/dev/null && [ "$(find saved -name '*.segment' 2>/dev/null | wc -l)" -le "$have" ]; do :; done
+  while kill -0 $process 2>/dev/null && [ "$(saved)" -le "$have" ]; do :; done
   kill -9 $process 2>/dev/null || true
   wait $process 2>/dev/null || true
-  [ "$(find saved -name '*.segment' | wc -l)" -gt "$have" ] || { echo "round $round saved nothing"; exit 1; }
+  [ "$(saved)" -gt "$have" ] || { echo "round $round saved nothing"; exit 1; }
 done
 [ ! -e resumed.rules ] || { echo "no run was killed before its end"; exit 1; }
 cp -r saved damaged
