@@ -534,6 +534,16 @@ bool is_small(const Graph& graph, std::int64_t max_elements) {
   return true;
 }
 
+/// Whether an operator reads an axis that it takes for a pair of axes: how many groups there are follows from extents.
+bool may_have_groups(const Substitution& rule, const OperatorRegistry& registry) {
+  for (const Pattern* side : {&rule.source, &rule.target})
+    for (const PatternNode& node : side->nodes)
+      for (const InputSpec& input : registry.find(node.op)->inputs)
+        for (const AxisSpec& axis : input.axes)
+          if (axis.factors.size() > 1) return true;
+  return false;
+}
+
 /// Compares the two sides at one instance.
 Outcome compare(const Substitution& rule, const std::vector<TensorType>& types,
                 const std::vector<std::optional<AttributeValue>>& attributes, const OperatorRegistry& registry,
@@ -574,10 +584,12 @@ bool Generalizer::test(const Draft& draft, Form& form, const std::vector<Counter
   std::vector<Tested> tested;
   Sampler sampler(bank_, draft, form.bases, options_.seed);
   int declared_equal = 0, different = 0;
+  const bool grouped = may_have_groups(form.rule.rule, bank_.registry());
   for (int attempt = 0; attempt < options_.attempts; ++attempt) {
     Sample sample;
-    // Groups are rare among the well-typed: all attempts go on looking for them.
+    // Groups are rare among the well-typed: where there may be some, all attempts go on looking for them.
     const bool enough = static_cast<int>(tested.size()) >= options_.enough;
+    if (enough && !grouped) break;
     if (!sampler.draw(sample.types, sample.attributes, sample.declared, enough)) continue;
     const Outcome outcome = compare(form.rule.rule, sample.types, sample.attributes, bank_.registry(),
                                     options_.seed + static_cast<std::uint64_t>(attempt), options_.max_elements);

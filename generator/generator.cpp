@@ -65,16 +65,19 @@ struct Outcome {
   Kind kind = Kind::not_general;
   GeneralRule rule;
   std::string text, why;
+  std::optional<Derivation> derivation;  ///< Kind derived.
 };
 
 class Run {
  public:
   Run(const Profile& profile, const OperatorRegistry& registry, const GeneratorOptions& options)
-      : profile_(profile), registry_(registry), options_(options), basis_(registry) {}
+      : profile_(profile), registry_(registry), options_(options), kept_rules_(registry, options.prune) {}
 
   Expected<Generation> run() {
     for (const ProfileGroup& group : profile_.groups) TASO_RETURN_IF_ERROR(run_group(group));
     drop_instances();
+    explain_skipped();
+    finish_pruned();
     name_rules();
     return std::move(generation_);
   }
@@ -118,8 +121,11 @@ class Run {
       const std::string source = key_of(reflexive);
       if (!seen_.insert(text).second || text == source) continue;
       // One order of the operands of a merged operator is enough.
-      if (!merged_.insert(source + operators_of(literal->rule)).second) continue;
-      if (!is_useful(*literal)) continue;
+      if (!merged_.insert(source + operators_of(literal->rule)).second || !is_useful(*literal)) {
+        ++statistics.skipped;
+        if (options_.explain_skipped) skipped_.emplace_back(std::move(*literal), generation_.groups.size());
+        continue;
+      }
       distinct.push_back(&draft);
     }
     statistics.distinct = distinct.size();
@@ -137,6 +143,7 @@ class Run {
       };
       std::vector<std::thread> threads;
       prepare_verifiers();
+      kept_rules_.prepare();
       for (unsigned t = 1; t < options_.threads && t < size; ++t) threads.emplace_back(work, t);
       work(0);
       for (std::thread& thread : threads) thread.join();
@@ -205,7 +212,8 @@ class Run {
     Generalizer generalizer(bank, generalize_options);
     auto literal = generalizer.literal_form(draft);
     outcome.rule = *literal;
-    if (basis_.derives(*literal)) {
+    outcome.derivation = kept_rules_.derive(*literal);
+    if (outcome.derivation) {
       outcome.kind = Outcome::Kind::derived;
       return outcome;
     }
@@ -287,18 +295,23 @@ class Run {
   /// Takes the outcomes of a batch in order; a rule may have become superfluous by one before it.
   void settle(Outcome& outcome, GroupStatistics& statistics) {
     if (outcome.kind == Outcome::Kind::kept) {
-      const std::string text = key_of(outcome.rule.rule);
-      if (!kept_.insert(text).second || basis_.derives(outcome.rule)) outcome.kind = Outcome::Kind::derived;
+      if (!kept_.insert(key_of(outcome.rule.rule)).second) {  // the rule itself, from another group
+        ++statistics.derived;
+        return;
+      }
+      outcome.derivation = kept_rules_.derive(outcome.rule);
+      if (outcome.derivation) outcome.kind = Outcome::Kind::derived;
     }
     switch (outcome.kind) {
       case Outcome::Kind::kept:
         ++statistics.kept;
-        basis_.add(outcome.rule);
+        numbers_.push_back(kept_rules_.keep(outcome.rule));
         generation_.rules.push_back(std::move(outcome.rule));
         group_of_.push_back(statistics.name);
         return;
       case Outcome::Kind::derived:
         ++statistics.derived;
+        kept_rules_.drop({std::move(outcome.rule), statistics.name, std::move(*outcome.derivation)});
         return;
       case Outcome::Kind::not_expressible:
         ++statistics.not_expressible;
@@ -320,10 +333,7 @@ class Run {
   void drop_instances() {
     std::vector<GeneralRule>& rules = generation_.rules;
     for (std::size_t i = 0; i < rules.size();) {
-      RuleBasis others(registry_, 1);
-      for (std::size_t j = 0; j < rules.size(); ++j)
-        if (j != i) others.add(rules[j]);
-      if (!others.derives(rules[i])) {
+      if (!kept_rules_.replace(numbers_[i], rules[i], group_of_[i])) {
         ++i;
         continue;
       }
@@ -332,9 +342,34 @@ class Run {
           --group.kept;
           ++group.derived;
         }
-      rules.erase(rules.begin() + static_cast<std::ptrdiff_t>(i));
-      group_of_.erase(group_of_.begin() + static_cast<std::ptrdiff_t>(i));
+      const auto at = static_cast<std::ptrdiff_t>(i);
+      rules.erase(rules.begin() + at);
+      group_of_.erase(group_of_.begin() + at);
+      numbers_.erase(numbers_.begin() + at);
     }
+  }
+
+  /// Derivations of what was left out as not useful, by all kept rules in both directions.
+  void explain_skipped() {
+    constexpr int max_steps = 6;
+    for (auto& [rule, group] : skipped_) {
+      GroupStatistics& statistics = generation_.groups[group];
+      if (auto derivation = kept_rules_.derive(rule, std::nullopt, max_steps)) {
+        kept_rules_.drop({std::move(rule), statistics.name, std::move(*derivation)});
+        continue;
+      }
+      ++statistics.skipped_underived;
+      if (options_.dropped) options_.dropped(to_string(rule.rule, registry_), "not useful, and not derived");
+    }
+  }
+
+  void finish_pruned() {
+    std::vector<std::uint32_t> renumber;
+    for (std::size_t i = 0; i < numbers_.size(); ++i) {
+      renumber.resize(std::max<std::size_t>(renumber.size(), numbers_[i] + std::size_t{1}));
+      renumber[numbers_[i]] = static_cast<std::uint32_t>(i);
+    }
+    generation_.pruned = kept_rules_.take_dropped(renumber);
   }
 
   void name_rules() {
@@ -348,9 +383,11 @@ class Run {
   const Profile& profile_;
   const OperatorRegistry& registry_;
   const GeneratorOptions& options_;
-  RuleBasis basis_;
+  KeptRules kept_rules_;
   Generation generation_;
-  std::vector<std::string> group_of_;  ///< Per rule.
+  std::vector<std::string> group_of_;                         ///< Per rule.
+  std::vector<std::uint32_t> numbers_;                        ///< Per rule: its number in kept_rules_.
+  std::vector<std::pair<GeneralRule, std::size_t>> skipped_;  ///< With the group's index.
   std::unordered_set<std::string> seen_, merged_, kept_;
   std::vector<std::unique_ptr<Verifier>> verifiers_;
 };
