@@ -65,6 +65,60 @@ std::optional<Substitution> reversed(const Substitution& rule) {
   return canonical(result);
 }
 
+void normalize_operands(Graph& graph, const OperatorCatalog& catalog) {
+  normalize(graph, catalog);
+  // By hash of what computes them; equal products of sums become one node only after that.
+  for (bool changed = true; changed;) {
+    changed = false;
+    std::unordered_map<NodeId, Hash128> hashes;
+    for (const NodeId id : graph.topological_order()) {
+      const Node& node = graph.node(id);
+      auto hash_of = [&](const Value& value) { return Hasher().add(hashes.at(value.node)).add(value.port).finish(); };
+      std::vector<Value> inputs = node.inputs;
+      if (node.kind == NodeKind::op && inputs.size() == 2 && catalog.is_commutative(node.op) &&
+          hash_of(inputs[1]) < hash_of(inputs[0])) {
+        std::swap(inputs[0], inputs[1]);
+        graph.set_inputs(id, inputs);
+        changed = true;
+      }
+      Hasher hasher;
+      hasher.add(graph.node(id).label);
+      for (const Value& input : inputs) hasher.add(hash_of(input));
+      hashes[id] = hasher.finish();
+    }
+    if (changed) normalize(graph, catalog);
+  }
+}
+
+std::vector<Substitution> merged_instances(const Substitution& rule, const OperatorCatalog& catalog) {
+  std::vector<Substitution> result;
+  const std::vector<PatternNode>& nodes = rule.source.nodes;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    for (std::size_t j = i + 1; j < nodes.size(); ++j) {
+      if (nodes[i].op != nodes[j].op || nodes[i].inputs.size() != nodes[j].inputs.size()) continue;
+      // The later node's variables, and its attributes, become those of the earlier one.
+      Substitution instance = rule;
+      bool equal = true;
+      for (std::size_t k = 0; k < nodes[i].inputs.size(); ++k) {
+        const PatternValue &left = nodes[i].inputs[k], &right = nodes[j].inputs[k];
+        equal = equal && (left == right || (left.is_variable && right.is_variable));
+        if (left.is_variable && right.is_variable)
+          instance.tensor_variables[right.index] = instance.tensor_variables[left.index];
+      }
+      for (std::size_t k = 0; k < nodes[i].attributes.size(); ++k) {
+        const AttributeExpression &left = nodes[i].attributes[k].second, &right = nodes[j].attributes[k].second;
+        equal = equal && (left == right || (left.kind == Kind::variable && right.kind == Kind::variable));
+        if (left.kind == Kind::variable && right.kind == Kind::variable)
+          instance.attribute_variables[right.index] = instance.attribute_variables[left.index];
+      }
+      if (!equal) continue;
+      // Reading the text makes one variable of equal names and one node of equal terms.
+      auto read = parse_rules(to_string(instance, catalog), "instance of " + rule.name, catalog);
+      if (read.ok() && read->size() == 1) result.push_back(std::move(read->front()));
+    }
+  return result;
+}
+
 RuleBasis::RuleBasis(const OperatorCatalog& catalog, const std::vector<Substitution>& rules) : catalog_(&catalog) {
   for (const Substitution& rule : rules) add(rule, false);
 }
@@ -85,20 +139,39 @@ void RuleBasis::rebuild() const {
   moves_.clear();
   for (std::uint32_t number = 0; number < rules_.size(); ++number) {
     if (!rules_[number]) continue;
-    auto back = reversed(rules_[number]->rule);
-    directed.push_back(rules_[number]->rule);
-    moves_.push_back({number, false});
-    if (!back) continue;
-    directed.push_back(std::move(*back));
-    moves_.push_back({number, true});
+    auto add = [&](const Substitution& rule, bool merged) {
+      directed.push_back(rule);
+      moves_.push_back({number, false, merged});
+      auto back = reversed(rule);
+      if (!back) return;
+      directed.push_back(std::move(*back));
+      moves_.push_back({number, true, merged});
+    };
+    const Substitution& rule = rules_[number]->rule;
+    add(rule, false);
+    for (const Substitution& instance : merged_instances(rule, *catalog_)) add(instance, true);
   }
   index_ = std::make_shared<RuleIndex>(std::move(directed), *catalog_);
 }
 
+bool RuleBasis::leads(std::uint32_t number, const Graph& from, const Graph& to) const {
+  const auto move = static_cast<std::uint32_t>(
+      std::find_if(moves_.begin(), moves_.end(),
+                   [&](const Move& m) { return m.rule == number && !m.backwards && !m.merged; }) -
+      moves_.begin());
+  const auto matches = index_->find(from, move);
+  return std::any_of(matches.begin(), matches.end(), [&](const Match& match) {
+    auto result = apply(from, index_->rules()[move], match, *catalog_);
+    if (!result) return false;
+    normalize_operands(*result, *catalog_);
+    return result->equals(to);
+  });
+}
+
 std::optional<Derivation> RuleBasis::derive(Graph source, Graph target, const std::vector<bool>& is_weight,
                                             const DerivationLimits& limits) const {
-  normalize(source, *catalog_);
-  normalize(target, *catalog_);
+  normalize_operands(source, *catalog_);
+  normalize_operands(target, *catalog_);
   if (source.equals(target)) return Derivation{std::move(source), {}};
   prepare();
   const int ops =
@@ -159,7 +232,7 @@ std::optional<Derivation> RuleBasis::derive(Graph source, Graph target, const st
       const Graph graph = end.seen[end.next].graph;
       for (const auto& [number, match] : index_->find_all(graph)) {
         const Move& move = moves_[number];
-        if (limits.without == move.rule) continue;
+        if (limits.without == move.rule || (move.merged && limits.directions != Directions::both)) continue;
         // The direction in which the step leads from the source to the target.
         const bool backwards = side == 0 ? move.backwards : !move.backwards;
         if (backwards && (limits.directions == Directions::as_they_stand ||
@@ -167,6 +240,9 @@ std::optional<Derivation> RuleBasis::derive(Graph source, Graph target, const st
           continue;
         auto rewritten = apply(graph, index_->rules()[number], match, *catalog_);
         if (!rewritten) continue;
+        normalize_operands(*rewritten, *catalog_);
+        if (side == 1 && limits.directions == Directions::as_they_stand && !leads(move.rule, *rewritten, graph))
+          continue;
         const Hash128 hash = rewritten->structural_hash();
         if (end.find(*rewritten, hash)) continue;
         if (const auto other = ends[1 - side].find(*rewritten, hash)) {

@@ -16,11 +16,12 @@
 
 namespace taso {
 
-/// One application of a rule.
+/// One application of a rule. From left to right: the rule, applied to the graph before, gives the graph after; or the
+/// rule read backwards, applied to the graph after, gives the graph before. (Equal parts of a graph are one: where two
+/// parts of a rule meet in one, it may be applicable from one side only.) From right to left: the other way round.
 struct DerivationStep {
   std::uint32_t rule = 0;
-  /// The rule is used from right to left: applying it to the graph after the step gives the graph before.
-  bool backwards = false;
+  bool backwards = false;  ///< From right to left.
   Graph after;
 };
 
@@ -33,9 +34,9 @@ struct Derivation {
 
 /// In which directions rules may be used.
 enum class Directions : std::uint8_t {
-  as_they_stand,       ///< From left to right: a path that an optimizer which has the rules can go.
+  as_they_stand,       ///< From left to right, applied to the graph before: a path that an optimizer can go.
   lowering_backwards,  ///< Also those that lower the number of operators from right to left.
-  both,                ///< All of them both ways: equational reasoning.
+  both,                ///< All of them, and their merged instances, both ways: equational reasoning.
 };
 
 struct DerivationLimits {
@@ -49,6 +50,15 @@ struct DerivationLimits {
   /// This rule is not used.
   std::optional<std::uint32_t> without;
 };
+
+/// Normal form (graph/rewrite.h), and the operands of commutative operators in an order of their own: graphs that
+/// differ in these only become equal.
+void normalize_operands(Graph& graph, const OperatorCatalog& catalog);
+
+/// Instances of a rule in which two of its source's operators become one, because variables are equal: conv2d(concat(x,
+/// y), concat(k, l)) at k = x, l = y. Matching wants different nodes for different operators, so that the rule itself
+/// does not apply there.
+[[nodiscard]] std::vector<Substitution> merged_instances(const Substitution& rule, const OperatorCatalog& catalog);
 
 /// The rule read from right to left, if its target binds everything that the source needs.
 [[nodiscard]] std::optional<Substitution> reversed(const Substitution& rule);
@@ -79,8 +89,11 @@ class RuleBasis {
   struct Move {
     std::uint32_t rule = 0;
     bool backwards = false;
+    bool merged = false;  ///< A merged instance of the rule.
   };
   void rebuild() const;
+  /// Whether rule `number` as it stands leads from one graph to the other.
+  [[nodiscard]] bool leads(std::uint32_t number, const Graph& from, const Graph& to) const;
 
   const OperatorCatalog* catalog_;
   struct Rule {

@@ -79,6 +79,7 @@ class Run {
     explain_skipped();
     finish_pruned();
     name_rules();
+    generation_.outliers = float_outliers(generation_.rules, registry_, options_.seed);
     return std::move(generation_);
   }
 
@@ -121,7 +122,8 @@ class Run {
       const std::string source = key_of(reflexive);
       if (!seen_.insert(text).second || text == source) continue;
       // One order of the operands of a merged operator is enough.
-      if (!merged_.insert(source + operators_of(literal->rule)).second || !is_useful(*literal)) {
+      const bool merges = literal->rule.source.outputs.size() > 1;
+      if ((merges && !merged_.insert(source + operators_of(literal->rule)).second) || !is_useful(*literal)) {
         ++statistics.skipped;
         if (options_.explain_skipped) skipped_.emplace_back(std::move(*literal), generation_.groups.size());
         continue;
@@ -354,10 +356,16 @@ class Run {
     constexpr int max_steps = 6;
     for (auto& [rule, group] : skipped_) {
       GroupStatistics& statistics = generation_.groups[group];
-      if (auto derivation = kept_rules_.derive(rule, std::nullopt, max_steps)) {
-        kept_rules_.drop({std::move(rule), statistics.name, std::move(*derivation)});
-        continue;
+      bool found = false;
+      for (const int extra_ops : {0, 1}) {
+        auto derivation = kept_rules_.derive(rule, std::nullopt, max_steps, extra_ops);
+        if (!derivation) continue;
+        kept_rules_.drop({std::move(rule), statistics.name, std::move(*derivation), extra_ops > 0});
+        statistics.skipped_costlier += extra_ops > 0 ? 1 : 0;
+        found = true;
+        break;
       }
+      if (found) continue;
       ++statistics.skipped_underived;
       if (options_.dropped) options_.dropped(to_string(rule.rule, registry_), "not useful, and not derived");
     }
@@ -423,6 +431,7 @@ std::string statistics_text(const Generation& generation) {
     sum.candidates.after_renaming += group.candidates.after_renaming;
     sum.candidates.after_subgraph += group.candidates.after_subgraph;
     sum.distinct += group.distinct;
+    sum.skipped += group.skipped;
     sum.not_expressible += group.not_expressible;
     sum.derived += group.derived;
     sum.not_general += group.not_general;
@@ -441,11 +450,19 @@ std::string statistics_text(const Generation& generation) {
   row("initial", sum.candidates.initial);
   row("input tensor renaming", sum.candidates.after_renaming);
   row("common subgraph", sum.candidates.after_subgraph);
-  row("equal text", sum.distinct);
+  row("equal text", sum.distinct + sum.skipped);
+  row("cannot pay", sum.distinct);
   row("not derived from smaller rules", sum.distinct - sum.derived);
   row("general and proved", sum.kept);
   text += fmt::format("\n{} not expressible, {} not general, {} refuted, {} unknown\n", sum.not_expressible,
                       sum.not_general, sum.refuted, sum.unknown);
+  text += fmt::format("float test at inputs in [-1, 1]: {} of {} rules differ by more than {:.0e}\n",
+                      generation.outliers.size(), generation.rules.size(), float_threshold);
+  for (const FloatOutlier& outlier : generation.outliers) {
+    const Substitution& rule = generation.rules[outlier.rule].rule;
+    text += fmt::format("  {:<40} {:<14} {:.1e}\n", rule.name,
+                        rule.numeric_class ? to_string(*rule.numeric_class) : "not proved", outlier.difference);
+  }
   text += fmt::format("probability of a wrong fingerprint match anywhere: at most {:.1e}\n", error);
   return text;
 }
@@ -463,15 +480,24 @@ std::string statistics_json(const Generation& generation, const Profile& profile
       text += fmt::format("{}{{\"ops\": {}, \"terms\": {}, \"classes\": {}, \"hits\": {}}}", level == 0 ? "" : ", ",
                           level, group.levels[level].terms, group.levels[level].classes, group.levels[level].hits);
     text += fmt::format(
-        "],\n     \"initial\": {}, \"after_renaming\": {}, \"after_common_subgraph\": {}, \"distinct\": {}, "
+        "],\n     \"initial\": {}, \"after_renaming\": {}, \"after_common_subgraph\": {}, \"skipped\": {}, "
+        "\"distinct\": {}, "
         "\"not_expressible\": {}, \"derived\": {}, \"not_general\": {}, \"refuted\": {}, \"unknown\": {}, \"kept\": "
         "{}, "
         "\"error_bound\": {:.3e}}}",
-        group.candidates.initial, group.candidates.after_renaming, group.candidates.after_subgraph, group.distinct,
-        group.not_expressible, group.derived, group.not_general, group.refuted, group.unknown, group.kept,
-        group.error_bound);
+        group.candidates.initial, group.candidates.after_renaming, group.candidates.after_subgraph, group.skipped,
+        group.distinct, group.not_expressible, group.derived, group.not_general, group.refuted, group.unknown,
+        group.kept, group.error_bound);
   }
-  text += "\n  ]\n}\n";
+  text += "\n  ],\n  \"float_outliers\": [";
+  for (std::size_t i = 0; i < generation.outliers.size(); ++i) {
+    const Substitution& rule = generation.rules[generation.outliers[i].rule].rule;
+    const double difference = generation.outliers[i].difference;
+    text += fmt::format("{}\n    {{\"rule\": \"{}\", \"class\": {}, \"difference\": {}}}", i == 0 ? "" : ",", rule.name,
+                        rule.numeric_class ? fmt::format("\"{}\"", to_string(*rule.numeric_class)) : "null",
+                        std::isfinite(difference) ? fmt::format("{:.3e}", difference) : "null");
+  }
+  text += generation.outliers.empty() ? "]\n}\n" : "\n  ]\n}\n";
   return text;
 }
 

@@ -8,6 +8,7 @@
 
 #include "generator/bank.h"
 #include "generator/candidates.h"
+#include "generator/float_test.h"
 #include "generator/generalize.h"
 #include "generator/profile.h"
 #include "generator/prune.h"
@@ -39,12 +40,14 @@ struct GroupStatistics {
   std::size_t worlds = 0, points = 0;
   std::vector<LevelCounts> levels;
   CandidateCounts candidates;
-  std::uint64_t distinct = 0;           ///< Distinct as text, over all groups before as well.
-  std::uint64_t not_expressible = 0;    ///< The target needs an attribute that the source does not determine.
-  std::uint64_t derived = 0;            ///< Found by applying smaller kept rules.
-  std::uint64_t skipped = 0;            ///< Other orders of operands, exchanges that cannot pay: not among `distinct`.
-  std::uint64_t skipped_underived = 0;  ///< ... of which no derivation was found (explain_skipped).
-  std::uint64_t not_general = 0;        ///< Failed at other shapes or attributes than the profile's.
+  std::uint64_t distinct = 0;         ///< Distinct as text, over all groups before as well.
+  std::uint64_t not_expressible = 0;  ///< The target needs an attribute that the source does not determine.
+  std::uint64_t derived = 0;          ///< Found by applying smaller kept rules.
+  std::uint64_t skipped = 0;          ///< Other orders of operands, exchanges that cannot pay: not among `distinct`.
+  std::uint64_t skipped_costlier =
+      0;  ///< ... derived only through graphs that run one operator more (explain_skipped).
+  std::uint64_t skipped_underived = 0;     ///< ... of which no derivation was found (explain_skipped).
+  std::uint64_t not_general = 0;           ///< Failed at other shapes or attributes than the profile's.
   std::uint64_t refuted = 0, unknown = 0;  ///< By the verifier.
   std::uint64_t kept = 0;
   /// Upper bound on the probability that two different values share a fingerprint anywhere in the group.
@@ -56,6 +59,7 @@ struct Generation {
   /// Rules that were dropped because `rules` derive them; steps name rules by their index in `rules`.
   std::vector<PrunedRule> pruned;
   std::vector<GroupStatistics> groups;
+  std::vector<FloatOutlier> outliers;  ///< Of `rules`, in single precision at inputs in [-1, 1].
 };
 
 /// Runs all stages. The result depends on profile, registry, axioms, seed and max_ops, not on threads.

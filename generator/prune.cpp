@@ -6,7 +6,7 @@
 namespace taso {
 
 std::optional<Derivation> KeptRules::derive(const GeneralRule& rule, std::optional<std::uint32_t> without,
-                                            int max_steps) const {
+                                            int max_steps, int extra_ops) const {
   auto source = instantiate(rule.rule, rule.rule.source, rule.example_types, rule.example_attributes, *catalog_);
   auto target = instantiate(rule.rule, rule.rule.target, rule.example_types, rule.example_attributes, *catalog_);
   if (!source || !target) return std::nullopt;
@@ -14,6 +14,8 @@ std::optional<Derivation> KeptRules::derive(const GeneralRule& rule, std::option
   limits.max_steps = max_steps > 0 ? max_steps : options_.max_steps;
   limits.max_graphs = options_.max_graphs;
   limits.directions = rule.target_ops < rule.source_ops ? Directions::as_they_stand : Directions::lowering_backwards;
+  limits.extra_ops = extra_ops;
+  limits.extra_nodes += static_cast<std::size_t>(extra_ops);
   limits.without = without;
   return basis_.derive(std::move(source).value(), std::move(target).value(), rule.is_weight, limits);
 }

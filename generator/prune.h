@@ -21,6 +21,7 @@ struct PrunedRule {
   GeneralRule rule;
   std::string group;
   Derivation derivation;
+  bool costlier = false;  ///< The derivation passes through a graph that runs more operators than either end.
 };
 
 struct PruneOptions {
@@ -38,8 +39,8 @@ class KeptRules {
   /// as they stand; another one also by lowering rules used backwards: it is an instance of a direction that is left
   /// out on purpose.
   [[nodiscard]] std::optional<Derivation> derive(const GeneralRule& rule,
-                                                 std::optional<std::uint32_t> without = std::nullopt,
-                                                 int max_steps = 0) const;
+                                                 std::optional<std::uint32_t> without = std::nullopt, int max_steps = 0,
+                                                 int extra_ops = 0) const;
   /// Makes `derive` safe to call from several threads, until the next change.
   void prepare() const { basis_.prepare(); }
   std::uint32_t keep(const GeneralRule& rule) { return basis_.add(rule.rule, rule.target_ops < rule.source_ops); }
