@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -427,6 +428,29 @@ std::optional<Generalizer::Form> Generalizer::make_form(const Draft& draft, cons
     return variable_of(form.bases.size() - 1);
   };
 
+  // An attribute of the source: a variable, or a list of variables where some elements are given as literals. `name` is
+  // used for what is not a symbol.
+  std::function<std::optional<AttributeExpression>(const AttributeExpression&, const std::string&)> bind =
+      [&](const AttributeExpression& expression, const std::string& name) -> std::optional<AttributeExpression> {
+    auto values = values_of(expression, form.assignments);
+    if (!values) return std::nullopt;
+    if (!mentions_symbol(expression)) return literal_of(values->front());
+    const auto given = [](const AttributeExpression& element) { return !mentions_symbol(element); };
+    if (expression.kind == Kind::list && std::any_of(expression.operands.begin(), expression.operands.end(), given)) {
+      AttributeExpression list = expression;
+      for (AttributeExpression& element : list.operands) {
+        auto bound = bind(element, name);
+        if (!bound) return std::nullopt;
+        element = std::move(*bound);
+      }
+      return list;
+    }
+    for (std::size_t known = 0; known < form.values.size(); ++known)
+      if (form.values[known] == *values && mentions_symbol(form.bases[known])) return variable_of(known);
+    const std::string& wanted = expression.kind == Kind::variable ? group.symbols[expression.index].name : name;
+    return add_variable(wanted, expression, std::move(*values));
+  };
+
   std::map<std::size_t, std::size_t> variable_of_group;
   auto group_index = [&](const std::string& name, const AttributeValue& value) -> std::optional<std::size_t> {
     const auto it = std::find(general.begin(), general.end(), Group{name, value});
@@ -476,15 +500,9 @@ std::optional<Generalizer::Form> Generalizer::make_form(const Draft& draft, cons
             }
           }
         } else if (is_source) {
-          std::size_t known = 0;
-          while (known < form.values.size() && !(form.values[known] == *values && mentions_symbol(form.bases[known])))
-            ++known;
-          if (known < form.values.size()) {
-            attribute = variable_of(known);
-          } else {
-            const std::string wanted = expression.kind == Kind::variable ? group.symbols[expression.index].name : name;
-            attribute = add_variable(wanted, expression, *values);
-          }
+          auto bound = bind(expression, name);
+          if (!bound) return std::nullopt;
+          attribute = std::move(*bound);
         } else {
           auto expressed = express(expression, form, near, bound_variables);
           if (!expressed) return std::nullopt;
@@ -514,6 +532,16 @@ bool is_small(const Graph& graph, std::int64_t max_elements) {
     for (const TensorType& type : graph.node(id).outputs)
       if (!type.known || type.elements() > max_elements) return false;
   return true;
+}
+
+/// Whether an operator reads an axis that it takes for a pair of axes: how many groups there are follows from extents.
+bool may_have_groups(const Substitution& rule, const OperatorRegistry& registry) {
+  for (const Pattern* side : {&rule.source, &rule.target})
+    for (const PatternNode& node : side->nodes)
+      for (const InputSpec& input : registry.find(node.op)->inputs)
+        for (const AxisSpec& axis : input.axes)
+          if (axis.factors.size() > 1) return true;
+  return false;
 }
 
 /// Compares the two sides at one instance.
@@ -556,10 +584,12 @@ bool Generalizer::test(const Draft& draft, Form& form, const std::vector<Counter
   std::vector<Tested> tested;
   Sampler sampler(bank_, draft, form.bases, options_.seed);
   int declared_equal = 0, different = 0;
+  const bool grouped = may_have_groups(form.rule.rule, bank_.registry());
   for (int attempt = 0; attempt < options_.attempts; ++attempt) {
     Sample sample;
-    // Groups are rare among the well-typed: all attempts go on looking for them.
+    // Groups are rare among the well-typed: where there may be some, all attempts go on looking for them.
     const bool enough = static_cast<int>(tested.size()) >= options_.enough;
+    if (enough && !grouped) break;
     if (!sampler.draw(sample.types, sample.attributes, sample.declared, enough)) continue;
     const Outcome outcome = compare(form.rule.rule, sample.types, sample.attributes, bank_.registry(),
                                     options_.seed + static_cast<std::uint64_t>(attempt), options_.max_elements);

@@ -13,6 +13,8 @@
 #include <unordered_set>
 
 #include "generator/prune.h"
+#include "verifier/instances.h"
+#include "verifier/numeric_class.h"
 
 namespace taso {
 namespace {
@@ -63,17 +65,21 @@ struct Outcome {
   Kind kind = Kind::not_general;
   GeneralRule rule;
   std::string text, why;
+  std::optional<Derivation> derivation;  ///< Kind derived.
 };
 
 class Run {
  public:
   Run(const Profile& profile, const OperatorRegistry& registry, const GeneratorOptions& options)
-      : profile_(profile), registry_(registry), options_(options), basis_(registry) {}
+      : profile_(profile), registry_(registry), options_(options), kept_rules_(registry, options.prune) {}
 
   Expected<Generation> run() {
     for (const ProfileGroup& group : profile_.groups) TASO_RETURN_IF_ERROR(run_group(group));
     drop_instances();
+    explain_skipped();
+    finish_pruned();
     name_rules();
+    generation_.outliers = float_outliers(generation_.rules, registry_, options_.seed);
     return std::move(generation_);
   }
 
@@ -128,8 +134,12 @@ class Run {
       const std::string source = key_of(reflexive);
       if (!seen_.insert(text).second || text == source) continue;
       // One order of the operands of a merged operator is enough.
-      if (!merged_.insert(source + operators_of(literal->rule)).second) continue;
-      if (!is_useful(*literal)) continue;
+      const bool merges = literal->rule.source.outputs.size() > 1;
+      if ((merges && !merged_.insert(source + operators_of(literal->rule)).second) || !is_useful(*literal)) {
+        ++statistics.skipped;
+        if (options_.explain_skipped) skipped_.emplace_back(std::move(*literal), generation_.groups.size());
+        continue;
+      }
       distinct.push_back(&draft);
     }
     statistics.distinct = distinct.size();
@@ -147,6 +157,7 @@ class Run {
       };
       std::vector<std::thread> threads;
       prepare_verifiers();
+      kept_rules_.prepare();
       for (unsigned t = 1; t < options_.threads && t < size; ++t) threads.emplace_back(work, t);
       work(0);
       for (std::thread& thread : threads) thread.join();
@@ -215,7 +226,8 @@ class Run {
     Generalizer generalizer(bank, generalize_options);
     auto literal = generalizer.literal_form(draft);
     outcome.rule = *literal;
-    if (basis_.derives(*literal)) {
+    outcome.derivation = kept_rules_.derive(*literal);
+    if (outcome.derivation) {
       outcome.kind = Outcome::Kind::derived;
       return outcome;
     }
@@ -252,6 +264,8 @@ class Run {
         outcome.kind = Outcome::Kind::kept;
         outcome.rule.rule.proofs = verdict.proofs;
         outcome.rule.rule.numeric_class = verdict.numeric_class;
+        // No instance is small enough for the verifier (eight groups in one): the profile's own is.
+        if (!verdict.numeric_class) outcome.rule.rule.numeric_class = class_at_example(outcome.rule);
         break;
       }
       outcome.kind = verdict.kind == VerdictKind::refuted ? Outcome::Kind::refuted : Outcome::Kind::unknown;
@@ -264,6 +278,14 @@ class Run {
         attempts.push_back({std::move(*refined), std::move(attempt.failures)});
     }
     return outcome;
+  }
+
+  std::optional<NumericClass> class_at_example(const GeneralRule& rule) const {
+    TypeCheck check = check_types(registry_, rule.rule, {rule.example_types, rule.example_attributes});
+    if (!check.typed) return std::nullopt;
+    std::vector<TypedInstance> instances;
+    instances.push_back(std::move(*check.typed));
+    return derive_numeric_class(instances);
   }
 
   /// The rule with as few of its implied conditions as let it follow from the axioms; empty if all of them do not.
@@ -287,18 +309,23 @@ class Run {
   /// Takes the outcomes of a batch in order; a rule may have become superfluous by one before it.
   void settle(Outcome& outcome, GroupStatistics& statistics) {
     if (outcome.kind == Outcome::Kind::kept) {
-      const std::string text = key_of(outcome.rule.rule);
-      if (!kept_.insert(text).second || basis_.derives(outcome.rule)) outcome.kind = Outcome::Kind::derived;
+      if (!kept_.insert(key_of(outcome.rule.rule)).second) {  // the rule itself, from another group
+        ++statistics.derived;
+        return;
+      }
+      outcome.derivation = kept_rules_.derive(outcome.rule);
+      if (outcome.derivation) outcome.kind = Outcome::Kind::derived;
     }
     switch (outcome.kind) {
       case Outcome::Kind::kept:
         ++statistics.kept;
-        basis_.add(outcome.rule);
+        numbers_.push_back(kept_rules_.keep(outcome.rule));
         generation_.rules.push_back(std::move(outcome.rule));
         group_of_.push_back(statistics.name);
         return;
       case Outcome::Kind::derived:
         ++statistics.derived;
+        kept_rules_.drop({std::move(outcome.rule), statistics.name, std::move(*outcome.derivation)});
         return;
       case Outcome::Kind::not_expressible:
         ++statistics.not_expressible;
@@ -320,10 +347,7 @@ class Run {
   void drop_instances() {
     std::vector<GeneralRule>& rules = generation_.rules;
     for (std::size_t i = 0; i < rules.size();) {
-      RuleBasis others(registry_, 1);
-      for (std::size_t j = 0; j < rules.size(); ++j)
-        if (j != i) others.add(rules[j]);
-      if (!others.derives(rules[i])) {
+      if (!kept_rules_.replace(numbers_[i], rules[i], group_of_[i])) {
         ++i;
         continue;
       }
@@ -332,9 +356,40 @@ class Run {
           --group.kept;
           ++group.derived;
         }
-      rules.erase(rules.begin() + static_cast<std::ptrdiff_t>(i));
-      group_of_.erase(group_of_.begin() + static_cast<std::ptrdiff_t>(i));
+      const auto at = static_cast<std::ptrdiff_t>(i);
+      rules.erase(rules.begin() + at);
+      group_of_.erase(group_of_.begin() + at);
+      numbers_.erase(numbers_.begin() + at);
     }
+  }
+
+  /// Derivations of what was left out as not useful, by all kept rules in both directions.
+  void explain_skipped() {
+    constexpr int max_steps = 6;
+    for (auto& [rule, group] : skipped_) {
+      GroupStatistics& statistics = generation_.groups[group];
+      bool found = false;
+      for (const int extra_ops : {0, 1}) {
+        auto derivation = kept_rules_.derive(rule, std::nullopt, max_steps, extra_ops);
+        if (!derivation) continue;
+        kept_rules_.drop({std::move(rule), statistics.name, std::move(*derivation), extra_ops > 0});
+        statistics.skipped_costlier += extra_ops > 0 ? 1 : 0;
+        found = true;
+        break;
+      }
+      if (found) continue;
+      ++statistics.skipped_underived;
+      if (options_.dropped) options_.dropped(to_string(rule.rule, registry_), "not useful, and not derived");
+    }
+  }
+
+  void finish_pruned() {
+    std::vector<std::uint32_t> renumber;
+    for (std::size_t i = 0; i < numbers_.size(); ++i) {
+      renumber.resize(std::max<std::size_t>(renumber.size(), numbers_[i] + std::size_t{1}));
+      renumber[numbers_[i]] = static_cast<std::uint32_t>(i);
+    }
+    generation_.pruned = kept_rules_.take_dropped(renumber);
   }
 
   void name_rules() {
@@ -348,9 +403,11 @@ class Run {
   const Profile& profile_;
   const OperatorRegistry& registry_;
   const GeneratorOptions& options_;
-  RuleBasis basis_;
+  KeptRules kept_rules_;
   Generation generation_;
-  std::vector<std::string> group_of_;  ///< Per rule.
+  std::vector<std::string> group_of_;                         ///< Per rule.
+  std::vector<std::uint32_t> numbers_;                        ///< Per rule: its number in kept_rules_.
+  std::vector<std::pair<GeneralRule, std::size_t>> skipped_;  ///< With the group's index.
   std::unordered_set<std::string> seen_, merged_, kept_;
   std::vector<std::unique_ptr<Verifier>> verifiers_;
 };
@@ -386,6 +443,7 @@ std::string statistics_text(const Generation& generation) {
     sum.candidates.after_renaming += group.candidates.after_renaming;
     sum.candidates.after_subgraph += group.candidates.after_subgraph;
     sum.distinct += group.distinct;
+    sum.skipped += group.skipped;
     sum.not_expressible += group.not_expressible;
     sum.derived += group.derived;
     sum.not_general += group.not_general;
@@ -404,11 +462,19 @@ std::string statistics_text(const Generation& generation) {
   row("initial", sum.candidates.initial);
   row("input tensor renaming", sum.candidates.after_renaming);
   row("common subgraph", sum.candidates.after_subgraph);
-  row("equal text", sum.distinct);
+  row("equal text", sum.distinct + sum.skipped);
+  row("cannot pay", sum.distinct);
   row("not derived from smaller rules", sum.distinct - sum.derived);
   row("general and proved", sum.kept);
   text += fmt::format("\n{} not expressible, {} not general, {} refuted, {} unknown\n", sum.not_expressible,
                       sum.not_general, sum.refuted, sum.unknown);
+  text += fmt::format("float test at inputs in [-1, 1]: {} of {} rules differ by more than {:.0e}\n",
+                      generation.outliers.size(), generation.rules.size(), float_threshold);
+  for (const FloatOutlier& outlier : generation.outliers) {
+    const Substitution& rule = generation.rules[outlier.rule].rule;
+    text += fmt::format("  {:<40} {:<14} {:.1e}\n", rule.name,
+                        rule.numeric_class ? to_string(*rule.numeric_class) : "not proved", outlier.difference);
+  }
   text += fmt::format("probability of a wrong fingerprint match anywhere: at most {:.1e}\n", error);
   return text;
 }
@@ -426,15 +492,24 @@ std::string statistics_json(const Generation& generation, const Profile& profile
       text += fmt::format("{}{{\"ops\": {}, \"terms\": {}, \"classes\": {}, \"hits\": {}}}", level == 0 ? "" : ", ",
                           level, group.levels[level].terms, group.levels[level].classes, group.levels[level].hits);
     text += fmt::format(
-        "],\n     \"initial\": {}, \"after_renaming\": {}, \"after_common_subgraph\": {}, \"distinct\": {}, "
+        "],\n     \"initial\": {}, \"after_renaming\": {}, \"after_common_subgraph\": {}, \"skipped\": {}, "
+        "\"distinct\": {}, "
         "\"not_expressible\": {}, \"derived\": {}, \"not_general\": {}, \"refuted\": {}, \"unknown\": {}, \"kept\": "
         "{}, "
         "\"error_bound\": {:.3e}}}",
-        group.candidates.initial, group.candidates.after_renaming, group.candidates.after_subgraph, group.distinct,
-        group.not_expressible, group.derived, group.not_general, group.refuted, group.unknown, group.kept,
-        group.error_bound);
+        group.candidates.initial, group.candidates.after_renaming, group.candidates.after_subgraph, group.skipped,
+        group.distinct, group.not_expressible, group.derived, group.not_general, group.refuted, group.unknown,
+        group.kept, group.error_bound);
   }
-  text += "\n  ]\n}\n";
+  text += "\n  ],\n  \"float_outliers\": [";
+  for (std::size_t i = 0; i < generation.outliers.size(); ++i) {
+    const Substitution& rule = generation.rules[generation.outliers[i].rule].rule;
+    const double difference = generation.outliers[i].difference;
+    text += fmt::format("{}\n    {{\"rule\": \"{}\", \"class\": {}, \"difference\": {}}}", i == 0 ? "" : ",", rule.name,
+                        rule.numeric_class ? fmt::format("\"{}\"", to_string(*rule.numeric_class)) : "null",
+                        std::isfinite(difference) ? fmt::format("{:.3e}", difference) : "null");
+  }
+  text += generation.outliers.empty() ? "]\n}\n" : "\n  ]\n}\n";
   return text;
 }
 

@@ -8,8 +8,10 @@
 
 #include "generator/bank.h"
 #include "generator/candidates.h"
+#include "generator/float_test.h"
 #include "generator/generalize.h"
 #include "generator/profile.h"
+#include "generator/prune.h"
 #include "verifier/verify.h"
 
 namespace taso {
@@ -21,6 +23,10 @@ struct GeneratorOptions {
   bool verify = false;                      ///< Keep only what the verifier proves, and write the proofs down.
   std::uint64_t max_terms = 4'000'000'000;  ///< Per group.
   ScaleOptions scale;                       ///< Memory, checkpoints, shards: no influence on the result.
+  PruneOptions prune;
+  /// Also find derivations for candidates that are left out as not useful (Generation::pruned): for tests and
+  /// statistics.
+  bool explain_skipped = false;
   VerifierOptions verifier;
   std::vector<Substitution> axioms;  ///< For the verifier.
   /// Told what is going on: group and stage, how far, of how much. May be empty.
@@ -37,9 +43,13 @@ struct GroupStatistics {
   std::size_t worlds = 0, points = 0;
   std::vector<LevelCounts> levels;
   CandidateCounts candidates;
-  std::uint64_t distinct = 0;              ///< Distinct as text, over all groups before as well.
-  std::uint64_t not_expressible = 0;       ///< The target needs an attribute that the source does not determine.
-  std::uint64_t derived = 0;               ///< Found by applying smaller kept rules.
+  std::uint64_t distinct = 0;         ///< Distinct as text, over all groups before as well.
+  std::uint64_t not_expressible = 0;  ///< The target needs an attribute that the source does not determine.
+  std::uint64_t derived = 0;          ///< Found by applying smaller kept rules.
+  std::uint64_t skipped = 0;          ///< Other orders of operands, exchanges that cannot pay: not among `distinct`.
+  std::uint64_t skipped_costlier =
+      0;  ///< ... derived only through graphs that run one operator more (explain_skipped).
+  std::uint64_t skipped_underived = 0;     ///< ... of which no derivation was found (explain_skipped).
   std::uint64_t not_general = 0;           ///< Failed at other shapes or attributes than the profile's.
   std::uint64_t refuted = 0, unknown = 0;  ///< By the verifier.
   std::uint64_t kept = 0;
@@ -49,7 +59,10 @@ struct GroupStatistics {
 
 struct Generation {
   std::vector<GeneralRule> rules;
+  /// Rules that were dropped because `rules` derive them; steps name rules by their index in `rules`.
+  std::vector<PrunedRule> pruned;
   std::vector<GroupStatistics> groups;
+  std::vector<FloatOutlier> outliers;  ///< Of `rules`, in single precision at inputs in [-1, 1].
   /// False if the segments of this process were sent elsewhere: there are no rules then.
   bool complete = true;
 };

@@ -1,6 +1,7 @@
 #include "generator/profile.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -15,8 +16,8 @@ using Symbols = std::vector<std::optional<AttributeValue>>;
 /// Recursive descent over one profile text.
 class ProfileParser {
  public:
-  ProfileParser(std::vector<Token> tokens, const OperatorRegistry& registry)
-      : cursor_(std::move(tokens)), registry_(registry) {}
+  ProfileParser(std::vector<Token> tokens, const OperatorRegistry& registry, int depth = 0)
+      : cursor_(std::move(tokens)), registry_(registry), depth_(depth) {}
 
   Expected<Profile> parse() {
     Profile profile;
@@ -26,13 +27,19 @@ class ProfileParser {
     TASO_RETURN_IF_ERROR(end_of_line());
     while (!cursor_.at_end()) {
       const SourceLocation where = cursor_.peek().where;
+      if (cursor_.accept("include")) {
+        TASO_ASSIGN(const std::string name, cursor_.expect_identifier("as the name of a profile"));
+        TASO_RETURN_IF_ERROR(end_of_line());
+        TASO_RETURN_IF_ERROR(include(name, where, profile));
+        continue;
+      }
       TASO_RETURN_IF_ERROR(cursor_.expect("group", "(a profile is a list of groups)"));
       group_ = {};
       TASO_ASSIGN(group_.name, cursor_.expect_identifier("as the group's name"));
       for (const ProfileGroup& other : profile.groups)
         if (other.name == group_.name) return bad_input("group '" + group_.name + "' is defined twice", where);
       TASO_RETURN_IF_ERROR(end_of_line());
-      while (!cursor_.at_end() && !cursor_.at("group")) TASO_RETURN_IF_ERROR(statement());
+      while (!cursor_.at_end() && !cursor_.at("group") && !cursor_.at("include")) TASO_RETURN_IF_ERROR(statement());
       TASO_RETURN_IF_ERROR(check_group(where));
       profile.groups.push_back(std::move(group_));
     }
@@ -41,6 +48,24 @@ class ProfileParser {
   }
 
  private:
+  /// Appends the groups of the profile NAME.profile in the same folder.
+  Status include(const std::string& name, const SourceLocation& where, Profile& profile) {
+    constexpr int max_depth = 8;
+    if (depth_ >= max_depth) return bad_input("profiles include each other, or more than 8 deep", where);
+    const std::string path = (std::filesystem::path(where.file).parent_path() / (name + ".profile")).string();
+    auto text = read_file(path);
+    if (!text) return bad_input("cannot include '" + name + "': " + text.error().message, where);
+    TASO_ASSIGN(std::vector<Token> tokens, tokenize(*text, path, true));
+    TASO_ASSIGN(Profile other, ProfileParser(std::move(tokens), registry_, depth_ + 1).parse());
+    for (ProfileGroup& group : other.groups) {
+      for (const ProfileGroup& known : profile.groups)
+        if (known.name == group.name)
+          return bad_input("group '" + group.name + "' of '" + name + "' is defined already", where);
+      profile.groups.push_back(std::move(group));
+    }
+    return {};
+  }
+
   void skip_newlines() {
     while (cursor_.peek().kind == TokenKind::newline) cursor_.next();
   }
@@ -85,7 +110,7 @@ class ProfileParser {
     } else {
       return cursor_.unexpected(
           "'extent', 'param', 'activation', 'weight', 'apply', 'on_weights', 'max_ops', 'max_weight_ops', "
-          "'source_weight_ops', 'unconnected', 'lowering' or 'group'");
+          "'source_weight_ops', 'unconnected', 'lowering', 'group' or 'include'");
     }
     return end_of_line();
   }
@@ -348,6 +373,7 @@ class ProfileParser {
 
   TokenCursor cursor_;
   const OperatorRegistry& registry_;
+  int depth_;  ///< How many profiles include this one.
   ProfileGroup group_;
 };
 

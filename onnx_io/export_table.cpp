@@ -104,19 +104,44 @@ void matmul_bias_act(LoweringContext& c) {
   c.emit_activated("Add", {product, c.in(2)}, {});
 }
 
-void emit_pad(LoweringContext& c, const Shape& before, const Shape& after, float value) {
+void emit_pad(LoweringContext& c, TensorRef input, TensorRef output, const Shape& before, const Shape& after,
+              float value) {
   Shape pads = before;
   pads.insert(pads.end(), after.begin(), after.end());
-  if (c.opset() < 11)
-    return c.emit("Pad", {c.in(0)}, c.out(), {{"mode", "constant"}, {"pads", pads}, {"value", value}});
-  Refs inputs = {c.in(0), c.integers(pads)};
+  if (c.opset() < 11) return c.emit("Pad", {input}, output, {{"mode", "constant"}, {"pads", pads}, {"value", value}});
+  Refs inputs = {input, c.integers(pads)};
   if (value != 0) inputs.push_back(c.scalar(value));
-  c.emit("Pad", std::move(inputs), c.out(), {{"mode", "constant"}});
+  c.emit("Pad", std::move(inputs), output, {{"mode", "constant"}});
 }
 
 void enlarge(LoweringContext& c) {
   const Shape& margin = c.attributes().integers("margin");
-  emit_pad(c, {0, 0, margin[0], margin[1]}, {0, 0, margin[2], margin[3]}, 0);
+  emit_pad(c, c.in(0), c.out(), {0, 0, margin[0], margin[1]}, {0, 0, margin[2], margin[3]}, 0);
+}
+
+void pad_channels(LoweringContext& c) {
+  emit_pad(c, c.in(0), c.out(), {0, 0, 0, 0},
+           {c.attributes().integer("outputs"), c.attributes().integer("inputs"), 0, 0}, 0);
+}
+
+/// A kernel that is no constant. Of `factor` blocks, each followed by `factor` blocks of zeros, the first factor^2 are
+/// the rows of a matrix with the blocks on its diagonal: block p stands at p * (factor + 1), which is row p, column p.
+void regroup(LoweringContext& c) {
+  const std::int64_t groups = c.attributes().integer("groups"), factor = c.attributes().integer("factor");
+  const Shape& k = c.shape(0);
+  const std::int64_t outputs = k[0] / (groups * factor), window = k[2] * k[3], block = outputs * k[1] * window;
+  const TensorRef blocks = c.temporary(), padded = c.temporary(), flat = c.temporary(), diagonal = c.temporary();
+  const TensorRef matrix = c.temporary(), ordered = c.temporary();
+  emit_reshape(c, c.in(0), {groups, factor, 1, block}, blocks);
+  emit_pad(c, blocks, padded, {0, 0, 0, 0}, {0, 0, factor, 0}, 0);
+  emit_reshape(c, padded, {groups, factor * (factor + 1), block}, flat);
+  if (c.opset() >= 10)
+    c.emit("Slice", {flat, c.integers({0}), c.integers({factor * factor}), c.integers({1})}, diagonal);
+  else
+    c.emit("Slice", {flat}, diagonal, {{"axes", Shape{1}}, {"ends", Shape{factor * factor}}, {"starts", Shape{0}}});
+  emit_reshape(c, diagonal, {groups, factor, factor, outputs, k[1], window}, matrix);
+  c.emit("Transpose", {matrix}, ordered, {{"perm", Shape{0, 1, 3, 2, 4, 5}}});
+  emit_reshape(c, ordered, c.result_shape(), c.out());
 }
 
 void split(LoweringContext& c) {
@@ -263,14 +288,16 @@ const std::vector<ExportRow> rows = {
     {"ones", only_folded},
     {"pad",
      [](LoweringContext& c) {
-       emit_pad(c, c.attributes().integers("before"), c.attributes().integers("after"),
+       emit_pad(c, c.in(0), c.out(), c.attributes().integers("before"), c.attributes().integers("after"),
                 static_cast<float>(c.attributes().real("value")));
      }},
+    {"pad_channels", pad_channels},
     {"pool_kernel", only_folded},
     {"pow", [](LoweringContext& c) { binary(c, "Pow"); }},
     {"reduce_max", [](LoweringContext& c) { reduce(c, "ReduceMax", 18); }},
     {"reduce_mean", [](LoweringContext& c) { reduce(c, "ReduceMean", 18); }},
     {"reduce_sum", [](LoweringContext& c) { reduce(c, "ReduceSum", 13); }},
+    {"regroup", regroup},
     {"relu", function},
     {"reshape", [](LoweringContext& c) { emit_reshape(c, c.in(0), c.result_shape(), c.out()); }},
     {"sigmoid", function},

@@ -61,7 +61,12 @@ Mod61 FieldRing::number(double value) const {
 
 Mod61 FieldRing::divide(Mod61 a, Mod61 b) {
   if (b == Mod61() && status_) status_ = bad_input("division by zero in GF(2^61-1)");
-  return a * b.inverse();
+  // Divisors repeat: every element of a mean has the same.
+  if (b != divisor_) {
+    divisor_ = b;
+    inverse_ = b.inverse();
+  }
+  return a * inverse_;
 }
 
 Mod61 FieldRing::call(const FunctionDefinition& function, Mod61 x) const {

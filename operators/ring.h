@@ -66,6 +66,7 @@ class FieldRing {
  private:
   std::uint64_t seed_;
   Status status_;
+  Mod61 divisor_{std::int64_t{1}}, inverse_{std::int64_t{1}};  ///< The last divisor and its inverse.
 };
 
 /// Exact signed integers with the real relu, abs, max and min. Fails on overflow of 128 bits, on an inexact division,

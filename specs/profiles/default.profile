@@ -202,6 +202,97 @@ group conv_groups
   on_weights concat(input, input) axis=-4
   on_weights concat(input, input) axis=-1
 
+# Narrow groups become fewer, wider ones: block-diagonal kernels, two, four or eight groups in one, or all.
+group conv_regrouping
+  max_ops 1
+  max_weight_ops 1
+  extent n: 1, 2
+  extent g: 2, 1
+  extent c: 1, 2
+  extent h: 4, 3
+  extent w: 3, 5
+  extent o: 2, 1
+  extent r in 1..3: 2, 1
+  extent t in 1..3: 1, 3
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
+  param d in 1..2: [1, 1], [2, 1]
+  param f in identity relu tanh sigmoid: relu, tanh
+  extent c1 = 8 * g * c
+  extent o1 = 8 * g * o
+  activation x [n, c1, h, w]
+  weight k [o1, c, r, t]
+  weight b [o1]
+  apply conv2d(activation, weight) strides=s pads=p dilations=d
+  apply conv2d_bias_act(activation, weight, input) strides=s pads=p dilations=d act=f
+  on_weights regroup(input) groups=c1 // (2 * c) factor=2
+  on_weights regroup(input) groups=c1 // (4 * c) factor=4
+  on_weights regroup(input) groups=c1 // (8 * c) factor=8
+  on_weights regroup(input) groups=1 factor=c1 // c
+
+# Channels between two convolutions become a multiple of 8 by channels of zeros.
+group conv_padding
+  max_ops 2
+  max_weight_ops 3
+  extent n: 1, 2
+  extent c: 2, 3
+  extent h: 4, 3
+  extent w: 3, 5
+  extent o in 1..12: 3, 2
+  extent o2: 2, 4
+  extent r in 1..3: 2, 1
+  extent t in 1..3: 1, 3
+  extent r2 in 1..2: 1, 2
+  extent t2 in 1..2: 2, 1
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
+  param d in 1..2: [1, 1], [2, 1]
+  param s2 in 1..2: [1, 1], [2, 1]
+  param p2 in 0..2: [1, 1, 1, 0], [1, 1, 2, 0]
+  param d2 in 1..2: [1, 1], [1, 2]
+  param f in identity relu tanh sigmoid: relu, tanh
+  param f2 in identity relu tanh sigmoid: tanh, relu
+  activation x [n, c, h, w]
+  weight k [o, c, r, t]
+  weight l [o2, o, r2, t2]
+  weight b [o]
+  weight b2 [o2]
+  apply conv2d(any, weight) strides=s pads=p dilations=d
+  apply conv2d(any, weight) strides=s2 pads=p2 dilations=d2
+  apply conv2d_bias_act(any, weight, weight) strides=s pads=p dilations=d act=f
+  apply conv2d_bias_act(any, weight, input) strides=s2 pads=p2 dilations=d2 act=f2
+  on_weights pad_channels(input) outputs=(o + 7) // 8 * 8 - o inputs=0
+  on_weights pad_channels(input) outputs=0 inputs=(o + 7) // 8 * 8 - o
+  on_weights pad(input) before=[0] after=[(o + 7) // 8 * 8 - o]
+
+# Channels of zeros that are added to what a convolution makes are added to its kernel instead.
+group conv_padded
+  max_ops 2
+  max_weight_ops 2
+  extent n: 1, 2
+  extent c: 2, 3
+  extent h: 4, 3
+  extent w: 3, 5
+  extent o: 3, 2
+  extent m: 2, 1
+  extent r in 1..3: 2, 1
+  extent t in 1..3: 1, 3
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
+  param d in 1..2: [1, 1], [2, 1]
+  activation x [n, c, h, w]
+  weight k [o, c, r, t]
+  weight b [o]
+  apply conv2d(input, weight) strides=s pads=p dilations=d
+  apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=identity
+  apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=relu
+  apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=tanh
+  apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=gelu
+  apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=hard_swish
+  apply pad(activation) before=[0, 0, 0, 0] after=[0, m, 0, 0]
+  on_weights pad_channels(input) outputs=m inputs=0
+  on_weights pad(input) before=[0] after=[m]
+
 # Scaling by channel joins the weights: batch normalisation disappears.
 group conv_scaling
   max_ops 2

@@ -1,9 +1,9 @@
-# The operators of Table 2.1 of Jia's thesis in one space, as far as one group goes: every term of up to two (or, with
-# more time, three) operators over two matrices, two images and their weights.
+# The operators of Table 2.1 of Jia's thesis in one space, as far as one group goes: every term of up to --max-ops operators (at
+# most four) over matrices, images and their weights, stride 1, SAME.
 profile table21
 
 group matrices
-  max_ops 3
+  max_ops 4
   max_weight_ops 1
   extent m: 3, 2
   extent k: 4, 3
@@ -33,7 +33,7 @@ group matrices
   on_weights ones() shape=[m, k]
 
 group images
-  max_ops 2
+  max_ops 4
   max_weight_ops 2
   extent n: 1, 2
   extent c: 2, 3

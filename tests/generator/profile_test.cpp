@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 
+#include "generator/generator.h"
 #include "support/file.h"
 
 namespace taso {
@@ -32,12 +34,50 @@ TEST(Profile, BadProfilesAreRejectedWithAReason) {
   EXPECT_GE(files, 10);
 }
 
-TEST(Profile, ShippedProfilesLoad) {
-  for (const char* name : {"default", "table21"}) {
-    const auto profile = load_profile(std::string(TASO_SOURCE_DIR "/specs/profiles/") + name + ".profile", registry());
-    ASSERT_TRUE(profile.ok()) << profile.error().to_string();
-    EXPECT_EQ(profile->name, name);
-  }
+class ShippedProfiles : public testing::TestWithParam<const char*> {};
+
+TEST_P(ShippedProfiles, LoadAndGenerateRulesThatCanBeRead) {
+  const std::string path = std::string(TASO_SOURCE_DIR "/specs/profiles/") + GetParam() + ".profile";
+  const auto profile = load_profile(path, registry());
+  ASSERT_TRUE(profile.ok()) << profile.error().to_string();
+  EXPECT_EQ(profile->name, GetParam());
+  GeneratorOptions options;
+  options.max_ops = 1;
+  const auto result = generate(*profile, registry(), options);
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_EQ(result->groups.size(), profile->groups.size());
+  EXPECT_FALSE(result->rules.empty());
+  const std::string text = rule_file(*result, *profile, options, "command", registry());
+  const auto rules = parse_rules(text, "generated", registry());
+  ASSERT_TRUE(rules.ok()) << rules.error().to_string();
+  EXPECT_EQ(rules->size(), result->rules.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(Names, ShippedProfiles, testing::Values("default", "full", "sosp19", "table21", "transformer"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST(Profile, IncludesProfilesOfItsFolder) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "taso_profile_test";
+  std::filesystem::create_directories(folder);
+  auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream(folder / (name + ".profile")) << text;
+    return (folder / (name + ".profile")).string();
+  };
+  const std::string group = "  extent a: 2, 3\n  activation x [a]\n  apply relu(activation)\n";
+  write("one", "profile one\ngroup first\n" + group);
+  const auto two = load_profile(write("two", "profile two\ninclude one\ngroup second\n" + group), registry());
+  ASSERT_TRUE(two.ok()) << two.error().to_string();
+  ASSERT_EQ(two->groups.size(), 2u);
+  EXPECT_EQ(two->groups[0].name, "first");
+  EXPECT_EQ(two->groups[1].name, "second");
+  const auto again = load_profile(write("again", "profile again\ngroup first\n" + group + "include one\n"), registry());
+  ASSERT_FALSE(again.ok());
+  EXPECT_THAT(again.error().to_string(),
+              testing::HasSubstr("again.profile:6:1: group 'first' of 'one' is defined already"));
+  const auto cycle = load_profile(write("cycle", "profile cycle\ninclude cycle\n"), registry());
+  ASSERT_FALSE(cycle.ok());
+  EXPECT_THAT(cycle.error().to_string(), testing::HasSubstr("profiles include each other, or more than 8 deep"));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Profile, DerivedSymbolsAreComputedPerWorld) {

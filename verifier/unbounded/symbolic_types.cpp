@@ -549,7 +549,9 @@ class Typing::Solver {
         if (!typing_.assume(equal_to(shape[first], product))) return false;
       } else {
         product = facts_.reduce(product);
-        // A factor is found by division; the others are extents, so positive where they are not zero.
+        // A factor is found by division; the others are extents, so positive where they are not zero, or attributes,
+        // of which the requirements tell.
+        if (!facts_.entails_quickly(at_least(product, 0)) && !attribute_requirements()) return false;
         if (!facts_.entails_quickly(at_least(product, 0))) {
           typing_.unsupported("a factor of an axis of " + definition_.name + " that may be negative");
           return false;
@@ -602,6 +604,20 @@ class Typing::Solver {
           typing_.unsupported("the sizes of " + definition_.name);
           return false;
         }
+    return true;
+  }
+
+  // Assumes what is required of integer attributes alone, which holds wherever the operator applies.
+  bool attribute_requirements() {
+    for (const SizeStatement& statement : definition_.statements) {
+      if (!statement.name.empty() || statement.value.kind == Kind::not_equal || speaks_of_reals(statement.value) ||
+          !computable(statement.value))
+        continue;
+      const std::vector<Alternatives> parts = evaluator_.requirements(statement.value);
+      if (!fine()) return false;
+      for (const Alternatives& part : parts)
+        if (!typing_.assume(part, definition_.name + ": " + statement.message)) return false;
+    }
     return true;
   }
 

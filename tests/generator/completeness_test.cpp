@@ -1,0 +1,66 @@
+// Rules that the project promises to find (tests/generator/completeness.txt) follow from generated ones in few steps.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+
+#include "support/file.h"
+#include "tests/generator/generated.h"
+
+namespace taso {
+namespace {
+
+struct Basis {
+  std::vector<std::string> texts;
+  std::unique_ptr<RuleBasis> rules;
+};
+
+const Basis& basis_of(const std::string& profile) {
+  static std::map<std::string, Basis> known;
+  Basis& basis = known[profile];
+  if (basis.rules != nullptr) return basis;
+  std::vector<Substitution> rules;
+  if (profile == "default")
+    rules = load_rules(TASO_SOURCE_DIR "/specs/rules/default.rules", registry()).value();
+  else
+    rules = generated(profile);
+  for (const Substitution& rule : rules) basis.texts.push_back(to_string(rule, registry()));
+  basis.rules = std::make_unique<RuleBasis>(registry(), rules);
+  return basis;
+}
+
+TEST(Completeness, WhatIsPromisedIsFound) {
+  const std::string file = TASO_SOURCE_DIR "/tests/generator/completeness.txt";
+  const auto text = read_file(file);
+  ASSERT_TRUE(text.ok()) << text.error().to_string();
+  std::istringstream lines(*text);
+  int checks = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    SCOPED_TRACE(line);
+    std::istringstream words(line);
+    std::string profile, steps;
+    words >> profile >> steps;
+    const auto colon = line.find(": ");
+    ASSERT_NE(colon, std::string::npos);
+    const auto rule = parse_rules("rule r: " + line.substr(colon + 2) + "\n", file, registry());
+    ASSERT_TRUE(rule.ok()) << rule.error().to_string();
+    const auto instance = instance_of(rule->front(), false);
+    ASSERT_TRUE(instance.has_value()) << "no instance at which both sides are equal";
+    DerivationLimits limits;
+    limits.max_steps = std::stoi(steps);
+    limits.max_graphs = 2000;
+    limits.extra_ops = 1;
+    const Basis& basis = basis_of(profile);
+    const auto derivation = basis.rules->derive(instance->source, instance->target, {}, limits);
+    EXPECT_TRUE(derivation.has_value()) << "not found";
+    if (!derivation) continue;
+    EXPECT_GE(derivation->steps.size(), 1u) << "one graph on both sides: the line shows nothing";
+    replay(*derivation, instance->source, instance->target, basis.texts, registry(), false);
+    ++checks;
+  }
+  EXPECT_GE(checks, 30);
+}
+
+}  // namespace
+}  // namespace taso

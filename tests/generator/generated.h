@@ -1,0 +1,26 @@
+// Rules generated from shipped profiles, made once for a test program, and instances of rules.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "generator/generator.h"
+#include "tests/generator/replay.h"
+
+namespace taso {
+
+const OperatorRegistry& registry();
+
+/// The rules of a shipped profile, with up to three operators.
+const std::vector<Substitution>& generated(const std::string& profile);
+
+struct SourceAndTarget {
+  Graph source, target;
+};
+
+/// Of the instances at which both sides are equal, the one with the most different extents; nothing if there is none.
+/// `ungrouped`: only such as have one group in every convolution of the source.
+std::optional<SourceAndTarget> instance_of(const Substitution& rule, bool ungrouped);
+
+}  // namespace taso
