@@ -29,7 +29,7 @@ struct Block {
 
 class TermEnumerator {
  public:
-  static constexpr std::size_t rows_per_unit = 512;
+  static constexpr std::size_t rows_per_unit = 64;
 
   /// Terms with exactly `level` operators that run; at level 0 those with exactly `weight_level` operators on weights.
   /// `max_elements` bounds the results of operators.

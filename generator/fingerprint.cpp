@@ -164,7 +164,8 @@ void BlockEvaluator::share(std::size_t argument, ClassId id) const {
 }
 
 void BlockEvaluator::prepare_bilinear(int max_ops, unsigned threads) {
-  for (std::size_t fixed = 0; fixed < 2; ++fixed) {
+  // The second argument first: where all its classes are in the table (weights), the other table is not needed.
+  for (const std::size_t fixed : {std::size_t{1}, std::size_t{0}}) {
     Derivatives& derivatives = derivatives_[fixed];
     const std::vector<ClassId>& ids = members_[types_[fixed]];
     const std::size_t other = 1 - fixed, size = tape_->argument_size(other);
@@ -176,6 +177,11 @@ void BlockEvaluator::prepare_bilinear(int max_ops, unsigned threads) {
         derivatives.index[i] = static_cast<std::int32_t>(chosen.size());
         chosen.push_back(i);
       }
+    if (fixed == 0 && derivatives_[1].complete) {
+      derivatives.index.assign(ids.size(), -1);
+      return;
+    }
+    derivatives.complete = chosen.size() == ids.size();
     derivatives.rows.resize(chosen.size() * derivatives.stride);
     const std::vector<Mod61> zeros(size);
     std::vector<Scratch> scratches(std::max(1u, threads));

@@ -92,6 +92,7 @@ class BlockEvaluator {
     std::vector<std::int32_t> index;  ///< Per position of the fixed argument's type; negative: none.
     std::vector<Mod61> rows;
     std::size_t stride = 0;
+    bool complete = false;  ///< All classes have a row.
   };
   [[nodiscard]] bool run(std::span<const ClassId> arguments, std::size_t point, Scratch& scratch) const;
   [[nodiscard]] bool slow(std::span<const ClassId> arguments, std::span<Mod61* const> outputs) const;

@@ -109,12 +109,12 @@ class Run {
     statistics.worlds = group.worlds;
     statistics.points = Bank::points;
     statistics.levels = bank.levels();
-    if (!bank.complete()) {
+    statistics.error_bound = error_bound(bank.levels(), Bank::points, group.max_weight_ops);
+    if (!bank.complete() || options_.counts_only) {
       generation_.complete = false;
       generation_.groups.push_back(std::move(statistics));
       return {};
     }
-    statistics.error_bound = error_bound(bank.levels(), Bank::points, group.max_weight_ops);
     const std::vector<Draft> drafts = make_candidates(bank, statistics.candidates);
 
     GeneralizeOptions generalize_options;

@@ -22,6 +22,7 @@ struct GeneratorOptions {
   unsigned threads = 1;
   bool verify = false;                      ///< Keep only what the verifier proves, and write the proofs down.
   std::uint64_t max_terms = 4'000'000'000;  ///< Per group.
+  bool counts_only = false;                 ///< Enumerate, and make no rules (Generation::complete is false).
   ScaleOptions scale;                       ///< Memory, checkpoints, shards: no influence on the result.
   PruneOptions prune;
   /// Also find derivations for candidates that are left out as not useful (Generation::pruned): for tests and
@@ -63,7 +64,7 @@ struct Generation {
   std::vector<PrunedRule> pruned;
   std::vector<GroupStatistics> groups;
   std::vector<FloatOutlier> outliers;  ///< Of `rules`, in single precision at inputs in [-1, 1].
-  /// False if the segments of this process were sent elsewhere: there are no rules then.
+  /// False if the segments of this process were sent elsewhere, or only counts were asked for: there are no rules.
   bool complete = true;
 };
 

@@ -24,7 +24,7 @@ namespace taso {
 class LastLevel {
  public:
   /// Units of one segment.
-  static constexpr std::uint32_t segment_units = 8;
+  static constexpr std::uint32_t segment_units = 64;
 
   LastLevel(Bank& bank, int level);
   [[nodiscard]] Status run();

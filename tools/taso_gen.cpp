@@ -35,7 +35,7 @@ struct Arguments {
   std::uint64_t max_terms = 4'000'000'000;
   std::string memory_limit, temporary, checkpoint, shard;
   std::vector<std::string> merge;
-  bool resume = false;
+  bool resume = false, counts = false;
   bool verify = false;
 };
 
@@ -142,6 +142,7 @@ Status run(const Arguments& arguments) {
   options.scale.temporary =
       arguments.temporary.empty() ? std::filesystem::temp_directory_path().string() : arguments.temporary;
   options.scale.checkpoint = arguments.checkpoint;
+  options.counts_only = arguments.counts;
   if (!arguments.checkpoint.empty()) TASO_RETURN_IF_ERROR(prepare_checkpoint(arguments.checkpoint, arguments.resume));
   std::string shard_bytes;
   if (!arguments.shard.empty()) {
@@ -195,7 +196,13 @@ Status run(const Arguments& arguments) {
   line.clear();
   catch_interrupts();  // what is being written is finished
 
-  if (!generation.complete) return write_text(arguments.output, shard_bytes);
+  if (!arguments.shard.empty()) return write_text(arguments.output, shard_bytes);
+  if (arguments.counts) {
+    if (!arguments.common.json.empty())
+      TASO_RETURN_IF_ERROR(write_text(arguments.common.json, statistics_json(generation, profile, options)));
+    std::fputs(statistics_text(generation).c_str(), stdout);
+    return {};
+  }
 
   std::string command = "taso-gen --profile " + profile.name + " --max-ops " + std::to_string(options.max_ops);
   if (options.verify) command += " --verify";
@@ -230,6 +237,7 @@ int main(int argc, char** argv) {
   CLI::Option* const checkpoint =
       app.add_option("--checkpoint", arguments.checkpoint, "folder for what is done, so that --resume can go on");
   app.add_flag("--resume", arguments.resume, "go on with what is in the folder of --checkpoint")->needs(checkpoint);
+  app.add_flag("--counts", arguments.counts, "enumerate only, and print how many terms and values there are by size");
   CLI::Option* const shard = app.add_option(
       "--shard", arguments.shard, "i/N: evaluate the i-th of N parts only and write it to --output, for --merge");
   app.add_option("--merge", arguments.merge, "files of all shards: go on from them instead of evaluating")
