@@ -184,6 +184,7 @@ std::optional<Derivation> RuleBasis::derive(Graph source, Graph target, const st
     std::size_t before = 0;
     std::uint32_t rule = 0;
     bool backwards = false;
+    int depth = 0;
   };
   struct End {
     std::vector<Seen> seen;
@@ -201,8 +202,8 @@ std::optional<Derivation> RuleBasis::derive(Graph source, Graph target, const st
     }
   };
   End ends[2];
-  ends[0].add({source, 0, 0, false}, source.structural_hash());
-  ends[1].add({target, 0, 0, false}, target.structural_hash());
+  ends[0].add({source, 0, 0, false, 0}, source.structural_hash());
+  ends[1].add({target, 0, 0, false, 0}, target.structural_hash());
 
   auto joined = [&](std::size_t left, std::size_t right) {
     Derivation result;
@@ -221,11 +222,16 @@ std::optional<Derivation> RuleBasis::derive(Graph source, Graph target, const st
     return result;
   };
 
-  for (int step = 0; step < limits.max_steps; ++step) {
-    // The end with fewer graphs to go on from.
+  // Some steps cannot be made from the target: reading a rule backwards needs its target as it stands, and normal forms
+  // merge it with its surroundings. So the source's end goes on alone.
+  for (int depth[2] = {0, 0};;) {
     const std::size_t left = ends[0].seen.size() - ends[0].next, right = ends[1].seen.size() - ends[1].next;
-    if (left == 0 && right == 0) break;
-    const std::size_t side = right == 0 || (left != 0 && left <= right) ? 0 : 1;
+    const bool can_left = left != 0 && depth[0] < limits.max_steps;
+    const bool can_right = right != 0 && depth[0] + depth[1] < limits.max_steps;
+    if (!can_left && !can_right) break;
+    // The end with fewer graphs to go on from.
+    const std::size_t side = !can_right || (can_left && left <= right) ? 0 : 1;
+    ++depth[side];
     End& end = ends[side];
     const std::size_t last = end.seen.size();
     for (; end.next < last; ++end.next) {
@@ -245,15 +251,17 @@ std::optional<Derivation> RuleBasis::derive(Graph source, Graph target, const st
           continue;
         const Hash128 hash = rewritten->structural_hash();
         if (end.find(*rewritten, hash)) continue;
-        if (const auto other = ends[1 - side].find(*rewritten, hash)) {
-          end.add({std::move(*rewritten), end.next, move.rule, move.backwards}, hash);
+        Seen one{std::move(*rewritten), end.next, move.rule, move.backwards, depth[side]};
+        const auto other = ends[1 - side].find(one.graph, hash);
+        if (other && depth[side] + ends[1 - side].seen[*other].depth <= limits.max_steps) {
+          end.add(std::move(one), hash);
           const std::size_t here = end.seen.size() - 1;
           return side == 0 ? joined(here, *other) : joined(*other, here);
         }
-        if (end.seen.size() > limits.max_graphs || rewritten->size() > nodes ||
-            running_operators(*rewritten, is_weight) > ops)
+        if (end.seen.size() > limits.max_graphs || one.graph.size() > nodes ||
+            running_operators(one.graph, is_weight) > ops)
           continue;
-        end.add({std::move(*rewritten), end.next, move.rule, move.backwards}, hash);
+        end.add(std::move(one), hash);
       }
     }
   }

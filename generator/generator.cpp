@@ -133,8 +133,7 @@ class Run {
       const std::string source = key_of(reflexive);
       if (!seen_.insert(text).second || text == source) continue;
       // One order of the operands of a merged operator is enough.
-      const bool merges = literal->rule.source.outputs.size() > 1;
-      if ((merges && !merged_.insert(source + operators_of(literal->rule)).second) || !is_useful(*literal)) {
+      if (!merged_.insert(source + shape_of_target(literal->rule)).second || !is_useful(*literal)) {
         ++statistics.skipped;
         if (options_.explain_skipped) skipped_.emplace_back(std::move(*literal), generation_.groups.size());
         continue;
@@ -175,18 +174,19 @@ class Run {
     return to_string(plain, registry_);
   }
 
-  /// The operators of the target with their literal attributes, in no order.
-  static std::string operators_of(const Substitution& rule) {
-    std::vector<std::string> operators;
+  /// The target without the names of its variables: operators, how they are nested, literal attributes.
+  static std::string shape_of_target(const Substitution& rule) {
+    std::vector<std::string> nodes;
     for (const PatternNode& node : rule.target.nodes) {
-      std::string text = node.op;
+      std::string text = node.op + "(";
+      for (const PatternValue& input : node.inputs) text += input.is_variable ? "_," : nodes[input.index] + ",";
       for (const auto& [name, value] : node.attributes)
         if (value.kind == AttributeExpression::Kind::literal) text += " " + name + "=" + to_string(value.literal);
-      operators.push_back(std::move(text));
+      nodes.push_back(text + ")");
     }
-    std::sort(operators.begin(), operators.end());
     std::string result;
-    for (const std::string& text : operators) result += "; " + text;
+    for (const PatternValue& output : rule.target.outputs)
+      result += "; " + (output.is_variable ? "_" : nodes[output.index]);
     return result;
   }
 

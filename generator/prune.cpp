@@ -5,6 +5,10 @@
 
 namespace taso {
 
+bool must_stand(const GeneralRule& rule) {
+  return rule.target_ops < rule.source_ops || rule.rule.source.outputs.size() > 1;
+}
+
 std::optional<Derivation> KeptRules::derive(const GeneralRule& rule, std::optional<std::uint32_t> without,
                                             int max_steps, int extra_ops) const {
   auto source = instantiate(rule.rule, rule.rule.source, rule.example_types, rule.example_attributes, *catalog_);
@@ -13,7 +17,7 @@ std::optional<Derivation> KeptRules::derive(const GeneralRule& rule, std::option
   DerivationLimits limits;
   limits.max_steps = max_steps > 0 ? max_steps : options_.max_steps;
   limits.max_graphs = options_.max_graphs;
-  limits.directions = rule.target_ops < rule.source_ops ? Directions::as_they_stand : Directions::lowering_backwards;
+  limits.directions = must_stand(rule) ? Directions::as_they_stand : Directions::lowering_backwards;
   limits.extra_ops = extra_ops;
   limits.extra_nodes += static_cast<std::size_t>(extra_ops);
   limits.without = without;

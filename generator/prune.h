@@ -24,6 +24,9 @@ struct PrunedRule {
   bool costlier = false;  ///< The derivation passes through a graph that runs more operators than either end.
 };
 
+/// Whether only a path that an optimizer can go makes the rule superfluous.
+[[nodiscard]] bool must_stand(const GeneralRule& rule);
+
 struct PruneOptions {
   int max_steps = 2;
   std::size_t max_graphs = 400;

@@ -103,6 +103,16 @@ Expected<const TensorType*> tensor_of(const AttributeExpression& expression, con
 
 }  // namespace
 
+bool same_term(const Pattern& a, const PatternValue& x, const Pattern& b, const PatternValue& y) {
+  if (x.is_variable || y.is_variable) return x.is_variable && y.is_variable && x.index == y.index;
+  if (x.port != y.port) return false;
+  const PatternNode &m = a.nodes[x.index], &n = b.nodes[y.index];
+  if (m.op != n.op || m.attributes != n.attributes || m.inputs.size() != n.inputs.size()) return false;
+  for (std::size_t i = 0; i < m.inputs.size(); ++i)
+    if (!same_term(a, m.inputs[i], b, n.inputs[i])) return false;
+  return true;
+}
+
 const char* to_string(NumericClass numeric_class) {
   switch (numeric_class) {
     case NumericClass::exact:

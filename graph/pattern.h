@@ -78,6 +78,10 @@ struct Pattern {
   bool operator==(const Pattern&) const = default;
 };
 
+/// Whether two values are written alike: outputs of equal number of equal operators with equal attributes, applied to
+/// what is written alike.
+[[nodiscard]] bool same_term(const Pattern& a, const PatternValue& x, const Pattern& b, const PatternValue& y);
+
 /// A comparison of attribute expressions.
 struct Condition {
   enum class Relation : std::uint8_t { equal, not_equal, less, less_equal };

@@ -60,9 +60,9 @@ Expected<std::vector<VerifyResult>> verify_all(const Arguments& arguments, const
   std::mutex mutex;
   ProgressLine line(arguments.common.quiet);
   Status dumped;
+  const Verifier first(inputs.registry, inputs.axioms, arguments.verifier);
   auto work = [&] {
-    Verifier verifier(inputs.registry, inputs.axioms, arguments.verifier);
-    Verifier from_axioms(inputs.registry, proper, arguments.verifier);
+    Verifier verifier = first.sibling(), from_axioms = first.sibling(proper);
     for (std::size_t i = next++; i < total && !interrupted(); i = next++) {
       const VerifyTask& task = inputs.tasks[i];
       Verifier& chosen = task.lemma ? from_axioms : verifier;
@@ -189,7 +189,9 @@ int main(int argc, char** argv) {
                  "largest number of instances of the bounded proof (default: 160)")
       ->check(CLI::Range(1, 1000000));
   app.add_flag("--full", arguments.verifier.full,
-               "examine rules that are proved for all sizes at as many instances as all others (default: 40)");
+               "treat rules that are proved for all sizes like all others: as many instances (default: 40), and all "
+               "the time that "
+               "the proof from axioms may take");
   app.add_option("--rlimit", arguments.verifier.rlimit, "resource units of Z3 for each goal (default: 2000000)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{4'000'000'000}));
   app.add_option("--translate", arguments.translation,

@@ -102,8 +102,9 @@ Expected<int> run_generalise(const VerifyInputs& inputs, const CommonOptions& co
   std::size_t finished = 0;
   std::mutex mutex;
   ProgressLine line(common.quiet);
+  const Verifier first(inputs.registry, inputs.axioms, options);
   auto work = [&] {
-    Verifier verifier(inputs.registry, inputs.axioms, options);
+    Verifier verifier = first.sibling();
     for (std::size_t i = next++; i < total && !interrupted(); i = next++) {
       const VerifyTask& task = inputs.tasks[i];
       Done& here = done[i];

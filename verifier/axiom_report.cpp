@@ -84,7 +84,7 @@ bool RedundancyCheck::follows(std::size_t index) {
   if (!place) return false;
   Substitution goal = axioms_[*place];
   goal.is_axiom = false;
-  return theory_.entails(goal, *place).proved;
+  return theory_.entails(goal, {.without = *place}).proved;
 }
 
 Consistency check_consistency(const OperatorRegistry& registry, const std::vector<Substitution>& axioms,

@@ -8,7 +8,9 @@
 #include <set>
 #include <utility>
 
-#include "verifier/instances.h"
+#include "verifier/attribute_kinds.h"
+#include "verifier/common_terms.h"
+#include "verifier/shape_facts.h"
 #include "verifier/smt/solver.h"
 
 namespace taso {
@@ -24,18 +26,8 @@ constexpr int max_axes = 5;
 // Goals after which a solver and its terms are made anew, and solvers kept: so that neither grows without bound.
 constexpr std::size_t goals_per_session = 500;
 constexpr std::size_t max_sessions = 24;
-// Lowered operators that are remembered from axiom to axiom.
-constexpr std::size_t max_cached = 20'000;
 // Resource units for the search for a contradiction in what a goal supposes.
 constexpr std::uint64_t consistency_rlimit = 100'000;
-
-// What an attribute is in the logic; lists of declared length are taken apart.
-enum class Kindness : std::uint8_t { unknown, integer, real, list, symbol };
-
-struct AttributeShape {
-  Kindness kind = Kindness::unknown;
-  std::optional<std::size_t> length;
-};
 
 // coefficient * atom + ... + constant over Int; atoms are solver terms. Meaningless once a number left 64 bits.
 struct Linear {
@@ -74,116 +66,6 @@ struct EncodedValue {
   Linear integer;
   Expr term;                                      // real, symbol, or a list of unknown length
   std::optional<std::vector<Linear>> components;  // a list of known length
-};
-
-// The kind and length of an operator's attribute.
-AttributeShape shape_of(const OperatorRegistry& registry, const std::string& op, const std::string& name) {
-  AttributeShape result;
-  const OperatorSignature* signature = registry.signature(op);
-  if (signature == nullptr) return result;
-  for (const AttributeSignature& attribute : signature->attributes) {
-    if (attribute.name != name) continue;
-    switch (attribute.kind) {
-      case AttributeKind::integer:
-        result.kind = Kindness::integer;
-        break;
-      case AttributeKind::real:
-        result.kind = Kindness::real;
-        break;
-      case AttributeKind::integers:
-        result.kind = Kindness::list;
-        break;
-      case AttributeKind::symbol:
-        result.kind = Kindness::symbol;
-        break;
-    }
-    if (result.kind != Kindness::list) break;
-    const OperatorDefinition* definition = registry.find(op);
-    const AttributeSpec* spec = definition == nullptr ? nullptr : definition->find_attribute(name);
-    if (spec != nullptr && spec->length && spec->length->kind == Expression::Kind::integer)
-      result.length = static_cast<std::size_t>(spec->length->integer);
-    break;
-  }
-  return result;
-}
-
-// The kinds of a rule's attribute variables, from where they occur.
-class VariableKinds {
- public:
-  VariableKinds(const OperatorRegistry& registry, const Substitution& rule) : shapes_(rule.attribute_variables.size()) {
-    for (int round = 0; round < 3; ++round) {
-      for (const Pattern* pattern : {&rule.source, &rule.target})
-        for (const PatternNode& node : pattern->nodes)
-          for (const auto& [name, expression] : node.attributes) expect(expression, shape_of(registry, node.op, name));
-      for (const Condition& condition : rule.conditions) {
-        AttributeShape left = kind(condition.left), right = kind(condition.right);
-        // Lists of different lengths are not equal.
-        if (condition.relation == Condition::Relation::not_equal) left.length = right.length = std::nullopt;
-        expect(condition.left, right);
-        expect(condition.right, left);
-      }
-    }
-    for (AttributeShape& shape : shapes_)
-      if (shape.kind == Kindness::unknown) shape.kind = Kindness::integer;
-  }
-  [[nodiscard]] const AttributeShape& operator[](std::size_t variable) const { return shapes_[variable]; }
-
- private:
-  void expect(const AttributeExpression& expression, const AttributeShape& shape) {
-    switch (expression.kind) {
-      case Kind::literal:
-      case Kind::rank:
-        return;
-      case Kind::variable: {
-        AttributeShape& known = shapes_[expression.index];
-        if (known.kind == Kindness::unknown) known.kind = shape.kind;
-        if (known.kind == Kindness::list && shape.kind == Kindness::list && !known.length) known.length = shape.length;
-        return;
-      }
-      case Kind::dimension:
-      case Kind::list:
-        for (const AttributeExpression& operand : expression.operands) expect(operand, {Kindness::integer, {}});
-        return;
-      case Kind::element:
-        expect(expression.operands[0], {Kindness::list, {}});
-        return;
-      case Kind::add:
-      case Kind::subtract:
-      case Kind::multiply:
-      case Kind::floor_divide:
-        for (const AttributeExpression& operand : expression.operands) expect(operand, shape);
-        return;
-    }
-  }
-
-  AttributeShape kind(const AttributeExpression& expression) const {
-    switch (expression.kind) {
-      case Kind::literal:
-        if (std::holds_alternative<std::int64_t>(expression.literal)) return {Kindness::integer, {}};
-        if (std::holds_alternative<double>(expression.literal)) return {Kindness::real, {}};
-        if (const auto* list = std::get_if<std::vector<std::int64_t>>(&expression.literal))
-          return {Kindness::list, list->size()};
-        return {Kindness::symbol, {}};
-      case Kind::variable:
-        return shapes_[expression.index];
-      case Kind::dimension:
-      case Kind::rank:
-      case Kind::element:
-        return {Kindness::integer, {}};
-      case Kind::list:
-        return {Kindness::list, expression.operands.size()};
-      case Kind::add:
-      case Kind::subtract:
-      case Kind::multiply:
-      case Kind::floor_divide: {
-        const AttributeShape left = kind(expression.operands[0]), right = kind(expression.operands[1]);
-        return left.kind == Kindness::list || right.kind == Kindness::unknown ? left : right;
-      }
-    }
-    return {};
-  }
-
-  std::vector<AttributeShape> shapes_;
 };
 
 // The functions of the logic for one registry, made on first use.
@@ -646,7 +528,7 @@ class Encoder {
   }
 
   Vocabulary& v_;
-  VariableKinds kinds_;
+  AttributeKinds kinds_;
   std::vector<Expr> tensors_;
   std::vector<EncodedValue> attributes_;
   std::vector<Expr> constants_;
@@ -761,52 +643,6 @@ void Encoder::typing(const Pattern& pattern, std::vector<Expr>& facts) {
   }
 }
 
-// What examined instances say of an axiom with lists of any length among its attributes.
-struct ShapeFacts {
-  // Per output, attribute variables that always equal its shape: the shapes to which operands of element-wise
-  // operators are broadcast.
-  std::vector<std::vector<std::size_t>> result_shapes;
-  // The sides may both be well-typed and yet have different shapes, as in reshape(x; shape=s) = x: then the axiom holds
-  // where the shapes are equal.
-  bool may_differ = false;
-};
-
-void collect_variables(const AttributeExpression& expression, std::set<std::uint32_t>& variables) {
-  if (expression.kind == Kind::variable) variables.insert(expression.index);
-  for (const AttributeExpression& operand : expression.operands) collect_variables(operand, variables);
-}
-
-// Whether an attribute variable stands on one side only: the other side's shape cannot depend on it, this side's may.
-bool has_one_sided_attribute(const Substitution& axiom) {
-  std::set<std::uint32_t> variables[2];
-  for (const bool target : {false, true})
-    for (const PatternNode& node : (target ? axiom.target : axiom.source).nodes)
-      for (const auto& [name, expression] : node.attributes) collect_variables(expression, variables[target ? 1 : 0]);
-  return variables[0] != variables[1];
-}
-
-ShapeFacts shape_facts(const OperatorRegistry& registry, const Substitution& axiom, LoweredCache& cache) {
-  ShapeFacts facts;
-  std::vector<std::vector<std::size_t>>& result = facts.result_shapes;
-  result.resize(axiom.source.outputs.size());
-  std::vector<std::size_t> lists;
-  const VariableKinds kinds(registry, axiom);
-  for (std::size_t v = 0; v < axiom.attribute_variables.size(); ++v)
-    if (kinds[v].kind == Kindness::list && !kinds[v].length) lists.push_back(v);
-  if (lists.empty() && !has_one_sided_attribute(axiom)) return facts;
-  const InstanceSet set = find_instances(registry, axiom, {.max_instances = 12, .rare = false}, cache);
-  facts.may_differ = set.shapes_differ.has_value();
-  if (set.instances.empty()) return facts;
-  for (std::size_t output = 0; output < result.size(); ++output)
-    for (const std::size_t v : lists)
-      if (std::all_of(set.instances.begin(), set.instances.end(), [&](const TypedInstance& typed) {
-            const auto& value = typed.instance.attributes[v];
-            return value && *value == AttributeValue(typed.source.output_types()[output].shape);
-          }))
-        result[output].push_back(v);
-  return facts;
-}
-
 std::set<std::string> operators_of(const Substitution& rule) {
   std::set<std::string> operators;
   for (const Pattern* pattern : {&rule.source, &rule.target})
@@ -880,15 +716,16 @@ class Session {
   }
 
   // Whether the solver derives output `output` of the rule; empty if so, else the reason.
-  std::optional<std::string> prove(const Substitution& rule) {
+  std::optional<std::string> prove(const Substitution& rule, bool satisfiable = false, std::uint64_t rlimit = 0) {
     for (std::size_t output = 0; output < rule.source.outputs.size(); ++output) {
       smt::Result result;
       {
         const smt::Solver::Scope scope(solver_);
         if (!assert_goal(rule, output, true)) return "a number of the rule does not fit 64 bits";
-        result = solver_.check();
+        result = rlimit == 0 ? solver_.check() : solver_.check(rlimit);
       }
       if (result.answer == smt::Answer::unsatisfiable) {
+        if (satisfiable) continue;
         // Anything follows from hypotheses that contradict each other.
         const smt::Solver::Scope scope(solver_);
         assert_goal(rule, output, false);
@@ -1388,8 +1225,11 @@ class Session {
 
 class Theory::Implementation {
  public:
-  Implementation(const OperatorRegistry& registry, const std::vector<Substitution>& axioms, std::uint64_t rlimit)
-      : registry_(registry), rlimit_(rlimit) {
+  Implementation(const OperatorRegistry& registry, const std::vector<Substitution>& axioms, std::uint64_t rlimit,
+                 std::shared_ptr<ShapeFactsTable> facts)
+      : registry_(registry),
+        rlimit_(rlimit),
+        facts_(facts != nullptr ? std::move(facts) : std::make_shared<ShapeFactsTable>(registry)) {
     for (std::size_t number = 0; number < axioms.size(); ++number) {
       const Substitution& axiom = axioms[number];
       if (!axiom.is_axiom) {
@@ -1399,28 +1239,40 @@ class Theory::Implementation {
           continue;
         }
       }
-      axioms_.push_back({axiom, number, operators_of(axiom), std::nullopt});
+      axioms_.push_back({axiom, number, operators_of(axiom)});
       sessions_.clear();
     }
   }
 
   // Axioms that speak only of the goal's operators come first, then those with one more operator, then all: a small
-  // theory saturates quickly where the whole one has endless consequences.
-  Entailment entails(const Substitution& rule, std::optional<std::size_t> without = {}) {
+  // theory saturates quickly where the whole one has endless consequences. Each is first given a short time: a proof is
+  // found quickly or hardly ever, and one theory too small must not use up what the next would need little of.
+  Entailment entails(const Substitution& rule, const EntailmentOptions& options = {}) {
+    // What the sides share need not be understood, and its operators would only make the theory larger.
+    if (const std::optional<Substitution> smaller = without_common_terms(rule)) {
+      const std::set<std::string> operators = operators_of(*smaller);
+      for (const std::size_t foreign : {std::size_t{0}, std::size_t{1}})
+        if (!session(choose(operators, foreign, options.without))
+                 .prove(*smaller, options.satisfiable, rlimit_ / short_attempts))
+          return {true, ""};
+    }
     const std::set<std::string> operators = operators_of(rule);
     std::optional<std::string> reason;
-    std::vector<bool> previous;
-    for (const std::size_t foreign : {std::size_t{0}, std::size_t{1}, all}) {
-      const std::vector<bool> chosen = choose(operators, foreign, without);
-      if (chosen == previous) continue;
-      previous = chosen;
-      reason = session(chosen).prove(rule);
-      if (!reason) return {true, ""};
+    for (const std::uint64_t limit : {rlimit_ / short_attempts, rlimit_}) {
+      std::vector<bool> previous;
+      for (const std::size_t foreign : {std::size_t{0}, std::size_t{1}, all}) {
+        const std::vector<bool> chosen = choose(operators, foreign, options.without);
+        if (chosen == previous) continue;
+        previous = chosen;
+        reason = session(chosen).prove(rule, options.satisfiable, limit);
+        if (!reason) return {true, ""};
+      }
+      if (options.brief) return {false, *reason};
     }
     // Model-based instantiation, anew.
     Session fresh(registry_, {.model_based_quantifiers = true, .rlimit = rlimit_ / 4});
-    assert_chosen(fresh, choose(operators, 0, without));
-    reason = fresh.prove(rule);
+    assert_chosen(fresh, choose(operators, 0, options.without));
+    reason = fresh.prove(rule, options.satisfiable);
     if (!reason) return {true, ""};
     return {false, *reason};
   }
@@ -1429,13 +1281,7 @@ class Theory::Implementation {
     const std::size_t own = axioms_.size();
     std::map<std::vector<bool>, Kept> kept;
     std::swap(kept, sessions_);  // they know nothing of the axioms that come now
-    std::vector<std::string> texts;
-    for (const Substitution& axiom : more) {
-      texts.push_back(to_string(axiom, registry_));
-      const auto known = shapes_of_others_.find(texts.back());
-      axioms_.push_back(
-          {axiom, all, operators_of(axiom), known == shapes_of_others_.end() ? std::nullopt : known->second});
-    }
+    for (const Substitution& axiom : more) axioms_.push_back({axiom, all, operators_of(axiom)});
     Entailment result;
     std::vector<bool> previous;
     for (const std::size_t foreign : {std::size_t{0}, std::size_t{1}}) {
@@ -1446,7 +1292,6 @@ class Theory::Implementation {
       result = {!reason, reason.value_or("")};
       if (!reason) break;
     }
-    for (std::size_t i = 0; i < more.size(); ++i) shapes_of_others_[texts[i]] = axioms_[own + i].shapes;
     axioms_.resize(own);
     std::swap(kept, sessions_);
     return result;
@@ -1461,7 +1306,7 @@ class Theory::Implementation {
     for (std::size_t i = 0; i <= axioms_.size(); ++i) {
       for (; lemma != unproved_.end() && lemma->first == i; ++lemma) problems_->push_back(lemma->second);
       if (i == axioms_.size()) break;
-      const std::string problem = check.add_axiom(axioms_[i].axiom, facts(axioms_[i]));
+      const std::string problem = check.add_axiom(axioms_[i].axiom, facts_->of(axioms_[i].axiom));
       if (!problem.empty()) problems_->push_back(axioms_[i].axiom.name + ": " + problem);
     }
     return *problems_;
@@ -1470,18 +1315,13 @@ class Theory::Implementation {
 
  private:
   static constexpr std::size_t all = static_cast<std::size_t>(-1);
+  static constexpr std::uint64_t short_attempts = 32;
 
   struct Known {
     Substitution axiom;
     std::size_t number;  // Among those given.
     std::set<std::string> operators;
-    std::optional<ShapeFacts> shapes;  // Once the axiom has been used: they cost a search for instances.
   };
-
-  [[nodiscard]] const ShapeFacts& facts(Known& known) {
-    if (!known.shapes) known.shapes = shape_facts(registry_, known.axiom, cache_);
-    return *known.shapes;
-  }
 
   // Axioms with at most `foreign` operators that the goal does not have.
   [[nodiscard]] std::vector<bool> choose(const std::set<std::string>& operators, std::size_t foreign,
@@ -1497,8 +1337,11 @@ class Theory::Implementation {
   }
 
   void assert_chosen(Session& session, const std::vector<bool>& chosen) {
+    std::vector<const Substitution*> axioms;
     for (std::size_t i = 0; i < axioms_.size(); ++i)
-      if (chosen[i]) (void)session.add_axiom(axioms_[i].axiom, facts(axioms_[i]));
+      if (chosen[i]) axioms.push_back(&axioms_[i].axiom);
+    const std::vector<const ShapeFacts*> facts = facts_->of(axioms);
+    for (std::size_t i = 0; i < axioms.size(); ++i) (void)session.add_axiom(*axioms[i], *facts[i]);
   }
 
   Session& session(const std::vector<bool>& chosen) {
@@ -1524,19 +1367,19 @@ class Theory::Implementation {
 
   const OperatorRegistry& registry_;
   std::uint64_t rlimit_;
-  LoweredCache cache_{registry_, max_cached};
+  std::shared_ptr<ShapeFactsTable> facts_;
   std::vector<Known> axioms_;
   std::vector<std::pair<std::size_t, std::string>> unproved_;  // Lemmas, before the axiom of this number.
   std::optional<std::vector<std::string>> problems_;
   std::map<std::vector<bool>, Kept> sessions_;
-  std::map<std::string, std::optional<ShapeFacts>> shapes_of_others_;  // By text, of axioms given for once.
 };
 
-Theory::Theory(const OperatorRegistry& registry, const std::vector<Substitution>& axioms, std::uint64_t rlimit)
-    : implementation_(std::make_unique<Implementation>(registry, axioms, rlimit)) {}
+Theory::Theory(const OperatorRegistry& registry, const std::vector<Substitution>& axioms, std::uint64_t rlimit,
+               std::shared_ptr<ShapeFactsTable> facts)
+    : implementation_(std::make_unique<Implementation>(registry, axioms, rlimit, std::move(facts))) {}
 Theory::~Theory() = default;
-Entailment Theory::entails(const Substitution& rule, std::optional<std::size_t> without) {
-  return implementation_->entails(rule, without);
+Entailment Theory::entails(const Substitution& rule, const EntailmentOptions& options) {
+  return implementation_->entails(rule, options);
 }
 Entailment Theory::entails_with(const Substitution& rule, const std::vector<Substitution>& more) {
   return implementation_->entails_with(rule, more);

@@ -24,6 +24,7 @@
 
 #include "graph/pattern.h"
 #include "operators/registry.h"
+#include "verifier/shape_facts.h"
 
 namespace taso {
 
@@ -33,16 +34,25 @@ struct Entailment {
   std::string reason;  ///< Why not.
 };
 
+/// How a question is asked.
+struct EntailmentOptions {
+  std::optional<std::size_t> without = {};  ///< The number of an axiom, among those given, that is not used.
+  /// What the rule supposes is known to be satisfiable: a proof from it is then not checked for contradiction.
+  bool satisfiable = false;
+  bool brief = false;  ///< Ends with the first, short attempts, which find most proofs that there are.
+};
+
 class Theory {
  public:
-  /// Statements that are rules, not axioms, are lemmas: each is proved from what stands before it and then used.
-  Theory(const OperatorRegistry& registry, const std::vector<Substitution>& axioms, std::uint64_t rlimit);
+  /// Statements that are rules, not axioms, are lemmas: each is proved from what stands before it and then used. A
+  /// table of shape facts may be shared with the theories of other threads; null for one of its own.
+  Theory(const OperatorRegistry& registry, const std::vector<Substitution>& axioms, std::uint64_t rlimit,
+         std::shared_ptr<ShapeFactsTable> facts = nullptr);
   ~Theory();
   Theory(const Theory&) = delete;
   Theory& operator=(const Theory&) = delete;
 
-  /// `without` is the number of an axiom, among those given, that is not used.
-  [[nodiscard]] Entailment entails(const Substitution& rule, std::optional<std::size_t> without = {});
+  [[nodiscard]] Entailment entails(const Substitution& rule, const EntailmentOptions& options = {});
   /// With these axioms more, for this once; axioms with more than one operator that the rule does not have are left
   /// aside, and so is model-based instantiation: for questions that are asked very often.
   [[nodiscard]] Entailment entails_with(const Substitution& rule, const std::vector<Substitution>& more);

@@ -47,29 +47,48 @@ std::vector<std::string> condition_texts(const Substitution& rule, const Operato
 }  // namespace
 
 struct Verifier::State {
-  State(const OperatorRegistry& the_registry, std::vector<Substitution> the_axioms, VerifierOptions the_options)
-      : registry(the_registry), axioms(std::move(the_axioms)), options(the_options) {}
+  // What verifiers of several threads share: it is the same for all, and costly to find.
+  struct Shared {
+    explicit Shared(const OperatorRegistry& registry)
+        : cache(registry, max_cached), facts(std::make_shared<ShapeFactsTable>(registry)) {}
+    LoweredCache cache;
+    std::shared_ptr<ShapeFactsTable> facts;
+  };
+
+  State(const OperatorRegistry& the_registry, std::vector<Substitution> the_axioms, VerifierOptions the_options,
+        std::shared_ptr<Shared> the_shared)
+      : registry(the_registry), axioms(std::move(the_axioms)), options(the_options), shared(std::move(the_shared)) {}
 
   // The theory is built when it is first asked for: bounded validation alone does not need it.
   Theory& theory() {
-    if (theory_ == nullptr) theory_ = std::make_unique<Theory>(registry, axioms, options.rlimit);
+    if (theory_ == nullptr) theory_ = std::make_unique<Theory>(registry, axioms, options.rlimit, shared->facts);
     return *theory_;
   }
 
   const OperatorRegistry& registry;
   std::vector<Substitution> axioms;
   VerifierOptions options;
-  LoweredCache cache{registry, max_cached};
+  std::shared_ptr<Shared> shared;
 
  private:
   std::unique_ptr<Theory> theory_;
 };
 
 Verifier::Verifier(const OperatorRegistry& registry, std::vector<Substitution> axioms, VerifierOptions options)
-    : state_(std::make_unique<State>(registry, std::move(axioms), options)) {}
+    : state_(std::make_unique<State>(registry, std::move(axioms), options, std::make_shared<State::Shared>(registry))) {
+}
+Verifier::Verifier(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Verifier::~Verifier() = default;
 Verifier::Verifier(Verifier&&) noexcept = default;
 Verifier& Verifier::operator=(Verifier&&) noexcept = default;
+
+Verifier Verifier::sibling() const {
+  return Verifier(std::make_unique<State>(state_->registry, state_->axioms, state_->options, state_->shared));
+}
+
+Verifier Verifier::sibling(std::vector<Substitution> axioms) const {
+  return Verifier(std::make_unique<State>(state_->registry, std::move(axioms), state_->options, state_->shared));
+}
 
 Verdict Verifier::verify(const Substitution& rule) {
   const VerifierOptions& options = state_->options;
@@ -85,21 +104,29 @@ Verdict Verifier::verify(const Substitution& rule) {
   };
   std::string unbounded_reason;
   bool divides_more = false;
-  if (options.unbounded) {
-    const UnboundedOutcome outcome = prove_unbounded(state_->registry, rule, {.infer = options.infer});
+  UnboundedProver unbounded(state_->registry, rule);
+  auto note_unbounded = [&](const UnboundedOutcome& outcome) {
     verdict.by_unbounded = outcome.proved;
     if (outcome.proved) {
       verdict.max_rank = outcome.max_rank;
       for (const std::string& condition : outcome.conditions) add_condition(condition);
       if (outcome.divided) add_condition("divisors are not zero");
-    } else {
-      verdict.needs = outcome.inferred;
-      Substitution missing = rule;
-      missing.conditions = outcome.inferred;
-      verdict.needs_text = condition_texts(missing, state_->registry);
-      unbounded_reason = outcome.reason;
+      return;
     }
-  }
+    unbounded_reason = outcome.reason;
+    verdict.needs = outcome.inferred;
+    Substitution missing = rule;
+    missing.conditions = outcome.inferred;
+    verdict.needs_text = condition_texts(missing, state_->registry);
+  };
+  // Questions to Z3 are for what no instance refutes.
+  auto go_on_with_solver = [&] {
+    if (!options.unbounded || verdict.by_unbounded) return;
+    (void)unbounded.prove_with_solver();
+    note_unbounded(options.infer ? unbounded.infer() : unbounded.prove());
+  };
+  if (options.unbounded) note_unbounded(unbounded.prove());
+  if (!options.bounded) go_on_with_solver();
   if (options.bounded) {
     InstanceOptions instances{.bound = options.bound,
                               .seed = options.seed,
@@ -112,12 +139,13 @@ Verdict Verifier::verify(const Substitution& rule) {
       instances.max_candidates = confirming_candidates;
       instances.search = instances.rare = false;
     }
-    const BoundedOutcome outcome = validate_bounded(state_->registry, rule, instances, state_->cache);
+    const BoundedOutcome outcome = validate_bounded(state_->registry, rule, instances, state_->shared->cache);
     verdict.instances = outcome.instances;
     verdict.complete = outcome.complete;
     verdict.ill_typed_target = outcome.ill_typed_target;
-    // A proof for all sizes speaks of instances at which the types agree: it found one.
     const bool differs = outcome.kind == BoundedOutcome::Kind::differs;
+    if (!differs || outcome.counterexample->of_types()) go_on_with_solver();
+    // A proof for all sizes speaks of instances at which the types agree: it found one.
     const bool elsewhere = differs && verdict.by_unbounded && outcome.counterexample->of_types();
     if (differs && verdict.by_unbounded && !elsewhere) {
       // Two of our own proofs contradict each other: neither is believed.
@@ -126,6 +154,7 @@ Verdict Verifier::verify(const Substitution& rule) {
       return verdict;
     }
     if (differs && !elsewhere) {
+      if (options.unbounded && options.infer) note_unbounded(unbounded.infer());
       verdict.kind = VerdictKind::refuted;
       verdict.counterexample = outcome.counterexample;
       verdict.reason = "the two sides differ at a concrete instance";
@@ -145,7 +174,9 @@ Verdict Verifier::verify(const Substitution& rule) {
     }
   }
   if (options.axioms && !rule.is_axiom) {
-    const Entailment entailment = state_->theory().entails(rule);
+    // A proof for all sizes, which found an instance of what the rule supposes, leaves nothing to chance.
+    const Entailment entailment = state_->theory().entails(
+        rule, {.satisfiable = verdict.by_unbounded, .brief = verdict.by_unbounded && !options.full});
     verdict.by_axioms = entailment.proved;
     if (!entailment.proved) verdict.reason += (verdict.reason.empty() ? "" : "; ") + entailment.reason;
   }

@@ -92,6 +92,10 @@ class Verifier {
   ~Verifier();
   Verifier(Verifier&&) noexcept;
   Verifier& operator=(Verifier&&) noexcept;
+  /// A verifier of the same theory, or of another one, for another thread: it shares what has been found of operators
+  /// and axioms.
+  [[nodiscard]] Verifier sibling() const;
+  [[nodiscard]] Verifier sibling(std::vector<Substitution> axioms) const;
 
   /// The verdict on a rule, or on an axiom (then without the other axioms).
   [[nodiscard]] Verdict verify(const Substitution& rule);
@@ -106,6 +110,7 @@ class Verifier {
 
  private:
   struct State;
+  explicit Verifier(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

@@ -50,7 +50,8 @@ TEST(Completeness, WhatIsPromisedIsFound) {
     DerivationLimits limits;
     limits.max_steps = std::stoi(steps);
     limits.max_graphs = 2000;
-    limits.extra_ops = 1;
+    limits.extra_ops = 2;
+    limits.extra_nodes = 4;
     const Basis& basis = basis_of(profile);
     const auto derivation = basis.rules->derive(instance->source, instance->target, {}, limits);
     EXPECT_TRUE(derivation.has_value()) << "not found";

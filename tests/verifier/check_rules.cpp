@@ -70,8 +70,8 @@ struct Loaded {
 // One verifier for each thread.
 std::vector<Verifier> verifiers(const Loaded& loaded, const VerifierOptions& options) {
   std::vector<Verifier> result;
-  for (unsigned t = 0; t < std::max(1U, std::thread::hardware_concurrency()); ++t)
-    result.emplace_back(loaded.registry, loaded.axioms, options);
+  result.emplace_back(loaded.registry, loaded.axioms, options);
+  for (unsigned t = 1; t < std::thread::hardware_concurrency(); ++t) result.push_back(result[0].sibling());
   return result;
 }
 

@@ -127,8 +127,18 @@ struct Facts::Bounds {
   }
 };
 
+Facts::Bounds Facts::bounds() {
+  Bounds result{*symbols_, std::move(least_)};
+  for (; noted_ < inequalities_.size(); ++noted_) result.note(inequalities_[noted_]);
+  least_ = result.least;
+  return result;
+}
+
 Polynomial Facts::substitute(const Polynomial& p, const Replacement& replacement) {
   if (!p.valid()) return p;
+  std::uint64_t replaced_symbols = 0;
+  for (const auto& [symbol, value] : replacement) replaced_symbols |= Symbols::bit(symbol);
+  if ((symbols_->mask(p) & replaced_symbols) == 0) return p;
   auto value_of = [&](SymbolId id) -> std::optional<Polynomial> {
     for (const auto& [symbol, value] : replacement)
       if (symbol == id) return value;
@@ -226,8 +236,7 @@ bool Facts::add_inequality(Polynomial p) {
 }
 
 bool Facts::add_factors(const Monomial& product) {
-  Bounds bounds{*symbols_, {}};
-  for (const Polynomial& known : inequalities_) bounds.note(known);
+  Bounds bounds = this->bounds();
   for (const SymbolId symbol : product.symbols()) {
     const auto bound = bounds.of(symbol);
     if (!bound || *bound < 0) return true;
@@ -242,8 +251,7 @@ bool Facts::add_factors(const Monomial& product) {
 bool Facts::add_equation(Polynomial p) {
   if (const auto constant = p.constant()) return *constant == 0;
   // Divide by symbols that occur everywhere and are not zero.
-  Bounds bounds{*symbols_, {}};
-  for (const Polynomial& known : inequalities_) bounds.note(known);
+  Bounds bounds = this->bounds();
   for (const SymbolId symbol : p.symbols()) {
     const auto bound = bounds.of(symbol);
     if (!bound || *bound < 1) continue;
@@ -327,8 +335,7 @@ bool Facts::add_equation(Polynomial p) {
 
 // A product that equals something positive has no factor 0.
 bool Facts::use_product(const Polynomial& p) {
-  Bounds bounds{*symbols_, {}};
-  for (const Polynomial& known : inequalities_) bounds.note(known);
+  Bounds bounds = this->bounds();
   for (const std::int64_t sign : {1, -1}) {
     std::optional<Monomial> product;
     Polynomial rest;
@@ -344,8 +351,7 @@ bool Facts::use_product(const Polynomial& p) {
     if (positive != 1 || product->degree() < 2 || !bounds.nonnegative(rest - 1)) continue;
     if (!add_factors(*product)) return false;
     // And none is larger than a product that is a number.
-    Bounds now{*symbols_, {}};
-    for (const Polynomial& known : inequalities_) now.note(known);
+    const Bounds now = this->bounds();
     const auto factors = product->symbols();
     const bool all_positive = std::all_of(factors.begin(), factors.end(), [&](SymbolId symbol) {
       const auto bound = now.of(symbol);
@@ -362,6 +368,8 @@ void Facts::replace(SymbolId symbol, const Polynomial& value, bool& contradictio
   std::vector<Polynomial> inequalities = std::move(inequalities_), equations = std::move(equations_);
   inequalities_.clear();
   equations_.clear();
+  least_.clear();
+  noted_ = 0;
   const Symbol info = (*symbols_)[symbol];
   if (info.kind == Symbol::Kind::quotient) {
     const Polynomial product = info.arguments[1] * value;
@@ -503,8 +511,7 @@ bool Facts::decide(const Polynomial* goal, std::span<const Atom> context, bool w
   if (goal != nullptr && !goal->valid()) return false;
   if (refuted(goal, context)) return false;
   // Quick: constants, signs, one hypothesis and signs.
-  Bounds bounds{*symbols_, {}};
-  for (const Polynomial& p : inequalities_) bounds.note(p);
+  Bounds bounds = this->bounds();
   for (const Atom& atom : context) {
     bounds.note(atom.p);
     if (atom.relation == Atom::Relation::zero) bounds.note(-atom.p);

@@ -48,6 +48,11 @@ class IntegerSolver {
   [[nodiscard]] bool infeasible(std::span<const Polynomial> nonnegative);
   /// Whether a question was not asked because of the limit on their number.
   [[nodiscard]] bool refused() const { return refused_; }
+  /// As many questions as at first may be asked again.
+  void begin_again() {
+    queries_ = 0;
+    refused_ = false;
+  }
 
  private:
   struct State;
@@ -99,6 +104,8 @@ class Facts {
   void replace(SymbolId symbol, const Polynomial& value, bool& contradiction);
   bool add_inequality(Polynomial p);
   bool add_equation(Polynomial p);
+  /// The bounds that the inequalities give.
+  [[nodiscard]] Bounds bounds();
   /// The factors of a product that is positive, if none is negative.
   bool add_factors(const Monomial& product);
   bool use_product(const Polynomial& equation);
@@ -123,6 +130,9 @@ class Facts {
   };
   std::shared_ptr<Points> points_ = std::make_shared<Points>();
   std::optional<Hash128> digest_;  ///< Of the hypotheses, once it has been needed.
+  /// The largest known lower bounds of symbols, of inequalities_ so far.
+  std::vector<std::pair<SymbolId, std::int64_t>> least_;
+  std::size_t noted_ = 0;
 };
 
 }  // namespace taso::unbounded

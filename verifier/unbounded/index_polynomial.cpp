@@ -20,7 +20,7 @@ bool Monomial::contains(SymbolId symbol) const {
 std::optional<Monomial> Monomial::product(const Monomial& a, const Monomial& b) {
   if (a.size_ + b.size_ > max_degree) return std::nullopt;
   Monomial result;
-  result.size_ = a.size_ + b.size_;
+  result.size_ = static_cast<std::uint16_t>(a.size_ + b.size_);
   const auto x = a.symbols(), y = b.symbols();
   std::merge(x.begin(), x.end(), y.begin(), y.end(), result.symbols_.begin());
   return result;
@@ -44,7 +44,9 @@ Polynomial::Polynomial(std::int64_t constant) {
   if (constant != 0) terms_.emplace_back(Monomial(), constant);
 }
 
-Polynomial Polynomial::symbol(SymbolId symbol) { return term(Monomial(symbol), 1); }
+Polynomial Polynomial::symbol(SymbolId symbol) {
+  return symbol <= Monomial::max_symbol ? term(Monomial(symbol), 1) : invalid();
+}
 
 Polynomial Polynomial::invalid() {
   Polynomial p;
@@ -120,7 +122,7 @@ Polynomial Polynomial::combine(const Polynomial& a, const Polynomial& b, std::in
   return result.valid_ ? result : invalid();
 }
 
-Polynomial Polynomial::canonical(std::vector<Term> terms, bool valid) {
+Polynomial Polynomial::canonical(Terms terms, bool valid) {
   if (!valid) return invalid();
   std::sort(terms.begin(), terms.end());
   Polynomial result;
@@ -139,7 +141,7 @@ Polynomial Polynomial::canonical(std::vector<Term> terms, bool valid) {
 
 Polynomial operator*(const Polynomial& a, const Polynomial& b) {
   if (!a.valid_ || !b.valid_) return Polynomial::invalid();
-  std::vector<Polynomial::Term> terms;
+  Polynomial::Terms terms;
   terms.reserve(a.terms_.size() * b.terms_.size());
   bool valid = true;
   for (const auto& [m, c] : a.terms_)
@@ -187,15 +189,24 @@ std::pair<Polynomial, Polynomial> Polynomial::divide(const Polynomial& a, const 
   return {quotient, a - quotient * b};
 }
 
+SymbolId Symbols::add(Symbol symbol) {
+  const auto id = static_cast<SymbolId>(symbols_.size());
+  std::uint64_t all = bit(id);
+  for (const Polynomial& argument : symbol.arguments) all |= mask(argument);
+  masks_.push_back(all);
+  symbols_.push_back(std::move(symbol));
+  return id;
+}
+
 SymbolId Symbols::named(Symbol::Kind kind, const std::string& key, const std::string& name) {
   const auto [it, inserted] = names_.emplace(std::pair(kind, key), static_cast<SymbolId>(symbols_.size()));
-  if (inserted) symbols_.push_back({kind, name, 0, 0, 0, {}});
+  if (inserted) add({kind, name, 0, 0, 0, {}});
   return it->second;
 }
 
 SymbolId Symbols::computed(Symbol symbol, Key key) {
   const auto [it, inserted] = computed_.emplace(std::move(key), static_cast<SymbolId>(symbols_.size()));
-  if (inserted) symbols_.push_back(std::move(symbol));
+  if (inserted) add(std::move(symbol));
   return it->second;
 }
 
@@ -215,12 +226,12 @@ SymbolId Symbols::lookup(std::uint32_t tensor, std::vector<Polynomial> arguments
   return computed({Symbol::Kind::lookup, "", tensor, 0, 0, std::move(arguments)}, std::move(key));
 }
 
-SymbolId Symbols::bound() {
-  symbols_.push_back({Symbol::Kind::bound, "t" + std::to_string(symbols_.size()), 0, 0, 0, {}});
-  return static_cast<SymbolId>(symbols_.size() - 1);
-}
+SymbolId Symbols::bound() { return add({Symbol::Kind::bound, "t" + std::to_string(symbols_.size()), 0, 0, 0, {}}); }
 
 bool Symbols::mentions(const Polynomial& p, std::span<const SymbolId> set) const {
+  std::uint64_t wanted = 0;
+  for (const SymbolId id : set) wanted |= bit(id);
+  if ((mask(p) & wanted) == 0) return false;
   for (const auto& [monomial, coefficient] : p.terms())
     for (const SymbolId id : monomial.symbols()) {
       if (std::find(set.begin(), set.end(), id) != set.end()) return true;

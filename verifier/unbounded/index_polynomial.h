@@ -1,10 +1,13 @@
 /// Sizes and indices as polynomials with integer coefficients over integer symbols.
 ///
 /// A polynomial is a vector of (monomial, coefficient), sorted, without zeros, so that equal polynomials have equal
-/// representations. A monomial is a sorted list of symbols with repetition. Coefficients are 64-bit and checked: a
+/// representations. A monomial is a sorted list of symbols with repetition, in 16 bytes: proofs copy polynomials all
+/// the time, and most have at most three terms, which are stored in place. Coefficients are 64-bit and checked: a
 /// polynomial of which a coefficient or a degree left the representation is `valid == false`, and so is everything
 /// that is computed from it; nothing is ever concluded from an invalid one.
 #pragma once
+
+#include <absl/container/inlined_vector.h>
 
 #include <array>
 #include <cstdint>
@@ -23,10 +26,12 @@ using SymbolId = std::uint32_t;
 class Monomial {
  public:
   static constexpr std::size_t max_degree = 7;
+  static constexpr SymbolId max_symbol = UINT16_MAX;
   Monomial() = default;
-  explicit Monomial(SymbolId symbol) : size_(1) { symbols_[0] = symbol; }
+  /// The symbol is at most max_symbol.
+  explicit Monomial(SymbolId symbol) : size_(1) { symbols_[0] = static_cast<std::uint16_t>(symbol); }
 
-  [[nodiscard]] std::span<const SymbolId> symbols() const { return {symbols_.data(), size_}; }
+  [[nodiscard]] std::span<const std::uint16_t> symbols() const { return {symbols_.data(), size_}; }
   [[nodiscard]] std::size_t degree() const { return size_; }
   [[nodiscard]] bool contains(SymbolId symbol) const;
   /// Nothing if the degree would be too large.
@@ -36,22 +41,24 @@ class Monomial {
   auto operator<=>(const Monomial&) const = default;
 
  private:
-  std::uint32_t size_ = 0;
-  std::array<SymbolId, max_degree> symbols_{};
+  std::uint16_t size_ = 0;
+  std::array<std::uint16_t, max_degree> symbols_{};
 };
 
 /// A polynomial.
 class Polynomial {
  public:
   using Term = std::pair<Monomial, std::int64_t>;
+  using Terms = absl::InlinedVector<Term, 3>;
   Polynomial() = default;
   Polynomial(std::int64_t constant);  // NOLINT(google-explicit-constructor): numbers are polynomials
+  /// Invalid for a symbol beyond Monomial::max_symbol.
   [[nodiscard]] static Polynomial symbol(SymbolId symbol);
   [[nodiscard]] static Polynomial invalid();
   [[nodiscard]] static Polynomial term(const Monomial& monomial, std::int64_t coefficient);
 
   [[nodiscard]] bool valid() const { return valid_; }
-  [[nodiscard]] const std::vector<Term>& terms() const { return terms_; }
+  [[nodiscard]] const Terms& terms() const { return terms_; }
   [[nodiscard]] bool is_zero() const { return valid_ && terms_.empty(); }
   /// The value, if no symbol occurs.
   [[nodiscard]] std::optional<std::int64_t> constant() const;
@@ -81,9 +88,9 @@ class Polynomial {
 
  private:
   static Polynomial combine(const Polynomial& a, const Polynomial& b, std::int64_t sign);
-  static Polynomial canonical(std::vector<Term> terms, bool valid);
+  static Polynomial canonical(Terms terms, bool valid);
 
-  std::vector<Term> terms_;
+  Terms terms_;
   bool valid_ = true;
 };
 
@@ -142,14 +149,26 @@ class Symbols {
   [[nodiscard]] std::size_t size() const { return symbols_.size(); }
   /// Whether a symbol of the set occurs in p, also inside of quotients and lookups.
   [[nodiscard]] bool mentions(const Polynomial& p, std::span<const SymbolId> set) const;
+  /// One bit of 64 for each symbol that occurs in p, also inside of quotients and lookups: disjoint masks, no symbol in
+  /// common.
+  [[nodiscard]] std::uint64_t mask(const Polynomial& p) const {
+    std::uint64_t result = 0;
+    for (const auto& [monomial, coefficient] : p.terms())
+      for (const SymbolId id : monomial.symbols()) result |= masks_[id];
+    return result;
+  }
+  [[nodiscard]] static std::uint64_t bit(SymbolId id) { return std::uint64_t{1} << (id % 64); }
   /// "2*s[0] + dim(x, -1) - 1".
   [[nodiscard]] std::string to_string(const Polynomial& p) const;
 
  private:
-  using Key = std::pair<std::uint32_t, std::vector<std::vector<Polynomial::Term>>>;
+  using Key = std::pair<std::uint32_t, std::vector<Polynomial::Terms>>;
   SymbolId computed(Symbol symbol, Key key);
 
+  SymbolId add(Symbol symbol);
+
   std::vector<Symbol> symbols_;
+  std::vector<std::uint64_t> masks_;  ///< Per symbol: its own bit, and those of its arguments.
   std::map<std::pair<Symbol::Kind, std::string>, SymbolId> names_;
   std::map<Key, SymbolId> computed_;
 };

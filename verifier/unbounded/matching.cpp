@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -179,6 +180,13 @@ bool Matcher::equal(const NormalForm& left, const NormalForm& right, const Facts
 }
 
 bool Matcher::paired(const NormalForm& a, const NormalForm& b, Facts& facts, int depth) {
+  const auto outer = std::exchange(division_, std::nullopt);
+  const bool result = pair_up(a, b, facts, depth);
+  division_ = outer;
+  return result;
+}
+
+bool Matcher::pair_up(const NormalForm& a, const NormalForm& b, Facts& facts, int depth) {
   FormBuilder builder(facts);
   NormalForm pending = a;
   for (const Term& term : b) {
@@ -187,52 +195,69 @@ bool Matcher::paired(const NormalForm& a, const NormalForm& b, Facts& facts, int
   }
   // Classes of equal summands; what is left in the end is compared after division by guards.
   for (int round = 0; round < 24; ++round) {
-    std::vector<Term> classes;
-    std::optional<std::pair<Term, Atom>> division;
+    // Each summand that began a class, with the sum of coefficients.
+    struct Class {
+      const Term* first = nullptr;
+      Rational coefficient;
+    };
+    std::vector<Class> classes;
+    // What became of comparisons that failed: the guard by which the first summand might be divided. The coefficient of
+    // a summand does not matter to them.
+    std::map<std::pair<const Term*, const Term*>, std::optional<Atom>> failures;
+    auto same = [&](const Term& one, const Term& other) {
+      division_.reset();
+      if (match(one, other, facts, depth)) return true;
+      failures.emplace(std::pair(&one, &other), division_);
+      return false;
+    };
     for (const Term& term : pending) {
       bool found = false;
-      for (Term& known : classes) {
-        division_.reset();
-        if (match(known, term, facts, depth) || (division_ ? false : match(term, known, facts, depth))) {
+      for (Class& known : classes) {
+        if (same(*known.first, term) || (!failures[{known.first, &term}] && same(term, *known.first))) {
           known.coefficient = builder.add(known.coefficient, term.coefficient);
           found = true;
           break;
         }
-        if (!division_) continue;
-        if (!division) division = division_;
       }
-      if (!found) classes.push_back(term);
+      if (!found) classes.push_back({&term, term.coefficient});
       if (failed_) return false;
     }
     if (!builder.problem().empty()) {
       fail(builder.problem());
       return false;
     }
-    std::erase_if(classes, [](const Term& term) { return term.coefficient.numerator == 0; });
+    std::erase_if(classes, [](const Class& known) { return known.coefficient.numerator == 0; });
     if (classes.empty()) return true;
     // Only summands that are left may be divided.
-    division.reset();
-    for (std::size_t i = 0; i < classes.size() && !division; ++i)
-      for (std::size_t j = 0; j < classes.size() && !division; ++j) {
-        if (i == j) continue;
-        division_.reset();
-        (void)match(classes[i], classes[j], facts, depth);
-        if (division_) division = std::pair(classes[i], division_->second);
+    const Class* divided = nullptr;
+    Atom guard;
+    for (const Class& one : classes)
+      for (const Class& other : classes) {
+        if (divided != nullptr || &one == &other) continue;
+        const auto key = std::pair(one.first, other.first);
+        if (!failures.contains(key)) (void)same(*one.first, *other.first);
+        const auto failure = failures.find(key);
+        if (failure == failures.end() || !failure->second) continue;
+        divided = &one;
+        guard = *failure->second;
       }
-    if (!division || !step()) {
-      note("no counterpart of " + describe(facts.symbols(), classes[0]));
+    auto summand = [](const Class& known) {
+      Term term = *known.first;
+      term.coefficient = known.coefficient;
+      return term;
+    };
+    if (divided == nullptr || !step()) {
+      note("no counterpart of " + describe(facts.symbols(), summand(classes[0])));
       return false;
     }
     NormalForm next;
-    bool done = false;
-    for (Term& term : classes) {
-      if (done || !(term == division->first)) {
-        next.push_back(term);
+    for (const Class& known : classes) {
+      if (&known != divided) {
+        next.push_back(summand(known));
         continue;
       }
-      done = true;
-      for (const Atom& part : alternatives(division->second)) {
-        Term piece = term;
+      for (const Atom& part : alternatives(guard)) {
+        Term piece = summand(known);
         piece.guards.push_back(part);
         for (const Term& simple : simplify({builder.renamed(piece)}, facts)) next.push_back(simple);
       }
@@ -477,9 +502,9 @@ bool Matcher::same_product(const Element& a, const Element& b, const Facts& fact
   carrier.elements[0].value = b.value;
   y.factors.push_back(carrier);
   Facts shared = facts;
-  const auto division = std::exchange(division_, std::nullopt);
+  const auto outer = std::exchange(division_, std::nullopt);
   const bool result = match(x, y, shared, depth) || match(y, x, shared, depth);
-  division_ = division;
+  division_ = outer;
   return result;
 }
 
@@ -628,7 +653,7 @@ bool Matcher::match_with(const Term& a, const Term& b, Facts& facts, Map start, 
       const Atom both[] = {*lacking};
       std::vector<Atom> together = a.guards;
       together.insert(together.end(), both, both + 1);
-      if (!division_ && !facts.contradictory_quickly(together)) division_ = std::pair(a, *lacking);
+      if (!division_ && !facts.contradictory_quickly(together)) division_ = lacking;
     }
   return false;
 }

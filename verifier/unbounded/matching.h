@@ -35,7 +35,9 @@ class Matcher {
   [[nodiscard]] NormalForm simplify(const Factor& factor, Facts& facts, const std::vector<Atom>& guards, int depth);
   [[nodiscard]] bool simplify_guards(Term& term, Facts& facts);
   [[nodiscard]] bool equal(const NormalForm& a, const NormalForm& b, const Facts& facts, int depth);
+  /// Whether the summands of a - b cancel; leaves division_ alone.
   [[nodiscard]] bool paired(const NormalForm& a, const NormalForm& b, Facts& facts, int depth);
+  [[nodiscard]] bool pair_up(const NormalForm& a, const NormalForm& b, Facts& facts, int depth);
   [[nodiscard]] bool match(const Term& a, const Term& b, Facts& facts, int depth);
   [[nodiscard]] bool match_with(const Term& a, const Term& b, Facts& facts, Map map, int depth);
   [[nodiscard]] bool same_factor(const Factor& a, const Factor& b, const Facts& facts, int depth);
@@ -61,8 +63,8 @@ class Matcher {
   std::size_t& steps_;
   std::string reason_;
   bool failed_ = false;
-  /// A summand and a guard to divide it by, found while matching.
-  std::optional<std::pair<Term, Atom>> division_;
+  /// A guard by which the first of two summands might be divided, found while matching them.
+  std::optional<Atom> division_;
 };
 
 /// For messages: "2 * sum(t1) [..] x[..] * y[..]".

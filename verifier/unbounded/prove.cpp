@@ -1,6 +1,7 @@
 #include "verifier/unbounded/prove.h"
 
 #include <algorithm>
+#include <list>
 
 #include "verifier/instances.h"
 #include "verifier/unbounded/conditions.h"
@@ -27,13 +28,27 @@ class Search {
       : registry_(registry),
         rule_(rule),
         options_(options),
+        max_queries_(max_queries),
         kinds_(kinds_of_variables(registry, rule)),
         solver_(symbols_, options.rlimit, max_queries) {}
 
   /// Whether more questions to Z3 might have helped.
   [[nodiscard]] bool refused() const { return solver_.refused(); }
+  [[nodiscard]] std::size_t max_queries() const { return max_queries_; }
   /// Of the first case that failed.
   [[nodiscard]] const std::vector<Condition>& candidates() const { return candidates_; }
+  /// Whether the first case that failed goes through under more conditions: much cheaper than the whole proof, which
+  /// cannot succeed otherwise.
+  bool failure_vanishes(std::vector<Condition> conditions) {
+    if (!failed_) return false;
+    extra_ = std::move(conditions);
+    solver_.begin_again();
+    outcome_ = {};
+    out_of_cases_ = false;
+    const bool vanishes = explore(Assumptions(*failed_));
+    extra_.clear();
+    return vanishes;
+  }
 
   UnboundedOutcome run() {
     Assumptions start;
@@ -78,6 +93,7 @@ class Search {
     }
     Facts facts(symbols_, solver_);
     Typing typing(registry_, rule_, kinds_, facts, assumptions);
+    for (const Condition& condition : extra_) typing.require(condition);
     Obstacle obstacle = typing.run();
     if (!obstacle.any()) {
       if (!at_limit(assumptions) || facts.contradictory()) return true;
@@ -89,6 +105,7 @@ class Search {
         return true;
       case Obstacle::Kind::unsupported:
         outcome_.reason = obstacle.reason;
+        if (!failed_) failed_ = assumptions;
         return false;
       case Obstacle::Kind::rank: {
         open_ = true;
@@ -150,7 +167,7 @@ class Search {
           return {};
         indices.push_back(here.reduce(index));
       }
-      if (left.is_variable && right.is_variable && left.index == right.index) continue;
+      if (same_term(rule_.source, left, rule_.target, right)) continue;
       Elaborator source(registry_, typing, typing.source(), here), target(registry_, typing, typing.target(), here);
       const NormalForm a = source.element(left, indices);
       if (source.obstacle().any()) return source.obstacle();
@@ -179,11 +196,13 @@ class Search {
   const OperatorRegistry& registry_;
   const Substitution& rule_;
   const UnboundedOptions& options_;
+  std::size_t max_queries_;
   VariableKinds kinds_;
   Symbols symbols_;
   IntegerSolver solver_;
   UnboundedOutcome outcome_;
-  std::vector<Condition> candidates_;
+  std::vector<Condition> candidates_, extra_;
+  std::optional<Assumptions> failed_;
   std::size_t limit_ = 0, covered_ = 0;
   bool open_ = false;  // some rank or length is not fixed by definitions
   bool out_of_cases_ = false;
@@ -192,43 +211,79 @@ class Search {
 
 }  // namespace
 
-UnboundedOutcome prove_unbounded(const OperatorRegistry& registry, const Substitution& rule,
-                                 const UnboundedOptions& options) {
-  UnboundedOutcome outcome;
-  if (rule.source.outputs.empty() || rule.source.outputs.size() != rule.target.outputs.size()) {
-    outcome.reason = "the two sides have different numbers of outputs";
-    return outcome;
+struct UnboundedProver::State {
+  const OperatorRegistry& registry;
+  const Substitution& rule;
+  UnboundedOptions options;
+  std::list<Search> searches = {};  // without Z3, then with it
+  UnboundedOutcome outcome = {};
+
+  void search(std::size_t queries) {
+    searches.emplace_back(registry, rule, options, queries);
+    outcome = searches.back().run();
   }
-  // Z3 is slow and hardly ever needed: it is asked where the proof fails without.
-  std::vector<Condition> candidates;
-  for (const std::size_t queries : {std::size_t{0}, options.max_queries}) {
-    Search search(registry, rule, options, queries);
-    outcome = search.run();
-    candidates = search.candidates();
-    if (outcome.proved || !search.refused()) break;
+};
+
+UnboundedProver::UnboundedProver(const OperatorRegistry& registry, const Substitution& rule,
+                                 const UnboundedOptions& options)
+    : state_(std::make_unique<State>(State{registry, rule, options})) {}
+UnboundedProver::~UnboundedProver() = default;
+
+const UnboundedOutcome& UnboundedProver::prove() {
+  State& state = *state_;
+  if (!state.searches.empty()) return state.outcome;
+  if (state.rule.source.outputs.empty() || state.rule.source.outputs.size() != state.rule.target.outputs.size()) {
+    state.outcome.reason = "the two sides have different numbers of outputs";
+    return state.outcome;
   }
-  if (outcome.proved || !options.infer) return outcome;
+  state.search(0);
+  return state.outcome;
+}
+
+const UnboundedOutcome& UnboundedProver::prove_with_solver() {
+  State& state = *state_;
+  (void)prove();
+  if (!state.outcome.proved && state.searches.size() == 1 && state.searches.back().refused() &&
+      state.options.max_queries > 0)
+    state.search(state.options.max_queries);
+  return state.outcome;
+}
+
+const UnboundedOutcome& UnboundedProver::infer() {
+  State& state = *state_;
+  if (prove().proved) return state.outcome;
   // The weakest first: each candidate alone, then two together; all of them without Z3, then with it.
-  bool refused = false;
-  auto holds_under = [&](const std::vector<Condition>& conditions, std::size_t queries) {
-    Substitution narrowed = rule;
-    narrowed.conditions.insert(narrowed.conditions.end(), conditions.begin(), conditions.end());
-    Search search(registry, narrowed, options, queries);
-    const bool holds = search.run().proved;
-    refused = refused || search.refused();
-    if (holds) outcome.inferred = conditions;
-    return holds;
-  };
-  for (const std::size_t queries : {std::size_t{0}, options.max_queries}) {
+  for (Search& search : state.searches) {
+    const std::vector<Condition> candidates = search.candidates();
+    bool refused = false;
+    auto holds_under = [&](const std::vector<Condition>& conditions) {
+      const bool vanishes = search.failure_vanishes(conditions);
+      refused = refused || search.refused();
+      if (!vanishes) return false;
+      Substitution narrowed = state.rule;
+      narrowed.conditions.insert(narrowed.conditions.end(), conditions.begin(), conditions.end());
+      Search whole(state.registry, narrowed, state.options, search.max_queries());
+      const bool holds = whole.run().proved;
+      refused = refused || whole.refused();
+      if (holds) state.outcome.inferred = conditions;
+      return holds;
+    };
     std::size_t attempts = 0;
     for (const Condition& condition : candidates)
-      if (++attempts <= max_attempts && holds_under({condition}, queries)) return outcome;
+      if (++attempts <= max_attempts && holds_under({condition})) return state.outcome;
     for (std::size_t i = 0; i < candidates.size(); ++i)
       for (std::size_t j = i + 1; j < candidates.size(); ++j)
-        if (++attempts <= max_attempts && holds_under({candidates[i], candidates[j]}, queries)) return outcome;
+        if (++attempts <= max_attempts && holds_under({candidates[i], candidates[j]})) return state.outcome;
     if (!refused) break;
   }
-  return outcome;
+  return state.outcome;
+}
+
+UnboundedOutcome prove_unbounded(const OperatorRegistry& registry, const Substitution& rule,
+                                 const UnboundedOptions& options) {
+  UnboundedProver prover(registry, rule, options);
+  if (prover.prove_with_solver().proved || !options.infer) return prover.prove();
+  return prover.infer();
 }
 
 }  // namespace taso

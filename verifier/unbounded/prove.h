@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,6 +44,28 @@ struct UnboundedOutcome {
   std::size_t typings = 0;          ///< Choices of ranks, axes, ... that were examined.
 };
 
+/// The proof of one rule, step by step: Z3 is slow and hardly ever needed, and what is refuted meanwhile does not need
+/// it. Registry and rule must outlive the prover.
+class UnboundedProver {
+ public:
+  UnboundedProver(const OperatorRegistry& registry, const Substitution& rule, const UnboundedOptions& options = {});
+  ~UnboundedProver();
+  UnboundedProver(const UnboundedProver&) = delete;
+  UnboundedProver& operator=(const UnboundedProver&) = delete;
+
+  /// The proof without Z3; found once.
+  const UnboundedOutcome& prove();
+  /// Where that fails and questions were left open, once more with Z3.
+  const UnboundedOutcome& prove_with_solver();
+  /// If no proof was found: conditions under which there is one, sought with Z3 if that has been tried.
+  const UnboundedOutcome& infer();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// All steps; conditions are sought if the options say so.
 [[nodiscard]] UnboundedOutcome prove_unbounded(const OperatorRegistry& registry, const Substitution& rule,
                                                const UnboundedOptions& options = {});
 

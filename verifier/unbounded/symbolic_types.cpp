@@ -565,6 +565,10 @@ class Typing::Solver {
               "(" + typing_.facts_.symbols().to_string(extent) + " // " + facts_.symbols().to_string(product) + ")";
           const Polynomial factor = Polynomial::symbol(
               facts_.symbols().named(Symbol::Kind::factor, key_ + "." + unknown->name + " " + name, name));
+          if (!factor.valid()) {
+            typing_.unsupported("so many symbols");
+            return false;
+          }
           if (typing_.in_target_)
             typing_.target_conditions_.push_back(facts_.symbols().to_string(extent) + " is a multiple of " +
                                                  facts_.symbols().to_string(product));
@@ -705,6 +709,19 @@ bool Typing::side(const Pattern& pattern, TypedSide& typed, const std::string& n
   typed.pattern = &pattern;
   for (std::size_t n = 0; n < pattern.nodes.size(); ++n) {
     const PatternNode& node = pattern.nodes[n];
+    // What the source applies as well is well-typed already.
+    if (in_target_) {
+      const PatternValue here{false, static_cast<std::uint32_t>(n), 0};
+      const auto known = std::find_if(source_.nodes.begin(), source_.nodes.end(), [&](const TypedNode& other) {
+        const PatternValue there{false, static_cast<std::uint32_t>(&other - source_.nodes.data()), 0};
+        return same_term(pattern, here, rule_.source, there);
+      });
+      if (known != source_.nodes.end()) {
+        typed.nodes.push_back(*known);
+        typed.nodes.back().inputs = node.inputs;
+        continue;
+      }
+    }
     TypedNode result;
     result.definition = registry_.find(node.op);
     if (result.definition == nullptr) {
