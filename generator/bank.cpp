@@ -2,94 +2,26 @@
 
 #include <algorithm>
 #include <atomic>
-#include <functional>
-#include <thread>
+#include <chrono>
+#include <map>
 
+#include "generator/last_level.h"
+#include "generator/parallel.h"
 #include "support/random.h"
 
 namespace taso {
-namespace {
-
-Hash128 fingerprint_of(const FieldValue& value) {
-  Hasher hasher;
-  for (const RingTensor<Mod61>& tensor : value) {
-    hasher.add(static_cast<std::uint64_t>(tensor.shape.size()));
-    for (const std::int64_t extent : tensor.shape) hasher.add(extent);
-    for (const Mod61 element : tensor.elements) hasher.add(element.value());
-  }
-  return hasher.finish();
-}
-
-}  // namespace
-
-InstanceCache::InstanceCache(const ProfileGroup& group, const OperatorRegistry& registry)
-    : group_(group), registry_(registry) {
-  for (const ProfileOperator& op : group.operators) {
-    std::vector<Attributes> per_world;
-    for (std::size_t world = 0; world < group.worlds; ++world) {
-      Attributes attributes;
-      const auto symbols = group.world(world);
-      for (const auto& [name, expression] : op.attributes) {
-        auto value = evaluate_symbolic(expression, symbols);
-        TASO_CHECK(value.ok(), "attribute of a checked profile");
-        attributes.set(name, std::move(value).value());
-      }
-      per_world.push_back(std::move(attributes));
-    }
-    attributes_.push_back(std::move(per_world));
-  }
-}
-
-TypeId InstanceCache::intern(std::vector<Shape> shapes) {
-  auto [it, inserted] = type_ids_.try_emplace(std::move(shapes), static_cast<TypeId>(types_.size()));
-  if (inserted) types_.push_back(&it->first);
-  return it->second;
-}
-
-const InstanceCache::Entry* InstanceCache::find(std::uint32_t op, std::span<const TypeId> arguments) {
-  std::vector<std::uint32_t> key{op};
-  key.insert(key.end(), arguments.begin(), arguments.end());
-  auto [it, inserted] = entries_.try_emplace(std::move(key));
-  Entry& entry = it->second;
-  if (inserted) {
-    std::vector<std::vector<Shape>> outputs;
-    entry.typed = true;
-    for (std::size_t world = 0; world < group_.worlds && entry.typed; ++world) {
-      std::vector<TensorType> types;
-      for (const TypeId type : arguments) types.push_back({ElementType::f32, shapes(type)[world], true});
-      auto instance = OperatorInstance::create(registry_, group_.operators[op].op, attributes_[op][world], types);
-      if (!instance) {
-        entry.typed = false;
-        break;
-      }
-      outputs.resize(instance->output_types().size());
-      for (std::size_t port = 0; port < outputs.size(); ++port)
-        outputs[port].push_back(instance->output_types()[port].shape);
-      entry.worlds.push_back(std::move(instance).value());
-    }
-    if (entry.typed)
-      for (std::vector<Shape>& output : outputs) {
-        entry.typed = entry.typed && output.size() == group_.worlds;
-        if (entry.typed) entry.outputs.push_back(intern(std::move(output)));
-      }
-    if (!entry.typed) entry.worlds.clear();
-  }
-  return entry.typed ? &entry : nullptr;
-}
-
-/// The evaluated outputs of one task.
-struct Bank::Result {
-  std::vector<Hash128> fingerprints;
-  std::vector<FieldValue> values;
-};
 
 Bank::Bank(const ProfileGroup& group, const OperatorRegistry& registry, BankOptions options)
-    : group_(group), registry_(registry), options_(options), instances_(group, registry) {}
+    : group_(group),
+      registry_(registry),
+      options_(std::move(options)),
+      instances_(group, registry),
+      channel_(instances_, options_.seed, false) {}
 
 FieldValue Bank::random_value(TypeId type, const std::string& name) const {
   FieldValue result;
   for (std::size_t world = 0; world < group_.worlds; ++world)
-    for (std::size_t point = 0; point < options_.points; ++point) {
+    for (std::size_t point = 0; point < points; ++point) {
       Random random(options_.seed, name + "@" + std::to_string(world) + "," + std::to_string(point));
       RingTensor<Mod61> tensor;
       tensor.shape = instances_.shapes(type)[world];
@@ -104,11 +36,11 @@ std::vector<FieldValue> Bank::apply(const InstanceCache::Entry& instance,
                                     std::span<const FieldValue* const> arguments) const {
   std::vector<FieldValue> result(instance.outputs.size());
   std::vector<const RingTensor<Mod61>*> tensors(arguments.size());
-  for (std::size_t i = 0; i < group_.worlds * options_.points; ++i) {
+  for (std::size_t i = 0; i < group_.worlds * points; ++i) {
     for (std::size_t argument = 0; argument < arguments.size(); ++argument)
       tensors[argument] = &(*arguments[argument])[i];
     FieldRing ring(options_.seed);
-    auto outputs = evaluate(instance.worlds[i / options_.points], ring, tensors);
+    auto outputs = evaluate(instance.worlds[i / points], ring, tensors);
     if (!outputs || !ring.status()) return {};
     for (std::size_t port = 0; port < result.size(); ++port) result[port].push_back(std::move((*outputs)[port]));
   }
@@ -118,7 +50,7 @@ std::vector<FieldValue> Bank::apply(const InstanceCache::Entry& instance,
 std::vector<TermId> Bank::union_of_terms(std::span<const ClassId> values) const {
   std::vector<TermId> result, merged;
   for (const ClassId value : values) {
-    const std::vector<TermId>& terms = classes_[value].terms;
+    const std::span<const TermId> terms = store_.terms_of(value);
     merged.clear();
     std::set_union(result.begin(), result.end(), terms.begin(), terms.end(), std::back_inserter(merged));
     result.swap(merged);
@@ -126,23 +58,32 @@ std::vector<TermId> Bank::union_of_terms(std::span<const ClassId> values) const 
   return result;
 }
 
-void Bank::add_class(ValueClass value, Hash128 fingerprint, FieldValue values, bool keep_values) {
-  const ClassId id = static_cast<ClassId>(classes_.size());
-  by_fingerprint_.emplace(fingerprint, id);
-  if (keep_values) {
-    if (classes_of_.size() <= value.type) classes_of_.resize(value.type + 1);
-    auto& by_ops = classes_of_[value.type];
-    if (by_ops.size() <= value.ops) by_ops.resize(value.ops + 1u);
-    by_ops[value.ops][value.is_weight ? 1 : 0].push_back(id);
-    for (const TermId term : value.terms)
-      if (!is_weight_term(term)) containing_[term].push_back(id);
-    values_.resize(id + 1);
-    values_[id] = std::move(values);
-  }
-  classes_.push_back(std::move(value));
+Error Bank::too_many(int level) const {
+  return bad_input("group '" + group_.name + "' has more than " + std::to_string(options_.max_terms) + " terms of " +
+                   std::to_string(level) + " operators: lower max_ops or split the group");
+}
+
+TermId Bank::add_term(const Term& term, std::size_t outputs) {
+  store_.terms.push_back(term);
+  output_counts_.push_back(static_cast<std::uint8_t>(outputs));
+  return static_cast<TermId>(store_.terms.size() - 1);
+}
+
+ClassId Bank::add_class(ValueClass value, const Hash128& fingerprint, std::span<const TermId> terms) {
+  const auto id = static_cast<ClassId>(store_.classes.size());
+  value.first_term = store_.term_arena.size();
+  value.term_count = static_cast<std::uint8_t>(terms.size());
+  store_.term_arena.insert(store_.term_arena.end(), terms.begin(), terms.end());
+  store_.classes.push_back(value);
+  channel_.fingerprints.push_back(fingerprint);
+  channel_.values.push_back(nullptr);
+  store_.inputs.push_back(0);
+  return id;
 }
 
 void Bank::add_inputs() {
+  std::map<std::pair<TypeId, bool>, std::uint32_t> kinds;
+  std::vector<std::uint32_t> kind;
   for (std::size_t i = 0; i < group_.inputs.size(); ++i) {
     const ProfileInput& input = group_.inputs[i];
     std::vector<Shape> shapes;
@@ -156,228 +97,285 @@ void Bank::add_inputs() {
     value.is_weight = input.is_weight;
     value.index = static_cast<std::uint32_t>(i);
     value.type = instances_.intern(std::move(shapes));
-    FieldValue field = random_value(value.type, "input " + input.name);
-    const Hash128 fingerprint = fingerprint_of(field);
-    add_class(std::move(value), fingerprint, std::move(field), true);
+    kind.push_back(
+        kinds.try_emplace({value.type, value.is_weight}, static_cast<std::uint32_t>(kinds.size())).first->second);
+    const FieldValue field = random_value(value.type, "input " + input.name);
+    const std::size_t size = instances_.elements(value.type);
+    Mod61* const elements = store_.elements.take(size * points);
+    Mod61* out = elements;
+    for (std::size_t point = 0; point < points; ++point)
+      for (std::size_t world = 0; world < group_.worlds; ++world)
+        for (const Mod61 element : field[world * points + point].elements) *out++ = element;
+    const Hash128 fingerprint = channel_.fingerprint(value.type, elements);
+    const ClassId id = add_class(value, fingerprint, {});
+    channel_.values[id] = elements;
+    store_.by_fingerprint.insert(fingerprint, id);
+    if (store_.by_type.size() <= value.type) store_.by_type.resize(value.type + 1u);
+    auto& by_ops = store_.by_type[value.type];
+    if (by_ops.empty()) by_ops.resize(1);
+    by_ops[0][value.is_weight ? 1 : 0].push_back(id);
+  }
+  symmetry_ = Symmetry(kind);
+  generator_images_.resize(symmetry_.generators().size());
+  for (std::uint32_t i = 0; i < group_.inputs.size(); ++i) {
+    store_.inputs[i] = symmetry_.mask(i);
+    for (std::size_t g = 0; g < generator_images_.size(); ++g)
+      generator_images_[g].push_back(symmetry_.input(symmetry_.generators()[g], i));
   }
   levels_[0].classes += group_.inputs.size();
 }
 
-/// Collects the applications with exactly `level` operators (or, at level 0, exactly `weight_level` operators on
-/// weights), sorted by their number of operators on weights.
-Status Bank::make_tasks(int level, int weight_level, std::vector<std::vector<Task>>& by_weight_ops) {
-  by_weight_ops.assign(static_cast<std::size_t>(group_.max_weight_ops) + 1, {});
-  const int below = level == 0 ? 0 : level - 1;  // operators among the arguments
-  std::size_t made = 0;
-  bool too_many = false;
-  for (std::uint32_t op = 0; op < group_.operators.size() && !too_many; ++op) {
-    const ProfileOperator& application = group_.operators[op];
-    if (application.on_weights != (level == 0)) continue;
-    const std::size_t arity = application.arguments.size();
-    const bool commutative =
-        registry_.is_commutative(application.op) && arity == 2 && application.arguments[0] == application.arguments[1];
-    // Types are chosen first, so that an ill-typed combination is rejected once.
-    std::vector<TypeId> types(arity);
-    std::vector<ClassId> chosen(arity);
-    const InstanceCache::Entry* instance = nullptr;
+/// A term of a level that is kept.
+struct Bank::StoredTerm {
+  Term term;
+  std::uint32_t block = 0;
+  std::uint8_t weight_ops = 0;
+  std::vector<Hash128> fingerprints;  ///< Per output.
+};
 
-    auto emit = [&](const std::vector<TermId>& terms, bool all_weights) {
-      if (level > 0 && all_weights) return;
-      int ops = 0;
-      for (const TermId term : terms) ops += is_weight_term(term) ? 0 : 1;
-      const int weight_ops = static_cast<int>(terms.size()) - ops + (level == 0 ? 1 : 0);
-      if (ops != below || weight_ops > group_.max_weight_ops) return;
-      if (level == 0 && weight_ops != weight_level) return;
-      Task task;
-      task.term.op = op;
-      task.term.count = static_cast<std::uint8_t>(arity);
-      std::copy(chosen.begin(), chosen.end(), task.term.arguments.begin());
-      task.instance = instance;
-      by_weight_ops[static_cast<std::size_t>(weight_ops)].push_back(task);
-      if (++made + terms_.size() > options_.max_terms) too_many = true;
-    };
-
-    std::function<void(std::size_t, const std::vector<TermId>&, int, int, bool)> choose_class =
-        [&](std::size_t position, const std::vector<TermId>& terms, int ops, int weight_ops, bool all_weights) {
-          if (too_many) return;
-          if (position == arity) {
-            emit(terms, all_weights);
-            return;
-          }
-          if (types[position] >= classes_of_.size()) return;
-          const auto& by_ops = classes_of_[types[position]];
-          const bool last = position + 1 == arity;
-          auto take = [&](ClassId id) {
-            if (commutative && position == 1 && id < chosen[0]) return;
-            // f(x, x) is left out: what holds of it is almost always an instance of what holds of f(x, y).
-            // (On weights it makes constants: ones - ones.)
-            for (std::size_t other = 0; other < position; ++other)
-              if (chosen[other] == id && !application.on_weights) return;
-            const ValueClass& value = classes_[id];
-            if (application.arguments[position] == ArgumentRole::input && !value.is_input) return;
-            if (application.on_weights && !value.is_weight) return;
-            chosen[position] = id;
-            std::vector<TermId> merged;
-            merged.reserve(terms.size() + value.terms.size());
-            std::set_union(terms.begin(), terms.end(), value.terms.begin(), value.terms.end(),
-                           std::back_inserter(merged));
-            int merged_ops = 0;
-            for (const TermId term : merged) merged_ops += is_weight_term(term) ? 0 : 1;
-            const int merged_weight_ops = static_cast<int>(merged.size()) - merged_ops;
-            if (merged_ops > below || merged_weight_ops > group_.max_weight_ops) return;
-            choose_class(position + 1, merged, merged_ops, merged_weight_ops, all_weights && value.is_weight);
-          };
-          const ArgumentRole role = application.arguments[position];
-          for (int kind = 0; kind < 2; ++kind) {
-            if (kind == 0 && role == ArgumentRole::weight) continue;
-            if (kind == 1 && role == ArgumentRole::activation) continue;
-            for (int more = 0; more < static_cast<int>(by_ops.size()); ++more) {
-              if (more > below) break;
-              const auto& ids = by_ops[static_cast<std::size_t>(more)][static_cast<std::size_t>(kind)];
-              if (ids.empty()) continue;
-              if (ops + more <= below) {
-                // On the last argument nothing can make up for too few operators.
-                if (last && ops + more < below) continue;
-                for (const ClassId id : ids) {
-                  if (commutative && position == 1 && id < chosen[0]) continue;
-                  if (weight_ops + classes_[id].weight_ops > group_.max_weight_ops &&
-                      (weight_ops == 0 || classes_[id].weight_ops == 0))
-                    continue;
-                  take(id);
-                }
-              }
-            }
-          }
-          // Arguments that share operators with those chosen before.
-          if (ops == 0 || role == ArgumentRole::weight) return;
-          std::vector<ClassId> shared;
-          for (const TermId term : terms) {
-            if (is_weight_term(term)) continue;
-            const auto it = containing_.find(term);
-            if (it == containing_.end()) continue;
-            for (const ClassId id : it->second) {
-              const ValueClass& value = classes_[id];
-              if (value.type != types[position]) continue;
-              const bool seen_above = ops + value.ops <= below && !(last && ops + value.ops < below);
-              if (!seen_above) shared.push_back(id);
-            }
-          }
-          std::sort(shared.begin(), shared.end());
-          shared.erase(std::unique(shared.begin(), shared.end()), shared.end());
-          for (const ClassId id : shared) take(id);
-        };
-
-    std::function<void(std::size_t)> choose_type = [&](std::size_t position) {
-      if (position == arity) {
-        instance = instances_.find(op, types);
-        if (instance == nullptr) return;
-        for (const TypeId output : instance->outputs)
-          for (const Shape& shape : instances_.shapes(output))
-            if (volume(shape) > options_.max_elements) return;
-        choose_class(0, {}, 0, 0, true);
-        return;
-      }
-      const TypeId bound = static_cast<TypeId>(classes_of_.size());
-      for (TypeId type = 0; type < bound; ++type) {
-        bool occurs = false;
-        for (const auto& by_kind : classes_of_[type]) {
-          occurs = occurs || (application.arguments[position] != ArgumentRole::weight && !by_kind[0].empty()) ||
-                   (application.arguments[position] != ArgumentRole::activation && !by_kind[1].empty());
-        }
-        if (!occurs) continue;
-        types[position] = type;
-        choose_type(position + 1);
-      }
-    };
-    if (arity > Term::max_arguments) continue;
-    choose_type(0);
+Status Bank::add_level(int level, int weight_level) {
+  const TermEnumerator enumerator(store_, group_, registry_, instances_, level, weight_level, options_.max_elements);
+  std::vector<StoredTerm> found;
+  std::vector<BlockEvaluator::Scratch> scratch(std::max(1u, options_.threads));
+  std::atomic<std::uint64_t> count{evaluated_};
+  const auto start = std::chrono::steady_clock::now();
+  for (std::uint32_t index = 0; index < enumerator.blocks().size(); ++index) {
+    const Block& block = enumerator.blocks()[index];
+    BlockEvaluator evaluator(channel_, store_, *block.instance, block.types, enumerator.members(),
+                             enumerator.position());
+    if (evaluator.port_count() > BlockEvaluator::max_ports) continue;
+    evaluator.prepare(std::max(1, (level - 1) / 2), options_.threads);
+    std::vector<std::vector<StoredTerm>> by_unit(block.units);
+    parallel_for(options_.threads, block.units, [&](std::size_t unit, unsigned thread) {
+      const std::size_t begin = unit * TermEnumerator::rows_per_unit;
+      const std::size_t end = std::min(begin + TermEnumerator::rows_per_unit, block.row_count());
+      enumerator.for_each(block, begin, end, [&](std::span<const ClassId> arguments, int weight_ops) {
+        BlockEvaluator::Ports ports;
+        if (count.load(std::memory_order_relaxed) > options_.max_terms ||
+            !evaluator.fingerprints(arguments, ports, scratch[thread]))
+          return;
+        ++count;
+        StoredTerm stored;
+        stored.term.op = block.op;
+        stored.term.count = static_cast<std::uint8_t>(arguments.size());
+        std::copy(arguments.begin(), arguments.end(), stored.term.arguments.begin());
+        stored.block = index;
+        stored.weight_ops = static_cast<std::uint8_t>(weight_ops);
+        stored.fingerprints.assign(ports.begin(), ports.begin() + static_cast<std::ptrdiff_t>(evaluator.port_count()));
+        by_unit[unit].push_back(std::move(stored));
+      });
+    });
+    for (std::vector<StoredTerm>& terms : by_unit)
+      found.insert(found.end(), std::move_iterator(terms.begin()), std::move_iterator(terms.end()));
+    if (count > options_.max_terms) return too_many(level);
   }
-  if (too_many)
-    return bad_input("group '" + group_.name + "' has more than " + std::to_string(options_.max_terms) + " terms of " +
-                     std::to_string(level) + " operators: lower max_ops or split the group");
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+  seconds_per_term_ = taken.count() / static_cast<double>(std::max<std::uint64_t>(1, count - evaluated_));
+  evaluated_ = count;
+  std::stable_sort(found.begin(), found.end(),
+                   [](const StoredTerm& a, const StoredTerm& b) { return a.weight_ops < b.weight_ops; });
+  std::vector<std::vector<TermId>> fresh;
+  const auto first_class = static_cast<ClassId>(store_.classes.size());
+  const auto first_term = static_cast<TermId>(store_.terms.size());
+  const std::size_t first_hit = hits_.size();
+  insert(found, level, fresh, enumerator.blocks().size());
+  found = {};
+  add_values(enumerator, fresh);
+  align_representatives(first_class, first_term, first_hit);
   return {};
 }
 
-void Bank::run_tasks(const std::vector<Task>& tasks, int level, int weight_ops, bool keep_values) {
-  constexpr std::size_t chunk = 4096;
-  std::vector<Result> results;
-  for (std::size_t begin = 0; begin < tasks.size(); begin += chunk) {
-    const std::size_t size = std::min(chunk, tasks.size() - begin);
-    results.assign(size, {});
-    std::atomic<std::size_t> next{0};
-    auto work = [&] {
-      std::vector<const FieldValue*> arguments;
-      for (std::size_t i = next.fetch_add(1); i < size; i = next.fetch_add(1)) {
-        const Task& task = tasks[begin + i];
-        arguments.clear();
-        for (const ClassId id : task.term.inputs()) arguments.push_back(&values_[id]);
-        results[i].values = apply(*task.instance, arguments);
-        for (const FieldValue& value : results[i].values) results[i].fingerprints.push_back(fingerprint_of(value));
-        if (!keep_values) results[i].values.clear();
+/// Classes are numbered in the order of the enumeration, whichever thread evaluated them. `fresh`: per block the terms
+/// that represent new classes.
+void Bank::insert(std::vector<StoredTerm>& found, int level, std::vector<std::vector<TermId>>& fresh,
+                  std::size_t block_count) {
+  fresh.assign(block_count, {});
+  LevelCounts& counts = levels_[static_cast<std::size_t>(level)];
+  for (const StoredTerm& stored : found) {
+    const TermId term = add_term(stored.term, stored.fingerprints.size());
+    if (level == 0) store_.weight_term_end = term + 1;
+    ++counts.terms;
+    ++counts.evaluated;
+    MultiTerm multi;
+    bool is_fresh = false;
+    for (std::uint32_t port = 0; port < stored.fingerprints.size(); ++port) {
+      const Hash128& fingerprint = stored.fingerprints[port];
+      const auto [known, added] =
+          store_.by_fingerprint.insert(fingerprint, static_cast<ClassId>(store_.classes.size()));
+      multi.outputs.push_back(known);
+      if (!added) {
+        hits_.push_back({term, port, known, static_cast<std::uint8_t>(level), stored.weight_ops});
+        ++counts.hits;
+        continue;
       }
-    };
-    std::vector<std::thread> threads;
-    for (unsigned t = 1; t < options_.threads && t < size; ++t) threads.emplace_back(work);
-    work();
-    for (std::thread& thread : threads) thread.join();
-
-    // Classes are numbered in the order of the tasks, whichever thread evaluated them.
-    for (std::size_t i = 0; i < size; ++i) {
-      if (results[i].fingerprints.empty()) continue;
-      const Task& task = tasks[begin + i];
-      const TermId term = static_cast<TermId>(terms_.size());
-      terms_.push_back(task.term);
-      ++levels_[static_cast<std::size_t>(level)].terms;
-      MultiTerm multi;
-      for (std::size_t port = 0; port < results[i].fingerprints.size(); ++port) {
-        const Hash128 fingerprint = results[i].fingerprints[port];
-        const auto known = by_fingerprint_.find(fingerprint);
-        if (known != by_fingerprint_.end()) {
-          hits_.push_back({term, static_cast<std::uint32_t>(port), known->second, static_cast<std::uint8_t>(level),
-                           static_cast<std::uint8_t>(weight_ops)});
-          ++levels_[static_cast<std::size_t>(level)].hits;
-          multi.outputs.push_back(known->second);
-          continue;
-        }
-        ValueClass value;
-        value.is_weight = level == 0;
-        value.index = term;
-        value.port = static_cast<std::uint32_t>(port);
-        value.type = task.instance->outputs[port];
-        value.ops = static_cast<std::uint8_t>(level);
-        value.weight_ops = static_cast<std::uint8_t>(weight_ops);
-        value.terms = union_of_terms(task.term.inputs());
-        value.terms.push_back(term);  // the newest id is the largest
-        ++levels_[static_cast<std::size_t>(level)].classes;
-        multi.outputs.push_back(static_cast<ClassId>(classes_.size()));
-        add_class(std::move(value), fingerprint, keep_values ? std::move(results[i].values[port]) : FieldValue{},
-                  keep_values);
-      }
-      if (multi.outputs.size() > 1 && level > 0) {
-        multi.term = term;
-        multi.ops = static_cast<std::uint8_t>(level);
-        multi.weight_ops = static_cast<std::uint8_t>(weight_ops);
-        multi_terms_.push_back(std::move(multi));
-      }
+      ++counts.classes;
+      is_fresh = true;
+      ValueClass value;
+      value.is_weight = level == 0;
+      value.index = term;
+      value.port = static_cast<std::uint8_t>(port);
+      const auto* const instance = [&] {
+        std::vector<TypeId> types;
+        for (const ClassId id : stored.term.inputs()) types.push_back(store_.classes[id].type);
+        return instances_.find(stored.term.op, types);
+      }();
+      value.type = instance->outputs[port];
+      value.ops = static_cast<std::uint8_t>(level);
+      value.weight_ops = stored.weight_ops;
+      std::vector<TermId> terms = union_of_terms(stored.term.inputs());
+      terms.push_back(term);  // the newest id is the largest
+      const ClassId id = add_class(value, fingerprint, terms);
+      for (const ClassId argument : stored.term.inputs()) store_.inputs[id] |= store_.inputs[argument];
+      if (store_.by_type.size() <= value.type) store_.by_type.resize(value.type + 1u);
+      auto& by_ops = store_.by_type[value.type];
+      if (by_ops.size() <= value.ops) by_ops.resize(value.ops + 1u);
+      by_ops[value.ops][value.is_weight ? 1 : 0].push_back(id);
+    }
+    if (is_fresh) fresh[stored.block].push_back(term);
+    if (multi.outputs.size() > 1 && level > 0) {
+      multi.term = term;
+      multi.ops = static_cast<std::uint8_t>(level);
+      multi.weight_ops = stored.weight_ops;
+      multi_terms_.push_back(std::move(multi));
     }
   }
+}
+
+/// The elements of new classes, and where renamings take them.
+void Bank::add_values(const TermEnumerator& enumerator, const std::vector<std::vector<TermId>>& fresh) {
+  // Per new term the first class that it represents; its other outputs follow where they are new.
+  std::vector<std::vector<ClassId>> first(fresh.size());
+  {
+    std::vector<std::pair<TermId, std::pair<std::size_t, std::size_t>>> places;
+    for (std::size_t block = 0; block < fresh.size(); ++block) {
+      first[block].assign(fresh[block].size(), 0);
+      for (std::size_t i = 0; i < fresh[block].size(); ++i) places.push_back({fresh[block][i], {block, i}});
+    }
+    std::sort(places.begin(), places.end());
+    auto at = places.begin();
+    for (auto id = static_cast<ClassId>(generator_images_.empty() ? 0 : generator_images_[0].size());
+         id < store_.classes.size() && at != places.end(); ++id) {
+      const ValueClass& value = store_.classes[id];
+      if (value.is_input || value.index != at->first) continue;
+      first[at->second.first][at->second.second] = id;
+      ++at;
+    }
+  }
+  std::vector<BlockEvaluator::Scratch> scratch(std::max(1u, options_.threads));
+  for (std::vector<ClassId>& images : generator_images_) images.resize(store_.classes.size(), Symmetry::none);
+  for (std::size_t index = 0; index < fresh.size(); ++index) {
+    if (fresh[index].empty()) continue;
+    const Block& block = enumerator.blocks()[index];
+    const BlockEvaluator evaluator(channel_, store_, *block.instance, block.types, enumerator.members(),
+                                   enumerator.position());
+    const std::size_t ports = evaluator.port_count();
+    auto classes_of = [&](std::size_t i, auto&& use) {
+      for (ClassId id = first[index][i]; id < store_.classes.size(); ++id) {
+        const ValueClass& value = store_.classes[id];
+        if (value.index != fresh[index][i]) break;
+        use(id, value.port);
+      }
+    };
+    std::vector<std::vector<Mod61*>> elements(fresh[index].size(), std::vector<Mod61*>(ports));
+    for (std::size_t i = 0; i < fresh[index].size(); ++i) {
+      for (std::size_t port = 0; port < ports; ++port)
+        elements[i][port] = store_.elements.take(instances_.elements(block.instance->outputs[port]) * points);
+      classes_of(i, [&](ClassId id, std::size_t port) { channel_.values[id] = elements[i][port]; });
+    }
+    parallel_ranges(options_.threads, fresh[index].size(), 64,
+                    [&](std::size_t begin, std::size_t end, unsigned thread) {
+                      for (std::size_t i = begin; i < end; ++i) {
+                        const Term& term = store_.terms[fresh[index][i]];
+                        const bool good = evaluator.values(term.inputs(), elements[i], {}, scratch[thread]);
+                        TASO_CHECK(good, "a term that has a fingerprint has a value");
+                        for (std::size_t g = 0; g < generator_images_.size(); ++g) {
+                          Term image = term;
+                          bool known = true;
+                          for (std::size_t k = 0; k < term.count; ++k) {
+                            image.arguments[k] = generator_images_[g][term.arguments[k]];
+                            known = known && image.arguments[k] != Symmetry::none;
+                          }
+                          BlockEvaluator::Ports found;
+                          if (!known || !evaluator.fingerprints(image.inputs(), found, scratch[thread])) continue;
+                          classes_of(i, [&](ClassId id, std::size_t port) {
+                            generator_images_[g][id] = store_.by_fingerprint.find(found[port]);
+                          });
+                        }
+                      }
+                    });
+  }
+}
+
+/// Lets renamed classes have renamed representatives, so that sizes, which depend on what representatives share, are
+/// the same under renaming: from the first class of an orbit its term is carried on along the generators. The term that
+/// was the representative takes the place of the other one among the hits.
+void Bank::align_representatives(ClassId first_class, TermId first_term, std::size_t first_hit) {
+  if (generator_images_.empty()) return;
+  std::vector<TermId> by_term;
+  for (TermId term = first_term; term < store_.terms.size(); ++term) by_term.push_back(term);
+  std::sort(by_term.begin(), by_term.end(), [&](TermId a, TermId b) { return store_.terms[a] < store_.terms[b]; });
+  // Hits are in the order of their terms.
+  auto hit_of = [&](TermId term, std::uint32_t port) {
+    const auto it =
+        std::lower_bound(hits_.begin() + static_cast<std::ptrdiff_t>(first_hit), hits_.end(), std::pair(term, port),
+                         [](const Hit& hit, const auto& key) { return std::pair(hit.term, hit.port) < key; });
+    return it != hits_.end() && it->term == term && it->port == port ? it : hits_.end();
+  };
+  std::vector<Hit> replaced;  // sorted in again below
+  std::vector<bool> reached(store_.classes.size() - first_class, false);
+  std::vector<ClassId> queue;
+  for (ClassId start = first_class; start < store_.classes.size(); ++start) {
+    if (reached[start - first_class]) continue;
+    reached[start - first_class] = true;
+    queue.assign(1, start);
+    for (std::size_t at = 0; at < queue.size(); ++at)
+      for (const std::vector<ClassId>& images : generator_images_) {
+        const ClassId image = images[queue[at]];
+        if (image == Symmetry::none || image < first_class || reached[image - first_class]) continue;
+        reached[image - first_class] = true;
+        queue.push_back(image);
+        const ValueClass& from = store_.classes[queue[at]];
+        ValueClass& to = store_.classes[image];
+        Term term = store_.terms[from.index];
+        for (std::size_t i = 0; i < term.count; ++i) term.arguments[i] = images[term.arguments[i]];
+        const ProfileOperator& op = group_.operators[term.op];
+        if (term.count == 2 && op.arguments[0] == op.arguments[1] && registry_.is_commutative(op.op) &&
+            term.arguments[0] > term.arguments[1])
+          std::swap(term.arguments[0], term.arguments[1]);
+        const auto found = std::lower_bound(by_term.begin(), by_term.end(), term,
+                                            [&](TermId a, const Term& b) { return store_.terms[a] < b; });
+        if (found == by_term.end() || store_.terms[*found] != term) continue;
+        if (*found == to.index && from.port == to.port) continue;
+        const auto hit = hit_of(*found, from.port);
+        if (hit == hits_.end() || hit->value != image || hit->weight_ops != to.weight_ops) continue;
+        hit->value = Symmetry::none;
+        replaced.push_back({to.index, to.port, image, to.ops, to.weight_ops});
+        to.index = *found;
+        to.port = from.port;
+        std::vector<TermId> terms = union_of_terms(term.inputs());
+        terms.push_back(*found);
+        to.first_term = store_.term_arena.size();
+        to.term_count = static_cast<std::uint8_t>(terms.size());
+        store_.term_arena.insert(store_.term_arena.end(), terms.begin(), terms.end());
+      }
+  }
+  std::erase_if(hits_, [](const Hit& hit) { return hit.value == Symmetry::none; });
+  hits_.insert(hits_.end(), replaced.begin(), replaced.end());
+  std::sort(hits_.begin() + static_cast<std::ptrdiff_t>(first_hit), hits_.end(),
+            [](const Hit& a, const Hit& b) { return std::pair(a.term, a.port) < std::pair(b.term, b.port); });
 }
 
 Status Bank::run() {
   const int max_ops = std::min(options_.max_ops, group_.max_ops);
   levels_.assign(static_cast<std::size_t>(max_ops) + 1, {});
   add_inputs();
-  std::vector<std::vector<Task>> tasks;
-  for (int weight_ops = 1; weight_ops <= group_.max_weight_ops; ++weight_ops) {
-    TASO_RETURN_IF_ERROR(make_tasks(0, weight_ops, tasks));
-    run_tasks(tasks[static_cast<std::size_t>(weight_ops)], 0, weight_ops, true);
-  }
-  for (int level = 1; level <= max_ops; ++level) {
-    TASO_RETURN_IF_ERROR(make_tasks(level, 0, tasks));
-    for (std::size_t weight_ops = 0; weight_ops < tasks.size(); ++weight_ops)
-      run_tasks(tasks[weight_ops], level, static_cast<int>(weight_ops), level < max_ops);
-  }
-  return {};
+  for (int weight_ops = 1; weight_ops <= group_.max_weight_ops; ++weight_ops)
+    TASO_RETURN_IF_ERROR(add_level(0, weight_ops));
+  for (int level = 1; level < max_ops; ++level) TASO_RETURN_IF_ERROR(add_level(level, 0));
+  if (max_ops == 0) return {};
+  symmetry_.compose(generator_images_, store_.classes.size());
+  generator_images_ = {};
+  return LastLevel(*this, max_ops).run();
 }
 
 }  // namespace taso

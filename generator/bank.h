@@ -6,48 +6,29 @@
 /// material of rules. The size of a value counts distinct operators (sharing counts once): `ops` those that run,
 /// `weight_ops` those on weights, which are folded before the program runs.
 ///
-/// Values are tensors over GF(2^61-1), one per world and evaluation point; a class is identified by a 128-bit hash of
-/// the shapes and elements of all of them. The order of everything is independent of the number of threads.
+/// Below the last level every class is stored with its value. On the last level, which has almost all terms, only
+/// fingerprints are computed, of one term from each set of terms that are equal up to renaming of inputs; what becomes
+/// a class or a hit is what shares its fingerprint with something else (generator/last_level.h). The order of
+/// everything is independent of the number of threads, of the memory limit, and of checkpoints and shards.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <memory>
 #include <span>
-#include <unordered_map>
-#include <utility>
+#include <string>
 #include <vector>
 
+#include "generator/class_store.h"
+#include "generator/enumerate.h"
+#include "generator/fingerprint.h"
+#include "generator/instances.h"
 #include "generator/profile.h"
+#include "generator/records.h"
+#include "generator/symmetry.h"
 #include "operators/evaluate.h"
-#include "support/hash.h"
 
 namespace taso {
-
-using ClassId = std::uint32_t;
-using TermId = std::uint32_t;
-using TypeId = std::uint32_t;
-
-/// An operator of the group applied to representatives.
-struct Term {
-  static constexpr std::size_t max_arguments = 5;
-  std::uint32_t op = 0;  ///< Index into ProfileGroup::operators.
-  std::uint8_t count = 0;
-  std::array<ClassId, max_arguments> arguments{};
-  [[nodiscard]] std::span<const ClassId> inputs() const { return {arguments.data(), count}; }
-};
-
-/// A class of equal values with its representative.
-struct ValueClass {
-  bool is_input = false;
-  bool is_weight = false;   ///< Made of weights only.
-  std::uint32_t index = 0;  ///< The input's number, or the representative's TermId.
-  std::uint32_t port = 0;   ///< Output of the representative.
-  TypeId type = 0;
-  std::uint8_t ops = 0, weight_ops = 0;
-  std::vector<TermId> terms;  ///< Distinct terms of the representative, itself included; ascending.
-};
 
 /// A term output whose value was known.
 struct Hit {
@@ -60,54 +41,61 @@ struct Hit {
 /// A value over the field in every world at every point.
 using FieldValue = std::vector<RingTensor<Mod61>>;
 
-/// Operators of a group, made concrete on demand for given argument types, in every world.
-class InstanceCache {
- public:
-  struct Entry {
-    bool typed = false;
-    std::vector<OperatorInstance> worlds;
-    std::vector<TypeId> outputs;
-  };
-  InstanceCache(const ProfileGroup& group, const OperatorRegistry& registry);
-  /// Null if the application is ill-typed in some world. Not thread-safe; the entry stays valid.
-  const Entry* find(std::uint32_t op, std::span<const TypeId> arguments);
-  /// The number of a tuple of shapes, one per world.
-  TypeId intern(std::vector<Shape> shapes);
-  [[nodiscard]] const std::vector<Shape>& shapes(TypeId type) const { return *types_[type]; }
-  [[nodiscard]] std::size_t type_count() const { return types_.size(); }
+/// How the last level is spread over memory, files and processes. Nothing here changes the result.
+struct ScaleOptions {
+  /// Bytes that the process may hold; beyond, fingerprints of the last level go to files. 0: no limit.
+  std::uint64_t memory_limit = 0;
+  std::string temporary = "/tmp";  ///< Folder for those files.
+  std::string checkpoint;          ///< Folder for finished segments of the last level; empty: none are written or read.
+  /// This process evaluates the segments whose number is `shard` modulo `shards`; none if shard == shards.
+  std::uint32_t shard = 0, shards = 1;
+  /// Takes every segment that this process has evaluated; the bank then ends without the hits of the last level
+  /// (Bank::complete). One thread at a time.
+  std::function<Status(const Segment&)> send;
+  /// Hands all segments of an enumeration that other processes evaluated to `accept`, in any order; one that comes
+  /// twice is taken once.
+  std::function<Status(const Hash128& enumeration, const std::function<Status(const Segment&)>& accept)> receive;
+};
 
- private:
-  const ProfileGroup& group_;
-  const OperatorRegistry& registry_;
-  std::vector<std::vector<Attributes>> attributes_;  ///< Per operator, per world.
-  std::map<std::vector<Shape>, TypeId> type_ids_;
-  std::vector<const std::vector<Shape>*> types_;
-  std::map<std::vector<std::uint32_t>, Entry> entries_;
+/// What is expected of the last level, from counting a sample of its terms and from the speed of the level before.
+struct LevelEstimate {
+  std::uint64_t terms = 0;  ///< Up to renaming.
+  std::uint64_t bytes = 0;  ///< Of the whole process.
+  double seconds = 0;
 };
 
 struct BankOptions {
   int max_ops = 3;
   std::uint64_t seed = 1;
   unsigned threads = 1;
-  std::size_t points = 2;              ///< Evaluation points per world.
-  std::int64_t max_elements = 4096;    ///< Larger tensors are left out.
-  std::size_t max_terms = 20'000'000;  ///< The enumeration stops with an error beyond.
+  std::int64_t max_elements = 4096;         ///< Larger tensors are left out.
+  std::uint64_t max_terms = 4'000'000'000;  ///< The enumeration stops with an error beyond.
+  ScaleOptions scale;
+  /// Told of terms done, of how many (estimated), on the last level; may be empty. One thread at a time.
+  std::function<void(std::uint64_t done, std::uint64_t total)> progress;
+  /// Told, before the last level is evaluated, what is expected of it; may be empty.
+  std::function<void(const LevelEstimate&)> estimate;
 };
 
 /// Counts of one level of the enumeration.
 struct LevelCounts {
   std::uint64_t terms = 0, classes = 0, hits = 0;
+  std::uint64_t evaluated = 0;  ///< Terms that were evaluated: on the last level, those that differ by more than names.
 };
 
 class Bank {
  public:
+  static constexpr std::size_t points = evaluation_points;  ///< Evaluation points per world.
+
   Bank(const ProfileGroup& group, const OperatorRegistry& registry, BankOptions options);
   /// Enumerates. Fails when the profile asks for more terms than the limit.
   [[nodiscard]] Status run();
+  /// False if the segments of this process were sent elsewhere: there are no hits of the last level.
+  [[nodiscard]] bool complete() const { return complete_; }
 
   [[nodiscard]] const ProfileGroup& group() const { return group_; }
-  [[nodiscard]] const std::vector<ValueClass>& classes() const { return classes_; }
-  [[nodiscard]] const std::vector<Term>& terms() const { return terms_; }
+  [[nodiscard]] const std::vector<ValueClass>& classes() const { return store_.classes; }
+  [[nodiscard]] const std::vector<Term>& terms() const { return store_.terms; }
   [[nodiscard]] const std::vector<Hit>& hits() const { return hits_; }
   /// Terms with several outputs, with the classes of the outputs.
   struct MultiTerm {
@@ -116,6 +104,8 @@ class Bank {
     std::vector<ClassId> outputs;
   };
   [[nodiscard]] const std::vector<MultiTerm>& multi_terms() const { return multi_terms_; }
+  /// How many outputs a term has.
+  [[nodiscard]] std::size_t output_count(TermId term) const { return output_counts_[term]; }
   /// Counts per number of operators; entry 0 is inputs and weights.
   [[nodiscard]] const std::vector<LevelCounts>& levels() const { return levels_; }
   [[nodiscard]] InstanceCache& instances() { return instances_; }
@@ -126,37 +116,43 @@ class Bank {
   /// The outputs of one application; an empty list if it divides by zero in the field or fails otherwise.
   [[nodiscard]] std::vector<FieldValue> apply(const InstanceCache::Entry& instance,
                                               std::span<const FieldValue* const> arguments) const;
+  /// The distinct operators of a representative, itself included; ascending.
+  [[nodiscard]] std::span<const TermId> terms_of(ClassId id) const { return store_.terms_of(id); }
   /// Sorted union of the representatives' terms.
   [[nodiscard]] std::vector<TermId> union_of_terms(std::span<const ClassId> values) const;
-  [[nodiscard]] bool is_weight_term(TermId term) const { return group_.operators[terms_[term].op].on_weights; }
+  [[nodiscard]] bool is_weight_term(TermId term) const { return store_.is_weight_term(term); }
   [[nodiscard]] const OperatorRegistry& registry() const { return registry_; }
 
  private:
-  struct Task {
-    Term term;
-    const InstanceCache::Entry* instance = nullptr;
-  };
-  struct Result;
+  friend class LastLevel;
+  struct StoredTerm;
   void add_inputs();
-  [[nodiscard]] Status make_tasks(int level, int weight_level, std::vector<std::vector<Task>>& by_weight_ops);
-  void run_tasks(const std::vector<Task>& tasks, int level, int weight_ops, bool keep_values);
-  void add_class(ValueClass value, Hash128 fingerprint, FieldValue values, bool keep_values);
+  /// One level whose classes are kept with their values.
+  [[nodiscard]] Status add_level(int level, int weight_level);
+  void insert(std::vector<StoredTerm>& found, int level, std::vector<std::vector<TermId>>& fresh,
+              std::size_t block_count);
+  void add_values(const TermEnumerator& enumerator, const std::vector<std::vector<TermId>>& fresh);
+  void align_representatives(ClassId first_class, TermId first_term, std::size_t first_hit);
+  TermId add_term(const Term& term, std::size_t outputs);
+  ClassId add_class(ValueClass value, const Hash128& fingerprint, std::span<const TermId> terms);
+  [[nodiscard]] Error too_many(int level) const;
 
   const ProfileGroup& group_;
   const OperatorRegistry& registry_;
   BankOptions options_;
   InstanceCache instances_;
-  std::vector<ValueClass> classes_;
-  std::vector<FieldValue> values_;  ///< Per class; empty on the last level.
-  std::vector<Term> terms_;
+  ClassStore store_;
+  Channel channel_;
+  Symmetry symmetry_;
+  /// Per generator of the symmetry: the images of the classes.
+  std::vector<std::vector<ClassId>> generator_images_;
   std::vector<Hit> hits_;
   std::vector<MultiTerm> multi_terms_;
+  std::vector<std::uint8_t> output_counts_;
   std::vector<LevelCounts> levels_;
-  std::unordered_map<Hash128, ClassId> by_fingerprint_;
-  /// classes_of_[type][ops]: ids of activations (first) and weights (second).
-  std::vector<std::vector<std::array<std::vector<ClassId>, 2>>> classes_of_;
-  /// Classes whose representative contains a term that is not on weights.
-  std::unordered_map<TermId, std::vector<ClassId>> containing_;
+  std::uint64_t evaluated_ = 0;
+  double seconds_per_term_ = 0;  ///< Evaluation only, on the level before the last.
+  bool complete_ = true;
 };
 
 }  // namespace taso

@@ -60,12 +60,7 @@ class CandidateMaker {
     if (hit.ops == known.ops) add({other}, {term});
   }
 
-  std::size_t outputs_of(TermId term) const {
-    if (multi_.empty())
-      for (const Bank::MultiTerm& multi : bank_.multi_terms()) multi_.emplace(multi.term, multi.outputs.size());
-    const auto it = multi_.find(term);
-    return it == multi_.end() ? 1 : it->second;
-  }
+  std::size_t outputs_of(TermId term) const { return bank_.output_count(term); }
 
   /// The ways to compute a class other than by a term of several outputs.
   const std::vector<TermOutput>& members(ClassId id) {
@@ -321,7 +316,6 @@ class CandidateMaker {
   std::vector<Draft> drafts_;
   std::unordered_set<std::string> seen_, kept_;
   std::unordered_map<std::string, bool> valid_;
-  mutable std::unordered_map<TermId, std::size_t> multi_;
   std::vector<std::vector<TermOutput>> members_;
 };
 

@@ -19,16 +19,15 @@
 namespace taso {
 namespace {
 
-/// Schwartz-Zippel with a union bound over all pairs of values: a polynomial of degree at most 2^(n+1) vanishes at a
-/// random point of GF(p) with probability at most 2^(n+1) / p, at `evaluations` independent points with that power; two
-/// unequal values share a 128-bit hash with probability 2^-128.
-double error_bound(const std::vector<LevelCounts>& levels, std::size_t evaluations, int max_weight_ops) {
+/// Schwartz-Zippel with a union bound over all pairs of values: a polynomial of degree at most 2^n, n operators, times
+/// the random coefficients of the fingerprint vanishes at a random point of GF(p) with probability at most (2^n + 1) /
+/// p, at independent points with that power.
+double error_bound(const std::vector<LevelCounts>& levels, std::size_t points, int max_weight_ops) {
   double values = 0;
   for (const LevelCounts& level : levels) values += static_cast<double>(level.terms + level.classes);
-  const double degree = std::exp2(static_cast<double>(levels.size()) + max_weight_ops);
+  const double degree = std::exp2(static_cast<double>(levels.size()) + max_weight_ops) + 1;
   const double pairs = values * values / 2;
-  const double per_pair = std::pow(degree / std::exp2(61.0), static_cast<double>(evaluations)) + std::exp2(-128.0);
-  return std::min(1.0, pairs * per_pair);
+  return std::min(1.0, pairs * std::pow(degree / std::exp2(61.0), static_cast<double>(points)));
 }
 
 /// "merge", "fold", "fuse", "cancel" or "exchange": what a rule does to the program.
@@ -96,13 +95,25 @@ class Run {
     bank_options.seed = options_.seed;
     bank_options.threads = options_.threads;
     bank_options.max_terms = options_.max_terms;
+    bank_options.scale = options_.scale;
+    bank_options.progress = [&](std::uint64_t done, std::uint64_t total) {
+      report(group.name + ": terms", static_cast<std::size_t>(done), static_cast<std::size_t>(std::max(done, total)));
+    };
+    bank_options.estimate = [&](const LevelEstimate& estimate) {
+      if (options_.estimate) options_.estimate(group.name, estimate);
+    };
     report(group.name + ": terms", 0, 0);
     Bank bank(group, registry_, bank_options);
     TASO_RETURN_IF_ERROR(bank.run());
     statistics.worlds = group.worlds;
-    statistics.points = bank_options.points;
+    statistics.points = Bank::points;
     statistics.levels = bank.levels();
-    statistics.error_bound = error_bound(bank.levels(), group.worlds * bank_options.points, group.max_weight_ops);
+    statistics.error_bound = error_bound(bank.levels(), Bank::points, group.max_weight_ops);
+    if (!bank.complete() || options_.counts_only) {
+      generation_.complete = false;
+      generation_.groups.push_back(std::move(statistics));
+      return {};
+    }
     const std::vector<Draft> drafts = make_candidates(bank, statistics.candidates);
 
     GeneralizeOptions generalize_options;
@@ -426,12 +437,13 @@ std::string rule_file(const Generation& generation, const Profile& profile, cons
 
 std::string statistics_text(const Generation& generation) {
   std::string text =
-      "group                        ops      terms    classes       hits\n"
-      "-----------------------------------------------------------------\n";
+      "group                        ops       terms     classes        hits   evaluated\n"
+      "--------------------------------------------------------------------------------\n";
   for (const GroupStatistics& group : generation.groups)
     for (std::size_t level = 0; level < group.levels.size(); ++level)
-      text += fmt::format("{:<26}{:>6}{:>11}{:>11}{:>11}\n", level == 0 ? group.name : "", level,
-                          group.levels[level].terms, group.levels[level].classes, group.levels[level].hits);
+      text += fmt::format("{:<26}{:>6}{:>12}{:>12}{:>12}{:>12}\n", level == 0 ? group.name : "", level,
+                          group.levels[level].terms, group.levels[level].classes, group.levels[level].hits,
+                          group.levels[level].evaluated);
   GroupStatistics sum;
   double error = 0;
   for (const GroupStatistics& group : generation.groups) {
@@ -448,6 +460,8 @@ std::string statistics_text(const Generation& generation) {
     sum.kept += group.kept;
     error += group.error_bound;
   }
+  const std::string bound = fmt::format("probability of a wrong fingerprint match anywhere: at most {:.1e}\n", error);
+  if (!generation.complete) return text + "\n" + bound;
   text +=
       "\npruning                          remaining   "
       "reduction\n------------------------------------------------------\n";
@@ -471,8 +485,7 @@ std::string statistics_text(const Generation& generation) {
     text += fmt::format("  {:<40} {:<14} {:.1e}\n", rule.name,
                         rule.numeric_class ? to_string(*rule.numeric_class) : "not proved", outlier.difference);
   }
-  text += fmt::format("probability of a wrong fingerprint match anywhere: at most {:.1e}\n", error);
-  return text;
+  return text + bound;
 }
 
 std::string statistics_json(const Generation& generation, const Profile& profile, const GeneratorOptions& options) {
@@ -485,8 +498,9 @@ std::string statistics_json(const Generation& generation, const Profile& profile
     text += fmt::format("{}\n    {{\"name\": \"{}\", \"worlds\": {}, \"points\": {}, \"levels\": [", i == 0 ? "" : ",",
                         group.name, group.worlds, group.points);
     for (std::size_t level = 0; level < group.levels.size(); ++level)
-      text += fmt::format("{}{{\"ops\": {}, \"terms\": {}, \"classes\": {}, \"hits\": {}}}", level == 0 ? "" : ", ",
-                          level, group.levels[level].terms, group.levels[level].classes, group.levels[level].hits);
+      text += fmt::format("{}{{\"ops\": {}, \"terms\": {}, \"classes\": {}, \"hits\": {}, \"evaluated\": {}}}",
+                          level == 0 ? "" : ", ", level, group.levels[level].terms, group.levels[level].classes,
+                          group.levels[level].hits, group.levels[level].evaluated);
     text += fmt::format(
         "],\n     \"initial\": {}, \"after_renaming\": {}, \"after_common_subgraph\": {}, \"skipped\": {}, "
         "\"distinct\": {}, "

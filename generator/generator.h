@@ -20,8 +20,10 @@ struct GeneratorOptions {
   int max_ops = 3;
   std::uint64_t seed = 1;
   unsigned threads = 1;
-  bool verify = false;                 ///< Keep only what the verifier proves, and write the proofs down.
-  std::size_t max_terms = 20'000'000;  ///< Per group.
+  bool verify = false;                      ///< Keep only what the verifier proves, and write the proofs down.
+  std::uint64_t max_terms = 4'000'000'000;  ///< Per group.
+  bool counts_only = false;                 ///< Enumerate, and make no rules (Generation::complete is false).
+  ScaleOptions scale;                       ///< Memory, checkpoints, shards: no influence on the result.
   PruneOptions prune;
   /// Also find derivations for candidates that are left out as not useful (Generation::pruned): for tests and
   /// statistics.
@@ -30,6 +32,8 @@ struct GeneratorOptions {
   std::vector<Substitution> axioms;  ///< For the verifier.
   /// Told what is going on: group and stage, how far, of how much. May be empty.
   std::function<void(const std::string& what, std::size_t done, std::size_t total)> progress;
+  /// Told what the last level of a group is expected to take, before it begins. May be empty.
+  std::function<void(const std::string& group, const LevelEstimate&)> estimate;
   /// Told of every candidate that was dropped after generalisation, and why. May be empty.
   std::function<void(const std::string& rule, const std::string& why)> dropped;
 };
@@ -60,6 +64,8 @@ struct Generation {
   std::vector<PrunedRule> pruned;
   std::vector<GroupStatistics> groups;
   std::vector<FloatOutlier> outliers;  ///< Of `rules`, in single precision at inputs in [-1, 1].
+  /// False if the segments of this process were sent elsewhere, or only counts were asked for: there are no rules.
+  bool complete = true;
 };
 
 /// Runs all stages. The result depends on profile, registry, axioms, seed and max_ops, not on threads.

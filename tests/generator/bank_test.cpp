@@ -55,8 +55,9 @@ TEST(Bank, SizeCountsSharedOperatorsOnce) {
   options.max_ops = 3;
   Bank bank(profile.groups[0], registry(), options);
   ASSERT_TRUE(bank.run().ok());
-  for (const ValueClass& value : bank.classes())
-    EXPECT_EQ(value.terms.size(), static_cast<std::size_t>(value.ops + value.weight_ops));
+  for (ClassId id = 0; id < bank.classes().size(); ++id)
+    EXPECT_EQ(bank.terms_of(id).size(),
+              static_cast<std::size_t>(bank.classes()[id].ops + bank.classes()[id].weight_ops));
 }
 
 TEST(Bank, ThreadsDoNotChangeTheOrder) {

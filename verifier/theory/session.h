@@ -1,0 +1,85 @@
+/// One solver in which a part of the theory is asserted, and the questions to it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/pattern.h"
+#include "operators/registry.h"
+#include "verifier/shape_facts.h"
+#include "verifier/smt/solver.h"
+#include "verifier/theory/encoder.h"
+#include "verifier/theory/vocabulary.h"
+
+namespace taso::theory {
+
+/// One solver with the theory asserted.
+class Session {
+ public:
+  Session(const OperatorRegistry& registry, const smt::SolverOptions& options);
+
+  /// Adds an axiom; the text says why it cannot be used, if so.
+  [[nodiscard]] std::string add_axiom(const Substitution& axiom, const ShapeFacts& shapes);
+
+  /// Whether the solver derives every output of the rule; empty if so, else the reason. With `satisfiable` a proof is
+  /// not checked for contradictory hypotheses; `rlimit` replaces the solver's limit unless it is 0.
+  [[nodiscard]] std::optional<std::string> prove(const Substitution& rule, bool satisfiable = false,
+                                                 std::uint64_t rlimit = 0);
+  /// The negated goals, one output at a time, with the theory, as SMT-LIB 2.
+  [[nodiscard]] std::string smt2(const Substitution& rule);
+
+ private:
+  /// What an application supposes and, with `negated`, that the outputs differ; false if it cannot be said.
+  [[nodiscard]] bool assert_goal(const Substitution& rule, std::size_t output, bool negated);
+
+  /// "conditions => source = target", matched on one side; false if that side leaves a variable open.
+  [[nodiscard]] bool add_direction(const Substitution& axiom, bool from_source, std::size_t output,
+                                   const ShapeFacts& shapes);
+  [[nodiscard]] static Pattern one_output(const Pattern& pattern, std::size_t output);
+  void assert_lists();
+  void assert_products();
+  void assert_function_names();
+  [[nodiscard]] std::vector<Expr> integers(const std::string& prefix, std::size_t count);
+  [[nodiscard]] std::vector<Expr> tensors(std::size_t count);
+
+  /// Arbitrary attributes of an operator: values in name order, and the variables in them.
+  struct AnyAttributes {
+    std::vector<std::pair<Kindness, Expr>> values;
+    std::vector<Expr> variables;
+    std::optional<std::size_t> integer, list;  // the first of that kind
+    std::map<std::string, std::size_t> places;
+    std::map<std::string, std::vector<Expr>> elements;  // of lists of declared length
+  };
+  [[nodiscard]] AnyAttributes any_attributes(const std::string& op);
+  void assert_equation(const std::vector<Expr>& variables, const Expr& trigger, const Expr& body,
+                       const std::string& name);
+  void assert_definition(const OperatorDefinition& definition);
+  void assert_commutative(const OperatorDefinition& definition);
+
+  /// concat(x.., concat(y..), z..) = concat(x.., y.., z..), and the extents of a concatenation.
+  void assert_associative(const OperatorDefinition& definition);
+
+  /// Splits of the first or the second piece of a split in two are splits; extents of pieces.
+  void assert_coassociative(const OperatorDefinition& definition);
+  [[nodiscard]] static std::vector<std::string> outer_names(const std::vector<AxisSpec>& axes, int axis);
+
+  /// dim(op(..), i) in terms of extents of the inputs.
+  void assert_extents(const OperatorDefinition& definition);
+
+  /// The value of an extent made of integers, attributes, elements of list attributes, and extents of inputs.
+  [[nodiscard]] std::optional<Expr> extent_of(const Expression& expression, const OperatorDefinition& definition,
+                                              const AnyAttributes& any, const std::vector<Expr>& x);
+
+  /// Where the output's shape is an attribute: shape(op(..; s)) = s, and its extents are the elements of s.
+  void assert_given_shape(const OperatorDefinition& definition, const AnyAttributes& any, const std::vector<Expr>& x);
+
+  const OperatorRegistry& registry_;
+  Vocabulary vocabulary_;
+  smt::Solver solver_;
+};
+
+}  // namespace taso::theory
