@@ -1,11 +1,13 @@
 #include "verifier/smt/solver.h"
 
+#include <pthread.h>
 #include <z3.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <ctime>
 #include <mutex>
 #include <thread>
 
@@ -170,7 +172,8 @@ Expr Context::forall(std::span<const Expr> variables, std::span<const Expr> trig
                                                   body.ast()));
 }
 
-// One thread that interrupts the context when a deadline passes.
+// One thread that interrupts the context when a check has used up its processor time. Not the clock on the wall: on a
+// busy machine the same check may take ten times as long there.
 class Solver::Watchdog {
  public:
   explicit Watchdog(Z3_context context) : context_(context), thread_([this] { run(); }) {}
@@ -182,17 +185,18 @@ class Solver::Watchdog {
     changed_.notify_one();
     thread_.join();
   }
+  /// For a check by the calling thread.
   void arm(double seconds) {
     {
       const std::lock_guard lock(mutex_);
-      deadline_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                                                         std::chrono::duration<double>(seconds));
+      watched_ = pthread_getcpuclockid(pthread_self(), &clock_) == 0;
+      deadline_ = processor_time() + seconds;
       armed_ = true;
       fired_ = false;
     }
     changed_.notify_one();
   }
-  /// Whether the deadline passed.
+  /// Whether the time was used up.
   bool disarm() {
     const std::lock_guard lock(mutex_);
     armed_ = false;
@@ -205,20 +209,31 @@ class Solver::Watchdog {
     while (!stop_) {
       if (!armed_) {
         changed_.wait(lock);
-      } else if (changed_.wait_until(lock, deadline_) == std::cv_status::timeout && armed_ &&
-                 std::chrono::steady_clock::now() >= deadline_) {
+        continue;
+      }
+      const double left = deadline_ - processor_time();
+      if (left <= 0) {
         fired_ = true;
         // The check may have begun after the first interrupt: repeat until disarmed.
         Z3_interrupt(context_);
-        deadline_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
       }
+      changed_.wait_for(lock, std::chrono::duration<double>(std::max(left, 0.1)));
     }
+  }
+
+  // Of the thread that armed, while it is armed, in seconds.
+  [[nodiscard]] double processor_time() const {
+    timespec time{};
+    if (!watched_ || clock_gettime(clock_, &time) != 0) clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
   }
 
   Z3_context context_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::chrono::steady_clock::time_point deadline_;
+  clockid_t clock_ = CLOCK_MONOTONIC;
+  double deadline_ = 0;
+  bool watched_ = false;  // clock_ is the thread's
   bool armed_ = false, fired_ = false, stop_ = false;
   std::thread thread_;
 };

@@ -111,7 +111,8 @@ struct Result {
 struct SolverOptions {
   bool model_based_quantifiers = false;  ///< Z3's mbqi; otherwise E-matching alone.
   std::uint64_t rlimit = 0;              ///< Resource units per check, 0 for no limit.
-  double watchdog_seconds = 30;          ///< A check that lasts longer is interrupted: a net under `rlimit`.
+  /// A check that takes more processor time is interrupted: a net under `rlimit`.
+  double watchdog_seconds = 30;
 };
 
 /// An incremental solver over one context.
