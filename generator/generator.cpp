@@ -174,19 +174,27 @@ class Run {
     return to_string(plain, registry_);
   }
 
-  /// The target without the names of its variables: operators, how they are nested, literal attributes.
+  /// The target without the names of its variables: operators, how they are nested, literal attributes. Siblings can be
+  /// merged in any order, so that of a target with several outputs the operators count, in no order.
   static std::string shape_of_target(const Substitution& rule) {
+    const bool merged = rule.target.outputs.size() > 1;
     std::vector<std::string> nodes;
     for (const PatternNode& node : rule.target.nodes) {
       std::string text = node.op + "(";
-      for (const PatternValue& input : node.inputs) text += input.is_variable ? "_," : nodes[input.index] + ",";
+      for (const PatternValue& input : node.inputs)
+        if (!merged) text += input.is_variable ? "_," : nodes[input.index] + ",";
       for (const auto& [name, value] : node.attributes)
         if (value.kind == AttributeExpression::Kind::literal) text += " " + name + "=" + to_string(value.literal);
       nodes.push_back(text + ")");
     }
     std::string result;
-    for (const PatternValue& output : rule.target.outputs)
-      result += "; " + (output.is_variable ? "_" : nodes[output.index]);
+    if (merged) {
+      std::sort(nodes.begin(), nodes.end());
+      for (const std::string& node : nodes) result += "; " + node;
+    } else {
+      const PatternValue& output = rule.target.outputs[0];
+      result = output.is_variable ? "_" : nodes[output.index];
+    }
     return result;
   }
 
