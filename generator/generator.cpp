@@ -133,7 +133,10 @@ class Run {
       const std::string source = key_of(reflexive);
       if (!seen_.insert(text).second || text == source) continue;
       // One order of the operands of a merged operator is enough.
-      if (!merged_.insert(source + shape_of_target(literal->rule)).second || !is_useful(*literal)) {
+      // Rules that only exchange variables generate a group of permutations: none of them stands for all.
+      const std::string shape = shape_of(literal->rule.target);
+      const bool first = shape == shape_of(literal->rule.source) || merged_.insert(source + shape).second;
+      if (!first || !is_useful(*literal)) {
         ++statistics.skipped;
         if (options_.explain_skipped) skipped_.emplace_back(std::move(*literal), generation_.groups.size());
         continue;
@@ -174,12 +177,12 @@ class Run {
     return to_string(plain, registry_);
   }
 
-  /// The target without the names of its variables: operators, how they are nested, literal attributes. Siblings can be
+  /// A side without the names of its variables: operators, how they are nested, literal attributes. Siblings can be
   /// merged in any order, so that of a target with several outputs the operators count, in no order.
-  static std::string shape_of_target(const Substitution& rule) {
-    const bool merged = rule.target.outputs.size() > 1;
+  static std::string shape_of(const Pattern& side) {
+    const bool merged = side.outputs.size() > 1;
     std::vector<std::string> nodes;
-    for (const PatternNode& node : rule.target.nodes) {
+    for (const PatternNode& node : side.nodes) {
       std::string text = node.op + "(";
       for (const PatternValue& input : node.inputs)
         if (!merged) text += input.is_variable ? "_," : nodes[input.index] + ",";
@@ -192,7 +195,7 @@ class Run {
       std::sort(nodes.begin(), nodes.end());
       for (const std::string& node : nodes) result += "; " + node;
     } else {
-      const PatternValue& output = rule.target.outputs[0];
+      const PatternValue& output = side.outputs[0];
       result = output.is_variable ? "_" : nodes[output.index];
     }
     return result;
