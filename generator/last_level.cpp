@@ -471,7 +471,7 @@ ClassId LastLevel::class_of(Group& group, std::size_t frame, const Hash128& fing
       id = bank_.add_class(value, fingerprint, below);
       continue;
     }
-    bank_.hits_.push_back({number, port_of(place), id, static_cast<std::uint8_t>(level_), weight_ops});
+    hits_.push_back({place, {number, port_of(place), id, static_cast<std::uint8_t>(level_), weight_ops}});
   }
   classes_.emplace(fingerprint, id);
   return id;
@@ -526,6 +526,9 @@ void LastLevel::make_classes() {
     multi.weight_ops = static_cast<std::uint8_t>(weight_ops_of(any.place));
     bank_.multi_terms_.push_back(std::move(multi));
   }
+  // In the order of the enumeration, as on the other levels.
+  std::stable_sort(hits_.begin(), hits_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [place, hit] : hits_) bank_.hits_.push_back(hit);
 }
 
 Status LastLevel::run() {

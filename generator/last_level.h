@@ -98,6 +98,7 @@ class LastLevel {
   std::vector<bool> first_;           ///< Per class: no renaming takes it to an earlier class.
   std::vector<Group> groups_;
   std::vector<Member> members_;
+  std::vector<std::pair<std::uint64_t, Hit>> hits_;  ///< With the places of their terms.
   std::map<Term, TermId> made_;
   std::map<Hash128, ClassId> classes_;
 };
