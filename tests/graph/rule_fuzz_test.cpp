@@ -276,7 +276,7 @@ class Instances {
   }
 
   Random random_;
-  int budget_ = 5000;  // Trials left.
+  int budget_ = 20000;  // Trials left.
   std::vector<std::int64_t> extents_;
 };
 
@@ -290,7 +290,7 @@ Outcome exercise(const RuleIndex& index, std::uint32_t number, std::uint64_t see
   const Substitution& rule = index.rules()[number];
   Outcome outcome;
   Instances instances(seed);
-  for (int trial = 0; trial < 400 && outcome.applied < wanted; ++trial) {
+  for (int trial = 0; trial < (outcome.applied == 0 ? 2000 : 400) && outcome.applied < wanted; ++trial) {
     const std::optional<Graph> drawn = instances.draw(rule);
     if (!drawn) continue;
     Graph graph = *drawn;
