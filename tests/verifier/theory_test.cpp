@@ -1,0 +1,100 @@
+// What the proof from axioms is prepared with: terms that both sides share, facts of shapes; and its options.
+
+#include "verifier/theory.h"
+
+#include <thread>
+
+#include "tests/verifier/fixture.h"
+#include "verifier/common_terms.h"
+#include "verifier/shape_facts.h"
+
+namespace taso {
+namespace {
+
+using testing::parse;
+using testing::registry;
+
+Substitution rule(const std::string& text) { return parse("rule r: " + text + "\n").at(0); }
+
+TEST(SameTerm, GoesByOperatorsAttributesOperandsAndPorts) {
+  const Substitution r = rule(
+      "add(relu(x), relu(y)), s.0, s.1 => relu(x), t.0, t.1\n"
+      "  where s = split(x; axis=-1, sizes=z), t = split(x; axis=-2, sizes=z)");
+  auto node = [](const Pattern& pattern, const std::string& op, std::size_t which) {
+    for (std::uint32_t i = 0; i < pattern.nodes.size(); ++i)
+      if (pattern.nodes[i].op == op && which-- == 0) return i;
+    return UINT32_MAX;
+  };
+  const std::uint32_t first = node(r.source, "relu", 0), second = node(r.source, "relu", 1);
+  ASSERT_NE(second, UINT32_MAX);
+  const PatternValue target{false, node(r.target, "relu", 0), 0};
+  EXPECT_TRUE(same_term(r.source, {false, first, 0}, r.target, target));
+  EXPECT_FALSE(same_term(r.source, {false, second, 0}, r.target, target));  // another operand
+  EXPECT_FALSE(same_term(r.source, {true, 0, 0}, r.target, target));
+  const std::uint32_t split = node(r.source, "split", 0);
+  EXPECT_TRUE(same_term(r.source, {false, split, 1}, r.source, {false, split, 1}));
+  EXPECT_FALSE(same_term(r.source, {false, split, 0}, r.source, {false, split, 1}));
+  EXPECT_FALSE(same_term(r.source, {false, split, 0}, r.target, {false, node(r.target, "split", 0), 0}));  // axis
+}
+
+TEST(CommonTerms, AreReplacedByVariables) {
+  const auto smaller = without_common_terms(
+      rule("relu(concat(x, matmul(y, z); axis=-1)) => concat(relu(x), relu(matmul(y, z)); axis=-1)"));
+  ASSERT_TRUE(smaller);
+  EXPECT_EQ(smaller->source.nodes.size(), 2U);
+  EXPECT_EQ(smaller->target.nodes.size(), 3U);
+  for (const Pattern* pattern : {&smaller->source, &smaller->target})
+    for (const PatternNode& node : pattern->nodes) EXPECT_NE(node.op, "matmul");
+  // One variable for both occurrences.
+  EXPECT_EQ(smaller->tensor_variables.size(), 4U);
+}
+
+TEST(CommonTerms, LargestOnly) {
+  const auto smaller =
+      without_common_terms(rule("neg(tanh(relu(x))) => sub(tanh(relu(x)), add(relu(x), tanh(relu(x))))"));
+  ASSERT_TRUE(smaller);
+  // tanh(relu(x)) and, alone, relu(x).
+  EXPECT_EQ(smaller->tensor_variables.size(), 3U);
+  EXPECT_EQ(smaller->source.nodes.size(), 1U);
+  EXPECT_EQ(smaller->target.nodes.size(), 2U);
+}
+
+TEST(CommonTerms, NothingWhereNothingIsShared) {
+  EXPECT_FALSE(without_common_terms(rule("add(x, y) => add(y, x)")));
+  EXPECT_FALSE(without_common_terms(rule("relu(matmul(x, y)) => matmul(relu(x), y)")));
+}
+
+TEST(CommonTerms, ProofNeedsNoAxiomsOfThem) {
+  // Nothing is known of matmul here; what follows from the rest does.
+  Theory theory(registry(), parse("axiom a: add(x, y) = add(y, x)\n"), 200'000);
+  EXPECT_TRUE(theory.entails(rule("add(matmul(x, y), z) => add(z, matmul(x, y))")).proved);
+  EXPECT_FALSE(theory.entails(rule("add(matmul(x, y), z) => add(z, matmul(y, x))")).proved);
+}
+
+TEST(EntailmentOptions, BriefSaysNoWhereThereIsNoProof) {
+  Theory theory(registry(), parse("axiom a: add(x, y) = add(y, x)\n"), 200'000);
+  EXPECT_TRUE(theory.entails(rule("add(x, y) => add(y, x)"), {.brief = true}).proved);
+  const Entailment no = theory.entails(rule("sub(x, y) => sub(y, x)"), {.brief = true});
+  EXPECT_FALSE(no.proved);
+  EXPECT_NE(no.reason, "");
+}
+
+TEST(ShapeFactsTable, ThreadsFindTheSame) {
+  const std::vector<Substitution> axioms = testing::axioms();
+  std::vector<const Substitution*> some;
+  for (std::size_t i = 0; i < axioms.size(); i += 12) some.push_back(&axioms[i]);
+  ShapeFactsTable table(registry()), alone(registry());
+  std::vector<std::vector<const ShapeFacts*>> found(3);
+  std::vector<std::thread> threads;
+  for (auto& result : found) threads.emplace_back([&] { result = table.of(some); });
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t i = 0; i < some.size(); ++i) {
+    EXPECT_EQ(found[0][i], found[1][i]);
+    EXPECT_EQ(found[0][i], &table.of(*some[i]));
+    EXPECT_EQ(found[2][i]->result_shapes, alone.of(*some[i]).result_shapes) << some[i]->name;
+    EXPECT_EQ(found[2][i]->may_differ, alone.of(*some[i]).may_differ) << some[i]->name;
+  }
+}
+
+}  // namespace
+}  // namespace taso
