@@ -16,7 +16,7 @@ Bank::Bank(const ProfileGroup& group, const OperatorRegistry& registry, BankOpti
       registry_(registry),
       options_(std::move(options)),
       instances_(group, registry),
-      channel_(instances_, options_.seed, false) {}
+      channel_(instances_, options_.seed) {}
 
 FieldValue Bank::random_value(TypeId type, const std::string& name) const {
   FieldValue result;
@@ -286,7 +286,7 @@ void Bank::add_values(const TermEnumerator& enumerator, const std::vector<std::v
                     [&](std::size_t begin, std::size_t end, unsigned thread) {
                       for (std::size_t i = begin; i < end; ++i) {
                         const Term& term = store_.terms[fresh[index][i]];
-                        const bool good = evaluator.values(term.inputs(), elements[i], {}, scratch[thread]);
+                        const bool good = evaluator.values(term.inputs(), elements[i], scratch[thread]);
                         TASO_CHECK(good, "a term that has a fingerprint has a value");
                         for (std::size_t g = 0; g < generator_images_.size(); ++g) {
                           Term image = term;

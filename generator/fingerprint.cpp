@@ -12,7 +12,7 @@ const Functional& Channel::functional(TypeId type) {
   const auto [it, inserted] = functionals_.try_emplace(type);
   Functional& functional = it->second;
   if (inserted) {
-    std::string name = ordered_ ? "ordered functional" : "functional";
+    std::string name = "functional";
     for (const Shape& shape : instances_.shapes(type)) name += " " + to_string(shape);
     for (std::size_t point = 0; point < evaluation_points; ++point) {
       Random random(seed_, name + "@" + std::to_string(point));
@@ -47,19 +47,14 @@ BlockEvaluator::BlockEvaluator(Channel& channel, const ClassStore& store, const 
 
 bool BlockEvaluator::run(std::span<const ClassId> arguments, std::size_t point, Scratch& scratch) const {
   scratch.inputs.clear();
-  scratch.real_inputs.clear();
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::size_t size = tape_->argument_size(i);
     scratch.inputs.push_back(channel_.values[arguments[i]] + point * size);
-    if (channel_.ordered()) scratch.real_inputs.push_back(channel_.reals[arguments[i]] + point * size);
   }
-  if (channel_.ordered())
-    return tape_->run_ordered(scratch.inputs, scratch.real_inputs, ring_, scratch.values, scratch.reals);
   return tape_->run(scratch.inputs, ring_, scratch.values);
 }
 
 bool BlockEvaluator::slow(std::span<const ClassId> arguments, std::span<Mod61* const> outputs) const {
-  if (channel_.ordered()) return false;
   std::vector<std::size_t> begin(arguments.size(), 0);
   std::vector<std::size_t> end(outputs.size(), 0);
   for (std::size_t point = 0; point < evaluation_points; ++point)
@@ -83,7 +78,7 @@ bool BlockEvaluator::slow(std::span<const ClassId> arguments, std::span<Mod61* c
 }
 
 bool BlockEvaluator::values(std::span<const ClassId> arguments, std::span<Mod61* const> outputs,
-                            std::span<double* const> reals, Scratch& scratch) const {
+                            Scratch& scratch) const {
   if (!tape_) return slow(arguments, outputs);
   for (std::size_t point = 0; point < evaluation_points; ++point) {
     if (!run(arguments, point, scratch)) return false;
@@ -91,7 +86,6 @@ bool BlockEvaluator::values(std::span<const ClassId> arguments, std::span<Mod61*
       const std::vector<std::uint32_t>& registers = tape_->outputs[port];
       for (std::size_t i = 0; i < registers.size(); ++i) {
         outputs[port][point * registers.size() + i] = scratch.values[registers[i]];
-        if (channel_.ordered()) reals[port][point * registers.size() + i] = scratch.reals[registers[i]];
       }
     }
   }

@@ -11,8 +11,7 @@
 /// product with b. So the fingerprints of a block of terms (one operator, given types) cost little more than a few
 /// multiplications each.
 ///
-/// A *channel* is one way to evaluate: over the field with functions as random oracles, or ("ordered") with a real
-/// number beside each residue that decides what relu, abs, max and min give.
+/// A *channel* holds the values of all classes over the field, functions being random oracles.
 #pragma once
 
 #include <array>
@@ -35,12 +34,10 @@ struct Functional {
   std::array<std::vector<Mod61>, evaluation_points> weights;
 };
 
-/// Values of all classes in one way of evaluation.
+/// Values of all classes.
 class Channel {
  public:
-  Channel(InstanceCache& instances, std::uint64_t seed, bool ordered)
-      : instances_(instances), seed_(seed), ordered_(ordered) {}
-  [[nodiscard]] bool ordered() const { return ordered_; }
+  Channel(InstanceCache& instances, std::uint64_t seed) : instances_(instances), seed_(seed) {}
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
   /// Not thread-safe for a type that was not asked for before.
   const Functional& functional(TypeId type);
@@ -48,13 +45,11 @@ class Channel {
   Hash128 fingerprint(TypeId type, const Mod61* elements);
 
   std::vector<const Mod61*> values;   ///< Per class, point by point, world by world; null where there are none.
-  std::vector<const double*> reals;   ///< The same of an ordered channel.
   std::vector<Hash128> fingerprints;  ///< Per class.
 
  private:
   InstanceCache& instances_;
   std::uint64_t seed_;
-  bool ordered_;
   std::map<TypeId, Functional> functionals_;
 };
 
@@ -64,9 +59,7 @@ class BlockEvaluator {
   /// Scratch memory of one thread.
   struct Scratch {
     std::vector<Mod61> values, adjoints;
-    std::vector<double> reals;
     std::vector<const Mod61*> inputs;
-    std::vector<const double*> real_inputs;
   };
   static constexpr std::size_t max_ports = 8;
   using Ports = std::array<Hash128, max_ports>;
@@ -82,9 +75,8 @@ class BlockEvaluator {
   [[nodiscard]] bool fingerprints(std::span<const ClassId> arguments, Ports& ports, Scratch& scratch) const;
   /// The elements of every output, point by point, world by world: `outputs[port]` has room for them.
   [[nodiscard]] bool values(std::span<const ClassId> arguments, std::span<Mod61* const> outputs,
-                            std::span<double* const> reals, Scratch& scratch) const;
+                            Scratch& scratch) const;
   [[nodiscard]] std::size_t port_count() const { return entry_.outputs.size(); }
-  [[nodiscard]] bool has_order() const { return !tape_ || tape_->has_order; }
 
  private:
   /// The derivatives with the argument `fixed`: constant, then weights on the other argument, at each point.

@@ -128,9 +128,6 @@ void classify(Tape& tape) {
   const std::size_t first = tape.arguments.back() + tape.constants.size();
   for (std::size_t i = 0; i < tape.code.size(); ++i) {
     const Tape::Instruction& instruction = tape.code[i];
-    const bool order = is_extremum(instruction.op);
-    if (order || (instruction.op == Tape::Op::call && tape.functions[instruction.function]->whole != nullptr))
-      tape.has_order = true;
     for (std::vector<std::uint8_t>& of : degree) {
       int result = 0;
       switch (instruction.op) {
@@ -257,83 +254,6 @@ bool Tape::run(std::span<const Mod61* const> inputs, const FieldRing& ring, std:
         break;
     }
     ++out;
-  }
-  return true;
-}
-
-bool Tape::run_ordered(std::span<const Mod61* const> inputs, std::span<const double* const> reals,
-                       const FieldRing& ring, std::vector<Mod61>& values, std::vector<double>& numbers) const {
-  values.resize(registers());
-  numbers.resize(registers());
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    std::copy_n(inputs[i], argument_size(i), values.begin() + static_cast<std::ptrdiff_t>(arguments[i]));
-    std::copy_n(reals[i], argument_size(i), numbers.begin() + static_cast<std::ptrdiff_t>(arguments[i]));
-  }
-  std::copy(constants.begin(), constants.end(), values.begin() + static_cast<std::ptrdiff_t>(arguments.back()));
-  std::copy(real_constants.begin(), real_constants.end(),
-            numbers.begin() + static_cast<std::ptrdiff_t>(arguments.back()));
-  std::size_t at = arguments.back() + constants.size();
-  // A comparison of nearly equal numbers whose residues differ is not to be trusted.
-  auto close = [](double x, double y) { return std::fabs(x - y) <= 1e-9 * (std::fabs(x) + std::fabs(y)); };
-  for (const Instruction& instruction : code) {
-    Mod61& value = values[at];
-    double& real = numbers[at];
-    ++at;
-    const bool extremum = is_extremum(instruction.op);
-    const std::uint32_t a = extremum ? sets[instruction.a] : instruction.a, b = extremum ? a : instruction.b;
-    switch (instruction.op) {
-      case Op::add:
-        value = values[a] + values[b];
-        // What cancels in the field is zero; the rest of a rounding is not.
-        real = value == Mod61() ? 0 : numbers[a] + numbers[b];
-        break;
-      case Op::subtract:
-        value = values[a] - values[b];
-        real = value == Mod61() ? 0 : numbers[a] - numbers[b];
-        break;
-      case Op::multiply:
-        value = values[a] * values[b];
-        real = numbers[a] * numbers[b];
-        break;
-      case Op::divide:
-        if (values[b] == Mod61()) return false;
-        value = values[a] * values[b].inverse();
-        real = numbers[a] / numbers[b];
-        break;
-      case Op::call: {
-        const FunctionDefinition& function = *functions[instruction.function];
-        real = function.real(numbers[a]);
-        if (function.whole == nullptr)
-          value = ring.call(function, values[a]);
-        else if (real == 0)
-          value = Mod61();
-        else if (real == numbers[a])
-          value = values[a];
-        else if (real == -numbers[a])
-          value = -values[a];
-        else
-          value = ring.call(function, values[a]);
-        break;
-      }
-      case Op::call2:
-        value = ring.call(*functions[instruction.function], values[a], values[b]);
-        real = functions[instruction.function]->real2(numbers[a], numbers[b]);
-        break;
-      case Op::maximum:
-      case Op::minimum: {
-        std::uint32_t best = a;
-        for (std::uint32_t k = 1; k < instruction.b; ++k) {
-          const std::uint32_t other = sets[instruction.a + k];
-          if (values[other] == values[best]) continue;
-          if (close(numbers[other], numbers[best])) return false;
-          if ((numbers[other] > numbers[best]) == (instruction.op == Op::maximum)) best = other;
-        }
-        value = values[best];
-        real = numbers[best];
-        break;
-      }
-    }
-    if (std::isnan(real)) return false;
   }
   return true;
 }

@@ -35,8 +35,7 @@ struct Tape {
   std::vector<const FunctionDefinition*> functions;
   std::vector<std::vector<std::uint32_t>> outputs;  ///< Per output, the register of each element, world by world.
   bool separable = false;                           ///< Every output is affine in all arguments together.
-  bool bilinear = false;   ///< Two arguments, and every output is affine in each while the other is fixed.
-  bool has_order = false;  ///< Contains an extremum, or a function that is piecewise linear on the reals.
+  bool bilinear = false;  ///< Two arguments, and every output is affine in each while the other is fixed.
 
   [[nodiscard]] std::size_t registers() const { return arguments.back() + constants.size() + code.size(); }
   [[nodiscard]] std::size_t argument_size(std::size_t argument) const {
@@ -45,10 +44,6 @@ struct Tape {
 
   /// Fills `values` (one per register) for the given arguments. False where a division by zero occurs.
   [[nodiscard]] bool run(std::span<const Mod61* const> inputs, const FieldRing& ring, std::vector<Mod61>& values) const;
-  /// The same with a real number beside each residue: functions that map integers to integers and extrema
-  /// follow the real numbers, all others are oracles. Comparisons within rounding of a tie fail (false).
-  [[nodiscard]] bool run_ordered(std::span<const Mod61* const> inputs, std::span<const double* const> reals,
-                                 const FieldRing& ring, std::vector<Mod61>& values, std::vector<double>& numbers) const;
   /// Derivatives of `sum of functional[i] * output[port][i]` by every argument register, at the values of a run.
   /// Meaningful for arguments in which the output is affine.
   void derive(std::size_t port, std::span<const Mod61> functional, const std::vector<Mod61>& values,
