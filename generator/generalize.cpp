@@ -84,7 +84,7 @@ Generalizer::Generalizer(Bank& bank, InstanceComparer& comparer, GeneralizeOptio
   Random random(options_.seed, "samples");
   for (int i = 0; i < probes; ++i) {
     Symbols symbols;
-    if (draw_symbols(group, random, false, symbols)) assignments_.push_back(std::move(symbols));
+    if (draw_symbols(group, random, Extents::any, symbols)) assignments_.push_back(std::move(symbols));
   }
   for (const ProfileOperator& op : group.operators)
     for (const auto& [name, expression] : op.attributes) remember_values(expression);
@@ -512,8 +512,9 @@ bool Generalizer::Forms::test(Entry& entry) {
   for (int attempt = 0; attempt < options.attempts; ++attempt) {
     // Groups are rare among the well-typed: where there may be some, attempts go on looking for them. What another form
     // was tested at to the end serves here as well; only changed literals are to be seen to.
-    const bool enough = typed >= (again ? options.enough_again : options.enough);
-    if (enough && (again || !grouped || typed_grouped >= options.enough_grouped)) break;
+    const int times = different > 0 ? 2 : 1;
+    const bool enough = typed >= (again ? options.enough_again : options.enough * times);
+    if (enough && (again || !grouped || typed_grouped >= options.enough_grouped * times)) break;
     TestedSample one;
     if (!sampler.draw(one.sample, again    ? Sampler::Wanted::changed
                                   : enough ? Sampler::Wanted::grouped

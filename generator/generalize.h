@@ -33,10 +33,10 @@ namespace taso {
 struct GeneralizeOptions {
   std::uint64_t seed = 1;
   int attempts = 4000;     ///< Random instances drawn per form of a rule.
-  int enough = 300;        ///< Well-typed instances after which testing stops.
+  int enough = 150;        ///< Well-typed instances after which testing stops; twice as many if one failed.
   int enough_again = 100;  ///< The same with changed attributes, where other forms of the rule were tested before.
-  /// Well-typed instances with one extent multiplied after which the search for groups stops.
-  int enough_grouped = 300;
+  /// Well-typed instances with one extent multiplied after which the search for groups stops; likewise.
+  int enough_grouped = 150;
   std::int64_t max_elements = 3000;
 };
 

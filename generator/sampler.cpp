@@ -33,8 +33,9 @@ bool mentions_symbol(const AttributeExpression& expression) {
          std::any_of(expression.operands.begin(), expression.operands.end(), mentions_symbol);
 }
 
-bool draw_symbols(const ProfileGroup& group, Random& random, bool grouped, Symbols& symbols) {
+bool draw_symbols(const ProfileGroup& group, Random& random, Extents extents, Symbols& symbols) {
   symbols.clear();
+  const auto common = static_cast<std::int64_t>(extents == Extents::alike ? 2 + random.below(2) : 0);
   for (const ProfileSymbol& symbol : group.symbols) {
     if (symbol.definition) {
       auto value = evaluate_symbolic(*symbol.definition, symbols);
@@ -43,9 +44,10 @@ bool draw_symbols(const ProfileGroup& group, Random& random, bool grouped, Symbo
       symbols.emplace_back(std::move(value).value());
     } else {
       symbols.emplace_back(random_value(symbol, random));
-      // Extents that often divide each other, so that one that is multiplied alone may make groups.
-      if (grouped && symbol.is_extent && symbol.low <= 1)
+      if (extents == Extents::grouped && symbol.is_extent && symbol.low <= 1)
         symbols.back() = std::array<std::int64_t, 5>{1, 2, 3, 4, 6}[random.below(symbol.high < 4 ? 3 : 5)];
+      if (extents == Extents::alike && symbol.is_extent && symbol.low <= common && common <= symbol.high)
+        symbols.back() = common;
     }
   }
   return true;
@@ -85,11 +87,27 @@ std::optional<TensorType> type_of(const Bank& bank, InstanceComparer& comparer, 
 AssignmentPool::AssignmentPool(const Bank& bank, InstanceComparer& comparer, std::uint64_t seed)
     : bank_(bank), comparer_(comparer) {
   constexpr int draws = 256;
+  // Small instances show as much as large ones: of a few, the one with the smallest inputs is taken.
+  constexpr int trials = 3;
   Random random(seed, "assignments");
+  auto elements = [&](const Symbols& symbols) {
+    std::int64_t sum = 0;
+    for (const ProfileInput& input : bank.group().inputs)
+      if (const auto shape = evaluate_symbolic(input.shape, symbols))
+        sum += volume(std::get<std::vector<std::int64_t>>(*shape));
+    return sum;
+  };
   for (const bool grouped : {false, true})
     for (int i = 0; i < draws; ++i) {
-      Symbols symbols;
-      if (draw_symbols(bank.group(), random, grouped, symbols)) assignments_[grouped ? 1 : 0].push_back(symbols);
+      std::optional<Symbols> smallest;
+      for (int trial = 0; trial < trials; ++trial) {
+        Symbols symbols;
+        const Extents extents = grouped ? Extents::grouped : i % 4 == 0 ? Extents::alike : Extents::any;
+        if (draw_symbols(bank.group(), random, extents, symbols) &&
+            (!smallest || elements(symbols) < elements(*smallest)))
+          smallest = std::move(symbols);
+      }
+      if (smallest) assignments_[grouped ? 1 : 0].push_back(std::move(*smallest));
     }
 }
 
@@ -104,6 +122,7 @@ const std::vector<std::optional<TensorType>>& AssignmentPool::types(ClassId id, 
 }
 
 bool Sampler::draw(Sample& sample, Wanted wanted) {
+  random_ = Random(seed_ + ++draws_ * 0xd1342543de82ef95ULL);
   const std::uint64_t kind = wanted == Wanted::grouped ? 4 : wanted == Wanted::changed ? 1 : random_.below(8);
   sample.declared = kind == 0;
   const bool grouped = kind >= 4;

@@ -28,9 +28,14 @@ struct Sample {
 /// Whether an expression over the symbols of a group has any.
 [[nodiscard]] bool mentions_symbol(const AttributeExpression& expression);
 
-/// Random values of all symbols; false if a derived extent is not positive. `grouped`: extents that often divide each
-/// other.
-[[nodiscard]] bool draw_symbols(const ProfileGroup& group, Random& random, bool grouped, Symbols& symbols);
+/// How extents are drawn.
+enum class Extents : std::uint8_t {
+  any,
+  alike,   ///< Equal, as far as their ranges allow: other axes and permutations are well-typed, too.
+  grouped  ///< Often such that one divides another, so that one that is multiplied alone may make groups.
+};
+/// Random values of all symbols; false if a derived extent is not positive.
+[[nodiscard]] bool draw_symbols(const ProfileGroup& group, Random& random, Extents extents, Symbols& symbols);
 /// The type of a class's representative at these values of the symbols; empty if it is ill-typed.
 [[nodiscard]] std::optional<TensorType> type_of(const Bank& bank, InstanceComparer& comparer, ClassId id,
                                                 const Symbols& symbols);
@@ -39,7 +44,7 @@ struct Sample {
 class AssignmentPool {
  public:
   AssignmentPool(const Bank& bank, InstanceComparer& comparer, std::uint64_t seed);
-  /// Assignments of either kind. `grouped`: extents that often divide each other.
+  /// Assignments of either kind: `grouped`, or any and some with extents alike.
   [[nodiscard]] const std::vector<Symbols>& assignments(bool grouped) const { return assignments_[grouped ? 1 : 0]; }
   /// The type of a class at each assignment.
   [[nodiscard]] const std::vector<std::optional<TensorType>>& types(ClassId id, bool grouped);
@@ -58,7 +63,7 @@ class Sampler {
   /// `bases`: per attribute variable of the rule, its value in terms of the group's symbols.
   Sampler(const Bank& bank, AssignmentPool& pool, const Draft& draft, const std::vector<AttributeExpression>& bases,
           std::uint64_t seed)
-      : bank_(bank), pool_(pool), draft_(draft), bases_(bases), random_(seed, "samples") {}
+      : bank_(bank), pool_(pool), draft_(draft), bases_(bases), seed_(seed), random_(seed) {}
 
   enum class Wanted : std::uint8_t {
     any,
@@ -78,8 +83,10 @@ class Sampler {
   AssignmentPool& pool_;
   const Draft& draft_;
   const std::vector<AttributeExpression>& bases_;
-  Random random_;
-  std::size_t turn_ = 0;
+  std::uint64_t seed_;
+  Random random_;  ///< Of one draw: the n-th draws of candidates with the same variables are alike.
+  std::uint64_t draws_ = 0;
+  std::size_t turn_ = 0;  ///< Of extents that are multiplied.
 };
 
 }  // namespace taso
