@@ -317,8 +317,9 @@ class Run {
 
   void prepare_verifiers() {
     if (!options_.verify || !verifiers_.empty()) return;
-    for (unsigned t = 0; t < std::max(1u, options_.threads); ++t)
-      verifiers_.push_back(std::make_unique<Verifier>(registry_, options_.axioms, options_.verifier));
+    verifiers_.push_back(std::make_unique<Verifier>(registry_, options_.axioms, options_.verifier));
+    while (verifiers_.size() < std::max(1u, options_.threads))
+      verifiers_.push_back(std::make_unique<Verifier>(verifiers_[0]->sibling()));
   }
 
   /// Generalises and proves a candidate: what does not depend on others.
