@@ -108,6 +108,8 @@ class Bank {
   [[nodiscard]] std::size_t output_count(TermId term) const { return output_counts_[term]; }
   /// Counts per number of operators; entry 0 is inputs and weights.
   [[nodiscard]] const std::vector<LevelCounts>& levels() const { return levels_; }
+  /// Renamings of inputs, with images of the classes below the last level.
+  [[nodiscard]] const Symmetry& symmetry() const { return symmetry_; }
   [[nodiscard]] InstanceCache& instances() { return instances_; }
   [[nodiscard]] const BankOptions& options() const { return options_; }
 
