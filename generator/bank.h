@@ -52,6 +52,8 @@ struct ScaleOptions {
   /// Takes every segment that this process has evaluated; the bank then ends without the hits of the last level
   /// (Bank::complete). One thread at a time.
   std::function<Status(const Segment&)> send;
+  /// Told after the last segment of an enumeration was sent; may be empty.
+  std::function<Status()> sent_all;
   /// Hands all segments of an enumeration that other processes evaluated to `accept`, in any order; one that comes
   /// twice is taken once.
   std::function<Status(const Hash128& enumeration, const std::function<Status(const Segment&)>& accept)> receive;
