@@ -26,6 +26,7 @@ struct RuleIndex::Plan {
   std::vector<PlanNode> nodes;
   std::uint32_t root = 0;  // Source node at which matches are anchored.
   bool matchable = false;
+  std::uint64_t operators = 0;  // Bit n % 64 for every operator number n of the source.
   // Attributes of the source that are computed: compared when everything is bound.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> computed;
   std::vector<Symmetry> symmetries;
@@ -37,6 +38,7 @@ namespace {
 struct GraphView {
   const Graph& graph;
   std::vector<std::uint32_t> op;                       // Per node id; no_operator if no rule speaks of it.
+  std::uint64_t operators = 0;                         // Bit n % 64 for every operator number n that occurs.
   std::vector<std::uint32_t> position;                 // Per node id, in topological order.
   std::vector<std::vector<NodeId>> nodes_of;           // Per operator number.
   std::vector<std::uint32_t> begin;                    // Per node id, into `uses`.
@@ -56,6 +58,7 @@ struct GraphView {
       if (node.kind == NodeKind::op)
         if (const auto number = numbers.find(node.op); number != numbers.end()) {
           op[id] = number->second;
+          operators |= std::uint64_t{1} << (number->second % 64);
           nodes_of[number->second].push_back(id);
         }
       for (const Value& input : node.inputs) ++begin[input.node + 1];
@@ -429,41 +432,47 @@ bool order(const Match& a, const Match& b) {
 
 }  // namespace
 
-RuleIndex::RuleIndex(std::vector<Substitution> rules, const OperatorCatalog& catalog)
-    : rules_(std::move(rules)), catalog_(&catalog) {
-  for (const Substitution& rule : rules_) {
-    auto plan = std::make_shared<Plan>();
-    const Pattern& source = rule.source;
-    plan->matchable = !source.nodes.empty() && !source.outputs.empty();
-    for (const PatternValue& output : source.outputs) plan->matchable = plan->matchable && !output.is_variable;
-    for (std::uint32_t p = 0; p < source.nodes.size(); ++p) {
-      const PatternNode& node = source.nodes[p];
-      Plan::PlanNode entry;
-      entry.op = numbers_.emplace(node.op, static_cast<std::uint32_t>(numbers_.size())).first->second;
-      find_pieces(source, p, catalog, entry);
-      entry.commutative = node.inputs.size() == 2 && catalog.is_commutative(node.op);
-      entry.sublist =
-          catalog.is_associative(node.op) && node.inputs.size() >= 2 &&
-          std::find(source.outputs.begin(), source.outputs.end(), PatternValue{false, p, 0}) != source.outputs.end();
-      for (const PatternNode& other : source.nodes)
-        for (const PatternValue& input : other.inputs)
-          if (!input.is_variable && input.index == p) entry.sublist = false;
-      plan->nodes.push_back(entry);
-      for (std::uint32_t a = 0; a < node.attributes.size(); ++a) {
-        const AttributeExpression& value = node.attributes[a].second;
-        const bool binds = value.kind == Kind::literal || value.kind == Kind::variable ||
-                           (value.kind == Kind::list &&
-                            std::all_of(value.operands.begin(), value.operands.end(),
-                                        [](const AttributeExpression& e) { return e.kind == Kind::variable; }));
-        if (!binds) plan->computed.emplace_back(p, a);
-      }
+RuleIndex::RuleIndex(std::vector<Substitution> rules, const OperatorCatalog& catalog) : catalog_(&catalog) {
+  rules_.reserve(rules.size());
+  for (Substitution& rule : rules) add(std::move(rule));
+}
+
+void RuleIndex::add(Substitution added) {
+  rules_.push_back(std::move(added));
+  const Substitution& rule = rules_.back();
+  const OperatorCatalog& catalog = *catalog_;
+  auto plan = std::make_shared<Plan>();
+  const Pattern& source = rule.source;
+  plan->matchable = !source.nodes.empty() && !source.outputs.empty();
+  for (const PatternValue& output : source.outputs) plan->matchable = plan->matchable && !output.is_variable;
+  for (std::uint32_t p = 0; p < source.nodes.size(); ++p) {
+    const PatternNode& node = source.nodes[p];
+    Plan::PlanNode entry;
+    entry.op = numbers_.emplace(node.op, static_cast<std::uint32_t>(numbers_.size())).first->second;
+    plan->operators |= std::uint64_t{1} << (entry.op % 64);
+    find_pieces(source, p, catalog, entry);
+    entry.commutative = node.inputs.size() == 2 && catalog.is_commutative(node.op);
+    entry.sublist =
+        catalog.is_associative(node.op) && node.inputs.size() >= 2 &&
+        std::find(source.outputs.begin(), source.outputs.end(), PatternValue{false, p, 0}) != source.outputs.end();
+    for (const PatternNode& other : source.nodes)
+      for (const PatternValue& input : other.inputs)
+        if (!input.is_variable && input.index == p) entry.sublist = false;
+    plan->nodes.push_back(entry);
+    for (std::uint32_t a = 0; a < node.attributes.size(); ++a) {
+      const AttributeExpression& value = node.attributes[a].second;
+      const bool binds = value.kind == Kind::literal || value.kind == Kind::variable ||
+                         (value.kind == Kind::list &&
+                          std::all_of(value.operands.begin(), value.operands.end(),
+                                      [](const AttributeExpression& e) { return e.kind == Kind::variable; }));
+      if (!binds) plan->computed.emplace_back(p, a);
     }
-    if (plan->matchable) {
-      plan->root = source.outputs[0].index;
-      plan->symmetries = find_symmetries(rule, catalog);
-    }
-    plans_.push_back(std::move(plan));
   }
+  if (plan->matchable) {
+    plan->root = source.outputs[0].index;
+    plan->symmetries = find_symmetries(rule, catalog);
+  }
+  plans_.push_back(std::move(plan));
 }
 
 std::vector<std::pair<std::uint32_t, Match>> RuleIndex::find_all(const Graph& graph) const {
@@ -471,7 +480,7 @@ std::vector<std::pair<std::uint32_t, Match>> RuleIndex::find_all(const Graph& gr
   std::vector<std::pair<std::uint32_t, Match>> result;
   std::vector<Match> found;
   for (std::uint32_t rule = 0; rule < rules_.size(); ++rule) {
-    if (!plans_[rule]->matchable) continue;
+    if (!plans_[rule]->matchable || (plans_[rule]->operators & ~view.operators) != 0) continue;
     found.clear();
     Matcher(view, rules_[rule], *plans_[rule], found).run();
     std::sort(found.begin(), found.end(), order);
