@@ -52,6 +52,8 @@ struct ScaleOptions {
   /// Takes every segment that this process has evaluated; the bank then ends without the hits of the last level
   /// (Bank::complete). One thread at a time.
   std::function<Status(const Segment&)> send;
+  /// Told after the last segment of an enumeration was sent; may be empty.
+  std::function<Status()> sent_all;
   /// Hands all segments of an enumeration that other processes evaluated to `accept`, in any order; one that comes
   /// twice is taken once.
   std::function<Status(const Hash128& enumeration, const std::function<Status(const Segment&)>& accept)> receive;
@@ -108,6 +110,8 @@ class Bank {
   [[nodiscard]] std::size_t output_count(TermId term) const { return output_counts_[term]; }
   /// Counts per number of operators; entry 0 is inputs and weights.
   [[nodiscard]] const std::vector<LevelCounts>& levels() const { return levels_; }
+  /// Renamings of inputs, with images of the classes below the last level.
+  [[nodiscard]] const Symmetry& symmetry() const { return symmetry_; }
   [[nodiscard]] InstanceCache& instances() { return instances_; }
   [[nodiscard]] const BankOptions& options() const { return options_; }
 

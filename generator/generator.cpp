@@ -30,12 +30,21 @@ double error_bound(const std::vector<LevelCounts>& levels, std::size_t points, i
   return std::min(1.0, pairs * std::pow(degree / std::exp2(61.0), static_cast<double>(points)));
 }
 
-/// "merge", "fold", "fuse", "cancel" or "exchange": what a rule does to the program.
+/// "merge", "share", "fold", "fuse", "cancel" or "exchange": what a rule does to the program.
 std::string kind_of(const GeneralRule& rule) {
   const Pattern& source = rule.rule.source;
   const Pattern& target = rule.rule.target;
   if (target.nodes.empty()) return "cancel";
-  if (source.outputs.size() > 1) return target.outputs[0].is_variable ? "cancel" : "merge";
+  if (source.outputs.size() > 1) {
+    if (target.outputs[0].is_variable) return "cancel";
+    // Outputs of one operator, on either side, or of several that share work.
+    auto of_one = [](const Pattern& side) {
+      return std::all_of(side.outputs.begin(), side.outputs.end(), [&](const PatternValue& output) {
+        return !output.is_variable && output.index == side.outputs[0].index;
+      });
+    };
+    return of_one(source) || of_one(target) ? "merge" : "share";
+  }
   if (rule.target_ops < rule.source_ops) return rule.target_weight_ops > rule.source_weight_ops ? "fold" : "fuse";
   return "exchange";
 }
@@ -148,7 +157,7 @@ class Run {
   /// Drops candidates that are equal to another up to names, or cannot pay.
   std::vector<Candidate> distinct_candidates(const std::vector<Draft>& drafts, GroupStatistics& statistics) {
     struct Facts {
-      bool expressible = false, reflexive = false, permutation = false, useful = false;
+      bool expressible = false, pays = false, reflexive = false, permutation = false, useful = false;
       Hash128 text, merged, operators;
     };
     std::vector<Facts> facts(drafts.size());
@@ -159,6 +168,8 @@ class Run {
         if (!literal) continue;
         Facts& fact = facts[i];
         fact.expressible = true;
+        fact.pays = !drafts[i].joint || runs_fewer(*literal);
+        if (!fact.pays) continue;
         const std::string text = key_of(literal->rule);
         // The two sides are one: x + y = y + x.
         Substitution reflexive = literal->rule;
@@ -184,6 +195,10 @@ class Run {
       const Facts& fact = facts[i];
       if (!fact.expressible) {
         ++statistics.not_expressible;
+        continue;
+      }
+      if (!fact.pays) {
+        ++statistics.skipped;
         continue;
       }
       if (!seen_.insert(fact.text).second || fact.reflexive) continue;
@@ -283,6 +298,19 @@ class Run {
       result = output.is_variable ? "_" : nodes[output.index];
     }
     return result;
+  }
+
+  /// Whether the target of a rule runs fewer operators than the source where concatenations of concatenations are one.
+  bool runs_fewer(const GeneralRule& rule) const {
+    int ops[2];
+    for (int side = 0; side < 2; ++side) {
+      auto graph = instantiate(rule.rule, side == 0 ? rule.rule.source : rule.rule.target, rule.example_types,
+                               rule.example_attributes, registry_);
+      TASO_CHECK(graph.ok(), "a rule has an instance in the profile");
+      normalize(*graph, registry_);
+      ops[side] = running_operators(*graph, rule.is_weight);
+    }
+    return ops[1] < ops[0];
   }
 
   /// Whether a rule can be a step to something cheaper. One that exchanges operators without lowering their number must
@@ -625,14 +653,15 @@ std::string statistics_json(const Generation& generation, const Profile& profile
                           level == 0 ? "" : ", ", level, group.levels[level].terms, group.levels[level].classes,
                           group.levels[level].hits, group.levels[level].evaluated);
     text += fmt::format(
-        "],\n     \"initial\": {}, \"after_renaming\": {}, \"after_common_subgraph\": {}, \"skipped\": {}, "
+        "],\n     \"initial\": {}, \"joint\": {}, \"after_renaming\": {}, \"after_common_subgraph\": {}, \"skipped\": "
+        "{}, "
         "\"distinct\": {}, "
         "\"not_expressible\": {}, \"derived\": {}, \"not_general\": {}, \"refuted\": {}, \"unknown\": {}, \"kept\": "
         "{}, "
         "\"error_bound\": {:.3e}}}",
-        group.candidates.initial, group.candidates.after_renaming, group.candidates.after_subgraph, group.skipped,
-        group.distinct, group.not_expressible, group.derived, group.not_general, group.refuted, group.unknown,
-        group.kept, group.error_bound);
+        group.candidates.initial, group.candidates.joint, group.candidates.after_renaming,
+        group.candidates.after_subgraph, group.skipped, group.distinct, group.not_expressible, group.derived,
+        group.not_general, group.refuted, group.unknown, group.kept, group.error_bound);
   }
   text += "\n  ],\n  \"float_outliers\": [";
   for (std::size_t i = 0; i < generation.outliers.size(); ++i) {

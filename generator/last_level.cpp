@@ -293,7 +293,8 @@ Status LastLevel::evaluate_all() {
     TASO_RETURN_IF_ERROR(std::move(status));
     status = {};
   }
-  return sent ? Status() : receive_all(enumeration, finished);
+  if (sent) return scale.sent_all ? scale.sent_all() : Status();
+  return receive_all(enumeration, finished);
 }
 
 /// Classes of smaller size, one of each set of classes that are equal up to renaming.
