@@ -220,7 +220,7 @@ class Run {
   /// the others, no two of them with the same operators, since one of these often derives the other. Returns how many
   /// were settled; these come first then.
   std::size_t round(std::span<Candidate> candidates, GroupStatistics& statistics) {
-    constexpr std::size_t looked_at = 256, chosen_at_most = 16;
+    constexpr std::size_t looked_at = 48, chosen_at_most = 16;
     auto size_of = [](const Candidate& candidate) { return candidate.draft->source.ops + candidate.draft->target.ops; };
     std::size_t count = 1;
     while (count < std::min(looked_at, candidates.size()) && size_of(candidates[count]) == size_of(candidates[0]))

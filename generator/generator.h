@@ -28,7 +28,9 @@ struct GeneratorOptions {
   /// Also find derivations for candidates that are left out as not useful (Generation::pruned): for tests and
   /// statistics.
   bool explain_skipped = false;
-  VerifierOptions verifier;
+  /// For every form that is tried: less effort than taso-verify spends, since a form that takes more has less general
+  /// ones behind it.
+  VerifierOptions verifier{.rlimit = 400'000};
   std::vector<Substitution> axioms;  ///< For the verifier.
   /// Told what is going on: group and stage, how far, of how much. May be empty.
   std::function<void(const std::string& what, std::size_t done, std::size_t total)> progress;

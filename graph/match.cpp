@@ -13,6 +13,27 @@ constexpr NodeId no_node = static_cast<NodeId>(-1);
 
 }  // namespace
 
+namespace {
+
+// What a rule's source needs of a graph and a graph has, as bits: operators, how many of them, operators that read
+// others. Different things may share a bit.
+struct Traits {
+  std::uint64_t counts = 0, edges = 0;
+
+  static constexpr std::uint32_t most = 4;  // Operators are counted up to this.
+  void add_operator(std::uint32_t op, std::size_t count) {
+    counts |= std::uint64_t{1} << ((op * most + std::min<std::size_t>(count, most) - 1) % 64);
+  }
+  void add_edge(std::uint32_t producer, std::uint32_t consumer) {
+    edges |= std::uint64_t{1} << ((producer * 11 + consumer) % 64);
+  }
+  [[nodiscard]] bool covers(const Traits& other) const {
+    return (other.counts & ~counts) == 0 && (other.edges & ~edges) == 0;
+  }
+};
+
+}  // namespace
+
 // A rule prepared for matching.
 struct RuleIndex::Plan {
   struct PlanNode {
@@ -26,7 +47,7 @@ struct RuleIndex::Plan {
   std::vector<PlanNode> nodes;
   std::uint32_t root = 0;  // Source node at which matches are anchored.
   bool matchable = false;
-  std::uint64_t operators = 0;  // Bit n % 64 for every operator number n of the source.
+  Traits needed;  // Of the source.
   // Attributes of the source that are computed: compared when everything is bound.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> computed;
   std::vector<Symmetry> symmetries;
@@ -37,8 +58,8 @@ namespace {
 // The parts of a graph that matching needs: nodes by operator, and consumers in one array.
 struct GraphView {
   const Graph& graph;
-  std::vector<std::uint32_t> op;                       // Per node id; no_operator if no rule speaks of it.
-  std::uint64_t operators = 0;                         // Bit n % 64 for every operator number n that occurs.
+  std::vector<std::uint32_t> op;  // Per node id; no_operator if no rule speaks of it.
+  Traits traits;
   std::vector<std::uint32_t> position;                 // Per node id, in topological order.
   std::vector<std::vector<NodeId>> nodes_of;           // Per operator number.
   std::vector<std::uint32_t> begin;                    // Per node id, into `uses`.
@@ -58,8 +79,8 @@ struct GraphView {
       if (node.kind == NodeKind::op)
         if (const auto number = numbers.find(node.op); number != numbers.end()) {
           op[id] = number->second;
-          operators |= std::uint64_t{1} << (number->second % 64);
           nodes_of[number->second].push_back(id);
+          traits.add_operator(number->second, nodes_of[number->second].size());
         }
       for (const Value& input : node.inputs) ++begin[input.node + 1];
     }
@@ -69,7 +90,10 @@ struct GraphView {
     for (NodeId id = 0; id < bound; ++id) {
       if (!g.contains(id)) continue;
       const auto& inputs = g.node(id).inputs;
-      for (std::uint32_t i = 0; i < inputs.size(); ++i) uses[next[inputs[i].node]++] = {id, i};
+      for (std::uint32_t i = 0; i < inputs.size(); ++i) {
+        uses[next[inputs[i].node]++] = {id, i};
+        if (op[id] != no_operator && op[inputs[i].node] != no_operator) traits.add_edge(op[inputs[i].node], op[id]);
+      }
     }
   }
 
@@ -449,7 +473,11 @@ void RuleIndex::add(Substitution added) {
     const PatternNode& node = source.nodes[p];
     Plan::PlanNode entry;
     entry.op = numbers_.emplace(node.op, static_cast<std::uint32_t>(numbers_.size())).first->second;
-    plan->operators |= std::uint64_t{1} << (entry.op % 64);
+    plan->needed.add_operator(
+        entry.op, 1 + static_cast<std::size_t>(std::count_if(plan->nodes.begin(), plan->nodes.end(),
+                                                             [&](const auto& other) { return other.op == entry.op; })));
+    for (const PatternValue& input : node.inputs)
+      if (!input.is_variable) plan->needed.add_edge(plan->nodes[input.index].op, entry.op);
     find_pieces(source, p, catalog, entry);
     entry.commutative = node.inputs.size() == 2 && catalog.is_commutative(node.op);
     entry.sublist =
@@ -480,7 +508,7 @@ std::vector<std::pair<std::uint32_t, Match>> RuleIndex::find_all(const Graph& gr
   std::vector<std::pair<std::uint32_t, Match>> result;
   std::vector<Match> found;
   for (std::uint32_t rule = 0; rule < rules_.size(); ++rule) {
-    if (!plans_[rule]->matchable || (plans_[rule]->operators & ~view.operators) != 0) continue;
+    if (!plans_[rule]->matchable || !view.traits.covers(plans_[rule]->needed)) continue;
     found.clear();
     Matcher(view, rules_[rule], *plans_[rule], found).run();
     std::sort(found.begin(), found.end(), order);
