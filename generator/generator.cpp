@@ -11,6 +11,7 @@
 #include <span>
 #include <unordered_set>
 
+#include "generator/journal.h"
 #include "generator/parallel.h"
 #include "generator/prune.h"
 #include "verifier/instances.h"
@@ -83,6 +84,7 @@ class Run {
       : profile_(profile), registry_(registry), options_(options), kept_rules_(registry, options.prune) {}
 
   Expected<Generation> run() {
+    TASO_RETURN_IF_ERROR(open_journal());
     for (const ProfileGroup& group : profile_.groups) TASO_RETURN_IF_ERROR(run_group(group));
     drop_instances();
     sort_rules();
@@ -139,6 +141,7 @@ class Run {
     // What is decided in one round depends on earlier rounds only: the number of threads changes nothing.
     for (std::size_t settled = 0; settled < total;) {
       settled += round(std::span(candidates).subspan(settled), statistics);
+      if (journal_) TASO_RETURN_IF_ERROR(journal_->status());
       report(group.name + ": candidates", settled, total);
     }
     generation_.groups.push_back(std::move(statistics));
@@ -252,9 +255,8 @@ class Run {
       }
     }
     std::vector<Outcome> outcomes(chosen.size());
-    parallel_for(options_.threads, chosen.size(), [&](std::size_t i, unsigned thread) {
-      outcomes[i] = consider(*candidates[chosen[i]].draft, *candidates[chosen[i]].literal, thread);
-    });
+    parallel_for(options_.threads, chosen.size(),
+                 [&](std::size_t i, unsigned thread) { outcomes[i] = outcome_of(candidates[chosen[i]], thread); });
     for (std::size_t i = 0; i < outcomes.size(); ++i) {
       outcomes[i].order = candidates[chosen[i]].order;
       settle(outcomes[i], statistics);
@@ -348,6 +350,34 @@ class Run {
     verifiers_.push_back(std::make_unique<Verifier>(registry_, options_.axioms, options_.verifier));
     while (verifiers_.size() < std::max(1u, options_.threads))
       verifiers_.push_back(std::make_unique<Verifier>(verifiers_[0]->sibling()));
+  }
+
+  /// Where there are checkpoints, outcomes are kept with them.
+  Status open_journal() {
+    if (options_.scale.checkpoint.empty() || options_.scale.send || options_.counts_only) return {};
+    Hasher inputs;
+    inputs.add(options_.inputs).add(profile_.name).add(options_.seed).add(options_.verify ? 1 : 0);
+    TASO_ASSIGN(journal_, Journal::open(options_.scale.checkpoint + "/outcomes.journal", inputs.finish()));
+    return {};
+  }
+
+  /// What becomes of a candidate by itself, from the journal if it is there.
+  Outcome outcome_of(const Candidate& candidate, unsigned thread) {
+    if (!journal_) return consider(*candidate.draft, *candidate.literal, thread);
+    const Hash128 key = Hasher()
+                            .add(std::uint64_t{generation_.groups.size()})
+                            .add(to_string(candidate.literal->rule, registry_))
+                            .finish();
+    Outcome outcome;
+    if (const JournalEntry* const known = journal_->find(key)) {
+      outcome.kind = static_cast<Outcome::Kind>(known->kind);
+      outcome.rule = known->rule;
+      outcome.why = known->why;
+      return outcome;
+    }
+    outcome = consider(*candidate.draft, *candidate.literal, thread);
+    journal_->add(key, {static_cast<std::uint8_t>(outcome.kind), outcome.rule, outcome.why});
+    return outcome;
   }
 
   /// Generalises and proves a candidate: what does not depend on others.
@@ -566,6 +596,7 @@ class Run {
   std::unordered_set<std::string> kept_;
   // Per thread.
   std::vector<std::unique_ptr<Verifier>> verifiers_;
+  std::unique_ptr<Journal> journal_;
   std::vector<std::unique_ptr<InstanceComparer>> comparers_;
   std::vector<Generalizer> generalizers_;
 };

@@ -24,6 +24,8 @@ struct GeneratorOptions {
   std::uint64_t max_terms = 4'000'000'000;  ///< Per group.
   bool counts_only = false;                 ///< Enumerate, and make no rules (Generation::complete is false).
   ScaleOptions scale;                       ///< Memory, checkpoints, shards: no influence on the result.
+  /// Of everything else that the result depends on (files, program): tells checkpoints of other runs.
+  Hash128 inputs;
   PruneOptions prune;
   /// Also find derivations for candidates that are left out as not useful (Generation::pruned): for tests and
   /// statistics.

@@ -112,7 +112,8 @@ Status prepare_checkpoint(const std::string& folder, bool resume) {
     return bad_input("cannot make the folder for checkpoints" + (error ? ": " + error.message() : std::string()),
                      {folder, 0, 0});
   for (const auto& entry : std::filesystem::directory_iterator(folder, error))
-    if (entry.path().extension() == ".segment" && !resume)
+    if (!resume && (entry.path().extension() == ".segment" || entry.path().extension() == ".level" ||
+                    entry.path().extension() == ".journal"))
       return bad_input("holds checkpoints of an earlier run: give --resume to go on with it, or another folder",
                        {folder, 0, 0});
   if (error) return bad_input("cannot read the folder for checkpoints: " + error.message(), {folder, 0, 0});
@@ -195,6 +196,23 @@ void use_ranks(Setup& setup, Ranks& ranks) {
   };
 }
 
+/// All files that rules depend on, and the program.
+Expected<Hash128> hash_of_inputs(const Arguments& arguments, const std::string& profile) {
+  std::vector<std::string> files = {"/proc/self/exe", profile};
+  std::vector<std::string> folders = {arguments.common.specs};
+  folders.insert(folders.end(), arguments.common.added_specs.begin(), arguments.common.added_specs.end());
+  for (const std::string& folder : folders) {
+    TASO_ASSIGN(const std::vector<std::string> found, files_in(folder, {".op", ".axioms", ".profile"}));
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  Hasher hasher;
+  for (const std::string& file : files) {
+    TASO_ASSIGN(const std::string bytes, read_file(file));
+    hasher.add(hash_text(bytes));
+  }
+  return hasher.finish();
+}
+
 /// Everything that can be wrong from the start.
 Status prepare(const Arguments& arguments, const Ranks& ranks, Setup& setup) {
   if (ranks.rank() == 0) {
@@ -232,7 +250,10 @@ Status prepare(const Arguments& arguments, const Ranks& ranks, Setup& setup) {
       arguments.temporary.empty() ? std::filesystem::temp_directory_path().string() : arguments.temporary;
   options.scale.checkpoint = arguments.checkpoint;
   options.counts_only = arguments.counts;
-  if (!arguments.checkpoint.empty()) TASO_RETURN_IF_ERROR(prepare_checkpoint(arguments.checkpoint, arguments.resume));
+  if (!arguments.checkpoint.empty()) {
+    TASO_RETURN_IF_ERROR(prepare_checkpoint(arguments.checkpoint, arguments.resume));
+    TASO_ASSIGN(options.inputs, hash_of_inputs(arguments, path));
+  }
   if (!arguments.shard.empty()) {
     TASO_ASSIGN(const auto shard, shard_of(arguments.shard));
     evaluate_part(setup, shard.first, shard.second);
@@ -279,8 +300,10 @@ Status run(const Arguments& arguments, Ranks& ranks, Setup& setup) {
       // What is over at once needs no forecast.
       if (estimate.terms < 1'000'000 && arguments.common.verbosity == 0) return;
       line.clear();
-      std::fprintf(stderr, "%s: about %s terms up to renaming, %.0f s, %.0f MB\n", group.c_str(),
-                   std::to_string(estimate.terms).c_str(), estimate.seconds, static_cast<double>(estimate.bytes) / 1e6);
+      // The speed is not known where the level before came from a checkpoint.
+      const std::string seconds = estimate.seconds > 0 ? fmt::format("{:.0f} s, ", estimate.seconds) : std::string();
+      std::fprintf(stderr, "%s: about %s terms up to renaming, %s%.0f MB\n", group.c_str(),
+                   std::to_string(estimate.terms).c_str(), seconds.c_str(), static_cast<double>(estimate.bytes) / 1e6);
     };
   if (arguments.common.verbosity > 0)
     options.dropped = [&](const std::string& rule, const std::string& why) {
@@ -327,11 +350,12 @@ int main(int argc, char** argv) {
       ->check(whole_number(1, 8));
   app.add_option("--max-terms", arguments.max_terms, "largest number of terms of one group (default: 4000000000)")
       ->check(whole_number(1));
-  app.add_option("--memory-limit", arguments.memory_limit,
-                 "memory to use, such as 500M or 8G; fingerprints beyond it go to files (default: no limit)");
+  app.add_option(
+      "--memory-limit", arguments.memory_limit,
+      "memory for the enumeration, such as 500M or 8G: fingerprints beyond it go to files (default: no limit)");
   app.add_option("--temporary", arguments.temporary, "folder for those files (default: the system's)");
-  CLI::Option* const checkpoint =
-      app.add_option("--checkpoint", arguments.checkpoint, "folder for what is done, so that --resume can go on");
+  CLI::Option* const checkpoint = app.add_option(
+      "--checkpoint", arguments.checkpoint, "folder for what is enumerated and proved, so that --resume can go on");
   app.add_flag("--resume", arguments.resume, "go on with what is in the folder of --checkpoint")->needs(checkpoint);
   app.add_flag("--counts", arguments.counts, "enumerate only, and print how many terms and values there are by size");
   CLI::Option* const shard = app.add_option(

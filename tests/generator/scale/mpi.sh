@@ -37,7 +37,7 @@ done
 # Each rank did its part: what one left in a folder for checkpoints, the same ranks need not do again.
 ranks 3 --profile "$profile" --checkpoint saved -o saved.rules
 same reference.rules saved.rules
-ranks 2 --profile "$profile" --checkpoint saved --resume --memory-limit 1M --temporary "$folder" -o resumed.rules
+ranks 2 --profile "$profile" --checkpoint saved --resume --memory-limit 48M --temporary "$folder" -o resumed.rules
 same reference.rules resumed.rules
 
 refused() {
