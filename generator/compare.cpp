@@ -40,9 +40,9 @@ void append(std::string& key, const AttributeValue& value) {
 
 }  // namespace
 
-InstanceComparer::InstanceComparer(const OperatorRegistry& registry, std::uint64_t seed, const FieldRing& ring,
-                                   std::int64_t max_elements)
-    : registry_(registry), ring_(ring), max_elements_(max_elements) {
+InstanceComparer::InstanceComparer(const OperatorRegistry& registry, std::uint64_t seed, std::int64_t max_elements,
+                                   bool ordered)
+    : registry_(registry), ring_(seed, ordered), max_elements_(max_elements) {
   Random random(seed, "elements");
   random_.resize(max_variables * static_cast<std::size_t>(max_elements));
   for (Mod61& element : random_) element = ring_.element(random.next());

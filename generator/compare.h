@@ -43,9 +43,9 @@ class InstanceComparer {
  public:
   using NamedAttributes = std::span<const std::pair<std::string, AttributeValue>>;
 
-  /// `ring` gives functions and extrema their meaning.
-  InstanceComparer(const OperatorRegistry& registry, std::uint64_t seed, const FieldRing& ring,
-                   std::int64_t max_elements);
+  /// `ordered`: functions and extrema by order (FieldRing).
+  InstanceComparer(const OperatorRegistry& registry, std::uint64_t seed, std::int64_t max_elements,
+                   bool ordered = false);
 
   /// Compares the sides of a rule; conditions are not looked at.
   [[nodiscard]] Comparison compare(const Substitution& rule, const std::vector<TensorType>& types,

@@ -343,8 +343,8 @@ class Run {
     options.seed = options_.seed;
     auto& comparers = comparers_[bank.group().ordered ? 1 : 0];
     while (comparers.size() < std::max(1u, options_.threads))
-      comparers.push_back(std::make_unique<InstanceComparer>(
-          registry_, options_.seed, FieldRing(options_.seed, bank.group().ordered), options.max_elements));
+      comparers.push_back(
+          std::make_unique<InstanceComparer>(registry_, options_.seed, options.max_elements, bank.group().ordered));
     generalizers_.clear();
     for (const auto& comparer : comparers) generalizers_.emplace_back(bank, *comparer, options);
   }
