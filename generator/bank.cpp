@@ -18,7 +18,7 @@ Bank::Bank(const ProfileGroup& group, const OperatorRegistry& registry, BankOpti
       registry_(registry),
       options_(std::move(options)),
       instances_(group, registry),
-      channel_(instances_, options_.seed) {}
+      channel_(instances_, options_.seed, FieldRing(options_.seed, group.ordered)) {}
 
 FieldValue Bank::random_value(TypeId type, const std::string& name) const {
   FieldValue result;
@@ -28,7 +28,7 @@ FieldValue Bank::random_value(TypeId type, const std::string& name) const {
       RingTensor<Mod61> tensor;
       tensor.shape = instances_.shapes(type)[world];
       tensor.elements.resize(static_cast<std::size_t>(volume(tensor.shape)));
-      for (Mod61& element : tensor.elements) element = Mod61::from_bits(random.next());
+      for (Mod61& element : tensor.elements) element = channel_.ring().element(random.next());
       result.push_back(std::move(tensor));
     }
   return result;
@@ -41,7 +41,7 @@ std::vector<FieldValue> Bank::apply(const InstanceCache::Entry& instance,
   for (std::size_t i = 0; i < group_.worlds * points; ++i) {
     for (std::size_t argument = 0; argument < arguments.size(); ++argument)
       tensors[argument] = &(*arguments[argument])[i];
-    FieldRing ring(options_.seed);
+    FieldRing ring = channel_.ring();
     auto outputs = evaluate(instance.worlds[i / points], ring, tensors);
     if (!outputs || !ring.status()) return {};
     for (std::size_t port = 0; port < result.size(); ++port) result[port].push_back(std::move((*outputs)[port]));

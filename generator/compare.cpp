@@ -40,11 +40,12 @@ void append(std::string& key, const AttributeValue& value) {
 
 }  // namespace
 
-InstanceComparer::InstanceComparer(const OperatorRegistry& registry, std::uint64_t seed, std::int64_t max_elements)
-    : registry_(registry), seed_(seed), max_elements_(max_elements) {
+InstanceComparer::InstanceComparer(const OperatorRegistry& registry, std::uint64_t seed, std::int64_t max_elements,
+                                   bool ordered)
+    : registry_(registry), ring_(seed, ordered), max_elements_(max_elements) {
   Random random(seed, "elements");
   random_.resize(max_variables * static_cast<std::size_t>(max_elements));
-  for (Mod61& element : random_) element = Mod61::from_bits(random.next());
+  for (Mod61& element : random_) element = ring_.element(random.next());
 }
 
 TypedApplication& InstanceComparer::look_up(const std::string& op, NamedAttributes attributes,
@@ -200,7 +201,7 @@ bool InstanceComparer::evaluate_term(TermId id) {
     if (!made) return false;
     application.instance = std::move(made).value();
   }
-  FieldRing ring(seed_);
+  FieldRing ring = ring_;
   auto outputs = evaluate(*application.instance, ring, std::span<const RingTensor<Mod61>* const>(inputs));
   if (!outputs || !ring.status()) return false;
   for (std::size_t port = 0; port < outputs->size(); ++port) {

@@ -43,7 +43,9 @@ class InstanceComparer {
  public:
   using NamedAttributes = std::span<const std::pair<std::string, AttributeValue>>;
 
-  InstanceComparer(const OperatorRegistry& registry, std::uint64_t seed, std::int64_t max_elements);
+  /// `ordered`: functions and extrema by order (FieldRing).
+  InstanceComparer(const OperatorRegistry& registry, std::uint64_t seed, std::int64_t max_elements,
+                   bool ordered = false);
 
   /// Compares the sides of a rule; conditions are not looked at.
   [[nodiscard]] Comparison compare(const Substitution& rule, const std::vector<TensorType>& types,
@@ -85,7 +87,7 @@ class InstanceComparer {
   void forget_if_large();
 
   const OperatorRegistry& registry_;
-  std::uint64_t seed_;
+  FieldRing ring_;
   std::int64_t max_elements_;
   std::vector<Mod61> random_;  ///< Elements of variables: a stretch for each.
   ByKey<TypedApplication> applications_;

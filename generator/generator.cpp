@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -22,13 +23,14 @@ namespace {
 
 /// Schwartz-Zippel with a union bound over all pairs of values: a polynomial of degree at most 2^n, n operators, times
 /// the random coefficients of the fingerprint vanishes at a random point of GF(p) with probability at most (2^n + 1) /
-/// p, at independent points with that power.
-double error_bound(const std::vector<LevelCounts>& levels, std::size_t points, int max_weight_ops) {
+/// p, at independent points with that power. Variables of an ordered group take fewer values.
+double error_bound(const std::vector<LevelCounts>& levels, std::size_t points, const ProfileGroup& group) {
   double values = 0;
   for (const LevelCounts& level : levels) values += static_cast<double>(level.terms + level.classes);
-  const double degree = std::exp2(static_cast<double>(levels.size()) + max_weight_ops) + 1;
+  const double degree = std::exp2(static_cast<double>(levels.size()) + group.max_weight_ops) + 1;
   const double pairs = values * values / 2;
-  return std::min(1.0, pairs * std::pow(degree / std::exp2(61.0), static_cast<double>(points)));
+  return std::min(1.0, pairs * std::pow(degree / std::exp2(group.ordered ? FieldRing::ordered_bits : 61),
+                                        static_cast<double>(points)));
 }
 
 /// "merge", "share", "fold", "fuse", "cancel" or "exchange": what a rule does to the program.
@@ -124,7 +126,7 @@ class Run {
     statistics.worlds = group.worlds;
     statistics.points = Bank::points;
     statistics.levels = bank.levels();
-    statistics.error_bound = error_bound(bank.levels(), Bank::points, group.max_weight_ops);
+    statistics.error_bound = error_bound(bank.levels(), Bank::points, group);
     if (!bank.complete() || options_.counts_only) {
       generation_.complete = false;
       generation_.groups.push_back(std::move(statistics));
@@ -339,10 +341,12 @@ class Run {
   void make_generalizers(Bank& bank) {
     GeneralizeOptions options;
     options.seed = options_.seed;
-    while (comparers_.size() < std::max(1u, options_.threads))
-      comparers_.push_back(std::make_unique<InstanceComparer>(registry_, options_.seed, options.max_elements));
+    auto& comparers = comparers_[bank.group().ordered ? 1 : 0];
+    while (comparers.size() < std::max(1u, options_.threads))
+      comparers.push_back(
+          std::make_unique<InstanceComparer>(registry_, options_.seed, options.max_elements, bank.group().ordered));
     generalizers_.clear();
-    for (const auto& comparer : comparers_) generalizers_.emplace_back(bank, *comparer, options);
+    for (const auto& comparer : comparers) generalizers_.emplace_back(bank, *comparer, options);
   }
 
   void prepare_verifiers() {
@@ -597,7 +601,7 @@ class Run {
   // Per thread.
   std::vector<std::unique_ptr<Verifier>> verifiers_;
   std::unique_ptr<Journal> journal_;
-  std::vector<std::unique_ptr<InstanceComparer>> comparers_;
+  std::array<std::vector<std::unique_ptr<InstanceComparer>>, 2> comparers_;  ///< Of ordered groups the second.
   std::vector<Generalizer> generalizers_;
 };
 
