@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <map>
 
 #include "generator/last_level.h"
 #include "generator/parallel.h"
+#include "support/file.h"
 #include "support/random.h"
 
 namespace taso {
@@ -16,7 +18,7 @@ Bank::Bank(const ProfileGroup& group, const OperatorRegistry& registry, BankOpti
       registry_(registry),
       options_(std::move(options)),
       instances_(group, registry),
-      channel_(instances_, options_.seed) {}
+      channel_(instances_, options_.seed, FieldRing(options_.seed, group.ordered)) {}
 
 FieldValue Bank::random_value(TypeId type, const std::string& name) const {
   FieldValue result;
@@ -26,7 +28,7 @@ FieldValue Bank::random_value(TypeId type, const std::string& name) const {
       RingTensor<Mod61> tensor;
       tensor.shape = instances_.shapes(type)[world];
       tensor.elements.resize(static_cast<std::size_t>(volume(tensor.shape)));
-      for (Mod61& element : tensor.elements) element = Mod61::from_bits(random.next());
+      for (Mod61& element : tensor.elements) element = channel_.ring().element(random.next());
       result.push_back(std::move(tensor));
     }
   return result;
@@ -39,7 +41,7 @@ std::vector<FieldValue> Bank::apply(const InstanceCache::Entry& instance,
   for (std::size_t i = 0; i < group_.worlds * points; ++i) {
     for (std::size_t argument = 0; argument < arguments.size(); ++argument)
       tensors[argument] = &(*arguments[argument])[i];
-    FieldRing ring(options_.seed);
+    FieldRing ring = channel_.ring();
     auto outputs = evaluate(instance.worlds[i / points], ring, tensors);
     if (!outputs || !ring.status()) return {};
     for (std::size_t port = 0; port < result.size(); ++port) result[port].push_back(std::move((*outputs)[port]));
@@ -61,6 +63,19 @@ std::vector<TermId> Bank::union_of_terms(std::span<const ClassId> values) const 
 Error Bank::too_many(int level) const {
   return bad_input("group '" + group_.name + "' has more than " + std::to_string(options_.max_terms) + " terms of " +
                    std::to_string(level) + " operators: lower max_ops or split the group");
+}
+
+Status Bank::fits(std::uint64_t more, const std::string& what) const {
+  const std::uint64_t limit = options_.scale.memory_limit;
+  // Beside the values: fingerprints, their places, and the images under renamings.
+  const std::uint64_t images = generator_images_.empty() ? symmetry_.size() : generator_images_.size();
+  const std::uint64_t held = store_.bytes() +
+                             store_.classes.size() * (sizeof(Hash128) + sizeof(void*) + images * sizeof(ClassId)) +
+                             hits_.capacity() * sizeof(Hit) + more;
+  if (limit == 0 || held <= limit) return {};
+  auto megabytes = [](std::uint64_t bytes) { return std::to_string((bytes + 999'999) / 1'000'000) + " MB"; };
+  return bad_input("group '" + group_.name + "': " + what + " take " + megabytes(held) + ", beyond --memory-limit (" +
+                   megabytes(limit) + "), and cannot go to files: give more memory, lower max_ops or split the group");
 }
 
 TermId Bank::add_term(const Term& term, std::size_t outputs) {
@@ -125,17 +140,8 @@ void Bank::add_inputs() {
   levels_[0].classes += group_.inputs.size();
 }
 
-/// A term of a level that is kept.
-struct Bank::StoredTerm {
-  Term term;
-  std::uint32_t block = 0;
-  std::uint8_t weight_ops = 0;
-  std::vector<Hash128> fingerprints;  ///< Per output.
-};
-
-Status Bank::add_level(int level, int weight_level) {
-  const TermEnumerator enumerator(store_, group_, registry_, instances_, level, weight_level, options_.max_elements);
-  std::vector<StoredTerm> found;
+/// The terms of a level, in the order of the enumeration, with their fingerprints.
+Status Bank::evaluate_level(const TermEnumerator& enumerator, int level, std::vector<FoundTerm>& found) {
   std::vector<BlockEvaluator::Scratch> scratch(std::max(1u, options_.threads));
   std::atomic<std::uint64_t> count{evaluated_};
   const auto start = std::chrono::steady_clock::now();
@@ -145,7 +151,7 @@ Status Bank::add_level(int level, int weight_level) {
                              enumerator.position());
     if (evaluator.port_count() > BlockEvaluator::max_ports) continue;
     evaluator.prepare(std::max(1, (level - 1) / 2), options_.threads);
-    std::vector<std::vector<StoredTerm>> by_unit(block.units);
+    std::vector<std::vector<FoundTerm>> by_unit(block.units);
     parallel_for(options_.threads, block.units, [&](std::size_t unit, unsigned thread) {
       const std::size_t begin = unit * TermEnumerator::rows_per_unit;
       const std::size_t end = std::min(begin + TermEnumerator::rows_per_unit, block.row_count());
@@ -155,7 +161,7 @@ Status Bank::add_level(int level, int weight_level) {
             !evaluator.fingerprints(arguments, ports, scratch[thread]))
           return;
         ++count;
-        StoredTerm stored;
+        FoundTerm stored;
         stored.term.op = block.op;
         stored.term.count = static_cast<std::uint8_t>(arguments.size());
         std::copy(arguments.begin(), arguments.end(), stored.term.arguments.begin());
@@ -165,21 +171,57 @@ Status Bank::add_level(int level, int weight_level) {
         by_unit[unit].push_back(std::move(stored));
       });
     });
-    for (std::vector<StoredTerm>& terms : by_unit)
+    for (std::vector<FoundTerm>& terms : by_unit)
       found.insert(found.end(), std::move_iterator(terms.begin()), std::move_iterator(terms.end()));
     if (count > options_.max_terms) return too_many(level);
+    TASO_RETURN_IF_ERROR(fits(found.capacity() * (sizeof(FoundTerm) + sizeof(Hash128)),
+                              "terms of " + std::to_string(level) + " operators"));
   }
   const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
   seconds_per_term_ = taken.count() / static_cast<double>(std::max<std::uint64_t>(1, count - evaluated_));
   evaluated_ = count;
+  return {};
+}
+
+/// Everything that the numbers of terms and classes in a checkpoint refer to.
+Hash128 Bank::enumeration_hash(const TermEnumerator& enumerator, int level) const {
+  Hasher hasher;
+  hasher.add(options_.seed).add(level);
+  for (const Hash128& fingerprint : channel_.fingerprints) hasher.add(fingerprint);
+  for (const Block& block : enumerator.blocks()) {
+    hasher.add(block.op).add(std::uint64_t{block.row_count()}).add(group_.operators[block.op].op);
+    for (const TypeId type : block.types) hasher.add(type);
+  }
+  return hasher.finish();
+}
+
+Status Bank::add_level(int level, int weight_level) {
+  const TermEnumerator enumerator(store_, group_, registry_, instances_, level, weight_level, options_.max_elements);
+  std::vector<FoundTerm> found;
+  const std::string& folder = options_.scale.checkpoint;
+  const std::string file = folder + "/" + group_.name + "-" + std::to_string(level) + "ops" +
+                           (level == 0 ? "-" + std::to_string(weight_level) + "weights" : std::string()) + ".level";
+  const Hash128 enumeration = folder.empty() ? Hash128() : enumeration_hash(enumerator, level);
+  if (!folder.empty() && std::filesystem::exists(file)) {
+    TASO_ASSIGN(const std::string bytes, read_file(file));
+    TASO_ASSIGN(found, level_from_bytes(bytes, enumeration, file));
+    evaluated_ += found.size();
+  } else {
+    TASO_RETURN_IF_ERROR(evaluate_level(enumerator, level, found));
+    if (!folder.empty()) TASO_RETURN_IF_ERROR(write_file_atomically(file, level_to_bytes(enumeration, found)));
+  }
   std::stable_sort(found.begin(), found.end(),
-                   [](const StoredTerm& a, const StoredTerm& b) { return a.weight_ops < b.weight_ops; });
+                   [](const FoundTerm& a, const FoundTerm& b) { return a.weight_ops < b.weight_ops; });
   std::vector<std::vector<TermId>> fresh;
   const auto first_class = static_cast<ClassId>(store_.classes.size());
   const auto first_term = static_cast<TermId>(store_.terms.size());
   const std::size_t first_hit = hits_.size();
   insert(found, level, fresh, enumerator.blocks().size());
   found = {};
+  std::uint64_t more = 0;
+  for (std::size_t id = first_class; id < store_.classes.size(); ++id)
+    more += instances_.elements(store_.classes[id].type) * points * sizeof(Mod61);
+  TASO_RETURN_IF_ERROR(fits(more, "the values of terms of up to " + std::to_string(level) + " operators"));
   add_values(enumerator, fresh);
   align_representatives(first_class, first_term, first_hit);
   return {};
@@ -187,11 +229,11 @@ Status Bank::add_level(int level, int weight_level) {
 
 /// Classes are numbered in the order of the enumeration, whichever thread evaluated them. `fresh`: per block the terms
 /// that represent new classes.
-void Bank::insert(std::vector<StoredTerm>& found, int level, std::vector<std::vector<TermId>>& fresh,
+void Bank::insert(std::vector<FoundTerm>& found, int level, std::vector<std::vector<TermId>>& fresh,
                   std::size_t block_count) {
   fresh.assign(block_count, {});
   LevelCounts& counts = levels_[static_cast<std::size_t>(level)];
-  for (const StoredTerm& stored : found) {
+  for (const FoundTerm& stored : found) {
     const TermId term = add_term(stored.term, stored.fingerprints.size());
     if (level == 0) store_.weight_term_end = term + 1;
     ++counts.terms;

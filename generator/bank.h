@@ -23,6 +23,7 @@
 #include "generator/enumerate.h"
 #include "generator/fingerprint.h"
 #include "generator/instances.h"
+#include "generator/level_file.h"
 #include "generator/profile.h"
 #include "generator/records.h"
 #include "generator/symmetry.h"
@@ -43,7 +44,8 @@ using FieldValue = std::vector<RingTensor<Mod61>>;
 
 /// How the last level is spread over memory, files and processes. Nothing here changes the result.
 struct ScaleOptions {
-  /// Bytes that the process may hold; beyond, fingerprints of the last level go to files. 0: no limit.
+  /// Bytes that the process may hold; beyond, fingerprints of the last level go to files. 0: no limit. An enumeration
+  /// whose other tables are larger is refused.
   std::uint64_t memory_limit = 0;
   std::string temporary = "/tmp";  ///< Folder for those files.
   std::string checkpoint;          ///< Folder for finished segments of the last level; empty: none are written or read.
@@ -52,6 +54,8 @@ struct ScaleOptions {
   /// Takes every segment that this process has evaluated; the bank then ends without the hits of the last level
   /// (Bank::complete). One thread at a time.
   std::function<Status(const Segment&)> send;
+  /// Told after the last segment of an enumeration was sent; may be empty.
+  std::function<Status()> sent_all;
   /// Hands all segments of an enumeration that other processes evaluated to `accept`, in any order; one that comes
   /// twice is taken once.
   std::function<Status(const Hash128& enumeration, const std::function<Status(const Segment&)>& accept)> receive;
@@ -108,6 +112,8 @@ class Bank {
   [[nodiscard]] std::size_t output_count(TermId term) const { return output_counts_[term]; }
   /// Counts per number of operators; entry 0 is inputs and weights.
   [[nodiscard]] const std::vector<LevelCounts>& levels() const { return levels_; }
+  /// Renamings of inputs, with images of the classes below the last level.
+  [[nodiscard]] const Symmetry& symmetry() const { return symmetry_; }
   [[nodiscard]] InstanceCache& instances() { return instances_; }
   [[nodiscard]] const BankOptions& options() const { return options_; }
 
@@ -125,17 +131,20 @@ class Bank {
 
  private:
   friend class LastLevel;
-  struct StoredTerm;
   void add_inputs();
+  [[nodiscard]] Hash128 enumeration_hash(const TermEnumerator& enumerator, int level) const;
+  [[nodiscard]] Status evaluate_level(const TermEnumerator& enumerator, int level, std::vector<FoundTerm>& found);
   /// One level whose classes are kept with their values.
   [[nodiscard]] Status add_level(int level, int weight_level);
-  void insert(std::vector<StoredTerm>& found, int level, std::vector<std::vector<TermId>>& fresh,
+  void insert(std::vector<FoundTerm>& found, int level, std::vector<std::vector<TermId>>& fresh,
               std::size_t block_count);
   void add_values(const TermEnumerator& enumerator, const std::vector<std::vector<TermId>>& fresh);
   void align_representatives(ClassId first_class, TermId first_term, std::size_t first_hit);
   TermId add_term(const Term& term, std::size_t outputs);
   ClassId add_class(ValueClass value, const Hash128& fingerprint, std::span<const TermId> terms);
   [[nodiscard]] Error too_many(int level) const;
+  /// An error if the tables, and what is about to be added, exceed the memory limit; `what` names them.
+  [[nodiscard]] Status fits(std::uint64_t more, const std::string& what) const;
 
   const ProfileGroup& group_;
   const OperatorRegistry& registry_;

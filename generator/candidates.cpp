@@ -8,16 +8,10 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "generator/joint.h"
+
 namespace taso {
 namespace {
-
-/// One output of a term, or an input.
-struct TermOutput {
-  bool is_input = false;
-  std::uint32_t id = 0;  ///< TermId, or the input's ClassId.
-  std::uint32_t port = 0;
-  auto operator<=>(const TermOutput&) const = default;
-};
 
 using Leaves = std::set<ClassId>;
 
@@ -28,6 +22,10 @@ class CandidateMaker {
   std::vector<Draft> run() {
     for (const Hit& hit : bank_.hits()) from_hit(hit);
     for (const Bank::MultiTerm& multi : bank_.multi_terms()) from_join(multi);
+    find_joint_equalities(bank_, [&](const std::vector<TermOutput>& source, const std::vector<TermOutput>& target) {
+      ++counts_.joint;
+      add(source, target, true);
+    });
     counts_.after_subgraph = drafts_.size();
     std::stable_sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) {
       auto size = [](const Draft& draft) {
@@ -202,7 +200,7 @@ class CandidateMaker {
     return draft;
   }
 
-  void add(const std::vector<TermOutput>& source, const std::vector<TermOutput>& target) {
+  void add(const std::vector<TermOutput>& source, const std::vector<TermOutput>& target, bool joint = false) {
     Draft draft = make(source, target, {});
     if (draft.source.nodes.empty()) return;
     ++counts_.initial;
@@ -213,6 +211,7 @@ class CandidateMaker {
     if (!bank_.group().unconnected && !is_connected(draft)) return;
     if (bank_.group().lowering && draft.target.ops >= draft.source.ops) return;
     if (!kept_.insert(key(draft)).second) return;
+    draft.joint = joint;
     drafts_.push_back(std::move(draft));
   }
 

@@ -2,7 +2,8 @@
 ///
 /// Every hit of the bank gives `term => representative`; where both run the same number of operators, the
 /// reverse as well. Rules with several outputs come from joins: if every output of `split(t)` is a known value, the
-/// terms of those values together are equal to `split(t)`: siblings that can be merged into one operator.
+/// terms of those values together are equal to `split(t)`: siblings that can be merged into one operator; and from
+/// values that run fewer operators where they are computed by larger terms that share work (generator/joint.h).
 ///
 /// Two prunings are done on the way, with the rows of Table 2.3 of Jia's thesis: rules equal up to renaming of
 /// variables, and rules whose two sides share a subterm that a variable can stand for (the more general rule is kept
@@ -41,10 +42,12 @@ struct DraftSide {
 struct Draft {
   std::vector<ClassId> variables;  ///< In order of first use in the source.
   DraftSide source, target;
+  bool joint = false;  ///< Several values that share work in the target (generator/joint.h).
 };
 
 /// Numbers of candidates; each count follows from the one before.
 struct CandidateCounts {
+  std::uint64_t joint = 0;           ///< Of the initial ones, those of several values that share work.
   std::uint64_t initial = 0;         ///< Pairs of terms of equal value, in a direction that can pay.
   std::uint64_t after_renaming = 0;  ///< Distinct up to the names of variables.
   std::uint64_t after_subgraph = 0;  ///< ... after shared subterms were replaced by variables.

@@ -8,6 +8,7 @@ Mod61* ElementArena::take(std::size_t count) {
   if (count > left_) {
     const std::size_t size = std::max(block, count);
     blocks_.push_back(std::make_unique<Mod61[]>(size));
+    bytes_ += size * sizeof(Mod61);
     next_ = blocks_.back().get();
     left_ = size;
   }

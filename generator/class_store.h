@@ -46,11 +46,12 @@ struct ValueClass {
 class ElementArena {
  public:
   [[nodiscard]] Mod61* take(std::size_t count);
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
   static constexpr std::size_t block = 1u << 20;
   std::vector<std::unique_ptr<Mod61[]>> blocks_;
-  std::size_t left_ = 0;
+  std::size_t left_ = 0, bytes_ = 0;
   Mod61* next_ = nullptr;
 };
 
@@ -63,6 +64,7 @@ class FingerprintTable {
   /// Adds it unless it is there; returns the class that it has now, and whether it was added.
   std::pair<ClassId, bool> insert(const Hash128& fingerprint, ClassId id);
   [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::size_t bytes() const { return ids_.size() * (sizeof(Hash128) + sizeof(ClassId)); }
 
  private:
   [[nodiscard]] std::size_t slot(const Hash128& fingerprint) const;
@@ -87,6 +89,12 @@ struct ClassStore {
     return {term_arena.data() + classes[id].first_term, classes[id].term_count};
   }
   [[nodiscard]] bool is_weight_term(TermId term) const { return term < weight_term_end; }
+  /// Memory of all of it, about.
+  [[nodiscard]] std::uint64_t bytes() const {
+    return classes.capacity() * (sizeof(ValueClass) + sizeof(std::uint64_t) + sizeof(ClassId)) +
+           terms.capacity() * sizeof(Term) + term_arena.capacity() * sizeof(TermId) + by_fingerprint.bytes() +
+           elements.bytes();
+  }
 };
 
 }  // namespace taso

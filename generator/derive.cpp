@@ -119,49 +119,36 @@ std::vector<Substitution> merged_instances(const Substitution& rule, const Opera
   return result;
 }
 
-RuleBasis::RuleBasis(const OperatorCatalog& catalog, const std::vector<Substitution>& rules) : catalog_(&catalog) {
+RuleBasis::RuleBasis(const OperatorCatalog& catalog, const std::vector<Substitution>& rules) : RuleBasis(catalog) {
   for (const Substitution& rule : rules) add(rule, false);
 }
 
 std::uint32_t RuleBasis::add(const Substitution& rule, bool lowering) {
+  const auto number = static_cast<std::uint32_t>(rules_.size());
   rules_.emplace_back(Rule{rule, lowering});
-  index_.reset();
-  return static_cast<std::uint32_t>(rules_.size() - 1);
+  auto add_moves = [&](const Substitution& form, bool merged) {
+    index_.add(form);
+    moves_.push_back({number, false, merged});
+    auto back = reversed(form);
+    if (!back) return;
+    index_.add(std::move(*back));
+    moves_.push_back({number, true, merged});
+  };
+  add_moves(rule, false);
+  for (const Substitution& instance : merged_instances(rule, *catalog_)) add_moves(instance, true);
+  return number;
 }
 
-void RuleBasis::remove(std::uint32_t rule) {
-  rules_.at(rule).reset();
-  index_.reset();
-}
-
-void RuleBasis::rebuild() const {
-  std::vector<Substitution> directed;
-  moves_.clear();
-  for (std::uint32_t number = 0; number < rules_.size(); ++number) {
-    if (!rules_[number]) continue;
-    auto add = [&](const Substitution& rule, bool merged) {
-      directed.push_back(rule);
-      moves_.push_back({number, false, merged});
-      auto back = reversed(rule);
-      if (!back) return;
-      directed.push_back(std::move(*back));
-      moves_.push_back({number, true, merged});
-    };
-    const Substitution& rule = rules_[number]->rule;
-    add(rule, false);
-    for (const Substitution& instance : merged_instances(rule, *catalog_)) add(instance, true);
-  }
-  index_ = std::make_shared<RuleIndex>(std::move(directed), *catalog_);
-}
+void RuleBasis::remove(std::uint32_t rule) { rules_.at(rule).reset(); }
 
 bool RuleBasis::leads(std::uint32_t number, const Graph& from, const Graph& to) const {
   const auto move = static_cast<std::uint32_t>(
       std::find_if(moves_.begin(), moves_.end(),
                    [&](const Move& m) { return m.rule == number && !m.backwards && !m.merged; }) -
       moves_.begin());
-  const auto matches = index_->find(from, move);
+  const auto matches = index_.find(from, move);
   return std::any_of(matches.begin(), matches.end(), [&](const Match& match) {
-    auto result = apply(from, index_->rules()[move], match, *catalog_);
+    auto result = apply(from, index_.rules()[move], match, *catalog_);
     if (!result) return false;
     normalize_operands(*result, *catalog_);
     return result->equals(to);
@@ -173,7 +160,6 @@ std::optional<Derivation> RuleBasis::derive(Graph source, Graph target, const st
   normalize_operands(source, *catalog_);
   normalize_operands(target, *catalog_);
   if (source.equals(target)) return Derivation{std::move(source), {}};
-  prepare();
   const int ops =
       std::max(running_operators(source, is_weight), running_operators(target, is_weight)) + limits.extra_ops;
   const std::size_t nodes = std::max(source.size(), target.size()) + limits.extra_nodes;
@@ -236,15 +222,16 @@ std::optional<Derivation> RuleBasis::derive(Graph source, Graph target, const st
     const std::size_t last = end.seen.size();
     for (; end.next < last; ++end.next) {
       const Graph graph = end.seen[end.next].graph;
-      for (const auto& [number, match] : index_->find_all(graph)) {
+      for (const auto& [number, match] : index_.find_all(graph)) {
         const Move& move = moves_[number];
-        if (limits.without == move.rule || (move.merged && limits.directions != Directions::both)) continue;
+        if (!rules_[move.rule] || limits.without == move.rule || (move.merged && limits.directions != Directions::both))
+          continue;
         // The direction in which the step leads from the source to the target.
         const bool backwards = side == 0 ? move.backwards : !move.backwards;
         if (backwards && (limits.directions == Directions::as_they_stand ||
                           (limits.directions == Directions::lowering_backwards && !rules_[move.rule]->lowering)))
           continue;
-        auto rewritten = apply(graph, index_->rules()[number], match, *catalog_);
+        auto rewritten = apply(graph, index_.rules()[number], match, *catalog_);
         if (!rewritten) continue;
         normalize_operands(*rewritten, *catalog_);
         if (side == 1 && limits.directions == Directions::as_they_stand && !leads(move.rule, *rewritten, graph))

@@ -67,7 +67,7 @@ void normalize_operands(Graph& graph, const OperatorCatalog& catalog);
 /// leaves its number unused.
 class RuleBasis {
  public:
-  explicit RuleBasis(const OperatorCatalog& catalog) : catalog_(&catalog) {}
+  explicit RuleBasis(const OperatorCatalog& catalog) : catalog_(&catalog), index_({}, catalog) {}
   /// For reasoning in both directions.
   RuleBasis(const OperatorCatalog& catalog, const std::vector<Substitution>& rules);
 
@@ -75,12 +75,8 @@ class RuleBasis {
   std::uint32_t add(const Substitution& rule, bool lowering);
   void remove(std::uint32_t rule);
 
-  /// Makes `derive` safe to call from several threads, until the next change of the set.
-  void prepare() const {
-    if (index_ == nullptr) rebuild();
-  }
-
-  /// A derivation within the limits, the shortest there is; `is_weight` tells which inputs are weights.
+  /// A derivation within the limits, the shortest there is; `is_weight` tells which inputs are weights. May be called
+  /// from several threads.
   [[nodiscard]] std::optional<Derivation> derive(Graph source, Graph target, const std::vector<bool>& is_weight,
                                                  const DerivationLimits& limits) const;
 
@@ -91,7 +87,6 @@ class RuleBasis {
     bool backwards = false;
     bool merged = false;  ///< A merged instance of the rule.
   };
-  void rebuild() const;
   /// Whether rule `number` as it stands leads from one graph to the other.
   [[nodiscard]] bool leads(std::uint32_t number, const Graph& from, const Graph& to) const;
 
@@ -101,8 +96,8 @@ class RuleBasis {
     bool lowering = false;
   };
   std::vector<std::optional<Rule>> rules_;
-  mutable std::shared_ptr<const RuleIndex> index_;  ///< All moves; made when needed.
-  mutable std::vector<Move> moves_;
+  RuleIndex index_;  ///< All moves, those of removed rules as well.
+  std::vector<Move> moves_;
 };
 
 /// Operators that run: those that depend on an input that is not a weight.

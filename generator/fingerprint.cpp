@@ -40,7 +40,7 @@ BlockEvaluator::BlockEvaluator(Channel& channel, const ClassStore& store, const 
       types_(types.begin(), types.end()),
       members_(members),
       position_(position),
-      ring_(channel.seed()),
+      ring_(channel.ring()),
       tape_(record_tape(entry.worlds, ring_, 1'000'000)) {
   for (const TypeId type : entry.outputs) functionals_.push_back(&channel_.functional(type));
 }

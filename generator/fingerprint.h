@@ -11,7 +11,8 @@
 /// product with b. So the fingerprints of a block of terms (one operator, given types) cost little more than a few
 /// multiplications each.
 ///
-/// A *channel* holds the values of all classes over the field, functions being random oracles.
+/// A *channel* holds the values of all classes over the field, functions being random oracles or, in a group that asks
+/// for it, those of the ordered ring (operators/ring.h).
 #pragma once
 
 #include <array>
@@ -37,8 +38,10 @@ struct Functional {
 /// Values of all classes.
 class Channel {
  public:
-  Channel(InstanceCache& instances, std::uint64_t seed) : instances_(instances), seed_(seed) {}
-  [[nodiscard]] std::uint64_t seed() const { return seed_; }
+  /// `ring` gives functions and extrema their meaning.
+  Channel(InstanceCache& instances, std::uint64_t seed, const FieldRing& ring)
+      : instances_(instances), seed_(seed), ring_(ring) {}
+  [[nodiscard]] const FieldRing& ring() const { return ring_; }
   /// Not thread-safe for a type that was not asked for before.
   const Functional& functional(TypeId type);
   /// The fingerprint of elements laid out point by point, world by world.
@@ -50,6 +53,7 @@ class Channel {
  private:
   InstanceCache& instances_;
   std::uint64_t seed_;
+  FieldRing ring_;
   std::map<TypeId, Functional> functionals_;
 };
 

@@ -1,19 +1,17 @@
 #include "generator/generalize.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
-#include <map>
 #include <set>
-
-#include "operators/evaluate.h"
-#include "support/random.h"
+#include <utility>
 
 namespace taso {
 namespace {
 
 using Kind = AttributeExpression::Kind;
-using Symbols = std::vector<std::optional<AttributeValue>>;
+
+/// An attribute variable that stands for a symbol of the profile, not for a literal.
+constexpr std::uint32_t no_group = static_cast<std::uint32_t>(-1);
 
 AttributeExpression literal_of(AttributeValue value) {
   AttributeExpression result;
@@ -36,221 +34,27 @@ AttributeExpression dimension_of(std::size_t tensor, std::int64_t axis) {
   return result;
 }
 
-bool mentions_symbol(const AttributeExpression& expression) {
-  return expression.kind == Kind::variable ||
-         std::any_of(expression.operands.begin(), expression.operands.end(), mentions_symbol);
-}
-
 /// Values of an expression over the group's symbols, one per assignment of these.
-std::optional<std::vector<AttributeValue>> values_of(const AttributeExpression& expression,
-                                                     const std::vector<Symbols>& assignments) {
-  std::vector<AttributeValue> result;
+std::shared_ptr<const std::vector<AttributeValue>> evaluate_at(const AttributeExpression& expression,
+                                                               const std::vector<Symbols>& assignments) {
+  auto result = std::make_shared<std::vector<AttributeValue>>();
   for (const Symbols& symbols : assignments) {
     auto value = evaluate_symbolic(expression, symbols);
-    if (!value) return std::nullopt;
-    result.push_back(std::move(value).value());
+    if (!value) return nullptr;
+    result->push_back(std::move(value).value());
   }
   return result;
 }
 
-/// Draws instances of a form: symbols at random, then sometimes a change that the profile does not foresee.
-class Sampler {
- public:
-  Sampler(Bank& bank, const Draft& draft, const std::vector<AttributeExpression>& bases, std::uint64_t seed)
-      : bank_(bank), draft_(draft), bases_(bases), random_(seed, "samples") {}
-
-  bool draw(std::vector<TensorType>& types, std::vector<std::optional<AttributeValue>>& attributes, bool& declared,
-            bool only_grouped) {
-    const std::uint64_t kind = only_grouped ? 4 : random_.below(8);
-    declared = kind == 0;
-    const bool grouped = kind >= 4;
-    Symbols symbols;
-    if (!draw_symbols(symbols, grouped) || !variable_types(symbols, types)) return false;
-    attributes.clear();
-    for (const AttributeExpression& base : bases_) {
-      auto value = evaluate_symbolic(base, symbols);
-      if (!value) return false;
-      attributes.emplace_back(std::move(value).value());
-    }
-    if (declared) return true;
-    if (grouped) return multiply_one(types);
-    // Literals of the profile are the same in every sample otherwise, and derived values are always as derived.
-    for (std::size_t i = 0; i < bases_.size(); ++i) {
-      const bool derived =
-          bases_[i].kind == Kind::variable && bank_.group().symbols[bases_[i].index].definition.has_value();
-      if ((derived || !mentions_symbol(bases_[i])) && random_.below(2) == 0) change(*attributes[i]);
-    }
-    for (std::uint64_t i = 0, count = random_.below(3); i < count; ++i) mutate(types, attributes);
-    return true;
-  }
-
-  /// Random values of all symbols; false if a derived extent is not positive.
-  bool draw_symbols(Symbols& symbols, bool grouped = false) {
-    symbols.clear();
-    for (const ProfileSymbol& symbol : bank_.group().symbols) {
-      if (symbol.definition) {
-        auto value = evaluate_symbolic(*symbol.definition, symbols);
-        if (!value) return false;
-        if (symbol.is_extent && std::get<std::int64_t>(*value) < 1) return false;
-        symbols.emplace_back(std::move(value).value());
-      } else {
-        symbols.emplace_back(random_value(symbol));
-        // Extents that often divide each other, so that one that is multiplied alone may make groups.
-        if (grouped && symbol.is_extent && symbol.low <= 1)
-          symbols.back() = std::array<std::int64_t, 5>{1, 2, 3, 4, 6}[random_.below(symbol.high < 4 ? 3 : 5)];
-      }
-    }
-    return true;
-  }
-
-  /// The types of the draft's variables; false if one is ill-typed.
-  bool variable_types(const Symbols& symbols, std::vector<TensorType>& types) {
-    types.clear();
-    for (const ClassId id : draft_.variables) {
-      auto type = type_of(id, symbols);
-      if (!type) return false;
-      types.push_back(std::move(*type));
-    }
-    return true;
-  }
-
- private:
-  std::int64_t between(std::int64_t low, std::int64_t high) {
-    return low + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(high - low + 1)));
-  }
-
-  AttributeValue random_value(const ProfileSymbol& symbol) {
-    const AttributeValue& example = symbol.values[random_.below(symbol.values.size())];
-    if (std::holds_alternative<std::int64_t>(example)) return between(symbol.low, symbol.high);
-    if (const auto* list = std::get_if<std::vector<std::int64_t>>(&example)) {
-      std::vector<std::int64_t> result;
-      for (std::size_t i = 0; i < list->size(); ++i) result.push_back(between(symbol.low, symbol.high));
-      return result;
-    }
-    if (std::holds_alternative<SymbolValue>(example))
-      return SymbolValue{symbol.choices[random_.below(symbol.choices.size())]};
-    return example;
-  }
-
-  /// The type of a class's representative under other values of the symbols.
-  std::optional<TensorType> type_of(ClassId id, const Symbols& symbols) {
-    const ValueClass& value = bank_.classes()[id];
-    if (value.is_input) {
-      auto shape = evaluate_symbolic(bank_.group().inputs[value.index].shape, symbols);
-      if (!shape) return std::nullopt;
-      TensorType type{ElementType::f32, std::get<std::vector<std::int64_t>>(*shape), true};
-      for (const std::int64_t extent : type.shape)
-        if (extent < 1) return std::nullopt;
-      return type;
-    }
-    const Term& term = bank_.terms()[value.index];
-    std::vector<TensorType> arguments;
-    for (const ClassId argument : term.inputs()) {
-      auto type = type_of(argument, symbols);
-      if (!type) return std::nullopt;
-      arguments.push_back(std::move(*type));
-    }
-    const ProfileOperator& op = bank_.group().operators[term.op];
-    Attributes attributes;
-    for (const auto& [name, expression] : op.attributes) {
-      auto number = evaluate_symbolic(expression, symbols);
-      if (!number) return std::nullopt;
-      attributes.set(name, std::move(number).value());
-    }
-    auto outputs = bank_.registry().infer(op.op, attributes, arguments);
-    if (!outputs || value.port >= outputs->size()) return std::nullopt;
-    return (*outputs)[value.port];
-  }
-
-  /// Multiplies one extent of one tensor, or of all tensors of its shape; all extents and factors take their turn.
-  bool multiply_one(std::vector<TensorType>& types) {
-    std::size_t axes = 0;
-    for (const TensorType& type : types) axes += type.shape.size();
-    if (axes == 0) return false;
-    std::size_t axis = turn_ / 6 % axes;
-    const auto factor = static_cast<std::int64_t>(2 + turn_ % 3);
-    const bool alike = turn_ / 3 % 2 == 1;
-    ++turn_;
-    std::size_t chosen = 0;
-    while (axis >= types[chosen].shape.size()) axis -= types[chosen++].shape.size();
-    const Shape before = types[chosen].shape;
-    for (std::size_t i = 0; i < types.size(); ++i)
-      if (i == chosen || (alike && types[i].shape == before)) types[i].shape[axis] *= factor;
-    return true;
-  }
-
-  void mutate(std::vector<TensorType>& types, std::vector<std::optional<AttributeValue>>& attributes) {
-    const std::uint64_t kind = random_.below(attributes.empty() ? 4 : 6);
-    if (kind <= 1) {  // one extent of one tensor, or of all tensors that have the same one there
-      Shape& shape = types[random_.below(types.size())].shape;
-      if (shape.empty()) return;
-      const std::size_t axis = random_.below(shape.size());
-      const std::int64_t old = shape[axis];
-      const std::int64_t fresh = kind == 0 ? between(1, 4) : old * between(2, 3);
-      if (random_.below(2) == 0) {
-        shape[axis] = fresh;
-      } else {
-        for (TensorType& type : types)
-          for (std::int64_t& extent : type.shape)
-            if (extent == old) extent = fresh;
-      }
-    } else if (kind == 2) {  // another rank: an outer axis more or less, for one tensor or for all
-      const bool all = random_.below(3) != 0;
-      const bool more = random_.below(2) == 0;
-      const std::int64_t extent = between(1, 3);
-      const std::size_t only = random_.below(types.size());
-      for (std::size_t i = 0; i < types.size(); ++i) {
-        Shape& shape = types[i].shape;
-        if (!all && i != only) continue;
-        if (more && shape.size() < 5)
-          shape.insert(shape.begin(), extent);
-        else if (!more && !shape.empty())
-          shape.erase(shape.begin());
-      }
-    } else if (kind == 3) {  // grouped channels, divisible extents
-      for (TensorType& type : types)
-        for (std::int64_t& extent : type.shape)
-          if (random_.below(3) == 0 && extent < 4) extent *= 2;
-    } else {
-      change(*attributes[random_.below(attributes.size())]);
-    }
-  }
-
-  void change(AttributeValue& value) {
-    if (auto* integer = std::get_if<std::int64_t>(&value)) {
-      *integer = between(*integer < 0 ? -4 : 0, *integer < 0 ? -1 : 4);
-    } else if (auto* list = std::get_if<std::vector<std::int64_t>>(&value)) {
-      if (list->empty()) return;
-      const std::uint64_t kind = random_.below(3);
-      std::int64_t& one = (*list)[random_.below(list->size())];
-      std::int64_t& other = (*list)[random_.below(list->size())];
-      if (kind == 0) {
-        one = between(0, 3);
-      } else if (kind == 1) {
-        // The same sum: paddings that move an image without changing its extents.
-        if (one < 1) return;
-        --one;
-        ++other;
-      } else {
-        // A permutation stays one.
-        std::swap(one, other);
-      }
-    } else if (auto* symbol = std::get_if<SymbolValue>(&value)) {
-      std::vector<std::string> functions;
-      for (const auto& [name, definition] : bank_.registry().functions())
-        if (definition.arity == 1) functions.push_back(name);
-      symbol->name = functions[random_.below(functions.size())];
-    } else if (auto* real = std::get_if<double>(&value)) {
-      *real = static_cast<double>(between(-4, 4)) / 2;
-    }
-  }
-
-  Bank& bank_;
-  const Draft& draft_;
-  const std::vector<AttributeExpression>& bases_;
-  Random random_;
-  std::size_t turn_ = 0;
-};
+/// Whether an operator reads an axis that it takes for a pair of axes: how many groups there are follows from extents.
+bool may_have_groups(const Substitution& rule, const OperatorRegistry& registry) {
+  for (const Pattern* side : {&rule.source, &rule.target})
+    for (const PatternNode& node : side->nodes)
+      for (const InputSpec& input : registry.find(node.op)->inputs)
+        for (const AxisSpec& axis : input.axes)
+          if (axis.factors.size() > 1) return true;
+  return false;
+}
 
 }  // namespace
 
@@ -261,22 +65,51 @@ struct Generalizer::Group {
   bool operator==(const Group&) const = default;
 };
 
-/// A form of the rule under test.
+/// A form of the rule.
 struct Generalizer::Form {
-  GeneralRule rule;
+  GeneralRule rule;                        ///< Without conditions.
   std::vector<AttributeExpression> bases;  ///< Per attribute variable, over the group's symbols.
-  /// Values of the symbols: the worlds, and more at random. Two sizes are one if they are equal in all of these.
-  std::vector<Symbols> assignments;
-  std::vector<std::vector<AttributeValue>> values;  ///< Per attribute variable and assignment.
-  std::vector<std::vector<Shape>> shapes;           ///< Per tensor variable and assignment.
+  std::vector<std::uint32_t> group_of;     ///< Per attribute variable, the literal that it stands for, or no_group.
+  bool everywhere = true;                  ///< All variables are typed at all assignments.
+  std::vector<Symbols> assignments;        ///< Where they are, if not everywhere.
+  std::vector<std::shared_ptr<const Values>> values;  ///< Per attribute variable, at these assignments.
+  std::vector<std::vector<Shape>> shapes;             ///< Per tensor variable and assignment.
 };
 
-/// A concrete instance of a form.
-struct Generalizer::Sample {
-  std::vector<TensorType> types;
-  std::vector<std::optional<AttributeValue>> attributes;
-  bool declared = true;  ///< As the profile declares: not mutated.
-};
+Generalizer::Generalizer(Bank& bank, InstanceComparer& comparer, GeneralizeOptions options)
+    : bank_(bank), comparer_(comparer), options_(options), pool_(bank, comparer, options.seed) {
+  const ProfileGroup& group = bank_.group();
+  for (std::size_t i = 0; i < group.worlds; ++i) assignments_.push_back(group.world(i));
+  constexpr int probes = 12;
+  Random random(options_.seed, "samples");
+  for (int i = 0; i < probes; ++i) {
+    Symbols symbols;
+    if (draw_symbols(group, random, Extents::any, symbols)) assignments_.push_back(std::move(symbols));
+  }
+  for (const ProfileOperator& op : group.operators)
+    for (const auto& [name, expression] : op.attributes) remember_values(expression);
+  for (const ProfileSymbol& symbol : group.symbols)
+    if (symbol.definition) remember_values(*symbol.definition);
+}
+
+void Generalizer::remember_values(const AttributeExpression& expression) {
+  values_[&expression] = evaluate_at(expression, assignments_);
+  for (const AttributeExpression& operand : expression.operands) remember_values(operand);
+}
+
+std::shared_ptr<const Generalizer::Values> Generalizer::values_of(const AttributeExpression& expression,
+                                                                  const Form& form) const {
+  if (!form.everywhere) return evaluate_at(expression, form.assignments);
+  const auto known = values_.find(&expression);
+  return known != values_.end() ? known->second : evaluate_at(expression, assignments_);
+}
+
+const std::vector<std::optional<TensorType>>& Generalizer::types_of(ClassId id) {
+  const auto [it, inserted] = types_.try_emplace(id);
+  if (inserted)
+    for (const Symbols& symbols : assignments_) it->second.push_back(type_of(bank_, comparer_, id, symbols));
+  return it->second;
+}
 
 /// Literal attributes of the source, and where the target repeats them.
 std::vector<Generalizer::Group> Generalizer::literal_groups(const Draft& draft) const {
@@ -285,9 +118,9 @@ std::vector<Generalizer::Group> Generalizer::literal_groups(const Draft& draft) 
   for (const DraftNode& node : draft.source.nodes)
     for (const auto& [name, expression] : bank_.group().operators[node.op].attributes) {
       if (mentions_symbol(expression)) continue;
-      const auto value = values_of(expression, {bank_.group().world(0)});
+      const auto value = evaluate_symbolic(expression, assignments_.front());
       if (!value) continue;
-      Group group{name, value->front()};
+      Group group{name, *value};
       if (groups.size() < max_groups && std::find(groups.begin(), groups.end(), group) == groups.end())
         groups.push_back(std::move(group));
     }
@@ -300,11 +133,11 @@ std::optional<AttributeExpression> Generalizer::express(const AttributeExpressio
                                                         const std::vector<std::uint32_t>& near,
                                                         std::size_t bound_variables) const {
   const ProfileGroup& group = bank_.group();
-  const auto values = values_of(expression, form.assignments);
+  const auto values = values_of(expression, form);
   if (!values) return std::nullopt;
   if (!mentions_symbol(expression)) return literal_of(values->front());
   for (std::size_t i = 0; i < form.values.size(); ++i)
-    if (form.values[i] == *values && mentions_symbol(form.bases[i])) return variable_of(i);
+    if (form.group_of[i] == no_group && form.values[i] != nullptr && *form.values[i] == *values) return variable_of(i);
 
   std::vector<std::uint32_t> order = near;
   for (std::uint32_t i = 0; i < bound_variables; ++i)
@@ -325,7 +158,7 @@ std::optional<AttributeExpression> Generalizer::express(const AttributeExpressio
         AttributeExpression extent = dimension_of(order[position], axis);
         // The axis may be one that the source leaves open.
         for (std::size_t i = 0; i < form.bases.size(); ++i)
-          if (!mentions_symbol(form.bases[i]) && form.values[i].front() == AttributeValue(axis)) {
+          if (form.group_of[i] != no_group && form.values[i]->front() == AttributeValue(axis)) {
             extent.axis = 0;
             extent.operands = {variable_of(i)};
             break;
@@ -357,14 +190,14 @@ std::optional<AttributeExpression> Generalizer::express(const AttributeExpressio
     // Element by element from the tensors below, if these have them all.
     bool below = expression.kind == Kind::list;
     AttributeExpression list = expression;
-    for (AttributeExpression& operand : list.operands) {
-      if (!below) break;
-      const auto wanted = values_of(operand, form.assignments);
+    for (std::size_t i = 0; below && i < list.operands.size(); ++i) {
+      const AttributeExpression& operand = expression.operands[i];
+      const auto wanted = values_of(operand, form);
       if (!wanted) return std::nullopt;
       if (!mentions_symbol(operand)) continue;
       auto extent = find_extent(*wanted, near.size());
       below = extent.has_value();
-      if (below) operand = std::move(*extent);
+      if (below) list.operands[i] = std::move(*extent);
     }
     if (below) return list;
     if (auto shape = whole_shape(order.size())) return shape;
@@ -375,35 +208,36 @@ std::optional<AttributeExpression> Generalizer::express(const AttributeExpressio
     return std::nullopt;
   }
   AttributeExpression result = expression;
-  for (AttributeExpression& operand : result.operands) {
-    auto part = express(operand, form, near, bound_variables);
+  for (std::size_t i = 0; i < result.operands.size(); ++i) {
+    auto part = express(expression.operands[i], form, near, bound_variables);
     if (!part) return std::nullopt;
-    operand = std::move(*part);
+    result.operands[i] = std::move(*part);
   }
   return result;
 }
 
-std::optional<Generalizer::Form> Generalizer::make_form(const Draft& draft, const std::vector<Group>& general) {
+std::optional<Generalizer::Form> Generalizer::make_form(const Draft& draft, const std::vector<Group>& groups,
+                                                        std::uint32_t general) {
   const ProfileGroup& group = bank_.group();
   Form form;
   Substitution& rule = form.rule.rule;
   rule.name = "candidate";
-  form.shapes.resize(draft.variables.size());
-  constexpr int probes = 12;
-  Sampler sampler(bank_, draft, form.bases, options_.seed);
-  for (std::size_t i = 0; i < group.worlds + probes; ++i) {
-    Symbols symbols;
-    std::vector<TensorType> types;
-    if (i < group.worlds)
-      symbols = group.world(i);
-    else if (!sampler.draw_symbols(symbols))
-      continue;
-    if (!sampler.variable_types(symbols, types)) continue;
-    form.assignments.push_back(std::move(symbols));
-    for (std::size_t variable = 0; variable < types.size(); ++variable)
-      form.shapes[variable].push_back(types[variable].shape);
+  form.rule.generalized = general;
+  // Assignments at which all variables are typed.
+  std::vector<std::size_t> rows;
+  for (std::size_t row = 0; row < assignments_.size(); ++row)
+    if (std::all_of(draft.variables.begin(), draft.variables.end(),
+                    [&](ClassId id) { return types_of(id)[row].has_value(); }))
+      rows.push_back(row);
+  if (rows.empty()) return std::nullopt;
+  form.everywhere = rows.size() == assignments_.size();
+  if (!form.everywhere)
+    for (const std::size_t row : rows) form.assignments.push_back(assignments_[row]);
+  for (const ClassId id : draft.variables) {
+    const std::vector<std::optional<TensorType>>& types = types_of(id);
+    std::vector<Shape>& shapes = form.shapes.emplace_back();
+    for (const std::size_t row : rows) shapes.push_back(types[row]->shape);
   }
-  if (form.assignments.empty()) return std::nullopt;
   std::set<std::string> names;
   int fresh = 0;
   for (const ClassId id : draft.variables) {
@@ -417,7 +251,7 @@ std::optional<Generalizer::Form> Generalizer::make_form(const Draft& draft, cons
   }
 
   auto add_variable = [&](const std::string& wanted, const AttributeExpression& base,
-                          std::vector<AttributeValue> values) {
+                          std::shared_ptr<const Values> values, std::uint32_t of_group) {
     std::string name = wanted;
     for (int suffix = 2; names.contains(name) || bank_.registry().is_function(name); ++suffix)
       name = wanted + std::to_string(suffix);
@@ -425,6 +259,7 @@ std::optional<Generalizer::Form> Generalizer::make_form(const Draft& draft, cons
     rule.attribute_variables.push_back(name);
     form.bases.push_back(base);
     form.values.push_back(std::move(values));
+    form.group_of.push_back(of_group);
     return variable_of(form.bases.size() - 1);
   };
 
@@ -432,30 +267,30 @@ std::optional<Generalizer::Form> Generalizer::make_form(const Draft& draft, cons
   // used for what is not a symbol.
   std::function<std::optional<AttributeExpression>(const AttributeExpression&, const std::string&)> bind =
       [&](const AttributeExpression& expression, const std::string& name) -> std::optional<AttributeExpression> {
-    auto values = values_of(expression, form.assignments);
+    auto values = values_of(expression, form);
     if (!values) return std::nullopt;
     if (!mentions_symbol(expression)) return literal_of(values->front());
     const auto given = [](const AttributeExpression& element) { return !mentions_symbol(element); };
     if (expression.kind == Kind::list && std::any_of(expression.operands.begin(), expression.operands.end(), given)) {
       AttributeExpression list = expression;
-      for (AttributeExpression& element : list.operands) {
-        auto bound = bind(element, name);
+      for (std::size_t i = 0; i < list.operands.size(); ++i) {
+        auto bound = bind(expression.operands[i], name);
         if (!bound) return std::nullopt;
-        element = std::move(*bound);
+        list.operands[i] = std::move(*bound);
       }
       return list;
     }
     for (std::size_t known = 0; known < form.values.size(); ++known)
-      if (form.values[known] == *values && mentions_symbol(form.bases[known])) return variable_of(known);
+      if (form.group_of[known] == no_group && *form.values[known] == *values) return variable_of(known);
     const std::string& wanted = expression.kind == Kind::variable ? group.symbols[expression.index].name : name;
-    return add_variable(wanted, expression, std::move(*values));
+    return add_variable(wanted, expression, std::move(values), no_group);
   };
 
-  std::map<std::size_t, std::size_t> variable_of_group;
-  auto group_index = [&](const std::string& name, const AttributeValue& value) -> std::optional<std::size_t> {
-    const auto it = std::find(general.begin(), general.end(), Group{name, value});
-    if (it == general.end()) return std::nullopt;
-    return static_cast<std::size_t>(it - general.begin());
+  std::map<std::uint32_t, std::size_t> variable_of_group;
+  auto group_index = [&](const std::string& name, const AttributeValue& value) -> std::optional<std::uint32_t> {
+    for (std::uint32_t i = 0; i < groups.size(); ++i)
+      if ((general >> i & 1u) != 0 && groups[i].attribute == name && groups[i].value == value) return i;
+    return std::nullopt;
   };
 
   std::size_t bound_variables = 0;  // tensor variables that occur in the source
@@ -485,7 +320,7 @@ std::optional<Generalizer::Form> Generalizer::make_form(const Draft& draft, cons
           for (const std::uint32_t tensor : below[input.index]) see(tensor);
       }
       for (const auto& [name, expression] : group.operators[node.op].attributes) {
-        const auto values = values_of(expression, form.assignments);
+        auto values = values_of(expression, form);
         if (!values) return std::nullopt;
         AttributeExpression attribute;
         if (!mentions_symbol(expression)) {
@@ -495,7 +330,7 @@ std::optional<Generalizer::Form> Generalizer::make_form(const Draft& draft, cons
             if (it != variable_of_group.end()) {
               attribute = variable_of(it->second);
             } else if (is_source) {
-              attribute = add_variable(name, expression, *values);
+              attribute = add_variable(name, expression, std::move(values), *index);
               variable_of_group[*index] = attribute.index;
             }
           }
@@ -515,7 +350,7 @@ std::optional<Generalizer::Form> Generalizer::make_form(const Draft& draft, cons
     }
     for (const DraftValue& output : side.outputs) pattern.outputs.push_back(pattern_value(output));
   }
-  for (const std::vector<AttributeValue>& values : form.values) form.rule.example_attributes.emplace_back(values[0]);
+  for (const auto& values : form.values) form.rule.example_attributes.emplace_back(values->front());
   form.rule.source_ops = draft.source.ops;
   form.rule.target_ops = draft.target.ops;
   form.rule.source_weight_ops = draft.source.weight_ops;
@@ -523,217 +358,195 @@ std::optional<Generalizer::Form> Generalizer::make_form(const Draft& draft, cons
   return form;
 }
 
-namespace {
-
-enum class Outcome : std::uint8_t { ill_typed, equal, different };
-
-bool is_small(const Graph& graph, std::int64_t max_elements) {
-  for (const NodeId id : graph.topological_order())
-    for (const TensorType& type : graph.node(id).outputs)
-      if (!type.known || type.elements() > max_elements) return false;
-  return true;
-}
-
-/// Whether an operator reads an axis that it takes for a pair of axes: how many groups there are follows from extents.
-bool may_have_groups(const Substitution& rule, const OperatorRegistry& registry) {
-  for (const Pattern* side : {&rule.source, &rule.target})
-    for (const PatternNode& node : side->nodes)
-      for (const InputSpec& input : registry.find(node.op)->inputs)
-        for (const AxisSpec& axis : input.axes)
-          if (axis.factors.size() > 1) return true;
-  return false;
-}
-
-/// Compares the two sides at one instance.
-Outcome compare(const Substitution& rule, const std::vector<TensorType>& types,
-                const std::vector<std::optional<AttributeValue>>& attributes, const OperatorRegistry& registry,
-                std::uint64_t seed, std::int64_t max_elements) {
-  auto source = instantiate(rule, rule.source, types, attributes, registry);
-  if (!source || !is_small(*source, max_elements)) return Outcome::ill_typed;
-  auto target = instantiate(rule, rule.target, types, attributes, registry);
-  if (!target || !is_small(*target, max_elements)) return Outcome::ill_typed;
-  for (std::size_t i = 0; i < source->outputs().size(); ++i)
-    if (source->type(source->outputs()[i]) != target->type(target->outputs()[i])) return Outcome::ill_typed;
-  std::vector<RingTensor<Mod61>> inputs;
-  Random random(seed, "elements");
-  for (const TensorType& type : types) {
-    RingTensor<Mod61> tensor;
-    tensor.shape = type.shape;
-    tensor.elements.resize(static_cast<std::size_t>(type.elements()));
-    for (Mod61& element : tensor.elements) element = Mod61::from_bits(random.next());
-    inputs.push_back(std::move(tensor));
-  }
-  FieldRing ring(seed);
-  auto left = evaluate(*source, registry, ring, inputs);
-  if (!left || !ring.status()) return Outcome::ill_typed;
-  auto right = evaluate(*target, registry, ring, inputs);
-  if (!right || !ring.status()) return Outcome::different;  // the target divides by zero where the source does not
-  for (std::size_t i = 0; i < left->size(); ++i)
-    if ((*left)[i].elements != (*right)[i].elements) return Outcome::different;
-  return Outcome::equal;
-}
-
-}  // namespace
-
-/// Tests a form and adds conditions; false if it is wrong even where the profile declares it, or untestable.
-bool Generalizer::test(const Draft& draft, Form& form, const std::vector<Counterexample>& failures) {
-  struct Tested {
-    Sample sample;
-    bool equal;
-  };
-  std::vector<Tested> tested;
-  Sampler sampler(bank_, draft, form.bases, options_.seed);
-  int declared_equal = 0, different = 0;
-  const bool grouped = may_have_groups(form.rule.rule, bank_.registry());
-  for (int attempt = 0; attempt < options_.attempts; ++attempt) {
-    Sample sample;
-    // Groups are rare among the well-typed: where there may be some, all attempts go on looking for them.
-    const bool enough = static_cast<int>(tested.size()) >= options_.enough;
-    if (enough && !grouped) break;
-    if (!sampler.draw(sample.types, sample.attributes, sample.declared, enough)) continue;
-    const Outcome outcome = compare(form.rule.rule, sample.types, sample.attributes, bank_.registry(),
-                                    options_.seed + static_cast<std::uint64_t>(attempt), options_.max_elements);
-    if (outcome == Outcome::ill_typed) continue;
-    const bool equal = outcome == Outcome::equal;
-    if (equal && sample.declared) ++declared_equal;
-    if (!equal && ++different > 40 && declared_equal == 0) return false;
-    tested.push_back({std::move(sample), equal});
-  }
-  if (declared_equal < 3) return false;
-  for (const Counterexample& failure : failures)
-    tested.push_back({{failure.variables, failure.attributes, false}, false});
-  std::vector<const Sample*> good, bad;
-  for (const Tested& one : tested) (one.equal ? good : bad).push_back(&one.sample);
-  for (const Sample* sample : bad)
-    if (sample->declared) return false;
-
-  // Atoms that hold in every world; an atom about an axis or variable that a sample lacks is false there.
-  std::vector<Condition> atoms;
-  const std::size_t worlds = form.assignments.size();
-  auto extent = [&](std::size_t tensor, std::int64_t axis, std::size_t world) {
-    const Shape& shape = form.shapes[tensor][world];
-    return shape[shape.size() - static_cast<std::size_t>(-axis)];
-  };
-  for (std::size_t u = 0; u < form.shapes.size(); ++u) {
-    const auto rank = static_cast<std::int64_t>(form.shapes[u][0].size());
-    for (std::int64_t i = -1; i >= -rank; --i) {
-      for (std::size_t v = u + 1; v < form.shapes.size(); ++v) {
-        const auto other_rank = static_cast<std::int64_t>(form.shapes[v][0].size());
-        for (std::int64_t j = -1; j >= -other_rank; --j) {
-          bool equal = true, one = true;
-          for (std::size_t world = 0; world < worlds; ++world) {
-            equal = equal && extent(u, i, world) == extent(v, j, world);
-            one = one && extent(u, i, world) == 1;
-          }
-          if (equal && !one) atoms.push_back({Condition::Relation::equal, dimension_of(u, i), dimension_of(v, j)});
-        }
-      }
-      bool one = true;
-      for (std::size_t world = 0; world < worlds; ++world) one = one && extent(u, i, world) == 1;
-      if (one) atoms.push_back({Condition::Relation::equal, dimension_of(u, i), literal_of(std::int64_t{1})});
-    }
-    AttributeExpression rank_of;
-    rank_of.kind = Kind::rank;
-    rank_of.index = static_cast<std::uint32_t>(u);
-    atoms.push_back({Condition::Relation::equal, rank_of, literal_of(rank)});
-  }
-  // An attribute in terms of extents, where the profile says so.
-  Form bare = form;
-  for (std::size_t i = 0; i < form.bases.size(); ++i)
-    if (mentions_symbol(form.bases[i])) bare.values[i].clear();
-  for (std::size_t i = 0; i < form.bases.size(); ++i) {
-    if (!mentions_symbol(form.bases[i])) continue;
-    if (auto definition = express(form.bases[i], bare, {}, form.shapes.size()))
-      atoms.push_back({Condition::Relation::equal, variable_of(i), std::move(*definition)});
-  }
-  auto satisfied = [&](const Condition& atom, const Sample& sample) {
-    Bindings bindings;
-    for (const TensorType& type : sample.types) bindings.tensors.push_back(&type);
-    bindings.attributes = sample.attributes;
-    auto result = holds(atom, bindings);
-    return result.ok() && *result;
-  };
-  std::erase_if(atoms, [&](const Condition& atom) {
-    return std::any_of(good.begin(), good.end(),
-                       [&](const Sample* sample) { return sample->declared && !satisfied(atom, *sample); });
-  });
-  // Greedy: the atom that excludes most failures, and among equals keeps most successes.
-  while (!bad.empty()) {
-    const Condition* best = nullptr;
-    std::size_t best_excluded = 0, best_kept = 0;
-    for (const Condition& atom : atoms) {
-      std::size_t excluded = 0, kept = 0;
-      for (const Sample* sample : bad) excluded += satisfied(atom, *sample) ? 0 : 1;
-      for (const Sample* sample : good) kept += satisfied(atom, *sample) ? 1 : 0;
-      if (excluded > best_excluded || (excluded == best_excluded && excluded > 0 && kept > best_kept)) {
-        best = &atom;
-        best_excluded = excluded;
-        best_kept = kept;
-      }
-    }
-    if (best == nullptr || form.rule.rule.conditions.size() >= 3) return false;
-    form.rule.rule.conditions.push_back(*best);
-    const Condition chosen = *best;
-    std::erase_if(bad, [&](const Sample* sample) { return !satisfied(chosen, *sample); });
-    std::erase_if(good, [&](const Sample* sample) { return !satisfied(chosen, *sample); });
-  }
-  for (Condition& atom : atoms) {
-    const auto& chosen = form.rule.rule.conditions;
-    if (std::find(chosen.begin(), chosen.end(), atom) == chosen.end() &&
-        std::all_of(good.begin(), good.end(), [&](const Sample* sample) { return satisfied(atom, *sample); }))
-      form.rule.implied.push_back(std::move(atom));
-  }
-  return true;
-}
-
 std::optional<GeneralRule> Generalizer::literal_form(const Draft& draft) {
-  auto form = make_form(draft, {});
+  auto form = make_form(draft, {}, 0);
   if (!form) return std::nullopt;
   return std::move(form->rule);
 }
 
-std::optional<GeneralRule> Generalizer::refine(const Draft& draft, const GeneralRule& form,
-                                               const std::vector<Counterexample>& failures) {
-  const std::vector<Group> groups = literal_groups(draft);
-  std::vector<Group> general;
-  for (std::size_t i = 0; i < groups.size(); ++i)
-    if ((form.generalized >> i & 1u) != 0) general.push_back(groups[i]);
-  auto again = make_form(draft, general);
-  if (!again || !test(draft, *again, failures)) return std::nullopt;
-  again->rule.generalized = form.generalized;
-  return std::move(again->rule);
-}
+/// A set of literals that become variables.
+struct Generalizer::Forms::Entry {
+  enum class State : std::uint8_t { untested, survived, done };
+  State state = State::untested;
+  std::uint32_t general = 0;
+  std::optional<Form> form;
+  std::optional<std::vector<Condition>> atoms;
+  std::vector<TestedSample> tested;
+  std::vector<Condition> conditions;  ///< Once it survived.
+};
 
-std::vector<GeneralRule> Generalizer::general_forms(const Draft& draft) {
-  const std::vector<Group> groups = literal_groups(draft);
-  // All subsets, larger first.
+/// An instance at which some form was tested, in terms that mean the same for all forms.
+struct Generalizer::Forms::Known {
+  std::vector<TensorType> types;
+  std::vector<std::optional<AttributeValue>> symbols;   ///< Of the variables that stand for symbols, in order.
+  std::vector<std::optional<AttributeValue>> literals;  ///< Per group, if it differs from the profile's.
+  std::uint32_t changed = 0;  ///< The groups that differ: an instance of every form in which these are variables.
+  bool declared = false, equal = false;
+};
+
+Generalizer::Forms::Forms(Generalizer& generalizer, const Draft& draft)
+    : generalizer_(generalizer), draft_(draft), groups_(generalizer.literal_groups(draft)) {
   std::vector<std::uint32_t> subsets;
-  for (std::uint32_t subset = 0; subset < (1u << groups.size()); ++subset) subsets.push_back(subset);
+  for (std::uint32_t subset = 0; subset < (1u << groups_.size()); ++subset) subsets.push_back(subset);
   std::stable_sort(subsets.begin(), subsets.end(),
                    [](std::uint32_t a, std::uint32_t b) { return __builtin_popcount(a) > __builtin_popcount(b); });
-  std::vector<GeneralRule> result;
-  std::vector<std::uint32_t> free_of_conditions;
-  for (const std::uint32_t subset : subsets) {
+  entries_.resize(subsets.size());
+  for (std::size_t i = 0; i < subsets.size(); ++i) entries_[i].general = subsets[i];
+}
+
+Generalizer::Forms::~Forms() = default;
+
+Generalizer::Forms::Entry& Generalizer::Forms::entry_of(const GeneralRule& form) {
+  return *std::find_if(entries_.begin(), entries_.end(),
+                       [&](const Entry& entry) { return entry.general == form.generalized; });
+}
+
+std::optional<GeneralRule> Generalizer::Forms::next() {
+  while (true) {
+    // How many conditions a form needs: known if it was tested, else at least one if it is known to fail somewhere.
+    Entry* best = nullptr;
+    std::size_t fewest = 0;
+    for (Entry& entry : entries_) {
+      if (entry.state == Entry::State::done) continue;
+      const bool fails = std::any_of(known_.begin(), known_.end(), [&](const Known& one) {
+        return !one.equal && (one.changed & ~entry.general) == 0;
+      });
+      const std::size_t conditions = entry.state == Entry::State::survived ? entry.conditions.size() : fails ? 1 : 0;
+      if (best == nullptr || conditions < fewest) {
+        best = &entry;
+        fewest = conditions;
+      }
+    }
+    if (best == nullptr) return std::nullopt;
+    if (best->state == Entry::State::survived) {
+      best->state = Entry::State::done;
+      GeneralRule rule = best->form->rule;
+      rule.rule.conditions = best->conditions;
+      return rule;
+    }
     // A form that a more general one without conditions covers adds nothing.
-    if (std::any_of(free_of_conditions.begin(), free_of_conditions.end(),
-                    [&](std::uint32_t other) { return (subset & ~other) == 0; }) &&
-        subset != 0)
-      continue;
-    std::vector<Group> general;
-    for (std::size_t i = 0; i < groups.size(); ++i)
-      if ((subset >> i & 1u) != 0) general.push_back(groups[i]);
-    auto form = make_form(draft, general);
-    if (!form) return {};
-    if (!test(draft, *form, {})) continue;
-    form->rule.generalized = subset;
-    if (form->rule.rule.conditions.empty()) free_of_conditions.push_back(subset);
-    result.push_back(std::move(form->rule));
+    const bool covered = best->general != 0 && std::any_of(entries_.begin(), entries_.end(), [&](const Entry& other) {
+                           return other.form && other.state != Entry::State::untested && other.conditions.empty() &&
+                                  !other.tested.empty() && (best->general & ~other.general) == 0;
+                         });
+    best->state = Entry::State::done;
+    if (!covered && test(*best)) best->state = Entry::State::survived;
+    if (best->state == Entry::State::done) best->tested.clear();
   }
-  // Fewest conditions first, then most general.
-  std::stable_sort(result.begin(), result.end(), [](const GeneralRule& a, const GeneralRule& b) {
-    return a.rule.conditions.size() < b.rule.conditions.size();
-  });
-  return result;
+}
+
+const std::vector<Condition>& Generalizer::Forms::atoms(Entry& entry) {
+  if (entry.atoms) return *entry.atoms;
+  const Form& form = *entry.form;
+  entry.atoms = shape_atoms(form.shapes);
+  // An attribute in terms of extents, where the profile says so.
+  Form bare = form;
+  for (std::size_t i = 0; i < form.bases.size(); ++i)
+    if (form.group_of[i] == no_group) bare.values[i] = nullptr;
+  for (std::size_t i = 0; i < form.bases.size(); ++i) {
+    if (form.group_of[i] != no_group) continue;
+    if (auto definition = generalizer_.express(form.bases[i], bare, {}, form.shapes.size()))
+      entry.atoms->push_back({Condition::Relation::equal, variable_of(i), std::move(*definition)});
+  }
+  return *entry.atoms;
+}
+
+Sample Generalizer::Forms::sample_of(const Known& known, const Form& form) const {
+  Sample sample{known.types, {}, known.declared};
+  std::size_t symbol = 0;
+  for (const std::uint32_t group : form.group_of) {
+    if (group == no_group)
+      sample.attributes.push_back(known.symbols[symbol++]);
+    else if (known.literals[group])
+      sample.attributes.push_back(known.literals[group]);
+    else
+      sample.attributes.emplace_back(groups_[group].value);
+  }
+  return sample;
+}
+
+void Generalizer::Forms::remember(const TestedSample& tested, const Form& form) {
+  Known known;
+  known.literals.resize(groups_.size());
+  for (std::size_t i = 0; i < form.group_of.size(); ++i) {
+    const std::uint32_t group = form.group_of[i];
+    const std::optional<AttributeValue>& value = tested.sample.attributes[i];
+    if (group == no_group) {
+      known.symbols.push_back(value);
+    } else if (*value != groups_[group].value) {
+      known.literals[group] = value;
+      known.changed |= 1u << group;
+    }
+  }
+  known.types = tested.sample.types;
+  known.declared = tested.sample.declared;
+  known.equal = tested.equal;
+  known_.push_back(std::move(known));
+}
+
+/// Tests a form and chooses conditions; false if it is wrong even where the profile declares it, or untestable.
+bool Generalizer::Forms::test(Entry& entry) {
+  const GeneralizeOptions& options = generalizer_.options_;
+  entry.form = generalizer_.make_form(draft_, groups_, entry.general);
+  if (!entry.form) return false;
+  const Form& form = *entry.form;
+  const Substitution& rule = form.rule.rule;
+  int declared_equal = 0, different = 0;
+  // False if a failure cannot be excluded: it is declared, or all atoms hold there.
+  auto take = [&](TestedSample one) {
+    if (one.equal && one.sample.declared) ++declared_equal;
+    if (!one.equal && (one.sample.declared || all_satisfied(atoms(entry), one.sample))) return false;
+    if (!one.equal && ++different > 40 && declared_equal == 0) return false;
+    entry.tested.push_back(std::move(one));
+    return true;
+  };
+  for (const Known& known : known_)
+    if ((known.changed & ~entry.general) == 0 && !take({sample_of(known, form), known.equal})) return false;
+  const bool again = sampled_;
+  if (different > 0 && !exclude_failures(atoms(entry), entry.tested, entry.conditions)) return false;
+  entry.conditions.clear();
+
+  Sampler sampler(generalizer_.bank_, generalizer_.pool_, draft_, form.bases, options.seed);
+  int typed = 0, typed_grouped = 0;
+  const bool grouped = may_have_groups(rule, generalizer_.bank_.registry());
+  for (int attempt = 0; attempt < options.attempts; ++attempt) {
+    // Groups are rare among the well-typed: where there may be some, attempts go on looking for them. What another form
+    // was tested at to the end serves here as well; only changed literals are to be seen to.
+    const int times = different > 0 ? 2 : 1;
+    const bool enough = typed >= (again ? options.enough_again : options.enough * times);
+    if (enough && (again || !grouped || typed_grouped >= options.enough_grouped * times)) break;
+    TestedSample one;
+    if (!sampler.draw(one.sample, again    ? Sampler::Wanted::changed
+                                  : enough ? Sampler::Wanted::grouped
+                                           : Sampler::Wanted::any))
+      continue;
+    const Comparison comparison = generalizer_.comparer_.compare(rule, one.sample.types, one.sample.attributes);
+    if (comparison == Comparison::ill_typed) continue;
+    ++(enough ? typed_grouped : typed);
+    one.equal = comparison == Comparison::equal;
+    remember(one, form);
+    if (!take(std::move(one))) return false;
+  }
+  sampled_ = true;
+  if (declared_equal < 3) return false;
+  return different == 0 || exclude_failures(atoms(entry), entry.tested, entry.conditions);
+}
+
+std::optional<GeneralRule> Generalizer::Forms::refine(const GeneralRule& form,
+                                                      const std::vector<Counterexample>& failures) {
+  Entry& entry = entry_of(form);
+  std::vector<TestedSample> tested = entry.tested;
+  for (const Counterexample& failure : failures)
+    tested.push_back({{failure.variables, failure.attributes, false}, false});
+  remember(tested.back(), *entry.form);
+  GeneralRule refined = entry.form->rule;
+  if (!exclude_failures(atoms(entry), tested, refined.rule.conditions)) return std::nullopt;
+  return refined;
+}
+
+std::vector<Condition> Generalizer::Forms::implied(const GeneralRule& form) {
+  Entry& entry = entry_of(form);
+  return implied_conditions(atoms(entry), entry.tested, form.rule.conditions);
 }
 
 }  // namespace taso

@@ -3,15 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
+#include <array>
 #include <cmath>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
-#include <set>
-#include <thread>
+#include <span>
 #include <unordered_set>
 
+#include "generator/journal.h"
+#include "generator/parallel.h"
 #include "generator/prune.h"
 #include "verifier/instances.h"
 #include "verifier/numeric_class.h"
@@ -21,21 +23,31 @@ namespace {
 
 /// Schwartz-Zippel with a union bound over all pairs of values: a polynomial of degree at most 2^n, n operators, times
 /// the random coefficients of the fingerprint vanishes at a random point of GF(p) with probability at most (2^n + 1) /
-/// p, at independent points with that power.
-double error_bound(const std::vector<LevelCounts>& levels, std::size_t points, int max_weight_ops) {
+/// p, at independent points with that power. Variables of an ordered group take fewer values.
+double error_bound(const std::vector<LevelCounts>& levels, std::size_t points, const ProfileGroup& group) {
   double values = 0;
   for (const LevelCounts& level : levels) values += static_cast<double>(level.terms + level.classes);
-  const double degree = std::exp2(static_cast<double>(levels.size()) + max_weight_ops) + 1;
+  const double degree = std::exp2(static_cast<double>(levels.size()) + group.max_weight_ops) + 1;
   const double pairs = values * values / 2;
-  return std::min(1.0, pairs * std::pow(degree / std::exp2(61.0), static_cast<double>(points)));
+  return std::min(1.0, pairs * std::pow(degree / std::exp2(group.ordered ? FieldRing::ordered_bits : 61),
+                                        static_cast<double>(points)));
 }
 
-/// "merge", "fold", "fuse", "cancel" or "exchange": what a rule does to the program.
+/// "merge", "share", "fold", "fuse", "cancel" or "exchange": what a rule does to the program.
 std::string kind_of(const GeneralRule& rule) {
   const Pattern& source = rule.rule.source;
   const Pattern& target = rule.rule.target;
   if (target.nodes.empty()) return "cancel";
-  if (source.outputs.size() > 1) return target.outputs[0].is_variable ? "cancel" : "merge";
+  if (source.outputs.size() > 1) {
+    if (target.outputs[0].is_variable) return "cancel";
+    // Outputs of one operator, on either side, or of several that share work.
+    auto of_one = [](const Pattern& side) {
+      return std::all_of(side.outputs.begin(), side.outputs.end(), [&](const PatternValue& output) {
+        return !output.is_variable && output.index == side.outputs[0].index;
+      });
+    };
+    return of_one(source) || of_one(target) ? "merge" : "share";
+  }
   if (rule.target_ops < rule.source_ops) return rule.target_weight_ops > rule.source_weight_ops ? "fold" : "fuse";
   return "exchange";
 }
@@ -63,7 +75,8 @@ struct Outcome {
   enum class Kind : std::uint8_t { kept, not_expressible, derived, not_general, refuted, unknown };
   Kind kind = Kind::not_general;
   GeneralRule rule;
-  std::string text, why;
+  std::string why;
+  std::size_t order = 0;                 ///< Of the candidate.
   std::optional<Derivation> derivation;  ///< Kind derived.
 };
 
@@ -73,8 +86,10 @@ class Run {
       : profile_(profile), registry_(registry), options_(options), kept_rules_(registry, options.prune) {}
 
   Expected<Generation> run() {
+    TASO_RETURN_IF_ERROR(open_journal());
     for (const ProfileGroup& group : profile_.groups) TASO_RETURN_IF_ERROR(run_group(group));
     drop_instances();
+    sort_rules();
     explain_skipped();
     finish_pruned();
     name_rules();
@@ -83,6 +98,9 @@ class Run {
   }
 
  private:
+  /// Of a candidate of which no derivation was sought.
+  static constexpr std::size_t none_tried = static_cast<std::size_t>(-1);
+
   void report(const std::string& what, std::size_t done, std::size_t total) const {
     if (options_.progress) options_.progress(what, done, total);
   }
@@ -108,7 +126,7 @@ class Run {
     statistics.worlds = group.worlds;
     statistics.points = Bank::points;
     statistics.levels = bank.levels();
-    statistics.error_bound = error_bound(bank.levels(), Bank::points, group.max_weight_ops);
+    statistics.error_bound = error_bound(bank.levels(), Bank::points, group);
     if (!bank.complete() || options_.counts_only) {
       generation_.complete = false;
       generation_.groups.push_back(std::move(statistics));
@@ -116,57 +134,142 @@ class Run {
     }
     const std::vector<Draft> drafts = make_candidates(bank, statistics.candidates);
 
-    GeneralizeOptions generalize_options;
-    generalize_options.seed = options_.seed;
-    Generalizer generalizer(bank, generalize_options);
-    std::vector<const Draft*> distinct;
-    for (const Draft& draft : drafts) {
-      auto literal = generalizer.literal_form(draft);
-      if (!literal) {
-        ++statistics.not_expressible;
-        continue;
-      }
-      const std::string text = key_of(literal->rule);
-      // The two sides are one: x + y = y + x.
-      Substitution reflexive = literal->rule;
-      reflexive.target = reflexive.source;
-      const std::string source = key_of(reflexive);
-      if (!seen_.insert(text).second || text == source) continue;
-      // One order of the operands of a merged operator is enough.
-      // Rules that only exchange variables generate a group of permutations: none of them stands for all.
-      const std::string shape = shape_of(literal->rule.target);
-      const bool first = shape == shape_of(literal->rule.source) || merged_.insert(source + shape).second;
-      if (!first || !is_useful(*literal)) {
-        ++statistics.skipped;
-        if (options_.explain_skipped) skipped_.emplace_back(std::move(*literal), generation_.groups.size());
-        continue;
-      }
-      distinct.push_back(&draft);
-    }
-    statistics.distinct = distinct.size();
-
-    // Batches have a fixed size, and what is decided in one depends on earlier batches only: the number of threads
-    // changes nothing.
-    constexpr std::size_t batch = 16;
-    for (std::size_t begin = 0; begin < distinct.size(); begin += batch) {
-      const std::size_t size = std::min(batch, distinct.size() - begin);
-      std::vector<Outcome> outcomes(size);
-      std::atomic<std::size_t> next{0};
-      auto work = [&](unsigned thread) {
-        for (std::size_t i = next.fetch_add(1); i < size; i = next.fetch_add(1))
-          outcomes[i] = consider(bank, *distinct[begin + i], thread);
-      };
-      std::vector<std::thread> threads;
-      prepare_verifiers();
-      kept_rules_.prepare();
-      for (unsigned t = 1; t < options_.threads && t < size; ++t) threads.emplace_back(work, t);
-      work(0);
-      for (std::thread& thread : threads) thread.join();
-      for (Outcome& outcome : outcomes) settle(outcome, statistics);
-      report(group.name + ": candidates", std::min(begin + batch, distinct.size()), distinct.size());
+    make_generalizers(bank);
+    prepare_verifiers();
+    std::vector<Candidate> candidates = distinct_candidates(drafts, statistics);
+    const std::size_t total = candidates.size();
+    statistics.distinct = total;
+    report(group.name + ": candidates", 0, total);
+    // What is decided in one round depends on earlier rounds only: the number of threads changes nothing.
+    for (std::size_t settled = 0; settled < total;) {
+      settled += round(std::span(candidates).subspan(settled), statistics);
+      if (journal_) TASO_RETURN_IF_ERROR(journal_->status());
+      report(group.name + ": candidates", settled, total);
     }
     generation_.groups.push_back(std::move(statistics));
     return {};
+  }
+
+  /// A candidate that is neither kept nor dropped yet.
+  struct Candidate {
+    const Draft* draft = nullptr;
+    std::unique_ptr<GeneralRule> literal;  ///< Made when it is its turn.
+    Hash128 operators;                     ///< Of both sides: candidates with the same may well derive each other.
+    std::size_t order = 0;                 ///< Its place among the candidates of all groups.
+    std::size_t underived_by = 0;          ///< So many kept rules do not derive it.
+  };
+
+  /// Drops candidates that are equal to another up to names, or cannot pay.
+  std::vector<Candidate> distinct_candidates(const std::vector<Draft>& drafts, GroupStatistics& statistics) {
+    struct Facts {
+      bool expressible = false, pays = false, reflexive = false, permutation = false, useful = false;
+      Hash128 text, merged, operators;
+    };
+    std::vector<Facts> facts(drafts.size());
+    constexpr std::size_t grain = 64;
+    parallel_ranges(options_.threads, drafts.size(), grain, [&](std::size_t begin, std::size_t end, unsigned thread) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const auto literal = generalizers_[thread].literal_form(drafts[i]);
+        if (!literal) continue;
+        Facts& fact = facts[i];
+        fact.expressible = true;
+        fact.pays = !drafts[i].joint || runs_fewer(*literal);
+        if (!fact.pays) continue;
+        const std::string text = key_of(literal->rule);
+        // The two sides are one: x + y = y + x.
+        Substitution reflexive = literal->rule;
+        reflexive.target = reflexive.source;
+        const std::string source = key_of(reflexive);
+        fact.reflexive = text == source;
+        fact.text = hash_text(text);
+        const std::string shape = shape_of(literal->rule.target);
+        fact.permutation = shape == shape_of(literal->rule.source);
+        fact.merged = hash_text(source + shape);
+        fact.useful = is_useful(*literal);
+        std::vector<std::string> operators;
+        for (const Pattern* side : {&literal->rule.source, &literal->rule.target})
+          for (const PatternNode& node : side->nodes) operators.push_back(node.op);
+        std::sort(operators.begin(), operators.end());
+        Hasher hasher;
+        for (const std::string& op : operators) hasher.add(op);
+        fact.operators = hasher.finish();
+      }
+    });
+    std::vector<Candidate> result;
+    for (std::size_t i = 0; i < drafts.size(); ++i) {
+      const Facts& fact = facts[i];
+      if (!fact.expressible) {
+        ++statistics.not_expressible;
+        continue;
+      }
+      if (!fact.pays) {
+        ++statistics.skipped;
+        continue;
+      }
+      if (!seen_.insert(fact.text).second || fact.reflexive) continue;
+      // One order of the operands of a merged operator is enough.
+      // Rules that only exchange variables generate a group of permutations: none of them stands for all.
+      const bool first = fact.permutation || merged_.insert(fact.merged).second;
+      if (!first || !fact.useful) {
+        ++statistics.skipped;
+        if (options_.explain_skipped)
+          skipped_.emplace_back(*generalizers_[0].literal_form(drafts[i]), generation_.groups.size());
+        continue;
+      }
+      result.push_back({&drafts[i], nullptr, fact.operators, candidates_++, none_tried});
+    }
+    return result;
+  }
+
+  /// Takes the first candidates of one size: drops those that the kept rules derive; generalises and proves a few of
+  /// the others, no two of them with the same operators, since one of these often derives the other. Returns how many
+  /// were settled; these come first then.
+  std::size_t round(std::span<Candidate> candidates, GroupStatistics& statistics) {
+    constexpr std::size_t looked_at = 48, chosen_at_most = 16;
+    auto size_of = [](const Candidate& candidate) { return candidate.draft->source.ops + candidate.draft->target.ops; };
+    std::size_t count = 1;
+    while (count < std::min(looked_at, candidates.size()) && size_of(candidates[count]) == size_of(candidates[0]))
+      ++count;
+    std::vector<std::optional<Derivation>> derivations(count);
+    const std::size_t rules = kept_rules_.size();
+    parallel_for(options_.threads, count, [&](std::size_t i, unsigned thread) {
+      Candidate& candidate = candidates[i];
+      if (!candidate.literal)
+        candidate.literal = std::make_unique<GeneralRule>(*generalizers_[thread].literal_form(*candidate.draft));
+      if (candidate.underived_by != rules) derivations[i] = kept_rules_.derive(*candidate.literal);
+      candidate.underived_by = rules;
+    });
+    std::vector<std::size_t> chosen;
+    std::vector<bool> done(count, false);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (derivations[i]) {
+        Outcome outcome;
+        outcome.kind = Outcome::Kind::derived;
+        outcome.rule = std::move(*candidates[i].literal);
+        outcome.derivation = std::move(derivations[i]);
+        settle(outcome, statistics);
+        done[i] = true;
+      } else if (chosen.size() < chosen_at_most && std::none_of(chosen.begin(), chosen.end(), [&](std::size_t other) {
+                   return candidates[other].operators == candidates[i].operators;
+                 })) {
+        chosen.push_back(i);
+        done[i] = true;
+      }
+    }
+    std::vector<Outcome> outcomes(chosen.size());
+    parallel_for(options_.threads, chosen.size(),
+                 [&](std::size_t i, unsigned thread) { outcomes[i] = outcome_of(candidates[chosen[i]], thread); });
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+      outcomes[i].order = candidates[chosen[i]].order;
+      settle(outcomes[i], statistics);
+    }
+    std::vector<Candidate> left;
+    for (std::size_t i = 0; i < count; ++i)
+      if (!done[i]) left.push_back(std::move(candidates[i]));
+    const std::size_t settled = count - left.size();
+    for (std::size_t i = 0; i < settled; ++i) candidates[i] = {};
+    std::move(left.begin(), left.end(), candidates.begin() + static_cast<std::ptrdiff_t>(settled));
+    return settled;
   }
 
   std::string key_of(const Substitution& rule) const {
@@ -201,6 +304,19 @@ class Run {
     return result;
   }
 
+  /// Whether the target of a rule runs fewer operators than the source where concatenations of concatenations are one.
+  bool runs_fewer(const GeneralRule& rule) const {
+    int ops[2];
+    for (int side = 0; side < 2; ++side) {
+      auto graph = instantiate(rule.rule, side == 0 ? rule.rule.source : rule.rule.target, rule.example_types,
+                               rule.example_attributes, registry_);
+      TASO_CHECK(graph.ok(), "a rule has an instance in the profile");
+      normalize(*graph, registry_);
+      ops[side] = running_operators(*graph, rule.is_weight);
+    }
+    return ops[1] < ops[0];
+  }
+
   /// Whether a rule can be a step to something cheaper. One that exchanges operators without lowering their number must
   /// use each variable once on each side, and change more than attributes.
   static bool is_useful(const GeneralRule& rule) {
@@ -222,52 +338,92 @@ class Run {
     return substitution.source.outputs != substitution.target.outputs;
   }
 
-  void prepare_verifiers() {
-    if (!options_.verify || !verifiers_.empty()) return;
-    for (unsigned t = 0; t < std::max(1u, options_.threads); ++t)
-      verifiers_.push_back(std::make_unique<Verifier>(registry_, options_.axioms, options_.verifier));
+  void make_generalizers(Bank& bank) {
+    GeneralizeOptions options;
+    options.seed = options_.seed;
+    auto& comparers = comparers_[bank.group().ordered ? 1 : 0];
+    while (comparers.size() < std::max(1u, options_.threads))
+      comparers.push_back(
+          std::make_unique<InstanceComparer>(registry_, options_.seed, options.max_elements, bank.group().ordered));
+    generalizers_.clear();
+    for (const auto& comparer : comparers) generalizers_.emplace_back(bank, *comparer, options);
   }
 
-  /// Everything that does not depend on other candidates of the batch.
-  Outcome consider(Bank& bank, const Draft& draft, unsigned thread) const {
+  void prepare_verifiers() {
+    if (!options_.verify || !verifiers_.empty()) return;
+    verifiers_.push_back(std::make_unique<Verifier>(registry_, options_.axioms, options_.verifier));
+    while (verifiers_.size() < std::max(1u, options_.threads))
+      verifiers_.push_back(std::make_unique<Verifier>(verifiers_[0]->sibling()));
+  }
+
+  /// Where there are checkpoints, outcomes are kept with them.
+  Status open_journal() {
+    if (options_.scale.checkpoint.empty() || options_.scale.send || options_.counts_only) return {};
+    Hasher inputs;
+    inputs.add(options_.inputs).add(profile_.name).add(options_.seed).add(options_.verify ? 1 : 0);
+    TASO_ASSIGN(journal_, Journal::open(options_.scale.checkpoint + "/outcomes.journal", inputs.finish()));
+    return {};
+  }
+
+  /// What becomes of a candidate by itself, from the journal if it is there.
+  Outcome outcome_of(const Candidate& candidate, unsigned thread) {
+    if (!journal_) return consider(*candidate.draft, *candidate.literal, thread);
+    const Hash128 key = Hasher()
+                            .add(std::uint64_t{generation_.groups.size()})
+                            .add(to_string(candidate.literal->rule, registry_))
+                            .finish();
     Outcome outcome;
-    GeneralizeOptions generalize_options;
-    generalize_options.seed = options_.seed;
-    Generalizer generalizer(bank, generalize_options);
-    auto literal = generalizer.literal_form(draft);
-    outcome.rule = *literal;
-    outcome.derivation = kept_rules_.derive(*literal);
-    if (outcome.derivation) {
-      outcome.kind = Outcome::Kind::derived;
+    if (const JournalEntry* const known = journal_->find(key)) {
+      outcome.kind = static_cast<Outcome::Kind>(known->kind);
+      outcome.rule = known->rule;
+      outcome.why = known->why;
       return outcome;
     }
+    outcome = consider(*candidate.draft, *candidate.literal, thread);
+    journal_->add(key, {static_cast<std::uint8_t>(outcome.kind), outcome.rule, outcome.why});
+    return outcome;
+  }
+
+  /// Generalises and proves a candidate: what does not depend on others.
+  Outcome consider(const Draft& draft, const GeneralRule& literal, unsigned thread) {
+    Outcome outcome;
+    outcome.rule = literal;
+    outcome.why = "fails at other shapes or attributes";
+    Generalizer::Forms forms(generalizers_[thread], draft);
     // From the most general form to the least; one that the verifier refutes comes back with a condition that excludes
     // the counterexample, after those that need fewer conditions.
     struct Attempt {
       GeneralRule form;
       std::vector<Counterexample> failures;
     };
-    std::vector<Attempt> attempts;
-    for (GeneralRule& form : generalizer.general_forms(draft)) attempts.push_back({std::move(form), {}});
-    outcome.kind = Outcome::Kind::not_general;
-    outcome.why = "fails at other shapes or attributes";
+    std::optional<GeneralRule> fresh = forms.next();
+    std::vector<Attempt> refined;
     constexpr std::size_t max_attempts = 16;
     constexpr std::size_t max_failures = 4;
-    for (std::size_t tried = 0; !attempts.empty() && tried < max_attempts; ++tried) {
-      const auto next = std::min_element(attempts.begin(), attempts.end(), [](const Attempt& a, const Attempt& b) {
+    for (std::size_t tried = 0; tried < max_attempts; ++tried) {
+      const auto again = std::min_element(refined.begin(), refined.end(), [](const Attempt& a, const Attempt& b) {
         return a.form.rule.conditions.size() < b.form.rule.conditions.size();
       });
-      Attempt attempt = std::move(*next);
-      attempts.erase(next);
+      Attempt attempt;
+      if (fresh && (again == refined.end() || fresh->rule.conditions.size() <= again->form.rule.conditions.size())) {
+        attempt.form = std::move(*fresh);
+        fresh.reset();
+      } else if (again != refined.end()) {
+        attempt = std::move(*again);
+        refined.erase(again);
+      } else {
+        break;
+      }
       outcome.rule = attempt.form;
       if (!options_.verify) {
         outcome.kind = Outcome::Kind::kept;
         break;
       }
-      Verdict verdict = verifiers_[thread]->verify(attempt.form.rule);
-      if (verdict.kind == VerdictKind::unknown && !attempt.form.implied.empty())
-        if (auto stronger = with_implied(attempt.form, *verifiers_[thread])) {
-          verdict = verifiers_[thread]->verify(*stronger);
+      Verifier& verifier = *verifiers_[thread];
+      Verdict verdict = verifier.verify(attempt.form.rule);
+      if (verdict.kind == VerdictKind::unknown)
+        if (auto stronger = with_implied(attempt.form.rule, forms.implied(attempt.form), verifier)) {
+          verdict = verifier.verify(*stronger);
           outcome.rule.rule = std::move(*stronger);
         }
       if (verdict.kind == VerdictKind::proved) {
@@ -280,12 +436,14 @@ class Run {
       }
       outcome.kind = verdict.kind == VerdictKind::refuted ? Outcome::Kind::refuted : Outcome::Kind::unknown;
       outcome.why = verdict.reason;
-      if (!verdict.counterexample) continue;
-      outcome.why += "\n" + verdict.counterexample->text;
-      attempt.failures.push_back(*verdict.counterexample);
-      if (attempt.failures.size() > max_failures) continue;
-      if (auto refined = generalizer.refine(draft, attempt.form, attempt.failures))
-        attempts.push_back({std::move(*refined), std::move(attempt.failures)});
+      if (verdict.counterexample) {
+        outcome.why += "\n" + verdict.counterexample->text;
+        attempt.failures.push_back(*verdict.counterexample);
+        if (attempt.failures.size() <= max_failures)
+          if (auto better = forms.refine(attempt.form, attempt.failures))
+            refined.push_back({std::move(*better), std::move(attempt.failures)});
+      }
+      if (!fresh) fresh = forms.next();
     }
     return outcome;
   }
@@ -298,11 +456,12 @@ class Run {
     return derive_numeric_class(instances);
   }
 
-  /// The rule with as few of its implied conditions as let it follow from the axioms; empty if all of them do not.
-  static std::optional<Substitution> with_implied(const GeneralRule& form, Verifier& verifier) {
-    std::vector<Condition> added = form.implied;
+  /// The rule with as few of the implied conditions as let it follow from the axioms; empty if all of them do not.
+  static std::optional<Substitution> with_implied(const Substitution& form, std::vector<Condition> added,
+                                                  Verifier& verifier) {
+    if (added.empty()) return std::nullopt;
     auto strengthened = [&] {
-      Substitution rule = form.rule;
+      Substitution rule = form;
       rule.conditions.insert(rule.conditions.end(), added.begin(), added.end());
       return rule;
     };
@@ -316,7 +475,7 @@ class Run {
     return strengthened();
   }
 
-  /// Takes the outcomes of a batch in order; a rule may have become superfluous by one before it.
+  /// Takes the outcomes of a round in order; a rule may have become superfluous by one before it.
   void settle(Outcome& outcome, GroupStatistics& statistics) {
     if (outcome.kind == Outcome::Kind::kept) {
       if (!kept_.insert(key_of(outcome.rule.rule)).second) {  // the rule itself, from another group
@@ -332,6 +491,7 @@ class Run {
         numbers_.push_back(kept_rules_.keep(outcome.rule));
         generation_.rules.push_back(std::move(outcome.rule));
         group_of_.push_back(statistics.name);
+        orders_.push_back(outcome.order);
         return;
       case Outcome::Kind::derived:
         ++statistics.derived;
@@ -370,7 +530,23 @@ class Run {
       rules.erase(rules.begin() + at);
       group_of_.erase(group_of_.begin() + at);
       numbers_.erase(numbers_.begin() + at);
+      orders_.erase(orders_.begin() + at);
     }
+  }
+
+  /// Rules come in the order of the candidates, whatever the order in which these were settled.
+  void sort_rules() {
+    std::vector<std::size_t> order(orders_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return orders_[a] < orders_[b]; });
+    std::vector<GeneralRule> rules;
+    std::vector<std::uint32_t> numbers;
+    for (const std::size_t i : order) {
+      rules.push_back(std::move(generation_.rules[i]));
+      numbers.push_back(numbers_[i]);
+    }
+    generation_.rules = std::move(rules);
+    numbers_ = std::move(numbers);
   }
 
   /// Derivations of what was left out as not useful, by all kept rules in both directions.
@@ -416,10 +592,17 @@ class Run {
   KeptRules kept_rules_;
   Generation generation_;
   std::vector<std::string> group_of_;                         ///< Per rule.
+  std::vector<std::size_t> orders_;                           ///< Per rule: its candidate.
+  std::size_t candidates_ = 0;                                ///< Of all groups so far.
   std::vector<std::uint32_t> numbers_;                        ///< Per rule: its number in kept_rules_.
   std::vector<std::pair<GeneralRule, std::size_t>> skipped_;  ///< With the group's index.
-  std::unordered_set<std::string> seen_, merged_, kept_;
+  std::unordered_set<Hash128> seen_, merged_;                 ///< Of all groups.
+  std::unordered_set<std::string> kept_;
+  // Per thread.
   std::vector<std::unique_ptr<Verifier>> verifiers_;
+  std::unique_ptr<Journal> journal_;
+  std::array<std::vector<std::unique_ptr<InstanceComparer>>, 2> comparers_;  ///< Of ordered groups the second.
+  std::vector<Generalizer> generalizers_;
 };
 
 }  // namespace
@@ -505,14 +688,15 @@ std::string statistics_json(const Generation& generation, const Profile& profile
                           level == 0 ? "" : ", ", level, group.levels[level].terms, group.levels[level].classes,
                           group.levels[level].hits, group.levels[level].evaluated);
     text += fmt::format(
-        "],\n     \"initial\": {}, \"after_renaming\": {}, \"after_common_subgraph\": {}, \"skipped\": {}, "
+        "],\n     \"initial\": {}, \"joint\": {}, \"after_renaming\": {}, \"after_common_subgraph\": {}, \"skipped\": "
+        "{}, "
         "\"distinct\": {}, "
         "\"not_expressible\": {}, \"derived\": {}, \"not_general\": {}, \"refuted\": {}, \"unknown\": {}, \"kept\": "
         "{}, "
         "\"error_bound\": {:.3e}}}",
-        group.candidates.initial, group.candidates.after_renaming, group.candidates.after_subgraph, group.skipped,
-        group.distinct, group.not_expressible, group.derived, group.not_general, group.refuted, group.unknown,
-        group.kept, group.error_bound);
+        group.candidates.initial, group.candidates.joint, group.candidates.after_renaming,
+        group.candidates.after_subgraph, group.skipped, group.distinct, group.not_expressible, group.derived,
+        group.not_general, group.refuted, group.unknown, group.kept, group.error_bound);
   }
   text += "\n  ],\n  \"float_outliers\": [";
   for (std::size_t i = 0; i < generation.outliers.size(); ++i) {

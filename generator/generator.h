@@ -24,11 +24,15 @@ struct GeneratorOptions {
   std::uint64_t max_terms = 4'000'000'000;  ///< Per group.
   bool counts_only = false;                 ///< Enumerate, and make no rules (Generation::complete is false).
   ScaleOptions scale;                       ///< Memory, checkpoints, shards: no influence on the result.
+  /// Of everything else that the result depends on (files, program): tells checkpoints of other runs.
+  Hash128 inputs;
   PruneOptions prune;
   /// Also find derivations for candidates that are left out as not useful (Generation::pruned): for tests and
   /// statistics.
   bool explain_skipped = false;
-  VerifierOptions verifier;
+  /// For every form that is tried: less effort than taso-verify spends, since a form that takes more has less general
+  /// ones behind it.
+  VerifierOptions verifier{.rlimit = 400'000};
   std::vector<Substitution> axioms;  ///< For the verifier.
   /// Told what is going on: group and stage, how far, of how much. May be empty.
   std::function<void(const std::string& what, std::size_t done, std::size_t total)> progress;

@@ -172,14 +172,7 @@ void LastLevel::estimate() {
 
 /// What the numbers of terms and classes in a segment refer to.
 Hash128 LastLevel::enumeration_hash() const {
-  Hasher hasher;
-  hasher.add(bank_.options_.seed).add(static_cast<std::uint64_t>(level_)).add(std::uint64_t{segment_units});
-  for (const Hash128& fingerprint : bank_.channel_.fingerprints) hasher.add(fingerprint);
-  for (const Block& block : enumerator_.blocks()) {
-    hasher.add(block.op).add(std::uint64_t{block.row_count()}).add(bank_.group_.operators[block.op].op);
-    for (const TypeId type : block.types) hasher.add(type);
-  }
-  return hasher.finish();
+  return Hasher().add(bank_.enumeration_hash(enumerator_, level_)).add(segment_units).finish();
 }
 
 std::string LastLevel::segment_file(std::uint32_t segment) const {
@@ -293,7 +286,8 @@ Status LastLevel::evaluate_all() {
     TASO_RETURN_IF_ERROR(std::move(status));
     status = {};
   }
-  return sent ? Status() : receive_all(enumeration, finished);
+  if (sent) return scale.sent_all ? scale.sent_all() : Status();
+  return receive_all(enumeration, finished);
 }
 
 /// Classes of smaller size, one of each set of classes that are equal up to renaming.
@@ -541,6 +535,13 @@ Status LastLevel::run() {
   if (bank_.complete_) {
     TASO_RETURN_IF_ERROR(add_known());
     TASO_RETURN_IF_ERROR(find_groups());
+    // Of each term that is equal to something: where it is, itself, its names, its hits.
+    std::uint64_t equal = 0;
+    for (const Group& group : groups_)
+      for (const std::uint64_t place : group.places)
+        equal += sizeof(place) + 2 * sizeof(std::size_t) + sizeof(Member) + 32 +
+                 orbit_of(place) * (sizeof(Hit) + sizeof(Term) + 64);
+    TASO_RETURN_IF_ERROR(bank_.fits(equal, "equal terms of " + std::to_string(level_) + " operators"));
     make_members();
     make_classes();
   }

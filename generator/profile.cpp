@@ -93,6 +93,8 @@ class ProfileParser {
       group_.source_weight_ops = static_cast<int>(value);
     } else if (cursor_.accept("lowering")) {
       group_.lowering = true;
+    } else if (cursor_.accept("ordered")) {
+      group_.ordered = true;
     } else if (cursor_.accept("unconnected")) {
       group_.unconnected = true;
     } else if (cursor_.accept("extent")) {
@@ -110,7 +112,7 @@ class ProfileParser {
     } else {
       return cursor_.unexpected(
           "'extent', 'param', 'activation', 'weight', 'apply', 'on_weights', 'max_ops', 'max_weight_ops', "
-          "'source_weight_ops', 'unconnected', 'lowering', 'group' or 'include'");
+          "'source_weight_ops', 'unconnected', 'lowering', 'ordered', 'group' or 'include'");
     }
     return end_of_line();
   }

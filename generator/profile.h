@@ -68,6 +68,8 @@ struct ProfileGroup {
   bool unconnected = false;
   /// Keep only rules that lower the number of operators.
   bool lowering = false;
+  /// Functions and extrema by order (relu, abs, max are the real ones) instead of random oracles.
+  bool ordered = false;
   std::size_t worlds = 0;
   std::vector<ProfileSymbol> symbols;
   std::vector<ProfileInput> inputs;

@@ -40,13 +40,16 @@ class KeptRules {
 
   /// A derivation of a rule at its example instance. One that lowers the number of operators must be derived by rules
   /// as they stand; another one also by lowering rules used backwards: it is an instance of a direction that is left
-  /// out on purpose.
+  /// out on purpose. May be called from several threads.
   [[nodiscard]] std::optional<Derivation> derive(const GeneralRule& rule,
                                                  std::optional<std::uint32_t> without = std::nullopt, int max_steps = 0,
                                                  int extra_ops = 0) const;
-  /// Makes `derive` safe to call from several threads, until the next change.
-  void prepare() const { basis_.prepare(); }
-  std::uint32_t keep(const GeneralRule& rule) { return basis_.add(rule.rule, rule.target_ops < rule.source_ops); }
+  /// How many rules were ever kept.
+  [[nodiscard]] std::size_t size() const { return kept_; }
+  std::uint32_t keep(const GeneralRule& rule) {
+    ++kept_;
+    return basis_.add(rule.rule, rule.target_ops < rule.source_ops);
+  }
   void drop(PrunedRule rule) { dropped_.push_back(std::move(rule)); }
   /// Drops a kept rule, if all derivations that use it have others, and it has one of one step itself.
   [[nodiscard]] bool replace(std::uint32_t number, const GeneralRule& rule, const std::string& group);
@@ -57,6 +60,7 @@ class KeptRules {
   RuleBasis basis_;
   const OperatorCatalog* catalog_;
   PruneOptions options_;
+  std::size_t kept_ = 0;
   std::vector<PrunedRule> dropped_;
 };
 

@@ -13,6 +13,27 @@ constexpr NodeId no_node = static_cast<NodeId>(-1);
 
 }  // namespace
 
+namespace {
+
+// What a rule's source needs of a graph and a graph has, as bits: operators, how many of them, operators that read
+// others. Different things may share a bit.
+struct Traits {
+  std::uint64_t counts = 0, edges = 0;
+
+  static constexpr std::uint32_t most = 4;  // Operators are counted up to this.
+  void add_operator(std::uint32_t op, std::size_t count) {
+    counts |= std::uint64_t{1} << ((op * most + std::min<std::size_t>(count, most) - 1) % 64);
+  }
+  void add_edge(std::uint32_t producer, std::uint32_t consumer) {
+    edges |= std::uint64_t{1} << ((producer * 11 + consumer) % 64);
+  }
+  [[nodiscard]] bool covers(const Traits& other) const {
+    return (other.counts & ~counts) == 0 && (other.edges & ~edges) == 0;
+  }
+};
+
+}  // namespace
+
 // A rule prepared for matching.
 struct RuleIndex::Plan {
   struct PlanNode {
@@ -26,6 +47,7 @@ struct RuleIndex::Plan {
   std::vector<PlanNode> nodes;
   std::uint32_t root = 0;  // Source node at which matches are anchored.
   bool matchable = false;
+  Traits needed;  // Of the source.
   // Attributes of the source that are computed: compared when everything is bound.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> computed;
   std::vector<Symmetry> symmetries;
@@ -36,7 +58,8 @@ namespace {
 // The parts of a graph that matching needs: nodes by operator, and consumers in one array.
 struct GraphView {
   const Graph& graph;
-  std::vector<std::uint32_t> op;                       // Per node id; no_operator if no rule speaks of it.
+  std::vector<std::uint32_t> op;  // Per node id; no_operator if no rule speaks of it.
+  Traits traits;
   std::vector<std::uint32_t> position;                 // Per node id, in topological order.
   std::vector<std::vector<NodeId>> nodes_of;           // Per operator number.
   std::vector<std::uint32_t> begin;                    // Per node id, into `uses`.
@@ -57,6 +80,7 @@ struct GraphView {
         if (const auto number = numbers.find(node.op); number != numbers.end()) {
           op[id] = number->second;
           nodes_of[number->second].push_back(id);
+          traits.add_operator(number->second, nodes_of[number->second].size());
         }
       for (const Value& input : node.inputs) ++begin[input.node + 1];
     }
@@ -66,7 +90,10 @@ struct GraphView {
     for (NodeId id = 0; id < bound; ++id) {
       if (!g.contains(id)) continue;
       const auto& inputs = g.node(id).inputs;
-      for (std::uint32_t i = 0; i < inputs.size(); ++i) uses[next[inputs[i].node]++] = {id, i};
+      for (std::uint32_t i = 0; i < inputs.size(); ++i) {
+        uses[next[inputs[i].node]++] = {id, i};
+        if (op[id] != no_operator && op[inputs[i].node] != no_operator) traits.add_edge(op[inputs[i].node], op[id]);
+      }
     }
   }
 
@@ -429,41 +456,51 @@ bool order(const Match& a, const Match& b) {
 
 }  // namespace
 
-RuleIndex::RuleIndex(std::vector<Substitution> rules, const OperatorCatalog& catalog)
-    : rules_(std::move(rules)), catalog_(&catalog) {
-  for (const Substitution& rule : rules_) {
-    auto plan = std::make_shared<Plan>();
-    const Pattern& source = rule.source;
-    plan->matchable = !source.nodes.empty() && !source.outputs.empty();
-    for (const PatternValue& output : source.outputs) plan->matchable = plan->matchable && !output.is_variable;
-    for (std::uint32_t p = 0; p < source.nodes.size(); ++p) {
-      const PatternNode& node = source.nodes[p];
-      Plan::PlanNode entry;
-      entry.op = numbers_.emplace(node.op, static_cast<std::uint32_t>(numbers_.size())).first->second;
-      find_pieces(source, p, catalog, entry);
-      entry.commutative = node.inputs.size() == 2 && catalog.is_commutative(node.op);
-      entry.sublist =
-          catalog.is_associative(node.op) && node.inputs.size() >= 2 &&
-          std::find(source.outputs.begin(), source.outputs.end(), PatternValue{false, p, 0}) != source.outputs.end();
-      for (const PatternNode& other : source.nodes)
-        for (const PatternValue& input : other.inputs)
-          if (!input.is_variable && input.index == p) entry.sublist = false;
-      plan->nodes.push_back(entry);
-      for (std::uint32_t a = 0; a < node.attributes.size(); ++a) {
-        const AttributeExpression& value = node.attributes[a].second;
-        const bool binds = value.kind == Kind::literal || value.kind == Kind::variable ||
-                           (value.kind == Kind::list &&
-                            std::all_of(value.operands.begin(), value.operands.end(),
-                                        [](const AttributeExpression& e) { return e.kind == Kind::variable; }));
-        if (!binds) plan->computed.emplace_back(p, a);
-      }
+RuleIndex::RuleIndex(std::vector<Substitution> rules, const OperatorCatalog& catalog) : catalog_(&catalog) {
+  rules_.reserve(rules.size());
+  for (Substitution& rule : rules) add(std::move(rule));
+}
+
+void RuleIndex::add(Substitution added) {
+  rules_.push_back(std::move(added));
+  const Substitution& rule = rules_.back();
+  const OperatorCatalog& catalog = *catalog_;
+  auto plan = std::make_shared<Plan>();
+  const Pattern& source = rule.source;
+  plan->matchable = !source.nodes.empty() && !source.outputs.empty();
+  for (const PatternValue& output : source.outputs) plan->matchable = plan->matchable && !output.is_variable;
+  for (std::uint32_t p = 0; p < source.nodes.size(); ++p) {
+    const PatternNode& node = source.nodes[p];
+    Plan::PlanNode entry;
+    entry.op = numbers_.emplace(node.op, static_cast<std::uint32_t>(numbers_.size())).first->second;
+    plan->needed.add_operator(
+        entry.op, 1 + static_cast<std::size_t>(std::count_if(plan->nodes.begin(), plan->nodes.end(),
+                                                             [&](const auto& other) { return other.op == entry.op; })));
+    for (const PatternValue& input : node.inputs)
+      if (!input.is_variable) plan->needed.add_edge(plan->nodes[input.index].op, entry.op);
+    find_pieces(source, p, catalog, entry);
+    entry.commutative = node.inputs.size() == 2 && catalog.is_commutative(node.op);
+    entry.sublist =
+        catalog.is_associative(node.op) && node.inputs.size() >= 2 &&
+        std::find(source.outputs.begin(), source.outputs.end(), PatternValue{false, p, 0}) != source.outputs.end();
+    for (const PatternNode& other : source.nodes)
+      for (const PatternValue& input : other.inputs)
+        if (!input.is_variable && input.index == p) entry.sublist = false;
+    plan->nodes.push_back(entry);
+    for (std::uint32_t a = 0; a < node.attributes.size(); ++a) {
+      const AttributeExpression& value = node.attributes[a].second;
+      const bool binds = value.kind == Kind::literal || value.kind == Kind::variable ||
+                         (value.kind == Kind::list &&
+                          std::all_of(value.operands.begin(), value.operands.end(),
+                                      [](const AttributeExpression& e) { return e.kind == Kind::variable; }));
+      if (!binds) plan->computed.emplace_back(p, a);
     }
-    if (plan->matchable) {
-      plan->root = source.outputs[0].index;
-      plan->symmetries = find_symmetries(rule, catalog);
-    }
-    plans_.push_back(std::move(plan));
   }
+  if (plan->matchable) {
+    plan->root = source.outputs[0].index;
+    plan->symmetries = find_symmetries(rule, catalog);
+  }
+  plans_.push_back(std::move(plan));
 }
 
 std::vector<std::pair<std::uint32_t, Match>> RuleIndex::find_all(const Graph& graph) const {
@@ -471,7 +508,7 @@ std::vector<std::pair<std::uint32_t, Match>> RuleIndex::find_all(const Graph& gr
   std::vector<std::pair<std::uint32_t, Match>> result;
   std::vector<Match> found;
   for (std::uint32_t rule = 0; rule < rules_.size(); ++rule) {
-    if (!plans_[rule]->matchable) continue;
+    if (!plans_[rule]->matchable || !view.traits.covers(plans_[rule]->needed)) continue;
     found.clear();
     Matcher(view, rules_[rule], *plans_[rule], found).run();
     std::sort(found.begin(), found.end(), order);

@@ -33,7 +33,8 @@ struct Match {
   std::vector<std::int32_t> port_begin;
 };
 
-/// Rules indexed by the operator at which a match is anchored. Immutable; may be used from several threads.
+/// Rules indexed by the operator at which a match is anchored. May be used from several threads, except while a rule is
+/// added.
 ///
 /// A match is anchored at the first output of the source and extended along edges: to producers, and through the
 /// consumers of values that are bound already. Where the parts of a source share nothing, a further part is looked for
@@ -47,6 +48,8 @@ class RuleIndex {
   struct Plan;
 
   RuleIndex(std::vector<Substitution> rules, const OperatorCatalog& catalog);
+  /// Adds a rule; its number is that of rules before.
+  void add(Substitution rule);
   [[nodiscard]] const std::vector<Substitution>& rules() const { return rules_; }
   [[nodiscard]] const OperatorCatalog& catalog() const { return *catalog_; }
 

@@ -31,8 +31,17 @@ class Oracle {
   std::uint64_t state_;
 };
 
+/// The integer nearest to 0 of a residue class.
+std::int64_t nearest_to_zero(Mod61 x) {
+  const auto value = static_cast<std::int64_t>(x.value());
+  constexpr auto prime = static_cast<std::int64_t>(Mod61::prime);
+  return value > prime / 2 ? value - prime : value;
+}
+
 constexpr std::uint64_t key_of_maximum = 0x6d6178696d756d00ULL;
 constexpr std::uint64_t key_of_minimum = 0x6d696e696d756d00ULL;
+/// Larger than what is computed with.
+constexpr std::int64_t infinite = (std::int64_t{1} << 60) - 2;
 constexpr std::uint64_t key_of_infinity = 0x696e66696e697479ULL;
 
 }  // namespace
@@ -46,6 +55,11 @@ double DoubleRing::extremum(bool maximum, std::span<const double> values) {
 
 double DoubleRing::infinity(bool negative) {
   return negative ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity();
+}
+
+Mod61 FieldRing::element(std::uint64_t bits) const {
+  if (!ordered_) return Mod61::from_bits(bits);
+  return Mod61(static_cast<std::int64_t>(bits >> (64 - ordered_bits)) - (std::int64_t{1} << (ordered_bits - 1)));
 }
 
 Mod61 FieldRing::number(double value) const {
@@ -71,7 +85,16 @@ Mod61 FieldRing::divide(Mod61 a, Mod61 b) {
 
 Mod61 FieldRing::call(const FunctionDefinition& function, Mod61 x) const {
   if (function.zero_at_zero && x == Mod61()) return x;
-  return Oracle(seed_, function.key).add(x.value()).finish();
+  const Mod61 random = Oracle(seed_, function.key).add(x.value()).finish();
+  if (!ordered_) return random;
+  const std::int64_t integer = nearest_to_zero(x);
+  if (function.whole != nullptr) return Mod61(static_cast<std::int64_t>(function.whole(integer)));
+  // Strictly monotone, with random low digits; positive integers stay positive, negative ones negative.
+  constexpr int digits = 12;
+  constexpr std::int64_t largest = std::int64_t{1} << (59 - digits);
+  if (!function.monotone || integer >= largest || integer < -largest) return random;
+  return Mod61(integer * (std::int64_t{1} << digits) +
+               static_cast<std::int64_t>(random.value() & ((std::uint64_t{1} << digits) - 1)));
 }
 
 Mod61 FieldRing::call(const FunctionDefinition& function, Mod61 x, Mod61 y) const {
@@ -79,6 +102,11 @@ Mod61 FieldRing::call(const FunctionDefinition& function, Mod61 x, Mod61 y) cons
 }
 
 Mod61 FieldRing::extremum(bool maximum, std::span<const Mod61> values) const {
+  if (ordered_) {
+    auto below = [](Mod61 a, Mod61 b) { return nearest_to_zero(a) < nearest_to_zero(b); };
+    return maximum ? *std::max_element(values.begin(), values.end(), below)
+                   : *std::min_element(values.begin(), values.end(), below);
+  }
   std::vector<Mod61> set(values.begin(), values.end());
   std::sort(set.begin(), set.end());
   set.erase(std::unique(set.begin(), set.end()), set.end());
@@ -88,7 +116,10 @@ Mod61 FieldRing::extremum(bool maximum, std::span<const Mod61> values) const {
   return oracle.finish();
 }
 
-Mod61 FieldRing::infinity(bool negative) const { return Oracle(seed_, key_of_infinity).add(negative ? 1 : 0).finish(); }
+Mod61 FieldRing::infinity(bool negative) const {
+  if (ordered_) return Mod61(negative ? -infinite : infinite);
+  return Oracle(seed_, key_of_infinity).add(negative ? 1 : 0).finish();
+}
 
 void IntegerRing::fail(const std::string& what) {
   if (status_) status_ = bad_input(what);

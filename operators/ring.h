@@ -45,11 +45,20 @@ class DoubleRing {
 /// so); max and min are random oracles on the set of their arguments, the identity on singletons. If two
 /// graphs agree here they agree for every interpretation of the functions, up to the probability stated in
 /// docs/architecture.md.
+///
+/// With an *order*, a residue stands for the integer nearest to 0 that has it, and variables take small integers: max,
+/// min, relu and abs are the real ones, and a function that is declared monotone is a random monotone one. Graphs
+/// that agree here may still differ where other pieces of their functions meet. Integers beyond 2^60 wrap around: what
+/// holds of their order is not seen.
 class FieldRing {
  public:
   using Element = Mod61;
+  /// Variables of an ordered ring are integers of so many bits, the sign included.
+  static constexpr int ordered_bits = 25;
   /// Oracles are keyed by `seed` and the function's name.
-  explicit FieldRing(std::uint64_t seed) : seed_(seed) {}
+  explicit FieldRing(std::uint64_t seed, bool ordered = false) : seed_(seed), ordered_(ordered) {}
+  /// An element for a variable, from random bits.
+  [[nodiscard]] Mod61 element(std::uint64_t bits) const;
   /// Exact for every finite double; infinities are infinity().
   [[nodiscard]] Mod61 number(double value) const;
   static Mod61 add(Mod61 a, Mod61 b) { return a + b; }
@@ -65,6 +74,7 @@ class FieldRing {
 
  private:
   std::uint64_t seed_;
+  bool ordered_;
   Status status_;
   Mod61 divisor_{std::int64_t{1}}, inverse_{std::int64_t{1}};  ///< The last divisor and its inverse.
 };

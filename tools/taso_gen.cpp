@@ -1,6 +1,8 @@
 // taso-gen: generates rewrite rules from operator specifications.
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -8,8 +10,10 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "generator/generator.h"
 #include "generator/profile.h"
@@ -17,6 +21,7 @@
 #include "operators/registry.h"
 #include "support/file.h"
 #include "tools/common.h"
+#include "tools/ranks.h"
 #include "tools/specs.h"
 #include "verifier/verify.h"
 
@@ -107,27 +112,129 @@ Status prepare_checkpoint(const std::string& folder, bool resume) {
     return bad_input("cannot make the folder for checkpoints" + (error ? ": " + error.message() : std::string()),
                      {folder, 0, 0});
   for (const auto& entry : std::filesystem::directory_iterator(folder, error))
-    if (entry.path().extension() == ".segment" && !resume)
+    if (!resume && (entry.path().extension() == ".segment" || entry.path().extension() == ".level" ||
+                    entry.path().extension() == ".journal"))
       return bad_input("holds checkpoints of an earlier run: give --resume to go on with it, or another folder",
                        {folder, 0, 0});
   if (error) return bad_input("cannot read the folder for checkpoints: " + error.message(), {folder, 0, 0});
   return {};
 }
 
-Status run(const Arguments& arguments) {
-  TASO_RETURN_IF_ERROR(check_output("--output", arguments.output));
-  if (!arguments.common.json.empty()) TASO_RETURN_IF_ERROR(check_output("--json", arguments.common.json));
-  end_on_interrupt(program);
-  TASO_ASSIGN(const OperatorRegistry registry, load_operators(arguments.common));
-  const std::string path = profile_file(arguments.common, arguments.profile);
-  TASO_ASSIGN(const Profile profile, load_profile(path, registry));
+/// While it lives, nothing of this process is printed.
+class Silence {
+ public:
+  explicit Silence(bool on) {
+    if (!on) return;
+    std::fflush(stdout);
+    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    for (int stream = 1; stream <= 2; ++stream) {
+      saved_[stream - 1] = dup(stream);
+      dup2(nowhere, stream);
+    }
+    close(nowhere);
+  }
+  ~Silence() {
+    std::fflush(stdout);
+    for (int stream = 1; stream <= 2; ++stream) {
+      if (saved_[stream - 1] < 0) continue;
+      dup2(saved_[stream - 1], stream);
+      close(saved_[stream - 1]);
+    }
+  }
+  Silence(const Silence&) = delete;
+  Silence& operator=(const Silence&) = delete;
 
+ private:
+  int saved_[2] = {-1, -1};
+};
+
+/// What a run needs.
+struct Setup {
+  std::optional<OperatorRegistry> registry;
+  Profile profile;
   GeneratorOptions options;
+  ShardFiles shards;
+  std::string part;  ///< The segments of this process, if they go elsewhere.
+};
+
+/// This process evaluates one of several parts and keeps it as bytes.
+void evaluate_part(Setup& setup, std::uint32_t number, std::uint32_t of) {
+  setup.options.scale.shard = number;
+  setup.options.scale.shards = of;
+  setup.options.scale.send = [&setup](const Segment& segment) {
+    setup.part += to_bytes(segment);
+    return Status();
+  };
+}
+
+/// Shares the work among ranks: the others send their segments to rank 0 after each enumeration.
+void use_ranks(Setup& setup, Ranks& ranks) {
+  ScaleOptions& scale = setup.options.scale;
+  if (ranks.rank() > 0) {
+    evaluate_part(setup, static_cast<std::uint32_t>(ranks.rank()), static_cast<std::uint32_t>(ranks.size()));
+    scale.sent_all = [&] {
+      ranks.send(std::exchange(setup.part, {}));
+      return Status();
+    };
+    return;
+  }
+  scale.shards = static_cast<std::uint32_t>(ranks.size());
+  scale.receive = [&](const Hash128& enumeration, const std::function<Status(const Segment&)>& accept) -> Status {
+    for (int rank = 1; rank < ranks.size(); ++rank) {
+      TASO_ASSIGN(const std::string bytes, ranks.receive(rank));
+      const std::string from = "rank " + std::to_string(rank);
+      for (std::size_t at = 0; at < bytes.size();) {
+        TASO_ASSIGN(const Segment segment, segment_from_bytes(bytes, at, from));
+        if (segment.enumeration != enumeration)
+          return bad_input(from +
+                           " enumerates something else: all machines need the same program, profile and "
+                           "specifications");
+        TASO_RETURN_IF_ERROR(accept(segment));
+      }
+    }
+    return {};
+  };
+}
+
+/// All files that rules depend on, and the program.
+Expected<Hash128> hash_of_inputs(const Arguments& arguments, const std::string& profile) {
+  std::vector<std::string> files = {"/proc/self/exe", profile};
+  std::vector<std::string> folders = {arguments.common.specs};
+  folders.insert(folders.end(), arguments.common.added_specs.begin(), arguments.common.added_specs.end());
+  for (const std::string& folder : folders) {
+    TASO_ASSIGN(const std::vector<std::string> found, files_in(folder, {".op", ".axioms", ".profile"}));
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  Hasher hasher;
+  for (const std::string& file : files) {
+    TASO_ASSIGN(const std::string bytes, read_file(file));
+    hasher.add(hash_text(bytes));
+  }
+  return hasher.finish();
+}
+
+/// Everything that can be wrong from the start.
+Status prepare(const Arguments& arguments, const Ranks& ranks, Setup& setup) {
+  if (ranks.rank() == 0) {
+    TASO_RETURN_IF_ERROR(check_output("--output", arguments.output));
+    if (!arguments.common.json.empty()) TASO_RETURN_IF_ERROR(check_output("--json", arguments.common.json));
+  }
+  if (ranks.size() > 1 && (!arguments.shard.empty() || !arguments.merge.empty()))
+    return Error{ErrorCode::usage, "mpirun shares the work itself: leave out --shard and --merge", {}};
+  TASO_ASSIGN(setup.registry, load_operators(arguments.common));
+  const OperatorRegistry& registry = *setup.registry;
+  const std::string path = profile_file(arguments.common, arguments.profile);
+  TASO_ASSIGN(setup.profile, load_profile(path, registry));
+
+  GeneratorOptions& options = setup.options;
   options.max_ops = arguments.max_ops;
   options.max_terms = arguments.max_terms;
   options.seed = arguments.common.seed;
+  // What follows the enumeration is done by rank 0: it takes all threads.
+  const unsigned all = std::max(1u, std::thread::hardware_concurrency());
   options.threads = arguments.common.threads > 0 ? static_cast<unsigned>(arguments.common.threads)
-                                                 : std::max(1u, std::thread::hardware_concurrency());
+                    : ranks.rank() == 0          ? all
+                                                 : std::max(1u, all / static_cast<unsigned>(ranks.size()));
   options.verify = arguments.verify;
   if (arguments.verify) {
     TASO_ASSIGN(const std::vector<std::string> files, axiom_files(arguments.common));
@@ -143,24 +250,33 @@ Status run(const Arguments& arguments) {
       arguments.temporary.empty() ? std::filesystem::temp_directory_path().string() : arguments.temporary;
   options.scale.checkpoint = arguments.checkpoint;
   options.counts_only = arguments.counts;
-  if (!arguments.checkpoint.empty()) TASO_RETURN_IF_ERROR(prepare_checkpoint(arguments.checkpoint, arguments.resume));
-  std::string shard_bytes;
+  if (!arguments.checkpoint.empty()) {
+    TASO_RETURN_IF_ERROR(prepare_checkpoint(arguments.checkpoint, arguments.resume));
+    TASO_ASSIGN(options.inputs, hash_of_inputs(arguments, path));
+  }
   if (!arguments.shard.empty()) {
     TASO_ASSIGN(const auto shard, shard_of(arguments.shard));
-    options.scale.shard = shard.first;
-    options.scale.shards = shard.second;
-    options.scale.send = [&](const Segment& segment) {
-      shard_bytes += to_bytes(segment);
-      return Status();
-    };
+    evaluate_part(setup, shard.first, shard.second);
   }
-  ShardFiles shards;
   if (!arguments.merge.empty()) {
-    for (const std::string& file : arguments.merge) TASO_RETURN_IF_ERROR(shards.add(file));
+    for (const std::string& file : arguments.merge) TASO_RETURN_IF_ERROR(setup.shards.add(file));
     options.scale.shard = options.scale.shards = 1;
     options.scale.receive = [&](const Hash128& enumeration, const std::function<Status(const Segment&)>& accept) {
-      return shards.visit(enumeration, accept);
+      return setup.shards.visit(enumeration, accept);
     };
+  }
+  return {};
+}
+
+Status run(const Arguments& arguments, Ranks& ranks, Setup& setup) {
+  const OperatorRegistry& registry = *setup.registry;
+  const Profile& profile = setup.profile;
+  GeneratorOptions& options = setup.options;
+  if (ranks.size() > 1) use_ranks(setup, ranks);
+  if (ranks.rank() > 0) {
+    options.progress = [&](const std::string&, std::size_t, std::size_t) { ranks.advance(); };
+    if (const auto done = generate(profile, registry, options); !done) ranks.send(done.error());
+    return {};
   }
   ProgressLine line(arguments.common.quiet);
   auto begin = std::chrono::steady_clock::now();
@@ -184,8 +300,10 @@ Status run(const Arguments& arguments) {
       // What is over at once needs no forecast.
       if (estimate.terms < 1'000'000 && arguments.common.verbosity == 0) return;
       line.clear();
-      std::fprintf(stderr, "%s: about %s terms up to renaming, %.0f s, %.0f MB\n", group.c_str(),
-                   std::to_string(estimate.terms).c_str(), estimate.seconds, static_cast<double>(estimate.bytes) / 1e6);
+      // The speed is not known where the level before came from a checkpoint.
+      const std::string seconds = estimate.seconds > 0 ? fmt::format("{:.0f} s, ", estimate.seconds) : std::string();
+      std::fprintf(stderr, "%s: about %s terms up to renaming, %s%.0f MB\n", group.c_str(),
+                   std::to_string(estimate.terms).c_str(), seconds.c_str(), static_cast<double>(estimate.bytes) / 1e6);
     };
   if (arguments.common.verbosity > 0)
     options.dropped = [&](const std::string& rule, const std::string& why) {
@@ -196,7 +314,7 @@ Status run(const Arguments& arguments) {
   line.clear();
   catch_interrupts();  // what is being written is finished
 
-  if (!arguments.shard.empty()) return write_text(arguments.output, shard_bytes);
+  if (!arguments.shard.empty()) return write_text(arguments.output, setup.part);
   if (arguments.counts) {
     if (!arguments.common.json.empty())
       TASO_RETURN_IF_ERROR(write_text(arguments.common.json, statistics_json(generation, profile, options)));
@@ -219,6 +337,7 @@ Status run(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  Ranks ranks(argc, argv);
   CLI::App app{
       "Generates rewrite rules from operator specifications: every equality between terms of the operators in "
       "a profile, up to a size, generalised, proved and pruned.",
@@ -231,11 +350,12 @@ int main(int argc, char** argv) {
       ->check(whole_number(1, 8));
   app.add_option("--max-terms", arguments.max_terms, "largest number of terms of one group (default: 4000000000)")
       ->check(whole_number(1));
-  app.add_option("--memory-limit", arguments.memory_limit,
-                 "memory to use, such as 500M or 8G; fingerprints beyond it go to files (default: no limit)");
+  app.add_option(
+      "--memory-limit", arguments.memory_limit,
+      "memory for the enumeration, such as 500M or 8G: fingerprints beyond it go to files (default: no limit)");
   app.add_option("--temporary", arguments.temporary, "folder for those files (default: the system's)");
-  CLI::Option* const checkpoint =
-      app.add_option("--checkpoint", arguments.checkpoint, "folder for what is done, so that --resume can go on");
+  CLI::Option* const checkpoint = app.add_option(
+      "--checkpoint", arguments.checkpoint, "folder for what is enumerated and proved, so that --resume can go on");
   app.add_flag("--resume", arguments.resume, "go on with what is in the folder of --checkpoint")->needs(checkpoint);
   app.add_flag("--counts", arguments.counts, "enumerate only, and print how many terms and values there are by size");
   CLI::Option* const shard = app.add_option(
@@ -245,8 +365,18 @@ int main(int argc, char** argv) {
   app.add_flag("--verify", arguments.verify, "keep only rules that are proved; write the kind of proof beside each");
   app.add_option("-o,--output", arguments.output, "rule file to write, - for standard output (default: -)");
   add_common_options(app, arguments.common);
-  if (const auto exit_code = parse_command_line(app, argc, argv)) return *exit_code;
+  {
+    const Silence silence(ranks.rank() > 0);  // rank 0 says what is wrong
+    if (const auto exit_code = parse_command_line(app, argc, argv)) return *exit_code;
+  }
   if (arguments.common.specs.empty()) arguments.common.specs = default_specs();
-  if (const Status status = run(arguments); !status) return fail(program, status.error());
-  return 0;
+  if (ranks.rank() == 0) end_on_interrupt(program);
+  Setup setup;
+  if (const Status ready = ranks.agree(prepare(arguments, ranks, setup)); !ready)
+    return ranks.rank() == 0 ? fail(program, ready.error()) : ready.error().exit_code();
+  const Status status = run(arguments, ranks, setup);
+  if (status) return 0;
+  (void)fail(program, status.error());
+  ranks.end_all(status.error().exit_code());
+  return status.error().exit_code();
 }

@@ -94,6 +94,11 @@ class Enumeration::Search {
     for (const bool target : {false, true})
       for (NodeState& state : partial_.side(target))
         if (!state.valued && !evaluate_node(state, partial_.side(target))) return Field::unknown;
+    // A typed operator may lack the port.
+    for (const bool target : {false, true})
+      for (const PatternValue& output : (target ? rule_.target : rule_.source).outputs)
+        if (!output.is_variable && output.port >= partial_.side(target)[output.index].values.size())
+          return Field::unknown;
     for (std::size_t i = 0; i < rule_.source.outputs.size(); ++i) {
       const FieldTensor& a = value(rule_.source.outputs[i], partial_.side(false));
       const FieldTensor& b = value(rule_.target.outputs[i], partial_.side(true));

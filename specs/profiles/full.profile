@@ -138,3 +138,34 @@ group broadcasts
   apply mul(activation, activation)
   apply relu(activation)
   apply transpose(activation) perm=[1, 0]
+
+# What holds of the real relu and max only.
+group ordered_pools
+  ordered
+  max_ops 2
+  max_weight_ops 0
+  extent n: 1, 2
+  extent c: 2, 3
+  extent h: 5, 4
+  extent w: 4, 6
+  param k in 1..3: [2, 3], [3, 1]
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..1: [1, 0, 0, 1], [0, 0, 1, 0]
+  activation x [n, c, h, w]
+  apply relu(activation)
+  apply sigmoid(activation)
+  apply tanh(activation)
+  apply max_pool2d(activation) kernel=k strides=s pads=p
+
+group ordered_reductions
+  ordered
+  max_ops 2
+  max_weight_ops 0
+  extent a: 2, 3
+  extent b: 3, 2
+  activation x [a, b]
+  apply relu(activation)
+  apply exp(activation)
+  apply tanh(activation)
+  apply sigmoid(activation)
+  apply reduce_max(activation) axes=[-1]

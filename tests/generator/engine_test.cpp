@@ -125,6 +125,37 @@ TEST(Tape, DerivativeOfABilinearOperatorIsItsValueOnBasisVectors) {
   }
 }
 
+// relu, abs, max and min are the real ones, a monotone function is some monotone one; others stay oracles.
+TEST(OrderedRing, FollowsTheOrderOfIntegers) {
+  const FieldRing ring(5, true);
+  const FunctionDefinition &relu = *registry().find_function("relu"), &abs = *registry().find_function("abs"),
+                           &tanh = *registry().find_function("tanh"), &exp = *registry().find_function("exp");
+  Random random(11);
+  bool negative = false, positive = false;
+  for (int i = 0; i < 200; ++i) {
+    const Mod61 x = ring.element(random.next()), y = ring.element(random.next());
+    const bool below = x.value() > Mod61::prime / 2;
+    negative = negative || below;
+    positive = positive || !below;
+    EXPECT_EQ(ring.call(relu, x), below ? Mod61() : x);
+    EXPECT_EQ(ring.call(abs, x), below ? -x : x);
+    const std::vector<Mod61> both{x, y};
+    const Mod61 largest = ring.extremum(true, both), least = ring.extremum(false, both);
+    EXPECT_EQ(largest + least, x + y);
+    EXPECT_LE((largest - least).value(), std::uint64_t{1} << FieldRing::ordered_bits);
+    for (const FunctionDefinition* const monotone : {&relu, &tanh, &exp}) {
+      const std::vector<Mod61> images{ring.call(*monotone, x), ring.call(*monotone, y)};
+      EXPECT_EQ(ring.call(*monotone, largest), ring.extremum(true, images));
+      EXPECT_EQ(ring.call(*monotone, least), ring.extremum(false, images));
+    }
+    EXPECT_NE(ring.call(tanh, x), FieldRing(5).call(tanh, x));
+  }
+  EXPECT_TRUE(negative && positive);
+  EXPECT_EQ(ring.call(tanh, Mod61()), Mod61());
+  const std::vector<Mod61> with_infinity{ring.infinity(true), Mod61(-5)};
+  EXPECT_EQ(ring.extremum(true, with_infinity), Mod61(-5));
+}
+
 TEST(Dot, IsExactForLongVectorsOfLargeElements) {
   std::vector<Mod61> a(1000, Mod61(-1)), b(1000, Mod61(-1));
   EXPECT_EQ(dot(a.data(), b.data(), a.size()), Mod61(1000));
