@@ -18,7 +18,7 @@ std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-IndexValue IndexValue::of(const std::vector<std::int64_t>& values) {
+IndexValue IndexValue::of(std::span<const std::int64_t> values) {
   IndexValue result;
   result.vector = true;
   result.components.reserve(values.size());
@@ -54,20 +54,47 @@ std::int64_t IndexEvaluator::constant(const Affine& affine, const Expression& wh
   return affine.base;
 }
 
-std::vector<std::int64_t> IndexEvaluator::constants(const IndexValue& value, const Expression& where) {
-  std::vector<std::int64_t> result;
+Sizes IndexEvaluator::constants(const IndexValue& value, const Expression& where) {
+  Sizes result;
   result.reserve(value.components.size());
   for (const Affine& component : value.components) result.push_back(constant(component, where));
   return result;
 }
 
-std::int64_t IndexEvaluator::integer(const Expression& expression) {
-  const IndexValue result = value(expression);
-  return result.components.size() == 1 ? constant(result.components[0], expression) : 0;
+const IndexValue& IndexEvaluator::named(const Expression& e) const {
+  const IndexValue* found = environment_->find(e.name);
+  TASO_CHECK(found != nullptr, "a checked definition reads the unbound name " + e.name);
+  return *found;
 }
 
-std::vector<std::int64_t> IndexEvaluator::integers(const Expression& expression) {
-  return constants(value(expression), expression);
+std::int64_t IndexEvaluator::integer(const Expression& e) {
+  // The usual cases without an IndexValue.
+  switch (e.kind) {
+    case Kind::integer:
+      return e.integer;
+    case Kind::name: {
+      const IndexValue& found = named(e);
+      return found.components.size() == 1 ? constant(found.components[0], e) : 0;
+    }
+    case Kind::add:
+    case Kind::subtract:
+    case Kind::multiply:
+    case Kind::floor_divide:
+    case Kind::modulo: {
+      if (e.operands[0].sort != Sort::integer || e.operands[1].sort != Sort::integer) break;
+      const std::int64_t left = integer(e.operands[0]);
+      return combine(e, left, integer(e.operands[1]));
+    }
+    default:
+      break;
+  }
+  const IndexValue result = value(e);
+  return result.components.size() == 1 ? constant(result.components[0], e) : 0;
+}
+
+Sizes IndexEvaluator::integers(const Expression& e) {
+  if (e.kind == Kind::name) return constants(named(e), e);
+  return constants(value(e), e);
 }
 
 Affine IndexEvaluator::add(const Affine& a, const Affine& b, const Expression& where) {
@@ -106,28 +133,25 @@ IndexValue IndexEvaluator::value(const Expression& e) {
   switch (e.kind) {
     case Kind::integer:
       return IndexValue::of(e.integer);
-    case Kind::name: {
-      const IndexValue* found = environment_->find(e.name);
-      TASO_CHECK(found != nullptr, "a checked definition reads the unbound name " + e.name);
-      return *found;
-    }
+    case Kind::name:
+      return named(e);
     case Kind::piece: {
-      const IndexValue* found = environment_->find(e.name);
-      TASO_CHECK(found != nullptr, "a checked definition reads the unbound name " + e.name);
+      const IndexValue& found = named(e);
       const std::int64_t which = integer(e.operands[0]);
-      if (which < 0 || which >= static_cast<std::int64_t>(found->components.size())) {
+      if (which < 0 || which >= static_cast<std::int64_t>(found.components.size())) {
         fail(e, "does not exist");
         return IndexValue::of(0);
       }
-      return {false, {found->components[static_cast<std::size_t>(which)]}};
+      return {false, {found.components[static_cast<std::size_t>(which)]}};
     }
     case Kind::list: {
-      std::vector<std::int64_t> values;
+      Sizes values;
       for (const Expression& element : e.operands) values.push_back(integer(element));
       return IndexValue::of(values);
     }
     case Kind::element: {
-      const IndexValue vector = value(e.operands[0]);
+      const IndexValue computed = e.operands[0].kind == Kind::name ? IndexValue() : value(e.operands[0]);
+      const IndexValue& vector = e.operands[0].kind == Kind::name ? named(e.operands[0]) : computed;
       const IndexValue subscript = value(e.operands[1]);
       IndexValue result;
       result.vector = subscript.vector;
@@ -180,7 +204,36 @@ IndexValue IndexEvaluator::value(const Expression& e) {
   return IndexValue::of(0);
 }
 
+std::int64_t IndexEvaluator::combine(const Expression& e, std::int64_t a, std::int64_t b) {
+  std::int64_t result = 0;
+  switch (e.kind) {
+    case Kind::add:
+      if (__builtin_add_overflow(a, b, &result)) fail(e, "is beyond 64 bits");
+      return result;
+    case Kind::subtract:
+      if (__builtin_sub_overflow(a, b, &result)) fail(e, "is beyond 64 bits");
+      return result;
+    case Kind::multiply:
+      if (__builtin_mul_overflow(a, b, &result)) fail(e, "is beyond 64 bits");
+      return result;
+    default: {
+      if (b == 0) {
+        fail(e, "divides by zero");
+        return 0;
+      }
+      if (b == -1) {
+        if (e.kind == Kind::floor_divide && __builtin_sub_overflow(std::int64_t{0}, a, &result))
+          fail(e, "is beyond 64 bits");
+        return result;
+      }
+      const std::int64_t quotient = floor_divide(a, b);
+      return e.kind == Kind::floor_divide ? quotient : a - quotient * b;
+    }
+  }
+}
+
 Affine IndexEvaluator::combine(const Expression& e, const Affine& a, const Affine& b) {
+  if (a.is_constant() && b.is_constant()) return {combine(e, a.base, b.base), {}};
   switch (e.kind) {
     case Kind::add:
       return add(a, b, e);
@@ -199,10 +252,6 @@ Affine IndexEvaluator::combine(const Expression& e, const Affine& a, const Affin
         return {};
       }
       if (divisor == -1) return e.kind == Kind::modulo ? Affine{} : scale(a, -1, e);
-      if (a.is_constant()) {
-        const std::int64_t quotient = floor_divide(a.base, divisor);
-        return {e.kind == Kind::floor_divide ? quotient : a.base - quotient * divisor, {}};
-      }
       // An index is divided only where its range makes the quotient a known number.
       const auto [low, high] = interval(a, *loop_extents_);
       if (divisor == 1) return e.kind == Kind::modulo ? Affine{} : a;
@@ -221,6 +270,7 @@ Affine IndexEvaluator::combine(const Expression& e, const Affine& a, const Affin
 }
 
 IndexValue IndexEvaluator::arithmetic(const Expression& e) {
+  if (e.operands[0].sort == Sort::integer && e.operands[1].sort == Sort::integer) return IndexValue::of(integer(e));
   const IndexValue left = value(e.operands[0]), right = value(e.operands[1]);
   IndexValue result;
   result.vector = left.vector || right.vector;
@@ -241,8 +291,7 @@ IndexValue IndexEvaluator::arithmetic(const Expression& e) {
 }
 
 IndexValue IndexEvaluator::call(const Expression& e) {
-  std::vector<IndexValue> arguments;
-  arguments.reserve(e.operands.size());
+  absl::InlinedVector<IndexValue, 3> arguments;
   for (const Expression& operand : e.operands) arguments.push_back(value(operand));
   auto integer_argument = [&](std::size_t i) { return constant(arguments[i].components.at(0), e); };
   if (e.name == "length") return IndexValue::of(static_cast<std::int64_t>(arguments[0].components.size()));
@@ -267,7 +316,7 @@ IndexValue IndexEvaluator::call(const Expression& e) {
         vector = true;
         length = argument.components.size();
       }
-    std::vector<std::int64_t> result;
+    Sizes result;
     for (std::size_t i = 0; i < length; ++i) {
       std::optional<std::int64_t> best;
       for (const IndexValue& argument : arguments) {
@@ -280,7 +329,7 @@ IndexValue IndexEvaluator::call(const Expression& e) {
     return IndexValue::of(result.at(0));
   }
   if (e.name == "before") {
-    const std::vector<std::int64_t> list = constants(arguments[0], e);
+    const Sizes list = constants(arguments[0], e);
     const std::int64_t count = integer_argument(1);
     std::int64_t total = 0;
     for (std::size_t i = 0; i < list.size() && static_cast<std::int64_t>(i) < count; ++i)
@@ -292,7 +341,7 @@ IndexValue IndexEvaluator::call(const Expression& e) {
     const auto length = static_cast<std::int64_t>(arguments[0].components.size());
     if (count < 0 || count > length) {
       fail(e, "asks for " + std::to_string(count) + " of " + std::to_string(length) + " elements");
-      return IndexValue::of(std::vector<std::int64_t>{});
+      return IndexValue::of(Sizes{});
     }
     IndexValue result;
     result.vector = true;
@@ -303,12 +352,12 @@ IndexValue IndexEvaluator::call(const Expression& e) {
     const std::int64_t count = integer_argument(1);
     if (count < 0 || count > 1024) {
       fail(e, "asks for " + std::to_string(count) + " elements; 0 to 1024 are possible");
-      return IndexValue::of(std::vector<std::int64_t>{});
+      return IndexValue::of(Sizes{});
     }
-    return IndexValue::of(std::vector<std::int64_t>(static_cast<std::size_t>(count), integer_argument(0)));
+    return IndexValue::of(Sizes(static_cast<std::size_t>(count), integer_argument(0)));
   }
   if (e.name == "position") {
-    const std::vector<std::int64_t> shape = constants(arguments[1], e);
+    const Sizes shape = constants(arguments[1], e);
     if (shape.size() != arguments[0].components.size()) {
       fail(e, "has " + std::to_string(arguments[0].components.size()) + " indices for " + std::to_string(shape.size()) +
                   " axes");
@@ -320,8 +369,8 @@ IndexValue IndexEvaluator::call(const Expression& e) {
     return {false, {total}};
   }
   if (e.name == "inverse") {
-    const std::vector<std::int64_t> list = constants(arguments[0], e);
-    std::vector<std::int64_t> result(list.size(), -1);
+    const Sizes list = constants(arguments[0], e);
+    Sizes result(list.size(), -1);
     for (std::size_t i = 0; i < list.size(); ++i) {
       if (list[i] < 0 || list[i] >= static_cast<std::int64_t>(list.size()) ||
           result[static_cast<std::size_t>(list[i])] >= 0) {
@@ -396,7 +445,7 @@ bool IndexEvaluator::condition(const Expression& e) {
     case Kind::negation:
       return !condition(e.operands[0]);
     case Kind::call: {
-      const std::vector<std::int64_t> list = integers(e.operands[0]);  // is_permutation
+      const Sizes list = integers(e.operands[0]);  // is_permutation
       std::vector<bool> seen(list.size(), false);
       for (std::int64_t element : list) {
         if (element < 0 || element >= static_cast<std::int64_t>(list.size()) || seen[static_cast<std::size_t>(element)])

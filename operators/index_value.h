@@ -2,9 +2,12 @@
 /// loop variables with known coefficients, a size is one without variables. Private to the folder.
 #pragma once
 
+#include <absl/container/inlined_vector.h>
+
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,13 +19,16 @@
 
 namespace taso {
 
+/// A vector of sizes; the usual ones are in place.
+using Sizes = absl::InlinedVector<std::int64_t, 6>;
+
 /// A scalar (one component) or a vector.
 struct IndexValue {
   bool vector = false;
-  std::vector<Affine> components;
+  absl::InlinedVector<Affine, 1> components;
 
   static IndexValue of(std::int64_t value) { return {false, {Affine{value, {}}}}; }
-  static IndexValue of(const std::vector<std::int64_t>& values);
+  static IndexValue of(std::span<const std::int64_t> values);
 };
 
 /// What names stand for; inner declarations are at the back. Names are those of a definition, which outlives this.
@@ -30,7 +36,6 @@ class Environment {
  public:
   [[nodiscard]] const IndexValue* find(std::string_view name) const;
   [[nodiscard]] IndexValue* find(std::string_view name);
-  void reserve(std::size_t size) { entries_.reserve(size); }
   void bind(std::string_view name, IndexValue value) { entries_.emplace_back(name, std::move(value)); }
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
   void shrink(std::size_t size) {
@@ -38,7 +43,7 @@ class Environment {
   }
 
  private:
-  std::vector<std::pair<std::string_view, IndexValue>> entries_;
+  absl::InlinedVector<std::pair<std::string_view, IndexValue>, 16> entries_;
 };
 
 /// Smallest and largest value of an affine function whose variables range over [0, extents[v]), extents positive.
@@ -58,7 +63,7 @@ class IndexEvaluator {
   /// A size.
   [[nodiscard]] std::int64_t integer(const Expression& expression);
   /// A vector of sizes.
-  [[nodiscard]] std::vector<std::int64_t> integers(const Expression& expression);
+  [[nodiscard]] Sizes integers(const Expression& expression);
   /// A condition on sizes.
   [[nodiscard]] bool condition(const Expression& expression);
   [[nodiscard]] const Status& status() const { return status_; }
@@ -67,9 +72,11 @@ class IndexEvaluator {
   Affine scale(const Affine& a, std::int64_t factor, const Expression& where);
 
  private:
+  const IndexValue& named(const Expression& expression) const;
   void fail(const Expression& expression, const std::string& what);
   std::int64_t constant(const Affine& affine, const Expression& where);
-  std::vector<std::int64_t> constants(const IndexValue& value, const Expression& where);
+  Sizes constants(const IndexValue& value, const Expression& where);
+  std::int64_t combine(const Expression& expression, std::int64_t a, std::int64_t b);
   IndexValue call(const Expression& expression);
   IndexValue arithmetic(const Expression& expression);
   Affine combine(const Expression& expression, const Affine& a, const Affine& b);

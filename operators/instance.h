@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,7 +21,8 @@
 
 namespace taso {
 
-struct LoweredBody;  // operators/lowered_body.h
+struct LoweredBody;                 // operators/lowered_body.h
+enum class Reasons : std::uint8_t;  // operators/instantiate.h
 
 class OperatorInstance {
  public:
@@ -28,12 +30,21 @@ class OperatorInstance {
   [[nodiscard]] static Expected<OperatorInstance> create(const OperatorRegistry& registry, std::string_view op,
                                                          const Attributes& attributes,
                                                          std::span<const TensorType> inputs);
+  /// The same with complete attributes (OperatorRegistry::complete), without a reason where it fails.
+  [[nodiscard]] static std::optional<OperatorInstance> create_if_typed(const OperatorRegistry& registry,
+                                                                       std::string_view op,
+                                                                       const Attributes& attributes,
+                                                                       std::span<const TensorType> inputs);
   [[nodiscard]] const std::vector<TensorType>& input_types() const { return inputs_; }
   [[nodiscard]] const std::vector<TensorType>& output_types() const { return outputs_; }
   [[nodiscard]] const Work& work() const { return work_; }
   [[nodiscard]] const LoweredBody& body() const { return *body_; }
 
  private:
+  static Expected<OperatorInstance> create(const OperatorRegistry& registry, const OperatorDefinition& definition,
+                                           const Attributes& attributes, std::span<const TensorType> inputs,
+                                           Reasons reasons);
+
   std::vector<TensorType> inputs_, outputs_;
   Work work_;
   std::shared_ptr<const LoweredBody> body_;

@@ -1,5 +1,6 @@
 #include "operators/instantiate.h"
 
+#include <algorithm>
 #include <map>
 
 #include "operators/unparse.h"
@@ -13,6 +14,8 @@ bool is_real(ElementType type) {
   return type == ElementType::f32 || type == ElementType::f64 || type == ElementType::f16 || type == ElementType::bf16;
 }
 bool is_index(ElementType type) { return type == ElementType::i32 || type == ElementType::i64; }
+
+Shape shape_of(const Sizes& sizes) { return {sizes.begin(), sizes.end()}; }
 
 /// One input tensor with the specification it must fit.
 struct Argument {
@@ -32,11 +35,11 @@ struct Argument {
 class Solver {
  public:
   Solver(const OperatorRegistry& registry, const OperatorDefinition& definition, const Attributes& attributes,
-         std::span<const TensorType> inputs)
+         std::span<const TensorType> inputs, Reasons reasons)
       : definition_(definition),
         inputs_(inputs),
+        reasons_(reasons),
         evaluator_(registry.size_functions(), result_.environment, attributes) {
-    result_.environment.reserve(24);
     for (const AttributeSpec& attribute : definition.attributes) {
       if (attribute.kind == AttributeKind::integer)
         result_.environment.bind(attribute.name, IndexValue::of(attributes.integer(attribute.name)));
@@ -54,15 +57,18 @@ class Solver {
   }
 
  private:
-  [[nodiscard]] Error fail(int constraint, const std::string& message) const {
+  /// `message` makes the text.
+  template <class Message>
+  [[nodiscard]] Error fail(int constraint, const Message& message) const {
+    if (reasons_ == Reasons::none) return bad_input({});
     std::string shapes;
     for (const TensorType& input : inputs_) shapes += (shapes.empty() ? "" : ", ") + to_string(input.shape);
-    return bad_input(definition_.name + " C" + std::to_string(constraint) + ": " + message +
+    return bad_input(definition_.name + " C" + std::to_string(constraint) + ": " + message() +
                      (inputs_.empty() ? "" : "; inputs " + shapes));
   }
   /// The failure of an expression that the constraint needs.
   [[nodiscard]] Error fail(int constraint, const Status& status) const {
-    return fail(constraint, status.error().message);
+    return fail(constraint, [&] { return status.error().message; });
   }
 
   Status match_inputs() {
@@ -85,16 +91,21 @@ class Solver {
       const TensorType& type = inputs_[i];
       if (!type.known) return bad_input(definition_.name + ": the shape of " + argument.name() + " is not known");
       if (spec.integers ? !is_index(type.element) : !is_real(type.element))
-        return fail(argument.constraint, argument.name() + " holds " + to_string(type.element) + ", expected " +
-                                             (spec.integers ? "i32 or i64" : "floating-point numbers"));
+        return fail(argument.constraint, [&] {
+          return argument.name() + " holds " + to_string(type.element) + ", expected " +
+                 (spec.integers ? "i32 or i64" : "floating-point numbers");
+        });
       if (!spec.integers) {
         if (first_real == nullptr) first_real = &type;
         if (type.element != first_real->element)
-          return fail(argument.constraint, argument.name() + " holds " + to_string(type.element) + ", expected " +
-                                               to_string(first_real->element) + ", as the input before");
+          return fail(argument.constraint, [&] {
+            return argument.name() + " holds " + to_string(type.element) + ", expected " +
+                   to_string(first_real->element) + ", as the input before";
+          });
       }
       if (!is_reasonable(type.shape))
-        return fail(argument.constraint, argument.name() + " has a negative extent or more than 2^40 elements");
+        return fail(argument.constraint,
+                    [&] { return argument.name() + " has a negative extent or more than 2^40 elements"; });
       arguments_.push_back(std::move(argument));
     }
     return {};
@@ -140,9 +151,10 @@ class Solver {
           length = evaluator_.integer(*axis.length);
           if (!evaluator_.status()) return fail(argument.constraint, evaluator_.status());
           if (length < 0 || length > 1024)
-            return fail(argument.constraint, "the number " + to_text(*axis.length) + " of axes " +
-                                                 to_text(axis.factors[0]) + ".. of " + argument.name() + " is " +
-                                                 std::to_string(length));
+            return fail(argument.constraint, [&] {
+              return "the number " + to_text(*axis.length) + " of axes " + to_text(axis.factors[0]) + ".. of " +
+                     argument.name() + " is " + std::to_string(length);
+            });
         } else {
           ++unknown;
           length = -1;
@@ -154,9 +166,10 @@ class Solver {
     if (unknown > 1) return {};
     const auto rank = static_cast<std::int64_t>(argument.shape->size());
     if (unknown == 0 ? rank != covered : rank < covered)
-      return fail(argument.constraint, argument.name() + " has rank " + std::to_string(rank) + ", expected " +
-                                           (unknown == 0 ? "" : "at least ") + std::to_string(covered) + " for " +
-                                           signature(argument));
+      return fail(argument.constraint, [&] {
+        return argument.name() + " has rank " + std::to_string(rank) + ", expected " +
+               (unknown == 0 ? "" : "at least ") + std::to_string(covered) + " for " + signature(argument);
+      });
     std::size_t at = 0;
     for (std::int64_t length : lengths) {
       argument.first.push_back(at);
@@ -181,10 +194,11 @@ class Solver {
       const Expression& name = axis.factors[0];
       if (!known(name.name)) {
         bind(name.name, IndexValue::of(extents), argument);
-      } else if (evaluator_.integers(name) != extents) {
-        return fail(argument.constraint, "the axes " + to_text(name) + ".. of " + argument.name() + " are " +
-                                             to_string(extents) + ", expected " + to_string(evaluator_.integers(name)) +
-                                             origin(name));
+      } else if (!std::ranges::equal(evaluator_.integers(name), extents)) {
+        return fail(argument.constraint, [&] {
+          return "the axes " + to_text(name) + ".. of " + argument.name() + " are " + to_string(extents) +
+                 ", expected " + to_string(shape_of(evaluator_.integers(name))) + origin(name);
+        });
       }
     } else if (axis.factors[0].kind == Kind::piece && axis.kind == AxisSpec::Kind::size) {
       const std::string& name = axis.factors[0].name;
@@ -205,15 +219,20 @@ class Solver {
       if (!evaluator_.status()) return fail(argument.constraint, evaluator_.status());
       if (unknown == nullptr) {
         if (product != shape[first])
-          return fail(argument.constraint, place() + " is " + std::to_string(shape[first]) + ", expected " +
-                                               to_text(axis) + " = " + std::to_string(product) +
-                                               origin(axis.factors[0]));
+          return fail(argument.constraint, [&] {
+            return place() + " is " + std::to_string(shape[first]) + ", expected " + to_text(axis) + " = " +
+                   std::to_string(product) + origin(axis.factors[0]);
+          });
       } else if (product == 0) {
-        return fail(argument.constraint, place() + " is " + to_text(axis) + ", and " + unknown->name +
-                                             " cannot be known where another factor is 0");
+        return fail(argument.constraint, [&] {
+          return place() + " is " + to_text(axis) + ", and " + unknown->name +
+                 " cannot be known where another factor is 0";
+        });
       } else if (shape[first] % product != 0) {
-        return fail(argument.constraint, place() + " is " + std::to_string(shape[first]) + ", expected a multiple of " +
-                                             std::to_string(product) + " for " + to_text(axis));
+        return fail(argument.constraint, [&] {
+          return place() + " is " + std::to_string(shape[first]) + ", expected a multiple of " +
+                 std::to_string(product) + " for " + to_text(axis);
+        });
       } else {
         bind(unknown->name, IndexValue::of(shape[first] / product), argument);
       }
@@ -250,8 +269,10 @@ class Solver {
       const IndexValue* list = std::as_const(result_.environment).find(attribute.name);
       const auto length = static_cast<std::int64_t>(list->components.size());
       if (length != expected)
-        return fail(attribute.constraint, attribute.name + " has " + std::to_string(length) + " elements, expected " +
-                                              to_text(*attribute.length) + " = " + std::to_string(expected));
+        return fail(attribute.constraint, [&] {
+          return attribute.name + " has " + std::to_string(length) + " elements, expected " +
+                 to_text(*attribute.length) + " = " + std::to_string(expected);
+        });
     }
     int next = definition_.statements.empty() ? 0 : 1;
     for (const SizeStatement& statement : definition_.statements) {
@@ -259,8 +280,9 @@ class Solver {
         const bool holds = evaluator_.condition(statement.value);
         if (!evaluator_.status()) return fail(statement.constraint, evaluator_.status());
         if (!holds)
-          return fail(statement.constraint,
-                      statement.message + " (" + to_text(statement.value) + ")" + values_of(statement.value));
+          return fail(statement.constraint, [&] {
+            return statement.message + " (" + to_text(statement.value) + ")" + values_of(statement.value);
+          });
         next = statement.constraint + 1;
         continue;
       }
@@ -320,6 +342,7 @@ class Solver {
 
   const OperatorDefinition& definition_;
   std::span<const TensorType> inputs_;
+  Reasons reasons_;
   Instantiation result_;
   IndexEvaluator evaluator_;
   std::vector<Argument> arguments_;
@@ -329,15 +352,15 @@ class Solver {
 }  // namespace
 
 Expected<Instantiation> instantiate(const OperatorRegistry& registry, const OperatorDefinition& definition,
-                                    const Attributes& attributes, std::span<const TensorType> inputs) {
+                                    const Attributes& attributes, std::span<const TensorType> inputs, Reasons reasons) {
   for (const AttributeSpec& attribute : definition.attributes)
     if (attributes.find(attribute.name) == nullptr ||
         attributes.find(attribute.name)->index() != static_cast<std::size_t>(attribute.kind)) {
       // Incomplete attributes: report as complete() would.
       TASO_ASSIGN(const Attributes completed, registry.complete(definition.name, attributes));
-      return Solver(registry, definition, completed, inputs).solve();
+      return Solver(registry, definition, completed, inputs, reasons).solve();
     }
-  return Solver(registry, definition, attributes, inputs).solve();
+  return Solver(registry, definition, attributes, inputs, reasons).solve();
 }
 
 }  // namespace taso

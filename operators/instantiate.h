@@ -1,6 +1,7 @@
 /// Shape inference: finding the sizes of a definition for given attributes and input types. Private to the folder.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -18,10 +19,13 @@ struct Instantiation {
   std::vector<Shape> outputs;
 };
 
+/// Whether a failure says what is wrong; a search that tries many types does not want to pay for the text.
+enum class Reasons : std::uint8_t { told, none };
+
 /// Solves the sizes and checks every numbered constraint. `attributes` are complete (else an error).
 [[nodiscard]] Expected<Instantiation> instantiate(const OperatorRegistry& registry,
                                                   const OperatorDefinition& definition, const Attributes& attributes,
-                                                  std::span<const TensorType> inputs);
+                                                  std::span<const TensorType> inputs, Reasons reasons = Reasons::told);
 
 /// The element type of the outputs is that of the real inputs, f32 where there is none.
 [[nodiscard]] std::vector<TensorType> output_types(const OperatorDefinition& definition,

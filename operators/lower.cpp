@@ -14,8 +14,8 @@ namespace {
 using Kind = Expression::Kind;
 using Node = LoweredNode::Kind;
 
-std::vector<std::int64_t> row_major_strides(const Shape& shape) {
-  std::vector<std::int64_t> strides(shape.size(), 1);
+Sizes row_major_strides(const Shape& shape) {
+  Sizes strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
   return strides;
 }
@@ -23,9 +23,12 @@ std::vector<std::int64_t> row_major_strides(const Shape& shape) {
 /// A tensor that equations read or write: one buffer, or one per piece.
 struct Tensor {
   const std::vector<AxisSpec>* axes = nullptr;
-  std::vector<std::uint32_t> buffers;
+  absl::InlinedVector<std::uint32_t, 2> buffers;
   bool integers = false;
 };
+
+/// Numbers of loops, nodes or accesses.
+using Numbers = std::vector<std::uint32_t>;
 
 /// The part of an output that one equation writes: per axis the first and last index.
 using Box = std::vector<std::pair<std::int64_t, std::int64_t>>;
@@ -95,7 +98,7 @@ class Lowerer {
   // ---- loops and forms ----
 
   /// A new loop variable, or the constant 0 if there is but one value.
-  Affine new_loop(std::int64_t extent, std::vector<std::uint32_t>& loops) {
+  Affine new_loop(std::int64_t extent, Numbers& loops) {
     if (extent == 1) return {};
     const auto variable = static_cast<std::uint32_t>(extents_.size());
     extents_.push_back(extent);
@@ -104,13 +107,11 @@ class Lowerer {
   }
 
   /// Binds the index variables of ranges; their loops are appended to `loops`.
-  void open_ranges(std::span<const Expression::Range> ranges, std::vector<std::uint32_t>& loops, double& volume) {
+  void open_ranges(std::span<const Expression::Range> ranges, Numbers& loops, double& volume) {
     for (const Expression::Range& range : ranges) {
       IndexValue value;
       value.vector = range.rest;
-      const std::vector<std::int64_t> extents = range.rest
-                                                    ? evaluator_.integers(*range.extent)
-                                                    : std::vector<std::int64_t>{evaluator_.integer(*range.extent)};
+      const Sizes extents = range.rest ? evaluator_.integers(*range.extent) : Sizes{evaluator_.integer(*range.extent)};
       for (std::int64_t extent : extents) {
         extent = std::max<std::int64_t>(extent, 0);
         volume *= static_cast<double>(extent);
@@ -133,7 +134,7 @@ class Lowerer {
     node.number = value;
     return new_node(std::move(node));
   }
-  std::uint32_t operation(Node kind, std::vector<std::uint32_t> operands) {
+  std::uint32_t operation(Node kind, Numbers operands) {
     LoweredNode node;
     node.kind = kind;
     node.operands = std::move(operands);
@@ -172,7 +173,7 @@ class Lowerer {
   }
 
   /// Makes one loop of neighbours (a, b) where every form depends on them as on a * extent(b) + b.
-  void merge_loops(std::vector<std::uint32_t>& loops) {
+  void merge_loops(Numbers& loops) {
     for (std::size_t i = 0; i + 1 < loops.size();) {
       const std::uint32_t a = loops[i], b = loops[i + 1];
       auto coefficient = [](const Affine& form, std::uint32_t variable) -> std::int64_t {
@@ -186,7 +187,10 @@ class Lowerer {
         ++i;
         continue;
       }
-      for (Affine& form : stage_.forms) std::erase_if(form.terms, [&](const auto& term) { return term.first == a; });
+      for (Affine& form : stage_.forms)
+        form.terms.erase(
+            std::remove_if(form.terms.begin(), form.terms.end(), [&](const auto& term) { return term.first == a; }),
+            form.terms.end());
       stage_.extents[b] *= stage_.extents[a];
       stage_.extents[a] = 1;
       loops.erase(loops.begin() + static_cast<std::ptrdiff_t>(i));
@@ -198,10 +202,10 @@ class Lowerer {
   void find_rows() {
     for (LoweredNode& node : stage_.nodes) {
       if (node.kind != Node::reduce || node.reduction != LoweredNode::Reduction::sum) continue;
-      std::vector<std::uint32_t> factors;
+      Numbers factors;
       if (collect_factors(node.operands[0], factors)) node.factors = std::move(factors);
     }
-    std::vector<std::uint32_t> open = {stage_.root};
+    Numbers open = {stage_.root};
     while (!open.empty()) {
       const std::uint32_t id = open.back();
       open.pop_back();
@@ -216,7 +220,7 @@ class Lowerer {
     stage_.rows.erase(std::unique(stage_.rows.begin(), stage_.rows.end()), stage_.rows.end());
   }
 
-  bool collect_factors(std::uint32_t id, std::vector<std::uint32_t>& factors) const {
+  bool collect_factors(std::uint32_t id, Numbers& factors) const {
     const LoweredNode& node = stage_.nodes[id];
     if (node.kind == Node::multiply)
       return collect_factors(node.operands[0], factors) && collect_factors(node.operands[1], factors);
@@ -243,7 +247,7 @@ class Lowerer {
     std::vector<AxisSpec>& axes = intermediate_axes_.emplace_back();
     tensor.axes = &axes;
     Affine write;
-    std::vector<Affine> coordinates;
+    absl::InlinedVector<Affine, 6> coordinates;
     for (const Expression::Range& range : equation.ranges) {
       AxisSpec axis;
       axis.kind = range.rest ? AxisSpec::Kind::rest : AxisSpec::Kind::size;
@@ -255,12 +259,11 @@ class Lowerer {
       }
     }
     for (std::size_t i = 0, axis = 0; i < equation.ranges.size(); ++i)
-      for (std::int64_t extent : equation.ranges[i].rest
-                                     ? evaluator_.integers(*equation.ranges[i].extent)
-                                     : std::vector<std::int64_t>{evaluator_.integer(*equation.ranges[i].extent)})
+      for (const std::int64_t extent : equation.ranges[i].rest ? evaluator_.integers(*equation.ranges[i].extent)
+                                                               : Sizes{evaluator_.integer(*equation.ranges[i].extent)})
         shape[axis++] = std::max<std::int64_t>(extent, 0);
     if (!is_reasonable(shape)) return fail(equation.where, "'" + equation.target + "' would be " + to_string(shape));
-    const std::vector<std::int64_t> strides = row_major_strides(shape);
+    const Sizes strides = row_major_strides(shape);
     for (std::size_t i = 0; i < shape.size(); ++i)
       write = evaluator_.add(write, evaluator_.scale(coordinates[i], strides[i], equation.value), equation.value);
     shapes_.push_back(shape);
@@ -287,7 +290,7 @@ class Lowerer {
       return new_loop(extent, stage_.outer);
     };
     // Index variables in the order of the axes, then those of 'where', so that loops go through memory in order.
-    std::vector<Affine> coordinates;
+    absl::InlinedVector<Affine, 6> coordinates;
     std::vector<std::pair<std::size_t, const Expression*>> later;  // coordinates that need a 'where' variable
     const std::vector<AxisSpec>& axes = definition_.output.axes;
     for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -329,7 +332,7 @@ class Lowerer {
         open_ranges(std::span(&range, 1), stage_.outer, volume);
     for (const auto& [axis, coordinate] : later) coordinates[axis] = evaluator_.value(*coordinate).components.at(0);
     TASO_RETURN_IF_ERROR(evaluation());
-    const std::vector<std::int64_t> strides = row_major_strides(shape);
+    const Sizes strides = row_major_strides(shape);
     Affine write;
     Box box;
     double box_volume = 1;
@@ -462,7 +465,7 @@ class Lowerer {
   }
 
   Expected<std::uint32_t> call(const Expression& e) {
-    std::vector<std::uint32_t> arguments;
+    Numbers arguments;
     for (const Expression& operand : e.operands) {
       TASO_ASSIGN(const std::uint32_t argument, real(operand));
       arguments.push_back(argument);
@@ -484,7 +487,7 @@ class Lowerer {
     }
     // Expanded: arguments that cost something are bound to slots, so that each is evaluated once.
     std::map<std::string, std::uint32_t, std::less<>> frame;
-    std::vector<std::uint32_t> binds;
+    Numbers binds;
     for (std::size_t i = 0; i < arguments.size(); ++i) {
       std::uint32_t value = arguments[i];
       const Node kind = stage_.nodes[value].kind;
@@ -591,12 +594,11 @@ class Lowerer {
       result.offset = new_form(position);
       return result;
     }
-    const std::vector<std::int64_t> strides = row_major_strides(shape);
+    const Sizes strides = row_major_strides(shape);
     Affine offset;
     std::size_t axis = 0;
     for (std::size_t i = 0; i < e.operands.size(); ++i) {
       const Expression& coordinate = e.operands[i];
-      std::vector<Affine> components;
       if (coordinate.sort == Sort::integer_read) {
         TASO_ASSIGN(const LoweredAccess index, access(coordinate, false));
         result.indirect.push_back({index.buffer, index.offset, strides.at(axis), shape.at(axis)});
@@ -616,7 +618,7 @@ class Lowerer {
         ++axis;
         continue;
       }
-      components = evaluator_.value(coordinate).components;
+      const auto components = std::move(evaluator_.value(coordinate).components);
       TASO_RETURN_IF_ERROR(evaluation());
       const std::size_t covered =
           (*tensor.axes)[i].kind == AxisSpec::Kind::rest ? evaluator_.integers((*tensor.axes)[i].factors[0]).size() : 1;
@@ -682,7 +684,7 @@ class Lowerer {
     // left R right as form R' 0, for every component.
     const bool swapped = e.kind == Kind::greater || e.kind == Kind::greater_equal;
     const std::size_t length = left.vector ? left.components.size() : right.components.size();
-    std::vector<std::uint32_t> tests;
+    Numbers tests;
     for (std::size_t i = 0; i < length; ++i) {
       const Affine& a = left.components[left.vector ? i : 0];
       const Affine& b = right.components[right.vector ? i : 0];

@@ -6,6 +6,8 @@
 /// variable v advances. Variables of extent 1 do not exist, and adjacent loops that every form sees as one are one.
 #pragma once
 
+#include <absl/container/inlined_vector.h>
+
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -19,7 +21,7 @@ namespace taso {
 /// base + sum of coefficient * variable; terms sorted by variable, coefficients not 0.
 struct Affine {
   std::int64_t base = 0;
-  std::vector<std::pair<std::uint32_t, std::int64_t>> terms;
+  absl::InlinedVector<std::pair<std::uint32_t, std::int64_t>, 1> terms;
   [[nodiscard]] bool is_constant() const { return terms.empty(); }
   bool operator==(const Affine&) const = default;
 };
@@ -40,7 +42,7 @@ struct LoweredAccess {
   };
   std::uint32_t buffer = 0;
   std::uint32_t offset = 0;  ///< A form.
-  std::vector<Guard> guards;
+  absl::InlinedVector<Guard, 2> guards;
   std::vector<Indirect> indirect;
 };
 
@@ -90,7 +92,7 @@ struct LoweredStage {
   std::vector<std::uint32_t> outer;   ///< The stage's own loops, outermost first.
   std::vector<Affine> forms;
   /// Per loop variable: (form, coefficient), each coefficient not 0.
-  std::vector<std::vector<std::pair<std::uint32_t, std::int64_t>>> steps;
+  std::vector<absl::InlinedVector<std::pair<std::uint32_t, std::int64_t>, 4>> steps;
   std::uint32_t write = 0;  ///< The form of the element written.
   std::vector<LoweredAccess> accesses;
   std::vector<LoweredNode> nodes;

@@ -195,6 +195,12 @@ Expected<std::vector<TensorType>> OperatorRegistry::infer(std::string_view op, c
   return output_types(*definition, inputs, std::move(instantiation.outputs));
 }
 
+bool OperatorRegistry::accepts(std::string_view op, const Attributes& attributes,
+                               std::span<const TensorType> inputs) const {
+  const OperatorDefinition* definition = find(op);
+  return definition != nullptr && instantiate(*this, *definition, attributes, inputs, Reasons::none).ok();
+}
+
 std::vector<TensorType> output_types(const OperatorDefinition& definition, std::span<const TensorType> inputs,
                                      std::vector<Shape> shapes) {
   ElementType element = ElementType::f32;

@@ -48,6 +48,9 @@ class OperatorRegistry final : public OperatorCatalog {
   [[nodiscard]] Expected<Attributes> complete(std::string_view op, const Attributes& attributes) const override;
   [[nodiscard]] Expected<std::vector<TensorType>> infer(std::string_view op, const Attributes& attributes,
                                                         std::span<const TensorType> inputs) const override;
+  /// Whether infer() succeeds, for searches that try many types: cheaper where it does not.
+  [[nodiscard]] bool accepts(std::string_view op, const Attributes& attributes,
+                             std::span<const TensorType> inputs) const;
   [[nodiscard]] std::size_t output_count(std::string_view op, const Attributes& attributes) const override;
   [[nodiscard]] bool is_commutative(std::string_view op) const override;
   [[nodiscard]] bool is_associative(std::string_view op) const override;

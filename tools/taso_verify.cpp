@@ -215,7 +215,7 @@ int main(int argc, char** argv) {
                "the same, and of axioms: directions, redundancy, consistency of the set");
   app.add_option(
          "--obligations", arguments.axiom_modes.obligations,
-         "with --exhaustive: instances of one statement, about; of more a random part (default: 250000; 0: all)")
+         "with --exhaustive: instances of one statement, about; of more a random part (default: 40000; 0: all)")
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1'000'000'000}));
   app.add_option("--exhaustive-bound", arguments.axiom_modes.bound,
                  "with --exhaustive: largest extent, 1 to 6 (default: 4)")

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <ctime>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -129,27 +130,43 @@ Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vecto
         progress.show(fmt::format("validated {} of {}: {}", ++done, total, statements[i].name));
       });
   const double cpu_seconds = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
-  std::optional<Consistency> consistency;
+  std::vector<std::string> derived;
   if (arguments.report && !interrupted()) {
+    struct Checks {
+      Checks(const OperatorRegistry& registry, const std::vector<Substitution>& axioms, std::uint64_t rlimit)
+          : redundancy(registry, axioms, rlimit), consistency(registry, axioms, rlimit) {}
+      RedundancyCheck redundancy;
+      ConsistencyCheck consistency;
+    };
+    // Statements, then axioms, then falsehoods; what was derived from the latter two in their order.
+    const std::size_t asked = total + axioms.size() + falsehoods.size();
+    std::vector<std::optional<std::string>> follows(asked);
     done = 0;
-    // The number behind the last statement stands for the consistency check.
     in_parallel(
-        total + 1, common.threads,
-        [&] { return std::make_unique<RedundancyCheck>(registry, axioms, arguments.rlimit); },
-        [&](std::size_t task, std::unique_ptr<RedundancyCheck>& check) {
-          if (task == 0) {
-            consistency =
-                check_consistency(registry, axioms, falsehoods, arguments.rlimit, [] { return interrupted().load(); });
-            return;
+        asked, common.threads, [&] { return std::make_unique<Checks>(registry, axioms, arguments.rlimit); },
+        [&](std::size_t task, std::unique_ptr<Checks>& checks) {
+          std::string what;
+          if (task < total) {
+            const Substitution& statement = statements[task];
+            what = statement.name;
+            if (statement.is_axiom) {
+              found[task].use = usable_directions(statement);
+              const auto number = axiom_numbers.find(statement.name);
+              if (number != axiom_numbers.end()) found[task].redundant = checks->redundancy.follows(number->second);
+            }
+          } else if (task < total + axioms.size()) {
+            what = "x = y with " + axioms[task - total].name;
+            follows[task] = checks->consistency.collapse(task - total);
+          } else {
+            const Substitution& falsehood = falsehoods[task - total - axioms.size()];
+            what = falsehood.name;
+            if (checks->consistency.entails(falsehood)) follows[task] = falsehood.name;
           }
-          const std::size_t i = task - 1;
-          if (!statements[i].is_axiom) return;
-          found[i].use = usable_directions(statements[i]);
-          const auto number = axiom_numbers.find(statements[i].name);
-          if (number != axiom_numbers.end()) found[i].redundant = check->follows(number->second);
           const std::lock_guard lock(mutex);
-          progress.show(fmt::format("reported {} of {}: {}", ++done, total, statements[i].name));
+          progress.show(fmt::format("reported {} of {}: {}", ++done, asked, what));
         });
+    for (const std::optional<std::string>& name : follows)
+      if (name) derived.push_back(*name);
   }
   progress.clear();
   if (interrupted()) return Error{ErrorCode::interrupted, "interrupted; nothing was reported", {}};
@@ -179,12 +196,12 @@ Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vecto
       "answer)\n",
       total, complete, sums.obligations, sums.by_field, sums.cross_checked, sums.by_polynomials, sums.smt_checked,
       sums.smt_unknown);
-  if (consistency) {
+  if (arguments.report) {
     summary += fmt::format("{} axioms follow from the others; x = y {} among the terms of {} axioms; {} falsehoods\n",
-                           redundant, consistency->consistent() ? "does not follow" : "or a falsehood FOLLOWS",
-                           consistency->ground_terms, consistency->falsehoods);
-    for (const std::string& derived : consistency->derived) summary += "    follows: " + derived + "\n";
-    wrong += consistency->derived.size();
+                           redundant, derived.empty() ? "does not follow" : "or a falsehood FOLLOWS", axioms.size(),
+                           falsehoods.size());
+    for (const std::string& name : derived) summary += "    follows: " + name + "\n";
+    wrong += derived.size();
   }
   if (common.json != "-" && !common.quiet) {
     std::fputs(summary.c_str(), stdout);
@@ -201,10 +218,9 @@ Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vecto
     json["z3_unknown"] = sums.smt_unknown;
     json["bound"] = arguments.bound;
     json["seed"] = common.seed;
-    if (consistency) {
-      json["consistency"] = {{"terms_of_axioms", consistency->ground_terms},
-                             {"falsehoods", consistency->falsehoods},
-                             {"derived", consistency->derived}};
+    if (arguments.report) {
+      json["consistency"] = {
+          {"terms_of_axioms", axioms.size()}, {"falsehoods", falsehoods.size()}, {"derived", derived}};
     }
     TASO_RETURN_IF_ERROR(write_text(common.json, json.dump(2) + "\n"));
   }

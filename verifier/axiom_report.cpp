@@ -87,30 +87,20 @@ bool RedundancyCheck::follows(std::size_t index) {
   return theory_.entails(goal, {.without = *place}).proved;
 }
 
-Consistency check_consistency(const OperatorRegistry& registry, const std::vector<Substitution>& axioms,
-                              const std::vector<Substitution>& falsehoods, std::uint64_t rlimit,
-                              const std::function<bool()>& stop) {
-  Consistency result;
-  Theory theory(registry, axioms, rlimit);
-  for (const Substitution& axiom : axioms) {
-    if (stop && stop()) return result;
-    ++result.ground_terms;
-    const auto count = static_cast<std::uint32_t>(std::max<std::size_t>(2, axiom.tensor_variables.size()));
-    for (std::uint32_t x = 0; x < count; ++x)
-      for (std::uint32_t y = x + 1; y < count; ++y) {
-        const Substitution goal = collapse_goal(axiom, x, y);
-        if (!theory.entails(goal).proved) continue;
-        result.derived.push_back(goal.name);
-        x = count;  // one is enough
-        break;
-      }
-  }
-  for (const Substitution& falsehood : falsehoods) {
-    if (stop && stop()) return result;
-    ++result.falsehoods;
-    if (theory.entails(falsehood).proved) result.derived.push_back(falsehood.name);
-  }
-  return result;
+ConsistencyCheck::ConsistencyCheck(const OperatorRegistry& registry, const std::vector<Substitution>& axioms,
+                                   std::uint64_t rlimit)
+    : axioms_(axioms), theory_(registry, axioms, rlimit) {}
+
+std::optional<std::string> ConsistencyCheck::collapse(std::size_t index) {
+  const auto count = static_cast<std::uint32_t>(std::max<std::size_t>(2, axioms_[index].tensor_variables.size()));
+  for (std::uint32_t x = 0; x < count; ++x)
+    for (std::uint32_t y = x + 1; y < count; ++y) {
+      const Substitution goal = collapse_goal(axioms_[index], x, y);
+      if (theory_.entails(goal).proved) return goal.name;
+    }
+  return std::nullopt;
 }
+
+bool ConsistencyCheck::entails(const Substitution& falsehood) { return theory_.entails(falsehood).proved; }
 
 }  // namespace taso

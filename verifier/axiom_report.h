@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,19 +36,21 @@ class RedundancyCheck {
 /// one's terms: whatever entails it entails too much.
 [[nodiscard]] Substitution collapse_goal(const Substitution& statement, std::uint32_t x, std::uint32_t y);
 
-/// What was asked to find the axioms inconsistent, and what they gave away.
-struct Consistency {
-  std::size_t ground_terms = 0;      ///< Axioms whose terms were present when x = y was asked for.
-  std::size_t falsehoods = 0;        ///< False statements asked for.
-  std::vector<std::string> derived;  ///< "x = y among the terms of NAME", or the name of a falsehood; empty is good.
-  [[nodiscard]] bool consistent() const { return derived.empty(); }
-};
+/// Asks a set of statements for what must not follow from it. One object per thread.
+///
+/// That nothing is derived within the limit is no proof of consistency; the bounded validation of every axiom is.
+class ConsistencyCheck {
+ public:
+  ConsistencyCheck(const OperatorRegistry& registry, const std::vector<Substitution>& axioms, std::uint64_t rlimit);
+  /// Asks for x = y, for any two tensors, in the presence of the terms of one statement of the set (without terms
+  /// E-matching would use nothing): "x = y among the terms of NAME" if it follows.
+  [[nodiscard]] std::optional<std::string> collapse(std::size_t index);
+  /// Whether a statement follows that is known to be false.
+  [[nodiscard]] bool entails(const Substitution& falsehood);
 
-/// Asks the whole set of axioms for x = y, for fresh tensors x and y, in the presence of the terms of each axiom in
-/// turn (without terms E-matching would use nothing), and for each of the falsehoods. A consistent answer says that
-/// nothing was derived within the limit; it is no proof, the bounded validation of every axiom is.
-[[nodiscard]] Consistency check_consistency(const OperatorRegistry& registry, const std::vector<Substitution>& axioms,
-                                            const std::vector<Substitution>& falsehoods, std::uint64_t rlimit,
-                                            const std::function<bool()>& stop = {});
+ private:
+  const std::vector<Substitution>& axioms_;
+  Theory theory_;
+};
 
 }  // namespace taso

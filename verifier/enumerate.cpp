@@ -20,6 +20,9 @@ constexpr int probes = 400;
 // Typings of one node that are remembered; when there are more, those not asked for since half as many are dropped.
 constexpr std::size_t max_typings = 1 << 15;
 
+// Different beginnings that thinning leaves, about.
+constexpr double wanted_families = 300;
+
 struct ConditionState {
   const Condition* condition = nullptr;
   std::vector<std::uint32_t> attributes, tensors;
@@ -106,12 +109,12 @@ class Enumeration::Search {
 
  private:
   // Follows random paths: the mean of the products of the numbers of choices, 0 for a path that reaches no instance.
+  // What is thinned are the first decisions only, as many as still leave some hundred different ones, so that the
+  // instances that are examined come in families that have most in common.
   void estimate() {
     double total = 0;
     visit_ = [this] {
       reached_ = weight_;
-      ++probes_reached_;
-      levels_ += depth_;
       return false;
     };
     probing_ = true;
@@ -126,18 +129,29 @@ class Enumeration::Search {
     }
     probing_ = false;
     steps_ = 0;
+    depth_ = 0;
     estimate_ = total / probes;
-    if (estimate_ > static_cast<double>(options_.thin_above) && levels_ > 0) {
-      thinned_ = true;
-      keep_ = std::pow(static_cast<double>(options_.thin_above) / estimate_,
-                       static_cast<double>(probes_reached_) / static_cast<double>(levels_));
+    if (estimate_ <= static_cast<double>(options_.thin_above) || branching_.empty()) return;
+    thinned_ = true;
+    const double part = static_cast<double>(options_.thin_above) / estimate_;
+    double families = part;
+    while (thinned_levels_ < branching_.size() && families < wanted_families) {
+      const Branching& level = branching_[thinned_levels_++];
+      families *= std::exp(level.logarithms / level.count);
     }
+    keep_ = std::pow(part, 1.0 / static_cast<double>(thinned_levels_));
   }
+
+  // Typings of a node under its operands and attributes, in two generations as in LoweredCache.
+  struct Typings {
+    KeyMap<std::shared_ptr<const Typing>> young, old;
+  };
 
   enum class Step : std::uint8_t { typed, not_yet, not_well_typed };
 
-  // Types a node if everything it needs is known.
-  Step type_node(NodeState& state, const Side& side) {
+  // Whether everything is known that the typing of a node needs; leaves what that is in `key_`, after the types of its
+  // inputs the values of its variables.
+  Step find_key(const NodeState& state, const Side& side) {
     if (!partial_.bound(state.attributes, state.tensors)) return Step::not_yet;
     key_.clear();
     for (const PatternValue& input : state.node->inputs) {
@@ -146,29 +160,52 @@ class Enumeration::Search {
       if (type == 0) return input.is_variable || !side[input.index].typing ? Step::not_yet : Step::not_well_typed;
       key_.push_back(type);
     }
-    const std::size_t inputs = key_.size();
     for (const std::uint32_t v : state.attributes) key_.push_back(partial_.attribute(v));
     for (const std::uint32_t v : state.tensors) key_.push_back(partial_.tensor(v));
+    return Step::typed;
+  }
+
+  // What is remembered of the node under `key_`; null if nothing is.
+  const std::shared_ptr<const Typing>* remembered(const NodeState& state) {
     Typings& known = typings_[state.number];
-    std::shared_ptr<const Typing> typing;
-    if (const auto it = known.young.find(key_); it != known.young.end()) {
-      typing = it->second;
-    } else {
-      if (const auto older = known.old.find(key_); older != known.old.end())
-        typing = older->second;
-      else
-        typing = make_typing(state, std::span(key_).first(inputs));
-      if (known.young.size() >= max_typings) {
-        known.old = std::move(known.young);
-        known.young.clear();
-      }
-      known.young.emplace(key_, typing);
+    if (const auto it = known.young.find(key_); it != known.young.end()) return &it->second;
+    const auto older = known.old.find(key_);
+    if (older == known.old.end()) return nullptr;
+    return &keep(known, older->second);
+  }
+
+  const std::shared_ptr<const Typing>& keep(Typings& known, std::shared_ptr<const Typing> typing) {
+    if (known.young.size() >= max_typings) {
+      known.old = std::move(known.young);
+      known.young.clear();
     }
+    return known.young.emplace(key_, std::move(typing)).first->second;
+  }
+
+  Step take(NodeState& state, const std::shared_ptr<const Typing>& typing) {
     if (typing->too_large) too_large_ = true;
     if (typing->instance == nullptr || typing->too_large) return Step::not_well_typed;
-    state.typing = std::move(typing);
+    state.typing = typing;
     state.valued = false;
+    nodes_typed_.push_back(&state);
     return Step::typed;
+  }
+
+  // Types a node if everything it needs is known.
+  Step type_node(NodeState& state, const Side& side) {
+    const Step known = find_key(state, side);
+    if (known != Step::typed) return known;
+    if (const std::shared_ptr<const Typing>* typing = remembered(state)) return take(state, *typing);
+    std::shared_ptr<const Typing> typing = make_typing(state, std::span(key_).first(state.node->inputs.size()));
+    return take(state, keep(typings_[state.number], std::move(typing)));
+  }
+
+  // The same where nothing new has to be found out.
+  Step type_remembered_node(NodeState& state, const Side& side) {
+    const Step known = find_key(state, side);
+    if (known != Step::typed) return known;
+    const std::shared_ptr<const Typing>* typing = remembered(state);
+    return typing == nullptr ? Step::not_yet : take(state, *typing);
   }
 
   std::shared_ptr<const Typing> make_typing(const NodeState& state, std::span<const std::uint32_t> inputs) {
@@ -213,15 +250,15 @@ class Enumeration::Search {
       state.holds = true;
       conditions_tested_.push_back(&state);
     }
-    for (const bool target : {false, true}) {
-      Side& side = partial_.side(target);
-      for (NodeState& state : side) {
-        if (state.typing) continue;
-        const Step step = type_node(state, side);
-        if (step == Step::not_well_typed) return false;
-        if (step == Step::typed) nodes_typed_.push_back(&state);
+    // First what is remembered: most branches end there.
+    for (const bool new_ones : {false, true})
+      for (const bool target : {false, true}) {
+        Side& side = partial_.side(target);
+        for (NodeState& state : side)
+          if (!state.typing &&
+              (new_ones ? type_node(state, side) : type_remembered_node(state, side)) == Step::not_well_typed)
+            return false;
       }
-    }
     for (std::size_t i = 0; i < rule_.source.outputs.size(); ++i) {
       const std::uint32_t a = partial_.type_id(rule_.source.outputs[i], partial_.side(false));
       const std::uint32_t b = partial_.type_id(rule_.target.outputs[i], partial_.side(true));
@@ -295,7 +332,7 @@ class Enumeration::Search {
     for (std::size_t i = 0; i < chosen->node->inputs.size(); ++i) {
       const PatternValue& input = chosen->node->inputs[i];
       if (input.is_variable && partial_.tensor(input.index) == 0)
-        return assign_tensor(input.index, proposals_.types_for(*chosen, *side, i));
+        return assign_tensor(input.index, types_of(input.index, *chosen, *side, i));
     }
     for (const std::uint32_t v : chosen->tensors)
       if (partial_.tensor(v) == 0) return assign_tensor(v, proposals_.any_types(v));
@@ -308,6 +345,31 @@ class Enumeration::Search {
     }
     if (last) return assign_attribute(*last, proposals_.values_for(*chosen, *side, *last));
     // Typed as soon as everything is known, so that this is an operator that cannot be typed.
+  }
+
+  // Types of a variable that is an input of this operator, without those that another operator of which something is
+  // known cannot have.
+  std::vector<std::uint32_t> types_of(std::uint32_t v, const NodeState& chosen, const Side& side_of_chosen,
+                                      std::size_t input) {
+    std::vector<std::uint32_t> types = proposals_.types_for(chosen, side_of_chosen, input);
+    for (const bool target : {false, true}) {
+      const Side& side = partial_.side(target);
+      for (const NodeState& state : side) {
+        if (&state == &chosen || state.typing || types.size() < 2) continue;
+        const std::vector<PatternValue>& inputs = state.node->inputs;
+        const bool constrained = std::any_of(inputs.begin(), inputs.end(), [&](const PatternValue& other) {
+          return partial_.type_id(other, side) != 0;
+        });
+        if (!constrained) continue;
+        for (std::size_t i = 0; i < inputs.size(); ++i) {
+          if (!inputs[i].is_variable || inputs[i].index != v) continue;
+          const std::vector<std::uint32_t>& others = proposals_.types_for(state, side, i);
+          std::erase_if(
+              types, [&](std::uint32_t type) { return std::find(others.begin(), others.end(), type) == others.end(); });
+        }
+      }
+    }
+    return types;
   }
 
   void assign_tensor(std::uint32_t v, const std::vector<std::uint32_t>& types) {
@@ -330,16 +392,26 @@ class Enumeration::Search {
   template <class Take>
   void choose(const std::vector<std::uint32_t>& choices, const Take& take) {
     if (choices.empty()) return;
+    const bool several = choices.size() > 1;
     if (probing_) {
-      weight_ *= static_cast<double>(choices.size());
-      if (choices.size() > 1) ++depth_;
+      const auto count = static_cast<double>(choices.size());
+      weight_ *= count;
+      if (several) {
+        if (branching_.size() == depth_) branching_.emplace_back();
+        branching_[depth_].logarithms += std::log(count);
+        ++branching_[depth_].count;
+        ++depth_;
+      }
       return take(choices[random_.below(choices.size())]);
     }
+    const bool thinned = thinned_ && several && depth_ < thinned_levels_;
+    depth_ += several ? 1 : 0;
     for (const std::uint32_t choice : choices) {
-      if (stopped_) return;
-      if (thinned_ && choices.size() > 1 && random_.uniform() > keep_) continue;
+      if (stopped_) break;
+      if (thinned && random_.uniform() > keep_) continue;
       take(choice);
     }
+    depth_ -= several ? 1 : 0;
   }
 
   const FieldTensor& value(const PatternValue& value, const Side& side) {
@@ -379,11 +451,6 @@ class Enumeration::Search {
     return true;
   }
 
-  // Typings of a node under its operands and attributes, in two generations as in LoweredCache.
-  struct Typings {
-    KeyMap<std::shared_ptr<const Typing>> young, old;
-  };
-
   const Substitution& rule_;
   LoweredCache& cache_;
   EnumerationOptions options_;
@@ -404,9 +471,14 @@ class Enumeration::Search {
   bool stopped_ = false, cut_ = false, thinned_ = false, too_large_ = false;
   bool probing_ = false;
   double weight_ = 1, reached_ = 0, estimate_ = 0;
-  // Of the random paths that reached an instance: how many there were, and decisions with a choice on them.
-  std::size_t probes_reached_ = 0, levels_ = 0, depth_ = 0;
-  double keep_ = 1;  // the probability with which a choice is followed when thinned
+  // Of the random paths, for each decision on them that had a choice: how often there was one, and between how many.
+  struct Branching {
+    double logarithms = 0, count = 0;
+  };
+  std::vector<Branching> branching_;
+  std::size_t depth_ = 0;           // decisions with a choice on the path
+  std::size_t thinned_levels_ = 0;  // so many of them are thinned
+  double keep_ = 1;                 // the probability with which a choice is followed there
   std::size_t visited_ = 0, steps_ = 0;
 };
 

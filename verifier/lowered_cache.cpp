@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -53,7 +54,7 @@ std::shared_ptr<const OperatorInstance> LoweredCache::find(const std::string& op
       return keep(entry);
     }
   }
-  Expected<OperatorInstance> instance = OperatorInstance::create(registry_, op, attributes, inputs);
+  std::optional<OperatorInstance> instance = OperatorInstance::create_if_typed(registry_, op, attributes, inputs);
   if (!instance) return nullptr;
   auto entry = std::make_shared<const OperatorInstance>(std::move(*instance));
   const std::lock_guard lock(shard.mutex);

@@ -1,7 +1,9 @@
 #include "verifier/proposals.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
+#include <string>
 
 namespace taso {
 namespace {
@@ -53,6 +55,33 @@ std::vector<AttributeValue> as_values(const std::set<Integers>& lists) { return 
 Proposals::Proposals(PartialInstance& partial, const Domain& domain)
     : partial_(partial), domain_(domain), universe_(all_shapes(domain)) {
   find_uses();
+  find_shaping_variables();
+}
+
+// Per node the variables of attributes that its axis lists name.
+void Proposals::find_shaping_variables() {
+  for (const bool target : {false, true})
+    for (const NodeState& state : partial_.side(target)) {
+      if (shaping_.size() <= state.number) shaping_.resize(state.number + 1);
+      if (state.definition == nullptr) continue;
+      std::set<std::string> names;
+      const std::function<void(const Expression&)> add = [&](const Expression& expression) {
+        names.insert(expression.name);
+        for (const Expression& operand : expression.operands) add(operand);
+      };
+      for (const InputSpec& input : state.definition->inputs)
+        for (const AxisSpec& axis : input.axes) {
+          for (const Expression& factor : axis.factors) add(factor);
+          if (axis.length) add(*axis.length);
+        }
+      ExpressionVariables& shaping = shaping_[state.number];
+      for (const auto& [name, expression] : state.node->attributes) {
+        if (!names.contains(name)) continue;
+        const ExpressionVariables variables = variables_of(expression);
+        shaping.attributes.insert(shaping.attributes.end(), variables.attributes.begin(), variables.attributes.end());
+        shaping.tensors.insert(shaping.tensors.end(), variables.tensors.begin(), variables.tensors.end());
+      }
+    }
 }
 
 void Proposals::find_uses() {
@@ -103,6 +132,18 @@ const Key& Proposals::node_key(const NodeState& state, const Side& side, std::ui
   return key_;
 }
 
+// The same without the attributes that say nothing about shapes of inputs (strides, pads).
+const Key& Proposals::shapes_key(const NodeState& state, const Side& side, std::uint32_t question) {
+  key_.clear();
+  key_.push_back(state.number);
+  key_.push_back(question);
+  for (const PatternValue& value : state.node->inputs) key_.push_back(partial_.type_id(value, side));
+  const ExpressionVariables& shaping = shaping_[state.number];
+  for (const std::uint32_t v : shaping.attributes) key_.push_back(partial_.attribute(v));
+  for (const std::uint32_t v : shaping.tensors) key_.push_back(partial_.tensor(v));
+  return key_;
+}
+
 std::vector<std::uint32_t> Proposals::interned(std::uint32_t variable, const std::vector<Shape>& shapes) {
   std::vector<std::uint32_t> types;
   const std::vector<bool>& ranks = ranks_[variable];
@@ -115,7 +156,7 @@ std::vector<std::uint32_t> Proposals::interned(std::uint32_t variable, const std
 std::vector<std::uint32_t> Proposals::any_types(std::uint32_t variable) { return interned(variable, universe_); }
 
 const std::vector<std::uint32_t>& Proposals::types_for(const NodeState& state, const Side& side, std::size_t input) {
-  const Key& key = node_key(state, side, static_cast<std::uint32_t>(input));
+  const Key& key = shapes_key(state, side, static_cast<std::uint32_t>(input));
   if (const auto it = types_.find(key); it != types_.end()) return it->second;
   const Key own = key;
   return types_.emplace(own, interned(state.node->inputs[input].index, shapes_of(state, side, input))).first->second;
@@ -211,14 +252,24 @@ std::vector<std::uint32_t> Proposals::well_typed(const NodeState& state, const S
     test = test && type != nullptr;
     if (test) inputs.push_back(*type);
   }
+  if (!test) {
+    for (const AttributeValue& value : values) ids.push_back(partial_.values().id(value));
+    return ids;
+  }
+  // What is known of the node, and the value.
+  Key key = node_key(state, side, v);
+  key.push_back(0);
   Bindings bindings = partial_.bindings();
   for (const AttributeValue& value : values) {
-    if (test) {
+    const std::uint32_t id = partial_.values().id(value);
+    key.back() = id;
+    const auto [known, inserted] = accepted_.try_emplace(key, false);
+    if (inserted) {
       bindings.attributes[v] = value;
       const Expected<Attributes> given = evaluate_attributes(*state.node, bindings, partial_.registry());
-      if (!given || !partial_.registry().infer(state.node->op, *given, inputs)) continue;
+      known->second = given && partial_.registry().accepts(state.node->op, *given, inputs);
     }
-    ids.push_back(partial_.values().id(value));
+    if (known->second) ids.push_back(id);
   }
   return ids;
 }
@@ -232,7 +283,10 @@ std::vector<AttributeValue> Proposals::new_values(const NodeState& state, const 
     std::size_t numbers = 0;
     for (const Use& other : uses_) numbers += other.spec != nullptr && !other.direct;
     const std::int64_t most = numbers <= 4 ? domain_.bound : 2;
-    for (std::int64_t value = 0; value <= most; ++value) values.emplace_back(value);
+    // Where the list may have any length it may be one of axes, which are negative.
+    const bool axis = use.spec->kind == AttributeKind::integers && !use.spec->length;
+    const std::int64_t least = axis ? -static_cast<std::int64_t>(domain_.max_rank) : 0;
+    for (std::int64_t value = least; value <= most; ++value) values.emplace_back(value);
     return values;
   }
   switch (use.spec->kind) {

@@ -44,7 +44,9 @@ class Proposals {
   };
 
   void find_uses();
+  void find_shaping_variables();
   const Key& node_key(const NodeState& state, const Side& side, std::uint32_t question);
+  const Key& shapes_key(const NodeState& state, const Side& side, std::uint32_t question);
   [[nodiscard]] bool wide() const { return partial_.extents_within(domain_.wide_extents); }
   std::vector<std::uint32_t> interned(std::uint32_t variable, const std::vector<Shape>& shapes);
   [[nodiscard]] std::vector<Shape> shapes_of(const NodeState& state, const Side& side, std::size_t input) const;
@@ -62,10 +64,12 @@ class Proposals {
   PartialInstance& partial_;
   Domain domain_;
   std::vector<Use> uses_;
-  std::vector<bool> integers_;            // tensor variables that hold indices
-  std::vector<std::vector<bool>> ranks_;  // allowed ranks of each tensor variable
+  std::vector<bool> integers_;                // tensor variables that hold indices
+  std::vector<std::vector<bool>> ranks_;      // allowed ranks of each tensor variable
+  std::vector<ExpressionVariables> shaping_;  // per node: variables of attributes that its axis lists name
   std::vector<Shape> universe_;
   KeyMap<std::vector<std::uint32_t>> types_, values_;
+  KeyMap<bool> accepted_;  // values with which an operator is well-typed
   Key key_;
 };
 

@@ -127,7 +127,7 @@ smt::Answer smt_agreement(const TypedInstance& typed, std::uint64_t seed) {
       if (!(a == b)) differences.push_back(context.negation(context.equal(a, b)));
     }
   if (differences.empty()) return smt::Answer::unsatisfiable;
-  smt::Solver solver(context, {.model_based_quantifiers = false, .rlimit = rlimit, .watchdog_seconds = 20});
+  smt::Solver solver(context, {.model_based_quantifiers = false, .rlimit = rlimit, .watchdog_seconds = 2});
   for (const smt::Expr& assumption : ring.assumptions()) solver.add(assumption);
   solver.add(context.disjunction(differences));
   return solver.check().answer;
