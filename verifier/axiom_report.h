@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "verifier/lowered_cache.h"
+#include "verifier/shape_facts.h"
 #include "verifier/theory.h"
 #include "verifier/verify.h"
 
@@ -17,6 +19,18 @@ struct AxiomUse {
   bool right_to_left = false;
 };
 [[nodiscard]] AxiomUse usable_directions(const Substitution& axiom);
+
+/// A use of an axiom that makes a term which means nothing: the side that is matched is well-typed and the conditions
+/// hold, the side that is put in its place is not well-typed, or has another type. The proof from axioms takes every
+/// term for well-typed, so such an axiom lacks a condition.
+struct IllTypedUse {
+  bool left_to_right = true;
+  std::size_t output = 0;
+  std::string types;  ///< "x: f32[2], b: f32[2], a = -1"
+};
+/// The first one among small instances (of very many a random part).
+[[nodiscard]] std::optional<IllTypedUse> ill_typed_use(const OperatorRegistry& registry, const Substitution& axiom,
+                                                       const ShapeFacts& shapes, LoweredCache& cache);
 
 /// Asks of axioms whether they follow from the others of their set. One object per thread.
 class RedundancyCheck {

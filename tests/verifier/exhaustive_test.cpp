@@ -123,6 +123,28 @@ TEST(Report, FollowingAxiomsAreFound) {
   EXPECT_TRUE(check.follows(1));
 }
 
+TEST(Report, UsesThatMakeIllTypedTermsAreFound) {
+  ShapeFactsTable shapes(registry());
+  LoweredCache cache(registry());
+  auto use = [&](const std::string& text) {
+    const Substitution axiom = parse(text)[0];
+    return ill_typed_use(registry(), axiom, shapes.of(axiom), cache);
+  };
+  EXPECT_FALSE(use("axiom a: add(x, y) = add(y, x)"));
+  // A vector has no rows to multiply.
+  const auto identity =
+      use("axiom a: add(x, broadcast(b; shape=s)) = matmul_bias_act(x, matrix_identity(; size=dim(b, -1)), b)");
+  ASSERT_TRUE(identity);
+  EXPECT_TRUE(identity->left_to_right);
+  EXPECT_NE(identity->types.find("x: f32[]"), std::string::npos) << identity->types;
+  // Pieces that fit together need not have been cut from tensors that do.
+  const auto pieces =
+      use("axiom a: slice(add(x, y); starts=b, steps=c, sizes=d) = add(slice(x; starts=b, steps=c, sizes=d), slice(y; "
+          "starts=b, steps=c, sizes=d))");
+  ASSERT_TRUE(pieces);
+  EXPECT_FALSE(pieces->left_to_right);
+}
+
 TEST(Report, Directions) {
   const AxiomUse use = usable_directions(parse("axiom a: sub(x, sub(x, y)) = y")[0]);
   EXPECT_TRUE(use.left_to_right);

@@ -14,8 +14,8 @@ constexpr std::size_t max_pieces = 4;
 // Resource units for the search for a contradiction in what a goal supposes.
 constexpr std::uint64_t consistency_rlimit = 100'000;
 
-// What `dim(v, -3)` supposes, that v has three axes, where no operator that reads v says it. Extents of other axes are
-// numbers, too, in the logic, which nothing is known of: an axiom would give them a meaning.
+}  // namespace
+
 std::vector<Condition> rank_conditions(const OperatorRegistry& registry, const Substitution& rule,
                                        const Pattern& source, const Pattern& target) {
   std::vector<std::int64_t> needed(rule.tensor_variables.size(), 0), known(needed);
@@ -48,8 +48,6 @@ std::vector<Condition> rank_conditions(const OperatorRegistry& registry, const S
   }
   return result;
 }
-
-}  // namespace
 
 Session::Session(const OperatorRegistry& registry, const smt::SolverOptions& options)
     : registry_(registry), vocabulary_(registry), solver_(vocabulary_.context(), options) {

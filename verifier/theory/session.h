@@ -17,6 +17,11 @@
 
 namespace taso::theory {
 
+/// What `dim(v, -3)` supposes, that v has three axes, where no operator that reads v says it. Extents of other axes are
+/// numbers, too, in the logic, which nothing is known of: an axiom would give them a meaning.
+[[nodiscard]] std::vector<Condition> rank_conditions(const OperatorRegistry& registry, const Substitution& rule,
+                                                     const Pattern& source, const Pattern& target);
+
 /// One solver with the theory asserted.
 class Session {
  public:
