@@ -213,9 +213,8 @@ int main(int argc, char** argv) {
                "instead of proofs: bounded validation at every instance with extents up to 4");
   app.add_flag("--report", arguments.axiom_modes.report,
                "the same, and of axioms: directions, redundancy, consistency of the set");
-  app.add_option(
-         "--obligations", arguments.axiom_modes.obligations,
-         "with --exhaustive: instances of one statement, about; of more a random part (default: 40000; 0: all)")
+  app.add_option("--obligations", arguments.axiom_modes.obligations,
+                 "with --exhaustive: instances of one statement, about; of more a random part (default: 40000; 0: all)")
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1'000'000'000}));
   app.add_option("--exhaustive-bound", arguments.axiom_modes.bound,
                  "with --exhaustive: largest extent, 1 to 6 (default: 4)")

@@ -12,12 +12,12 @@
 namespace taso::tools {
 
 struct AxiomArguments {
-  bool exhaustive = false;              ///< Every instance of every statement.
-  bool report = false;                  ///< That, and redundancy, directions, consistency of the axioms.
-  std::int64_t bound = 4;               ///< Largest extent.
+  bool exhaustive = false;             ///< Every instance of every statement.
+  bool report = false;                 ///< That, and redundancy, directions, consistency of the axioms.
+  std::int64_t bound = 4;              ///< Largest extent.
   std::uint64_t obligations = 40'000;  ///< About so many of one statement; of more a random part. 0: all.
-  std::uint64_t rlimit = 200'000;       ///< Of a question to Z3.
-  std::string falsehoods;               ///< A rule file of false statements that must not follow; may be empty.
+  std::uint64_t rlimit = 200'000;      ///< Of a question to Z3.
+  std::string falsehoods;              ///< A rule file of false statements that must not follow; may be empty.
 };
 
 /// Examines the statements, prints a line for each and the sums, and writes --json; the exit code.

@@ -426,7 +426,7 @@ constexpr Domain search_domains[] = {
     {.bound = 1, .composite = 12, .attributes = false},
     {.bound = 2, .composite = 4, .attributes = true},
 };
-constexpr std::size_t search_instances = 1'500, search_steps = 30'000;
+constexpr std::size_t search_instances = 4'000, search_steps = 80'000;
 
 // Whether some operator has an axis that is a product, as groups times channels.
 bool has_composite_axis(const OperatorRegistry& registry, const Substitution& rule) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -109,12 +110,14 @@ class Enumeration::Search {
 
  private:
   // Follows random paths: the mean of the products of the numbers of choices, 0 for a path that reaches no instance.
-  // What is thinned are the first decisions only, as many as still leave some hundred different ones, so that the
-  // instances that are examined come in families that have most in common.
+  // All decisions are thinned, or, for families of instances that have most in common, the first ones only, as many as
+  // still leave some hundred different families.
   void estimate() {
-    double total = 0;
-    visit_ = [this] {
+    double total = 0, reached = 0, levels = 0;
+    visit_ = [&] {
       reached_ = weight_;
+      ++reached;
+      levels += static_cast<double>(depth_);
       return false;
     };
     probing_ = true;
@@ -131,9 +134,14 @@ class Enumeration::Search {
     steps_ = 0;
     depth_ = 0;
     estimate_ = total / probes;
-    if (estimate_ <= static_cast<double>(options_.thin_above) || branching_.empty()) return;
+    if (estimate_ <= static_cast<double>(options_.thin_above) || levels == 0) return;
     thinned_ = true;
     const double part = static_cast<double>(options_.thin_above) / estimate_;
+    if (!options_.families) {
+      thinned_levels_ = SIZE_MAX;
+      keep_ = std::pow(part, reached / levels);
+      return;
+    }
     double families = part;
     while (thinned_levels_ < branching_.size() && families < wanted_families) {
       const Branching& level = branching_[thinned_levels_++];

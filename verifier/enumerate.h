@@ -22,6 +22,7 @@ struct EnumerationOptions {
   std::size_t max_instances = 0;        ///< Stop after so many; 0: no limit.
   std::size_t max_steps = 0;            ///< Stop after so many decisions; 0: no limit.
   std::size_t thin_above = 0;           ///< If more instances are estimated, a random part of about so many; 0: never.
+  bool families = false;                ///< Thin the first decisions only: instances that have most in common, cheaper.
   std::int64_t max_elements = 1 << 14;  ///< Branches with a larger tensor are left out (and the set is incomplete).
 };
 

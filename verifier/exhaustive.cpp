@@ -13,7 +13,8 @@ ExhaustiveOutcome validate_exhaustively(const OperatorRegistry& registry, const 
                            .seed = options.seed,
                            .max_instances = 2 * options.max_obligations,
                            .max_steps = options.max_obligations == 0 ? 0 : 400'000 + 8 * options.max_obligations,
-                           .thin_above = options.max_obligations});
+                           .thin_above = options.max_obligations,
+                           .families = true});
   Random sample(options.seed, "sample " + statement.name);
   bool defined = false;
   enumeration.run([&] {

@@ -23,10 +23,10 @@ struct ExhaustiveOptions {
   Domain domain;
   std::uint64_t seed = 1;
   std::size_t max_obligations = 40'000;  ///< Of one statement, about; of more a random part is examined. 0: all.
-  std::size_t first_canonical = 32;       ///< So many instances of every statement, the smallest, in both ways.
-  std::size_t canonical_every = 1'000;    ///< And one of so many of the others (0: none).
-  std::size_t smt_every = 20'000;         ///< One of so many also by Z3 (0: none), where it is small.
-  std::size_t max_smt_work = 600;         ///< Scalar operations of an instance that Z3 is asked.
+  std::size_t first_canonical = 32;      ///< So many instances of every statement, the smallest, in both ways.
+  std::size_t canonical_every = 1'000;   ///< And one of so many of the others (0: none).
+  std::size_t smt_every = 20'000;        ///< One of so many also by Z3 (0: none), where it is small.
+  std::size_t max_smt_work = 600;        ///< Scalar operations of an instance that Z3 is asked.
 };
 
 struct ExhaustiveOutcome {

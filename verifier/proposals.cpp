@@ -282,7 +282,7 @@ std::vector<AttributeValue> Proposals::new_values(const NodeState& state, const 
     // A number in an expression, mostly an element of a list.
     std::size_t numbers = 0;
     for (const Use& other : uses_) numbers += other.spec != nullptr && !other.direct;
-    const std::int64_t most = numbers <= 4 ? domain_.bound : 2;
+    const std::int64_t most = numbers <= 4 ? std::max<std::int64_t>(domain_.bound, 2) : 2;
     // Where the list may have any length it may be one of axes, which are negative.
     const bool axis = use.spec->kind == AttributeKind::integers && !use.spec->length;
     const std::int64_t least = axis ? -static_cast<std::int64_t>(domain_.max_rank) : 0;
