@@ -163,7 +163,7 @@ Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vecto
             what = statement.name;
             if (statement.is_axiom) {
               found[task].use = usable_directions(statement);
-              found[task].ill_typed = ill_typed_use(registry, statement, shapes.of(statement), cache);
+              found[task].ill_typed = unguarded_use(registry, statement, shapes.of(statement), cache);
               const auto number = axiom_numbers.find(statement.name);
               if (number != axiom_numbers.end()) found[task].redundant = checks->redundancy.follows(number->second);
             }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "verifier/attribute_kinds.h"
+#include "verifier/axiom_use.h"
 #include "verifier/instances.h"
 
 namespace taso {
@@ -26,7 +27,10 @@ bool has_one_sided_attribute(const Substitution& axiom) {
   return variables[0] != variables[1];
 }
 
-ShapeFacts shape_facts(const OperatorRegistry& registry, const Substitution& axiom, LoweredCache& cache) {
+// Instances at which a use of an axiom is examined: where it makes ill-typed terms one of the first few shows it.
+constexpr std::size_t examined_uses = 150;
+
+ShapeFacts result_shapes(const OperatorRegistry& registry, const Substitution& axiom, LoweredCache& cache) {
   ShapeFacts facts;
   std::vector<std::vector<std::size_t>>& result = facts.result_shapes;
   result.resize(axiom.source.outputs.size());
@@ -45,6 +49,15 @@ ShapeFacts shape_facts(const OperatorRegistry& registry, const Substitution& axi
             return value && *value == AttributeValue(typed.source.output_types()[output].shape);
           }))
         result[output].push_back(v);
+  return facts;
+}
+
+ShapeFacts shape_facts(const OperatorRegistry& registry, const Substitution& axiom, LoweredCache& cache) {
+  ShapeFacts facts = result_shapes(registry, axiom, cache);
+  for (const bool left_to_right : {true, false})
+    for (std::size_t output = 0; output < axiom.source.outputs.size(); ++output)
+      facts.may_be_ill_typed[left_to_right ? 0 : 1].push_back(
+          ill_typed_use(registry, axiom, facts, left_to_right, output, examined_uses, cache).has_value());
   return facts;
 }
 

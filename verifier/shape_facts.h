@@ -23,6 +23,9 @@ struct ShapeFacts {
   /// The sides may both be well-typed and yet have different shapes, as in reshape(x; shape=s) = x: then the axiom
   /// holds where the shapes are equal.
   bool may_differ = false;
+  /// Per output, whether the use from left to right ([0]) or from right to left ([1]) may make an ill-typed term
+  /// (verifier/axiom_use.h): then it is to be made only where its types are known to fit.
+  std::vector<bool> may_be_ill_typed[2];
 };
 
 /// The facts of axioms, each found when it is first asked for (it costs a search for instances) and remembered. Any

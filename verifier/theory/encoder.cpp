@@ -446,6 +446,8 @@ void Encoder::typing(const Pattern& pattern, std::vector<Expr>& facts) {
       }
       if (std::none_of(axes.begin(), axes.end(), [](const AxisSpec& a) { return a.kind == AxisSpec::Kind::rest; }))
         facts.push_back(c.equal(v_.rank(tensor), c.integer(static_cast<std::int64_t>(axes.size()))));
+      else if (axes.size() > 1)
+        facts.push_back(c.less_equal(c.integer(static_cast<std::int64_t>(axes.size() - 1)), v_.rank(tensor)));
       for (std::size_t k = axes.size(); k-- > 0;) {
         const int axis = static_cast<int>(k) - static_cast<int>(axes.size());
         const bool rest = axes[k].kind == AxisSpec::Kind::rest;

@@ -4,6 +4,8 @@
 #include <functional>
 #include <set>
 
+#include "verifier/axiom_use.h"
+
 namespace taso::theory {
 namespace {
 
@@ -190,6 +192,8 @@ bool Session::add_direction(const Substitution& axiom, bool from_source, std::si
         hypotheses.push_back(c.equal(vocabulary_.shape(encoder.outputs(one_output(trigger_side, i))[0]),
                                      vocabulary_.shape(encoder.outputs(one_output(other_side, i))[0])));
   }
+  // What is not well-typed wherever the trigger is must be known to be.
+  if (shapes.may_be_ill_typed[from_source ? 0 : 1][output]) encoder.typing(only_output(other_side, output), hypotheses);
   std::vector<Expr> variables;
   for (const Expr& constant : encoder.constants()) {
     if (!encoder.is_touched(constant)) continue;  // belongs to another output's equation
