@@ -46,6 +46,7 @@ class Session {
                                    const ShapeFacts& shapes);
   [[nodiscard]] static Pattern one_output(const Pattern& pattern, std::size_t output);
   void assert_lists();
+  void assert_shapes();
   void assert_products();
   void assert_function_names();
   [[nodiscard]] std::vector<Expr> integers(const std::string& prefix, std::size_t count);
