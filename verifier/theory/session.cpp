@@ -51,13 +51,15 @@ std::vector<Condition> rank_conditions(const OperatorRegistry& registry, const S
   return result;
 }
 
-Session::Session(const OperatorRegistry& registry, const smt::SolverOptions& options)
+Session::Session(const OperatorRegistry& registry, const smt::SolverOptions& options,
+                 const std::set<std::string>& operators)
     : registry_(registry), vocabulary_(registry), solver_(vocabulary_.context(), options) {
   assert_lists();
   assert_shapes();
   assert_products();
   assert_function_names();
-  for (const std::string& name : registry.names()) assert_definition(*registry.find(name));
+  for (const std::string& name : registry.names())
+    if (operators.empty() || operators.contains(name)) assert_definition(*registry.find(name));
 }
 
 std::string Session::add_axiom(const Substitution& axiom, const ShapeFacts& shapes) {
