@@ -16,6 +16,7 @@
 
 #include "verifier/axiom_report.h"
 #include "verifier/exhaustive.h"
+#include "verifier/verify.h"
 
 namespace taso::tools {
 namespace {
@@ -117,6 +118,15 @@ nlohmann::ordered_json to_json(const Substitution& statement, const Found& found
   return json;
 }
 
+/// Whether a statement is false because its sides may have different types. A derivation speaks of instances at which
+/// these agree, where the statement may well be true.
+bool differs_in_types(const OperatorRegistry& registry, const Substitution& falsehood) {
+  VerifierOptions options;
+  options.axioms = false;
+  const Verdict verdict = Verifier(registry, {}, options).verify(falsehood);
+  return verdict.counterexample && verdict.counterexample->of_types();
+}
+
 }  // namespace
 
 Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vector<Substitution>& statements,
@@ -180,7 +190,8 @@ Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vecto
           } else {
             const Substitution& falsehood = falsehoods[task - total - axioms.size()];
             what = falsehood.name;
-            if (checks->consistency.entails(falsehood)) follows[task] = falsehood.name;
+            if (checks->consistency.entails(falsehood) && !differs_in_types(registry, falsehood))
+              follows[task] = falsehood.name;
           }
           const std::lock_guard lock(mutex);
           progress.show(fmt::format("reported {} of {}: {}", ++done, asked, what));
