@@ -8,8 +8,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <thread>
 
+#include "certificate/certificate.h"
 #include "onnx_io/model.h"
 #include "operators/registry.h"
 #include "optimizer/cost_database.h"
@@ -36,7 +38,7 @@ struct Options {
   double time_limit = 0, memory_limit_mb = 512;
   CheckOptions check;
   bool no_check = false, no_measure = false, require_proofs = false, fail_if_no_gain = false, external_data = false,
-       explain = false;
+       explain = false, no_certificate = false;
 };
 
 void declare(CLI::App& app, Options& options) {
@@ -98,6 +100,8 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_flag("--explain", options.explain, "List every application of a rule");
   app.add_flag("--fail-if-no-gain", options.fail_if_no_gain, "Exit with code 5 if the baseline is not improved");
+  app.add_flag("--no-certificate", options.no_certificate,
+               "Do not write OUT.taso.json, which taso-verify --certificate checks");
   app.add_flag("--save-as-external-data", options.external_data, "Put weights of at least 1024 bytes into OUT.data");
 }
 
@@ -118,6 +122,12 @@ Expected<std::vector<Substitution>> load_all_rules(const Options& options, const
                                      "rules",
                                      rule.name),
                          {file});
+      const auto same =
+          std::find_if(rules.begin(), rules.end(), [&](const Substitution& r) { return r.name == rule.name; });
+      if (same != rules.end())
+        return bad_input(
+            fmt::format("a second rule '{}' (the first one stands in {}); rename one", rule.name, same->where.file),
+            rule.where);
       if (rule.proofs.empty()) ++unproved;
       rules.push_back(std::move(rule));
     }
@@ -143,6 +153,26 @@ Expected<CostDatabase> open_costs(const Options& options, const Target& target, 
   if (database) return database;
   tools::warn(kProgram, database.error().to_string() + "; costs are measured for this run only");
   return CostDatabase::in_memory(target.identity());
+}
+
+/// What was done to the model, for taso-verify --certificate.
+Expected<Certificate> make_certificate(const OptimizeResult& result, const RuleIndex& rules, FileIdentity original,
+                                       const ImportOptions& import, const std::string& output, bool external_data) {
+  Certificate certificate;
+  certificate.original = std::move(original);
+  TASO_ASSIGN(certificate.optimized, identify_file(output));
+  if (external_data) {
+    TASO_ASSIGN(certificate.external_data, identify_file(output + ".data"));
+  }
+  certificate.input_shapes = import.input_shapes;
+  std::set<std::string> used;
+  for (const RuleApplication& application : result.applications) {
+    certificate.steps.push_back({application.rule, application.match});
+    used.insert(application.rule);
+  }
+  for (const Substitution& rule : rules.rules())
+    if (used.contains(rule.name)) certificate.rules.push_back(to_string(rule, rules.catalog()));
+  return certificate;
 }
 
 Expected<Rounding> parse_rounding(const std::string& text) {
@@ -177,6 +207,14 @@ Expected<int> run(Options& options) {
   TASO_ASSIGN(std::vector<Substitution> substitutions, load_all_rules(options, registry));
   const std::size_t rule_count = substitutions.size();
   const RuleIndex rules(std::move(substitutions), registry);
+  TASO_ASSIGN(const OutputFile output_file, find_output(options.output));
+  const std::string certificate_file =
+      options.no_certificate || output_file.written_through ? "" : certificate_path(options.output);
+  if (!certificate_file.empty()) TASO_RETURN_IF_ERROR(tools::check_output("--output", certificate_file));
+  FileIdentity original;
+  if (!certificate_file.empty()) {
+    TASO_ASSIGN(original, identify_file(options.model));
+  }
   TASO_ASSIGN(const Model model, Model::load(options.model, registry, import));
   if (!options.common.quiet) {
     for (const std::string& warning : model.warnings()) tools::warn(kProgram, warning);
@@ -245,6 +283,11 @@ Expected<int> run(Options& options) {
   SaveOptions save_options;
   save_options.external_data = options.external_data;
   TASO_ASSIGN(const SaveReport saved, model.save(result.graph, options.output, save_options));
+  if (!certificate_file.empty()) {
+    TASO_ASSIGN(const Certificate certificate,
+                make_certificate(result, rules, std::move(original), import, options.output, saved.external_data));
+    TASO_RETURN_IF_ERROR(tools::write_text(certificate_file, to_json(certificate)));
+  }
 
   ReportContext context;
   context.model = options.model;
