@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Optimizes models with taso-opt and compares the results with the originals in ONNX Runtime.
 
-For each model: taso-opt exits 0; its certificate holds (taso-verify --certificate); the result passes onnx.checker; names, order, types and shapes of graph inputs and
-outputs are unchanged; on three random inputs its outputs are within 1e-4 * max|reference| of the original's (run
-without ONNX Runtime's own graph optimizations). Where an output hardly depends on the inputs, the tensor before the
-final Softmax is compared besides. The test of the test: one rewritten weight scaled by 1.05 is found. A second run, with
-all costs recorded, writes the same bytes; its time and memory are reported.
+For each model: taso-opt exits 0; its certificate holds (taso-verify --certificate); the result passes onnx.checker;
+names, order, types and shapes of graph inputs and outputs are unchanged; on three random inputs its outputs are within
+1e-4 * max|reference| of the original's (run without ONNX Runtime's own graph optimizations). Where an output hardly
+depends on the inputs, the tensor before the final Softmax is compared besides. The test of the test: one rewritten weight
+scaled by 1.05 is found. A second run, with all costs recorded, writes the same bytes; its time and memory are reported.
 """
 import argparse, collections, os, subprocess, sys
 
