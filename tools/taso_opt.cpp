@@ -17,6 +17,7 @@
 #include "optimizer/cost_database.h"
 #include "optimizer/cost_model.h"
 #include "optimizer/cpu_target.h"
+#include "optimizer/html_report.h"
 #include "optimizer/optimize.h"
 #include "optimizer/report.h"
 #include "runtime/kernel.h"
@@ -31,7 +32,7 @@ constexpr const char* kProgram = "taso-opt";
 
 struct Options {
   tools::CommonOptions common;
-  std::string model, output, device = "cpu", cost = "time", rounding = "reassoc", costs, record;
+  std::string model, output, device = "cpu", cost = "time", rounding = "reassoc", costs, record, html;
   std::vector<std::string> rules, disabled_rules, input_shapes;
   int kernel_threads = 1;
   SearchOptions search;
@@ -98,6 +99,8 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--check-atol", options.check.atol, "Allowed absolute difference besides")
       ->check(tools::real_number(0))
       ->capture_default_str();
+  app.add_option("--html", options.html, "Write the report as an HTML page, with both graphs drawn, to FILE")
+      ->type_name("FILE");
   app.add_flag("--explain", options.explain, "List every application of a rule");
   app.add_flag("--fail-if-no-gain", options.fail_if_no_gain, "Exit with code 5 if the baseline is not improved");
   app.add_flag("--no-certificate", options.no_certificate,
@@ -199,7 +202,8 @@ Expected<int> run(Options& options) {
   if (options.output == "-")
     return Error{ErrorCode::usage, "--output: stdout cannot hold a model; give a file name", {}};
   TASO_RETURN_IF_ERROR(tools::check_output("--output", options.output));
-  for (const auto& [option, path] : {std::pair("--json", &options.common.json), {"--record", &options.record}})
+  for (const auto& [option, path] :
+       {std::pair("--json", &options.common.json), {"--record", &options.record}, {"--html", &options.html}})
     if (!path->empty()) TASO_RETURN_IF_ERROR(tools::check_output(option, *path));
   tools::end_on_interrupt(kProgram);
 
@@ -301,6 +305,14 @@ Expected<int> run(Options& options) {
   context.measured_kernels = measured.measured();
   if (!options.common.json.empty())
     TASO_RETURN_IF_ERROR(tools::write_text(options.common.json, report_json(result, context)));
+  if (!options.html.empty()) {
+    Graph imported = model.graph();
+    normalize(imported, registry);
+    TASO_ASSIGN(const PricedGraph before, price_nodes(imported, measured, formula.uses_time()));
+    TASO_ASSIGN(const PricedGraph after, price_nodes(result.graph, measured, formula.uses_time()));
+    TASO_RETURN_IF_ERROR(
+        tools::write_text(options.html, report_html(result, context, before, after, formula.uses_time())));
+  }
   if (!options.common.quiet && options.common.json != "-") {
     fmt::print("{}", report_text(result, context));
     if (options.explain) fmt::print("\n{}", explain_text(result, context));
