@@ -51,6 +51,11 @@ class OperatorRegistry final : public OperatorCatalog {
   /// Whether infer() succeeds, for searches that try many types: cheaper where it does not.
   [[nodiscard]] bool accepts(std::string_view op, const Attributes& attributes,
                              std::span<const TensorType> inputs) const;
+  /// The same with each of these values as attribute `name`: what the others decide is found out once. The other
+  /// attributes are complete.
+  [[nodiscard]] std::vector<bool> accepted(std::string_view op, const Attributes& attributes,
+                                           std::span<const TensorType> inputs, const std::string& name,
+                                           std::span<const AttributeValue> values) const;
   [[nodiscard]] std::size_t output_count(std::string_view op, const Attributes& attributes) const override;
   [[nodiscard]] bool is_commutative(std::string_view op) const override;
   [[nodiscard]] bool is_associative(std::string_view op) const override;
