@@ -105,6 +105,7 @@ struct Substitution {
   std::vector<std::string> proofs;  ///< "axioms", "bounded 3", ...; empty if unproved.
   std::optional<NumericClass> numeric_class;
   std::optional<std::string> expect;  ///< Test corpora: the expected verdict.
+  std::string facts;  ///< Axioms: what is recorded of their shapes (verifier/shape_facts.h), if anything.
   SourceLocation where;
 };
 

@@ -7,43 +7,10 @@
 namespace taso {
 namespace {
 
-std::string kind(const AttributeSpec& attribute) {
-  switch (attribute.kind) {
-    case AttributeKind::integer:
-      return "int";
-    case AttributeKind::real:
-      return "real";
-    case AttributeKind::integers:
-      return "int[" + (attribute.length ? to_text(*attribute.length) : "") + "]";
-    case AttributeKind::symbol:
-      return "function";
-  }
-  return "?";
-}
-
-std::string tensor(const InputSpec& input) {
-  return (input.integers ? "integer " : "") + input.name + (input.variadic() ? "." + input.piece : "") +
-         to_text(input.axes);
-}
-
 std::string ranges(const std::vector<Expression::Range>& list) {
   std::string text;
   for (const Expression::Range& range : list)
     text += (text.empty() ? "" : ", ") + range.name + (range.rest ? ".." : "") + " < " + to_text(*range.extent);
-  return text;
-}
-
-std::string signature(const OperatorDefinition& definition) {
-  std::string text = definition.name + "(";
-  for (std::size_t i = 0; i < definition.inputs.size(); ++i)
-    text += (i == 0 ? "" : ", ") + tensor(definition.inputs[i]);
-  for (std::size_t i = 0; i < definition.attributes.size(); ++i) {
-    const AttributeSpec& attribute = definition.attributes[i];
-    text += (i == 0 ? "; " : ", ") + attribute.name + ": " + kind(attribute);
-    if (attribute.default_value) text += " = " + to_string(*attribute.default_value);
-  }
-  text += ") -> " + to_text(definition.output.axes);
-  if (definition.output.count) text += " for " + definition.output.piece + " < " + to_text(*definition.output.count);
   return text;
 }
 
@@ -62,7 +29,7 @@ std::string equation_text(const Equation& equation) {
 
 std::string section(const OperatorDefinition& definition) {
   std::string text =
-      "## " + definition.name + "\n\n" + definition.documentation + "\n\n```\n" + signature(definition) + "\n";
+      "## " + definition.name + "\n\n" + definition.documentation + "\n\n```\n" + to_text(definition) + "\n";
   for (const SizeStatement& statement : definition.statements)
     if (!statement.name.empty()) text += "  " + statement.name + " = " + to_text(statement.value) + "\n";
   for (const Equation& equation : definition.equations) text += "  " + equation_text(equation) + "\n";
@@ -75,7 +42,7 @@ std::string section(const OperatorDefinition& definition) {
   if (!laws.empty()) text += "Laws: " + laws + ".\n\n";
   auto item = [&](int number, const std::string& what) { text += "- C" + std::to_string(number) + ": " + what + "\n"; };
   for (std::size_t i = 0; i < definition.inputs.size(); ++i)
-    item(static_cast<int>(i) + 1, "`" + tensor(definition.inputs[i]) + "`");
+    item(static_cast<int>(i) + 1, "`" + to_text(definition.inputs[i]) + "`");
   for (const AttributeSpec& attribute : definition.attributes)
     if (attribute.constraint != 0)
       item(attribute.constraint, "`" + attribute.name + "` has `" + to_text(*attribute.length) + "` elements");

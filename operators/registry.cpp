@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <system_error>
 
 #include "operators/checker.h"
@@ -213,6 +214,26 @@ std::vector<TensorType> output_types(const OperatorDefinition& definition, std::
   types.reserve(shapes.size());
   for (Shape& shape : shapes) types.push_back({element, std::move(shape), true});
   return types;
+}
+
+std::string OperatorRegistry::typing_text(std::string_view op) const {
+  const OperatorDefinition* definition = find(op);
+  if (definition == nullptr) return "";
+  std::string text = taso::typing_text(*definition);
+  // With the size functions that it uses, and those that these use.
+  std::set<std::string_view> told;
+  for (bool more = true; more;) {
+    more = false;
+    for (const auto& [name, function] : size_functions_) {
+      if (told.contains(name) || text.find(name + "(") == std::string::npos) continue;
+      told.insert(name);
+      text += name + "(";
+      for (const std::string& parameter : function.parameters) text += parameter + ", ";
+      text += ") = " + to_text(function.definition) + "\n";
+      more = true;
+    }
+  }
+  return text;
 }
 
 std::size_t OperatorRegistry::output_count(std::string_view op, const Attributes& attributes) const {

@@ -51,6 +51,9 @@ class OperatorRegistry final : public OperatorCatalog {
   /// Whether infer() succeeds, for searches that try many types: cheaper where it does not.
   [[nodiscard]] bool accepts(std::string_view op, const Attributes& attributes,
                              std::span<const TensorType> inputs) const;
+  /// What infer() does for an operator, as text: its axes, attributes, sizes and requirements, and the size functions
+  /// that these use. Two definitions with the same text infer the same types. Empty if there is no such operator.
+  [[nodiscard]] std::string typing_text(std::string_view op) const;
   [[nodiscard]] std::size_t output_count(std::string_view op, const Attributes& attributes) const override;
   [[nodiscard]] bool is_commutative(std::string_view op) const override;
   [[nodiscard]] bool is_associative(std::string_view op) const override;

@@ -79,6 +79,20 @@ std::string ranges(const Expression& e) {
   return text;
 }
 
+std::string kind(const AttributeSpec& attribute) {
+  switch (attribute.kind) {
+    case AttributeKind::integer:
+      return "int";
+    case AttributeKind::real:
+      return "real";
+    case AttributeKind::integers:
+      return "int[" + (attribute.length ? to_text(*attribute.length) : "") + "]";
+    case AttributeKind::symbol:
+      return "function";
+  }
+  return "?";
+}
+
 }  // namespace
 
 std::string to_text(const Expression& e) {
@@ -166,6 +180,32 @@ std::string to_text(std::span<const AxisSpec> axes) {
   std::string text;
   for (const AxisSpec& axis : axes) text += (text.empty() ? "" : ", ") + to_text(axis);
   return "[" + text + "]";
+}
+
+std::string to_text(const InputSpec& input) {
+  return (input.integers ? "integer " : "") + input.name + (input.variadic() ? "." + input.piece : "") +
+         to_text(input.axes);
+}
+
+std::string to_text(const OperatorDefinition& definition) {
+  std::string text = definition.name + "(";
+  for (std::size_t i = 0; i < definition.inputs.size(); ++i)
+    text += (i == 0 ? "" : ", ") + to_text(definition.inputs[i]);
+  for (std::size_t i = 0; i < definition.attributes.size(); ++i) {
+    const AttributeSpec& attribute = definition.attributes[i];
+    text += (i == 0 ? "; " : ", ") + attribute.name + ": " + kind(attribute);
+    if (attribute.default_value) text += " = " + to_string(*attribute.default_value);
+  }
+  text += ") -> " + to_text(definition.output.axes);
+  if (definition.output.count) text += " for " + definition.output.piece + " < " + to_text(*definition.output.count);
+  return text;
+}
+
+std::string typing_text(const OperatorDefinition& definition) {
+  std::string text = to_text(definition) + "\n";
+  for (const SizeStatement& statement : definition.statements)
+    text += (statement.name.empty() ? "require " : statement.name + " = ") + to_text(statement.value) + "\n";
+  return text;
 }
 
 }  // namespace taso

@@ -14,4 +14,11 @@ namespace taso {
 /// "[n, (g*c), h, w]".
 [[nodiscard]] std::string to_text(std::span<const AxisSpec> axes);
 
+/// "integer x[n, c]".
+[[nodiscard]] std::string to_text(const InputSpec& input);
+/// The head of a definition: "relu(x[B..]) -> [B..]".
+[[nodiscard]] std::string to_text(const OperatorDefinition& definition);
+/// All of a definition that says which types it takes and gives: head, sizes and requirements.
+[[nodiscard]] std::string typing_text(const OperatorDefinition& definition);
+
 }  // namespace taso

@@ -39,6 +39,7 @@ struct Arguments {
   bool github = false, missing_axioms = false;
   VerifierOptions verifier;
   AxiomArguments axiom_modes;
+  bool record_facts = false;
 };
 
 /// A file name made of a rule's name.
@@ -152,6 +153,11 @@ Expected<int> run(const Arguments& arguments) {
     for (const VerifyTask& task : inputs.tasks) statements.push_back(task.rule);
     return run_axiom_modes(inputs.registry, statements, inputs.axioms, arguments.common, arguments.axiom_modes);
   }
+  if (arguments.record_facts) {
+    std::vector<Substitution> statements;
+    for (const VerifyTask& task : inputs.tasks) statements.push_back(task.rule);
+    return record_shape_facts(inputs.registry, statements, arguments.common);
+  }
   if (!arguments.generalised.empty())
     return run_generalise(inputs, arguments.common, arguments.verifier, arguments.generalised);
   TASO_ASSIGN(const std::vector<VerifyResult> results, verify_all(arguments, inputs));
@@ -204,6 +210,9 @@ int main(int argc, char** argv) {
                  "write the rules with concrete attributes generalised as far as they are proved for all sizes to FILE "
                  "(-: stdout), and report nothing else")
       ->type_name("FILE");
+  app.add_flag("--record-facts", arguments.record_facts,
+               "write what instances say of the shapes of axioms beside their files, X.facts for X.axioms, and report "
+               "nothing else");
   app.add_option("--junit", arguments.junit, "write the verdicts as JUnit XML to FILE")->type_name("FILE");
   app.add_option("--sarif", arguments.sarif, "write what is not proved as SARIF 2.1.0 to FILE")->type_name("FILE");
   app.add_flag("--github", arguments.github,

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,15 +16,19 @@
 
 #include "verifier/axiom_report.h"
 #include "verifier/exhaustive.h"
+#include "verifier/verify.h"
 
 namespace taso::tools {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// Everything that is found out about one statement.
 struct Found {
   ExhaustiveOutcome validation;
   std::optional<AxiomUse> use;
   std::optional<IllTypedUse> ill_typed;
+  bool recorded = false;  // has its shapes on record (axioms)
   std::optional<bool> redundant;
 };
 
@@ -56,7 +61,7 @@ const char* verdict(const ExhaustiveOutcome& outcome) {
 }
 
 std::string complaint(const IllTypedUse& use) {
-  return fmt::format("{} at output {} it makes a term that is not well-typed at {}: a condition is missing",
+  return fmt::format("{} at output {} it makes a term that is not well-typed at {}: its record is wrong, make it anew",
                      use.left_to_right ? "from left to right" : "from right to left", use.output, use.types);
 }
 
@@ -71,6 +76,7 @@ std::string line(const Substitution& statement, const Found& found) {
                                                                  : ", no direction";
   }
   if (found.redundant) text += *found.redundant ? ", follows from the others" : "";
+  if (found.use && !found.recorded) text += ", shapes not recorded";
   text += "\n";
   if (found.ill_typed) text += "    " + complaint(*found.ill_typed) + "\n";
   if (!outcome.reason.empty()) text += "    " + outcome.reason + "\n";
@@ -104,11 +110,21 @@ nlohmann::ordered_json to_json(const Substitution& statement, const Found& found
     json["right_to_left"] = found.use->right_to_left;
   }
   if (found.use) {
+    json["shapes_recorded"] = found.recorded;
     json["ill_typed_use"] = nullptr;
     if (found.ill_typed) json["ill_typed_use"] = complaint(*found.ill_typed);
   }
   if (found.redundant) json["follows_from_others"] = *found.redundant;
   return json;
+}
+
+/// Whether a statement is false because its sides may have different types. A derivation speaks of instances at which
+/// these agree, where the statement may well be true.
+bool differs_in_types(const OperatorRegistry& registry, const Substitution& falsehood) {
+  VerifierOptions options;
+  options.axioms = false;
+  const Verdict verdict = Verifier(registry, {}, options).verify(falsehood);
+  return verdict.counterexample && verdict.counterexample->of_types();
 }
 
 }  // namespace
@@ -163,7 +179,8 @@ Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vecto
             what = statement.name;
             if (statement.is_axiom) {
               found[task].use = usable_directions(statement);
-              found[task].ill_typed = ill_typed_use(registry, statement, shapes.of(statement), cache);
+              found[task].recorded = shapes.recorded(statement).has_value();
+              found[task].ill_typed = unguarded_use(registry, statement, shapes.of(statement), cache);
               const auto number = axiom_numbers.find(statement.name);
               if (number != axiom_numbers.end()) found[task].redundant = checks->redundancy.follows(number->second);
             }
@@ -173,7 +190,8 @@ Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vecto
           } else {
             const Substitution& falsehood = falsehoods[task - total - axioms.size()];
             what = falsehood.name;
-            if (checks->consistency.entails(falsehood)) follows[task] = falsehood.name;
+            if (checks->consistency.entails(falsehood) && !differs_in_types(registry, falsehood))
+              follows[task] = falsehood.name;
           }
           const std::lock_guard lock(mutex);
           progress.show(fmt::format("reported {} of {}: {}", ++done, asked, what));
@@ -238,6 +256,43 @@ Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vecto
     TASO_RETURN_IF_ERROR(write_text(common.json, json.dump(2) + "\n"));
   }
   return wrong == 0 ? 0 : static_cast<int>(ErrorCode::not_proved);
+}
+
+Expected<int> record_shape_facts(const OperatorRegistry& registry, const std::vector<Substitution>& statements,
+                                 const CommonOptions& common) {
+  std::vector<const Substitution*> axioms;
+  for (const Substitution& statement : statements)
+    if (statement.is_axiom && fs::path(statement.where.file).extension() == ".axioms") axioms.push_back(&statement);
+  if (axioms.empty()) return Error{ErrorCode::usage, "--record-facts takes axiom files, or folders of them", {}};
+  ShapeFactsTable table(registry);
+  std::vector<std::string> lines(axioms.size());
+  std::atomic<std::size_t> done = 0;
+  std::mutex mutex;
+  ProgressLine progress(common.quiet);
+  in_parallel(
+      axioms.size(), common.threads, [] { return 0; },
+      [&](std::size_t i, int&) {
+        lines[i] = table.line(*axioms[i], table.examine(*axioms[i]));
+        const std::lock_guard lock(mutex);
+        progress.show(fmt::format("examined {} of {}: {}", ++done, axioms.size(), axioms[i]->name));
+      });
+  progress.clear();
+  if (interrupted()) return Error{ErrorCode::interrupted, "interrupted; nothing was written", {}};
+  std::map<std::string, std::string> texts;  // by file
+  std::size_t changed = 0;
+  for (std::size_t i = 0; i < axioms.size(); ++i) {
+    std::string& text = texts[shape_facts_file(axioms[i]->where.file)];
+    if (text.empty())
+      text =
+          "# What instances say of the shapes of these axioms. Written by taso-verify --record-facts; see\n"
+          "# docs/verification.md.\n";
+    text += lines[i] + "\n";
+    changed += lines[i] == axioms[i]->facts ? 0 : 1;
+  }
+  for (const auto& [file, text] : texts) TASO_RETURN_IF_ERROR(write_file_atomically(file, text));
+  if (!common.quiet)
+    std::fputs(fmt::format("{} axioms recorded, {} of them new or changed\n", axioms.size(), changed).c_str(), stdout);
+  return 0;
 }
 
 }  // namespace taso::tools

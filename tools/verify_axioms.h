@@ -26,4 +26,9 @@ struct AxiomArguments {
                                             const std::vector<Substitution>& axioms, const CommonOptions& common,
                                             const AxiomArguments& arguments);
 
+/// taso-verify --record-facts: writes the record of every axiom file's shapes (verifier/shape_facts.h) beside it.
+[[nodiscard]] Expected<int> record_shape_facts(const OperatorRegistry& registry,
+                                               const std::vector<Substitution>& statements,
+                                               const CommonOptions& common);
+
 }  // namespace taso::tools

@@ -112,7 +112,9 @@ Expected<VerifyInputs> read_verify_inputs(const CommonOptions& options, const Ve
       for (rule_io::TranslatedRule& rule : rules)
         result.tasks.push_back({std::move(rule.rule), false, std::move(rule.problem)});
     } else {
-      TASO_ASSIGN(const std::vector<Substitution> rules, load_rules(file, result.registry));
+      TASO_ASSIGN(const std::vector<Substitution> rules, has_extension(file, ".axioms")
+                                                             ? load_axioms(file, result.registry)
+                                                             : load_rules(file, result.registry));
       for (const Substitution& rule : rules) {
         const bool axiom_file = has_extension(file, ".axioms");
         result.tasks.push_back({rule, axiom_file && !rule.is_axiom, ""});

@@ -20,16 +20,14 @@ struct AxiomUse {
 };
 [[nodiscard]] AxiomUse usable_directions(const Substitution& axiom);
 
-/// A use of an axiom that makes a term which means nothing: the side that is matched is well-typed and the conditions
-/// hold, the side that is put in its place is not well-typed, or has another type. The proof from axioms takes every
-/// term for well-typed, so such an axiom lacks a condition.
+/// A use that makes an ill-typed term (verifier/axiom_use.h) where the proof from axioms does not ask for types.
 struct IllTypedUse {
   bool left_to_right = true;
   std::size_t output = 0;
-  std::string types;  ///< "x: f32[2], b: f32[2], a = -1"
+  std::string types;  ///< Of the instance.
 };
 /// The first one among small instances (of very many a random part).
-[[nodiscard]] std::optional<IllTypedUse> ill_typed_use(const OperatorRegistry& registry, const Substitution& axiom,
+[[nodiscard]] std::optional<IllTypedUse> unguarded_use(const OperatorRegistry& registry, const Substitution& axiom,
                                                        const ShapeFacts& shapes, LoweredCache& cache);
 
 /// Asks of axioms whether they follow from the others of their set. One object per thread.

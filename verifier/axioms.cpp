@@ -1,14 +1,39 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "support/file.h"
+#include "verifier/shape_facts.h"
 #include "verifier/verify.h"
 
 namespace taso {
 
-Expected<std::vector<Substitution>> load_axioms(const std::string& path, const OperatorCatalog& catalog) {
-  namespace fs = std::filesystem;
+namespace {
+
+namespace fs = std::filesystem;
+
+Expected<std::vector<Substitution>> load_file(const std::string& path, const OperatorCatalog& catalog) {
+  TASO_ASSIGN(std::vector<Substitution> axioms, load_rules(path, catalog));
+  const std::string record = shape_facts_file(path);
   std::error_code error;
-  if (!fs::is_directory(path, error)) return load_rules(path, catalog);
+  if (!fs::exists(record, error)) return axioms;
+  TASO_ASSIGN(const std::string text, read_file(record));
+  TASO_ASSIGN(const auto lines, read_shape_facts(text, record));
+  for (Substitution& axiom : axioms) {
+    const auto line = lines.find(axiom.name);
+    if (line != lines.end()) axiom.facts = line->second;
+  }
+  return axioms;
+}
+
+}  // namespace
+
+std::string shape_facts_file(const std::string& axioms) {
+  return fs::path(axioms).replace_extension(".facts").string();
+}
+
+Expected<std::vector<Substitution>> load_axioms(const std::string& path, const OperatorCatalog& catalog) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return load_file(path, catalog);
   std::vector<std::string> files;
   for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
     if (it->path().extension() == ".axioms") files.push_back(it->path().string());
@@ -16,7 +41,7 @@ Expected<std::vector<Substitution>> load_axioms(const std::string& path, const O
   std::sort(files.begin(), files.end());
   std::vector<Substitution> axioms;
   for (const std::string& file : files) {
-    TASO_ASSIGN(std::vector<Substitution> more, load_rules(file, catalog));
+    TASO_ASSIGN(std::vector<Substitution> more, load_file(file, catalog));
     std::move(more.begin(), more.end(), std::back_inserter(axioms));
   }
   return axioms;

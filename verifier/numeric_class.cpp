@@ -50,8 +50,15 @@ class TreeRing {
   }
   Element call(const FunctionDefinition& function, Element x) {
     if (function.zero_at_zero && x == number(0)) return x;
-    const Key& key = keys_[x];
+    const Key key = keys_[x];
     if (function.idempotent && key[0] == call_tag && key[1] == function.key) return x;
+    // What keeps the order of numbers finds the largest of the same ones: exactly where it rounds nothing.
+    const bool extremal = key[0] == maximum_tag || key[0] == minimum_tag;
+    if (extremal && function.monotone && (function.whole != nullptr || level_ != NumericClass::exact)) {
+      std::vector<Element> values;
+      for (std::size_t i = 1; i < key.size(); ++i) values.push_back(call(function, static_cast<Element>(key[i])));
+      return extremum(key[0] == maximum_tag, values);
+    }
     return intern({call_tag, function.key, x});
   }
   Element call(const FunctionDefinition& function, Element x, Element y) {

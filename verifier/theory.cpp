@@ -17,7 +17,7 @@ using theory::Session;
 
 // Goals after which a solver and its terms are made anew, and solvers kept: so that neither grows without bound.
 constexpr std::size_t goals_per_session = 500;
-constexpr std::size_t max_sessions = 24;
+constexpr std::size_t max_sessions = 64;
 
 std::set<std::string> operators_of(const Substitution& rule) {
   std::set<std::string> operators;
@@ -57,7 +57,7 @@ class Theory::Implementation {
     if (const std::optional<Substitution> smaller = without_common_terms(rule)) {
       const std::set<std::string> operators = operators_of(*smaller);
       for (const std::size_t foreign : {std::size_t{0}, std::size_t{1}})
-        if (!session(choose(operators, foreign, options.without))
+        if (!session(choose(operators, foreign, options.without), operators)
                  .prove(*smaller, options.satisfiable, rlimit_ / short_attempts))
           return {true, ""};
     }
@@ -69,7 +69,7 @@ class Theory::Implementation {
         const std::vector<bool> chosen = choose(operators, foreign, options.without);
         if (chosen == previous) continue;
         previous = chosen;
-        reason = session(chosen).prove(rule, options.satisfiable, limit);
+        reason = session(chosen, operators).prove(rule, options.satisfiable, limit);
         if (!reason) return {true, ""};
       }
       if (options.brief) return {false, *reason};
@@ -84,16 +84,17 @@ class Theory::Implementation {
 
   Entailment entails_with(const Substitution& rule, const std::vector<Substitution>& more) {
     const std::size_t own = axioms_.size();
-    std::map<std::vector<bool>, Kept> kept;
+    std::map<Key, Kept> kept;
     std::swap(kept, sessions_);  // they know nothing of the axioms that come now
     for (const Substitution& axiom : more) axioms_.push_back({axiom, all, operators_of(axiom)});
     Entailment result;
     std::vector<bool> previous;
+    const std::set<std::string> operators = operators_of(rule);
     for (const std::size_t foreign : {std::size_t{0}, std::size_t{1}}) {
-      const std::vector<bool> chosen = choose(operators_of(rule), foreign, std::nullopt);
+      const std::vector<bool> chosen = choose(operators, foreign, std::nullopt);
       if (chosen == previous) continue;
       previous = chosen;
-      const std::optional<std::string> reason = session(chosen).prove(rule);
+      const std::optional<std::string> reason = session(chosen, operators).prove(rule);
       result = {!reason, reason.value_or("")};
       if (!reason) break;
     }
@@ -116,7 +117,7 @@ class Theory::Implementation {
     }
     return *problems_;
   }
-  std::string smt2(const Substitution& rule) { return session(choose({}, all, std::nullopt)).smt2(rule); }
+  std::string smt2(const Substitution& rule) { return session(choose({}, all, std::nullopt), {}).smt2(rule); }
 
  private:
   static constexpr std::size_t all = static_cast<std::size_t>(-1);
@@ -149,15 +150,19 @@ class Theory::Implementation {
     for (std::size_t i = 0; i < axioms.size(); ++i) (void)session.add_axiom(*axioms[i], *facts[i]);
   }
 
-  Session& session(const std::vector<bool>& chosen) {
-    Kept& kept = sessions_[chosen];
+  // The session with the chosen axioms, for goals of these operators; of others it need not know anything.
+  Session& session(const std::vector<bool>& chosen, const std::set<std::string>& goal_operators) {
+    std::set<std::string> operators = goal_operators;
+    for (std::size_t i = 0; i < axioms_.size() && !goal_operators.empty(); ++i)
+      if (chosen[i]) operators.insert(axioms_[i].operators.begin(), axioms_[i].operators.end());
+    Kept& kept = sessions_[{chosen, operators}];
     if (kept.session == nullptr || kept.goals >= goals_per_session) {
       if (sessions_.size() > max_sessions) {
         sessions_.clear();
-        return session(chosen);
+        return session(chosen, goal_operators);
       }
-      kept.session =
-          std::make_unique<Session>(registry_, smt::SolverOptions{.rlimit = rlimit_, .watchdog_seconds = 10});
+      kept.session = std::make_unique<Session>(registry_, smt::SolverOptions{.rlimit = rlimit_, .watchdog_seconds = 10},
+                                               operators);
       kept.goals = 0;
       assert_chosen(*kept.session, chosen);
     }
@@ -176,7 +181,8 @@ class Theory::Implementation {
   std::vector<Known> axioms_;
   std::vector<std::pair<std::size_t, std::string>> unproved_;  // Lemmas, before the axiom of this number.
   std::optional<std::vector<std::string>> problems_;
-  std::map<std::vector<bool>, Kept> sessions_;
+  using Key = std::pair<std::vector<bool>, std::set<std::string>>;  // axioms; operators
+  std::map<Key, Kept> sessions_;
 };
 
 Theory::Theory(const OperatorRegistry& registry, const std::vector<Substitution>& axioms, std::uint64_t rlimit,

@@ -116,7 +116,10 @@ class Verifier {
   std::unique_ptr<State> state_;
 };
 
-/// Loads every *.axioms file of a folder, in name order, or one file.
+/// Loads every *.axioms file of a folder, in name order, or one file; each with the record of its axioms' shapes beside
+/// it, if there is one (verifier/shape_facts.h).
 [[nodiscard]] Expected<std::vector<Substitution>> load_axioms(const std::string& path, const OperatorCatalog& catalog);
+/// The file of that record: X.facts beside X.axioms.
+[[nodiscard]] std::string shape_facts_file(const std::string& axioms);
 
 }  // namespace taso

@@ -770,6 +770,39 @@ group conv_scalar_multiples
   apply smul(activation, weight)
   on_weights smul(weight, weight)
 
+# ------------------------------------------------------------------------------------------ largest elements
+
+# Functions that keep the order of numbers, and the largest of several: which is first is a matter of cost. These laws hold
+# of the functions themselves, not of any function in their place.
+group monotone_pools
+  ordered
+  max_ops 2
+  max_weight_ops 0
+  extent n: 1, 2
+  extent c: 2, 3
+  extent h: 5, 4
+  extent w: 4, 6
+  param k in 1..3: [2, 3], [3, 1]
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..1: [1, 0, 0, 1], [0, 0, 1, 0]
+  activation x [n, c, h, w]
+  apply relu(activation)
+  apply sigmoid(activation)
+  apply tanh(activation)
+  apply max_pool2d(activation) kernel=k strides=s pads=p
+
+group monotone_reductions
+  ordered
+  max_ops 2
+  max_weight_ops 0
+  extent m: 3, 2
+  extent n: 2, 4
+  activation x [m, n]
+  apply relu(activation)
+  apply sigmoid(activation)
+  apply tanh(activation)
+  apply reduce_max(activation) axes=[-1]
+
 # ---------------------------------------------------------------------------------------------------- layout
 
 # Concatenation and its inverse.

@@ -319,5 +319,24 @@ TEST(Specification, NestingIsBounded) {
             "an expression of more than 1000 operators");
 }
 
+TEST(TypingText, TellsWhatTypesDependOn) {
+  auto text = [](const std::string& requirement, const std::string& value, const std::string& sizes) {
+    const auto registry =
+        OperatorRegistry::parse("operator twice(x[n, B..]) -> [m, B..]\n  \"A test.\"\n  require " + requirement +
+                                    " \"too large\"\n  let m = doubled(n)\n  out[i, I..] = " + value + "\n" + sizes,
+                                "test.op");
+    EXPECT_TRUE(registry) << (registry ? "" : registry.error().to_string());
+    return registry ? registry->typing_text("twice") : "";
+  };
+  const std::string sizes = "size doubled(a) = 2*a\n", given = text("n <= 9", "x[i // 2, I..]", sizes);
+  EXPECT_NE(given, "");
+  EXPECT_EQ(given, text("n <= 9", "x[0, I..]", sizes)) << "values are not types";
+  EXPECT_EQ(given, text("n <= 9", "x[i // 2, I..]", sizes + "size other(a) = a + 1\n")) << "it is not used";
+  EXPECT_NE(given, text("n <= 8", "x[i // 2, I..]", sizes));
+  EXPECT_NE(given, text("n <= 9", "x[i // 2, I..]", "size doubled(a) = 2*a + 1\n"));
+  EXPECT_NE(given, text("n <= 9", "x[i // 2, I..]", "size doubled(a) = same(a)\nsize same(a) = 2*a\n"));
+  EXPECT_EQ(shipped().typing_text("no_such_operator"), "");
+}
+
 }  // namespace
 }  // namespace taso

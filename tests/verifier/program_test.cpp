@@ -151,6 +151,68 @@ TEST_F(ProgramTest, LemmasMustBeProved) {
   EXPECT_THAT(result.output, HasSubstr("unknown  other"));
 }
 
+TEST_F(ProgramTest, FalsehoodsMustNotFollow) {
+  const std::string axioms =
+      file("a.axioms",
+           "axiom planted: sub(x, y) = sub(y, x)\n"
+           "axiom first: split(concat(x, y; axis=a); axis=a, sizes=[dim(x, a), dim(y, a)]).0 = x\n") +
+      " ";
+  const std::string report = "--report --obligations 20 --axioms " + axioms + "--falsehoods ";
+  const std::string statements = " " + file("b.axioms", "axiom twice: neg(neg(x)) = x\n");
+  const Outcome follows = run(report + file("a.rules", "rule f: sub(relu(x), y) => sub(y, relu(x))\n") + statements);
+  EXPECT_EQ(follows.exit_code, 5) << follows.output;
+  EXPECT_THAT(follows.output, HasSubstr("    follows: f\n"));
+  // This one is false, for the piece is larger; where it is not (y has extent 0) it is true, and follows.
+  const Outcome types =
+      run(report +
+          file("b.rules",
+               "rule f:\n  split(concat(concat(x, y; axis=a), z; axis=a); axis=a, sizes=[dim(x, a) + dim(y, a), dim(z, "
+               "a)]).0 => x\n") +
+          statements);
+  EXPECT_EQ(types.exit_code, 0) << types.output;
+}
+
+TEST_F(ProgramTest, ShapesOfAxiomsAreRecorded) {
+  const std::string axioms =
+      file("a.axioms",
+           "axiom pieces:\n  slice(add(x, y); starts=b, steps=c, sizes=d) = add(slice(x; starts=b, steps=c, sizes=d), "
+           "slice(y; starts=b, steps=c, sizes=d))\n");
+  const std::string report = "--report --obligations 20 --axioms " + axioms + " " + axioms;
+  const Outcome without = run(report);
+  EXPECT_EQ(without.exit_code, 0) << without.output;
+  EXPECT_THAT(without.output, HasSubstr("shapes not recorded"));
+
+  const Outcome result = run("--record-facts " + axioms);
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("1 axioms recorded, 1 of them new or changed"));
+  const std::string facts = (folder_ / "a.facts").string();
+  const auto text = read_file(facts);
+  ASSERT_TRUE(text) << text.error().to_string();
+  const std::string flag = " ill-typed=right:0";
+  const std::size_t place = text->find(flag);
+  ASSERT_NE(place, std::string::npos) << *text;
+  EXPECT_THAT(run("--record-facts " + axioms).output, HasSubstr("1 axioms recorded, 0 of them new or changed"));
+  const Outcome recorded = run(report);
+  EXPECT_EQ(recorded.exit_code, 0) << recorded.output;
+  EXPECT_THAT(recorded.output, Not(HasSubstr("shapes not recorded")));
+
+  // A record that hides something is found out.
+  ASSERT_TRUE(write_file_atomically(facts, text->substr(0, place) + text->substr(place + flag.size())));
+  const Outcome lied = run(report);
+  EXPECT_EQ(lied.exit_code, 5) << lied.output;
+  EXPECT_THAT(lied.output, HasSubstr("from right to left at output 0 it makes a term that is not well-typed at "));
+
+  ASSERT_TRUE(write_file_atomically(facts, "pieces nothing\n"));
+  const Outcome wrong = run(report);
+  EXPECT_EQ(wrong.exit_code, 3) << wrong.output;
+  EXPECT_THAT(wrong.output, HasSubstr("a.facts:1: no key of 32 hexadecimal digits"));
+  EXPECT_EQ(std::count(wrong.output.begin(), wrong.output.end(), '\n'), 1) << wrong.output;
+
+  const Outcome rules = run("--record-facts " + file("a.rules", "rule r: relu(relu(x)) => relu(x)\n"));
+  EXPECT_EQ(rules.exit_code, 2) << rules.output;
+  EXPECT_THAT(rules.output, HasSubstr("--record-facts takes axiom files, or folders of them"));
+}
+
 TEST_F(ProgramTest, MissingPropertiesAreProposed) {
   const std::string axioms = "--axioms " + file("a.axioms", "axiom twice: neg(neg(x)) = x\n") + " ";
   const std::string rules = file("a.rules", "rule turn: neg(sub(x, y)) => sub(y, x)\nrule gone: neg(neg(x)) => x\n");

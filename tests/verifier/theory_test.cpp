@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/verifier/fixture.h"
+#include "verifier/axiom_report.h"
 #include "verifier/common_terms.h"
 #include "verifier/shape_facts.h"
 
@@ -79,10 +80,17 @@ TEST(EntailmentOptions, BriefSaysNoWhereThereIsNoProof) {
   EXPECT_NE(no.reason, "");
 }
 
+// An axiom without what is recorded of it.
+Substitution unrecorded(Substitution axiom) {
+  axiom.facts.clear();
+  return axiom;
+}
+
 TEST(ShapeFactsTable, ThreadsFindTheSame) {
-  const std::vector<Substitution> axioms = testing::axioms();
+  std::vector<Substitution> axioms;
+  for (std::size_t i = 0; i < testing::axioms().size(); i += 12) axioms.push_back(unrecorded(testing::axioms()[i]));
   std::vector<const Substitution*> some;
-  for (std::size_t i = 0; i < axioms.size(); i += 12) some.push_back(&axioms[i]);
+  for (const Substitution& axiom : axioms) some.push_back(&axiom);
   ShapeFactsTable table(registry()), alone(registry());
   std::vector<std::vector<const ShapeFacts*>> found(3);
   std::vector<std::thread> threads;
@@ -93,6 +101,84 @@ TEST(ShapeFactsTable, ThreadsFindTheSame) {
     EXPECT_EQ(found[0][i], &table.of(*some[i]));
     EXPECT_EQ(found[2][i]->result_shapes, alone.of(*some[i]).result_shapes) << some[i]->name;
     EXPECT_EQ(found[2][i]->may_differ, alone.of(*some[i]).may_differ) << some[i]->name;
+  }
+}
+
+// The record stands for the search: what it says is what is found.
+TEST(ShapeFacts, ShippedRecordIsUpToDate) {
+  ShapeFactsTable table(registry());
+  for (const Substitution& axiom : testing::axioms()) {
+    if (!axiom.is_axiom) continue;
+    const std::optional<ShapeFacts> recorded = table.recorded(axiom);
+    ASSERT_TRUE(recorded) << axiom.name << ": run taso-verify specs/axioms --record-facts";
+    const ShapeFacts found = table.of(unrecorded(axiom));
+    EXPECT_EQ(recorded->result_shapes, found.result_shapes) << axiom.name;
+    EXPECT_EQ(recorded->may_differ, found.may_differ) << axiom.name;
+    EXPECT_EQ(table.line(axiom, *recorded), axiom.facts);
+  }
+}
+
+// Its uses are examined anew by taso-verify --report; here, of every seventh axiom.
+TEST(ShapeFacts, ShippedRecordGuardsWhatMayBeIllTyped) {
+  ShapeFactsTable table(registry());
+  LoweredCache cache(registry());
+  for (std::size_t i = 0; i < testing::axioms().size(); i += 7) {
+    const Substitution& axiom = testing::axioms()[i];
+    if (!axiom.is_axiom) continue;
+    const auto use = unguarded_use(registry(), axiom, table.of(axiom), cache);
+    EXPECT_FALSE(use) << axiom.name << (use->left_to_right ? " from left to right at " : " from right to left at ")
+                      << use->types;
+  }
+}
+
+TEST(ShapeFacts, AnotherAxiomHasNoUseForARecord) {
+  const auto parsed = testing::parse("axiom a: add(x, y) = add(y, x)\naxiom b: mul(x, y) = mul(y, x)\n");
+  ShapeFactsTable table(registry());
+  Substitution axiom = parsed[0];
+  EXPECT_FALSE(table.recorded(axiom));
+  axiom.facts = table.line(axiom, table.examine(axiom, 20));
+  ASSERT_TRUE(table.recorded(axiom));
+  EXPECT_EQ(table.recorded(axiom)->may_be_ill_typed[0], std::vector<bool>{false});
+  Substitution other = parsed[1];
+  other.facts = axiom.facts;
+  EXPECT_FALSE(table.recorded(other));
+  // Without a record every use asks for types.
+  EXPECT_EQ(table.of(other).may_be_ill_typed[0], std::vector<bool>{true});
+  EXPECT_EQ(table.of(other).may_be_ill_typed[1], std::vector<bool>{true});
+}
+
+TEST(ShapeFacts, LinesAreReadAsTheyAreWritten) {
+  const Substitution axiom = testing::parse("axiom a: reshape(add(x, y); shape=s) = add(reshape(x; shape=s), y)")[0];
+  ShapeFactsTable table(registry());
+  ShapeFacts facts;
+  facts.may_differ = true;
+  facts.result_shapes = {{0}};
+  facts.may_be_ill_typed[0] = {true};
+  facts.may_be_ill_typed[1] = {false};
+  Substitution recorded = axiom;
+  recorded.facts = table.line(axiom, facts);
+  EXPECT_THAT(recorded.facts, ::testing::EndsWith(" differ shape=0:0 ill-typed=left:0"));
+  EXPECT_EQ(table.recorded(recorded), facts);
+  const auto lines = read_shape_facts("# a comment\n\n" + recorded.facts + "\n", "a.facts");
+  ASSERT_TRUE(lines);
+  EXPECT_EQ(lines->at("a"), recorded.facts);
+}
+
+TEST(ShapeFacts, WrongLinesAreRefused) {
+  const std::string key(32, '0');
+  const std::vector<std::string> wrong = {"a",
+                                          "a 12",
+                                          "a " + std::string(32, 'g'),
+                                          "a " + key + " differs",
+                                          "a " + key + " shape=0",
+                                          "a " + key + " shape=0:x",
+                                          "a " + key + " ill-typed=up:0",
+                                          "a " + key + " ill-typed=left:",
+                                          "a " + key + "\na " + key};
+  for (const std::string& line : wrong) {
+    const auto lines = read_shape_facts("# a comment\n" + line + "\n", "a.facts");
+    ASSERT_FALSE(lines) << line;
+    EXPECT_THAT(lines.error().to_string(), ::testing::StartsWith("a.facts:")) << line;
   }
 }
 

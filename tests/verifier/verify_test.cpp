@@ -2,6 +2,8 @@
 
 #include "verifier/verify.h"
 
+#include <z3.h>
+
 #include <algorithm>
 #include <regex>
 #include <set>
@@ -213,6 +215,16 @@ TEST(Verify, GoalsCanBeDumped) {
   const std::string text = verifier().smt2(rules[0]);
   EXPECT_THAT(text, ::testing::HasSubstr("(check-sat)"));
   EXPECT_THAT(text, ::testing::HasSubstr("relu/1.0"));
+  // Any solver can read it: no name of ours is one of the language's.
+  Z3_config config = Z3_mk_config();
+  Z3_context context = Z3_mk_context(config);
+  Z3_set_error_handler(context, [](Z3_context, Z3_error_code) {});
+  const Z3_ast_vector read = Z3_parse_smtlib2_string(context, text.substr(0, text.find("(reset)")).c_str(), 0, nullptr,
+                                                     nullptr, 0, nullptr, nullptr);
+  ASSERT_EQ(Z3_get_error_code(context), Z3_OK) << Z3_get_error_msg(context, Z3_get_error_code(context));
+  EXPECT_GT(Z3_ast_vector_size(context, read), 300U);
+  Z3_del_context(context);
+  Z3_del_config(config);
 }
 
 TEST(Lemmas, AreProvedBeforeTheyAreUsed) {

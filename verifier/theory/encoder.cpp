@@ -401,13 +401,16 @@ void Encoder::typing_of_pieces(const Pattern& pattern, const PatternNode& node, 
   std::vector<Expr> pieces;
   for (const PatternValue& input : node.inputs) pieces.push_back(value(pattern, input, done, nullptr));
   if (definition.associative) {
-    for (std::size_t i = 1; i < pieces.size(); ++i)
+    for (std::size_t i = 1; i < pieces.size(); ++i) {
+      facts.push_back(
+          c.equal(v_.without_axis(v_.shape(pieces[0]), axis_term), v_.without_axis(v_.shape(pieces[i]), axis_term)));
       for (int other = -1; other >= -max_axes; --other) {
         const std::vector<Expr> either{
             c.equal(axis_term, c.integer(other)),
             c.equal(v_.dimension(pieces[0], c.integer(other)), v_.dimension(pieces[i], c.integer(other)))};
         facts.push_back(c.disjunction(either));
       }
+    }
   } else if (sizes && pieces.size() == 1) {
     Linear sum;
     for (const Linear& size : *sizes) sum.add(size, 1);
@@ -446,6 +449,8 @@ void Encoder::typing(const Pattern& pattern, std::vector<Expr>& facts) {
       }
       if (std::none_of(axes.begin(), axes.end(), [](const AxisSpec& a) { return a.kind == AxisSpec::Kind::rest; }))
         facts.push_back(c.equal(v_.rank(tensor), c.integer(static_cast<std::int64_t>(axes.size()))));
+      else if (axes.size() > 1)
+        facts.push_back(c.less_equal(c.integer(static_cast<std::int64_t>(axes.size() - 1)), v_.rank(tensor)));
       for (std::size_t k = axes.size(); k-- > 0;) {
         const int axis = static_cast<int>(k) - static_cast<int>(axes.size());
         const bool rest = axes[k].kind == AxisSpec::Kind::rest;

@@ -4,6 +4,8 @@
 #include <functional>
 #include <set>
 
+#include "verifier/axiom_use.h"
+
 namespace taso::theory {
 namespace {
 
@@ -49,12 +51,15 @@ std::vector<Condition> rank_conditions(const OperatorRegistry& registry, const S
   return result;
 }
 
-Session::Session(const OperatorRegistry& registry, const smt::SolverOptions& options)
+Session::Session(const OperatorRegistry& registry, const smt::SolverOptions& options,
+                 const std::set<std::string>& operators)
     : registry_(registry), vocabulary_(registry), solver_(vocabulary_.context(), options) {
   assert_lists();
+  assert_shapes();
   assert_products();
   assert_function_names();
-  for (const std::string& name : registry.names()) assert_definition(*registry.find(name));
+  for (const std::string& name : registry.names())
+    if (operators.empty() || operators.contains(name)) assert_definition(*registry.find(name));
 }
 
 std::string Session::add_axiom(const Substitution& axiom, const ShapeFacts& shapes) {
@@ -190,6 +195,8 @@ bool Session::add_direction(const Substitution& axiom, bool from_source, std::si
         hypotheses.push_back(c.equal(vocabulary_.shape(encoder.outputs(one_output(trigger_side, i))[0]),
                                      vocabulary_.shape(encoder.outputs(one_output(other_side, i))[0])));
   }
+  // What is not well-typed wherever the trigger is must be known to be.
+  if (shapes.may_be_ill_typed[from_source ? 0 : 1][output]) encoder.typing(only_output(other_side, output), hypotheses);
   std::vector<Expr> variables;
   for (const Expr& constant : encoder.constants()) {
     if (!encoder.is_touched(constant)) continue;  // belongs to another output's equation
@@ -230,6 +237,19 @@ void Session::assert_lists() {
       solver_.add(c.forall(elements, trigger, c.equal(trigger[0], elements[i]), "list_get"));
     }
   }
+}
+
+// A shape is known from its other extents and that of one axis, and tells the rank: so that tensors have one shape
+// whose concatenations along an axis have, if their extents there are equal, whatever their ranks.
+void Session::assert_shapes() {
+  smt::Context& c = vocabulary_.context();
+  const Expr x = tensors(1)[0], axis = c.constant(".axis", vocabulary_.integer());
+  const Expr others = vocabulary_.without_axis(vocabulary_.shape(x), axis);
+  assert_equation({x, axis}, others,
+                  c.equal(vocabulary_.shape(x), vocabulary_.with_axis(others, axis, vocabulary_.dimension(x, axis))),
+                  "shape");
+  const Expr rank = vocabulary_.rank(x);
+  assert_equation({x}, rank, c.equal(rank, vocabulary_.length(vocabulary_.shape(x))), "rank");
 }
 
 void Session::assert_products() {
@@ -340,6 +360,15 @@ void Session::assert_associative(const OperatorDefinition& definition) {
     }
     if (!attributes.integer) continue;
     const Expr axis = attributes.values[*attributes.integer].second;
+    // Facts about an ill-typed application must not follow: its pieces may differ along the axis only.
+    const Expr shape = vocabulary_.shape(flat);
+    const Expr first_others = vocabulary_.without_axis(vocabulary_.shape(x[0]), axis);
+    std::vector<Expr> agree;
+    for (std::size_t i = 1; i < total; ++i)
+      agree.push_back(c.equal(first_others, vocabulary_.without_axis(vocabulary_.shape(x[i]), axis)));
+    assert_equation(variables, shape,
+                    c.implies(c.conjunction(agree), c.equal(vocabulary_.without_axis(shape, axis), first_others)),
+                    definition.name + ".shape");
     const Expr other = c.constant(".some_axis", vocabulary_.integer());
     std::vector<Expr> with_axis = variables;
     with_axis.push_back(other);
@@ -390,6 +419,11 @@ void Session::assert_coassociative(const OperatorDefinition& definition) {
                                                       c.implies(c.negation(c.equal(axis, other)),
                                                                 c.equal(extent, vocabulary_.dimension(x, other)))}),
                       definition.name + ".extent");
+      const Expr shape = vocabulary_.shape(piece);
+      assert_equation(
+          variables, shape,
+          c.equal(vocabulary_.without_axis(shape, axis), vocabulary_.without_axis(vocabulary_.shape(x), axis)),
+          definition.name + ".shape");
       if (total == 2) continue;
       const std::vector<Expr> tail(sizes.begin() + 1, sizes.end()), head(sizes.begin(), sizes.end() - 1);
       std::vector<Expr> with_rest = variables;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +26,9 @@ namespace taso::theory {
 /// One solver with the theory asserted.
 class Session {
  public:
-  Session(const OperatorRegistry& registry, const smt::SolverOptions& options);
+  /// What the definitions say of extents and shapes is asserted of these operators; without any, of all.
+  Session(const OperatorRegistry& registry, const smt::SolverOptions& options,
+          const std::set<std::string>& operators = {});
 
   /// Adds an axiom; the text says why it cannot be used, if so.
   [[nodiscard]] std::string add_axiom(const Substitution& axiom, const ShapeFacts& shapes);
@@ -46,6 +49,7 @@ class Session {
                                    const ShapeFacts& shapes);
   [[nodiscard]] static Pattern one_output(const Pattern& pattern, std::size_t output);
   void assert_lists();
+  void assert_shapes();
   void assert_products();
   void assert_function_names();
   [[nodiscard]] std::vector<Expr> integers(const std::string& prefix, std::size_t count);

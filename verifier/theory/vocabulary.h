@@ -22,7 +22,7 @@ class Vocabulary {
   explicit Vocabulary(const OperatorRegistry& registry)
       : registry_(registry),
         tensor_(context_.uninterpreted_sort("Tensor")),
-        list_(context_.uninterpreted_sort("List")),
+        list_(context_.uninterpreted_sort("IntegerList")),
         symbol_(context_.uninterpreted_sort("Scalar")),
         integer_(context_.integer_sort()),
         real_(context_.real_sort()) {}
@@ -49,6 +49,14 @@ class Vocabulary {
     return apply("dim", integer_, {tensor, axis}, {tensor_, integer_});
   }
   Expr shape(const Expr& tensor) { return apply("shape", list_, {tensor}, {tensor_}); }
+  /// A shape with one axis left out, and that with an extent put in its place.
+  Expr without_axis(const Expr& shape, const Expr& axis) {
+    return apply("without_axis", list_, {shape, axis}, {list_, integer_});
+  }
+  Expr with_axis(const Expr& others, const Expr& axis, const Expr& extent) {
+    return apply("with_axis", list_, {others, axis, extent}, {list_, integer_, integer_});
+  }
+  Expr length(const Expr& list) { return apply("length", integer_, {list}, {list_}); }
   Expr rank(const Expr& tensor) { return apply("rank", integer_, {tensor}, {tensor_}); }
   /// Arithmetic beyond linear is not interpreted; products commute.
   Expr product(const Expr& a, const Expr& b) { return apply("times", integer_, {a, b}, {integer_, integer_}); }

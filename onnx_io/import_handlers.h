@@ -1,0 +1,64 @@
+/// Handlers of the import table (onnx_io/import_table.cpp), and what they share. Private to the folder.
+///
+/// A handler builds the operator's meaning from operators of ours, exactly, or declines with the reason; it fails where
+/// the node cannot be valid. Shapes are known and elements are f32 when a handler is called.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "onnx_io/import.h"
+
+namespace taso::import_handlers {
+
+/// begin, begin + 1, .., end - 1.
+inline Shape range_of(std::int64_t begin, std::int64_t end) {
+  Shape out;
+  for (std::int64_t i = begin; i < end; ++i) out.push_back(i);
+  return out;
+}
+
+inline std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+// Element by element, matrices, normalisations, reductions.
+void binary(NodeContext& c, const char* op);
+void power(NodeContext& c);
+void unary(NodeContext& c, const char* op);
+void sum(NodeContext& c);
+void mean(NodeContext& c);
+void identity(NodeContext& c);
+void dropout(NodeContext& c);
+void clip(NodeContext& c);
+void hard_sigmoid(NodeContext& c);
+void gelu(NodeContext& c);
+void reciprocal(NodeContext& c);
+void matmul(NodeContext& c);
+void gemm(NodeContext& c);
+void batch_normalization(NodeContext& c);
+void layer_normalization(NodeContext& c);
+void softmax(NodeContext& c);
+void reduce(NodeContext& c, const char* op, std::int64_t axes_as_input_since);
+
+// Sliding windows.
+void conv(NodeContext& c);
+void max_pool(NodeContext& c);
+void average_pool(NodeContext& c);
+void global_average_pool(NodeContext& c);
+void global_max_pool(NodeContext& c);
+void local_response_normalization(NodeContext& c);
+
+// Moving elements.
+void transpose(NodeContext& c);
+void reshape(NodeContext& c);
+void flatten(NodeContext& c);
+void squeeze(NodeContext& c);
+void unsqueeze(NodeContext& c);
+void concat(NodeContext& c);
+void split(NodeContext& c);
+void slice(NodeContext& c);
+void pad(NodeContext& c);
+void gather(NodeContext& c);
+void expand(NodeContext& c);
+void cast(NodeContext& c);
+
+}  // namespace taso::import_handlers
