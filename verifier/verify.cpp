@@ -169,7 +169,7 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
       verdict.numeric_class = derive_numeric_class(outcome.typed);
       if (*verdict.numeric_class != NumericClass::exact)
         if (const std::optional<Growth> growth = find_growth(outcome.typed)) verdict.may_overflow = growth->op;
-      if (outcome.ill_typed_target > 0) add_condition("the target is well-typed");
+      if (outcome.ill_typed_target > 0) add_condition(well_typed_target);
       if (outcome.divided) add_condition("divisors are not zero");
       if (outcome.undefined) add_condition("no element of the source is infinite or undefined");
     } else {

@@ -183,7 +183,7 @@ TEST(Verify, ImplicitConditions) {
   EXPECT_THAT(verify("rule r: matmul(x, v), matmul(x, w) => s.0, s.1\n"
                      "where s = split(matmul(x, concat(v, w; axis=-1)); axis=-1, sizes=[dim(v, -1), dim(w, -1)])")
                   .conditions,
-              ::testing::Contains("the target is well-typed"));
+              ::testing::Contains(::testing::StartsWith("the target is well-typed")));
 }
 
 TEST(Verify, CounterexamplesAreReadable) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <list>
+#include <map>
 
 #include "verifier/instances.h"
 #include "verifier/unbounded/conditions.h"
@@ -79,6 +80,11 @@ class Search {
       return outcome_;
     }
     outcome_.proved = true;
+    // What only some cases ask for (some ranks, some axes) does not stand for itself.
+    const bool general = std::erase_if(outcome_.conditions, [&](const std::string& condition) {
+                           return cases_with_.at(condition) < proved_cases_;
+                         }) > 0;
+    if (general) outcome_.conditions.emplace_back(well_typed_target);
     return outcome_;
   }
 
@@ -186,9 +192,14 @@ class Search {
     }
     ++outcome_.cases;
     outcome_.divided = outcome_.divided || divided;
+    ++proved_cases_;
+    std::vector<std::string> conditions = typing.target_conditions();
+    std::sort(conditions.begin(), conditions.end());
+    conditions.erase(std::unique(conditions.begin(), conditions.end()), conditions.end());
     for (const std::string& condition : typing.target_conditions())
       if (std::find(outcome_.conditions.begin(), outcome_.conditions.end(), condition) == outcome_.conditions.end())
         outcome_.conditions.push_back(condition);
+    for (const std::string& condition : conditions) ++cases_with_[condition];
     if (!witness_) witness_ = has_instance(registry_, rule_, kinds_, assumptions, typing, facts);
     return {};
   }
@@ -206,6 +217,8 @@ class Search {
   std::size_t limit_ = 0, covered_ = 0;
   bool open_ = false;  // some rank or length is not fixed by definitions
   bool out_of_cases_ = false;
+  std::map<std::string, std::size_t> cases_with_;  // How many of the proved cases ask for a condition.
+  std::size_t proved_cases_ = 0;
   bool witness_ = false;
 };
 

@@ -30,13 +30,17 @@ struct UnboundedOptions {
   bool infer = false;              ///< If the proof fails: look for conditions under which it succeeds.
 };
 
+/// The condition that stands for all that typing asks for.
+inline constexpr const char* well_typed_target = "the target is well-typed, with results of the source's shapes";
+
 /// What the prover found.
 struct UnboundedOutcome {
   bool proved = false;
   std::string reason;  ///< Why not proved.
   std::optional<std::size_t>
       max_rank;  ///< Proved for ranks and lengths of lists up to this; nothing: for all there are.
-  /// What the target asks for at each use and the source does not give, in the spelling of rules.
+  /// What the target asks for at each use and the source does not give, in the spelling of rules; what it asks for only
+  /// at some ranks, axes or lengths of lists is summed up as well_typed_target.
   std::vector<std::string> conditions;
   bool divided = false;             ///< Divisors occur that are neither numbers nor sizes; they are not zero.
   std::vector<Condition> inferred;  ///< If not proved as it stands: conditions under which it is.
