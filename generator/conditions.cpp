@@ -1,25 +1,12 @@
 #include "generator/conditions.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace taso {
 namespace {
 
 using Kind = AttributeExpression::Kind;
-
-AttributeExpression integer(std::int64_t value) {
-  AttributeExpression result;
-  result.literal = value;
-  return result;
-}
-
-AttributeExpression extent(std::size_t tensor, std::int64_t axis) {
-  AttributeExpression result;
-  result.kind = Kind::dimension;
-  result.index = static_cast<std::uint32_t>(tensor);
-  result.axis = axis;
-  return result;
-}
 
 Condition equation(AttributeExpression left, AttributeExpression right) {
   Condition result;
@@ -55,6 +42,20 @@ void keep_true_atoms(std::vector<Condition>& atoms, const std::vector<TestedSamp
 
 }  // namespace
 
+AttributeExpression literal_of(AttributeValue value) {
+  AttributeExpression result;
+  result.literal = std::move(value);
+  return result;
+}
+
+AttributeExpression dimension_of(std::size_t tensor, std::int64_t axis) {
+  AttributeExpression result;
+  result.kind = Kind::dimension;
+  result.index = static_cast<std::uint32_t>(tensor);
+  result.axis = axis;
+  return result;
+}
+
 std::vector<Condition> shape_atoms(const std::vector<std::vector<Shape>>& shapes) {
   std::vector<Condition> atoms;
   auto at = [&](std::size_t tensor, std::int64_t axis, std::size_t assignment) {
@@ -73,15 +74,15 @@ std::vector<Condition> shape_atoms(const std::vector<std::vector<Shape>>& shapes
           for (std::int64_t j = -1; j >= -other_rank; --j) {
             bool equal = true;
             for (std::size_t k = 0; equal && k < assignments; ++k) equal = at(u, i, k) == at(v, j, k);
-            if (equal) atoms.push_back(equation(extent(u, i), extent(v, j)));
+            if (equal) atoms.push_back(equation(dimension_of(u, i), dimension_of(v, j)));
           }
         }
-      if (one) atoms.push_back(equation(extent(u, i), integer(1)));
+      if (one) atoms.push_back(equation(dimension_of(u, i), literal_of(std::int64_t{1})));
     }
     AttributeExpression rank_of;
     rank_of.kind = Kind::rank;
     rank_of.index = static_cast<std::uint32_t>(u);
-    atoms.push_back(equation(std::move(rank_of), integer(rank)));
+    atoms.push_back(equation(std::move(rank_of), literal_of(rank)));
   }
   return atoms;
 }

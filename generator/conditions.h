@@ -4,6 +4,8 @@
 /// attribute is what the profile defines it to be) that hold at every instance that the profile declares.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,10 @@ struct TestedSample {
   Sample sample;
   bool equal = false;
 };
+
+[[nodiscard]] AttributeExpression literal_of(AttributeValue value);
+/// dim(tensor, axis).
+[[nodiscard]] AttributeExpression dimension_of(std::size_t tensor, std::int64_t axis);
 
 /// Statements about extents and ranks that hold for all of these: `shapes[variable][assignment]`.
 [[nodiscard]] std::vector<Condition> shape_atoms(const std::vector<std::vector<Shape>>& shapes);

@@ -13,24 +13,10 @@ using Kind = AttributeExpression::Kind;
 /// An attribute variable that stands for a symbol of the profile, not for a literal.
 constexpr std::uint32_t no_group = static_cast<std::uint32_t>(-1);
 
-AttributeExpression literal_of(AttributeValue value) {
-  AttributeExpression result;
-  result.literal = std::move(value);
-  return result;
-}
-
 AttributeExpression variable_of(std::size_t index) {
   AttributeExpression result;
   result.kind = Kind::variable;
   result.index = static_cast<std::uint32_t>(index);
-  return result;
-}
-
-AttributeExpression dimension_of(std::size_t tensor, std::int64_t axis) {
-  AttributeExpression result;
-  result.kind = Kind::dimension;
-  result.index = static_cast<std::uint32_t>(tensor);
-  result.axis = axis;
   return result;
 }
 

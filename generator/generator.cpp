@@ -157,6 +157,7 @@ class Run {
     Hash128 operators;                     ///< Of both sides: candidates with the same may well derive each other.
     std::size_t order = 0;                 ///< Its place among the candidates of all groups.
     std::size_t underived_by = 0;          ///< So many kept rules do not derive it.
+    std::unique_ptr<Outcome> outcome;      ///< If it is known before its turn.
   };
 
   /// Drops candidates that are equal to another up to names, or cannot pay.
@@ -216,7 +217,7 @@ class Run {
           skipped_.emplace_back(*generalizers_[0].literal_form(drafts[i]), generation_.groups.size());
         continue;
       }
-      result.push_back({&drafts[i], nullptr, fact.operators, candidates_++, none_tried});
+      result.push_back({&drafts[i], nullptr, fact.operators, candidates_++, none_tried, nullptr});
     }
     return result;
   }
@@ -234,8 +235,7 @@ class Run {
     const std::size_t rules = kept_rules_.size();
     parallel_for(options_.threads, count, [&](std::size_t i, unsigned thread) {
       Candidate& candidate = candidates[i];
-      if (!candidate.literal)
-        candidate.literal = std::make_unique<GeneralRule>(*generalizers_[thread].literal_form(*candidate.draft));
+      make_literal(candidate, thread);
       if (candidate.underived_by != rules) derivations[i] = kept_rules_.derive(*candidate.literal);
       candidate.underived_by = rules;
     });
@@ -256,12 +256,11 @@ class Run {
         done[i] = true;
       }
     }
-    std::vector<Outcome> outcomes(chosen.size());
-    parallel_for(options_.threads, chosen.size(),
-                 [&](std::size_t i, unsigned thread) { outcomes[i] = outcome_of(candidates[chosen[i]], thread); });
-    for (std::size_t i = 0; i < outcomes.size(); ++i) {
-      outcomes[i].order = candidates[chosen[i]].order;
-      settle(outcomes[i], statistics);
+    find_outcomes(candidates, chosen, done);
+    for (const std::size_t i : chosen) {
+      Outcome outcome = std::move(*candidates[i].outcome);
+      outcome.order = candidates[i].order;
+      settle(outcome, statistics);
     }
     std::vector<Candidate> left;
     for (std::size_t i = 0; i < count; ++i)
@@ -270,6 +269,31 @@ class Run {
     for (std::size_t i = 0; i < settled; ++i) candidates[i] = {};
     std::move(left.begin(), left.end(), candidates.begin() + static_cast<std::ptrdiff_t>(settled));
     return settled;
+  }
+
+  void make_literal(Candidate& candidate, unsigned thread) {
+    if (!candidate.literal)
+      candidate.literal = std::make_unique<GeneralRule>(*generalizers_[thread].literal_form(*candidate.draft));
+  }
+
+  /// The outcomes of the chosen candidates; and, on threads that would be idle, of some whose turn may come: an outcome
+  /// depends on nothing but the candidate. Proofs are too long for this.
+  void find_outcomes(std::span<Candidate> candidates, const std::vector<std::size_t>& chosen,
+                     const std::vector<bool>& done) {
+    std::vector<std::size_t> wanted;
+    for (const std::size_t i : chosen)
+      if (!candidates[i].outcome) wanted.push_back(i);
+    const std::size_t threads = std::max(1u, options_.threads);
+    if (!options_.verify && !wanted.empty()) {
+      const std::size_t tasks = (wanted.size() + threads - 1) / threads * threads;
+      for (std::size_t i = 0; i < candidates.size() && wanted.size() < tasks; ++i)
+        if ((i >= done.size() || !done[i]) && !candidates[i].outcome) wanted.push_back(i);
+    }
+    parallel_for(options_.threads, wanted.size(), [&](std::size_t i, unsigned thread) {
+      Candidate& candidate = candidates[wanted[i]];
+      make_literal(candidate, thread);
+      candidate.outcome = std::make_unique<Outcome>(outcome_of(candidate, thread));
+    });
   }
 
   std::string key_of(const Substitution& rule) const {
@@ -391,13 +415,15 @@ class Run {
     outcome.why = "fails at other shapes or attributes";
     Generalizer::Forms forms(generalizers_[thread], draft);
     // From the most general form to the least; one that the verifier refutes comes back with a condition that excludes
-    // the counterexample, after those that need fewer conditions.
+    // the counterexample, after those that need fewer conditions. The proof from axioms takes long where it fails: it
+    // is tried when no form is proved without it.
     struct Attempt {
       GeneralRule form;
       std::vector<Counterexample> failures;
     };
     std::optional<GeneralRule> fresh = forms.next();
     std::vector<Attempt> refined;
+    std::vector<GeneralRule> unknown;
     constexpr std::size_t max_attempts = 16;
     constexpr std::size_t max_failures = 4;
     for (std::size_t tried = 0; tried < max_attempts; ++tried) {
@@ -417,25 +443,19 @@ class Run {
       outcome.rule = attempt.form;
       if (!options_.verify) {
         outcome.kind = Outcome::Kind::kept;
-        break;
+        return outcome;
       }
       Verifier& verifier = *verifiers_[thread];
-      Verdict verdict = verifier.verify(attempt.form.rule);
+      Verdict verdict = verifier.verify(attempt.form.rule, true);
       if (verdict.kind == VerdictKind::unknown)
         if (auto stronger = with_implied(attempt.form.rule, forms.implied(attempt.form), verifier)) {
           verdict = verifier.verify(*stronger);
           outcome.rule.rule = std::move(*stronger);
         }
-      if (verdict.kind == VerdictKind::proved) {
-        outcome.kind = Outcome::Kind::kept;
-        outcome.rule.rule.proofs = verdict.proofs;
-        outcome.rule.rule.numeric_class = verdict.numeric_class;
-        // No instance is small enough for the verifier (eight groups in one): the profile's own is.
-        if (!verdict.numeric_class) outcome.rule.rule.numeric_class = class_at_example(outcome.rule);
-        break;
-      }
+      if (keep_if_proved(outcome, verdict)) return outcome;
       outcome.kind = verdict.kind == VerdictKind::refuted ? Outcome::Kind::refuted : Outcome::Kind::unknown;
       outcome.why = verdict.reason;
+      if (verdict.kind == VerdictKind::unknown) unknown.push_back(attempt.form);
       if (verdict.counterexample) {
         outcome.why += "\n" + verdict.counterexample->text;
         attempt.failures.push_back(*verdict.counterexample);
@@ -445,7 +465,25 @@ class Run {
       }
       if (!fresh) fresh = forms.next();
     }
+    for (GeneralRule& form : unknown) {
+      outcome.rule = std::move(form);
+      const Verdict verdict = verifiers_[thread]->verify(outcome.rule.rule);
+      if (keep_if_proved(outcome, verdict)) return outcome;
+      outcome.kind = Outcome::Kind::unknown;
+      outcome.why = verdict.reason;
+    }
     return outcome;
+  }
+
+  /// Writes the proofs down.
+  bool keep_if_proved(Outcome& outcome, const Verdict& verdict) const {
+    if (verdict.kind != VerdictKind::proved) return false;
+    outcome.kind = Outcome::Kind::kept;
+    outcome.rule.rule.proofs = verdict.proofs;
+    outcome.rule.rule.numeric_class = verdict.numeric_class;
+    // No instance is small enough for the verifier (eight groups in one): the profile's own is.
+    if (!verdict.numeric_class) outcome.rule.rule.numeric_class = class_at_example(outcome.rule);
+    return true;
   }
 
   std::optional<NumericClass> class_at_example(const GeneralRule& rule) const {

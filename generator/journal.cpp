@@ -21,30 +21,13 @@ class Archive {
 
   template <class T>
   requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void value(T& value) {
-    if (!reading_) {
-      written_.append(reinterpret_cast<const char*>(&value), sizeof(value));
-      return;
-    }
-    if (!good_ || bytes_.size() - at_ < sizeof(value)) {
-      good_ = false;
-      return;
-    }
-    std::memcpy(&value, bytes_.data() + at_, sizeof(value));
-    at_ += sizeof(value);
+    bytes_of(reinterpret_cast<char*>(&value), sizeof(value));
   }
   void value(std::string& text) {
     std::uint64_t size = text.size();
-    value(size);
-    if (!reading_) {
-      written_ += text;
-      return;
-    }
-    if (!good_ || size > bytes_.size() - at_) {
-      good_ = false;
-      return;
-    }
-    text = bytes_.substr(at_, size);
-    at_ += size;
+    if (!begin(size)) return;
+    text.resize(size);
+    bytes_of(text.data(), size);
   }
   void value(std::vector<bool>& flags) {
     std::uint64_t size = flags.size();
@@ -65,8 +48,7 @@ class Archive {
   }
   template <class A, class B>
   void value(std::pair<A, B>& pair) {
-    value(pair.first);
-    value(pair.second);
+    members(pair.first, pair.second);
   }
   template <class T>
   void value(std::optional<T>& optional) {
@@ -106,73 +88,39 @@ class Archive {
         },
         attribute);
   }
-  void value(AttributeExpression& expression) {
-    value(expression.kind);
-    value(expression.literal);
-    value(expression.index);
-    value(expression.axis);
-    value(expression.operands);
+  void value(AttributeExpression& e) { members(e.kind, e.literal, e.index, e.axis, e.operands); }
+  void value(PatternValue& v) { members(v.is_variable, v.index, v.port); }
+  void value(PatternNode& node) { members(node.op, node.inputs, node.attributes); }
+  void value(Pattern& pattern) { members(pattern.nodes, pattern.outputs); }
+  void value(Condition& condition) { members(condition.relation, condition.left, condition.right); }
+  void value(SourceLocation& where) { members(where.file, where.line, where.column); }
+  void value(TensorType& type) { members(type.element, type.shape, type.known); }
+  void value(Substitution& r) {
+    members(r.name, r.is_axiom, r.tensor_variables, r.attribute_variables, r.source, r.target, r.conditions, r.proofs,
+            r.numeric_class, r.expect, r.where);
   }
-  void value(PatternValue& pattern) {
-    value(pattern.is_variable);
-    value(pattern.index);
-    value(pattern.port);
+  void value(GeneralRule& r) {
+    members(r.rule, r.source_ops, r.target_ops, r.source_weight_ops, r.target_weight_ops, r.is_weight, r.example_types,
+            r.example_attributes, r.generalized);
   }
-  void value(PatternNode& node) {
-    value(node.op);
-    value(node.inputs);
-    value(node.attributes);
-  }
-  void value(Pattern& pattern) {
-    value(pattern.nodes);
-    value(pattern.outputs);
-  }
-  void value(Condition& condition) {
-    value(condition.relation);
-    value(condition.left);
-    value(condition.right);
-  }
-  void value(SourceLocation& where) {
-    value(where.file);
-    value(where.line);
-    value(where.column);
-  }
-  void value(TensorType& type) {
-    value(type.element);
-    value(type.shape);
-    value(type.known);
-  }
-  void value(Substitution& rule) {
-    value(rule.name);
-    value(rule.is_axiom);
-    value(rule.tensor_variables);
-    value(rule.attribute_variables);
-    value(rule.source);
-    value(rule.target);
-    value(rule.conditions);
-    value(rule.proofs);
-    value(rule.numeric_class);
-    value(rule.expect);
-    value(rule.where);
-  }
-  void value(GeneralRule& rule) {
-    value(rule.rule);
-    value(rule.source_ops);
-    value(rule.target_ops);
-    value(rule.source_weight_ops);
-    value(rule.target_weight_ops);
-    value(rule.is_weight);
-    value(rule.example_types);
-    value(rule.example_attributes);
-    value(rule.generalized);
-  }
-  void value(JournalEntry& entry) {
-    value(entry.kind);
-    value(entry.rule);
-    value(entry.why);
-  }
+  void value(JournalEntry& entry) { members(entry.kind, entry.rule, entry.why); }
 
  private:
+  template <class... Members>
+  void members(Members&... of_one) {
+    (value(of_one), ...);
+  }
+  /// Writes, or reads, `size` bytes at `data`.
+  void bytes_of(char* data, std::size_t size) {
+    if (!reading_) {
+      written_.append(data, size);
+    } else if (!good_ || bytes_.size() - at_ < size) {
+      good_ = false;
+    } else {
+      std::memcpy(data, bytes_.data() + at_, size);
+      at_ += size;
+    }
+  }
   /// The length of a list; each item takes at least one byte.
   bool begin(std::uint64_t& size) {
     value(size);

@@ -90,7 +90,7 @@ Verifier Verifier::sibling(std::vector<Substitution> axioms) const {
   return Verifier(std::make_unique<State>(state_->registry, std::move(axioms), state_->options, state_->shared));
 }
 
-Verdict Verifier::verify(const Substitution& rule) {
+Verdict Verifier::verify(const Substitution& rule, bool brief) {
   const VerifierOptions& options = state_->options;
   Verdict verdict;
   if (rule.source.outputs.empty() || rule.source.outputs.size() != rule.target.outputs.size()) {
@@ -138,6 +138,9 @@ Verdict Verifier::verify(const Substitution& rule) {
       instances.max_instances = std::min(options.max_instances, options.confirming_instances);
       instances.max_candidates = confirming_candidates;
       instances.search = instances.rare = false;
+    } else if (brief) {
+      instances.max_instances = std::min(options.max_instances, options.confirming_instances);
+      instances.rare = false;
     }
     const BoundedOutcome outcome = validate_bounded(state_->registry, rule, instances, state_->shared->cache);
     verdict.instances = outcome.instances;
@@ -173,7 +176,7 @@ Verdict Verifier::verify(const Substitution& rule) {
       verdict.reason = elsewhere ? "the outputs have the same types at no examined instance" : outcome.reason;
     }
   }
-  if (options.axioms && !rule.is_axiom) {
+  if (options.axioms && !rule.is_axiom && (verdict.by_unbounded || !brief)) {
     // A proof for all sizes, which found an instance of what the rule supposes, leaves nothing to chance.
     const Entailment entailment = state_->theory().entails(
         rule, {.satisfiable = verdict.by_unbounded, .brief = verdict.by_unbounded && !options.full});

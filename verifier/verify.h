@@ -97,8 +97,10 @@ class Verifier {
   [[nodiscard]] Verifier sibling() const;
   [[nodiscard]] Verifier sibling(std::vector<Substitution> axioms) const;
 
-  /// The verdict on a rule, or on an axiom (then without the other axioms).
-  [[nodiscard]] Verdict verify(const Substitution& rule);
+  /// The verdict on a rule, or on an axiom (then without the other axioms). With `brief` a rule that is not
+  /// proved for all sizes is examined at few instances, and not derived from the axioms: both are slow where they do
+  /// not succeed, and the caller may know of statements that are easier to prove.
+  [[nodiscard]] Verdict verify(const Substitution& rule, bool brief = false);
   /// The axioms' side alone: whether Z3 derives the rule; `reason` says why not.
   [[nodiscard]] bool follows_from_axioms(const Substitution& rule, std::string* reason = nullptr);
   /// Axioms that could not be used and lemmas that do not follow, "name: why".

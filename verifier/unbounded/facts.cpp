@@ -471,11 +471,17 @@ Hash128 hash_of(const std::vector<Polynomial>& rows) {
 
 }  // namespace
 
-bool Facts::refuted(const Polynomial* goal, std::span<const Atom> context) {
+std::span<const Point> Facts::points() {
+  if (inconsistent_) return {};
   if (!points_->found) {
     points_->found = true;
     points_->points = find_points(*symbols_, atoms());
   }
+  return points_->points;
+}
+
+bool Facts::refuted(const Polynomial* goal, std::span<const Atom> context) {
+  if (points().empty()) return false;
   return std::any_of(points_->points.begin(), points_->points.end(), [&](Point& point) {
     if (goal != nullptr) {
       const auto value = point.evaluate(*symbols_, *goal);

@@ -97,6 +97,8 @@ class Facts {
   /// The inequalities and the unsolved equations.
   [[nodiscard]] std::vector<Atom> atoms() const;
   [[nodiscard]] Symbols& symbols() const { return *symbols_; }
+  /// Points at which the hypotheses hold; none where none were found.
+  [[nodiscard]] std::span<const Point> points();
 
  private:
   struct Bounds;  // lower bounds of symbols

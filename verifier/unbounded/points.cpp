@@ -53,6 +53,11 @@ void Point::choose(SymbolId symbol, std::int64_t value) {
   values_[symbol] = value;
 }
 
+void Point::forget_computed(const Symbols& symbols) {
+  for (SymbolId id = 0; id < states_.size(); ++id)
+    if (!symbols[id].arguments.empty()) states_[id] = State::open;
+}
+
 std::optional<std::int64_t> Point::value(const Symbols& symbols, SymbolId id) {
   if (id < states_.size() && states_[id] != State::open)
     return states_[id] == State::known ? std::optional(values_[id]) : std::nullopt;

@@ -19,6 +19,8 @@ class Point {
   explicit Point(std::uint64_t seed) : seed_(seed) {}
   /// Chooses the value of a symbol, before anything that depends on it is evaluated.
   void choose(SymbolId symbol, std::int64_t value);
+  /// Forgets what was computed from values that are going to change: quotients, maxima and lookups.
+  void forget_computed(const Symbols& symbols);
   /// The value; nothing beyond 64 bits and where a divisor is not positive.
   [[nodiscard]] std::optional<std::int64_t> evaluate(const Symbols& symbols, const Polynomial& p);
   /// Whether the atom holds here, as far as it can be evaluated.
