@@ -61,11 +61,20 @@ TEST(Exhaustive, CountsAreThoseOfTheDomain) {
   EXPECT_GE(outcome.cross_checked, 32U);
 }
 
-TEST(Exhaustive, FactsOfFunctionsNeedPolynomials) {
+TEST(Exhaustive, FactsOfFunctionsHoldAtThePoints) {
   const ExhaustiveOutcome outcome = validate("axiom a: relu(relu(x)) = relu(x)");
   EXPECT_EQ(outcome.kind, BoundedOutcome::Kind::agrees);
-  EXPECT_EQ(outcome.by_polynomials, outcome.obligations);
+  EXPECT_EQ(outcome.by_field, outcome.obligations);
   EXPECT_EQ(outcome.obligations, 341U);
+}
+
+TEST(Exhaustive, WhereAResultHasNoValuePolynomialsDecide) {
+  const ExhaustiveOutcome outcome = validate(
+      "axiom a: concat(div(x, sub(x, x)), neg(neg(y)); axis=-1) = concat(div(x, sub(x, x)), y; axis=-1)",
+      {.domain = {}, .max_obligations = 500});
+  EXPECT_EQ(outcome.kind, BoundedOutcome::Kind::agrees) << outcome.reason;
+  EXPECT_EQ(outcome.by_polynomials, outcome.obligations);
+  EXPECT_GT(outcome.obligations, 100U);
 }
 
 TEST(Exhaustive, MoreThanTheQuotaIsThinned) {
