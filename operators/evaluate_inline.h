@@ -23,8 +23,8 @@ class StageRunner {
   using Element = typename Ring::Element;
   using Node = LoweredNode::Kind;
 
-  StageRunner(const LoweredStage& stage, Ring& ring, const std::vector<const Element*>& buffers,
-              const std::vector<const std::int64_t*>& integers, Element* output)
+  StageRunner(const LoweredStage& stage, Ring& ring, std::span<const Element* const> buffers,
+              std::span<const std::int64_t* const> integers, Element* output)
       : stage_(stage), ring_(ring), buffers_(buffers), integers_(integers), output_(output) {
     values_.reserve(stage.forms.size());
     for (const Affine& form : stage.forms) values_.push_back(form.base);
@@ -35,7 +35,7 @@ class StageRunner {
     if (stage_.empty) return {};
     if (!stage_.rows.empty()) {
       run_length_ = stage_.outer.empty() ? 1 : stage_.extents[stage_.outer.back()];
-      rows_.resize(stage_.rows.size());
+      rows_.resize(stage_.rows.size() * static_cast<std::size_t>(run_length_));
       row_of_node_.assign(stage_.nodes.size(), -1);
       for (std::size_t i = 0; i < stage_.rows.size(); ++i) row_of_node_[stage_.rows[i]] = static_cast<int>(i);
       run_step_.assign(stage_.forms.size(), 0);
@@ -64,9 +64,10 @@ class StageRunner {
   /// A run of the innermost own loop.
   void innermost() {
     for (std::size_t i = 0; i < stage_.rows.size(); ++i) {
-      rows_[i].assign(static_cast<std::size_t>(run_length_), ring_.number(0));
+      Element* row = rows_.data() + static_cast<std::int64_t>(i) * run_length_;
+      std::fill(row, row + run_length_, ring_.number(0));
       const LoweredNode& node = stage_.nodes[stage_.rows[i]];
-      sum_products(node, 0, rows_[i].data());
+      sum_products(node, 0, row);
     }
     if (stage_.outer.empty()) {
       position_ = 0;
@@ -238,10 +239,12 @@ class StageRunner {
       }
       case Node::maximum:
       case Node::minimum: {
-        std::vector<Element> set;
-        set.reserve(node.operands.size());
-        for (std::uint32_t operand : node.operands) set.push_back(value(operand));
-        return ring_.extremum(node.kind == Node::maximum, std::span<const Element>(set));
+        const std::size_t begin = sets_.size();
+        for (std::uint32_t operand : node.operands) {
+          Element element = value(operand);
+          sets_.push_back(std::move(element));
+        }
+        return extremum_from(begin, node.kind == Node::maximum);
       }
       case Node::infinity:
         return ring_.infinity(node.number < 0);
@@ -249,7 +252,7 @@ class StageRunner {
         return value(node.operands[test(node.operands[0]) ? 1 : 2]);
       case Node::reduce: {
         if (!row_of_node_.empty() && row_of_node_[id] >= 0)
-          return rows_[static_cast<std::size_t>(row_of_node_[id])][static_cast<std::size_t>(position_)];
+          return rows_[static_cast<std::size_t>(row_of_node_[id] * run_length_ + position_)];
         return reduce(node);
       }
       case Node::test:
@@ -273,22 +276,28 @@ class StageRunner {
       return total;
     }
     const bool maximum = node.reduction == Reduction::maximum;
-    std::vector<Element> set;
+    const std::size_t begin = sets_.size();
     for_each(node, 0, [&] {
       if (node.leave_out && !inside(stage_.accesses[stage_.nodes[node.operands[0]].access])) return;
       Element element =
           node.leave_out ? load(stage_.accesses[stage_.nodes[node.operands[0]].access]) : value(node.operands[0]);
-      set.push_back(std::move(element));
+      sets_.push_back(std::move(element));
       if constexpr (FoldsExtrema<Ring>) {
-        if (set.size() == 2) {
-          Element best = ring_.extremum(maximum, std::span<const Element>(set));
-          set.clear();
-          set.push_back(std::move(best));
+        if (sets_.size() == begin + 2) {
+          Element best = extremum_from(begin, maximum);
+          sets_.push_back(std::move(best));
         }
       }
     });
-    if (set.empty()) return ring_.infinity(maximum);
-    return ring_.extremum(maximum, std::span<const Element>(set));
+    if (sets_.size() == begin) return ring_.infinity(maximum);
+    return extremum_from(begin, maximum);
+  }
+
+  /// The extremum of the elements of sets_ from `begin` on, which are taken away.
+  Element extremum_from(std::size_t begin, bool maximum) {
+    Element result = ring_.extremum(maximum, std::span<const Element>(sets_).subspan(begin));
+    sets_.erase(sets_.begin() + static_cast<std::ptrdiff_t>(begin), sets_.end());
+    return result;
   }
 
   template <class Body>
@@ -305,17 +314,18 @@ class StageRunner {
 
   const LoweredStage& stage_;
   Ring& ring_;
-  const std::vector<const Element*>& buffers_;
-  const std::vector<const std::int64_t*>& integers_;
+  std::span<const Element* const> buffers_;
+  std::span<const std::int64_t* const> integers_;
   Element* output_;
-  std::vector<std::int64_t> values_;
-  std::vector<Element> slots_;
+  absl::InlinedVector<std::int64_t, 16> values_;
+  absl::InlinedVector<Element, 4> slots_;
+  std::vector<Element> sets_;  ///< Arguments of extrema that are being evaluated; those of inner ones are at the end.
   Status status_;
   std::int64_t run_length_ = 1;
-  std::int64_t position_ = 0;               ///< In the run.
-  std::vector<std::vector<Element>> rows_;  ///< Per entry of stage_.rows.
-  std::vector<int> row_of_node_;
-  std::vector<std::int64_t> run_step_;  ///< Per form: its coefficient of the innermost own loop.
+  std::int64_t position_ = 0;              ///< In the run.
+  absl::InlinedVector<Element, 16> rows_;  ///< Of each entry of stage_.rows, run_length_ elements.
+  absl::InlinedVector<int, 16> row_of_node_;
+  absl::InlinedVector<std::int64_t, 16> run_step_;  ///< Per form: its coefficient of the innermost own loop.
 };
 
 }  // namespace taso::detail
@@ -330,8 +340,8 @@ Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
   if (inputs.size() != body.inputs)
     return bad_input(body.op + ": evaluated with " + std::to_string(inputs.size()) + " inputs, expected " +
                      std::to_string(body.inputs));
-  std::vector<const Element*> buffers;
-  std::vector<const std::int64_t*> integers;
+  absl::InlinedVector<const Element*, 8> buffers;
+  absl::InlinedVector<const std::int64_t*, 8> integers;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Shape& shape = instance.input_types()[i].shape;
     const auto elements = static_cast<std::size_t>(volume(shape));

@@ -67,6 +67,9 @@ class IndexEvaluator {
   /// A condition on sizes.
   [[nodiscard]] bool condition(const Expression& expression);
   [[nodiscard]] const Status& status() const { return status_; }
+  void clear_status() {
+    if (!status_) status_ = {};
+  }
 
   Affine add(const Affine& a, const Affine& b, const Expression& where);
   Affine scale(const Affine& a, std::int64_t factor, const Expression& where);

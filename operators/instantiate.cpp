@@ -48,6 +48,48 @@ class Solver {
     }
   }
 
+  /// Everything that does not depend on the attribute `name`; false if that fails. Nothing else may be called then.
+  bool prepare(const std::string& name) {
+    if (!match_inputs()) return false;
+    varying_ = {name};
+    auto varies = [&](const Expression& e) { return this->varies(e); };
+    for (const Argument& argument : arguments_)
+      for (const AxisSpec& axis : argument.spec->axes)
+        sizes_vary_ = sizes_vary_ || std::any_of(axis.factors.begin(), axis.factors.end(), varies) ||
+                      (axis.length && varies(*axis.length));
+    if (sizes_vary_) return true;
+    if (!solve_sizes()) return false;
+    for (const AttributeSpec& attribute : definition_.attributes)
+      if (attribute.constraint != 0 && !length_varies(attribute) && !check_length(attribute)) return false;
+    for (const SizeStatement& statement : definition_.statements) {
+      if (varies(statement.value)) {
+        if (!statement.name.empty()) varying_.push_back(statement.name);
+        continue;
+      }
+      if (!statement.name.empty())
+        result_.environment.bind(statement.name, evaluator_.value(statement.value));
+      else if (!evaluator_.condition(statement.value))
+        return false;
+      if (!evaluator_.status()) return false;
+    }
+    return true;
+  }
+
+  /// After prepare(), and only where no size of an input varies: whether all holds with this value of the attribute.
+  bool holds_with(const AttributeSpec& attribute, const AttributeValue& value) {
+    const std::size_t mark = result_.environment.size();
+    if (const auto* integer = std::get_if<std::int64_t>(&value))
+      result_.environment.bind(attribute.name, IndexValue::of(*integer));
+    else if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value))
+      result_.environment.bind(attribute.name, IndexValue::of(*list));
+    const bool holds = varying_part_holds();
+    result_.environment.shrink(mark);
+    result_.outputs.clear();
+    evaluator_.clear_status();
+    return holds;
+  }
+  [[nodiscard]] bool sizes_vary() const { return sizes_vary_; }
+
   Expected<Instantiation> solve() {
     TASO_RETURN_IF_ERROR(match_inputs());
     TASO_RETURN_IF_ERROR(solve_sizes());
@@ -57,6 +99,32 @@ class Solver {
   }
 
  private:
+  [[nodiscard]] bool varies(const Expression& e) const {
+    return std::find(varying_.begin(), varying_.end(), e.name) != varying_.end() ||
+           std::any_of(e.operands.begin(), e.operands.end(), [&](const Expression& o) { return varies(o); }) ||
+           std::any_of(e.ranges.begin(), e.ranges.end(),
+                       [&](const Expression::Range& range) { return varies(*range.extent); });
+  }
+
+  /// Of an attribute whose length is checked.
+  [[nodiscard]] bool length_varies(const AttributeSpec& attribute) const {
+    return attribute.name == varying_[0] || varies(*attribute.length);
+  }
+
+  bool varying_part_holds() {
+    for (const AttributeSpec& attribute : definition_.attributes)
+      if (attribute.constraint != 0 && length_varies(attribute) && !check_length(attribute)) return false;
+    for (const SizeStatement& statement : definition_.statements) {
+      if (!varies(statement.value)) continue;
+      if (!statement.name.empty())
+        result_.environment.bind(statement.name, evaluator_.value(statement.value));
+      else if (!evaluator_.condition(statement.value))
+        return false;
+      if (!evaluator_.status()) return false;
+    }
+    return output_shapes().ok();
+  }
+
   /// `message` makes the text.
   template <class Message>
   [[nodiscard]] Error fail(int constraint, const Message& message) const {
@@ -261,19 +329,22 @@ class Solver {
     return {};
   }
 
+  Status check_length(const AttributeSpec& attribute) {
+    const std::int64_t expected = evaluator_.integer(*attribute.length);
+    if (!evaluator_.status()) return fail(attribute.constraint, evaluator_.status());
+    const IndexValue* list = std::as_const(result_.environment).find(attribute.name);
+    const auto length = static_cast<std::int64_t>(list->components.size());
+    if (length != expected)
+      return fail(attribute.constraint, [&] {
+        return attribute.name + " has " + std::to_string(length) + " elements, expected " + to_text(*attribute.length) +
+               " = " + std::to_string(expected);
+      });
+    return {};
+  }
+
   Status check_statements() {
-    for (const AttributeSpec& attribute : definition_.attributes) {
-      if (attribute.constraint == 0) continue;
-      const std::int64_t expected = evaluator_.integer(*attribute.length);
-      if (!evaluator_.status()) return fail(attribute.constraint, evaluator_.status());
-      const IndexValue* list = std::as_const(result_.environment).find(attribute.name);
-      const auto length = static_cast<std::int64_t>(list->components.size());
-      if (length != expected)
-        return fail(attribute.constraint, [&] {
-          return attribute.name + " has " + std::to_string(length) + " elements, expected " +
-                 to_text(*attribute.length) + " = " + std::to_string(expected);
-        });
-    }
+    for (const AttributeSpec& attribute : definition_.attributes)
+      if (attribute.constraint != 0) TASO_RETURN_IF_ERROR(check_length(attribute));
     int next = definition_.statements.empty() ? 0 : 1;
     for (const SizeStatement& statement : definition_.statements) {
       if (statement.name.empty()) {
@@ -346,6 +417,8 @@ class Solver {
   Instantiation result_;
   IndexEvaluator evaluator_;
   std::vector<Argument> arguments_;
+  std::vector<std::string_view> varying_;  ///< After prepare(): the attribute, and lets that depend on it.
+  bool sizes_vary_ = false;                ///< Sizes of inputs depend on it.
   std::vector<std::pair<std::string_view, const Argument*>> origin_;  ///< Which input gave a name its value.
 };
 
@@ -361,6 +434,30 @@ Expected<Instantiation> instantiate(const OperatorRegistry& registry, const Oper
       return Solver(registry, definition, completed, inputs, reasons).solve();
     }
   return Solver(registry, definition, attributes, inputs, reasons).solve();
+}
+
+std::vector<bool> instantiable(const OperatorRegistry& registry, const OperatorDefinition& definition,
+                               Attributes attributes, std::span<const TensorType> inputs, const std::string& name,
+                               std::span<const AttributeValue> values) {
+  std::vector<bool> result(values.size(), false);
+  const AttributeSpec* attribute = definition.find_attribute(name);
+  if (attribute == nullptr) return result;
+  auto fits = [&](const AttributeValue& value) { return value.index() == static_cast<std::size_t>(attribute->kind); };
+  const auto first = std::find_if(values.begin(), values.end(), fits);
+  if (first == values.end()) return result;
+  attributes.set(name, *first);
+  Solver solver(registry, definition, attributes, inputs, Reasons::none);
+  if (!solver.prepare(name)) return result;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!fits(values[i])) continue;
+    if (solver.sizes_vary()) {
+      attributes.set(name, values[i]);
+      result[i] = Solver(registry, definition, attributes, inputs, Reasons::none).solve().ok();
+    } else {
+      result[i] = solver.holds_with(*attribute, values[i]);
+    }
+  }
+  return result;
 }
 
 }  // namespace taso

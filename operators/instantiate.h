@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "graph/tensor_type.h"
@@ -26,6 +27,12 @@ enum class Reasons : std::uint8_t { told, none };
 [[nodiscard]] Expected<Instantiation> instantiate(const OperatorRegistry& registry,
                                                   const OperatorDefinition& definition, const Attributes& attributes,
                                                   std::span<const TensorType> inputs, Reasons reasons = Reasons::told);
+
+/// For each value whether instantiate() succeeds with it as attribute `name`, the others being as in `attributes`
+/// (complete; what they hold for `name` does not matter). What does not depend on the attribute is done once.
+[[nodiscard]] std::vector<bool> instantiable(const OperatorRegistry& registry, const OperatorDefinition& definition,
+                                             Attributes attributes, std::span<const TensorType> inputs,
+                                             const std::string& name, std::span<const AttributeValue> values);
 
 /// The element type of the outputs is that of the real inputs, f32 where there is none.
 [[nodiscard]] std::vector<TensorType> output_types(const OperatorDefinition& definition,

@@ -202,6 +202,14 @@ bool OperatorRegistry::accepts(std::string_view op, const Attributes& attributes
   return definition != nullptr && instantiate(*this, *definition, attributes, inputs, Reasons::none).ok();
 }
 
+std::vector<bool> OperatorRegistry::accepted(std::string_view op, const Attributes& attributes,
+                                             std::span<const TensorType> inputs, const std::string& name,
+                                             std::span<const AttributeValue> values) const {
+  const OperatorDefinition* definition = find(op);
+  if (definition == nullptr) return std::vector<bool>(values.size(), false);
+  return instantiable(*this, *definition, attributes, inputs, name, values);
+}
+
 std::vector<TensorType> output_types(const OperatorDefinition& definition, std::span<const TensorType> inputs,
                                      std::vector<Shape> shapes) {
   ElementType element = ElementType::f32;

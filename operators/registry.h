@@ -51,6 +51,11 @@ class OperatorRegistry final : public OperatorCatalog {
   /// Whether infer() succeeds, for searches that try many types: cheaper where it does not.
   [[nodiscard]] bool accepts(std::string_view op, const Attributes& attributes,
                              std::span<const TensorType> inputs) const;
+  /// The same with each of these values as attribute `name`: what the others decide is found out once. The other
+  /// attributes are complete.
+  [[nodiscard]] std::vector<bool> accepted(std::string_view op, const Attributes& attributes,
+                                           std::span<const TensorType> inputs, const std::string& name,
+                                           std::span<const AttributeValue> values) const;
   /// What infer() does for an operator, as text: its axes, attributes, sizes and requirements, and the size functions
   /// that these use. Two definitions with the same text infer the same types. Empty if there is no such operator.
   [[nodiscard]] std::string typing_text(std::string_view op) const;

@@ -64,6 +64,9 @@ Mod61 FieldRing::element(std::uint64_t bits) const {
 
 Mod61 FieldRing::number(double value) const {
   if (value == 0) return {};
+  if (const auto whole = static_cast<std::int64_t>(std::fabs(value) < 0x1p53 ? value : 0);
+      static_cast<double>(whole) == value)
+    return Mod61(whole);
   if (!std::isfinite(value)) return infinity(value < 0);
   int exponent = 0;
   const double fraction = std::frexp(value, &exponent);  // value = fraction * 2^exponent, |fraction| in [1/2, 1)
@@ -110,7 +113,10 @@ Mod61 FieldRing::extremum(bool maximum, std::span<const Mod61> values) const {
   std::vector<Mod61> set(values.begin(), values.end());
   std::sort(set.begin(), set.end());
   set.erase(std::unique(set.begin(), set.end()), set.end());
-  if (set.size() == 1) return set[0];
+  return set.size() == 1 ? set[0] : extremum_of_set(maximum, set);
+}
+
+Mod61 FieldRing::extremum_of_set(bool maximum, std::span<const Mod61> set) const {
   Oracle oracle(seed_, maximum ? key_of_maximum : key_of_minimum);
   for (Mod61 value : set) oracle.add(value.value());
   return oracle.finish();

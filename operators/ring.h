@@ -68,6 +68,8 @@ class FieldRing {
   [[nodiscard]] Mod61 call(const FunctionDefinition& function, Mod61 x) const;
   [[nodiscard]] Mod61 call(const FunctionDefinition& function, Mod61 x, Mod61 y) const;
   [[nodiscard]] Mod61 extremum(bool maximum, std::span<const Mod61> values) const;
+  /// The same of a set of at least two, ascending; not ordered.
+  [[nodiscard]] Mod61 extremum_of_set(bool maximum, std::span<const Mod61> set) const;
   [[nodiscard]] Mod61 infinity(bool negative) const;
   /// Division by zero in the field (probability about 2^-61 for a non-zero divisor polynomial).
   [[nodiscard]] Status status() const { return status_; }

@@ -30,6 +30,8 @@ std::string joined(const std::vector<std::string>& parts, std::string_view separ
   return text;
 }
 
+}  // namespace
+
 std::string place_of(const RuleApplication& application, const ReportContext& context) {
   std::vector<std::string> names;
   for (const std::int32_t origin : application.origins)
@@ -44,8 +46,6 @@ std::string place_of(const RuleApplication& application, const ReportContext& co
   if (more > 0) text += fmt::format(" and {} more", more);
   return text;
 }
-
-}  // namespace
 
 std::string verdict(const OptimizeResult& result) {
   const std::string written = fmt::format("the {} graph is written", to_string(result.choice));

@@ -24,6 +24,8 @@ struct ReportContext {
 [[nodiscard]] std::string report_text(const OptimizeResult& result, const ReportContext& context);
 /// One line: "1.23x faster than the baseline (...)" or "no improvement over the baseline ...".
 [[nodiscard]] std::string verdict(const OptimizeResult& result);
+/// Where a rule was applied: the operators, and the user's nodes that they stand for.
+[[nodiscard]] std::string place_of(const RuleApplication& application, const ReportContext& context);
 /// Every rule application, one a line.
 [[nodiscard]] std::string explain_text(const OptimizeResult& result, const ReportContext& context);
 /// The same facts as JSON with sorted keys (docs/optimizing.md lists them).

@@ -7,6 +7,7 @@ namespace taso {
 RuleApplication describe_application(const Graph& graph, const Substitution& rule, const Match& match) {
   RuleApplication application;
   application.rule = rule.name;
+  application.match = match;
   for (const NodeId id : match.nodes) {
     const Node& node = graph.node(id);
     application.operators.push_back(node.op);

@@ -22,6 +22,7 @@ struct RuleApplication {
   std::vector<std::int32_t> origins;
   double cost_before = 0;  ///< Of the whole graph, in the cost model's unit (0 in the baseline).
   double cost_after = 0;
+  Match match;  ///< In the graph before; for the certificate.
 };
 
 /// The record of applying `rule` at `match`; costs are left at 0.

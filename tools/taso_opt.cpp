@@ -8,13 +8,16 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <thread>
 
+#include "certificate/certificate.h"
 #include "onnx_io/model.h"
 #include "operators/registry.h"
 #include "optimizer/cost_database.h"
 #include "optimizer/cost_model.h"
 #include "optimizer/cpu_target.h"
+#include "optimizer/html_report.h"
 #include "optimizer/optimize.h"
 #include "optimizer/report.h"
 #include "runtime/kernel.h"
@@ -29,14 +32,14 @@ constexpr const char* kProgram = "taso-opt";
 
 struct Options {
   tools::CommonOptions common;
-  std::string model, output, device = "cpu", cost = "time", rounding = "reassoc", costs, record;
+  std::string model, output, device = "cpu", cost = "time", rounding = "reassoc", costs, record, html;
   std::vector<std::string> rules, disabled_rules, input_shapes;
   int kernel_threads = 1;
   SearchOptions search;
   double time_limit = 0, memory_limit_mb = 512;
   CheckOptions check;
   bool no_check = false, no_measure = false, require_proofs = false, fail_if_no_gain = false, external_data = false,
-       explain = false;
+       explain = false, no_certificate = false;
 };
 
 void declare(CLI::App& app, Options& options) {
@@ -96,8 +99,12 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--check-atol", options.check.atol, "Allowed absolute difference besides")
       ->check(tools::real_number(0))
       ->capture_default_str();
+  app.add_option("--html", options.html, "Write the report as an HTML page, with both graphs drawn, to FILE")
+      ->type_name("FILE");
   app.add_flag("--explain", options.explain, "List every application of a rule");
   app.add_flag("--fail-if-no-gain", options.fail_if_no_gain, "Exit with code 5 if the baseline is not improved");
+  app.add_flag("--no-certificate", options.no_certificate,
+               "Do not write OUT.taso.json, which taso-verify --certificate checks");
   app.add_flag("--save-as-external-data", options.external_data, "Put weights of at least 1024 bytes into OUT.data");
 }
 
@@ -118,6 +125,12 @@ Expected<std::vector<Substitution>> load_all_rules(const Options& options, const
                                      "rules",
                                      rule.name),
                          {file});
+      const auto same =
+          std::find_if(rules.begin(), rules.end(), [&](const Substitution& r) { return r.name == rule.name; });
+      if (same != rules.end())
+        return bad_input(
+            fmt::format("a second rule '{}' (the first one stands in {}); rename one", rule.name, same->where.file),
+            rule.where);
       if (rule.proofs.empty()) ++unproved;
       rules.push_back(std::move(rule));
     }
@@ -145,6 +158,26 @@ Expected<CostDatabase> open_costs(const Options& options, const Target& target, 
   return CostDatabase::in_memory(target.identity());
 }
 
+/// What was done to the model, for taso-verify --certificate.
+Expected<Certificate> make_certificate(const OptimizeResult& result, const RuleIndex& rules, FileIdentity original,
+                                       const ImportOptions& import, const std::string& output, bool external_data) {
+  Certificate certificate;
+  certificate.original = std::move(original);
+  TASO_ASSIGN(certificate.optimized, identify_file(output));
+  if (external_data) {
+    TASO_ASSIGN(certificate.external_data, identify_file(output + ".data"));
+  }
+  certificate.input_shapes = import.input_shapes;
+  std::set<std::string> used;
+  for (const RuleApplication& application : result.applications) {
+    certificate.steps.push_back({application.rule, application.match});
+    used.insert(application.rule);
+  }
+  for (const Substitution& rule : rules.rules())
+    if (used.contains(rule.name)) certificate.rules.push_back(to_string(rule, rules.catalog()));
+  return certificate;
+}
+
 Expected<Rounding> parse_rounding(const std::string& text) {
   for (const Rounding rounding : {Rounding::exact, Rounding::reassoc, Rounding::fast})
     if (text == to_string(rounding)) return rounding;
@@ -169,7 +202,8 @@ Expected<int> run(Options& options) {
   if (options.output == "-")
     return Error{ErrorCode::usage, "--output: stdout cannot hold a model; give a file name", {}};
   TASO_RETURN_IF_ERROR(tools::check_output("--output", options.output));
-  for (const auto& [option, path] : {std::pair("--json", &options.common.json), {"--record", &options.record}})
+  for (const auto& [option, path] :
+       {std::pair("--json", &options.common.json), {"--record", &options.record}, {"--html", &options.html}})
     if (!path->empty()) TASO_RETURN_IF_ERROR(tools::check_output(option, *path));
   tools::end_on_interrupt(kProgram);
 
@@ -177,6 +211,14 @@ Expected<int> run(Options& options) {
   TASO_ASSIGN(std::vector<Substitution> substitutions, load_all_rules(options, registry));
   const std::size_t rule_count = substitutions.size();
   const RuleIndex rules(std::move(substitutions), registry);
+  TASO_ASSIGN(const OutputFile output_file, find_output(options.output));
+  const std::string certificate_file =
+      options.no_certificate || output_file.written_through ? "" : certificate_path(options.output);
+  if (!certificate_file.empty()) TASO_RETURN_IF_ERROR(tools::check_output("--output", certificate_file));
+  FileIdentity original;
+  if (!certificate_file.empty()) {
+    TASO_ASSIGN(original, identify_file(options.model));
+  }
   TASO_ASSIGN(const Model model, Model::load(options.model, registry, import));
   if (!options.common.quiet) {
     for (const std::string& warning : model.warnings()) tools::warn(kProgram, warning);
@@ -245,6 +287,11 @@ Expected<int> run(Options& options) {
   SaveOptions save_options;
   save_options.external_data = options.external_data;
   TASO_ASSIGN(const SaveReport saved, model.save(result.graph, options.output, save_options));
+  if (!certificate_file.empty()) {
+    TASO_ASSIGN(const Certificate certificate,
+                make_certificate(result, rules, std::move(original), import, options.output, saved.external_data));
+    TASO_RETURN_IF_ERROR(tools::write_text(certificate_file, to_json(certificate)));
+  }
 
   ReportContext context;
   context.model = options.model;
@@ -258,6 +305,14 @@ Expected<int> run(Options& options) {
   context.measured_kernels = measured.measured();
   if (!options.common.json.empty())
     TASO_RETURN_IF_ERROR(tools::write_text(options.common.json, report_json(result, context)));
+  if (!options.html.empty()) {
+    Graph imported = model.graph();
+    normalize(imported, registry);
+    TASO_ASSIGN(const PricedGraph before, price_nodes(imported, measured, formula.uses_time()));
+    TASO_ASSIGN(const PricedGraph after, price_nodes(result.graph, measured, formula.uses_time()));
+    TASO_RETURN_IF_ERROR(
+        tools::write_text(options.html, report_html(result, context, before, after, formula.uses_time())));
+  }
   if (!options.common.quiet && options.common.json != "-") {
     fmt::print("{}", report_text(result, context));
     if (options.explain) fmt::print("\n{}", explain_text(result, context));

@@ -19,6 +19,7 @@
 #include "tools/common.h"
 #include "tools/specs.h"
 #include "tools/verify_axioms.h"
+#include "tools/verify_certificate.h"
 #include "tools/verify_inputs.h"
 #include "tools/verify_missing.h"
 #include "tools/verify_reports.h"
@@ -40,6 +41,7 @@ struct Arguments {
   VerifierOptions verifier;
   AxiomArguments axiom_modes;
   bool record_facts = false;
+  CertificateArguments certificate;
 };
 
 /// A file name made of a rule's name.
@@ -147,7 +149,12 @@ Status check_outputs(const Arguments& arguments) {
 Expected<int> run(const Arguments& arguments) {
   TASO_RETURN_IF_ERROR(check_outputs(arguments));
   if (!arguments.translation.empty()) return translate(arguments);
-  TASO_ASSIGN(const VerifyInputs inputs, read_verify_inputs(arguments.common, arguments.sources));
+  TASO_ASSIGN(VerifyInputs inputs, read_verify_inputs(arguments.common, arguments.sources));
+  if (!arguments.certificate.certificate.empty()) {
+    TASO_ASSIGN(const Replay replay, replay_certificate(arguments.certificate, inputs));
+    if (!arguments.common.quiet && arguments.common.json != "-")
+      std::fputs(certificate_text(replay, arguments.certificate).c_str(), stdout);
+  }
   if (arguments.axiom_modes.exhaustive || arguments.axiom_modes.report) {
     std::vector<Substitution> statements;
     for (const VerifyTask& task : inputs.tasks) statements.push_back(task.rule);
@@ -210,6 +217,17 @@ int main(int argc, char** argv) {
                  "write the rules with concrete attributes generalised as far as they are proved for all sizes to FILE "
                  "(-: stdout), and report nothing else")
       ->type_name("FILE");
+  app.add_option(
+         "--certificate", arguments.certificate.certificate,
+         "a certificate of taso-opt (OUT.taso.json): repeat it from the original model to the optimized one, and "
+         "prove its rules")
+      ->type_name("FILE");
+  app.add_option("--original", arguments.certificate.original,
+                 "with --certificate: the original model (default: the file that it names, in its folder)")
+      ->type_name("MODEL");
+  app.add_option("--optimized", arguments.certificate.optimized,
+                 "with --certificate: the optimized model (default: the file that it names, in its folder)")
+      ->type_name("MODEL");
   app.add_flag("--record-facts", arguments.record_facts,
                "write what instances say of the shapes of axioms beside their files, X.facts for X.axioms, and report "
                "nothing else");
@@ -232,8 +250,13 @@ int main(int argc, char** argv) {
                  "with --report: rule file of false statements that must not follow from the axioms");
   add_common_options(app, arguments.common);
   if (const auto exit_code = parse_command_line(app, argc, argv)) return *exit_code;
-  if (arguments.sources.inputs.empty() && arguments.sources.rules.empty())
-    return fail(program, {ErrorCode::usage, "nothing to verify: name a file, a folder, or a --rule (see --help)", {}});
+  if (arguments.certificate.certificate.empty() &&
+      (!arguments.certificate.original.empty() || !arguments.certificate.optimized.empty()))
+    return fail(program, {ErrorCode::usage, "--original and --optimized belong to a --certificate", {}});
+  if (arguments.sources.inputs.empty() && arguments.sources.rules.empty() && arguments.certificate.certificate.empty())
+    return fail(
+        program,
+        {ErrorCode::usage, "nothing to verify: name a file, a folder, a --rule or a --certificate (see --help)", {}});
   if (arguments.common.specs.empty()) arguments.common.specs = default_specs();
   arguments.verifier.seed = arguments.common.seed;
   catch_interrupts();

@@ -26,11 +26,19 @@ namespace fs = std::filesystem;
 /// Everything that is found out about one statement.
 struct Found {
   ExhaustiveOutcome validation;
+  double seconds = 0;  ///< Processor time of the validation.
   std::optional<AxiomUse> use;
   std::optional<IllTypedUse> ill_typed;
   bool recorded = false;  // has its shapes on record (axioms)
   std::optional<bool> redundant;
 };
+
+/// Processor time of this thread so far.
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
 
 /// Runs `task` for every number below `count` on some threads, each with its own state; stops on Ctrl-C.
 template <class MakeState, class Task>
@@ -65,7 +73,7 @@ std::string complaint(const IllTypedUse& use) {
                      use.left_to_right ? "from left to right" : "from right to left", use.output, use.types);
 }
 
-std::string line(const Substitution& statement, const Found& found) {
+std::string line(const Substitution& statement, const Found& found, bool times) {
   const ExhaustiveOutcome& outcome = found.validation;
   std::string text = fmt::format("{:8} {:32} {:8} instances, {}", verdict(outcome), statement.name, outcome.obligations,
                                  outcome.complete ? "complete" : "part");
@@ -77,6 +85,7 @@ std::string line(const Substitution& statement, const Found& found) {
   }
   if (found.redundant) text += *found.redundant ? ", follows from the others" : "";
   if (found.use && !found.recorded) text += ", shapes not recorded";
+  if (times) text += fmt::format(", {:.2f} s", found.seconds);
   text += "\n";
   if (found.ill_typed) text += "    " + complaint(*found.ill_typed) + "\n";
   if (!outcome.reason.empty()) text += "    " + outcome.reason + "\n";
@@ -152,7 +161,9 @@ Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vecto
   in_parallel(
       total, common.threads, [] { return 0; },
       [&](std::size_t i, int&) {
+        const double start = thread_seconds();
         found[i].validation = validate_exhaustively(registry, statements[i], cache, options);
+        found[i].seconds = thread_seconds() - start;
         const std::lock_guard lock(mutex);
         progress.show(fmt::format("validated {} of {}: {}", ++done, total, statements[i].name));
       });
@@ -219,7 +230,8 @@ Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vecto
     const bool fine = outcome.kind == (expected_refuted ? BoundedOutcome::Kind::differs : BoundedOutcome::Kind::agrees);
     wrong += fine && !found[i].ill_typed ? 0 : 1;
     list.push_back(to_json(statements[i], found[i]));
-    if (common.json != "-" && !(fine && common.quiet)) std::fputs(line(statements[i], found[i]).c_str(), stdout);
+    if (common.json != "-" && !(fine && common.quiet))
+      std::fputs(line(statements[i], found[i], common.verbosity > 0).c_str(), stdout);
   }
   std::string summary = fmt::format(
       "{} statements, {} with all instances of the domain: {} obligations, {} decided at points of GF(2^61-1) ({} of "

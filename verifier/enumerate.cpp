@@ -6,8 +6,8 @@
 #include <span>
 #include <utility>
 
-#include "operators/ring.h"
 #include "support/random.h"
+#include "verifier/fact_field.h"
 #include "verifier/partial_instance.h"
 #include "verifier/proposals.h"
 
@@ -47,11 +47,11 @@ class Enumeration::Search {
       : rule_(rule),
         cache_(cache),
         options_(options),
-        random_(options.seed, "thinning " + rule.name),
+        random_(random_for(registry, rule, options.seed, "thinning")),
         points_seed_(Random(options.seed, "points of the field").next()),
         ring_(points_seed_),
         partial_(registry, rule),
-        proposals_(partial_, options.domain) {
+        proposals_(partial_, options.domain, cache) {
     for (const Condition& condition : rule.conditions) {
       ConditionState state;
       state.condition = &condition;
@@ -91,7 +91,8 @@ class Enumeration::Search {
   [[nodiscard]] double estimated() const { return estimate_; }
 
   Field field_agreement() {
-    ring_ = FieldRing(points_seed_);
+    ring_.clear_status();
+    if (ring_.full()) forget_values();
     for (const bool target : {false, true})
       for (NodeState& state : partial_.side(target))
         if (!state.valued && !evaluate_node(state, partial_.side(target))) return Field::unknown;
@@ -371,9 +372,12 @@ class Enumeration::Search {
         if (!constrained) continue;
         for (std::size_t i = 0; i < inputs.size(); ++i) {
           if (!inputs[i].is_variable || inputs[i].index != v) continue;
-          const std::vector<std::uint32_t>& others = proposals_.types_for(state, side, i);
-          std::erase_if(
-              types, [&](std::uint32_t type) { return std::find(others.begin(), others.end(), type) == others.end(); });
+          ++mark_;
+          for (const std::uint32_t type : proposals_.types_for(state, side, i)) {
+            if (marked_.size() <= type) marked_.resize(2 * std::size_t{type} + 1, 0);
+            marked_[type] = mark_;
+          }
+          std::erase_if(types, [&](std::uint32_t type) { return type >= marked_.size() || marked_[type] != mark_; });
         }
       }
     }
@@ -449,6 +453,13 @@ class Enumeration::Search {
     return points.tensor;
   }
 
+  // Forgets what the ring remembers, and with it the values computed with that.
+  void forget_values() {
+    ring_.forget();
+    for (const bool target : {false, true})
+      for (NodeState& state : partial_.side(target)) state.valued = false;
+  }
+
   bool evaluate_node(NodeState& state, const Side& side) {
     arguments_.clear();
     for (const PatternValue& input : state.node->inputs) arguments_.push_back(&value(input, side));
@@ -464,7 +475,7 @@ class Enumeration::Search {
   EnumerationOptions options_;
   Random random_;
   std::uint64_t points_seed_;
-  FieldRing ring_;
+  FactField ring_;
   PartialInstance partial_;
   Proposals proposals_;
   std::vector<ConditionState> conditions_;
@@ -476,6 +487,8 @@ class Enumeration::Search {
   KeyMap<std::optional<Attributes>> attributes_;
   Key key_, attributes_key_;
   std::vector<const FieldTensor*> arguments_;
+  std::vector<std::uint32_t> marked_;  // by type: the number of the last set that it was in
+  std::uint32_t mark_ = 0;
   bool stopped_ = false, cut_ = false, thinned_ = false, too_large_ = false;
   bool probing_ = false;
   double weight_ = 1, reached_ = 0, estimate_ = 0;

@@ -1,6 +1,5 @@
 #include "verifier/exhaustive.h"
 
-#include "support/random.h"
 #include "verifier/solver_ring.h"
 
 namespace taso {
@@ -15,7 +14,7 @@ ExhaustiveOutcome validate_exhaustively(const OperatorRegistry& registry, const 
                            .max_steps = options.max_obligations == 0 ? 0 : 400'000 + 8 * options.max_obligations,
                            .thin_above = options.max_obligations,
                            .families = true});
-  Random sample(options.seed, "sample " + statement.name);
+  Random sample = random_for(registry, statement, options.seed, "sample");
   bool defined = false;
   enumeration.run([&] {
     ++outcome.obligations;

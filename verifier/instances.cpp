@@ -5,8 +5,6 @@
 #include <set>
 #include <utility>
 
-#include "support/random.h"
-
 namespace taso {
 namespace {
 
@@ -57,7 +55,7 @@ class Sampler {
         rule_(typer.rule()),
         typer_(typer),
         options_(options),
-        random_(options.seed, "instances " + rule_.name) {
+        random_(random_for(registry, rule_, options.seed, "instances")) {
     for (const auto& [name, function] : registry.functions())
       if (function.arity == 1) functions_.push_back(name);
     find_ranks();
@@ -660,6 +658,17 @@ std::vector<Instance> all_instances(const Sampler& sampler, std::size_t variable
 }
 
 }  // namespace
+
+Random random_for(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed,
+                  std::string_view purpose) {
+  Substitution content = canonical(rule);
+  content.name = purpose;
+  content.is_axiom = false;
+  content.proofs.clear();
+  content.numeric_class.reset();
+  content.expect.reset();
+  return {seed, to_string(content, registry)};
+}
 
 std::optional<Program> Program::create(Typer& typer, bool target, const Instance& instance) {
   const Pattern& pattern = target ? typer.rule().target : typer.rule().source;

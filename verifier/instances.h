@@ -6,12 +6,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/pattern.h"
 #include "operators/evaluate.h"
 #include "operators/instance.h"
 #include "operators/registry.h"
+#include "support/random.h"
 #include "verifier/typer.h"
 
 namespace taso {
@@ -21,6 +23,10 @@ struct Instance {
   std::vector<TensorType> variables;
   std::vector<std::optional<AttributeValue>> attributes;
 };
+
+/// Random numbers for one purpose that depend on what the rule says: not on its name, nor on those of its variables.
+[[nodiscard]] Random random_for(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed,
+                                std::string_view purpose);
 
 /// One side of a rule at an instance, lowered, ready to be evaluated in any ring.
 class Program {

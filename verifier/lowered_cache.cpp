@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -32,33 +31,15 @@ void append_to_key(std::string& key, const TensorType& type) {
 
 std::shared_ptr<const OperatorInstance> LoweredCache::find(const std::string& op, const Attributes& attributes,
                                                            const std::vector<TensorType>& inputs) {
-  std::string key = op;
+  static thread_local std::string key;
+  key = op;
   key += '\0';
   for (const auto& [name, value] : attributes.entries()) append_to_key(key, value);
   for (const TensorType& type : inputs) append_to_key(key, type);
-  Shard& shard = shards_[std::hash<std::string>{}(key) % shards];
-  // Moves an entry to the younger generation; the shard is locked.
-  auto keep = [&](const std::shared_ptr<const OperatorInstance>& entry) {
-    if (shard.young.size() >= shard_capacity_) {
-      shard.old = std::move(shard.young);
-      shard.young.clear();
-    }
-    return shard.young.try_emplace(std::move(key), entry).first->second;
-  };
-  {
-    const std::lock_guard lock(shard.mutex);
-    if (const auto it = shard.young.find(key); it != shard.young.end()) return it->second;
-    if (const auto it = shard.old.find(key); it != shard.old.end()) {
-      std::shared_ptr<const OperatorInstance> entry = std::move(it->second);
-      shard.old.erase(it);
-      return keep(entry);
-    }
-  }
-  std::optional<OperatorInstance> instance = OperatorInstance::create_if_typed(registry_, op, attributes, inputs);
-  if (!instance) return nullptr;
-  auto entry = std::make_shared<const OperatorInstance>(std::move(*instance));
-  const std::lock_guard lock(shard.mutex);
-  return keep(entry);
+  return instances_.find(key, [&]() -> std::shared_ptr<const OperatorInstance> {
+    std::optional<OperatorInstance> instance = OperatorInstance::create_if_typed(registry_, op, attributes, inputs);
+    return instance ? std::make_shared<const OperatorInstance>(std::move(*instance)) : nullptr;
+  });
 }
 
 }  // namespace taso

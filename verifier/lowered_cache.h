@@ -1,17 +1,15 @@
 /// Lowered operators shared by everything that evaluates many instances.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "operators/instance.h"
 #include "operators/registry.h"
+#include "verifier/shared_memory.h"
 
 namespace taso {
 
@@ -20,32 +18,28 @@ void append_to_key(std::string& key, std::int64_t value);
 void append_to_key(std::string& key, const AttributeValue& value);
 void append_to_key(std::string& key, const TensorType& type);
 
-/// Lowered operators by operator, attributes and input types. Any number of threads may use one cache.
-///
-/// Entries are kept in two generations: when the younger one is full it becomes the older one, and what was in the
-/// older one and has not been asked for since is dropped.
+/// Lowered operators by operator, attributes and input types, and what the searches for instances
+/// (verifier/proposals.h) have found out about operators. Any number of threads may use one cache; memory is bounded
+/// (SharedMemory).
 class LoweredCache {
  public:
   /// `capacity` entries of a generation.
   explicit LoweredCache(const OperatorRegistry& registry, std::size_t capacity = 100'000)
-      : registry_(registry), shard_capacity_(capacity / shards) {}
+      : registry_(registry), instances_(capacity), values_(50'000) {}
 
   /// The application with complete attributes (OperatorRegistry::complete); null if it is not well-typed, which is not
   /// remembered.
   [[nodiscard]] std::shared_ptr<const OperatorInstance> find(const std::string& op, const Attributes& attributes,
                                                              const std::vector<TensorType>& inputs);
 
- private:
-  static constexpr std::size_t shards = 16;
-  using Map = std::unordered_map<std::string, std::shared_ptr<const OperatorInstance>>;
-  struct Shard {
-    std::mutex mutex;
-    Map young, old;
-  };
+  /// Lists of values, or of shapes, that are the answer to a question; the key holds all that it depends on.
+  using Values = std::vector<AttributeValue>;
+  [[nodiscard]] SharedMemory<Values>& answers() { return values_; }
 
+ private:
   const OperatorRegistry& registry_;
-  std::size_t shard_capacity_;
-  std::array<Shard, shards> shards_;
+  SharedMemory<OperatorInstance> instances_;
+  SharedMemory<Values> values_;
 };
 
 }  // namespace taso

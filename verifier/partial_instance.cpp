@@ -35,7 +35,10 @@ PartialInstance::PartialInstance(const OperatorRegistry& registry, const Substit
       state.definition = registry.find(node.op);
       state.number = number++;
       std::set<std::uint32_t> attributes, tensors;
-      for (const auto& [name, expression] : node.attributes) collect(expression, attributes, tensors);
+      for (const auto& [name, expression] : node.attributes) {
+        collect(expression, attributes, tensors);
+        state.expressions.push_back(variables_of(expression));
+      }
       state.attributes.assign(attributes.begin(), attributes.end());
       state.tensors.assign(tensors.begin(), tensors.end());
       side(target).push_back(std::move(state));
@@ -85,8 +88,9 @@ std::uint32_t PartialInstance::intern(const TensorType& type) {
 std::vector<NamedSizes> PartialInstance::known_sizes(const NodeState& state, const Side& side,
                                                      std::optional<std::size_t> except) const {
   NamedSizes start;
-  for (const auto& [name, expression] : state.node->attributes) {
-    const ExpressionVariables variables = variables_of(expression);
+  for (std::size_t i = 0; i < state.node->attributes.size(); ++i) {
+    const auto& [name, expression] = state.node->attributes[i];
+    const ExpressionVariables& variables = state.expressions[i];
     if (!bound(variables.attributes, variables.tensors)) continue;
     const Expected<AttributeValue> value = taso::evaluate(expression, bindings_);
     if (!value) continue;

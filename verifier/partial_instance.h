@@ -60,12 +60,19 @@ struct Typing {
   bool too_large = false;                            ///< A result is larger than wanted.
 };
 
+/// The variables of an attribute expression.
+struct ExpressionVariables {
+  std::vector<std::uint32_t> attributes, tensors;  ///< Ascending.
+};
+[[nodiscard]] ExpressionVariables variables_of(const AttributeExpression& expression);
+
 /// A node of one side with what is known of it.
 struct NodeState {
   const PatternNode* node = nullptr;
   const OperatorDefinition* definition = nullptr;
   std::uint32_t number = 0;                        ///< Among the nodes of both sides.
   std::vector<std::uint32_t> attributes, tensors;  ///< Variables of its attribute expressions.
+  std::vector<ExpressionVariables> expressions;    ///< Of each of these.
   std::shared_ptr<const Typing> typing;            ///< If typed.
   bool valued = false;                             ///< Whether `values` are those of the instance.
   std::vector<RingTensor<Mod61>> values;
@@ -127,11 +134,5 @@ class PartialInstance {
   std::deque<TensorType> tensor_types_;  // of every number
   Interner<AttributeValue> values_;
 };
-
-/// The variables of an attribute expression.
-struct ExpressionVariables {
-  std::vector<std::uint32_t> attributes, tensors;  ///< Ascending.
-};
-[[nodiscard]] ExpressionVariables variables_of(const AttributeExpression& expression);
 
 }  // namespace taso

@@ -11,6 +11,9 @@ namespace {
 using ExpressionKind = AttributeExpression::Kind;
 using Integers = std::vector<std::int64_t>;
 
+// Assignments of names to sizes that are remembered: the search returns to few of them.
+constexpr std::size_t max_sizes = 4096;
+
 // Whether a list has this number everywhere by default.
 bool default_list(const AttributeSpec& spec, std::int64_t value) {
   if (!spec.default_value) return false;
@@ -24,6 +27,12 @@ bool outside_lists(const AttributeExpression& expression, std::uint32_t v) {
   if (expression.kind == ExpressionKind::list) return false;
   return std::any_of(expression.operands.begin(), expression.operands.end(),
                      [&](const AttributeExpression& operand) { return outside_lists(operand, v); });
+}
+
+bool mentions(const AttributeExpression& expression, std::uint32_t v) {
+  return (expression.kind == ExpressionKind::variable && expression.index == v) ||
+         std::any_of(expression.operands.begin(), expression.operands.end(),
+                     [&](const AttributeExpression& operand) { return mentions(operand, v); });
 }
 
 // A shape, the shapes with two neighbouring axes made one, and all axes made one.
@@ -52,8 +61,11 @@ std::vector<AttributeValue> as_values(const std::set<Integers>& lists) { return 
 
 }  // namespace
 
-Proposals::Proposals(PartialInstance& partial, const Domain& domain)
-    : partial_(partial), domain_(domain), universe_(all_shapes(domain)) {
+Proposals::Proposals(PartialInstance& partial, const Domain& domain, LoweredCache& cache)
+    : partial_(partial), domain_(domain), shared_(cache.answers()), universe_(all_shapes(domain)) {
+  for (const std::int64_t number : {domain.bound, domain.composite, static_cast<std::int64_t>(domain.max_rank),
+                                    domain.wide_extents, static_cast<std::int64_t>(domain.attributes)})
+    append_to_key(domain_key_, number);
   find_uses();
   find_shaping_variables();
 }
@@ -74,7 +86,8 @@ void Proposals::find_shaping_variables() {
           for (const Expression& factor : axis.factors) add(factor);
           if (axis.length) add(*axis.length);
         }
-      ExpressionVariables& shaping = shaping_[state.number];
+      shaping_[state.number].names = names;
+      ExpressionVariables& shaping = shaping_[state.number].variables;
       for (const auto& [name, expression] : state.node->attributes) {
         if (!names.contains(name)) continue;
         const ExpressionVariables variables = variables_of(expression);
@@ -138,28 +151,74 @@ const Key& Proposals::shapes_key(const NodeState& state, const Side& side, std::
   key_.push_back(state.number);
   key_.push_back(question);
   for (const PatternValue& value : state.node->inputs) key_.push_back(partial_.type_id(value, side));
-  const ExpressionVariables& shaping = shaping_[state.number];
+  const ExpressionVariables& shaping = shaping_[state.number].variables;
   for (const std::uint32_t v : shaping.attributes) key_.push_back(partial_.attribute(v));
   for (const std::uint32_t v : shaping.tensors) key_.push_back(partial_.tensor(v));
   return key_;
 }
 
-std::vector<std::uint32_t> Proposals::interned(std::uint32_t variable, const std::vector<Shape>& shapes) {
-  std::vector<std::uint32_t> types;
+void Proposals::add_type(std::uint32_t variable, const Shape& shape, std::vector<std::uint32_t>& types) {
   const std::vector<bool>& ranks = ranks_[variable];
-  for (const Shape& shape : shapes)
-    if (shape.size() >= ranks.size() || ranks[shape.size()])
-      types.push_back(partial_.intern({integers_[variable] ? ElementType::i64 : ElementType::f32, shape, true}));
+  if (shape.size() >= ranks.size() || ranks[shape.size()])
+    types.push_back(partial_.intern({integers_[variable] ? ElementType::i64 : ElementType::f32, shape, true}));
+}
+
+std::vector<std::uint32_t> Proposals::any_types(std::uint32_t variable) {
+  std::vector<std::uint32_t> types;
+  for (const Shape& shape : universe_) add_type(variable, shape, types);
   return types;
 }
 
-std::vector<std::uint32_t> Proposals::any_types(std::uint32_t variable) { return interned(variable, universe_); }
+// Appends to the key of a question what is known of the inputs.
+void Proposals::append_inputs(const NodeState& state, const Side& side, std::optional<std::size_t> except,
+                              std::string& key) const {
+  for (std::size_t i = 0; i < state.node->inputs.size(); ++i) {
+    const TensorType* type = except == i ? nullptr : partial_.type_of(state.node->inputs[i], side);
+    key += type == nullptr ? '?' : '!';
+    if (type != nullptr) append_to_key(key, *type);
+  }
+}
+
+// The same of an attribute; false if its expression has no value although its variables have.
+bool Proposals::append_attribute(const NodeState& state, std::size_t attribute, std::string& key) const {
+  const ExpressionVariables& variables = state.expressions[attribute];
+  if (!partial_.bound(variables.attributes, variables.tensors)) {
+    key += '?';
+    return true;
+  }
+  const Expected<AttributeValue> value = taso::evaluate(state.node->attributes[attribute].second, partial_.bindings());
+  if (!value) return false;
+  append_to_key(key, *value);
+  return true;
+}
 
 const std::vector<std::uint32_t>& Proposals::types_for(const NodeState& state, const Side& side, std::size_t input) {
   const Key& key = shapes_key(state, side, static_cast<std::uint32_t>(input));
   if (const auto it = types_.find(key); it != types_.end()) return it->second;
   const Key own = key;
-  return types_.emplace(own, interned(state.node->inputs[input].index, shapes_of(state, side, input))).first->second;
+  // The same question is asked for other nodes and statements.
+  std::string shared = "types " + state.node->op + '\0' + domain_key_;
+  append_to_key(shared, static_cast<std::int64_t>(input));
+  bool sharable = true;
+  for (std::size_t i = 0; i < state.node->attributes.size(); ++i)
+    if (const std::string& name = state.node->attributes[i].first; shaping_[state.number].names.contains(name)) {
+      (shared += name) += '\0';
+      sharable = sharable && append_attribute(state, i, shared);
+    }
+  append_inputs(state, side, input, shared);
+  const std::uint32_t variable = state.node->inputs[input].index;
+  std::vector<std::uint32_t> types;
+  if (sharable) {
+    const std::shared_ptr<const LoweredCache::Values> shapes = shared_.find(shared, [&] {
+      auto found = std::make_shared<LoweredCache::Values>();
+      for (Shape& shape : shapes_of(state, side, input)) found->emplace_back(std::move(shape));
+      return found;
+    });
+    for (const AttributeValue& shape : *shapes) add_type(variable, std::get<Integers>(shape), types);
+  } else {
+    for (const Shape& shape : shapes_of(state, side, input)) add_type(variable, shape, types);
+  }
+  return types_.emplace(own, std::move(types)).first->second;
 }
 
 std::vector<Shape> Proposals::shapes_of(const NodeState& state, const Side& side, std::size_t input) const {
@@ -225,56 +284,91 @@ std::vector<std::uint32_t> Proposals::values_for(const NodeState& state, const S
   auto it = values_.find(key);
   if (it == values_.end()) {
     const Key own = key;
-    it = values_.emplace(own, well_typed(state, side, v, new_values(state, side, v))).first;
+    std::vector<std::uint32_t> ids;
+    auto add = [&](const LoweredCache::Values& values) {
+      for (const AttributeValue& value : values) ids.push_back(partial_.values().id(value));
+    };
+    if (const std::optional<std::string> shared = shared_key(state, side, v))
+      add(*shared_.find(*shared, [&] {
+        return std::make_shared<const LoweredCache::Values>(well_typed(state, side, v, new_values(state, side, v)));
+      }));
+    else
+      add(well_typed(state, side, v, new_values(state, side, v)));
+    it = values_.emplace(own, std::move(ids)).first;
   }
   if (!is_free_list(v)) return it->second;
   std::vector<std::uint32_t> ids = it->second;
-  for (const std::uint32_t id : well_typed(state, side, v, lists_of_other_operators()))
+  for (const AttributeValue& value : well_typed(state, side, v, lists_of_other_operators())) {
+    const std::uint32_t id = partial_.values().id(value);
     if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+  }
   return ids;
+}
+
+// The only attribute of a node that is, or reads, the variable, if it is the variable itself.
+const std::string* Proposals::own_attribute(const NodeState& state, std::uint32_t v) {
+  const std::string* own = nullptr;
+  for (const auto& [name, expression] : state.node->attributes) {
+    if (!mentions(expression, v)) continue;
+    if (own != nullptr || expression.kind != ExpressionKind::variable) return nullptr;
+    own = &name;
+  }
+  return own;
+}
+
+// The question for values of a variable, for all statements, if the answer depends on the operator alone: the variable
+// is one attribute of it, and occurs in no other one.
+std::optional<std::string> Proposals::shared_key(const NodeState& state, const Side& side, std::uint32_t v) const {
+  const Use& use = uses_[v];
+  if (!use.direct || use.spec == nullptr) return std::nullopt;
+  std::string key =
+      "values " + state.node->op + '\0' + use.definition->name + '\0' + use.spec->name + '\0' + domain_key_;
+  key += wide() ? 'w' : 'n';
+  const std::string* own = own_attribute(state, v);
+  if (own == nullptr) return std::nullopt;
+  for (std::size_t i = 0; i < state.node->attributes.size(); ++i) {
+    const std::string& name = state.node->attributes[i].first;
+    (key += name) += '\0';
+    if (&name == own)
+      key += '=';
+    else if (!append_attribute(state, i, key))
+      return std::nullopt;
+  }
+  append_inputs(state, side, std::nullopt, key);
+  return key;
 }
 
 // Leaves out lists with which the operator is not well-typed, if everything else is known of it: of those that are
 // long or have any length only few fit.
-std::vector<std::uint32_t> Proposals::well_typed(const NodeState& state, const Side& side, std::uint32_t v,
-                                                 const std::vector<AttributeValue>& values) {
-  std::vector<std::uint32_t> ids;
+std::vector<AttributeValue> Proposals::well_typed(const NodeState& state, const Side& side, std::uint32_t v,
+                                                  std::vector<AttributeValue> values) const {
   const AttributeSpec* spec = uses_[v].spec;
-  bool test = spec != nullptr && spec->kind == AttributeKind::integers &&
-              !(spec->length && spec->length->kind == Expression::Kind::integer) &&
-              std::all_of(state.tensors.begin(), state.tensors.end(),
-                          [&](std::uint32_t tensor) { return partial_.tensor(tensor) != 0; }) &&
-              std::all_of(state.attributes.begin(), state.attributes.end(),
-                          [&](std::uint32_t other) { return other == v || partial_.attribute(other) != 0; });
+  const std::string* own = own_attribute(state, v);
+  if (values.empty() || own == nullptr || spec == nullptr || spec->kind != AttributeKind::integers ||
+      (spec->length && spec->length->kind == Expression::Kind::integer))
+    return values;
   std::vector<TensorType> inputs;
   for (const PatternValue& input : state.node->inputs) {
     const TensorType* type = partial_.type_of(input, side);
-    test = test && type != nullptr;
-    if (test) inputs.push_back(*type);
+    if (type == nullptr) return values;
+    inputs.push_back(*type);
   }
-  if (!test) {
-    for (const AttributeValue& value : values) ids.push_back(partial_.values().id(value));
-    return ids;
-  }
-  // What is known of the node, and the value.
-  Key key = node_key(state, side, v);
-  key.push_back(0);
+  for (const std::uint32_t tensor : state.tensors)
+    if (partial_.tensor(tensor) == 0) return values;
+  for (const std::uint32_t other : state.attributes)
+    if (other != v && partial_.attribute(other) == 0) return values;
   Bindings bindings = partial_.bindings();
-  for (const AttributeValue& value : values) {
-    const std::uint32_t id = partial_.values().id(value);
-    key.back() = id;
-    const auto [known, inserted] = accepted_.try_emplace(key, false);
-    if (inserted) {
-      bindings.attributes[v] = value;
-      const Expected<Attributes> given = evaluate_attributes(*state.node, bindings, partial_.registry());
-      known->second = given && partial_.registry().accepts(state.node->op, *given, inputs);
-    }
-    if (known->second) ids.push_back(id);
-  }
-  return ids;
+  bindings.attributes[v] = values[0];
+  std::vector<AttributeValue> fitting;
+  const Expected<Attributes> given = evaluate_attributes(*state.node, bindings, partial_.registry());
+  if (!given) return fitting;
+  const std::vector<bool> accepted = partial_.registry().accepted(state.node->op, *given, inputs, *own, values);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (accepted[i]) fitting.push_back(std::move(values[i]));
+  return fitting;
 }
 
-std::vector<AttributeValue> Proposals::new_values(const NodeState& state, const Side& side, std::uint32_t v) const {
+std::vector<AttributeValue> Proposals::new_values(const NodeState& state, const Side& side, std::uint32_t v) {
   const Use& use = uses_[v];
   std::vector<AttributeValue> values;
   if (use.spec == nullptr) return {std::int64_t{1}};
@@ -317,7 +411,7 @@ std::vector<AttributeValue> Proposals::new_values(const NodeState& state, const 
 
 // Lists of so many numbers: strides, pads, kernels, margins.
 std::vector<AttributeValue> Proposals::lists_of_length(const NodeState& state, const Side& side, std::uint32_t v,
-                                                       std::size_t length) const {
+                                                       std::size_t length) {
   const Use& use = uses_[v];
   const bool ones = default_list(*use.spec, 1), zeros = default_list(*use.spec, 0);
   if (!domain_.attributes && (ones || zeros)) return {Integers(length, ones ? 1 : 0)};
@@ -398,6 +492,7 @@ std::vector<AttributeValue> Proposals::free_lists(const TensorType* input) const
 }
 
 // Lists of any length that other operators suggest: the shapes of what is known, and these with axes merged.
+// Those among the shapes of the domain have been tried with the others.
 std::vector<AttributeValue> Proposals::lists_of_other_operators() const {
   std::set<Integers> lists;
   for (const bool target : {false, true})
@@ -406,7 +501,14 @@ std::vector<AttributeValue> Proposals::lists_of_other_operators() const {
         for (const std::uint32_t type : other.typing->outputs) add_regrouped(partial_.type(type).shape, lists);
   for (const TensorType* type : partial_.bindings().tensors)
     if (type != nullptr) add_regrouped(type->shape, lists);
+  std::erase_if(lists, [&](const Integers& list) { return in_universe(list); });
   return as_values(lists);
+}
+
+bool Proposals::in_universe(const Integers& list) const {
+  return list.size() <= domain_.max_rank && std::all_of(list.begin(), list.end(), [&](std::int64_t extent) {
+           return extent >= 1 && extent <= domain_.bound;
+         });
 }
 
 // Whether a variable stands for a list, as q in q - m, or for a number, as i in [i, i].
@@ -421,7 +523,7 @@ bool Proposals::is_list_variable(std::uint32_t v) const {
 }
 
 // SAME pads of the operator, if it uses the variable directly and its other attributes are known.
-std::vector<Integers> Proposals::same_lists(const NodeState& state, const Side& side, std::uint32_t v) const {
+std::vector<Integers> Proposals::same_lists(const NodeState& state, const Side& side, std::uint32_t v) {
   std::vector<Integers> lists;
   Attributes attributes;
   std::string pads;
@@ -431,7 +533,11 @@ std::vector<Integers> Proposals::same_lists(const NodeState& state, const Side& 
       attributes.set(name, *value);
   }
   if (pads.empty()) return lists;
-  for (const NamedSizes& sizes : partial_.known_sizes(state, side, std::nullopt))
+  // What the sizes are does not depend on strides and dilations; the attributes above stand over those in `sizes`.
+  if (sizes_.size() >= max_sizes) sizes_.clear();
+  const auto [known, inserted] = sizes_.try_emplace(shapes_key(state, side, UINT32_MAX));
+  if (inserted) known->second = partial_.known_sizes(state, side, std::nullopt);
+  for (const NamedSizes& sizes : known->second)
     if (std::optional<Integers> list = same_pads(*state.definition, pads, sizes, attributes))
       lists.push_back(std::move(*list));
   return lists;

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "verifier/candidates.h"
@@ -16,7 +18,7 @@ namespace taso {
 
 class Proposals {
  public:
-  Proposals(PartialInstance& partial, const Domain& domain);
+  Proposals(PartialInstance& partial, const Domain& domain, LoweredCache& cache);
 
   /// Types of a variable that is an input of this operator; the list stays where it is.
   const std::vector<std::uint32_t>& types_for(const NodeState& state, const Side& side, std::size_t input);
@@ -43,33 +45,47 @@ class Proposals {
     bool direct = false;
   };
 
+  // The attributes of a node that its axis lists name, and their variables.
+  struct Shaping {
+    std::set<std::string> names;
+    ExpressionVariables variables;
+  };
+
   void find_uses();
   void find_shaping_variables();
   const Key& node_key(const NodeState& state, const Side& side, std::uint32_t question);
   const Key& shapes_key(const NodeState& state, const Side& side, std::uint32_t question);
   [[nodiscard]] bool wide() const { return partial_.extents_within(domain_.wide_extents); }
-  std::vector<std::uint32_t> interned(std::uint32_t variable, const std::vector<Shape>& shapes);
+  void add_type(std::uint32_t variable, const Shape& shape, std::vector<std::uint32_t>& types);
   [[nodiscard]] std::vector<Shape> shapes_of(const NodeState& state, const Side& side, std::size_t input) const;
-  [[nodiscard]] std::vector<AttributeValue> new_values(const NodeState& state, const Side& side, std::uint32_t v) const;
+  [[nodiscard]] std::vector<AttributeValue> new_values(const NodeState& state, const Side& side, std::uint32_t v);
   [[nodiscard]] std::vector<AttributeValue> lists_of_length(const NodeState& state, const Side& side, std::uint32_t v,
-                                                            std::size_t length) const;
+                                                            std::size_t length);
   [[nodiscard]] std::vector<AttributeValue> lists_per_axis(const TensorType* input, const Use& use) const;
   [[nodiscard]] std::vector<AttributeValue> free_lists(const TensorType* input) const;
   [[nodiscard]] std::vector<AttributeValue> lists_of_other_operators() const;
-  std::vector<std::uint32_t> well_typed(const NodeState& state, const Side& side, std::uint32_t v,
-                                        const std::vector<AttributeValue>& values);
-  [[nodiscard]] std::vector<Integers> same_lists(const NodeState& state, const Side& side, std::uint32_t v) const;
+  [[nodiscard]] bool in_universe(const Integers& list) const;
+  [[nodiscard]] std::vector<AttributeValue> well_typed(const NodeState& state, const Side& side, std::uint32_t v,
+                                                       std::vector<AttributeValue> values) const;
+  void append_inputs(const NodeState& state, const Side& side, std::optional<std::size_t> except,
+                     std::string& key) const;
+  [[nodiscard]] static const std::string* own_attribute(const NodeState& state, std::uint32_t v);
+  [[nodiscard]] bool append_attribute(const NodeState& state, std::size_t attribute, std::string& key) const;
+  [[nodiscard]] std::optional<std::string> shared_key(const NodeState& state, const Side& side, std::uint32_t v) const;
+  [[nodiscard]] std::vector<Integers> same_lists(const NodeState& state, const Side& side, std::uint32_t v);
   [[nodiscard]] bool is_list_variable(std::uint32_t v) const;
 
   PartialInstance& partial_;
   Domain domain_;
+  SharedMemory<LoweredCache::Values>& shared_;
+  std::string domain_key_;  // the domain as bytes
   std::vector<Use> uses_;
-  std::vector<bool> integers_;                // tensor variables that hold indices
-  std::vector<std::vector<bool>> ranks_;      // allowed ranks of each tensor variable
-  std::vector<ExpressionVariables> shaping_;  // per node: variables of attributes that its axis lists name
+  std::vector<bool> integers_;            // tensor variables that hold indices
+  std::vector<std::vector<bool>> ranks_;  // allowed ranks of each tensor variable
+  std::vector<Shaping> shaping_;          // per node
   std::vector<Shape> universe_;
   KeyMap<std::vector<std::uint32_t>> types_, values_;
-  KeyMap<bool> accepted_;  // values with which an operator is well-typed
+  KeyMap<std::vector<NamedSizes>> sizes_;
   Key key_;
 };
 

@@ -10,7 +10,7 @@
 namespace taso {
 namespace {
 
-constexpr std::uint64_t rlimit = 400'000;
+constexpr std::uint64_t rlimit = 100'000;
 
 /// Terms of sort Real as a ring; what defines quotients, extrema and functions is collected as assumptions.
 class SolverRing {

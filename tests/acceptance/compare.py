@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Optimizes models with taso-opt and compares the results with the originals in ONNX Runtime.
 
-For each model: taso-opt exits 0; the result passes onnx.checker; names, order, types and shapes of graph inputs and
-outputs are unchanged; on three random inputs its outputs are within 1e-4 * max|reference| of the original's (run
-without ONNX Runtime's own graph optimizations). Where an output hardly depends on the inputs, the tensor before the
-final Softmax is compared besides. The test of the test: one rewritten weight scaled by 1.05 is found. A second run, with
-all costs recorded, writes the same bytes; its time and memory are reported.
+For each model: taso-opt exits 0; its certificate holds (taso-verify --certificate); the result passes onnx.checker;
+names, order, types and shapes of graph inputs and outputs are unchanged; on three random inputs its outputs are within
+1e-4 * max|reference| of the original's (run without ONNX Runtime's own graph optimizations). Where an output hardly
+depends on the inputs, the tensor before the final Softmax is compared besides. The test of the test: one rewritten weight
+scaled by 1.05 is found. A second run, with all costs recorded, writes the same bytes; its time and memory are reported.
 """
 import argparse, collections, os, subprocess, sys
 
@@ -178,6 +178,11 @@ def examine(path, options, table):
     require(code == 0, f"the second run exits {code}: {text.strip()}")
     with open(out, "rb") as a, open(again, "rb") as b:
         require(a.read() == b.read(), "two runs wrote different bytes")
+    verify = os.path.join(options.programs, "taso-verify")
+    if os.path.exists(verify):
+        certificate = os.path.splitext(out)[0] + ".taso.json"
+        code, text, _, _ = run([verify, "-q", "--certificate", certificate, "--original", path])
+        require(code == 0, f"the certificate does not hold: {text.strip()}")
     original, result = load(path), load(out)
     onnx.checker.check_model(out)
     require(signature(inputs_of(original)) == signature(inputs_of(result)), "graph inputs changed")

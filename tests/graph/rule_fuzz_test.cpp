@@ -1,6 +1,7 @@
 // Every rule on random small graphs: what it makes of a graph must compute the same. Values are compared over
 // GF(2^61-1); where they differ there, over doubles, because a rule may rest on facts (relu is idempotent) that the
-// field's random oracles do not share.
+// field's random oracles do not share. Matches are also those that a certificate may name (certificate/occurrence.h),
+// and what it may name is a match: changed ones that are believed give equal graphs, too.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "certificate/occurrence.h"
 #include "graph/graph_text.h"
 #include "graph/rewrite.h"
 #include "operators/evaluate.h"
@@ -280,16 +282,76 @@ class Instances {
   std::vector<std::int64_t> extents_;
 };
 
+// A match with one thing changed.
+Match mutated(const Graph& graph, Match match, Random& random) {
+  auto any_node = [&] { return static_cast<NodeId>(random.below(graph.id_bound())); };
+  switch (random.below(5)) {
+    case 0:
+      if (!match.variables.empty())
+        match.variables[random.below(match.variables.size())] = {any_node(),
+                                                                 static_cast<std::uint32_t>(random.below(2))};
+      break;
+    case 1:
+      if (!match.nodes.empty()) match.nodes[random.below(match.nodes.size())] = any_node();
+      break;
+    case 2:
+      if (!match.attributes.empty()) {
+        auto& value = match.attributes[random.below(match.attributes.size())];
+        if (!value || random.below(8) == 0) {
+          value.reset();
+        } else if (auto* integer = std::get_if<std::int64_t>(&*value)) {
+          *integer += random.below(2) == 0 ? 1 : -1;
+        } else if (auto* list = std::get_if<std::vector<std::int64_t>>(&*value); list != nullptr && !list->empty()) {
+          (*list)[random.below(list->size())] += random.below(2) == 0 ? 1 : -1;
+        } else if (auto* real = std::get_if<double>(&*value)) {
+          *real += 0.25;
+        } else {
+          value = SymbolValue{"sigmoid"};
+        }
+      }
+      break;
+    case 3:
+      if (!match.operand_begin.empty())
+        match.operand_begin[random.below(match.operand_begin.size())] = static_cast<std::int32_t>(random.below(4)) - 1;
+      break;
+    default:
+      if (!match.port_begin.empty())
+        match.port_begin[random.below(match.port_begin.size())] = static_cast<std::int32_t>(random.below(4)) - 1;
+  }
+  return match;
+}
+
 struct Outcome {
   int applied = 0;
-  std::string broken;  // A description of the first failure.
+  int believed = 0, refused = 0;  // Changed matches.
+  std::string broken;             // A description of the first failure.
 };
+
+// Asks whether a rule occurs at matches like a true one; where it is believed to, it must apply well. What went wrong,
+// if anything.
+std::string believe_changed(const Graph& graph, const Substitution& rule, const Match& match, Random& random,
+                            std::uint64_t seed, Outcome& outcome) {
+  for (int change = 0; change < 8; ++change) {
+    const Match other = mutated(graph, match, random);
+    if (!check_occurrence(graph, rule, other, registry())) {
+      ++outcome.refused;
+      continue;
+    }
+    ++outcome.believed;
+    const auto result = apply(graph, rule, other, registry());
+    if (!result) continue;
+    if (result->validate() && compare(graph, *result, seed) != Agreement::different) continue;
+    return rule.name + " does not occur as believed in\n" + to_text(graph) + "which becomes\n" + to_text(*result);
+  }
+  return "";
+}
 
 // Applies a rule at all its matches in random instances of its source.
 Outcome exercise(const RuleIndex& index, std::uint32_t number, std::uint64_t seed, int wanted) {
   const Substitution& rule = index.rules()[number];
   Outcome outcome;
   Instances instances(seed);
+  Random changes(seed, "changes");
   for (int trial = 0; trial < (outcome.applied == 0 ? 2000 : 400) && outcome.applied < wanted; ++trial) {
     const std::optional<Graph> drawn = instances.draw(rule);
     if (!drawn) continue;
@@ -302,6 +364,10 @@ Outcome exercise(const RuleIndex& index, std::uint32_t number, std::uint64_t see
     int matches = 0;
     for (const Match& match : index.find(graph, number)) {
       if (++matches > 3) break;
+      if (const Status occurs = check_occurrence(graph, rule, match, registry()); !occurs) {
+        outcome.broken = rule.name + " is not believed to occur (" + occurs.error().message + ") in\n" + to_text(graph);
+        return outcome;
+      }
       const auto result = apply(graph, rule, match, registry());
       if (!result) continue;
       const Status valid = result->validate();
@@ -309,7 +375,11 @@ Outcome exercise(const RuleIndex& index, std::uint32_t number, std::uint64_t see
           valid ? compare(graph, *result, seed + static_cast<std::uint64_t>(trial)) : Agreement::different;
       if (agreement == Agreement::undefined) continue;
       ++outcome.applied;
-      if (agreement == Agreement::equal) continue;
+      if (agreement == Agreement::equal) {
+        outcome.broken = believe_changed(graph, rule, match, changes, seed, outcome);
+        if (!outcome.broken.empty()) return outcome;
+        continue;
+      }
       outcome.broken = rule.name + " is wrong\n" + to_text(graph) + "becomes\n" + to_text(*result) +
                        (valid ? "" : valid.error().message);
       return outcome;
@@ -336,11 +406,16 @@ TEST_P(RuleFiles, RulesKeepValues) {
   const RuleIndex index(*rules, registry());
   ASSERT_FALSE(index.rules().empty());
   std::vector<std::string> never;
+  int believed = 0, refused = 0;
   for (std::uint32_t i = 0; i < index.rules().size(); ++i) {
     const Outcome outcome = exercise(index, i, 1000 + i, 5);
+    believed += outcome.believed;
+    refused += outcome.refused;
     EXPECT_EQ(outcome.broken, "");
     if (outcome.applied == 0) never.push_back(index.rules()[i].name);
   }
+  EXPECT_GT(believed, 0);
+  EXPECT_GT(refused, 50);
   // A few sources may be too special to be met by chance.
   EXPECT_LE(never.size(), index.rules().size() / 4) << "never applied: " << testing::PrintToString(never);
 }
@@ -423,6 +498,10 @@ TEST(RuleFuzz, RandomWalksKeepValues) {
       const auto matches = index.find_all(graph);
       if (matches.empty()) break;
       const auto& [rule, match] = matches[random.below(matches.size())];
+      const Status occurs = check_occurrence(graph, index.rules()[rule], match, registry());
+      ASSERT_TRUE(occurs) << occurs.error().message << " in\n" << to_text(graph);
+      Outcome outcome;
+      EXPECT_EQ(believe_changed(graph, index.rules()[rule], match, random, 7, outcome), "");
       const auto result = apply_with_changes(graph, index.rules()[rule], match, registry());
       if (!result) continue;
       ASSERT_TRUE(result->graph.validate().ok());

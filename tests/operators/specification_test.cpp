@@ -335,7 +335,7 @@ TEST(TypingText, TellsWhatTypesDependOn) {
   EXPECT_NE(given, text("n <= 8", "x[i // 2, I..]", sizes));
   EXPECT_NE(given, text("n <= 9", "x[i // 2, I..]", "size doubled(a) = 2*a + 1\n"));
   EXPECT_NE(given, text("n <= 9", "x[i // 2, I..]", "size doubled(a) = same(a)\nsize same(a) = 2*a\n"));
-  EXPECT_EQ(shipped().typing_text("no_such_operator"), "");
+  EXPECT_EQ(testing::shipped().typing_text("no_such_operator"), "");
 }
 
 }  // namespace

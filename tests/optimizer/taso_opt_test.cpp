@@ -81,6 +81,16 @@ TEST_F(TasoOpt, OptimizesAndReports) {
   EXPECT_EQ(optimized.outputs()[1].name, "k");
 }
 
+TEST_F(TasoOpt, DrawsAPage) {
+  const Outcome result = run("m.onnx -o o.onnx --rules $R --cost launches --html r.html -q");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::string page = value_of(read_file(folder / "r.html"));
+  EXPECT_NE(page.find("<code>merge_matmul_bias</code>"), std::string::npos);
+  EXPECT_NE(page.find("from "), std::string::npos) << "nodes of the user's model are named";
+  EXPECT_EQ(page.rfind("</body></html>\n"), page.size() - 15);
+  EXPECT_EQ(run("m.onnx -o o.onnx --html /no/such/folder/r.html").code, 3);
+}
+
 TEST_F(TasoOpt, MeasuresRecordsAndReplays) {
   const std::string common = "m.onnx --rules $R -q ";
   Outcome result = run(common + "-o a.onnx --costs c.sqlite --record c.txt --json a.json");

@@ -1,0 +1,58 @@
+/// The certificate of an optimization: what was done to a model, step by step, in a form that a program can repeat
+/// without trusting the one that did it.
+///
+/// A certificate names the original file and the optimized one, the rules that were used, as text, and every
+/// application: which rule, at which nodes, for which values of its variables. Nodes are numbered as the importer
+/// numbers them; normal form and application of a rule (graph/rewrite.h) number new ones, always in the same way.
+///
+/// JSON form (docs/certificates.md): an object with `format` ("taso-certificate"), `version` (1), `original` and
+/// `optimized` (each `file`, `bytes`, `hash`), `external_data` (the same, or null), `input_shapes`, `rules` and
+/// `steps`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/rewrite.h"
+#include "graph/tensor_type.h"
+#include "support/hash.h"
+#include "support/status.h"
+
+namespace taso {
+
+/// A file as it was when the certificate was written.
+struct FileIdentity {
+  std::string name;  ///< Without its folder.
+  std::uint64_t bytes = 0;
+  Hash128 hash;  ///< XXH3-128 of the bytes: tells files apart, and is no defence; the replay is.
+};
+/// bad_input if the file cannot be read.
+[[nodiscard]] Expected<FileIdentity> identify_file(const std::string& path);
+
+/// One application of a rule.
+struct CertificateStep {
+  std::string rule;  ///< Name of one of the certificate's rules.
+  Match match;
+};
+
+struct Certificate {
+  FileIdentity original, optimized;
+  std::optional<FileIdentity> external_data;  ///< OUT.data, if weights were asked to go there.
+  std::map<std::string, Shape> input_shapes;  ///< As given to the importer.
+  std::vector<std::string> rules;             ///< The rules that the steps name, in the spelling of rule files.
+  std::vector<CertificateStep> steps;         ///< In order, from the imported graph in normal form.
+};
+
+/// The JSON text; the same certificate gives the same bytes.
+[[nodiscard]] std::string to_json(const Certificate& certificate);
+/// bad_input, with what is wrong and where, if the text is not of the form above.
+[[nodiscard]] Expected<Certificate> parse_certificate(std::string_view text, const std::string& file);
+
+/// Where the certificate of a model goes: out.taso.json beside out.onnx.
+[[nodiscard]] std::string certificate_path(const std::string& model);
+
+}  // namespace taso

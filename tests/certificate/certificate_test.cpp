@@ -1,0 +1,138 @@
+// The text of certificates, and what of it is refused.
+
+#include "certificate/certificate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "support/random.h"
+
+namespace taso {
+namespace {
+
+Certificate example() {
+  Certificate certificate;
+  certificate.original = {"in.onnx", 12, {1, 2}};
+  certificate.optimized = {"out.onnx", 13, {3, 0xffffffffffffffff}};
+  certificate.external_data = FileIdentity{"out.onnx.data", 5, {0, 0}};
+  certificate.input_shapes = {{"x", {1, 3}}, {"s", {}}};
+  certificate.rules = {"rule twice:\n  relu(relu(x)) => relu(x)\n"};
+  CertificateStep step;
+  step.rule = "twice";
+  step.match.variables = {{3, 0}, {4, 1}};
+  step.match.attributes = {std::nullopt,
+                           AttributeValue(std::numeric_limits<std::int64_t>::min()),
+                           AttributeValue(std::numeric_limits<std::int64_t>::max()),
+                           AttributeValue(0.1),
+                           AttributeValue(2.0),
+                           AttributeValue(-std::numeric_limits<double>::infinity()),
+                           AttributeValue(std::vector<std::int64_t>{}),
+                           AttributeValue(std::vector<std::int64_t>{-1, 2}),
+                           AttributeValue(SymbolValue{"relu"})};
+  step.match.nodes = {7, 9};
+  step.match.operand_begin = {-1, 2};
+  step.match.port_begin = {0, -1};
+  certificate.steps = {step, step};
+  return certificate;
+}
+
+TEST(Certificate, IsReadAsItWasWritten) {
+  const Certificate written = example();
+  const std::string text = to_json(written);
+  const Expected<Certificate> read = parse_certificate(text, "a.json");
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_EQ(to_json(*read), text);
+  EXPECT_EQ(read->optimized.hash, written.optimized.hash);
+  EXPECT_EQ(read->input_shapes, written.input_shapes);
+  ASSERT_EQ(read->steps.size(), 2U);
+  const Match &a = read->steps[1].match, &b = written.steps[1].match;
+  EXPECT_EQ(a.variables, b.variables);
+  EXPECT_EQ(a.attributes, b.attributes);
+  EXPECT_EQ(a.nodes, b.nodes);
+  EXPECT_EQ(a.operand_begin, b.operand_begin);
+  EXPECT_EQ(a.port_begin, b.port_begin);
+}
+
+TEST(Certificate, WithoutStepsIsOne) {
+  Certificate none = example();
+  none.steps.clear();
+  none.external_data.reset();
+  const Expected<Certificate> read = parse_certificate(to_json(none), "a.json");
+  ASSERT_TRUE(read) << read.error().to_string();
+  EXPECT_TRUE(read->steps.empty());
+  EXPECT_FALSE(read->external_data);
+}
+
+TEST(Certificate, WhatIsWrongIsSaidInOneLine) {
+  struct Case {
+    std::string from, to, message;
+  };
+  const std::vector<Case> cases = {
+      {"{\n", "\n", "this is not JSON"},
+      {"taso-certificate", "certificate", "this is not a certificate of taso-opt"},
+      {"\"version\": 1", "\"version\": 2", "another version"},
+      {"\"original\"", "\"orginal\"", "certificate: expected an object with 'original'"},
+      {"\"file\": \"in.onnx\"", "\"file\": 3", "original.file: expected a text"},
+      {"in.onnx", "../in.onnx", "original.file: expected the name of a file, without a folder"},
+      {"\"bytes\": 13", "\"bytes\": -1", "optimized.bytes: expected an integer from 0 to 9223372036854775807"},
+      {"00000000000000010000000000000002", "0000000000000001000000000000000g",
+       "original.hash: expected 32 hexadecimal digits"},
+      {"\"x\": [", "\"x\": [\"n\",", "input_shapes.x: expected an integer from 0 to"},
+      {"\"rule twice:", "3, \"rule twice:", "rules[0]: expected a text"},
+      {"\"rule\":\"twice\"", "\"rule\":null", "steps[0].rule: expected a text"},
+      {"\"variables\":[[3,0],", "\"variables\":[[3],", "steps[0].variables: expected pairs of a node and an output"},
+      {"\"variables\":[[3,0],", "\"variables\":[[3,-1],", "steps[0].variables: expected an integer from 0 to"},
+      {"\"attributes\":[null,", "\"attributes\":[true,", "steps[0].attributes: expected null, an integer"},
+      {"\"real\":\"0.1\"", "\"real\":\"0.1x\"", "steps[0].attributes.real: expected a number as text"},
+      {"\"nodes\":[7,", "\"nodes\":[7.5,", "steps[0].nodes: expected an integer from 0 to"},
+      {"\"nodes\":[7,", "\"nodes\":[99999999999999999999,", "steps[0].nodes: expected an integer from 0 to"},
+      {"\"operand_begin\":[", "\"operand\":[", "steps[0]: expected an object with 'operand_begin'"},
+      {"\"port_begin\":[0", "\"port_begin\":[-2", "steps[0].port_begin: expected an integer from -1 to"},
+  };
+  for (const Case& c : cases) {
+    std::string text = to_json(example());
+    const std::size_t place = text.find(c.from);
+    ASSERT_NE(place, std::string::npos) << c.from;
+    text.replace(place, c.from.size(), c.to);
+    const Expected<Certificate> read = parse_certificate(text, "a.json");
+    ASSERT_FALSE(read) << c.to;
+    EXPECT_EQ(read.error().code, ErrorCode::bad_input);
+    EXPECT_THAT(read.error().to_string(), ::testing::StartsWith("a.json: ")) << c.to;
+    EXPECT_THAT(read.error().to_string(), ::testing::HasSubstr(c.message));
+    EXPECT_EQ(read.error().to_string().find('\n'), std::string::npos);
+  }
+}
+
+// No text whatever crashes the reader.
+TEST(Certificate, DamagedTextsAreReadOrRefused) {
+  const std::string text = to_json(example());
+  Random random(3, "damage");
+  for (int round = 0; round < 2000; ++round) {
+    std::string damaged = text;
+    for (std::uint64_t changes = 1 + random.below(3); changes > 0; --changes) {
+      const std::size_t place = random.below(damaged.size());
+      switch (random.below(3)) {
+        case 0:
+          damaged[place] = static_cast<char>(random.below(256));
+          break;
+        case 1:
+          damaged.erase(place, 1 + random.below(9));
+          break;
+        default:
+          damaged.insert(place, damaged.substr(random.below(damaged.size()), random.below(12)));
+      }
+    }
+    (void)parse_certificate(damaged, "a.json");
+  }
+}
+
+TEST(CertificatePath, StandsBesideTheModel) {
+  EXPECT_EQ(certificate_path("a/out.onnx"), "a/out.taso.json");
+  EXPECT_EQ(certificate_path("out.v1.onnx"), "out.v1.taso.json");
+  EXPECT_EQ(certificate_path("model"), "model.taso.json");
+}
+
+}  // namespace
+}  // namespace taso

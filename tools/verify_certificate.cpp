@@ -1,0 +1,72 @@
+#include "tools/verify_certificate.h"
+
+#include <fmt/format.h>
+#include <stdlib.h>  // mkdtemp is POSIX
+
+#include <filesystem>
+#include <utility>
+
+#include "support/file.h"
+
+namespace taso::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A new folder that is removed with what is in it.
+class TemporaryFolder {
+ public:
+  static Expected<TemporaryFolder> make() {
+    std::error_code error;
+    std::string path = (fs::temp_directory_path(error) / "taso-XXXXXX").string();
+    if (error || ::mkdtemp(path.data()) == nullptr) return bad_input("cannot make a temporary folder", {.file = path});
+    return TemporaryFolder(std::move(path));
+  }
+  ~TemporaryFolder() {
+    std::error_code error;
+    if (!path_.empty()) fs::remove_all(path_, error);
+  }
+  TemporaryFolder(TemporaryFolder&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+}  // namespace
+
+Expected<Replay> replay_certificate(const CertificateArguments& arguments, VerifyInputs& inputs) {
+  const std::string& path = arguments.certificate;
+  TASO_ASSIGN(const std::string text, read_file(path));
+  TASO_ASSIGN(const Certificate certificate, parse_certificate(text, path));
+  auto beside = [&](const std::string& given, const FileIdentity& named) {
+    return given.empty() ? (fs::path(path).parent_path() / named.name).string() : given;
+  };
+  const std::string original = beside(arguments.original, certificate.original);
+  if (std::error_code error; arguments.original.empty() && !fs::exists(original, error))
+    return bad_input("the original model is not there; name it by --original", {.file = original});
+  TASO_ASSIGN(const TemporaryFolder temporary, TemporaryFolder::make());
+  TASO_ASSIGN(Replay result, replay(certificate, original, beside(arguments.optimized, certificate.optimized),
+                                    inputs.registry, temporary.path()));
+  for (const Substitution& rule : result.rules) {
+    VerifyTask task;
+    task.rule = rule;
+    task.rule.where = {path, 0, 0};
+    task.rule.expect.reset();
+    inputs.tasks.push_back(std::move(task));
+  }
+  return result;
+}
+
+std::string certificate_text(const Replay& replay, const CertificateArguments& arguments) {
+  std::size_t steps = 0;
+  for (const auto& [rule, uses] : replay.uses) steps += uses;
+  return fmt::format("{}: {} applications of {} rules repeated; they lead to the optimized model, byte for byte\n",
+                     arguments.certificate, steps, replay.rules.size());
+}
+
+}  // namespace taso::tools

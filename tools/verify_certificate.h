@@ -1,0 +1,23 @@
+/// taso-verify --certificate: repeats an optimization from its certificate and hands the rules on to be proved.
+#pragma once
+
+#include <string>
+
+#include "certificate/replay.h"
+#include "tools/common.h"
+#include "tools/verify_inputs.h"
+
+namespace taso::tools {
+
+struct CertificateArguments {
+  std::string certificate;          ///< out.taso.json; empty: none is checked.
+  std::string original, optimized;  ///< Models; empty: those that it names, in its folder.
+};
+
+/// Reads the certificate and repeats it; its rules become tasks of `inputs`, in its order. Errors: see replay().
+[[nodiscard]] Expected<Replay> replay_certificate(const CertificateArguments& arguments, VerifyInputs& inputs);
+
+/// "FILE: 12 rules applied 57 times lead from model.onnx to out.onnx, byte for byte": for people.
+[[nodiscard]] std::string certificate_text(const Replay& replay, const CertificateArguments& arguments);
+
+}  // namespace taso::tools
