@@ -108,7 +108,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_flag("--save-as-external-data", options.external_data, "Put weights of at least 1024 bytes into OUT.data");
 }
 
-/// The rules of all files that are not disabled.
+/// The rules of all files that are not disabled, each with a name of its own.
 Expected<std::vector<Substitution>> load_all_rules(const Options& options, const OperatorRegistry& registry) {
   std::vector<std::string> files = options.rules;
   if (files.empty()) {
@@ -125,12 +125,6 @@ Expected<std::vector<Substitution>> load_all_rules(const Options& options, const
                                      "rules",
                                      rule.name),
                          {file});
-      const auto same =
-          std::find_if(rules.begin(), rules.end(), [&](const Substitution& r) { return r.name == rule.name; });
-      if (same != rules.end())
-        return bad_input(
-            fmt::format("a second rule '{}' (the first one stands in {}); rename one", rule.name, same->where.file),
-            rule.where);
       if (rule.proofs.empty()) ++unproved;
       rules.push_back(std::move(rule));
     }
@@ -141,6 +135,12 @@ Expected<std::vector<Substitution>> load_all_rules(const Options& options, const
   for (const std::string& name : options.disabled_rules)
     if (std::erase_if(rules, [&](const Substitution& rule) { return rule.name == name; }) == 0)
       return Error{ErrorCode::usage, fmt::format("--disable-rule {}: there is no rule of this name", name), {}};
+  // Files may use a name twice, for one rule or for two: reports and certificates tell them apart.
+  std::set<std::string> names;
+  for (Substitution& rule : rules) {
+    const std::string given = rule.name;
+    for (int n = 2; !names.insert(rule.name).second; ++n) rule.name = fmt::format("{}_{}", given, n);
+  }
   return rules;
 }
 

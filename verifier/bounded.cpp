@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "operators/ring.h"
+#include "support/hash.h"
 #include "support/random.h"
 #include "verifier/enumerate.h"
 #include "verifier/polynomial.h"
@@ -441,14 +442,16 @@ bool has_composite_axis(const OperatorRegistry& registry, const Substitution& ru
 
 // An instance at which the two sides differ at the points of the field, found by solving the typing rules of both
 // sides, those of the source of `order` first: the rule, or the same with its sides exchanged. The search is limited,
-// so that the two orders find different instances.
+// so that the two orders find different instances; a domain that is too large for it is searched in several rounds,
+// each with another part of its instances.
 std::optional<TypedInstance> find_difference(const OperatorRegistry& registry, const Substitution& rule,
-                                             const Substitution& order, std::uint64_t seed, LoweredCache& cache) {
+                                             const Substitution& order, std::uint64_t seed, std::size_t round,
+                                             std::set<const Domain*>& searched, LoweredCache& cache) {
   for (const Domain& domain : search_domains) {
-    if (domain.bound == 1 && !has_composite_axis(registry, rule)) continue;
+    if (searched.contains(&domain) || (domain.bound == 1 && !has_composite_axis(registry, rule))) continue;
     Enumeration enumeration(registry, order, cache,
                             {.domain = domain,
-                             .seed = seed,
+                             .seed = Hasher().add(seed).add(std::uint64_t{round}).finish().low,
                              .max_instances = search_instances,
                              .max_steps = search_steps,
                              .thin_above = search_instances});
@@ -461,6 +464,22 @@ std::optional<TypedInstance> find_difference(const OperatorRegistry& registry, c
       found = std::move(check.typed);
       return false;
     });
+    if (found) return found;
+    if (enumeration.complete()) searched.insert(&domain);
+  }
+  return std::nullopt;
+}
+
+// The same for both orders, if they are worth it, and all rounds.
+std::optional<TypedInstance> find_difference(const OperatorRegistry& registry, const Substitution& rule,
+                                             const InstanceOptions& options, LoweredCache& cache) {
+  Substitution reversed = rule;
+  std::swap(reversed.source, reversed.target);
+  std::set<const Domain*> searched;  // to their ends: no other round or order finds more
+  for (std::size_t round = 0; round < options.search_rounds; ++round) {
+    std::optional<TypedInstance> found = find_difference(registry, rule, rule, options.seed, round, searched, cache);
+    if (!found && options.search_both_ways && has_composite_axis(registry, rule))
+      found = find_difference(registry, rule, reversed, options.seed, round, searched, cache);
     if (found) return found;
   }
   return std::nullopt;
@@ -510,12 +529,7 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
                                 const InstanceOptions& options, LoweredCache& cache) {
   BoundedOutcome outcome;
   if (options.search) {
-    std::optional<TypedInstance> found = find_difference(registry, rule, rule, options.seed, cache);
-    if (!found && options.search_both_ways && has_composite_axis(registry, rule)) {
-      Substitution reversed = rule;
-      std::swap(reversed.source, reversed.target);
-      found = find_difference(registry, rule, reversed, options.seed, cache);
-    }
+    std::optional<TypedInstance> found = find_difference(registry, rule, options, cache);
     if (found) {
       InstanceOutcome examined = examine_instance(registry, rule, std::move(*found), options.seed);
       if (examined.kind == BoundedOutcome::Kind::differs) {

@@ -139,6 +139,7 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
       instances.max_candidates = confirming_candidates;
       instances.search = instances.rare = false;
     } else if (brief) {
+      instances.search_rounds = 1;
       instances.max_instances = std::min(options.max_instances, options.confirming_instances);
       instances.rare = false;
     }

@@ -211,13 +211,21 @@ TEST_F(CertificateProgram, FalseRulesAreRefused) {
   EXPECT_THAT(result.output, HasSubstr("refuted  lost_bias"));
 }
 
-TEST_F(CertificateProgram, RulesOfOneNameAreRefused) {
-  ASSERT_TRUE(write_file_atomically(path("a.rules"), "rule r: relu(relu(x)) => relu(x)\n"));
-  ASSERT_TRUE(write_file_atomically(path("b.rules"), "\nrule r: neg(neg(x)) => x\n"));
-  const Outcome result = run(TASO_OPT, "m.onnx -o o.onnx --rules a.rules --rules b.rules --cost launches");
-  EXPECT_EQ(result.exit_code, 3);
-  EXPECT_THAT(result.output, HasSubstr("b.rules:2:"));
-  EXPECT_THAT(result.output, HasSubstr("a second rule 'r' (the first one stands in a.rules); rename one"));
+TEST_F(CertificateProgram, RulesOfOneNameAreToldApart) {
+  ASSERT_TRUE(write_file_atomically(path("a.rules"), "rule r:\n  neg(neg(x)) => x\n"));
+  ASSERT_TRUE(write_file_atomically(path("b.rules"),
+                                    "rule r:\n  add(matmul(x, w), broadcast(b; shape=s)) => matmul_bias_act(x, w, b)\n"
+                                    "  if rank(b) == 1\n  class exact\nrule r_2:\n  relu(matmul_bias_act(x, w, b)) => "
+                                    "matmul_bias_act(x, w, b; act=relu)\n  class exact\n"));
+  optimize("--rules a.rules --rules b.rules");
+  const ordered_json json = certificate();
+  ASSERT_EQ(json["steps"].size(), 6U) << json["steps"].dump(1);
+  EXPECT_EQ(json["steps"][0]["rule"], "r_2");
+  EXPECT_EQ(check().exit_code, 0) << check().output;
+  EXPECT_EQ(
+      run(TASO_OPT, "m.onnx -o o.onnx --rules a.rules --rules b.rules --cost launches -q --disable-rule r").exit_code,
+      0);
+  EXPECT_EQ(certificate()["steps"].size(), 0U) << "both are disabled, and nothing is left for the third";
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <map>
 #include <sstream>
 
+#include "graph/graph_text.h"
 #include "support/file.h"
 #include "tests/generator/generated.h"
 
@@ -45,19 +46,27 @@ TEST(Completeness, WhatIsPromisedIsFound) {
     ASSERT_NE(colon, std::string::npos);
     const auto rule = parse_rules("rule r: " + line.substr(colon + 2) + "\n", file, registry());
     ASSERT_TRUE(rule.ok()) << rule.error().to_string();
-    const auto instance = instance_of(rule->front(), false);
-    ASSERT_TRUE(instance.has_value()) << "no instance at which both sides are equal";
+    // Exchanging two roles may take a step more, which depends on the order in which a normal form puts operands: one
+    // of a few instances must do in as many steps as the line says.
+    const auto instances = instances_of(rule->front(), false, 8);
+    ASSERT_FALSE(instances.empty()) << "no instance at which both sides are equal";
     DerivationLimits limits;
     limits.max_steps = std::stoi(steps);
     limits.max_graphs = 2000;
     limits.extra_ops = 2;
     limits.extra_nodes = 4;
     const Basis& basis = basis_of(profile);
-    const auto derivation = basis.rules->derive(instance->source, instance->target, {}, limits);
-    EXPECT_TRUE(derivation.has_value()) << "not found";
-    if (!derivation) continue;
-    EXPECT_GE(derivation->steps.size(), 1u) << "one graph on both sides: the line shows nothing";
-    replay(*derivation, instance->source, instance->target, basis.texts, registry(), false);
+    bool derived = false;
+    for (const SourceAndTarget& instance : instances) {
+      const auto derivation = basis.rules->derive(instance.source, instance.target, {}, limits);
+      if (!derivation) continue;
+      derived = true;
+      EXPECT_GE(derivation->steps.size(), 1u) << "one graph on both sides: the line shows nothing";
+      replay(*derivation, instance.source, instance.target, basis.texts, registry(), false);
+      break;
+    }
+    EXPECT_TRUE(derived) << "not found: " << to_text(instances[0].source) << "to " << to_text(instances[0].target);
+    if (!derived) continue;
     ++checks;
   }
   EXPECT_GE(checks, 30);

@@ -19,8 +19,10 @@ struct SourceAndTarget {
   Graph source, target;
 };
 
-/// Of the instances at which both sides are equal, the one with the most different extents; nothing if there is none.
-/// `ungrouped`: only such as have one group in every convolution of the source.
+/// Instances at which both sides are equal, those with the most different shapes of variables, then the most different
+/// extents, first. `ungrouped`: only such as have one group in every convolution of the source.
+std::vector<SourceAndTarget> instances_of(const Substitution& rule, bool ungrouped, std::size_t count);
+/// The first one; nothing if there is none.
 std::optional<SourceAndTarget> instance_of(const Substitution& rule, bool ungrouped);
 
 }  // namespace taso
