@@ -451,7 +451,7 @@ std::optional<TypedInstance> find_difference(const OperatorRegistry& registry, c
     if (searched.contains(&domain) || (domain.bound == 1 && !has_composite_axis(registry, rule))) continue;
     Enumeration enumeration(registry, order, cache,
                             {.domain = domain,
-                             .seed = Hasher().add(seed).add(std::uint64_t{round}).finish().low,
+                             .seed = round == 0 ? seed : Hasher().add(seed).add(std::uint64_t{round}).finish().low,
                              .max_instances = search_instances,
                              .max_steps = search_steps,
                              .thin_above = search_instances});
@@ -475,11 +475,11 @@ std::optional<TypedInstance> find_difference(const OperatorRegistry& registry, c
                                              const InstanceOptions& options, LoweredCache& cache) {
   Substitution reversed = rule;
   std::swap(reversed.source, reversed.target);
-  std::set<const Domain*> searched;  // to their ends: no other round or order finds more
+  std::set<const Domain*> searched, searched_reversed;  // to their ends: no other round finds more
   for (std::size_t round = 0; round < options.search_rounds; ++round) {
     std::optional<TypedInstance> found = find_difference(registry, rule, rule, options.seed, round, searched, cache);
     if (!found && options.search_both_ways && has_composite_axis(registry, rule))
-      found = find_difference(registry, rule, reversed, options.seed, round, searched, cache);
+      found = find_difference(registry, rule, reversed, options.seed, round, searched_reversed, cache);
     if (found) return found;
   }
   return std::nullopt;

@@ -101,7 +101,7 @@ struct InstanceOptions {
   std::size_t max_work = 6000;
   bool search = true;             ///< Before that, search small instances for a difference (validate_bounded).
   bool search_both_ways = true;   ///< Also from the target's side, where operators infer groups from shapes.
-  std::size_t search_rounds = 3;  ///< Of the search for a difference, each at another part of the instances.
+  std::size_t search_rounds = 5;  ///< Of the search for a difference, each at another part of the instances.
   bool rare = true;               ///< Look for rare combinations after the quota is filled.
   /// All shapes are tried only if there are at most so many assignments of them.
   std::size_t max_candidates = 15'000;
