@@ -69,9 +69,9 @@ TEST(Exhaustive, FactsOfFunctionsHoldAtThePoints) {
 }
 
 TEST(Exhaustive, WhereAResultHasNoValuePolynomialsDecide) {
-  const ExhaustiveOutcome outcome = validate(
-      "axiom a: concat(div(x, sub(x, x)), neg(neg(y)); axis=-1) = concat(div(x, sub(x, x)), y; axis=-1)",
-      {.domain = {}, .max_obligations = 500});
+  const ExhaustiveOutcome outcome =
+      validate("axiom a: concat(div(x, sub(x, x)), neg(neg(y)); axis=-1) = concat(div(x, sub(x, x)), y; axis=-1)",
+               {.domain = {}, .max_obligations = 500});
   EXPECT_EQ(outcome.kind, BoundedOutcome::Kind::agrees) << outcome.reason;
   EXPECT_EQ(outcome.by_polynomials, outcome.obligations);
   EXPECT_GT(outcome.obligations, 100U);
