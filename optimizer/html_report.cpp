@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "support/markup.h"
+
 namespace taso {
 namespace {
 
@@ -13,30 +15,6 @@ namespace {
 constexpr double box_width = 168, box_height = 34, gap_x = 14, gap_y = 26, margin = 10;
 constexpr int sweeps = 4;  // Of the ordering within layers.
 constexpr std::size_t label_length = 26;
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        // Control characters are not allowed in the page, and bytes that are not UTF-8 do not matter to a browser.
-        result += static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' ? ' ' : c;
-    }
-  }
-  return result;
-}
 
 std::string shortened(const std::string& text) {
   if (text.size() <= label_length) return text;
@@ -200,10 +178,11 @@ std::string graph_svg(const PricedGraph& priced, const ReportContext& context, b
       text += fmt::format(
           "<g><title>{}</title><rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{}\" height=\"{}\" rx=\"5\" fill=\"{}\" "
           "stroke=\"#666\"/><text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">{}</text>",
-          escaped(title), x, y, box_width, box_height, fill, x + box_width / 2, y + 14, escaped(shortened(what)));
+          escape_markup(title), x, y, box_width, box_height, fill, x + box_width / 2, y + 14,
+          escape_markup(shortened(what)));
       const std::string below = priced_node ? cost_text(cost->second, time) : types_text(node.outputs);
       text += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\" fill=\"#555\">{}</text></g>\n",
-                          x + box_width / 2, y + 28, escaped(shortened(below)));
+                          x + box_width / 2, y + 28, escape_markup(shortened(below)));
     }
   return text + "</svg>\n";
 }
@@ -214,8 +193,8 @@ std::string report_html(const OptimizeResult& result, const ReportContext& conte
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta "
       "charset=\"utf-8\"><title>{}</title><style>{}</style></head><body>\n"
       "<h1>{}</h1>\n<p><strong>{}</strong></p>\n<p>target {}; cost {}; rounding {}</p>\n",
-      escaped(context.model), style, escaped(context.model), escaped(verdict(result)), escaped(result.target),
-      escaped(result.cost_model), escaped(context.numeric_classes));
+      escape_markup(context.model), style, escape_markup(context.model), escape_markup(verdict(result)),
+      escape_markup(result.target), escape_markup(result.cost_model), escape_markup(context.numeric_classes));
   const GraphSummary* columns[] = {&result.original, &result.baseline, &result.result};
   text += "<table><tr><th></th><th>original</th><th>baseline</th><th>result</th></tr>\n";
   auto row = [&](std::string_view name, const auto& cell) {
@@ -236,13 +215,14 @@ std::string report_html(const OptimizeResult& result, const ReportContext& conte
   row("measured ms", [&](const GraphSummary& s) { return milliseconds(s.measured_seconds); });
   row("cost", [](const GraphSummary& s) { return fmt::format("{:.6g}", s.cost); });
   text += "</table>\n";
-  if (result.check) text += "<p>check: " + escaped(result.check->summary()) + "</p>\n";
-  for (const std::string& note : result.notes) text += "<p>note: " + escaped(note) + "</p>\n";
+  if (result.check) text += "<p>check: " + escape_markup(result.check->summary()) + "</p>\n";
+  for (const std::string& note : result.notes) text += "<p>note: " + escape_markup(note) + "</p>\n";
   text += fmt::format("<h2>{} applications of rules</h2>\n<ol>\n", result.applications.size());
   for (std::size_t i = 0; i < result.applications.size(); ++i) {
     const RuleApplication& application = result.applications[i];
-    text += fmt::format("<li><code>{}</code> {} at {}", escaped(application.rule),
-                        i < result.baseline_applications ? "(baseline)" : "", escaped(place_of(application, context)));
+    text += fmt::format("<li><code>{}</code> {} at {}", escape_markup(application.rule),
+                        i < result.baseline_applications ? "(baseline)" : "",
+                        escape_markup(place_of(application, context)));
     if (i >= result.baseline_applications)
       text += fmt::format(": {:.6g} &rarr; {:.6g}", application.cost_before, application.cost_after);
     text += "</li>\n";

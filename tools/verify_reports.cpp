@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "support/hash.h"
+#include "support/markup.h"
 #include "tools/verify_missing.h"
 
 namespace taso::tools {
@@ -58,33 +59,7 @@ Complaint complaint(const VerifyResult& result) {
   return what;
 }
 
-std::string xml(std::string_view text) {
-  std::string result;
-  for (const char c : utf8(text)) {
-    const auto byte = static_cast<unsigned char>(c);
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\n':
-        result += "&#10;";
-        break;
-      default:
-        // XML 1.0 has no way to write the other control characters.
-        if (byte >= 0x20 || c == '\t') result += c;
-    }
-  }
-  return result;
-}
+std::string xml(std::string_view text) { return escape_markup(utf8(text)); }
 
 /// A path as other programs know it: relative to the folder that this one runs in, if it lies there.
 std::filesystem::path shown_path(const std::string& path) {
