@@ -118,11 +118,11 @@ TEST(ShapeFacts, ShippedRecordIsUpToDate) {
   }
 }
 
-// Its uses are examined anew by taso-verify --report; here, of every seventh axiom.
+// Its uses are examined anew by taso-verify --report; here, of a few.
 TEST(ShapeFacts, ShippedRecordGuardsWhatMayBeIllTyped) {
   ShapeFactsTable table(registry());
   LoweredCache cache(registry());
-  for (std::size_t i = 0; i < testing::axioms().size(); i += 7) {
+  for (std::size_t i = 0; i < testing::axioms().size(); i += 31) {
     const Substitution& axiom = testing::axioms()[i];
     if (!axiom.is_axiom) continue;
     const auto use = unguarded_use(registry(), axiom, table.of(axiom), cache);
