@@ -11,7 +11,7 @@
 
 namespace taso {
 
-/// A graph to be drawn. Costs are per node that launches kernels, in `unit`.
+/// A graph to be drawn. Costs are per node that launches kernels: seconds, or numbers of launches (price_nodes).
 struct PricedGraph {
   const Graph* graph = nullptr;
   std::map<NodeId, double> costs;
