@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <list>
@@ -85,6 +86,9 @@ Ranks::~Ranks() {
   MPI_Request all = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &all);
   wait(all);
+  // Nothing is left to interrupt. A starter that sees one rank leave with an exit code other than 0 ends the rest by
+  // SIGTERM; no rank leaves MPI_Finalize before all are in it.
+  std::signal(SIGTERM, SIG_IGN);
   MPI_Finalize();
 }
 
