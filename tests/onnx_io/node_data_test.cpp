@@ -231,7 +231,7 @@ TEST(NodeData, EveryStoredTest) {
       if (variant) run(*variant);
   }
   // Every operator of the table must have been evaluated somewhere, but for those without stored tests.
-  const std::set<std::string> without_data = {"Gelu"};
+  const std::set<std::string> without_data = {"Gelu", "GroupNormalization"};
   for (const ImportedOperator& row : imported_operators())
     EXPECT_TRUE(evaluated.contains(row.op_type) || without_data.contains(row.op_type))
         << row.op_type << " was never evaluated: " << carried[row.op_type];
