@@ -172,5 +172,52 @@ TEST(Composed, ReductionsOverNoAxisAreCarried) {
   EXPECT_THAT(load(builder).opaque_operators()[0].reason, HasSubstr("there is no axis"));
 }
 
+// What follows a carried operator is understood where its type follows from those of its inputs.
+TEST(Carried, TypesOfWhatIsNotModelled) {
+  const auto carried = [](const std::function<void(ModelBuilder&)>& fill) {
+    ModelBuilder builder(13, "carried");
+    builder.add_input("x", {1, 2, 3, 4});
+    fill(builder);
+    std::string names;
+    for (const OpaqueSummary& opaque : load(builder).opaque_operators())
+      names += (names.empty() ? "" : " ") + opaque.op;
+    return names;
+  };
+  const auto parameter = [](ModelBuilder& builder, const std::string& name, const Shape& shape) {
+    builder.add_initializer(name, shape, std::vector<float>(static_cast<std::size_t>(volume(shape)), 1.5F));
+  };
+  EXPECT_EQ(carried([&](ModelBuilder& builder) {
+              parameter(builder, "s", {});
+              builder.add_node("QuantizeLinear", {"x", "s"}, {"q"}, {}, "q");
+              builder.add_node("DequantizeLinear", {"q", "s"}, {"d"}, {}, "d");
+              builder.add_node("Relu", {"d"}, {"y"}, {}, "r");
+              builder.add_output("y", {1, 2, 3, 4});
+            }),
+            "DequantizeLinear QuantizeLinear");
+  EXPECT_EQ(carried([&](ModelBuilder& builder) {
+              parameter(builder, "w", {2, 3, 2, 3});
+              builder.add_node("ConvTranspose", {"x", "w"}, {"t"},
+                               {{"strides", {2, 2}}, {"pads", {0, 1, 1, 0}}, {"output_padding", {1, 0}}, {"group", 2}},
+                               "t");
+              builder.add_node("Relu", {"t"}, {"y"}, {}, "r");
+              builder.add_output("y", {1, 6, 6, 8});  // 2 * 2 + 2 - 1 + 1, 2 * 3 + 3 - 1
+            }),
+            "ConvTranspose");
+  EXPECT_EQ(carried([&](ModelBuilder& builder) {
+              builder.add_initializer("scales", {4}, std::vector<float>{1, 1, 1.5F, 2});
+              builder.add_node("Resize", {"x", "", "scales"}, {"t"}, {{"mode", "linear"}}, "t");
+              builder.add_node("Relu", {"t"}, {"y"}, {}, "r");
+              builder.add_output("y", {1, 2, 4, 8});
+            }),
+            "Resize");
+  EXPECT_EQ(carried([&](ModelBuilder& builder) {
+              builder.add_initializer("table", {4, 5}, test::numbers(20));
+              builder.add_node("ArgMax", {"x"}, {"i"}, {{"axis", -1}, {"keepdims", 0}}, "i");
+              builder.add_node("Gather", {"table", "i"}, {"y"}, {}, "g");
+              builder.add_output("y", {1, 2, 3, 5});
+            }),
+            "ArgMax");
+}
+
 }  // namespace
 }  // namespace taso

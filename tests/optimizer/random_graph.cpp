@@ -33,7 +33,8 @@ GraphGenerator::GraphGenerator(const OperatorRegistry& registry, std::uint64_t s
   // Rules add channels that are 0 before the activation and unread after it: where that has no value at 0, as log has
   // none, an infinity times 0 comes out, and only the optimizer's check finds it.
   for (const auto& [name, function] : registry.functions())
-    if (function.arity == 1 && (function.real == nullptr || std::isfinite(function.real(0)))) functions_.push_back(name);
+    if (function.arity == 1 && (function.real == nullptr || std::isfinite(function.real(0))))
+      functions_.push_back(name);
   palette_ = {1, between(2, 5)};
   if (chance(70)) palette_.push_back(between(2, 6));
   if (chance(30)) palette_.push_back(4);
@@ -358,8 +359,10 @@ bool GraphGenerator::plant(const Substitution& rule) {
     const auto samples = samples_;
     const auto inputs = inputs_;
     std::vector<Value> variables;
-    for (const TensorType& type : draw->variables)
-      variables.push_back(type.element == ElementType::f32 ? of_shape(type.shape) : leaf(type.shape, true));
+    for (const TensorType& type : draw->variables)  // mostly different tensors
+      variables.push_back(type.element != ElementType::f32 || chance(65)
+                              ? leaf(type.shape, type.element != ElementType::f32)
+                              : of_shape(type.shape));
     Bindings bindings;
     for (const TensorType& type : draw->variables) bindings.tensors.push_back(&type);
     bindings.attributes = draw->attributes;
