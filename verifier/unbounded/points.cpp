@@ -142,7 +142,7 @@ std::vector<Point> find_points(const Symbols& symbols, std::span<const Atom> ato
     const SymbolId last = *std::max_element(mentioned[i].begin(), mentioned[i].end());
     const bool linear = std::find(inside[i].begin(), inside[i].end(), last) == inside[i].end() &&
                         std::all_of(atoms[i].p.terms().begin(), atoms[i].p.terms().end(), [&](const auto& term) {
-                          const auto all = term.first.symbols();
+                          const auto all = term.monomial.symbols();
                           return std::count(all.begin(), all.end(), last) < 2;
                         });
     const auto at = std::lower_bound(order.begin(), order.end(), last) - order.begin();
