@@ -11,7 +11,7 @@ namespace taso::unbounded {
 namespace {
 
 // Points that are kept before new ones are looked for.
-constexpr std::size_t least_points = 4;
+constexpr std::size_t least_points = 3;
 
 }  // namespace
 
@@ -205,11 +205,15 @@ bool Facts::add(const Atom& atom) {
   digest_.reset();
   if (!p.constant()) {
     const Atom reduced{atom.relation, p};
-    auto left = std::make_shared<Points>();
-    for (Point& point : points_->points)
-      if (point.satisfies(*symbols_, reduced)) left->points.push_back(point);
-    left->found = left->points.size() >= least_points;
-    points_ = std::move(left);
+    if (points_.use_count() == 1) {
+      std::erase_if(points_->points, [&](Point& point) { return !point.satisfies(*symbols_, reduced); });
+    } else {
+      auto left = std::make_shared<Points>();
+      for (Point& point : points_->points)
+        if (point.satisfies(*symbols_, reduced)) left->points.push_back(point);
+      points_ = std::move(left);
+    }
+    points_->found = points_->points.size() >= least_points;
   }
   bool consistent = atom.relation == Atom::Relation::zero ? add_equation(p) : add_inequality(p);
   // A new lower bound of a symbol may make products positive.
