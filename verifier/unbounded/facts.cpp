@@ -11,7 +11,7 @@ namespace taso::unbounded {
 namespace {
 
 // Points that are kept before new ones are looked for.
-constexpr std::size_t least_points = 3;
+constexpr std::size_t least_points = 4;
 
 }  // namespace
 

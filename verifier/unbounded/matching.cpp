@@ -160,7 +160,7 @@ bool Matcher::equal(const NormalForm& left, const NormalForm& right, const Facts
   }
   Facts facts = given;
   // Most questions have the answer no; pairing summands is the slow way to find out.
-  if (differ_at_points(left, right, facts, depth == 0 ? 3 : 1)) return false;
+  if (differ_at_points(left, right, facts, depth == 0 ? 8 : 2)) return false;
   const NormalForm a = simplify(left, facts), b = simplify(right, facts);
   if (failed_) return false;
   // Guards without bound variables: case by case, where the guard is not decided.

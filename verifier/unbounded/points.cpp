@@ -8,8 +8,8 @@ namespace taso::unbounded {
 namespace {
 
 // Points that are looked for, and attempts to find them.
-constexpr std::size_t wanted_points = 6;
-constexpr std::size_t most_attempts = 20;
+constexpr std::size_t wanted_points = 10;
+constexpr std::size_t most_attempts = 30;
 // Values for so many more symbols are made at once.
 constexpr std::size_t room = 32;
 
