@@ -179,8 +179,8 @@ TEST(Carried, TypesOfWhatIsNotModelled) {
     builder.add_input("x", {1, 2, 3, 4});
     fill(builder);
     std::string names;
-    for (const OpaqueSummary& opaque : load(builder).opaque_operators())
-      names += (names.empty() ? "" : " ") + opaque.op;
+    const Model model = load(builder);
+    for (const OpaqueSummary& opaque : model.opaque_operators()) names += (names.empty() ? "" : " ") + opaque.op;
     return names;
   };
   const auto parameter = [](ModelBuilder& builder, const std::string& name, const Shape& shape) {
