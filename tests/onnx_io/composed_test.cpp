@@ -167,6 +167,15 @@ TEST(Composed, LogSoftmaxDoesNotUnderflow) {
   }
 }
 
+TEST(Composed, LogarithmsOfSumsOfExponentials) {
+  const Model model = load(node(13, "ReduceLogSumExp", {2, 2}, {2}, {{"axes", {1}}, {"keepdims", 0}}));
+  EXPECT_TRUE(model.opaque_operators().empty());
+  const std::vector<double> actual = run(model, {2, 2}, {1000, 1000, -1, 2});
+  ASSERT_EQ(actual.size(), 2U);
+  EXPECT_NEAR(actual[0], 1000 + std::log(2), 1e-9);
+  EXPECT_NEAR(actual[1], std::log(std::exp(-1) + std::exp(2)), 1e-9);
+}
+
 TEST(Composed, ReductionsOverNoAxisAreCarried) {
   const auto builder = node(18, "ReduceL1", {2, 2}, {2, 2}, {{"noop_with_empty_axes", 1}});
   EXPECT_THAT(load(builder).opaque_operators()[0].reason, HasSubstr("there is no axis"));
