@@ -1,31 +1,62 @@
 #include "runtime/strides.h"
 
+#include <array>
+
 #include "support/status.h"
 
 namespace taso {
 
 std::vector<std::int64_t> strides_of(std::span<const std::int64_t> shape, Layout layout) {
+  TASO_CHECK(fits_rank(layout, shape.size()), "a layout that the rank of a tensor does not allow");
   std::vector<std::int64_t> strides(shape.size());
-  switch (layout) {
-    case Layout::row_major: {
-      std::int64_t stride = 1;
-      for (std::size_t axis = shape.size(); axis-- > 0; stride *= shape[axis]) strides[axis] = stride;
-      break;
-    }
-    case Layout::channels_last:
-      TASO_CHECK(shape.size() == 4, "channels_last needs rank 4");
-      strides[1] = 1;
-      strides[3] = shape[1];
-      strides[2] = shape[3] * strides[3];
-      strides[0] = shape[2] * strides[2];
-      break;
+  std::int64_t stride = 1;
+  const std::array<std::size_t, 3> innermost = innermost_axes(layout);
+  for (std::size_t i = innermost.size(); i-- > 0;) {
+    if (innermost[i] > shape.size()) continue;
+    const std::size_t axis = shape.size() - innermost[i];
+    strides[axis] = stride;
+    stride *= shape[axis];
   }
+  for (std::size_t axis = shape.size() < 3 ? 0 : shape.size() - 3; axis-- > 0; stride *= shape[axis])
+    strides[axis] = stride;
   return strides;
 }
 
-bool layouts_coincide(std::span<const std::int64_t> shape) {
-  if (shape.size() != 4) return true;
-  return shape[1] <= 1 || shape[2] * shape[3] <= 1 || shape[0] == 0;
+bool same_bytes(std::span<const std::int64_t> shape, Layout a, Layout b) {
+  if (a == b) return true;
+  for (const std::int64_t extent : shape)
+    if (extent == 0) return true;
+  // Only the order of axes longer than 1 counts.
+  const auto order = [&](Layout layout) {
+    std::array<std::size_t, 3> axes{};
+    std::size_t count = 0;
+    for (const std::size_t from_end : innermost_axes(layout))
+      if (from_end <= shape.size() && shape[shape.size() - from_end] != 1) axes[count++] = from_end;
+    return axes;
+  };
+  return order(a) == order(b);
+}
+
+Layout canonical(std::span<const std::int64_t> shape, Layout layout) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(layout); ++i) {
+    const auto candidate = static_cast<Layout>(i);
+    if (fits_rank(candidate, shape.size()) && same_bytes(shape, candidate, layout)) return candidate;
+  }
+  return layout;
+}
+
+bool is_outermost(std::span<const std::int64_t> shape, Layout layout, std::size_t axis) {
+  const std::size_t rank = shape.size();
+  for (std::size_t i = 0; i + 3 < rank; ++i) {
+    if (i == axis) return true;
+    if (shape[i] != 1) return false;
+  }
+  for (const std::size_t from_end : innermost_axes(layout)) {
+    if (from_end > rank) continue;
+    if (rank - from_end == axis) return true;
+    if (shape[rank - from_end] != 1) return false;
+  }
+  return true;
 }
 
 std::vector<std::int64_t> broadcast_strides(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides,
