@@ -79,7 +79,7 @@ class WeightedSum final : public CostModel {
       TASO_ASSIGN(const double seconds, measured_->seconds(kernel));
       return untimed(kernel) + timed * seconds * 1e6;
     };
-    return choose_layouts(plan, prices, limit, statistics_);
+    return choose_layouts(plan, prices, limit, cache_, statistics_);
   }
 
   /// One term with its weight; not below `limit`, any number from there up.
@@ -112,6 +112,7 @@ class WeightedSum final : public CostModel {
 
   CostFormula formula_;
   MeasuredCosts* measured_;
+  EliminationCache cache_;
   LayoutStatistics statistics_;
 };
 

@@ -78,8 +78,8 @@ class CostModel {
   virtual ~CostModel() = default;
   /// Cost of a graph whose plan is given; lower is better. If the plan leaves layouts open, they are chosen so that the
   /// cost (but for `memory`, which is no sum over kernels) is least, and the plan is filled in; the cost is that of
-  /// the choice. If the cost is not below `limit`, any number from `limit` up may be returned, and layouts stay open. Not
-  /// thread-safe: may measure.
+  /// the choice. If the cost is not below `limit`, any number from `limit` up may be returned, and layouts stay open.
+  /// Not thread-safe: may measure.
   [[nodiscard]] virtual Expected<double> cost(const Graph& graph, KernelPlan& plan,
                                               double limit = MeasuredCosts::kNoLimit) = 0;
   /// What the choices of layouts have taken.

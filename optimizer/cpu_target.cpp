@@ -42,7 +42,8 @@ Expected<std::shared_ptr<const KernelInfo>> describe(const PlannedKernel& kernel
 struct CpuTarget::State {
   /// One lowering per thread, and the kernels it has named so far.
   struct Local {
-    Local(Lowering lowering_of_thread, int threads) : lowering(std::move(lowering_of_thread)), spaces(threads) {
+    Local(Lowering lowering_of_thread, LayoutSpaces spaces_of_thread)
+        : lowering(std::move(lowering_of_thread)), spaces(std::move(spaces_of_thread)) {
       lowering.set_skip_opaque(true);
     }
     Lowering lowering;
@@ -55,11 +56,11 @@ struct CpuTarget::State {
 
   State(const KernelLibrary& kernels, CpuTargetOptions target_options)
       : library(&kernels), options(std::move(target_options)), locals([this] {
-          return Local(Lowering(library->registry(),
-                                LoweringOptions{.channels_last = !options.counting && !options.row_major,
-                                                .concat_in_place = !options.counting,
-                                                .threads = options.threads}),
-                       options.threads);
+          return Local(
+              Lowering(library->registry(), LoweringOptions{.channels_last = !options.counting && !options.row_major,
+                                                            .concat_in_place = !options.counting,
+                                                            .threads = options.threads}),
+              LayoutSpaces(options.threads, library->blocks()));
         }) {}
 
   /// The description of a kernel that computes `node`, or converts what it makes.
@@ -90,8 +91,9 @@ struct CpuTarget::State {
 
 CpuTarget::CpuTarget(const KernelLibrary& library, CpuTargetOptions options)
     : state_(std::make_unique<State>(library, std::move(options))) {
-  state_->identity = fmt::format("{}; threads={}{}", library.device(), state_->options.threads,
-                                 state_->options.counting ? "; counting" : "");  // kernel costs do not depend on the rule
+  state_->identity =
+      fmt::format("{}; threads={}{}", library.device(), state_->options.threads,
+                  state_->options.counting ? "; counting" : "");  // kernel costs do not depend on the rule
 }
 
 CpuTarget::~CpuTarget() = default;

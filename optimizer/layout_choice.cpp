@@ -4,13 +4,28 @@
 #include <chrono>
 
 namespace taso {
+namespace {
+
+/// Layouts that go together always: nothing is made in place, and every conversion that may be asked for is there.
+std::vector<std::uint32_t> plain_choice(const LayoutSpace& space) {
+  std::vector<std::uint32_t> chosen(space.variables.size(), 0);
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const auto& choices = space.variables[i].choices;
+    if (choices.empty()) chosen[i] = 1;
+    while (chosen[i] + 1 < choices.size() &&
+           (choices[chosen[i]]->claims || choices[chosen[i]]->kind == Configuration::Kind::in_place))
+      ++chosen[i];
+  }
+  return chosen;
+}
+
+}  // namespace
 
 LayoutProblem layout_problem(const LayoutSpace& space, const std::vector<double>& prices) {
   LayoutProblem made;
   made.variables.reserve(space.variables.size());
   for (const LayoutSpace::Variable& variable : space.variables)
-    made.variables.push_back(variable.size() == 1 ? LayoutProblem::none
-                                                  : made.problem.add_variable(variable.size()));
+    made.variables.push_back(variable.size() == 1 ? LayoutProblem::none : made.problem.add_variable(variable.size()));
   for (const LayoutSpace::Factor& factor : space.factors) {
     std::vector<double> table;
     table.reserve(factor.table.size());
@@ -29,8 +44,8 @@ LayoutProblem layout_problem(const LayoutSpace& space, const std::vector<double>
   return made;
 }
 
-Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, double limit, LayoutStatistics& statistics,
-                                const EliminationOptions& options) {
+Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, double limit, EliminationCache& cache,
+                                LayoutStatistics& statistics, const EliminationOptions& options) {
   using Clock = std::chrono::steady_clock;
   const OpenPlan& open = *plan.open;
   const LayoutSpace& space = open.space;
@@ -46,18 +61,17 @@ Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, doubl
   ++statistics.problems;
   for (;;) {
     const LayoutProblem problem = layout_problem(space, values);
-    const EliminationResult result = minimize(problem.problem, options);
+    const EliminationResult result = cache.minimize(problem.problem, options);
+    statistics.parts_solved = cache.solved();
+    statistics.parts_reused = cache.reused();
     ++statistics.solved;
     statistics.width = std::max(statistics.width, result.width);
     statistics.largest_table = std::max(statistics.largest_table, result.largest_table);
     TASO_CHECK(result.cost < EliminationProblem::kForbidden || !result.exact, "a graph without possible layouts");
-    if (result.cost == EliminationProblem::kForbidden) {
-      pause();
-      return internal_error("no layouts were found: the tables of the elimination are too small");
-    }
     std::vector<std::uint32_t> chosen(space.variables.size(), 0);
     for (std::size_t i = 0; i < chosen.size(); ++i)
       if (problem.variables[i] != LayoutProblem::none) chosen[i] = result.assignment[problem.variables[i]];
+    if (result.cost == EliminationProblem::kForbidden) chosen = plain_choice(space);
     std::vector<Launch> launches;
     std::vector<std::size_t> missing;
     double sum = 0;
@@ -107,9 +121,10 @@ Expected<std::shared_ptr<const LayoutAssignment>> recorded_layouts(const Graph& 
     return seconds ? Price{*seconds * 1e6, true} : Price{prohibitive * 1e6, false};
   };
   prices.find_out = [](const KernelInfo&) -> Expected<double> { return Error{ErrorCode::cost_missing, "", {}}; };
+  EliminationCache cache;
   LayoutStatistics statistics;
   const Expected<double> cost =
-      choose_layouts(plan, prices, std::numeric_limits<double>::infinity(), statistics);
+      choose_layouts(plan, prices, std::numeric_limits<double>::infinity(), cache, statistics);
   if (!cost && cost.error().code == ErrorCode::cost_missing) return by_rule;
   if (!cost) return cost.error();
   return plan.layouts;

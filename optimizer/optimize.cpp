@@ -42,7 +42,9 @@ Expected<GraphSummary> summarize(const Graph& graph, MeasuredCosts& measured, Co
   summary.rule_cost = summary.cost;
   if (plan.layouts) {
     TASO_ASSIGN(KernelPlan by_rule, measured.target().plan(graph));
-    TASO_ASSIGN(summary.rule_cost, model.cost(graph, by_rule));
+    const Expected<double> cost = model.cost(graph, by_rule);
+    if (!cost && cost.error().code != ErrorCode::cost_missing) return cost.error();
+    summary.rule_cost = cost ? std::optional<double>(*cost) : std::nullopt;
   }
   if (model.uses_time()) {
     TASO_ASSIGN(summary.predicted_seconds, measured.seconds(plan));
@@ -174,7 +176,8 @@ struct Found {
   KernelPlan plan;
 };
 
-/// Searches as the strategy says. `found`: the best graphs, cheapest first, priced in the layouts that they will run in.
+/// Searches as the strategy says. `found`: the best graphs, cheapest first, priced in the layouts that they will run
+/// in.
 Status find_graphs(const Graph& baseline, const RuleIndex& rules, MeasuredCosts& measured, CostModel& model,
                    const OptimizeOptions& options, const SearchOptions& search_options, OptimizeResult& result,
                    std::vector<Found>& found) {
@@ -235,7 +238,8 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
   SearchOptions search_options = options.search;
   search_options.writable = options.writable;
   std::vector<Found> found;
-  TASO_RETURN_IF_ERROR(find_graphs(baseline.graph, search_rules, measured, model, options, search_options, result, found));
+  TASO_RETURN_IF_ERROR(
+      find_graphs(baseline.graph, search_rules, measured, model, options, search_options, result, found));
 
   Choices choices;
   choices.add("baseline", baseline.graph, baseline_plan, result.baseline.cost);
@@ -313,9 +317,9 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
   result.contenders = std::move(choices.contenders);
   result.layouts = model.layout_statistics();
   if (result.layouts.inexact > 0)
-    result.notes.push_back(
-        fmt::format("the layouts of {} of {} graphs may not be the best: a table was too large; at most {:.1f} % are lost",
-                    result.layouts.inexact, result.layouts.problems, 100 * result.layouts.largest_gap));
+    result.notes.push_back(fmt::format(
+        "the layouts of {} of {} graphs may not be the best: a table was too large; at most {:.1f} % are lost",
+        result.layouts.inexact, result.layouts.problems, 100 * result.layouts.largest_gap));
 
   if (options.check) {
     if (result.choice == Choice::original) {

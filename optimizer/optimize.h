@@ -34,8 +34,8 @@ enum class Rounding : std::uint8_t {
 [[nodiscard]] std::vector<Substitution> allowed_rules(const std::vector<Substitution>& rules, Rounding rounding,
                                                       bool for_baseline);
 
-/// What is optimized (--strategy): the four of Figure 2.12 of the TASO chapter. Layouts are those of the runtime's rule, or
-/// chosen, which is exact.
+/// What is optimized (--strategy): the four of Figure 2.12 of the TASO chapter. Layouts are those of the runtime's
+/// rule, or chosen, which is exact.
 enum class Strategy : std::uint8_t {
   joint,       ///< Graphs are searched by their cost in the best layouts; what `sequential` finds competes.
   graph,       ///< Graphs are searched by their cost in the rule's layouts, and run in these.
@@ -69,7 +69,7 @@ struct GraphSummary {
   std::optional<double> predicted_seconds;  ///< Sum of kernel times, where the cost model uses time.
   std::optional<double> measured_seconds;   ///< Timed whole.
   std::size_t conversions = 0;              ///< Kernels that change a layout.
-  double rule_cost = 0;                     ///< Cost in the layouts of the runtime's rule.
+  std::optional<double> rule_cost;          ///< Cost in the layouts of the runtime's rule; empty if not recorded.
 };
 
 struct OptimizeResult {

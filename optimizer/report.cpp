@@ -144,7 +144,7 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
                 {"peak_bytes", s.peak_bytes},
                 {"cost", s.cost},
                 {"conversions", s.conversions},
-                {"rule_cost", s.rule_cost},
+                {"rule_cost", optional(s.rule_cost)},
                 {"predicted_seconds", optional(s.predicted_seconds)},
                 {"measured_seconds", optional(s.measured_seconds)}};
   };
@@ -156,6 +156,8 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
   document["strategy"] = to_string(result.strategy);
   document["layouts"] = {{"problems", result.layouts.problems},
                          {"solved", result.layouts.solved},
+                         {"parts_solved", result.layouts.parts_solved},
+                         {"parts_reused", result.layouts.parts_reused},
                          {"inexact", result.layouts.inexact},
                          {"largest_gap", result.layouts.largest_gap},
                          {"width", result.layouts.width},

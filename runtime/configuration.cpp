@@ -8,22 +8,24 @@ const Behaviour& behaviour_of(std::string_view op) {
   static const auto table = [] {
     std::unordered_map<std::string_view, Behaviour> map;
     for (const char* name : {"conv2d", "conv2d_bias_act", "max_pool2d", "avg_pool2d_include", "avg_pool2d_exclude"})
-      map[name] = {Habit::spatial, ViewKind::none, false, false};
+      map[name] = {Habit::spatial, ViewKind::none, false, false, true};
     for (const char* name : {"neg", "abs", "sqrt", "exp", "log", "erf", "tanh", "sigmoid", "relu", "gelu", "hard_swish",
-                             "hard_sigmoid", "clip", "smul", "pad"})
-      map[name] = {Habit::follower, ViewKind::none, false, true};
+                             "hard_sigmoid", "clip"})
+      map[name] = {Habit::follower, ViewKind::none, false, true, true};
+    for (const char* name : {"smul", "pad"}) map[name] = {Habit::follower, ViewKind::none, false, true, false};
     for (const char* name : {"add", "sub", "mul", "div", "pow"})
-      map[name] = {Habit::follower, ViewKind::none, true, true};
+      map[name] = {Habit::follower, ViewKind::none, true, true, true};
     for (const char* name : {"global_avg_pool", "reduce_sum", "reduce_mean", "reduce_max", "softmax"})
-      map[name] = {Habit::follower, ViewKind::none, false, false};
-    for (const char* name : {"batch_norm", "lrn"}) map[name] = {Habit::channel, ViewKind::none, false, false};
-    for (const char* name : {"matmul", "matmul_bias_act"}) map[name] = {Habit::product, ViewKind::none, false, false};
-    map["concat"] = {Habit::follower, ViewKind::concat, false, true};
-    map["split"] = {Habit::follower, ViewKind::split, false, true};
-    map["slice"] = {Habit::follower, ViewKind::slice, false, true};
-    map["reshape"] = {Habit::row, ViewKind::reshape, false, false};
-    map["broadcast"] = {Habit::row, ViewKind::broadcast, false, false};
-    map["transpose"] = {Habit::row, ViewKind::transpose, false, false};
+      map[name] = {Habit::follower, ViewKind::none, false, false, false};
+    for (const char* name : {"batch_norm", "lrn"}) map[name] = {Habit::channel, ViewKind::none, false, false, false};
+    for (const char* name : {"matmul", "matmul_bias_act"})
+      map[name] = {Habit::product, ViewKind::none, false, false, false};
+    map["concat"] = {Habit::follower, ViewKind::concat, false, true, true};
+    map["split"] = {Habit::follower, ViewKind::split, false, true, true};
+    map["slice"] = {Habit::follower, ViewKind::slice, false, true, false};
+    map["reshape"] = {Habit::row, ViewKind::reshape, false, false, false};
+    map["broadcast"] = {Habit::row, ViewKind::broadcast, false, false, false};
+    map["transpose"] = {Habit::row, ViewKind::transpose, false, false, false};
     return map;
   }();
   static constexpr Behaviour usual{};

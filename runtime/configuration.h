@@ -39,7 +39,8 @@ struct Behaviour {
   Habit habit = Habit::row;
   ViewKind view = ViewKind::none;
   bool folds_broadcast = false;  ///< A broadcast that feeds it is part of its kernel.
-  bool any_order = false;        ///< A follower whose kernels take every layout, not just channels_last.
+  bool any_order = false;        ///< A follower whose kernels take every order of axes, not just channels_last.
+  bool blocks = false;           ///< Its kernels take blocks of channels.
 };
 
 /// Operators that are not listed are row-major kernels.

@@ -158,9 +158,8 @@ struct Executor::State {
 
   Status build(const Graph& graph, const KernelLibrary& library, const ExecutorOptions& options) {
     const bool channels_last = options.channels_last && library.set() == KernelSet::cpu;
-    TASO_ASSIGN(lowered,
-                lower(graph, library.registry(), {.channels_last = channels_last, .threads = options.threads},
-                      options.layouts.get()));
+    TASO_ASSIGN(lowered, lower(graph, library.registry(), {.channels_last = channels_last, .threads = options.threads},
+                               options.layouts.get()));
     threads = options.threads;
     for (const NodeId id : graph.inputs()) {
       input_types.push_back(graph.node(id).outputs[0]);

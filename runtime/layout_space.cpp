@@ -13,8 +13,12 @@ using Kind = Configuration::Kind;
 /// A set of layouts.
 using Mask = std::uint8_t;
 constexpr Mask bit(Layout layout) { return static_cast<Mask>(1U << static_cast<unsigned>(layout)); }
-constexpr std::array<Layout, layout_count> all_layouts = {Layout::row_major, Layout::channels_last, Layout::column_major,
-                                                          Layout::rows_outer, Layout::columns_outer};
+constexpr std::array<Layout, layout_count> all_layouts = {
+    Layout::row_major,     Layout::channels_last, Layout::column_major, Layout::rows_outer,
+    Layout::columns_outer, Layout::blocks_of_8,   Layout::blocks_of_16};
+/// Those that are an order of axes.
+constexpr std::array<Layout, 5> orders = {Layout::row_major, Layout::channels_last, Layout::column_major,
+                                          Layout::rows_outer, Layout::columns_outer};
 
 /// What is known of a node's input when its configurations are made.
 struct Input {
@@ -25,9 +29,9 @@ struct Input {
 
 /// What the readers of a node's outputs would like.
 struct Wishes {
-  Mask transposed = 0;   ///< Of a product: layouts in which a transpose behind it is a view of rows.
-  bool images = false;   ///< A convolution or pooling reads output 0.
-  bool piece = false;    ///< Output 0 may become a piece of a concatenation.
+  Mask transposed = 0;    ///< Of a product: layouts in which a transpose behind it is a view of rows.
+  bool images = false;    ///< A convolution or pooling reads output 0.
+  bool piece = false;     ///< Output 0 may become a piece of a concatenation.
   bool in_place = false;  ///< Of a concatenation: its operands may be pieces.
 };
 
@@ -47,8 +51,8 @@ struct LayoutSpaces::Builder {
   struct Slot {
     Mask available = 0;
     Wishes wishes;
-    bool used = false, output = false;       ///< `output`: read as rows by an output or an opaque node.
-    std::vector<std::uint32_t> readers;      ///< Variables, ascending.
+    bool used = false, output = false;   ///< `output`: read as rows by an output or an opaque node.
+    std::vector<std::uint32_t> readers;  ///< Variables, ascending.
   };
   std::vector<std::uint32_t> first_slot, variable_of;  ///< Per node.
   std::vector<Slot> slots;
@@ -111,16 +115,19 @@ struct LayoutSpaces::Builder {
         if (!type.known) return unknown(value.node);
         Slot& source = slot(value);
         source.used = true;
-        if (traits.habit == Habit::spatial && i == 0 && can_be_channels_last(type) &&
-            canonical(type.shape, Layout::channels_last) == Layout::channels_last) {
-          source.wishes.images = true;
-          source.available |= bit(Layout::channels_last);
+        if (traits.habit == Habit::spatial && i == 0 && can_be_channels_last(type)) {
+          if (canonical(type.shape, Layout::channels_last) == Layout::channels_last) {
+            source.wishes.images = true;
+            source.available |= bit(Layout::channels_last);
+          }
+          if (owner.blocks_ && fits(*owner.blocks_, type.shape))
+            source.available |= bit(canonical(type.shape, *owner.blocks_));
         }
         if (own.in_place || (is_full_view(node) && own.piece)) source.wishes.piece = true;
         if (traits.view == ViewKind::transpose)
-          for (const Layout from : all_layouts)
-            if (from != Layout::channels_last && fits_rank(from, type.shape.size()) &&
-                canonical(type.shape, from) == from && transpose_moves_nothing(node, type, from, Layout::row_major))
+          for (const Layout from : orders)
+            if (from != Layout::channels_last && fits(from, type.shape) && canonical(type.shape, from) == from &&
+                transpose_moves_nothing(node, type, from, Layout::row_major))
               source.wishes.transposed |= bit(from);
       }
     }
@@ -136,7 +143,7 @@ struct LayoutSpaces::Builder {
         if (node.inputs[i] == node.inputs[j]) return false;
     }
     return std::any_of(all_layouts.begin(), all_layouts.end(), [&](Layout layout) {
-      return fits_rank(layout, type.shape.size()) && is_outermost(type.shape, layout, axis);
+      return fits(layout, type.shape) && is_outermost(type.shape, layout, axis);
     });
   }
 
@@ -176,11 +183,17 @@ struct LayoutSpaces::Builder {
       if (!input.weight && input.type->shape.size() == rank) available |= input.available;
     for (const Layout layout : all_layouts) {
       if (layout == Layout::row_major || (available & bit(layout)) == 0) continue;
-      if (layout != Layout::channels_last && !traits.any_order) continue;
-      if (std::all_of(node.outputs.begin(), node.outputs.end(), [&](const TensorType& type) {
-            return type.element == ElementType::f32 && type.shape.size() == rank && fits_rank(layout, rank);
-          }))
-        layouts.push_back(layout);
+      const bool blocks = block_of(layout) != 0;
+      if (blocks ? !traits.blocks : layout != Layout::channels_last && !traits.any_order) continue;
+      const auto possible = [&](const TensorType& type) {
+        return type.element == ElementType::f32 && type.shape.size() == rank && fits(layout, type.shape);
+      };
+      if (!std::all_of(node.outputs.begin(), node.outputs.end(), possible)) continue;
+      // Of a concatenation and a split, every piece is whole blocks.
+      if (blocks && traits.view != ViewKind::none &&
+          !std::all_of(in.begin(), in.end(), [&](const Input& input) { return possible(*input.type); }))
+        continue;
+      layouts.push_back(layout);
     }
     return layouts;
   }
@@ -222,6 +235,12 @@ struct LayoutSpaces::Builder {
       case Habit::spatial:
         if (can_be_channels_last(node.outputs[0])) first_in(Layout::channels_last);
         first_in(Layout::row_major);
+        if (owner.blocks_ && can_be_blocked(node, in)) {
+          // A first convolution reads three channels as rows.
+          std::vector<Layout> inputs = rows;
+          if (fits(*owner.blocks_, in[0].type->shape)) inputs[0] = *owner.blocks_;
+          choices.push_back(kernel_choice(node, in, std::move(inputs), all(*owner.blocks_)));
+        }
         break;
       case Habit::channel:
         first_in(Layout::row_major);
@@ -239,12 +258,33 @@ struct LayoutSpaces::Builder {
     return choices;
   }
 
+  /// Whether there are fast kernels with the result in blocks of channels: groups are whole blocks or single channels,
+  /// and poolings are not dilated.
+  bool can_be_blocked(const Node& node, std::span<const Input> in) const {
+    const Shape& x = in[0].type->shape;
+    const Shape& y = node.outputs[0].shape;
+    const std::int64_t block = block_of(*owner.blocks_);
+    if (!can_be_channels_last(node.outputs[0]) || !fits(*owner.blocks_, y)) return false;
+    if (in.size() == 1) {
+      const AttributeValue* dilations = node.attributes.find("dilations");
+      return fits(*owner.blocks_, x) && (dilations == nullptr || std::get<std::vector<std::int64_t>>(*dilations) ==
+                                                                     std::vector<std::int64_t>{1, 1});
+    }
+    const Shape& k = in[1].type->shape;
+    const std::int64_t groups = k[1] == 0 ? 0 : x[1] / k[1];
+    if (groups == 1) return true;
+    if (!fits(*owner.blocks_, x)) return false;
+    return groups == x[1] ? y[1] == x[1] : groups > 0 && k[1] % block == 0 && (y[1] / groups) % block == 0;
+  }
+
   void follow(Choices& choices, const Node& node, const Behaviour& traits, std::span<const Input> in,
               const Wishes& wishes, Layout layout) {
     const std::size_t rank = node.outputs[0].shape.size();
     std::vector<Layout> inputs;
     for (const Input& input : in) {
-      const bool follows = input.type->shape.size() == rank && input.type->element == ElementType::f32;
+      const bool follows =
+          input.type->shape.size() == rank && input.type->element == ElementType::f32 &&
+          (block_of(layout) == 0 || traits.view != ViewKind::none || input.type->shape == node.outputs[0].shape);
       inputs.push_back(follows ? layout : Layout::row_major);
     }
     std::optional<std::vector<std::int64_t>> offsets;
@@ -269,11 +309,11 @@ struct LayoutSpaces::Builder {
   Choices transposes(const Node& node, std::span<const Input> in, const Wishes& wishes) {
     Choices choices;
     const TensorType& output = node.outputs[0];
-    for (const Layout from : all_layouts) {
+    for (const Layout from : orders) {
       if (from != Layout::row_major && (in[0].available & bit(from)) == 0) continue;
       bool simple = false;  // a view in a layout that every reader knows
-      for (const Layout to : all_layouts) {
-        if (!fits_rank(to, output.shape.size()) || canonical(output.shape, to) != to) continue;
+      for (const Layout to : orders) {
+        if (!fits(to, output.shape) || canonical(output.shape, to) != to) continue;
         if (to != Layout::row_major && output.element != ElementType::f32) continue;
         if (!transpose_moves_nothing(node, *in[0].type, from, to)) continue;
         add_view(choices, node, from, to, {0}, wishes.piece);
@@ -491,8 +531,6 @@ LayoutAssignment LayoutSpace::assignment(std::span<const std::uint32_t> values) 
   return assignment;
 }
 
-Expected<LayoutSpace> LayoutSpaces::of(const Graph& graph) {
-  return Builder{*this, graph, {}, {}, {}, {}, {}}.build();
-}
+Expected<LayoutSpace> LayoutSpaces::of(const Graph& graph) { return Builder{*this, graph, {}, {}, {}, {}, {}}.build(); }
 
 }  // namespace taso

@@ -5,11 +5,11 @@
 /// not go together. The kernels of an assignment are exactly those that Lowering::lower emits for it, each once, so
 /// that the sum of their costs is the cost of the lowered graph; no cost is known here.
 ///
-/// Configurations. Convolutions, poolings: row_major and channels_last. Followers (element-wise operators, copies,
-/// reductions): row_major and every layout in which an operand is there. Products: operands in every layout in which
-/// they are there without conversion, the result as the transpose behind it would have it. Transposes: from each such
-/// layout, a view where the bytes stay. Reshapes read rows. Concatenations: written in place by the kernels of
-/// their operands, or copied.
+/// Configurations. Convolutions, poolings: row_major, channels_last, and the blocks of channels that the kernels know.
+/// Followers (element-wise operators, copies, reductions): row_major and every layout in which an operand is there.
+/// Products: operands in every layout in which they are there without conversion, the result as the transpose behind it
+/// would have it. Transposes: from each such layout, a view where the bytes stay. Reshapes read rows. Concatenations:
+/// written in place by the kernels of their operands, or copied.
 ///
 /// One conversion for each value and layout, however many read it ("form" variables): a value with several readers that
 /// may want layout L has a variable "exists in L", which costs the conversion unless L is the layout it is made in, and
@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -66,15 +67,17 @@ struct LayoutSpace {
 /// Makes spaces of many similar graphs; configurations are remembered. Not thread-safe.
 class LayoutSpaces {
  public:
-  explicit LayoutSpaces(int threads) : kernels_(threads) {}
-  /// Opaque nodes count as inputs of what they produce, as for Lowering::set_skip_opaque. Fails (bad_input) on tensors of
-  /// unknown shape that an operator needs.
+  /// `blocks`: the blocks of channels that the kernels know (KernelLibrary::blocks).
+  LayoutSpaces(int threads, std::optional<Layout> blocks) : kernels_(threads), blocks_(blocks) {}
+  /// Opaque nodes count as inputs of what they produce, as for Lowering::set_skip_opaque. Fails (bad_input) on tensors
+  /// of unknown shape that an operator needs.
   [[nodiscard]] Expected<LayoutSpace> of(const Graph& graph);
 
  private:
   struct Builder;
   using Choices = std::vector<std::shared_ptr<const Configuration>>;
   PlannedKernels kernels_;
+  std::optional<Layout> blocks_;
   std::unordered_map<Hash128, std::shared_ptr<const Choices>> choices_;
 };
 

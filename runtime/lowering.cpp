@@ -22,7 +22,8 @@ std::string place(const Graph& graph, NodeId id) {
 /// The tensors that hold a value, by canonical layout.
 struct Forms {
   Layout native = Layout::row_major;  ///< As it was made; all else is converted from that.
-  std::array<TensorIndex, layout_count> tensors = {no_tensor, no_tensor, no_tensor, no_tensor, no_tensor};
+  std::array<TensorIndex, layout_count> tensors;
+  Forms() { tensors.fill(no_tensor); }
   [[nodiscard]] TensorIndex in(Layout layout) const { return tensors[static_cast<std::size_t>(layout)]; }
 };
 
@@ -37,10 +38,10 @@ struct Lowering::State {
   // The graph at hand.
   const Graph* graph = nullptr;
   LoweredGraph result;
-  std::vector<std::uint32_t> first_slot;          ///< Per node.
-  std::vector<Forms> forms;                       ///< Per output of each node.
-  std::vector<const Behaviour*> behaviour;        ///< Per node; null for inputs, weights, opaque nodes.
-  std::vector<char> lowered;                      ///< Per node.
+  std::vector<std::uint32_t> first_slot;    ///< Per node.
+  std::vector<Forms> forms;                 ///< Per output of each node.
+  std::vector<const Behaviour*> behaviour;  ///< Per node; null for inputs, weights, opaque nodes.
+  std::vector<char> lowered;                ///< Per node.
   const LayoutAssignment* assignment = nullptr;
 
   [[nodiscard]] Forms& slot(Value value) { return forms[first_slot[value.node] + value.port]; }
@@ -71,7 +72,7 @@ struct Lowering::State {
     const TensorType& type = node.outputs[value.port];
     if (!type.known) return bad_input("the shape of a tensor of " + place(*graph, value.node) + " is not known");
     if (lowered[value.node] == 0 && !node.weight_only) TASO_RETURN_IF_ERROR(lower_node(value.node));
-    const Layout wanted = fits_rank(layout, type.shape.size()) ? canonical(type.shape, layout) : Layout::row_major;
+    const Layout wanted = fits(layout, type.shape) ? canonical(type.shape, layout) : Layout::row_major;
     if (const TensorIndex there = slot(value).in(wanted); there != no_tensor) return there;
     TensorIndex tensor = no_tensor;
     if (node.weight_only) {
@@ -233,8 +234,7 @@ struct Lowering::State {
       inputs.push_back(plain || !can_be_channels_last(type) ? Layout::row_major : layout);
     }
     std::vector<Layout> outputs;
-    for (const TensorType& type : node.outputs)
-      outputs.push_back(type.shape.size() == 4 ? layout : Layout::row_major);
+    for (const TensorType& type : node.outputs) outputs.push_back(type.shape.size() == 4 ? layout : Layout::row_major);
     return add_kernel(id, node, traits, inputs, outputs);
   }
 
@@ -276,8 +276,8 @@ struct Lowering::State {
     switch (configuration.kind) {
       case Configuration::Kind::view:
         for (std::uint32_t port = 0; port < node.outputs.size(); ++port)
-          TASO_RETURN_IF_ERROR(add_view(node.inputs[0], configuration.inputs[0], {id, port}, configuration.outputs[port],
-                                        configuration.offsets[port]));
+          TASO_RETURN_IF_ERROR(add_view(node.inputs[0], configuration.inputs[0], {id, port},
+                                        configuration.outputs[port], configuration.offsets[port]));
         return {};
       case Configuration::Kind::in_place: {
         TASO_ASSIGN(const bool done, concat_as_view(id, node, configuration.outputs[0]));
@@ -338,7 +338,7 @@ struct Lowering::State {
       if (!type.known && live[id] != 0 && !skip_opaque)
         return bad_input("input '" + which.node(id).name + "' has no known shape; give one with --input-shape");
       set_native({id, 0}, Layout::row_major,
-               add_tensor({LoweredTensor::Source::input, type, Layout::row_major, {id, 0}, i, 0, 0}));
+                 add_tensor({LoweredTensor::Source::input, type, Layout::row_major, {id, 0}, i, 0, 0}));
     }
     for (const NodeId id : which.topological_order()) {
       const Node& node = which.node(id);
@@ -378,9 +378,10 @@ struct Lowering::State {
     }
     lowered[id] = 1;
     for (std::uint32_t port = 0; port < node.outputs.size(); ++port)
-      set_native({id, port}, Layout::row_major,
-               add_tensor(
-                   {LoweredTensor::Source::input, node.outputs[port], Layout::row_major, {id, port}, no_tensor, 0, 0}));
+      set_native(
+          {id, port}, Layout::row_major,
+          add_tensor(
+              {LoweredTensor::Source::input, node.outputs[port], Layout::row_major, {id, port}, no_tensor, 0, 0}));
     return {};
   }
 };

@@ -84,8 +84,8 @@ class Lowering {
   Lowering(Lowering&&) noexcept;
   Lowering& operator=(Lowering&&) noexcept;
   /// Nodes are computed as `assignment` says (of choose_layouts for this graph, see runtime/layout_space.h), by the
-  /// rule where it is null. Fails (bad_input) on opaque nodes and on tensors of unknown shape that an operator or output needs, naming
-  /// them; see cut_at_opaque.
+  /// rule where it is null. Fails (bad_input) on opaque nodes and on tensors of unknown shape that an operator or
+  /// output needs, naming them; see cut_at_opaque.
   [[nodiscard]] Expected<LoweredGraph> lower(const Graph& graph, const LayoutAssignment* assignment = nullptr);
   [[nodiscard]] const LoweringOptions& options() const;
   /// If set, opaque nodes are not errors: their outputs count as inputs and cost nothing (the search's view).

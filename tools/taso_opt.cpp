@@ -32,8 +32,8 @@ constexpr const char* kProgram = "taso-opt";
 
 struct Options {
   tools::CommonOptions common;
-  std::string model, output, device = "cpu", cost = "time", rounding = "reassoc", costs, record, html, strategy = "joint",
-              rule_layouts = "channels-last";
+  std::string model, output, device = "cpu", cost = "time", rounding = "reassoc", costs, record, html,
+                             strategy = "joint", rule_layouts = "channels-last";
   std::vector<std::string> rules, disabled_rules, input_shapes;
   int kernel_threads = 1;
   SearchOptions search;
@@ -250,9 +250,10 @@ Expected<int> run(Options& options) {
   }
 
   const KernelLibrary library(registry);
-  CpuTarget target(library, {.threads = options.kernel_threads, .counting = !formula.uses_time(), .row_major = options.rule_layouts == "row-major", .cancelled = [] {
-                               return tools::interrupted().load();
-                             }});
+  CpuTarget target(library, {.threads = options.kernel_threads,
+                             .counting = !formula.uses_time(),
+                             .row_major = options.rule_layouts == "row-major",
+                             .cancelled = [] { return tools::interrupted().load(); }});
   TASO_ASSIGN(CostDatabase database, open_costs(options, target, formula.uses_time()));
   MeasuredCosts measured(target, database, !options.no_measure);
   const std::unique_ptr<CostModel> cost_model = make_cost_model(formula, measured);

@@ -245,7 +245,17 @@ Slot output(std::size_t index) { return {Slot::Place::output, index}; }
 
 /// A description by explicit strides, as our layouts define them.
 desc strided(const Shape& shape, const std::vector<std::int64_t>& strides) { return {dims(shape), f32, dims(strides)}; }
-desc strided(const Operand& operand) { return strided(operand.type.shape, strides_of(operand)); }
+desc strided(const Operand& operand) {
+  using tag = memory::format_tag;
+  switch (block_of(operand.layout)) {
+    case 0:
+      return strided(operand.type.shape, strides_of(operand));
+    case 8:
+      return {dims(operand.type.shape), f32, tag::nChw8c};
+    default:
+      return {dims(operand.type.shape), f32, tag::nChw16c};
+  }
+}
 desc any_format(const Shape& shape) { return {dims(shape), f32, memory::format_tag::any}; }
 desc row_major(const Shape& shape) { return strided(shape, strides_of(shape, Layout::row_major)); }
 
@@ -389,9 +399,16 @@ Product dense_product(const KernelRequest& request) {
   return {sb, row_major(sa), row_major(sb), row_major(sy)};
 }
 
-/// The same where an operand lies otherwise: every leading axis stays an axis, b's are padded with ones.
+/// The same where an operand lies otherwise: every leading axis stays an axis (but for outer ones of extent 1), b's are
+/// padded with ones.
 Product strided_product(const KernelRequest& request) {
-  const std::size_t rank = request.inputs[0].type.shape.size();
+  const Shape& a = request.inputs[0].type.shape;
+  const std::size_t rank = a.size(), of_b = request.inputs[1].type.shape.size();
+  std::size_t dropped = 0;
+  while (rank - dropped > 2 && a[dropped] == 1 &&
+         (rank - dropped > of_b || request.inputs[1].type.shape[of_b - (rank - dropped)] == 1))
+    ++dropped;
+  const auto keep_from = static_cast<std::ptrdiff_t>(dropped);
   Product product;
   const auto describe_operand = [&](const Operand& operand, Shape* keep) {
     Shape shape = operand.type.shape;
@@ -401,6 +418,8 @@ Product strided_product(const KernelRequest& request) {
     strides.insert(strides.begin(), rank - strides.size(), all);
     for (std::size_t axis = 0; axis < rank; ++axis)  // the stride of an axis of one is never used: a plain one
       if (shape[axis] == 1 && axis + 2 < rank) strides[axis] = all;
+    shape.erase(shape.begin(), shape.begin() + keep_from);
+    strides.erase(strides.begin(), strides.begin() + keep_from);
     if (keep != nullptr) *keep = shape;
     return strided(shape, strides);
   };
@@ -491,7 +510,8 @@ KernelOffer offered(const KernelRequest& request, F&& make) {
 
 KernelOffer matmul_of(const KernelRequest& request, bool accept_reference) {
   for (const Operand& operand : request.inputs)
-    if (operand.layout == Layout::channels_last) return decline("no matrices in channels_last");
+    if (operand.layout == Layout::channels_last || block_of(operand.layout) != 0)
+      return decline("no matrices in layouts of images");
   return offered(request, [&](const KernelRequest& asked) { return product(asked, accept_reference); });
 }
 

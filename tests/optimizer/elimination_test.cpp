@@ -27,8 +27,7 @@ void for_each_assignment(const EliminationProblem& problem, const F& visit) {
 
 /// Small integers, some forbidden: sums are exact, ties are common.
 double random_cost(Random& random, unsigned forbidden_in_eight) {
-  return random.below(8) < forbidden_in_eight ? EliminationProblem::kForbidden
-                                              : static_cast<double>(random.below(6));
+  return random.below(8) < forbidden_in_eight ? EliminationProblem::kForbidden : static_cast<double>(random.below(6));
 }
 
 EliminationProblem random_problem(std::uint64_t seed) {
@@ -72,6 +71,23 @@ TEST_P(RandomProblems, AreMinimized) {
     ASSERT_EQ(result.lower_bound, best);
     ASSERT_EQ(result.assignment.size(), problem.variables());
     ASSERT_EQ(problem.cost(result.assignment), best);
+  }
+}
+
+TEST_P(RandomProblems, AreMinimizedFromParts) {
+  EliminationCache shared;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    const EliminationProblem problem = random_problem(GetParam() * 100 + i);
+    EliminationCache fresh;
+    const EliminationResult result = shared.minimize(problem), alone = fresh.minimize(problem);
+    const double best = brute_force(problem);
+    ASSERT_TRUE(result.exact);
+    ASSERT_EQ(result.cost, best) << "seed " << GetParam() * 100 + i;
+    ASSERT_EQ(result.lower_bound, best);
+    ASSERT_EQ(result.assignment, alone.assignment) << "what the cache holds decides";
+    const std::size_t solved = shared.solved();
+    ASSERT_EQ(shared.minimize(problem).assignment, result.assignment);
+    ASSERT_EQ(shared.solved(), solved);
   }
 }
 
@@ -136,6 +152,41 @@ TEST(Elimination, ResidualChainsStayNarrow) {
   EXPECT_TRUE(result.exact);
   EXPECT_LE(result.width, 2U);
   EXPECT_EQ(result.cost, result.lower_bound);
+}
+
+/// Of a chain of diamonds that changes in one of them, that one is solved anew, and at most its neighbours.
+TEST(Elimination, PartsThatStayAreNotSolvedAgain) {
+  const auto chain = [](std::size_t changed, double cost) {
+    EliminationProblem problem;
+    Random random(3, "diamonds");
+    Variable last = problem.add_variable(3);
+    const auto connect = [&](Variable a, Variable b, bool here) {
+      std::vector<double> table(9);
+      for (double& entry : table) entry = static_cast<double>(random.below(50));
+      if (here) table[4] = cost;
+      problem.add_factor({a, b}, std::move(table));
+    };
+    for (std::size_t i = 0; i < 100; ++i) {
+      const Variable left = problem.add_variable(3), right = problem.add_variable(3), next = problem.add_variable(3);
+      connect(last, left, i == changed);
+      connect(last, right, false);
+      connect(left, next, false);
+      connect(right, next, false);
+      last = next;
+    }
+    return problem;
+  };
+  EliminationCache cache;
+  ASSERT_TRUE(cache.minimize(chain(1000, 0)).exact);
+  EXPECT_EQ(cache.solved(), 100U);
+  for (const std::size_t changed : {10U, 50U, 90U}) {
+    const std::size_t before = cache.solved();
+    const EliminationProblem problem = chain(changed, 60);
+    const EliminationResult result = cache.minimize(problem);
+    EXPECT_LE(cache.solved(), before + 4) << "diamond " << changed;
+    EXPECT_GE(cache.solved(), before + 1);
+    EXPECT_EQ(result.cost, minimize(problem).cost);
+  }
 }
 
 /// What the search's recorded costs rest on: costs that the result does not use may grow, and it stays the result.

@@ -1,6 +1,6 @@
-// The choice of layouts against enumeration: prices are made up (a number per kernel, from its key), all ways to lower a
-// small graph are tried, and the choice must be the cheapest of them, at the price that the lowered graph has. What is
-// chosen, and any other way, computes what the definitions say.
+// The choice of layouts against enumeration: prices are made up (a number per kernel, from its key), all ways to lower
+// a small graph are tried, and the choice must be the cheapest of them, at the price that the lowered graph has. What
+// is chosen, and any other way, computes what the definitions say.
 #include "optimizer/layout_choice.h"
 
 #include <algorithm>
@@ -43,8 +43,9 @@ Chosen choose(const Graph& graph, const Prices& prices) {
   chosen.plan = value_of(target().open_plan(graph));
   PriceList list;
   list.look_up = [&](const KernelInfo& kernel) { return Price{prices(kernel.key), true}; };
-  chosen.cost = value_of(
-      choose_layouts(chosen.plan, list, std::numeric_limits<double>::infinity(), chosen.statistics));
+  static EliminationCache cache;
+  chosen.cost =
+      value_of(choose_layouts(chosen.plan, list, std::numeric_limits<double>::infinity(), cache, chosen.statistics));
   return chosen;
 }
 
@@ -151,6 +152,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, RandomGraphs, ::testing::Range<std::uint64_t>(0,
 //   # rule cost: 15            of the rule's
 //   # steps: conv2d, reorder   kernels in order
 //   # key: TEXT                the key of some step contains it; repeatable
+//   # needs: blocks            blocks of channels, which oneDNN's kernels have
 //   ...graph text...
 
 struct Case {
@@ -158,13 +160,15 @@ struct Case {
   std::vector<std::pair<std::string, double>> prices;
   std::vector<std::string> keys;
   double cost = -1, rule_cost = -1;
+  bool needs_blocks = false;
 };
 
 void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
 std::vector<Case> read_cases() {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(TASO_SOURCE_DIR) + "/tests/optimizer/layouts"))
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(TASO_SOURCE_DIR) + "/tests/optimizer/layouts"))
     if (entry.path().extension() == ".txt") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   std::vector<Case> cases;
@@ -191,6 +195,8 @@ std::vector<Case> read_cases() {
         one.rule_cost = std::stod(*rule_cost);
       } else if (const auto steps = after("# steps: ")) {
         one.steps = *steps;
+      } else if (after("# needs: blocks")) {
+        one.needs_blocks = true;
       } else if (const auto key = after("# key: ")) {
         one.keys.push_back(*key);
       } else {
@@ -205,6 +211,7 @@ class Cases : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Cases, ChooseAsStated) {
   const Case& one = GetParam();
+  if (one.needs_blocks && !library().blocks()) GTEST_SKIP() << "built without kernels on blocks of channels";
   const Graph graph = graph_of(one.text, one.name);
   const Prices prices = [&](const std::string& key) {
     for (const auto& [text, price] : one.prices)
@@ -261,9 +268,10 @@ TEST(UnknownPrices, AreFoundOutWhereTheyMatter) {
       EXPECT_TRUE(asked.emplace(kernel.key, 0).second) << "asked twice: " << kernel.key;
       return prices(kernel.key);
     };
+    EliminationCache cache;
     LayoutStatistics statistics;
     const double cost =
-        value_of(choose_layouts(plan, list, std::numeric_limits<double>::infinity(), statistics));
+        value_of(choose_layouts(plan, list, std::numeric_limits<double>::infinity(), cache, statistics));
     EXPECT_EQ(cost, all_known.cost);
     EXPECT_EQ(launches_of(plan), launches_of(all_known.plan));
     EXPECT_LE(asked.size(), plan.open->kernels.size());
@@ -276,11 +284,12 @@ TEST(UnknownPrices, AreNotAskedForBeyondTheLimit) {
   PriceList list;
   list.look_up = [](const KernelInfo& kernel) { return Price{10, kernel.op != "relu"}; };
   list.find_out = [](const KernelInfo&) -> Expected<double> { return internal_error("asked"); };
+  EliminationCache cache;
   LayoutStatistics statistics;
-  EXPECT_GE(value_of(choose_layouts(plan, list, 25, statistics)), 25);
+  EXPECT_GE(value_of(choose_layouts(plan, list, 25, cache, statistics)), 25);
   EXPECT_EQ(plan.layouts, nullptr);
   EXPECT_TRUE(plan.launches.empty());
-  const auto failed = choose_layouts(plan, list, 1000, statistics);
+  const auto failed = choose_layouts(plan, list, 1000, cache, statistics);
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.error().message, "asked");
 }

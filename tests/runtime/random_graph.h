@@ -32,7 +32,11 @@ class RandomGraph {
 
  private:
   std::int64_t small() { return 1 + static_cast<std::int64_t>(random_.below(5)); }
-  Shape image() { return {random_.below(3) == 0 ? 2 : 1, small(), 3 + small(), 3 + small()}; }
+  /// A third of the time whole blocks, of 8 or 16.
+  std::int64_t channels() {
+    return random_.below(3) == 0 ? 16 * (1 + static_cast<std::int64_t>(random_.below(2))) / 2 : small();
+  }
+  Shape image() { return {random_.below(3) == 0 ? 2 : 1, channels(), 3 + small(), 3 + small()}; }
   void add(Value value) { values_.push_back(value); }
   Value pick() { return values_[random_.below(values_.size())]; }
   const Shape& shape(Value value) { return graph_.type(value).shape; }
@@ -82,11 +86,11 @@ class RandomGraph {
         if (rank != 4) return false;
         const std::int64_t r = 1 + static_cast<std::int64_t>(random_.below(3));
         const std::int64_t p = static_cast<std::int64_t>(random_.below(2));
-        return apply("conv2d", {{"pads", Integers{p, 0, 1, p}}}, {x, weight({small(), s[1], r, 2})});
+        return apply("conv2d", {{"pads", Integers{p, 0, 1, p}}}, {x, weight({channels(), s[1], r, 2})});
       }
       case 4: {
         if (rank != 4) return false;
-        const std::int64_t out = small();
+        const std::int64_t out = channels();
         return apply("conv2d_bias_act",
                      {{"act", SymbolValue{"relu"}}, {"strides", Integers{1, 2}}, {"pads", Integers{1, 1, 1, 1}}},
                      {x, weight({out, s[1], 3, 3}), weight({out})});
