@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <set>
 #include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "generator/joint.h"
+#include "generator/parallel.h"
 
 namespace taso {
 namespace {
@@ -26,6 +28,7 @@ class CandidateMaker {
       ++counts_.joint;
       add(source, target, true);
     });
+    take_block();
     counts_.after_subgraph = drafts_.size();
     std::stable_sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) {
       auto size = [](const Draft& draft) {
@@ -200,18 +203,41 @@ class CandidateMaker {
     return draft;
   }
 
+  /// A pair of terms that is new up to the names of inputs.
+  struct Pair {
+    std::vector<TermOutput> source, target;
+    Draft draft;
+  };
+
   void add(const std::vector<TermOutput>& source, const std::vector<TermOutput>& target, bool joint = false) {
     Draft draft = make(source, target, {});
     if (draft.source.nodes.empty()) return;
     ++counts_.initial;
     if (!seen_.insert(key(draft)).second) return;
     ++counts_.after_renaming;
-    abstract(source, target, draft);
+    draft.joint = joint;
+    block_.push_back({source, target, std::move(draft)});
+    if (block_.size() >= block_size) take_block();
+  }
+
+  /// Abstracts pairs, which is what takes time, all at once, and keeps them in their order.
+  void take_block() {
+    // The applications that random tests will ask for: from here on they are only looked up.
+    for (const Pair& pair : block_)
+      for (const DraftSide* side : {&pair.draft.source, &pair.draft.target}) (void)applications(*side, pair.draft);
+    parallel_for(bank_.options().threads, block_.size(), [&](std::size_t i, unsigned) {
+      Pair& pair = block_[i];
+      abstract(pair.source, pair.target, pair.draft);
+    });
+    for (Pair& pair : block_) keep(std::move(pair.draft));
+    block_.clear();
+  }
+
+  void keep(Draft draft) {
     if (draft.source.ops == 0 || draft.source.weight_ops > bank_.group().source_weight_ops) return;
     if (!bank_.group().unconnected && !is_connected(draft)) return;
     if (bank_.group().lowering && draft.target.ops >= draft.source.ops) return;
     if (!kept_.insert(key(draft)).second) return;
-    draft.joint = joint;
     drafts_.push_back(std::move(draft));
   }
 
@@ -260,6 +286,7 @@ class CandidateMaker {
       }
     auto attempt = [&](const Leaves& leaves) {
       Draft general = make(source, target, leaves);
+      general.joint = draft.joint;
       if (general.source.nodes.empty() || !holds(general)) return false;
       draft = std::move(general);
       return true;
@@ -272,10 +299,34 @@ class CandidateMaker {
     }
   }
 
-  /// Whether the two sides are equal with independent random values for the variables.
+  /// The applications that the nodes of a side are; empty if one is ill-typed.
+  std::vector<const InstanceCache::Entry*> applications(const DraftSide& side, const Draft& draft) {
+    std::vector<const InstanceCache::Entry*> result;
+    for (const DraftNode& node : side.nodes) {
+      std::vector<TypeId> types;
+      for (const DraftValue& input : node.inputs)
+        types.push_back(input.is_variable ? bank_.classes()[draft.variables[input.index]].type
+                                          : result[input.index]->outputs[input.port]);
+      result.push_back(bank_.instances().find(node.op, types));
+      if (result.back() == nullptr) return {};
+    }
+    return result;
+  }
+
+  /// Whether the two sides are equal with independent random values for the variables. Any number of threads.
   bool holds(const Draft& draft) {
-    const auto [it, inserted] = valid_.try_emplace(key(draft), false);
-    if (!inserted) return it->second;
+    const std::string text = key(draft);
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto it = valid_.find(text); it != valid_.end()) return it->second;
+    }
+    const bool result = agrees_at_random(draft);
+    const std::lock_guard lock(mutex_);
+    valid_.emplace(text, result);
+    return result;
+  }
+
+  bool agrees_at_random(const Draft& draft) {
     std::vector<FieldValue> variables;
     for (std::size_t i = 0; i < draft.variables.size(); ++i)
       variables.push_back(
@@ -283,21 +334,15 @@ class CandidateMaker {
     std::vector<FieldValue> outputs[2];
     for (int which = 0; which < 2; ++which) {
       const DraftSide& side = which == 0 ? draft.source : draft.target;
+      const std::vector<const InstanceCache::Entry*> instances = applications(side, draft);
+      if (instances.size() != side.nodes.size()) return false;
       std::vector<std::vector<FieldValue>> values;
-      std::vector<std::vector<TypeId>> types;
       for (const DraftNode& node : side.nodes) {
         std::vector<const FieldValue*> arguments;
-        std::vector<TypeId> argument_types;
-        for (const DraftValue& input : node.inputs) {
+        for (const DraftValue& input : node.inputs)
           arguments.push_back(input.is_variable ? &variables[input.index] : &values[input.index][input.port]);
-          argument_types.push_back(input.is_variable ? bank_.classes()[draft.variables[input.index]].type
-                                                     : types[input.index][input.port]);
-        }
-        const InstanceCache::Entry* instance = bank_.instances().find(node.op, argument_types);
-        if (instance == nullptr) return false;
-        values.push_back(bank_.apply(*instance, arguments));
+        values.push_back(bank_.apply(*instances[values.size()], arguments));
         if (values.back().empty()) return false;
-        types.push_back(instance->outputs);
       }
       for (const DraftValue& output : side.outputs)
         outputs[which].push_back(output.is_variable ? variables[output.index] : values[output.index][output.port]);
@@ -307,13 +352,16 @@ class CandidateMaker {
         if (outputs[0][i][tensor].shape != outputs[1][i][tensor].shape ||
             outputs[0][i][tensor].elements != outputs[1][i][tensor].elements)
           return false;
-    return it->second = true;
+    return true;
   }
 
   Bank& bank_;
   CandidateCounts& counts_;
   std::vector<Draft> drafts_;
   std::unordered_set<std::string> seen_, kept_;
+  static constexpr std::size_t block_size = 4096;
+  std::vector<Pair> block_;
+  std::mutex mutex_;  // of valid_
   std::unordered_map<std::string, bool> valid_;
   std::vector<std::vector<TermOutput>> members_;
 };

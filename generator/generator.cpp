@@ -423,7 +423,7 @@ class Run {
     };
     std::optional<GeneralRule> fresh = forms.next();
     std::vector<Attempt> refined;
-    std::vector<GeneralRule> unknown;
+    std::vector<std::pair<GeneralRule, std::string>> unknown;  // with the reason
     constexpr std::size_t max_attempts = 16;
     constexpr std::size_t max_failures = 4;
     for (std::size_t tried = 0; tried < max_attempts; ++tried) {
@@ -455,7 +455,7 @@ class Run {
       if (keep_if_proved(outcome, verdict)) return outcome;
       outcome.kind = verdict.kind == VerdictKind::refuted ? Outcome::Kind::refuted : Outcome::Kind::unknown;
       outcome.why = verdict.reason;
-      if (verdict.kind == VerdictKind::unknown) unknown.push_back(attempt.form);
+      if (verdict.kind == VerdictKind::unknown) unknown.emplace_back(attempt.form, verdict.reason);
       if (verdict.counterexample) {
         outcome.why += "\n" + verdict.counterexample->text;
         attempt.failures.push_back(*verdict.counterexample);
@@ -465,11 +465,19 @@ class Run {
       }
       if (!fresh) fresh = forms.next();
     }
-    for (GeneralRule& form : unknown) {
+    for (auto& [form, reason] : unknown) {
       outcome.rule = std::move(form);
+      outcome.kind = Outcome::Kind::unknown;
+      outcome.why = std::move(reason);
+      // All that is left is the proof from axioms; what it proves is examined at length.
+      std::string not_entailed;
+      if (!verifiers_[thread]->follows_from_axioms(outcome.rule.rule, &not_entailed)) {
+        outcome.why += "; " + not_entailed;
+        continue;
+      }
       const Verdict verdict = verifiers_[thread]->verify(outcome.rule.rule);
       if (keep_if_proved(outcome, verdict)) return outcome;
-      outcome.kind = Outcome::Kind::unknown;
+      if (verdict.kind == VerdictKind::refuted) outcome.kind = Outcome::Kind::refuted;
       outcome.why = verdict.reason;
     }
     return outcome;

@@ -4,7 +4,6 @@
 
 #include <bit>
 #include <cstdio>
-#include <cstring>
 
 namespace taso {
 namespace {
@@ -29,18 +28,11 @@ Hash128 hash_bytes(std::span<const std::byte> bytes, std::uint64_t seed) {
 
 Hash128 hash_text(std::string_view text, std::uint64_t seed) { return xxh(text.data(), text.size(), seed); }
 
-Hasher& Hasher::add(std::uint64_t value) {
-  char bytes[sizeof value];
-  std::memcpy(bytes, &value, sizeof value);
-  bytes_.append(bytes, sizeof value);
-  return *this;
-}
-
 Hasher& Hasher::add(double value) { return add(std::bit_cast<std::uint64_t>(value)); }
 
 Hasher& Hasher::add(std::string_view text) {
   add(static_cast<std::uint64_t>(text.size()));
-  bytes_.append(text);
+  bytes_.insert(bytes_.end(), text.begin(), text.end());
   return *this;
 }
 

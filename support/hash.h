@@ -1,6 +1,10 @@
 /// 128-bit hashing (XXH3) for structural hashes, fingerprints and cost keys.
 #pragma once
 
+#include <absl/container/inlined_vector.h>
+
+#include <array>
+#include <bit>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +33,11 @@ struct Hash128 {
 /// sequences of fields give different byte strings.
 class Hasher {
  public:
-  Hasher& add(std::uint64_t value);
+  Hasher& add(std::uint64_t value) {
+    const auto bytes = std::bit_cast<std::array<char, sizeof value>>(value);
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+    return *this;
+  }
   Hasher& add(std::int64_t value) { return add(static_cast<std::uint64_t>(value)); }
   Hasher& add(int value) { return add(static_cast<std::uint64_t>(static_cast<std::int64_t>(value))); }
   Hasher& add(std::uint32_t value) { return add(static_cast<std::uint64_t>(value)); }
@@ -39,7 +47,7 @@ class Hasher {
   [[nodiscard]] Hash128 finish(std::uint64_t seed = 0) const;
 
  private:
-  std::string bytes_;
+  absl::InlinedVector<char, 256> bytes_;
 };
 
 }  // namespace taso

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <map>
 #include <optional>
+#include <span>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "operators/lowered_body.h"
 #include "operators/ring.h"
+#include "support/hash.h"
 
 namespace taso {
 namespace {
@@ -22,35 +25,35 @@ class TreeRing {
  public:
   using Element = std::uint32_t;
 
-  explicit TreeRing(NumericClass level) : level_(level) {}
+  explicit TreeRing(NumericClass level) : level_(level), zero_(number(0)), one_(number(1)) {}
 
   Element variable() { return intern({variable_tag, next_variable_++}); }
   Element number(double value) { return intern({number_tag, std::bit_cast<std::uint64_t>(value == 0 ? 0.0 : value)}); }
   Element add(Element a, Element b) {
-    if (a == number(0)) return b;
-    if (b == number(0)) return a;
+    if (a == zero_) return b;
+    if (b == zero_) return a;
     return combine(sum_tag, a, b);
   }
   Element subtract(Element a, Element b) {
     // Negation rounds nothing.
-    if (b == number(0)) return a;
-    if (a == number(0)) return negative(b);
+    if (b == zero_) return a;
+    if (a == zero_) return negative(b);
     if (level_ != NumericClass::exact || is_negative(b)) return add(a, negative(b));
     return intern({difference_tag, a, b});
   }
   Element multiply(Element a, Element b) {
-    if (a == number(0) || b == number(0)) return number(0);
-    if (a == number(1)) return b;
-    if (b == number(1)) return a;
+    if (a == zero_ || b == zero_) return zero_;
+    if (a == one_) return b;
+    if (b == one_) return a;
     return combine(product_tag, a, b);
   }
   Element divide(Element a, Element b) {
-    if (b == number(1)) return a;
+    if (b == one_) return a;
     return intern({quotient_tag, a, b});
   }
   Element call(const FunctionDefinition& function, Element x) {
-    if (function.zero_at_zero && x == number(0)) return x;
-    const Key key = keys_[x];
+    if (function.zero_at_zero && x == zero_) return x;
+    const Key key = *keys_[x];
     if (function.idempotent && key[0] == call_tag && key[1] == function.key) return x;
     // What keeps the order of numbers finds the largest of the same ones: exactly where it rounds nothing.
     const bool extremal = key[0] == maximum_tag || key[0] == minimum_tag;
@@ -68,7 +71,7 @@ class TreeRing {
     // max and min round nothing: any order and grouping is exact.
     Key key{maximum ? maximum_tag : minimum_tag};
     for (const Element value : values) {
-      const Key& inner = keys_[value];
+      const Key& inner = *keys_[value];
       if (inner[0] == key[0])
         key.insert(key.end(), inner.begin() + 1, inner.end());
       else if (value != infinity(maximum))
@@ -85,7 +88,7 @@ class TreeRing {
 
   // The result of a reduction is one opaque term until sums are regrouped across reductions.
   Element seal(Element element) {
-    if (level_ != NumericClass::reassociation || keys_[element][0] != sum_tag) return element;
+    if (level_ != NumericClass::reassociation || (*keys_[element])[0] != sum_tag) return element;
     return intern({sealed_tag, element});
   }
 
@@ -106,14 +109,16 @@ class TreeRing {
     negative_tag,
   };
 
-  [[nodiscard]] bool is_negative(Element a) const { return keys_[a][0] == negative_tag; }
-  Element negative(Element a) { return is_negative(a) ? static_cast<Element>(keys_[a][1]) : intern({negative_tag, a}); }
+  [[nodiscard]] bool is_negative(Element a) const { return (*keys_[a])[0] == negative_tag; }
+  Element negative(Element a) {
+    return is_negative(a) ? static_cast<Element>((*keys_[a])[1]) : intern({negative_tag, a});
+  }
 
   // A binary node up to the order of operands, or a flat multiset.
   Element combine(std::uint64_t tag, Element a, Element b) {
     Key key{tag};
     for (const Element operand : {a, b}) {
-      const Key& inner = keys_[operand];
+      const Key& inner = *keys_[operand];
       if (level_ != NumericClass::exact && inner[0] == tag)
         key.insert(key.end(), inner.begin() + 1, inner.end());
       else
@@ -124,15 +129,19 @@ class TreeRing {
   }
 
   Element intern(Key key) {
-    const auto [it, inserted] = ids_.emplace(std::move(key), static_cast<Element>(keys_.size()));
-    if (inserted) keys_.push_back(it->first);
+    const auto [it, inserted] = ids_.try_emplace(std::move(key), static_cast<Element>(keys_.size()));
+    if (inserted) keys_.push_back(&it->first);
     return it->second;
   }
 
   NumericClass level_;
   std::uint64_t next_variable_ = 0;
-  std::map<Key, Element> ids_;
-  std::vector<Key> keys_;
+  struct KeyHash {
+    std::size_t operator()(const Key& key) const { return hash_bytes(std::as_bytes(std::span(key))).low; }
+  };
+  std::unordered_map<Key, Element, KeyHash> ids_;
+  std::vector<const Key*> keys_;  // Per element, in ids_.
+  Element zero_, one_;
 };
 
 bool has_reduction(const OperatorInstance& instance) {

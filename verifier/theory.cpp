@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -33,6 +34,7 @@ class Theory::Implementation {
   Implementation(const OperatorRegistry& registry, const std::vector<Substitution>& axioms, std::uint64_t rlimit,
                  std::shared_ptr<ShapeFactsTable> facts)
       : registry_(registry),
+        vocabulary_(std::make_shared<theory::Vocabulary>(registry)),
         rlimit_(rlimit),
         facts_(facts != nullptr ? std::move(facts) : std::make_shared<ShapeFactsTable>(registry)) {
     for (std::size_t number = 0; number < axioms.size(); ++number) {
@@ -75,7 +77,7 @@ class Theory::Implementation {
       if (options.brief) return {false, *reason};
     }
     // Model-based instantiation, anew.
-    Session fresh(registry_, {.model_based_quantifiers = true, .rlimit = rlimit_ / 4});
+    Session fresh(vocabulary_, {.model_based_quantifiers = true, .rlimit = rlimit_ / 4});
     assert_chosen(fresh, choose(operators, 0, options.without));
     reason = fresh.prove(rule, options.satisfiable);
     if (!reason) return {true, ""};
@@ -107,7 +109,7 @@ class Theory::Implementation {
   const std::vector<std::string>& problems() {
     if (problems_) return *problems_;
     problems_.emplace();
-    Session check(registry_, {.rlimit = rlimit_});
+    Session check(vocabulary_, {.rlimit = rlimit_});
     auto lemma = unproved_.begin();
     for (std::size_t i = 0; i <= axioms_.size(); ++i) {
       for (; lemma != unproved_.end() && lemma->first == i; ++lemma) problems_->push_back(lemma->second);
@@ -159,10 +161,11 @@ class Theory::Implementation {
     if (kept.session == nullptr || kept.goals >= goals_per_session) {
       if (sessions_.size() > max_sessions) {
         sessions_.clear();
+        vocabulary_ = std::make_shared<theory::Vocabulary>(registry_);
         return session(chosen, goal_operators);
       }
-      kept.session = std::make_unique<Session>(registry_, smt::SolverOptions{.rlimit = rlimit_, .watchdog_seconds = 10},
-                                               operators);
+      kept.session = std::make_unique<Session>(
+          vocabulary_, smt::SolverOptions{.rlimit = rlimit_, .watchdog_seconds = 10}, operators);
       kept.goals = 0;
       assert_chosen(*kept.session, chosen);
     }
@@ -176,6 +179,7 @@ class Theory::Implementation {
   };
 
   const OperatorRegistry& registry_;
+  std::shared_ptr<theory::Vocabulary> vocabulary_;  // Of all sessions, until they are made anew.
   std::uint64_t rlimit_;
   std::shared_ptr<ShapeFactsTable> facts_;
   std::vector<Known> axioms_;

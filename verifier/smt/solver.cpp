@@ -34,6 +34,72 @@ std::vector<Z3_ast> asts(std::span<const Expr> terms) {
 
 }  // namespace
 
+// One thread that interrupts the context when a check has used up its processor time. Not the clock on the wall: on a
+// busy machine the same check may take ten times as long there.
+class Watchdog {
+ public:
+  explicit Watchdog(Z3_context context) : context_(context), thread_([this] { run(); }) {}
+  ~Watchdog() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  /// For a check by the calling thread.
+  void arm(double seconds) {
+    {
+      const std::lock_guard lock(mutex_);
+      watched_ = pthread_getcpuclockid(pthread_self(), &clock_) == 0;
+      deadline_ = processor_time() + seconds;
+      armed_ = true;
+      fired_ = false;
+    }
+    changed_.notify_one();
+  }
+  /// Whether the time was used up.
+  bool disarm() {
+    const std::lock_guard lock(mutex_);
+    armed_ = false;
+    return fired_;
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (!stop_) {
+      if (!armed_) {
+        changed_.wait(lock);
+        continue;
+      }
+      const double left = deadline_ - processor_time();
+      if (left <= 0) {
+        fired_ = true;
+        // The check may have begun after the first interrupt: repeat until disarmed.
+        Z3_interrupt(context_);
+      }
+      changed_.wait_for(lock, std::chrono::duration<double>(std::max(left, 0.1)));
+    }
+  }
+
+  // Of the thread that armed, while it is armed, in seconds.
+  [[nodiscard]] double processor_time() const {
+    timespec time{};
+    if (!watched_ || clock_gettime(clock_, &time) != 0) clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  }
+
+  Z3_context context_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  clockid_t clock_ = CLOCK_MONOTONIC;
+  double deadline_ = 0;
+  bool watched_ = false;  // clock_ is the thread's
+  bool armed_ = false, fired_ = false, stop_ = false;
+  std::thread thread_;
+};
+
 Handle::Handle(_Z3_context* context, _Z3_ast* ast) : context_(context), ast_(ast) {
   if (ast_ != nullptr) Z3_inc_ref(context_, ast_);
 }
@@ -65,7 +131,15 @@ Context::Context() {
   Z3_set_ast_print_mode(context_, Z3_PRINT_SMTLIB2_COMPLIANT);
 }
 
-Context::~Context() { Z3_del_context(context_); }
+Context::~Context() {
+  watchdog_.reset();
+  Z3_del_context(context_);
+}
+
+Watchdog& Context::watchdog() {
+  if (watchdog_ == nullptr) watchdog_ = std::make_unique<Watchdog>(context_);
+  return *watchdog_;
+}
 
 Sort Context::integer_sort() { return {context_, Z3_sort_to_ast(context_, Z3_mk_int_sort(context_))}; }
 Sort Context::real_sort() { return {context_, Z3_sort_to_ast(context_, Z3_mk_real_sort(context_))}; }
@@ -172,77 +246,8 @@ Expr Context::forall(std::span<const Expr> variables, std::span<const Expr> trig
                                                   body.ast()));
 }
 
-// One thread that interrupts the context when a check has used up its processor time. Not the clock on the wall: on a
-// busy machine the same check may take ten times as long there.
-class Solver::Watchdog {
- public:
-  explicit Watchdog(Z3_context context) : context_(context), thread_([this] { run(); }) {}
-  ~Watchdog() {
-    {
-      const std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    changed_.notify_one();
-    thread_.join();
-  }
-  /// For a check by the calling thread.
-  void arm(double seconds) {
-    {
-      const std::lock_guard lock(mutex_);
-      watched_ = pthread_getcpuclockid(pthread_self(), &clock_) == 0;
-      deadline_ = processor_time() + seconds;
-      armed_ = true;
-      fired_ = false;
-    }
-    changed_.notify_one();
-  }
-  /// Whether the time was used up.
-  bool disarm() {
-    const std::lock_guard lock(mutex_);
-    armed_ = false;
-    return fired_;
-  }
-
- private:
-  void run() {
-    std::unique_lock lock(mutex_);
-    while (!stop_) {
-      if (!armed_) {
-        changed_.wait(lock);
-        continue;
-      }
-      const double left = deadline_ - processor_time();
-      if (left <= 0) {
-        fired_ = true;
-        // The check may have begun after the first interrupt: repeat until disarmed.
-        Z3_interrupt(context_);
-      }
-      changed_.wait_for(lock, std::chrono::duration<double>(std::max(left, 0.1)));
-    }
-  }
-
-  // Of the thread that armed, while it is armed, in seconds.
-  [[nodiscard]] double processor_time() const {
-    timespec time{};
-    if (!watched_ || clock_gettime(clock_, &time) != 0) clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-  }
-
-  Z3_context context_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  clockid_t clock_ = CLOCK_MONOTONIC;
-  double deadline_ = 0;
-  bool watched_ = false;  // clock_ is the thread's
-  bool armed_ = false, fired_ = false, stop_ = false;
-  std::thread thread_;
-};
-
 Solver::Solver(Context& context, const SolverOptions& options)
-    : context_(context),
-      solver_(Z3_mk_simple_solver(context.handle())),
-      watchdog_(std::make_unique<Watchdog>(context.handle())),
-      options_(options) {
+    : context_(context), solver_(Z3_mk_simple_solver(context.handle())), options_(options) {
   Z3_solver_inc_ref(context.handle(), solver_);
   limit(options.rlimit);
 }
@@ -261,10 +266,7 @@ void Solver::limit(std::uint64_t rlimit) {
   Z3_params_dec_ref(context, params);
 }
 
-Solver::~Solver() {
-  watchdog_.reset();
-  Z3_solver_dec_ref(context_.handle(), solver_);
-}
+Solver::~Solver() { Z3_solver_dec_ref(context_.handle(), solver_); }
 
 void Solver::add(const Expr& formula) { Z3_solver_assert(context_.handle(), solver_, formula.ast()); }
 
@@ -276,9 +278,10 @@ Result Solver::check(std::uint64_t rlimit) {
 }
 
 Result Solver::check() {
-  watchdog_->arm(options_.watchdog_seconds);
+  Watchdog& watchdog = context_.watchdog();
+  watchdog.arm(options_.watchdog_seconds);
   const Z3_lbool answer = Z3_solver_check(context_.handle(), solver_);
-  const bool late = watchdog_->disarm();
+  const bool late = watchdog.disarm();
   switch (answer) {
     case Z3_L_FALSE:
       return {Answer::unsatisfiable, ""};

@@ -17,6 +17,7 @@ struct _Z3_solver;   // NOLINT(bugprone-reserved-identifier)
 namespace taso::smt {
 
 class Context;
+class Watchdog;
 
 /// A reference-counted handle of a term, a sort or a function.
 class Handle {
@@ -57,7 +58,7 @@ class Function : public Handle {
   [[nodiscard]] Expr operator()(std::span<const Expr> arguments) const;
 };
 
-/// One Z3 context with its sorts.
+/// One Z3 context with its sorts. Making one takes Z3 as long as many a proof (10 ms).
 class Context {
  public:
   Context();
@@ -95,9 +96,12 @@ class Context {
                             const std::string& name);
 
   [[nodiscard]] _Z3_context* handle() const { return context_; }
+  /// Interrupts what takes too long in this context; made on first use.
+  [[nodiscard]] Watchdog& watchdog();
 
  private:
   _Z3_context* context_;
+  std::unique_ptr<Watchdog> watchdog_;
 };
 
 enum class Answer : std::uint8_t { unsatisfiable, satisfiable, unknown };
@@ -143,11 +147,9 @@ class Solver {
   };
 
  private:
-  class Watchdog;
   void limit(std::uint64_t rlimit);
   Context& context_;
   _Z3_solver* solver_;
-  std::unique_ptr<Watchdog> watchdog_;
   SolverOptions options_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include "verifier/axiom_use.h"
 
@@ -51,15 +52,18 @@ std::vector<Condition> rank_conditions(const OperatorRegistry& registry, const S
   return result;
 }
 
-Session::Session(const OperatorRegistry& registry, const smt::SolverOptions& options,
+Session::Session(std::shared_ptr<Vocabulary> vocabulary, const smt::SolverOptions& options,
                  const std::set<std::string>& operators)
-    : registry_(registry), vocabulary_(registry), solver_(vocabulary_.context(), options) {
+    : shared_vocabulary_(std::move(vocabulary)),
+      vocabulary_(*shared_vocabulary_),
+      registry_(vocabulary_.registry()),
+      solver_(vocabulary_.context(), options) {
   assert_lists();
   assert_shapes();
   assert_products();
   assert_function_names();
-  for (const std::string& name : registry.names())
-    if (operators.empty() || operators.contains(name)) assert_definition(*registry.find(name));
+  for (const std::string& name : registry_.names())
+    if (operators.empty() || operators.contains(name)) assert_definition(*registry_.find(name));
 }
 
 std::string Session::add_axiom(const Substitution& axiom, const ShapeFacts& shapes) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,11 +24,11 @@ namespace taso::theory {
 [[nodiscard]] std::vector<Condition> rank_conditions(const OperatorRegistry& registry, const Substitution& rule,
                                                      const Pattern& source, const Pattern& target);
 
-/// One solver with the theory asserted.
+/// One solver with the theory asserted. Sessions of one thread may share a vocabulary, and so a context.
 class Session {
  public:
   /// What the definitions say of extents and shapes is asserted of these operators; without any, of all.
-  Session(const OperatorRegistry& registry, const smt::SolverOptions& options,
+  Session(std::shared_ptr<Vocabulary> vocabulary, const smt::SolverOptions& options,
           const std::set<std::string>& operators = {});
 
   /// Adds an axiom; the text says why it cannot be used, if so.
@@ -86,8 +87,9 @@ class Session {
   /// Where the output's shape is an attribute: shape(op(..; s)) = s, and its extents are the elements of s.
   void assert_given_shape(const OperatorDefinition& definition, const AnyAttributes& any, const std::vector<Expr>& x);
 
+  std::shared_ptr<Vocabulary> shared_vocabulary_;
+  Vocabulary& vocabulary_;
   const OperatorRegistry& registry_;
-  Vocabulary vocabulary_;
   smt::Solver solver_;
 };
 

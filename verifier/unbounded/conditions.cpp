@@ -36,8 +36,8 @@ class Writer {
       // A factor of an axis times the others is the extent of that axis.
       for (const Typing::FactorOfAxis& factor : typing_.factors()) {
         const auto& others = factor.product.terms();
-        if (others.size() != 1 || others[0].second != 1 || others[0].first.degree() == 0) continue;
-        const auto axis = Monomial::product(others[0].first, Monomial(factor.symbol));
+        if (others.size() != 1 || others[0].coefficient != 1 || others[0].monomial.degree() == 0) continue;
+        const auto axis = Monomial::product(others[0].monomial, Monomial(factor.symbol));
         const auto rest = axis ? Monomial::quotient(monomial, *axis) : std::nullopt;
         if (!rest) continue;
         std::optional<AttributeExpression> extent = write(factor.extent, depth + 1);

@@ -1,7 +1,10 @@
 #include "verifier/unbounded/elimination.h"
 
+#include <absl/container/inlined_vector.h>
+
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace taso::unbounded {
 namespace {
@@ -20,7 +23,7 @@ std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
 // constant + sum of coefficient * column >= 0; terms sorted by column.
 struct Row {
   std::int64_t constant = 0;
-  std::vector<std::pair<std::uint32_t, std::int64_t>> terms;
+  absl::InlinedVector<std::pair<std::uint32_t, std::int64_t>, 4> terms;
 };
 
 class Elimination {
@@ -71,7 +74,8 @@ class Elimination {
           Polynomial multiplied = rows[r] * Polynomial::term(factor, 1);
           // Of use only if nothing but what already occurs comes of it.
           const bool known = std::all_of(multiplied.terms().begin(), multiplied.terms().end(), [&](const auto& term) {
-            return term.first.degree() < 2 || std::find(products.begin(), products.end(), term.first) != products.end();
+            return term.monomial.degree() < 2 ||
+                   std::find(products.begin(), products.end(), term.monomial) != products.end();
           });
           if (!multiplied.valid() || !known) continue;
           ++formed;
@@ -209,7 +213,7 @@ class Elimination {
       for (Row& row : old) {
         const auto it = std::lower_bound(row.terms.begin(), row.terms.end(), std::pair(*best, INT64_MIN));
         if (it == row.terms.end() || it->first != *best)
-          rows_.push_back(row);
+          rows_.push_back(std::move(row));
         else
           (it->second > 0 ? above : below).emplace_back(&row, it->second);
       }

@@ -58,10 +58,11 @@ struct Facts::Bounds {
   void note(const Polynomial& p) {
     // s - c >= 0
     const auto& terms = p.terms();
-    if (terms.empty() || terms.size() > 2 || terms.back().first.degree() != 1 || terms.back().second != 1) return;
-    if (terms.size() == 2 && terms[0].first.degree() != 0) return;
-    const SymbolId symbol = terms.back().first.symbols()[0];
-    const std::int64_t bound = terms.size() == 2 ? -terms[0].second : 0;
+    if (terms.empty() || terms.size() > 2 || terms.back().monomial.degree() != 1 || terms.back().coefficient != 1)
+      return;
+    if (terms.size() == 2 && terms[0].monomial.degree() != 0) return;
+    const SymbolId symbol = terms.back().monomial.symbols()[0];
+    const std::int64_t bound = terms.size() == 2 ? -terms[0].coefficient : 0;
     for (auto& [known, value] : least)
       if (known == symbol) {
         value = std::max(value, bound);
@@ -204,11 +205,15 @@ bool Facts::add(const Atom& atom) {
   digest_.reset();
   if (!p.constant()) {
     const Atom reduced{atom.relation, p};
-    auto left = std::make_shared<Points>();
-    for (Point& point : points_->points)
-      if (point.satisfies(*symbols_, reduced)) left->points.push_back(point);
-    left->found = left->points.size() >= least_points;
-    points_ = std::move(left);
+    if (points_.use_count() == 1) {
+      std::erase_if(points_->points, [&](Point& point) { return !point.satisfies(*symbols_, reduced); });
+    } else {
+      auto left = std::make_shared<Points>();
+      for (Point& point : points_->points)
+        if (point.satisfies(*symbols_, reduced)) left->points.push_back(point);
+      points_ = std::move(left);
+    }
+    points_->found = points_->points.size() >= least_points;
   }
   bool consistent = atom.relation == Atom::Relation::zero ? add_equation(p) : add_inequality(p);
   // A new lower bound of a symbol may make products positive.
@@ -230,8 +235,9 @@ bool Facts::add_inequality(Polynomial p) {
   }
   inequalities_.push_back(p);
   // A product of what is not negative that is at least 1 has no factor 0.
-  if (p.terms().size() == 2 && p.constant_term() < 0 && p.terms()[1].second > 0 && p.terms()[1].first.degree() >= 2)
-    return add_factors(p.terms()[1].first);
+  if (p.terms().size() == 2 && p.constant_term() < 0 && p.terms()[1].coefficient > 0 &&
+      p.terms()[1].monomial.degree() >= 2)
+    return add_factors(p.terms()[1].monomial);
   return true;
 }
 
@@ -428,11 +434,11 @@ std::vector<Polynomial> Facts::constraints(std::span<const Atom> context, const 
   }
   for (std::size_t i = 0; i < active.size(); ++i) {  // NOLINT(modernize-loop-convert): take() adds to it
     const SymbolId id = active[i];
-    for (Polynomial& p : waiting) {
-      if (p.terms().empty() || !p.contains(id)) continue;
+    std::erase_if(waiting, [&](const Polynomial& p) {
+      if (!p.contains(id)) return false;
       take(p);
-      p = Polynomial();
-    }
+      return true;
+    });
     // What quotients, maxima and lookups mean.
     const Symbol& symbol = (*symbols_)[id];
     if (symbol.arguments.empty()) continue;
@@ -549,7 +555,8 @@ bool Facts::decide(const Polynomial* goal, std::span<const Atom> context, bool w
   answer.asked = true;
   // Linear questions are decided by elimination (up to rational points); Z3 is for products.
   const bool products = std::any_of(rows.begin(), rows.end(), [](const Polynomial& p) {
-    return std::any_of(p.terms().begin(), p.terms().end(), [](const auto& term) { return term.first.degree() >= 2; });
+    return std::any_of(p.terms().begin(), p.terms().end(),
+                       [](const auto& term) { return term.monomial.degree() >= 2; });
   });
   answer.contradictory = products && solver_->infeasible(rows);
   return answer.contradictory;

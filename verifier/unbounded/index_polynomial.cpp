@@ -41,7 +41,7 @@ std::optional<Monomial> Monomial::quotient(const Monomial& a, const Monomial& b)
 }
 
 Polynomial::Polynomial(std::int64_t constant) {
-  if (constant != 0) terms_.emplace_back(Monomial(), constant);
+  if (constant != 0) terms_.push_back({Monomial(), constant});
 }
 
 Polynomial Polynomial::symbol(SymbolId symbol) {
@@ -56,28 +56,29 @@ Polynomial Polynomial::invalid() {
 
 Polynomial Polynomial::term(const Monomial& monomial, std::int64_t coefficient) {
   Polynomial p;
-  if (coefficient != 0) p.terms_.emplace_back(monomial, coefficient);
+  if (coefficient != 0) p.terms_.push_back({monomial, coefficient});
   return p;
 }
 
 std::optional<std::int64_t> Polynomial::constant() const {
   if (!valid_) return std::nullopt;
   if (terms_.empty()) return 0;
-  if (terms_.size() == 1 && terms_[0].first.degree() == 0) return terms_[0].second;
+  if (terms_.size() == 1 && terms_[0].monomial.degree() == 0) return terms_[0].coefficient;
   return std::nullopt;
 }
 
 std::int64_t Polynomial::constant_term() const {
-  return !terms_.empty() && terms_[0].first.degree() == 0 ? terms_[0].second : 0;
+  return !terms_.empty() && terms_[0].monomial.degree() == 0 ? terms_[0].coefficient : 0;
 }
 
 std::optional<SymbolId> Polynomial::as_symbol() const {
-  if (!valid_ || terms_.size() != 1 || terms_[0].second != 1 || terms_[0].first.degree() != 1) return std::nullopt;
-  return terms_[0].first.symbols()[0];
+  if (!valid_ || terms_.size() != 1 || terms_[0].coefficient != 1 || terms_[0].monomial.degree() != 1)
+    return std::nullopt;
+  return terms_[0].monomial.symbols()[0];
 }
 
 bool Polynomial::contains(SymbolId symbol) const {
-  return std::any_of(terms_.begin(), terms_.end(), [&](const Term& term) { return term.first.contains(symbol); });
+  return std::any_of(terms_.begin(), terms_.end(), [&](const Term& term) { return term.monomial.contains(symbol); });
 }
 
 std::optional<std::int64_t> Polynomial::linear_coefficient(SymbolId symbol) const {
@@ -106,17 +107,17 @@ Polynomial Polynomial::combine(const Polynomial& a, const Polynomial& b, std::in
   auto i = a.terms_.begin();
   auto j = b.terms_.begin();
   while (i != a.terms_.end() || j != b.terms_.end()) {
-    if (j == b.terms_.end() || (i != a.terms_.end() && i->first < j->first)) {
+    if (j == b.terms_.end() || (i != a.terms_.end() && i->monomial < j->monomial)) {
       result.terms_.push_back(*i++);
       continue;
     }
     std::int64_t value = 0;
-    if (__builtin_mul_overflow(j->second, sign, &value)) result.valid_ = false;
-    if (i != a.terms_.end() && i->first == j->first) {
-      if (__builtin_add_overflow(i->second, value, &value)) result.valid_ = false;
+    if (__builtin_mul_overflow(j->coefficient, sign, &value)) result.valid_ = false;
+    if (i != a.terms_.end() && i->monomial == j->monomial) {
+      if (__builtin_add_overflow(i->coefficient, value, &value)) result.valid_ = false;
       ++i;
     }
-    if (value != 0) result.terms_.emplace_back(j->first, value);
+    if (value != 0) result.terms_.push_back({j->monomial, value});
     ++j;
   }
   return result.valid_ ? result : invalid();
@@ -127,15 +128,15 @@ Polynomial Polynomial::canonical(Terms terms, bool valid) {
   std::sort(terms.begin(), terms.end());
   Polynomial result;
   for (const Term& term : terms) {
-    if (!result.terms_.empty() && result.terms_.back().first == term.first) {
-      if (__builtin_add_overflow(result.terms_.back().second, term.second, &result.terms_.back().second))
+    if (!result.terms_.empty() && result.terms_.back().monomial == term.monomial) {
+      if (__builtin_add_overflow(result.terms_.back().coefficient, term.coefficient, &result.terms_.back().coefficient))
         return invalid();
     } else {
-      if (!result.terms_.empty() && result.terms_.back().second == 0) result.terms_.pop_back();
+      if (!result.terms_.empty() && result.terms_.back().coefficient == 0) result.terms_.pop_back();
       result.terms_.push_back(term);
     }
   }
-  if (!result.terms_.empty() && result.terms_.back().second == 0) result.terms_.pop_back();
+  if (!result.terms_.empty() && result.terms_.back().coefficient == 0) result.terms_.pop_back();
   return result;
 }
 
@@ -151,7 +152,7 @@ Polynomial operator*(const Polynomial& a, const Polynomial& b) {
       if (!product || __builtin_mul_overflow(c, d, &value)) {
         valid = false;
       } else {
-        terms.emplace_back(*product, value);
+        terms.push_back({*product, value});
       }
     }
   return Polynomial::canonical(std::move(terms), valid);

@@ -10,6 +10,8 @@
 #include <absl/container/inlined_vector.h>
 
 #include <array>
+#include <bit>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -38,17 +40,37 @@ class Monomial {
   [[nodiscard]] static std::optional<Monomial> product(const Monomial& a, const Monomial& b);
   /// a / b, if b divides a.
   [[nodiscard]] static std::optional<Monomial> quotient(const Monomial& a, const Monomial& b);
-  auto operator<=>(const Monomial&) const = default;
+  bool operator==(const Monomial& other) const { return words() == other.words(); }
+  /// By degree, then by symbols.
+  std::strong_ordering operator<=>(const Monomial& other) const {
+    const auto a = words(), b = other.words();
+    if (a[0] != b[0]) return ordered(a[0]) <=> ordered(b[0]);
+    return ordered(a[1]) <=> ordered(b[1]);
+  }
 
  private:
+  [[nodiscard]] std::array<std::uint64_t, 2> words() const {
+    return std::bit_cast<std::array<std::uint64_t, 2>>(*this);
+  }
+  /// Four symbols as one number, the first in the highest place.
+  static std::uint64_t ordered(std::uint64_t word) {
+    if constexpr (std::endian::native == std::endian::big) return word;
+    word = (word << 32) | (word >> 32);
+    return ((word & 0x0000FFFF0000FFFFU) << 16) | ((word >> 16) & 0x0000FFFF0000FFFFU);
+  }
+
   std::uint16_t size_ = 0;
-  std::array<std::uint16_t, max_degree> symbols_{};
+  std::array<std::uint16_t, max_degree> symbols_{};  ///< Zeros after the last.
 };
 
 /// A polynomial.
 class Polynomial {
  public:
-  using Term = std::pair<Monomial, std::int64_t>;
+  struct Term {
+    Monomial monomial;
+    std::int64_t coefficient = 0;
+    auto operator<=>(const Term&) const = default;
+  };
   using Terms = absl::InlinedVector<Term, 3>;
   Polynomial() = default;
   Polynomial(std::int64_t constant);  // NOLINT(google-explicit-constructor): numbers are polynomials

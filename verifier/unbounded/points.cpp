@@ -10,6 +10,8 @@ namespace {
 // Points that are looked for, and attempts to find them.
 constexpr std::size_t wanted_points = 10;
 constexpr std::size_t most_attempts = 30;
+// Values for so many more symbols are made at once.
+constexpr std::size_t room = 32;
 
 std::uint64_t mixed(std::uint64_t x) {
   x ^= x >> 30;
@@ -45,22 +47,20 @@ struct Constraint {
 }  // namespace
 
 void Point::choose(SymbolId symbol, std::int64_t value) {
-  if (states_.size() <= symbol) {
-    states_.resize(symbol + 1, State::open);
-    values_.resize(symbol + 1, 0);
-  }
-  states_[symbol] = State::known;
-  values_[symbol] = value;
+  // With room for the next ones, since symbols are chosen one after the other.
+  if (values_.size() <= symbol) values_.resize((symbol / room + 1) * room);
+  values_[symbol] = {value, State::known};
 }
 
 void Point::forget_computed(const Symbols& symbols) {
-  for (SymbolId id = 0; id < states_.size(); ++id)
-    if (!symbols[id].arguments.empty()) states_[id] = State::open;
+  const std::size_t known = std::min(values_.size(), symbols.size());
+  for (SymbolId id = 0; id < known; ++id)
+    if (!symbols[id].arguments.empty()) values_[id].state = State::open;
 }
 
 std::optional<std::int64_t> Point::value(const Symbols& symbols, SymbolId id) {
-  if (id < states_.size() && states_[id] != State::open)
-    return states_[id] == State::known ? std::optional(values_[id]) : std::nullopt;
+  if (id < values_.size() && values_[id].state != State::open)
+    return values_[id].state == State::known ? std::optional(values_[id].number) : std::nullopt;
   const Symbol& symbol = symbols[id];
   std::optional<std::int64_t> result;
   switch (symbol.kind) {
@@ -96,7 +96,7 @@ std::optional<std::int64_t> Point::value(const Symbols& symbols, SymbolId id) {
     }
   }
   choose(id, result.value_or(0));
-  if (!result) states_[id] = State::undefined;
+  if (!result) values_[id].state = State::undefined;
   return result;
 }
 
@@ -142,7 +142,7 @@ std::vector<Point> find_points(const Symbols& symbols, std::span<const Atom> ato
     const SymbolId last = *std::max_element(mentioned[i].begin(), mentioned[i].end());
     const bool linear = std::find(inside[i].begin(), inside[i].end(), last) == inside[i].end() &&
                         std::all_of(atoms[i].p.terms().begin(), atoms[i].p.terms().end(), [&](const auto& term) {
-                          const auto all = term.first.symbols();
+                          const auto all = term.monomial.symbols();
                           return std::count(all.begin(), all.end(), last) < 2;
                         });
     const auto at = std::lower_bound(order.begin(), order.end(), last) - order.begin();

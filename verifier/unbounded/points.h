@@ -32,9 +32,12 @@ class Point {
   [[nodiscard]] std::optional<std::int64_t> value(const Symbols& symbols, SymbolId symbol);
 
   enum class State : std::uint8_t { open, known, undefined };
+  struct Value {
+    std::int64_t number = 0;
+    State state = State::open;
+  };
   std::uint64_t seed_;
-  std::vector<State> states_;  // per symbol
-  std::vector<std::int64_t> values_;
+  std::vector<Value> values_;  // per symbol; open beyond the end
 };
 
 /// Some points at which all atoms hold; few or none where they are hard to find. Deterministic.

@@ -59,7 +59,7 @@ class Search {
     // All ranks up to the least that is worth a proof, then one rank more at a time as long as it is affordable.
     for (limit_ = options_.least_rank; limit_ <= options_.max_rank; ++limit_) {
       const std::size_t cases = outcome_.cases;
-      if (!explore(start)) {
+      if (!(limit_ == options_.least_rank ? explore(start) : explore_further())) {
         if (!out_of_cases_ || limit_ <= options_.least_rank) {
           outcome_.proved = false;
           if (outcome_.reason.empty()) outcome_.reason = "too many cases";
@@ -70,9 +70,9 @@ class Search {
         break;
       }
       covered_ = limit_;
-      if (!open_) break;  // nothing depends on the limit
+      if (open_.empty()) break;  // nothing depends on the limit
     }
-    if (open_) outcome_.max_rank = covered_;
+    if (!open_.empty()) outcome_.max_rank = covered_;
     if (!witness_ && !find_instances(registry_, rule_, {.max_instances = 1, .rare = false}).instances.empty())
       witness_ = true;
     if (!witness_) {
@@ -89,6 +89,30 @@ class Search {
   }
 
  private:
+  // A case in which a rank or a length was chosen.
+  struct Choice {
+    Assumptions assumptions;
+    Obstacle::Kind kind = Obstacle::Kind::rank;
+    std::uint32_t variable = 0;
+
+    [[nodiscard]] Assumptions with(std::size_t value) const {
+      Assumptions next = assumptions;
+      (kind == Obstacle::Kind::rank ? next.ranks : next.lengths)[variable] = value;
+      return next;
+    }
+  };
+  [[nodiscard]] std::size_t least(const Choice& choice) const {
+    return choice.kind == Obstacle::Kind::rank ? kinds_.least_rank[choice.variable] : 0;
+  }
+
+  // The cases that a limit larger by one brings: each has, first of all, the new value in one of the choices so far.
+  bool explore_further() {
+    const std::size_t choices = open_.size();
+    for (std::size_t i = 0; i < choices; ++i)
+      if (limit_ >= least(open_[i]) && !explore(open_[i].with(limit_))) return false;
+    return true;
+  }
+
   // Tries all ways to go on; false ends the search.
   bool explore(const Assumptions& assumptions) {
     const bool extra = limit_ > options_.least_rank;
@@ -102,7 +126,7 @@ class Search {
     for (const Condition& condition : extra_) typing.require(condition);
     Obstacle obstacle = typing.run();
     if (!obstacle.any()) {
-      if (!at_limit(assumptions) || facts.contradictory()) return true;
+      if (facts.contradictory()) return true;
       obstacle = prove(assumptions, typing, facts);
     }
     switch (obstacle.kind) {
@@ -113,22 +137,12 @@ class Search {
         outcome_.reason = obstacle.reason;
         if (!failed_) failed_ = assumptions;
         return false;
-      case Obstacle::Kind::rank: {
-        open_ = true;
-        for (std::size_t rank = kinds_.least_rank[obstacle.variable]; rank <= limit_; ++rank) {
-          Assumptions next = assumptions;
-          next.ranks[obstacle.variable] = rank;
-          if (!explore(next)) return false;
-        }
-        return true;
-      }
+      case Obstacle::Kind::rank:
       case Obstacle::Kind::length: {
-        open_ = true;
-        for (std::size_t length = 0; length <= limit_; ++length) {
-          Assumptions next = assumptions;
-          next.lengths[obstacle.variable] = length;
-          if (!explore(next)) return false;
-        }
+        const Choice choice{assumptions, obstacle.kind, static_cast<std::uint32_t>(obstacle.variable)};
+        open_.push_back(choice);
+        for (std::size_t value = least(choice); value <= limit_; ++value)
+          if (!explore(choice.with(value))) return false;
         return true;
       }
       case Obstacle::Kind::alternatives: {
@@ -145,15 +159,6 @@ class Search {
       }
     }
     return true;
-  }
-
-  // Whether this case belongs to the current limit and not to a smaller one.
-  [[nodiscard]] bool at_limit(const Assumptions& assumptions) const {
-    std::size_t largest = 0;
-    for (std::size_t v = 0; v < assumptions.ranks.size(); ++v)
-      if (!kinds_.only_rank[v]) largest = std::max(largest, assumptions.ranks[v].value_or(0));
-    for (const auto& length : assumptions.lengths) largest = std::max(largest, length.value_or(0));
-    return limit_ == options_.least_rank ? largest <= limit_ : largest == limit_;
   }
 
   Obstacle prove(const Assumptions& assumptions, Typing& typing, Facts& facts) {
@@ -215,7 +220,7 @@ class Search {
   std::vector<Condition> candidates_, extra_;
   std::optional<Assumptions> failed_;
   std::size_t limit_ = 0, covered_ = 0;
-  bool open_ = false;  // some rank or length is not fixed by definitions
+  std::vector<Choice> open_;  // Ranks and lengths that definitions leave open, in the cases where they were chosen.
   bool out_of_cases_ = false;
   std::map<std::string, std::size_t> cases_with_;  // How many of the proved cases ask for a condition.
   std::size_t proved_cases_ = 0;

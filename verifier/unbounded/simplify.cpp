@@ -174,7 +174,7 @@ bool Matcher::simplify_guards(Term& term, Facts& facts) {
     const bool extent =
         std::any_of(term.bound.begin(), term.bound.end(), [&](SymbolId symbol) { return is_extent(guard, symbol); }) &&
         std::all_of(guard.p.terms().begin(), guard.p.terms().end(), [&](const auto& part) {
-          const auto& factors = part.first.symbols();
+          const auto& factors = part.monomial.symbols();
           return (factors.size() == 1 && contains(term.bound, factors[0])) ||
                  std::all_of(factors.begin(), factors.end(), [&](SymbolId symbol) {
                    const Symbol::Kind kind = symbols[symbol].kind;
@@ -350,7 +350,7 @@ NormalForm Matcher::simplify(const Term& original, Facts& facts, int depth) {
       continue;
     }
     const bool scalar = std::all_of(count->terms().begin(), count->terms().end(), [&](const auto& entry) {
-      return std::all_of(entry.first.symbols().begin(), entry.first.symbols().end(), [&](SymbolId id) {
+      return std::all_of(entry.monomial.symbols().begin(), entry.monomial.symbols().end(), [&](SymbolId id) {
         return facts.symbols()[id].kind != Symbol::Kind::bound && facts.symbols()[id].kind != Symbol::Kind::index;
       });
     });
