@@ -424,7 +424,6 @@ struct LayoutSpaces::Builder {
       natives.push_back(choice ? canonical(type.shape, choice->outputs[value.port]) : Layout::row_major);
     std::vector<Reader> readers;
     for (const std::uint32_t variable : at.readers) readers.push_back(reader_of(variable, value, type.shape));
-    for (const Layout layout : all_layouts) convert(value, type, producer, natives, readers, at.output, layout);
     for (std::size_t i = 0; i < readers.size(); ++i) {
       if (!readers[i].claims_any) continue;
       const auto whole = [&](std::size_t choice) {  // what it made is a kernel's output
@@ -440,6 +439,8 @@ struct LayoutSpaces::Builder {
             return (readers[j].claims[a] & readers[i].claims[b]) != 0 ? LayoutSpace::impossible : LayoutSpace::nothing;
           });
     }
+    // Last: forms are new variables, which moves `made`.
+    for (const Layout layout : all_layouts) convert(value, type, producer, natives, readers, at.output, layout);
   }
 
   void convert(Value value, const TensorType& type, std::uint32_t producer, const std::vector<Layout>& natives,
