@@ -2,14 +2,17 @@
 # Compares the strategies of taso-opt (Figure 2.12 of the TASO chapter) on models: predicted cost of the graph that each finds, all
 # from one database of kernel costs. Prints a markdown table. Kernels are measured first, by two runs that time graphs whole as well;
 # the figures then come from runs with --no-measure.
-# usage: bench/strategies.sh [--threads N] MODEL.onnx...
+# --rows adds the strategies that start from the file's own layouts, row-major throughout: slow to measure.
+# usage: bench/strategies.sh [--threads N] [--rows] MODEL.onnx...
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bin=${TASO_BIN:-build/release/bin}
 work=build/bench
 mkdir -p $work
 threads=1
+rows=0
 if [ "${1:-}" = --threads ]; then threads=$2; shift 2; fi
+if [ "${1:-}" = --rows ]; then rows=1; shift; fi
 
 # One field of the report: found (the least cost of all graphs that competed), seconds (of the search), share (of it for layouts).
 field() { # field NAME FILE
@@ -28,8 +31,8 @@ field() { # field NAME FILE
 
 echo "Processor: $(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -1); $threads thread(s); predicted ms."
 echo
-echo "| model | graph, rows | sequential, rows | graph | layout | sequential | greedy | joint | graph, rows / joint | graph / joint | search s | of it layouts s |"
-echo "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+echo "| model | graph, rows | sequential, rows | graph | layout | sequential | greedy | joint | graph / joint | search s | of it layouts s |"
+echo "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
 for model in "$@"; do
   name=$(basename "$model" .onnx)
   optimize() { # optimize LABEL OPTION...
@@ -38,9 +41,11 @@ for model in "$@"; do
       --no-certificate -q --json "$work/$name.$label.json" "$@"
   }
   optimize measure
-  optimize measure --strategy graph --rule-layouts row-major
-  optimize graph_rows --no-measure --strategy graph --rule-layouts row-major
-  optimize sequential_rows --no-measure --strategy sequential --rule-layouts row-major
+  if [ $rows = 1 ]; then
+    optimize measure --strategy graph --rule-layouts row-major
+    optimize graph_rows --no-measure --strategy graph --rule-layouts row-major
+    optimize sequential_rows --no-measure --strategy sequential --rule-layouts row-major
+  fi
   optimize graph --no-measure --strategy graph
   optimize layout --no-measure --strategy layout
   optimize sequential --no-measure --strategy sequential
@@ -48,10 +53,9 @@ for model in "$@"; do
   optimize joint --no-measure --strategy joint
   row="| $name"
   for label in graph_rows sequential_rows graph layout sequential greedy joint; do
-    row+=" | $(field found "$work/$name.$label.json")"
+    case $rows:$label in 0:*_rows) row+=" | -" ;; *) row+=" | $(field found "$work/$name.$label.json")" ;; esac
   done
-  for label in graph_rows graph; do
-    row+=" | $(awk -v a="$(field found "$work/$name.$label.json")" -v b="$(field found "$work/$name.joint.json")" 'BEGIN { printf "%.3f", a / b }')"
-  done
+  row+=" | $(awk -v a="$(field found "$work/$name.graph.json")" -v b="$(field found "$work/$name.joint.json")" \
+    'BEGIN { printf "%.3f", a / b }')"
   echo "$row | $(field seconds "$work/$name.joint.json") | $(field share "$work/$name.joint.json") |"
 done
