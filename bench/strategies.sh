@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compares the strategies of taso-opt (Figure 2.12 of the TASO chapter) on models: predicted cost of the graph that each finds, all
-# from one database of kernel costs. Prints a markdown table. Kernels are measured first, by two runs that time graphs whole as well;
-# the figures then come from runs with --no-measure.
+# from one database of kernel costs. Prints a markdown table. Kernels are measured by the first runs, which time graphs whole as
+# well; the other figures come from runs with --no-measure.
 # --rows adds the strategies that start from the file's own layouts, row-major throughout: slow to measure.
 # usage: bench/strategies.sh [--threads N] [--rows] MODEL.onnx...
 set -euo pipefail
@@ -41,6 +41,7 @@ for model in "$@"; do
       --no-certificate -q --json "$work/$name.$label.json" "$@"
   }
   optimize measure
+  optimize greedy --alpha 1
   if [ $rows = 1 ]; then
     optimize measure --strategy graph --rule-layouts row-major
     optimize graph_rows --no-measure --strategy graph --rule-layouts row-major
@@ -49,7 +50,6 @@ for model in "$@"; do
   optimize graph --no-measure --strategy graph
   optimize layout --no-measure --strategy layout
   optimize sequential --no-measure --strategy sequential
-  optimize greedy --no-measure --strategy joint --alpha 1
   optimize joint --no-measure --strategy joint
   row="| $name"
   for label in graph_rows sequential_rows graph layout sequential greedy joint; do
