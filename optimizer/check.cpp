@@ -178,7 +178,8 @@ Expected<CheckReport> check(const Graph& reference, const Graph& result, const K
     return internal_error("the optimized graph has another number of outputs than the original");
   if (prepared.reference.outputs().empty()) return report;
 
-  const ExecutorOptions executor_options{.threads = options.threads, .channels_last = true, .weights = nullptr};
+  ExecutorOptions executor_options{
+      .threads = options.threads, .channels_last = true, .weights = nullptr, .layouts = options.reference_layouts};
   std::vector<std::vector<HostTensor>> inputs, expected;
   {
     TASO_ASSIGN(Executor executor, Executor::create(prepared.reference, library, executor_options));
@@ -191,6 +192,7 @@ Expected<CheckReport> check(const Graph& reference, const Graph& result, const K
     }
   }
   std::vector<std::vector<HostTensor>> actual;
+  executor_options.layouts = options.result_layouts;
   {
     TASO_ASSIGN(Executor executor, Executor::create(prepared.result, library, executor_options));
     for (const std::vector<HostTensor>& input : inputs) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "graph/graph.h"
+#include "runtime/configuration.h"
 #include "runtime/kernel.h"
 #include "support/status.h"
 
@@ -18,6 +20,8 @@ struct CheckOptions {
   std::uint64_t seed = 0;
   int threads = 1;
   std::vector<std::string> output_names;  ///< Of the graph's outputs, for messages; may be empty.
+  /// How the graphs are computed; null: by the runtime's rule.
+  std::shared_ptr<const LayoutAssignment> reference_layouts, result_layouts;
 };
 
 /// One tensor compared.

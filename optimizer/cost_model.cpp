@@ -29,7 +29,11 @@ class WeightedSum final : public CostModel {
  public:
   WeightedSum(CostFormula formula, MeasuredCosts& measured) : formula_(std::move(formula)), measured_(&measured) {}
 
-  Expected<double> cost(const Graph& graph, const KernelPlan& plan, double limit) override {
+  Expected<double> cost(const Graph& graph, KernelPlan& plan, double limit) override {
+    if (plan.open && !plan.layouts) {
+      TASO_ASSIGN(const double chosen, choose(plan, limit));
+      if (!plan.layouts) return chosen;
+    }
     double sum = 0;
     // Time last: it may need measuring, which the other terms may show to be pointless.
     for (const bool timed : {false, true})
@@ -42,10 +46,42 @@ class WeightedSum final : public CostModel {
     return sum;
   }
 
+  const LayoutStatistics& layout_statistics() const override { return statistics_; }
   std::string name() const override { return formula_.to_string(); }
   bool uses_time() const override { return formula_.uses_time(); }
 
  private:
+  /// Chooses the layouts of an open plan by all terms that are sums over kernels. Of a kernel without a recorded time
+  /// the other terms are a lower bound; where nothing may be measured, it is avoided by a prohibitive price.
+  Expected<double> choose(KernelPlan& plan, double limit) {
+    constexpr double prohibitive = 1e12;
+    double timed = 0;
+    for (const CostFormula::Weighted& weighted : formula_.terms)
+      if (weighted.term == Term::time) timed += weighted.weight;
+    const auto untimed = [this](const KernelInfo& kernel) {
+      double price = 0;
+      for (const CostFormula::Weighted& weighted : formula_.terms) {
+        if (weighted.term == Term::flops) price += weighted.weight * kernel.flops * 1e-6;
+        if (weighted.term == Term::bytes) price += weighted.weight * kernel.bytes * 1e-6;
+        if (weighted.term == Term::launches) price += weighted.weight;
+      }
+      return price;
+    };
+    PriceList prices;
+    prices.look_up = [&](const KernelInfo& kernel) -> Price {
+      const double rest = untimed(kernel);
+      if (timed == 0) return {rest, true};
+      const std::optional<double> seconds = measured_->recorded(kernel);
+      if (seconds) return {rest + timed * *seconds * 1e6, true};
+      return {measured_->may_measure() ? rest : prohibitive, false};
+    };
+    prices.find_out = [&](const KernelInfo& kernel) -> Expected<double> {
+      TASO_ASSIGN(const double seconds, measured_->seconds(kernel));
+      return untimed(kernel) + timed * seconds * 1e6;
+    };
+    return choose_layouts(plan, prices, limit, cache_, statistics_);
+  }
+
   /// One term with its weight; not below `limit`, any number from there up.
   Expected<double> term(const CostFormula::Weighted& weighted, const Graph& graph, const KernelPlan& plan,
                         double limit) {
@@ -66,7 +102,7 @@ class WeightedSum final : public CostModel {
         value = static_cast<double>(plan.launches.size());
         break;
       case Term::memory: {
-        TASO_ASSIGN(const double bytes, measured_->target().peak_bytes(graph));
+        TASO_ASSIGN(const double bytes, measured_->target().peak_bytes(graph, plan.layouts.get()));
         value = bytes * 1e-6;
         break;
       }
@@ -76,6 +112,8 @@ class WeightedSum final : public CostModel {
 
   CostFormula formula_;
   MeasuredCosts* measured_;
+  EliminationCache cache_;
+  LayoutStatistics statistics_;
 };
 
 std::string_view trimmed(std::string_view text) {
@@ -145,13 +183,15 @@ Expected<double> MeasuredCosts::seconds(const KernelPlan& plan, double limit) {
   return sum;
 }
 
-Expected<GraphTimes> MeasuredCosts::graph_seconds(const std::vector<const Graph*>& graphs) {
+Expected<GraphTimes> MeasuredCosts::graph_seconds(const std::vector<TimedGraph>& graphs) {
   // Times of one run are comparable with each other only: the key names the whole set.
   std::vector<Hash128> hashes;
   Hasher set;
-  for (const Graph* graph : graphs) {
-    hashes.push_back(graph->structural_hash());
-    set.add(hashes.back());
+  for (const TimedGraph& timed : graphs) {
+    Hash128 hash = timed.graph->structural_hash();
+    if (timed.layouts) hash = Hasher().add(hash).add(timed.kernels).finish();
+    hashes.push_back(hash);
+    set.add(hash);
   }
   const std::string prefix = set.finish().to_string() + " ";
   auto key = [&](std::size_t i) { return prefix + std::to_string(i) + " " + hashes[i].to_string(); };

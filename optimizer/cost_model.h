@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "optimizer/cost_database.h"
+#include "optimizer/layout_choice.h"
 #include "optimizer/target.h"
 #include "support/status.h"
 
@@ -31,18 +32,20 @@ class MeasuredCosts {
   /// Sum over the launches of a plan. If the sum is not below `limit`, any number from `limit` up may be returned:
   /// kernels of plans that are too slow already are not measured.
   [[nodiscard]] Expected<double> seconds(const KernelPlan& plan, double limit = kNoLimit);
-  /// Seconds of whole graphs timed in turn in one run, recorded under their structural hashes.
-  [[nodiscard]] Expected<GraphTimes> graph_seconds(const std::vector<const Graph*>& graphs);
+  /// The seconds of a kernel if they are known without measuring. Not thread-safe.
+  [[nodiscard]] std::optional<double> recorded(const KernelInfo& kernel);
+  /// Seconds of whole graphs timed in turn in one run, recorded under their structural hashes and layouts.
+  [[nodiscard]] Expected<GraphTimes> graph_seconds(const std::vector<TimedGraph>& graphs);
 
   [[nodiscard]] Target& target() { return *target_; }
   /// Every cost handed out so far, ordered; written by --record.
   [[nodiscard]] std::vector<CostDatabase::Entry> used() const;
   /// Number of kernels measured in this run (not found in the database).
   [[nodiscard]] std::size_t measured() const { return measured_count_; }
+  /// False: a cost that is not recorded is an error.
+  [[nodiscard]] bool may_measure() const { return measure_; }
 
  private:
-  /// The cost if it is known without measuring.
-  [[nodiscard]] std::optional<double> recorded(const KernelInfo& kernel);
   Target* target_;
   CostDatabase* database_;
   bool measure_;
@@ -73,10 +76,14 @@ struct CostFormula {
 class CostModel {
  public:
   virtual ~CostModel() = default;
-  /// Cost of a graph whose plan is given; lower is better. If it is not below `limit`, any number from `limit` up may
-  /// be returned. Not thread-safe: may measure.
-  [[nodiscard]] virtual Expected<double> cost(const Graph& graph, const KernelPlan& plan,
+  /// Cost of a graph whose plan is given; lower is better. If the plan leaves layouts open, they are chosen so that the
+  /// cost (but for `memory`, which is no sum over kernels) is least, and the plan is filled in; the cost is that of
+  /// the choice. If the cost is not below `limit`, any number from `limit` up may be returned, and layouts stay open.
+  /// Not thread-safe: may measure.
+  [[nodiscard]] virtual Expected<double> cost(const Graph& graph, KernelPlan& plan,
                                               double limit = MeasuredCosts::kNoLimit) = 0;
+  /// What the choices of layouts have taken.
+  [[nodiscard]] virtual const LayoutStatistics& layout_statistics() const = 0;
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual bool uses_time() const = 0;
 };

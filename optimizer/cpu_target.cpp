@@ -42,10 +42,12 @@ Expected<std::shared_ptr<const KernelInfo>> describe(const PlannedKernel& kernel
 struct CpuTarget::State {
   /// One lowering per thread, and the kernels it has named so far.
   struct Local {
-    explicit Local(Lowering lowering_of_thread) : lowering(std::move(lowering_of_thread)) {
+    Local(Lowering lowering_of_thread, LayoutSpaces spaces_of_thread)
+        : lowering(std::move(lowering_of_thread)), spaces(std::move(spaces_of_thread)) {
       lowering.set_skip_opaque(true);
     }
     Lowering lowering;
+    LayoutSpaces spaces;
     /// The key is kept alive beside its description, so that an address stands for one kernel.
     std::unordered_map<const PlannedKernel*,
                        std::pair<std::shared_ptr<const PlannedKernel>, std::shared_ptr<const KernelInfo>>>
@@ -54,10 +56,29 @@ struct CpuTarget::State {
 
   State(const KernelLibrary& kernels, CpuTargetOptions target_options)
       : library(&kernels), options(std::move(target_options)), locals([this] {
-          return Local(Lowering(library->registry(), LoweringOptions{.channels_last = !options.counting,
-                                                                     .concat_in_place = !options.counting,
-                                                                     .threads = options.threads}));
+          return Local(
+              Lowering(library->registry(), LoweringOptions{.channels_last = !options.counting && !options.row_major,
+                                                            .concat_in_place = !options.counting,
+                                                            .threads = options.threads}),
+              LayoutSpaces(options.threads, library->blocks()));
         }) {}
+
+  /// The description of a kernel that computes `node`, or converts what it makes.
+  Expected<std::shared_ptr<const KernelInfo>> info_of(const std::shared_ptr<const PlannedKernel>& kernel, NodeId node,
+                                                      const Graph& graph) {
+    Local& local = locals.local();
+    auto place = local.kernels.find(kernel.get());
+    if (place == local.kernels.end()) {
+      TASO_ASSIGN(std::shared_ptr<const KernelInfo> info,
+                  describe(*kernel, graph.node(node), graph, library->registry()));
+      {
+        const std::lock_guard lock(mutex);
+        requests.emplace(info->hash, kernel->request);
+      }
+      place = local.kernels.emplace(kernel.get(), std::pair(kernel, std::move(info))).first;
+    }
+    return place->second.second;
+  }
 
   const KernelLibrary* library;
   CpuTargetOptions options;
@@ -70,8 +91,9 @@ struct CpuTarget::State {
 
 CpuTarget::CpuTarget(const KernelLibrary& library, CpuTargetOptions options)
     : state_(std::make_unique<State>(library, std::move(options))) {
-  state_->identity = fmt::format("{}; threads={}{}", library.device(), state_->options.threads,
-                                 state_->options.counting ? "; counting" : "");
+  state_->identity =
+      fmt::format("{}; threads={}{}", library.device(), state_->options.threads,
+                  state_->options.counting ? "; counting" : "");  // kernel costs do not depend on the rule
 }
 
 CpuTarget::~CpuTarget() = default;
@@ -84,23 +106,30 @@ Expected<KernelPlan> CpuTarget::plan(const Graph& graph) const {
   KernelPlan plan;
   plan.launches.reserve(lowered.steps.size());
   for (const LoweredStep& step : lowered.steps) {
-    auto place = local.kernels.find(step.kernel.get());
-    if (place == local.kernels.end()) {
-      TASO_ASSIGN(std::shared_ptr<const KernelInfo> info,
-                  describe(*step.kernel, graph.node(step.node), graph, state_->library->registry()));
-      {
-        const std::lock_guard lock(state_->mutex);
-        state_->requests.emplace(info->hash, step.kernel->request);
-      }
-      place = local.kernels.emplace(step.kernel.get(), std::pair(step.kernel, std::move(info))).first;
-    }
-    plan.launches.push_back({place->second.second, step.node});
+    TASO_ASSIGN(std::shared_ptr<const KernelInfo> info, state_->info_of(step.kernel, step.node, graph));
+    plan.launches.push_back({std::move(info), step.node});
   }
   return plan;
 }
 
-Expected<double> CpuTarget::peak_bytes(const Graph& graph) const {
-  TASO_ASSIGN(const LoweredGraph lowered, state_->locals.local().lowering.lower(graph));
+Expected<KernelPlan> CpuTarget::open_plan(const Graph& graph) const {
+  if (state_->options.counting) return plan(graph);
+  auto open = std::make_shared<OpenPlan>();
+  TASO_ASSIGN(open->space, state_->locals.local().spaces.of(graph));
+  open->kernels.resize(open->space.kernels.size());
+  for (const LayoutSpace::Factor& factor : open->space.factors)
+    for (const LayoutSpace::Code code : factor.table) {
+      if (code < LayoutSpace::first_kernel || open->kernels[code - LayoutSpace::first_kernel]) continue;
+      const std::size_t index = code - LayoutSpace::first_kernel;
+      TASO_ASSIGN(open->kernels[index], state_->info_of(open->space.kernels[index], factor.node, graph));
+    }
+  KernelPlan plan;
+  plan.open = std::move(open);
+  return plan;
+}
+
+Expected<double> CpuTarget::peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const {
+  TASO_ASSIGN(const LoweredGraph lowered, state_->locals.local().lowering.lower(graph, layouts));
   using Source = LoweredTensor::Source;
   auto owner = [&](TensorIndex index) {
     while (lowered.tensors[index].source == Source::view || lowered.tensors[index].source == Source::piece)
@@ -148,11 +177,12 @@ Expected<double> CpuTarget::measure(const KernelInfo& kernel) {
   return measurement.median_us * 1e-6;
 }
 
-Expected<GraphTimes> CpuTarget::measure_graphs(std::span<const Graph* const> graphs) {
+Expected<GraphTimes> CpuTarget::measure_graphs(std::span<const TimedGraph> graphs) {
   TASO_CHECK(!graphs.empty(), "nothing to time");
   ExecutorOptions options{.threads = state_->options.threads,
-                          .channels_last = !state_->options.counting,
-                          .weights = std::make_shared<WeightStore>()};
+                          .channels_last = !state_->options.counting && !state_->options.row_major,
+                          .weights = std::make_shared<WeightStore>(),
+                          .layouts = nullptr};
   // The first graph stands at both ends of the round: the A/A pair.
   std::vector<Executor> executors;
   std::vector<std::vector<HostTensor>> inputs;
@@ -160,7 +190,8 @@ Expected<GraphTimes> CpuTarget::measure_graphs(std::span<const Graph* const> gra
   const Error interrupted{ErrorCode::interrupted, "interrupted while graphs were timed", {}};
   for (std::size_t i = 0; i <= graphs.size(); ++i) {
     if (cancelled()) return interrupted;
-    const CutGraph cut = cut_at_opaque(*graphs[i % graphs.size()]);
+    const CutGraph cut = cut_at_opaque(*graphs[i % graphs.size()].graph);
+    options.layouts = graphs[i % graphs.size()].layouts;
     TASO_ASSIGN(Executor executor, Executor::create(cut.graph, *state_->library, options));
     inputs.push_back(executor.random_inputs(kInputSeed));
     executors.push_back(std::move(executor));

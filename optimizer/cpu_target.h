@@ -16,6 +16,8 @@ struct CpuTargetOptions {
   /// Plans in which launches are counted, not timed: all tensors are row-major, and a concatenation is one kernel
   /// (which execution may avoid by writing its operands in place).
   bool counting = false;
+  /// The rule's layouts are row-major throughout: what a file says.
+  bool row_major = false;
   /// Asked while kernels are measured and whole graphs timed; true ends that with an error of code interrupted.
   std::function<bool()> cancelled;
 };
@@ -28,9 +30,11 @@ class CpuTarget final : public Target {
 
   [[nodiscard]] const std::string& identity() const override;
   [[nodiscard]] Expected<KernelPlan> plan(const Graph& graph) const override;
-  [[nodiscard]] Expected<double> peak_bytes(const Graph& graph) const override;
+  /// Fixed in counting mode.
+  [[nodiscard]] Expected<KernelPlan> open_plan(const Graph& graph) const override;
+  [[nodiscard]] Expected<double> peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const override;
   [[nodiscard]] Expected<double> measure(const KernelInfo& kernel) override;
-  [[nodiscard]] Expected<GraphTimes> measure_graphs(std::span<const Graph* const> graphs) override;
+  [[nodiscard]] Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) override;
 
  private:
   struct State;

@@ -115,10 +115,14 @@ constexpr const char* style =
 
 }  // namespace
 
-Expected<PricedGraph> price_nodes(const Graph& graph, MeasuredCosts& measured, bool time) {
+Expected<PricedGraph> price_nodes(const Graph& graph, MeasuredCosts& measured, CostModel& model, bool open) {
+  const bool time = model.uses_time();
   PricedGraph result;
   result.graph = &graph;
-  TASO_ASSIGN(const KernelPlan plan, measured.target().plan(graph));
+  TASO_ASSIGN(KernelPlan plan, open ? measured.target().open_plan(graph) : measured.target().plan(graph));
+  if (plan.open) {
+    TASO_ASSIGN([[maybe_unused]] const double cost, model.cost(graph, plan));
+  }
   for (const Launch& launch : plan.launches) {
     double cost = 1;
     if (time) {

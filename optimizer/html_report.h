@@ -18,7 +18,9 @@ struct PricedGraph {
 };
 
 /// What each node of a graph costs: the seconds of its kernels where the cost model uses time, else their number.
-[[nodiscard]] Expected<PricedGraph> price_nodes(const Graph& graph, MeasuredCosts& measured, bool time);
+/// Layouts are those of the runtime's rule, or chosen by `model` if `open`.
+[[nodiscard]] Expected<PricedGraph> price_nodes(const Graph& graph, MeasuredCosts& measured, CostModel& model,
+                                                bool open);
 
 /// The page. `original` and `result` are drawn beside each other; the same arguments give the same bytes.
 [[nodiscard]] std::string report_html(const OptimizeResult& result, const ReportContext& context,

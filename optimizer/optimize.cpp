@@ -15,7 +15,14 @@ constexpr double kHopeless = 1.5;
 
 bool is_less(double cost, double than) { return cost < than - kEqualCosts * std::abs(than); }
 
-Expected<GraphSummary> summarize(const Graph& graph, MeasuredCosts& measured, CostModel& model) {
+/// A graph's kernels; in the best layouts, which the cost model then chooses, or by the rule.
+Expected<KernelPlan> plan_of(const Graph& graph, const Target& target, bool open) {
+  return open ? target.open_plan(graph) : target.plan(graph);
+}
+
+/// `plan` becomes the graph's plan.
+Expected<GraphSummary> summarize(const Graph& graph, MeasuredCosts& measured, CostModel& model, bool open,
+                                 KernelPlan& plan) {
   GraphSummary summary;
   for (const NodeId id : graph.topological_order()) {
     const Node& node = graph.node(id);
@@ -23,14 +30,22 @@ Expected<GraphSummary> summarize(const Graph& graph, MeasuredCosts& measured, Co
     ++summary.operators[node.op];
     ++(node.kind == NodeKind::op ? summary.operator_count : summary.opaque_count);
   }
-  TASO_ASSIGN(const KernelPlan plan, measured.target().plan(graph));
+  TASO_ASSIGN(plan, plan_of(graph, measured.target(), open));
+  TASO_ASSIGN(summary.cost, model.cost(graph, plan));
   summary.kernels = plan.launches.size();
   for (const Launch& launch : plan.launches) {
     summary.flops += launch.kernel->flops;
     summary.bytes += launch.kernel->bytes;
+    summary.conversions += launch.kernel->op == reorder_op ? 1 : 0;
   }
-  TASO_ASSIGN(summary.peak_bytes, measured.target().peak_bytes(graph));
-  TASO_ASSIGN(summary.cost, model.cost(graph, plan));
+  TASO_ASSIGN(summary.peak_bytes, measured.target().peak_bytes(graph, plan.layouts.get()));
+  summary.rule_cost = summary.cost;
+  if (plan.layouts) {
+    TASO_ASSIGN(KernelPlan by_rule, measured.target().plan(graph));
+    const Expected<double> cost = model.cost(graph, by_rule);
+    if (!cost && cost.error().code != ErrorCode::cost_missing) return cost.error();
+    summary.rule_cost = cost ? std::optional<double>(*cost) : std::nullopt;
+  }
   if (model.uses_time()) {
     TASO_ASSIGN(summary.predicted_seconds, measured.seconds(plan));
   }
@@ -39,11 +54,17 @@ Expected<GraphSummary> summarize(const Graph& graph, MeasuredCosts& measured, Co
 
 /// The graphs that may become the result; the first two are the baseline and the original.
 struct Choices {
-  std::vector<const Graph*> graphs;
+  std::vector<TimedGraph> graphs;
   std::vector<Contender> contenders;
 
-  void add(std::string name, const Graph& graph, double cost) {
-    graphs.push_back(&graph);
+  void add(std::string name, const Graph& graph, const KernelPlan& plan, double cost) {
+    TimedGraph timed{&graph, plan.layouts, {}};
+    if (plan.layouts) {
+      Hasher hasher;
+      for (const Launch& launch : plan.launches) hasher.add(launch.kernel->hash);
+      timed.kernels = hasher.finish();
+    }
+    graphs.push_back(std::move(timed));
     contenders.push_back({std::move(name), cost, std::nullopt});
   }
 };
@@ -51,8 +72,8 @@ struct Choices {
 /// Times the contenders whole. False, with a note, if that is not possible here.
 Expected<bool> time_whole(Choices& choices, MeasuredCosts& measured, OptimizeResult& result) {
   // Equal graphs are timed once: an original with nothing to fuse is the baseline.
-  std::vector<const Graph*> graphs = choices.graphs;
-  const bool merged = graphs[0]->equals(*graphs[1]);
+  std::vector<TimedGraph> graphs = choices.graphs;
+  const bool merged = graphs[0].graph->equals(*graphs[1].graph);
   if (merged) graphs.erase(graphs.begin() + 1);
   Expected<GraphTimes> times = measured.graph_seconds(graphs);
   if (!times && times.error().code == ErrorCode::interrupted) {
@@ -109,6 +130,20 @@ const char* to_string(Choice choice) {
   return "?";
 }
 
+const char* to_string(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::joint:
+      return "joint";
+    case Strategy::graph:
+      return "graph";
+    case Strategy::layout:
+      return "layout";
+    case Strategy::sequential:
+      return "sequential";
+  }
+  return "?";
+}
+
 const char* to_string(Rounding rounding) {
   switch (rounding) {
     case Rounding::exact:
@@ -135,12 +170,61 @@ std::vector<Substitution> allowed_rules(const std::vector<Substitution>& rules, 
 
 namespace {
 
+/// A graph found, and its kernels.
+struct Found {
+  Candidate candidate;
+  KernelPlan plan;
+};
+
+/// Searches as the strategy says. `found`: the best graphs, cheapest first, priced in the layouts that they will run
+/// in.
+Status find_graphs(const Graph& baseline, const RuleIndex& rules, MeasuredCosts& measured, CostModel& model,
+                   const OptimizeOptions& options, const SearchOptions& search_options, OptimizeResult& result,
+                   std::vector<Found>& found) {
+  const bool open = options.strategy != Strategy::graph;
+  const auto add = [&](std::vector<Candidate> candidates) -> Status {
+    for (Candidate& candidate : candidates) {
+      if (std::any_of(found.begin(), found.end(),
+                      [&](const Found& other) { return other.candidate.graph.equals(candidate.graph); }))
+        continue;
+      TASO_ASSIGN(KernelPlan plan, plan_of(candidate.graph, measured.target(), open));
+      const Expected<double> cost = model.cost(candidate.graph, plan);
+      // Without its cost, or time to measure it, a graph does not compete.
+      if (!cost && cost.error().code == ErrorCode::interrupted) return {};
+      if (!cost && cost.error().code == ErrorCode::cost_missing) continue;
+      if (!cost) return cost.error();
+      candidate.cost = *cost;
+      found.push_back({std::move(candidate), std::move(plan)});
+    }
+    return {};
+  };
+  SearchOptions one = search_options;
+  one.choose_layouts = options.strategy == Strategy::joint;
+  if (options.strategy == Strategy::layout) one.max_steps = 0;
+  TASO_ASSIGN(result.search, search(baseline, rules, measured.target(), model, one));
+  TASO_RETURN_IF_ERROR(add(std::move(result.search.best)));
+  result.search.best.clear();
+  if (options.strategy == Strategy::joint && result.search.stop != StopReason::interrupted) {
+    one.choose_layouts = false;
+    if (one.time_limit) one.time_limit = std::max(0.0, *one.time_limit - result.search.seconds);
+    TASO_ASSIGN(SearchResult fixed, search(baseline, rules, measured.target(), model, one));
+    TASO_RETURN_IF_ERROR(add(std::move(fixed.best)));
+    if (fixed.stop == StopReason::interrupted) result.search.stop = StopReason::interrupted;
+    result.search.seconds += fixed.seconds;
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Found& a, const Found& b) { return is_less(a.candidate.cost, b.candidate.cost); });
+  return {};
+}
+
 Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const RuleIndex& rules,
                                                     const KernelLibrary& library, MeasuredCosts& measured,
                                                     CostModel& model, const OptimizeOptions& options) {
   OptimizeResult result;
   result.cost_model = model.name();
   result.target = measured.target().identity();
+  result.strategy = options.strategy;
+  const bool open = options.strategy != Strategy::graph;
 
   Graph start = original;
   normalize(start, rules.catalog());
@@ -148,29 +232,31 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
   const RuleIndex search_rules(allowed_rules(rules.rules(), options.rounding, false), rules.catalog());
   TASO_ASSIGN(Baseline baseline,
               make_baseline(start, baseline_rules, library.registry(), options.writable, options.search.interrupt));
-  TASO_ASSIGN(result.original, summarize(start, measured, model));
-  TASO_ASSIGN(result.baseline, summarize(baseline.graph, measured, model));
+  KernelPlan start_plan, baseline_plan;
+  TASO_ASSIGN(result.original, summarize(start, measured, model, open, start_plan));
+  TASO_ASSIGN(result.baseline, summarize(baseline.graph, measured, model, open, baseline_plan));
   SearchOptions search_options = options.search;
   search_options.writable = options.writable;
-  TASO_ASSIGN(result.search, search(baseline.graph, search_rules, measured.target(), model, search_options));
-  const std::vector<Candidate> found = std::move(result.search.best);
-  result.search.best.clear();
+  std::vector<Found> found;
+  TASO_RETURN_IF_ERROR(
+      find_graphs(baseline.graph, search_rules, measured, model, options, search_options, result, found));
 
   Choices choices;
-  choices.add("baseline", baseline.graph, result.baseline.cost);
-  choices.add("original", start, result.original.cost);
+  choices.add("baseline", baseline.graph, baseline_plan, result.baseline.cost);
+  choices.add("original", start, start_plan, result.original.cost);
   std::vector<const Candidate*> candidates;
-  for (const Candidate& candidate : found) {
-    if (!is_less(candidate.cost, result.baseline.cost) || candidates.size() == options.timed_candidates) continue;
-    candidates.push_back(&candidate);
-    choices.add(fmt::format("candidate {}", candidates.size()), candidate.graph, candidate.cost);
+  for (const Found& one : found) {
+    if (!is_less(one.candidate.cost, result.baseline.cost) || candidates.size() == options.timed_candidates) continue;
+    candidates.push_back(&one.candidate);
+    choices.add(fmt::format("candidate {}", candidates.size()), one.candidate.graph, one.plan, one.candidate.cost);
   }
 
   // Times of single kernels miss what kernels share: weights that several of them read, starts and ends. A graph with
   // the fewest launches is often better than its sum says, so it competes where graphs are timed whole.
   SearchResult fewest;
-  if (model.uses_time() && result.search.stop != StopReason::interrupted) {
+  if (model.uses_time() && options.strategy != Strategy::layout && result.search.stop != StopReason::interrupted) {
     search_options.keep = 1;
+    search_options.choose_layouts = false;
     if (search_options.time_limit)
       search_options.time_limit = std::max(0.0, *search_options.time_limit - result.search.seconds);
     const auto launches = make_cost_model({{{1, CostFormula::Term::launches}}}, measured);
@@ -180,7 +266,7 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
     const bool known = std::any_of(candidates.begin(), candidates.end(),
                                    [&](const Candidate* other) { return other->graph.equals(candidate.graph); });
     if (is_less(candidate.cost, fewest.start_cost) && !known) {
-      TASO_ASSIGN(const KernelPlan plan, measured.target().plan(candidate.graph));
+      TASO_ASSIGN(KernelPlan plan, plan_of(candidate.graph, measured.target(), open));
       const double limit = kHopeless * result.baseline.cost;
       const Expected<double> cost = model.cost(candidate.graph, plan, limit);
       if (!cost && cost.error().code == ErrorCode::interrupted)
@@ -189,7 +275,7 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
         return cost.error();
       if (cost && *cost < limit) {
         candidates.push_back(&candidate);
-        choices.add("fewest launches", candidate.graph, *cost);
+        choices.add("fewest launches", candidate.graph, plan, *cost);
       }
     }
   }
@@ -213,7 +299,8 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
 
   result.gain = winner >= 2;
   result.choice = winner >= 2 ? Choice::optimized : winner == 1 || unchanged ? Choice::original : Choice::baseline;
-  result.graph = *choices.graphs[winner];
+  result.graph = *choices.graphs[winner].graph;
+  result.chosen_layouts = choices.graphs[winner].layouts;
   if (result.choice != Choice::original) {
     result.applications = std::move(baseline.applications);
     result.baseline_applications = result.applications.size();
@@ -221,12 +308,18 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
   if (winner >= 2) {
     const std::vector<RuleApplication>& steps = candidates[winner - 2]->applications;
     result.applications.insert(result.applications.end(), steps.begin(), steps.end());
-    TASO_ASSIGN(result.result, summarize(result.graph, measured, model));
+    KernelPlan plan;
+    TASO_ASSIGN(result.result, summarize(result.graph, measured, model, open, plan));
     result.result.measured_seconds = choices.contenders[winner].seconds;
   } else {
     result.result = winner == 1 ? result.original : result.baseline;
   }
   result.contenders = std::move(choices.contenders);
+  result.layouts = model.layout_statistics();
+  if (result.layouts.inexact > 0)
+    result.notes.push_back(fmt::format(
+        "the layouts of {} of {} graphs may not be the best: a table was too large; at most {:.1f} % are lost",
+        result.layouts.inexact, result.layouts.problems, 100 * result.layouts.largest_gap));
 
   if (options.check) {
     if (result.choice == Choice::original) {
@@ -235,6 +328,8 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
     }
     CheckOptions check_options = *options.check;
     if (result.search.stop == StopReason::interrupted) check_options.inputs = 1;
+    check_options.reference_layouts = start_plan.layouts;
+    check_options.result_layouts = result.chosen_layouts;
     TASO_ASSIGN(result.check, check(start, result.graph, library, check_options));
     for (const std::string& remark : result.check->remarks()) result.notes.push_back(remark);
     if (!result.check->passed) {

@@ -34,8 +34,19 @@ enum class Rounding : std::uint8_t {
 [[nodiscard]] std::vector<Substitution> allowed_rules(const std::vector<Substitution>& rules, Rounding rounding,
                                                       bool for_baseline);
 
+/// What is optimized (--strategy): the four of Figure 2.12 of the TASO chapter. Layouts are those of the runtime's
+/// rule, or chosen, which is exact.
+enum class Strategy : std::uint8_t {
+  joint,       ///< Graphs are searched by their cost in the best layouts; what `sequential` finds competes.
+  graph,       ///< Graphs are searched by their cost in the rule's layouts, and run in these.
+  layout,      ///< The baseline in the best layouts; no search.
+  sequential,  ///< Graphs are searched by their cost in the rule's layouts; the best then get the best layouts.
+};
+[[nodiscard]] const char* to_string(Strategy strategy);
+
 struct OptimizeOptions {
   Rounding rounding = Rounding::reassoc;
+  Strategy strategy = Strategy::joint;
   SearchOptions search;
   std::size_t timed_candidates = 2;                    ///< So many of the cheapest graphs are timed whole.
   std::optional<CheckOptions> check = CheckOptions{};  ///< No check if empty.
@@ -57,6 +68,8 @@ struct GraphSummary {
   double flops = 0, bytes = 0, peak_bytes = 0, cost = 0;
   std::optional<double> predicted_seconds;  ///< Sum of kernel times, where the cost model uses time.
   std::optional<double> measured_seconds;   ///< Timed whole.
+  std::size_t conversions = 0;              ///< Kernels that change a layout.
+  std::optional<double> rule_cost;          ///< Cost in the layouts of the runtime's rule; empty if not recorded.
 };
 
 struct OptimizeResult {
@@ -72,6 +85,10 @@ struct OptimizeResult {
   SearchResult search;          ///< Statistics; its graphs are moved out.
   std::optional<CheckReport> check;
   std::string cost_model, target;
+  Strategy strategy = Strategy::joint;
+  LayoutStatistics layouts;  ///< Of all choices of layouts.
+  /// How `graph` is to be computed; null: by the rule.
+  std::shared_ptr<const LayoutAssignment> chosen_layouts;
   std::vector<std::string> notes;  ///< For people: what could not be timed or checked, and why.
 };
 

@@ -68,7 +68,7 @@ std::string report_text(const OptimizeResult& result, const ReportContext& conte
   std::string text;
   text += fmt::format("model   {}\n", context.model);
   if (!context.output.empty()) text += fmt::format("output  {}\n", context.output);
-  text += fmt::format("target  {}\ncost    {}\n\n", result.target, result.cost_model);
+  text += fmt::format("target  {}\ncost    {}; {}\n\n", result.target, result.cost_model, to_string(result.strategy));
 
   const GraphSummary* columns[] = {&result.original, &result.baseline, &result.result};
   const auto row = [&](std::string_view name, const auto& cell) {
@@ -89,6 +89,8 @@ std::string report_text(const OptimizeResult& result, const ReportContext& conte
   if (result.original.opaque_count > 0)
     row("opaque operators", [](const GraphSummary& s) { return std::to_string(s.opaque_count); });
   row("kernels", [](const GraphSummary& s) { return std::to_string(s.kernels); });
+  if (result.layouts.problems > 0)
+    row("of these conversions", [](const GraphSummary& s) { return std::to_string(s.conversions); });
   row("GFLOP", [](const GraphSummary& s) { return fmt::format("{:.4f}", s.flops * 1e-9); });
   row("traffic MB", [](const GraphSummary& s) { return fmt::format("{:.2f}", s.bytes * 1e-6); });
   row("intermediates MB", [](const GraphSummary& s) { return fmt::format("{:.2f}", s.peak_bytes * 1e-6); });
@@ -141,6 +143,8 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
                 {"bytes", s.bytes},
                 {"peak_bytes", s.peak_bytes},
                 {"cost", s.cost},
+                {"conversions", s.conversions},
+                {"rule_cost", optional(s.rule_cost)},
                 {"predicted_seconds", optional(s.predicted_seconds)},
                 {"measured_seconds", optional(s.measured_seconds)}};
   };
@@ -149,6 +153,16 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
   document["output"] = context.output;
   document["target"] = result.target;
   document["cost_model"] = result.cost_model;
+  document["strategy"] = to_string(result.strategy);
+  document["layouts"] = {{"problems", result.layouts.problems},
+                         {"solved", result.layouts.solved},
+                         {"parts_solved", result.layouts.parts_solved},
+                         {"parts_reused", result.layouts.parts_reused},
+                         {"inexact", result.layouts.inexact},
+                         {"largest_gap", result.layouts.largest_gap},
+                         {"width", result.layouts.width},
+                         {"largest_table", result.layouts.largest_table},
+                         {"seconds", result.layouts.seconds}};
   document["fp"] = context.numeric_classes;
   document["seconds"] = context.seconds;
   document["measured_kernels"] = context.measured_kernels;

@@ -21,8 +21,8 @@ namespace {
 
 /// Sums of equal terms in another order differ in the last bits: only more than this is an improvement.
 constexpr double kImprovement = 1e-9;
-/// Matches handled together; bounds the graphs alive at once.
-constexpr std::size_t kChunk = 256;
+/// Matches handled together; bounds the graphs alive at once, and with the nodes of all of them the open plans.
+constexpr std::size_t kChunk = 256, kFewest = 16, kChunkNodes = 100'000;
 /// Rough size of a node, for the memory limit.
 constexpr std::size_t kNodeBytes = 768;
 
@@ -104,7 +104,7 @@ class Searcher {
     root->graph = start;
     normalize(*root->graph, rules_.catalog());
     root->hash = root->graph->structural_hash();
-    TASO_ASSIGN(const KernelPlan plan, target_.plan(*root->graph));
+    TASO_ASSIGN(KernelPlan plan, plan_of(*root->graph));
     TASO_ASSIGN(root->cost, model_.cost(*root->graph, plan));
     root->bytes = root->graph->id_bound() * sizeof(void*) * 2 + root->graph->size() * kNodeBytes;
     result_.start_cost = best_cost_ = root->cost;
@@ -160,6 +160,10 @@ class Searcher {
 
   [[nodiscard]] double elapsed() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+  [[nodiscard]] Expected<KernelPlan> plan_of(const Graph& graph) const {
+    return options_.choose_layouts ? target_.open_plan(graph) : target_.plan(graph);
   }
 
   /// The cost without its last digits. Equal steps at different places differ there, by the order of a sum; by rank
@@ -263,7 +267,7 @@ class Searcher {
     child.kind = Child::Kind::unwritable;
     if (options_.writable && !options_.writable(*rewritten)) return;
     child.kind = Child::Kind::fresh;
-    Expected<KernelPlan> plan = target_.plan(rewritten->graph);
+    Expected<KernelPlan> plan = plan_of(rewritten->graph);
     if (plan)
       child.plan = std::move(plan).value();
     else
@@ -303,8 +307,9 @@ class Searcher {
       std::shared_ptr<State> state;
     };
     std::vector<Improvement> improvements;
-    for (std::size_t begin = 0; begin < matches.size() && !stopped_; begin += kChunk) {
-      std::vector<Child> children(std::min(kChunk, matches.size() - begin));
+    const std::size_t chunk = std::clamp(kChunkNodes / std::max<std::size_t>(1, graph.size()), kFewest, kChunk);
+    for (std::size_t begin = 0; begin < matches.size() && !stopped_; begin += chunk) {
+      std::vector<Child> children(std::min(chunk, matches.size() - begin));
       for (std::size_t i = 0; i < children.size(); ++i) children[i].match = begin + i;
       arena_.execute([&] {
         tbb::parallel_for(std::size_t{0}, children.size(),
@@ -384,7 +389,7 @@ class Searcher {
       Expected<RewriteResult> rewritten = apply_with_changes(current, rules_.rules()[rule], match, rules_.catalog());
       if (!rewritten || (options_.writable && !options_.writable(*rewritten))) continue;
       candidate_nodes_ += rewritten->graph.size();
-      TASO_ASSIGN(KernelPlan plan, target_.plan(rewritten->graph));
+      TASO_ASSIGN(KernelPlan plan, plan_of(rewritten->graph));
       const Expected<double> priced = model_.cost(rewritten->graph, plan, cost);
       if (!priced && priced.error().code == ErrorCode::interrupted) break;
       if (!priced) return priced.error();

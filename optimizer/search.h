@@ -57,6 +57,8 @@ struct SearchOptions {
   std::size_t keep = 4;                               ///< Number of best graphs to return.
   int threads = 0;                                    ///< 0: all.
   const std::atomic<bool>* interrupt = nullptr;
+  /// Layouts are chosen for every graph (Target::open_plan); else they follow the target's rule.
+  bool choose_layouts = false;
   RewriteFilter writable;  ///< Rewrites that it refuses are no candidates; called from several threads.
   std::function<void(const SearchProgress&)> progress;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "runtime/layout_space.h"
 #include "support/hash.h"
 #include "support/status.h"
 
@@ -31,9 +32,25 @@ struct Launch {
   NodeId node = 0;  ///< The node computed, or for a reorder the producer of the tensor.
 };
 
-/// The launches of a graph in execution order. Views, weight-only and opaque nodes launch nothing.
+/// The kernels of a graph with its layouts left open.
+struct OpenPlan {
+  LayoutSpace space;
+  std::vector<std::shared_ptr<const KernelInfo>> kernels;  ///< One for each of space.kernels.
+};
+
+/// The launches of a graph. Views, weight-only and opaque nodes launch nothing.
 struct KernelPlan {
+  /// In execution order if the layouts are fixed; else of the layouts chosen (see CostModel::cost), empty before.
   std::vector<Launch> launches;
+  std::shared_ptr<const OpenPlan> open;             ///< Null: the layouts are fixed.
+  std::shared_ptr<const LayoutAssignment> layouts;  ///< Chosen; null: none yet, or fixed.
+};
+
+/// A graph to be timed whole.
+struct TimedGraph {
+  const Graph* graph = nullptr;
+  std::shared_ptr<const LayoutAssignment> layouts;  ///< Null: by the target's rule.
+  Hash128 kernels;                                  ///< Tells layouts apart; zero if by rule.
 };
 
 /// Times of several graphs run whole, in turn, in one process.
@@ -50,15 +67,17 @@ class Target {
 
   /// Device, library versions and number of threads: costs measured under another identity do not apply.
   [[nodiscard]] virtual const std::string& identity() const = 0;
-  /// The kernels this target would launch. Deterministic; safe to call from several threads.
+  /// The kernels this target would launch with layouts by its rule. Deterministic; safe to call from several threads.
   [[nodiscard]] virtual Expected<KernelPlan> plan(const Graph& graph) const = 0;
-  /// Bytes of the memory in which intermediate tensors are placed.
-  [[nodiscard]] virtual Expected<double> peak_bytes(const Graph& graph) const = 0;
+  /// The same with layouts left open, where the target knows several; else plan().
+  [[nodiscard]] virtual Expected<KernelPlan> open_plan(const Graph& graph) const { return plan(graph); }
+  /// Bytes of the memory in which intermediate tensors are placed. `layouts`: null by rule.
+  [[nodiscard]] virtual Expected<double> peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const = 0;
   /// Seconds of one launch of a kernel that plan() has named. Called by one thread at a time, with nothing else
   /// running. An error of code interrupted: the user wants to stop.
   [[nodiscard]] virtual Expected<double> measure(const KernelInfo& kernel) = 0;
   /// Runs whole graphs interleaved; the first one enters twice (the A/A pair that gives the noise).
-  [[nodiscard]] virtual Expected<GraphTimes> measure_graphs(std::span<const Graph* const> graphs) = 0;
+  [[nodiscard]] virtual Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) = 0;
 };
 
 }  // namespace taso

@@ -117,7 +117,7 @@ struct Executor::State {
       TASO_ASSIGN(const auto constants, evaluate_weights(graph, std::span(&tensor.value, 1), library, threads));
       const std::shared_ptr<const ConstantData>& constant = constants[0];
       auto packed = std::make_shared<PackedWeight>();
-      const bool moves = tensor.layout != Layout::row_major && !layouts_coincide(tensor.type.shape);
+      const bool moves = !same_bytes(tensor.type.shape, tensor.layout, Layout::row_major);
       if (format.empty() && !moves && constant->is_dense() &&
           is_aligned(constant->dense_bytes(), size_of(tensor.type.element))) {
         packed->constant = constant;
@@ -158,8 +158,8 @@ struct Executor::State {
 
   Status build(const Graph& graph, const KernelLibrary& library, const ExecutorOptions& options) {
     const bool channels_last = options.channels_last && library.set() == KernelSet::cpu;
-    TASO_ASSIGN(lowered,
-                lower(graph, library.registry(), {.channels_last = channels_last, .threads = options.threads}));
+    TASO_ASSIGN(lowered, lower(graph, library.registry(), {.channels_last = channels_last, .threads = options.threads},
+                               options.layouts.get()));
     threads = options.threads;
     for (const NodeId id : graph.inputs()) {
       input_types.push_back(graph.node(id).outputs[0]);

@@ -23,6 +23,8 @@ struct ExecutorOptions {
   bool channels_last = true;
   /// Where pre-laid-out weights are shared with other executors; null: a store of its own.
   std::shared_ptr<WeightStore> weights;
+  /// How each node is computed; null: by the rule of runtime/lowering.h.
+  std::shared_ptr<const LayoutAssignment> layouts = nullptr;
 };
 
 /// Time of one kernel over the profiled runs.
@@ -35,7 +37,8 @@ struct KernelProfile {
   double minimum_us = 0;
 };
 
-/// An executable graph. Not thread-safe: one run at a time. Results depend on graph, inputs and thread count only.
+/// An executable graph. Not thread-safe: one run at a time. Results depend on graph, inputs, thread
+/// count and layouts only.
 class Executor {
  public:
   /// Builds kernels, folds and packs weights, plans memory. Fails where lowering fails, and on operators without

@@ -80,6 +80,11 @@ std::vector<std::pair<std::string, KernelOffer>> KernelLibrary::offers(const Ker
   return offers;
 }
 
+std::optional<Layout> KernelLibrary::blocks() const {
+  if (set_ == KernelSet::reference || cpu::onednn_version().empty()) return std::nullopt;
+  return std::string_view(cpu::loops().instruction_set) == "avx512" ? Layout::blocks_of_16 : Layout::blocks_of_8;
+}
+
 std::string KernelLibrary::device() const {
   std::string text = processor_name();
   if (set_ == KernelSet::reference) return text + "; reference";

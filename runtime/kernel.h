@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -117,6 +118,8 @@ class KernelLibrary {
   /// What a measured cost depends on besides the request: processor, instruction set and library versions, e.g.
   /// "AMD EPYC; avx512; oneDNN 2.6.3; taso 0.1.0".
   [[nodiscard]] std::string device() const;
+  /// The blocks of channels in which convolutions are fast on this machine, if there are kernels for any.
+  [[nodiscard]] std::optional<Layout> blocks() const;
   [[nodiscard]] const OperatorRegistry& registry() const { return *registry_; }
   [[nodiscard]] KernelSet set() const { return set_; }
 

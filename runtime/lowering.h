@@ -11,7 +11,8 @@
 ///
 /// Folded broadcasts. `broadcast` whose consumer is element-wise is part of the consumer's kernel.
 ///
-/// Layouts. Convolutions and poolings run in channels_last; nodes that can work in either layout follow their first
+/// Layouts are those of an assignment (runtime/layout_space.h), or follow a rule: Convolutions and poolings run in
+/// channels_last; nodes that can work in either layout follow their first
 /// operand of rank 4 that is not free to choose; all else is row_major. Where both layouts of a tensor are
 /// the same bytes (one channel, or 1x1 images) no conversion is needed.
 #pragma once
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "runtime/configuration.h"
 #include "runtime/kernel.h"
 #include "support/status.h"
 
@@ -34,13 +36,6 @@ struct LoweringOptions {
   /// False: a concatenation is one kernel, never written in place by the kernels of its operands (counting mode).
   bool concat_in_place = true;
   int threads = 1;
-};
-
-/// A kernel request with its key, shared between all places that need the same kernel.
-struct PlannedKernel {
-  KernelRequest request;
-  std::string key;   ///< request.key().
-  Hash128 key_hash;  ///< hash_text(key).
 };
 
 /// What a step reads or writes: an index into LoweredGraph::tensors.
@@ -89,9 +84,10 @@ class Lowering {
   ~Lowering();
   Lowering(Lowering&&) noexcept;
   Lowering& operator=(Lowering&&) noexcept;
-  /// Fails (bad_input) on opaque nodes and on tensors of unknown shape that an operator or output needs, naming
-  /// them; see cut_at_opaque.
-  [[nodiscard]] Expected<LoweredGraph> lower(const Graph& graph);
+  /// Nodes are computed as `assignment` says (of choose_layouts for this graph, see runtime/layout_space.h), by the
+  /// rule where it is null. Fails (bad_input) on opaque nodes and on tensors of unknown shape that an operator or
+  /// output needs, naming them; see cut_at_opaque.
+  [[nodiscard]] Expected<LoweredGraph> lower(const Graph& graph, const LayoutAssignment* assignment = nullptr);
   [[nodiscard]] const LoweringOptions& options() const;
   /// If set, opaque nodes are not errors: their outputs count as inputs and cost nothing (the search's view).
   void set_skip_opaque(bool skip);
@@ -103,7 +99,8 @@ class Lowering {
 
 /// One graph.
 [[nodiscard]] Expected<LoweredGraph> lower(const Graph& graph, const OperatorRegistry& registry,
-                                           const LoweringOptions& options = {});
+                                           const LoweringOptions& options = {},
+                                           const LayoutAssignment* assignment = nullptr);
 
 /// A graph whose opaque nodes are cut out: their outputs of known type become inputs named
 /// "<node name>:out<port>" after the graph's own inputs, and their inputs (of known type, not weight-only) become

@@ -27,6 +27,15 @@ void for_each_offset(const Shape& shape, const std::vector<std::int64_t>& stride
   }
 }
 
+/// The same for all elements of an operand.
+template <class F>
+void for_each_offset(const Operand& operand, F&& f) {
+  Shape extents = operand.type.shape;
+  const std::int64_t block = block_of(operand.layout);
+  split_channels(extents, block);
+  for_each_offset(extents, strides_split(operand.type.shape, operand.layout, block), std::forward<F>(f));
+}
+
 template <class T>
 T load(const std::byte* bytes, std::int64_t index) {
   T value;
@@ -120,15 +129,22 @@ class Reference final : public Kernel {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       RingTensor<double>& tensor = tensors[i];
       tensor.shape = instance_.input_types()[i].shape;
-      const std::vector<std::int64_t> strides =
-          broadcast_strides(inputs_[i].type.shape, strides_of(inputs_[i].type.shape, inputs_[i].layout), tensor.shape);
+      Shape extents = tensor.shape;
+      std::vector<std::int64_t> strides;
+      if (const std::int64_t block = block_of(inputs_[i].layout); block != 0) {
+        strides = strides_split(inputs_[i].type.shape, inputs_[i].layout, block);
+        split_channels(extents, block);
+      } else {
+        strides = broadcast_strides(inputs_[i].type.shape, strides_of(inputs_[i].type.shape, inputs_[i].layout),
+                                    tensor.shape);
+      }
       const std::byte* bytes = arguments.inputs[i];
       const ElementType element = inputs_[i].type.element;
       if (is_integer(element))
-        for_each_offset(tensor.shape, strides,
+        for_each_offset(extents, strides,
                         [&](std::int64_t offset) { tensor.integers.push_back(load_integer(bytes, offset, element)); });
       else
-        for_each_offset(tensor.shape, strides, [&](std::int64_t offset) {
+        for_each_offset(extents, strides, [&](std::int64_t offset) {
           tensor.elements.push_back(element == ElementType::f32 ? static_cast<double>(load<float>(bytes, offset))
                                                                 : load<double>(bytes, offset));
         });
@@ -140,15 +156,14 @@ class Reference final : public Kernel {
       const ElementType element = outputs_[i].type.element;
       std::byte* bytes = arguments.outputs[i];
       std::size_t next = 0;
-      for_each_offset(outputs_[i].type.shape, strides_of(outputs_[i].type.shape, outputs_[i].layout),
-                      [&](std::int64_t offset) {
-                        if (is_integer(element))
-                          store_integer(bytes, offset, element, results[i].integers[next++]);
-                        else if (element == ElementType::f32)
-                          store(bytes, offset, static_cast<float>(results[i].elements[next++]));
-                        else
-                          store(bytes, offset, results[i].elements[next++]);
-                      });
+      for_each_offset(outputs_[i], [&](std::int64_t offset) {
+        if (is_integer(element))
+          store_integer(bytes, offset, element, results[i].integers[next++]);
+        else if (element == ElementType::f32)
+          store(bytes, offset, static_cast<float>(results[i].elements[next++]));
+        else
+          store(bytes, offset, results[i].elements[next++]);
+      });
     }
     return {};
   }
@@ -166,10 +181,9 @@ class ReferenceReorder final : public Kernel {
   Status execute(const KernelArguments& arguments) const override {
     const std::size_t width = size_of(from_.type.element);
     std::vector<std::int64_t> targets;
-    for_each_offset(to_.type.shape, strides_of(to_.type.shape, to_.layout),
-                    [&](std::int64_t offset) { targets.push_back(offset); });
+    for_each_offset(to_, [&](std::int64_t offset) { targets.push_back(offset); });
     std::size_t next = 0;
-    for_each_offset(from_.type.shape, strides_of(from_.type.shape, from_.layout), [&](std::int64_t offset) {
+    for_each_offset(from_, [&](std::int64_t offset) {
       std::memcpy(arguments.outputs[0] + static_cast<std::size_t>(targets[next++]) * width,
                   arguments.inputs[0] + static_cast<std::size_t>(offset) * width, width);
     });

@@ -10,11 +10,30 @@
 
 namespace taso {
 
-/// Distance in elements between neighbours along each logical axis.
+/// Distance in elements between neighbours along each logical axis. Not for blocks of channels.
 [[nodiscard]] std::vector<std::int64_t> strides_of(std::span<const std::int64_t> shape, Layout layout);
 
-/// True if both layouts of a tensor of this shape are the same bytes: not rank 4, one channel, 1x1 images, or empty.
-[[nodiscard]] bool layouts_coincide(std::span<const std::int64_t> shape);
+/// True if a tensor of this shape is the same bytes in both layouts: they order the axes longer than 1 alike, or it is
+/// empty. One channel or 1x1 images, for instance, between row_major and channels_last.
+[[nodiscard]] bool same_bytes(std::span<const std::int64_t> shape, Layout a, Layout b);
+
+/// The first layout that is the same bytes: what tensors are compared by.
+[[nodiscard]] Layout canonical(std::span<const std::int64_t> shape, Layout layout);
+
+/// True if all axes outside `axis`, in memory order, have extent 1: a range of the axis is a range of bytes.
+[[nodiscard]] bool is_outermost(std::span<const std::int64_t> shape, Layout layout, std::size_t axis);
+
+/// Blocks of channels have strides on five axes, n, c / block, c % block, h, w, in which logical order is that of the
+/// four. The block among some layouts (0: none, and all these functions then leave the four axes as they are):
+[[nodiscard]] std::int64_t block_among(std::span<const Layout> layouts);
+/// Extents on the five axes, in place; c is a multiple of `block`.
+void split_channels(std::vector<std::int64_t>& extents, std::int64_t block);
+/// Strides on the five axes from those on four, in place.
+void split_strides(std::vector<std::int64_t>& strides, std::int64_t block);
+/// Strides on the five axes (with `block` 0: strides_of) of a tensor in a layout without blocks or with blocks of this
+/// size.
+[[nodiscard]] std::vector<std::int64_t> strides_split(std::span<const std::int64_t> shape, Layout layout,
+                                                      std::int64_t block);
 
 /// The strides with which a tensor of `shape` and `strides` is read when broadcast (numpy alignment) to `target`: 0
 /// along repeated axes. The caller has checked is_broadcastable.

@@ -32,7 +32,8 @@ constexpr const char* kProgram = "taso-opt";
 
 struct Options {
   tools::CommonOptions common;
-  std::string model, output, device = "cpu", cost = "time", rounding = "reassoc", costs, record, html;
+  std::string model, output, device = "cpu", cost = "time", rounding = "reassoc", costs, record, html,
+                             strategy = "joint", rule_layouts = "channels-last";
   std::vector<std::string> rules, disabled_rules, input_shapes;
   int kernel_threads = 1;
   SearchOptions search;
@@ -63,6 +64,14 @@ void declare(CLI::App& app, Options& options) {
       ->check(tools::whole_number(1, 1024))
       ->capture_default_str();
   app.add_option("--cost", options.cost, "time, flops, bytes, launches, memory, or a sum such as time+0.1*bytes")
+      ->capture_default_str();
+  app.add_option("--strategy", options.strategy,
+                 "joint: graph and layouts together; graph, layout: only the one; sequential: one after the other")
+      ->check(CLI::IsMember({"joint", "graph", "layout", "sequential"}))
+      ->capture_default_str();
+  app.add_option("--rule-layouts", options.rule_layouts,
+                 "Layouts where they are not chosen: channels-last (convolutions), or row-major (as in the file)")
+      ->check(CLI::IsMember({"channels-last", "row-major"}))
       ->capture_default_str();
   app.add_option("--alpha", options.search.alpha, "Graphs costlier than this times the best are dropped (at least 1)")
       ->check(tools::real_number(1, 1e6))
@@ -184,6 +193,12 @@ Expected<Rounding> parse_rounding(const std::string& text) {
   return Error{ErrorCode::usage, fmt::format("--fp {}: expected exact, reassoc or fast", text), {}};
 }
 
+Expected<Strategy> parse_strategy(const std::string& text) {
+  for (const Strategy strategy : {Strategy::joint, Strategy::graph, Strategy::layout, Strategy::sequential})
+    if (text == to_string(strategy)) return strategy;
+  return Error{ErrorCode::usage, fmt::format("--strategy {}: expected joint, graph, layout or sequential", text), {}};
+}
+
 /// The exit code of a run without errors.
 Expected<int> run(Options& options) {
   const auto start = std::chrono::steady_clock::now();
@@ -193,6 +208,7 @@ Expected<int> run(Options& options) {
                  {}};
   TASO_ASSIGN(const CostFormula formula, parse_cost_formula(options.cost));
   TASO_ASSIGN(const Rounding rounding, parse_rounding(options.rounding));
+  TASO_ASSIGN(const Strategy strategy, parse_strategy(options.strategy));
   ImportOptions import;
   for (const std::string& text : options.input_shapes) {
     auto name_and_shape = parse_input_shape(text);
@@ -234,9 +250,10 @@ Expected<int> run(Options& options) {
   }
 
   const KernelLibrary library(registry);
-  CpuTarget target(library, {.threads = options.kernel_threads, .counting = !formula.uses_time(), .cancelled = [] {
-                               return tools::interrupted().load();
-                             }});
+  CpuTarget target(library, {.threads = options.kernel_threads,
+                             .counting = !formula.uses_time(),
+                             .row_major = options.rule_layouts == "row-major",
+                             .cancelled = [] { return tools::interrupted().load(); }});
   TASO_ASSIGN(CostDatabase database, open_costs(options, target, formula.uses_time()));
   MeasuredCosts measured(target, database, !options.no_measure);
   const std::unique_ptr<CostModel> cost_model = make_cost_model(formula, measured);
@@ -245,6 +262,7 @@ Expected<int> run(Options& options) {
   tools::ProgressLine progress(options.common.quiet);
   OptimizeOptions optimize_options;
   optimize_options.rounding = rounding;
+  optimize_options.strategy = strategy;
   optimize_options.search = options.search;
   optimize_options.search.threads = options.common.threads;
   optimize_options.search.interrupt = &tools::interrupted();
@@ -308,8 +326,9 @@ Expected<int> run(Options& options) {
   if (!options.html.empty()) {
     Graph imported = model.graph();
     normalize(imported, registry);
-    TASO_ASSIGN(const PricedGraph before, price_nodes(imported, measured, formula.uses_time()));
-    TASO_ASSIGN(const PricedGraph after, price_nodes(result.graph, measured, formula.uses_time()));
+    const bool open = strategy != Strategy::graph;
+    TASO_ASSIGN(const PricedGraph before, price_nodes(imported, measured, *cost_model, open));
+    TASO_ASSIGN(const PricedGraph after, price_nodes(result.graph, measured, *cost_model, open));
     TASO_RETURN_IF_ERROR(
         tools::write_text(options.html, report_html(result, context, before, after, formula.uses_time())));
   }

@@ -13,6 +13,9 @@
 #include "onnx_io/model.h"
 #include "onnx_io/tensor_file.h"
 #include "operators/registry.h"
+#include "optimizer/cost_database.h"
+#include "optimizer/cpu_target.h"
+#include "optimizer/layout_choice.h"
 #include "runtime/executor.h"
 #include "runtime/lowering.h"
 #include "runtime/measure.h"
@@ -27,7 +30,7 @@ constexpr std::string_view kProgram = "taso-run";
 
 struct Options {
   tools::CommonOptions common;
-  std::string model, other, device = "cpu", save_outputs;
+  std::string model, other, device = "cpu", save_outputs, layouts = "chosen", costs;
   std::vector<std::string> inputs, input_shapes;
   int threads = 1;
   int repeat = 10;
@@ -45,6 +48,14 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--threads", options.threads, "Threads of the kernels")
       ->check(tools::whole_number(1, 1024))
       ->capture_default_str();
+  app.add_option("--layouts", options.layouts,
+                 "chosen: the best by the recorded costs, if there are; channels-last: convolutions so, by rule; "
+                 "row-major: as in the file")
+      ->check(CLI::IsMember({"chosen", "channels-last", "row-major"}))
+      ->capture_default_str();
+  app.add_option("--costs", options.costs,
+                 "Database of costs that taso-opt recorded (default: " + default_cost_database_path() + ")")
+      ->type_name("FILE");
   app.add_option("--repeat", options.repeat, "Timed runs of each model")
       ->check(tools::whole_number(1, 1'000'000))
       ->capture_default_str();
@@ -162,10 +173,37 @@ void look_behind_softmax(Subject& left, Subject& right) {
   }
 }
 
-Status build_executor(Subject& subject, const Options& options, const KernelLibrary& library,
-                      const std::shared_ptr<WeightStore>& weights) {
-  Expected<Executor> executor =
-      Executor::create(subject.graph, library, {.threads = options.threads, .channels_last = true, .weights = weights});
+/// The costs that taso-opt has recorded on this machine, if any are needed and there.
+Expected<std::optional<CostDatabase>> open_costs(const Options& options, const Target& target) {
+  std::optional<CostDatabase> costs;
+  if (options.device != "cpu" || options.layouts != "chosen") return costs;
+  const std::string path = options.costs.empty() ? default_cost_database_path() : options.costs;
+  std::error_code error;
+  if (options.costs.empty() && (path.empty() || !std::filesystem::exists(path, error))) return costs;
+  Expected<CostDatabase> opened = CostDatabase::open(path, target.identity(), CostDatabase::Mode::read_only);
+  if (opened) {
+    costs.emplace(std::move(*opened));
+  } else if (!options.costs.empty()) {
+    return opened.error();
+  } else {
+    tools::warn(kProgram, opened.error().to_string() + "; layouts follow the rule");
+  }
+  return costs;
+}
+
+Status build_executor(Subject& subject, const Options& options, const KernelLibrary& library, const Target& target,
+                      const std::optional<CostDatabase>& costs, const std::shared_ptr<WeightStore>& weights) {
+  ExecutorOptions executor_options{.threads = options.threads,
+                                   .channels_last = options.layouts != "row-major",
+                                   .weights = weights,
+                                   .layouts = nullptr};
+  if (costs) {
+    // A graph that cannot be run has no layouts either: the executor says why.
+    if (auto layouts = recorded_layouts(subject.graph, target, *costs)) executor_options.layouts = std::move(*layouts);
+    if (!executor_options.layouts && options.common.verbosity > 0)
+      fmt::print(stderr, "{}: layouts follow the rule: not all kernels have recorded costs\n", subject.path);
+  }
+  Expected<Executor> executor = Executor::create(subject.graph, library, executor_options);
   if (!executor) {
     Error error = executor.error();
     error.where.file = subject.path;
@@ -353,7 +391,10 @@ Expected<int> run(const Options& options) {
                                         options.model, subjects[0].opaque_nodes));
   }
   const auto weights = std::make_shared<WeightStore>();
-  for (Subject& subject : subjects) TASO_RETURN_IF_ERROR(build_executor(subject, options, library, weights));
+  const CpuTarget target(library, {.threads = options.threads, .counting = false, .row_major = false, .cancelled = {}});
+  TASO_ASSIGN(const std::optional<CostDatabase> costs, open_costs(options, target));
+  for (Subject& subject : subjects)
+    TASO_RETURN_IF_ERROR(build_executor(subject, options, library, target, costs, weights));
   if (subjects.size() == 2) TASO_RETURN_IF_ERROR(check_comparable(subjects[0], subjects[1]));
   TASO_ASSIGN(const std::vector<HostTensor> inputs, inputs_for(subjects[0], given, options.common.seed));
 

@@ -240,9 +240,10 @@ Expected<int> run_axiom_modes(const OperatorRegistry& registry, const std::vecto
       total, complete, sums.obligations, sums.by_field, sums.cross_checked, sums.by_polynomials, sums.smt_checked,
       sums.smt_unknown);
   if (arguments.report) {
-    summary += fmt::format("{} axioms follow from the others; x = y {} among the terms of {} axioms; {} falsehoods\n",
-                           redundant, derived.empty() ? "does not follow" : "or a falsehood FOLLOWS", axioms.size(),
-                           falsehoods.size());
+    summary += fmt::format(
+        "{} axioms follow from the others; {} x = y among the terms of {} axioms {} one of {} falsehoods{}\n",
+        redundant, derived.empty() ? "nothing false does: neither" : "something FALSE follows:", axioms.size(),
+        derived.empty() ? "nor" : "or", falsehoods.size(), derived.empty() ? "" : ":");
     for (const std::string& name : derived) summary += "    follows: " + name + "\n";
     wrong += derived.size();
   }

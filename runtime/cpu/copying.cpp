@@ -55,17 +55,55 @@ KernelOffer copy_of(const KernelRequest& request, const Strides& from, std::int6
   return {std::make_unique<Copying>(std::move(pieces), request.threads), ""};
 }
 
+/// The axes and strides of pieces of tensors, which are four and in blocks of channels five.
+class Pieces {
+ public:
+  explicit Pieces(const KernelRequest& request) {
+    std::vector<Layout> layouts;
+    for (const Operand& operand : request.inputs) layouts.push_back(operand.layout);
+    for (const Operand& operand : request.outputs) layouts.push_back(operand.layout);
+    block_ = block_among(layouts);
+    for (const std::vector<Operand>* operands : {&request.inputs, &request.outputs})
+      for (const Operand& operand : *operands)
+        possible_ =
+            possible_ && (block_ == 0 || (operand.type.shape.size() == 4 && operand.type.shape[1] % block_ == 0 &&
+                                          (block_of(operand.layout) == 0 || block_of(operand.layout) == block_)));
+  }
+  /// Every operand consists of whole blocks of one size.
+  [[nodiscard]] bool possible() const { return possible_; }
+  [[nodiscard]] Strides strides(const Operand& operand) const {
+    return strides_split(operand.type.shape, operand.layout, block_);
+  }
+  [[nodiscard]] Shape extents(const Operand& operand) const {
+    Shape extents = operand.type.shape;
+    split_channels(extents, block_);
+    return extents;
+  }
+  /// How far position `start` of logical axis `axis` (of c: the start of a block) lies from the tensor's begin.
+  [[nodiscard]] std::int64_t offset(const Strides& strides, std::size_t axis, std::int64_t start) const {
+    if (block_ == 0) return start * strides[axis];
+    if (axis == 1) return start / block_ * strides[1];
+    return start * strides[axis < 1 ? axis : axis + 1];
+  }
+
+ private:
+  std::int64_t block_ = 0;
+  bool possible_ = true;
+};
+
 KernelOffer concat(const KernelRequest& request) {
   const Operand& output = request.outputs[0];
-  const Strides to = strides_of(output);
+  const Pieces axes(request);
+  if (!axes.possible()) return decline("an operand is not whole blocks of channels");
+  const Strides to = axes.strides(output);
   const std::size_t axis = axis_position(request.attributes.integer("axis"), output.type.shape.size());
   const std::size_t width = size_of(output.type.element);
   std::vector<Piece> pieces;
   std::int64_t start = 0;
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const Operand& input = request.inputs[i];
-    pieces.push_back({i, 0, 0, start * to[axis] * static_cast<std::int64_t>(width),
-                      StridedCopy(input.type.shape, strides_of(input), to, width)});
+    pieces.push_back({i, 0, 0, axes.offset(to, axis, start) * static_cast<std::int64_t>(width),
+                      StridedCopy(axes.extents(input), axes.strides(input), to, width)});
     start += input.type.shape[axis];
   }
   return {std::make_unique<Copying>(std::move(pieces), request.threads), ""};
@@ -73,17 +111,30 @@ KernelOffer concat(const KernelRequest& request) {
 
 KernelOffer split(const KernelRequest& request) {
   const Operand& input = request.inputs[0];
-  const Strides from = strides_of(input);
+  const Pieces axes(request);
+  if (!axes.possible()) return decline("an operand is not whole blocks of channels");
+  const Strides from = axes.strides(input);
   const std::size_t axis = axis_position(request.attributes.integer("axis"), input.type.shape.size());
   const std::size_t width = size_of(input.type.element);
   std::vector<Piece> pieces;
   std::int64_t start = 0;
   for (std::size_t i = 0; i < request.outputs.size(); ++i) {
     const Operand& output = request.outputs[i];
-    pieces.push_back({0, i, start * from[axis] * static_cast<std::int64_t>(width), 0,
-                      StridedCopy(output.type.shape, from, strides_of(output), width)});
+    pieces.push_back({0, i, axes.offset(from, axis, start) * static_cast<std::int64_t>(width), 0,
+                      StridedCopy(axes.extents(output), from, axes.strides(output), width)});
     start += output.type.shape[axis];
   }
+  return {std::make_unique<Copying>(std::move(pieces), request.threads), ""};
+}
+
+KernelOffer reorder(const KernelRequest& request) {
+  const Operand& output = request.outputs[0];
+  const Pieces axes(request);
+  if (!axes.possible()) return decline("an operand is not whole blocks of channels");
+  std::vector<Piece> pieces;
+  pieces.push_back({0, 0, 0, 0,
+                    StridedCopy(axes.extents(output), axes.strides(request.inputs[0]), axes.strides(output),
+                                size_of(output.type.element))});
   return {std::make_unique<Copying>(std::move(pieces), request.threads), ""};
 }
 
@@ -139,6 +190,10 @@ KernelOffer copying(const KernelRequest& request, const OperatorRegistry&) {
   if (size_of(element) == 0) return decline("elements have no size");
   if (request.op == "concat") return concat(request);
   if (request.op == "split") return split(request);
+  if (request.op == reorder_op) return reorder(request);
+  for (const std::vector<Operand>* operands : {&request.inputs, &request.outputs})
+    for (const Operand& operand : *operands)
+      if (block_of(operand.layout) != 0) return decline("no blocks of channels");
   if (request.op == "slice") return slice(request);
   if (request.op == "transpose") return transpose(request);
   if (request.op == "broadcast")
@@ -146,7 +201,6 @@ KernelOffer copying(const KernelRequest& request, const OperatorRegistry&) {
         request,
         broadcast_strides(request.inputs[0].type.shape, strides_of(request.inputs[0]), request.outputs[0].type.shape),
         0);
-  if (request.op == reorder_op) return copy_of(request, strides_of(request.inputs[0]), 0);
   if (request.op == "reshape") {
     if (request.inputs[0].layout != Layout::row_major || request.outputs[0].layout != Layout::row_major)
       return decline("reshape needs row-major tensors");

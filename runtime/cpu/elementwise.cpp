@@ -23,18 +23,27 @@ struct Walk {
 
 Walk merge_axes(const KernelRequest& request) {
   const Operand& output = request.outputs[0];
-  const std::vector<std::int64_t> out = strides_of(output);
+  const std::int64_t block = block_of(output.layout);
+  Shape shape = output.type.shape;
+  const std::vector<std::int64_t> out = strides_split(shape, output.layout, block);
   std::vector<std::vector<std::int64_t>> in;
-  for (const Operand& operand : request.inputs)
-    in.push_back(broadcast_strides(operand.type.shape, strides_of(operand), output.type.shape));
+  for (const Operand& operand : request.inputs) {
+    if (block_of(operand.layout) != 0) {
+      in.push_back(strides_split(operand.type.shape, operand.layout, block));
+    } else {
+      in.push_back(broadcast_strides(operand.type.shape, strides_of(operand), shape));
+      split_strides(in.back(), block);
+    }
+  }
+  split_channels(shape, block);
   std::vector<std::size_t> axes;
   for (std::size_t axis = 0; axis < out.size(); ++axis)
-    if (output.type.shape[axis] != 1) axes.push_back(axis);
+    if (shape[axis] != 1) axes.push_back(axis);
   std::stable_sort(axes.begin(), axes.end(), [&](std::size_t a, std::size_t b) { return out[a] > out[b]; });
   Walk walk;
   walk.strides.resize(in.size());
   for (const std::size_t axis : axes) {
-    const std::int64_t extent = output.type.shape[axis];
+    const std::int64_t extent = shape[axis];
     bool merges = !walk.extents.empty();
     for (std::size_t i = 0; i < in.size(); ++i) merges = merges && walk.strides[i].back() == in[i][axis] * extent;
     if (merges) {
@@ -148,6 +157,10 @@ KernelOffer elementwise(const KernelRequest& request, const OperatorRegistry&) {
   for (const Operand& input : request.inputs)
     if (!is_broadcastable(input.type.shape, request.outputs[0].type.shape))
       return decline("an input does not broadcast to the output");
+  for (const Operand& input : request.inputs)
+    if (block_of(input.layout) != 0 &&
+        (input.layout != request.outputs[0].layout || input.type.shape != request.outputs[0].type.shape))
+      return decline("blocks of channels of another shape than the output's");
   if (request.inputs.size() == 2) {
     const BinaryEntry* entry = find_binary(request.op == "smul" ? "mul" : request.op);
     if (entry == nullptr) return decline("no loop for " + request.op);

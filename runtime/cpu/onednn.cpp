@@ -245,7 +245,17 @@ Slot output(std::size_t index) { return {Slot::Place::output, index}; }
 
 /// A description by explicit strides, as our layouts define them.
 desc strided(const Shape& shape, const std::vector<std::int64_t>& strides) { return {dims(shape), f32, dims(strides)}; }
-desc strided(const Operand& operand) { return strided(operand.type.shape, strides_of(operand)); }
+desc strided(const Operand& operand) {
+  using tag = memory::format_tag;
+  switch (block_of(operand.layout)) {
+    case 0:
+      return strided(operand.type.shape, strides_of(operand));
+    case 8:
+      return {dims(operand.type.shape), f32, tag::nChw8c};
+    default:
+      return {dims(operand.type.shape), f32, tag::nChw16c};
+  }
+}
 desc any_format(const Shape& shape) { return {dims(shape), f32, memory::format_tag::any}; }
 desc row_major(const Shape& shape) { return strided(shape, strides_of(shape, Layout::row_major)); }
 
@@ -360,15 +370,17 @@ KernelOffer convolution(const KernelRequest& request, bool accept_reference) {
   return {std::move(kernel), ""};
 }
 
-/// a[A.., B.., m, k] times b[B.., k, n]. Without B, the rows of all of A are one matrix. With B, A and B become one
-/// axis each.
-KernelOffer product(const KernelRequest& request, bool accept_reference) {
+/// What oneDNN is asked for: shapes of equal rank, and how they lie in memory.
+struct Product {
+  Shape b;
+  desc a_desc, b_desc, y_desc;
+};
+
+/// a[A.., B.., m, k] times b[B.., k, n], all row-major. Without B, the rows of all of A are one matrix. With B, A and B
+/// become one axis each.
+Product dense_product(const KernelRequest& request) {
   const Shape& a = request.inputs[0].type.shape;
   const Shape& b = request.inputs[1].type.shape;
-  const bool biased = request.inputs.size() == 3;
-  const Activation activation = activation_of(request);
-  if (!activation.known) return decline("no such activation");
-  if (a.size() < 2 || b.size() < 2) return decline("rank 2 or more is needed");
   const std::int64_t m = a[a.size() - 2], k = a.back(), n = b.back();
   const std::int64_t batch = volume(std::span(b).first(b.size() - 2));
   Shape sa, sb, sy;
@@ -384,22 +396,65 @@ KernelOffer product(const KernelRequest& request, bool accept_reference) {
       sy.insert(sy.begin(), outer);
     }
   }
-  const bool packable = request.inputs[1].weight && batch == 1;
-  const desc plain = row_major(sb);
+  return {sb, row_major(sa), row_major(sb), row_major(sy)};
+}
+
+/// The same where an operand lies otherwise: every leading axis stays an axis (but for outer ones of extent 1), b's are
+/// padded with ones.
+Product strided_product(const KernelRequest& request) {
+  const Shape& a = request.inputs[0].type.shape;
+  const std::size_t rank = a.size(), of_b = request.inputs[1].type.shape.size();
+  std::size_t dropped = 0;
+  while (rank - dropped > 2 && a[dropped] == 1 &&
+         (rank - dropped > of_b || request.inputs[1].type.shape[of_b - (rank - dropped)] == 1))
+    ++dropped;
+  const auto keep_from = static_cast<std::ptrdiff_t>(dropped);
+  Product product;
+  const auto describe_operand = [&](const Operand& operand, Shape* keep) {
+    Shape shape = operand.type.shape;
+    std::vector<std::int64_t> strides = strides_of(operand);
+    const std::int64_t all = std::max<std::int64_t>(1, volume(shape));
+    shape.insert(shape.begin(), rank - shape.size(), 1);
+    strides.insert(strides.begin(), rank - strides.size(), all);
+    for (std::size_t axis = 0; axis < rank; ++axis)  // the stride of an axis of one is never used: a plain one
+      if (shape[axis] == 1 && axis + 2 < rank) strides[axis] = all;
+    shape.erase(shape.begin(), shape.begin() + keep_from);
+    strides.erase(strides.begin(), strides.begin() + keep_from);
+    if (keep != nullptr) *keep = shape;
+    return strided(shape, strides);
+  };
+  product.a_desc = describe_operand(request.inputs[0], nullptr);
+  product.b_desc = describe_operand(request.inputs[1], &product.b);
+  product.y_desc = describe_operand(request.outputs[0], nullptr);
+  return product;
+}
+
+KernelOffer product(const KernelRequest& request, bool accept_reference) {
+  const Shape& a = request.inputs[0].type.shape;
+  const Shape& b = request.inputs[1].type.shape;
+  const bool biased = request.inputs.size() == 3;
+  const Activation activation = activation_of(request);
+  if (!activation.known) return decline("no such activation");
+  if (a.size() < 2 || b.size() < 2) return decline("rank 2 or more is needed");
+  if (b.size() > a.size()) return decline("more batches in the second operand");
+  const bool dense = request.inputs[0].layout == Layout::row_major && request.inputs[1].layout == Layout::row_major &&
+                     request.outputs[0].layout == Layout::row_major;
+  const Product asked = dense ? dense_product(request) : strided_product(request);
+  const bool packable = request.inputs[1].weight && volume(std::span(b).first(b.size() - 2)) == 1;
   desc bias;
   if (biased) {
-    Shape shape(sy.size(), 1);
-    shape.back() = n;
+    Shape shape(asked.b.size(), 1);
+    shape.back() = b.back();
     bias = row_major(shape);
   }
   const ThreadScope scope(request.threads);
-  const auto primitive = matmul_desc(row_major(sa), packable ? any_format(sb) : plain, biased ? &bias : nullptr,
-                                     row_major(sy), attributes_for(activation));
+  const auto primitive = matmul_desc(asked.a_desc, packable ? any_format(asked.b) : asked.b_desc,
+                                     biased ? &bias : nullptr, asked.y_desc, attributes_for(activation));
   const std::string name = primitive.impl_info_str();
   if (is_reference(name) && !accept_reference) return decline("oneDNN has only " + name);
   auto kernel = std::make_unique<PrimitiveKernel>(request.threads);
   kernel->set_implementation(name);
-  const Slot weight = place_weight(*kernel, request, 1, plain, primitive.weights_desc(), sb.size());
+  const Slot weight = place_weight(*kernel, request, 1, asked.b_desc, primitive.weights_desc(), asked.b.size());
   std::vector<Argument> arguments = {{DNNL_ARG_SRC, primitive.src_desc(), input(0)},
                                      {DNNL_ARG_WEIGHTS, primitive.weights_desc(), weight},
                                      {DNNL_ARG_DST, primitive.dst_desc(), output(0)}};
@@ -455,7 +510,8 @@ KernelOffer offered(const KernelRequest& request, F&& make) {
 
 KernelOffer matmul_of(const KernelRequest& request, bool accept_reference) {
   for (const Operand& operand : request.inputs)
-    if (operand.layout != Layout::row_major) return decline("only row-major tensors");
+    if (operand.layout == Layout::channels_last || block_of(operand.layout) != 0)
+      return decline("no matrices in layouts of images");
   return offered(request, [&](const KernelRequest& asked) { return product(asked, accept_reference); });
 }
 

@@ -489,8 +489,12 @@ KernelOffer lrn(const KernelRequest& request, const OperatorRegistry&) {
 }
 
 KernelOffer pooling(const KernelRequest& request, const OperatorRegistry&) {
+  if (block_of(request.inputs[0].layout) != 0 || block_of(request.outputs[0].layout) != 0)
+    return decline("no blocks of channels");
   if (!is_all_floats(request)) return decline("only f32");
-  if (!same_layouts(request) && !layouts_coincide(request.outputs[0].type.shape)) return decline("layouts differ");
+  if (!same_layouts(request) &&
+      !same_bytes(request.outputs[0].type.shape, request.inputs[0].layout, request.outputs[0].layout))
+    return decline("layouts differ");
   if (request.inputs[0].type.shape.size() != 4) return decline("rank 4 is needed");
   Pool kind = Pool::maximum;
   if (request.op == "avg_pool2d_include")

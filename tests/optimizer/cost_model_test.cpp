@@ -41,7 +41,8 @@ class CostModelTest : public ::testing::Test {
  protected:
   double cost(const std::string& formula, const Graph& of, double limit = MeasuredCosts::kNoLimit) {
     const auto model = make_cost_model(value_of(parse_cost_formula(formula)), measured);
-    return value_of(model->cost(of, value_of(target.plan(of)), limit));
+    KernelPlan plan = value_of(target.plan(of));
+    return value_of(model->cost(of, plan, limit));
   }
   FakeTarget target;
   CostDatabase database = CostDatabase::in_memory("fake device");
@@ -109,16 +110,16 @@ TEST_F(CostModelTest, KnowsPeakMemory) {
 TEST_F(CostModelTest, GraphTimesAreRecorded) {
   target.graph_seconds = {2, 3};
   const Graph other = graph_of("input x f32[4, 8]\noutput tanh(x)\n");
-  const GraphTimes first = value_of(measured.graph_seconds({&graph, &other}));
+  const GraphTimes first = value_of(measured.graph_seconds({{&graph, nullptr, {}}, {&other, nullptr, {}}}));
   target.graph_seconds = {7, 8};
-  const GraphTimes second = value_of(measured.graph_seconds({&graph, &other}));
+  const GraphTimes second = value_of(measured.graph_seconds({{&graph, nullptr, {}}, {&other, nullptr, {}}}));
   EXPECT_EQ(target.timed, 1);
   EXPECT_EQ(first.seconds, second.seconds);
   EXPECT_EQ(first.noise, second.noise);
   EXPECT_EQ(measured.used().size(), 3U);
   MeasuredCosts fixed(target, database, false);
-  EXPECT_EQ(value_of(fixed.graph_seconds({&graph, &other})).seconds, first.seconds);
-  const auto missing = fixed.graph_seconds({&other, &graph});
+  EXPECT_EQ(value_of(fixed.graph_seconds({{&graph, nullptr, {}}, {&other, nullptr, {}}})).seconds, first.seconds);
+  const auto missing = fixed.graph_seconds({{&other, nullptr, {}}, {&graph, nullptr, {}}});
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.error().code, ErrorCode::cost_missing);
 }

@@ -56,14 +56,16 @@ class FakeTarget final : public Target {
   FakeTarget() : plans_(library(), {.threads = 1, .counting = true, .cancelled = {}}) {}
   [[nodiscard]] const std::string& identity() const override { return identity_; }
   [[nodiscard]] Expected<KernelPlan> plan(const Graph& graph) const override { return plans_.plan(graph); }
-  [[nodiscard]] Expected<double> peak_bytes(const Graph& graph) const override { return plans_.peak_bytes(graph); }
+  [[nodiscard]] Expected<double> peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const override {
+    return plans_.peak_bytes(graph, layouts);
+  }
   [[nodiscard]] Expected<double> measure(const KernelInfo& kernel) override {
     measured.push_back(kernel.key);
     if (seconds_per_flop_squared > 0) return seconds_per_flop_squared * kernel.flops * kernel.flops;
     const auto place = seconds_of_op.find(kernel.op);
     return place == seconds_of_op.end() ? 1e-6 : place->second;
   }
-  [[nodiscard]] Expected<GraphTimes> measure_graphs(std::span<const Graph* const> graphs) override {
+  [[nodiscard]] Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) override {
     ++timed;
     GraphTimes times;
     times.noise = noise;

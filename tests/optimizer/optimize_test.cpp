@@ -186,7 +186,7 @@ TEST(CpuTargetTest, TimesGraphsAndKernels) {
   const KernelPlan plan = value_of(target.plan(graph));
   ASSERT_EQ(plan.launches.size(), 2U);
   EXPECT_GT(value_of(target.measure(*plan.launches[0].kernel)), 0);
-  const Graph* graphs[] = {&graph, &graph};
+  const TimedGraph graphs[] = {{&graph, nullptr, {}}, {&graph, nullptr, {}}};
   const GraphTimes times = value_of(target.measure_graphs(graphs));
   ASSERT_EQ(times.seconds.size(), 2U);
   EXPECT_GT(times.seconds[1], 0);

@@ -21,7 +21,10 @@ struct Costs {
   MeasuredCosts measured;
   std::unique_ptr<CostModel> model;
 
-  double of(const Graph& graph) { return value_of(model->cost(graph, value_of(target.plan(graph)))); }
+  double of(const Graph& graph) {
+    KernelPlan plan = value_of(target.plan(graph));
+    return value_of(model->cost(graph, plan));
+  }
 };
 
 /// The cheapest of all graphs that rules can make of `start`.

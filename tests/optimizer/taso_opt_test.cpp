@@ -5,6 +5,7 @@
 #include <array>
 #include <csignal>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -89,6 +90,41 @@ TEST_F(TasoOpt, DrawsAPage) {
   EXPECT_NE(page.find("from "), std::string::npos) << "nodes of the user's model are named";
   EXPECT_EQ(page.rfind("</body></html>\n"), page.size() - 15);
   EXPECT_EQ(run("m.onnx -o o.onnx --html /no/such/folder/r.html").code, 3);
+}
+
+/// Of graphs in layouts by the rule, layouts alone, one after the other, and both together, the last is the cheapest.
+TEST_F(TasoOpt, StrategiesOnOneDatabase) {
+  ModelBuilder model(17, "images");
+  model.add_input("x", {1, 3, 12, 12});
+  std::vector<float> k(std::size_t{16} * 3 * 9), l(std::size_t{16} * 16);
+  for (std::size_t i = 0; i < k.size(); ++i) k[i] = static_cast<float>(i % 13) / 40 - 0.15F;
+  for (std::size_t i = 0; i < l.size(); ++i) l[i] = static_cast<float>(i % 11) / 30 - 0.15F;
+  model.add_initializer("k", {16, 3, 3, 3}, k);
+  model.add_initializer("l", {16, 16, 1, 1}, l);
+  model.add_node("Conv", {"x", "k"}, {"a"});
+  model.add_node("Relu", {"a"}, {"b"});
+  model.add_node("Conv", {"b", "l"}, {"c"});
+  model.add_node("Relu", {"c"}, {"y"});
+  model.add_output("y", {1, 16, 10, 10});
+  const Status saved = model.save(folder / "c.onnx");
+  ASSERT_TRUE(saved) << saved.error().to_string();
+  std::map<std::string, double> found;
+  for (const std::string strategy : {"joint", "graph", "layout", "sequential"}) {
+    const Outcome result = run("c.onnx -o " + strategy + ".onnx --costs c.sqlite -q --strategy " + strategy +
+                               " --json " + strategy + ".json");
+    ASSERT_EQ(result.code, 0) << strategy << ": " << result.err;
+    const auto report = nlohmann::json::parse(value_of(read_file(folder / (strategy + ".json"))));
+    EXPECT_EQ(report["strategy"], strategy);
+    EXPECT_EQ(report["layouts"]["problems"] == 0, strategy == "graph");
+    EXPECT_EQ(report["layouts"]["inexact"], 0);
+    EXPECT_LE(report["result"]["cost"], report["result"]["rule_cost"]);
+    for (const auto& contender : report["contenders"]) {
+      const double cost = contender["cost"];
+      found[strategy] = found.contains(strategy) ? std::min(found[strategy], cost) : cost;
+    }
+  }
+  for (const auto& [strategy, cost] : found) EXPECT_LE(found["joint"], cost * (1 + 1e-9)) << strategy;
+  EXPECT_EQ(run("c.onnx -o d.onnx --strategy both").code, 2);
 }
 
 TEST_F(TasoOpt, MeasuresRecordsAndReplays) {

@@ -174,6 +174,16 @@ TEST_F(TasoRun, RefusesToCompareOtherInterfaces) {
                "taso-run: outputs.onnx: its outputs (z f32[2, 3]) are not those of m.onnx (y f32[2, 2])");
 }
 
+TEST_F(TasoRun, Layouts) {
+  build("m.onnx");
+  for (const std::string layouts : {"chosen", "channels-last", "row-major"})
+    EXPECT_EQ(run("m.onnx --repeat 1 --layouts " + layouts).code, 0) << layouts;
+  EXPECT_EQ(run("m.onnx --repeat 1 --layouts best").code, 2);
+  const Outcome missing = run("m.onnx --repeat 1 --costs none.sqlite");
+  EXPECT_EQ(missing.code, 3);
+  EXPECT_THAT(missing.err, HasSubstr("none.sqlite"));
+}
+
 TEST_F(TasoRun, SymbolicShapes) {
   build("m.onnx", 1.0F, true);
   const Outcome refused = run("m.onnx");

@@ -161,6 +161,8 @@ TEST_F(ProgramTest, FalsehoodsMustNotFollow) {
   const std::string statements = " " + file("b.axioms", "axiom twice: neg(neg(x)) = x\n");
   const Outcome follows = run(report + file("a.rules", "rule f: sub(relu(x), y) => sub(y, relu(x))\n") + statements);
   EXPECT_EQ(follows.exit_code, 5) << follows.output;
+  EXPECT_THAT(follows.output,
+              HasSubstr("something FALSE follows: x = y among the terms of 3 axioms or one of 1 falseh"));
   EXPECT_THAT(follows.output, HasSubstr("    follows: f\n"));
   // This one is false, for the piece is larger; where it is not (y has extent 0) it is true, and follows.
   const Outcome types =
@@ -170,6 +172,8 @@ TEST_F(ProgramTest, FalsehoodsMustNotFollow) {
                "a)]).0 => x\n") +
           statements);
   EXPECT_EQ(types.exit_code, 0) << types.output;
+  EXPECT_THAT(types.output,
+              HasSubstr("nothing false does: neither x = y among the terms of 3 axioms nor one of 1 falseh"));
 }
 
 TEST_F(ProgramTest, ShapesOfAxiomsAreRecorded) {

@@ -1,0 +1,228 @@
+#include "optimizer/elimination.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "support/status.h"
+
+namespace taso {
+namespace {
+
+using Variable = EliminationProblem::Variable;
+using Factor = EliminationProblem::Factor;
+
+/// The product of domain sizes, saturating: sizes of tables that are never made may overflow.
+std::size_t table_size(const EliminationProblem& problem, std::span<const Variable> scope) {
+  std::size_t size = 1;
+  for (const Variable variable : scope)
+    if (__builtin_mul_overflow(size, static_cast<std::size_t>(problem.size(variable)), &size))
+      return std::numeric_limits<std::size_t>::max();
+  return size;
+}
+
+class Eliminator {
+ public:
+  Eliminator(const EliminationProblem& problem, const EliminationOptions& options)
+      : problem_(problem), options_(options), of_variable_(problem.variables()), neighbours_(problem.variables()) {}
+
+  EliminationResult run() {
+    for (const Factor& factor : problem_.factors()) add(&factor);
+    using Entry = std::tuple<std::size_t, std::size_t, Variable>;  // table, neighbours, index: smallest first
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+    const auto entry_of = [&](Variable variable) {
+      return Entry(table_size(problem_, neighbours_[variable]), neighbours_[variable].size(), variable);
+    };
+    for (Variable variable = 0; variable < problem_.variables(); ++variable) queue.push(entry_of(variable));
+    std::vector<char> done(problem_.variables(), 0);
+    std::vector<Variable> order;
+    while (!queue.empty()) {
+      const Entry entry = queue.top();
+      queue.pop();
+      const Variable variable = std::get<2>(entry);
+      if (done[variable] != 0 || entry != entry_of(variable)) continue;  // an entry of before
+      done[variable] = 1;
+      order.push_back(variable);
+      const std::vector<Variable> neighbours = neighbours_[variable];
+      eliminate(variable);
+      for (const Variable neighbour : neighbours) queue.push(entry_of(neighbour));
+    }
+    result_.lower_bound = constant_;
+    result_.assignment.assign(problem_.variables(), 0);
+    for (std::size_t i = order.size(); i-- > 0;) assign(order[i]);
+    result_.cost = problem_.cost(result_.assignment);
+    return std::move(result_);
+  }
+
+ private:
+  /// Takes a factor into account: it waits at all its variables.
+  void add(const Factor* factor) {
+    if (factor->scope.empty()) {
+      constant_ += factor->table[0];
+      return;
+    }
+    for (const Variable variable : factor->scope) {
+      of_variable_[variable].push_back(factor);
+      for (const Variable other : factor->scope) {
+        auto& list = neighbours_[variable];
+        if (other == variable) continue;
+        const auto place = std::lower_bound(list.begin(), list.end(), other);
+        if (place == list.end() || *place != other) list.insert(place, other);
+      }
+    }
+  }
+
+  void eliminate(Variable variable) {
+    std::vector<const Factor*>& bucket = of_variable_[variable];
+    result_.width = std::max(result_.width, neighbours_[variable].size());
+    // Its factors leave the other variables; `bucket` stays for assign().
+    for (const Variable neighbour : neighbours_[variable]) {
+      std::erase_if(of_variable_[neighbour], [&](const Factor* factor) {
+        return std::find(factor->scope.begin(), factor->scope.end(), variable) != factor->scope.end();
+      });
+      std::erase(neighbours_[neighbour], variable);
+    }
+    if (table_size(problem_, neighbours_[variable]) <= options_.maximum_table) {
+      message(variable, bucket, neighbours_[variable]);
+      return;
+    }
+    // Mini-buckets: the factors with most variables first, each into the first group that it fits.
+    result_.exact = false;
+    std::vector<const Factor*> sorted = bucket;
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const Factor* a, const Factor* b) { return a->scope.size() > b->scope.size(); });
+    std::vector<std::pair<std::vector<const Factor*>, std::vector<Variable>>> groups;
+    for (const Factor* factor : sorted) {
+      std::vector<Variable> scope = factor->scope;
+      std::erase(scope, variable);
+      std::sort(scope.begin(), scope.end());
+      bool placed = false;
+      for (auto& [members, variables] : groups) {
+        std::vector<Variable> together;
+        std::set_union(variables.begin(), variables.end(), scope.begin(), scope.end(), std::back_inserter(together));
+        if (table_size(problem_, together) > options_.maximum_table) continue;
+        members.push_back(factor);
+        variables = std::move(together);
+        placed = true;
+        break;
+      }
+      if (!placed) groups.push_back({{factor}, std::move(scope)});
+    }
+    // Neighbours in different groups are none of each other any more: links are made anew by the messages.
+    for (const auto& [members, variables] : groups) message(variable, members, variables);
+  }
+
+  /// Adds the minimum over `variable` of the sum of `members`, a factor over `scope` (ascending).
+  void message(Variable variable, const std::vector<const Factor*>& members, const std::vector<Variable>& scope) {
+    Factor made;
+    made.scope = scope;
+    const std::size_t entries = table_size(problem_, scope);
+    made.table.resize(entries);
+    result_.largest_table = std::max(result_.largest_table, entries);
+    // How far each member's table advances along each variable of the scope, and along `variable`.
+    const std::size_t rank = scope.size();
+    std::vector<std::size_t> strides(members.size() * (rank + 1), 0), at(members.size(), 0);
+    for (std::size_t m = 0; m < members.size(); ++m) {
+      std::size_t stride = 1;
+      for (std::size_t i = members[m]->scope.size(); i-- > 0;) {
+        const Variable other = members[m]->scope[i];
+        const std::size_t axis =
+            other == variable
+                ? rank
+                : static_cast<std::size_t>(std::lower_bound(scope.begin(), scope.end(), other) - scope.begin());
+        strides[m * (rank + 1) + axis] = stride;
+        stride *= problem_.size(other);
+      }
+    }
+    std::vector<std::uint32_t> index(rank, 0);
+    const std::uint32_t values = problem_.size(variable);
+    for (std::size_t entry = 0; entry < entries; ++entry) {
+      double best = EliminationProblem::kForbidden;
+      for (std::uint32_t value = 0; value < values; ++value) {
+        double sum = 0;
+        for (std::size_t m = 0; m < members.size(); ++m)
+          sum += members[m]->table[at[m] + value * strides[m * (rank + 1) + rank]];
+        best = std::min(best, sum);
+      }
+      made.table[entry] = best;
+      for (std::size_t axis = rank; axis-- > 0;) {
+        const std::uint32_t size = problem_.size(scope[axis]);
+        const bool carry = ++index[axis] == size;
+        for (std::size_t m = 0; m < members.size(); ++m) {
+          at[m] += strides[m * (rank + 1) + axis];
+          if (carry) at[m] -= strides[m * (rank + 1) + axis] * size;
+        }
+        if (!carry) break;
+        index[axis] = 0;
+      }
+    }
+    messages_.push_back(std::make_unique<Factor>(std::move(made)));
+    add(messages_.back().get());
+  }
+
+  /// The value of least cost given the variables eliminated later.
+  void assign(Variable variable) {
+    double best = EliminationProblem::kForbidden;
+    std::uint32_t chosen = 0;
+    for (std::uint32_t value = 0; value < problem_.size(variable); ++value) {
+      result_.assignment[variable] = value;
+      double sum = 0;
+      for (const Factor* factor : of_variable_[variable]) {
+        std::size_t at = 0;
+        for (const Variable other : factor->scope) at = at * problem_.size(other) + result_.assignment[other];
+        sum += factor->table[at];
+      }
+      if (sum < best) {
+        best = sum;
+        chosen = value;
+      }
+    }
+    result_.assignment[variable] = chosen;
+  }
+
+  const EliminationProblem& problem_;
+  const EliminationOptions& options_;
+  std::vector<std::vector<const Factor*>> of_variable_;  ///< Factors that mention a variable and none eliminated.
+  std::vector<std::vector<Variable>> neighbours_;        ///< Ascending; of variables not eliminated.
+  std::vector<std::unique_ptr<Factor>> messages_;
+  double constant_ = 0;
+  EliminationResult result_;
+};
+
+}  // namespace
+
+EliminationProblem::Variable EliminationProblem::add_variable(std::uint32_t size) {
+  TASO_CHECK(size > 0, "a variable without values");
+  sizes_.push_back(size);
+  return static_cast<Variable>(sizes_.size() - 1);
+}
+
+void EliminationProblem::add_factor(std::vector<Variable> scope, std::vector<double> table) {
+  for (std::size_t i = 0; i < scope.size(); ++i) {
+    TASO_CHECK(scope[i] < sizes_.size(), "a factor over a variable that there is not");
+    TASO_CHECK(std::find(scope.begin(), scope.begin() + static_cast<std::ptrdiff_t>(i), scope[i]) ==
+                   scope.begin() + static_cast<std::ptrdiff_t>(i),
+               "a factor that mentions a variable twice");
+  }
+  TASO_CHECK(table.size() == table_size(*this, scope), "a table that does not fit its variables");
+  factors_.push_back({std::move(scope), std::move(table)});
+}
+
+double EliminationProblem::cost(std::span<const std::uint32_t> assignment) const {
+  double sum = 0;
+  for (const Factor& factor : factors_) {
+    std::size_t at = 0;
+    for (const Variable variable : factor.scope) at = at * sizes_[variable] + assignment[variable];
+    sum += factor.table[at];
+  }
+  return sum;
+}
+
+EliminationResult minimize(const EliminationProblem& problem, const EliminationOptions& options) {
+  return Eliminator(problem, options).run();
+}
+
+}  // namespace taso

@@ -1,0 +1,112 @@
+/// Exact minimisation of a sum of local costs over discrete variables, by variable elimination.
+///
+/// The problem: variables with finite domains {0, ..., size - 1} and factors, each a table of costs over a few of the
+/// variables; wanted is the assignment that minimises the sum of all factors. An infinite cost forbids a
+/// combination. Layouts of tensors are such a problem (variables: how each node is computed; tables: kernels
+/// and conversions), partitions over devices another: the engine knows nothing of either.
+///
+/// The algorithm is nonserial dynamic programming (Bertele and Brioschi 1972; bucket elimination, Dechter 1999), and
+/// with its order PaSE's GenerateSeq and FindBestStrategy (Elango 2021): take the variable whose
+/// neighbours have the smallest table, replace all factors that mention it by their minimum over it, a factor over the
+/// neighbours, and repeat; then assign the variables in reverse order. Time and memory are exponential only in the
+/// number of neighbours at elimination, which is 1 to 3 for graphs of neural networks.
+///
+/// Where a table would exceed the bound, the factors of the variable are minimised in groups that fit (mini-buckets,
+/// Dechter and Rish 2003). The result is then an assignment and a lower bound, and `exact` is false: a gap is
+/// reported, never hidden.
+///
+/// Deterministic: among optimal assignments the one that is smallest in the order of assignment (the last variable
+/// eliminated first, lower values first). Hence if the costs of combinations that this assignment does not use
+/// grow, it stays the result.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "support/hash.h"
+
+namespace taso {
+
+class EliminationProblem {
+ public:
+  using Variable = std::uint32_t;
+  /// The cost of a combination that must not be.
+  static constexpr double kForbidden = std::numeric_limits<double>::infinity();
+
+  /// A cost for every combination of the variables of `scope`.
+  struct Factor {
+    std::vector<Variable> scope;  ///< Pairwise different.
+    std::vector<double> table;    ///< The last variable of the scope runs fastest.
+  };
+
+  /// A variable with `size` (at least 1) values.
+  Variable add_variable(std::uint32_t size);
+  /// Adds a term. No cost is -infinity or NaN. The table has one entry per combination.
+  void add_factor(std::vector<Variable> scope, std::vector<double> table);
+
+  [[nodiscard]] std::size_t variables() const { return sizes_.size(); }
+  [[nodiscard]] std::uint32_t size(Variable variable) const { return sizes_[variable]; }
+  [[nodiscard]] const std::vector<Factor>& factors() const { return factors_; }
+  /// The sum of all factors at an assignment of all variables.
+  [[nodiscard]] double cost(std::span<const std::uint32_t> assignment) const;
+
+ private:
+  std::vector<std::uint32_t> sizes_;
+  std::vector<Factor> factors_;
+};
+
+struct EliminationOptions {
+  /// Most entries of a table made by elimination. Tables that are given may be larger.
+  std::size_t maximum_table = std::size_t{1} << 20;
+};
+
+struct EliminationResult {
+  std::vector<std::uint32_t> assignment;  ///< A value per variable.
+  double cost = 0;                ///< Of the assignment; kForbidden if it is not allowed (`exact`: then none is).
+  double lower_bound = 0;         ///< No assignment costs less. Up to rounding equal to `cost` if exact.
+  bool exact = true;              ///< The assignment is optimal: no table was too large.
+  std::size_t width = 0;          ///< Largest number of neighbours of a variable when it was eliminated.
+  std::size_t largest_table = 0;  ///< Entries of the largest table made.
+};
+
+/// Minimises. Never fails; see EliminationResult::exact and cost.
+[[nodiscard]] EliminationResult minimize(const EliminationProblem& problem, const EliminationOptions& options = {});
+
+/// Parts of problems that were solved. A part is a block of the graph of variables (two variables in one factor are
+/// neighbours): a largest set that no single variable separates. Seen from the variable by which it hangs on the rest,
+/// it is a table over that variable and the assignment behind each entry. Parts are known by their content (costs up to
+/// a constant), so that of a problem that differs from an earlier one in one place, only the blocks there are solved:
+/// the table of what hangs below a block changes by a constant mostly, which the block above does not see. Not
+/// thread-safe.
+class EliminationCache {
+ public:
+  /// At most so many parts are kept; then all are forgotten.
+  explicit EliminationCache(std::size_t maximum_parts = 100'000) : maximum_parts_(maximum_parts) {}
+  /// As taso::minimize; the results are equal but for which of several optimal assignments is found. That depends on
+  /// the problem only, not on what the cache holds.
+  [[nodiscard]] EliminationResult minimize(const EliminationProblem& problem, const EliminationOptions& options = {});
+  [[nodiscard]] std::size_t solved() const { return solved_; }  ///< Parts solved...
+  [[nodiscard]] std::size_t reused() const { return reused_; }  ///< ...and parts found.
+
+ private:
+  struct Part {
+    std::vector<double> table;  ///< Per value of the top variable; the least entry is 0 if any is finite.
+    double least = 0;           ///< What was subtracted for that.
+    std::vector<std::vector<std::uint32_t>> assignments;  ///< Per value of the top variable: of the others.
+    bool exact = true;
+    std::size_t width = 0, largest_table = 0;
+  };
+  class Blocks;
+  [[nodiscard]] std::shared_ptr<const Part> part_of(const Blocks& blocks, std::size_t block,
+                                                    const EliminationOptions& options);
+  std::size_t maximum_parts_;
+  std::size_t solved_ = 0, reused_ = 0;
+  std::unordered_map<Hash128, std::shared_ptr<const Part>> parts_;
+};
+
+}  // namespace taso

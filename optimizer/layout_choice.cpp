@@ -1,0 +1,133 @@
+#include "optimizer/layout_choice.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace taso {
+namespace {
+
+/// Layouts that go together always: nothing is made in place, and every conversion that may be asked for is there.
+std::vector<std::uint32_t> plain_choice(const LayoutSpace& space) {
+  std::vector<std::uint32_t> chosen(space.variables.size(), 0);
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const auto& choices = space.variables[i].choices;
+    if (choices.empty()) chosen[i] = 1;
+    while (chosen[i] + 1 < choices.size() &&
+           (choices[chosen[i]]->claims || choices[chosen[i]]->kind == Configuration::Kind::in_place))
+      ++chosen[i];
+  }
+  return chosen;
+}
+
+}  // namespace
+
+LayoutProblem layout_problem(const LayoutSpace& space, const std::vector<double>& prices) {
+  LayoutProblem made;
+  made.variables.reserve(space.variables.size());
+  for (const LayoutSpace::Variable& variable : space.variables)
+    made.variables.push_back(variable.size() == 1 ? LayoutProblem::none : made.problem.add_variable(variable.size()));
+  for (const LayoutSpace::Factor& factor : space.factors) {
+    std::vector<double> table;
+    table.reserve(factor.table.size());
+    for (const LayoutSpace::Code code : factor.table)
+      table.push_back(code == LayoutSpace::nothing      ? 0
+                      : code == LayoutSpace::impossible ? EliminationProblem::kForbidden
+                                                        : prices[code - LayoutSpace::first_kernel]);
+    // A variable of one value drops out: the table is the same without it.
+    std::vector<EliminationProblem::Variable> scope;
+    for (const std::uint32_t variable : {factor.first, factor.second}) {
+      if (variable == factor.second && factor.first == factor.second && !scope.empty()) continue;
+      if (made.variables[variable] != LayoutProblem::none) scope.push_back(made.variables[variable]);
+    }
+    made.problem.add_factor(std::move(scope), std::move(table));
+  }
+  return made;
+}
+
+Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, double limit, EliminationCache& cache,
+                                LayoutStatistics& statistics, const EliminationOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  const OpenPlan& open = *plan.open;
+  const LayoutSpace& space = open.space;
+  auto start = Clock::now();
+  const auto pause = [&] { statistics.seconds += std::chrono::duration<double>(Clock::now() - start).count(); };
+  std::vector<double> values(open.kernels.size());
+  std::vector<char> known(open.kernels.size());
+  for (std::size_t i = 0; i < open.kernels.size(); ++i) {
+    const Price price = prices.look_up(*open.kernels[i]);
+    values[i] = price.value;
+    known[i] = price.known ? 1 : 0;
+  }
+  ++statistics.problems;
+  for (;;) {
+    const LayoutProblem problem = layout_problem(space, values);
+    const EliminationResult result = cache.minimize(problem.problem, options);
+    statistics.parts_solved = cache.solved();
+    statistics.parts_reused = cache.reused();
+    ++statistics.solved;
+    statistics.width = std::max(statistics.width, result.width);
+    statistics.largest_table = std::max(statistics.largest_table, result.largest_table);
+    TASO_CHECK(result.cost < EliminationProblem::kForbidden || !result.exact, "a graph without possible layouts");
+    std::vector<std::uint32_t> chosen(space.variables.size(), 0);
+    for (std::size_t i = 0; i < chosen.size(); ++i)
+      if (problem.variables[i] != LayoutProblem::none) chosen[i] = result.assignment[problem.variables[i]];
+    if (result.cost == EliminationProblem::kForbidden) chosen = plain_choice(space);
+    std::vector<Launch> launches;
+    std::vector<std::size_t> missing;
+    double sum = 0;
+    for (const LayoutSpace::Factor& factor : space.factors) {
+      const LayoutSpace::Code code = space.at(factor, chosen);
+      if (code < LayoutSpace::first_kernel) continue;
+      const std::size_t kernel = code - LayoutSpace::first_kernel;
+      launches.push_back({open.kernels[kernel], factor.node});
+      sum += values[kernel];
+      if (known[kernel] == 0 && std::find(missing.begin(), missing.end(), kernel) == missing.end())
+        missing.push_back(kernel);
+    }
+    if (result.exact && sum >= limit) {
+      pause();
+      return sum;
+    }
+    if (missing.empty()) {
+      if (!result.exact) {
+        ++statistics.inexact;
+        if (sum > 0) statistics.largest_gap = std::max(statistics.largest_gap, (sum - result.lower_bound) / sum);
+      }
+      plan.launches = std::move(launches);
+      plan.layouts = std::make_shared<const LayoutAssignment>(space.assignment(chosen));
+      pause();
+      return sum;
+    }
+    pause();
+    for (const std::size_t kernel : missing) {
+      TASO_ASSIGN(const double found, prices.find_out(*open.kernels[kernel]));
+      sum += found - values[kernel];
+      values[kernel] = found;
+      known[kernel] = 1;
+    }
+    start = Clock::now();
+  }
+}
+
+Expected<std::shared_ptr<const LayoutAssignment>> recorded_layouts(const Graph& graph, const Target& target,
+                                                                   const CostDatabase& costs) {
+  constexpr double prohibitive = 1e6;  // seconds
+  const std::shared_ptr<const LayoutAssignment> by_rule;
+  TASO_ASSIGN(KernelPlan plan, target.open_plan(graph));
+  if (!plan.open) return by_rule;
+  PriceList prices;
+  prices.look_up = [&](const KernelInfo& kernel) -> Price {
+    const std::optional<double> seconds = costs.find("kernel", kernel.key);
+    return seconds ? Price{*seconds * 1e6, true} : Price{prohibitive * 1e6, false};
+  };
+  prices.find_out = [](const KernelInfo&) -> Expected<double> { return Error{ErrorCode::cost_missing, "", {}}; };
+  EliminationCache cache;
+  LayoutStatistics statistics;
+  const Expected<double> cost =
+      choose_layouts(plan, prices, std::numeric_limits<double>::infinity(), cache, statistics);
+  if (!cost && cost.error().code == ErrorCode::cost_missing) return by_rule;
+  if (!cost) return cost.error();
+  return plan.layouts;
+}
+
+}  // namespace taso

@@ -1,0 +1,64 @@
+/// The layouts of least cost: an open plan becomes an elimination problem.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "optimizer/cost_database.h"
+#include "optimizer/elimination.h"
+#include "optimizer/target.h"
+#include "support/status.h"
+
+namespace taso {
+
+/// What choosing layouts took, over many graphs.
+struct LayoutStatistics {
+  std::size_t problems = 0;                        ///< Graphs whose layouts were chosen.
+  std::size_t solved = 0;                          ///< Eliminations run: more than one where costs had to be measured.
+  std::size_t parts_solved = 0, parts_reused = 0;  ///< See EliminationCache.
+  std::size_t inexact = 0;                         ///< Problems with a table beyond the bound.
+  double largest_gap = 0;                          ///< Of those: largest (cost - lower bound) / cost.
+  std::size_t width = 0;                           ///< Largest number of neighbours at elimination.
+  std::size_t largest_table = 0;                   ///< Entries.
+  double seconds = 0;                              ///< In building and solving; not in measuring.
+};
+
+/// A kernel's price: known, or the least it may turn out to be. Prices are not negative.
+struct Price {
+  double value = 0;
+  bool known = true;
+};
+
+struct PriceList {
+  std::function<Price(const KernelInfo&)> look_up;
+  /// Makes a price known (by measuring).
+  std::function<Expected<double>(const KernelInfo&)> find_out;
+};
+
+/// Chooses layouts of least total price and fills in `plan.launches` and `plan.layouts`. Prices that are not known
+/// count as their least value; those that the choice then rests on are found out, and the choice is made again, until
+/// it rests on known ones only: the optimum, though most prices may never be asked for. Returns the price; if it is not
+/// below `limit`, any number from `limit` up, and the plan stays as it is. Parts of the graph that were met before, at
+/// equal prices, come from `cache`.
+[[nodiscard]] Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, double limit,
+                                              EliminationCache& cache, LayoutStatistics& statistics,
+                                              const EliminationOptions& options = {});
+
+/// The layouts in which a graph is run by someone who has recorded costs but does not measure: as the search with the
+/// same costs chose them. Null (the runtime's rule) where a kernel of the best layouts has no recorded cost.
+[[nodiscard]] Expected<std::shared_ptr<const LayoutAssignment>> recorded_layouts(const Graph& graph,
+                                                                                 const Target& target,
+                                                                                 const CostDatabase& costs);
+
+/// The elimination problem of a space with a price per kernel. Variables of one value are left out: `variables` gives
+/// the problem's variable per variable of the space, or none.
+struct LayoutProblem {
+  static constexpr EliminationProblem::Variable none = ~EliminationProblem::Variable{0};
+  EliminationProblem problem;
+  std::vector<EliminationProblem::Variable> variables;
+};
+[[nodiscard]] LayoutProblem layout_problem(const LayoutSpace& space, const std::vector<double>& prices);
+
+}  // namespace taso

@@ -1,0 +1,127 @@
+#include "runtime/configuration.h"
+
+#include "runtime/strides.h"
+
+namespace taso {
+
+const Behaviour& behaviour_of(std::string_view op) {
+  static const auto table = [] {
+    std::unordered_map<std::string_view, Behaviour> map;
+    for (const char* name : {"conv2d", "conv2d_bias_act", "max_pool2d", "avg_pool2d_include", "avg_pool2d_exclude"})
+      map[name] = {Habit::spatial, ViewKind::none, false, false, true};
+    for (const char* name : {"neg", "abs", "sqrt", "exp", "log", "erf", "tanh", "sigmoid", "relu", "gelu", "hard_swish",
+                             "hard_sigmoid", "clip"})
+      map[name] = {Habit::follower, ViewKind::none, false, true, true};
+    for (const char* name : {"smul", "pad"}) map[name] = {Habit::follower, ViewKind::none, false, true, false};
+    for (const char* name : {"add", "sub", "mul", "div", "pow"})
+      map[name] = {Habit::follower, ViewKind::none, true, true, true};
+    for (const char* name : {"global_avg_pool", "reduce_sum", "reduce_mean", "reduce_max", "softmax"})
+      map[name] = {Habit::follower, ViewKind::none, false, false, false};
+    for (const char* name : {"batch_norm", "lrn"}) map[name] = {Habit::channel, ViewKind::none, false, false, false};
+    for (const char* name : {"matmul", "matmul_bias_act"})
+      map[name] = {Habit::product, ViewKind::none, false, false, false};
+    map["concat"] = {Habit::follower, ViewKind::concat, false, true, true};
+    map["split"] = {Habit::follower, ViewKind::split, false, true, true};
+    map["slice"] = {Habit::follower, ViewKind::slice, false, true, false};
+    map["reshape"] = {Habit::row, ViewKind::reshape, false, false, false};
+    map["broadcast"] = {Habit::row, ViewKind::broadcast, false, false, false};
+    map["transpose"] = {Habit::row, ViewKind::transpose, false, false, false};
+    return map;
+  }();
+  static constexpr Behaviour usual{};
+  const auto found = table.find(op);
+  return found == table.end() ? usual : found->second;
+}
+
+bool can_be_channels_last(const TensorType& type) { return type.shape.size() == 4 && type.element == ElementType::f32; }
+
+std::size_t axis_of(std::int64_t axis, std::size_t rank) {
+  return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
+}
+
+std::optional<std::vector<std::int64_t>> split_offsets(const Node& node, const TensorType& input, Layout layout) {
+  if (!is_outermost(input.shape, layout, axis_of(node.attributes.integer("axis"), input.shape.size())))
+    return std::nullopt;
+  std::vector<std::int64_t> offsets;
+  std::int64_t offset = 0;
+  for (const TensorType& output : node.outputs) {
+    offsets.push_back(offset);
+    offset += output.elements() * static_cast<std::int64_t>(size_of(output.element));
+  }
+  return offsets;
+}
+
+std::optional<std::vector<std::int64_t>> slice_offsets(const Node& node, const TensorType& input, Layout layout) {
+  const std::vector<std::int64_t> strides = strides_of(input.shape, layout);
+  const auto& starts = node.attributes.integers("starts");
+  const auto& steps = node.attributes.integers("steps");
+  std::int64_t offset = 0;
+  bool sliced = false;
+  for (std::size_t axis = 0; axis < input.shape.size(); ++axis) {
+    const std::int64_t extent = node.outputs[0].shape[axis];
+    if (steps[axis] != 1 && extent > 1) return std::nullopt;
+    if (extent == input.shape[axis] && starts[axis] == 0) continue;
+    if (sliced || !is_outermost(input.shape, layout, axis)) return std::nullopt;
+    sliced = true;
+    offset = starts[axis] * strides[axis] * static_cast<std::int64_t>(size_of(input.element));
+  }
+  return std::vector<std::int64_t>{offset};
+}
+
+bool transpose_moves_nothing(const Node& node, const TensorType& input, Layout from, Layout to) {
+  const TensorType& output = node.outputs[0];
+  const std::vector<std::int64_t> strides = strides_of(input.shape, from);
+  const std::vector<std::int64_t> wanted = strides_of(output.shape, to);
+  const auto& permutation = node.attributes.integers("perm");
+  for (std::size_t axis = 0; axis < output.shape.size(); ++axis)
+    if (output.shape[axis] != 1 && wanted[axis] != strides[axis_of(permutation[axis], strides.size())]) return false;
+  return true;
+}
+
+std::shared_ptr<const PlannedKernel> PlannedKernels::of_node(const Node& node, const std::vector<Operand>& operands,
+                                                             const std::vector<Layout>& layouts) {
+  Mixer mixer;
+  mixer.add(node.label);
+  for (const Operand& operand : operands) {
+    mixer.add(operand.type);
+    mixer.add((static_cast<std::uint64_t>(operand.layout) << 1) | (operand.weight ? 1 : 0));
+  }
+  for (const Layout layout : layouts) mixer.add(static_cast<std::uint64_t>(layout));
+  auto& kernel = kernels_[mixer.finish()];
+  if (!kernel) {
+    KernelRequest request;
+    request.op = node.op;
+    request.attributes = node.attributes;
+    request.inputs = operands;
+    for (std::size_t port = 0; port < node.outputs.size(); ++port)
+      request.outputs.push_back({node.outputs[port], layouts[port], false});
+    kernel = finish(std::move(request));
+  }
+  return kernel;
+}
+
+std::shared_ptr<const PlannedKernel> PlannedKernels::reorder(const TensorType& type, Layout from, Layout to) {
+  Mixer mixer;
+  mixer.add(type);
+  mixer.add(static_cast<std::uint64_t>(from) * layout_count + static_cast<std::uint64_t>(to));
+  auto& kernel = kernels_[mixer.finish()];
+  if (!kernel) {
+    KernelRequest request;
+    request.op = reorder_op;
+    request.inputs = {{type, from, false}};
+    request.outputs = {{type, to, false}};
+    kernel = finish(std::move(request));
+  }
+  return kernel;
+}
+
+std::shared_ptr<const PlannedKernel> PlannedKernels::finish(KernelRequest request) const {
+  auto kernel = std::make_shared<PlannedKernel>();
+  request.threads = threads_;
+  kernel->request = std::move(request);
+  kernel->key = kernel->request.key();
+  kernel->key_hash = hash_text(kernel->key);
+  return kernel;
+}
+
+}  // namespace taso

@@ -1,0 +1,298 @@
+// The choice of layouts against enumeration: prices are made up (a number per kernel, from its key), all ways to lower
+// a small graph are tried, and the choice must be the cheapest of them, at the price that the lowered graph has. What
+// is chosen, and any other way, computes what the definitions say.
+#include "optimizer/layout_choice.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "optimizer/cpu_target.h"
+#include "tests/runtime/random_graph.h"
+
+namespace taso::testing {
+namespace {
+
+using Prices = std::function<double(const std::string& key)>;
+
+const CpuTarget& target() {
+  static const CpuTarget made(library(), CpuTargetOptions{});
+  return made;
+}
+
+/// Whole numbers: sums do not depend on their order.
+Prices random_prices(std::uint64_t seed) {
+  return [seed](const std::string& key) { return static_cast<double>(1 + hash_text(key, seed).low % 40); };
+}
+
+double price_of(const LoweredGraph& lowered, const Prices& prices) {
+  double sum = 0;
+  for (const LoweredStep& step : lowered.steps) sum += prices(step.kernel->key);
+  return sum;
+}
+
+struct Chosen {
+  double cost = 0;
+  KernelPlan plan;
+  LayoutStatistics statistics;
+};
+
+Chosen choose(const Graph& graph, const Prices& prices) {
+  Chosen chosen;
+  chosen.plan = value_of(target().open_plan(graph));
+  PriceList list;
+  list.look_up = [&](const KernelInfo& kernel) { return Price{prices(kernel.key), true}; };
+  static EliminationCache cache;
+  chosen.cost =
+      value_of(choose_layouts(chosen.plan, list, std::numeric_limits<double>::infinity(), cache, chosen.statistics));
+  return chosen;
+}
+
+std::string steps_of(const LoweredGraph& lowered) {
+  std::vector<std::string> keys;
+  for (const LoweredStep& step : lowered.steps) keys.push_back(step.kernel->key);
+  std::sort(keys.begin(), keys.end());
+  std::string text;
+  for (const std::string& key : keys) text += key + "\n";
+  return text;
+}
+
+std::string launches_of(const KernelPlan& plan) {
+  std::vector<std::string> keys;
+  for (const Launch& launch : plan.launches) keys.push_back(launch.kernel->key);
+  std::sort(keys.begin(), keys.end());
+  std::string text;
+  for (const std::string& key : keys) text += key + "\n";
+  return text;
+}
+
+/// The number of assignments of configurations to nodes.
+double ways(const LayoutSpace& space) {
+  double count = 1;
+  for (const LayoutSpace::Variable& variable : space.variables)
+    if (!variable.choices.empty()) count *= static_cast<double>(variable.choices.size());
+  return count;
+}
+
+/// The least price of all ways to lower a graph.
+double brute_force(const Graph& graph, const LayoutSpace& space, const Prices& prices, Lowering& lowering) {
+  double best = std::numeric_limits<double>::infinity();
+  std::vector<std::uint32_t> values(space.variables.size(), 0);
+  for (;;) {
+    const LayoutAssignment assignment = space.assignment(values);
+    best = std::min(best, price_of(value_of(lowering.lower(graph, &assignment)), prices));
+    std::size_t at = 0;
+    for (; at < values.size(); ++at) {
+      const auto& choices = space.variables[at].choices;
+      if (choices.size() > 1 && ++values[at] < choices.size()) break;
+      values[at] = 0;
+    }
+    if (at == values.size()) return best;
+  }
+}
+
+class RandomGraphs : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(RandomGraphs, GetTheCheapestLayouts) {
+  Lowering lowering(registry(), {});
+  int enumerated = 0, open = 0;
+  for (std::uint64_t i = 0; i < 60; ++i) {
+    const std::uint64_t seed = GetParam() * 60 + i;
+    const Graph graph = RandomGraph(seed).build(2 + static_cast<int>(seed % 14));
+    const Prices prices = random_prices(seed);
+    const Chosen chosen = choose(graph, prices);
+    ASSERT_EQ(chosen.statistics.inexact, 0U);
+    const LoweredGraph lowered = value_of(lowering.lower(graph, chosen.plan.layouts.get()));
+    ASSERT_EQ(steps_of(lowered), launches_of(chosen.plan)) << "seed " << seed << "\n" << to_text(graph);
+    ASSERT_EQ(price_of(lowered, prices), chosen.cost);
+    ASSERT_LE(chosen.cost, price_of(value_of(lowering.lower(graph)), prices)) << "the rule is cheaper";
+    const LayoutSpace& space = chosen.plan.open->space;
+    if (ways(space) > 1) ++open;
+    if (ways(space) > 3000) continue;
+    ++enumerated;
+    ASSERT_EQ(chosen.cost, brute_force(graph, space, prices, lowering)) << "seed " << seed << "\n" << to_text(graph);
+  }
+  EXPECT_GT(enumerated, 20);
+  EXPECT_GT(open, 20);
+}
+
+TEST_P(RandomGraphs, ComputeTheSameInAllLayouts) {
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    const std::uint64_t seed = 1000 + GetParam() * 20 + i;
+    const Graph graph = RandomGraph(seed).build(4 + static_cast<int>(seed % 16));
+    const std::vector<HostTensor> inputs = inputs_for(graph, seed);
+    const auto expected = reference_outputs(graph, inputs);
+    const Chosen chosen = choose(graph, random_prices(seed));
+    const LayoutSpace& space = chosen.plan.open->space;
+    Random random(seed, "layouts");
+    for (int way = 0; way < 5; ++way) {
+      std::shared_ptr<const LayoutAssignment> layouts = chosen.plan.layouts;
+      if (way > 0) {
+        std::vector<std::uint32_t> values;
+        for (const LayoutSpace::Variable& variable : space.variables)
+          values.push_back(static_cast<std::uint32_t>(random.below(variable.size())));
+        layouts = std::make_shared<const LayoutAssignment>(space.assignment(values));
+      }
+      Executor executor = value_of(Executor::create(graph, library(), {way % 2 + 1, true, nullptr, layouts}));
+      expect_near(value_of(executor.run(inputs)), expected, 1e-4,
+                  "seed " + std::to_string(seed) + ", way " + std::to_string(way) + "\n" + to_text(graph));
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomGraphs, ::testing::Range<std::uint64_t>(0, 6));
+
+// ---- Stated cases: layouts/*.txt.
+//
+//   --- name of the case
+//   # price: TEXT = 5          of kernels whose key contains TEXT; the first that fits counts; 1 otherwise
+//   # cost: 12                 of the best layouts
+//   # rule cost: 15            of the rule's
+//   # steps: conv2d, reorder   kernels in order
+//   # key: TEXT                the key of some step contains it; repeatable
+//   # needs: blocks            blocks of channels, which oneDNN's kernels have
+//   ...graph text...
+
+struct Case {
+  std::string name, text, steps;
+  std::vector<std::pair<std::string, double>> prices;
+  std::vector<std::string> keys;
+  double cost = -1, rule_cost = -1;
+  bool needs_blocks = false;
+};
+
+void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+
+std::vector<Case> read_cases() {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(TASO_SOURCE_DIR) + "/tests/optimizer/layouts"))
+    if (entry.path().extension() == ".txt") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  std::vector<Case> cases;
+  for (const auto& path : files) {
+    std::ifstream in(path);
+    for (std::string line; std::getline(in, line);) {
+      const auto after = [&](const std::string& prefix) -> std::optional<std::string> {
+        if (line.rfind(prefix, 0) != 0) return std::nullopt;
+        return line.substr(prefix.size());
+      };
+      if (const auto name = after("--- ")) {
+        cases.push_back({});
+        cases.back().name = path.stem().string() + " " + *name;
+        continue;
+      }
+      if (cases.empty()) continue;
+      Case& one = cases.back();
+      if (const auto price = after("# price: ")) {
+        const std::size_t equals = price->rfind(" = ");
+        one.prices.emplace_back(price->substr(0, equals), std::stod(price->substr(equals + 3)));
+      } else if (const auto cost = after("# cost: ")) {
+        one.cost = std::stod(*cost);
+      } else if (const auto rule_cost = after("# rule cost: ")) {
+        one.rule_cost = std::stod(*rule_cost);
+      } else if (const auto steps = after("# steps: ")) {
+        one.steps = *steps;
+      } else if (after("# needs: blocks")) {
+        one.needs_blocks = true;
+      } else if (const auto key = after("# key: ")) {
+        one.keys.push_back(*key);
+      } else {
+        one.text += line + "\n";
+      }
+    }
+  }
+  return cases;
+}
+
+class Cases : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Cases, ChooseAsStated) {
+  const Case& one = GetParam();
+  if (one.needs_blocks && !library().blocks()) GTEST_SKIP() << "built without kernels on blocks of channels";
+  const Graph graph = graph_of(one.text, one.name);
+  const Prices prices = [&](const std::string& key) {
+    for (const auto& [text, price] : one.prices)
+      if (key.find(text) != std::string::npos) return price;
+    return 1.0;
+  };
+  const Chosen chosen = choose(graph, prices);
+  Lowering lowering(registry(), {});
+  const LoweredGraph lowered = value_of(lowering.lower(graph, chosen.plan.layouts.get()));
+  EXPECT_EQ(price_of(lowered, prices), chosen.cost);
+  EXPECT_EQ(brute_force(graph, chosen.plan.open->space, prices, lowering), chosen.cost);
+  std::string steps;
+  for (const LoweredStep& step : lowered.steps) steps += (steps.empty() ? "" : ", ") + step.kernel->request.op;
+  EXPECT_EQ(steps, one.steps);
+  EXPECT_EQ(chosen.cost, one.cost);
+  if (one.rule_cost >= 0) {
+    EXPECT_EQ(price_of(value_of(lowering.lower(graph)), prices), one.rule_cost);
+  }
+  for (const std::string& key : one.keys)
+    EXPECT_NE(steps_of(lowered).find(key), std::string::npos) << key << " is not in\n" << steps_of(lowered);
+  const std::vector<HostTensor> inputs = inputs_for(graph, 5);
+  Executor executor = value_of(Executor::create(graph, library(), {1, true, nullptr, chosen.plan.layouts}));
+  expect_near(value_of(executor.run(inputs)), reference_outputs(graph, inputs), 2e-5, one.name);
+}
+
+std::string test_name(const ::testing::TestParamInfo<Case>& info) {
+  std::string name = info.param.name;
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, Cases, ::testing::ValuesIn(read_cases()), test_name);
+
+// ---- Prices that are not known.
+
+constexpr const char* kTwoConvolutions = R"(
+  input x f32[1, 8, 6, 6]
+  weight k f32[8, 8, 3, 3]
+  output conv2d(relu(conv2d(x, k; pads=[1, 1, 1, 1])), k; pads=[1, 1, 1, 1])
+)";
+
+/// As if everything were known, and with fewer questions than there are kernels.
+TEST(UnknownPrices, AreFoundOutWhereTheyMatter) {
+  const Graph graph = graph_of(kTwoConvolutions);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Prices prices = random_prices(seed);
+    const Chosen all_known = choose(graph, prices);
+    KernelPlan plan = value_of(target().open_plan(graph));
+    std::map<std::string, double> asked;
+    PriceList list;
+    list.look_up = [](const KernelInfo&) { return Price{0, false}; };
+    list.find_out = [&](const KernelInfo& kernel) -> Expected<double> {
+      EXPECT_TRUE(asked.emplace(kernel.key, 0).second) << "asked twice: " << kernel.key;
+      return prices(kernel.key);
+    };
+    EliminationCache cache;
+    LayoutStatistics statistics;
+    const double cost =
+        value_of(choose_layouts(plan, list, std::numeric_limits<double>::infinity(), cache, statistics));
+    EXPECT_EQ(cost, all_known.cost);
+    EXPECT_EQ(launches_of(plan), launches_of(all_known.plan));
+    EXPECT_LE(asked.size(), plan.open->kernels.size());
+    EXPECT_GE(statistics.solved, 2U);
+  }
+}
+
+TEST(UnknownPrices, AreNotAskedForBeyondTheLimit) {
+  KernelPlan plan = value_of(target().open_plan(graph_of(kTwoConvolutions)));
+  PriceList list;
+  list.look_up = [](const KernelInfo& kernel) { return Price{10, kernel.op != "relu"}; };
+  list.find_out = [](const KernelInfo&) -> Expected<double> { return internal_error("asked"); };
+  EliminationCache cache;
+  LayoutStatistics statistics;
+  EXPECT_GE(value_of(choose_layouts(plan, list, 25, cache, statistics)), 25);
+  EXPECT_EQ(plan.layouts, nullptr);
+  EXPECT_TRUE(plan.launches.empty());
+  const auto failed = choose_layouts(plan, list, 1000, cache, statistics);
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().message, "asked");
+}
+
+}  // namespace
+}  // namespace taso::testing
