@@ -221,6 +221,8 @@ class Exporter {
       for (std::size_t i = 0; i < before.inputs.size(); ++i) {
         const Value &old_input = before.inputs[i], &new_input = now.inputs[i];
         if (is_external.contains(old_input)) {
+          // Between is a reshape, say, that takes other types too, which the ONNX node does not.
+          if (imported_.graph.type(old_input) != graph_.type(new_input)) return false;
           const auto [place, added] = externals.emplace(old_input, new_input);
           if (!added && place->second != new_input) return false;
         } else if (old_input.port != new_input.port || !same(old_input.node, new_input.node)) {

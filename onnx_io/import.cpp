@@ -581,6 +581,22 @@ double NodeContext::real(std::size_t i) {
   return static_cast<double>(inputs_[i].constant->to_floats()[0]);
 }
 
+std::vector<double> NodeContext::reals(std::size_t i) {
+  constexpr std::int64_t limit = 4096;
+  if (stopped()) return {};
+  if (!is_constant(i)) {
+    decline("input " + std::to_string(i) + " is not constant");
+    return {};
+  }
+  const TensorType& type = inputs_[i].constant->type();
+  if (type.element != ElementType::f32 || type.elements() > limit) {
+    decline("input " + std::to_string(i) + " is " + to_string(type));
+    return {};
+  }
+  const std::vector<float> values = inputs_[i].constant->to_floats();
+  return {values.begin(), values.end()};
+}
+
 std::string NodeContext::unknown_type(std::size_t i) const {
   const DocumentTensor& tensor = document_->tensors()[static_cast<std::size_t>(inputs_[i].tensor)];
   if (tensor.source != TensorSource::initializer) return "";
@@ -648,6 +664,12 @@ std::vector<std::int64_t> NodeContext::integer_list(std::string_view name, std::
   const auto* found = attribute(name, onnx::AttributeProto::INTS);
   if (found == nullptr) return otherwise;
   return {found->ints().begin(), found->ints().end()};
+}
+
+std::vector<double> NodeContext::real_list(std::string_view name) {
+  const auto* found = attribute(name, onnx::AttributeProto::FLOATS);
+  if (found == nullptr) return {};
+  return {found->floats().begin(), found->floats().end()};
 }
 
 Value NodeContext::op(std::string_view name, std::vector<Value> inputs, const Attributes& attributes) {

@@ -99,6 +99,8 @@ class NodeContext {
   std::vector<std::int64_t> integers(std::size_t i);
   /// The one element of a constant f32 input; declines if it is not constant.
   double real(std::size_t i);
+  /// All elements of a constant f32 input; declines if it is not constant.
+  std::vector<double> reals(std::size_t i);
 
   [[nodiscard]] std::size_t output_count() const { return outputs_.size(); }
   /// The output has a name: something may read it.
@@ -113,6 +115,8 @@ class NodeContext {
   double real(std::string_view name, float otherwise);
   std::string text(std::string_view name, const std::string& otherwise);
   std::vector<std::int64_t> integer_list(std::string_view name, std::vector<std::int64_t> otherwise);
+  /// An attribute of type FLOATS; empty if it is absent.
+  std::vector<double> real_list(std::string_view name);
   /// The attribute has no influence on the outputs that are used.
   void ignore(std::string_view name) { seen_.insert(std::string(name)); }
 

@@ -25,6 +25,17 @@ void binary(NodeContext& c, const char* op) {
 /// The exponent may be of another type than the base.
 void power(NodeContext& c) {
   const TensorType& exponent = c.type(1);
+  if (c.is_constant(1) && (exponent.element == ElementType::i32 || exponent.element == ElementType::i64)) {
+    const std::vector<std::int64_t> whole = c.integers(1);
+    constexpr std::int64_t exact = 1 << 24;  // Up to here every whole number is a float.
+    if (std::any_of(whole.begin(), whole.end(), [](std::int64_t e) { return e < -exact || e > exact; }))
+      return c.decline("an exponent is too large");
+    const std::vector<float> floats(whole.begin(), whole.end());
+    const Shape shape = c.common_shape({c.shape(0), exponent.shape});
+    if (c.stopped()) return;
+    const Value raised = c.broadcast(c.constant(ConstantData::of_floats(exponent.shape, floats)), shape);
+    return c.output(0, c.op("pow", {c.broadcast(c.value(0), shape), raised}));
+  }
   if (exponent.element != ElementType::f32)
     return c.decline(std::string("the exponent is ") + to_string(exponent.element));
   if (!exponent.known) return c.decline("the shape of an input is not known before run time");
@@ -85,6 +96,22 @@ void clip(NodeContext& c) {
   if (low == -infinity && high == infinity) return c.output(0, c.value(0));
   if (low == 0 && high == infinity) return unary(c, "relu");
   c.output(0, c.op("clip", {c.value(0)}, {{"min", low}, {"max", high}}));
+}
+
+/// Max or Min of two operands, one of them a number that is repeated at most to the other's shape: a clip.
+void extremum(NodeContext& c, bool maximum) {
+  if (c.input_count() == 1) return c.output(0, c.value(0));
+  if (c.input_count() > 2) return c.decline("it has more than two operands");
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (!c.is_constant(i) || c.type(i).elements() != 1 || c.rank(i) > c.rank(1 - i)) continue;
+    const double bound = c.real(i), infinity = std::numeric_limits<double>::infinity();
+    if (c.stopped()) return;
+    if (std::isnan(bound)) return c.decline("its bound is not a number");
+    if (maximum && bound == 0) return c.output(0, c.op("relu", {c.value(1 - i)}));
+    return c.output(
+        0, c.op("clip", {c.value(1 - i)}, {{"min", maximum ? bound : -infinity}, {"max", maximum ? infinity : bound}}));
+  }
+  c.decline("neither operand is a constant number");
 }
 
 void hard_sigmoid(NodeContext& c) {
@@ -268,7 +295,94 @@ void softmax(NodeContext& c) {
   c.output(0, c.reshape(c.op("softmax", {matrix}, {{"axis", std::int64_t{-1}}}), x));
 }
 
-void reduce(NodeContext& c, const char* op, std::int64_t axes_as_input_since) {
+void log_softmax(NodeContext& c) {
+  // x - max - log(sum(exp(x - max))) along an axis; before opset 13 of the columns of a matrix, as for softmax.
+  const Shape x = c.shape(0);
+  const std::int64_t axis = c.integer("axis", c.opset() < 13 ? 1 : -1);
+  const std::int64_t front = c.opset() < 13 && axis == c.rank(0) ? axis : c.axis_from_front(axis, c.rank(0));
+  if (c.stopped()) return;
+  Value value = c.value(0);
+  std::int64_t along = front - c.rank(0);
+  if (c.opset() < 13 && front + 1 != c.rank(0)) {
+    value = c.reshape(value, {volume(std::span(x).first(at(front))), volume(std::span(x).subspan(at(front)))});
+    along = -1;
+  }
+  if (c.stopped()) return;
+  const Shape shape = c.shape_of(value);
+  const Attributes axes = {{"axes", Shape{along}}};
+  // The reduced axis stays with extent 1, so that nothing has to be stripped.
+  auto repeated = [&](Value reduced) { return c.op("broadcast", {reduced}, {{"shape", shape}}); };
+  const Value moved = c.op("sub", {value, repeated(c.op("reduce_max", {value}, axes))});
+  const Value total = c.op("log", {c.op("reduce_sum", {c.op("exp", {moved})}, axes)});
+  c.output(0, c.reshape(c.op("sub", {moved, repeated(total)}), x));
+}
+
+namespace {
+
+/// `value` of shape [n, c, S..] times a number per channel, plus a number per channel.
+Value per_channel(NodeContext& c, Value value, Value scale, Value shift) {
+  if (c.stopped()) return {};
+  const Shape shape = c.shape_of(value);
+  Shape extents = {shape[1]};
+  extents.resize(shape.size() - 1, 1);
+  value = c.op("mul", {value, c.broadcast(c.reshape(scale, extents), shape)});
+  return c.op("add", {value, c.broadcast(c.reshape(shift, extents), shape)});
+}
+
+/// Rows brought to mean 0 and variance 1.
+Value standardised(NodeContext& c, Value rows, double epsilon) {
+  if (c.stopped()) return {};
+  const Shape last = {c.shape_of(rows).back()};
+  return c.op("layer_norm", {rows, c.splat(last, 1.0F), c.splat(last, 0.0F)}, {{"epsilon", epsilon}});
+}
+
+}  // namespace
+
+void instance_normalization(NodeContext& c) {
+  if (!parameters_are_floats(c)) return;
+  const double epsilon = c.real("epsilon", 1e-5F);
+  if (c.rank(0) < 3) return c.decline("its input has no spatial axes");
+  const Shape x = c.shape(0);
+  for (std::size_t i = 1; i <= 2; ++i)
+    if (c.shape(i) != Shape{x[1]})
+      return c.fail("parameter " + std::to_string(i) + " must be " + shape_text({x[1]}) + ", it is " +
+                    shape_text(c.shape(i)));
+  if (c.stopped()) return;
+  const Value rows = c.reshape(c.value(0), {x[0], x[1], volume(std::span(x).subspan(2))});
+  c.output(0, per_channel(c, c.reshape(standardised(c, rows, epsilon), x), c.value(1), c.value(2)));
+}
+
+void group_normalization(NodeContext& c) {
+  if (!parameters_are_floats(c)) return;
+  const double epsilon = c.real("epsilon", 1e-5F);
+  if (c.integer("stash_type", 1) != 1) return c.decline("its statistics are not in f32");
+  if (!c.has_attribute("num_groups")) return c.fail("it has no num_groups");
+  const std::int64_t groups = c.integer("num_groups", 1);
+  if (c.rank(0) < 3) return c.decline("its input has no spatial axes");
+  if (c.stopped()) return;
+  const Shape x = c.shape(0);
+  if (groups < 1 || x[1] % groups != 0)
+    return c.fail(std::to_string(x[1]) + " channels do not fall into " + std::to_string(groups) + " groups");
+  // Before opset 21 the parameters are per group.
+  const Shape parameters = {c.opset() < 21 ? groups : x[1]};
+  for (std::size_t i = 1; i <= 2; ++i)
+    if (c.shape(i) != parameters)
+      return c.fail("parameter " + std::to_string(i) + " must be " + shape_text(parameters) + ", it is " +
+                    shape_text(c.shape(i)));
+  auto of_channels = [&](std::size_t i) {
+    if (c.opset() >= 21) return c.value(i);
+    return c.reshape(c.broadcast(c.reshape(c.value(i), {groups, 1}), {groups, x[1] / groups}), {x[1]});
+  };
+  const Value rows = c.reshape(c.value(0), {x[0], groups, volume(std::span(x).subspan(1)) / groups});
+  c.output(0, per_channel(c, c.reshape(standardised(c, rows, epsilon), x), of_channels(1), of_channels(2)));
+}
+
+namespace {
+
+/// A reduction over the axes that the node names; `compute` is given a value and the axes of ours, and keeps them with
+/// extent 1. What it computes of an element by itself must be that element if `plain`.
+template <class Compute>
+void reduce_by(NodeContext& c, std::int64_t axes_as_input_since, bool plain, const Compute& compute) {
   const bool keep = c.integer("keepdims", 1) != 0;
   const bool none_means_none = c.integer("noop_with_empty_axes", 0) != 0;
   std::vector<std::int64_t> axes;
@@ -279,6 +393,8 @@ void reduce(NodeContext& c, const char* op, std::int64_t axes_as_input_since) {
     axes = c.integer_list("axes", {});
   }
   if (c.stopped()) return;
+  if (!plain && (c.rank(0) == 0 || (axes.empty() && none_means_none)))
+    return c.decline("there is no axis; versions of ONNX differ on whether elements are mapped");
   if (axes.empty() && none_means_none) return c.output(0, c.value(0));
   if (axes.empty()) axes = range_of(0, c.rank(0));
   for (std::int64_t& axis : axes) axis = c.axis_from_front(axis, c.rank(0));
@@ -289,8 +405,38 @@ void reduce(NodeContext& c, const char* op, std::int64_t axes_as_input_since) {
   Shape kept = c.shape(0);
   for (const std::int64_t axis : reversed(axes)) kept.erase(kept.begin() + axis);
   for (std::int64_t& axis : axes) axis -= c.rank(0);
-  const Value reduced = c.op(op, {c.value(0)}, {{"axes", axes}});
+  const Value reduced = compute(c.value(0), Attributes{{"axes", axes}});
   c.output(0, keep ? reduced : c.reshape(reduced, kept));
+}
+
+}  // namespace
+
+void reduce(NodeContext& c, const char* op, std::int64_t axes_as_input_since) {
+  reduce_by(c, axes_as_input_since, true, [&](Value x, const Attributes& axes) { return c.op(op, {x}, axes); });
+}
+
+void reduce_mapped(NodeContext& c, Mapped kind) {
+  reduce_by(c, 18, false, [&](Value x, const Attributes& axes) {
+    switch (kind) {
+      case Mapped::minimum:
+        return c.op("neg", {c.op("reduce_max", {c.op("neg", {x})}, axes)});
+      case Mapped::l1:
+        return c.op("reduce_sum", {c.op("abs", {x})}, axes);
+      case Mapped::l2:
+        return c.op("sqrt", {c.op("reduce_sum", {c.op("mul", {x, x})}, axes)});
+      case Mapped::sum_of_squares:
+        return c.op("reduce_sum", {c.op("mul", {x, x})}, axes);
+      case Mapped::log_of_sum:
+        return c.op("log", {c.op("reduce_sum", {x}, axes)});
+      case Mapped::log_of_sum_of_exponentials: {
+        const Value largest = c.op("reduce_max", {x}, axes);
+        if (c.stopped()) return x;
+        const Value moved = c.op("sub", {x, c.op("broadcast", {largest}, {{"shape", c.shape_of(x)}})});
+        return c.op("add", {largest, c.op("log", {c.op("reduce_sum", {c.op("exp", {moved})}, axes)})});
+      }
+    }
+    return x;
+  });
 }
 
 }  // namespace taso::import_handlers

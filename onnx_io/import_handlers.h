@@ -29,6 +29,7 @@ void mean(NodeContext& c);
 void identity(NodeContext& c);
 void dropout(NodeContext& c);
 void clip(NodeContext& c);
+void extremum(NodeContext& c, bool maximum);
 void hard_sigmoid(NodeContext& c);
 void gelu(NodeContext& c);
 void reciprocal(NodeContext& c);
@@ -37,7 +38,13 @@ void gemm(NodeContext& c);
 void batch_normalization(NodeContext& c);
 void layer_normalization(NodeContext& c);
 void softmax(NodeContext& c);
+void log_softmax(NodeContext& c);
+void instance_normalization(NodeContext& c);
+void group_normalization(NodeContext& c);
 void reduce(NodeContext& c, const char* op, std::int64_t axes_as_input_since);
+/// Reductions of elements that are mapped first, or whose result is.
+enum class Mapped : std::uint8_t { minimum, l1, l2, sum_of_squares, log_of_sum, log_of_sum_of_exponentials };
+void reduce_mapped(NodeContext& c, Mapped kind);
 
 // Sliding windows.
 void conv(NodeContext& c);
@@ -60,5 +67,9 @@ void pad(NodeContext& c);
 void gather(NodeContext& c);
 void expand(NodeContext& c);
 void cast(NodeContext& c);
+void depth_to_space(NodeContext& c);
+void space_to_depth(NodeContext& c);
+void tile(NodeContext& c);
+void resize(NodeContext& c);
 
 }  // namespace taso::import_handlers

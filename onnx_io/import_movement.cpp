@@ -1,6 +1,7 @@
 /// How ONNX operators that only move elements are imported.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -270,6 +271,162 @@ void cast(NodeContext& c) {
   c.ignore("saturate");
   if (c.integer("to", 0) != onnx::TensorProto::FLOAT) return c.decline("it changes the element type");
   c.output(0, c.value(0));
+}
+
+namespace {
+
+/// Checks what the two operators below have in common; the block size.
+std::int64_t block_size(NodeContext& c) {
+  if (!c.has_attribute("blocksize")) c.fail("it has no blocksize");
+  const std::int64_t block = c.integer("blocksize", 1);
+  if (c.rank(0) != 4) c.fail("its input must have rank 4, it is " + shape_text(c.shape(0)));
+  if (block < 1 || block > (std::int64_t{1} << 20)) c.fail("blocksize is " + std::to_string(block));
+  return block;
+}
+
+}  // namespace
+
+void depth_to_space(NodeContext& c) {
+  const std::int64_t b = block_size(c);
+  const std::string mode = c.text("mode", "DCR");
+  if (c.stopped()) return;
+  const Shape x = c.shape(0);
+  if (x[1] % (b * b) != 0)
+    return c.fail(std::to_string(x[1]) + " channels do not make blocks of " + std::to_string(b * b));
+  const std::int64_t channels = x[1] / (b * b);
+  if (mode != "DCR" && mode != "CRD") return c.fail("mode \"" + mode + "\" is neither DCR nor CRD");
+  const bool depth_first = mode == "DCR";
+  const Value parts = c.reshape(
+      c.value(0), depth_first ? Shape{x[0], b, b, channels, x[2], x[3]} : Shape{x[0], channels, b, b, x[2], x[3]});
+  const Shape perm = depth_first ? Shape{0, 3, 4, 1, 5, 2} : Shape{0, 1, 4, 2, 5, 3};
+  c.output(0, c.reshape(c.op("transpose", {parts}, {{"perm", perm}}), {x[0], channels, x[2] * b, x[3] * b}));
+}
+
+void space_to_depth(NodeContext& c) {
+  const std::int64_t b = block_size(c);
+  if (c.stopped()) return;
+  const Shape x = c.shape(0);
+  if (x[2] % b != 0 || x[3] % b != 0) return c.fail("an image of " + shape_text(x) + " has no whole number of blocks");
+  const Value parts = c.reshape(c.value(0), {x[0], x[1], x[2] / b, b, x[3] / b, b});
+  c.output(0, c.reshape(c.op("transpose", {parts}, {{"perm", Shape{0, 3, 5, 1, 2, 4}}}),
+                        {x[0], x[1] * b * b, x[2] / b, x[3] / b}));
+}
+
+namespace {
+
+/// Every axis repeated: as a whole (`blocks`: abab), or element by element (aabb).
+Value repeated(NodeContext& c, Value value, const Shape& repeats, bool blocks) {
+  if (c.stopped()) return {};
+  const Shape x = c.shape_of(value);
+  Shape parts, target, result;  // Each repeated axis is two in between, one of them to be repeated.
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    std::int64_t extent = 0;
+    if (repeats[i] < 0 || __builtin_mul_overflow(x[i], repeats[i], &extent)) {
+      c.fail("repeats " + shape_text(repeats) + " are out of range");
+      return {};
+    }
+    result.push_back(extent);
+    if (repeats[i] == 1) {
+      parts.push_back(x[i]);
+      target.push_back(x[i]);
+      continue;
+    }
+    if (x[i] != 1 && !blocks) {
+      parts.push_back(x[i]);
+      target.push_back(x[i]);
+    }
+    parts.push_back(1);
+    target.push_back(repeats[i]);
+    if (x[i] != 1 && blocks) {
+      parts.push_back(x[i]);
+      target.push_back(x[i]);
+    }
+  }
+  if (!is_reasonable(result)) {
+    c.fail("its output would be " + shape_text(result) + ", more than 2^40 elements");
+    return {};
+  }
+  if (volume(result) == 0) {
+    c.decline("the output is empty");
+    return {};
+  }
+  return c.reshape(c.broadcast(c.reshape(value, parts), target), result);
+}
+
+/// The element of an axis that Resize takes for element `i` of its result, by ONNX's formulas for mode nearest.
+/// Positions are fractions of whole scales: a half is one in every precision.
+std::int64_t nearest(std::int64_t i, std::int64_t extent, std::int64_t length, double scale,
+                     const std::string& transform, const std::string& rounding) {
+  const auto position = static_cast<double>(i);
+  double x = 0;
+  if (transform == "asymmetric")
+    x = position / scale;
+  else if (transform == "half_pixel" || length > 1)
+    x = (position + 0.5) / scale - 0.5;
+  double whole = 0;
+  if (rounding == "floor")
+    whole = std::floor(x);
+  else if (rounding == "ceil")
+    whole = std::ceil(x);
+  else if (rounding == "round_prefer_ceil")
+    whole = std::floor(x + 0.5);
+  else
+    whole = std::ceil(x - 0.5);
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(whole), 0, extent - 1);
+}
+
+}  // namespace
+
+void tile(NodeContext& c) {
+  const Shape repeats = c.integers(1);
+  if (c.stopped()) return;
+  if (static_cast<std::int64_t>(repeats.size()) != c.rank(0))
+    return c.fail("repeats " + shape_text(repeats) + " do not fit " + shape_text(c.shape(0)));
+  c.output(0, repeated(c, c.value(0), repeats, true));
+}
+
+/// Resize and Upsample that repeat every element: whole factors, nearest neighbour, positions that round to that.
+void resize(NodeContext& c) {
+  const Shape x = c.shape(0);
+  const bool is_upsample = c.proto().op_type() == "Upsample", first_version = is_upsample || c.opset() < 11;
+  if (is_upsample && c.opset() >= 10) return c.decline("it is deprecated at this opset");
+  if (c.text("mode", "nearest") != "nearest") return c.decline("only mode nearest is modelled");
+  const std::string transform = first_version ? "asymmetric" : c.text("coordinate_transformation_mode", "half_pixel");
+  const std::string rounding = first_version ? "floor" : c.text("nearest_mode", "round_prefer_floor");
+  for (const char* unused : {"cubic_coeff_a", "exclude_outside", "extrapolation_value", "antialias"}) c.ignore(unused);
+  if (transform != "asymmetric" && transform != "half_pixel" && transform != "pytorch_half_pixel")
+    return c.decline("coordinate_transformation_mode " + transform + " is not modelled");
+  if (c.has_attribute("axes") || c.has_attribute("keep_aspect_ratio_policy"))
+    return c.decline("some axes, or kept ratios, are not modelled");
+  std::vector<double> scales;
+  Shape sizes;
+  const std::size_t scales_input = first_version ? 1 : 2;
+  if (is_upsample && c.opset() < 9) {
+    scales = c.real_list("scales");
+  } else if (c.has_input(scales_input) && !(c.is_constant(scales_input) && c.type(scales_input).elements() == 0)) {
+    scales = c.reals(scales_input);
+  } else if (c.has_input(3)) {
+    sizes = c.integers(3);
+  } else {
+    c.fail("it has neither scales nor sizes");
+  }
+  if (c.stopped()) return;
+  if ((sizes.empty() ? scales.size() : sizes.size()) != x.size())
+    return c.fail("scales or sizes do not have a number for each axis of " + shape_text(x));
+  Shape repeats;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double scale = sizes.empty()
+                             ? scales[i]
+                             : static_cast<double>(sizes[i]) / static_cast<double>(std::max<std::int64_t>(x[i], 1));
+    if (!(scale >= 1) || scale != std::floor(scale) || scale > (1 << 20))
+      return c.decline("an axis is not repeated a whole number of times");
+    const auto repeat = static_cast<std::int64_t>(scale);
+    for (std::int64_t k = 0; k < x[i] * repeat; ++k)
+      if (nearest(k, x[i], x[i] * repeat, scale, transform, rounding) != k / repeat)
+        return c.decline("coordinates are not rounded to repetition");
+    repeats.push_back(repeat);
+  }
+  c.output(0, repeated(c, c.value(0), repeats, false));
 }
 
 }  // namespace taso::import_handlers

@@ -1,5 +1,7 @@
 /// The table of ONNX operators: how each of the default domain is imported, opset 7 and newer.
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@ using namespace import_handlers;
 // ------------------------------------------------------------------------------------------------- the table
 
 constexpr int all = -1;
+constexpr const char* kAxes = "axes that are not constant, or none at all";
 
 const std::vector<ImportRow> rows = {
     {"Abs", 1, 1, all, [](NodeContext& c) { unary(c, "abs"); }, false, "abs", ""},
@@ -26,6 +29,7 @@ const std::vector<ImportRow> rows = {
     {"Clip", 1, 3, 1, clip, false, "clip, relu", "bounds that are not constant"},
     {"Concat", 1, all, all, concat, true, "concat", ""},
     {"Conv", 2, 3, all, conv, false, "conv2d, conv2d_bias_act; 1-D between reshapes", "3-D; negative pads"},
+    {"DepthToSpace", 1, 1, all, depth_to_space, true, "reshape, transpose, reshape", ""},
     {"Div", 2, 2, all, [](NodeContext& c) { binary(c, "div"); }, false, "div of broadcasts", ""},
     {"Dropout", 1, 3, 1, dropout, true, "nothing", "training; a mask that is used"},
     {"Erf", 1, 1, all, [](NodeContext& c) { unary(c, "erf"); }, false, "erf", ""},
@@ -37,46 +41,84 @@ const std::vector<ImportRow> rows = {
     {"Gemm", 2, 3, all, gemm, false, "matmul, matmul_bias_act, add; transposes and factors of their own", ""},
     {"GlobalAveragePool", 1, 1, all, global_average_pool, false, "global_avg_pool", ""},
     {"GlobalMaxPool", 1, 1, all, global_max_pool, false, "reduce_max", ""},
+    {"GroupNormalization", 3, 3, 1, group_normalization, false, "layer_norm of groups, mul, add",
+     "no spatial axes; another stash_type"},
     {"HardSigmoid", 1, 1, all, hard_sigmoid, false, "hard_sigmoid (alpha=1/6); else mul, add, clip", ""},
     {"HardSwish", 1, 1, all, [](NodeContext& c) { unary(c, "hard_swish"); }, false, "hard_swish", ""},
     {"Identity", 1, 1, all, identity, true, "nothing", ""},
+    {"InstanceNormalization", 3, 3, 1, instance_normalization, false, "layer_norm of channels, mul, add",
+     "no spatial axes"},
     {"LRN", 1, 1, all, local_response_normalization, false, "lrn", ""},
     {"LayerNormalization", 2, 3, 1, layer_normalization, false, "layer_norm, reshapes if several axes",
      "statistics that are used"},
     {"Log", 1, 1, all, [](NodeContext& c) { unary(c, "log"); }, false, "log", ""},
+    {"LogSoftmax", 1, 1, all, log_softmax, false, "sub, reduce_max, exp, reduce_sum, log", ""},
     {"MatMul", 2, 2, all, matmul, false, "matmul", ""},
+    {"Max", 1, all, all, [](NodeContext& c) { extremum(c, true); }, false, "clip, relu",
+     "no operand is a constant number; more than two operands"},
     {"MaxPool", 1, 1, all, max_pool, false, "max_pool2d; 1-D between reshapes", "3-D; indices that are used"},
     {"Mean", 1, all, all, mean, false, "a chain of add, div", ""},
+    {"Min", 1, all, all, [](NodeContext& c) { extremum(c, false); }, false, "clip",
+     "no operand is a constant number; more than two operands"},
     {"Mul", 2, 2, all, [](NodeContext& c) { binary(c, "mul"); }, false, "mul of broadcasts", ""},
     {"Neg", 1, 1, all, [](NodeContext& c) { unary(c, "neg"); }, false, "neg", ""},
     {"Pad", 1, 4, 1, pad, true, "pad", "other modes than constant; negative or unknown pads"},
-    {"Pow", 2, 2, 1, power, false, "pow of broadcasts", "exponents that are not f32"},
+    {"Pow", 2, 2, 1, power, false, "pow of broadcasts", "exponents that are neither f32 nor constant"},
     {"Reciprocal", 1, 1, all, reciprocal, false, "div", ""},
+    {"ReduceL1", 1, 2, 1, [](NodeContext& c) { reduce_mapped(c, Mapped::l1); }, false, "abs, reduce_sum", kAxes},
+    {"ReduceL2", 1, 2, 1, [](NodeContext& c) { reduce_mapped(c, Mapped::l2); }, false, "mul, reduce_sum, sqrt", kAxes},
+    {"ReduceLogSum", 1, 2, 1, [](NodeContext& c) { reduce_mapped(c, Mapped::log_of_sum); }, false, "reduce_sum, log",
+     kAxes},
+    {"ReduceLogSumExp", 1, 2, 1, [](NodeContext& c) { reduce_mapped(c, Mapped::log_of_sum_of_exponentials); }, false,
+     "reduce_max, sub, exp, reduce_sum, log, add", kAxes},
     {"ReduceMax", 1, 2, 1, [](NodeContext& c) { reduce(c, "reduce_max", 18); }, true, "reduce_max, reshape",
      "axes that are not constant"},
     {"ReduceMean", 1, 2, 1, [](NodeContext& c) { reduce(c, "reduce_mean", 18); }, true, "reduce_mean, reshape",
      "axes that are not constant"},
+    {"ReduceMin", 1, 2, 1, [](NodeContext& c) { reduce_mapped(c, Mapped::minimum); }, false, "neg, reduce_max, neg",
+     kAxes},
     {"ReduceSum", 1, 2, 1, [](NodeContext& c) { reduce(c, "reduce_sum", 13); }, true, "reduce_sum, reshape",
      "axes that are not constant"},
+    {"ReduceSumSquare", 1, 2, 1, [](NodeContext& c) { reduce_mapped(c, Mapped::sum_of_squares); }, false,
+     "mul, reduce_sum", kAxes},
     {"Relu", 1, 1, all, [](NodeContext& c) { unary(c, "relu"); }, false, "relu", ""},
     {"Reshape", 2, 2, 1, reshape, true, "reshape", "a shape that is not constant"},
+    {"Resize", 1, 4, 1, resize, true, "reshape, broadcast, reshape",
+     "elements that are not all repeated a whole number of times; other modes than nearest"},
     {"Sigmoid", 1, 1, all, [](NodeContext& c) { unary(c, "sigmoid"); }, false, "sigmoid", ""},
     {"Slice", 1, 5, 1, slice, true, "slice", "bounds that are not constant"},
     {"Softmax", 1, 1, all, softmax, false, "softmax; reshapes before opset 13", ""},
+    {"SpaceToDepth", 1, 1, all, space_to_depth, true, "reshape, transpose, reshape", ""},
     {"Split", 1, 2, 1, split, true, "split", "sizes that are not constant"},
     {"Sqrt", 1, 1, all, [](NodeContext& c) { unary(c, "sqrt"); }, false, "sqrt", ""},
     {"Squeeze", 1, 2, 1, squeeze, true, "reshape", "axes that are not constant"},
     {"Sub", 2, 2, all, [](NodeContext& c) { binary(c, "sub"); }, false, "sub of broadcasts", ""},
     {"Sum", 1, all, all, sum, false, "a chain of add of broadcasts", ""},
     {"Tanh", 1, 1, all, [](NodeContext& c) { unary(c, "tanh"); }, false, "tanh", ""},
+    {"Tile", 2, 2, 1, tile, true, "reshape, broadcast, reshape", "repeats that are not constant"},
     {"Transpose", 1, 1, all, transpose, true, "transpose", ""},
     {"Unsqueeze", 1, 2, 1, unsqueeze, true, "reshape", "axes that are not constant"},
+    {"Upsample", 1, 2, 1, resize, true, "reshape, broadcast, reshape",
+     "elements that are not all repeated a whole number of times; other modes than nearest"},
 };
 
 // ------------------------------------------------------------------------------ types of what is only carried
 
 /// How the type of a carried operator's first output follows from its inputs.
-enum class Carried : std::uint8_t { same, broadcast, broadcast_to_boolean, where, like_second, cast };
+enum class Carried : std::uint8_t {
+  same,
+  broadcast,
+  broadcast_to_boolean,
+  where,
+  like_second,
+  cast,
+  quantize,
+  dequantize,
+  same_boolean,
+  position,
+  transposed_convolution,
+  resized,
+};
 
 struct CarriedRow {
   const char* op_type;
@@ -89,6 +131,8 @@ const std::vector<CarriedRow> carried_rows = {
     {"Acosh", Carried::same},
     {"Add", Carried::broadcast},
     {"And", Carried::broadcast_to_boolean},
+    {"ArgMax", Carried::position},
+    {"ArgMin", Carried::position},
     {"Asin", Carried::same},
     {"Asinh", Carried::same},
     {"Atan", Carried::same},
@@ -98,9 +142,11 @@ const std::vector<CarriedRow> carried_rows = {
     {"Ceil", Carried::same},
     {"Celu", Carried::same},
     {"Clip", Carried::same},
+    {"ConvTranspose", Carried::transposed_convolution},
     {"Cos", Carried::same},
     {"Cosh", Carried::same},
     {"CumSum", Carried::same},
+    {"DequantizeLinear", Carried::dequantize},
     {"Div", Carried::broadcast},
     {"Elu", Carried::same},
     {"Equal", Carried::broadcast_to_boolean},
@@ -114,6 +160,8 @@ const std::vector<CarriedRow> carried_rows = {
     {"GroupNormalization", Carried::same},
     {"Hardmax", Carried::same},
     {"InstanceNormalization", Carried::same},
+    {"IsInf", Carried::same_boolean},
+    {"IsNaN", Carried::same_boolean},
     {"LeakyRelu", Carried::same},
     {"Less", Carried::broadcast_to_boolean},
     {"LessOrEqual", Carried::broadcast_to_boolean},
@@ -129,9 +177,11 @@ const std::vector<CarriedRow> carried_rows = {
     {"Not", Carried::same},
     {"Or", Carried::broadcast_to_boolean},
     {"PRelu", Carried::same},
+    {"QuantizeLinear", Carried::quantize},
     {"RMSNormalization", Carried::same},
     {"Reciprocal", Carried::same},
     {"Relu", Carried::same},
+    {"Resize", Carried::resized},
     {"Round", Carried::same},
     {"ScatterElements", Carried::same},
     {"ScatterND", Carried::same},
@@ -156,6 +206,79 @@ const std::vector<CarriedRow> carried_rows = {
     {"Xor", Carried::broadcast_to_boolean},
 };
 
+/// The elements that QuantizeLinear makes: those of its zero point, u8 without one.
+TensorType quantized(NodeContext& c) {
+  TensorType type = c.type(0);
+  type.element = ElementType::u8;
+  if (c.has_input(2))
+    type.element = c.type(2).element;
+  else if (const std::int64_t to = c.integer("output_dtype", 0); to != 0)
+    type.element = element_of(to >= 1 && to <= 26 ? static_cast<std::int32_t>(to) : 0);
+  type.known = type.known && type.element != ElementType::other;
+  return type;
+}
+
+/// The place of an extremum along an axis.
+TensorType position(NodeContext& c) {
+  TensorType type = c.type(0);
+  const std::int64_t axis = c.axis_from_front(c.integer("axis", 0), c.rank(0));
+  if (c.stopped()) return type;
+  type.element = ElementType::i64;
+  if (c.integer("keepdims", 1) != 0)
+    type.shape[at(axis)] = 1;
+  else
+    type.shape.erase(type.shape.begin() + axis);
+  return type;
+}
+
+std::optional<TensorType> transposed_convolution(NodeContext& c) {
+  if (!c.has_input(1) || !c.type(1).known || c.rank(0) < 3 || c.rank(1) != c.rank(0)) return std::nullopt;
+  const Shape x = c.shape(0), k = c.shape(1);
+  const std::size_t n = x.size() - 2;
+  const Shape strides = c.integer_list("strides", Shape(n, 1)), dilations = c.integer_list("dilations", Shape(n, 1)),
+              pads = c.integer_list("pads", Shape(2 * n, 0)), more = c.integer_list("output_padding", Shape(n, 0)),
+              given = c.integer_list("output_shape", {});
+  const std::string automatic = c.text("auto_pad", "NOTSET");
+  const std::int64_t group = c.integer("group", 1);
+  if (c.stopped() || strides.size() != n || dilations.size() != n || pads.size() != 2 * n || more.size() != n ||
+      (!given.empty() && given.size() != n) || (automatic != "NOTSET" && automatic != "VALID"))
+    return std::nullopt;
+  Shape shape = {x[0], k[1] * group};
+  constexpr std::int64_t limit = 1 << 20;
+  for (std::size_t i = 0; i < n; ++i) {
+    for (const std::int64_t number : {strides[i], dilations[i], pads[i], pads[n + i], more[i], x[i + 2], k[i + 2]})
+      if (number < 0 || number > limit) return std::nullopt;
+    const std::int64_t pad = automatic == "VALID" ? 0 : pads[i] + pads[n + i];
+    shape.push_back(given.empty() ? strides[i] * (x[i + 2] - 1) + more[i] + (k[i + 2] - 1) * dilations[i] + 1 - pad
+                                  : given[i]);
+  }
+  return TensorType{c.type(0).element, shape, true};
+}
+
+std::optional<TensorType> resized(NodeContext& c) {
+  if (c.opset() < 10 || c.has_attribute("axes") || c.has_attribute("keep_aspect_ratio_policy")) return std::nullopt;
+  const Shape x = c.shape(0);
+  const std::size_t scales_input = c.opset() < 11 ? 1 : 2;
+  Shape shape;
+  if (c.is_constant(scales_input) && c.type(scales_input).elements() > 0) {
+    const std::vector<double> scales = c.reals(scales_input);
+    if (c.stopped() || scales.size() != x.size()) return std::nullopt;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double length = static_cast<double>(x[i]) * scales[i], nearest = std::round(length);
+      // Just beside a whole number it depends on the precision.
+      if (!(length >= 1 && length < 1e6) || (length != nearest && std::abs(length - nearest) < 1e-3))
+        return std::nullopt;
+      shape.push_back(static_cast<std::int64_t>(length));
+    }
+  } else if (c.is_constant(3)) {
+    shape = c.integers(3);
+    if (c.stopped() || shape.size() != x.size()) return std::nullopt;
+  } else {
+    return std::nullopt;
+  }
+  return TensorType{c.type(0).element, shape, true};
+}
+
 }  // namespace
 
 const std::vector<ImportRow>& import_rows() { return rows; }
@@ -171,10 +294,12 @@ std::vector<std::optional<TensorType>> carried_types(NodeContext& c) {
   const auto row = std::lower_bound(carried_rows.begin(), carried_rows.end(), op,
                                     [](const CarriedRow& r, const std::string& name) { return r.op_type < name; });
   if (row == carried_rows.end() || row->op_type != op || !c.has_input(0)) return {};
+  const bool by_all = row->rule == Carried::broadcast || row->rule == Carried::broadcast_to_boolean ||
+                      row->rule == Carried::where || row->rule == Carried::like_second;
   std::vector<Shape> shapes;
   for (std::size_t i = 0; i < c.input_count(); ++i) {
     if (!c.has_input(i)) continue;
-    if (!c.type(i).known && row->rule != Carried::same && row->rule != Carried::cast) return {};
+    if (!c.type(i).known && (by_all || (i == 0 && row->rule != Carried::same && row->rule != Carried::cast))) return {};
     shapes.push_back(c.shape(i));
   }
   TensorType type = c.type(0);
@@ -202,8 +327,28 @@ std::vector<std::optional<TensorType>> carried_types(NodeContext& c) {
       if (!type.known) type.shape.clear();
       break;
     }
+    case Carried::quantize:
+      type = quantized(c);
+      break;
+    case Carried::dequantize:
+      if (!c.has_input(1)) return {};
+      type.element = c.type(1).element;
+      break;
+    case Carried::same_boolean:
+      type.element = ElementType::boolean;
+      break;
+    case Carried::position:
+      type = position(c);
+      break;
+    case Carried::transposed_convolution:
+    case Carried::resized: {
+      const auto inferred = row->rule == Carried::resized ? resized(c) : transposed_convolution(c);
+      if (!inferred || !is_reasonable(inferred->shape)) return {};
+      type = *inferred;
+      break;
+    }
   }
-  if (c.stopped() || !type.known) return {};
+  if (c.stopped() || !type.known || type.element == ElementType::other) return {};
   return {type};
 }
 

@@ -123,7 +123,7 @@ std::optional<double> relative_change(const HostTensor& a, const HostTensor& b) 
 }
 
 Prepared prepare(const Graph& reference, const Graph& result, const std::vector<std::string>& output_names) {
-  CutGraph left = cut_at_opaque(reference, output_names), right = cut_at_opaque(result, output_names);
+  auto [left, right] = cut_alike(reference, result, output_names, output_names);
   Prepared prepared{std::move(left.graph), std::move(right.graph), std::move(left.output_names)};
   const std::vector<Hash128> weights_a = weight_hashes(prepared.reference), weights_b = weight_hashes(prepared.result);
   const std::size_t outputs = std::min(prepared.reference.outputs().size(), prepared.result.outputs().size());

@@ -406,14 +406,39 @@ Expected<LoweredGraph> lower(const Graph& graph, const OperatorRegistry& registr
   return Lowering(registry, options).lower(graph, assignment);
 }
 
-CutGraph cut_at_opaque(const Graph& graph, const std::vector<std::string>& output_names) {
-  CutGraph cut;
-  cut.graph = graph;
-  std::map<std::string, NodeId> opaque;  // by name, for an order that both graphs share
+namespace {
+
+/// Opaque nodes by name, for an order that graphs share.
+std::map<std::string, NodeId> opaque_nodes(const Graph& graph) {
+  std::map<std::string, NodeId> opaque;
   for (NodeId id = 0; id < graph.id_bound(); ++id)
     if (graph.contains(id) && graph.node(id).kind == NodeKind::opaque) opaque.emplace(graph.node(id).name, id);
-  cut.opaque_nodes = opaque.size();
+  return opaque;
+}
 
+/// What the opaque nodes read, by label, in the order of their names.
+std::vector<std::pair<std::string, Value>> read_by_opaque(const Graph& graph) {
+  std::vector<std::pair<std::string, Value>> reads;
+  for (const auto& [name, id] : opaque_nodes(graph)) {
+    const Node& node = graph.node(id);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (graph.type(node.inputs[i]).known) reads.emplace_back(name + ":in" + std::to_string(i), node.inputs[i]);
+  }
+  return reads;
+}
+
+bool is_computed(const Graph& graph, Value value) {
+  const Node& producer = graph.node(value.node);
+  return producer.kind == NodeKind::op && !producer.weight_only;
+}
+
+/// Cuts; `reads` of opaque nodes become outputs.
+CutGraph cut(const Graph& graph, const std::vector<std::string>& output_names,
+             const std::vector<std::pair<std::string, Value>>& reads) {
+  CutGraph cut;
+  cut.graph = graph;
+  const std::map<std::string, NodeId> opaque = opaque_nodes(graph);
+  cut.opaque_nodes = opaque.size();
   std::vector<Value> outputs;
   for (std::uint32_t i = 0; i < graph.outputs().size(); ++i) {
     const Value output = graph.outputs()[i];
@@ -423,14 +448,9 @@ CutGraph cut_at_opaque(const Graph& graph, const std::vector<std::string>& outpu
     cut.own_output_index.push_back(i);
   }
   cut.own_outputs = outputs.size();
-  for (const auto& [name, id] : opaque) {
-    const Node& node = graph.node(id);
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const Node& producer = graph.node(node.inputs[i].node);
-      if (!graph.type(node.inputs[i]).known || producer.weight_only || producer.kind != NodeKind::op) continue;
-      outputs.push_back(node.inputs[i]);
-      cut.output_names.push_back(name + ":in" + std::to_string(i));
-    }
+  for (const auto& [label, value] : reads) {
+    outputs.push_back(value);
+    cut.output_names.push_back(label);
   }
   cut.graph.set_outputs(outputs);
   std::vector<std::pair<Value, Value>> replacements;
@@ -445,6 +465,32 @@ CutGraph cut_at_opaque(const Graph& graph, const std::vector<std::string>& outpu
   if (!replacements.empty()) cut.graph.replace_uses(replacements);
   cut.graph.remove_dead(false);
   return cut;
+}
+
+}  // namespace
+
+CutGraph cut_at_opaque(const Graph& graph, const std::vector<std::string>& output_names) {
+  auto reads = read_by_opaque(graph);
+  std::erase_if(reads, [&](const auto& read) { return !is_computed(graph, read.second); });
+  return cut(graph, output_names, reads);
+}
+
+std::pair<CutGraph, CutGraph> cut_alike(const Graph& a, const Graph& b, const std::vector<std::string>& names_of_a,
+                                        const std::vector<std::string>& names_of_b) {
+  auto reads_a = read_by_opaque(a), reads_b = read_by_opaque(b);
+  const std::map<std::string, Value> by_label_a(reads_a.begin(), reads_a.end()),
+      by_label_b(reads_b.begin(), reads_b.end());
+  const auto is_plain = [&](const std::string& label) {
+    const auto x = by_label_a.find(label), y = by_label_b.find(label);
+    if (x == by_label_a.end() || y == by_label_b.end() || is_computed(a, x->second) || is_computed(b, y->second))
+      return false;
+    const Node &left = a.node(x->second.node), &right = b.node(y->second.node);
+    if (left.weight_only || right.weight_only) return left.weight_only && right.weight_only;
+    return left.kind == right.kind && left.name == right.name && x->second.port == y->second.port;
+  };
+  for (auto* reads : {&reads_a, &reads_b})
+    std::erase_if(*reads, [&](const auto& read) { return is_plain(read.first); });
+  return {cut(a, names_of_a, reads_a), cut(b, names_of_b, reads_b)};
 }
 
 }  // namespace taso

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
@@ -114,5 +115,12 @@ struct CutGraph {
 };
 /// `output_names` names the original's outputs (may be empty: "output0", ...).
 [[nodiscard]] CutGraph cut_at_opaque(const Graph& graph, const std::vector<std::string>& output_names = {});
+
+/// The same for two graphs that are to be compared: an input of an opaque node becomes an output of both or of neither.
+/// It does unless both graphs read there what is not computed: the same graph input, the same output of an opaque node,
+/// a weight-only value.
+[[nodiscard]] std::pair<CutGraph, CutGraph> cut_alike(const Graph& a, const Graph& b,
+                                                      const std::vector<std::string>& names_of_a = {},
+                                                      const std::vector<std::string>& names_of_b = {});
 
 }  // namespace taso

@@ -135,14 +135,19 @@ Expected<Subject> load_subject(const std::string& path, const Options& options, 
   subject.path = path;
   subject.graph = model.graph();
   for (const TensorDeclaration& output : model.outputs()) subject.output_names.push_back(output.name);
-  if (!options.other.empty()) {
-    CutGraph cut = cut_at_opaque(subject.graph, subject.output_names);
-    subject.opaque_nodes = cut.opaque_nodes;
-    subject.graph = std::move(cut.graph);
-    subject.output_names = std::move(cut.output_names);
-  }
   subject.own_outputs = subject.graph.outputs().size();
   return subject;
+}
+
+/// Cuts two models at what cannot be executed, so that the parts between can be compared.
+void cut_subjects(Subject& left, Subject& right) {
+  auto cuts = cut_alike(left.graph, right.graph, left.output_names, right.output_names);
+  for (const auto& [subject, cut] : {std::pair{&left, &cuts.first}, {&right, &cuts.second}}) {
+    subject->opaque_nodes = cut->opaque_nodes;
+    subject->graph = std::move(cut->graph);
+    subject->output_names = std::move(cut->output_names);
+    subject->own_outputs = subject->graph.outputs().size();
+  }
 }
 
 /// What a softmax is taken of, if `value` is one (or a reshaped one): differences show there that it hides.
@@ -379,6 +384,7 @@ Expected<int> run(const Options& options) {
     subjects.push_back(std::move(subject));
   }
   if (subjects.size() == 2) {
+    cut_subjects(subjects[0], subjects[1]);
     look_behind_softmax(subjects[0], subjects[1]);
     if (subjects[0].opaque_nodes > 0 && !options.common.quiet)
       tools::warn(kProgram, fmt::format("{}: {} nodes cannot be executed; the parts between them are compared",

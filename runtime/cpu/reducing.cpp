@@ -478,6 +478,9 @@ KernelOffer lrn(const KernelRequest& request, const OperatorRegistry&) {
   if (!same_layouts(request)) return decline("layouts differ");
   if (request.inputs[0].type.shape.size() < 2) return decline("rank 2 or more is needed");
   const Attributes& attributes = request.attributes;
+  // The power is taken by exp and log.
+  if (!(attributes.real("bias") > 0) || !(attributes.real("alpha") >= 0))
+    return decline("what is raised to a power may not be positive");
   return {
       std::make_unique<Lrn>(channel_view(request.inputs[0]), attributes.integer("size"),
                             static_cast<float>(attributes.real("alpha")), static_cast<float>(attributes.real("beta")),

@@ -554,6 +554,27 @@ TEST_F(DocumentTest, RewrittenValueKeepsItsNameForItsReaders) {
             message(builder.serialize()).graph().node(1).SerializeAsString());
 }
 
+TEST_F(DocumentTest, NodesThatWouldReadAnotherShapeAreLowered) {
+  // y = x * Flatten(w), where the flattening merges with the reshape that strips the leading 1 of [1, 15]: what the
+  // product's expansion reads now is [3, 5], which Mul does not broadcast to [2, 15].
+  ModelBuilder builder(13, "g");
+  builder.add_input("x", {2, 15});
+  builder.add_input("w", {3, 5});
+  builder.add_node("Flatten", {"w"}, {"f"}, {{"axis", 0}}, "flatten");
+  builder.add_node("Mul", {"x", "f"}, {"y"}, {}, "mul");
+  builder.add_output("y", {2, 15});
+  const Model model = load(builder.serialize());
+  Graph graph = model.graph();
+  for (NodeId id = 0; id < graph.id_bound(); ++id)
+    if (graph.contains(id) && graph.node(id).is_op("reshape") &&
+        graph.node(graph.node(id).inputs[0].node).is_op("reshape"))
+      graph.set_inputs(id, {Value{graph.inputs()[1], 0}});
+  graph.remove_dead();
+  const onnx::ModelProto after = save(model, graph);
+  EXPECT_THAT(op_types(after), ElementsAre("Reshape", "Mul"));
+  EXPECT_TRUE(Model::load(path("out.onnx"), test::registry()).ok());
+}
+
 TEST_F(DocumentTest, OnlyGraphsOfTheModelAreSaved) {
   const Model model = load(small());
   Graph other;

@@ -151,7 +151,8 @@ std::optional<Case> at_opset_7(const Case& stored) {
   Case raised = stored;
   onnx::ModelProto model;
   if (!model.ParseFromString(stored.model) || model.opset_import_size() != 1 || model.graph().node_size() != 1 ||
-      !model.graph().node(0).op_type().starts_with("Global"))
+      !(model.graph().node(0).op_type().starts_with("Global") ||
+        model.graph().node(0).op_type() == "InstanceNormalization"))
     return std::nullopt;
   model.mutable_opset_import(0)->set_version(7);
   raised.name += " (opset 7)";
@@ -230,8 +231,9 @@ TEST(NodeData, EveryStoredTest) {
     for (const auto& variant : {with_initializers(stored), with_first_output(stored), at_opset_7(stored)})
       if (variant) run(*variant);
   }
-  // Every operator of the table must have been evaluated somewhere, but for those without stored tests.
-  const std::set<std::string> without_data = {"Gelu"};
+  // Every operator of the table must have been evaluated somewhere, but for those without stored tests in f32
+  // (composed_test.cpp, lowering).
+  const std::set<std::string> without_data = {"Gelu", "GroupNormalization", "ReduceLogSumExp"};
   for (const ImportedOperator& row : imported_operators())
     EXPECT_TRUE(evaluated.contains(row.op_type) || without_data.contains(row.op_type))
         << row.op_type << " was never evaluated: " << carried[row.op_type];

@@ -109,6 +109,15 @@ TEST(Check, ComparesAtOpaqueNodes) {
   EXPECT_FALSE(report.passed);
 }
 
+TEST(Check, ComparesWhereAnOpaqueNodeReadsAnInputNow) {
+  const auto graph = [](const std::string& read) {
+    return graph_of("input x f32[2, 3]\nt = opaque mystery(" + read + ") f32[2, 3]\noutput relu(t)\n");
+  };
+  const Graph before = graph("transpose(transpose(x; perm=[1, 0]); perm=[1, 0])");
+  EXPECT_TRUE(value_of(check(before, graph("x"), library(), {})).passed);
+  EXPECT_FALSE(value_of(check(before, graph("neg(x)"), library(), {})).passed);
+}
+
 TEST(Check, ToleranceCounts) {
   const Graph graph = graph_of("input x f32[2, 8]\nweight w f32[8, 6]\noutput matmul(x, w)\n");
   const Graph other = perturbed(graph, 0, 1.05F);

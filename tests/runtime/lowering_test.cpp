@@ -93,6 +93,25 @@ TEST(CutAtOpaque, RewrittenGraphsHaveTheSameCut) {
     EXPECT_EQ(left.graph.node(left.graph.inputs()[i]).name, right.graph.node(right.graph.inputs()[i]).name);
 }
 
+TEST(CutAtOpaque, AlikeWhereOneGraphComputesNothing) {
+  // A rewrite has taken away what stood between a graph input, or another opaque node, and an opaque node.
+  const auto graph = [](const std::string& a, const std::string& b) {
+    return graph_of("input x f32[2, 3]\ninput u f32[2, 3]\nt = opaque first(" + a + ", u) f32[2, 3]\n" +
+                    "v = opaque second(" + b + ") f32[2, 3]\noutput v\n");
+  };
+  const auto twice = [](const std::string& name) {
+    return "transpose(transpose(" + name + "; perm=[1, 0]); perm=[1, 0])";
+  };
+  const auto [left, right] = cut_alike(graph("x", "t"), graph(twice("x"), twice("t")));
+  EXPECT_EQ(left.output_names, right.output_names);
+  EXPECT_EQ(left.output_names.size(), 3u);  // without u, which both read as it is
+  const std::vector<HostTensor> inputs = inputs_for(left.graph, 3);
+  Executor one = value_of(Executor::create(left.graph, library())),
+           other = value_of(Executor::create(right.graph, library()));
+  const std::vector<HostTensor> expected = value_of(one.run(inputs)), actual = value_of(other.run(inputs));
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(compare(actual[i], expected[i], 0, 0).violations, 0);
+}
+
 TEST(CutAtOpaque, NothingToCut) {
   const Graph graph = graph_of("input x f32[2]\noutput relu(x)");
   const CutGraph cut = cut_at_opaque(graph);

@@ -1,0 +1,300 @@
+// Models of which taso understands a part, through the programs: half precision, quantisation, control flow that
+// captures values, symbolic extents; and one network at every opset. What is not understood stays as it was, what is
+// understood is optimized around it, and the parts between carried nodes compute the same (taso-run --compare).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <map>
+
+#include "onnx_io/builder.h"
+#include "support/file.h"
+#include "tests/acceptance/process.h"
+
+namespace taso::acceptance {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<float> numbers(std::int64_t count, float first = -0.4F) {
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(first + 0.03F * static_cast<float>(i * 7 % 29));
+  return values;
+}
+
+onnx::ModelProto message(const std::string& bytes) {
+  onnx::ModelProto model;
+  EXPECT_TRUE(model.ParseFromString(bytes));
+  return model;
+}
+
+std::map<std::string, int> counts(const onnx::ModelProto& model) {
+  std::map<std::string, int> result;
+  for (const auto& node : model.graph().node()) ++result[node.op_type()];
+  return result;
+}
+
+// The bytes of all nodes of these types, by their first output.
+std::map<std::string, std::string> nodes(const onnx::ModelProto& model, const std::vector<std::string>& op_types) {
+  std::map<std::string, std::string> result;
+  for (const auto& node : model.graph().node())
+    if (std::find(op_types.begin(), op_types.end(), node.op_type()) != op_types.end())
+      result[node.output(0)] = node.SerializeAsString();
+  return result;
+}
+
+class Carried : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string own = testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::replace(own.begin(), own.end(), '/', '.');
+    folder_ = fs::path(testing::TempDir()) / ("taso-carried-" + own);
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // Optimizes, compares, and gives the result. The program's warnings are in `warnings_`.
+  onnx::ModelProto optimize(const onnx::ModelProto& model, const std::vector<std::string>& options = {}) {
+    const std::string before = folder_ / "model.onnx", after = folder_ / "out.onnx";
+    EXPECT_TRUE(write_file_atomically(before, model.SerializeAsString()).ok());
+    std::vector<std::string> arguments = {program("taso-opt"), before, "-o", after, "--cost", "launches"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const ProcessResult optimized = run_process(arguments);
+    EXPECT_EQ(optimized.exit_code, 0) << optimized.errors;
+    warnings_ = optimized.errors;
+    arguments = {program("taso-run"), before, "--compare", after, "--repeat", "1"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const ProcessResult same = run_process(arguments);
+    EXPECT_EQ(same.exit_code, 0) << same.errors << same.output;
+    const ProcessResult certified =
+        run_process({program("taso-verify"), "--certificate", (folder_ / "out.taso.json").string()});
+    EXPECT_EQ(certified.exit_code, 0) << certified.errors << certified.output;
+    return message(read_file(after).value());
+  }
+
+  fs::path folder_;
+  std::string warnings_;
+};
+
+// Two products of one tensor, whose sum is one product after optimization.
+void add_siblings(ModelBuilder& model, const std::string& input, std::int64_t features,
+                  const std::string& suffix = "") {
+  for (const char* side : {"l", "r"}) {
+    const std::string name = side + suffix;
+    model.add_initializer("w" + name, {features, 4}, numbers(features * 4, side[0] == 'l' ? -0.4F : 0.1F));
+    model.add_node("MatMul", {input, "w" + name}, {name}, {}, "product_" + name);
+  }
+}
+
+TEST_F(Carried, HalfPrecision) {
+  ModelBuilder builder(17, "half");
+  builder.add_input("x", {2, 6});
+  builder.add_initializer("scale", {6}, numbers(6));
+  builder.add_node("Cast", {"x"}, {"x16"}, {{"to", 10}}, "to_half");
+  builder.add_node("Mul", {"x16", "scale16"}, {"m16"}, {}, "half_mul");
+  builder.add_node("Softmax", {"m16"}, {"s16"}, {{"axis", -1}}, "half_softmax");
+  builder.add_node("Cast", {"s16"}, {"s"}, {{"to", 1}}, "to_float");
+  add_siblings(builder, "s", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_output("y", {2, 4});
+  builder.add_output("s16", {2, 6}, ElementType::f16);
+  onnx::ModelProto model = message(builder.serialize());
+  auto& half = *model.mutable_graph()->mutable_initializer(0);
+  half.set_name("scale16");
+  half.set_data_type(onnx::TensorProto::FLOAT16);
+  half.set_raw_data(std::string("\x00\x3c\x00\x38\x00\x34\x00\xbc\x00\x40\x66\x2e", 12));
+  const onnx::ModelProto after = optimize(model);
+  const std::vector<std::string> kept = {"Cast", "Mul", "Softmax"};
+  EXPECT_EQ(nodes(after, kept), nodes(model, kept));
+  EXPECT_EQ(nodes(after, kept).size(), 4U);
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+  const auto place = std::find_if(after.graph().initializer().begin(), after.graph().initializer().end(),
+                                  [](const auto& tensor) { return tensor.name() == "scale16"; });
+  ASSERT_NE(place, after.graph().initializer().end());
+  EXPECT_EQ(place->SerializeAsString(), half.SerializeAsString());
+}
+
+TEST_F(Carried, AllInHalfPrecisionIsUntouched) {
+  ModelBuilder builder(17, "half");
+  builder.add_input("x", {2, 6}, ElementType::f16);
+  builder.add_input("w", {6, 6}, ElementType::f16);
+  builder.add_node("MatMul", {"x", "w"}, {"a"}, {}, "a");
+  builder.add_node("Relu", {"a"}, {"b"}, {}, "b");
+  builder.add_node("Transpose", {"b"}, {"y"}, {{"perm", {1, 0}}}, "c");
+  builder.add_output("y", {6, 2}, ElementType::f16);
+  const onnx::ModelProto model = message(builder.serialize());
+  EXPECT_EQ(optimize(model).SerializeAsString(), model.SerializeAsString());
+}
+
+TEST_F(Carried, QuantizeAndDequantize) {
+  ModelBuilder builder(17, "qdq");
+  builder.add_input("x", {2, 6});
+  for (const char* name : {"sx", "sw"}) builder.add_initializer(name, {}, std::vector<float>{0.05F});
+  builder.add_node("QuantizeLinear", {"x", "sx", "zx"}, {"xq"}, {}, "q");
+  builder.add_node("DequantizeLinear", {"xq", "sx", "zx"}, {"xd"}, {}, "dq");
+  builder.add_node("DequantizeLinear", {"wq", "sw"}, {"wd"}, {{"axis", 1}}, "dqw");
+  builder.add_node("MatMul", {"xd", "wd"}, {"p"}, {}, "quantized_product");
+  builder.add_node("Relu", {"p"}, {"pr"}, {}, "relu");
+  add_siblings(builder, "xd", 6);
+  builder.add_node("QuantizeLinear", {"pr", "sx", "zx"}, {"prq"}, {}, "q2");
+  builder.add_node("DequantizeLinear", {"prq", "sx", "zx"}, {"prd"}, {}, "dq2");
+  builder.add_node("Add", {"l", "r"}, {"s"}, {}, "sum");
+  builder.add_node("Concat", {"prd", "s"}, {"y"}, {{"axis", 1}}, "concat");
+  builder.add_output("y", {2, 8});
+  onnx::ModelProto model = message(builder.serialize());
+  auto& zero = *model.mutable_graph()->add_initializer();
+  zero.set_name("zx");
+  zero.set_data_type(onnx::TensorProto::UINT8);
+  zero.set_raw_data("\x80");
+  auto& weights = *model.mutable_graph()->add_initializer();
+  weights.set_name("wq");
+  weights.set_data_type(onnx::TensorProto::INT8);
+  weights.add_dims(6);
+  weights.add_dims(4);
+  std::string bytes;
+  for (int i = 0; i < 24; ++i) bytes += static_cast<char>(i * 11 - 120);
+  weights.set_raw_data(bytes);
+  const onnx::ModelProto after = optimize(model);
+  const std::vector<std::string> kept = {"QuantizeLinear", "DequantizeLinear"};
+  EXPECT_EQ(nodes(after, kept), nodes(model, kept));
+  EXPECT_EQ(nodes(after, kept).size(), 5U);
+  // The products by constants became one; that by dequantised weights may join them.
+  EXPECT_LE(counts(after)["MatMul"], 2);
+}
+
+// A condition, and branches that read names of the main graph.
+void add_condition(onnx::ModelProto& model, const std::string& op_type, const std::vector<std::string>& captured) {
+  auto& node = *model.mutable_graph()->add_node();
+  node.set_op_type("If");
+  node.set_name("choice");
+  node.add_input("flag");
+  node.add_output("chosen");
+  for (std::size_t i = 0; i < 2; ++i) {
+    auto& branch = *node.add_attribute();
+    branch.set_name(i == 0 ? "then_branch" : "else_branch");
+    branch.set_type(onnx::AttributeProto::GRAPH);
+    branch.mutable_g()->set_name(branch.name());
+    auto& inner = *branch.mutable_g()->add_node();
+    inner.set_op_type(op_type);
+    inner.add_input(captured[i]);
+    inner.add_output("inner" + std::to_string(i));
+    branch.mutable_g()->add_output()->set_name("inner" + std::to_string(i));
+  }
+}
+
+TEST_F(Carried, BranchesReadRewrittenValues) {
+  ModelBuilder builder(17, "captures");
+  builder.add_input("x", {2, 6});
+  builder.add_input("flag", {}, ElementType::boolean);
+  add_siblings(builder, "x", 6);
+  builder.add_node("Add", {"l", "r"}, {"s"}, {}, "sum");
+  builder.add_node("Neg", {"s"}, {"y"}, {}, "minus");
+  builder.add_output("y", {2, 4});
+  builder.add_symbolic_output("chosen", {"n", "m"});
+  onnx::ModelProto model = message(builder.serialize());
+  add_condition(model, "Relu", {"s", "y"});
+  const onnx::ModelProto after = optimize(model);
+  EXPECT_EQ(nodes(after, {"If"}), nodes(model, {"If"}));
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+}
+
+TEST_F(Carried, LoopBodiesReadRewrittenValues) {
+  ModelBuilder builder(17, "loop");
+  builder.add_input("x", {2, 6});
+  add_siblings(builder, "x", 6);
+  const std::vector<std::int64_t> three = {3};
+  builder.add_initializer("trips", {}, std::span<const std::int64_t>(three));
+  builder.add_node("Add", {"l", "r"}, {"start"}, {}, "sum");
+  builder.add_node("Loop", {"trips", "", "start"}, {"y"}, {}, "loop");
+  builder.add_output("y", {2, 4});
+  onnx::ModelProto model = message(builder.serialize());
+  auto& loop = *model.mutable_graph()->mutable_node(model.graph().node_size() - 1);
+  auto& body = *loop.add_attribute();
+  body.set_name("body");
+  body.set_type(onnx::AttributeProto::GRAPH);
+  onnx::GraphProto& inner = *body.mutable_g();
+  inner.set_name("body");
+  for (const char* name : {"i", "go", "state"}) inner.add_input()->set_name(name);
+  auto& same = *inner.add_node();
+  same.set_op_type("Identity");
+  same.add_input("go");
+  same.add_output("go_on");
+  auto& add = *inner.add_node();
+  add.set_op_type("Add");
+  add.add_input("state");
+  add.add_input("start");
+  add.add_output("next");
+  for (const char* name : {"go_on", "next"}) inner.add_output()->set_name(name);
+  const onnx::ModelProto after = optimize(model);
+  EXPECT_EQ(counts(after)["Loop"], 1);
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+  for (const auto& node : after.graph().node())
+    if (node.op_type() == "Loop") {
+      EXPECT_EQ(node.attribute(0).SerializeAsString(), body.SerializeAsString());
+    }
+}
+
+onnx::ModelProto with_symbolic_batch() {
+  ModelBuilder builder(17, "dynamic");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  add_siblings(builder, "x", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"batch", "4"});
+  return message(builder.serialize());
+}
+
+TEST_F(Carried, ASymbolicBatchIsKept) {
+  const onnx::ModelProto model = with_symbolic_batch();
+  const std::string before = folder_ / "model.onnx", out = folder_ / "out.onnx";
+  ASSERT_TRUE(write_file_atomically(before, model.SerializeAsString()).ok());
+  const ProcessResult result = run_process({program("taso-opt"), before, "-o", out, "--cost", "launches"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.errors, HasSubstr("the shape of input 'x' is symbolic"));
+  EXPECT_EQ(message(read_file(out).value()).SerializeAsString(), model.SerializeAsString());
+}
+
+TEST_F(Carried, ASymbolicBatchIsSpecialised) {
+  const onnx::ModelProto after = optimize(with_symbolic_batch(), {"--input-shape", "x:5,6"});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+  EXPECT_EQ(after.graph().input(0).type().tensor_type().shape().dim(0).dim_value(), 5);
+  EXPECT_EQ(after.graph().output(0).type().tensor_type().shape().dim(0).dim_value(), 5);
+}
+
+class Opset : public Carried, public testing::WithParamInterface<int> {};
+
+TEST_P(Opset, OneNetworkAtEveryOpset) {
+  const int opset = GetParam();
+  ModelBuilder builder(opset, "opsets");
+  builder.add_input("x", {1, 3, 8, 8});
+  for (const char* side : {"l", "r"}) {
+    const std::string name = side;
+    builder.add_initializer("k" + name, {4, 3, 3, 3}, numbers(108, side[0] == 'l' ? -0.4F : 0.1F));
+    builder.add_initializer("b" + name, {4}, numbers(4));
+    builder.add_node("Conv", {"x", "k" + name, "b" + name}, {"c" + name}, {{"pads", {1, 1, 1, 1}}}, "conv_" + name);
+    builder.add_node("Relu", {"c" + name}, {"a" + name}, {}, "relu_" + name);
+  }
+  builder.add_node("Concat", {"al", "ar"}, {"both"}, {{"axis", 1}}, "concat");
+  builder.add_node("MaxPool", {"both"}, {"pooled"}, {{"kernel_shape", {2, 2}}, {"strides", {2, 2}}}, "pool");
+  builder.add_node("Flatten", {"pooled"}, {"flat"}, {{"axis", 1}}, "flatten");
+  add_siblings(builder, "flat", 128);
+  builder.add_node("Add", {"l", "r"}, {"sum"}, {}, "sum");
+  builder.add_node("Softmax", {"sum"}, {"y"}, {{"axis", 1}}, "softmax");
+  builder.add_output("y", {1, 4});
+  const onnx::ModelProto model = message(builder.serialize());
+  const onnx::ModelProto after = optimize(model);
+  EXPECT_EQ(after.opset_import(0).version(), opset);
+  EXPECT_EQ(counts(after)["Conv"], 1);
+  EXPECT_EQ(counts(after)["MatMul"] + counts(after)["Gemm"], 1);
+  EXPECT_THAT(warnings_, Not(HasSubstr("opset")));
+}
+
+INSTANTIATE_TEST_SUITE_P(SevenToCurrent, Opset, testing::Range(7, 25));
+
+}  // namespace
+}  // namespace taso::acceptance
