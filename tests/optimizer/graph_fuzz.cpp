@@ -75,17 +75,19 @@ class RoundingRing {
 class RandomCost final : public CostModel {
  public:
   explicit RandomCost(std::uint64_t seed) : seed_(seed) {}
-  [[nodiscard]] Expected<double> cost(const Graph& graph, const KernelPlan& plan, double limit) override {
+  [[nodiscard]] Expected<double> cost(const Graph& graph, KernelPlan& plan, double limit) override {
     static_cast<void>(graph), static_cast<void>(limit);
     double sum = 0.01;
     for (const Launch& launch : plan.launches) sum += 0.1 + Random(seed_ ^ launch.kernel->hash.low).uniform();
     return sum;
   }
+  [[nodiscard]] const LayoutStatistics& layout_statistics() const override { return statistics_; }
   [[nodiscard]] std::string name() const override { return "random"; }
   [[nodiscard]] bool uses_time() const override { return false; }
 
  private:
   std::uint64_t seed_;
+  LayoutStatistics statistics_;  // None: a counting target leaves no layouts open.
 };
 
 using Tensors = std::vector<RingTensor<double>>;
