@@ -2,6 +2,7 @@
 
 #include <xxhash.h>
 
+#include <array>
 #include <bit>
 #include <cstdio>
 
@@ -27,6 +28,12 @@ Hash128 hash_bytes(std::span<const std::byte> bytes, std::uint64_t seed) {
 }
 
 Hash128 hash_text(std::string_view text, std::uint64_t seed) { return xxh(text.data(), text.size(), seed); }
+
+Hasher& Hasher::add(std::uint64_t value) {
+  const auto bytes = std::bit_cast<std::array<char, sizeof value>>(value);
+  bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  return *this;
+}
 
 Hasher& Hasher::add(double value) { return add(std::bit_cast<std::uint64_t>(value)); }
 

@@ -3,8 +3,6 @@
 
 #include <absl/container/inlined_vector.h>
 
-#include <array>
-#include <bit>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -33,11 +31,7 @@ struct Hash128 {
 /// sequences of fields give different byte strings.
 class Hasher {
  public:
-  Hasher& add(std::uint64_t value) {
-    const auto bytes = std::bit_cast<std::array<char, sizeof value>>(value);
-    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-    return *this;
-  }
+  Hasher& add(std::uint64_t value);
   Hasher& add(std::int64_t value) { return add(static_cast<std::uint64_t>(value)); }
   Hasher& add(int value) { return add(static_cast<std::uint64_t>(static_cast<std::int64_t>(value))); }
   Hasher& add(std::uint32_t value) { return add(static_cast<std::uint64_t>(value)); }
