@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <unordered_set>
 
 #include "runtime/strides.h"
+#include "support/reversed.h"
 
 namespace taso {
 namespace {
@@ -57,6 +59,9 @@ struct LayoutSpaces::Builder {
   std::vector<std::uint32_t> first_slot, variable_of;  ///< Per node.
   std::vector<Slot> slots;
   std::unordered_map<const PlannedKernel*, LayoutSpace::Code> codes;
+  std::unordered_map<Hash128, std::uint32_t> form_flags,
+      claim_flags;  ///< Variables by what asks: for a form, for a piece.
+  std::unordered_set<Hash128> claims_met;
 
   Slot& slot(Value value) { return slots[first_slot[value.node] + value.port]; }
 
@@ -433,13 +438,9 @@ struct LayoutSpaces::Builder {
         return (readers[i].claims[c] & bit(natives[p])) != 0 && !whole(p) ? LayoutSpace::impossible
                                                                           : LayoutSpace::nothing;
       });
-      for (std::size_t j = 0; j < i; ++j)
-        if (readers[j].claims_any)
-          add_pair(readers[j].variable, readers[i].variable, value.node, [&](std::size_t a, std::size_t b) {
-            return (readers[j].claims[a] & readers[i].claims[b]) != 0 ? LayoutSpace::impossible : LayoutSpace::nothing;
-          });
     }
-    // Last: forms are new variables, which moves `made`.
+    // Last: what follows adds variables, which moves `made`.
+    for (const Layout layout : all_layouts) claim_once(readers, value.node, layout);
     for (const Layout layout : all_layouts) convert(value, type, producer, natives, readers, at.output, layout);
   }
 
@@ -466,14 +467,109 @@ struct LayoutSpaces::Builder {
         return (some[0]->wants[c] & bit(layout)) != 0 ? conversion[p] : LayoutSpace::nothing;
       });
     } else {
-      const auto form = static_cast<std::uint32_t>(space.variables.size());
-      space.variables.push_back({value.node, {}});
-      add_pair(producer, form, value.node,
+      std::vector<Demand> demands;
+      for (const Reader* reader : some) {
+        demands.push_back({reader->variable, {}});
+        for (const Mask wants : reader->wants) demands.back().choices.push_back((wants & bit(layout)) != 0 ? 1 : 0);
+      }
+      add_pair(producer, wanted(demands, value.node), value.node,
                [&](std::size_t p, std::size_t there) { return there != 0 ? conversion[p] : LayoutSpace::nothing; });
-      for (const Reader* reader : some)
-        add_pair(form, reader->variable, value.node, [&](std::size_t there, std::size_t c) {
-          return there == 0 && (reader->wants[c] & bit(layout)) != 0 ? LayoutSpace::impossible : LayoutSpace::nothing;
-        });
+    }
+  }
+
+  /// The choices of a reader that ask for something: a form of a value, or the value as a piece.
+  struct Demand {
+    std::uint32_t variable = 0;
+    std::vector<char> choices;
+  };
+
+  /// Of the demands from each on.
+  static std::vector<Hash128> suffix_hashes(const std::vector<Demand>& demands) {
+    std::vector<Hash128> hashes(demands.size() + 1);
+    for (std::size_t i = demands.size(); i-- > 0;) {
+      Mixer mixer;
+      mixer.add(hashes[i + 1]);
+      mixer.add(demands[i].variable);
+      for (const char asks : demands[i].choices) mixer.add(static_cast<std::uint64_t>(asks));
+      hashes[i] = mixer.finish();
+    }
+    return hashes;
+  }
+
+  std::uint32_t add_flag(NodeId node) {
+    space.variables.push_back({node, {}});
+    return static_cast<std::uint32_t>(space.variables.size() - 1);
+  }
+
+  /// `flag` is set where a choice of the demand asks.
+  void imply(const Demand& demand, std::uint32_t flag, NodeId node) {
+    add_pair(flag, demand.variable, node, [&](std::size_t there, std::size_t c) {
+      return there == 0 && demand.choices[c] != 0 ? LayoutSpace::impossible : LayoutSpace::nothing;
+    });
+  }
+
+  /// `flag` is set where `part` is.
+  void imply(std::uint32_t part, std::uint32_t flag, NodeId node) {
+    add_pair(part, flag, node, [](std::size_t some, std::size_t there) {
+      return some != 0 && there == 0 ? LayoutSpace::impossible : LayoutSpace::nothing;
+    });
+  }
+
+  /// The variable of a form with these readers. Where the last of them are those of another form, that one stands for
+  /// them.
+  std::uint32_t wanted(const std::vector<Demand>& demands, NodeId node) {
+    const std::vector<Hash128> hashes = suffix_hashes(demands);
+    if (const auto known = form_flags.find(hashes[0]); known != form_flags.end()) return known->second;
+    const std::uint32_t flag = add_flag(node);
+    form_flags.emplace(hashes[0], flag);
+    for (std::size_t i = 0; i < demands.size(); ++i) {
+      if (const auto rest = i > 0 ? form_flags.find(hashes[i]) : form_flags.end(); rest != form_flags.end()) {
+        imply(rest->second, flag, node);
+        break;
+      }
+      imply(demands[i], flag, node);
+    }
+    return flag;
+  }
+
+  /// At most one reader makes the value a piece of its output.
+  void claim_once(const std::vector<Reader>& readers, NodeId node, Layout layout) {
+    std::vector<Demand> demands;
+    for (const Reader& reader : readers) {
+      if (std::none_of(reader.claims.begin(), reader.claims.end(), [&](Mask m) { return (m & bit(layout)) != 0; }))
+        continue;
+      demands.push_back({reader.variable, {}});
+      for (const Mask claims : reader.claims) demands.back().choices.push_back((claims & bit(layout)) != 0 ? 1 : 0);
+    }
+    if (demands.size() < 2) return;
+    const std::vector<Hash128> hashes = suffix_hashes(demands);
+    if (!claims_met.insert(hashes[0]).second) return;
+    const auto excludes = [&](const Demand& demand, std::uint32_t flag) {
+      add_pair(flag, demand.variable, node, [&](std::size_t there, std::size_t c) {
+        return there != 0 && demand.choices[c] != 0 ? LayoutSpace::impossible : LayoutSpace::nothing;
+      });
+    };
+    if (demands.size() == 2 && !claim_flags.contains(hashes[1])) {
+      add_pair(demands[0].variable, demands[1].variable, node, [&](std::size_t a, std::size_t b) {
+        return demands[0].choices[a] != 0 && demands[1].choices[b] != 0 ? LayoutSpace::impossible
+                                                                        : LayoutSpace::nothing;
+      });
+      return;
+    }
+    // From the last one: `later` is set if one of those behind claims the value.
+    std::optional<std::uint32_t> later;
+    for (std::size_t i = demands.size(); i-- > 0;) {
+      if (const auto known = claim_flags.find(hashes[i]); known != claim_flags.end()) {
+        later = known->second;
+        continue;
+      }
+      if (later) excludes(demands[i], *later);
+      if (i == 0) break;
+      const std::uint32_t flag = add_flag(node);
+      imply(demands[i], flag, node);
+      if (later) imply(*later, flag, node);
+      claim_flags.emplace(hashes[i], flag);
+      later = flag;
     }
   }
 
@@ -516,7 +612,9 @@ struct LayoutSpaces::Builder {
       else
         add_source(id);
     }
-    for (const NodeId id : producers)
+    // From the outputs up: of values that are read by more and more, as in a dense block, those with fewer readers
+    // first.
+    for (const NodeId id : reversed(producers))
       for (std::uint32_t port = 0; port < graph.node(id).outputs.size(); ++port)
         if (slot({id, port}).used) connect({id, port});
     return std::move(space);
@@ -532,6 +630,8 @@ LayoutAssignment LayoutSpace::assignment(std::span<const std::uint32_t> values) 
   return assignment;
 }
 
-Expected<LayoutSpace> LayoutSpaces::of(const Graph& graph) { return Builder{*this, graph, {}, {}, {}, {}, {}}.build(); }
+Expected<LayoutSpace> LayoutSpaces::of(const Graph& graph) {
+  return Builder{*this, graph, {}, {}, {}, {}, {}, {}, {}, {}}.build();
+}
 
 }  // namespace taso

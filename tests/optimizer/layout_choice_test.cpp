@@ -246,6 +246,44 @@ std::string test_name(const ::testing::TestParamInfo<Case>& info) {
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Cases, ::testing::ValuesIn(read_cases()), test_name);
 
+// ---- Values that are read by more and more operators.
+
+/// Every convolution reads the concatenation of all results before it, as in DenseNet.
+Graph dense_block(int layers) {
+  std::string text = "input x0 f32[1, 8, 4, 4]\n";
+  std::string all = "x0";
+  for (int i = 1; i <= layers; ++i) {
+    const std::string n = std::to_string(i);
+    text += "weight k" + n + " f32[8, " + std::to_string(8 * i) + ", 1, 1]\n";
+    text += "x" + n + " = conv2d(" + (i == 1 ? all : "concat(" + all + "; axis=-3)") + ", k" + n + ")\n";
+    all += ", x" + n;
+  }
+  return graph_of(text + "output relu(concat(" + all + "; axis=-3))\n");
+}
+
+TEST(DenseBlocks, GetTheCheapestLayouts) {
+  Lowering lowering(registry(), {});
+  const Graph graph = dense_block(3);
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    const Prices prices = random_prices(seed);
+    const Chosen chosen = choose(graph, prices);
+    EXPECT_EQ(price_of(value_of(lowering.lower(graph, chosen.plan.layouts.get())), prices), chosen.cost);
+    EXPECT_EQ(brute_force(graph, chosen.plan.open->space, prices, lowering), chosen.cost) << "seed " << seed;
+  }
+}
+
+/// Readers that pairwise exclude each other, and forms of nested sets of readers, would make tables exponential in the
+/// number of layers.
+TEST(DenseBlocks, HaveSmallTables) {
+  for (const int layers : {8, 24}) {
+    const Graph graph = dense_block(layers);
+    const Chosen chosen = choose(graph, random_prices(1));
+    EXPECT_EQ(chosen.statistics.inexact, 0U);
+    EXPECT_LE(chosen.statistics.largest_table, 5'000U);
+    EXPECT_LE(chosen.plan.open->space.factors.size(), static_cast<std::size_t>(60 * layers));
+  }
+}
+
 // ---- Prices that are not known.
 
 constexpr const char* kTwoConvolutions = R"(
