@@ -13,6 +13,10 @@ namespace {
 
 using Term = CostFormula::Term;
 
+/// Most entries of a table when layouts are chosen. Models need a few hundred; candidates that take a dense block apart
+/// would need more than they are worth, as thousands of them are tried.
+constexpr std::size_t kMostEntries = 1024;
+
 constexpr std::array<std::pair<Term, std::string_view>, 5> kTerms{{{Term::time, "time"},
                                                                    {Term::flops, "flops"},
                                                                    {Term::bytes, "bytes"},
@@ -79,7 +83,7 @@ class WeightedSum final : public CostModel {
       TASO_ASSIGN(const double seconds, measured_->seconds(kernel));
       return untimed(kernel) + timed * seconds * 1e6;
     };
-    return choose_layouts(plan, prices, limit, cache_, statistics_);
+    return choose_layouts(plan, prices, limit, cache_, statistics_, {.maximum_table = kMostEntries});
   }
 
   /// One term with its weight; not below `limit`, any number from there up.

@@ -1,12 +1,14 @@
 #include "optimizer/elimination.h"
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <queue>
 #include <tuple>
 #include <utility>
 
+#include "support/reversed.h"
 #include "support/status.h"
 
 namespace taso {
@@ -24,22 +26,75 @@ std::size_t table_size(const EliminationProblem& problem, std::span<const Variab
   return size;
 }
 
+constexpr Variable no_variable = ~Variable{0};
+
 class Eliminator {
  public:
-  Eliminator(const EliminationProblem& problem, const EliminationOptions& options)
-      : problem_(problem), options_(options), of_variable_(problem.variables()), neighbours_(problem.variables()) {}
+  /// With a cache, tables are made up to constants.
+  Eliminator(const EliminationProblem& problem, const EliminationOptions& options, MessageCache* cache)
+      : problem_(problem),
+        options_(options),
+        cache_(cache),
+        of_variable_(problem.variables()),
+        neighbours_(problem.variables()) {}
 
   EliminationResult run() {
-    for (const Factor& factor : problem_.factors()) add(&factor);
+    const std::vector<Variable> order = eliminate_all(no_variable);
+    result_.lower_bound = constant_;
+    result_.assignment.assign(problem_.variables(), 0);
+    for (const Variable variable : reversed(order)) assign(variable);
+    result_.cost = problem_.cost(result_.assignment);
+    return std::move(result_);
+  }
+
+  RootedResult run_rooted(Variable root) {
+    rooted_ = true;
+    const std::vector<Variable> order = eliminate_all(root);
+    RootedResult rooted;
+    rooted.exact = result_.exact;
+    if (!rooted.exact) return rooted;
+    rooted.width = result_.width;
+    rooted.largest_table = result_.largest_table;
+    rooted.table.assign(problem_.size(root), constant_);
+    for (std::uint32_t value = 0; value < problem_.size(root); ++value) {
+      for (const Term* term : of_variable_[root]) rooted.table[value] += term->table[value];
+      result_.assignment.assign(problem_.variables(), 0);
+      result_.assignment[root] = value;
+      for (const Variable variable : reversed(order)) assign(variable);
+      rooted.assignments.push_back(result_.assignment);
+    }
+    return rooted;
+  }
+
+ private:
+  /// A factor, of the problem or made on the way.
+  struct Term {
+    std::vector<Variable> scope;
+    const double* table = nullptr;
+    Hash128 hash;                                          ///< Of the table, if there is a cache.
+    std::shared_ptr<const MessageCache::Message> message;  ///< Holds the table if it was made on the way.
+  };
+
+  /// All variables but `root`, in the order of elimination.
+  std::vector<Variable> eliminate_all(Variable root) {
+    for (const Factor& factor : problem_.factors()) {
+      if (factor.scope.empty()) {
+        constant_ += factor.table[0];
+        continue;
+      }
+      const Hash128 hash = cache_ != nullptr ? hash_of(factor.table) : Hash128();
+      add({factor.scope, factor.table.data(), hash, nullptr});
+    }
     using Entry = std::tuple<std::size_t, std::size_t, Variable>;  // table, neighbours, index: smallest first
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
     const auto entry_of = [&](Variable variable) {
       return Entry(table_size(problem_, neighbours_[variable]), neighbours_[variable].size(), variable);
     };
-    for (Variable variable = 0; variable < problem_.variables(); ++variable) queue.push(entry_of(variable));
+    for (Variable variable = 0; variable < problem_.variables(); ++variable)
+      if (variable != root) queue.push(entry_of(variable));
     std::vector<char> done(problem_.variables(), 0);
     std::vector<Variable> order;
-    while (!queue.empty()) {
+    while (!queue.empty() && (result_.exact || !rooted_)) {
       const Entry entry = queue.top();
       queue.pop();
       const Variable variable = std::get<2>(entry);
@@ -48,25 +103,21 @@ class Eliminator {
       order.push_back(variable);
       const std::vector<Variable> neighbours = neighbours_[variable];
       eliminate(variable);
-      for (const Variable neighbour : neighbours) queue.push(entry_of(neighbour));
+      for (const Variable neighbour : neighbours)
+        if (neighbour != root) queue.push(entry_of(neighbour));
     }
-    result_.lower_bound = constant_;
-    result_.assignment.assign(problem_.variables(), 0);
-    for (std::size_t i = order.size(); i-- > 0;) assign(order[i]);
-    result_.cost = problem_.cost(result_.assignment);
-    return std::move(result_);
+    return order;
   }
 
- private:
-  /// Takes a factor into account: it waits at all its variables.
-  void add(const Factor* factor) {
-    if (factor->scope.empty()) {
-      constant_ += factor->table[0];
-      return;
-    }
-    for (const Variable variable : factor->scope) {
-      of_variable_[variable].push_back(factor);
-      for (const Variable other : factor->scope) {
+  static Hash128 hash_of(const std::vector<double>& table) { return hash_bytes(std::as_bytes(std::span(table))); }
+
+  /// Takes a term into account: it waits at all its variables.
+  void add(Term added) {
+    terms_.push_back(std::move(added));
+    const Term* term = &terms_.back();
+    for (const Variable variable : term->scope) {
+      of_variable_[variable].push_back(term);
+      for (const Variable other : term->scope) {
         auto& list = neighbours_[variable];
         if (other == variable) continue;
         const auto place = std::lower_bound(list.begin(), list.end(), other);
@@ -76,11 +127,11 @@ class Eliminator {
   }
 
   void eliminate(Variable variable) {
-    std::vector<const Factor*>& bucket = of_variable_[variable];
+    std::vector<const Term*>& bucket = of_variable_[variable];
     result_.width = std::max(result_.width, neighbours_[variable].size());
     // Its factors leave the other variables; `bucket` stays for assign().
     for (const Variable neighbour : neighbours_[variable]) {
-      std::erase_if(of_variable_[neighbour], [&](const Factor* factor) {
+      std::erase_if(of_variable_[neighbour], [&](const Term* factor) {
         return std::find(factor->scope.begin(), factor->scope.end(), variable) != factor->scope.end();
       });
       std::erase(neighbours_[neighbour], variable);
@@ -89,13 +140,14 @@ class Eliminator {
       message(variable, bucket, neighbours_[variable]);
       return;
     }
-    // Mini-buckets: the factors with most variables first, each into the first group that it fits.
     result_.exact = false;
-    std::vector<const Factor*> sorted = bucket;
+    if (rooted_) return;
+    // Mini-buckets: the factors with most variables first, each into the first group that it fits.
+    std::vector<const Term*> sorted = bucket;
     std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const Factor* a, const Factor* b) { return a->scope.size() > b->scope.size(); });
-    std::vector<std::pair<std::vector<const Factor*>, std::vector<Variable>>> groups;
-    for (const Factor* factor : sorted) {
+                     [](const Term* a, const Term* b) { return a->scope.size() > b->scope.size(); });
+    std::vector<std::pair<std::vector<const Term*>, std::vector<Variable>>> groups;
+    for (const Term* factor : sorted) {
       std::vector<Variable> scope = factor->scope;
       std::erase(scope, variable);
       std::sort(scope.begin(), scope.end());
@@ -116,25 +168,60 @@ class Eliminator {
   }
 
   /// Adds the minimum over `variable` of the sum of `members`, a factor over `scope` (ascending).
-  void message(Variable variable, const std::vector<const Factor*>& members, const std::vector<Variable>& scope) {
-    Factor made;
-    made.scope = scope;
+  void message(Variable variable, const std::vector<const Term*>& members, const std::vector<Variable>& scope) {
     const std::size_t entries = table_size(problem_, scope);
-    made.table.resize(entries);
+    const std::size_t rank = scope.size();
     result_.largest_table = std::max(result_.largest_table, entries);
+    const auto axis_of = [&](Variable other) {
+      return other == variable
+                 ? rank
+                 : static_cast<std::size_t>(std::lower_bound(scope.begin(), scope.end(), other) - scope.begin());
+    };
+    Hash128 key;
+    std::shared_ptr<const MessageCache::Message> made;
+    if (cache_ != nullptr) {
+      std::vector<std::uint64_t> content = {problem_.size(variable), rank};
+      for (const Variable other : scope) content.push_back(problem_.size(other));
+      for (const Term* member : members) {
+        content.insert(content.end(), {member->hash.high, member->hash.low});
+        for (const Variable other : member->scope) content.push_back(axis_of(other));
+      }
+      key = hash_bytes(std::as_bytes(std::span(content)));
+      made = cache_->find(key);
+    }
+    if (!made) {
+      auto fresh = std::make_shared<MessageCache::Message>();
+      fresh->table = minimum(variable, members, scope, entries, axis_of);
+      if (cache_ != nullptr) {
+        const double least = *std::min_element(fresh->table.begin(), fresh->table.end());
+        if (least < EliminationProblem::kForbidden) {
+          fresh->least = least;
+          for (double& cost : fresh->table) cost -= least;
+        }
+        fresh->hash = hash_of(fresh->table);
+        cache_->insert(key, fresh);
+      }
+      made = std::move(fresh);
+    }
+    constant_ += made->least;
+    if (scope.empty())
+      constant_ += made->table[0];
+    else
+      add({scope, made->table.data(), made->hash, made});
+  }
+
+  template <class AxisOf>
+  std::vector<double> minimum(Variable variable, const std::vector<const Term*>& members,
+                              const std::vector<Variable>& scope, std::size_t entries, const AxisOf& axis_of) const {
+    std::vector<double> table(entries);
     // How far each member's table advances along each variable of the scope, and along `variable`.
     const std::size_t rank = scope.size();
     std::vector<std::size_t> strides(members.size() * (rank + 1), 0), at(members.size(), 0);
     for (std::size_t m = 0; m < members.size(); ++m) {
       std::size_t stride = 1;
       for (std::size_t i = members[m]->scope.size(); i-- > 0;) {
-        const Variable other = members[m]->scope[i];
-        const std::size_t axis =
-            other == variable
-                ? rank
-                : static_cast<std::size_t>(std::lower_bound(scope.begin(), scope.end(), other) - scope.begin());
-        strides[m * (rank + 1) + axis] = stride;
-        stride *= problem_.size(other);
+        strides[m * (rank + 1) + axis_of(members[m]->scope[i])] = stride;
+        stride *= problem_.size(members[m]->scope[i]);
       }
     }
     std::vector<std::uint32_t> index(rank, 0);
@@ -147,7 +234,7 @@ class Eliminator {
           sum += members[m]->table[at[m] + value * strides[m * (rank + 1) + rank]];
         best = std::min(best, sum);
       }
-      made.table[entry] = best;
+      table[entry] = best;
       for (std::size_t axis = rank; axis-- > 0;) {
         const std::uint32_t size = problem_.size(scope[axis]);
         const bool carry = ++index[axis] == size;
@@ -159,8 +246,7 @@ class Eliminator {
         index[axis] = 0;
       }
     }
-    messages_.push_back(std::make_unique<Factor>(std::move(made)));
-    add(messages_.back().get());
+    return table;
   }
 
   /// The value of least cost given the variables eliminated later.
@@ -170,7 +256,7 @@ class Eliminator {
     for (std::uint32_t value = 0; value < problem_.size(variable); ++value) {
       result_.assignment[variable] = value;
       double sum = 0;
-      for (const Factor* factor : of_variable_[variable]) {
+      for (const Term* factor : of_variable_[variable]) {
         std::size_t at = 0;
         for (const Variable other : factor->scope) at = at * problem_.size(other) + result_.assignment[other];
         sum += factor->table[at];
@@ -185,9 +271,11 @@ class Eliminator {
 
   const EliminationProblem& problem_;
   const EliminationOptions& options_;
-  std::vector<std::vector<const Factor*>> of_variable_;  ///< Factors that mention a variable and none eliminated.
-  std::vector<std::vector<Variable>> neighbours_;        ///< Ascending; of variables not eliminated.
-  std::vector<std::unique_ptr<Factor>> messages_;
+  MessageCache* cache_;
+  bool rooted_ = false;                                ///< A table that is too large ends the work.
+  std::vector<std::vector<const Term*>> of_variable_;  ///< Terms that mention a variable and none eliminated.
+  std::vector<std::vector<Variable>> neighbours_;      ///< Ascending; of variables not eliminated.
+  std::deque<Term> terms_;
   double constant_ = 0;
   EliminationResult result_;
 };
@@ -221,8 +309,27 @@ double EliminationProblem::cost(std::span<const std::uint32_t> assignment) const
   return sum;
 }
 
-EliminationResult minimize(const EliminationProblem& problem, const EliminationOptions& options) {
-  return Eliminator(problem, options).run();
+EliminationResult minimize(const EliminationProblem& problem, const EliminationOptions& options, MessageCache* cache) {
+  return Eliminator(problem, options, cache).run();
+}
+
+RootedResult minimize_rooted(const EliminationProblem& problem, EliminationProblem::Variable root,
+                             const EliminationOptions& options, MessageCache& cache) {
+  return Eliminator(problem, options, &cache).run_rooted(root);
+}
+
+std::shared_ptr<const MessageCache::Message> MessageCache::find(const Hash128& key) const {
+  const auto place = messages_.find(key);
+  return place == messages_.end() ? nullptr : place->second;
+}
+
+void MessageCache::insert(const Hash128& key, std::shared_ptr<const Message> message) {
+  if (entries_ + message->table.size() > maximum_entries_) {
+    messages_.clear();
+    entries_ = 0;
+  }
+  entries_ += message->table.size();
+  messages_.emplace(key, std::move(message));
 }
 
 }  // namespace taso

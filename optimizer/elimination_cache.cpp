@@ -131,41 +131,25 @@ std::shared_ptr<const EliminationCache::Part> EliminationCache::part_of(const Bl
   }
   ++solved_;
   auto part = std::make_shared<Part>();
-  for (std::uint32_t value = 0; value < problem.size(block.top); ++value) {
-    EliminationProblem local;
-    for (const Variable member : block.members) {
-      const Variable added = local.add_variable(problem.size(member));
-      local.add_factor({added}, all.unary[member]);
-    }
-    for (const Factor* factor : block.factors) {
-      // The table where the top has this value.
-      std::vector<Variable> scope;
-      std::size_t stride = 1, size = 0;
-      for (std::size_t i = factor->scope.size(); i-- > 0;) {
-        if (factor->scope[i] == block.top) {
-          size = problem.size(block.top);
-        } else {
-          scope.insert(scope.begin(), static_cast<Variable>(position(factor->scope[i])));
-          if (size == 0) stride *= problem.size(factor->scope[i]);
-        }
-      }
-      if (size == 0) {
-        local.add_factor(std::move(scope), factor->table);
-        continue;
-      }
-      std::vector<double> table;
-      for (std::size_t i = 0; i < factor->table.size(); ++i)
-        if (i / stride % size == value) table.push_back(factor->table[i]);
-      local.add_factor(std::move(scope), std::move(table));
-    }
-    const EliminationResult result = taso::minimize(local, options);
-    part->table.push_back(result.cost);
-    part->assignments.push_back(result.assignment);
-    part->exact = part->exact && result.exact;
-    part->width = std::max(part->width, result.width);
-    part->largest_table = std::max(part->largest_table, result.largest_table);
+  EliminationProblem local;
+  for (const Variable member : block.members) {
+    const Variable added = local.add_variable(problem.size(member));
+    local.add_factor({added}, all.unary[member]);
   }
-  const double least = *std::min_element(part->table.begin(), part->table.end());
+  const Variable top = local.add_variable(problem.size(block.top));
+  for (const Factor* factor : block.factors) {
+    std::vector<Variable> scope;
+    for (const Variable variable : factor->scope) scope.push_back(static_cast<Variable>(position(variable)));
+    local.add_factor(std::move(scope), factor->table);
+  }
+  RootedResult result = minimize_rooted(local, top, options, messages_);
+  part->table = std::move(result.table);
+  part->assignments = std::move(result.assignments);
+  part->exact = result.exact;
+  part->width = result.width;
+  part->largest_table = result.largest_table;
+  const double least =
+      part->exact ? *std::min_element(part->table.begin(), part->table.end()) : EliminationProblem::kForbidden;
   if (least < EliminationProblem::kForbidden) {
     part->least = least;
     for (double& cost : part->table) cost -= least;
@@ -184,7 +168,7 @@ EliminationResult EliminationCache::minimize(const EliminationProblem& problem, 
     parts.push_back(part_of(all, i, options));
     const Part& part = *parts.back();
     // A table too large somewhere: groups of the whole problem give a better bound than those of parts.
-    if (!part.exact) return taso::minimize(problem, options);
+    if (!part.exact) return taso::minimize(problem, options, &messages_);
     result.width = std::max(result.width, part.width);
     result.largest_table = std::max(result.largest_table, part.largest_table);
     result.lower_bound += part.least;

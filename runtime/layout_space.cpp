@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <unordered_set>
 
 #include "runtime/strides.h"
 #include "support/reversed.h"
@@ -59,9 +58,6 @@ struct LayoutSpaces::Builder {
   std::vector<std::uint32_t> first_slot, variable_of;  ///< Per node.
   std::vector<Slot> slots;
   std::unordered_map<const PlannedKernel*, LayoutSpace::Code> codes;
-  std::unordered_map<Hash128, std::uint32_t> form_flags,
-      claim_flags;  ///< Variables by what asks: for a form, for a piece.
-  std::unordered_set<Hash128> claims_met;
 
   Slot& slot(Value value) { return slots[first_slot[value.node] + value.port]; }
 
@@ -483,17 +479,66 @@ struct LayoutSpaces::Builder {
     std::vector<char> choices;
   };
 
-  /// Of the demands from each on.
-  static std::vector<Hash128> suffix_hashes(const std::vector<Demand>& demands) {
-    std::vector<Hash128> hashes(demands.size() + 1);
-    for (std::size_t i = demands.size(); i-- > 0;) {
-      Mixer mixer;
-      mixer.add(hashes[i + 1]);
-      mixer.add(demands[i].variable);
-      for (const char asks : demands[i].choices) mixer.add(static_cast<std::uint64_t>(asks));
-      hashes[i] = mixer.finish();
+  /// A set of demands, as ascending numbers of them, and the variable "one of them is asked for".
+  struct Asked {
+    std::vector<std::uint32_t> demands;
+    std::uint32_t flag = 0;
+  };
+
+  /// Sets of demands by their members. There is one variable for a set, and where a set holds another one, its variable
+  /// follows from that one's: for the nested sets of a dense block, each has a few neighbours instead of all readers.
+  struct AskedSets {
+    std::vector<Asked> sets;
+    std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> of_demand;  ///< Sets that hold a demand, ascending.
+
+    void add(std::vector<std::uint32_t> demands, std::uint32_t flag) {
+      for (const std::uint32_t demand : demands) of_demand[demand].push_back(static_cast<std::uint32_t>(sets.size()));
+      sets.push_back({std::move(demands), flag});
     }
-    return hashes;
+
+    /// The largest known set of at least two that `demands` holds, the last one of them; null if there is none.
+    [[nodiscard]] const Asked* largest_in(const std::vector<std::uint32_t>& demands) const {
+      const Asked* best = nullptr;
+      std::unordered_map<std::uint32_t, std::size_t> common;
+      for (const std::uint32_t demand : demands)
+        if (const auto known = of_demand.find(demand); known != of_demand.end())
+          for (const std::uint32_t set : known->second)
+            if (++common[set] == sets[set].demands.size() && sets[set].demands.size() >= 2 &&
+                (best == nullptr || sets[set].demands.size() > best->demands.size() ||
+                 (sets[set].demands.size() == best->demands.size() && &sets[set] > best)))
+              best = &sets[set];
+      return best;
+    }
+  };
+
+  AskedSets forms;    ///< Readers that ask for a form.
+  AskedSets claimed;  ///< Readers that ask for a piece; at most one of a set does.
+  std::unordered_map<Hash128, std::uint32_t> demand_numbers;
+  std::vector<Demand> demands_by_number;
+
+  /// Its number: equal demands have one.
+  std::uint32_t number_of(const Demand& demand) {
+    Mixer mixer;
+    mixer.add(demand.variable);
+    for (const char asks : demand.choices) mixer.add(static_cast<std::uint64_t>(asks));
+    const auto [place, fresh] =
+        demand_numbers.emplace(mixer.finish(), static_cast<std::uint32_t>(demands_by_number.size()));
+    if (fresh) demands_by_number.push_back(demand);
+    return place->second;
+  }
+
+  std::vector<std::uint32_t> numbers_of(const std::vector<Demand>& demands) {
+    std::vector<std::uint32_t> numbers;
+    for (const Demand& demand : demands) numbers.push_back(number_of(demand));
+    std::sort(numbers.begin(), numbers.end());
+    return numbers;
+  }
+
+  static std::vector<std::uint32_t> without(const std::vector<std::uint32_t>& all,
+                                            const std::vector<std::uint32_t>& some) {
+    std::vector<std::uint32_t> rest;
+    std::set_difference(all.begin(), all.end(), some.begin(), some.end(), std::back_inserter(rest));
+    return rest;
   }
 
   std::uint32_t add_flag(NodeId node) {
@@ -515,20 +560,19 @@ struct LayoutSpaces::Builder {
     });
   }
 
-  /// The variable of a form with these readers. Where the last of them are those of another form, that one stands for
-  /// them.
+  /// The variable of a form with these readers: set where one of them asks for it.
   std::uint32_t wanted(const std::vector<Demand>& demands, NodeId node) {
-    const std::vector<Hash128> hashes = suffix_hashes(demands);
-    if (const auto known = form_flags.find(hashes[0]); known != form_flags.end()) return known->second;
+    std::vector<std::uint32_t> numbers = numbers_of(demands);
+    const Asked* part = forms.largest_in(numbers);
+    if (part != nullptr && part->demands.size() == numbers.size()) return part->flag;
     const std::uint32_t flag = add_flag(node);
-    form_flags.emplace(hashes[0], flag);
-    for (std::size_t i = 0; i < demands.size(); ++i) {
-      if (const auto rest = i > 0 ? form_flags.find(hashes[i]) : form_flags.end(); rest != form_flags.end()) {
-        imply(rest->second, flag, node);
-        break;
-      }
-      imply(demands[i], flag, node);
+    std::vector<std::uint32_t> rest = numbers;
+    for (; part != nullptr; part = forms.largest_in(rest)) {
+      imply(part->flag, flag, node);
+      rest = without(rest, part->demands);
     }
+    for (const std::uint32_t number : rest) imply(demands_by_number[number], flag, node);
+    forms.add(std::move(numbers), flag);
     return flag;
   }
 
@@ -542,34 +586,31 @@ struct LayoutSpaces::Builder {
       for (const Mask claims : reader.claims) demands.back().choices.push_back((claims & bit(layout)) != 0 ? 1 : 0);
     }
     if (demands.size() < 2) return;
-    const std::vector<Hash128> hashes = suffix_hashes(demands);
-    if (!claims_met.insert(hashes[0]).second) return;
-    const auto excludes = [&](const Demand& demand, std::uint32_t flag) {
-      add_pair(flag, demand.variable, node, [&](std::size_t there, std::size_t c) {
-        return there != 0 && demand.choices[c] != 0 ? LayoutSpace::impossible : LayoutSpace::nothing;
+    const auto excludes = [&](std::uint32_t number, std::uint32_t flag) {
+      const std::vector<char>& choices = demands_by_number[number].choices;
+      add_pair(flag, demands_by_number[number].variable, node, [&](std::size_t there, std::size_t c) {
+        return there != 0 && choices[c] != 0 ? LayoutSpace::impossible : LayoutSpace::nothing;
       });
     };
-    if (demands.size() == 2 && !claim_flags.contains(hashes[1])) {
-      add_pair(demands[0].variable, demands[1].variable, node, [&](std::size_t a, std::size_t b) {
-        return demands[0].choices[a] != 0 && demands[1].choices[b] != 0 ? LayoutSpace::impossible
-                                                                        : LayoutSpace::nothing;
-      });
-      return;
-    }
-    // From the last one: `later` is set if one of those behind claims the value.
-    std::optional<std::uint32_t> later;
-    for (std::size_t i = demands.size(); i-- > 0;) {
-      if (const auto known = claim_flags.find(hashes[i]); known != claim_flags.end()) {
-        later = known->second;
-        continue;
+    const std::vector<std::uint32_t> numbers = numbers_of(demands);
+    const Asked* part = claimed.largest_in(numbers);
+    if (part != nullptr && part->demands.size() == numbers.size()) return;
+    // From a set of which at most one claims it already, or one reader: another one at a time joins.
+    std::vector<std::uint32_t> joined = part != nullptr ? part->demands : std::vector<std::uint32_t>{numbers.back()};
+    std::optional<std::uint32_t> one_claims;
+    if (part != nullptr) one_claims = part->flag;
+    for (const std::uint32_t number : without(numbers, joined)) {
+      if (!one_claims) {
+        one_claims = add_flag(node);
+        imply(demands_by_number[joined[0]], *one_claims, node);
       }
-      if (later) excludes(demands[i], *later);
-      if (i == 0) break;
+      excludes(number, *one_claims);
+      joined.insert(std::lower_bound(joined.begin(), joined.end(), number), number);
       const std::uint32_t flag = add_flag(node);
-      imply(demands[i], flag, node);
-      if (later) imply(*later, flag, node);
-      claim_flags.emplace(hashes[i], flag);
-      later = flag;
+      imply(demands_by_number[number], flag, node);
+      imply(*one_claims, flag, node);
+      claimed.add(joined, flag);
+      one_claims = flag;
     }
   }
 
@@ -631,7 +672,7 @@ LayoutAssignment LayoutSpace::assignment(std::span<const std::uint32_t> values) 
 }
 
 Expected<LayoutSpace> LayoutSpaces::of(const Graph& graph) {
-  return Builder{*this, graph, {}, {}, {}, {}, {}, {}, {}, {}}.build();
+  return Builder{*this, graph, {}, {}, {}, {}, {}, {}, {}, {}, {}}.build();
 }
 
 }  // namespace taso
