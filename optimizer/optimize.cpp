@@ -228,7 +228,8 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
 
   Graph start = original;
   normalize(start, rules.catalog());
-  const RuleIndex baseline_rules(allowed_rules(rules.rules(), options.rounding, true), rules.catalog());
+  const RuleIndex& for_baseline = options.baseline_rules != nullptr ? *options.baseline_rules : rules;
+  const RuleIndex baseline_rules(allowed_rules(for_baseline.rules(), options.rounding, true), rules.catalog());
   const RuleIndex search_rules(allowed_rules(rules.rules(), options.rounding, false), rules.catalog());
   TASO_ASSIGN(Baseline baseline,
               make_baseline(start, baseline_rules, library.registry(), options.writable, options.search.interrupt));

@@ -48,6 +48,7 @@ struct OptimizeOptions {
   Rounding rounding = Rounding::reassoc;
   Strategy strategy = Strategy::joint;
   SearchOptions search;
+  const RuleIndex* baseline_rules = nullptr;           ///< Null: those of the search.
   std::size_t timed_candidates = 2;                    ///< So many of the cheapest graphs are timed whole.
   std::optional<CheckOptions> check = CheckOptions{};  ///< No check if empty.
   /// Says whether the model's file can hold the result of a rewrite; others are not used.

@@ -40,7 +40,9 @@ struct State {
 };
 
 struct QueueEntry {
-  int tier = 0;  ///< 0: at the touched nodes (everywhere if there are none); 1: everywhere else.
+  /// Backtracking: 0, at the touched nodes (everywhere if there are none), or 1, everywhere else. Beam: the number of
+  /// steps from the start.
+  int tier = 0;
   double rank = 0;
   std::uint64_t sequence = 0;
   std::shared_ptr<State> state;
@@ -126,6 +128,11 @@ class Searcher {
       const QueueEntry entry = *queue_.begin();
       queue_.erase(queue_.begin());
       if (!within_reach(entry.state->cost)) continue;
+      if (beam() && entry.tier != level_) {
+        level_ = entry.tier;
+        of_level_ = 0;
+      }
+      if (beam() && ++of_level_ > options_.beam_width) continue;
       const double before = best_cost_;
       TASO_RETURN_IF_ERROR(expand(entry));
       ++result_.steps;
@@ -180,6 +187,11 @@ class Searcher {
   [[nodiscard]] bool within_reach(double cost) const {
     return cost <= best_cost_ || cost < options_.alpha * best_cost_;
   }
+
+  [[nodiscard]] bool beam() const { return options_.method == SearchMethod::beam; }
+
+  /// The tier of what is made from an entry's state.
+  [[nodiscard]] int tier_behind(const QueueEntry& entry) const { return beam() ? entry.tier + 1 : 0; }
 
   [[nodiscard]] bool interrupted() const {
     return options_.interrupt != nullptr && options_.interrupt->load(std::memory_order_relaxed);
@@ -291,7 +303,7 @@ class Searcher {
     if (!state->graph) return {};
     const Graph graph = *state->graph;
     std::vector<std::pair<std::uint32_t, Match>> matches = rules_.find_all(graph);
-    if (!state->touched.empty()) {
+    if (!beam() && !state->touched.empty()) {
       const auto touches = [&](const std::pair<std::uint32_t, Match>& match) {
         return std::any_of(match.second.nodes.begin(), match.second.nodes.end(), [&](NodeId id) {
           return std::binary_search(state->touched.begin(), state->touched.end(), id);
@@ -358,7 +370,7 @@ class Searcher {
         next->applications.back().cost_after = next->cost;
         remember(next);
         offer(next, child.plan);
-        enqueue(0, next);
+        enqueue(tier_behind(entry), next);
         if (is_less(next->cost, state->cost)) improvements.push_back({child.match, rank(next->cost), next});
       }
       limit_memory();
@@ -369,14 +381,15 @@ class Searcher {
     std::vector<std::size_t> order;
     order.reserve(improvements.size());
     for (const Improvement& improvement : improvements) order.push_back(improvement.match);
-    return combine(state, graph, matches, order, improvements.front().state);
+    return combine(entry, graph, matches, order, improvements.front().state);
   }
 
   /// Applies the improving matches of one state in order, as far as they stay intact and keep improving.
-  Status combine(const std::shared_ptr<State>& state, const Graph& graph,
+  Status combine(const QueueEntry& entry, const Graph& graph,
                  const std::vector<std::pair<std::uint32_t, Match>>& matches, const std::vector<std::size_t>& order,
                  const std::shared_ptr<State>& first) {
     if (!first->graph) return {};
+    const std::shared_ptr<State>& state = entry.state;
     Graph current = *first->graph;
     double cost = first->cost;
     KernelPlan current_plan;
@@ -414,7 +427,7 @@ class Searcher {
     remember(next);
     ++result_.candidates;
     offer(next, current_plan);
-    if (within_reach(cost)) enqueue(0, next);
+    if (within_reach(cost)) enqueue(tier_behind(entry), next);
     limit_memory();
     return {};
   }
@@ -430,6 +443,8 @@ class Searcher {
 
   std::set<QueueEntry> queue_;
   std::uint64_t sequence_ = 0;
+  int level_ = 0;             ///< Of a beam, being expanded,
+  std::size_t of_level_ = 0;  ///< and how many states of it were.
   std::unordered_map<Hash128, std::vector<std::shared_ptr<State>>> states_;
   std::unordered_set<Hash128> forgotten_;  ///< Graphs too costly to keep.
   std::size_t bytes_ = 0, candidate_nodes_ = 0;
@@ -453,6 +468,16 @@ const char* to_string(StopReason reason) {
       return "time limit";
     case StopReason::interrupted:
       return "interrupted";
+  }
+  return "?";
+}
+
+const char* to_string(SearchMethod method) {
+  switch (method) {
+    case SearchMethod::backtracking:
+      return "backtracking";
+    case SearchMethod::beam:
+      return "beam";
   }
   return "?";
 }
