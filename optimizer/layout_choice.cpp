@@ -42,6 +42,18 @@ bool set_flags(const LayoutSpace& space, std::vector<std::uint32_t>& chosen) {
 
 }  // namespace
 
+void LayoutStatistics::add(const LayoutStatistics& other) {
+  problems += other.problems;
+  solved += other.solved;
+  parts_solved += other.parts_solved;
+  parts_reused += other.parts_reused;
+  inexact += other.inexact;
+  largest_gap = std::max(largest_gap, other.largest_gap);
+  width = std::max(width, other.width);
+  largest_table = std::max(largest_table, other.largest_table);
+  seconds += other.seconds;
+}
+
 LayoutProblem layout_problem(const LayoutSpace& space, const std::vector<double>& prices) {
   LayoutProblem made;
   made.variables.reserve(space.variables.size());

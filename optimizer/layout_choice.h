@@ -22,7 +22,9 @@ struct LayoutStatistics {
   double largest_gap = 0;                          ///< Of those: largest (cost - lower bound) / cost.
   std::size_t width = 0;                           ///< Largest number of neighbours at elimination.
   std::size_t largest_table = 0;                   ///< Entries.
-  double seconds = 0;                              ///< In building and solving; not in measuring.
+  double seconds = 0;                              ///< In building and solving, of all threads; not in measuring.
+
+  void add(const LayoutStatistics& other);
 };
 
 /// A kernel's price: known, or the least it may turn out to be. Prices are not negative.

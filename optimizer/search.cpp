@@ -287,6 +287,16 @@ class Searcher {
     child.rewrite = std::move(rewritten).value();
   }
 
+  /// Chooses layouts of all new graphs, but of equal ones once.
+  void prepare(std::vector<Child>& children) {
+    std::vector<KernelPlan*> plans;
+    std::unordered_set<Hash128> hashes;
+    for (Child& child : children)
+      if (child.kind == Child::Kind::fresh && !child.error && hashes.insert(child.hash).second)
+        plans.push_back(&child.plan);
+    arena_.execute([&] { model_.prepare(plans); });
+  }
+
   std::shared_ptr<State> make_state(const std::shared_ptr<State>& parent, Graph graph, const Hash128& hash, double cost,
                                     std::size_t new_nodes) {
     auto state = std::make_shared<State>();
@@ -327,6 +337,7 @@ class Searcher {
         tbb::parallel_for(std::size_t{0}, children.size(),
                           [&](std::size_t i) { try_match(graph, matches[begin + i], children[i]); });
       });
+      prepare(children);
       for (Child& child : children) {
         if (const auto reason = spent(); reason && reason != StopReason::steps) {  // measuring may take long
           stopped_ = reason;
@@ -394,6 +405,7 @@ class Searcher {
     double cost = first->cost;
     KernelPlan current_plan;
     std::vector<RuleApplication> applications = first->applications;
+    std::vector<NodeId> touched = first->touched;
     std::size_t new_nodes = 0;
     for (std::size_t i = 1; i < order.size(); ++i) {
       if (const auto reason = spent(); reason && reason != StopReason::steps) break;
@@ -412,6 +424,8 @@ class Searcher {
       applications.back().cost_before = cost;
       applications.back().cost_after = next_cost;
       new_nodes += rewritten->added.size() + rewritten->changed.size();
+      const std::vector<NodeId> more = touched_nodes(current, *rewritten);
+      touched.insert(touched.end(), more.begin(), more.end());
       current = std::move(rewritten->graph);
       current_plan = std::move(plan);
       cost = next_cost;
@@ -424,6 +438,10 @@ class Searcher {
     if (met(current, hash)) return {};
     std::shared_ptr<State> next = make_state(state, std::move(current), hash, cost, new_nodes);
     next->applications = std::move(applications);
+    std::erase_if(touched, [&](NodeId id) { return !next->graph->contains(id); });
+    std::sort(touched.begin(), touched.end());
+    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+    next->touched = std::move(touched);
     remember(next);
     ++result_.candidates;
     offer(next, current_plan);
