@@ -15,10 +15,6 @@ namespace {
 
 using Term = CostFormula::Term;
 
-/// Most entries of a table when layouts are chosen. Models need a few hundred; candidates that take a dense block apart
-/// would need more than they are worth, as thousands of them are tried.
-constexpr EliminationOptions kElimination = {.maximum_table = 1024};
-
 constexpr std::array<std::pair<Term, std::string_view>, 5> kTerms{{{Term::time, "time"},
                                                                    {Term::flops, "flops"},
                                                                    {Term::bytes, "bytes"},
@@ -66,7 +62,7 @@ class WeightedSum final : public CostModel {
       KernelPlan& plan = *plans[i];
       if (!plan.open || plan.layouts) return;
       Local& local = locals_.local();
-      (void)choose_layouts(plan, prices, MeasuredCosts::kNoLimit, local.cache, local.statistics, kElimination);
+      (void)choose_layouts(plan, prices, MeasuredCosts::kNoLimit, local.cache, local.statistics);
     });
   }
 
@@ -115,7 +111,7 @@ class WeightedSum final : public CostModel {
       TASO_ASSIGN(const double seconds, measured_->seconds(kernel));
       return untimed(kernel) + weight_of_time() * seconds * 1e6;
     };
-    return choose_layouts(plan, prices, limit, cache_, statistics_, kElimination);
+    return choose_layouts(plan, prices, limit, cache_, statistics_);
   }
 
   /// One term with its weight; not below `limit`, any number from there up.

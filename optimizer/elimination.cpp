@@ -18,10 +18,10 @@ using Variable = EliminationProblem::Variable;
 using Factor = EliminationProblem::Factor;
 
 /// The product of domain sizes, saturating: sizes of tables that are never made may overflow.
-std::size_t table_size(const EliminationProblem& problem, std::span<const Variable> scope) {
+std::size_t table_size(std::span<const std::uint32_t> sizes, std::span<const Variable> scope) {
   std::size_t size = 1;
   for (const Variable variable : scope)
-    if (__builtin_mul_overflow(size, static_cast<std::size_t>(problem.size(variable)), &size))
+    if (__builtin_mul_overflow(size, static_cast<std::size_t>(sizes[variable]), &size))
       return std::numeric_limits<std::size_t>::max();
   return size;
 }
@@ -31,90 +31,18 @@ constexpr Variable no_variable = ~Variable{0};
 class Eliminator {
  public:
   /// With a cache, tables are made up to constants.
-  Eliminator(const EliminationProblem& problem, const EliminationOptions& options, MessageCache* cache)
-      : problem_(problem),
+  Eliminator(std::span<const std::uint32_t> sizes, const EliminationOptions& options, MessageCache* cache)
+      : sizes_(sizes),
         options_(options),
         cache_(cache),
-        of_variable_(problem.variables()),
-        neighbours_(problem.variables()) {}
-
-  EliminationResult run() {
-    const std::vector<Variable> order = eliminate_all(no_variable);
-    result_.lower_bound = constant_;
-    result_.assignment.assign(problem_.variables(), 0);
-    for (const Variable variable : reversed(order)) assign(variable);
-    result_.cost = problem_.cost(result_.assignment);
-    return std::move(result_);
-  }
-
-  RootedResult run_rooted(Variable root) {
-    rooted_ = true;
-    const std::vector<Variable> order = eliminate_all(root);
-    RootedResult rooted;
-    rooted.exact = result_.exact;
-    if (!rooted.exact) return rooted;
-    rooted.width = result_.width;
-    rooted.largest_table = result_.largest_table;
-    rooted.table.assign(problem_.size(root), constant_);
-    for (std::uint32_t value = 0; value < problem_.size(root); ++value) {
-      for (const Term* term : of_variable_[root]) rooted.table[value] += term->table[value];
-      result_.assignment.assign(problem_.variables(), 0);
-      result_.assignment[root] = value;
-      for (const Variable variable : reversed(order)) assign(variable);
-      rooted.assignments.push_back(result_.assignment);
-    }
-    return rooted;
-  }
-
- private:
-  /// A factor, of the problem or made on the way.
-  struct Term {
-    std::vector<Variable> scope;
-    const double* table = nullptr;
-    Hash128 hash;                                          ///< Of the table, if there is a cache.
-    std::shared_ptr<const MessageCache::Message> message;  ///< Holds the table if it was made on the way.
-  };
-
-  /// All variables but `root`, in the order of elimination.
-  std::vector<Variable> eliminate_all(Variable root) {
-    for (const Factor& factor : problem_.factors()) {
-      if (factor.scope.empty()) {
-        constant_ += factor.table[0];
-        continue;
-      }
-      const Hash128 hash = cache_ != nullptr ? hash_of(factor.table) : Hash128();
-      add({factor.scope, factor.table.data(), hash, nullptr});
-    }
-    using Entry = std::tuple<std::size_t, std::size_t, Variable>;  // table, neighbours, index: smallest first
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
-    const auto entry_of = [&](Variable variable) {
-      return Entry(table_size(problem_, neighbours_[variable]), neighbours_[variable].size(), variable);
-    };
-    for (Variable variable = 0; variable < problem_.variables(); ++variable)
-      if (variable != root) queue.push(entry_of(variable));
-    std::vector<char> done(problem_.variables(), 0);
-    std::vector<Variable> order;
-    while (!queue.empty() && (result_.exact || !rooted_)) {
-      const Entry entry = queue.top();
-      queue.pop();
-      const Variable variable = std::get<2>(entry);
-      if (done[variable] != 0 || entry != entry_of(variable)) continue;  // an entry of before
-      done[variable] = 1;
-      order.push_back(variable);
-      const std::vector<Variable> neighbours = neighbours_[variable];
-      eliminate(variable);
-      for (const Variable neighbour : neighbours)
-        if (neighbour != root) queue.push(entry_of(neighbour));
-    }
-    return order;
-  }
-
-  static Hash128 hash_of(const std::vector<double>& table) { return hash_bytes(std::as_bytes(std::span(table))); }
+        of_variable_(sizes.size()),
+        neighbours_(sizes.size()),
+        versions_(sizes.size(), 0) {}
 
   /// Takes a term into account: it waits at all its variables.
-  void add(Term added) {
-    terms_.push_back(std::move(added));
-    const Term* term = &terms_.back();
+  void add(const EliminationTerm& added) {
+    terms_.push_back(added);
+    const EliminationTerm* term = &terms_.back();
     for (const Variable variable : term->scope) {
       of_variable_[variable].push_back(term);
       for (const Variable other : term->scope) {
@@ -126,36 +54,101 @@ class Eliminator {
     }
   }
 
+  /// All but `cost`.
+  EliminationResult run() {
+    const std::vector<Variable> order = eliminate_all(no_variable);
+    result_.lower_bound = constant_;
+    result_.assignment.assign(sizes_.size(), 0);
+    for (const Variable variable : reversed(order)) assign(variable);
+    return std::move(result_);
+  }
+
+  RootedResult run_rooted(Variable root) {
+    rooted_ = true;
+    const std::vector<Variable> order = eliminate_all(root);
+    RootedResult rooted;
+    rooted.exact = result_.exact;
+    if (!rooted.exact) return rooted;
+    rooted.width = result_.width;
+    rooted.largest_table = result_.largest_table;
+    rooted.table.assign(sizes_[root], constant_);
+    for (std::uint32_t value = 0; value < sizes_[root]; ++value) {
+      for (const EliminationTerm* term : of_variable_[root]) rooted.table[value] += term->table[value];
+      result_.assignment.assign(sizes_.size(), 0);
+      result_.assignment[root] = value;
+      for (const Variable variable : reversed(order)) assign(variable);
+      rooted.assignments.push_back(result_.assignment);
+    }
+    return rooted;
+  }
+
+ private:
+  /// All variables but `root`, in the order of elimination.
+  std::vector<Variable> eliminate_all(Variable root) {
+    struct Entry {
+      std::size_t table, neighbours;  // smallest first
+      Variable variable;
+      std::uint32_t version;
+      bool operator>(const Entry& other) const {
+        return std::tie(table, neighbours, variable) > std::tie(other.table, other.neighbours, other.variable);
+      }
+    };
+    const auto entry_of = [&](Variable variable) {
+      const std::vector<Variable>& neighbours = neighbours_[variable];
+      return Entry{table_size(sizes_, neighbours), neighbours.size(), variable, ++versions_[variable]};
+    };
+    std::vector<Entry> entries;
+    entries.reserve(2 * sizes_.size());
+    for (Variable variable = 0; variable < sizes_.size(); ++variable)
+      if (variable != root) entries.push_back(entry_of(variable));
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue(std::greater<>(), std::move(entries));
+    std::vector<Variable> order;
+    order.reserve(sizes_.size());
+    while (!queue.empty() && (result_.exact || !rooted_)) {
+      const Entry entry = queue.top();
+      queue.pop();
+      const Variable variable = entry.variable;
+      if (entry.version != versions_[variable]) continue;  // an entry of before
+      ++versions_[variable];
+      order.push_back(variable);
+      eliminate(variable);
+      for (const Variable neighbour : neighbours_[variable])
+        if (neighbour != root) queue.push(entry_of(neighbour));
+    }
+    return order;
+  }
+
   void eliminate(Variable variable) {
-    std::vector<const Term*>& bucket = of_variable_[variable];
+    std::vector<const EliminationTerm*>& bucket = of_variable_[variable];
     result_.width = std::max(result_.width, neighbours_[variable].size());
     // Its factors leave the other variables; `bucket` stays for assign().
     for (const Variable neighbour : neighbours_[variable]) {
-      std::erase_if(of_variable_[neighbour], [&](const Term* factor) {
+      std::erase_if(of_variable_[neighbour], [&](const EliminationTerm* factor) {
         return std::find(factor->scope.begin(), factor->scope.end(), variable) != factor->scope.end();
       });
       std::erase(neighbours_[neighbour], variable);
     }
-    if (table_size(problem_, neighbours_[variable]) <= options_.maximum_table) {
+    if (table_size(sizes_, neighbours_[variable]) <= options_.maximum_table) {
       message(variable, bucket, neighbours_[variable]);
       return;
     }
     result_.exact = false;
     if (rooted_) return;
     // Mini-buckets: the factors with most variables first, each into the first group that it fits.
-    std::vector<const Term*> sorted = bucket;
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const Term* a, const Term* b) { return a->scope.size() > b->scope.size(); });
-    std::vector<std::pair<std::vector<const Term*>, std::vector<Variable>>> groups;
-    for (const Term* factor : sorted) {
-      std::vector<Variable> scope = factor->scope;
+    std::vector<const EliminationTerm*> sorted = bucket;
+    std::stable_sort(sorted.begin(), sorted.end(), [](const EliminationTerm* a, const EliminationTerm* b) {
+      return a->scope.size() > b->scope.size();
+    });
+    std::vector<std::pair<std::vector<const EliminationTerm*>, std::vector<Variable>>> groups;
+    for (const EliminationTerm* factor : sorted) {
+      std::vector<Variable> scope(factor->scope.begin(), factor->scope.end());
       std::erase(scope, variable);
       std::sort(scope.begin(), scope.end());
       bool placed = false;
       for (auto& [members, variables] : groups) {
         std::vector<Variable> together;
         std::set_union(variables.begin(), variables.end(), scope.begin(), scope.end(), std::back_inserter(together));
-        if (table_size(problem_, together) > options_.maximum_table) continue;
+        if (table_size(sizes_, together) > options_.maximum_table) continue;
         members.push_back(factor);
         variables = std::move(together);
         placed = true;
@@ -168,8 +161,9 @@ class Eliminator {
   }
 
   /// Adds the minimum over `variable` of the sum of `members`, a factor over `scope` (ascending).
-  void message(Variable variable, const std::vector<const Term*>& members, const std::vector<Variable>& scope) {
-    const std::size_t entries = table_size(problem_, scope);
+  void message(Variable variable, const std::vector<const EliminationTerm*>& members,
+               const std::vector<Variable>& scope) {
+    const std::size_t entries = table_size(sizes_, scope);
     const std::size_t rank = scope.size();
     result_.largest_table = std::max(result_.largest_table, entries);
     const auto axis_of = [&](Variable other) {
@@ -180,9 +174,9 @@ class Eliminator {
     Hash128 key;
     std::shared_ptr<const MessageCache::Message> made;
     if (cache_ != nullptr) {
-      std::vector<std::uint64_t> content = {problem_.size(variable), rank};
-      for (const Variable other : scope) content.push_back(problem_.size(other));
-      for (const Term* member : members) {
+      std::vector<std::uint64_t> content = {sizes_[variable], rank};
+      for (const Variable other : scope) content.push_back(sizes_[other]);
+      for (const EliminationTerm* member : members) {
         content.insert(content.end(), {member->hash.high, member->hash.low});
         for (const Variable other : member->scope) content.push_back(axis_of(other));
       }
@@ -198,7 +192,7 @@ class Eliminator {
           fresh->least = least;
           for (double& cost : fresh->table) cost -= least;
         }
-        fresh->hash = hash_of(fresh->table);
+        fresh->hash = hash_bytes(std::as_bytes(std::span(fresh->table)));
         cache_->insert(key, fresh);
       }
       made = std::move(fresh);
@@ -207,11 +201,11 @@ class Eliminator {
     if (scope.empty())
       constant_ += made->table[0];
     else
-      add({scope, made->table.data(), made->hash, made});
+      add({messages_.emplace_back(scope, made).first, made->table, made->hash});
   }
 
   template <class AxisOf>
-  std::vector<double> minimum(Variable variable, const std::vector<const Term*>& members,
+  std::vector<double> minimum(Variable variable, const std::vector<const EliminationTerm*>& members,
                               const std::vector<Variable>& scope, std::size_t entries, const AxisOf& axis_of) const {
     std::vector<double> table(entries);
     // How far each member's table advances along each variable of the scope, and along `variable`.
@@ -221,11 +215,11 @@ class Eliminator {
       std::size_t stride = 1;
       for (std::size_t i = members[m]->scope.size(); i-- > 0;) {
         strides[m * (rank + 1) + axis_of(members[m]->scope[i])] = stride;
-        stride *= problem_.size(members[m]->scope[i]);
+        stride *= sizes_[members[m]->scope[i]];
       }
     }
     std::vector<std::uint32_t> index(rank, 0);
-    const std::uint32_t values = problem_.size(variable);
+    const std::uint32_t values = sizes_[variable];
     for (std::size_t entry = 0; entry < entries; ++entry) {
       double best = EliminationProblem::kForbidden;
       for (std::uint32_t value = 0; value < values; ++value) {
@@ -236,7 +230,7 @@ class Eliminator {
       }
       table[entry] = best;
       for (std::size_t axis = rank; axis-- > 0;) {
-        const std::uint32_t size = problem_.size(scope[axis]);
+        const std::uint32_t size = sizes_[scope[axis]];
         const bool carry = ++index[axis] == size;
         for (std::size_t m = 0; m < members.size(); ++m) {
           at[m] += strides[m * (rank + 1) + axis];
@@ -253,12 +247,12 @@ class Eliminator {
   void assign(Variable variable) {
     double best = EliminationProblem::kForbidden;
     std::uint32_t chosen = 0;
-    for (std::uint32_t value = 0; value < problem_.size(variable); ++value) {
+    for (std::uint32_t value = 0; value < sizes_[variable]; ++value) {
       result_.assignment[variable] = value;
       double sum = 0;
-      for (const Term* factor : of_variable_[variable]) {
+      for (const EliminationTerm* factor : of_variable_[variable]) {
         std::size_t at = 0;
-        for (const Variable other : factor->scope) at = at * problem_.size(other) + result_.assignment[other];
+        for (const Variable other : factor->scope) at = at * sizes_[other] + result_.assignment[other];
         sum += factor->table[at];
       }
       if (sum < best) {
@@ -269,13 +263,17 @@ class Eliminator {
     result_.assignment[variable] = chosen;
   }
 
-  const EliminationProblem& problem_;
+  std::span<const std::uint32_t> sizes_;
   const EliminationOptions& options_;
   MessageCache* cache_;
-  bool rooted_ = false;                                ///< A table that is too large ends the work.
-  std::vector<std::vector<const Term*>> of_variable_;  ///< Terms that mention a variable and none eliminated.
-  std::vector<std::vector<Variable>> neighbours_;      ///< Ascending; of variables not eliminated.
-  std::deque<Term> terms_;
+  bool rooted_ = false;  ///< A table that is too large ends the work.
+  std::vector<std::vector<const EliminationTerm*>>
+      of_variable_;                                ///< Terms that mention a variable and none eliminated.
+  std::vector<std::vector<Variable>> neighbours_;  ///< Ascending; of variables not eliminated.
+  std::vector<std::uint32_t> versions_;            ///< Of entries of the queue.
+  std::deque<EliminationTerm> terms_;
+  /// What terms that were made on the way refer to.
+  std::deque<std::pair<std::vector<Variable>, std::shared_ptr<const MessageCache::Message>>> messages_;
   double constant_ = 0;
   EliminationResult result_;
 };
@@ -295,7 +293,7 @@ void EliminationProblem::add_factor(std::vector<Variable> scope, std::vector<dou
                    scope.begin() + static_cast<std::ptrdiff_t>(i),
                "a factor that mentions a variable twice");
   }
-  TASO_CHECK(table.size() == table_size(*this, scope), "a table that does not fit its variables");
+  TASO_CHECK(table.size() == table_size(sizes_, scope), "a table that does not fit its variables");
   factors_.push_back({std::move(scope), std::move(table)});
 }
 
@@ -310,12 +308,29 @@ double EliminationProblem::cost(std::span<const std::uint32_t> assignment) const
 }
 
 EliminationResult minimize(const EliminationProblem& problem, const EliminationOptions& options, MessageCache* cache) {
-  return Eliminator(problem, options, cache).run();
+  std::vector<std::uint32_t> sizes;
+  for (Variable variable = 0; variable < problem.variables(); ++variable) sizes.push_back(problem.size(variable));
+  Eliminator eliminator(sizes, options, cache);
+  double constant = 0;
+  for (const Factor& factor : problem.factors()) {
+    if (factor.scope.empty())
+      constant += factor.table[0];
+    else
+      eliminator.add({factor.scope, factor.table,
+                      cache != nullptr ? hash_bytes(std::as_bytes(std::span(factor.table))) : Hash128()});
+  }
+  EliminationResult result = eliminator.run();
+  result.lower_bound += constant;
+  result.cost = problem.cost(result.assignment);
+  return result;
 }
 
-RootedResult minimize_rooted(const EliminationProblem& problem, EliminationProblem::Variable root,
-                             const EliminationOptions& options, MessageCache& cache) {
-  return Eliminator(problem, options, &cache).run_rooted(root);
+RootedResult minimize_rooted(std::span<const std::uint32_t> sizes, std::span<const EliminationTerm> terms,
+                             EliminationProblem::Variable root, const EliminationOptions& options,
+                             MessageCache& cache) {
+  Eliminator eliminator(sizes, options, &cache);
+  for (const EliminationTerm& term : terms) eliminator.add(term);
+  return eliminator.run_rooted(root);
 }
 
 std::shared_ptr<const MessageCache::Message> MessageCache::find(const Hash128& key) const {

@@ -107,9 +107,17 @@ struct RootedResult {
   std::size_t width = 0, largest_table = 0;             ///< As in EliminationResult.
 };
 
-/// Minimises over all variables but `root`.
-[[nodiscard]] RootedResult minimize_rooted(const EliminationProblem& problem, EliminationProblem::Variable root,
-                                           const EliminationOptions& options, MessageCache& cache);
+/// A factor whose scope and table are kept by someone else.
+struct EliminationTerm {
+  std::span<const EliminationProblem::Variable> scope;
+  std::span<const double> table;
+  Hash128 hash;  ///< Of the table; where there is a MessageCache.
+};
+
+/// Minimises the sum of `terms`, none of them with an empty scope, over all variables but `root`.
+[[nodiscard]] RootedResult minimize_rooted(std::span<const std::uint32_t> sizes, std::span<const EliminationTerm> terms,
+                                           EliminationProblem::Variable root, const EliminationOptions& options,
+                                           MessageCache& cache);
 
 /// Parts of problems that were solved. A part is a block of the graph of variables (two variables in one factor are
 /// neighbours): a largest set that no single variable separates. Seen from the variable by which it hangs on the rest,

@@ -19,7 +19,7 @@ std::vector<std::uint32_t> plain_choice(const LayoutSpace& space) {
   return chosen;
 }
 
-/// Flags (variables without choices) are set as far as the choices of the nodes ask for them. False if these do not go
+/// Flags (variables without choices) are set only as far as the choices of the nodes ask for them. False if these do not go
 /// together.
 bool set_flags(const LayoutSpace& space, std::vector<std::uint32_t>& chosen) {
   for (std::size_t i = 0; i < chosen.size(); ++i)
@@ -104,7 +104,7 @@ Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, doubl
     std::vector<std::uint32_t> chosen(space.variables.size(), 0);
     for (std::size_t i = 0; i < chosen.size(); ++i)
       if (problem.variables[i] != LayoutProblem::none) chosen[i] = result.assignment[problem.variables[i]];
-    if (result.cost == EliminationProblem::kForbidden && !set_flags(space, chosen)) chosen = plain_choice(space);
+    if (!result.exact && !set_flags(space, chosen)) chosen = plain_choice(space);
     std::vector<Launch> launches;
     std::vector<std::size_t> missing;
     double sum = 0;
