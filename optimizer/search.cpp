@@ -23,6 +23,8 @@ namespace {
 constexpr double kImprovement = 1e-9;
 /// Matches handled together; bounds the graphs alive at once, and with the nodes of all of them the open plans.
 constexpr std::size_t kChunk = 256, kFewest = 16, kChunkNodes = 100'000;
+/// An expansion may take this share of the budget; where that is too little, matches that look alike are tried once.
+constexpr std::size_t kExpansions = 4;
 /// Rough size of a node, for the memory limit.
 constexpr std::size_t kNodeBytes = 768;
 
@@ -86,6 +88,58 @@ std::vector<NodeId> touched_nodes(const Graph& before, const RewriteResult& rewr
   touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
   return touched;
 }
+
+/// Tells places of a graph apart by what is around them: equal signatures of matches mean equal neighbourhoods (three
+/// nodes far; weights by their types alone), as in the repeated cells of a network.
+class Neighbourhoods {
+ public:
+  explicit Neighbourhoods(const Graph& graph) : hashes_(graph.id_bound()) {
+    const std::vector<NodeId> order = graph.topological_order();
+    const auto consumers = graph.consumers();
+    for (const NodeId id : order) {
+      const Node& node = graph.node(id);
+      Hasher hasher;
+      if (node.weight_only || node.kind == NodeKind::input) {
+        for (const TensorType& type : node.outputs) hasher.add(to_string(type));
+      } else {
+        hasher.add(node.label);
+      }
+      hashes_[id] = hasher.add(static_cast<std::uint64_t>(node.weight_only ? 1 : 0)).finish();
+    }
+    for (int round = 0; round < 3; ++round) {
+      std::vector<Hash128> next = hashes_;
+      for (const NodeId id : order) {
+        if (graph.node(id).weight_only) continue;
+        Hasher hasher;
+        hasher.add(hashes_[id]);
+        for (const Value& input : graph.node(id).inputs) hasher.add(hashes_[input.node]).add(std::uint64_t{input.port});
+        std::vector<Hash128> readers;
+        for (const auto& [consumer, position] : consumers[id])
+          readers.push_back(Hasher().add(hashes_[consumer]).add(std::uint64_t{position}).finish());
+        std::sort(readers.begin(), readers.end());
+        for (const Hash128& reader : readers) hasher.add(reader);
+        next[id] = hasher.finish();
+      }
+      hashes_ = std::move(next);
+    }
+  }
+
+  [[nodiscard]] Hash128 signature(std::uint32_t rule, const Match& match) const {
+    Hasher hasher;
+    hasher.add(std::uint64_t{rule});
+    for (const NodeId id : match.nodes) hasher.add(hashes_[id]);
+    for (const std::int32_t begin : match.operand_begin) hasher.add(static_cast<std::int64_t>(begin));
+    for (const std::int32_t begin : match.port_begin) hasher.add(static_cast<std::int64_t>(begin));
+    for (const Value& value : match.variables) {
+      const auto first = std::find(match.variables.begin(), match.variables.end(), value) - match.variables.begin();
+      hasher.add(hashes_[value.node]).add(std::uint64_t{value.port}).add(static_cast<std::int64_t>(first));
+    }
+    return hasher.finish();
+  }
+
+ private:
+  std::vector<Hash128> hashes_;
+};
 
 class Searcher {
  public:
@@ -323,19 +377,34 @@ class Searcher {
       if (entry.tier == 0) enqueue(1, state);
     }
 
+    // Of a large graph, one match is tried of those that look alike; the others are joined with it.
+    std::vector<std::vector<std::size_t>> alike;
+    if (matches.size() > options_.max_candidate_nodes / kExpansions / std::max<std::size_t>(1, graph.size())) {
+      const Neighbourhoods neighbourhoods(graph);
+      std::unordered_map<Hash128, std::size_t> classes;
+      for (std::size_t i = 0; i < matches.size(); ++i) {
+        const auto [place, fresh] =
+            classes.emplace(neighbourhoods.signature(matches[i].first, matches[i].second), alike.size());
+        if (fresh) alike.emplace_back();
+        alike[place->second].push_back(i);
+      }
+    } else {
+      for (std::size_t i = 0; i < matches.size(); ++i) alike.push_back({i});
+    }
+
     struct Improvement {
-      std::size_t match = 0;
+      std::size_t match = 0;  ///< Index in `alike`.
       double rank = 0;
       std::shared_ptr<State> state;
     };
     std::vector<Improvement> improvements;
     const std::size_t chunk = std::clamp(kChunkNodes / std::max<std::size_t>(1, graph.size()), kFewest, kChunk);
-    for (std::size_t begin = 0; begin < matches.size() && !stopped_; begin += chunk) {
-      std::vector<Child> children(std::min(chunk, matches.size() - begin));
+    for (std::size_t begin = 0; begin < alike.size() && !stopped_; begin += chunk) {
+      std::vector<Child> children(std::min(chunk, alike.size() - begin));
       for (std::size_t i = 0; i < children.size(); ++i) children[i].match = begin + i;
       arena_.execute([&] {
         tbb::parallel_for(std::size_t{0}, children.size(),
-                          [&](std::size_t i) { try_match(graph, matches[begin + i], children[i]); });
+                          [&](std::size_t i) { try_match(graph, matches[alike[begin + i][0]], children[i]); });
       });
       prepare(children);
       for (Child& child : children) {
@@ -370,7 +439,7 @@ class Searcher {
           forgotten_.insert(child.hash);
           continue;
         }
-        const auto& [rule, match] = matches[child.match];
+        const auto& [rule, match] = matches[alike[child.match][0]];
         std::vector<NodeId> touched = touched_nodes(graph, *child.rewrite);
         const std::size_t new_nodes = child.rewrite->added.size() + child.rewrite->changed.size();
         std::shared_ptr<State> next =
@@ -389,16 +458,18 @@ class Searcher {
     if (improvements.empty()) return {};
     std::stable_sort(improvements.begin(), improvements.end(),
                      [](const Improvement& a, const Improvement& b) { return a.rank < b.rank; });
-    std::vector<std::size_t> order;
+    std::vector<std::vector<std::size_t>> order;
     order.reserve(improvements.size());
-    for (const Improvement& improvement : improvements) order.push_back(improvement.match);
+    for (const Improvement& improvement : improvements) order.push_back(std::move(alike[improvement.match]));
+    order.front().erase(order.front().begin());  // which made the state to begin with
     return combine(entry, graph, matches, order, improvements.front().state);
   }
 
-  /// Applies the improving matches of one state in order, as far as they stay intact and keep improving.
+  /// Applies the improving matches of one state in order, as far as they stay intact and keep improving. Those that
+  /// look alike are applied together.
   Status combine(const QueueEntry& entry, const Graph& graph,
-                 const std::vector<std::pair<std::uint32_t, Match>>& matches, const std::vector<std::size_t>& order,
-                 const std::shared_ptr<State>& first) {
+                 const std::vector<std::pair<std::uint32_t, Match>>& matches,
+                 const std::vector<std::vector<std::size_t>>& order, const std::shared_ptr<State>& first) {
     if (!first->graph) return {};
     const std::shared_ptr<State>& state = entry.state;
     Graph current = *first->graph;
@@ -407,26 +478,39 @@ class Searcher {
     std::vector<RuleApplication> applications = first->applications;
     std::vector<NodeId> touched = first->touched;
     std::size_t new_nodes = 0;
-    for (std::size_t i = 1; i < order.size(); ++i) {
+    for (const std::vector<std::size_t>& together : order) {
       if (const auto reason = spent(); reason && reason != StopReason::steps) break;
-      const auto& [rule, match] = matches[order[i]];
-      if (!still_matches(graph, current, match)) continue;
-      Expected<RewriteResult> rewritten = apply_with_changes(current, rules_.rules()[rule], match, rules_.catalog());
-      if (!rewritten || (options_.writable && !options_.writable(*rewritten))) continue;
-      candidate_nodes_ += rewritten->graph.size();
-      TASO_ASSIGN(KernelPlan plan, plan_of(rewritten->graph));
-      const Expected<double> priced = model_.cost(rewritten->graph, plan, cost);
+      Graph next_graph = current;
+      std::vector<RuleApplication> added;
+      std::vector<NodeId> next_touched;
+      std::size_t next_nodes = 0;
+      for (const std::size_t index : together) {
+        const auto& [rule, match] = matches[index];
+        if (!still_matches(graph, next_graph, match)) continue;
+        Expected<RewriteResult> rewritten =
+            apply_with_changes(next_graph, rules_.rules()[rule], match, rules_.catalog());
+        if (!rewritten || (options_.writable && !options_.writable(*rewritten))) continue;
+        added.push_back(describe_application(next_graph, rules_.rules()[rule], match));
+        next_nodes += rewritten->added.size() + rewritten->changed.size();
+        const std::vector<NodeId> more = touched_nodes(next_graph, *rewritten);
+        next_touched.insert(next_touched.end(), more.begin(), more.end());
+        next_graph = std::move(rewritten->graph);
+      }
+      if (added.empty()) continue;
+      candidate_nodes_ += next_graph.size();
+      TASO_ASSIGN(KernelPlan plan, plan_of(next_graph));
+      const Expected<double> priced = model_.cost(next_graph, plan, cost);
       if (!priced && priced.error().code == ErrorCode::interrupted) break;
       if (!priced) return priced.error();
       const double next_cost = *priced;
       if (!is_less(next_cost, cost)) continue;
-      applications.push_back(describe_application(current, rules_.rules()[rule], match));
-      applications.back().cost_before = cost;
-      applications.back().cost_after = next_cost;
-      new_nodes += rewritten->added.size() + rewritten->changed.size();
-      const std::vector<NodeId> more = touched_nodes(current, *rewritten);
-      touched.insert(touched.end(), more.begin(), more.end());
-      current = std::move(rewritten->graph);
+      // What several of them gain together is told of the last one.
+      for (RuleApplication& application : added) application.cost_before = application.cost_after = cost;
+      added.back().cost_after = next_cost;
+      applications.insert(applications.end(), added.begin(), added.end());
+      touched.insert(touched.end(), next_touched.begin(), next_touched.end());
+      new_nodes += next_nodes;
+      current = std::move(next_graph);
       current_plan = std::move(plan);
       cost = next_cost;
     }

@@ -1,4 +1,4 @@
-/// Cost-based backtracking search over rule applications (TASO, Algorithm 2), with three additions that keep large
+/// Cost-based backtracking search over rule applications (TASO, Algorithm 2), with four additions that keep large
 /// graphs tractable:
 ///
 ///  - Independent improvements are taken together. When a state is expanded, every match is costed by itself; then
@@ -8,6 +8,8 @@
 ///    step changed: all other matches commute with the step and are tried from its parent. The other matches follow
 ///    later, at lower priority, so that nothing is lost.
 ///  - Equal graphs are met once (canonical structural hash and exact equality).
+///  - Of a graph so large that trying all its matches would take more than a quarter of the budget, one match is
+///    tried of those with equal neighbourhoods (the repeated cells of a network), and the others are applied with it.
 ///
 /// Beam search, for comparison, shares all but the order: of the graphs that are k steps from the start, the
 /// `beam_width` cheapest are expanded, at all their matches, before those that are k + 1 steps away.
@@ -64,7 +66,7 @@ struct SearchOptions {
   std::size_t max_steps = 1000;  ///< Expansions.
   std::size_t patience = 300;    ///< Expansions without improvement before giving up.
   /// Total number of nodes of all candidate graphs: bounds the work independently of machine and graph size.
-  std::size_t max_candidate_nodes = 4'000'000;
+  std::size_t max_candidate_nodes = 2'000'000;
   std::optional<double> time_limit;                   ///< Seconds. Results then depend on the speed of the machine.
   std::size_t memory_limit = std::size_t{512} << 20;  ///< Bytes of queued graphs; the costliest are dropped beyond.
   std::size_t keep = 4;                               ///< Number of best graphs to return.

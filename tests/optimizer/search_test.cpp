@@ -172,6 +172,39 @@ TEST(Search, ABeamIsAsWideAsItIsTold) {
   EXPECT_LE(one.steps, 4U);  // four products: no path is longer
 }
 
+/// Where an expansion would take too much of the budget, repeated cells are rewritten alike from one trial.
+TEST(Search, CellsThatLookAlikeAreTriedOnce) {
+  std::string text = "input x0 f32[1, 4]\n";
+  constexpr int cells = 40;
+  for (int i = 0; i < cells; ++i) {
+    const std::string n = std::to_string(i);
+    text += "weight a" + n + " f32[4, 4]\nweight b" + n + " f32[4, 4]\n";
+    text += "x" + std::to_string(i + 1) + " = add(matmul(x" + n + ", a" + n + "), matmul(x" + n + ", b" + n + "))\n";
+  }
+  const Graph graph = graph_of(text + "output x" + std::to_string(cells) + "\n");
+  const RuleIndex rules(test_rules(), registry());
+  std::vector<SearchResult> results;
+  for (const std::size_t budget : {std::size_t{4'000'000}, std::size_t{4000}}) {
+    Costs costs("launches");
+    SearchOptions options;
+    options.max_candidate_nodes = budget;
+    options.max_steps = 1;
+    results.push_back(value_of(search(graph, rules, costs.target, *costs.model, options)));
+    const Candidate& best = results.back().best[0];
+    EXPECT_EQ(best.cost, costs.of(best.graph));
+    double cost = results.back().start_cost;
+    for (const RuleApplication& application : best.applications) {
+      EXPECT_EQ(application.cost_before, cost);
+      cost = application.cost_after;
+    }
+    EXPECT_EQ(cost, best.cost);
+  }
+  EXPECT_EQ(results[0].start_cost, 3 * cells);
+  EXPECT_LE(results[0].best[0].cost, 2 * cells);
+  EXPECT_EQ(results[1].best[0].cost, results[0].best[0].cost);
+  EXPECT_LT(results[1].candidates, results[0].candidates / 2);
+}
+
 TEST(Search, StopsAtTheWorkBudget) {
   const RuleIndex rules(test_rules(), registry());
   Costs costs("launches");
