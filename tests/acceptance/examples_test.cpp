@@ -176,7 +176,10 @@ TEST_P(Example, TwoRunsWriteTheSameBytes) {
   EXPECT_TRUE(*first == *second);
 }
 
-TEST_P(Example, WithMeasuredCostsToo) {
+// Models of few different kernels: measuring those of all takes minutes on a busy machine.
+class MeasuredExample : public Example {};
+
+TEST_P(MeasuredExample, FindsTheSameFromTheRecord) {
   const fs::path out = optimize("measured.onnx");
   const ProcessResult same = run_process({program("taso-run"), model_.string(), "--compare", out.string()});
   EXPECT_EQ(same.exit_code, 0) << same.errors << same.output;
@@ -187,8 +190,18 @@ TEST_P(Example, WithMeasuredCostsToo) {
   EXPECT_TRUE(*first == *second);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Example, testing::ValuesIn(expectations),
-                         [](const auto& parameter) { return parameter.param.model; });
+std::vector<Expected> measured() {
+  std::vector<Expected> some = expectations;
+  std::erase_if(some, [](const Expected& each) {
+    return each.model == "densenet121" || each.model == "inception_resnet_v2" || each.model == "nasnet_a_mobile" ||
+           each.model == "resnext50_32x4d";
+  });
+  return some;
+}
+
+const auto name_of = [](const auto& parameter) { return parameter.param.model; };
+INSTANTIATE_TEST_SUITE_P(Models, Example, testing::ValuesIn(expectations), name_of);
+INSTANTIATE_TEST_SUITE_P(Models, MeasuredExample, testing::ValuesIn(measured()), name_of);
 
 }  // namespace
 }  // namespace taso::acceptance
