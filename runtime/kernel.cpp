@@ -85,12 +85,15 @@ std::optional<Layout> KernelLibrary::blocks() const {
   return std::string_view(cpu::loops().instruction_set) == "avx512" ? Layout::blocks_of_16 : Layout::blocks_of_8;
 }
 
+/// Raised with every change that makes kernels faster or slower: costs measured before it do not count.
+constexpr int kGeneration = 2;
+
 std::string KernelLibrary::device() const {
   std::string text = processor_name();
   if (set_ == KernelSet::reference) return text + "; reference";
   text += std::string("; ") + cpu::loops().instruction_set;
   if (const std::string version = cpu::onednn_version(); !version.empty()) text += "; " + version;
-  return text + "; taso " TASO_VERSION;
+  return text + "; taso " TASO_VERSION ", kernels " + std::to_string(kGeneration);
 }
 
 }  // namespace taso

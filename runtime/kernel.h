@@ -116,7 +116,7 @@ class KernelLibrary {
   /// Every candidate's answer, in order (tests, explanation).
   [[nodiscard]] std::vector<std::pair<std::string, KernelOffer>> offers(const KernelRequest& request) const;
   /// What a measured cost depends on besides the request: processor, instruction set and library versions, e.g.
-  /// "AMD EPYC; avx512; oneDNN 2.6.3; taso 0.1.0".
+  /// "AMD EPYC; avx512; oneDNN 2.6.3; taso 0.1.0, kernels 2".
   [[nodiscard]] std::string device() const;
   /// The blocks of channels in which convolutions are fast on this machine, if there are kernels for any.
   [[nodiscard]] std::optional<Layout> blocks() const;

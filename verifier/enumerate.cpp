@@ -218,14 +218,16 @@ class Enumeration::Search {
   }
 
   std::shared_ptr<const Typing> make_typing(const NodeState& state, std::span<const std::uint32_t> inputs) {
-    auto typing = std::make_shared<Typing>();
     const std::optional<Attributes>& attributes =
         attributes_of(state, key_.cbegin() + static_cast<std::ptrdiff_t>(inputs.size()));
-    if (!attributes) return typing;
-    std::vector<TensorType> types;
-    for (const std::uint32_t type : inputs) types.push_back(partial_.type(type));
-    typing->instance = cache_.find(state.node->op, *attributes, types);
-    if (typing->instance == nullptr) return typing;
+    if (!attributes) return not_well_typed_;
+    types_.clear();
+    for (const std::uint32_t type : inputs) types_.push_back(partial_.type(type));
+    std::shared_ptr<const OperatorInstance> instance = cache_.find(state.node->op, *attributes, types_);
+    if (instance == nullptr) return not_well_typed_;
+    auto typing = std::make_shared<Typing>();
+    typing->instance = std::move(instance);
+    typing->outputs.reserve(typing->instance->output_types().size());
     for (const TensorType& type : typing->instance->output_types()) {
       typing->outputs.push_back(partial_.intern(type));
       if (type.elements() > options_.max_elements) typing->too_large = true;
@@ -486,6 +488,8 @@ class Enumeration::Search {
   std::function<bool()> visit_;
   KeyMap<std::optional<Attributes>> attributes_;
   Key key_, attributes_key_;
+  std::vector<TensorType> types_;  // of the operands of what is being typed
+  const std::shared_ptr<const Typing> not_well_typed_ = std::make_shared<Typing>();
   std::vector<const FieldTensor*> arguments_;
   std::vector<std::uint32_t> marked_;  // by type: the number of the last set that it was in
   std::uint32_t mark_ = 0;

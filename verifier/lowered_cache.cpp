@@ -8,8 +8,11 @@
 
 namespace taso {
 
+// Seven bits a byte, the lowest first, signs folded in (0, -1, 1, -2, ...): most numbers take one byte.
 void append_to_key(std::string& key, std::int64_t value) {
-  key.append(reinterpret_cast<const char*>(&value), sizeof value);  // NOLINT: a key is bytes
+  std::uint64_t rest = (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
+  for (; rest >= 0x80; rest >>= 7) key += static_cast<char>(rest | 0x80);
+  key += static_cast<char>(rest);
 }
 
 void append_to_key(std::string& key, const AttributeValue& value) {

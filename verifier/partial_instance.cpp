@@ -80,9 +80,21 @@ Instance PartialInstance::instance() const {
 }
 
 std::uint32_t PartialInstance::intern(const TensorType& type) {
-  const std::uint32_t id = types_.id({type.element, type.shape});
-  if (id > tensor_types_.size()) tensor_types_.push_back({type.element, type.shape, true});
-  return id;
+  constexpr std::uint32_t large = UINT32_MAX;
+  Key key{static_cast<std::uint32_t>(type.element)};
+  for (const std::int64_t extent : type.shape) {
+    if (extent >= 0 && extent < large) {
+      key.push_back(static_cast<std::uint32_t>(extent));
+      continue;
+    }
+    key.push_back(large);
+    key.push_back(static_cast<std::uint32_t>(static_cast<std::uint64_t>(extent) >> 32));
+    key.push_back(static_cast<std::uint32_t>(extent));
+  }
+  const auto [it, inserted] =
+      type_ids_.try_emplace(std::move(key), static_cast<std::uint32_t>(tensor_types_.size() + 1));
+  if (inserted) tensor_types_.push_back({type.element, type.shape, true});
+  return it->second;
 }
 
 std::vector<NamedSizes> PartialInstance::known_sizes(const NodeState& state, const Side& side,

@@ -4,13 +4,15 @@
 /// list of numbers by which answers are remembered.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+#include <absl/container/inlined_vector.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -39,7 +41,7 @@ class Interner {
 };
 
 /// A list of numbers under which something is remembered.
-using Key = std::vector<std::uint32_t>;
+using Key = absl::InlinedVector<std::uint32_t, 8>;
 struct KeyHash {
   std::size_t operator()(const Key& key) const {
     std::uint64_t hash = key.size();
@@ -50,8 +52,9 @@ struct KeyHash {
     return hash;
   }
 };
+/// References to its values hold until the next insertion.
 template <class Value>
-using KeyMap = std::unordered_map<Key, Value, KeyHash>;
+using KeyMap = absl::flat_hash_map<Key, Value, KeyHash>;
 
 /// An application of an operator at known types and attributes.
 struct Typing {
@@ -102,7 +105,6 @@ class PartialInstance {
   /// The instance, once every variable has a value.
   [[nodiscard]] Instance instance() const;
 
-  Interner<std::pair<ElementType, Shape>>& types() { return types_; }
   Interner<AttributeValue>& values() { return values_; }
   [[nodiscard]] const TensorType& type(std::uint32_t id) const { return tensor_types_[id - 1]; }
   std::uint32_t intern(const TensorType& type);
@@ -130,7 +132,7 @@ class PartialInstance {
   Side sides_[2];
   std::vector<std::uint32_t> tensors_, attributes_;
   Bindings bindings_;
-  Interner<std::pair<ElementType, Shape>> types_;
+  KeyMap<std::uint32_t> type_ids_;       // under the element type and the extents
   std::deque<TensorType> tensor_types_;  // of every number
   Interner<AttributeValue> values_;
 };

@@ -1,13 +1,14 @@
 /// What was found out once, for all statements and threads: values under keys of bytes.
 #pragma once
 
+#include <absl/container/flat_hash_map.h>
+
 #include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 namespace taso {
@@ -29,8 +30,8 @@ class SharedMemory {
     Shard& shard = shards_[hash % shards];
     {
       const std::lock_guard lock(shard.mutex);
-      if (const auto it = shard.young.find(key); it != shard.young.end()) return it->second;
-      if (const auto it = shard.old.find(key); it != shard.old.end()) {
+      if (const auto it = shard.young.find(key, hash); it != shard.young.end()) return it->second;
+      if (const auto it = shard.old.find(key, hash); it != shard.old.end()) {
         std::shared_ptr<const Value> entry = std::move(it->second);
         shard.old.erase(it);
         return keep(shard, key, std::move(entry));
@@ -44,7 +45,7 @@ class SharedMemory {
 
  private:
   static constexpr std::size_t shards = 16;
-  using Map = std::unordered_map<std::string, std::shared_ptr<const Value>>;
+  using Map = absl::flat_hash_map<std::string, std::shared_ptr<const Value>, std::hash<std::string>>;
   struct Shard {
     std::mutex mutex;
     Map young, old;

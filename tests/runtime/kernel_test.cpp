@@ -85,5 +85,26 @@ TEST(Kernel, PackedWeightsAreShared) {
   EXPECT_TRUE(std::equal(a.data(), a.data() + a.size(), b.data()));
 }
 
+// Rows of constant matrices whose distance would be a large power of two are packed further apart (docs/runtime.md).
+TEST(Kernel, RowsOfConstantMatricesAreSpread) {
+  if (library().device().find("oneDNN") == std::string::npos) GTEST_SKIP() << "built without oneDNN";
+  const KernelRequest request =
+      value_of(lower(graph_of("input x f32[3, 64]\nweight w f32[64, 512]\noutput matmul(x, w)"), registry(), {}))
+          .steps.at(0)
+          .kernel->request;
+  const auto kernel = value_of(library().create(request));
+  if (kernel->packed_format(1).empty() || kernel->packed_format(1).find("blocks") != std::string::npos)
+    GTEST_SKIP() << "packed otherwise: " << kernel->packed_format(1);
+  std::vector<float> plain(64 * 512);
+  for (std::size_t i = 0; i < plain.size(); ++i) plain[i] = static_cast<float>(i);
+  AlignedBuffer packed(kernel->packed_bytes(1));
+  kernel->pack(1, reinterpret_cast<const std::byte*>(plain.data()), packed.data());
+  const auto* values = reinterpret_cast<const float*>(packed.data());
+  const std::size_t row = packed.size() / sizeof(float) / 64;
+  EXPECT_GT(row, 512U);
+  for (std::size_t i = 0; i < 64; ++i)
+    for (std::size_t j = 0; j < 512; ++j) ASSERT_EQ(values[i * row + j], plain[i * 512 + j]) << i << ", " << j;
+}
+
 }  // namespace
 }  // namespace taso::testing
