@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numbers>
 #include <optional>
@@ -362,6 +363,73 @@ TEST(Composed, SelectionByAMaskThatIsComputedIsCarried) {
   const Model model = load(builder);
   ASSERT_EQ(model.opaque_operators().size(), 1U);
   EXPECT_EQ(model.opaque_operators()[0].reason, "its condition is not constant");
+}
+
+// The masks of decoders as exporters spell them: each ends in Where, which is understood as the mask is constant.
+TEST(Composed, MasksThatAreComputedFromConstants) {
+  constexpr std::int64_t tokens = 100;  // 10,000 elements: more than lists of numbers may have
+  const auto check = [&](const std::string& what, const std::function<void(ModelBuilder&)>& fill) {
+    SCOPED_TRACE(what);
+    ModelBuilder builder(14, "mask");
+    builder.add_input("x", {tokens, tokens});
+    builder.add_initializer("zero", {}, std::vector<std::int64_t>{0});
+    builder.add_initializer("one", {}, std::vector<std::int64_t>{1});
+    builder.add_initializer("n", {}, std::vector<std::int64_t>{tokens});
+    builder.add_initializer("low", {}, std::vector<float>{-9});
+    fill(builder);
+    builder.add_node("Where", {"mask", "x", "low"}, {"y"}, {}, "select");
+    builder.add_output("y", {tokens, tokens});
+    const Model model = load(builder);
+    ASSERT_TRUE(model.opaque_operators().empty())
+        << model.opaque_operators()[0].op << ": " << model.opaque_operators()[0].reason;
+    const std::vector<double> y = run(model, {tokens, tokens}, std::vector<float>(tokens * tokens, 5));
+    ASSERT_EQ(y.size(), static_cast<std::size_t>(tokens * tokens));
+    for (std::int64_t i = 0; i < tokens; ++i)
+      for (std::int64_t j = 0; j < tokens; ++j)
+        ASSERT_EQ(y[static_cast<std::size_t>(i * tokens + j)], j <= i ? 5 : -9) << i << ", " << j;
+  };
+  check("positions compared", [](ModelBuilder& builder) {
+    builder.add_initializer("last", {1}, std::vector<std::int64_t>{1});
+    builder.add_node("Range", {"zero", "n", "one"}, {"j"});
+    builder.add_node("Unsqueeze", {"j", "last"}, {"i"});
+    builder.add_node("LessOrEqual", {"j", "i"}, {"mask"});
+  });
+  check("a slice of a larger triangle", [](ModelBuilder& builder) {
+    constexpr std::int64_t most = 256;
+    std::vector<std::uint8_t> all;
+    for (std::int64_t i = 0; i < most; ++i)
+      for (std::int64_t j = 0; j < most; ++j) all.push_back(j <= i ? 1 : 0);
+    builder.add_boolean_initializer("bias", {1, 1, most, most}, all);
+    builder.add_initializer("from", {2}, std::vector<std::int64_t>{most - tokens, most - tokens});
+    builder.add_initializer("to", {2}, std::vector<std::int64_t>{most, std::numeric_limits<std::int64_t>::max()});
+    builder.add_initializer("axes", {2}, std::vector<std::int64_t>{-2, 3});
+    builder.add_initializer("leading", {2}, std::vector<std::int64_t>{0, 1});
+    builder.add_node("Slice", {"bias", "from", "to", "axes"}, {"part"});
+    builder.add_node("Squeeze", {"part", "leading"}, {"mask"});
+  });
+  check("Trilu of what Expand makes", [](ModelBuilder& builder) {
+    builder.add_boolean_initializer("true", {1}, std::vector<std::uint8_t>{1});
+    builder.add_initializer("shape", {2}, std::vector<std::int64_t>{tokens, tokens});
+    builder.add_node("Expand", {"true", "shape"}, {"all"});
+    builder.add_node("Trilu", {"all", "one"}, {"later"}, {{"upper", 1}});
+    builder.add_node("Not", {"later"}, {"mask"});
+  });
+}
+
+TEST(Composed, SlicesOfIntegersAlongSeveralAxes) {
+  ModelBuilder builder(13, "slices");
+  builder.add_input("x", {4});
+  builder.add_initializer("table", {2, 3}, std::vector<std::int64_t>{0, 1, 2, 3, 0, 1});
+  builder.add_initializer("from", {2}, std::vector<std::int64_t>{-1, 0});
+  builder.add_initializer("to", {2}, std::vector<std::int64_t>{0, 3});
+  builder.add_initializer("axes", {2}, std::vector<std::int64_t>{1, 0});
+  builder.add_initializer("steps", {2}, std::vector<std::int64_t>{-1, 1});
+  builder.add_node("Slice", {"table", "from", "to", "axes", "steps"}, {"i"});
+  builder.add_node("Gather", {"x", "i"}, {"y"});
+  builder.add_output("y", {2, 2});
+  const Model model = load(builder);
+  ASSERT_TRUE(model.opaque_operators().empty()) << model.opaque_operators()[0].reason;
+  EXPECT_THAT(run(model, {4}, {10, 11, 12, 13}), ElementsAre(12, 11, 11, 10));  // i = [[2, 1], [1, 0]]
 }
 
 TEST(Composed, Triangles) {
