@@ -10,9 +10,11 @@
 #include <optional>
 #include <set>
 
+#include "graph/pattern.h"
 #include "onnx_io/model.h"
 #include "onnx_io/tensor_file.h"
 #include "operators/registry.h"
+#include "optimizer/baseline.h"
 #include "optimizer/cost_database.h"
 #include "optimizer/cpu_target.h"
 #include "optimizer/layout_choice.h"
@@ -34,7 +36,7 @@ struct Options {
   std::vector<std::string> inputs, input_shapes;
   int threads = 1;
   int repeat = 10;
-  bool profile = false;
+  bool profile = false, as_is = false;
   double rtol = 1e-4, atol = 1e-6;
 };
 
@@ -59,6 +61,9 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--repeat", options.repeat, "Timed runs of each model")
       ->check(tools::whole_number(1, 1'000'000))
       ->capture_default_str();
+  app.add_flag(
+      "--as-is", options.as_is,
+      "Run the operators of the file one by one; otherwise chains of them that one kernel computes are fused first");
   app.add_flag("--profile", options.profile, "Time every kernel");
   app.add_option("--input", options.inputs, "NAME=FILE gives an input as .npy or .pb; random otherwise; repeatable")
       ->type_name("NAME=FILE")
@@ -189,6 +194,38 @@ Expected<std::optional<CostDatabase>> open_costs(const Options& options, const T
     tools::warn(kProgram, opened.error().to_string() + "; layouts follow the rule");
   }
   return costs;
+}
+
+/// The rules by which operators are fused before a model is run: those of taso-opt, as far as they are proved.
+Expected<RuleIndex> fusing_rules(const Options& options, const OperatorRegistry& registry) {
+  TASO_ASSIGN(const std::vector<std::string> files, tools::rule_files(options.common));
+  std::vector<Substitution> rules;
+  for (const std::string& file : files) {
+    TASO_ASSIGN(std::vector<Substitution> loaded, load_rules(file, registry));
+    for (Substitution& rule : loaded)
+      if (!rule.is_axiom && !rule.proofs.empty()) rules.push_back(std::move(rule));
+  }
+  return RuleIndex(std::move(rules), registry);
+}
+
+/// Folds and fuses as every runtime does before it runs a model. The file cannot say it: ONNX has no fused operators.
+Status fuse(Subject& subject, const RuleIndex& rules, const OperatorRegistry& registry) {
+  Expected<Baseline> baseline = make_baseline(subject.graph, rules, registry);
+  if (!baseline) {
+    Error error = baseline.error();
+    error.where.file = subject.path;
+    return error;
+  }
+  subject.graph = std::move(baseline->graph);
+  return {};
+}
+
+Expected<std::vector<HostTensor>> run_once(Subject& subject, const std::vector<HostTensor>& inputs) {
+  Expected<std::vector<HostTensor>> outputs = subject.executor->run(inputs);
+  if (outputs) return outputs;
+  Error error = outputs.error();
+  error.where.file = subject.path;
+  return error;
 }
 
 Status build_executor(Subject& subject, const Options& options, const KernelLibrary& library, const Target& target,
@@ -393,28 +430,36 @@ Expected<int> run(const Options& options) {
   const auto weights = std::make_shared<WeightStore>();
   const CpuTarget target(library, {.threads = options.threads, .counting = false, .row_major = false, .cancelled = {}});
   TASO_ASSIGN(const std::optional<CostDatabase> costs, open_costs(options, target));
+  tools::catch_interrupts();
+  const bool fused = !options.as_is && options.device == "cpu";
+  std::vector<HostTensor> inputs;
+  std::vector<std::vector<HostTensor>> outputs;
+  // What is compared with is what the file says: a fusion that were wrong would show.
+  if (fused && subjects.size() == 2) {
+    TASO_RETURN_IF_ERROR(build_executor(subjects[0], options, library, target, {}, std::make_shared<WeightStore>()));
+    TASO_ASSIGN(inputs, inputs_for(subjects[0], given, options.common.seed));
+    TASO_ASSIGN(std::vector<HostTensor> reference, run_once(subjects[0], inputs));
+    outputs.push_back(std::move(reference));
+    subjects[0].executor.reset();
+  }
+  if (fused) {
+    TASO_ASSIGN(const RuleIndex rules, fusing_rules(options, registry));
+    for (Subject& subject : subjects) TASO_RETURN_IF_ERROR(fuse(subject, rules, registry));
+  }
   for (Subject& subject : subjects)
     TASO_RETURN_IF_ERROR(build_executor(subject, options, library, target, costs, weights));
   if (subjects.size() == 2) TASO_RETURN_IF_ERROR(check_comparable(subjects[0], subjects[1]));
-  TASO_ASSIGN(const std::vector<HostTensor> inputs, inputs_for(subjects[0], given, options.common.seed));
-
-  tools::catch_interrupts();
-  std::vector<std::vector<HostTensor>> outputs;
-  for (Subject& subject : subjects) {
-    Expected<std::vector<HostTensor>> result = subject.executor->run(inputs);
-    if (!result) {
-      Error error = result.error();
-      error.where.file = subject.path;
-      return error;
-    }
-    outputs.push_back(std::move(*result));
+  TASO_ASSIGN(inputs, inputs_for(subjects[0], given, options.common.seed));
+  while (outputs.size() < subjects.size()) {
+    TASO_ASSIGN(std::vector<HostTensor> result, run_once(subjects[outputs.size()], inputs));
+    outputs.push_back(std::move(result));
   }
   if (!options.save_outputs.empty()) TASO_RETURN_IF_ERROR(save_outputs(options.save_outputs, subjects[0], outputs[0]));
   TASO_ASSIGN(const std::vector<Measurement> times, time_subjects(subjects, inputs, options));
 
   std::string text;
   nlohmann::ordered_json json{
-      {"device", library.device()}, {"threads", options.threads}, {"seed", options.common.seed}};
+      {"device", library.device()}, {"threads", options.threads}, {"seed", options.common.seed}, {"fused", fused}};
   for (std::size_t i = 0; i < subjects.size(); ++i) {
     text += time_line(subjects[i], times[i]);
     json["models"].push_back(to_json(subjects[i], times[i]));

@@ -81,9 +81,36 @@ TEST_F(TasoRun, PrintsTimes) {
   const Outcome result = run("m.onnx --repeat 3");
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_EQ(result.err, "");
-  EXPECT_THAT(result.out, HasSubstr("m.onnx: 4 kernels, median "));
+  EXPECT_THAT(result.out, HasSubstr("m.onnx: 3 kernels, median "));
   EXPECT_THAT(result.out, HasSubstr("of 3 runs"));
   EXPECT_EQ(run("m.onnx -q").out, "");
+}
+
+TEST_F(TasoRun, FusesUnlessAskedNotTo) {
+  build("m.onnx");
+  for (const auto& [arguments, fused, kernels] : {std::tuple{"--save-outputs fused", true, 3U},
+                                                  {"--save-outputs as_is --as-is", false, 4U},
+                                                  {"--device reference", false, 4U}}) {
+    const Outcome result = run(std::string("m.onnx --repeat 1 --json j.json ") + arguments);
+    EXPECT_EQ(result.code, 0) << result.err;
+    const auto json = nlohmann::json::parse(value_of(read_file(path("j.json"))));
+    EXPECT_EQ(json["fused"], fused) << arguments;
+    EXPECT_EQ(json["models"][0]["kernels"], kernels) << arguments;
+  }
+  const HostTensor fused = value_of(read_npy(path("fused/y.npy"))), as_is = value_of(read_npy(path("as_is/y.npy")));
+  EXPECT_EQ(compare(fused, as_is, 1e-6, 0).violations, 0);
+}
+
+// A rule that claims a proof it does not have: what is compared with is not fused by it.
+TEST_F(TasoRun, ComparesWithWhatTheFileSays) {
+  build("m.onnx", 1.0F, false, "Abs");
+  std::filesystem::create_directories(path("wrong/rules"));
+  ASSERT_TRUE(write_file_atomically(path("wrong/rules/wrong.rules"),
+                                    "rule wrong_fusion:\n  abs(matmul(a, b)) => matmul(a, b)\n  proof axioms\n")
+                  .ok());
+  const Outcome result = run("m.onnx --compare m.onnx --repeat 1 --add-specs wrong");
+  EXPECT_EQ(result.code, 4) << result.out << result.err;
+  EXPECT_EQ(run("m.onnx --compare m.onnx --repeat 1 --add-specs wrong --as-is").code, 0);
 }
 
 TEST_F(TasoRun, SavesOutputsOfGivenInputs) {
@@ -112,7 +139,7 @@ TEST_F(TasoRun, RandomInputsFollowTheSeed) {
 
 TEST_F(TasoRun, Profile) {
   build("m.onnx");
-  const Outcome result = run("m.onnx --profile --repeat 2 --json j.json");
+  const Outcome result = run("m.onnx --profile --repeat 2 --json j.json --as-is");
   EXPECT_EQ(result.code, 0) << result.err;
   for (const char* text : {"median us", "matmul", "relu", "softmax", "implementation", "count"})
     EXPECT_THAT(result.out, HasSubstr(text));
