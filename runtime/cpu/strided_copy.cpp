@@ -45,7 +45,8 @@ StridedCopy::StridedCopy(std::span<const std::int64_t> extents, std::span<const 
   if (outer_.empty()) return;
   inner_ = outer_.back();
   outer_.pop_back();
-  // Runs of two equal elements, as repeated pixels have, cost more to start than to write: strided runs of a longer axis.
+  // Runs of two equal elements, as repeated pixels have, cost more to start than to write: strided runs of a longer
+  // axis.
   constexpr std::int64_t short_run = 8;
   if (inner_.from == 0 && inner_.extent <= short_run && !outer_.empty() && outer_.back().extent > inner_.extent)
     std::swap(inner_, outer_.back());
