@@ -1,6 +1,8 @@
 #include "optimizer/cost_model.h"
 
 #include <fmt/format.h>
+#include <tbb/enumerable_thread_specific.h>
+#include <tbb/parallel_for.h>
 
 #include <algorithm>
 #include <array>
@@ -46,38 +48,68 @@ class WeightedSum final : public CostModel {
     return sum;
   }
 
-  const LayoutStatistics& layout_statistics() const override { return statistics_; }
+  void prepare(std::span<KernelPlan* const> plans) override {
+    // Prices are looked up by one thread: the database is no place for several.
+    std::unordered_map<const KernelInfo*, Price> known;
+    for (const KernelPlan* plan : plans)
+      if (plan->open && !plan->layouts)
+        for (const auto& kernel : plan->open->kernels)
+          if (const auto [place, fresh] = known.emplace(kernel.get(), Price()); fresh) place->second = price(*kernel);
+    PriceList prices;
+    prices.look_up = [&](const KernelInfo& kernel) { return known.at(&kernel); };
+    prices.find_out = [](const KernelInfo&) -> Expected<double> { return Error{ErrorCode::cost_missing, "", {}}; };
+    tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
+      KernelPlan& plan = *plans[i];
+      if (!plan.open || plan.layouts) return;
+      Local& local = locals_.local();
+      (void)choose_layouts(plan, prices, MeasuredCosts::kNoLimit, local.cache, local.statistics);
+    });
+  }
+
+  LayoutStatistics layout_statistics() const override {
+    LayoutStatistics all = statistics_;
+    for (const Local& local : locals_) all.add(local.statistics);
+    return all;
+  }
   std::string name() const override { return formula_.to_string(); }
   bool uses_time() const override { return formula_.uses_time(); }
 
  private:
-  /// Chooses the layouts of an open plan by all terms that are sums over kernels. Of a kernel without a recorded time
-  /// the other terms are a lower bound; where nothing may be measured, it is avoided by a prohibitive price.
-  Expected<double> choose(KernelPlan& plan, double limit) {
-    constexpr double prohibitive = 1e12;
+  /// All terms but time.
+  [[nodiscard]] double untimed(const KernelInfo& kernel) const {
+    double price = 0;
+    for (const CostFormula::Weighted& weighted : formula_.terms) {
+      if (weighted.term == Term::flops) price += weighted.weight * kernel.flops * 1e-6;
+      if (weighted.term == Term::bytes) price += weighted.weight * kernel.bytes * 1e-6;
+      if (weighted.term == Term::launches) price += weighted.weight;
+    }
+    return price;
+  }
+
+  [[nodiscard]] double weight_of_time() const {
     double timed = 0;
     for (const CostFormula::Weighted& weighted : formula_.terms)
       if (weighted.term == Term::time) timed += weighted.weight;
-    const auto untimed = [this](const KernelInfo& kernel) {
-      double price = 0;
-      for (const CostFormula::Weighted& weighted : formula_.terms) {
-        if (weighted.term == Term::flops) price += weighted.weight * kernel.flops * 1e-6;
-        if (weighted.term == Term::bytes) price += weighted.weight * kernel.bytes * 1e-6;
-        if (weighted.term == Term::launches) price += weighted.weight;
-      }
-      return price;
-    };
+    return timed;
+  }
+
+  /// A kernel's price by all terms that are sums over kernels. Without a recorded time the other terms are a lower
+  /// bound; where nothing may be measured, a prohibitive price makes that the kernel is avoided.
+  [[nodiscard]] Price price(const KernelInfo& kernel) const {
+    constexpr double prohibitive = 1e12;
+    const double rest = untimed(kernel), timed = weight_of_time();
+    if (timed == 0) return {rest, true};
+    const std::optional<double> seconds = measured_->recorded(kernel);
+    if (seconds) return {rest + timed * *seconds * 1e6, true};
+    return {measured_->may_measure() ? rest : prohibitive, false};
+  }
+
+  Expected<double> choose(KernelPlan& plan, double limit) {
     PriceList prices;
-    prices.look_up = [&](const KernelInfo& kernel) -> Price {
-      const double rest = untimed(kernel);
-      if (timed == 0) return {rest, true};
-      const std::optional<double> seconds = measured_->recorded(kernel);
-      if (seconds) return {rest + timed * *seconds * 1e6, true};
-      return {measured_->may_measure() ? rest : prohibitive, false};
-    };
+    prices.look_up = [&](const KernelInfo& kernel) { return price(kernel); };
     prices.find_out = [&](const KernelInfo& kernel) -> Expected<double> {
       TASO_ASSIGN(const double seconds, measured_->seconds(kernel));
-      return untimed(kernel) + timed * seconds * 1e6;
+      return untimed(kernel) + weight_of_time() * seconds * 1e6;
     };
     return choose_layouts(plan, prices, limit, cache_, statistics_);
   }
@@ -114,6 +146,12 @@ class WeightedSum final : public CostModel {
   MeasuredCosts* measured_;
   EliminationCache cache_;
   LayoutStatistics statistics_;
+  /// What each thread of prepare() has met.
+  struct Local {
+    EliminationCache cache;
+    LayoutStatistics statistics;
+  };
+  tbb::enumerable_thread_specific<Local> locals_;
 };
 
 std::string_view trimmed(std::string_view text) {

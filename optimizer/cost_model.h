@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -82,8 +83,11 @@ class CostModel {
   /// Not thread-safe: may measure.
   [[nodiscard]] virtual Expected<double> cost(const Graph& graph, KernelPlan& plan,
                                               double limit = MeasuredCosts::kNoLimit) = 0;
+  /// Chooses the layouts of open plans ahead of cost(), several at once in the caller's TBB arena. A plan for which
+  /// something would have to be measured stays open. The outcome is that of cost() alone.
+  virtual void prepare(std::span<KernelPlan* const> plans) = 0;
   /// What the choices of layouts have taken.
-  [[nodiscard]] virtual const LayoutStatistics& layout_statistics() const = 0;
+  [[nodiscard]] virtual LayoutStatistics layout_statistics() const = 0;
   [[nodiscard]] virtual std::string name() const = 0;
   [[nodiscard]] virtual bool uses_time() const = 0;
 };

@@ -74,8 +74,50 @@ struct EliminationResult {
   std::size_t largest_table = 0;  ///< Entries of the largest table made.
 };
 
-/// Minimises. Never fails; see EliminationResult::exact and cost.
-[[nodiscard]] EliminationResult minimize(const EliminationProblem& problem, const EliminationOptions& options = {});
+/// Tables that elimination made, by what they were made of: the minimum over a variable of a sum of tables is looked up
+/// instead of computed where the tables (up to constants) are the same as once before. Not thread-safe.
+class MessageCache {
+ public:
+  /// The entries kept in all; then all are forgotten.
+  explicit MessageCache(std::size_t maximum_entries = std::size_t{1} << 22) : maximum_entries_(maximum_entries) {}
+
+  struct Message {
+    std::vector<double> table;  ///< The least entry is 0 if any is finite.
+    double least = 0;           ///< What was subtracted for that.
+    Hash128 hash;               ///< Of the table.
+  };
+  /// Null if it is not there.
+  [[nodiscard]] std::shared_ptr<const Message> find(const Hash128& key) const;
+  void insert(const Hash128& key, std::shared_ptr<const Message> message);
+
+ private:
+  std::size_t maximum_entries_, entries_ = 0;
+  std::unordered_map<Hash128, std::shared_ptr<const Message>> messages_;
+};
+
+/// Minimises. Never fails; see EliminationResult::exact and cost. With a cache, sums are rounded differently.
+[[nodiscard]] EliminationResult minimize(const EliminationProblem& problem, const EliminationOptions& options = {},
+                                         MessageCache* cache = nullptr);
+
+/// The least cost for each value of one variable, and the assignments behind it.
+struct RootedResult {
+  std::vector<double> table;                            ///< Per value of the root; kForbidden where it cannot be.
+  std::vector<std::vector<std::uint32_t>> assignments;  ///< Per value of the root: of all variables.
+  bool exact = true;                                    ///< No table was too large; else there is nothing but this.
+  std::size_t width = 0, largest_table = 0;             ///< As in EliminationResult.
+};
+
+/// A factor whose scope and table are kept by someone else.
+struct EliminationTerm {
+  std::span<const EliminationProblem::Variable> scope;
+  std::span<const double> table;
+  Hash128 hash;  ///< Of the table; where there is a MessageCache.
+};
+
+/// Minimises the sum of `terms`, none of them with an empty scope, over all variables but `root`.
+[[nodiscard]] RootedResult minimize_rooted(std::span<const std::uint32_t> sizes, std::span<const EliminationTerm> terms,
+                                           EliminationProblem::Variable root, const EliminationOptions& options,
+                                           MessageCache& cache);
 
 /// Parts of problems that were solved. A part is a block of the graph of variables (two variables in one factor are
 /// neighbours): a largest set that no single variable separates. Seen from the variable by which it hangs on the rest,
@@ -107,6 +149,7 @@ class EliminationCache {
   std::size_t maximum_parts_;
   std::size_t solved_ = 0, reused_ = 0;
   std::unordered_map<Hash128, std::shared_ptr<const Part>> parts_;
+  MessageCache messages_;
 };
 
 }  // namespace taso

@@ -114,16 +114,32 @@ std::shared_ptr<const EliminationCache::Part> EliminationCache::part_of(const Bl
                : static_cast<std::size_t>(std::lower_bound(block.members.begin(), block.members.end(), variable) -
                                           block.members.begin());
   };
-  std::vector<std::uint64_t> content = {options.maximum_table, block.members.size(), problem.size(block.top)};
-  for (const Variable member : block.members) {
-    content.push_back(problem.size(member));
-    for (const double cost : all.unary[member]) content.push_back(std::bit_cast<std::uint64_t>(cost));
+  std::vector<std::uint64_t> content = {options.maximum_table};
+  std::vector<std::uint32_t> sizes;
+  std::vector<EliminationTerm> terms;
+  std::vector<Variable> scopes;  // Of all terms, by position.
+  std::size_t count = block.members.size();
+  for (const Factor* factor : block.factors) count += factor->scope.size();
+  scopes.reserve(count);
+  terms.reserve(block.members.size() + block.factors.size());
+  const auto add = [&](std::span<const Variable> scope, const std::vector<double>& table) {
+    const std::size_t begin = scopes.size();
+    content.push_back(scope.size());
+    for (const Variable variable : scope) {
+      scopes.push_back(static_cast<Variable>(position(variable)));
+      content.push_back(scopes.back());
+    }
+    const Hash128 hash = hash_bytes(std::as_bytes(std::span(table)));
+    content.insert(content.end(), {hash.high, hash.low});
+    terms.push_back({{scopes.data() + begin, scope.size()}, table, hash});
+  };
+  for (const Variable& member : block.members) {
+    sizes.push_back(problem.size(member));
+    add({&member, 1}, all.unary[member]);
   }
-  for (const Factor* factor : block.factors) {
-    content.push_back(factor->scope.size());
-    for (const Variable variable : factor->scope) content.push_back(position(variable));
-    for (const double cost : factor->table) content.push_back(std::bit_cast<std::uint64_t>(cost));
-  }
+  sizes.push_back(problem.size(block.top));
+  for (const Factor* factor : block.factors) add(factor->scope, factor->table);
+  content.insert(content.end(), sizes.begin(), sizes.end());
   const Hash128 key = hash_bytes(std::as_bytes(std::span(content)));
   if (const auto place = parts_.find(key); place != parts_.end()) {
     ++reused_;
@@ -131,41 +147,15 @@ std::shared_ptr<const EliminationCache::Part> EliminationCache::part_of(const Bl
   }
   ++solved_;
   auto part = std::make_shared<Part>();
-  for (std::uint32_t value = 0; value < problem.size(block.top); ++value) {
-    EliminationProblem local;
-    for (const Variable member : block.members) {
-      const Variable added = local.add_variable(problem.size(member));
-      local.add_factor({added}, all.unary[member]);
-    }
-    for (const Factor* factor : block.factors) {
-      // The table where the top has this value.
-      std::vector<Variable> scope;
-      std::size_t stride = 1, size = 0;
-      for (std::size_t i = factor->scope.size(); i-- > 0;) {
-        if (factor->scope[i] == block.top) {
-          size = problem.size(block.top);
-        } else {
-          scope.insert(scope.begin(), static_cast<Variable>(position(factor->scope[i])));
-          if (size == 0) stride *= problem.size(factor->scope[i]);
-        }
-      }
-      if (size == 0) {
-        local.add_factor(std::move(scope), factor->table);
-        continue;
-      }
-      std::vector<double> table;
-      for (std::size_t i = 0; i < factor->table.size(); ++i)
-        if (i / stride % size == value) table.push_back(factor->table[i]);
-      local.add_factor(std::move(scope), std::move(table));
-    }
-    const EliminationResult result = taso::minimize(local, options);
-    part->table.push_back(result.cost);
-    part->assignments.push_back(result.assignment);
-    part->exact = part->exact && result.exact;
-    part->width = std::max(part->width, result.width);
-    part->largest_table = std::max(part->largest_table, result.largest_table);
-  }
-  const double least = *std::min_element(part->table.begin(), part->table.end());
+  const auto top = static_cast<Variable>(block.members.size());
+  RootedResult result = minimize_rooted(sizes, terms, top, options, messages_);
+  part->table = std::move(result.table);
+  part->assignments = std::move(result.assignments);
+  part->exact = result.exact;
+  part->width = result.width;
+  part->largest_table = result.largest_table;
+  const double least =
+      part->exact ? *std::min_element(part->table.begin(), part->table.end()) : EliminationProblem::kForbidden;
   if (least < EliminationProblem::kForbidden) {
     part->least = least;
     for (double& cost : part->table) cost -= least;
@@ -184,7 +174,7 @@ EliminationResult EliminationCache::minimize(const EliminationProblem& problem, 
     parts.push_back(part_of(all, i, options));
     const Part& part = *parts.back();
     // A table too large somewhere: groups of the whole problem give a better bound than those of parts.
-    if (!part.exact) return taso::minimize(problem, options);
+    if (!part.exact) return taso::minimize(problem, options, &messages_);
     result.width = std::max(result.width, part.width);
     result.largest_table = std::max(result.largest_table, part.largest_table);
     result.lower_bound += part.least;

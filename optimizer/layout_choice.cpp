@@ -19,7 +19,40 @@ std::vector<std::uint32_t> plain_choice(const LayoutSpace& space) {
   return chosen;
 }
 
+/// Flags (variables without choices) are set only as far as the choices of the nodes ask for them. False if these do not go
+/// together.
+bool set_flags(const LayoutSpace& space, std::vector<std::uint32_t>& chosen) {
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    if (space.variables[i].choices.empty()) chosen[i] = 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const LayoutSpace::Factor& factor : space.factors) {
+      if (space.at(factor, chosen) != LayoutSpace::impossible) continue;
+      const auto clear_flag = [&](std::uint32_t variable) {
+        return space.variables[variable].choices.empty() && chosen[variable] == 0;
+      };
+      const bool first = clear_flag(factor.first), second = clear_flag(factor.second);
+      if (first == second) return false;
+      chosen[first ? factor.first : factor.second] = 1;
+      changed = true;
+    }
+  }
+  return true;
+}
+
 }  // namespace
+
+void LayoutStatistics::add(const LayoutStatistics& other) {
+  problems += other.problems;
+  solved += other.solved;
+  parts_solved += other.parts_solved;
+  parts_reused += other.parts_reused;
+  inexact += other.inexact;
+  largest_gap = std::max(largest_gap, other.largest_gap);
+  width = std::max(width, other.width);
+  largest_table = std::max(largest_table, other.largest_table);
+  seconds += other.seconds;
+}
 
 LayoutProblem layout_problem(const LayoutSpace& space, const std::vector<double>& prices) {
   LayoutProblem made;
@@ -71,7 +104,7 @@ Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, doubl
     std::vector<std::uint32_t> chosen(space.variables.size(), 0);
     for (std::size_t i = 0; i < chosen.size(); ++i)
       if (problem.variables[i] != LayoutProblem::none) chosen[i] = result.assignment[problem.variables[i]];
-    if (result.cost == EliminationProblem::kForbidden) chosen = plain_choice(space);
+    if (!result.exact && !set_flags(space, chosen)) chosen = plain_choice(space);
     std::vector<Launch> launches;
     std::vector<std::size_t> missing;
     double sum = 0;

@@ -22,7 +22,9 @@ struct LayoutStatistics {
   double largest_gap = 0;                          ///< Of those: largest (cost - lower bound) / cost.
   std::size_t width = 0;                           ///< Largest number of neighbours at elimination.
   std::size_t largest_table = 0;                   ///< Entries.
-  double seconds = 0;                              ///< In building and solving; not in measuring.
+  double seconds = 0;                              ///< In building and solving, of all threads; not in measuring.
+
+  void add(const LayoutStatistics& other);
 };
 
 /// A kernel's price: known, or the least it may turn out to be. Prices are not negative.
@@ -37,6 +39,10 @@ struct PriceList {
   std::function<Expected<double>(const KernelInfo&)> find_out;
 };
 
+/// Models need tables of a few hundred entries. Candidates that take a dense block apart would need more than they are
+/// worth, as thousands of them are tried: theirs may not be the best layouts (LayoutStatistics::inexact).
+inline constexpr EliminationOptions kLayoutElimination{.maximum_table = 1024};
+
 /// Chooses layouts of least total price and fills in `plan.launches` and `plan.layouts`. Prices that are not known
 /// count as their least value; those that the choice then rests on are found out, and the choice is made again, until
 /// it rests on known ones only: the optimum, though most prices may never be asked for. Returns the price; if it is not
@@ -44,7 +50,7 @@ struct PriceList {
 /// equal prices, come from `cache`.
 [[nodiscard]] Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, double limit,
                                               EliminationCache& cache, LayoutStatistics& statistics,
-                                              const EliminationOptions& options = {});
+                                              const EliminationOptions& options = kLayoutElimination);
 
 /// The layouts in which a graph is run by someone who has recorded costs but does not measure: as the search with the
 /// same costs chose them. Null (the runtime's rule) where a kernel of the best layouts has no recorded cost.

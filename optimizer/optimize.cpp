@@ -228,7 +228,8 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
 
   Graph start = original;
   normalize(start, rules.catalog());
-  const RuleIndex baseline_rules(allowed_rules(rules.rules(), options.rounding, true), rules.catalog());
+  const RuleIndex& for_baseline = options.baseline_rules != nullptr ? *options.baseline_rules : rules;
+  const RuleIndex baseline_rules(allowed_rules(for_baseline.rules(), options.rounding, true), rules.catalog());
   std::vector<Substitution> allowed = allowed_rules(rules.rules(), options.rounding, false);
   std::erase_if(allowed, [&](const Substitution& r) { return r.source.nodes.size() > options.max_rule_size; });
   const RuleIndex search_rules(std::move(allowed), rules.catalog());

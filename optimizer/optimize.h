@@ -49,6 +49,8 @@ struct OptimizeOptions {
   Rounding rounding = Rounding::reassoc;
   Strategy strategy = Strategy::joint;
   SearchOptions search;
+  /// Rules of the baseline; null: those of the search.
+  const RuleIndex* baseline_rules = nullptr;
   /// So many of the cheapest graphs are timed whole, where the cost model uses time, beside the original, the baseline
   /// and the graph with the fewest launches; 0: none is, and costs decide.
   std::size_t timed_candidates = 2;

@@ -40,7 +40,9 @@ struct State {
 };
 
 struct QueueEntry {
-  int tier = 0;  ///< 0: at the touched nodes (everywhere if there are none); 1: everywhere else.
+  /// Backtracking: 0, at the touched nodes (everywhere if there are none), or 1, everywhere else. Beam: the number of
+  /// steps from the start.
+  int tier = 0;
   double rank = 0;
   std::uint64_t sequence = 0;
   std::shared_ptr<State> state;
@@ -126,6 +128,11 @@ class Searcher {
       const QueueEntry entry = *queue_.begin();
       queue_.erase(queue_.begin());
       if (!within_reach(entry.state->cost)) continue;
+      if (beam() && entry.tier != level_) {
+        level_ = entry.tier;
+        of_level_ = 0;
+      }
+      if (beam() && ++of_level_ > options_.beam_width) continue;
       const double before = best_cost_;
       TASO_RETURN_IF_ERROR(expand(entry));
       ++result_.steps;
@@ -180,6 +187,11 @@ class Searcher {
   [[nodiscard]] bool within_reach(double cost) const {
     return cost <= best_cost_ || cost < options_.alpha * best_cost_;
   }
+
+  [[nodiscard]] bool beam() const { return options_.method == SearchMethod::beam; }
+
+  /// The tier of what is made from an entry's state.
+  [[nodiscard]] int tier_behind(const QueueEntry& entry) const { return beam() ? entry.tier + 1 : 0; }
 
   [[nodiscard]] bool interrupted() const {
     return options_.interrupt != nullptr && options_.interrupt->load(std::memory_order_relaxed);
@@ -275,6 +287,16 @@ class Searcher {
     child.rewrite = std::move(rewritten).value();
   }
 
+  /// Chooses layouts of all new graphs, but of equal ones once.
+  void prepare(std::vector<Child>& children) {
+    std::vector<KernelPlan*> plans;
+    std::unordered_set<Hash128> hashes;
+    for (Child& child : children)
+      if (child.kind == Child::Kind::fresh && !child.error && hashes.insert(child.hash).second)
+        plans.push_back(&child.plan);
+    arena_.execute([&] { model_.prepare(plans); });
+  }
+
   std::shared_ptr<State> make_state(const std::shared_ptr<State>& parent, Graph graph, const Hash128& hash, double cost,
                                     std::size_t new_nodes) {
     auto state = std::make_shared<State>();
@@ -291,7 +313,7 @@ class Searcher {
     if (!state->graph) return {};
     const Graph graph = *state->graph;
     std::vector<std::pair<std::uint32_t, Match>> matches = rules_.find_all(graph);
-    if (!state->touched.empty()) {
+    if (!beam() && !state->touched.empty()) {
       const auto touches = [&](const std::pair<std::uint32_t, Match>& match) {
         return std::any_of(match.second.nodes.begin(), match.second.nodes.end(), [&](NodeId id) {
           return std::binary_search(state->touched.begin(), state->touched.end(), id);
@@ -315,6 +337,7 @@ class Searcher {
         tbb::parallel_for(std::size_t{0}, children.size(),
                           [&](std::size_t i) { try_match(graph, matches[begin + i], children[i]); });
       });
+      prepare(children);
       for (Child& child : children) {
         if (const auto reason = spent(); reason && reason != StopReason::steps) {  // measuring may take long
           stopped_ = reason;
@@ -358,7 +381,7 @@ class Searcher {
         next->applications.back().cost_after = next->cost;
         remember(next);
         offer(next, child.plan);
-        enqueue(0, next);
+        enqueue(tier_behind(entry), next);
         if (is_less(next->cost, state->cost)) improvements.push_back({child.match, rank(next->cost), next});
       }
       limit_memory();
@@ -369,18 +392,20 @@ class Searcher {
     std::vector<std::size_t> order;
     order.reserve(improvements.size());
     for (const Improvement& improvement : improvements) order.push_back(improvement.match);
-    return combine(state, graph, matches, order, improvements.front().state);
+    return combine(entry, graph, matches, order, improvements.front().state);
   }
 
   /// Applies the improving matches of one state in order, as far as they stay intact and keep improving.
-  Status combine(const std::shared_ptr<State>& state, const Graph& graph,
+  Status combine(const QueueEntry& entry, const Graph& graph,
                  const std::vector<std::pair<std::uint32_t, Match>>& matches, const std::vector<std::size_t>& order,
                  const std::shared_ptr<State>& first) {
     if (!first->graph) return {};
+    const std::shared_ptr<State>& state = entry.state;
     Graph current = *first->graph;
     double cost = first->cost;
     KernelPlan current_plan;
     std::vector<RuleApplication> applications = first->applications;
+    std::vector<NodeId> touched = first->touched;
     std::size_t new_nodes = 0;
     for (std::size_t i = 1; i < order.size(); ++i) {
       if (const auto reason = spent(); reason && reason != StopReason::steps) break;
@@ -399,6 +424,8 @@ class Searcher {
       applications.back().cost_before = cost;
       applications.back().cost_after = next_cost;
       new_nodes += rewritten->added.size() + rewritten->changed.size();
+      const std::vector<NodeId> more = touched_nodes(current, *rewritten);
+      touched.insert(touched.end(), more.begin(), more.end());
       current = std::move(rewritten->graph);
       current_plan = std::move(plan);
       cost = next_cost;
@@ -411,10 +438,14 @@ class Searcher {
     if (met(current, hash)) return {};
     std::shared_ptr<State> next = make_state(state, std::move(current), hash, cost, new_nodes);
     next->applications = std::move(applications);
+    std::erase_if(touched, [&](NodeId id) { return !next->graph->contains(id); });
+    std::sort(touched.begin(), touched.end());
+    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+    next->touched = std::move(touched);
     remember(next);
     ++result_.candidates;
     offer(next, current_plan);
-    if (within_reach(cost)) enqueue(0, next);
+    if (within_reach(cost)) enqueue(tier_behind(entry), next);
     limit_memory();
     return {};
   }
@@ -430,6 +461,8 @@ class Searcher {
 
   std::set<QueueEntry> queue_;
   std::uint64_t sequence_ = 0;
+  int level_ = 0;             ///< Of a beam, being expanded,
+  std::size_t of_level_ = 0;  ///< and how many states of it were.
   std::unordered_map<Hash128, std::vector<std::shared_ptr<State>>> states_;
   std::unordered_set<Hash128> forgotten_;  ///< Graphs too costly to keep.
   std::size_t bytes_ = 0, candidate_nodes_ = 0;
@@ -453,6 +486,16 @@ const char* to_string(StopReason reason) {
       return "time limit";
     case StopReason::interrupted:
       return "interrupted";
+  }
+  return "?";
+}
+
+const char* to_string(SearchMethod method) {
+  switch (method) {
+    case SearchMethod::backtracking:
+      return "backtracking";
+    case SearchMethod::beam:
+      return "beam";
   }
   return "?";
 }

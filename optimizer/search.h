@@ -9,6 +9,9 @@
 ///    later, at lower priority, so that nothing is lost.
 ///  - Equal graphs are met once (canonical structural hash and exact equality).
 ///
+/// Beam search, for comparison, shares all but the order: of the graphs that are k steps from the start, the
+/// `beam_width` cheapest are expanded, at all their matches, before those that are k + 1 steps away.
+///
 /// The outcome depends on the inputs and options only, not on the number of threads, unless a time limit or an
 /// interrupt stops the search.
 #pragma once
@@ -46,7 +49,17 @@ struct SearchProgress {
   double start_cost = 0, best_cost = 0, seconds = 0;
 };
 
+/// The order in which states are expanded.
+enum class SearchMethod : std::uint8_t {
+  backtracking,  ///< The cheapest first, however it was reached.
+  beam,          ///< Step by step, the `beam_width` cheapest of each.
+};
+/// "backtracking", "beam".
+[[nodiscard]] const char* to_string(SearchMethod method);
+
 struct SearchOptions {
+  SearchMethod method = SearchMethod::backtracking;
+  std::size_t beam_width = 16;
   double alpha = 1.05;           ///< Graphs costlier than alpha times the best are dropped. At least 1.
   std::size_t max_steps = 1000;  ///< Expansions.
   std::size_t patience = 300;    ///< Expansions without improvement before giving up.

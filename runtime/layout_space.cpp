@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "runtime/strides.h"
+#include "support/reversed.h"
 
 namespace taso {
 namespace {
@@ -433,13 +434,9 @@ struct LayoutSpaces::Builder {
         return (readers[i].claims[c] & bit(natives[p])) != 0 && !whole(p) ? LayoutSpace::impossible
                                                                           : LayoutSpace::nothing;
       });
-      for (std::size_t j = 0; j < i; ++j)
-        if (readers[j].claims_any)
-          add_pair(readers[j].variable, readers[i].variable, value.node, [&](std::size_t a, std::size_t b) {
-            return (readers[j].claims[a] & readers[i].claims[b]) != 0 ? LayoutSpace::impossible : LayoutSpace::nothing;
-          });
     }
-    // Last: forms are new variables, which moves `made`.
+    // Last: what follows adds variables, which moves `made`.
+    for (const Layout layout : all_layouts) claim_once(readers, value.node, layout);
     for (const Layout layout : all_layouts) convert(value, type, producer, natives, readers, at.output, layout);
   }
 
@@ -466,14 +463,154 @@ struct LayoutSpaces::Builder {
         return (some[0]->wants[c] & bit(layout)) != 0 ? conversion[p] : LayoutSpace::nothing;
       });
     } else {
-      const auto form = static_cast<std::uint32_t>(space.variables.size());
-      space.variables.push_back({value.node, {}});
-      add_pair(producer, form, value.node,
+      std::vector<Demand> demands;
+      for (const Reader* reader : some) {
+        demands.push_back({reader->variable, {}});
+        for (const Mask wants : reader->wants) demands.back().choices.push_back((wants & bit(layout)) != 0 ? 1 : 0);
+      }
+      add_pair(producer, wanted(demands, value.node), value.node,
                [&](std::size_t p, std::size_t there) { return there != 0 ? conversion[p] : LayoutSpace::nothing; });
-      for (const Reader* reader : some)
-        add_pair(form, reader->variable, value.node, [&](std::size_t there, std::size_t c) {
-          return there == 0 && (reader->wants[c] & bit(layout)) != 0 ? LayoutSpace::impossible : LayoutSpace::nothing;
-        });
+    }
+  }
+
+  /// The choices of a reader that ask for something: a form of a value, or the value as a piece.
+  struct Demand {
+    std::uint32_t variable = 0;
+    std::vector<char> choices;
+  };
+
+  /// A set of demands, as ascending numbers of them, and the variable "one of them is asked for".
+  struct Asked {
+    std::vector<std::uint32_t> demands;
+    std::uint32_t flag = 0;
+  };
+
+  /// Sets of demands by their members. There is one variable for a set, and where a set holds another one, its variable
+  /// follows from that one's: for the nested sets of a dense block, each has a few neighbours instead of all readers.
+  struct AskedSets {
+    std::vector<Asked> sets;
+    std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> of_demand;  ///< Sets that hold a demand, ascending.
+
+    void add(std::vector<std::uint32_t> demands, std::uint32_t flag) {
+      for (const std::uint32_t demand : demands) of_demand[demand].push_back(static_cast<std::uint32_t>(sets.size()));
+      sets.push_back({std::move(demands), flag});
+    }
+
+    /// The largest known set of at least two that `demands` holds, the last one of them; null if there is none.
+    [[nodiscard]] const Asked* largest_in(const std::vector<std::uint32_t>& demands) const {
+      const Asked* best = nullptr;
+      std::unordered_map<std::uint32_t, std::size_t> common;
+      for (const std::uint32_t demand : demands)
+        if (const auto known = of_demand.find(demand); known != of_demand.end())
+          for (const std::uint32_t set : known->second)
+            if (++common[set] == sets[set].demands.size() && sets[set].demands.size() >= 2 &&
+                (best == nullptr || sets[set].demands.size() > best->demands.size() ||
+                 (sets[set].demands.size() == best->demands.size() && &sets[set] > best)))
+              best = &sets[set];
+      return best;
+    }
+  };
+
+  AskedSets forms;    ///< Readers that ask for a form.
+  AskedSets claimed;  ///< Readers that ask for a piece; at most one of a set does.
+  std::unordered_map<Hash128, std::uint32_t> demand_numbers;
+  std::vector<Demand> demands_by_number;
+
+  /// Its number: equal demands have one.
+  std::uint32_t number_of(const Demand& demand) {
+    Mixer mixer;
+    mixer.add(demand.variable);
+    for (const char asks : demand.choices) mixer.add(static_cast<std::uint64_t>(asks));
+    const auto [place, fresh] =
+        demand_numbers.emplace(mixer.finish(), static_cast<std::uint32_t>(demands_by_number.size()));
+    if (fresh) demands_by_number.push_back(demand);
+    return place->second;
+  }
+
+  std::vector<std::uint32_t> numbers_of(const std::vector<Demand>& demands) {
+    std::vector<std::uint32_t> numbers;
+    for (const Demand& demand : demands) numbers.push_back(number_of(demand));
+    std::sort(numbers.begin(), numbers.end());
+    return numbers;
+  }
+
+  static std::vector<std::uint32_t> without(const std::vector<std::uint32_t>& all,
+                                            const std::vector<std::uint32_t>& some) {
+    std::vector<std::uint32_t> rest;
+    std::set_difference(all.begin(), all.end(), some.begin(), some.end(), std::back_inserter(rest));
+    return rest;
+  }
+
+  std::uint32_t add_flag(NodeId node) {
+    space.variables.push_back({node, {}});
+    return static_cast<std::uint32_t>(space.variables.size() - 1);
+  }
+
+  /// `flag` is set where a choice of the demand asks.
+  void imply(const Demand& demand, std::uint32_t flag, NodeId node) {
+    add_pair(flag, demand.variable, node, [&](std::size_t there, std::size_t c) {
+      return there == 0 && demand.choices[c] != 0 ? LayoutSpace::impossible : LayoutSpace::nothing;
+    });
+  }
+
+  /// `flag` is set where `part` is.
+  void imply(std::uint32_t part, std::uint32_t flag, NodeId node) {
+    add_pair(part, flag, node, [](std::size_t some, std::size_t there) {
+      return some != 0 && there == 0 ? LayoutSpace::impossible : LayoutSpace::nothing;
+    });
+  }
+
+  /// The variable of a form with these readers: set where one of them asks for it.
+  std::uint32_t wanted(const std::vector<Demand>& demands, NodeId node) {
+    std::vector<std::uint32_t> numbers = numbers_of(demands);
+    const Asked* part = forms.largest_in(numbers);
+    if (part != nullptr && part->demands.size() == numbers.size()) return part->flag;
+    const std::uint32_t flag = add_flag(node);
+    std::vector<std::uint32_t> rest = numbers;
+    for (; part != nullptr; part = forms.largest_in(rest)) {
+      imply(part->flag, flag, node);
+      rest = without(rest, part->demands);
+    }
+    for (const std::uint32_t number : rest) imply(demands_by_number[number], flag, node);
+    forms.add(std::move(numbers), flag);
+    return flag;
+  }
+
+  /// At most one reader makes the value a piece of its output.
+  void claim_once(const std::vector<Reader>& readers, NodeId node, Layout layout) {
+    std::vector<Demand> demands;
+    for (const Reader& reader : readers) {
+      if (std::none_of(reader.claims.begin(), reader.claims.end(), [&](Mask m) { return (m & bit(layout)) != 0; }))
+        continue;
+      demands.push_back({reader.variable, {}});
+      for (const Mask claims : reader.claims) demands.back().choices.push_back((claims & bit(layout)) != 0 ? 1 : 0);
+    }
+    if (demands.size() < 2) return;
+    const auto excludes = [&](std::uint32_t number, std::uint32_t flag) {
+      const std::vector<char>& choices = demands_by_number[number].choices;
+      add_pair(flag, demands_by_number[number].variable, node, [&](std::size_t there, std::size_t c) {
+        return there != 0 && choices[c] != 0 ? LayoutSpace::impossible : LayoutSpace::nothing;
+      });
+    };
+    const std::vector<std::uint32_t> numbers = numbers_of(demands);
+    const Asked* part = claimed.largest_in(numbers);
+    if (part != nullptr && part->demands.size() == numbers.size()) return;
+    // From a set of which at most one claims it already, or one reader: another one at a time joins.
+    std::vector<std::uint32_t> joined = part != nullptr ? part->demands : std::vector<std::uint32_t>{numbers.back()};
+    std::optional<std::uint32_t> one_claims;
+    if (part != nullptr) one_claims = part->flag;
+    for (const std::uint32_t number : without(numbers, joined)) {
+      if (!one_claims) {
+        one_claims = add_flag(node);
+        imply(demands_by_number[joined[0]], *one_claims, node);
+      }
+      excludes(number, *one_claims);
+      joined.insert(std::lower_bound(joined.begin(), joined.end(), number), number);
+      const std::uint32_t flag = add_flag(node);
+      imply(demands_by_number[number], flag, node);
+      imply(*one_claims, flag, node);
+      claimed.add(joined, flag);
+      one_claims = flag;
     }
   }
 
@@ -516,7 +653,9 @@ struct LayoutSpaces::Builder {
       else
         add_source(id);
     }
-    for (const NodeId id : producers)
+    // From the outputs up: of values that are read by more and more, as in a dense block, those with fewer readers
+    // first.
+    for (const NodeId id : reversed(producers))
       for (std::uint32_t port = 0; port < graph.node(id).outputs.size(); ++port)
         if (slot({id, port}).used) connect({id, port});
     return std::move(space);
@@ -532,6 +671,8 @@ LayoutAssignment LayoutSpace::assignment(std::span<const std::uint32_t> values) 
   return assignment;
 }
 
-Expected<LayoutSpace> LayoutSpaces::of(const Graph& graph) { return Builder{*this, graph, {}, {}, {}, {}, {}}.build(); }
+Expected<LayoutSpace> LayoutSpaces::of(const Graph& graph) {
+  return Builder{*this, graph, {}, {}, {}, {}, {}, {}, {}, {}, {}}.build();
+}
 
 }  // namespace taso

@@ -20,6 +20,7 @@
 #include "optimizer/html_report.h"
 #include "optimizer/optimize.h"
 #include "optimizer/report.h"
+#include "rule_io/translate.h"
 #include "runtime/kernel.h"
 #include "support/file.h"
 #include "tools/common.h"
@@ -33,8 +34,8 @@ constexpr const char* kProgram = "taso-opt";
 struct Options {
   tools::CommonOptions common;
   std::string model, output, device = "cpu", cost = "time", rounding = "reassoc", costs, record, html,
-                             strategy = "joint", rule_layouts = "channels-last";
-  std::vector<std::string> rules, disabled_rules, input_shapes;
+                             strategy = "joint", method = "backtracking", rule_layouts = "channels-last";
+  std::vector<std::string> rules, baseline_rules, disabled_rules, input_shapes;
   int kernel_threads = 1;
   SearchOptions search;
   std::size_t max_rule_size = OptimizeOptions{}.max_rule_size, reranked = OptimizeOptions{}.timed_candidates;
@@ -50,8 +51,13 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("-o,--output", options.output, "Where the optimized model goes")->required()->type_name("FILE");
   app.add_option(
          "--rules", options.rules,
-         "Rule file, instead of the shipped rules; repeatable. The proof marks in it are believed: taso-verify FILE "
-         "checks them")
+         "Rule file, instead of the shipped rules: rule text, or .pb of the original TASO; repeatable. The proof marks "
+         "in it are believed: taso-verify FILE checks them")
+      ->type_name("FILE")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--baseline-rules", options.baseline_rules,
+                 "Rule file for the baseline (default: as --rules): to compare rules for the search; repeatable")
       ->type_name("FILE")
       ->expected(1)
       ->take_all();
@@ -76,6 +82,13 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--rule-layouts", options.rule_layouts,
                  "Layouts where they are not chosen: channels-last (convolutions), or row-major (as in the file)")
       ->check(CLI::IsMember({"channels-last", "row-major"}))
+      ->capture_default_str();
+  app.add_option("--search", options.method,
+                 "backtracking: the cheapest graph is expanded first; beam: step by step, the cheapest of each")
+      ->check(CLI::IsMember({"backtracking", "beam"}))
+      ->capture_default_str();
+  app.add_option("--beam-width", options.search.beam_width, "Graphs expanded of each step of a beam search")
+      ->check(tools::whole_number(1))
       ->capture_default_str();
   app.add_option("--alpha", options.search.alpha, "Graphs costlier than this times the best are dropped (at least 1)")
       ->check(tools::real_number(1, 1e6))
@@ -128,16 +141,27 @@ void declare(CLI::App& app, Options& options) {
   app.add_flag("--save-as-external-data", options.external_data, "Put weights of at least 1024 bytes into OUT.data");
 }
 
-/// The rules of all files that are not disabled, each with a name of its own.
-Expected<std::vector<Substitution>> load_all_rules(const Options& options, const OperatorRegistry& registry) {
-  std::vector<std::string> files = options.rules;
-  if (files.empty()) {
-    TASO_ASSIGN(files, tools::rule_files(options.common));
-  }
+/// The rules of a file. Those of the original TASO that have no counterpart are left out, with a warning.
+Expected<std::vector<Substitution>> load_rule_file(const std::string& file, const OperatorRegistry& registry,
+                                                   bool quiet) {
+  if (std::filesystem::path(file).extension() != ".pb") return load_rules(file, registry);
+  TASO_ASSIGN(std::vector<rule_io::TranslatedRule> translated, rule_io::load_taso_rules(file, registry));
+  std::vector<Substitution> rules;
+  for (rule_io::TranslatedRule& rule : translated)
+    if (rule.problem.empty()) rules.push_back(std::move(rule.rule));
+  if (rules.size() < translated.size() && !quiet)
+    tools::warn(kProgram, fmt::format("{}: {} of {} rules have no counterpart and are left out; taso-verify says why",
+                                      file, translated.size() - rules.size(), translated.size()));
+  return rules;
+}
+
+/// The rules of all files that are not disabled.
+Expected<std::vector<Substitution>> load_all_rules(const std::vector<std::string>& files, const Options& options,
+                                                   const OperatorRegistry& registry) {
   std::vector<Substitution> rules;
   std::size_t unproved = 0;
   for (const std::string& file : files) {
-    TASO_ASSIGN(std::vector<Substitution> loaded, load_rules(file, registry));
+    TASO_ASSIGN(std::vector<Substitution> loaded, load_rule_file(file, registry, options.common.quiet));
     for (Substitution& rule : loaded) {
       if (rule.is_axiom) continue;
       if (rule.proofs.empty() && options.require_proofs)
@@ -152,16 +176,42 @@ Expected<std::vector<Substitution>> load_all_rules(const Options& options, const
   if (unproved > 0 && !options.common.quiet)
     tools::warn(kProgram,
                 fmt::format("{} of {} rules carry no proof; taso-verify proves rules", unproved, rules.size()));
-  for (const std::string& name : options.disabled_rules)
-    if (std::erase_if(rules, [&](const Substitution& rule) { return rule.name == name; }) == 0)
+  return rules;
+}
+
+/// The rules of the search, and those of the baseline if they are others.
+struct RuleSets {
+  std::vector<Substitution> search;
+  std::optional<std::vector<Substitution>> baseline;
+};
+
+Expected<RuleSets> load_rule_sets(const Options& options, const OperatorRegistry& registry) {
+  std::vector<std::string> files = options.rules;
+  if (files.empty()) {
+    TASO_ASSIGN(files, tools::rule_files(options.common));
+  }
+  RuleSets sets;
+  TASO_ASSIGN(sets.search, load_all_rules(files, options, registry));
+  if (!options.baseline_rules.empty()) {
+    TASO_ASSIGN(sets.baseline, load_all_rules(options.baseline_rules, options, registry));
+  }
+  std::vector<std::vector<Substitution>*> all = {&sets.search};
+  if (sets.baseline) all.push_back(&*sets.baseline);
+  for (const std::string& name : options.disabled_rules) {
+    std::size_t erased = 0;
+    for (auto* rules : all)
+      erased += std::erase_if(*rules, [&](const Substitution& rule) { return rule.name == name; });
+    if (erased == 0)
       return Error{ErrorCode::usage, fmt::format("--disable-rule {}: there is no rule of this name", name), {}};
+  }
   // Files may use a name twice, for one rule or for two: reports and certificates tell them apart.
   std::set<std::string> names;
-  for (Substitution& rule : rules) {
-    const std::string given = rule.name;
-    for (int n = 2; !names.insert(rule.name).second; ++n) rule.name = fmt::format("{}_{}", given, n);
-  }
-  return rules;
+  for (auto* rules : all)
+    for (Substitution& rule : *rules) {
+      const std::string given = rule.name;
+      for (int n = 2; !names.insert(rule.name).second; ++n) rule.name = fmt::format("{}_{}", given, n);
+    }
+  return sets;
 }
 
 /// The file that holds measured costs, or memory where none is needed or the default place cannot be used.
@@ -179,8 +229,9 @@ Expected<CostDatabase> open_costs(const Options& options, const Target& target, 
 }
 
 /// What was done to the model, for taso-verify --certificate.
-Expected<Certificate> make_certificate(const OptimizeResult& result, const RuleIndex& rules, FileIdentity original,
-                                       const ImportOptions& import, const std::string& output, bool external_data) {
+Expected<Certificate> make_certificate(const OptimizeResult& result, const std::vector<const RuleIndex*>& rules,
+                                       FileIdentity original, const ImportOptions& import, const std::string& output,
+                                       bool external_data) {
   Certificate certificate;
   certificate.original = std::move(original);
   TASO_ASSIGN(certificate.optimized, identify_file(output));
@@ -193,8 +244,9 @@ Expected<Certificate> make_certificate(const OptimizeResult& result, const RuleI
     certificate.steps.push_back({application.rule, application.match});
     used.insert(application.rule);
   }
-  for (const Substitution& rule : rules.rules())
-    if (used.contains(rule.name)) certificate.rules.push_back(to_string(rule, rules.catalog()));
+  for (const RuleIndex* index : rules)
+    for (const Substitution& rule : index->rules())
+      if (used.contains(rule.name)) certificate.rules.push_back(to_string(rule, index->catalog()));
   return certificate;
 }
 
@@ -235,9 +287,13 @@ Expected<int> run(Options& options) {
   tools::end_on_interrupt(kProgram);
 
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
-  TASO_ASSIGN(std::vector<Substitution> substitutions, load_all_rules(options, registry));
-  const std::size_t rule_count = substitutions.size();
-  const RuleIndex rules(std::move(substitutions), registry);
+  TASO_ASSIGN(RuleSets sets, load_rule_sets(options, registry));
+  const std::size_t rule_count = sets.search.size();
+  const RuleIndex rules(std::move(sets.search), registry);
+  std::optional<RuleIndex> baseline_rules;
+  if (sets.baseline) baseline_rules.emplace(std::move(*sets.baseline), registry);
+  std::vector<const RuleIndex*> rule_sets = {&rules};
+  if (baseline_rules) rule_sets.push_back(&*baseline_rules);
   TASO_ASSIGN(const OutputFile output_file, find_output(options.output));
   const std::string certificate_file =
       options.no_certificate || output_file.written_through ? "" : certificate_path(options.output);
@@ -276,7 +332,9 @@ Expected<int> run(Options& options) {
   optimize_options.max_rule_size = options.max_rule_size;
   optimize_options.timed_candidates = options.reranked;
   optimize_options.strategy = strategy;
+  optimize_options.baseline_rules = rule_sets.back();
   optimize_options.search = options.search;
+  optimize_options.search.method = options.method == "beam" ? SearchMethod::beam : SearchMethod::backtracking;
   optimize_options.search.threads = options.common.threads;
   optimize_options.search.interrupt = &tools::interrupted();
   optimize_options.search.memory_limit = static_cast<std::size_t>(options.memory_limit_mb * 1e6);
@@ -320,7 +378,7 @@ Expected<int> run(Options& options) {
   TASO_ASSIGN(const SaveReport saved, model.save(result.graph, options.output, save_options));
   if (!certificate_file.empty()) {
     TASO_ASSIGN(const Certificate certificate,
-                make_certificate(result, rules, std::move(original), import, options.output, saved.external_data));
+                make_certificate(result, rule_sets, std::move(original), import, options.output, saved.external_data));
     TASO_RETURN_IF_ERROR(tools::write_text(certificate_file, to_json(certificate)));
   }
 

@@ -189,6 +189,21 @@ TEST(Elimination, PartsThatStayAreNotSolvedAgain) {
   }
 }
 
+/// With tables looked up, also where the cache forgets: the same cost.
+TEST(Elimination, TablesAreLookedUp) {
+  MessageCache large, small(40);
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    const EliminationProblem problem = random_problem(seed % 200);
+    const EliminationResult expected = minimize(problem);
+    for (MessageCache* cache : {&large, &small}) {
+      const EliminationResult result = minimize(problem, {}, cache);
+      EXPECT_EQ(result.cost, expected.cost) << "seed " << seed;
+      EXPECT_EQ(result.lower_bound, expected.lower_bound);
+      EXPECT_EQ(result.largest_table, expected.largest_table);
+    }
+  }
+}
+
 /// What the search's recorded costs rest on: costs that the result does not use may grow, and it stays the result.
 TEST(Elimination, UnusedCostsMayGrow) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {

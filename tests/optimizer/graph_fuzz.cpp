@@ -81,7 +81,8 @@ class RandomCost final : public CostModel {
     for (const Launch& launch : plan.launches) sum += 0.1 + Random(seed_ ^ launch.kernel->hash.low).uniform();
     return sum;
   }
-  [[nodiscard]] const LayoutStatistics& layout_statistics() const override { return statistics_; }
+  void prepare(std::span<KernelPlan* const>) override {}
+  [[nodiscard]] LayoutStatistics layout_statistics() const override { return statistics_; }
   [[nodiscard]] std::string name() const override { return "random"; }
   [[nodiscard]] bool uses_time() const override { return false; }
 

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 
+#include "optimizer/cost_model.h"
 #include "optimizer/cpu_target.h"
 #include "tests/runtime/random_graph.h"
 
@@ -245,6 +246,112 @@ std::string test_name(const ::testing::TestParamInfo<Case>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, Cases, ::testing::ValuesIn(read_cases()), test_name);
+
+// ---- Values that are read by more and more operators.
+
+/// Every convolution reads the concatenation of all results before it, as in DenseNet.
+Graph dense_block(int layers) {
+  std::string text = "input x0 f32[1, 8, 4, 4]\n";
+  std::string all = "x0";
+  for (int i = 1; i <= layers; ++i) {
+    const std::string n = std::to_string(i);
+    text += "weight k" + n + " f32[8, " + std::to_string(8 * i) + ", 1, 1]\n";
+    text += "x" + n + " = conv2d(" + (i == 1 ? all : "concat(" + all + "; axis=-3)") + ", k" + n + ")\n";
+    all += ", x" + n;
+  }
+  return graph_of(text + "output relu(concat(" + all + "; axis=-3))\n");
+}
+
+TEST(DenseBlocks, GetTheCheapestLayouts) {
+  Lowering lowering(registry(), {});
+  const Graph graph = dense_block(3);
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    const Prices prices = random_prices(seed);
+    const Chosen chosen = choose(graph, prices);
+    EXPECT_EQ(price_of(value_of(lowering.lower(graph, chosen.plan.layouts.get())), prices), chosen.cost);
+    EXPECT_EQ(brute_force(graph, chosen.plan.open->space, prices, lowering), chosen.cost) << "seed " << seed;
+  }
+}
+
+/// Readers that pairwise exclude each other, and forms of nested sets of readers, would make tables exponential in the
+/// number of layers.
+TEST(DenseBlocks, HaveSmallTables) {
+  for (const int layers : {8, 24}) {
+    const Graph graph = dense_block(layers);
+    const Chosen chosen = choose(graph, random_prices(1));
+    EXPECT_EQ(chosen.statistics.inexact, 0U);
+    EXPECT_LE(chosen.statistics.largest_table, kLayoutElimination.maximum_table);
+    EXPECT_LE(chosen.plan.open->space.factors.size(), static_cast<std::size_t>(60 * layers));
+  }
+}
+
+/// With tables too small for the optimum there is still a way to lower the graph, at the price that is said.
+TEST(DenseBlocks, HaveLayoutsWithoutEnoughMemory) {
+  Lowering lowering(registry(), {});
+  const Graph graph = dense_block(8);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const Prices prices = random_prices(seed);
+    PriceList list;
+    list.look_up = [&](const KernelInfo& kernel) { return Price{prices(kernel.key), true}; };
+    EliminationCache cache;
+    LayoutStatistics statistics;
+    KernelPlan plan = value_of(target().open_plan(graph));
+    const double cost = value_of(
+        choose_layouts(plan, list, std::numeric_limits<double>::infinity(), cache, statistics, {.maximum_table = 16}));
+    EXPECT_EQ(statistics.inexact, 1U);
+    EXPECT_GE(cost, choose(graph, prices).cost);
+    const LoweredGraph lowered = value_of(lowering.lower(graph, plan.layouts.get()));
+    EXPECT_EQ(price_of(lowered, prices), cost) << "seed " << seed;
+  }
+}
+
+/// Plans like the processor; a kernel's price is made up.
+class PricedTarget final : public Target {
+ public:
+  explicit PricedTarget(Prices prices) : prices_(std::move(prices)) {}
+  const std::string& identity() const override { return target().identity(); }
+  Expected<KernelPlan> plan(const Graph& graph) const override { return target().plan(graph); }
+  Expected<KernelPlan> open_plan(const Graph& graph) const override { return target().open_plan(graph); }
+  Expected<double> peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const override {
+    return target().peak_bytes(graph, layouts);
+  }
+  Expected<double> measure(const KernelInfo& kernel) override { return prices_(kernel.key); }
+  Expected<GraphTimes> measure_graphs(std::span<const TimedGraph>) override { return internal_error("not asked for"); }
+
+ private:
+  Prices prices_;
+};
+
+TEST(Prepared, PlansCostTheSame) {
+  std::vector<Graph> graphs;
+  for (std::uint64_t seed = 0; seed < 12; ++seed) graphs.push_back(RandomGraph(seed).build(12));
+  PricedTarget priced(random_prices(7));
+  CostDatabase database = CostDatabase::in_memory(priced.identity());
+  MeasuredCosts measured(priced, database, true);
+  const auto model = make_cost_model(value_of(parse_cost_formula("time+0.1*launches")), measured);
+  std::vector<double> expected;
+  for (const bool known : {false, true, true}) {
+    std::vector<KernelPlan> plans;
+    std::vector<KernelPlan*> open;
+    for (const Graph& graph : graphs) plans.push_back(value_of(priced.open_plan(graph)));
+    for (KernelPlan& plan : plans) open.push_back(&plan);
+    model->prepare(open);
+    std::size_t chosen = 0;
+    for (std::size_t i = 0; i < graphs.size(); ++i) {
+      chosen += plans[i].layouts ? 1 : 0;
+      const double cost = value_of(model->cost(graphs[i], plans[i]));
+      if (!known)
+        expected.push_back(cost);
+      else
+        EXPECT_EQ(cost, expected[i]) << "graph " << i;
+    }
+    if (known) {
+      EXPECT_EQ(chosen, graphs.size());
+    } else {
+      EXPECT_LT(chosen, graphs.size()) << "nothing was left to measure";
+    }
+  }
+}
 
 // ---- Prices that are not known.
 

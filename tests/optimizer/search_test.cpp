@@ -78,21 +78,27 @@ TEST_P(ExhaustiveCase, FindsTheOptimum) {
   const double optimum = cheapest_reachable(graph, rules, costs);
   SearchOptions options;
   options.alpha = GetParam().alpha;
-  const SearchResult result = value_of(search(graph, rules, costs.target, *costs.model, options));
-  EXPECT_EQ(result.best[0].cost, optimum);
-  EXPECT_EQ(result.best[0].cost, costs.of(result.best[0].graph));
-  EXPECT_EQ(result.stop, StopReason::exhausted);
-  EXPECT_TRUE(result.best[0].graph.validate());
+  options.beam_width = 100'000;
+  for (const SearchMethod method : {SearchMethod::backtracking, SearchMethod::beam}) {
+    options.method = method;
+    const SearchResult result = value_of(search(graph, rules, costs.target, *costs.model, options));
+    EXPECT_EQ(result.best[0].cost, optimum) << to_string(method);
+    EXPECT_EQ(result.best[0].cost, costs.of(result.best[0].graph));
+    EXPECT_EQ(result.stop, StopReason::exhausted);
+    EXPECT_TRUE(result.best[0].graph.validate());
+  }
 }
 
 TEST_P(SearchCase, SameResultOnAnyNumberOfThreads) {
   const RuleIndex rules(test_rules(), registry());
   const Graph graph = graph_of(GetParam().graph);
   std::vector<std::string> texts;
-  for (const int threads : {1, 2, 7}) {
+  for (const int threads : {1, 2, 7, -1, -2, -7}) {
     Costs costs("time+launches");
     SearchOptions options;
-    options.threads = threads;
+    options.threads = std::abs(threads);
+    if (threads < 0) options.method = SearchMethod::beam;
+    options.beam_width = 3;
     options.max_steps = 20;
     options.alpha = 1.5;
     const SearchResult result = value_of(search(graph, rules, costs.target, *costs.model, options));
@@ -104,6 +110,8 @@ TEST_P(SearchCase, SameResultOnAnyNumberOfThreads) {
   }
   EXPECT_EQ(texts[0], texts[1]);
   EXPECT_EQ(texts[0], texts[2]);
+  EXPECT_EQ(texts[3], texts[4]);
+  EXPECT_EQ(texts[3], texts[5]);
 }
 
 TEST_P(SearchCase, ApplicationsLeadToTheResult) {
@@ -145,6 +153,23 @@ TEST(Search, StopsAtTheStepBudget) {
   EXPECT_EQ(result.stop, StopReason::steps);
   EXPECT_EQ(result.best[0].cost, 4);
   EXPECT_TRUE(result.best[0].applications.empty());
+}
+
+/// Of each number of steps from the start, so many graphs are expanded.
+TEST(Search, ABeamIsAsWideAsItIsTold) {
+  const RuleIndex rules(test_rules(), registry());
+  Costs costs("launches");
+  SearchOptions options;
+  options.method = SearchMethod::beam;
+  options.alpha = 10;
+  options.beam_width = 100'000;
+  const SearchResult all = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  options.beam_width = 1;
+  const SearchResult one = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  EXPECT_EQ(one.stop, StopReason::exhausted);
+  EXPECT_EQ(one.best[0].cost, 1);
+  EXPECT_LT(one.steps, all.steps);
+  EXPECT_LE(one.steps, 4U);  // four products: no path is longer
 }
 
 TEST(Search, StopsAtTheWorkBudget) {

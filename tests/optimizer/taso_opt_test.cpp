@@ -13,6 +13,7 @@
 #include "onnx_io/model.h"
 #include "support/file.h"
 #include "tests/optimizer/fixtures.h"
+#include "tests/rule_io/rule_file.h"
 
 namespace taso::testing {
 namespace {
@@ -125,6 +126,40 @@ TEST_F(TasoOpt, StrategiesOnOneDatabase) {
   }
   for (const auto& [strategy, cost] : found) EXPECT_LE(found["joint"], cost * (1 + 1e-9)) << strategy;
   EXPECT_EQ(run("c.onnx -o d.onnx --strategy both").code, 2);
+}
+
+TEST_F(TasoOpt, TakesRulesOfTheOriginalTaso) {
+  // Sibling products are merged; SAME padding with a stride has no counterpart.
+  const std::string merge = test::rule_field({test::matmul(-1, -2), test::matmul(-1, -3)},
+                                             {test::concat(1, 2, {-2, -3}), test::matmul(-1, 0), test::split(1, 1)},
+                                             {{0, 0, 2, 0}, {1, 0, 2, 1}});
+  const std::string unknown = test::rule_field({test::conv2d(-1, -2, 0, 0, 2)},
+                                               {test::enlarge(-2, 3), test::conv2d(-1, 0, 0, 0, 2)}, {{0, 0, 1, 0}});
+  write_file(folder / "p.pb", merge + unknown);
+  const auto operators = [&](const std::string& options) {
+    const Outcome result = run("m.onnx -o o.onnx --rules p.pb --cost launches --json r.json " + options);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_NE(result.err.find("1 of 2 rules have no counterpart and are left out"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("rules carry no proof"), std::string::npos) << result.err;
+    return nlohmann::json::parse(value_of(read_file(folder / "r.json")))["result"]["operators"];
+  };
+  EXPECT_EQ(operators("")["matmul"], 1);
+  // In the baseline of other rules, products are fused with biases, so that there are none to merge.
+  EXPECT_EQ(operators("--baseline-rules $R")["matmul_bias_act"], 3);
+  EXPECT_NE(value_of(read_file(folder / "o.taso.json")).find("fuse_matmul_bias"), std::string::npos);
+  EXPECT_EQ(run("m.onnx -o o.onnx --rules p.pb --cost launches --require-proofs").code, 3);
+  write_file(folder / "q.pb", "this is no collection of rules");
+  const Outcome wrong = run("m.onnx -o o.onnx --rules q.pb --cost launches");
+  EXPECT_EQ(wrong.code, 3);
+  EXPECT_NE(wrong.err.find("q.pb"), std::string::npos) << wrong.err;
+}
+
+TEST_F(TasoOpt, SearchesInBeams) {
+  const Outcome result = run("m.onnx -o o.onnx --rules $R --cost launches --search beam --beam-width 2 --json r.json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(value_of(read_file(folder / "r.json")))["result"]["kernels"], 1);
+  EXPECT_EQ(run("m.onnx -o o.onnx --search beam --beam-width 0").code, 2);
+  EXPECT_EQ(run("m.onnx -o o.onnx --search deep").code, 2);
 }
 
 TEST_F(TasoOpt, MeasuresRecordsAndReplays) {
