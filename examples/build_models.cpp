@@ -71,6 +71,14 @@ int main(int argc, char** argv) {
   app.add_option("--narrower", options.narrower, "Divide the numbers of channels by this")->check(CLI::PositiveNumber);
   app.add_option("--depth", options.depth, "Blocks per stage, layers or steps")->check(CLI::PositiveNumber);
   app.add_flag("--small", small, "The variant that tests use");
+  app.add_flag_callback(
+         "--list",
+         [&] {
+           for (const std::string& each : names) std::printf("%s\n", each.c_str());
+           throw CLI::Success();
+         },
+         "Print the names of the models, one a line, and exit")
+      ->trigger_on_parse();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

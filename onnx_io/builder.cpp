@@ -97,6 +97,11 @@ void ModelBuilder::add_initializer(const std::string& name, const Shape& shape, 
   fill(*state_->model.mutable_graph()->add_initializer(), name, shape, onnx::TensorProto::INT64, values);
 }
 
+void ModelBuilder::add_boolean_initializer(const std::string& name, const Shape& shape,
+                                           std::span<const std::uint8_t> values) {
+  fill(*state_->model.mutable_graph()->add_initializer(), name, shape, onnx::TensorProto::BOOL, values);
+}
+
 void ModelBuilder::add_node(const std::string& op_type, const std::vector<std::string>& inputs,
                             const std::vector<std::string>& outputs, const std::vector<OnnxAttribute>& attributes,
                             const std::string& name, const std::string& domain) {

@@ -67,6 +67,8 @@ class ModelBuilder {
   /// The number of values must be the shape's volume (TASO_CHECK).
   void add_initializer(const std::string& name, const Shape& shape, std::span<const float> values);
   void add_initializer(const std::string& name, const Shape& shape, std::span<const std::int64_t> values);
+  /// Elements of type BOOL, one byte for each: 0 or 1.
+  void add_boolean_initializer(const std::string& name, const Shape& shape, std::span<const std::uint8_t> values);
 
   /// Appends a node. Empty input names stand for absent optional inputs.
   void add_node(const std::string& op_type, const std::vector<std::string>& inputs,

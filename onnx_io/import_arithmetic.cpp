@@ -124,11 +124,6 @@ void hard_sigmoid(NodeContext& c) {
   c.output(0, c.op("clip", {moved}, {{"min", 0.0}, {"max", 1.0}}));
 }
 
-void gelu(NodeContext& c) {
-  if (c.text("approximate", "none") != "none") return c.decline("the approximation by tanh is another function");
-  unary(c, "gelu");
-}
-
 void reciprocal(NodeContext& c) { c.output(0, c.op("div", {c.broadcast(c.splat({}, 1.0F), c.shape(0)), c.value(0)})); }
 
 // ------------------------------------------------------------------------------------- matrix multiplication

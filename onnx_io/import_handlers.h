@@ -31,7 +31,6 @@ void dropout(NodeContext& c);
 void clip(NodeContext& c);
 void extremum(NodeContext& c, bool maximum);
 void hard_sigmoid(NodeContext& c);
-void gelu(NodeContext& c);
 void reciprocal(NodeContext& c);
 void matmul(NodeContext& c);
 void gemm(NodeContext& c);
@@ -46,8 +45,24 @@ void reduce(NodeContext& c, const char* op, std::int64_t axes_as_input_since);
 enum class Mapped : std::uint8_t { minimum, l1, l2, sum_of_squares, log_of_sum, log_of_sum_of_exponentials };
 void reduce_mapped(NodeContext& c, Mapped kind);
 
+// Activation functions and selections that are composed.
+void leaky_relu(NodeContext& c);
+void parametric_relu(NodeContext& c);
+void elu(NodeContext& c);
+void celu(NodeContext& c);
+void selu(NodeContext& c);
+void softplus(NodeContext& c);
+void softsign(NodeContext& c);
+void mish(NodeContext& c);
+void swish(NodeContext& c);
+void gelu(NodeContext& c);
+void where(NodeContext& c);
+void triangle(NodeContext& c);
+void root_mean_square_normalization(NodeContext& c);
+
 // Sliding windows.
 void conv(NodeContext& c);
+void conv_transpose(NodeContext& c);
 void max_pool(NodeContext& c);
 void average_pool(NodeContext& c);
 void global_average_pool(NodeContext& c);

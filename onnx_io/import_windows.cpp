@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "onnx_io/import_handlers.h"
 
@@ -131,6 +133,109 @@ void conv(NodeContext& c) {
   const Attributes attributes = {{"strides", w.strides}, {"pads", w.pads}, {"dilations", w.dilations}};
   const Value out = c.has_input(2) ? c.op("conv2d_bias_act", {input, weights, c.value(2)}, attributes)
                                    : c.op("conv2d", {input, weights}, attributes);
+  c.output(0, from_two_dimensions(c, out, flat));
+}
+
+namespace {
+
+/// One spatial axis of a transposed convolution: output element stride * u + phase, before pads are cut off, is a sum
+/// over taps t of input element u - t times kernel element stride * t + phase.
+struct TransposedAxis {
+  std::int64_t stride = 1, taps = 1;
+  std::int64_t kernel = 1;
+  std::int64_t begin = 0, length = 1;  ///< What is kept of the output.
+};
+
+}  // namespace
+
+/// A convolution of stride 1 computes every phase of the output as channels of its own; then they are interleaved.
+void conv_transpose(NodeContext& c) {
+  Shape x = c.shape(0), k = c.shape(1);
+  if (x.size() < 3 || k.size() != x.size())
+    return c.fail("input " + shape_text(x) + " and weights " + shape_text(k) + " must have the same rank, at least 3");
+  const std::size_t n = x.size() - 2;
+  Shape kernel(k.begin() + 2, k.end());
+  if (c.integer_list("kernel_shape", kernel) != kernel)
+    return c.fail("kernel_shape is not that of the weights, " + shape_text(k));
+  const Shape strides = c.integer_list("strides", Shape(n, 1)), pads = c.integer_list("pads", Shape(2 * n, 0)),
+              more = c.integer_list("output_padding", Shape(n, 0));
+  const Shape dilations = c.integer_list("dilations", Shape(n, 1));
+  const std::int64_t group = c.integer("group", 1);
+  const std::string automatic = c.text("auto_pad", "NOTSET");
+  if (c.has_attribute("output_shape")) return c.decline("pads that follow from output_shape are not modelled");
+  if (c.stopped()) return;
+  if (strides.size() != n || pads.size() != 2 * n || more.size() != n || dilations.size() != n)
+    return c.fail("strides, dilations, pads or output_padding do not have " + std::to_string(n) + " spatial axes");
+  if (group < 1 || k[0] != x[1] || x[1] % group != 0)
+    return c.fail("input " + shape_text(x) + " and weights " + shape_text(k) + " do not fit with group " +
+                  std::to_string(group));
+  if (c.has_input(2) && c.shape(2) != Shape{k[1] * group})
+    return c.fail("bias " + shape_text(c.shape(2)) + " must be " + shape_text({k[1] * group}));
+  if (n > 2) return c.decline("it has more than two spatial axes");
+  if (dilations != Shape(n, 1)) return c.decline("it has dilations");
+  if (automatic != "NOTSET" && automatic != "VALID") return c.decline("auto_pad " + automatic + " is not modelled");
+  std::vector<TransposedAxis> axes;
+  for (std::size_t i = 0; i < n; ++i) {
+    constexpr std::int64_t limit = 1 << 20;
+    const std::int64_t before = automatic == "VALID" ? 0 : pads[i], after = automatic == "VALID" ? 0 : pads[n + i];
+    for (const std::int64_t value : {strides[i], before, after, more[i], kernel[i], x[i + 2]})
+      if (value > limit) return c.decline("a window is too large");
+    if (strides[i] < 1) return c.fail("strides " + shape_text(strides) + " must be at least 1");
+    if (before < 0 || after < 0 || more[i] < 0) return c.decline("a pad is negative");
+    TransposedAxis axis;
+    axis.stride = strides[i];
+    axis.kernel = kernel[i];
+    axis.begin = before;
+    axis.length = strides[i] * (x[i + 2] - 1) + kernel[i] + more[i] - before - after;
+    if (axis.length < 1) return c.decline("the pads leave nothing");
+    const std::int64_t reach = std::max(kernel[i], kernel[i] + more[i] - after);
+    axis.taps = (reach + axis.stride - 1) / axis.stride;
+    axes.push_back(axis);
+  }
+  Value input = c.value(0), weights = c.value(1);
+  const bool flat = n == 1;
+  if (flat) {
+    x = with_unit_height(x);
+    k = with_unit_height(k);
+    input = c.reshape(input, x);
+    weights = c.reshape(weights, k);
+    axes.insert(axes.begin(), TransposedAxis{});
+  }
+  const auto [sh, qh] = std::pair(axes[0].stride, axes[0].taps);
+  const auto [sw, qw] = std::pair(axes[1].stride, axes[1].taps);
+  // [c, o, h, w] to [g, c / g, o, taps, phases, taps, phases], taps reversed, to [(g o phases), c / g, taps, taps].
+  const Shape behind = {0, 0, qh * sh - k[2], qw * sw - k[3]};
+  if (behind != Shape(4, 0))
+    weights = c.op("pad", {weights}, {{"before", Shape(4, 0)}, {"after", behind}, {"value", 0.0}});
+  const Shape parts = {group, k[0] / group, k[1], qh, sh, qw, sw};
+  weights = c.reshape(weights, parts);
+  if (qh > 1 || qw > 1)
+    weights = c.op("slice", {weights},
+                   {{"starts", Shape{0, 0, 0, qh - 1, 0, qw - 1, 0}},
+                    {"sizes", parts},
+                    {"steps", Shape{1, 1, 1, qh > 1 ? -1 : 1, 1, qw > 1 ? -1 : 1, 1}}});
+  weights = c.op("transpose", {weights}, {{"perm", Shape{0, 2, 4, 6, 1, 3, 5}}});
+  const std::int64_t channels = group * k[1];
+  weights = c.reshape(weights, {channels * sh * sw, k[0] / group, qh, qw});
+  const Attributes attributes = {
+      {"strides", Shape{1, 1}}, {"pads", Shape{qh - 1, qw - 1, qh - 1, qw - 1}}, {"dilations", Shape{1, 1}}};
+  Value out;
+  if (c.has_input(2)) {
+    const Value repeated = c.broadcast(c.reshape(c.value(2), {channels, 1}), {channels, sh * sw});
+    out = c.op("conv2d_bias_act", {input, weights, c.reshape(repeated, {channels * sh * sw})}, attributes);
+  } else {
+    out = c.op("conv2d", {input, weights}, attributes);
+  }
+  const std::int64_t rows = x[2] + qh - 1, columns = x[3] + qw - 1;
+  if (sh > 1 || sw > 1) {
+    out = c.reshape(out, {x[0], channels, sh, sw, rows, columns});
+    out = c.op("transpose", {out}, {{"perm", Shape{0, 1, 4, 2, 5, 3}}});
+    out = c.reshape(out, {x[0], channels, rows * sh, columns * sw});
+  }
+  const Shape kept = {x[0], channels, axes[0].length, axes[1].length};
+  if (!c.stopped() && c.shape_of(out) != kept)
+    out = c.op("slice", {out},
+               {{"starts", Shape{0, 0, axes[0].begin, axes[1].begin}}, {"sizes", kept}, {"steps", Shape{1, 1, 1, 1}}});
   c.output(0, from_two_dimensions(c, out, flat));
 }
 

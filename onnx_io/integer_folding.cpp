@@ -1,7 +1,8 @@
-/// Shape arithmetic: operators on small constant integer tensors, computed while importing.
+/// Shape arithmetic: operators on small constant integer tensors, and on masks, computed while importing.
 ///
-/// Exporters spell shapes as chains such as Shape -> Gather -> Unsqueeze -> Concat -> Reshape. Everything here is
-/// exact: what would overflow its element type, or is not listed, is left as it is.
+/// Exporters spell shapes as chains such as Shape -> Gather -> Unsqueeze -> Concat -> Reshape, and causal masks as
+/// comparisons of Range with Range, slices of a triangle, or Trilu. Everything here is exact: what would overflow its
+/// element type, or is not listed, is left as it is.
 
 #include <algorithm>
 #include <cmath>
@@ -17,6 +18,10 @@ namespace taso {
 namespace {
 
 constexpr std::int64_t size_limit = 4096;
+constexpr std::int64_t mask_limit = std::int64_t{1} << 20;
+
+/// The most elements of a tensor that is read or made here.
+std::int64_t limit_of(ElementType element) { return element == ElementType::boolean ? mask_limit : size_limit; }
 
 bool is_integral(ElementType element) {
   switch (element) {
@@ -83,7 +88,8 @@ std::shared_ptr<const ConstantData> make(const Integers& tensor) {
 std::optional<Integers> read(const NodeContext& context, std::size_t i) {
   if (!context.is_constant(i)) return std::nullopt;
   const auto& constant = context.inputs()[i].constant;
-  if (!is_integral(constant->type().element) || constant->type().elements() > size_limit) return std::nullopt;
+  if (!is_integral(constant->type().element) || constant->type().elements() > limit_of(constant->type().element))
+    return std::nullopt;
   return Integers{constant->type().element, constant->type().shape, constant->to_integers()};
 }
 
@@ -108,7 +114,7 @@ std::shared_ptr<const ConstantData> elementwise(NodeContext& context, ElementTyp
   const auto a = read(context, 0), b = read(context, 1);
   if (!a || !b || a->element != b->element) return nullptr;
   Integers out{result, context.common_shape({a->shape, b->shape}), {}};
-  if (context.stopped() || volume(out.shape) > size_limit) return nullptr;
+  if (context.stopped() || volume(out.shape) > limit_of(result)) return nullptr;
   for (std::size_t i = 0; i < static_cast<std::size_t>(volume(out.shape)); ++i) {
     const auto value = function(a->values[broadcast_index(i, out.shape, a->shape)],
                                 b->values[broadcast_index(i, out.shape, b->shape)]);
@@ -190,9 +196,12 @@ std::shared_ptr<const ConstantData> cast(NodeContext& context) {
   if (!context.is_constant(0)) return nullptr;
   const ConstantData& input = *context.inputs()[0].constant;
   const auto code = context.integer("to", 0);
-  if (context.stopped() || input.type().elements() > size_limit || code < 1 || code > 26) return nullptr;
+  if (context.stopped() || code < 1 || code > 26) return nullptr;
   const ElementType to = element_of(static_cast<std::int32_t>(code));
   const ElementType from = input.type().element;
+  // A mask may become zeros and ones to multiply with; lists of numbers stay small.
+  const bool is_mask = from == ElementType::boolean && (to == ElementType::f32 || to == ElementType::boolean);
+  if (input.type().elements() > (is_mask ? mask_limit : size_limit)) return nullptr;
   if (from == ElementType::f32 && is_integral(to) && to != ElementType::boolean) {
     Integers out{to, input.type().shape, {}};
     for (const float value : input.to_floats()) {
@@ -261,12 +270,12 @@ std::shared_ptr<const ConstantData> gather(NodeContext& context) {
 
 std::shared_ptr<const ConstantData> slice(NodeContext& context) {
   const auto data = read(context, 0);
-  if (!data || data->shape.size() != 1) return nullptr;
-  std::vector<std::int64_t> starts, ends, steps = {1}, axes = {0};
+  if (!data) return nullptr;
+  std::vector<std::int64_t> starts, ends, steps, axes;
   if (context.opset() < 10) {
     starts = context.integer_list("starts", {});
     ends = context.integer_list("ends", {});
-    axes = context.integer_list("axes", {0});
+    axes = context.integer_list("axes", {});
   } else {
     for (std::size_t i = 1; i < context.input_count(); ++i)
       if (context.has_input(i) && !read(context, i)) return nullptr;
@@ -275,23 +284,75 @@ std::shared_ptr<const ConstantData> slice(NodeContext& context) {
     if (context.has_input(3)) axes = context.integers(3);
     if (context.has_input(4)) steps = context.integers(4);
   }
-  if (context.stopped() || starts.size() != 1 || ends.size() != 1 || steps.size() != 1 || axes.size() != 1 ||
-      (axes[0] != 0 && axes[0] != -1) || steps[0] == 0)
+  const auto rank = static_cast<std::int64_t>(data->shape.size());
+  if (axes.empty())
+    for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  if (steps.empty()) steps.assign(starts.size(), 1);
+  if (context.stopped() || ends.size() != starts.size() || axes.size() != starts.size() ||
+      steps.size() != starts.size())
     return nullptr;
-  const std::int64_t extent = data->shape[0], step = steps[0];
-  auto clamp = [&](std::int64_t position, std::int64_t low, std::int64_t high) {
-    return std::clamp(position < 0 ? position + extent : position, low, high);
-  };
-  const std::int64_t begin = step > 0 ? clamp(starts[0], 0, extent) : clamp(starts[0], 0, extent - 1);
-  const std::int64_t end =
-      step > 0 ? clamp(ends[0], 0, extent) : (ends[0] < -extent ? -1 : clamp(ends[0], -1, extent - 1));
-  Integers out{data->element, {0}, {}};
-  for (std::int64_t i = begin; i >= 0 && i < extent && (step > 0 ? i < end : i > end);) {
-    out.values.push_back(data->values[static_cast<std::size_t>(i)]);
-    if (__builtin_add_overflow(i, step, &i)) break;
+  // Positions along every axis.
+  std::vector<std::vector<std::int64_t>> taken;
+  for (const std::int64_t extent : data->shape) {
+    taken.emplace_back(static_cast<std::size_t>(extent));
+    std::iota(taken.back().begin(), taken.back().end(), 0);
   }
-  out.shape[0] = static_cast<std::int64_t>(out.values.size());
+  std::vector<bool> cut(data->shape.size(), false);
+  for (std::size_t k = 0; k < axes.size(); ++k) {
+    const std::int64_t axis = axes[k] < 0 ? axes[k] + rank : axes[k], step = steps[k];
+    if (axis < 0 || axis >= rank || step == 0) return nullptr;
+    const auto at = static_cast<std::size_t>(axis);
+    if (cut[at]) return nullptr;
+    cut[at] = true;
+    const std::int64_t extent = data->shape[at];
+    auto clamp = [&](std::int64_t position, std::int64_t low, std::int64_t high) {
+      return std::clamp(position < 0 ? position + extent : position, low, std::max(low, high));
+    };
+    const std::int64_t begin = step > 0 ? clamp(starts[k], 0, extent) : clamp(starts[k], 0, extent - 1);
+    const std::int64_t end =
+        step > 0 ? clamp(ends[k], 0, extent) : (ends[k] < -extent ? -1 : clamp(ends[k], -1, extent - 1));
+    taken[at].clear();
+    for (std::int64_t i = begin; i >= 0 && i < extent && (step > 0 ? i < end : i > end);) {
+      taken[at].push_back(i);
+      if (__builtin_add_overflow(i, step, &i)) break;
+    }
+  }
+  Integers out{data->element, {}, {}};
+  for (const auto& positions : taken) out.shape.push_back(static_cast<std::int64_t>(positions.size()));
+  const auto count = static_cast<std::size_t>(volume(out.shape));
+  out.values.reserve(count);
+  for (std::size_t flat = 0; flat < count; ++flat) {
+    std::size_t rest = flat, from = 0, stride = 1;
+    for (std::size_t axis = taken.size(); axis-- > 0;) {
+      from += static_cast<std::size_t>(taken[axis][rest % taken[axis].size()]) * stride;
+      rest /= taken[axis].size();
+      stride *= static_cast<std::size_t>(data->shape[axis]);
+    }
+    out.values.push_back(data->values[from]);
+  }
   return make(out);
+}
+
+/// The upper or lower triangle of matrices.
+std::shared_ptr<const ConstantData> triangle(NodeContext& context) {
+  auto data = read(context, 0);
+  if (!data || data->shape.size() < 2 || volume(data->shape) == 0) return nullptr;
+  std::int64_t diagonal = 0;
+  if (context.has_input(1)) {
+    const auto k = read(context, 1);
+    if (!k || k->values.size() != 1) return nullptr;
+    diagonal = k->values[0];
+  }
+  const bool upper = context.integer("upper", 1) != 0;
+  if (context.stopped()) return nullptr;
+  const std::int64_t rows = data->shape[data->shape.size() - 2], columns = data->shape.back();
+  diagonal = std::clamp(diagonal, -rows, columns);  // Beyond the corners all diagonals are alike.
+  for (std::size_t i = 0; i < data->values.size(); ++i) {
+    const auto flat = static_cast<std::int64_t>(i);
+    const std::int64_t distance = flat % columns - flat / columns % rows;
+    if (upper ? distance < diagonal : distance > diagonal) data->values[i] = 0;
+  }
+  return make(*data);
 }
 
 /// Reshape, Squeeze, Unsqueeze, Flatten, Identity: other shapes of the same values. Found by the float handlers' rules
@@ -299,6 +360,7 @@ std::shared_ptr<const ConstantData> slice(NodeContext& context) {
 std::shared_ptr<const ConstantData> rearrange(NodeContext& context, std::string_view op) {
   auto data = read(context, 0);
   if (!data) return nullptr;
+  const std::int64_t limit = limit_of(data->element);
   if (op == "Reshape") {
     if (!read(context, 1)) return nullptr;
     Shape shape = context.integers(1);
@@ -309,11 +371,11 @@ std::shared_ptr<const ConstantData> rearrange(NodeContext& context, std::string_
       if (shape[i] == -1) {
         if (open >= 0) return nullptr;
         open = static_cast<std::int64_t>(i);
-      } else if (shape[i] < 0 || shape[i] > size_limit) {
+      } else if (shape[i] < 0 || shape[i] > limit) {
         return nullptr;
       } else {
         known *= shape[i];
-        if (known > size_limit) return nullptr;
+        if (known > limit) return nullptr;
       }
     }
     if (open >= 0) {
@@ -426,7 +488,7 @@ std::shared_ptr<const ConstantData> expand(NodeContext& context) {
   const Shape target = context.integers(1);
   if (context.stopped() || !is_reasonable(target)) return nullptr;
   Integers out{data->element, context.common_shape({data->shape, target}), {}};
-  if (context.stopped() || volume(out.shape) > size_limit) return nullptr;
+  if (context.stopped() || volume(out.shape) > limit_of(out.element)) return nullptr;
   for (std::size_t i = 0; i < static_cast<std::size_t>(volume(out.shape)); ++i)
     out.values.push_back(data->values[broadcast_index(i, out.shape, data->shape)]);
   return make(out);
@@ -473,6 +535,7 @@ std::shared_ptr<const ConstantData> fold_integers(NodeContext& context) {
   if (op == "Concat") return concat(context);
   if (op == "Gather") return gather(context);
   if (op == "Slice") return slice(context);
+  if (op == "Trilu") return triangle(context);
   if (op == "Range") return range(context);
   if (op == "Where") return where(context);
   if (op == "Expand") return expand(context);

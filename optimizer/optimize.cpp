@@ -230,13 +230,16 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
   normalize(start, rules.catalog());
   const RuleIndex& for_baseline = options.baseline_rules != nullptr ? *options.baseline_rules : rules;
   const RuleIndex baseline_rules(allowed_rules(for_baseline.rules(), options.rounding, true), rules.catalog());
-  const RuleIndex search_rules(allowed_rules(rules.rules(), options.rounding, false), rules.catalog());
+  std::vector<Substitution> allowed = allowed_rules(rules.rules(), options.rounding, false);
+  std::erase_if(allowed, [&](const Substitution& r) { return r.source.nodes.size() > options.max_rule_size; });
+  const RuleIndex search_rules(std::move(allowed), rules.catalog());
   TASO_ASSIGN(Baseline baseline,
               make_baseline(start, baseline_rules, library.registry(), options.writable, options.search.interrupt));
   KernelPlan start_plan, baseline_plan;
   TASO_ASSIGN(result.original, summarize(start, measured, model, open, start_plan));
   TASO_ASSIGN(result.baseline, summarize(baseline.graph, measured, model, open, baseline_plan));
   SearchOptions search_options = options.search;
+  search_options.keep = std::max(search_options.keep, options.timed_candidates);
   search_options.writable = options.writable;
   std::vector<Found> found;
   TASO_RETURN_IF_ERROR(
@@ -245,9 +248,11 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
   Choices choices;
   choices.add("baseline", baseline.graph, baseline_plan, result.baseline.cost);
   choices.add("original", start, start_plan, result.original.cost);
+  const bool time_graphs = model.uses_time() && options.timed_candidates > 0;
+  const std::size_t kept = std::max<std::size_t>(1, options.timed_candidates);
   std::vector<const Candidate*> candidates;
   for (const Found& one : found) {
-    if (!is_less(one.candidate.cost, result.baseline.cost) || candidates.size() == options.timed_candidates) continue;
+    if (!is_less(one.candidate.cost, result.baseline.cost) || candidates.size() == kept) continue;
     candidates.push_back(&one.candidate);
     choices.add(fmt::format("candidate {}", candidates.size()), one.candidate.graph, one.plan, one.candidate.cost);
   }
@@ -255,7 +260,7 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
   // Times of single kernels miss what kernels share: weights that several of them read, starts and ends. A graph with
   // the fewest launches is often better than its sum says, so it competes where graphs are timed whole.
   SearchResult fewest;
-  if (model.uses_time() && options.strategy != Strategy::layout && result.search.stop != StopReason::interrupted) {
+  if (time_graphs && options.strategy != Strategy::layout && result.search.stop != StopReason::interrupted) {
     search_options.keep = 1;
     search_options.choose_layouts = false;
     if (search_options.time_limit)
@@ -285,7 +290,7 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
   const bool unchanged = start.equals(baseline.graph);
   const bool all_equal = candidates.empty() && unchanged;
   bool timed = false;
-  if (model.uses_time() && !interrupted && !all_equal) {
+  if (time_graphs && !interrupted && !all_equal) {
     TASO_ASSIGN(timed, time_whole(choices, measured, result));
   }
   const std::size_t winner = timed

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -48,8 +49,13 @@ struct OptimizeOptions {
   Rounding rounding = Rounding::reassoc;
   Strategy strategy = Strategy::joint;
   SearchOptions search;
-  const RuleIndex* baseline_rules = nullptr;           ///< Null: those of the search.
-  std::size_t timed_candidates = 2;                    ///< So many of the cheapest graphs are timed whole.
+  /// Rules of the baseline; null: those of the search.
+  const RuleIndex* baseline_rules = nullptr;
+  /// So many of the cheapest graphs are timed whole, where the cost model uses time, beside the original, the baseline
+  /// and the graph with the fewest launches; 0: none is, and costs decide.
+  std::size_t timed_candidates = 2;
+  /// The search uses rules of at most so many operators on the source side; the baseline uses all.
+  std::size_t max_rule_size = std::numeric_limits<std::size_t>::max();
   std::optional<CheckOptions> check = CheckOptions{};  ///< No check if empty.
   /// Says whether the model's file can hold the result of a rewrite; others are not used.
   RewriteFilter writable;

@@ -38,6 +38,7 @@ struct Options {
   std::vector<std::string> rules, baseline_rules, disabled_rules, input_shapes;
   int kernel_threads = 1;
   SearchOptions search;
+  std::size_t max_rule_size = OptimizeOptions{}.max_rule_size, reranked = OptimizeOptions{}.timed_candidates;
   double time_limit = 0, memory_limit_mb = 512;
   CheckOptions check;
   bool no_check = false, no_measure = false, require_proofs = false, fail_if_no_gain = false, external_data = false,
@@ -65,6 +66,9 @@ void declare(CLI::App& app, Options& options) {
       ->type_name("NAME")
       ->expected(1)
       ->take_all();
+  app.add_option("--max-rule-size", options.max_rule_size,
+                 "Search with rules of at most so many operators on the source side; the baseline uses all rules")
+      ->check(tools::whole_number(1, 1000));
   app.add_option("--device", options.device, "Target: cpu")->capture_default_str();
   app.add_option("--threads", options.kernel_threads, "Threads that the kernels will run with")
       ->check(tools::whole_number(1, 1024))
@@ -95,6 +99,13 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--patience", options.search.patience, "Stop after so many expansions without improvement")
       ->check(tools::whole_number())
       ->capture_default_str();
+  app.add_option(
+         "--rerank", options.reranked,
+         "With --cost time: the K cheapest graphs are timed whole, beside original, baseline and the one of fewest "
+         "launches (0: costs decide)")
+      ->type_name("K")
+      ->check(tools::whole_number(0, 1000))
+      ->default_str(std::to_string(options.reranked));
   app.add_option("--time-limit", options.time_limit, "Seconds of search; results then depend on the machine's speed")
       ->check(tools::real_number(0, 1e9, true))
       ->type_name("S");
@@ -318,6 +329,8 @@ Expected<int> run(Options& options) {
   tools::ProgressLine progress(options.common.quiet);
   OptimizeOptions optimize_options;
   optimize_options.rounding = rounding;
+  optimize_options.max_rule_size = options.max_rule_size;
+  optimize_options.timed_candidates = options.reranked;
   optimize_options.strategy = strategy;
   optimize_options.baseline_rules = rule_sets.back();
   optimize_options.search = options.search;

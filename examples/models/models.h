@@ -17,7 +17,7 @@ struct ModelOptions {
   std::int64_t extent = 0;
   /// Divides all channel or feature counts.
   std::int64_t narrower = 0;
-  /// Residual blocks or inception blocks per stage at most, encoder layers, recurrent steps.
+  /// Blocks, layers or cells per stage at most; encoder or decoder layers; recurrent steps; levels of a U-Net.
   std::int64_t depth = 0;
 };
 
@@ -35,9 +35,18 @@ struct ExampleModel {
 [[nodiscard]] const ExampleModel* find_example_model(std::string_view name);
 
 ModelBuilder build_bert_base(const ModelOptions& options);
+ModelBuilder build_densenet121(const ModelOptions& options);
+ModelBuilder build_gpt2_block(const ModelOptions& options);
+ModelBuilder build_inception_resnet_v2(const ModelOptions& options);
 ModelBuilder build_inception_v3(const ModelOptions& options);
+ModelBuilder build_llama_block(const ModelOptions& options);
+ModelBuilder build_nasnet_a_large(const ModelOptions& options);
+ModelBuilder build_nasnet_a_mobile(const ModelOptions& options);
 ModelBuilder build_nasrnn(const ModelOptions& options);
 ModelBuilder build_resnet50(const ModelOptions& options);
+ModelBuilder build_resnext50_32x4d(const ModelOptions& options);
 ModelBuilder build_squeezenet1_1(const ModelOptions& options);
+ModelBuilder build_unet(const ModelOptions& options);
+ModelBuilder build_unet_resize(const ModelOptions& options);
 
 }  // namespace taso::examples

@@ -42,9 +42,19 @@ std::vector<OnnxAttribute> attributes(const Window& window) {
           {"strides", {window.stride, window.stride}}};
 }
 
+std::vector<OnnxAttribute> conv_attributes(const Window& window) {
+  std::vector<OnnxAttribute> all = attributes(window);
+  if (window.groups != 1) all.emplace_back("group", window.groups);
+  return all;
+}
+
+std::size_t size_of(std::int64_t count) { return static_cast<std::size_t>(count); }
+
 }  // namespace
 
-Window square(std::int64_t extent, std::int64_t stride, std::int64_t pad) { return {extent, extent, stride, pad, pad}; }
+Window square(std::int64_t extent, std::int64_t stride, std::int64_t pad, std::int64_t groups) {
+  return {extent, extent, stride, pad, pad, groups};
+}
 
 Network::Network(const std::string& name, std::uint64_t seed) : model_(17, name), seed_(seed) {}
 
@@ -96,11 +106,28 @@ std::string Network::scalar(float value) {
   return name;
 }
 
-std::string Network::extents(const Shape& shape) {
-  std::string name = "shape";
-  for (std::int64_t extent : shape) name += "_" + std::to_string(extent);
-  if (is_new(name)) model_.add_initializer(name, {static_cast<std::int64_t>(shape.size())}, shape);
+std::string Network::integers(const std::vector<std::int64_t>& values) {
+  std::string name = "integers";
+  for (std::int64_t value : values) name += "_" + std::to_string(value);
+  if (is_new(name)) model_.add_initializer(name, {static_cast<std::int64_t>(values.size())}, values);
   return name;
+}
+
+std::string Network::constant(const std::string& name, const Shape& shape, const std::vector<float>& values) {
+  if (is_new(name)) model_.add_initializer(name, shape, values);
+  return name;
+}
+
+std::string Network::booleans(const std::string& name, const Shape& shape, const std::vector<std::uint8_t>& values) {
+  if (is_new(name)) model_.add_boolean_initializer(name, shape, values);
+  return name;
+}
+
+Activation Network::node(const std::string& op, const std::vector<std::string>& inputs, const Shape& shape,
+                         const std::vector<OnnxAttribute>& attributes, const std::string& name) {
+  Activation y = {fresh(op), shape};
+  model_.add_node(op, inputs, {y.name}, attributes, name.empty() ? y.name : name);
+  return y;
 }
 
 Activation Network::input(const std::string& name, const Shape& shape) {
@@ -111,142 +138,211 @@ Activation Network::input(const std::string& name, const Shape& shape) {
 void Network::output(const Activation& x) { model_.add_output(x.name, with_batch(x.shape)); }
 
 Activation Network::conv(const std::string& name, const Activation& x, std::int64_t channels, const Window& window) {
-  const std::string weight = filters(name + ".weight", {channels, x.shape[0], window.height, window.width});
-  const std::string bias = vector(name + ".bias", channels, 0.0, 0.1);
-  Activation y = {fresh("Conv"), pooled(x.shape, channels, window)};
-  model_.add_node("Conv", {x.name, weight, bias}, {y.name}, attributes(window), name);
-  return y;
+  const std::string weight =
+      filters(name + ".weight", {channels, x.shape[0] / window.groups, window.height, window.width});
+  return node("Conv", {x.name, weight, vector(name + ".bias", channels, 0.0, 0.1)}, pooled(x.shape, channels, window),
+              conv_attributes(window), name);
+}
+
+Activation Network::bare_conv(const std::string& name, const Activation& x, std::int64_t channels,
+                              const Window& window) {
+  const std::string weight =
+      filters(name + ".weight", {channels, x.shape[0] / window.groups, window.height, window.width});
+  return node("Conv", {x.name, weight}, pooled(x.shape, channels, window), conv_attributes(window), name);
+}
+
+Activation Network::separable_conv(const std::string& name, const Activation& x, std::int64_t channels,
+                                   const Window& window) {
+  Window each = window;
+  each.groups = x.shape[0];
+  return bare_conv(name + ".pointwise", bare_conv(name + ".depthwise", x, x.shape[0], each), channels, square(1));
+}
+
+Activation Network::conv_transpose(const std::string& name, const Activation& x, std::int64_t channels,
+                                   std::int64_t factor) {
+  // One window covers every output, so that as many weights as there are inputs add up to it.
+  const std::string weight = filters(name + ".weight", {x.shape[0], channels, factor, factor});
+  return node("ConvTranspose", {x.name, weight, vector(name + ".bias", channels, 0.0, 0.1)},
+              {channels, factor * x.shape[1], factor * x.shape[2]},
+              {{"dilations", {1, 1}},
+               {"group", 1},
+               {"kernel_shape", {factor, factor}},
+               {"pads", {0, 0, 0, 0}},
+               {"strides", {factor, factor}}},
+              name);
+}
+
+Activation Network::batch_norm(const std::string& name, const Activation& x, double scale) {
+  const std::int64_t channels = x.shape[0];
+  return node(
+      "BatchNormalization",
+      {x.name, vector(name + ".weight", channels, scale, 0.1 * scale), vector(name + ".bias", channels, 0.0, 0.1),
+       vector(name + ".running_mean", channels, 0.0, 0.1), vector(name + ".running_var", channels, 1.0, 0.15)},
+      x.shape, {{"epsilon", 1e-3}}, name);
 }
 
 Activation Network::conv_bn(const std::string& name, const Activation& x, std::int64_t channels, const Window& window,
                             double scale) {
-  const std::string weight = filters(name + ".conv.weight", {channels, x.shape[0], window.height, window.width});
-  Activation product = {fresh("Conv"), pooled(x.shape, channels, window)};
-  model_.add_node("Conv", {x.name, weight}, {product.name}, attributes(window), name + ".conv");
-  Activation y = {fresh("BatchNormalization"), product.shape};
-  model_.add_node("BatchNormalization",
-                  {product.name, vector(name + ".bn.weight", channels, scale, 0.1 * scale),
-                   vector(name + ".bn.bias", channels, 0.0, 0.1), vector(name + ".bn.running_mean", channels, 0.0, 0.1),
-                   vector(name + ".bn.running_var", channels, 1.0, 0.15)},
-                  {y.name}, {{"epsilon", 1e-3}}, name + ".bn");
-  return y;
+  return batch_norm(name + ".bn", bare_conv(name + ".conv", x, channels, window), scale);
 }
 
-Activation Network::unary(const std::string& op, const Activation& x) {
-  Activation y = {fresh(op), x.shape};
-  model_.add_node(op, {x.name}, {y.name}, {}, y.name);
-  return y;
+Activation Network::group_norm(const std::string& name, const Activation& x, std::int64_t groups) {
+  const std::int64_t channels = x.shape[0];
+  const Activation rows = reshape(x, {groups, x.shape[0] / groups * x.shape[1] * x.shape[2]});
+  const Activation normal =
+      node("InstanceNormalization",
+           {rows.name, constant("ones_" + std::to_string(groups), {groups}, std::vector<float>(size_of(groups), 1.0F)),
+            constant("zeros_" + std::to_string(groups), {groups}, std::vector<float>(size_of(groups), 0.0F))},
+           rows.shape, {{"epsilon", 1e-5}}, name);
+  const auto parameter = [&](const std::string& part, double mean) {
+    return node("Unsqueeze", {vector(name + part, channels, mean, 0.1), integers({1, 2})}, {1, 1}).name;
+  };
+  const Activation scaled = binary("Mul", reshape(normal, x.shape), {parameter(".weight", 1.0), {}});
+  return binary("Add", scaled, {parameter(".bias", 0.0), {}});
 }
+
+Activation Network::unary(const std::string& op, const Activation& x) { return node(op, {x.name}, x.shape); }
 
 Activation Network::binary(const std::string& op, const Activation& x, const Activation& y) {
-  Activation z = {fresh(op), x.shape};
-  model_.add_node(op, {x.name, y.name}, {z.name}, {}, z.name);
-  return z;
+  return node(op, {x.name, y.name}, x.shape);
 }
+
+Activation Network::with_number(const std::string& op, const Activation& x, float number) {
+  return node(op, {x.name, scalar(number)}, x.shape);
+}
+
+Activation Network::reshape(const Activation& x, const Shape& shape) {
+  return node("Reshape", {x.name, integers(with_batch(shape))}, shape);
+}
+
+Activation Network::transpose(const Activation& x, const std::vector<std::int64_t>& perm) {
+  Shape shape;
+  for (std::size_t i = 1; i < perm.size(); ++i) shape.push_back(x.shape[size_of(perm[i] - 1)]);
+  return node("Transpose", {x.name}, shape, {{"perm", perm}});
+}
+
+Activation Network::slice(const Activation& x, std::int64_t axis, std::int64_t begin, std::int64_t end) {
+  Shape shape = x.shape;
+  shape[size_of(axis - 1)] = end - begin;
+  return node("Slice", {x.name, integers({begin}), integers({end}), integers({axis}), integers({1})}, shape);
+}
+
+std::vector<Activation> Network::split(const Activation& x, std::int64_t parts) {
+  Shape shape = x.shape;
+  shape.back() /= parts;
+  std::vector<Activation> result;
+  std::vector<std::string> names;
+  for (std::int64_t i = 0; i < parts; ++i) {
+    result.push_back({fresh("Split"), shape});
+    names.push_back(result.back().name);
+  }
+  const std::vector<std::int64_t> sizes(size_of(parts), shape.back());
+  model_.add_node("Split", {x.name, integers(sizes)}, names, {{"axis", -1}}, names.front());
+  return result;
+}
+
+Activation Network::softmax(const Activation& x) { return node("Softmax", {x.name}, x.shape, {{"axis", -1}}); }
 
 Activation Network::relu(const Activation& x) { return unary("Relu", x); }
 
 Activation Network::max_pool(const Activation& x, const Window& window, bool ceil_mode) {
-  Activation y = {fresh("MaxPool"), pooled(x.shape, x.shape[0], window, ceil_mode)};
   std::vector<OnnxAttribute> all = attributes(window);
   if (ceil_mode) all.emplace_back("ceil_mode", 1);
-  model_.add_node("MaxPool", {x.name}, {y.name}, all, y.name);
-  return y;
+  return node("MaxPool", {x.name}, pooled(x.shape, x.shape[0], window, ceil_mode), all);
 }
 
-Activation Network::average_pool(const Activation& x, const Window& window) {
-  Activation y = {fresh("AveragePool"), pooled(x.shape, x.shape[0], window)};
+Activation Network::average_pool(const Activation& x, const Window& window, bool count_padding) {
   std::vector<OnnxAttribute> all = attributes(window);
-  all.emplace_back("count_include_pad", 1);
-  model_.add_node("AveragePool", {x.name}, {y.name}, all, y.name);
-  return y;
+  all.emplace_back("count_include_pad", count_padding ? 1 : 0);
+  return node("AveragePool", {x.name}, pooled(x.shape, x.shape[0], window), all);
+}
+
+Activation Network::repeat_pixels(const Activation& x, std::int64_t factor) {
+  const auto scale = static_cast<float>(factor);
+  const std::string scales = constant("scales_" + std::to_string(factor), {4}, {1.0F, 1.0F, scale, scale});
+  return node("Resize", {x.name, "", scales}, {x.shape[0], factor * x.shape[1], factor * x.shape[2]},
+              {{"coordinate_transformation_mode", "asymmetric"}, {"mode", "nearest"}, {"nearest_mode", "floor"}});
 }
 
 Activation Network::global_average(const Activation& x) {
-  const std::string pool = fresh("GlobalAveragePool");
-  model_.add_node("GlobalAveragePool", {x.name}, {pool}, {}, pool);
-  Activation y = {fresh("Flatten"), {x.shape[0]}};
-  model_.add_node("Flatten", {pool}, {y.name}, {{"axis", 1}}, y.name);
-  return y;
+  const Activation pool = node("GlobalAveragePool", {x.name}, {x.shape[0], 1, 1});
+  return node("Flatten", {pool.name}, {x.shape[0]}, {{"axis", 1}});
 }
 
 Activation Network::concat(const std::vector<Activation>& parts) {
-  Activation y = {fresh("Concat"), parts.front().shape};
-  y.shape[0] = 0;
+  Shape shape = parts.front().shape;
+  shape[0] = 0;
   std::vector<std::string> names;
   for (const Activation& part : parts) {
     names.push_back(part.name);
-    y.shape[0] += part.shape[0];
+    shape[0] += part.shape[0];
   }
-  model_.add_node("Concat", names, {y.name}, {{"axis", 1}}, y.name);
-  return y;
+  return node("Concat", names, shape, {{"axis", 1}});
 }
 
 Activation Network::gemm(const std::string& name, const Activation& x, std::int64_t features) {
-  Activation y = {fresh("Gemm"), {features}};
-  model_.add_node(
-      "Gemm", {x.name, filters(name + ".weight", {features, x.shape[0]}), vector(name + ".bias", features, 0.0, 0.1)},
-      {y.name}, {{"transB", 1}}, name);
-  return y;
+  return node("Gemm",
+              {x.name, filters(name + ".weight", {features, x.shape[0]}), vector(name + ".bias", features, 0.0, 0.1)},
+              {features}, {{"transB", 1}}, name);
+}
+
+Activation Network::gemm_of_rows(const std::string& name, const Activation& x, std::int64_t features) {
+  const std::int64_t tokens = x.shape[0], depth = x.shape[1];
+  // Axis 0 of these is the tokens: no batch.
+  const Activation rows = node("Reshape", {x.name, integers({-1, depth})}, {});
+  const Activation product =
+      node("Gemm", {rows.name, matrix(name + ".weight", depth, features), vector(name + ".bias", features, 0.0, 0.1)},
+           {}, {{"alpha", 1.0}, {"beta", 1.0}}, name);
+  return reshape(product, {tokens, features});
 }
 
 Activation Network::matmul(const std::string& weight, const Activation& x, std::int64_t features) {
-  Activation y = {fresh("MatMul"), x.shape};
-  y.shape.back() = features;
-  model_.add_node("MatMul", {x.name, matrix(weight, x.shape.back(), features)}, {y.name}, {}, y.name);
-  return y;
+  Shape shape = x.shape;
+  shape.back() = features;
+  return node("MatMul", {x.name, matrix(weight, x.shape.back(), features)}, shape);
 }
 
 Activation Network::linear(const std::string& name, const Activation& x, std::int64_t features) {
   const Activation product = matmul(name + ".weight", x, features);
-  Activation y = {fresh("Add"), product.shape};
-  model_.add_node("Add", {vector(name + ".bias", features, 0.0, 0.1), product.name}, {y.name}, {}, name);
-  return y;
+  return node("Add", {vector(name + ".bias", features, 0.0, 0.1), product.name}, product.shape, {}, name);
 }
 
-Activation Network::layer_norm(const std::string& name, const Activation& x) {
-  Activation y = {fresh("LayerNormalization"), x.shape};
+Activation Network::layer_norm(const std::string& name, const Activation& x, float epsilon) {
   const std::int64_t features = x.shape.back();
-  model_.add_node("LayerNormalization",
-                  {x.name, vector(name + ".weight", features, 1.0, 0.1), vector(name + ".bias", features, 0.0, 0.1)},
-                  {y.name}, {{"axis", -1}, {"epsilon", 1e-12}}, name);
-  return y;
+  return node("LayerNormalization",
+              {x.name, vector(name + ".weight", features, 1.0, 0.1), vector(name + ".bias", features, 0.0, 0.1)},
+              x.shape, {{"axis", -1}, {"epsilon", epsilon}}, name);
+}
+
+Activation Network::rms_norm(const std::string& name, const Activation& x) {
+  Shape reduced = x.shape;
+  reduced.back() = 1;
+  const Activation square = with_number("Pow", x, 2.0F);
+  const Activation mean = node("ReduceMean", {square.name}, reduced, {{"axes", {-1}}, {"keepdims", 1}});
+  const Activation root = unary("Sqrt", node("Add", {mean.name, constant("epsilon", {}, {1e-5F})}, reduced));
+  const Activation normal = binary("Mul", x, unary("Reciprocal", root));
+  return node("Mul", {vector(name + ".weight", x.shape.back(), 1.0, 0.1), normal.name}, x.shape, {}, name);
 }
 
 Activation Network::gelu(const Activation& x) {
-  const auto with = [&](const std::string& op, const Activation& left, float right) {
-    return binary(op, left, {scalar(right), {}});
-  };
-  const Activation sign = with("Add", unary("Erf", with("Div", x, std::numbers::sqrt2_v<float>)), 1.0F);
-  return with("Mul", binary("Mul", x, sign), 0.5F);
+  const Activation sign = with_number("Add", unary("Erf", with_number("Div", x, std::numbers::sqrt2_v<float>)), 1.0F);
+  return with_number("Mul", binary("Mul", x, sign), 0.5F);
 }
 
 Activation Network::attention(const std::string& name, const Activation& x, std::int64_t heads) {
   const std::int64_t tokens = x.shape[0];
   const std::int64_t features = x.shape[1];
   const std::int64_t depth = features / heads;
-  const auto project = [&](const std::string& part, const std::vector<std::int64_t>& perm, const Shape& shape) {
-    const Activation flat = linear(name + "." + part, x, features);
-    const std::string split = fresh("Reshape");
-    model_.add_node("Reshape", {flat.name, extents({1, tokens, heads, depth})}, {split}, {}, split);
-    Activation y = {fresh("Transpose"), shape};
-    model_.add_node("Transpose", {split}, {y.name}, {{"perm", perm}}, y.name);
-    return y;
+  const auto project = [&](const std::string& part, const std::vector<std::int64_t>& perm) {
+    return transpose(reshape(linear(name + "." + part, x, features), {tokens, heads, depth}), perm);
   };
-  const Activation query = project("query", {0, 2, 1, 3}, {heads, tokens, depth});
-  const Activation key = project("key", {0, 2, 3, 1}, {heads, depth, tokens});
-  const Activation value = project("value", {0, 2, 1, 3}, {heads, tokens, depth});
-  Activation scores = binary("MatMul", query, key);
-  scores.shape = {heads, tokens, tokens};
-  const Activation scaled = binary("Div", scores, {scalar(std::sqrt(static_cast<float>(depth))), {}});
-  const std::string weights = fresh("Softmax");
-  model_.add_node("Softmax", {scaled.name}, {weights}, {{"axis", -1}}, weights);
-  const Activation context = binary("MatMul", {weights, query.shape}, value);
-  const std::string back = fresh("Transpose");
-  model_.add_node("Transpose", {context.name}, {back}, {{"perm", {0, 2, 1, 3}}}, back);
-  Activation joined = {fresh("Reshape"), x.shape};
-  model_.add_node("Reshape", {back, extents({1, tokens, features})}, {joined.name}, {}, joined.name);
-  return linear(name + ".output", joined, features);
+  const Activation query = project("query", {0, 2, 1, 3});
+  const Activation key = project("key", {0, 2, 3, 1});
+  const Activation value = project("value", {0, 2, 1, 3});
+  Activation scores = node("MatMul", {query.name, key.name}, {heads, tokens, tokens});
+  const Activation weights = softmax(with_number("Div", scores, std::sqrt(static_cast<float>(depth))));
+  const Activation context = node("MatMul", {weights.name, value.name}, {heads, tokens, depth});
+  return linear(name + ".output", reshape(transpose(context, {0, 2, 1, 3}), {tokens, features}), features);
 }
 
 }  // namespace taso::examples

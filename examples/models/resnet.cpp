@@ -1,23 +1,27 @@
-// ResNet-50. Bottleneck blocks 1x1, 3x3, 1x1 around a shortcut; the stride stands at the 3x3 convolution.
+// ResNet-50 and ResNeXt-50. Bottleneck blocks 1x1, 3x3, 1x1 around a shortcut; the stride stands at the 3x3
+// convolution, which ResNeXt has twice as wide, in 32 groups.
 #include <algorithm>
 #include <array>
+#include <string>
 
 #include "examples/models/models.h"
 #include "examples/models/network.h"
 
 namespace taso::examples {
 
-ModelBuilder build_resnet50(const ModelOptions& options) {
+namespace {
+
+ModelBuilder build(const std::string& title, const ModelOptions& options, std::int64_t groups, std::int64_t wider) {
   const std::int64_t side = options.extent > 0 ? options.extent : 224;
   const std::int64_t narrower = options.narrower > 0 ? options.narrower : 1;
-  Network net("resnet50", options.seed);
+  Network net(title, options.seed);
 
   // The last scale of a block is small, as it is in a trained network: sixteen blocks then add up to activations of
   // the size of the first.
   constexpr double residual_scale = 0.3;
   const auto block = [&](const std::string& name, const Activation& x, std::int64_t channels, std::int64_t stride) {
-    Activation y = net.relu(net.conv_bn(name + ".1", x, channels, square(1)));
-    y = net.relu(net.conv_bn(name + ".2", y, channels, square(3, stride, 1)));
+    Activation y = net.relu(net.conv_bn(name + ".1", x, wider * channels, square(1)));
+    y = net.relu(net.conv_bn(name + ".2", y, wider * channels, square(3, stride, 1, groups)));
     y = net.conv_bn(name + ".3", y, 4 * channels, square(1), residual_scale);
     const bool same = stride == 1 && x.shape[0] == 4 * channels;
     const Activation shortcut = same ? x : net.conv_bn(name + ".shortcut", x, 4 * channels, square(1, stride));
@@ -36,6 +40,16 @@ ModelBuilder build_resnet50(const ModelOptions& options) {
   }
   net.output(net.gemm("classifier", net.global_average(x), 1000 / narrower));
   return net.take();
+}
+
+}  // namespace
+
+ModelBuilder build_resnet50(const ModelOptions& options) { return build("resnet50", options, 1, 1); }
+
+ModelBuilder build_resnext50_32x4d(const ModelOptions& options) {
+  // A narrower network has fewer groups of the same width.
+  return build("resnext50_32x4d", options, std::max<std::int64_t>(1, 32 / std::max<std::int64_t>(1, options.narrower)),
+               2);
 }
 
 }  // namespace taso::examples

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "runtime/cpu/loops.h"
 #include "runtime/cpu/parallel.h"
@@ -44,6 +45,11 @@ StridedCopy::StridedCopy(std::span<const std::int64_t> extents, std::span<const 
   if (outer_.empty()) return;
   inner_ = outer_.back();
   outer_.pop_back();
+  // Runs of two equal elements, as repeated pixels have, cost more to start than to write: strided runs of a longer
+  // axis.
+  constexpr std::int64_t short_run = 8;
+  if (inner_.from == 0 && inner_.extent <= short_run && !outer_.empty() && outer_.back().extent > inner_.extent)
+    std::swap(inner_, outer_.back());
   if (inner_.to == 1 && inner_.from == 1) {
     kind_ = Inner::contiguous;
   } else if (inner_.to == 1 && inner_.from == 0) {

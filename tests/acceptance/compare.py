@@ -172,6 +172,8 @@ def examine(path, options, table):
     again = os.path.join(options.work, name + ".again.onnx")
     base = [os.path.join(options.programs, "taso-opt"), path, "--cost", options.cost, "--costs",
             os.path.join(options.work, "costs.sqlite"), "--seed", "0"]
+    if options.steps:
+        base += ["--steps", str(options.steps)]
     code, text, cold, _ = run(base + ["-o", out])
     require(code == 0, f"taso-opt exits {code}: {text.strip()}")
     code, text, warm, memory = run(base + ["-o", again, "-v"])
@@ -223,6 +225,7 @@ def main():
     parser.add_argument("--programs", required=True, help="folder of the built programs")
     parser.add_argument("--work", required=True, help="folder for results and the cost database")
     parser.add_argument("--cost", default="time")
+    parser.add_argument("--steps", type=int, help="most graphs to expand")
     parser.add_argument("--counts", action="store_true", help="check the node counts of launches.txt")
     parser.add_argument("--table", help="write a markdown table")
     parser.add_argument("--keep", action="store_true", help="keep the optimized models")

@@ -12,13 +12,14 @@ if ! "$python" -c 'import numpy, onnx, onnxruntime' 2> /dev/null; then
 fi
 mkdir -p "$work/models"
 models=()
-for model in bert_base inception_v3 nasrnn resnet50 squeezenet1_1; do
+names=$("$programs/build-models" --list)
+for model in $names; do
   file=$work/models/$model.onnx
   if [ "$size" = small ]; then
     file=$work/models/small_$model.onnx
-    "$programs/build-models" $model "$file" --small
+    "$programs/build-models" "$model" "$file" --small
   else
-    "$programs/build-models" $model "$file"
+    "$programs/build-models" "$model" "$file"
   fi
   models+=("$file")
 done

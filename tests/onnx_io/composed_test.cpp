@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <functional>
+#include <limits>
+#include <numbers>
+#include <optional>
 
 #include "operators/evaluate.h"
 #include "tests/onnx_io/fixture.h"
@@ -181,6 +185,269 @@ TEST(Composed, ReductionsOverNoAxisAreCarried) {
   EXPECT_THAT(load(builder).opaque_operators()[0].reason, HasSubstr("there is no axis"));
 }
 
+// Against the definition: every input element adds its window to the output.
+TEST(Composed, TransposedConvolutions) {
+  struct Case {
+    Shape x, kernel, strides, pads, more;
+    std::int64_t group = 1, outputs = 1;  // of each group
+    bool bias = false;
+  };
+  const std::vector<Case> cases = {
+      {{1, 2, 3, 4}, {2, 2}, {2, 2}, {0, 0, 0, 0}, {0, 0}, 1, 3, true},   // windows side by side
+      {{2, 4, 3, 2}, {3, 4}, {2, 3}, {1, 0, 0, 2}, {1, 0}, 2, 2, true},   // overlapping, cut, groups
+      {{1, 1, 4, 4}, {3, 3}, {1, 1}, {1, 1, 1, 1}, {0, 0}},               // no stride: a convolution
+      {{1, 2, 2, 3}, {1, 2}, {3, 3}, {0, 0, 0, 0}, {2, 1}, 1, 2, false},  // windows apart
+      {{1, 3, 2, 2}, {5, 4}, {2, 2}, {2, 1, 2, 1}, {1, 1}},
+      {{1, 2, 2, 1}, {2, 2}, {1, 2}, {0, 0, 0, 0}, {0, 1}, 1, 1, true},  // more than the window reaches
+      {{1, 2, 5}, {4}, {3}, {1, 2}, {2}, 1, 2, true},                    // one axis
+  };
+  for (const Case& t : cases) {
+    SCOPED_TRACE(testing::PrintToString(t.x) + " * " + testing::PrintToString(t.kernel));
+    const std::size_t n = t.kernel.size();
+    Shape weights = {t.x[1], t.outputs};
+    weights.insert(weights.end(), t.kernel.begin(), t.kernel.end());
+    Shape y = {t.x[0], t.group * t.outputs};
+    for (std::size_t i = 0; i < n; ++i)
+      y.push_back(t.strides[i] * (t.x[i + 2] - 1) + t.kernel[i] + t.more[i] - t.pads[i] - t.pads[n + i]);
+    const std::vector<float> x = test::numbers(volume(t.x), -1, 0.37F), w = test::numbers(volume(weights), 2, -0.23F);
+    const std::vector<float> b = test::numbers(t.bias ? y[1] : 0, 5, 1);
+    const Model model =
+        load(node(13, "ConvTranspose", t.x, y,
+                  {{"strides", t.strides}, {"pads", t.pads}, {"output_padding", t.more}, {"group", t.group}},
+                  [&](ModelBuilder& builder) {
+                    builder.add_initializer("w", weights, w);
+                    if (t.bias) builder.add_initializer("b", {y[1]}, b);
+                    return t.bias ? std::vector<std::string>{"w", "b"} : std::vector<std::string>{"w"};
+                  }));
+    ASSERT_TRUE(model.opaque_operators().empty()) << model.opaque_operators()[0].reason;
+    // With one axis, a first one of extent 1.
+    const auto two = [](const Shape& shape, std::size_t i) {
+      return shape.size() == 1 ? (i == 0 ? 1 : shape[0]) : shape[i];
+    };
+    const auto begin = [&](std::size_t i) { return n == 1 ? (i == 0 ? 0 : t.pads[0]) : t.pads[i]; };
+    const Shape x2 = n == 1 ? Shape{t.x[0], t.x[1], 1, t.x[2]} : t.x, y2 = n == 1 ? Shape{y[0], y[1], 1, y[2]} : y;
+    std::vector<double> expected(static_cast<std::size_t>(volume(y)));
+    const auto place = [](const Shape& s, std::int64_t a, std::int64_t c, std::int64_t h, std::int64_t v) {
+      return static_cast<std::size_t>(((a * s[1] + c) * s[2] + h) * s[3] + v);
+    };
+    for (std::int64_t a = 0; a < y2[0]; ++a)
+      for (std::int64_t o = 0; o < y2[1]; ++o)
+        for (std::int64_t h = 0; h < y2[2]; ++h)
+          for (std::int64_t v = 0; v < y2[3]; ++v)
+            expected[place(y2, a, o, h, v)] = t.bias ? static_cast<double>(b[static_cast<std::size_t>(o)]) : 0;
+    const Shape k2 = {t.x[1], t.outputs, two(t.kernel, 0), two(t.kernel, 1)};
+    for (std::int64_t a = 0; a < x2[0]; ++a)
+      for (std::int64_t c = 0; c < x2[1]; ++c)
+        for (std::int64_t h = 0; h < x2[2]; ++h)
+          for (std::int64_t v = 0; v < x2[3]; ++v)
+            for (std::int64_t o = 0; o < t.outputs; ++o)
+              for (std::int64_t i = 0; i < k2[2]; ++i)
+                for (std::int64_t j = 0; j < k2[3]; ++j) {
+                  const std::int64_t row = h * two(t.strides, 0) + i - begin(0),
+                                     column = v * two(t.strides, 1) + j - begin(1);
+                  if (row < 0 || row >= y2[2] || column < 0 || column >= y2[3]) continue;
+                  const std::int64_t channel = c / (x2[1] / t.group) * t.outputs + o;
+                  expected[place(y2, a, channel, row, column)] +=
+                      static_cast<double>(x[place(x2, a, c, h, v)]) * static_cast<double>(w[place(k2, c, o, i, j)]);
+                }
+    const std::vector<double> actual = run(model, t.x, x);
+    ASSERT_EQ(actual.size(), expected.size());
+    for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-4) << i;
+  }
+}
+
+TEST(Composed, TransposedConvolutionsThatAreCarried) {
+  const auto reason = [](const std::vector<OnnxAttribute>& attributes) {
+    const Model model = load(node(13, "ConvTranspose", {1, 1, 3, 3}, {1, 1, 3, 3}, attributes, [&](ModelBuilder& b) {
+      b.add_initializer("w", {1, 1, 3, 3}, test::numbers(9));
+      return std::vector<std::string>{"w"};
+    }));
+    return model.opaque_operators().empty() ? "" : model.opaque_operators()[0].reason;
+  };
+  EXPECT_EQ(reason({{"pads", {1, 1, 1, 1}}}), "");
+  EXPECT_EQ(reason({{"dilations", {2, 2}}, {"pads", {2, 2, 2, 2}}}), "it has dilations");
+  EXPECT_EQ(reason({{"output_shape", {3, 3}}}), "pads that follow from output_shape are not modelled");
+  EXPECT_EQ(reason({{"auto_pad", "SAME_UPPER"}}), "auto_pad SAME_UPPER is not modelled");
+  EXPECT_EQ(reason({{"pads", {-1, 1, 2, 1}}}), "a pad is negative");
+}
+
+TEST(Composed, FunctionsWithABend) {
+  const std::vector<float> x = {-200, -2, -0.5F, 0, 0.5F, 200};
+  const auto expect = [&](const std::string& op, int opset, const std::vector<OnnxAttribute>& attributes,
+                          const std::function<double(double)>& function) {
+    SCOPED_TRACE(op);
+    const Model model = load(node(opset, op, {6}, {6}, attributes));
+    ASSERT_TRUE(model.opaque_operators().empty()) << model.opaque_operators()[0].reason;
+    const std::vector<double> actual = run(model, {6}, x);
+    ASSERT_EQ(actual.size(), x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double expected = function(static_cast<double>(x[i]));
+      EXPECT_NEAR(actual[i], expected, 1e-6 * (1 + std::abs(expected))) << x[i];
+    }
+  };
+  const auto below = [](double v, double value) { return v < 0 ? value : v; };
+  expect("LeakyRelu", 13, {}, [&](double v) { return below(v, 0.01 * v); });
+  expect("LeakyRelu", 13, {{"alpha", 1.5}}, [&](double v) { return below(v, 1.5 * v); });
+  expect("LeakyRelu", 13, {{"alpha", 0.0}}, [&](double v) { return below(v, 0); });
+  expect("Elu", 13, {{"alpha", 2.0}}, [&](double v) { return below(v, 2 * std::expm1(v)); });
+  expect("Celu", 13, {{"alpha", 2.0}}, [&](double v) { return below(v, 2 * std::expm1(v / 2)); });
+  expect("Selu", 13, {}, [&](double v) { return 1.0507010 * below(v, 1.6732632 * std::expm1(v)); });
+  const auto softplus = [](double v) { return v > 30 ? v : std::log1p(std::exp(v)); };
+  expect("Softplus", 13, {}, softplus);
+  expect("Mish", 18, {}, [&](double v) { return v * std::tanh(softplus(v)); });
+  expect("Softsign", 13, {}, [](double v) { return v / (1 + std::abs(v)); });
+  expect("Swish", 24, {{"alpha", 0.5}}, [](double v) { return v / (1 + std::exp(-0.5 * v)); });
+  expect("Gelu", 20, {{"approximate", "tanh"}}, [](double v) {
+    return 0.5 * v * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (v + 0.044715 * v * v * v)));
+  });
+}
+
+TEST(Composed, ParametricReluWithASlopePerChannel) {
+  const Model model = load(node(13, "PRelu", {1, 2, 2}, {1, 2, 2}, {}, [](ModelBuilder& builder) {
+    builder.add_initializer("slope", {2, 1}, std::vector<float>{0.25F, -3});
+    return std::vector<std::string>{"slope"};
+  }));
+  EXPECT_TRUE(model.opaque_operators().empty());
+  EXPECT_THAT(run(model, {1, 2, 2}, {-4, 4, -4, 4}), ElementsAre(-1, 4, 12, 4));
+}
+
+TEST(Composed, RootMeanSquareNormalization) {
+  const Model model = load(node(23, "RMSNormalization", {2, 2}, {2, 2}, {{"epsilon", 1.0}}, [](ModelBuilder& builder) {
+    builder.add_initializer("scale", {2}, std::vector<float>{1, 10});
+    return std::vector<std::string>{"scale"};
+  }));
+  ASSERT_TRUE(model.opaque_operators().empty()) << model.opaque_operators()[0].reason;
+  const std::vector<double> actual = run(model, {2, 2}, {3, 4, 0, 1});
+  ASSERT_EQ(actual.size(), 4U);
+  EXPECT_NEAR(actual[0], 3 / std::sqrt(13.5), 1e-6);
+  EXPECT_NEAR(actual[1], 40 / std::sqrt(13.5), 1e-6);
+  EXPECT_NEAR(actual[2], 0, 1e-6);
+  EXPECT_NEAR(actual[3], 10 / std::sqrt(1.5), 1e-6);
+}
+
+/// Where(mask, x, y) with x of shape [2, 2] as an input and constants as given.
+ModelBuilder selection(const Shape& mask_shape, const std::vector<std::uint8_t>& mask, const Shape& other_shape,
+                       const std::vector<float>& other, bool swapped = false) {
+  ModelBuilder builder(13, "selection");
+  builder.add_input("x", {2, 2});
+  builder.add_boolean_initializer("mask", mask_shape, mask);
+  builder.add_initializer("other", other_shape, other);
+  builder.add_node("Where", {"mask", swapped ? "other" : "x", swapped ? "x" : "other"}, {"y"}, {}, "node");
+  builder.add_output("y", {2, 2});
+  return builder;
+}
+
+TEST(Composed, SelectionByAConstantMask) {
+  const auto value = [](const ModelBuilder& builder) {
+    const Model model = load(builder);
+    EXPECT_TRUE(model.opaque_operators().empty());
+    return run(model, {2, 2}, {1, 2, 3, 4});
+  };
+  const float lowest = std::numeric_limits<float>::lowest();
+  EXPECT_THAT(value(selection({2, 2}, {1, 0, 1, 1}, {}, {lowest})), ElementsAre(1, static_cast<double>(lowest), 3, 4));
+  EXPECT_THAT(value(selection({2, 2}, {1, 0, 1, 1}, {}, {-7}, true)), ElementsAre(-7, 2, -7, -7));
+  EXPECT_THAT(value(selection({2, 1}, {0, 1}, {1, 2}, {8, 9})), ElementsAre(8, 9, 3, 4));
+  EXPECT_THAT(value(selection({1}, {1}, {2}, {8, 9})), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(value(selection({2}, {0, 0}, {2}, {8, INFINITY})), ElementsAre(8, INFINITY, 8, INFINITY));
+  const Model infinite = load(selection({2}, {0, 1}, {}, {-INFINITY}));
+  ASSERT_EQ(infinite.opaque_operators().size(), 1U);
+  EXPECT_EQ(infinite.opaque_operators()[0].reason, "a constant to choose from is not finite");
+}
+
+TEST(Composed, SelectionByAMaskThatIsComputedIsCarried) {
+  ModelBuilder builder(13, "selection");
+  builder.add_input("x", {2});
+  builder.add_input("mask", {2}, ElementType::boolean);
+  builder.add_node("Where", {"mask", "x", "x"}, {"y"}, {}, "node");
+  builder.add_output("y", {2});
+  const Model model = load(builder);
+  ASSERT_EQ(model.opaque_operators().size(), 1U);
+  EXPECT_EQ(model.opaque_operators()[0].reason, "its condition is not constant");
+}
+
+// The masks of decoders as exporters spell them: each ends in Where, which is understood as the mask is constant.
+TEST(Composed, MasksThatAreComputedFromConstants) {
+  constexpr std::int64_t tokens = 100;  // 10,000 elements: more than lists of numbers may have
+  const auto check = [&](const std::string& what, const std::function<void(ModelBuilder&)>& fill) {
+    SCOPED_TRACE(what);
+    ModelBuilder builder(14, "mask");
+    builder.add_input("x", {tokens, tokens});
+    builder.add_initializer("zero", {}, std::vector<std::int64_t>{0});
+    builder.add_initializer("one", {}, std::vector<std::int64_t>{1});
+    builder.add_initializer("n", {}, std::vector<std::int64_t>{tokens});
+    builder.add_initializer("low", {}, std::vector<float>{-9});
+    fill(builder);
+    builder.add_node("Where", {"mask", "x", "low"}, {"y"}, {}, "select");
+    builder.add_output("y", {tokens, tokens});
+    const Model model = load(builder);
+    ASSERT_TRUE(model.opaque_operators().empty())
+        << model.opaque_operators()[0].op << ": " << model.opaque_operators()[0].reason;
+    const std::vector<double> y = run(model, {tokens, tokens}, std::vector<float>(tokens * tokens, 5));
+    ASSERT_EQ(y.size(), static_cast<std::size_t>(tokens * tokens));
+    for (std::int64_t i = 0; i < tokens; ++i)
+      for (std::int64_t j = 0; j < tokens; ++j)
+        ASSERT_EQ(y[static_cast<std::size_t>(i * tokens + j)], j <= i ? 5 : -9) << i << ", " << j;
+  };
+  check("positions compared", [](ModelBuilder& builder) {
+    builder.add_initializer("last", {1}, std::vector<std::int64_t>{1});
+    builder.add_node("Range", {"zero", "n", "one"}, {"j"});
+    builder.add_node("Unsqueeze", {"j", "last"}, {"i"});
+    builder.add_node("LessOrEqual", {"j", "i"}, {"mask"});
+  });
+  check("a slice of a larger triangle", [](ModelBuilder& builder) {
+    constexpr std::int64_t most = 256;
+    std::vector<std::uint8_t> all;
+    for (std::int64_t i = 0; i < most; ++i)
+      for (std::int64_t j = 0; j < most; ++j) all.push_back(j <= i ? 1 : 0);
+    builder.add_boolean_initializer("bias", {1, 1, most, most}, all);
+    builder.add_initializer("from", {2}, std::vector<std::int64_t>{most - tokens, most - tokens});
+    builder.add_initializer("to", {2}, std::vector<std::int64_t>{most, std::numeric_limits<std::int64_t>::max()});
+    builder.add_initializer("axes", {2}, std::vector<std::int64_t>{-2, 3});
+    builder.add_initializer("leading", {2}, std::vector<std::int64_t>{0, 1});
+    builder.add_node("Slice", {"bias", "from", "to", "axes"}, {"part"});
+    builder.add_node("Squeeze", {"part", "leading"}, {"mask"});
+  });
+  check("Trilu of what Expand makes", [](ModelBuilder& builder) {
+    builder.add_boolean_initializer("true", {1}, std::vector<std::uint8_t>{1});
+    builder.add_initializer("shape", {2}, std::vector<std::int64_t>{tokens, tokens});
+    builder.add_node("Expand", {"true", "shape"}, {"all"});
+    builder.add_node("Trilu", {"all", "one"}, {"later"}, {{"upper", 1}});
+    builder.add_node("Not", {"later"}, {"mask"});
+  });
+}
+
+TEST(Composed, SlicesOfIntegersAlongSeveralAxes) {
+  ModelBuilder builder(13, "slices");
+  builder.add_input("x", {4});
+  builder.add_initializer("table", {2, 3}, std::vector<std::int64_t>{0, 1, 2, 3, 0, 1});
+  builder.add_initializer("from", {2}, std::vector<std::int64_t>{-1, 0});
+  builder.add_initializer("to", {2}, std::vector<std::int64_t>{0, 3});
+  builder.add_initializer("axes", {2}, std::vector<std::int64_t>{1, 0});
+  builder.add_initializer("steps", {2}, std::vector<std::int64_t>{-1, 1});
+  builder.add_node("Slice", {"table", "from", "to", "axes", "steps"}, {"i"});
+  builder.add_node("Gather", {"x", "i"}, {"y"});
+  builder.add_output("y", {2, 2});
+  const Model model = load(builder);
+  ASSERT_TRUE(model.opaque_operators().empty()) << model.opaque_operators()[0].reason;
+  EXPECT_THAT(run(model, {4}, {10, 11, 12, 13}), ElementsAre(12, 11, 11, 10));  // i = [[2, 1], [1, 0]]
+}
+
+TEST(Composed, Triangles) {
+  const auto value = [](std::optional<std::int64_t> k, const std::vector<OnnxAttribute>& attributes) {
+    const Model model = load(node(14, "Trilu", {2, 3}, {2, 3}, attributes, [&](ModelBuilder& builder) {
+      if (k) builder.add_initializer("k", {}, std::vector<std::int64_t>{*k});
+      return k ? std::vector<std::string>{"k"} : std::vector<std::string>{};
+    }));
+    EXPECT_TRUE(model.opaque_operators().empty());
+    return run(model, {2, 3}, {1, 2, 3, 4, 5, 6});
+  };
+  EXPECT_THAT(value({}, {}), ElementsAre(1, 2, 3, 0, 5, 6));
+  EXPECT_THAT(value(1, {}), ElementsAre(0, 2, 3, 0, 0, 6));
+  EXPECT_THAT(value(-1, {{"upper", 0}}), ElementsAre(0, 0, 0, 4, 0, 0));
+  EXPECT_THAT(value(std::int64_t{1} << 40, {{"upper", 0}}), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(value(std::int64_t{1} << 40, {}), ElementsAre(0, 0, 0, 0, 0, 0));
+}
+
 // What follows a carried operator is understood where its type follows from those of its inputs.
 TEST(Carried, TypesOfWhatIsNotModelled) {
   const auto carried = [](const std::function<void(ModelBuilder&)>& fill) {
@@ -206,10 +473,14 @@ TEST(Carried, TypesOfWhatIsNotModelled) {
   EXPECT_EQ(carried([&](ModelBuilder& builder) {
               parameter(builder, "w", {2, 3, 2, 3});
               builder.add_node("ConvTranspose", {"x", "w"}, {"t"},
-                               {{"strides", {2, 2}}, {"pads", {0, 1, 1, 0}}, {"output_padding", {1, 0}}, {"group", 2}},
+                               {{"strides", {2, 2}},
+                                {"dilations", {1, 2}},
+                                {"pads", {0, 1, 1, 0}},
+                                {"output_padding", {1, 0}},
+                                {"group", 2}},
                                "t");
               builder.add_node("Relu", {"t"}, {"y"}, {}, "r");
-              builder.add_output("y", {1, 6, 6, 8});  // 2 * 2 + 2 - 1 + 1, 2 * 3 + 3 - 1
+              builder.add_output("y", {1, 6, 6, 10});  // 2 * 2 + 2 - 1 + 1, 2 * 3 + 2 * 2 + 1 - 1
             }),
             "ConvTranspose");
   EXPECT_EQ(carried([&](ModelBuilder& builder) {

@@ -61,11 +61,11 @@ TEST_P(OptimizeCase, GivesWhatIsExpected) {
 /// Three products, mergeable in two steps; each kernel costs the same, so merging pays by the sum of times.
 class ChoiceByTime : public ::testing::Test {
  protected:
-  OptimizeResult run() {
+  OptimizeResult run(const OptimizeOptions& options = {}) {
     const RuleIndex rules(test_rules(), registry());
     MeasuredCosts measured(target, database, true);
     const auto model = make_cost_model(value_of(parse_cost_formula("time")), measured);
-    return value_of(optimize(graph, rules, library(), measured, *model, {}));
+    return value_of(optimize(graph, rules, library(), measured, *model, options));
   }
   FakeTarget target;
   CostDatabase database = CostDatabase::in_memory("fake device");
@@ -128,6 +128,36 @@ output matmul(x, a), matmul(x, b)
   EXPECT_EQ(result.contenders[2].name, "fewest launches");
   EXPECT_GT(result.contenders[2].cost, result.contenders[0].cost);
   EXPECT_EQ(result.result.kernels, 1U);
+}
+
+TEST_F(ChoiceByTime, WithoutTimingCostsDecide) {
+  target.graph_seconds = {1.0, 0.1, 2, 2, 2};  // Whole, nothing would pay.
+  OptimizeOptions options;
+  options.timed_candidates = 0;
+  const OptimizeResult result = run(options);
+  EXPECT_EQ(target.timed, 0);
+  EXPECT_FALSE(result.noise);
+  EXPECT_EQ(result.choice, Choice::optimized);
+  EXPECT_TRUE(result.gain);
+  ASSERT_EQ(result.contenders.size(), 3U);
+  EXPECT_LT(result.contenders[2].cost, result.contenders[0].cost);
+  EXPECT_EQ(result.result.cost, result.contenders[2].cost);
+}
+
+TEST_F(ChoiceByTime, LargeRulesAreLeftOutOfTheSearchOnly) {
+  OptimizeOptions options;
+  options.timed_candidates = 0;
+  // The rules that merge two products have two operators or more on the source side; that which fuses the bias makes
+  // the baseline, which keeps it.
+  options.max_rule_size = 1;
+  const OptimizeResult small = run(options);
+  EXPECT_EQ(small.choice, Choice::baseline);
+  EXPECT_GT(small.baseline_applications, 0U);
+  for (const RuleApplication& step : small.applications) EXPECT_GT(step.operators.size(), 1U) << step.rule;
+  options.max_rule_size = 2;
+  const OptimizeResult large = run(options);
+  EXPECT_EQ(large.choice, Choice::optimized);
+  EXPECT_GT(large.applications.size(), large.baseline_applications);
 }
 
 TEST_F(ChoiceByTime, TheDatabaseFixesTheChoice) {

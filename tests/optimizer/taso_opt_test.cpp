@@ -212,6 +212,27 @@ TEST_F(TasoOpt, NoGainIsExitCode5OnRequest) {
   EXPECT_NE(strict.err.find("no improvement over the baseline"), std::string::npos);
 }
 
+TEST_F(TasoOpt, RulesCanBeBoundedBySize) {
+  for (const auto& [size, choice] :
+       std::vector<std::pair<std::string, std::string>>{{"1", "baseline"}, {"2", "optimized"}, {"9", "optimized"}}) {
+    const Outcome result = run("m.onnx -o o.onnx --rules $R --cost launches --json r.json --max-rule-size " + size);
+    ASSERT_EQ(result.code, 0) << result.err;
+    EXPECT_EQ(nlohmann::json::parse(value_of(read_file(folder / "r.json")))["choice"], choice) << size;
+  }
+}
+
+TEST_F(TasoOpt, CostsDecideWithoutReranking) {
+  const Outcome result = run("m.onnx -o o.onnx --rules $R --costs c.sqlite --rerank 0 --json r.json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto report = nlohmann::json::parse(value_of(read_file(folder / "r.json")));
+  double least = report["baseline"]["cost"];
+  for (const auto& contender : report["contenders"]) {
+    EXPECT_TRUE(contender["seconds"].is_null()) << contender.dump();
+    least = std::min<double>(least, contender["cost"]);
+  }
+  EXPECT_EQ(report["result"]["cost"], least);
+}
+
 TEST_F(TasoOpt, TheRoundingClassesAreObeyed) {
   write_file(folder / "d.rules",
              "rule drop:\n  add(matmul(x, w), broadcast(b; shape=s)) => matmul_bias_act(x, w, b)\n"
@@ -251,6 +272,8 @@ TEST_F(TasoOpt, EveryErrorIsOneLineWithItsCode) {
       {"m.onnx -o o.onnx --memory-limit nan", 2, "--memory-limit: 'nan'"},
       {"m.onnx -o o.onnx --seed -1", 2, "--seed: '-1' is not a whole number"},
       {"m.onnx -o o.onnx --steps -1", 2, "--steps: '-1' is not a whole number"},
+      {"m.onnx -o o.onnx --max-rule-size 0", 2, "--max-rule-size: '0'"},
+      {"m.onnx -o o.onnx --rerank -1", 2, "--rerank: '-1'"},
       {"m.onnx -o o.onnx --seed 99999999999999999999", 2, "is too large; the most is 18446744073709551615"},
       {"m.onnx -o ''", 2, "--output: the file name is empty"},
       {"m.onnx -o o.onnx --json nowhere/r.json", 3,

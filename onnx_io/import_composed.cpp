@@ -1,0 +1,185 @@
+/// How ONNX's activation functions that have no operator of their own, and selections by constant masks, are imported.
+///
+/// Functions with a bend at zero are sums of what they are above and below it, x = relu(x) + min(x, 0): each term is
+/// exact where it is not zero, so that nothing is lost in floating point.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <vector>
+
+#include "onnx_io/import_handlers.h"
+
+namespace taso::import_handlers {
+namespace {
+
+Value number(NodeContext& c, double value, const Shape& shape) {
+  return c.broadcast(c.splat({}, static_cast<float>(value)), shape);
+}
+
+Value times(NodeContext& c, Value x, double factor) {
+  return c.stopped() || factor == 1 ? x : c.op("mul", {x, number(c, factor, c.shape_of(x))});
+}
+
+/// min(x, 0)
+Value negative_part(NodeContext& c, Value x) {
+  return c.op("clip", {x}, {{"min", -std::numeric_limits<double>::infinity()}, {"max", 0.0}});
+}
+
+/// relu(x) + factor * (exp(min(x, 0) / scale) - 1)
+Value exponential_below_zero(NodeContext& c, Value x, double factor, double scale) {
+  const Shape shape = c.shape(0);
+  Value below = negative_part(c, x);
+  if (scale != 1) below = c.op("div", {below, number(c, scale, shape)});
+  below = times(c, c.op("sub", {c.op("exp", {below}), number(c, 1, shape)}), factor);
+  return c.op("add", {c.op("relu", {x}), below});
+}
+
+/// log(1 + exp(x)) = relu(x) + log(1 + exp(-|x|)), which does not overflow.
+Value softplus_of(NodeContext& c, Value x) {
+  const Value decay = c.op("exp", {c.op("neg", {c.op("abs", {x})})});
+  return c.op("add", {c.op("relu", {x}), c.op("log", {c.op("add", {decay, number(c, 1, c.shape(0))})})});
+}
+
+/// Whether an input that is constant has finite elements only. A mask of zeros does not hide others.
+bool is_finite(NodeContext& c, std::size_t i) {
+  if (!c.is_constant(i)) return true;
+  const std::vector<float> values = c.inputs()[i].constant->to_floats();
+  return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+}
+
+Value mask_of(NodeContext& c, const Shape& shape, const std::vector<std::int64_t>& elements, bool inverted) {
+  std::vector<float> mask;
+  mask.reserve(elements.size());
+  for (const std::int64_t element : elements) mask.push_back((element != 0) != inverted ? 1.0F : 0.0F);
+  return c.constant(ConstantData::of_floats(shape, mask));
+}
+
+/// value * mask at the smallest shape that both broadcast to.
+Value masked(NodeContext& c, Value value, Value mask) {
+  const Shape shape = c.common_shape({c.shape_of(value), c.shape_of(mask)});
+  if (c.stopped()) return {};
+  return c.op("mul", {c.broadcast(value, shape), c.broadcast(mask, shape)});
+}
+
+}  // namespace
+
+void leaky_relu(NodeContext& c) {
+  const double alpha = c.real("alpha", 0.01F);
+  if (alpha == 0) return unary(c, "relu");
+  const Value x = c.value(0);
+  c.output(0, c.op("add", {c.op("relu", {x}), times(c, negative_part(c, x), alpha)}));
+}
+
+void parametric_relu(NodeContext& c) {
+  const Shape shape = c.shape(0);
+  const Value x = c.value(0), slope = c.broadcast(c.value(1), shape);
+  c.output(0, c.op("add", {c.op("relu", {x}), c.op("mul", {negative_part(c, x), slope})}));
+}
+
+void elu(NodeContext& c) { c.output(0, exponential_below_zero(c, c.value(0), c.real("alpha", 1.0F), 1)); }
+
+void celu(NodeContext& c) {
+  const double alpha = c.real("alpha", 1.0F);
+  if (!(alpha > 0)) return c.decline("its alpha is not above 0");
+  c.output(0, exponential_below_zero(c, c.value(0), alpha, alpha));
+}
+
+void selu(NodeContext& c) {
+  const double alpha = c.real("alpha", 1.67326319217681884765625F);
+  const double gamma = c.real("gamma", 1.05070102214813232421875F);
+  c.output(0, times(c, exponential_below_zero(c, c.value(0), alpha, 1), gamma));
+}
+
+void softplus(NodeContext& c) { c.output(0, softplus_of(c, c.value(0))); }
+
+void softsign(NodeContext& c) {
+  const Value x = c.value(0);
+  c.output(0, c.op("div", {x, c.op("add", {c.op("abs", {x}), number(c, 1, c.shape(0))})}));
+}
+
+void mish(NodeContext& c) {
+  const Value x = c.value(0);
+  c.output(0, c.op("mul", {x, c.op("tanh", {softplus_of(c, x)})}));
+}
+
+void swish(NodeContext& c) {
+  const Value x = c.value(0);
+  c.output(0, c.op("mul", {x, c.op("sigmoid", {times(c, x, c.real("alpha", 1.0F))})}));
+}
+
+void gelu(NodeContext& c) {
+  const std::string approximation = c.text("approximate", "none");
+  if (approximation == "none") return unary(c, "gelu");
+  if (approximation != "tanh") return c.decline("approximate=" + approximation + " is not modelled");
+  // 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
+  const Value x = c.value(0);
+  const Value cube = c.op("mul", {c.op("mul", {x, x}), x});
+  const Value inner = times(c, c.op("add", {x, times(c, cube, 0.044715)}), std::sqrt(2 / std::numbers::pi));
+  const Value bend = c.op("add", {c.op("tanh", {inner}), number(c, 1, c.shape(0))});
+  c.output(0, c.op("mul", {times(c, x, 0.5), bend}));
+}
+
+/// Where with a constant condition: x * mask + y * (1 - mask).
+void where(NodeContext& c) {
+  if (!c.is_constant(0) || c.type(0).element != ElementType::boolean) return c.decline("its condition is not constant");
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
+    if (c.type(i).element != ElementType::f32)
+      return c.decline(std::string("its elements are ") + to_string(c.type(i).element));
+    if (!c.type(i).known) return c.decline("the shape of an input is not known before run time");
+    if (volume(c.shape(i)) == 0) return c.decline("an input is empty");
+  }
+  const Shape shape = c.common_shape({c.shape(0), c.shape(1), c.shape(2)});
+  if (c.stopped()) return;
+  const std::vector<std::int64_t> condition = c.inputs()[0].constant->to_integers();
+  const auto chosen = std::count_if(condition.begin(), condition.end(), [](std::int64_t b) { return b != 0; });
+  if (chosen == static_cast<std::ptrdiff_t>(condition.size())) return c.output(0, c.broadcast(c.value(1), shape));
+  if (chosen == 0) return c.output(0, c.broadcast(c.value(2), shape));
+  if (!is_finite(c, 1) || !is_finite(c, 2)) return c.decline("a constant to choose from is not finite");
+  const Value x = masked(c, c.value(1), mask_of(c, c.shape(0), condition, false));
+  const Value y = masked(c, c.value(2), mask_of(c, c.shape(0), condition, true));
+  c.output(0, c.op("add", {c.broadcast(x, shape), c.broadcast(y, shape)}));
+}
+
+/// The upper or lower triangle of matrices: a product with a mask.
+void triangle(NodeContext& c) {
+  const Shape shape = c.shape(0);
+  const bool upper = c.integer("upper", 1) != 0;
+  std::int64_t diagonal = 0;
+  if (c.has_input(1)) {
+    const std::vector<std::int64_t> k = c.integers(1);
+    if (c.stopped()) return;
+    if (k.size() != 1) return c.fail("k must be one number, it has " + std::to_string(k.size()));
+    diagonal = k[0];
+  }
+  if (c.stopped()) return;
+  if (shape.size() < 2) return c.fail("its input " + shape_text(shape) + " has no matrices");
+  if (!is_finite(c, 0)) return c.decline("its input is constant and not finite");
+  const std::int64_t rows = shape[shape.size() - 2], columns = shape.back();
+  constexpr std::int64_t limit = std::int64_t{1} << 24;
+  if (rows > limit / columns) return c.decline("its matrices are too large for a mask");
+  // Beyond the corners all diagonals are alike.
+  diagonal = std::clamp(diagonal, -rows, columns);
+  std::vector<std::int64_t> kept;
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) kept.push_back((upper ? j - i >= diagonal : j - i <= diagonal) ? 1 : 0);
+  c.output(0, masked(c, c.value(0), mask_of(c, {rows, columns}, kept, false)));
+}
+
+/// x / sqrt(mean(x^2) + epsilon) * scale, along the last axes.
+void root_mean_square_normalization(NodeContext& c) {
+  const std::int64_t axis = c.axis_from_front(c.integer("axis", -1), c.rank(0));
+  const double epsilon = c.real("epsilon", 1e-5F);
+  if (c.integer("stash_type", 1) != 1) return c.decline("its statistics are not in f32");
+  if (c.stopped()) return;
+  const Shape shape = c.shape(0);
+  const Value x = c.value(0);
+  const Value mean = c.op("reduce_mean", {c.op("mul", {x, x})}, {{"axes", range_of(axis - c.rank(0), 0)}});
+  if (c.stopped()) return;
+  const Value root = c.op("sqrt", {c.op("add", {mean, number(c, epsilon, c.shape_of(mean))})});
+  const Value normal = c.op("div", {x, c.op("broadcast", {root}, {{"shape", shape}})});
+  c.output(0, c.op("mul", {normal, c.broadcast(c.value(1), shape)}));
+}
+
+}  // namespace taso::import_handlers
