@@ -19,8 +19,8 @@ std::vector<std::uint32_t> plain_choice(const LayoutSpace& space) {
   return chosen;
 }
 
-/// Flags (variables without choices) are set only as far as the choices of the nodes ask for them. False if these do not go
-/// together.
+/// Flags (variables without choices) are set only as far as the choices of the nodes ask for them. False if these do
+/// not go together.
 bool set_flags(const LayoutSpace& space, std::vector<std::uint32_t>& chosen) {
   for (std::size_t i = 0; i < chosen.size(); ++i)
     if (space.variables[i].choices.empty()) chosen[i] = 0;
