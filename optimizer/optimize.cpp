@@ -90,8 +90,8 @@ Expected<bool> time_whole(Choices& choices, MeasuredCosts& measured, OptimizeRes
   return true;
 }
 
-/// Index of the winner: the best candidate if it beats the baseline by more than `margin`, else the baseline, unless
-/// the original beats that.
+/// Index of the winner: the best candidate if it beats the baseline by more than `margin`, else the baseline; but the
+/// original where it beats either by more than that.
 template <class Value>
 std::size_t pick(const std::vector<Contender>& contenders, const Value& value, double margin) {
   std::size_t best = 0;
@@ -99,7 +99,7 @@ std::size_t pick(const std::vector<Contender>& contenders, const Value& value, d
     if (value(contenders[i]) < value(contenders[0]) * (1 - margin) &&
         (best == 0 || value(contenders[i]) < value(contenders[best])))
       best = i;
-  if (best == 0 && value(contenders[1]) < value(contenders[0]) * (1 - margin)) best = 1;
+  if (value(contenders[1]) < value(contenders[best]) * (1 - margin)) best = 1;
   return best;
 }
 

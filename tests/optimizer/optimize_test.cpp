@@ -107,6 +107,14 @@ TEST_F(ChoiceByTime, TheOriginalComesBackWhenTheBaselineIsSlower) {
   EXPECT_TRUE(result.applications.empty());
 }
 
+TEST_F(ChoiceByTime, TheOriginalComesBackWhenItBeatsTheBestCandidate) {
+  target.graph_seconds = {1.0, 0.8, 0.9, 0.9, 0.9};
+  const OptimizeResult result = run();
+  EXPECT_EQ(result.choice, Choice::original);
+  EXPECT_FALSE(result.gain);
+  EXPECT_TRUE(result.applications.empty());
+}
+
 TEST(FewestLaunches, CompeteWhereGraphsAreTimed) {
   // Two siblings of unequal size: merged they seem to cost (9/8)^2 of the larger one, 1.25 times the two by themselves.
   const Graph graph = graph_of(R"(
