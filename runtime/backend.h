@@ -1,0 +1,119 @@
+/// Backends: devices with memory of their own and the kernels that run there, in modules loaded at run time.
+///
+/// A program that has never heard of a device's libraries loads `taso_<name>.so` when the user asks for the device;
+/// where the module or a library that it needs is absent, it says so and everything else works. The processor is no
+/// backend: its kernels are runtime/cpu.
+///
+/// Work is asynchronous: Kernel::execute of a backend's kernels queues on the backend's one stream and returns; errors
+/// of kernels (an index out of range, a failed launch) are reported by synchronize(). Pointers in KernelArguments are
+/// device memory. Weights are laid out on the host (Kernel::pack reads and writes host memory) and then uploaded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/kernel.h"
+#include "runtime/measure.h"
+#include "support/status.h"
+
+namespace taso {
+
+/// How f32 products are computed where the hardware offers a choice.
+enum class MathMode : std::uint8_t {
+  strict,  ///< Every product and sum in f32.
+  tf32,    ///< Products may round their operands to 10 bits of mantissa (NVIDIA's TF32), sums in f32.
+};
+/// "fp32", "tf32".
+[[nodiscard]] const char* to_string(MathMode mode);
+
+struct BackendOptions {
+  MathMode math = MathMode::strict;
+  int device = 0;  ///< Which of several devices.
+  /// Properties of a device that is not there, as JSON text: kernels can then be created and described, so that plans
+  /// can be made and tested, but nothing runs. Empty: the device of this machine.
+  std::string device_properties;
+};
+
+/// Launches that can be repeated at little cost (a CUDA graph).
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  /// Queues all of them.
+  [[nodiscard]] virtual Status replay() = 0;
+};
+
+/// One device. Creation of kernels is thread-safe; memory, streams, recording and timing are for one thread at a time.
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  /// The name by which it is asked for: "cuda".
+  [[nodiscard]] virtual std::string name() const = 0;
+  /// What measured costs depend on besides requests: "NVIDIA H200; driver 580.65; CUDA 13.0; cuDNN 9.19.0; cuBLASLt
+  /// 13.1.0; fp32; taso 0.1.0, kernels 1".
+  [[nodiscard]] virtual std::string identity() const = 0;
+  /// The properties of the device as BackendOptions::device_properties takes them.
+  [[nodiscard]] virtual Expected<std::string> device_properties() const = 0;
+  /// Whether kernels can be run (false: made from device_properties).
+  [[nodiscard]] virtual bool can_run() const = 0;
+
+  /// A kernel for the request or the reason why there is none (an operator, a layout, a type it does not do). Where
+  /// several engines compute it, the one that timing on the device found fastest is taken and remembered for the
+  /// process; without a device the first that the library's heuristics name.
+  [[nodiscard]] virtual KernelOffer create(const KernelRequest& request, const OperatorRegistry& registry) = 0;
+
+  // Memory. Addresses are aligned to 256 bytes.
+  [[nodiscard]] virtual Expected<std::byte*> allocate(std::size_t bytes) = 0;
+  virtual void release(std::byte* memory) = 0;
+  /// Both wait for the transfer, and for everything queued before it.
+  [[nodiscard]] virtual Status upload(std::span<const std::byte> host, std::byte* device) = 0;
+  [[nodiscard]] virtual Status download(const std::byte* device, std::span<std::byte> host) = 0;
+  /// Queues a copy within the device.
+  [[nodiscard]] virtual Status copy(const std::byte* from, std::byte* to, std::size_t bytes) = 0;
+
+  /// Waits for all that is queued; the first error of any of it.
+  [[nodiscard]] virtual Status synchronize() = 0;
+  /// Records what `launches` queues instead of running it. An error of `launches`, or of the device, is returned.
+  [[nodiscard]] virtual Expected<std::unique_ptr<Recording>> record(const std::function<Status()>& launches) = 0;
+  /// Seconds between two points of the stream: the time that `launches` takes on the device, without that of queueing
+  /// it if it is a replay.
+  [[nodiscard]] virtual Expected<double> time(const std::function<Status()>& launches) = 0;
+  /// Times one kernel by the backend's protocol (CUDA: replays of a graph of unrolled copies between events, weights
+  /// rotated past the last-level cache, random operands, spread control as MeasureOptions says).
+  [[nodiscard]] virtual Expected<Measurement> measure(const KernelRequest& request, const OperatorRegistry& registry,
+                                                      const MeasureOptions& options) = 0;
+};
+
+/// Memory of a backend, released with the object.
+class DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  [[nodiscard]] static Expected<DeviceBuffer> create(std::shared_ptr<Backend> backend, std::size_t bytes);
+  DeviceBuffer(DeviceBuffer&& other) noexcept;
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+  ~DeviceBuffer();
+  [[nodiscard]] std::byte* data() const { return data_; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+
+ private:
+  std::shared_ptr<Backend> backend_;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+/// The function that a module exports under the name `taso_open_backend`: a new backend, or null and one line in
+/// *error. `abi` is backend_abi of the caller; a module built for another one declines.
+using OpenBackend = Backend* (*)(int abi, const BackendOptions& options, std::string* error);
+inline constexpr int backend_abi = 1;
+
+/// Loads `taso_<name>.so` from the folder that $TASO_BACKENDS names, else from beside the program (`../lib/taso` and
+/// the program's own folder), and opens its backend. device_unavailable with the loader's or the library's own words
+/// where that fails. The module stays loaded.
+[[nodiscard]] Expected<std::shared_ptr<Backend>> load_backend(std::string_view name, const BackendOptions& options);
+
+}  // namespace taso
