@@ -39,14 +39,6 @@ std::uint64_t touch(const std::byte* bytes, std::size_t size) {
   return sum;
 }
 
-double quantile(const std::vector<double>& sorted, double q) {
-  const double position = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  const double share = position - static_cast<double>(below);
-  return sorted[below] * (1 - share) + sorted[above] * share;
-}
-
 /// Positive values keep logarithms, roots and quotients finite; integers index the first operand's axis, if the
 /// operator has one.
 void fill(AlignedBuffer& buffer, const Operand& operand, const KernelRequest& request, Random& random) {
@@ -79,18 +71,6 @@ void fill(AlignedBuffer& buffer, const Operand& operand, const KernelRequest& re
 }
 
 }  // namespace
-
-Measurement summarize(std::vector<double> samples) {
-  TASO_CHECK(!samples.empty(), "no samples to summarise");
-  std::sort(samples.begin(), samples.end());
-  Measurement measurement;
-  measurement.median_us = quantile(samples, 0.5);
-  measurement.minimum_us = samples.front();
-  measurement.spread =
-      measurement.median_us > 0 ? (quantile(samples, 0.75) - quantile(samples, 0.25)) / measurement.median_us : 0.0;
-  measurement.samples = static_cast<int>(samples.size());
-  return measurement;
-}
 
 KernelTimer::KernelTimer(const KernelLibrary& library, MeasureOptions options)
     : library_(&library), options_(std::move(options)), eviction_(eviction_bytes / sizeof(std::uint64_t), 1) {}
