@@ -159,8 +159,9 @@ Notes notes_of(cudnnBackendDescriptor_t engine) {
 bool is_allowed(const Notes& notes, cudnnDataType_t type, MathMode math) {
   if (notes.sums_in_less || notes.unordered) return false;
   if (type != CUDNN_DATA_FLOAT) return true;
-  if (notes.large_tiles) return false;
-  return math == MathMode::tf32 || (!notes.tensor_core && !notes.down_converts);
+  // Conversion is to 16 bits, whose range is less. Tensor cores compute with TF32.
+  if (notes.large_tiles || notes.down_converts) return false;
+  return math == MathMode::tf32 || !notes.tensor_core;
 }
 
 }  // namespace

@@ -79,14 +79,18 @@ PlannedProduct plan_product(const KernelRequest& request) {
   for (std::size_t i = axes.size(); i-- > 0;) {
     const Axis& axis = axes[i];
     if (axis.b != 0) continue;
-    const bool one = ma.rows == 1;
-    if (!one && (axis.a != ma.row_stride * ma.rows || axis.y != my.row_stride * my.rows)) continue;
-    if (one) {
-      ma.row_stride = axis.a;
-      my.row_stride = axis.y;
+    Matrix more_a = ma, more_y = my;
+    if (ma.rows == 1) {
+      more_a.row_stride = axis.a;
+      more_y.row_stride = axis.y;
+    } else if (axis.a != ma.row_stride * ma.rows || axis.y != my.row_stride * my.rows) {
+      continue;
     }
-    ma.rows *= axis.extent;
-    my.rows *= axis.extent;
+    more_a.rows *= axis.extent;
+    more_y.rows *= axis.extent;
+    if (!operand(more_a, true) || !operand(more_y, true)) continue;  // one row may lie as more may not
+    ma = more_a;
+    my = more_y;
     axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(i));
   }
 

@@ -1,9 +1,7 @@
 // The CUDA backend as programs load it. Without a device: plans for one that is only described. With one: every kernel
 // against the operators' definitions.
-#include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <set>
 
 #include "runtime/backend.h"
 #include "tests/runtime/cuda_requests.h"
@@ -164,10 +162,6 @@ TEST(CudaPlanner, ConvolutionsOfNetworksHavePlans) {
             const KernelOffer offer = planner(math)->create(request, registry());
             ASSERT_NE(offer.kernel, nullptr) << one.name << ": " << request.key() << ": " << offer.reason;
             const std::string& how = offer.kernel->implementation();
-            if (std::getenv("SHOW"))
-              std::printf("%s %s %s %s%s%s: %s ws %zu\n", one.name, to_string(math), to_string(element),
-                          to_string(layout), bias ? " bias" : "", (std::string(residual ? " res " : " ") + act).c_str(),
-                          how.c_str(), offer.kernel->workspace_bytes());
             EXPECT_EQ(how.rfind("cudnn engine ", 0), 0U) << how;
             EXPECT_LE(offer.kernel->workspace_bytes(), std::size_t{256} << 20) << request.key();
             const bool packs = layout == Layout::channels_last && one.w[1] > 1 && one.w[2] * one.w[3] > 1;
