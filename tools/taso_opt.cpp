@@ -96,6 +96,10 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--steps", options.search.max_steps, "Most graphs to expand")
       ->check(tools::whole_number())
       ->capture_default_str();
+  app.add_option("--part-size", options.search.part_size,
+                 "Graphs of more than three times so many operators are searched in parts of about so many (0: never)")
+      ->check(tools::whole_number(0))
+      ->capture_default_str();
   app.add_option("--patience", options.search.patience, "Stop after so many expansions without improvement")
       ->check(tools::whole_number())
       ->capture_default_str();
