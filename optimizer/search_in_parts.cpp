@@ -76,7 +76,8 @@ class PartsSearcher {
   }
 
   Status run_pass(bool shifted) {
-    const std::vector<std::vector<NodeId>> ranges = cut_into_ranges(current_.graph, std::max<std::size_t>(2, options_.part_size), shifted);
+    const std::vector<std::vector<NodeId>> ranges =
+        cut_into_ranges(current_.graph, std::max<std::size_t>(2, options_.part_size), shifted);
     for (std::size_t i = 0; i < ranges.size() && !out_of_time(); ++i) {
       const GraphPart part = extract_part(current_.graph, ranges[i]);
       const auto known = found_.find(part.signature);

@@ -327,6 +327,10 @@ Expected<int> run(Options& options) {
                              .cancelled = [] { return tools::interrupted().load(); }});
   TASO_ASSIGN(CostDatabase database, open_costs(options, target, formula.uses_time()));
   MeasuredCosts measured(target, database, !options.no_measure);
+  if (formula.uses_time()) {
+    TASO_ASSIGN(const int tenths, measured.cached_tenths(working_set_bytes(model.graph(), target)));
+    target.set_cached_tenths(tenths);
+  }
   const std::unique_ptr<CostModel> cost_model = make_cost_model(formula, measured);
 
   std::atomic<std::size_t> unwritable{0};
