@@ -25,6 +25,7 @@ std::string KernelRequest::key() const {
   text += " -> ";
   add_operands(text, outputs);
   text += "; threads=" + std::to_string(threads);
+  if (cached_tenths > 0) text += "; cached=" + std::to_string(10 * cached_tenths) + "%";
   return text;
 }
 

@@ -36,6 +36,7 @@ struct LoweringOptions {
   /// False: a concatenation is one kernel, never written in place by the kernels of its operands (counting mode).
   bool concat_in_place = true;
   int threads = 1;
+  int cached_tenths = 0;  ///< See KernelRequest.
 };
 
 /// What a step reads or writes: an index into LoweredGraph::tensors.

@@ -4,7 +4,6 @@
 #include "runtime/measure.h"
 
 namespace taso {
-namespace {
 
 double quantile(const std::vector<double>& sorted, double q) {
   const double position = q * static_cast<double>(sorted.size() - 1);
@@ -13,8 +12,6 @@ double quantile(const std::vector<double>& sorted, double q) {
   const double share = position - static_cast<double>(below);
   return sorted[below] * (1 - share) + sorted[above] * share;
 }
-
-}  // namespace
 
 Measurement summarize(std::vector<double> samples) {
   TASO_CHECK(!samples.empty(), "no samples to summarise");

@@ -171,40 +171,39 @@ Expected<DeviceMemory> CudaBackend::operand(const KernelRequest& request, std::s
   return memory;
 }
 
-/// Replays of a graph of unrolled copies. The weights of copy i are set i of so many that all together exceed the
-/// last-level cache, as in a network, where other layers' weights pass between two uses; activations are warm, as the
-/// kernel before has just written them.
+/// Replays of a graph of unrolled copies. The last-level cache is overwritten before each, and every copy has weights
+/// of its own, which are thus cold, as in a network where other layers' weights pass between two uses; activations are
+/// warm from the second copy on, as the kernel before has just written them. Of a model that stays in the cache
+/// altogether, weights are warm too.
 Expected<Measurement> CudaBackend::measure(const KernelRequest& request, const OperatorRegistry& registry,
                                            const MeasureOptions& options) {
   constexpr double aim_s = 1e-3;  ///< Of one replay: the events' resolution is half a microsecond.
-  constexpr std::size_t most_sets = 64, most_copies = 64;
+  constexpr std::size_t fewest_copies = 4, most_copies = 64;
   constexpr std::size_t most_weight_bytes = std::size_t{1} << 30;
   TASO_RETURN_IF_ERROR(ready());
   const KernelOffer offer = create(request, registry);
   if (!offer.kernel) return bad_input("no kernel of the device computes " + request.key() + ": " + offer.reason);
   const Kernel& kernel = *offer.kernel;
-  std::size_t weight_bytes = 0;
-  for (const Operand& operand : request.inputs)
-    if (operand.weight) weight_bytes += static_cast<std::size_t>(operand.type.bytes());
-  std::size_t sets = 1;
-  if (weight_bytes > 0) {
-    sets = std::min(2 * context_->cache_bytes / weight_bytes + 1, most_sets);
-    sets = std::max<std::size_t>(1, std::min(sets, most_weight_bytes / weight_bytes));
-  }
 
   std::vector<DeviceMemory> memory;
-  std::vector<std::vector<const std::byte*>> inputs(sets);
+  std::vector<std::vector<const std::byte*>> inputs;  // by set of weights
   std::vector<std::byte*> outputs;
-  for (std::size_t set = 0; set < sets; ++set)
+  const auto add_set = [&]() -> Status {
+    const std::size_t set = inputs.size();
+    std::vector<const std::byte*> pointers;
     for (std::size_t i = 0; i < request.inputs.size(); ++i) {
       if (set > 0 && !request.inputs[i].weight) {
-        inputs[set].push_back(inputs[0][i]);
+        pointers.push_back(inputs[0][i]);
         continue;
       }
       TASO_ASSIGN(DeviceMemory one, operand(request, i, options.seed + set * request.inputs.size() + i, kernel));
-      inputs[set].push_back(one.data());
+      pointers.push_back(one.data());
       memory.push_back(std::move(one));
     }
+    inputs.push_back(std::move(pointers));
+    return {};
+  };
+  TASO_RETURN_IF_ERROR(add_set());
   for (const Operand& output : request.outputs) {
     TASO_ASSIGN(DeviceMemory one, DeviceMemory::create(static_cast<std::size_t>(output.type.bytes())));
     outputs.push_back(one.data());
@@ -213,7 +212,7 @@ Expected<Measurement> CudaBackend::measure(const KernelRequest& request, const O
   TASO_ASSIGN(const DeviceMemory workspace, DeviceMemory::create(kernel.workspace_bytes()));
   const auto launch_copies = [&](std::size_t copies) -> Status {
     for (std::size_t i = 0; i < copies; ++i)
-      TASO_RETURN_IF_ERROR(kernel.execute({inputs[i % sets], outputs, workspace.data()}));
+      TASO_RETURN_IF_ERROR(kernel.execute({inputs[i % inputs.size()], outputs, workspace.data()}));
     return {};
   };
 
@@ -222,12 +221,25 @@ Expected<Measurement> CudaBackend::measure(const KernelRequest& request, const O
   TASO_RETURN_IF_ERROR(context_->synchronize());
   TASO_ASSIGN(const Stopwatch watch, Stopwatch::create());
   TASO_ASSIGN(const double once, watch.time(context_->stream, [&] { return launch_copies(1); }));
-  const auto copies = std::clamp(static_cast<std::size_t>(aim_s / std::max(once, 1e-7)), std::size_t{1}, most_copies);
-  // All sets, if that does not take too long: each replay then begins with weights that the cache no longer has.
-  const std::size_t unrolled = std::max(copies, once * static_cast<double>(sets) < 20 * aim_s ? sets : 1);
-  TASO_ASSIGN(const LaunchGraph graph, LaunchGraph::capture(context_->stream, [&] { return launch_copies(unrolled); }));
-  const auto replay = [&] { return graph.launch(context_->stream); };
-  TASO_ASSIGN([[maybe_unused]] const double warm, watch.time(context_->stream, replay));
+  const std::size_t copies =
+      std::clamp(static_cast<std::size_t>(aim_s / std::max(once, 1e-7)), fewest_copies, most_copies);
+  const bool stays_cached = request.cached_tenths >= 10;
+  std::size_t weight_bytes = 0;
+  for (const Operand& operand : request.inputs)
+    if (operand.weight) weight_bytes += static_cast<std::size_t>(operand.type.bytes());
+  if (weight_bytes > 0 && !stays_cached)
+    while (inputs.size() < copies && (inputs.size() + 1) * weight_bytes <= most_weight_bytes)
+      TASO_RETURN_IF_ERROR(add_set());
+  const std::size_t evicted = stays_cached ? 0 : 2 * context_->cache_bytes;
+  TASO_ASSIGN(const DeviceMemory eviction, DeviceMemory::create(evicted));
+  TASO_ASSIGN(const LaunchGraph graph, LaunchGraph::capture(context_->stream, [&] { return launch_copies(copies); }));
+  const auto replay = [&]() -> Expected<double> {
+    if (evicted > 0)
+      TASO_RETURN_IF_ERROR(
+          check(cudaMemsetAsync(eviction.data(), 0, evicted, context_->stream), "CUDA cannot write to the device"));
+    return watch.time(context_->stream, [&] { return graph.launch(context_->stream); });
+  };
+  TASO_ASSIGN([[maybe_unused]] const double warm, replay());
 
   std::vector<double> samples;
   Measurement measurement;
@@ -235,8 +247,8 @@ Expected<Measurement> CudaBackend::measure(const KernelRequest& request, const O
     for (int i = 0; i < std::max(options.samples, 1); ++i) {
       if (options.cancelled && options.cancelled())
         return Error{ErrorCode::interrupted, "interrupted while a kernel was measured", {}};
-      TASO_ASSIGN(const double seconds, watch.time(context_->stream, replay));
-      samples.push_back(seconds * 1e6 / static_cast<double>(unrolled));
+      TASO_ASSIGN(const double seconds, replay());
+      samples.push_back(seconds * 1e6 / static_cast<double>(copies));
     }
     measurement = summarize(samples);
     // The median of n samples is uncertain by about spread / sqrt(n).

@@ -206,7 +206,8 @@ Status Context::plan_without_device(const std::string& json) {
 }
 
 Context::~Context() {
-  if (can_run) (void)enter();
+  // Where the program ends before its backends do, CUDA has gone before them, and its memory with it.
+  if (stream != nullptr && !enter()) return;
   if (stream != nullptr) cudaStreamSynchronize(stream);
   if (error_copy_ != nullptr) cudaFreeHost(error_copy_);
   if (error_slot_ != nullptr) cudaFree(error_slot_);

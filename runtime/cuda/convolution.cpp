@@ -238,7 +238,7 @@ class Convolution final : public DeviceKernel {
   }
 
   Expected<Choice> tuned(const Engines& engines, std::int64_t padded_elements) {
-    const std::string key = request_.key();
+    const std::string key = tuning_key(request_);
     if (const auto known = context_->choices.find(key);
         known != context_->choices.end() && known->second.engine < engines.usable.size())
       return known->second;

@@ -154,6 +154,12 @@ bool is_plain(const KernelRequest& request, std::string& reason) {
   return true;
 }
 
+std::string tuning_key(KernelRequest request) {
+  request.threads = 1;
+  request.cached_tenths = 0;
+  return request.key();
+}
+
 Expected<DeviceMemory> random_operand(ElementType element, std::int64_t count, std::uint64_t seed,
                                       cudaStream_t stream) {
   TASO_ASSIGN(DeviceMemory memory, DeviceMemory::create(static_cast<std::size_t>(count) * size_of(element)));

@@ -61,6 +61,9 @@ class DeviceKernel : public Kernel {
 /// True if all operands are of one of f32, f16 and bf16, have known shapes and elements.
 [[nodiscard]] bool is_plain(const KernelRequest& request, std::string& reason);
 
+/// The key under which the choice of an engine is remembered: the request's, without what does not matter to it.
+[[nodiscard]] std::string tuning_key(KernelRequest request);
+
 /// Device memory filled with random numbers, for timing.
 [[nodiscard]] Expected<DeviceMemory> random_operand(ElementType element, std::int64_t count, std::uint64_t seed,
                                                     cudaStream_t stream);

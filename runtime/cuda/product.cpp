@@ -191,7 +191,7 @@ class Product final : public DeviceKernel {
   }
 
   Expected<Choice> tuned(const std::vector<cublasLtMatmulHeuristicResult_t>& usable, std::size_t most_workspace) {
-    const std::string key = request_.key();
+    const std::string key = tuning_key(request_);
     const std::scoped_lock lock(context_->mutex);
     if (const auto known = context_->choices.find(key);
         known != context_->choices.end() && known->second.engine < usable.size())
@@ -212,15 +212,15 @@ class Product final : public DeviceKernel {
              const std::byte* bias, std::byte* y, std::byte* space, cudaStream_t stream) const {
     const auto element_bytes = static_cast<std::int64_t>(size_of(request_.outputs[0].type.element));
     const float one = 1, zero = 0;
-    // The bias is part of the description: a copy of that for every call, which may be one of several at a time.
-    cublasLtMatmulDescOpaque_t description = *descriptor_;
-    if (fuses_bias_) TASO_RETURN_IF_ERROR(set_bias(&description, bias));
+    // The bias is part of the description, which is read when a product is queued: one call at a time.
+    const std::scoped_lock lock(descriptor_mutex_);
+    if (fuses_bias_) TASO_RETURN_IF_ERROR(set_bias(descriptor_.get(), bias));
     for (const ProductPlan::Offsets& begin : plan_.offsets) {
       const std::byte* from_a = a + begin.a * element_bytes;
       const std::byte* from_b = b + begin.b * element_bytes;
       std::byte* to = y + begin.y * element_bytes;
       TASO_RETURN_IF_ERROR(check(
-          cublasLtMatmul(context_->cublas, &description, &one, plan_.swapped ? from_b : from_a, first_.get(),
+          cublasLtMatmul(context_->cublas, descriptor_.get(), &one, plan_.swapped ? from_b : from_a, first_.get(),
                          plan_.swapped ? from_a : from_b, second_.get(), &zero, to, result_.get(), to, result_.get(),
                          &algorithm, workspace_bytes > 0 ? space : nullptr, workspace_bytes, stream),
           "cuBLASLt cannot multiply"));
@@ -240,6 +240,7 @@ class Product final : public DeviceKernel {
   ProductPlan plan_;
   bool fuses_bias_ = false, fuses_relu_ = false;
   OwnedDescriptor descriptor_;
+  mutable std::mutex descriptor_mutex_;
   OwnedLayout first_, second_, result_;
   cublasLtMatmulAlgo_t algorithm_{};
   std::size_t workspace_size_ = 0;

@@ -14,9 +14,10 @@ std::string described_device() {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// The backend for the description; one per mode, as it holds a library's state.
+/// The backend for the description; one per mode, as it holds a library's state. Never destroyed: a library may be gone
+/// when the program's variables are.
 std::shared_ptr<Backend> planner(MathMode math = MathMode::strict) {
-  static std::map<MathMode, std::shared_ptr<Backend>> backends;
+  static auto& backends = *new std::map<MathMode, std::shared_ptr<Backend>>;
   std::shared_ptr<Backend>& backend = backends[math];
   if (!backend) backend = value_of(load_backend("cuda", {math, 0, described_device()}));
   return backend;
@@ -24,7 +25,7 @@ std::shared_ptr<Backend> planner(MathMode math = MathMode::strict) {
 
 /// The backend for the device, or null.
 std::shared_ptr<Backend> device(MathMode math = MathMode::strict) {
-  static std::map<MathMode, std::shared_ptr<Backend>> backends;
+  static auto& backends = *new std::map<MathMode, std::shared_ptr<Backend>>;
   if (const auto known = backends.find(math); known != backends.end()) return known->second;
   auto loaded = load_backend("cuda", {math, 0, ""});
   return backends[math] = loaded ? *loaded : nullptr;
