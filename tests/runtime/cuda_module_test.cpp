@@ -164,6 +164,7 @@ TEST(CudaPlanner, ConvolutionsOfNetworksHavePlans) {
             ASSERT_NE(offer.kernel, nullptr) << one.name << ": " << request.key() << ": " << offer.reason;
             const std::string& how = offer.kernel->implementation();
             EXPECT_EQ(how.rfind("cudnn engine ", 0), 0U) << how;
+            EXPECT_NE(how.find(" (first of "), std::string::npos) << how;
             EXPECT_LE(offer.kernel->workspace_bytes(), std::size_t{256} << 20) << request.key();
             const bool packs = layout == Layout::channels_last && one.w[1] > 1 && one.w[2] * one.w[3] > 1;
             EXPECT_EQ(offer.kernel->packed_format(1), packs ? "krsc" : "") << request.key();
