@@ -172,6 +172,21 @@ TEST(CudaPlanner, ConvolutionsOfNetworksHavePlans) {
     }
 }
 
+TEST(CudaPlanner, SmallOddConvolutionsHavePlans) {
+  NEEDS_MODULE();
+  for (const MathMode math : {MathMode::strict, MathMode::tf32})
+    for (const ElementType element : {ElementType::f32, ElementType::f16, ElementType::bf16})
+      for (const char* op : {"conv2d", "conv2d_bias_act"}) {
+        RequestMaker maker(31);
+        for (int attempt = 0, made = 0; attempt < 60 && made < 15; ++attempt)
+          if (const auto request = maker.convolution(op, element)) {
+            ++made;
+            const KernelOffer offer = planner(math)->create(*request, registry());
+            EXPECT_NE(offer.kernel, nullptr) << request->key() << ": " << offer.reason;
+          }
+      }
+}
+
 KernelRequest product_request(const Shape& a, Layout la, const Shape& b, Layout lb, Layout ly, ElementType element,
                               const std::string& act) {
   KernelRequest request;
