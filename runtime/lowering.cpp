@@ -229,7 +229,7 @@ struct Lowering::State {
 
     std::vector<Layout> inputs;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool plain = i > 0 && (traits.habit == Habit::spatial || traits.habit == Habit::channel);
+      const bool plain = !traits.is_image(i) && (traits.habit == Habit::spatial || traits.habit == Habit::channel);
       const TensorType& type = graph->type(operand_of(node, traits, i));
       inputs.push_back(plain || !can_be_channels_last(type) ? Layout::row_major : layout);
     }
