@@ -437,7 +437,7 @@ group conv_padded
   on_weights pad_channels(input) outputs=m inputs=0
   on_weights pad(input) before=[0] after=[m]
 
-# Scaling by channel joins the weights: batch normalisation disappears.
+# Scaling by channel, or of all elements, joins the weights: batch normalisation disappears.
 group conv_scaling
   max_ops 2
   max_weight_ops 5
@@ -458,11 +458,13 @@ group conv_scaling
   weight k [o, c, r, t]
   weight b [o]
   weight v [o, 1, 1]
+  weight e []
   apply conv2d(input, weight) strides=s pads=p dilations=d
   apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=identity
   apply mul(activation, weight)
   on_weights broadcast(weight) shape=[n, o, h1, w1]
   on_weights broadcast(weight) shape=[o, c, r, t]
+  on_weights broadcast(input) shape=[o]
   on_weights reshape(input) shape=[o]
   on_weights reshape(input) shape=[o, 1, 1, 1]
   on_weights mul(input, weight)
