@@ -157,7 +157,7 @@ class PrimitiveKernel final : public Kernel {
   void want_packed(std::size_t index, const desc& plain, const desc& packed, std::string format) {
     packed_.push_back({index, plain, packed, std::move(format)});
   }
-  /// Input `index` is copied to output 0 at the start, where a primitive adds to it.
+  /// Input `index` is copied to output 0 at the start, unless it is there, where a primitive adds to it.
   void start_with(std::size_t index, std::int64_t elements) {
     copied_ = index;
     elements_ = elements;
@@ -167,6 +167,7 @@ class PrimitiveKernel final : public Kernel {
     added_ = index;
     finish_ = function;
     elements_ = elements;
+    if (added_) saved_ = reserve(static_cast<std::size_t>(elements) * sizeof(float));
   }
 
   [[nodiscard]] std::string packed_format(std::size_t index) const override {
@@ -190,12 +191,18 @@ class PrimitiveKernel final : public Kernel {
 
   Status execute(const KernelArguments& arguments) const override {
     const ThreadScope scope(threads_);
+    auto* y = reinterpret_cast<float*>(arguments.outputs[0]);
     const auto floats = [&](std::size_t index) { return reinterpret_cast<const float*>(arguments.inputs[index]); };
-    if (copied_) {
-      auto* y = reinterpret_cast<float*>(arguments.outputs[0]);
-      parallel_chunks(threads_, elements_, chunk, [&](std::int64_t begin, std::int64_t end) {
-        std::copy(floats(*copied_) + begin, floats(*copied_) + end, y + begin);
-      });
+    const auto copy = [&](const float* from, float* to) {
+      parallel_chunks(threads_, elements_, chunk,
+                      [&](std::int64_t begin, std::int64_t end) { std::copy(from + begin, from + end, to + begin); });
+    };
+    if (copied_ && floats(*copied_) != y) copy(floats(*copied_), y);
+    const float* added = added_ ? floats(*added_) : nullptr;
+    if (added == y && added != nullptr) {  // the primitives write over it
+      auto* saved = reinterpret_cast<float*>(arguments.workspace + saved_);
+      copy(added, saved);
+      added = saved;
     }
     for (const Call& call : calls_) {
       for (std::size_t i = 0; i < call.slots.size(); ++i) {
@@ -218,12 +225,11 @@ class PrimitiveKernel final : public Kernel {
       if (status != dnnl_success)
         return internal_error(implementation_ + " failed with status " + std::to_string(status));
     }
-    if (added_ || finish_ != nullptr) {
-      auto* y = reinterpret_cast<float*>(arguments.outputs[0]);
+    if (added != nullptr || finish_ != nullptr) {
       parallel_chunks(threads_, elements_, chunk, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t count = 0; begin < end; begin += count) {  // a piece at a time stays in the cache
           count = std::min(chunk / 4, end - begin);
-          if (added_) loops().accumulate(floats(*added_) + begin, y + begin, count);
+          if (added != nullptr) loops().accumulate(added + begin, y + begin, count);
           if (finish_ != nullptr) finish_->loop(y + begin, y + begin, count, 0.0f, 0.0f);
         }
       });
@@ -256,6 +262,7 @@ class PrimitiveKernel final : public Kernel {
   std::vector<Call> calls_;
   std::vector<Packed> packed_;
   std::optional<std::size_t> copied_, added_;
+  std::size_t saved_ = 0;  ///< Place in the workspace for what is added, where output 0 is its memory.
   const UnaryEntry* finish_ = nullptr;
   std::int64_t elements_ = 0;
 };
@@ -396,7 +403,7 @@ KernelOffer convolution(const KernelRequest& request, const ConvolutionPlan& pla
   if (is_reference(name) && !plan.accept_reference) return decline("oneDNN has only " + name);
   if (sums && name.find("gemm") != std::string::npos) return decline("oneDNN's " + name + " is slow to add");
   auto kernel = std::make_unique<PrimitiveKernel>(request.threads);
-  kernel->set_implementation(adds ? name + (sums ? " on a copy" : ", then a sum") : name);
+  kernel->set_implementation(adds ? name + (sums ? ", adding" : ", then a sum") : name);
   const std::int64_t elements = y.type.elements();
   if (sums) kernel->start_with(residual, elements);
   const Slot weight = place_weight(*kernel, request, 1, plain, primitive.weights_desc(), weight_shape.size());
@@ -592,8 +599,9 @@ KernelOffer onednn_convolution_and_sum(const KernelRequest& request, const Opera
   return offered(request, [](const KernelRequest& asked) { return convolution(asked, {.add_last = true}); });
 }
 KernelOffer onednn_slow_convolution(const KernelRequest& request, const OperatorRegistry&) {
-  return offered(
-      request, [](const KernelRequest& asked) { return convolution(asked, {.accept_reference = true, .add_last = true}); });
+  return offered(request, [](const KernelRequest& asked) {
+    return convolution(asked, {.accept_reference = true, .add_last = true});
+  });
 }
 KernelOffer onednn_matmul(const KernelRequest& request, const OperatorRegistry&) { return matmul_of(request, false); }
 KernelOffer onednn_slow_matmul(const KernelRequest& request, const OperatorRegistry&) {

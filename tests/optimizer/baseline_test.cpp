@@ -135,9 +135,9 @@ weight l f32[6, 4, 1, 1]
 weight b f32[6]
 weight c f32[6]
 )";
-  const Baseline baseline = value_of(
-      make_baseline(graph_of(inputs + "output add(conv2d_bias_act(x, k, b; pads=[1, 1, 1, 1]), conv2d_bias_act(x, l, c))\n"),
-                    residual_rules(), registry()));
+  const Baseline baseline = value_of(make_baseline(
+      graph_of(inputs + "output add(conv2d_bias_act(x, k, b; pads=[1, 1, 1, 1]), conv2d_bias_act(x, l, c))\n"),
+      residual_rules(), registry()));
   ASSERT_EQ(baseline.applications.size(), 1U);
   EXPECT_EQ(baseline.applications[0].rule, "fuse_residual");
 }
