@@ -2,7 +2,7 @@
 // a fifth more by the kernel's key), so that runs are comparable on any machine and under any load. One model a run,
 // since the greatest memory is that of the process. bench/optimizer.md has the figures.
 //
-//   search_speed [--strategy S] [-j N] [--alpha A] [--steps N] [--beam WIDTH] [--rules FILE] [--no-header] MODEL.onnx
+//   search_speed [--strategy S] [-j N] [--alpha A] [--steps N] [--part-size N] [--beam WIDTH] [--rules FILE] [--no-header] MODEL.onnx
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -114,6 +114,8 @@ int main(int argc, char** argv) {
     } else if (word == "--beam") {
       options.search.method = SearchMethod::beam;
       options.search.beam_width = std::strtoul(value().c_str(), nullptr, 10);
+    } else if (word == "--part-size") {
+      options.search.part_size = std::strtoul(value().c_str(), nullptr, 10);
     } else if (word == "--steps") {
       options.search.max_steps = std::strtoul(value().c_str(), nullptr, 10);
     } else if (word == "--rules") {

@@ -21,7 +21,8 @@ class CostDatabase {
  public:
   enum class Mode : std::uint8_t { read_only, read_write };
 
-  /// One recorded cost. `kind` is "kernel" (seconds of one launch) or "graph" (seconds of a whole graph) or "noise".
+  /// One recorded cost. `kind` is "kernel" (seconds of one launch) or "graph" (seconds of a whole graph) "noise", or
+  /// "cache" (tenths of a working set that stay in the last-level cache).
   struct Entry {
     std::string device, kind, key;
     double value = 0;

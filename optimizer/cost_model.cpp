@@ -221,6 +221,17 @@ Expected<double> MeasuredCosts::seconds(const KernelPlan& plan, double limit) {
   return sum;
 }
 
+Expected<int> MeasuredCosts::cached_tenths(double bytes) {
+  const std::string key = cache_key(bytes);
+  std::optional<double> tenths = database_->find("cache", key);
+  if (!tenths && measure_) {
+    TASO_ASSIGN(tenths, database_->record("cache", key, target_->cached_tenths(bytes)));
+  }
+  if (!tenths) return 0;
+  others_[key] = {"cache", *tenths};
+  return static_cast<int>(*tenths);
+}
+
 Expected<GraphTimes> MeasuredCosts::graph_seconds(const std::vector<TimedGraph>& graphs) {
   // Times of one run are comparable with each other only: the key names the whole set.
   std::vector<Hash128> hashes;
@@ -251,16 +262,18 @@ Expected<GraphTimes> MeasuredCosts::graph_seconds(const std::vector<TimedGraph>&
     }
     TASO_ASSIGN(times.noise, database_->record("noise", prefix, times.noise));
   }
-  for (std::size_t i = 0; i < graphs.size(); ++i) graphs_[key(i)] = {"graph", times.seconds[i]};
-  graphs_[prefix] = {"noise", times.noise};
+  for (std::size_t i = 0; i < graphs.size(); ++i) others_[key(i)] = {"graph", times.seconds[i]};
+  others_[prefix] = {"noise", times.noise};
   return times;
 }
+
+std::string cache_key(double bytes) { return fmt::format("{} MB", std::ceil(bytes / 1e6)); }
 
 std::vector<CostDatabase::Entry> MeasuredCosts::used() const {
   std::vector<CostDatabase::Entry> entries;
   for (const auto& [hash, kernel] : kernels_)
     entries.push_back({database_->device(), "kernel", kernel.first, kernel.second});
-  for (const auto& [key, graph] : graphs_) entries.push_back({database_->device(), graph.first, key, graph.second});
+  for (const auto& [key, graph] : others_) entries.push_back({database_->device(), graph.first, key, graph.second});
   std::sort(entries.begin(), entries.end());
   return entries;
 }

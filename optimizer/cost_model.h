@@ -38,6 +38,10 @@ class MeasuredCosts {
   /// Seconds of whole graphs timed in turn in one run, recorded under their structural hashes and layouts.
   [[nodiscard]] Expected<GraphTimes> graph_seconds(const std::vector<TimedGraph>& graphs);
 
+  /// Target::cached_tenths of this size in whole MB, recorded like the others; 0 if it is not recorded and may not be
+  /// measured.
+  [[nodiscard]] Expected<int> cached_tenths(double bytes);
+
   [[nodiscard]] Target& target() { return *target_; }
   /// Every cost handed out so far, ordered; written by --record.
   [[nodiscard]] std::vector<CostDatabase::Entry> used() const;
@@ -52,8 +56,11 @@ class MeasuredCosts {
   bool measure_;
   std::size_t measured_count_ = 0;
   std::unordered_map<Hash128, std::pair<std::string, double>> kernels_;
-  std::map<std::string, std::pair<std::string, double>> graphs_;  ///< By key: kind and value.
+  std::map<std::string, std::pair<std::string, double>> others_;  ///< No kernels; by key: kind and value.
 };
+
+/// The key under which the cached tenths of a working set are recorded, as "17 MB".
+[[nodiscard]] std::string cache_key(double bytes);
 
 /// A weighted sum of cost terms, as --cost spells it.
 struct CostFormula {

@@ -59,8 +59,9 @@ struct CpuTarget::State {
           return Local(
               Lowering(library->registry(), LoweringOptions{.channels_last = !options.counting && !options.row_major,
                                                             .concat_in_place = !options.counting,
-                                                            .threads = options.threads}),
-              LayoutSpaces(options.threads, library->blocks()));
+                                                            .threads = options.threads,
+                                                            .cached_tenths = cached_tenths}),
+              LayoutSpaces(options.threads, library->blocks(), cached_tenths));
         }) {}
 
   /// The description of a kernel that computes `node`, or converts what it makes.
@@ -82,12 +83,22 @@ struct CpuTarget::State {
 
   const KernelLibrary* library;
   CpuTargetOptions options;
+  int cached_tenths = 0;
   std::string identity;
   tbb::enumerable_thread_specific<Local> locals;
   std::mutex mutex;
   std::unordered_map<Hash128, KernelRequest> requests;  ///< What measure() builds; guarded by `mutex`.
   std::unique_ptr<KernelTimer> timer;
 };
+
+double working_set_bytes(const Graph& graph, const Target& target) {
+  double bytes = 0;
+  for (NodeId id = 0; id < graph.id_bound(); ++id)
+    if (graph.contains(id) && graph.node(id).kind == NodeKind::constant && graph.node(id).outputs[0].known)
+      bytes += static_cast<double>(graph.node(id).outputs[0].bytes());
+  const Expected<double> peak = target.peak_bytes(graph, nullptr);
+  return bytes + (peak ? *peak : 0.0);
+}
 
 CpuTarget::CpuTarget(const KernelLibrary& library, CpuTargetOptions options)
     : state_(std::make_unique<State>(library, std::move(options))) {
@@ -175,6 +186,13 @@ Expected<double> CpuTarget::measure(const KernelInfo& kernel) {
   }
   TASO_ASSIGN(const Measurement measurement, state_->timer->measure(request));
   return measurement.median_us * 1e-6;
+}
+
+int CpuTarget::cached_tenths(double bytes) { return taso::cached_tenths(static_cast<std::size_t>(bytes)); }
+
+void CpuTarget::set_cached_tenths(int tenths) {
+  state_->locals.clear();
+  state_->cached_tenths = tenths;
 }
 
 Expected<GraphTimes> CpuTarget::measure_graphs(std::span<const TimedGraph> graphs) {

@@ -22,6 +22,10 @@ struct CpuTargetOptions {
   std::function<bool()> cancelled;
 };
 
+/// What a model that is run over and over goes through each time, in bytes: its constants and what it needs for
+/// intermediate tensors at one time.
+[[nodiscard]] double working_set_bytes(const Graph& graph, const Target& target);
+
 class CpuTarget final : public Target {
  public:
   /// The library (and its registry) must outlive the target.
@@ -34,6 +38,10 @@ class CpuTarget final : public Target {
   [[nodiscard]] Expected<KernelPlan> open_plan(const Graph& graph) const override;
   [[nodiscard]] Expected<double> peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const override;
   [[nodiscard]] Expected<double> measure(const KernelInfo& kernel) override;
+  [[nodiscard]] int cached_tenths(double bytes) override;
+  /// From now on kernels are planned and measured as if so many tenths of the model stayed in the last-level cache
+  /// (KernelRequest::cached_tenths); 0 at first. Not while anything is planned.
+  void set_cached_tenths(int tenths);
   [[nodiscard]] Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) override;
 
  private:

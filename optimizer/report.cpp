@@ -107,8 +107,10 @@ std::string report_text(const OptimizeResult& result, const ReportContext& conte
                           count.second == 0 ? "-" : std::to_string(count.second));
   }
   text += "\n";
-  text += fmt::format("search  {} steps, {} candidates ({} met before), {} rules; stopped: {}\n", result.search.steps,
-                      result.search.candidates, result.search.duplicates, context.rules, to_string(result.search.stop));
+  text +=
+      fmt::format("search  {}{} steps, {} candidates ({} met before), {} rules; stopped: {}\n",
+                  result.search.parts > 0 ? fmt::format("{} parts, ", result.search.parts) : "", result.search.steps,
+                  result.search.candidates, result.search.duplicates, context.rules, to_string(result.search.stop));
   if (context.measured_kernels > 0)
     text += fmt::format("costs   {} kernels measured now, kept in {}\n", context.measured_kernels,
                         context.costs.empty() ? "memory only" : context.costs);
@@ -198,7 +200,7 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
                         {"duplicates", result.search.duplicates}, {"rejected", result.search.rejected},
                         {"unwritable", result.search.unwritable}, {"dropped", result.search.dropped},
                         {"seconds", result.search.seconds},       {"rules", context.rules},
-                        {"stop", to_string(result.search.stop)}};
+                        {"parts", result.search.parts},           {"stop", to_string(result.search.stop)}};
   document["check"] = nullptr;
   if (result.check) {
     json tensors = json::array();

@@ -14,6 +14,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "optimizer/parts.h"
 #include "support/reversed.h"
 
 namespace taso {
@@ -25,6 +26,8 @@ constexpr double kImprovement = 1e-9;
 constexpr std::size_t kChunk = 256, kFewest = 16, kChunkNodes = 100'000;
 /// An expansion may take this share of the budget; where that is too little, matches that look alike are tried once.
 constexpr std::size_t kExpansions = 4;
+/// Graphs of no more parts than this are searched whole.
+constexpr std::size_t kFewestParts = 3;
 /// Rough size of a node, for the memory limit.
 constexpr std::size_t kNodeBytes = 768;
 
@@ -198,6 +201,7 @@ class Searcher {
       }
     }
     result_.seconds = elapsed();
+    result_.candidate_nodes = candidate_nodes_;
     for (Kept& kept : best_) {
       Candidate candidate;
       candidate.cost = kept.state->cost;
@@ -586,6 +590,8 @@ const char* to_string(SearchMethod method) {
 
 Expected<SearchResult> search(const Graph& start, const RuleIndex& rules, const Target& target, CostModel& model,
                               const SearchOptions& options) {
+  if (options.part_size > 0 && working_nodes(start) > kFewestParts * options.part_size)
+    return search_in_parts(start, rules, target, model, options);
   return Searcher(rules, target, model, options).run(start);
 }
 

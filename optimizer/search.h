@@ -1,4 +1,4 @@
-/// Cost-based backtracking search over rule applications (TASO, Algorithm 2), with four additions that keep large
+/// Cost-based backtracking search over rule applications (TASO, Algorithm 2), with five additions that keep large
 /// graphs tractable:
 ///
 ///  - Independent improvements are taken together. When a state is expanded, every match is costed by itself; then
@@ -8,7 +8,10 @@
 ///    step changed: all other matches commute with the step and are tried from its parent. The other matches follow
 ///    later, at lower priority, so that nothing is lost.
 ///  - Equal graphs are met once (canonical structural hash and exact equality).
-///  - Of a graph so large that trying all its matches would take more than a quarter of the budget, one match is
+///  - A graph of many nodes is cut where few tensors cross and searched part by part, then with other cuts, until
+///    neither brings anything (optimizer/parts.h). Parts that look alike are searched once. An improvement counts only
+///    if the whole graph is cheaper with it.
+///  - Of a part so large that trying all its matches would take more than a quarter of the budget, one match is
 ///    tried of those with equal neighbourhoods (the repeated cells of a network), and the others are applied with it.
 ///
 /// Beam search, for comparison, shares all but the order: of the graphs that are k steps from the start, the
@@ -74,6 +77,9 @@ struct SearchOptions {
   const std::atomic<bool>* interrupt = nullptr;
   /// Layouts are chosen for every graph (Target::open_plan); else they follow the target's rule.
   bool choose_layouts = false;
+  /// Graphs of more than three times as many nodes (weights not counted) are searched in parts of about so many; 0:
+  /// never.
+  std::size_t part_size = 200;
   RewriteFilter writable;  ///< Rewrites that it refuses are no candidates; called from several threads.
   std::function<void(const SearchProgress&)> progress;
 };
@@ -88,17 +94,25 @@ struct SearchResult {
   std::vector<Candidate> best;  ///< Pairwise different, cheapest first; never empty: the start graph competes.
   double start_cost = 0;
   StopReason stop = StopReason::exhausted;
-  std::size_t steps = 0;       ///< States expanded.
-  std::size_t candidates = 0;  ///< Graphs made by applying a rule.
-  std::size_t duplicates = 0;  ///< Of these, seen before.
-  std::size_t rejected = 0;    ///< Matches whose application failed a condition, a shape or the cycle check.
-  std::size_t unwritable = 0;  ///< Matches whose result `writable` refused.
-  std::size_t dropped = 0;     ///< Queued graphs given up for memory.
+  std::size_t steps = 0;            ///< States expanded.
+  std::size_t candidates = 0;       ///< Graphs made by applying a rule.
+  std::size_t duplicates = 0;       ///< Of these, seen before.
+  std::size_t rejected = 0;         ///< Matches whose application failed a condition, a shape or the cycle check.
+  std::size_t unwritable = 0;       ///< Matches whose result `writable` refused.
+  std::size_t dropped = 0;          ///< Queued graphs given up for memory.
+  std::size_t parts = 0;            ///< Parts searched; 0: the graph was searched whole.
+  std::size_t candidate_nodes = 0;  ///< Nodes of all candidates (see SearchOptions::max_candidate_nodes).
   double seconds = 0;
 };
 
-/// Searches from `start`. Fails only where the cost model fails (a kernel that cannot be measured, a missing cost).
+/// Searches from `start`, in parts if it is large. Fails only where the cost model fails (a kernel that cannot be
+/// measured, a missing cost).
 [[nodiscard]] Expected<SearchResult> search(const Graph& start, const RuleIndex& rules, const Target& target,
                                             CostModel& model, const SearchOptions& options);
+
+/// The same in parts, whatever the size. `best` are the graphs after the passes over all parts, cheapest first, and the
+/// start graph.
+[[nodiscard]] Expected<SearchResult> search_in_parts(const Graph& start, const RuleIndex& rules, const Target& target,
+                                                     CostModel& model, const SearchOptions& options);
 
 }  // namespace taso

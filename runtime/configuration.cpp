@@ -119,6 +119,7 @@ std::shared_ptr<const PlannedKernel> PlannedKernels::reorder(const TensorType& t
 std::shared_ptr<const PlannedKernel> PlannedKernels::finish(KernelRequest request) const {
   auto kernel = std::make_shared<PlannedKernel>();
   request.threads = threads_;
+  request.cached_tenths = cached_tenths_;
   kernel->request = std::move(request);
   kernel->key = kernel->request.key();
   kernel->key_hash = hash_text(kernel->key);

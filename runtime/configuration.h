@@ -88,7 +88,8 @@ using LayoutAssignment = std::vector<std::shared_ptr<const Configuration>>;
 /// Kernels by request, remembered. Not thread-safe.
 class PlannedKernels {
  public:
-  explicit PlannedKernels(int threads) : threads_(threads) {}
+  /// `cached_tenths`: see KernelRequest.
+  explicit PlannedKernels(int threads, int cached_tenths = 0) : threads_(threads), cached_tenths_(cached_tenths) {}
   /// The kernel of a node on `operands` with outputs in `layouts` (one per output).
   [[nodiscard]] std::shared_ptr<const PlannedKernel> of_node(const Node& node, const std::vector<Operand>& operands,
                                                              const std::vector<Layout>& layouts);
@@ -97,6 +98,7 @@ class PlannedKernels {
  private:
   [[nodiscard]] std::shared_ptr<const PlannedKernel> finish(KernelRequest request) const;
   int threads_;
+  int cached_tenths_;
   std::unordered_map<Hash128, std::shared_ptr<const PlannedKernel>> kernels_;
 };
 

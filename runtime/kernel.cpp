@@ -4,6 +4,7 @@
 
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/loops.h"
+#include "runtime/measure.h"
 #include "runtime/reference_kernel.h"
 
 namespace taso {
@@ -45,6 +46,7 @@ std::string KernelRequest::key() const {
   text += " -> ";
   add_operands(text, outputs);
   text += "; threads=" + std::to_string(threads);
+  if (cached_tenths > 0) text += "; cached=" + std::to_string(10 * cached_tenths) + "%";
   return text;
 }
 
@@ -91,6 +93,8 @@ constexpr int kGeneration = 2;
 std::string KernelLibrary::device() const {
   std::string text = processor_name();
   if (set_ == KernelSet::reference) return text + "; reference";
+  if (const std::size_t cache = last_level_cache_bytes(); cache > 0)
+    text += "; " + std::to_string((cache + (1U << 19)) >> 20) + " MB cache";
   text += std::string("; ") + cpu::loops().instruction_set;
   if (const std::string version = cpu::onednn_version(); !version.empty()) text += "; " + version;
   return text + "; taso " TASO_VERSION ", kernels " + std::to_string(kGeneration);

@@ -42,13 +42,16 @@ struct KernelRequest {
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
   int threads = 1;
+  /// Tenths of the model, and so of the kernel's weights and code, that are still in the last-level cache when the
+  /// model is run again (see cached_tenths). Matters for what is measured only.
+  int cached_tenths = 0;
   bool operator==(const KernelRequest&) const = default;
 
   /// Canonical text: the key of cost databases. Equal requests have equal keys, in every process; nothing of the
   /// device is in it. Example:
   /// `conv2d; dilations=[1, 1], pads=[1, 1, 1, 1], strides=[1, 1]; f32[1, 64, 56, 56]:nhwc, f32[64, 64, 3,
   /// 3]:row:weight
-  /// -> f32[1, 64, 56, 56]:nhwc; threads=1`.
+  /// -> f32[1, 64, 56, 56]:nhwc; threads=1`, followed by `; cached=40%` if so much is.
   [[nodiscard]] std::string key() const;
 };
 
@@ -117,7 +120,7 @@ class KernelLibrary {
   /// Every candidate's answer, in order (tests, explanation).
   [[nodiscard]] std::vector<std::pair<std::string, KernelOffer>> offers(const KernelRequest& request) const;
   /// What a measured cost depends on besides the request: processor, instruction set and library versions, e.g.
-  /// "AMD EPYC; avx512; oneDNN 2.6.3; taso 0.1.0, kernels 2".
+  /// "AMD EPYC; 32 MB cache; avx512; oneDNN 2.6.3; taso 0.1.0, kernels 2".
   [[nodiscard]] std::string device() const;
   /// The blocks of channels in which convolutions are fast on this machine, if there are kernels for any.
   [[nodiscard]] std::optional<Layout> blocks() const;

@@ -68,7 +68,9 @@ struct LayoutSpace {
 class LayoutSpaces {
  public:
   /// `blocks`: the blocks of channels that the kernels know (KernelLibrary::blocks).
-  LayoutSpaces(int threads, std::optional<Layout> blocks) : kernels_(threads), blocks_(blocks) {}
+  /// `cached_tenths`: see KernelRequest.
+  LayoutSpaces(int threads, std::optional<Layout> blocks, int cached_tenths = 0)
+      : kernels_(threads, cached_tenths), blocks_(blocks) {}
   /// Opaque nodes count as inputs of what they produce, as for Lowering::set_skip_opaque. Fails (bad_input) on tensors
   /// of unknown shape that an operator needs.
   [[nodiscard]] Expected<LayoutSpace> of(const Graph& graph);

@@ -433,7 +433,7 @@ struct Lowering::State {
 Lowering::Lowering(const OperatorRegistry& registry, LoweringOptions options) : state_(std::make_unique<State>()) {
   state_->registry = &registry;
   state_->options = options;
-  state_->kernels = std::make_unique<PlannedKernels>(options.threads);
+  state_->kernels = std::make_unique<PlannedKernels>(options.threads, options.cached_tenths);
 }
 Lowering::~Lowering() = default;
 Lowering::Lowering(Lowering&&) noexcept = default;

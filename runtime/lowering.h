@@ -38,6 +38,7 @@ struct LoweringOptions {
   /// False: no result is written over the residual that is added to it.
   bool over_residuals = true;
   int threads = 1;
+  int cached_tenths = 0;  ///< See KernelRequest.
 };
 
 /// What a step reads or writes: an index into LoweredGraph::tensors.

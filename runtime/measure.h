@@ -2,8 +2,11 @@
 ///
 /// A kernel: caches are evicted (64 MB streamed), source and destination are touched (activations come warm from
 /// the previous kernel; weights cold from memory), then one execution is timed; the median of 11 such samples
-/// counts. With one thread the time is the thread's CPU time, which preemption by other programs does not inflate;
-/// with several it is wall time. Samples are taken again (up to three rounds, all counted) while they spread too much.
+/// counts. Of a kernel whose model stays in the last-level cache only the faster caches are evicted, between an untimed
+/// execution and the timed one: four times the size of the second-level cache is streamed. Where a part of the model
+/// stays there, both are measured and weighted. With one thread the time is the thread's CPU time, which preemption by
+/// other programs does not inflate; with several it is wall time. Samples are taken again (up to three rounds, all
+/// counted) while they spread too much.
 ///
 /// Whole graphs: several executors in turn, A B C A B C, so that drift of the machine hits all alike; two
 /// executors of the same graph give the noise.
@@ -39,6 +42,14 @@ struct Measurement {
   std::string implementation;
 };
 
+/// Bytes of the processor's last-level cache as the system describes it; 0 if it does not.
+[[nodiscard]] std::size_t last_level_cache_bytes();
+
+/// Tenths of `bytes` of memory, read from beginning to end over and over, that come from the last-level cache: by the
+/// speed of reading them, compared with that of reading little and very much. 0 if the system does not describe its
+/// caches. Takes less than a second.
+[[nodiscard]] int cached_tenths(std::size_t bytes);
+
 /// Median, minimum and spread of samples in microseconds (at least one).
 [[nodiscard]] Measurement summarize(std::vector<double> samples_us);
 
@@ -50,6 +61,8 @@ class KernelTimer {
   [[nodiscard]] Expected<Measurement> measure(const KernelRequest& request);
 
  private:
+  struct Subject;
+  [[nodiscard]] Expected<Measurement> measure(const KernelRequest& request, const Subject& subject, bool cached);
   const KernelLibrary* library_;
   MeasureOptions options_;
   std::vector<std::uint64_t> eviction_;

@@ -96,6 +96,10 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--steps", options.search.max_steps, "Most graphs to expand")
       ->check(tools::whole_number())
       ->capture_default_str();
+  app.add_option("--part-size", options.search.part_size,
+                 "Graphs of more than three times so many operators are searched in parts of about so many (0: never)")
+      ->check(tools::whole_number(0))
+      ->capture_default_str();
   app.add_option("--patience", options.search.patience, "Stop after so many expansions without improvement")
       ->check(tools::whole_number())
       ->capture_default_str();
@@ -323,6 +327,10 @@ Expected<int> run(Options& options) {
                              .cancelled = [] { return tools::interrupted().load(); }});
   TASO_ASSIGN(CostDatabase database, open_costs(options, target, formula.uses_time()));
   MeasuredCosts measured(target, database, !options.no_measure);
+  if (formula.uses_time()) {
+    TASO_ASSIGN(const int tenths, measured.cached_tenths(working_set_bytes(model.graph(), target)));
+    target.set_cached_tenths(tenths);
+  }
   const std::unique_ptr<CostModel> cost_model = make_cost_model(formula, measured);
 
   std::atomic<std::size_t> unwritable{0};

@@ -107,6 +107,35 @@ TEST_F(CostModelTest, KnowsPeakMemory) {
   EXPECT_LE(cost("memory", chain), 384e-6);
 }
 
+/// The share of a model that stays cached is a cost like others: recorded by its size in MB.
+TEST_F(CostModelTest, CachedSharesAreRecorded) {
+  EXPECT_EQ(cache_key(16.2e6), "17 MB");
+  EXPECT_EQ(value_of(measured.cached_tenths(16.2e6)), 7);
+  target.tenths = 3;
+  EXPECT_EQ(value_of(measured.cached_tenths(16.9e6)), 7);
+  EXPECT_EQ(target.caches_measured, 1);
+  ASSERT_EQ(measured.used().size(), 1U);
+  EXPECT_EQ(measured.used()[0], (CostDatabase::Entry{"fake device", "cache", "17 MB", 7}));
+  MeasuredCosts fixed(target, database, false);
+  EXPECT_EQ(value_of(fixed.cached_tenths(16.5e6)), 7);
+  EXPECT_EQ(value_of(fixed.cached_tenths(40e6)), 0);  // not recorded
+  EXPECT_EQ(target.caches_measured, 1);
+}
+
+/// Kernels are told apart by the share that they were measured with.
+TEST(CpuTarget, PlansKernelsForTheShareThatStaysCached) {
+  const Graph graph = graph_of("input x f32[4, 8]\nweight w f32[8, 2]\noutput relu(matmul(x, w))\n");
+  CpuTarget cpu(library(), {});
+  const std::string cold = value_of(cpu.plan(graph)).launches.at(0).kernel->key;
+  EXPECT_EQ(working_set_bytes(graph, cpu), 8 * 2 * 4 + value_of(cpu.peak_bytes(graph, nullptr)));
+  cpu.set_cached_tenths(6);
+  EXPECT_EQ(value_of(cpu.plan(graph)).launches.at(0).kernel->key, cold + "; cached=60%");
+  const KernelPlan open = value_of(cpu.open_plan(graph));
+  EXPECT_NE(open.open->kernels.at(0)->key.find("; cached=60%"), std::string::npos);
+  cpu.set_cached_tenths(0);
+  EXPECT_EQ(value_of(cpu.plan(graph)).launches.at(0).kernel->key, cold);
+}
+
 TEST_F(CostModelTest, GraphTimesAreRecorded) {
   target.graph_seconds = {2, 3};
   const Graph other = graph_of("input x f32[4, 8]\noutput tanh(x)\n");

@@ -65,6 +65,10 @@ class FakeTarget final : public Target {
     const auto place = seconds_of_op.find(kernel.op);
     return place == seconds_of_op.end() ? 1e-6 : place->second;
   }
+  [[nodiscard]] int cached_tenths(double /*bytes*/) override {
+    ++caches_measured;
+    return tenths;
+  }
   [[nodiscard]] Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) override {
     ++timed;
     GraphTimes times;
@@ -80,6 +84,7 @@ class FakeTarget final : public Target {
   double noise = 0.02;
   std::vector<std::string> measured;
   int timed = 0;
+  int tenths = 7, caches_measured = 0;
 
  private:
   CpuTarget plans_;

@@ -162,6 +162,34 @@ TEST_F(TasoOpt, SearchesInBeams) {
   EXPECT_EQ(run("m.onnx -o o.onnx --search deep").code, 2);
 }
 
+TEST_F(TasoOpt, SearchesInParts) {
+  ModelBuilder model(17, "chain");
+  model.add_input("x0", {1, 4});
+  model.add_initializer("w", {4, 4}, std::vector<float>(16, 0.2F));
+  model.add_initializer("v", {4, 4}, std::vector<float>(16, -0.1F));
+  for (int i = 0; i < 8; ++i) {
+    const std::string n = std::to_string(i);
+    model.add_node("MatMul", {"x" + n, "w"}, {"p" + n});
+    model.add_node("MatMul", {"x" + n, "v"}, {"q" + n});
+    model.add_node("Add", {"p" + n, "q" + n}, {"s" + n});
+    model.add_node("Tanh", {"s" + n}, {"x" + std::to_string(i + 1)});
+  }
+  model.add_output("x8", {1, 4});
+  const Status saved = model.save(folder / "chain.onnx");
+  ASSERT_TRUE(saved) << saved.error().to_string();
+  std::set<double> costs;
+  for (const std::string size : {"4", "1", "0"}) {
+    const Outcome result = run("chain.onnx -o o.onnx --rules $R --cost launches --json r.json --part-size " + size);
+    ASSERT_EQ(result.code, 0) << result.err;
+    const auto report = nlohmann::json::parse(value_of(read_file(folder / "r.json")));
+    EXPECT_EQ(report["search"]["parts"] > 0, size != "0") << size;
+    EXPECT_EQ(result.out.find(" parts, ") != std::string::npos, size != "0") << result.out;
+    if (size != "1") costs.insert(report["result"]["cost"].get<double>());
+  }
+  EXPECT_EQ(costs.size(), 1U);
+  EXPECT_EQ(run("chain.onnx -o o.onnx --part-size -1").code, 2);
+}
+
 TEST_F(TasoOpt, MeasuresRecordsAndReplays) {
   const std::string common = "m.onnx --rules $R -q ";
   Outcome result = run(common + "-o a.onnx --costs c.sqlite --record c.txt --json a.json");

@@ -37,6 +37,31 @@ TEST(KernelTimer, MeasuresWhatTheLibraryMakes) {
   }
 }
 
+/// Where a share of the model stays cached, a kernel is timed both ways.
+TEST(KernelTimer, WeighsCachedAndColdTimes) {
+  KernelTimer timer(library(), {.samples = 3, .rounds = 1, .max_spread = 10, .seed = 0});
+  const LoweredGraph lowered = value_of(lower(graph_of("input x f32[4, 64]\noutput relu(x)"), registry()));
+  KernelRequest request = lowered.steps[0].kernel->request;
+  const std::string cold = request.key();
+  for (const int tenths : {0, 4, 10}) {
+    request.cached_tenths = tenths;
+    const Measurement measurement = value_of(timer.measure(request));
+    EXPECT_GT(measurement.median_us, 0.0);
+    EXPECT_EQ(measurement.samples, tenths == 4 ? 6 : 3);
+    EXPECT_EQ(request.key(), cold + (tenths == 0 ? "" : tenths == 4 ? "; cached=40%" : "; cached=100%"));
+  }
+}
+
+TEST(CachedTenths, OfLittleAllOfMuchNothing) {
+  const std::size_t cache = last_level_cache_bytes();
+  EXPECT_EQ(cached_tenths(2 * cache + 1), 0);
+  const int some = cached_tenths(cache / 2);
+  EXPECT_GE(some, 0);
+  EXPECT_LE(some, 10);
+  const int one = cached_tenths(1);
+  EXPECT_TRUE(one == 10 || (one == 0 && some == 0)) << one;  // 0: the system does not describe its caches
+}
+
 TEST(KernelTimer, NoKernelIsAnError) {
   KernelTimer timer(library(), {.samples = 1, .rounds = 1, .max_spread = 1.0, .seed = 0});
   KernelRequest request;
