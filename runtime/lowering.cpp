@@ -396,8 +396,9 @@ struct Lowering::State {
       const TensorIndex memory = root[step.inputs[residual]];
       const LoweredTensor& entry = result.tensors[memory];
       LoweredTensor& output = result.tensors[step.outputs[0]];
+      // Of a step's output, which may lie over another residual by now, or of pieces.
       const bool is_temporary =
-          entry.source == LoweredTensor::Source::kernel || entry.source == LoweredTensor::Source::pieces;
+          entry.source != LoweredTensor::Source::input && entry.source != LoweredTensor::Source::weight;
       const auto readers = std::count_if(step.inputs.begin(), step.inputs.end(),
                                          [&](TensorIndex input) { return root[input] == memory; });
       if (!is_temporary || last[memory] != i || readers != 1 || output.source != LoweredTensor::Source::kernel ||
