@@ -9,6 +9,7 @@ const Behaviour& behaviour_of(std::string_view op) {
     std::unordered_map<std::string_view, Behaviour> map;
     for (const char* name : {"conv2d", "conv2d_bias_act", "max_pool2d", "avg_pool2d_include", "avg_pool2d_exclude"})
       map[name] = {Habit::spatial, ViewKind::none, false, false, true};
+    map["conv2d_bias_add_act"] = {Habit::spatial, ViewKind::none, false, false, true, 3};
     for (const char* name : {"neg", "abs", "sqrt", "exp", "log", "erf", "tanh", "sigmoid", "relu", "gelu", "hard_swish",
                              "hard_sigmoid", "clip"})
       map[name] = {Habit::follower, ViewKind::none, false, true, true};
