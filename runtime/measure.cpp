@@ -67,14 +67,6 @@ std::size_t bytes_of_level(int wanted) {
   return bytes;
 }
 
-double quantile(const std::vector<double>& sorted, double q) {
-  const double position = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  const double share = position - static_cast<double>(below);
-  return sorted[below] * (1 - share) + sorted[above] * share;
-}
-
 /// Positive values keep logarithms, roots and quotients finite; integers index the first operand's axis, if the
 /// operator has one.
 void fill(AlignedBuffer& buffer, const Operand& operand, const KernelRequest& request, Random& random) {
@@ -135,18 +127,6 @@ int cached_tenths(std::size_t bytes) {
   const double fast = pace(little), slow = pace(4 * last);
   if (slow <= fast) return 0;
   return static_cast<int>(std::lround(10 * std::clamp((slow - pace(bytes)) / (slow - fast), 0.0, 1.0)));
-}
-
-Measurement summarize(std::vector<double> samples) {
-  TASO_CHECK(!samples.empty(), "no samples to summarise");
-  std::sort(samples.begin(), samples.end());
-  Measurement measurement;
-  measurement.median_us = quantile(samples, 0.5);
-  measurement.minimum_us = samples.front();
-  measurement.spread =
-      measurement.median_us > 0 ? (quantile(samples, 0.75) - quantile(samples, 0.25)) / measurement.median_us : 0.0;
-  measurement.samples = static_cast<int>(samples.size());
-  return measurement;
 }
 
 KernelTimer::KernelTimer(const KernelLibrary& library, MeasureOptions options)

@@ -50,6 +50,10 @@ struct Measurement {
 /// caches. Takes less than a second.
 [[nodiscard]] int cached_tenths(std::size_t bytes);
 
+/// The value below which a share `q` of the samples lies, between neighbours by proportion; at least one sample,
+/// sorted.
+[[nodiscard]] double quantile(const std::vector<double>& sorted, double q);
+
 /// Median, minimum and spread of samples in microseconds (at least one).
 [[nodiscard]] Measurement summarize(std::vector<double> samples_us);
 
