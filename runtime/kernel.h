@@ -57,8 +57,8 @@ struct KernelRequest {
 };
 
 /// Pointers for one execution: inputs[i] is laid out as the request says, or packed where packed_format(i) is not
-/// empty; `workspace` has workspace_bytes() bytes, aligned to 64. outputs[0] may be the residual's memory
-/// (Behaviour::residual), which nothing reads afterwards; no other output overlaps an input.
+/// empty; `workspace` has workspace_bytes() bytes, aligned to 64. On the host outputs[0] may be the residual's
+/// memory (Behaviour::residual), which nothing reads afterwards; no other output overlaps an input.
 struct KernelArguments {
   std::span<const std::byte* const> inputs;
   std::span<std::byte* const> outputs;
