@@ -354,10 +354,18 @@ class Run {
       if (std::any_of(uses.begin(), uses.end(), [](int count) { return count != 1; })) return false;
     }
     if (substitution.source.nodes.size() != substitution.target.nodes.size()) return true;
+    // Which of two weights of one type an operator reads is no matter of cost.
+    const auto costs_the_same = [&rule](const PatternValue& left, const PatternValue& right) {
+      return left == right ||
+             (left.is_variable && right.is_variable && rule.is_weight[left.index] && rule.is_weight[right.index] &&
+              rule.example_types[left.index] == rule.example_types[right.index]);
+    };
     for (std::size_t i = 0; i < substitution.source.nodes.size(); ++i) {
       const PatternNode& left = substitution.source.nodes[i];
       const PatternNode& right = substitution.target.nodes[i];
-      if (left.op != right.op || left.inputs != right.inputs) return true;
+      if (left.op != right.op ||
+          !std::equal(left.inputs.begin(), left.inputs.end(), right.inputs.begin(), right.inputs.end(), costs_the_same))
+        return true;
     }
     return substitution.source.outputs != substitution.target.outputs;
   }

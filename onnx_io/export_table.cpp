@@ -260,6 +260,12 @@ const std::vector<ExportRow> rows = {
      [](LoweringContext& c) {
        c.emit_activated("Conv", {c.in(0), c.in(1), c.in(2)}, conv_attributes(c));
      }},
+    {"conv2d_bias_add_act",
+     [](LoweringContext& c) {
+       const TensorRef convolved = c.temporary();
+       c.emit("Conv", {c.in(0), c.in(1), c.in(2)}, convolved, conv_attributes(c));
+       c.emit_activated("Add", {convolved, c.in(3)}, {});
+     }},
     {"conv_identity", only_folded},
     {"div", [](LoweringContext& c) { binary(c, "Div"); }},
     {"enlarge", enlarge},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace taso {
 namespace {
@@ -38,9 +39,11 @@ class BaselineMaker {
         for (const Match& match : rules_.find(found_in, number)) {
           if (interrupt_ != nullptr && interrupt_->load(std::memory_order_relaxed))
             return Error{ErrorCode::interrupted, "interrupted while the baseline was made", {}};
-          if (!still_matches(found_in, result.graph, match) || !is_fusion(result.graph, match)) continue;
+          if (!still_matches(found_in, result.graph, match)) continue;
+          const std::optional<Chain> chain = chain_of(result.graph, match);
+          if (!chain) continue;
           Expected<RewriteResult> rewritten = apply_with_changes(result.graph, rule, match, rules_.catalog());
-          if (!rewritten) continue;
+          if (!rewritten || (chain->joins && !is_one_operator_on(*chain, *rewritten))) continue;
           TASO_ASSIGN(const bool pays, pays_off(result.graph, *rewritten));
           if (!pays || (writable_ && !writable_(*rewritten))) continue;
           result.applications.push_back(describe_application(result.graph, rule, match));
@@ -64,33 +67,64 @@ class BaselineMaker {
     return place->second;
   }
 
-  /// The matched operators form a chain with at most one contraction; the others take nothing but weights from
-  /// outside it (the first one of the chain takes one tensor).
-  bool is_fusion(const Graph& graph, const Match& match) {
-    std::vector<NodeId> chain;
+  /// What a chain of operators reads from outside, weights not counted: once for each time it is read, sorted.
+  struct Chain {
+    std::vector<Value> read;
+    bool joins = false;  ///< An operator behind the first one reads such a tensor: a residual.
+  };
+
+  /// The matched operators if they form a chain with at most one contraction. The first one takes one tensor from
+  /// outside if it is no contraction. A broadcast that the match leaves alone stays with the element-wise operator that
+  /// reads it, whose kernel needs no expanded tensor.
+  std::optional<Chain> chain_of(const Graph& graph, const Match& match) {
+    std::vector<NodeId> nodes;
     for (const NodeId id : match.nodes)
-      if (!graph.node(id).weight_only && std::find(chain.begin(), chain.end(), id) == chain.end()) chain.push_back(id);
+      if (!graph.node(id).weight_only && std::find(nodes.begin(), nodes.end(), id) == nodes.end()) nodes.push_back(id);
+    Chain chain;
     int contractions = 0, starts = 0;
-    for (const NodeId id : chain) {
+    bool expands = false;
+    for (const NodeId id : nodes) {
       const Node& node = graph.node(id);
+      const bool contraction = is_contraction(node.op);
+      contractions += contraction ? 1 : 0;
       std::vector<NodeId> inside, outside;
       for (const Value& input : node.inputs) {
+        expands = expands || (!contraction && graph.node(input.node).is_op("broadcast") &&
+                              std::find(match.nodes.begin(), match.nodes.end(), input.node) == match.nodes.end());
         if (graph.node(input.node).weight_only) continue;
-        auto& producers = std::find(chain.begin(), chain.end(), input.node) != chain.end() ? inside : outside;
+        const bool is_inside = std::find(nodes.begin(), nodes.end(), input.node) != nodes.end();
+        if (!is_inside) chain.read.push_back(input);
+        auto& producers = is_inside ? inside : outside;
         if (std::find(producers.begin(), producers.end(), input.node) == producers.end())
           producers.push_back(input.node);
       }
-      const bool contraction = is_contraction(node.op);
-      contractions += contraction ? 1 : 0;
-      if (inside.size() > 1) return false;
+      if (inside.size() > 1) return std::nullopt;
       if (inside.empty()) {
         ++starts;
-        if (!contraction && outside.size() > 1) return false;
-      } else if (!outside.empty()) {
-        return false;
+        if (!contraction && outside.size() > 1) return std::nullopt;
+      } else {
+        chain.joins = chain.joins || !outside.empty();
       }
     }
-    return starts == 1 && contractions <= 1;
+    if (starts != 1 || contractions > 1 || (expands && contractions == 1)) return std::nullopt;
+    std::sort(chain.read.begin(), chain.read.end());
+    return chain;
+  }
+
+  /// What replaces the chain is one operator that reads the same tensors, each as often: nothing is computed in another
+  /// way, as a sum of x and a convolution of x by another kernel would be.
+  static bool is_one_operator_on(const Chain& chain, const RewriteResult& after) {
+    std::vector<Value> read;
+    int operators = 0;
+    for (const NodeId id : after.added) {
+      const Node& node = after.graph.node(id);
+      if (node.kind != NodeKind::op || node.weight_only) continue;
+      ++operators;
+      for (const Value& input : node.inputs)
+        if (!after.graph.node(input.node).weight_only) read.push_back(input);
+    }
+    std::sort(read.begin(), read.end());
+    return operators == 1 && read == chain.read;
   }
 
   /// Fewer operators, and hardly more arithmetic.

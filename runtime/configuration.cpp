@@ -1,5 +1,6 @@
 #include "runtime/configuration.h"
 
+#include "runtime/storage.h"
 #include "runtime/strides.h"
 
 namespace taso {
@@ -9,6 +10,7 @@ const Behaviour& behaviour_of(std::string_view op) {
     std::unordered_map<std::string_view, Behaviour> map;
     for (const char* name : {"conv2d", "conv2d_bias_act", "max_pool2d", "avg_pool2d_include", "avg_pool2d_exclude"})
       map[name] = {Habit::spatial, ViewKind::none, false, false, true};
+    map["conv2d_bias_add_act"] = {Habit::spatial, ViewKind::none, false, false, true, 3};
     for (const char* name : {"neg", "abs", "sqrt", "exp", "log", "erf", "tanh", "sigmoid", "relu", "gelu", "hard_swish",
                              "hard_sigmoid", "clip"})
       map[name] = {Habit::follower, ViewKind::none, false, true, true};
@@ -118,6 +120,7 @@ std::shared_ptr<const PlannedKernel> PlannedKernels::reorder(const TensorType& t
 std::shared_ptr<const PlannedKernel> PlannedKernels::finish(KernelRequest request) const {
   auto kernel = std::make_shared<PlannedKernel>();
   request.threads = threads_;
+  replace_floats(request, ElementType::f32, float_storage_);
   request.cached_tenths = cached_tenths_;
   kernel->request = std::move(request);
   kernel->key = kernel->request.key();

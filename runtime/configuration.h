@@ -26,7 +26,8 @@ struct PlannedKernel {
 /// What an operator wants of layouts.
 enum class Habit : std::uint8_t {
   row,       ///< Row-major in and out.
-  spatial,   ///< Input 0 and the outputs in one layout, all else row-major; channels_last unless costs say otherwise.
+  spatial,   ///< Input 0, a residual and the outputs in one layout, all else row-major; channels_last unless costs say
+             ///< otherwise.
   follower,  ///< Operands of full rank in one layout, whichever they come in.
   channel,   ///< Input 0 and the outputs in one layout, all else row-major.
   product,   ///< Every operand in a layout of its own (matrices and batches of them by strides), the bias row-major.
@@ -41,6 +42,10 @@ struct Behaviour {
   bool folds_broadcast = false;  ///< A broadcast that feeds it is part of its kernel.
   bool any_order = false;        ///< A follower whose kernels take every order of axes, not just channels_last.
   bool blocks = false;           ///< Its kernels take blocks of channels.
+  std::size_t residual = 0;      ///< Of a spatial operator: the input that is added to the result; 0: there is none.
+
+  /// Whether input `i` of a spatial or channel operator is an image in the layout of the outputs.
+  [[nodiscard]] bool is_image(std::size_t i) const { return i == 0 || i == residual; }
 };
 
 /// Operators that are not listed are row-major kernels.
@@ -83,8 +88,9 @@ using LayoutAssignment = std::vector<std::shared_ptr<const Configuration>>;
 /// Kernels by request, remembered. Not thread-safe.
 class PlannedKernels {
  public:
-  /// `cached_tenths`: see KernelRequest.
-  explicit PlannedKernels(int threads, int cached_tenths = 0) : threads_(threads), cached_tenths_(cached_tenths) {}
+  /// `cached_tenths`: see KernelRequest. `float_storage`: the type in which kernels find what is f32 in the graph.
+  explicit PlannedKernels(int threads, int cached_tenths = 0, ElementType float_storage = ElementType::f32)
+      : threads_(threads), cached_tenths_(cached_tenths), float_storage_(float_storage) {}
   /// The kernel of a node on `operands` with outputs in `layouts` (one per output).
   [[nodiscard]] std::shared_ptr<const PlannedKernel> of_node(const Node& node, const std::vector<Operand>& operands,
                                                              const std::vector<Layout>& layouts);
@@ -94,6 +100,7 @@ class PlannedKernels {
   [[nodiscard]] std::shared_ptr<const PlannedKernel> finish(KernelRequest request) const;
   int threads_;
   int cached_tenths_;
+  ElementType float_storage_;
   std::unordered_map<Hash128, std::shared_ptr<const PlannedKernel>> kernels_;
 };
 

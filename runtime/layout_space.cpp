@@ -116,7 +116,7 @@ struct LayoutSpaces::Builder {
         if (!type.known) return unknown(value.node);
         Slot& source = slot(value);
         source.used = true;
-        if (traits.habit == Habit::spatial && i == 0 && can_be_channels_last(type)) {
+        if (traits.habit == Habit::spatial && traits.is_image(i) && can_be_channels_last(type)) {
           if (canonical(type.shape, Layout::channels_last) == Layout::channels_last) {
             source.wishes.images = true;
             source.available |= bit(Layout::channels_last);
@@ -203,10 +203,11 @@ struct LayoutSpaces::Builder {
     Choices choices;
     const auto all = [&](Layout layout) { return std::vector<Layout>(node.outputs.size(), layout); };
     const std::vector<Layout> rows(in.size(), Layout::row_major);
-    // Input 0 and the outputs in one layout, all else rows.
-    const auto first_in = [&](Layout layout) {
+    // Images in one layout, all else rows.
+    const auto images_in = [&](Layout layout) {
       std::vector<Layout> inputs = rows;
-      inputs[0] = layout;
+      for (std::size_t i = 0; i < in.size(); ++i)
+        if (traits.is_image(i)) inputs[i] = layout;
       choices.push_back(kernel_choice(node, in, std::move(inputs), all(layout)));
     };
     switch (traits.view) {
@@ -234,19 +235,20 @@ struct LayoutSpaces::Builder {
         choices.push_back(kernel_choice(node, in, rows, all(Layout::row_major)));
         break;
       case Habit::spatial:
-        if (can_be_channels_last(node.outputs[0])) first_in(Layout::channels_last);
-        first_in(Layout::row_major);
+        if (can_be_channels_last(node.outputs[0])) images_in(Layout::channels_last);
+        images_in(Layout::row_major);
         if (owner.blocks_ && can_be_blocked(node, in)) {
           // A first convolution reads three channels as rows.
           std::vector<Layout> inputs = rows;
-          if (fits(*owner.blocks_, in[0].type->shape)) inputs[0] = *owner.blocks_;
+          for (std::size_t i = 0; i < in.size(); ++i)
+            if (traits.is_image(i) && fits(*owner.blocks_, in[i].type->shape)) inputs[i] = *owner.blocks_;
           choices.push_back(kernel_choice(node, in, std::move(inputs), all(*owner.blocks_)));
         }
         break;
       case Habit::channel:
-        first_in(Layout::row_major);
+        images_in(Layout::row_major);
         if (can_be_channels_last(*in[0].type) && (in[0].available & bit(Layout::channels_last)) != 0)
-          first_in(Layout::channels_last);
+          images_in(Layout::channels_last);
         break;
       case Habit::follower:
         for (const Layout layout : follower_layouts(node, traits, in))

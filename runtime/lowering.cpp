@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "runtime/storage.h"
 #include "runtime/strides.h"
 
 namespace taso {
@@ -47,6 +48,7 @@ struct Lowering::State {
   [[nodiscard]] Forms& slot(Value value) { return forms[first_slot[value.node] + value.port]; }
 
   TensorIndex add_tensor(LoweredTensor tensor) {
+    tensor.type = stored(std::move(tensor.type), options.float_storage);
     result.tensors.push_back(std::move(tensor));
     return static_cast<TensorIndex>(result.tensors.size() - 1);
   }
@@ -89,10 +91,14 @@ struct Lowering::State {
     return tensor;
   }
 
-  /// A view of `value` (in `layout`) starting `offset` bytes in; it stands for `target` in `target_layout`.
+  /// A view of `value` (in `layout`) starting `offset` bytes in, by the graph's types; it stands for `target` in
+  /// `target_layout`.
   Status add_view(Value value, Layout layout, Value target, Layout target_layout, std::int64_t offset) {
     TASO_ASSIGN(const TensorIndex source, tensor_of(value, layout));
     const TensorType& type = graph->type(target);
+    if (type.element == ElementType::f32)
+      offset =
+          offset / static_cast<std::int64_t>(sizeof(float)) * static_cast<std::int64_t>(size_of(options.float_storage));
     set_native(target, target_layout,
                add_tensor({LoweredTensor::Source::view, type, target_layout, target, source, offset, 0}));
     return {};
@@ -229,7 +235,7 @@ struct Lowering::State {
 
     std::vector<Layout> inputs;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool plain = i > 0 && (traits.habit == Habit::spatial || traits.habit == Habit::channel);
+      const bool plain = !traits.is_image(i) && (traits.habit == Habit::spatial || traits.habit == Habit::channel);
       const TensorType& type = graph->type(operand_of(node, traits, i));
       inputs.push_back(plain || !can_be_channels_last(type) ? Layout::row_major : layout);
     }
@@ -362,7 +368,52 @@ struct Lowering::State {
       TASO_ASSIGN(const TensorIndex tensor, tensor_of(output, Layout::row_major));
       result.outputs.push_back(tensor);
     }
+    if (options.over_residuals) write_over_residuals();
     return std::move(result);
+  }
+
+  /// The result of a sum with a residual takes the residual's memory where no later step and no output reads it: its
+  /// kernel copies nothing.
+  void write_over_residuals() {
+    const auto residual_of = [&](const LoweredStep& step) {
+      return step.kernel->request.op == reorder_op ? 0 : behaviour[step.node]->residual;
+    };
+    if (std::none_of(result.steps.begin(), result.steps.end(),
+                     [&](const LoweredStep& step) { return residual_of(step) > 0; }))
+      return;
+    // Whose memory each tensor lies in, and the last step that reads there, before any result moves.
+    std::vector<TensorIndex> root(result.tensors.size());
+    for (TensorIndex tensor = 0; tensor < root.size(); ++tensor) {
+      root[tensor] = tensor;
+      for (;;) {
+        const LoweredTensor& entry = result.tensors[root[tensor]];
+        if (entry.source != LoweredTensor::Source::view && entry.source != LoweredTensor::Source::piece) break;
+        root[tensor] = entry.index;
+      }
+    }
+    std::vector<std::size_t> last(root.size(), 0);
+    for (std::size_t i = 0; i < result.steps.size(); ++i)
+      for (const TensorIndex tensor : result.steps[i].inputs) last[root[tensor]] = i;
+    for (const TensorIndex tensor : result.outputs) last[root[tensor]] = result.steps.size();
+    for (std::size_t i = 0; i < result.steps.size(); ++i) {
+      const LoweredStep& step = result.steps[i];
+      const std::size_t residual = residual_of(step);
+      if (residual == 0) continue;
+      const TensorIndex memory = root[step.inputs[residual]];
+      const LoweredTensor& entry = result.tensors[memory];
+      LoweredTensor& output = result.tensors[step.outputs[0]];
+      // Of a step's output, which may lie over another residual by now, or of pieces.
+      const bool is_temporary =
+          entry.source != LoweredTensor::Source::input && entry.source != LoweredTensor::Source::weight;
+      const auto readers = std::count_if(step.inputs.begin(), step.inputs.end(),
+                                         [&](TensorIndex input) { return root[input] == memory; });
+      if (!is_temporary || last[memory] != i || readers != 1 || output.source != LoweredTensor::Source::kernel ||
+          entry.type.bytes() != output.type.bytes())
+        continue;
+      output.source = LoweredTensor::Source::piece;
+      output.index = memory;
+      output.offset = 0;
+    }
   }
 
   Status pass_opaque(NodeId id, const Node& node) {
@@ -389,7 +440,7 @@ struct Lowering::State {
 Lowering::Lowering(const OperatorRegistry& registry, LoweringOptions options) : state_(std::make_unique<State>()) {
   state_->registry = &registry;
   state_->options = options;
-  state_->kernels = std::make_unique<PlannedKernels>(options.threads, options.cached_tenths);
+  state_->kernels = std::make_unique<PlannedKernels>(options.threads, options.cached_tenths, options.float_storage);
 }
 Lowering::~Lowering() = default;
 Lowering::Lowering(Lowering&&) noexcept = default;

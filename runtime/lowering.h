@@ -35,8 +35,13 @@ struct LoweringOptions {
   bool channels_last = true;
   /// False: a concatenation is one kernel, never written in place by the kernels of its operands (counting mode).
   bool concat_in_place = true;
+  /// False: no result is written over the residual that is added to it.
+  bool over_residuals = true;
   int threads = 1;
   int cached_tenths = 0;  ///< See KernelRequest.
+  /// The type in which tensors that are f32 in the graph are kept: f32, f16 or bf16. Types and offsets of
+  /// LoweredTensor, and requests, are those of the storage; shapes and values of the graph stay.
+  ElementType float_storage = ElementType::f32;
 };
 
 /// What a step reads or writes: an index into LoweredGraph::tensors.
@@ -49,14 +54,15 @@ struct LoweredTensor {
     weight,  ///< The constant or weight-only value `value`, in `layout`.
     kernel,  ///< Written by step `index`.
     view,    ///< Bytes [offset, offset + bytes) of tensor `index`.
-    piece,   ///< A kernel's output that lies at `offset` of tensor `index`, the concatenation made of pieces.
+    piece,   ///< A kernel's output that lies at `offset` of tensor `index`: the concatenation made of pieces, or the
+             ///< residual that the kernel adds and nothing reads afterwards.
     pieces,  ///< A tensor that is the whole of its pieces: no kernel writes it as such.
   };
   Source source = Source::kernel;
   TensorType type;
   Layout layout = Layout::row_major;
   Value value;              ///< The graph's value it materialises.
-  std::uint32_t index = 0;  ///< See Source. For `piece`: the concatenation; the writing step is `step`.
+  std::uint32_t index = 0;  ///< See Source. The writing step of a `piece` is `step`.
   std::int64_t offset = 0;  ///< In bytes.
   std::uint32_t step = 0;   ///< For kernel and piece: the step that writes it.
 };

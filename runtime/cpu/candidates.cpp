@@ -16,8 +16,10 @@ struct Row {
 
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = {
-      {{"conv2d", "conv2d_bias_act"},
-       {{"onednn convolution", onednn_convolution}, {"onednn slow convolution", onednn_slow_convolution}}},
+      {{"conv2d", "conv2d_bias_act", "conv2d_bias_add_act"},
+       {{"onednn convolution", onednn_convolution},
+        {"onednn convolution and sum", onednn_convolution_and_sum},
+        {"onednn slow convolution", onednn_slow_convolution}}},
       {{"matmul", "matmul_bias_act"}, {{"onednn matmul", onednn_matmul}, {"onednn slow matmul", onednn_slow_matmul}}},
       {{"max_pool2d", "avg_pool2d_include", "avg_pool2d_exclude"},
        {{"onednn pooling", onednn_pooling}, {"own pool", pooling}}},

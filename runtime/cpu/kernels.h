@@ -23,6 +23,8 @@ namespace taso::cpu {
 
 // oneDNN (declines with "built without oneDNN" where it is absent).
 [[nodiscard]] KernelOffer onednn_convolution(const KernelRequest& request, const OperatorRegistry& registry);
+/// A convolution whose residual is added by a loop over its result, for primitives that are slow to add.
+[[nodiscard]] KernelOffer onednn_convolution_and_sum(const KernelRequest& request, const OperatorRegistry& registry);
 [[nodiscard]] KernelOffer onednn_matmul(const KernelRequest& request, const OperatorRegistry& registry);
 /// The same, and what oneDNN has only as "ref": slow, but faster than the definitions.
 [[nodiscard]] KernelOffer onednn_slow_convolution(const KernelRequest& request, const OperatorRegistry& registry);

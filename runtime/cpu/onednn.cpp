@@ -157,10 +157,17 @@ class PrimitiveKernel final : public Kernel {
   void want_packed(std::size_t index, const desc& plain, const desc& packed, std::string format) {
     packed_.push_back({index, plain, packed, std::move(format)});
   }
-  /// Applies a function to all elements of output 0 at the end.
-  void finish_with(const UnaryEntry* function, std::int64_t elements) {
+  /// Input `index` is copied to output 0 at the start, unless it is there, where a primitive adds to it.
+  void start_with(std::size_t index, std::int64_t elements) {
+    copied_ = index;
+    elements_ = elements;
+  }
+  /// At the end, adds input `index`, if any, to output 0 and applies a function, if any, to all its elements.
+  void finish_with(std::optional<std::size_t> index, const UnaryEntry* function, std::int64_t elements) {
+    added_ = index;
     finish_ = function;
     elements_ = elements;
+    if (added_) saved_ = reserve(static_cast<std::size_t>(elements) * sizeof(float));
   }
 
   [[nodiscard]] std::string packed_format(std::size_t index) const override {
@@ -184,6 +191,19 @@ class PrimitiveKernel final : public Kernel {
 
   Status execute(const KernelArguments& arguments) const override {
     const ThreadScope scope(threads_);
+    auto* y = reinterpret_cast<float*>(arguments.outputs[0]);
+    const auto floats = [&](std::size_t index) { return reinterpret_cast<const float*>(arguments.inputs[index]); };
+    const auto copy = [&](const float* from, float* to) {
+      parallel_chunks(threads_, elements_, chunk,
+                      [&](std::int64_t begin, std::int64_t end) { std::copy(from + begin, from + end, to + begin); });
+    };
+    if (copied_ && floats(*copied_) != y) copy(floats(*copied_), y);
+    const float* added = added_ ? floats(*added_) : nullptr;
+    if (added == y && added != nullptr) {  // the primitives write over it
+      auto* saved = reinterpret_cast<float*>(arguments.workspace + saved_);
+      copy(added, saved);
+      added = saved;
+    }
     for (const Call& call : calls_) {
       for (std::size_t i = 0; i < call.slots.size(); ++i) {
         void* pointer = nullptr;
@@ -205,16 +225,21 @@ class PrimitiveKernel final : public Kernel {
       if (status != dnnl_success)
         return internal_error(implementation_ + " failed with status " + std::to_string(status));
     }
-    if (finish_ != nullptr) {
-      auto* y = reinterpret_cast<float*>(arguments.outputs[0]);
-      parallel_chunks(threads_, elements_, 16384, [&](std::int64_t begin, std::int64_t end) {
-        finish_->loop(y + begin, y + begin, end - begin, 0.0f, 0.0f);
+    if (added != nullptr || finish_ != nullptr) {
+      parallel_chunks(threads_, elements_, chunk, [&](std::int64_t begin, std::int64_t end) {
+        for (std::int64_t count = 0; begin < end; begin += count) {  // a piece at a time stays in the cache
+          count = std::min(chunk / 4, end - begin);
+          if (added != nullptr) loops().accumulate(added + begin, y + begin, count);
+          if (finish_ != nullptr) finish_->loop(y + begin, y + begin, count, 0.0f, 0.0f);
+        }
       });
     }
     return {};
   }
 
  private:
+  static constexpr std::int64_t chunk = 16384;  ///< Elements, the fewest that a thread is woken for.
+
   struct Call {
     dnnl::primitive primitive;
     mutable std::vector<memory> memories;
@@ -236,6 +261,8 @@ class PrimitiveKernel final : public Kernel {
   dnnl::stream stream_;
   std::vector<Call> calls_;
   std::vector<Packed> packed_;
+  std::optional<std::size_t> copied_, added_;
+  std::size_t saved_ = 0;  ///< Place in the workspace for what is added, where output 0 is its memory.
   const UnaryEntry* finish_ = nullptr;
   std::int64_t elements_ = 0;
 };
@@ -269,12 +296,16 @@ struct Activation {
   bool known = true;
 };
 
-Activation activation_of(const KernelRequest& request) {
+/// `as_loop`: never as a post-op.
+Activation activation_of(const KernelRequest& request, bool as_loop = false) {
   Activation activation;
   if (request.attributes.find("act") == nullptr) return activation;
   const std::string& name = request.attributes.symbol("act");
   if (name == "identity") return activation;
-  if (name == "relu") {
+  if (as_loop) {
+    activation.loop = find_unary(name);
+    activation.known = activation.loop != nullptr && name != "clip";
+  } else if (name == "relu") {
     activation.fused = algorithm::eltwise_relu;
   } else if (name == "sigmoid") {
     activation.fused = algorithm::eltwise_logistic;
@@ -287,14 +318,15 @@ Activation activation_of(const KernelRequest& request) {
     activation.alpha = 1.0f / 6.0f;
     activation.beta = 0.5f;
   } else {
-    activation.loop = find_unary(name);
-    activation.known = activation.loop != nullptr && name != "clip";
+    return activation_of(request, true);
   }
   return activation;
 }
 
-dnnl::primitive_attr attributes_for(const Activation& activation) {
+/// `sum`: what the output holds is added before the activation.
+dnnl::primitive_attr attributes_for(const Activation& activation, bool sum = false) {
   dnnl::post_ops operations;
+  if (sum) operations.append_sum();
   if (activation.fused) append_eltwise(operations, *activation.fused, activation.alpha, activation.beta);
   return attributes_with(operations);
 }
@@ -325,16 +357,27 @@ Slot place_weight(PrimitiveKernel& kernel, const KernelRequest& request, std::si
   return slot;
 }
 
-KernelOffer convolution(const KernelRequest& request, bool accept_reference) {
+/// How a convolution is made.
+struct ConvolutionPlan {
+  bool accept_reference = false;
+  /// The residual is added by a loop over the output instead of by the primitive, to a copy of it.
+  bool add_last = false;
+};
+
+KernelOffer convolution(const KernelRequest& request, const ConvolutionPlan& plan) {
   const Operand& x = request.inputs[0];
   const Operand& w = request.inputs[1];
   const Operand& y = request.outputs[0];
-  const bool biased = request.inputs.size() == 3;
+  const bool biased = request.inputs.size() >= 3;
+  constexpr std::size_t residual = 3;
+  const bool adds = request.inputs.size() > residual, sums = adds && !plan.add_last;
   const auto& strides = request.attributes.integers("strides");
   const auto& pads = request.attributes.integers("pads");
   const auto& dilations = request.attributes.integers("dilations");
-  const Activation activation = activation_of(request);
+  const Activation activation = activation_of(request, adds && plan.add_last);
   if (!activation.known) return decline("no such activation");
+  if (adds && !same_bytes(y.type.shape, request.inputs[residual].layout, y.layout))
+    return decline("the residual lies otherwise than the result");
   const std::int64_t groups = x.type.shape[1] / w.type.shape[1];
 
   Shape weight_shape = w.type.shape;
@@ -355,18 +398,21 @@ KernelOffer convolution(const KernelRequest& request, bool accept_reference) {
   const ThreadScope scope(request.threads);
   const auto primitive =
       convolution_desc(strided(x), any_format(weight_shape), biased ? &bias : nullptr, strided(y), dims(strides),
-                       dilated, {pads[0], pads[1]}, after, attributes_for(activation));
+                       dilated, {pads[0], pads[1]}, after, attributes_for(activation, sums));
   const std::string name = primitive.impl_info_str();
-  if (is_reference(name) && !accept_reference) return decline("oneDNN has only " + name);
+  if (is_reference(name) && !plan.accept_reference) return decline("oneDNN has only " + name);
+  if (sums && name.find("gemm") != std::string::npos) return decline("oneDNN's " + name + " is slow to add");
   auto kernel = std::make_unique<PrimitiveKernel>(request.threads);
-  kernel->set_implementation(name);
+  kernel->set_implementation(adds ? name + (sums ? ", adding" : ", then a sum") : name);
+  const std::int64_t elements = y.type.elements();
+  if (sums) kernel->start_with(residual, elements);
   const Slot weight = place_weight(*kernel, request, 1, plain, primitive.weights_desc(), weight_shape.size());
   std::vector<Argument> arguments = {{DNNL_ARG_SRC, primitive.src_desc(), input(0)},
                                      {DNNL_ARG_WEIGHTS, primitive.weights_desc(), weight},
                                      {DNNL_ARG_DST, primitive.dst_desc(), output(0)}};
   if (biased) arguments.push_back({DNNL_ARG_BIAS, bias, input(2)});
   kernel->add(dnnl::convolution_forward(primitive), arguments, primitive.scratchpad_desc());
-  if (activation.loop != nullptr) kernel->finish_with(activation.loop, y.type.elements());
+  kernel->finish_with(adds && !sums ? std::optional(residual) : std::nullopt, activation.loop, elements);
   return {std::move(kernel), ""};
 }
 
@@ -488,7 +534,7 @@ KernelOffer product(const KernelRequest& request, bool accept_reference) {
                                      {DNNL_ARG_DST, primitive.dst_desc(), output(0)}};
   if (biased) arguments.push_back({DNNL_ARG_BIAS, bias, input(2)});
   kernel->add(dnnl::matmul(primitive), arguments, primitive.scratchpad_desc());
-  if (activation.loop != nullptr) kernel->finish_with(activation.loop, request.outputs[0].type.elements());
+  kernel->finish_with(std::nullopt, activation.loop, request.outputs[0].type.elements());
   return {std::move(kernel), ""};
 }
 
@@ -546,10 +592,16 @@ KernelOffer matmul_of(const KernelRequest& request, bool accept_reference) {
 }  // namespace
 
 KernelOffer onednn_convolution(const KernelRequest& request, const OperatorRegistry&) {
-  return offered(request, [](const KernelRequest& asked) { return convolution(asked, false); });
+  return offered(request, [](const KernelRequest& asked) { return convolution(asked, {}); });
+}
+KernelOffer onednn_convolution_and_sum(const KernelRequest& request, const OperatorRegistry&) {
+  if (request.inputs.size() < 4) return decline("there is no residual");
+  return offered(request, [](const KernelRequest& asked) { return convolution(asked, {.add_last = true}); });
 }
 KernelOffer onednn_slow_convolution(const KernelRequest& request, const OperatorRegistry&) {
-  return offered(request, [](const KernelRequest& asked) { return convolution(asked, true); });
+  return offered(request, [](const KernelRequest& asked) {
+    return convolution(asked, {.accept_reference = true, .add_last = true});
+  });
 }
 KernelOffer onednn_matmul(const KernelRequest& request, const OperatorRegistry&) { return matmul_of(request, false); }
 KernelOffer onednn_slow_matmul(const KernelRequest& request, const OperatorRegistry&) {

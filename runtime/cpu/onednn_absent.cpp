@@ -6,6 +6,9 @@ namespace taso::cpu {
 KernelOffer onednn_convolution(const KernelRequest&, const OperatorRegistry&) {
   return decline("built without oneDNN");
 }
+KernelOffer onednn_convolution_and_sum(const KernelRequest&, const OperatorRegistry&) {
+  return decline("built without oneDNN");
+}
 KernelOffer onednn_matmul(const KernelRequest&, const OperatorRegistry&) { return decline("built without oneDNN"); }
 KernelOffer onednn_slow_convolution(const KernelRequest&, const OperatorRegistry&) {
   return decline("built without oneDNN");

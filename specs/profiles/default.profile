@@ -175,6 +175,140 @@ group conv_activation
   on_weights ones() shape=[o]
   on_weights sub(weight, weight)
 
+# A tensor that is added to the result, and the activation after it, join the convolution.
+group conv_residual
+  max_ops 2
+  max_weight_ops 3
+  source_weight_ops 1
+  extent n: 1, 2
+  extent c: 2, 3
+  extent h: 4, 3
+  extent w: 3, 5
+  extent o: 3, 4
+  extent r in 1..3: 2, 1
+  extent t in 1..3: 1, 3
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
+  param d in 1..2: [1, 1], [2, 1]
+  extent h1 = (h + p[0] + p[2] - d[0] * (r - 1) - 1) // s[0] + 1
+  extent w1 = (w + p[1] + p[3] - d[1] * (t - 1) - 1) // s[1] + 1
+  activation x [n, c, h, w]
+  activation y [n, o, h1, w1]
+  weight k [o, c, r, t]
+  weight b [o]
+  weight v [o, 1, 1]
+  apply conv2d_bias_act(input, input, input) strides=s pads=p dilations=d act=identity
+  apply conv2d_bias_add_act(input, input, weight, input) strides=s pads=p dilations=d act=identity
+  apply conv2d_bias_add_act(input, input, weight, input) strides=s pads=p dilations=d act=relu
+  apply conv2d_bias_add_act(input, input, weight, input) strides=s pads=p dilations=d act=sigmoid
+  apply conv2d_bias_add_act(input, input, weight, input) strides=s pads=p dilations=d act=tanh
+  apply conv2d_bias_add_act(input, input, weight, input) strides=s pads=p dilations=d act=gelu
+  apply conv2d_bias_add_act(input, input, weight, input) strides=s pads=p dilations=d act=hard_swish
+  apply relu(activation)
+  apply sigmoid(activation)
+  apply tanh(activation)
+  apply gelu(activation)
+  apply hard_swish(activation)
+  apply add(activation, activation)
+  apply add(activation, weight)
+  apply sub(activation, weight)
+  on_weights broadcast(input) shape=[n, o, h1, w1]
+  on_weights reshape(input) shape=[o]
+  on_weights add(input, weight)
+  on_weights sub(input, weight)
+
+# A residual alone needs a bias of zeros.
+group conv_residual_unbiased
+  max_ops 2
+  max_weight_ops 2
+  extent n: 1, 2
+  extent c: 2, 3
+  extent h: 4, 3
+  extent w: 3, 5
+  extent o: 3, 4
+  extent r in 1..3: 2, 1
+  extent t in 1..3: 1, 3
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
+  param d in 1..2: [1, 1], [2, 1]
+  extent h1 = (h + p[0] + p[2] - d[0] * (r - 1) - 1) // s[0] + 1
+  extent w1 = (w + p[1] + p[3] - d[1] * (t - 1) - 1) // s[1] + 1
+  activation x [n, c, h, w]
+  activation y [n, o, h1, w1]
+  weight k [o, c, r, t]
+  apply conv2d(input, input) strides=s pads=p dilations=d
+  apply conv2d_bias_add_act(input, input, weight, input) strides=s pads=p dilations=d act=identity
+  apply add(activation, activation)
+  on_weights ones() shape=[o]
+  on_weights sub(weight, weight)
+
+# Of two convolutions that are added either may be the residual of the other. (Each has weights of its own, by their roles.)
+group conv_residual_orders
+  max_ops 2
+  max_weight_ops 0
+  extent n: 1, 2
+  extent c1: 2, 1
+  extent c2: 1, 3
+  extent h1: 5, 4
+  extent w1: 3, 4
+  extent o: 3, 2
+  extent r in 1..3: 2, 1
+  extent t in 1..3: 1, 3
+  extent r2 in 1..3: 1, 2
+  extent t2 in 1..3: 3, 1
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
+  param d in 1..2: [1, 1], [2, 1]
+  param s2 in 1..2: [1, 1], [2, 1]
+  param p2 in 0..2: [1, 1, 1, 0], [1, 1, 2, 0]
+  param d2 in 1..2: [1, 1], [1, 2]
+  param f in identity relu tanh sigmoid: relu, tanh
+  extent h = (h1 - 1) * s[0] + d[0] * (r - 1) + 1 - p[0] - p[2]
+  extent w = (w1 - 1) * s[1] + d[1] * (t - 1) + 1 - p[1] - p[3]
+  extent h2 = (h1 - 1) * s2[0] + d2[0] * (r2 - 1) + 1 - p2[0] - p2[2]
+  extent w2 = (w1 - 1) * s2[1] + d2[1] * (t2 - 1) + 1 - p2[1] - p2[3]
+  activation x [n, c1, h, w]
+  activation y [n, c2, h2, w2]
+  weight k [o, c1, r, t]
+  activation l [o, c2, r2, t2]
+  weight b [o]
+  activation b2 [o]
+  apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=identity
+  apply conv2d_bias_act(input, activation, activation) strides=s2 pads=p2 dilations=d2 act=identity
+  apply conv2d_bias_add_act(input, weight, weight, activation) strides=s pads=p dilations=d act=f
+  apply conv2d_bias_add_act(input, activation, activation, activation) strides=s2 pads=p2 dilations=d2 act=f
+
+# ... and both may be one: of both images, or of one image by the sum of the kernels.
+group conv_residual_sums
+  max_ops 2
+  max_weight_ops 3
+  extent n: 1, 2
+  extent c1: 2, 1
+  extent c2: 1, 3
+  extent h: 5, 4
+  extent w: 3, 4
+  extent o: 3, 2
+  extent r in 1..3: 2, 1
+  extent t in 1..3: 1, 3
+  param s in 1..2: [2, 1], [1, 2]
+  param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
+  param d in 1..2: [1, 1], [2, 1]
+  param f in identity relu tanh sigmoid: relu, tanh
+  activation x [n, c1, h, w]
+  activation y [n, c2, h, w]
+  weight k [o, c1, r, t]
+  weight k2 [o, c1, r, t]
+  weight l [o, c2, r, t]
+  weight b [o]
+  weight b2 [o]
+  apply conv2d(input, input) strides=s pads=p dilations=d
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=identity
+  apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=f
+  apply conv2d_bias_add_act(input, input, input, activation) strides=s pads=p dilations=d act=f
+  apply concat(input, input) axis=-3
+  on_weights concat(input, input) axis=-3
+  on_weights add(input, input)
+
 # Two convolutions of two images are one in two groups.
 group conv_groups
   max_ops 3
@@ -220,11 +354,15 @@ group conv_regrouping
   param f in identity relu tanh sigmoid: relu, tanh
   extent c1 = 8 * g * c
   extent o1 = 8 * g * o
+  extent h1 = (h + p[0] + p[2] - d[0] * (r - 1) - 1) // s[0] + 1
+  extent w1 = (w + p[1] + p[3] - d[1] * (t - 1) - 1) // s[1] + 1
   activation x [n, c1, h, w]
+  activation y [n, o1, h1, w1]
   weight k [o1, c, r, t]
   weight b [o1]
   apply conv2d(activation, weight) strides=s pads=p dilations=d
   apply conv2d_bias_act(activation, weight, input) strides=s pads=p dilations=d act=f
+  apply conv2d_bias_add_act(input, weight, input, input) strides=s pads=p dilations=d act=f
   on_weights regroup(input) groups=c1 // (2 * c) factor=2
   on_weights regroup(input) groups=c1 // (4 * c) factor=4
   on_weights regroup(input) groups=c1 // (8 * c) factor=8
@@ -252,7 +390,12 @@ group conv_padding
   param d2 in 1..2: [1, 1], [1, 2]
   param f in identity relu tanh sigmoid: relu, tanh
   param f2 in identity relu tanh sigmoid: tanh, relu
+  extent h1 = (h + p[0] + p[2] - d[0] * (r - 1) - 1) // s[0] + 1
+  extent w1 = (w + p[1] + p[3] - d[1] * (t - 1) - 1) // s[1] + 1
+  extent h2 = (h1 + p2[0] + p2[2] - d2[0] * (r2 - 1) - 1) // s2[0] + 1
+  extent w2 = (w1 + p2[1] + p2[3] - d2[1] * (t2 - 1) - 1) // s2[1] + 1
   activation x [n, c, h, w]
+  activation y [n, o2, h2, w2]
   weight k [o, c, r, t]
   weight l [o2, o, r2, t2]
   weight b [o]
@@ -261,6 +404,7 @@ group conv_padding
   apply conv2d(any, weight) strides=s2 pads=p2 dilations=d2
   apply conv2d_bias_act(any, weight, weight) strides=s pads=p dilations=d act=f
   apply conv2d_bias_act(any, weight, input) strides=s2 pads=p2 dilations=d2 act=f2
+  apply conv2d_bias_add_act(any, weight, input, input) strides=s2 pads=p2 dilations=d2 act=f2
   on_weights pad_channels(input) outputs=(o + 7) // 8 * 8 - o inputs=0
   on_weights pad_channels(input) outputs=0 inputs=(o + 7) // 8 * 8 - o
   on_weights pad(input) before=[0] after=[(o + 7) // 8 * 8 - o]
@@ -293,7 +437,7 @@ group conv_padded
   on_weights pad_channels(input) outputs=m inputs=0
   on_weights pad(input) before=[0] after=[m]
 
-# Scaling by channel joins the weights: batch normalisation disappears.
+# Scaling by channel, or of all elements, joins the weights: batch normalisation disappears.
 group conv_scaling
   max_ops 2
   max_weight_ops 5
@@ -314,11 +458,13 @@ group conv_scaling
   weight k [o, c, r, t]
   weight b [o]
   weight v [o, 1, 1]
+  weight e []
   apply conv2d(input, weight) strides=s pads=p dilations=d
   apply conv2d_bias_act(input, weight, weight) strides=s pads=p dilations=d act=identity
   apply mul(activation, weight)
   on_weights broadcast(weight) shape=[n, o, h1, w1]
   on_weights broadcast(weight) shape=[o, c, r, t]
+  on_weights broadcast(input) shape=[o]
   on_weights reshape(input) shape=[o]
   on_weights reshape(input) shape=[o, 1, 1, 1]
   on_weights mul(input, weight)
@@ -339,12 +485,16 @@ group conv_input_scaling
   param p in 0..2: [1, 0, 0, 1], [1, 1, 0, 2]
   param d in 1..2: [1, 1], [2, 1]
   param f in identity relu tanh sigmoid: relu, tanh
+  extent h1 = (h + p[0] + p[2] - d[0] * (r - 1) - 1) // s[0] + 1
+  extent w1 = (w + p[1] + p[3] - d[1] * (t - 1) - 1) // s[1] + 1
   activation x [n, c, h, w]
+  activation y [n, o, h1, w1]
   weight k [o, c, r, t]
   weight b [o]
   weight v [c, 1, 1]
   apply conv2d(activation, weight) strides=s pads=p dilations=d
   apply conv2d_bias_act(activation, weight, weight) strides=s pads=p dilations=d act=f
+  apply conv2d_bias_add_act(activation, weight, input, input) strides=s pads=p dilations=d act=f
   apply mul(input, weight)
   on_weights broadcast(input) shape=[n, c, h, w]
   on_weights broadcast(input) shape=[o, c, r, t]

@@ -43,6 +43,48 @@ TEST(KernelLibrary, EveryOperatorHasAKernelAndTheReferenceIsLast) {
   EXPECT_EQ(value_of(library(KernelSet::reference).create(request))->implementation(), "reference");
 }
 
+// A primitive of "gemm" would be slow to add the residual: another candidate adds it afterwards.
+TEST(KernelLibrary, AResidualIsAddedAsTheImplementationIsFast) {
+  for (const bool channels_last : {true, false}) {
+    KernelRequest request = request_of(R"(
+      input x f32[1, 16, 8, 8]
+      input y f32[1, 16, 8, 8]
+      weight w f32[16, 16, 1, 1]
+      weight b f32[16]
+      output conv2d_bias_add_act(x, w, b, y))",
+                                       false);
+    if (channels_last)
+      for (Operand* image : {&request.inputs[0], &request.inputs[3], &request.outputs[0]})
+        image->layout = Layout::channels_last;
+    for (const auto& [name, offer] : library().offers(request)) {
+      if (name != "onednn convolution") continue;
+      const bool adds = offer.kernel != nullptr && offer.kernel->implementation().ends_with(", adding");
+      const bool is_gemm = offer.reason.find("gemm") != std::string::npos && offer.reason.ends_with(" is slow to add");
+      EXPECT_TRUE(adds || is_gemm || offer.reason == "built without oneDNN") << offer.reason;
+      const std::string chosen = value_of(library().create(request))->implementation();
+      EXPECT_EQ(chosen.ends_with(", then a sum"), is_gemm) << chosen;
+    }
+  }
+}
+
+TEST(KernelLibrary, AResidualThatLiesOtherwiseIsAddedByTheDefinition) {
+  KernelRequest request = request_of(R"(
+      input x f32[1, 16, 8, 8]
+      input y f32[1, 16, 8, 8]
+      weight w f32[16, 16, 1, 1]
+      weight b f32[16]
+      output conv2d_bias_add_act(x, w, b, y))",
+                                     false);
+  request.inputs[3].layout = Layout::channels_last;
+  for (const auto& [name, offer] : library().offers(request))
+    if (name.starts_with("onednn")) {
+      EXPECT_TRUE(offer.reason == "the residual lies otherwise than the result" ||
+                  offer.reason == "built without oneDNN")
+          << offer.reason;
+    }
+  EXPECT_EQ(value_of(library().create(request))->implementation(), "reference");
+}
+
 TEST(KernelLibrary, CandidatesSayWhyTheyDecline) {
   KernelRequest request = request_of("input x f32[3, 5]\noutput relu(x)");
   for (Operand& operand : request.inputs) operand.type.element = ElementType::f16;

@@ -91,6 +91,13 @@ class RandomGraph {
       case 4: {
         if (rank != 4) return false;
         const std::int64_t out = channels();
+        if (random_.below(2) == 0)  // its residual is an image, or what any operator makes of that shape
+          for (const Value& residual : {x, y}) {
+            const Shape& like = shape(residual);
+            if (like.size() == 4 && like[0] == s[0] && like[2] == s[2] && like[3] == s[3])
+              return apply("conv2d_bias_add_act", {{"act", SymbolValue{"relu"}}, {"pads", Integers{1, 0, 1, 0}}},
+                           {x, weight({like[1], s[1], 3, 1}), weight({like[1]}), residual});
+          }
         return apply("conv2d_bias_act",
                      {{"act", SymbolValue{"relu"}}, {"strides", Integers{1, 2}}, {"pads", Integers{1, 1, 1, 1}}},
                      {x, weight({out, s[1], 3, 3}), weight({out})});
