@@ -176,14 +176,16 @@ TEST(CudaPlanner, SmallOddConvolutionsHavePlans) {
   NEEDS_MODULE();
   for (const MathMode math : {MathMode::strict, MathMode::tf32})
     for (const ElementType element : {ElementType::f32, ElementType::f16, ElementType::bf16})
-      for (const char* op : {"conv2d", "conv2d_bias_act"}) {
+      for (const char* op : {"conv2d", "conv2d_bias_act", "conv2d_bias_add_act"}) {
         RequestMaker maker(31);
-        for (int attempt = 0, made = 0; attempt < 60 && made < 15; ++attempt)
+        int made = 0;
+        for (int attempt = 0; attempt < 60 && made < 15; ++attempt)
           if (const auto request = maker.convolution(op, element)) {
             ++made;
             const KernelOffer offer = planner(math)->create(*request, registry());
             EXPECT_NE(offer.kernel, nullptr) << request->key() << ": " << offer.reason;
           }
+        EXPECT_EQ(made, 15) << "too few requests fit";
       }
 }
 
@@ -411,7 +413,7 @@ TEST(CudaOnDevice, Convolutions) {
   NEEDS_DEVICE();
   for (const MathMode math : {MathMode::strict, MathMode::tf32})
     for (const ElementType element : {ElementType::f32, ElementType::f16, ElementType::bf16})
-      for (const char* op : {"conv2d", "conv2d_bias_act"}) {
+      for (const char* op : {"conv2d", "conv2d_bias_act", "conv2d_bias_add_act"}) {
         RequestMaker maker(31);
         for (int attempt = 0, made = 0; attempt < 60 && made < 15; ++attempt)
           if (const auto request = maker.convolution(op, element)) {
@@ -419,38 +421,6 @@ TEST(CudaOnDevice, Convolutions) {
             check_on_device(device(math), Example(*request, static_cast<std::uint64_t>(attempt)),
                             tolerance_of(element, math == MathMode::tf32), 5);
           }
-      }
-}
-
-// conv2d + bias + residual through relu, in parts by the definitions.
-TEST(CudaOnDevice, ConvolutionsWithResiduals) {
-  NEEDS_DEVICE();
-  for (const Layout layout : {Layout::row_major, Layout::channels_last})
-    for (const Layout residual_layout : {Layout::row_major, Layout::channels_last})
-      for (const char* act : {"identity", "relu", "gelu"}) {
-        const ConvolutionCase small = {"", {2, 8, 9, 9}, {16, 8, 3, 3}, {1, 1}, {1, 1, 1, 1}};
-        KernelRequest request = convolution_request(small, ElementType::f32, layout, true, true, act);
-        request.inputs[3].layout = residual_layout;
-        Example sum(convolution_request(small, ElementType::f32, layout, true, false, "identity"), 2);
-        KernelRequest of_residual{"reorder", {}, {request.inputs[3]}, {request.outputs[0]}, 1};
-        const Example residual(of_residual, 4);
-        KernelRequest apply{"apply", {{"act", SymbolValue{act}}}, {request.outputs[0]}, {request.outputs[0]}, 1};
-        Example whole(apply, 3);
-        const auto count = static_cast<std::size_t>(request.outputs[0].type.elements());
-        std::vector<float> added(count);
-        for (std::size_t i = 0; i < count; ++i)
-          added[i] = static_cast<float>(element_at(sum.expected[0].data(), i, ElementType::f32) +
-                                        element_at(residual.expected[0].data(), i, ElementType::f32));
-        const auto kernel = value_of(library(KernelSet::reference).create(apply));
-        const std::vector<const std::byte*> from = {reinterpret_cast<const std::byte*>(added.data())};
-        const std::vector<std::byte*> to = {whole.expected[0].data()};
-        ASSERT_TRUE(kernel->execute({from, to, nullptr}).ok());
-        whole.request = request;
-        whole.inputs = std::move(sum.inputs);
-        Placed last(request.inputs[3], 1);
-        std::memcpy(last.data(), residual.inputs[0].data(), last.size());
-        whole.inputs.push_back(std::move(last));
-        check_on_device(device(), whole, 1e-5, 6);
       }
 }
 

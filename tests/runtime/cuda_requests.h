@@ -184,16 +184,22 @@ class RequestMaker {
     Attributes attributes = {{"strides", pair(1, 2)},
                              {"pads", std::vector<std::int64_t>{below(3), below(3), below(3), below(3)}},
                              {"dilations", pair(1, 2)}};
-    if (op == "conv2d_bias_act") {
+    if (op != "conv2d") {
       inputs.push_back(of({groups * o}));
       const std::vector<std::string> acts = {"identity", "relu", "gelu", "sigmoid"};
       attributes.set("act", SymbolValue{acts[random_.below(acts.size())]});
+    }
+    if (op == "conv2d_bias_add_act") {
+      const auto without = registry().infer("conv2d_bias_act", attributes, inputs);
+      if (!without) return std::nullopt;
+      inputs.push_back((*without)[0]);
     }
     auto request = complete(op, attributes, inputs);
     if (!request) return std::nullopt;
     const Layout layout = random_.below(2) == 0 ? Layout::row_major : Layout::channels_last;
     request->inputs[0].layout = request->outputs[0].layout = layout;
     request->inputs[1].layout = Layout::row_major;
+    if (op == "conv2d_bias_add_act") request->inputs[3].layout = random_.below(4) == 0 ? Layout::row_major : layout;
     request->inputs[1].weight = random_.below(2) == 0;
     return request;
   }
