@@ -219,11 +219,8 @@ Context::~Context() {
 
 Status Context::enter() const { return check(cudaSetDevice(device), "CUDA cannot use the device"); }
 
-Expected<Choice> Context::tune(const std::string& key, std::size_t count,
-                               const std::function<Status(std::size_t, cudaStream_t)>& launch) {
-  if (const auto known = choices.find(key); known != choices.end() && known->second.engine < count)
-    return known->second;
-  if (!can_run) return Choice{0, "the first of " + std::to_string(count)};
+Expected<Choice> Context::tune(std::size_t count,
+                               const std::function<Status(std::size_t, cudaStream_t)>& launch) const {
   // Long enough for the clock, short enough for hundreds of requests with tens of engines each.
   constexpr double aim_s = 200e-6;
   constexpr int most_copies = 16, replays = 5;
@@ -262,9 +259,9 @@ Expected<Choice> Context::tune(const std::string& key, std::size_t count,
     }
   }
   if (!best) return unavailable("none of " + std::to_string(count) + " engines runs: " + words);
-  Choice choice{*best, "best of " + std::to_string(count - failed)};
+  Choice choice{*best, 0, "best of " + std::to_string(count - failed)};
   if (failed > 0) choice.description += ", " + std::to_string(failed) + " failed";
-  return choices[key] = choice;
+  return choice;
 }
 
 unsigned long long Context::index_check(std::int64_t extent) {

@@ -89,10 +89,11 @@ class Stopwatch {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
-/// What engines were tried for a request, and which one is used from then on.
+/// Which of several engines is used for a request from then on.
 struct Choice {
   std::size_t engine = 0;
-  std::string description;  ///< "engine 28 of 14 (2 failed)".
+  std::size_t division = 0;  ///< For kernels that divide their work in several ways.
+  std::string description;   ///< "best of 14, 2 failed".
 };
 
 /// One device. Members are set by create() and constant afterwards, but for what `mutex` guards.
@@ -118,15 +119,15 @@ class Context {
   /// Held while kernels are planned and tuned, and while cuDNN queues: its handle is for one thread at a time.
   std::mutex mutex;
   cudaStream_t tuning_stream = nullptr;   ///< Guarded by `mutex`.
-  std::map<std::string, Choice> choices;  ///< Guarded by `mutex`. By request, see tune().
+  std::map<std::string, Choice> choices;  ///< Guarded by `mutex`. By tuning_key, kept by the kernels.
 
   /// Makes the calling thread use this device: CUDA's current device is a thread's.
   [[nodiscard]] Status enter() const;
 
-  /// The engine among `count` that is fastest on the device, found once per key. `launch(i, stream)` queues engine i;
-  /// those that fail are skipped. The caller holds `mutex`. Without a device, the first.
-  [[nodiscard]] Expected<Choice> tune(const std::string& key, std::size_t count,
-                                      const std::function<Status(std::size_t, cudaStream_t)>& launch);
+  /// The engine among `count` that is fastest on the device. `launch(i, stream)` queues engine i; those that fail are
+  /// skipped. The caller holds `mutex`.
+  [[nodiscard]] Expected<Choice> tune(std::size_t count,
+                                      const std::function<Status(std::size_t, cudaStream_t)>& launch) const;
 
   // Errors that kernels find: a kernel with checks takes a number and passes it on with error_slot().
   [[nodiscard]] unsigned long long* error_slot() const { return error_slot_; }

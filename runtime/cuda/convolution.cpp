@@ -121,8 +121,19 @@ class Convolution final : public DeviceKernel {
     if (!reason.empty()) return reason;
     const std::scoped_lock lock(context_->mutex);
     const PlanningTarget target{context_->cudnn, context_->can_run ? nullptr : &context_->device_descriptor};
-    for (Division& division : divisions_of(asked)) {
-      Engines engines = convolution_engines(target, division.graph, context_->math, workspace_limit);
+    const std::string key = tuning_key(request_);
+    std::vector<Division> divisions = divisions_of(asked);
+    if (const auto known = context_->choices.find(key); known != context_->choices.end()) {
+      const Choice& choice = known->second;
+      division_ = std::move(divisions.at(choice.division));
+      Engines engines = convolution_engines(target, division_.graph, context_->math, workspace_limit, choice.engine);
+      if (engines.usable.empty()) return "cuDNN no longer has the engine that it had (" + engines.last_error + ")";
+      TASO_RETURN_IF_ERROR(place());
+      take(std::move(engines.usable[0]), choice.description);
+      return std::string();
+    }
+    for (std::size_t i = 0; i < divisions.size(); ++i) {
+      Engines engines = convolution_engines(target, divisions[i].graph, context_->math, workspace_limit);
       if (engines.usable.empty()) {
         // The first division is what one wanted to have: its reason is the one to tell.
         if (reason.empty())
@@ -131,9 +142,18 @@ class Convolution final : public DeviceKernel {
                    (engines.last_error.empty() ? "" : "; " + engines.last_error) + ")";
         continue;
       }
-      division_ = std::move(division);
-      const Status placed = place(std::move(engines));
-      if (!placed) return placed.error().message;
+      division_ = std::move(divisions[i]);
+      TASO_RETURN_IF_ERROR(place());
+      Choice choice{0, i, "first of " + std::to_string(engines.usable.size())};
+      if (context_->can_run) {
+        TASO_ASSIGN(choice, tuned(engines));
+        choice.division = i;
+      }
+      if (engines.unsupported > 0) choice.description += ", " + std::to_string(engines.unsupported) + " left out";
+      Engine& chosen = engines.usable[choice.engine];
+      choice.engine = chosen.position;
+      if (context_->can_run) context_->choices[key] = choice;
+      take(std::move(chosen), choice.description);
       return std::string();
     }
     return reason;
@@ -193,16 +213,14 @@ class Convolution final : public DeviceKernel {
     return std::string();
   }
 
-  /// Lays out the workspace, makes the passes, and chooses among the engines.
-  Status place(Engines engines) {
+  /// Makes the passes before and after the engine.
+  Status place() {
     const Operand& x = request_.inputs[0];
     const Operand& w = request_.inputs[1];
     const Operand& y = request_.outputs[0];
     const ElementType element = y.type.element;
-    std::int64_t padded_elements = x.type.elements();
     if (!division_.padding.empty()) {
-      padded_elements = volume(division_.graph.x);
-      const std::int64_t offset = reserve(static_cast<std::size_t>(padded_elements) * size_of(element));
+      const std::int64_t offset = reserve(static_cast<std::size_t>(volume(division_.graph.x)) * size_of(element));
       // the bytes of the image are those of the layout that the engines work in
       padding_ = padding_step({x.type, layout_, false}, division_.padding, input(0), workspace(offset));
     }
@@ -217,36 +235,29 @@ class Convolution final : public DeviceKernel {
                                 division_.residual_left ? request_.inputs[3].layout : layout_, division_.act_left);
       if (!epilogue_) return internal_error("an image with too many axes");
     }
-    Choice choice{0, "the first of " + std::to_string(engines.usable.size())};
-    if (context_->can_run) {
-      if (division_.zero_bias) {
-        const std::size_t bytes = static_cast<std::size_t>(y.type.shape[1]) * size_of(element);
-        TASO_ASSIGN(zeros_, DeviceMemory::create(bytes));
-        TASO_RETURN_IF_ERROR(check(cudaMemsetAsync(zeros_.data(), 0, bytes, context_->tuning_stream),
-                                   "CUDA cannot write to the device"));
-        TASO_RETURN_IF_ERROR(check(cudaStreamSynchronize(context_->tuning_stream), "CUDA cannot write to the device"));
-      }
-      TASO_ASSIGN(choice, tuned(engines, padded_elements));
+    if (context_->can_run && division_.zero_bias) {
+      const std::size_t bytes = static_cast<std::size_t>(y.type.shape[1]) * size_of(element);
+      TASO_ASSIGN(zeros_, DeviceMemory::create(bytes));
+      TASO_RETURN_IF_ERROR(
+          check(cudaMemsetAsync(zeros_.data(), 0, bytes, context_->tuning_stream), "CUDA cannot write to the device"));
+      TASO_RETURN_IF_ERROR(check(cudaStreamSynchronize(context_->tuning_stream), "CUDA cannot write to the device"));
     }
-    engine_ = std::move(engines.usable[choice.engine]);
-    engine_offset_ = reserve(static_cast<std::size_t>(engine_.workspace));
-    implementation_ = "cudnn engine " + std::to_string(engine_.index) + (padding_ ? " after own pad" : "") +
-                      (epilogue_ ? " and own epilogue" : "") + " (" + choice.description +
-                      (engines.unsupported > 0 ? ", " + std::to_string(engines.unsupported) + " unsupported" : "") +
-                      ")";
     return {};
   }
 
-  Expected<Choice> tuned(const Engines& engines, std::int64_t padded_elements) {
-    const std::string key = tuning_key(request_);
-    if (const auto known = context_->choices.find(key);
-        known != context_->choices.end() && known->second.engine < engines.usable.size())
-      return known->second;
+  void take(Engine engine, const std::string& description) {
+    engine_ = std::move(engine);
+    engine_offset_ = reserve(static_cast<std::size_t>(engine_.workspace));
+    implementation_ = "cudnn engine " + std::to_string(engine_.index) + (padding_ ? " after own pad" : "") +
+                      (epilogue_ ? " and own epilogue" : "") + " (" + description + ")";
+  }
+
+  Expected<Choice> tuned(const Engines& engines) const {
     TASO_RETURN_IF_ERROR(context_->enter());
     const ElementType element = request_.outputs[0].type.element;
     const cudaStream_t stream = context_->tuning_stream;
     const std::int64_t outputs = request_.outputs[0].type.elements();
-    TASO_ASSIGN(const DeviceMemory x, random_operand(element, padded_elements, 1, stream));
+    TASO_ASSIGN(const DeviceMemory x, random_operand(element, volume(division_.graph.x), 1, stream));
     TASO_ASSIGN(const DeviceMemory w, random_operand(element, request_.inputs[1].type.elements(), 2, stream));
     TASO_ASSIGN(const DeviceMemory bias, random_operand(element, request_.outputs[0].type.shape[1], 3, stream));
     TASO_ASSIGN(const DeviceMemory residual,
@@ -256,7 +267,7 @@ class Convolution final : public DeviceKernel {
     for (const Engine& engine : engines.usable) most = std::max(most, engine.workspace);
     TASO_ASSIGN(const DeviceMemory space, DeviceMemory::create(static_cast<std::size_t>(most)));
     TASO_RETURN_IF_ERROR(check(cudnnSetStream(context_->cudnn, stream), "cuDNN cannot use a stream"));
-    Expected<Choice> choice = context_->tune(key, engines.usable.size(), [&](std::size_t i, cudaStream_t) -> Status {
+    Expected<Choice> choice = context_->tune(engines.usable.size(), [&](std::size_t i, cudaStream_t) -> Status {
       return run(engines.usable[i], x.data(), w.data(), y.data(), bias.data(), residual.data(), space.data());
     });
     TASO_RETURN_IF_ERROR(check(cudnnSetStream(context_->cudnn, context_->stream), "cuDNN cannot use a stream"));

@@ -156,6 +156,17 @@ Notes notes_of(cudnnBackendDescriptor_t engine) {
   return notes;
 }
 
+/// Whether planning the engine means to compile it.
+bool is_compiled(cudnnBackendDescriptor_t engine) {
+  std::array<cudnnBackendBehaviorNote_t, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT> list{};
+  std::int64_t count = 0;
+  if (cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                               static_cast<std::int64_t>(list.size()), &count, list.data()) != CUDNN_STATUS_SUCCESS)
+    return false;
+  const auto end = list.begin() + std::clamp<std::int64_t>(count, 0, static_cast<std::int64_t>(list.size()));
+  return std::find(list.begin(), end, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != end;
+}
+
 bool is_allowed(const Notes& notes, cudnnDataType_t type, MathMode math) {
   if (notes.sums_in_less || notes.unordered) return false;
   if (type != CUDNN_DATA_FLOAT) return true;
@@ -193,8 +204,11 @@ Status Descriptor::finalize() {
 }
 
 Engines convolution_engines(const PlanningTarget& target, const ConvolutionGraph& graph, MathMode math,
-                            std::size_t workspace_bytes) {
+                            std::size_t workspace_bytes, std::optional<std::size_t> only) {
+  constexpr int most_compiled = 4;
   Engines engines;
+  int compiled = 0;
+  std::size_t next_position = 0;
   GraphBuilder builder(graph);
   if (const Status built = builder.build(target); !built) {
     engines.last_error = built.error().message;
@@ -232,7 +246,9 @@ Engines convolution_engines(const PlanningTarget& target, const ConvolutionGraph
       engines.last_error = read.error().message;
       continue;
     }
-    for (std::size_t i = 0; i < static_cast<std::size_t>(std::min(got, count)); ++i) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(std::clamp<std::int64_t>(got, 0, count)); ++i) {
+      const std::size_t position = next_position++;
+      if (only && position != *only) continue;
       Descriptor description(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
       cudnnBackendDescriptor_t described = description.get();
       std::int64_t one = 0;
@@ -244,6 +260,7 @@ Engines convolution_engines(const PlanningTarget& target, const ConvolutionGraph
         continue;
       }
       Engine engine;
+      engine.position = position;
       cudnnBackendGetAttribute(described, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &one, &engine.index);
       const Notes notes = notes_of(described);
       if (!is_allowed(notes, graph.type, math)) {
@@ -251,6 +268,10 @@ Engines convolution_engines(const PlanningTarget& target, const ConvolutionGraph
         continue;
       }
       engine.tensor_core = notes.tensor_core;
+      if (!only && is_compiled(described) && ++compiled > most_compiled) {
+        ++engines.unsupported;
+        continue;
+      }
       engine.plan = Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       if (target.properties != nullptr)
         engine.plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.properties);

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -78,7 +78,8 @@ enum class ConvolutionOperand : std::int64_t { x = 1, w = 2, y = 3, bias = 4, re
 struct Engine {
   Descriptor plan;
   std::int64_t workspace = 0;
-  std::int64_t index = -1;  ///< cuDNN's number; several configurations have the same.
+  std::int64_t index = -1;   ///< cuDNN's number; several configurations have the same.
+  std::size_t position = 0;  ///< Among all configurations that the heuristics name.
   bool tensor_core = false;
 };
 
@@ -87,7 +88,7 @@ struct Engines {
   std::vector<Engine> usable;
   int other_arithmetic =
       0;                   ///< Left out: products or sums of less than the asked precision, or no fixed order of sums.
-  int unsupported = 0;     ///< Left out: no plan, or too large a workspace.
+  int unsupported = 0;     ///< Left out: no plan, too large a workspace, or too many to be compiled.
   std::string last_error;  ///< cuDNN's words on the last unsupported one; on the graph, if that was refused.
 };
 
@@ -97,9 +98,10 @@ struct PlanningTarget {
   const Descriptor* properties = nullptr;
 };
 
-/// All engines that compute the graph in this arithmetic with at most `workspace_bytes`.
+/// All engines that compute the graph in this arithmetic with at most `workspace_bytes`; of those that cuDNN compiles
+/// when they are planned, which takes up to a second each, the first few. With `only`, the one at this position.
 [[nodiscard]] Engines convolution_engines(const PlanningTarget& target, const ConvolutionGraph& graph, MathMode math,
-                                          std::size_t workspace_bytes);
+                                          std::size_t workspace_bytes, std::optional<std::size_t> only = {});
 
 /// Queues an engine on the handle's stream.
 [[nodiscard]] Status execute(cudnnHandle_t handle, const Engine& engine,

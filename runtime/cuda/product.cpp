@@ -203,9 +203,10 @@ class Product final : public DeviceKernel {
     TASO_ASSIGN(const DeviceMemory bias, random_operand(element, request_.outputs[0].type.shape.back(), 3, stream));
     TASO_ASSIGN(const DeviceMemory y, DeviceMemory::create(static_cast<std::size_t>(request_.outputs[0].type.bytes())));
     TASO_ASSIGN(const DeviceMemory space, DeviceMemory::create(most_workspace));
-    return context_->tune(key, usable.size(), [&](std::size_t i, cudaStream_t on) {
+    TASO_ASSIGN(const Choice choice, context_->tune(usable.size(), [&](std::size_t i, cudaStream_t on) {
       return run(usable[i].algo, usable[i].workspaceSize, a.data(), b.data(), bias.data(), y.data(), space.data(), on);
-    });
+    }));
+    return context_->choices[key] = choice;
   }
 
   Status run(const cublasLtMatmulAlgo_t& algorithm, std::size_t workspace_bytes, const std::byte* a, const std::byte* b,

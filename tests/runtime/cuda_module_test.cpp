@@ -164,11 +164,27 @@ TEST(CudaPlanner, ConvolutionsOfNetworksHavePlans) {
             ASSERT_NE(offer.kernel, nullptr) << one.name << ": " << request.key() << ": " << offer.reason;
             const std::string& how = offer.kernel->implementation();
             EXPECT_EQ(how.rfind("cudnn engine ", 0), 0U) << how;
+            EXPECT_NE(how.find(" (first of "), std::string::npos) << how;
             EXPECT_LE(offer.kernel->workspace_bytes(), std::size_t{256} << 20) << request.key();
             const bool packs = layout == Layout::channels_last && one.w[1] > 1 && one.w[2] * one.w[3] > 1;
             EXPECT_EQ(offer.kernel->packed_format(1), packs ? "krsc" : "") << request.key();
           }
     }
+}
+
+TEST(CudaPlanner, SmallOddConvolutionsHavePlans) {
+  NEEDS_MODULE();
+  for (const MathMode math : {MathMode::strict, MathMode::tf32})
+    for (const ElementType element : {ElementType::f32, ElementType::f16, ElementType::bf16})
+      for (const char* op : {"conv2d", "conv2d_bias_act"}) {
+        RequestMaker maker(31);
+        for (int attempt = 0, made = 0; attempt < 60 && made < 15; ++attempt)
+          if (const auto request = maker.convolution(op, element)) {
+            ++made;
+            const KernelOffer offer = planner(math)->create(*request, registry());
+            EXPECT_NE(offer.kernel, nullptr) << request->key() << ": " << offer.reason;
+          }
+      }
 }
 
 KernelRequest product_request(const Shape& a, Layout la, const Shape& b, Layout lb, Layout ly, ElementType element,

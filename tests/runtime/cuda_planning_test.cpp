@@ -61,6 +61,19 @@ TEST(CudnnEngines, WorkspaceIsLimited) {
   for (const Engine& engine : few.usable) EXPECT_EQ(engine.workspace, 0);
 }
 
+TEST(CudnnEngines, OneIsFoundAgainByItsPosition) {
+  const Engines all = convolution_engines(described_device(), graph(true), MathMode::strict, no_limit);
+  ASSERT_GT(all.usable.size(), 1U);
+  for (const Engine& engine : all.usable) {
+    const Engines again =
+        convolution_engines(described_device(), graph(true), MathMode::strict, no_limit, engine.position);
+    ASSERT_EQ(again.usable.size(), 1U);
+    EXPECT_EQ(again.usable[0].index, engine.index);
+    EXPECT_EQ(again.usable[0].workspace, engine.workspace);
+  }
+  EXPECT_TRUE(convolution_engines(described_device(), graph(true), MathMode::strict, no_limit, 100000).usable.empty());
+}
+
 TEST(CudnnEngines, FusedGraphsHaveEngines) {
   for (const bool channels_last : {false, true})
     for (const bool residual : {false, true})
