@@ -2,7 +2,8 @@
 // a fifth more by the kernel's key), so that runs are comparable on any machine and under any load. One model a run,
 // since the greatest memory is that of the process. bench/optimizer.md has the figures.
 //
-//   search_speed [--strategy S] [-j N] [--alpha A] [--steps N] [--part-size N] [--beam WIDTH] [--rules FILE] [--no-header] MODEL.onnx
+//   search_speed [--strategy S] [-j N] [--alpha A] [--steps N] [--part-size N] [--beam WIDTH] [--rules FILE]
+//   [--no-header] MODEL.onnx
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -18,8 +19,8 @@
 #include "operators/registry.h"
 #include "optimizer/cost_database.h"
 #include "optimizer/cost_model.h"
-#include "optimizer/cpu_target.h"
 #include "optimizer/optimize.h"
+#include "optimizer/runtime_target.h"
 #include "runtime/kernel.h"
 #include "tools/specs.h"
 
@@ -46,7 +47,7 @@ class PricedTarget final : public Target {
   }
 
  private:
-  CpuTarget plans_;
+  RuntimeTarget plans_;
   std::string identity_ = "made-up prices";
 };
 

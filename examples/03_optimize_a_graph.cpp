@@ -8,8 +8,8 @@
 #include "graph/graph_text.h"
 #include "optimizer/cost_database.h"
 #include "optimizer/cost_model.h"
-#include "optimizer/cpu_target.h"
 #include "optimizer/optimize.h"
+#include "optimizer/runtime_target.h"
 #include "runtime/kernel.h"
 
 using namespace taso;
@@ -38,7 +38,7 @@ Status run() {
   const RuleIndex rules(std::move(substitutions), registry);
 
   const KernelLibrary library(registry);
-  CpuTarget target(library, CpuTargetOptions{});
+  RuntimeTarget target(library, RuntimeTargetOptions{});
   CostDatabase database = CostDatabase::in_memory(target.identity());
   MeasuredCosts measured(target, database, true);
   TASO_ASSIGN(const CostFormula formula, parse_cost_formula("launches"));

@@ -70,6 +70,7 @@ int main(int argc, char** argv) {
   app.add_option("--extent", options.extent, "Side of the image, or number of tokens")->check(CLI::PositiveNumber);
   app.add_option("--narrower", options.narrower, "Divide the numbers of channels by this")->check(CLI::PositiveNumber);
   app.add_option("--depth", options.depth, "Blocks per stage, layers or steps")->check(CLI::PositiveNumber);
+  app.add_option("--batch", options.batch, "Images or sequences at a time (default 1)")->check(CLI::PositiveNumber);
   app.add_flag("--small", small, "The variant that tests use");
   app.add_flag_callback(
          "--list",
@@ -91,9 +92,10 @@ int main(int argc, char** argv) {
   }
   const ExampleModel& model = *find_example_model(name);
   if (small) {
-    const std::uint64_t seed = options.seed;
+    const ModelOptions given = options;
     options = model.small;
-    options.seed = seed;
+    options.seed = given.seed;
+    options.batch = given.batch;
   }
   if (taso::Status status = model.build(options).save(path); !status) {
     std::fprintf(stderr, "build-models: %s\n", status.error().to_string().c_str());

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "runtime/backend.h"
 #include "runtime/executor.h"
 #include "runtime/lowering.h"
 #include "runtime/weights.h"
@@ -73,9 +74,29 @@ void make_positive(HostTensor& tensor) {
   for (std::size_t i = width - 1; i < bytes.size(); i += width) bytes[i] &= std::byte{0x7f};
 }
 
-/// Adds one input's outcome to the record of a tensor.
-void compare_finite(const HostTensor& result, const HostTensor& reference, const CheckOptions& options,
-                    CheckedTensor& tensor, double& worst) {
+/// Largest change between two tensors of one type, relative to the second, where both are finite; nothing if that is
+/// nowhere.
+std::optional<double> relative_change(const HostTensor& a, const HostTensor& b) {
+  const std::vector<double> left = a.to_doubles(), right = b.to_doubles();
+  double change = 0, magnitude = 0;
+  bool common = false;
+  for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
+    if (!std::isfinite(left[i]) || !std::isfinite(right[i])) continue;
+    common = true;
+    change = std::max(change, std::fabs(left[i] - right[i]));
+    magnitude = std::max(magnitude, std::fabs(right[i]));
+  }
+  if (!common) return std::nullopt;
+  return change == 0 ? 0 : magnitude > 0 ? change / magnitude : HUGE_VAL;
+}
+
+/// Rounding of a device: what the original itself loses there, relative to the largest magnitude, may be lost this many
+/// times; but if it loses more than kBroken, its kernels are wrong and nothing is excused by them.
+constexpr double kExcuse = 2, kBroken = 0.1;
+
+/// Adds one input's outcome to the record of a tensor. `device`: the original's outcome on the device, if there is one.
+void compare_finite(const HostTensor& result, const HostTensor& reference, const HostTensor* device,
+                    const CheckOptions& options, CheckedTensor& tensor, double& worst) {
   if (!(result.type() == reference.type())) {
     tensor.within = false;
     return;
@@ -98,28 +119,16 @@ void compare_finite(const HostTensor& result, const HostTensor& reference, const
   tensor.not_finite += elements - compared;
   tensor.finite_share = std::max(tensor.finite_share,
                                  elements == 0 ? 1.0 : static_cast<double>(compared) / static_cast<double>(elements));
-  tensor.within =
-      tensor.within && tensor.became_not_finite == 0 && !(largest > options.atol + options.rtol * magnitude);
+  double allowed = options.atol + options.rtol * magnitude;
+  if (device != nullptr) {
+    const double lost = relative_change(*device, reference).value_or(0);
+    if (lost <= kBroken) allowed = std::max(allowed, kExcuse * lost * magnitude);
+  }
+  tensor.within = tensor.within && tensor.became_not_finite == 0 && !(largest > allowed);
   tensor.max_difference = std::max(tensor.max_difference, largest);
   tensor.magnitude = std::max(tensor.magnitude, magnitude);
   if (largest > 0) worst = std::max(worst, magnitude > 0 ? largest / magnitude : HUGE_VAL);
   if (tensor.became_not_finite > 0) worst = HUGE_VAL;
-}
-
-/// Largest change between two tensors of one type, relative to the second, where both are finite; nothing if that is
-/// nowhere.
-std::optional<double> relative_change(const HostTensor& a, const HostTensor& b) {
-  const std::vector<double> left = a.to_doubles(), right = b.to_doubles();
-  double change = 0, magnitude = 0;
-  bool common = false;
-  for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
-    if (!std::isfinite(left[i]) || !std::isfinite(right[i])) continue;
-    common = true;
-    change = std::max(change, std::fabs(left[i] - right[i]));
-    magnitude = std::max(magnitude, std::fabs(right[i]));
-  }
-  if (!common) return std::nullopt;
-  return change == 0 ? 0 : magnitude > 0 ? change / magnitude : HUGE_VAL;
 }
 
 Prepared prepare(const Graph& reference, const Graph& result, const std::vector<std::string>& output_names) {
@@ -178,11 +187,13 @@ Expected<CheckReport> check(const Graph& reference, const Graph& result, const K
     return internal_error("the optimized graph has another number of outputs than the original");
   if (prepared.reference.outputs().empty()) return report;
 
+  const KernelLibrary host(library.registry(), library.set());
+  const bool on_device = library.backend() && library.backend()->can_run();
   ExecutorOptions executor_options{
       .threads = options.threads, .channels_last = true, .weights = nullptr, .layouts = options.reference_layouts};
   std::vector<std::vector<HostTensor>> inputs, expected;
   {
-    TASO_ASSIGN(Executor executor, Executor::create(prepared.reference, library, executor_options));
+    TASO_ASSIGN(Executor executor, Executor::create(prepared.reference, host, executor_options));
     for (int i = 0; i < std::max(1, options.inputs); ++i) {
       inputs.push_back(executor.random_inputs(options.seed + static_cast<std::uint64_t>(i)));
       if (i > 0 && i + 1 == options.inputs)
@@ -191,10 +202,18 @@ Expected<CheckReport> check(const Graph& reference, const Graph& result, const K
       expected.push_back(std::move(outputs));
     }
   }
-  std::vector<std::vector<HostTensor>> actual;
+  std::vector<std::vector<HostTensor>> actual, on_device_expected;
+  if (on_device) {
+    executor_options.float_storage = options.float_storage;
+    TASO_ASSIGN(Executor executor, Executor::create(prepared.reference, library, executor_options));
+    for (const std::vector<HostTensor>& input : inputs) {
+      TASO_ASSIGN(std::vector<HostTensor> outputs, executor.run(input));
+      on_device_expected.push_back(std::move(outputs));
+    }
+  }
   executor_options.layouts = options.result_layouts;
   {
-    TASO_ASSIGN(Executor executor, Executor::create(prepared.result, library, executor_options));
+    TASO_ASSIGN(Executor executor, Executor::create(prepared.result, on_device ? library : host, executor_options));
     for (const std::vector<HostTensor>& input : inputs) {
       TASO_ASSIGN(std::vector<HostTensor> outputs, executor.run(input));
       actual.push_back(std::move(outputs));
@@ -207,7 +226,8 @@ Expected<CheckReport> check(const Graph& reference, const Graph& result, const K
     bool several = false;  // elements were finite at more than one input
     tensor.name = output < prepared.names.size() ? prepared.names[output] : fmt::format("output {}", output);
     for (std::size_t i = 0; i < expected.size(); ++i) {
-      compare_finite(actual[i][output], expected[i][output], options, tensor, report.worst);
+      compare_finite(actual[i][output], expected[i][output], on_device ? &on_device_expected[i][output] : nullptr,
+                     options, tensor, report.worst);
       for (std::size_t j = 0; j < i; ++j)
         if (const std::optional<double> change = relative_change(expected[i][output], expected[j][output])) {
           several = true;

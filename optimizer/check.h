@@ -1,4 +1,7 @@
-/// The numeric check of an optimized graph against the original: both run on the same seeded random inputs.
+/// The numeric check of an optimized graph against the original: both run on the same seeded random inputs, the
+/// original on the host, the result where the library's kernels run. On a device the original runs there too: the
+/// result may be twice as far off as that is (networks amplify the rounding of narrow arithmetic), if that is not above
+/// 10 %.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +22,8 @@ struct CheckOptions {
   int inputs = 3;       ///< Number of random inputs; the last of several is positive.
   std::uint64_t seed = 0;
   int threads = 1;
+  /// The type in which a device keeps what is f32 in the result; f32 without one.
+  ElementType float_storage = ElementType::f32;
   std::vector<std::string> output_names;  ///< Of the graph's outputs, for messages; may be empty.
   /// How the graphs are computed; null: by the runtime's rule.
   std::shared_ptr<const LayoutAssignment> reference_layouts, result_layouts;
@@ -54,7 +59,8 @@ struct CheckReport {
 /// node produces becomes a random input, what it consumes is compared. Where both graphs end in the same operators
 /// that keep the number of elements (a softmax, a reshape), the tensor they start from is compared besides: a softmax
 /// hides differences. Inputs are uniform in [-1, 1), and the last of several in [0, 1), so that logarithms and roots
-/// are seen where they have a value. Fails if a graph cannot be executed.
+/// are seen where they have a value. On a device that is only described nothing runs: both graphs run on the host, in
+/// f32. Fails if a graph cannot be executed.
 [[nodiscard]] Expected<CheckReport> check(const Graph& reference, const Graph& result, const KernelLibrary& library,
                                           const CheckOptions& options);
 

@@ -90,6 +90,17 @@ Expected<bool> time_whole(Choices& choices, MeasuredCosts& measured, OptimizeRes
   return true;
 }
 
+/// Says which operators of a plan the device leaves to the host, with their numbers of launches.
+void note_declined(const std::vector<std::string>& declined, std::vector<std::string>& notes) {
+  if (declined.empty()) return;
+  std::map<std::string, std::size_t> counts;
+  for (const std::string& op : declined) ++counts[op];
+  std::string list;
+  for (const auto& [op, count] : counts) list += fmt::format("{}{} x {}", list.empty() ? "" : ", ", op, count);
+  notes.push_back(
+      fmt::format("{} kernels of the result run on the host, as the device has none: {}", declined.size(), list));
+}
+
 /// Index of the winner: the best candidate if it beats the baseline by more than `margin`, else the baseline; but the
 /// original where it beats either by more than that.
 template <class Value>
@@ -317,8 +328,10 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
     KernelPlan plan;
     TASO_ASSIGN(result.result, summarize(result.graph, measured, model, open, plan));
     result.result.measured_seconds = choices.contenders[winner].seconds;
+    note_declined(measured.target().declined(plan), result.notes);
   } else {
     result.result = winner == 1 ? result.original : result.baseline;
+    note_declined(measured.target().declined(winner == 1 ? start_plan : baseline_plan), result.notes);
   }
   result.contenders = std::move(choices.contenders);
   result.layouts = model.layout_statistics();

@@ -76,6 +76,8 @@ class Target {
   /// Seconds of one launch of a kernel that plan() has named. Called by one thread at a time, with nothing else
   /// running. An error of code interrupted: the user wants to stop.
   [[nodiscard]] virtual Expected<double> measure(const KernelInfo& kernel) = 0;
+  /// Operators of the plan's launches that the target's device has no kernel for and leaves to the host, in order.
+  [[nodiscard]] virtual std::vector<std::string> declined(const KernelPlan& /*plan*/) const { return {}; }
   /// Tenths of a working set of so many bytes that the device's last cache keeps from one run of a model to the next.
   [[nodiscard]] virtual int cached_tenths(double /*bytes*/) { return 0; }
   /// Runs whole graphs interleaved; the first one enters twice (the A/A pair that gives the noise).

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -13,8 +12,8 @@ namespace taso {
 namespace {
 
 /// Where modules are looked for, in order.
-std::vector<std::filesystem::path> module_folders() {
-  if (const char* named = std::getenv("TASO_BACKENDS"); named != nullptr && *named != '\0') return {named};
+std::vector<std::filesystem::path> module_folders(const BackendOptions& options) {
+  if (!options.module_folder.empty()) return {options.module_folder};
   std::error_code failure;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failure);
   if (failure) return {};
@@ -64,7 +63,7 @@ DeviceBuffer::~DeviceBuffer() {
 Expected<std::shared_ptr<Backend>> load_backend(std::string_view name, const BackendOptions& options) {
   const std::string file = "taso_" + std::string(name) + ".so";
   std::string looked;
-  for (const std::filesystem::path& folder : module_folders()) {
+  for (const std::filesystem::path& folder : module_folders(options)) {
     const std::filesystem::path path = folder / file;
     looked += (looked.empty() ? "" : ", ") + folder.lexically_normal().string();
     std::error_code failure;

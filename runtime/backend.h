@@ -37,6 +37,8 @@ struct BackendOptions {
   /// Properties of a device that is not there, as JSON text: kernels can then be created and described, so that plans
   /// can be made and tested, but nothing runs. Empty: the device of this machine.
   std::string device_properties;
+  /// Where load_backend looks for the module; empty: beside the program.
+  std::string module_folder = {};
 };
 
 /// Launches that can be repeated at little cost (a CUDA graph).
@@ -111,8 +113,8 @@ class DeviceBuffer {
 using OpenBackend = Backend* (*)(int abi, const BackendOptions& options, std::string* error);
 inline constexpr int backend_abi = 1;
 
-/// Loads `taso_<name>.so` from the folder that $TASO_BACKENDS names, else from beside the program (`../lib/taso` and
-/// the program's own folder), and opens its backend. device_unavailable with the loader's or the library's own words
+/// Loads `taso_<name>.so` from the folder that the options name, else from beside the program (`../lib/taso` and the
+/// program's own folder), and opens its backend. device_unavailable with the loader's or the library's own words
 /// where that fails. The module stays loaded.
 [[nodiscard]] Expected<std::shared_ptr<Backend>> load_backend(std::string_view name, const BackendOptions& options);
 

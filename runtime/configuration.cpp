@@ -1,5 +1,6 @@
 #include "runtime/configuration.h"
 
+#include "runtime/storage.h"
 #include "runtime/strides.h"
 
 namespace taso {
@@ -119,6 +120,7 @@ std::shared_ptr<const PlannedKernel> PlannedKernels::reorder(const TensorType& t
 std::shared_ptr<const PlannedKernel> PlannedKernels::finish(KernelRequest request) const {
   auto kernel = std::make_shared<PlannedKernel>();
   request.threads = threads_;
+  replace_floats(request, ElementType::f32, float_storage_);
   request.cached_tenths = cached_tenths_;
   kernel->request = std::move(request);
   kernel->key = kernel->request.key();

@@ -88,8 +88,9 @@ using LayoutAssignment = std::vector<std::shared_ptr<const Configuration>>;
 /// Kernels by request, remembered. Not thread-safe.
 class PlannedKernels {
  public:
-  /// `cached_tenths`: see KernelRequest.
-  explicit PlannedKernels(int threads, int cached_tenths = 0) : threads_(threads), cached_tenths_(cached_tenths) {}
+  /// `cached_tenths`: see KernelRequest. `float_storage`: the type in which kernels find what is f32 in the graph.
+  explicit PlannedKernels(int threads, int cached_tenths = 0, ElementType float_storage = ElementType::f32)
+      : threads_(threads), cached_tenths_(cached_tenths), float_storage_(float_storage) {}
   /// The kernel of a node on `operands` with outputs in `layouts` (one per output).
   [[nodiscard]] std::shared_ptr<const PlannedKernel> of_node(const Node& node, const std::vector<Operand>& operands,
                                                              const std::vector<Layout>& layouts);
@@ -99,6 +100,7 @@ class PlannedKernels {
   [[nodiscard]] std::shared_ptr<const PlannedKernel> finish(KernelRequest request) const;
   int threads_;
   int cached_tenths_;
+  ElementType float_storage_;
   std::unordered_map<Hash128, std::shared_ptr<const PlannedKernel>> kernels_;
 };
 

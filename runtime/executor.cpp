@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 
 #include "runtime/arena.h"
+#include "runtime/backend.h"
+#include "runtime/device_program.h"
 #include "runtime/measure.h"
+#include "runtime/storage.h"
 #include "runtime/strides.h"
 
 namespace taso {
@@ -44,6 +48,9 @@ std::pair<TensorIndex, std::size_t> root_of(const LoweredGraph& lowered, TensorI
   }
 }
 
+/// Buffers of a device's arena start where its vector loads, and libraries' tensors, like it.
+constexpr std::size_t device_alignment = 256;
+
 bool is_aligned(std::span<const std::byte> bytes, std::size_t width) {
   return reinterpret_cast<std::uintptr_t>(bytes.data()) % std::max<std::size_t>(width, 1) == 0;
 }
@@ -60,8 +67,12 @@ struct Executor::State {
   std::vector<Step> steps;
   std::vector<Location> outputs;
   std::vector<std::shared_ptr<const PackedWeight>> weights;
-  std::size_t weight_bytes = 0;
+  std::size_t weight_bytes = 0, arena_bytes = 0;
   AlignedBuffer arena, workspace;
+
+  // On a device; the steps, arena and workspace above are then empty.
+  std::optional<DeviceProgram> program;
+  std::vector<DeviceTensor> device_inputs, device_outputs;  ///< Weights among the outputs are those of the host.
 
   // Of one run.
   std::vector<const std::byte*> inputs;
@@ -103,29 +114,34 @@ struct Executor::State {
     return {};
   }
 
-  /// The weight that step input `position` reads, as its kernel wants it.
+  /// The weight that step input `position` reads, as its kernel wants it: laid out on the host, in the storage of
+  /// `device` and uploaded unless that is null.
   Expected<std::shared_ptr<const PackedWeight>> weight(const Graph& graph, const std::vector<Hash128>& hashes,
                                                        const KernelLibrary& library, WeightStore& store,
                                                        const LoweredTensor& tensor, const Kernel* kernel,
-                                                       std::size_t position) const {
+                                                       std::size_t position,
+                                                       const std::shared_ptr<Backend>& device) const {
+    const TensorType& type = graph.type(tensor.value);
+    const ElementType element = device ? tensor.type.element : type.element;
     const std::string format = kernel != nullptr ? kernel->packed_format(position) : "";
     Hasher key;
     key.add(hashes[tensor.value.node]).add(tensor.value.port);
     key.add(static_cast<std::uint64_t>(tensor.layout)).add(format);
-    for (const std::int64_t extent : tensor.type.shape) key.add(extent);
+    for (const std::int64_t extent : type.shape) key.add(extent);
+    if (device) key.add(device->identity()).add(static_cast<std::uint64_t>(element));
     return store.get(key.finish(), [&]() -> Expected<std::shared_ptr<const PackedWeight>> {
       TASO_ASSIGN(const auto constants, evaluate_weights(graph, std::span(&tensor.value, 1), library, threads));
       const std::shared_ptr<const ConstantData>& constant = constants[0];
       auto packed = std::make_shared<PackedWeight>();
-      const bool moves = !same_bytes(tensor.type.shape, tensor.layout, Layout::row_major);
-      if (format.empty() && !moves && constant->is_dense() &&
-          is_aligned(constant->dense_bytes(), size_of(tensor.type.element))) {
+      const bool moves = !same_bytes(type.shape, tensor.layout, Layout::row_major);
+      const bool usable = constant->is_dense() && is_aligned(constant->dense_bytes(), size_of(type.element));
+      if (format.empty() && !moves && !device && usable) {
         packed->constant = constant;
         return std::shared_ptr<const PackedWeight>(packed);
       }
       AlignedBuffer plain;
       const std::byte* bytes = nullptr;
-      if (constant->is_dense() && is_aligned(constant->dense_bytes(), size_of(tensor.type.element))) {
+      if (usable) {
         bytes = constant->dense_bytes().data();
       } else {
         const std::vector<std::byte> copy = constant->to_bytes();
@@ -136,83 +152,131 @@ struct Executor::State {
       if (moves) {
         KernelRequest request;
         request.op = reorder_op;
-        request.inputs = {{tensor.type, Layout::row_major, false}};
-        request.outputs = {{tensor.type, tensor.layout, false}};
+        request.inputs = {{type, Layout::row_major, false}};
+        request.outputs = {{type, tensor.layout, false}};
         TASO_ASSIGN(const std::unique_ptr<Kernel> reorder, library.create(request));
-        AlignedBuffer moved(static_cast<std::size_t>(tensor.type.bytes()));
+        AlignedBuffer moved(static_cast<std::size_t>(type.bytes()));
         AlignedBuffer scratch(reorder->workspace_bytes());
         std::byte* target = moved.data();
         TASO_RETURN_IF_ERROR(reorder->execute({std::span(&bytes, 1), std::span(&target, 1), scratch.data()}));
         plain = std::move(moved);
         bytes = plain.data();
       }
-      if (format.empty()) {
-        packed->buffer = std::move(plain);
+      if (element != type.element) {
+        const auto count = static_cast<std::size_t>(type.elements());
+        AlignedBuffer converted(count * size_of(element));
+        convert_floats(bytes, type.element, converted.data(), element, count);
+        plain = std::move(converted);
+        bytes = plain.data();
+      }
+      std::size_t size = static_cast<std::size_t>(type.elements()) * size_of(element);
+      if (!format.empty()) {
+        size = kernel->packed_bytes(position);
+        AlignedBuffer ready(size);
+        kernel->pack(position, bytes, ready.data());
+        plain = std::move(ready);
+        bytes = plain.data();
+      }
+      if (device) {
+        TASO_ASSIGN(DeviceBuffer uploaded, DeviceBuffer::create(device, std::max<std::size_t>(size, 1)));
+        TASO_RETURN_IF_ERROR(device->upload({bytes, size}, uploaded.data()));
+        packed->device = std::make_shared<const DeviceBuffer>(std::move(uploaded));
       } else {
-        packed->buffer = AlignedBuffer(kernel->packed_bytes(position));
-        kernel->pack(position, bytes, packed->buffer.data());
+        packed->buffer = std::move(plain);
       }
       return std::shared_ptr<const PackedWeight>(packed);
     });
   }
 
   Status build(const Graph& graph, const KernelLibrary& library, const ExecutorOptions& options) {
-    const bool channels_last = options.channels_last && library.set() == KernelSet::cpu;
-    TASO_ASSIGN(lowered, lower(graph, library.registry(), {.channels_last = channels_last, .threads = options.threads},
-                               options.layouts.get()));
+    const std::shared_ptr<Backend>& backend = library.backend();
+    TASO_CHECK(backend || options.float_storage == ElementType::f32, "floats of the host are f32");
+    if (backend && !backend->can_run())
+      return Error{ErrorCode::device_unavailable,
+                   "device '" + backend->name() + "' is only described by its properties: nothing can run",
+                   {}};
+    TASO_ASSIGN(lowered,
+                lower(graph, library.registry(),
+                      {.channels_last = options.channels_last && library.set() == KernelSet::cpu,
+                       .over_residuals = backend == nullptr,  // a device's kernels may add in a pass of their own
+                       .threads = options.threads,
+                       .float_storage = options.float_storage},
+                      options.layouts.get()));
     threads = options.threads;
     for (const NodeId id : graph.inputs()) {
       input_types.push_back(graph.node(id).outputs[0]);
       input_names.push_back(graph.node(id).name);
     }
+    for (const Value& output : graph.outputs()) output_types.push_back(graph.type(output));
     input_used.assign(input_types.size(), 0);
     input_bounds.assign(input_types.size(), 2);
+    const ArenaPlan plan = plan_memory(backend != nullptr);
+    arena_bytes = plan.bytes;
     const std::shared_ptr<WeightStore> store = options.weights ? options.weights : std::make_shared<WeightStore>();
     const std::vector<Hash128> hashes = weight_hashes(graph);
+    const auto weight_of = [&](TensorIndex tensor, const Kernel* kernel, std::size_t position,
+                               const std::shared_ptr<Backend>& device) -> Expected<const std::byte*> {
+      TASO_ASSIGN(std::shared_ptr<const PackedWeight> packed,
+                  weight(graph, hashes, library, *store, lowered.tensors[tensor], kernel, position, device));
+      if (std::find(weights.begin(), weights.end(), packed) == weights.end()) {
+        weights.push_back(packed);
+        weight_bytes += packed->bytes();
+      }
+      return packed->data();
+    };
+    for (const LoweredStep& planned : lowered.steps)
+      if (planned.kernel->request.op == "gather") note_index(planned);
+    if (backend) return build_on_device(library, options.float_storage, plan, weight_of);
+    return build_on_host(library, plan, weight_of);
+  }
 
-    // Lifetimes of the tensors that need memory of their own.
+  /// Places the tensors that need memory of their own; sets buffer_of. On a device those are the graph inputs too, all
+  /// through the run: they are uploaded before it, and the run may be repeated on them.
+  ArenaPlan plan_memory(bool device) {
     constexpr std::uint32_t never = ~std::uint32_t{0};
+    const auto end = static_cast<std::uint32_t>(lowered.steps.size());
     std::vector<BufferLifetime> lifetimes(lowered.tensors.size(), {0, never, 0});
     const auto touch = [&](TensorIndex tensor, std::uint32_t when) {
       const TensorIndex root = root_of(lowered, tensor).first;
       const LoweredTensor& entry = lowered.tensors[root];
-      if (entry.source == LoweredTensor::Source::input) input_used[entry.index] = 1;
+      if (entry.source == LoweredTensor::Source::input) {
+        input_used[entry.index] = 1;
+        if (device) lifetimes[root] = {0, 0, end};
+        return;
+      }
       if (entry.source != LoweredTensor::Source::kernel && entry.source != LoweredTensor::Source::pieces) return;
       lifetimes[root].first = std::min(lifetimes[root].first, when);
       lifetimes[root].last = std::max(lifetimes[root].last, when);
     };
-    for (std::uint32_t i = 0; i < lowered.steps.size(); ++i) {
+    for (std::uint32_t i = 0; i < end; ++i) {
       for (const TensorIndex tensor : lowered.steps[i].inputs) touch(tensor, i);
       for (const TensorIndex tensor : lowered.steps[i].outputs) touch(tensor, i);
     }
-    for (const TensorIndex tensor : lowered.outputs) touch(tensor, static_cast<std::uint32_t>(lowered.steps.size()));
+    for (const TensorIndex tensor : lowered.outputs) touch(tensor, end);
     std::vector<BufferLifetime> buffers;
-    std::vector<std::size_t> buffer_of(lowered.tensors.size(), 0);
+    buffer_of.assign(lowered.tensors.size(), 0);
     for (TensorIndex i = 0; i < lowered.tensors.size(); ++i) {
       if (lifetimes[i].first == never) continue;
       lifetimes[i].bytes = static_cast<std::size_t>(lowered.tensors[i].type.bytes());
       buffer_of[i] = buffers.size();
       buffers.push_back(lifetimes[i]);
     }
-    const ArenaPlan plan = plan_arena(buffers);
-    arena = AlignedBuffer(plan.bytes);
+    return device ? plan_arena(buffers, device_alignment) : plan_arena(buffers);
+  }
 
-    const auto locate = [&](TensorIndex tensor) {
+  template <class WeightOf>
+  Status build_on_host(const KernelLibrary& library, const ArenaPlan& plan, const WeightOf& weight_of) {
+    arena = AlignedBuffer(plan.bytes);
+    const auto locate = [&](TensorIndex tensor, const Kernel* kernel, std::size_t position) -> Expected<Location> {
+      if (lowered.tensors[tensor].source == LoweredTensor::Source::weight) {
+        TASO_ASSIGN(const std::byte* address, weight_of(tensor, kernel, position, nullptr));
+        return Location{Location::Base::fixed, 0, 0, address};
+      }
       const auto [root, offset] = root_of(lowered, tensor);
       const LoweredTensor& entry = lowered.tensors[root];
       if (entry.source == LoweredTensor::Source::input)
         return Location{Location::Base::input, entry.index, offset, nullptr};
       return Location{Location::Base::arena, 0, plan.offsets[buffer_of[root]] + offset, nullptr};
-    };
-    const auto locate_weight = [&](const LoweredTensor& tensor, const Kernel* kernel,
-                                   std::size_t position) -> Expected<Location> {
-      TASO_ASSIGN(std::shared_ptr<const PackedWeight> packed,
-                  weight(graph, hashes, library, *store, tensor, kernel, position));
-      if (std::find(weights.begin(), weights.end(), packed) == weights.end()) {
-        weights.push_back(packed);
-        weight_bytes += packed->constant ? packed->constant->dense_bytes().size() : packed->buffer.size();
-      }
-      return Location{Location::Base::fixed, 0, 0, packed->data()};
     };
     std::size_t workspace_bytes = 0;
     for (const LoweredStep& planned : lowered.steps) {
@@ -220,28 +284,85 @@ struct Executor::State {
       TASO_ASSIGN(step.kernel, library.create(planned.kernel->request));
       workspace_bytes = std::max(workspace_bytes, step.kernel->workspace_bytes());
       for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
-        const LoweredTensor& tensor = lowered.tensors[planned.inputs[i]];
-        if (tensor.source == LoweredTensor::Source::weight) {
-          TASO_ASSIGN(const Location location, locate_weight(tensor, step.kernel.get(), i));
-          step.inputs.push_back(location);
-        } else {
-          step.inputs.push_back(locate(planned.inputs[i]));
-        }
+        TASO_ASSIGN(const Location location, locate(planned.inputs[i], step.kernel.get(), i));
+        step.inputs.push_back(location);
       }
-      for (const TensorIndex tensor : planned.outputs) step.outputs.push_back(locate(tensor));
-      if (planned.kernel->request.op == "gather") note_index(planned);
+      for (const TensorIndex tensor : planned.outputs) {
+        TASO_ASSIGN(const Location location, locate(tensor, nullptr, 0));
+        step.outputs.push_back(location);
+      }
       steps.push_back(std::move(step));
     }
     workspace = AlignedBuffer(workspace_bytes);
-    for (std::size_t i = 0; i < lowered.outputs.size(); ++i) {
-      const LoweredTensor& tensor = lowered.tensors[lowered.outputs[i]];
-      output_types.push_back(graph.type(graph.outputs()[i]));
-      if (tensor.source == LoweredTensor::Source::weight) {
-        TASO_ASSIGN(const Location location, locate_weight(tensor, nullptr, 0));
-        outputs.push_back(location);
+    for (const TensorIndex tensor : lowered.outputs) {
+      TASO_ASSIGN(const Location location, locate(tensor, nullptr, 0));
+      outputs.push_back(location);
+    }
+    return {};
+  }
+
+  template <class WeightOf>
+  Status build_on_device(const KernelLibrary& library, ElementType storage, const ArenaPlan& plan,
+                         const WeightOf& weight_of) {
+    const std::shared_ptr<Backend>& backend = library.backend();
+    const auto locate = [&](TensorIndex tensor, const Kernel* kernel, std::size_t position,
+                            bool on_device) -> Expected<DeviceTensor> {
+      const LoweredTensor& entry = lowered.tensors[tensor];
+      DeviceTensor place{entry.type, 0, nullptr};
+      if (entry.source == LoweredTensor::Source::weight) {
+        TASO_ASSIGN(place.weight, weight_of(tensor, kernel, position, on_device ? backend : nullptr));
       } else {
-        outputs.push_back(locate(lowered.outputs[i]));
+        const auto [root, offset] = root_of(lowered, tensor);
+        place.offset = plan.offsets[buffer_of[root]] + offset;
       }
+      return place;
+    };
+    std::vector<DeviceStep> device_steps;
+    for (const LoweredStep& planned : lowered.steps) {
+      DeviceStep step;
+      step.kernel = library.create_on_device(planned.kernel->request).kernel;
+      step.on_device = step.kernel != nullptr;
+      if (!step.on_device) {
+        KernelRequest request = planned.kernel->request;
+        replace_floats(request, storage, ElementType::f32);
+        TASO_ASSIGN(step.kernel, library.create(request));
+      }
+      for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
+        TASO_ASSIGN(DeviceTensor place, locate(planned.inputs[i], step.kernel.get(), i, step.on_device));
+        step.inputs.push_back(std::move(place));
+      }
+      for (const TensorIndex tensor : planned.outputs) {
+        TASO_ASSIGN(DeviceTensor place, locate(tensor, nullptr, 0, true));
+        step.outputs.push_back(std::move(place));
+      }
+      device_steps.push_back(std::move(step));
+    }
+    for (const TensorIndex tensor : lowered.outputs) {
+      TASO_ASSIGN(DeviceTensor place, locate(tensor, nullptr, 0, false));
+      device_outputs.push_back(std::move(place));
+    }
+    device_inputs.resize(input_types.size());
+    for (TensorIndex i = 0; i < lowered.tensors.size(); ++i) {
+      const LoweredTensor& entry = lowered.tensors[i];
+      if (entry.source != LoweredTensor::Source::input || input_used[entry.index] == 0) continue;
+      device_inputs[entry.index] = {entry.type, plan.offsets[buffer_of[i]], nullptr};
+    }
+    TASO_ASSIGN(DeviceProgram made, DeviceProgram::create(backend, std::move(device_steps), plan.bytes, storage));
+    program.emplace(std::move(made));
+    return {};
+  }
+
+  Status run_on_device(std::span<const HostTensor> tensors, std::span<HostTensor> results) {
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      if (input_used[i] != 0) TASO_RETURN_IF_ERROR(program->upload(tensors[i], device_inputs[i]));
+    TASO_RETURN_IF_ERROR(program->run());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      TASO_CHECK(results[i].type() == output_types[i], "an output does not fit the graph");
+      const std::span<std::byte> target = results[i].bytes();
+      if (device_outputs[i].weight == nullptr)
+        TASO_RETURN_IF_ERROR(program->download(device_outputs[i], results[i]));
+      else if (!target.empty())
+        std::memcpy(target.data(), device_outputs[i].weight, target.size());
     }
     return {};
   }
@@ -261,6 +382,7 @@ struct Executor::State {
     index_inputs_[index.index] = 1;
   }
   std::vector<char> index_inputs_;
+  std::vector<std::size_t> buffer_of;  ///< Per tensor of `lowered`: its buffer in the plan.
 };
 
 Executor::Executor(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -278,7 +400,14 @@ const std::vector<TensorType>& Executor::input_types() const { return state_->in
 const std::vector<std::string>& Executor::input_names() const { return state_->input_names; }
 const std::vector<TensorType>& Executor::output_types() const { return state_->output_types; }
 std::size_t Executor::launches() const { return state_->lowered.launches(); }
-std::size_t Executor::arena_bytes() const { return state_->arena.size(); }
+bool Executor::on_device() const { return state_->program.has_value(); }
+std::vector<std::string> Executor::declined() const {
+  std::vector<std::string> operators;
+  for (std::size_t i = 0; on_device() && i < state_->lowered.steps.size(); ++i)
+    if (!state_->program->step(i).on_device) operators.push_back(state_->lowered.steps[i].kernel->request.op);
+  return operators;
+}
+std::size_t Executor::arena_bytes() const { return state_->arena_bytes; }
 std::size_t Executor::weight_bytes() const { return state_->weight_bytes; }
 const LoweredGraph& Executor::lowered() const { return state_->lowered; }
 
@@ -291,7 +420,8 @@ Expected<std::vector<HostTensor>> Executor::run(std::span<const HostTensor> inpu
 
 Status Executor::run_into(std::span<const HostTensor> inputs, std::span<HostTensor> outputs) {
   TASO_RETURN_IF_ERROR(state_->bind(inputs));
-  TASO_CHECK(outputs.size() == state_->outputs.size(), "outputs do not fit the graph");
+  TASO_CHECK(outputs.size() == state_->output_types.size(), "outputs do not fit the graph");
+  if (on_device()) return state_->run_on_device(inputs, outputs);
   for (std::size_t i = 0; i < state_->steps.size(); ++i) TASO_RETURN_IF_ERROR(state_->execute(i));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const std::span<std::byte> target = outputs[i].bytes();
@@ -301,11 +431,26 @@ Status Executor::run_into(std::span<const HostTensor> inputs, std::span<HostTens
   return {};
 }
 
+Expected<double> Executor::time_on_device(int runs) {
+  TASO_CHECK(on_device(), "device time of an executor of the host");
+  return state_->program->time(runs);
+}
+
 Expected<std::vector<KernelProfile>> Executor::profile(std::span<const HostTensor> inputs, int repeat) {
   using Clock = std::chrono::steady_clock;
-  std::vector<std::vector<double>> samples(state_->steps.size());
+  std::vector<std::vector<double>> samples(state_->lowered.steps.size());
   TASO_RETURN_IF_ERROR(state_->bind(inputs));
+  if (on_device()) {
+    std::vector<HostTensor> results;
+    for (const TensorType& type : state_->output_types) results.emplace_back(type);
+    TASO_RETURN_IF_ERROR(state_->run_on_device(inputs, results));
+  }
   for (int round = 0; round <= std::max(repeat, 1); ++round) {
+    if (on_device()) {
+      TASO_ASSIGN(const std::vector<double> seconds, state_->program->time_steps());
+      for (std::size_t i = 0; round > 0 && i < samples.size(); ++i) samples[i].push_back(seconds[i] * 1e6);
+      continue;
+    }
     for (std::size_t i = 0; i < samples.size(); ++i) {
       const auto start = Clock::now();
       TASO_RETURN_IF_ERROR(state_->execute(i));
@@ -317,7 +462,10 @@ Expected<std::vector<KernelProfile>> Executor::profile(std::span<const HostTenso
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const LoweredStep& step = state_->lowered.steps[i];
     const Measurement measurement = summarize(std::move(samples[i]));
-    profiles.push_back({step.kernel->request.op, state_->steps[i].kernel->implementation(), step.kernel->key, step.node,
+    const DeviceStep* placed = on_device() ? &state_->program->step(i) : nullptr;
+    const Kernel& kernel = placed != nullptr ? *placed->kernel : *state_->steps[i].kernel;
+    const std::string where = placed != nullptr && !placed->on_device ? "host: " : "";
+    profiles.push_back({step.kernel->request.op, where + kernel.implementation(), step.kernel->key, step.node,
                         measurement.median_us, measurement.minimum_us});
   }
   return profiles;

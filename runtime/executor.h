@@ -1,4 +1,5 @@
-/// Runs graphs: kernels in order, temporaries in one planned arena, constants pre-laid-out once.
+/// Runs graphs: kernels in order, temporaries in one planned arena, constants pre-laid-out once. On the host, or on the
+/// device of a library that has a backend (runtime/device_program.h).
 #pragma once
 
 #include <cstddef>
@@ -25,12 +26,15 @@ struct ExecutorOptions {
   std::shared_ptr<WeightStore> weights;
   /// How each node is computed; null: by the rule of runtime/lowering.h.
   std::shared_ptr<const LayoutAssignment> layouts = nullptr;
+  /// The type in which a device keeps what is f32 in the graph: f32, f16 or bf16. Inputs and outputs stay f32: they
+  /// are converted on the host. Executors of the host know f32 only (TASO_CHECK).
+  ElementType float_storage = ElementType::f32;
 };
 
 /// Time of one kernel over the profiled runs.
 struct KernelProfile {
   std::string op;              ///< Operator name, "reorder" for layout conversions.
-  std::string implementation;  ///< Kernel::implementation().
+  std::string implementation;  ///< Kernel::implementation(); "host: " before it if a device's executor runs it there.
   std::string key;             ///< KernelRequest::key().
   NodeId node = 0;
   double median_us = 0;
@@ -42,7 +46,8 @@ struct KernelProfile {
 class Executor {
  public:
   /// Builds kernels, folds and packs weights, plans memory. Fails where lowering fails, and on operators without
-  /// kernel; the message names node and operator. The library must outlive the executor, the graph need not.
+  /// kernel; the message names node and operator; with code device_unavailable where the library's device is only
+  /// described. The library must outlive the executor, the graph need not.
   [[nodiscard]] static Expected<Executor> create(const Graph& graph, const KernelLibrary& library,
                                                  const ExecutorOptions& options = {});
   ~Executor();
@@ -58,13 +63,20 @@ class Executor {
   [[nodiscard]] Expected<std::vector<HostTensor>> run(std::span<const HostTensor> inputs);
   /// The same into tensors of the right types (no allocation: what is timed).
   [[nodiscard]] Status run_into(std::span<const HostTensor> inputs, std::span<HostTensor> outputs);
-  /// Runs `repeat` times and reports per kernel, in execution order.
+  /// Seconds on the device of one of `runs` runs on the inputs of the last run(), which there must have been, without
+  /// the transfer of inputs and outputs. For executors on a device only.
+  [[nodiscard]] Expected<double> time_on_device(int runs);
+  /// Runs `repeat` times and reports per kernel, in execution order. On a device each is timed there, alone.
   [[nodiscard]] Expected<std::vector<KernelProfile>> profile(std::span<const HostTensor> inputs, int repeat);
 
   /// Random inputs for this executor (fill_random by input name). Integer inputs that index a `gather` stay in its
   /// range.
   [[nodiscard]] std::vector<HostTensor> random_inputs(std::uint64_t seed) const;
 
+  [[nodiscard]] bool on_device() const;
+  /// Operators of kernels that the device declined and the host runs, in execution order; empty for executors of the
+  /// host.
+  [[nodiscard]] std::vector<std::string> declined() const;
   [[nodiscard]] std::size_t launches() const;
   [[nodiscard]] std::size_t arena_bytes() const;
   [[nodiscard]] std::size_t weight_bytes() const;

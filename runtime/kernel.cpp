@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "runtime/backend.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/loops.h"
 #include "runtime/measure.h"
@@ -9,16 +10,6 @@
 
 namespace taso {
 namespace {
-
-void add_operands(std::string& text, const std::vector<Operand>& operands) {
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    if (i > 0) text += ", ";
-    text += to_string(operands[i].type);
-    text += ':';
-    text += to_string(operands[i].layout);
-    if (operands[i].weight) text += ":weight";
-  }
-}
 
 /// The processor's name as Linux gives it, or the architecture.
 std::string processor_name() {
@@ -37,26 +28,10 @@ std::string processor_name() {
 
 }  // namespace
 
-std::string KernelRequest::key() const {
-  std::string text = op;
-  text += "; ";
-  text += to_string(attributes);
-  text += "; ";
-  add_operands(text, inputs);
-  text += " -> ";
-  add_operands(text, outputs);
-  text += "; threads=" + std::to_string(threads);
-  if (cached_tenths > 0) text += "; cached=" + std::to_string(10 * cached_tenths) + "%";
-  return text;
-}
-
-std::string Kernel::packed_format(std::size_t) const { return ""; }
-std::size_t Kernel::packed_bytes(std::size_t) const { return 0; }
-void Kernel::pack(std::size_t, const std::byte*, std::byte*) const {
-  TASO_CHECK(false, "packing an input that is not packed");
-}
-
 KernelLibrary::KernelLibrary(const OperatorRegistry& registry, KernelSet set) : registry_(&registry), set_(set) {}
+
+KernelLibrary::KernelLibrary(const OperatorRegistry& registry, std::shared_ptr<Backend> backend)
+    : registry_(&registry), set_(KernelSet::cpu), backend_(std::move(backend)) {}
 
 std::vector<KernelCandidate> KernelLibrary::candidates(const KernelRequest& request) const {
   std::vector<KernelCandidate> list;
@@ -75,15 +50,21 @@ Expected<std::unique_ptr<Kernel>> KernelLibrary::create(const KernelRequest& req
   return bad_input("no kernel computes " + request.key() + " (" + reasons + ")");
 }
 
+KernelOffer KernelLibrary::create_on_device(const KernelRequest& request) const {
+  if (!backend_) return {nullptr, "there is no device"};
+  return backend_->create(request, *registry_);
+}
+
 std::vector<std::pair<std::string, KernelOffer>> KernelLibrary::offers(const KernelRequest& request) const {
   std::vector<std::pair<std::string, KernelOffer>> offers;
+  if (backend_) offers.emplace_back(backend_->name(), create_on_device(request));
   for (const KernelCandidate& candidate : candidates(request))
     offers.emplace_back(candidate.name, candidate.create(request, *registry_));
   return offers;
 }
 
 std::optional<Layout> KernelLibrary::blocks() const {
-  if (set_ == KernelSet::reference || cpu::onednn_version().empty()) return std::nullopt;
+  if (backend_ || set_ == KernelSet::reference || cpu::onednn_version().empty()) return std::nullopt;
   return std::string_view(cpu::loops().instruction_set) == "avx512" ? Layout::blocks_of_16 : Layout::blocks_of_8;
 }
 
@@ -91,6 +72,7 @@ std::optional<Layout> KernelLibrary::blocks() const {
 constexpr int kGeneration = 2;
 
 std::string KernelLibrary::device() const {
+  if (backend_) return backend_->identity();
   std::string text = processor_name();
   if (set_ == KernelSet::reference) return text + "; reference";
   if (const std::size_t cache = last_level_cache_bytes(); cache > 0)

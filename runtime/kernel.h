@@ -19,6 +19,7 @@
 
 namespace taso {
 
+class Backend;           // runtime/backend.h
 class OperatorRegistry;  // operators/registry.h
 
 /// One tensor that a kernel reads or writes.
@@ -56,8 +57,8 @@ struct KernelRequest {
 };
 
 /// Pointers for one execution: inputs[i] is laid out as the request says, or packed where packed_format(i) is not
-/// empty; `workspace` has workspace_bytes() bytes, aligned to 64. outputs[0] may be the residual's memory
-/// (Behaviour::residual), which nothing reads afterwards; no other output overlaps an input.
+/// empty; `workspace` has workspace_bytes() bytes, aligned to 64. On the host outputs[0] may be the residual's
+/// memory (Behaviour::residual), which nothing reads afterwards; no other output overlaps an input.
 struct KernelArguments {
   std::span<const std::byte* const> inputs;
   std::span<std::byte* const> outputs;
@@ -109,28 +110,38 @@ enum class KernelSet : std::uint8_t {
   reference,  ///< Only the evaluation of the operators' definitions, in double.
 };
 
-/// All kernels of one target. Thread-safe; the registry must outlive it.
+/// All kernels of one target: those of the host, and those of a backend where there is one. Thread-safe; the registry
+/// must outlive it.
 class KernelLibrary {
  public:
   explicit KernelLibrary(const OperatorRegistry& registry, KernelSet set = KernelSet::cpu);
+  /// A device's kernels; what the backend declines runs on the host, by the fast kernels of this machine.
+  KernelLibrary(const OperatorRegistry& registry, std::shared_ptr<Backend> backend);
 
-  /// The first candidate that accepts. An operator that a specification defines always has a kernel (the
-  /// reference); an error otherwise, with every candidate's reason.
+  /// A kernel of the host: the first candidate that accepts. An operator that a specification defines always has one
+  /// (the reference); an error otherwise, with every candidate's reason.
   [[nodiscard]] Expected<std::unique_ptr<Kernel>> create(const KernelRequest& request) const;
-  /// Every candidate's answer, in order (tests, explanation).
+  /// A kernel of the backend, or the reason why it has none; without a backend always the latter.
+  [[nodiscard]] KernelOffer create_on_device(const KernelRequest& request) const;
+  /// Every candidate's answer, in order, the backend's first (tests, explanation).
   [[nodiscard]] std::vector<std::pair<std::string, KernelOffer>> offers(const KernelRequest& request) const;
   /// What a measured cost depends on besides the request: processor, instruction set and library versions, e.g.
-  /// "AMD EPYC; 32 MB cache; avx512; oneDNN 2.6.3; taso 0.1.0, kernels 2".
+  /// "AMD EPYC; 32 MB cache; avx512; oneDNN 2.6.3; taso 0.1.0, kernels 2"; Backend::identity where there is one.
   [[nodiscard]] std::string device() const;
-  /// The blocks of channels in which convolutions are fast on this machine, if there are kernels for any.
+  /// The blocks of channels in which convolutions are fast on this machine, if there are kernels for any. A backend
+  /// knows orders of axes only.
   [[nodiscard]] std::optional<Layout> blocks() const;
+  /// Null: everything runs on the host.
+  [[nodiscard]] const std::shared_ptr<Backend>& backend() const { return backend_; }
   [[nodiscard]] const OperatorRegistry& registry() const { return *registry_; }
+  /// Which kernels of the host are used.
   [[nodiscard]] KernelSet set() const { return set_; }
 
  private:
   [[nodiscard]] std::vector<KernelCandidate> candidates(const KernelRequest& request) const;
   const OperatorRegistry* registry_;
   KernelSet set_;
+  std::shared_ptr<Backend> backend_;
 };
 
 }  // namespace taso

@@ -67,10 +67,11 @@ struct LayoutSpace {
 /// Makes spaces of many similar graphs; configurations are remembered. Not thread-safe.
 class LayoutSpaces {
  public:
-  /// `blocks`: the blocks of channels that the kernels know (KernelLibrary::blocks).
-  /// `cached_tenths`: see KernelRequest.
-  LayoutSpaces(int threads, std::optional<Layout> blocks, int cached_tenths = 0)
-      : kernels_(threads, cached_tenths), blocks_(blocks) {}
+  /// `blocks`: the blocks of channels that the kernels know (KernelLibrary::blocks). `cached_tenths`: see
+  /// KernelRequest. `float_storage`: as for LoweringOptions.
+  LayoutSpaces(int threads, std::optional<Layout> blocks, int cached_tenths = 0,
+               ElementType float_storage = ElementType::f32)
+      : kernels_(threads, cached_tenths, float_storage), blocks_(blocks) {}
   /// Opaque nodes count as inputs of what they produce, as for Lowering::set_skip_opaque. Fails (bad_input) on tensors
   /// of unknown shape that an operator needs.
   [[nodiscard]] Expected<LayoutSpace> of(const Graph& graph);

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "runtime/storage.h"
 #include "runtime/strides.h"
 
 namespace taso {
@@ -47,6 +48,7 @@ struct Lowering::State {
   [[nodiscard]] Forms& slot(Value value) { return forms[first_slot[value.node] + value.port]; }
 
   TensorIndex add_tensor(LoweredTensor tensor) {
+    tensor.type = stored(std::move(tensor.type), options.float_storage);
     result.tensors.push_back(std::move(tensor));
     return static_cast<TensorIndex>(result.tensors.size() - 1);
   }
@@ -89,10 +91,14 @@ struct Lowering::State {
     return tensor;
   }
 
-  /// A view of `value` (in `layout`) starting `offset` bytes in; it stands for `target` in `target_layout`.
+  /// A view of `value` (in `layout`) starting `offset` bytes in, by the graph's types; it stands for `target` in
+  /// `target_layout`.
   Status add_view(Value value, Layout layout, Value target, Layout target_layout, std::int64_t offset) {
     TASO_ASSIGN(const TensorIndex source, tensor_of(value, layout));
     const TensorType& type = graph->type(target);
+    if (type.element == ElementType::f32)
+      offset =
+          offset / static_cast<std::int64_t>(sizeof(float)) * static_cast<std::int64_t>(size_of(options.float_storage));
     set_native(target, target_layout,
                add_tensor({LoweredTensor::Source::view, type, target_layout, target, source, offset, 0}));
     return {};
@@ -434,7 +440,7 @@ struct Lowering::State {
 Lowering::Lowering(const OperatorRegistry& registry, LoweringOptions options) : state_(std::make_unique<State>()) {
   state_->registry = &registry;
   state_->options = options;
-  state_->kernels = std::make_unique<PlannedKernels>(options.threads, options.cached_tenths);
+  state_->kernels = std::make_unique<PlannedKernels>(options.threads, options.cached_tenths, options.float_storage);
 }
 Lowering::~Lowering() = default;
 Lowering::Lowering(Lowering&&) noexcept = default;

@@ -39,6 +39,9 @@ struct LoweringOptions {
   bool over_residuals = true;
   int threads = 1;
   int cached_tenths = 0;  ///< See KernelRequest.
+  /// The type in which tensors that are f32 in the graph are kept: f32, f16 or bf16. Types and offsets of
+  /// LoweredTensor, and requests, are those of the storage; shapes and values of the graph stay.
+  ElementType float_storage = ElementType::f32;
 };
 
 /// What a step reads or writes: an index into LoweredGraph::tensors.

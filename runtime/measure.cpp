@@ -11,6 +11,9 @@
 #include <string>
 #include <utility>
 
+#include "runtime/backend.h"
+#include "runtime/executor.h"
+#include "runtime/storage.h"
 #include "support/random.h"
 
 namespace taso {
@@ -65,14 +68,6 @@ std::size_t bytes_of_level(int wanted) {
   for (const auto& [level, size] : data_caches())
     if (level == wanted) bytes = std::max(bytes, size);
   return bytes;
-}
-
-double quantile(const std::vector<double>& sorted, double q) {
-  const double position = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  const double share = position - static_cast<double>(below);
-  return sorted[below] * (1 - share) + sorted[above] * share;
 }
 
 /// Positive values keep logarithms, roots and quotients finite; integers index the first operand's axis, if the
@@ -137,20 +132,49 @@ int cached_tenths(std::size_t bytes) {
   return static_cast<int>(std::lround(10 * std::clamp((slow - pace(bytes)) / (slow - fast), 0.0, 1.0)));
 }
 
-Measurement summarize(std::vector<double> samples) {
-  TASO_CHECK(!samples.empty(), "no samples to summarise");
-  std::sort(samples.begin(), samples.end());
-  Measurement measurement;
-  measurement.median_us = quantile(samples, 0.5);
-  measurement.minimum_us = samples.front();
-  measurement.spread =
-      measurement.median_us > 0 ? (quantile(samples, 0.75) - quantile(samples, 0.25)) / measurement.median_us : 0.0;
-  measurement.samples = static_cast<int>(samples.size());
+KernelTimer::KernelTimer(const KernelLibrary& library, MeasureOptions options)
+    : library_(&library), options_(std::move(options)), eviction_(eviction_bytes / sizeof(std::uint64_t), 1) {}
+
+Expected<Measurement> KernelTimer::measure(const KernelRequest& request) {
+  const std::shared_ptr<Backend>& backend = library_->backend();
+  if (!backend) return measure_on_host(request);
+  if (!backend->can_run())
+    return Error{ErrorCode::device_unavailable,
+                 "device '" + backend->name() + "' is only described by its properties: no kernel can be measured",
+                 {}};
+  if (library_->create_on_device(request).kernel) return backend->measure(request, library_->registry(), options_);
+  TASO_ASSIGN(const double transfers_us, measure_transfers(request));
+  KernelRequest on_host = request;
+  for (const ElementType narrow : {ElementType::f16, ElementType::bf16})
+    replace_floats(on_host, narrow, ElementType::f32);
+  TASO_ASSIGN(Measurement measurement, measure_on_host(on_host));
+  measurement.median_us += transfers_us;
+  measurement.minimum_us += transfers_us;
+  measurement.implementation = "host: " + measurement.implementation;
   return measurement;
 }
 
-KernelTimer::KernelTimer(const KernelLibrary& library, MeasureOptions options)
-    : library_(&library), options_(std::move(options)), eviction_(eviction_bytes / sizeof(std::uint64_t), 1) {}
+Expected<double> KernelTimer::measure_transfers(const KernelRequest& request) {
+  const std::shared_ptr<Backend>& backend = library_->backend();
+  std::size_t most = 1;
+  const auto bytes_of = [](const Operand& operand) { return static_cast<std::size_t>(operand.type.bytes()); };
+  for (const auto* operands : {&request.inputs, &request.outputs})
+    for (const Operand& operand : *operands) most = std::max(most, bytes_of(operand));
+  TASO_ASSIGN(const DeviceBuffer device, DeviceBuffer::create(backend, most));
+  AlignedBuffer host(most);
+  std::fill(host.data(), host.data() + most, std::byte{0});
+  TASO_RETURN_IF_ERROR(backend->upload({host.data(), most}, device.data()));
+  std::vector<double> samples;
+  for (int i = 0; i < std::max(options_.samples, 1); ++i) {
+    const double start = now_us(CLOCK_MONOTONIC);
+    for (const Operand& operand : request.inputs)
+      if (!operand.weight) TASO_RETURN_IF_ERROR(backend->download(device.data(), {host.data(), bytes_of(operand)}));
+    for (const Operand& operand : request.outputs)
+      TASO_RETURN_IF_ERROR(backend->upload({host.data(), bytes_of(operand)}, device.data()));
+    samples.push_back(now_us(CLOCK_MONOTONIC) - start);
+  }
+  return summarize(std::move(samples)).median_us;
+}
 
 /// A kernel and what it works on.
 struct KernelTimer::Subject {
@@ -166,7 +190,7 @@ struct KernelTimer::Subject {
   }
 };
 
-Expected<Measurement> KernelTimer::measure(const KernelRequest& request) {
+Expected<Measurement> KernelTimer::measure_on_host(const KernelRequest& request) {
   Subject subject;
   TASO_ASSIGN(subject.kernel, library_->create(request));
   const Kernel& kernel = *subject.kernel;
@@ -256,6 +280,16 @@ Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> e
   const clockid_t clock = options.thread_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
   std::vector<std::vector<HostTensor>> outputs(executors.size());
   std::vector<int> blocks(executors.size(), 1);
+  // Microseconds of one of `runs` runs: on a device what passes there.
+  const auto time_runs = [&](std::size_t e, int runs) -> Expected<double> {
+    if (executors[e]->on_device()) {
+      TASO_ASSIGN(const double seconds, executors[e]->time_on_device(runs));
+      return seconds * 1e6;
+    }
+    const double start = now_us(clock);
+    for (int i = 0; i < runs; ++i) TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
+    return (now_us(clock) - start) / runs;
+  };
   const auto cancelled = [&] { return options.cancelled && options.cancelled(); };
   const Error too_early{ErrorCode::interrupted, "interrupted before every graph was timed", {}};
   for (std::size_t e = 0; e < executors.size(); ++e) {
@@ -266,6 +300,8 @@ Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> e
       TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
       if (now_us(clock) - start < options.block_below_ms * 1e3) blocks[e] = std::max(1, options.block);
     }
+    if (options.warm_up < 1 && executors[e]->on_device())
+      TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));  // uploads, and records
   }
   std::vector<std::vector<double>> samples(executors.size());
   const auto begin = Clock::now();
@@ -280,10 +316,11 @@ Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> e
         break;
       }
       const std::size_t e = (turn + static_cast<std::size_t>(round)) % executors.size();
-      if (blocks[e] > 1) TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
-      const double start = now_us(clock);
-      for (int i = 0; i < blocks[e]; ++i) TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
-      samples[e].push_back((now_us(clock) - start) / blocks[e]);
+      if (blocks[e] > 1) {
+        TASO_ASSIGN([[maybe_unused]] const double untimed, time_runs(e, 1));
+      }
+      TASO_ASSIGN(const double one, time_runs(e, blocks[e]));
+      samples[e].push_back(one);
     }
   }
   std::vector<Measurement> results;

@@ -9,7 +9,8 @@
 /// counted) while they spread too much.
 ///
 /// Whole graphs: several executors in turn, A B C A B C, so that drift of the machine hits all alike; two
-/// executors of the same graph give the noise.
+/// executors of the same graph give the noise. On a device the time between two points of its stream counts, without
+/// the transfer of inputs and outputs.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +19,13 @@
 #include <string>
 #include <vector>
 
-#include "runtime/executor.h"
 #include "runtime/kernel.h"
 #include "support/status.h"
 
 namespace taso {
+
+class Executor;    // runtime/executor.h
+class HostTensor;  // runtime/tensor.h
 
 struct MeasureOptions {
   int samples = 11;
@@ -50,6 +53,10 @@ struct Measurement {
 /// caches. Takes less than a second.
 [[nodiscard]] int cached_tenths(std::size_t bytes);
 
+/// The value below which a share `q` of the samples lies, between neighbours by proportion; at least one sample,
+/// sorted.
+[[nodiscard]] double quantile(const std::vector<double>& sorted, double q);
+
 /// Median, minimum and spread of samples in microseconds (at least one).
 [[nodiscard]] Measurement summarize(std::vector<double> samples_us);
 
@@ -58,9 +65,15 @@ struct Measurement {
 class KernelTimer {
  public:
   explicit KernelTimer(const KernelLibrary& library, MeasureOptions options = {});
+  /// On a backend by its own protocol (Backend::measure). A kernel that the backend declines costs its time on the
+  /// host, with f32 for narrower floats, and that of the transfers round it. Fails (device_unavailable) where the
+  /// device is only described.
   [[nodiscard]] Expected<Measurement> measure(const KernelRequest& request);
 
  private:
+  [[nodiscard]] Expected<Measurement> measure_on_host(const KernelRequest& request);
+  /// Microseconds of the transfers round a host step.
+  [[nodiscard]] Expected<double> measure_transfers(const KernelRequest& request);
   struct Subject;
   [[nodiscard]] Expected<Measurement> measure(const KernelRequest& request, const Subject& subject, bool cached);
   const KernelLibrary* library_;

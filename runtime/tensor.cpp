@@ -276,4 +276,20 @@ Difference compare(const HostTensor& actual, const HostTensor& reference, double
   return difference;
 }
 
+double relative_l2(const HostTensor& actual, const HostTensor& reference) {
+  if (!(actual.type() == reference.type())) return HUGE_VAL;
+  const std::vector<double> left = actual.to_doubles(), right = reference.to_doubles();
+  double difference = 0, magnitude = 0;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    if (!std::isfinite(left[i]) || !std::isfinite(right[i])) {
+      if (left[i] == right[i] || (std::isnan(left[i]) && std::isnan(right[i]))) continue;
+      return HUGE_VAL;
+    }
+    difference += (left[i] - right[i]) * (left[i] - right[i]);
+    magnitude += right[i] * right[i];
+  }
+  if (difference == 0) return 0;
+  return magnitude > 0 ? std::sqrt(difference / magnitude) : HUGE_VAL;
+}
+
 }  // namespace taso

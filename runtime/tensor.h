@@ -81,6 +81,10 @@ struct Difference {
 /// NaN or infinite and the other is not the same.
 [[nodiscard]] Difference compare(const HostTensor& actual, const HostTensor& reference, double rtol, double atol);
 
+/// The L2 norm of the difference over that of the reference (0 / 0 is 0); infinite if types differ, or where one of two
+/// elements is NaN or infinite and the other is not the same.
+[[nodiscard]] double relative_l2(const HostTensor& actual, const HostTensor& reference);
+
 /// Reads a NumPy .npy file, versions 1 to 3: little-endian b1 i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8, C or Fortran order.
 /// bad_input with the file's name and what is wrong.
 [[nodiscard]] Expected<HostTensor> read_npy(const std::string& path);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 
+#include "runtime/backend.h"
 #include "runtime/lowering.h"
 #include "runtime/strides.h"
 
@@ -172,6 +173,16 @@ std::vector<Hash128> weight_hashes(const Graph& graph) {
     hashes[id] = hasher.finish();
   }
   return hashes;
+}
+
+const std::byte* PackedWeight::data() const {
+  if (device) return device->data();
+  return constant ? constant->dense_bytes().data() : buffer.data();
+}
+
+std::size_t PackedWeight::bytes() const {
+  if (device) return device->size();
+  return constant ? constant->dense_bytes().size() : buffer.size();
 }
 
 Expected<std::shared_ptr<const PackedWeight>> WeightStore::get(

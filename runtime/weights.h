@@ -16,8 +16,10 @@
 
 namespace taso {
 
-/// Evaluates weight-only values of a graph with the library's kernels; results in the order of `values`. Constants
-/// come back as they are (no copy), and so do reshapes of them. Equal runs give equal bytes.
+class DeviceBuffer;  // runtime/backend.h
+
+/// Evaluates weight-only values of a graph with the library's kernels of the host; results in the order of `values`.
+/// Constants come back as they are (no copy), and so do reshapes of them. Equal runs give equal bytes.
 [[nodiscard]] Expected<std::vector<std::shared_ptr<const ConstantData>>> evaluate_weights(const Graph& graph,
                                                                                           std::span<const Value> values,
                                                                                           const KernelLibrary& library,
@@ -27,11 +29,14 @@ namespace taso {
 /// nodes have the zero hash.
 [[nodiscard]] std::vector<Hash128> weight_hashes(const Graph& graph);
 
-/// Bytes that several executors may share.
+/// Bytes that several executors may share: in device memory if `device` is set, else those of `constant` if that is,
+/// else of `buffer`.
 struct PackedWeight {
-  AlignedBuffer buffer;                          ///< Owned, or empty and
-  std::shared_ptr<const ConstantData> constant;  ///< the constant's own bytes.
-  [[nodiscard]] const std::byte* data() const { return constant ? constant->dense_bytes().data() : buffer.data(); }
+  AlignedBuffer buffer;
+  std::shared_ptr<const ConstantData> constant;
+  std::shared_ptr<const DeviceBuffer> device;
+  [[nodiscard]] const std::byte* data() const;
+  [[nodiscard]] std::size_t bytes() const;
 };
 
 /// Remembers pre-laid-out weights by (value, format) as long as someone uses them. Thread-safe.

@@ -70,6 +70,18 @@ Expected<std::vector<std::string>> rule_files(const CommonOptions& options) {
   return files;
 }
 
+Expected<std::vector<std::string>> cost_files(const CommonOptions& options) {
+  std::vector<std::string> folders = {options.specs};
+  folders.insert(folders.end(), options.added_specs.begin(), options.added_specs.end());
+  std::vector<std::string> result;
+  for (const std::string& folder : reversed(folders)) {
+    if (!is_folder(folder + "/costs")) continue;
+    TASO_ASSIGN(std::vector<std::string> files, files_in(folder + "/costs", {".costs"}));
+    std::move(files.begin(), files.end(), std::back_inserter(result));
+  }
+  return result;
+}
+
 std::string profile_file(const CommonOptions& options, const std::string& profile) {
   if (profile.find_first_of("/.") != std::string::npos) return profile;
   const std::string file = "/profiles/" + profile + ".profile";

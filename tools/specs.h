@@ -20,6 +20,10 @@ namespace taso::tools {
 /// The rules that are used where none are named: rules/default.rules, then those of the added folders.
 [[nodiscard]] Expected<std::vector<std::string>> rule_files(const CommonOptions& options);
 
+/// Shipped costs of devices: costs/*.costs of the added folders, the last one first, then of the specifications; none
+/// where no folder has any.
+[[nodiscard]] Expected<std::vector<std::string>> cost_files(const CommonOptions& options);
+
 /// The file of a profile: NAME stands for profiles/NAME.profile of the last folder that has it; anything with a slash
 /// or a dot is a file.
 [[nodiscard]] std::string profile_file(const CommonOptions& options, const std::string& profile);

@@ -16,14 +16,15 @@
 #include "operators/registry.h"
 #include "optimizer/cost_database.h"
 #include "optimizer/cost_model.h"
-#include "optimizer/cpu_target.h"
 #include "optimizer/html_report.h"
 #include "optimizer/optimize.h"
 #include "optimizer/report.h"
+#include "optimizer/runtime_target.h"
 #include "rule_io/translate.h"
 #include "runtime/kernel.h"
 #include "support/file.h"
 #include "tools/common.h"
+#include "tools/device.h"
 #include "tools/specs.h"
 
 namespace taso {
@@ -33,14 +34,16 @@ constexpr const char* kProgram = "taso-opt";
 
 struct Options {
   tools::CommonOptions common;
-  std::string model, output, device = "cpu", cost = "time", rounding = "reassoc", costs, record, html,
-                             strategy = "joint", method = "backtracking", rule_layouts = "channels-last";
+  tools::DeviceOptions device;
+  std::string model, output, cost = "time", rounding = "reassoc", costs, record, html, strategy = "joint",
+                             method = "backtracking", rule_layouts = "channels-last";
   std::vector<std::string> rules, baseline_rules, disabled_rules, input_shapes;
   int kernel_threads = 1;
   SearchOptions search;
   std::size_t max_rule_size = OptimizeOptions{}.max_rule_size, reranked = OptimizeOptions{}.timed_candidates;
   double time_limit = 0, memory_limit_mb = 512;
   CheckOptions check;
+  std::optional<double> check_rtol;
   bool no_check = false, no_measure = false, require_proofs = false, fail_if_no_gain = false, external_data = false,
        explain = false, no_certificate = false;
 };
@@ -69,7 +72,10 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--max-rule-size", options.max_rule_size,
                  "Search with rules of at most so many operators on the source side; the baseline uses all rules")
       ->check(tools::whole_number(1, 1000));
-  app.add_option("--device", options.device, "Target: cpu")->capture_default_str();
+  tools::add_device_options(app, options.device, "Target: cpu");
+  app.add_option("--device-properties", options.device.properties,
+                 "With --no-measure: plan for the device that FILE describes (taso-run --print-device writes it)")
+      ->type_name("FILE");
   app.add_option("--threads", options.kernel_threads, "Threads that the kernels will run with")
       ->check(tools::whole_number(1, 1024))
       ->capture_default_str();
@@ -116,7 +122,9 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--memory-limit", options.memory_limit_mb, "MB of graphs kept by the search")
       ->check(tools::real_number(1, 1e9))
       ->capture_default_str();
-  app.add_option("--costs", options.costs, "Database of measured costs (default: " + default_cost_database_path() + ")")
+  app.add_option("--costs", options.costs,
+                 "Database of measured costs (default: " + default_cost_database_path() +
+                     "; with --no-measure also the files of costs/ of the specifications)")
       ->type_name("FILE");
   app.add_flag("--no-measure", options.no_measure, "Use recorded costs only; a missing one is an error (exit code 7)");
   app.add_option("--record", options.record, "Write the costs that were used as text, for --costs elsewhere")
@@ -130,9 +138,10 @@ void declare(CLI::App& app, Options& options) {
       ->expected(1)
       ->take_all();
   app.add_flag("--no-check", options.no_check, "Do not execute original and result on random inputs");
-  app.add_option("--check-rtol", options.check.rtol, "Allowed difference relative to the largest magnitude")
-      ->check(tools::real_number(0))
-      ->capture_default_str();
+  app.add_option("--check-rtol", options.check_rtol,
+                 "Allowed difference relative to the largest magnitude (default: 1e-4 with --math fp32, 5e-3 with "
+                 "tf32, 2e-2 with fp16, 0.16 with bf16)")
+      ->check(tools::real_number(0));
   app.add_option("--check-atol", options.check.atol, "Allowed absolute difference besides")
       ->check(tools::real_number(0))
       ->capture_default_str();
@@ -218,17 +227,42 @@ Expected<RuleSets> load_rule_sets(const Options& options, const OperatorRegistry
   return sets;
 }
 
+/// The costs of a file: those of the target, or, of a device that is only described, those that serve to plan for it.
+Expected<CostDatabase> open_cost_file(const std::string& path, const Target& target, CostDatabase::Mode mode,
+                                      bool described, bool quiet) {
+  TASO_ASSIGN(CostDatabase database, CostDatabase::open(path, target.identity(), mode));
+  if (!described || !database.entries().empty()) return database;
+  TASO_ASSIGN(const std::vector<std::string> devices, database.devices());
+  for (const std::string& device : devices) {
+    if (!tools::serves(device, target.identity())) continue;
+    if (!quiet) tools::warn(kProgram, fmt::format("{}: costs are those of '{}'", path, device));
+    return CostDatabase::open(path, device, mode);
+  }
+  return database;
+}
+
 /// The file that holds measured costs, or memory where none is needed or the default place cannot be used.
-Expected<CostDatabase> open_costs(const Options& options, const Target& target, bool needed) {
+Expected<CostDatabase> open_costs(const Options& options, const Target& target, bool needed, bool described) {
   const auto mode = options.no_measure ? CostDatabase::Mode::read_only : CostDatabase::Mode::read_write;
-  if (!options.costs.empty()) return CostDatabase::open(options.costs, target.identity(), mode);
+  const auto open = [&](const std::string& path) {
+    return open_cost_file(path, target, mode, described, options.common.quiet);
+  };
+  if (!options.costs.empty()) return open(options.costs);
   const std::string path = default_cost_database_path();
   std::error_code error;
-  if (!needed || path.empty() || (options.no_measure && !std::filesystem::exists(path, error)))
-    return CostDatabase::in_memory(target.identity());
-  Expected<CostDatabase> database = CostDatabase::open(path, target.identity(), mode);
-  if (database) return database;
-  tools::warn(kProgram, database.error().to_string() + "; costs are measured for this run only");
+  if (needed && !path.empty() && (!options.no_measure || std::filesystem::exists(path, error))) {
+    Expected<CostDatabase> database = open(path);
+    if (database && (!options.no_measure || !database->entries().empty())) return database;
+    if (!database) tools::warn(kProgram, database.error().to_string() + "; costs are measured for this run only");
+  }
+  // Costs of devices that not everyone has are part of the specifications.
+  if (needed && options.no_measure) {
+    TASO_ASSIGN(const std::vector<std::string> files, tools::cost_files(options.common));
+    for (const std::string& file : files) {
+      TASO_ASSIGN(CostDatabase database, open(file));
+      if (!database.entries().empty()) return database;
+    }
+  }
   return CostDatabase::in_memory(target.identity());
 }
 
@@ -269,10 +303,6 @@ Expected<Strategy> parse_strategy(const std::string& text) {
 /// The exit code of a run without errors.
 Expected<int> run(Options& options) {
   const auto start = std::chrono::steady_clock::now();
-  if (options.device != "cpu")
-    return Error{ErrorCode::device_unavailable,
-                 fmt::format("--device {}: not available in this build; available: cpu", options.device),
-                 {}};
   TASO_ASSIGN(const CostFormula formula, parse_cost_formula(options.cost));
   TASO_ASSIGN(const Rounding rounding, parse_rounding(options.rounding));
   TASO_ASSIGN(const Strategy strategy, parse_strategy(options.strategy));
@@ -291,6 +321,10 @@ Expected<int> run(Options& options) {
   tools::end_on_interrupt(kProgram);
 
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
+  TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, false));
+  if (!device.can_run() && !options.no_measure)
+    return Error{
+        ErrorCode::usage, "--device-properties: a device that is not there cannot be measured; give --no-measure", {}};
   TASO_ASSIGN(RuleSets sets, load_rule_sets(options, registry));
   const std::size_t rule_count = sets.search.size();
   const RuleIndex rules(std::move(sets.search), registry);
@@ -320,12 +354,13 @@ Expected<int> run(Options& options) {
         fmt::print(stderr, "carried: {} x {}: {}\n", opaque.count, opaque.op, opaque.reason);
   }
 
-  const KernelLibrary library(registry);
-  CpuTarget target(library, {.threads = options.kernel_threads,
-                             .counting = !formula.uses_time(),
-                             .row_major = options.rule_layouts == "row-major",
-                             .cancelled = [] { return tools::interrupted().load(); }});
-  TASO_ASSIGN(CostDatabase database, open_costs(options, target, formula.uses_time()));
+  const KernelLibrary& library = device.library;
+  RuntimeTarget target(library, {.threads = options.kernel_threads,
+                                 .counting = !formula.uses_time(),
+                                 .row_major = options.rule_layouts == "row-major",
+                                 .float_storage = device.float_storage,
+                                 .cancelled = [] { return tools::interrupted().load(); }});
+  TASO_ASSIGN(CostDatabase database, open_costs(options, target, formula.uses_time(), !device.can_run()));
   MeasuredCosts measured(target, database, !options.no_measure);
   if (formula.uses_time()) {
     TASO_ASSIGN(const int tenths, measured.cached_tenths(working_set_bytes(model.graph(), target)));
@@ -366,6 +401,9 @@ Expected<int> run(Options& options) {
   } else {
     options.check.seed = options.common.seed;
     options.check.threads = options.kernel_threads;
+    options.check.float_storage = device.float_storage;
+    options.check.rtol = options.check_rtol.value_or(device.can_run() ? tools::tolerance_of(options.device.math).maximum
+                                                                      : CheckOptions{}.rtol);
     for (const TensorDeclaration& output : model.outputs()) options.check.output_names.push_back(output.name);
     optimize_options.check = options.check;
   }

@@ -17,13 +17,14 @@
 #include "optimizer/baseline.h"
 #include "optimizer/cost_database.h"
 #include "optimizer/cost_model.h"
-#include "optimizer/cpu_target.h"
 #include "optimizer/layout_choice.h"
+#include "optimizer/runtime_target.h"
 #include "runtime/executor.h"
 #include "runtime/lowering.h"
 #include "runtime/measure.h"
 #include "runtime/tensor.h"
 #include "tools/common.h"
+#include "tools/device.h"
 #include "tools/specs.h"
 
 namespace taso {
@@ -33,21 +34,26 @@ constexpr std::string_view kProgram = "taso-run";
 
 struct Options {
   tools::CommonOptions common;
-  std::string model, other, device = "cpu", save_outputs, layouts = "chosen", costs;
+  tools::DeviceOptions device;
+  std::string model, other, save_outputs, save_inputs, layouts = "chosen", costs;
   std::vector<std::string> inputs, input_shapes;
   int threads = 1;
   int repeat = 10;
-  bool profile = false, as_is = false;
-  double rtol = 1e-4, atol = 1e-6;
+  bool profile = false, as_is = false, check = false, print_device = false;
+  std::optional<double> rtol;
+  double atol = 1e-6;
+  /// --check-rtol, or what the math mode allows.
+  [[nodiscard]] double tolerance() const { return rtol.value_or(tools::tolerance_of(device.math).maximum); }
 };
 
 void declare(CLI::App& app, Options& options) {
   tools::add_common_options(app, options.common);
-  app.add_option("model", options.model, "The ONNX model")->required()->type_name("MODEL");
+  app.add_option("model", options.model, "The ONNX model")->type_name("MODEL");
   app.add_option("--compare", options.other, "Run this model on the same inputs, in turn, and compare")
       ->type_name("OTHER");
-  app.add_option("--device", options.device, "cpu, or reference: the operators' definitions in double (slow)")
-      ->capture_default_str();
+  tools::add_device_options(app, options.device, "cpu; reference: the operators' definitions in double (slow)");
+  app.add_flag("--print-device", options.print_device,
+               "Print the properties of the backend's device, for --device-properties of taso-opt, and end");
   app.add_option("--threads", options.threads, "Threads of the kernels")
       ->check(tools::whole_number(1, 1024))
       ->capture_default_str();
@@ -74,10 +80,17 @@ void declare(CLI::App& app, Options& options) {
       ->type_name("NAME:D,..")
       ->expected(1)
       ->take_all();
+  app.add_flag("--check", options.check,
+               "Compare the outputs with float64 (--device reference, slow): by the relative L2 norm, at most 1e-5 "
+               "with --math fp32, 2e-3 with tf32, 1e-2 with fp16, 8e-2 with bf16");
   app.add_option("--save-outputs", options.save_outputs, "Write every output as DIR/NAME.npy")->type_name("DIR");
-  app.add_option("--check-rtol", options.rtol, "With --compare: allowed difference relative to the largest magnitude")
-      ->check(tools::real_number(0))
-      ->capture_default_str();
+  app.add_option("--save-inputs", options.save_inputs, "Write every input, random ones too, as DIR/NAME.npy")
+      ->type_name("DIR");
+  app.add_option(
+         "--check-rtol", options.rtol,
+         "With --compare: allowed difference relative to the largest magnitude (default: 1e-4 with --math fp32, "
+         "5e-3 with tf32, 2e-2 with fp16, 0.16 with bf16)")
+      ->check(tools::real_number(0));
   app.add_option("--check-atol", options.atol, "With --compare: allowed absolute difference besides")
       ->check(tools::real_number(0))
       ->capture_default_str();
@@ -182,7 +195,7 @@ void look_behind_softmax(Subject& left, Subject& right) {
 /// The costs that taso-opt has recorded on this machine, if any are needed and there.
 Expected<std::optional<CostDatabase>> open_costs(const Options& options, const Target& target) {
   std::optional<CostDatabase> costs;
-  if (options.device != "cpu" || options.layouts != "chosen") return costs;
+  if (options.device.device == "reference" || options.layouts != "chosen") return costs;
   const std::string path = options.costs.empty() ? default_cost_database_path() : options.costs;
   std::error_code error;
   if (options.costs.empty() && (path.empty() || !std::filesystem::exists(path, error))) return costs;
@@ -229,16 +242,21 @@ Expected<std::vector<HostTensor>> run_once(Subject& subject, const std::vector<H
   return error;
 }
 
-Status build_executor(Subject& subject, const Options& options, const KernelLibrary& library,
+Status build_executor(Subject& subject, const Options& options, const tools::Device& device,
                       const std::optional<CostDatabase>& costs, const std::shared_ptr<WeightStore>& weights) {
   ExecutorOptions executor_options{.threads = options.threads,
                                    .channels_last = options.layouts != "row-major",
                                    .weights = weights,
-                                   .layouts = nullptr};
+                                   .layouts = nullptr,
+                                   .float_storage = device.float_storage};
   if (costs) {
     // A graph that cannot be run has no layouts either: the executor says why.
     // taso-opt has measured kernels as the original's size made them, which may be another.
-    CpuTarget measured(library, {.threads = options.threads, .counting = false, .row_major = false, .cancelled = {}});
+    RuntimeTarget measured(device.library, {.threads = options.threads,
+                                            .counting = false,
+                                            .row_major = false,
+                                            .float_storage = device.float_storage,
+                                            .cancelled = {}});
     std::vector<int> tenths;
     if (const auto own = costs->find("cache", cache_key(working_set_bytes(subject.graph, measured))))
       tenths.push_back(static_cast<int>(*own));
@@ -256,7 +274,7 @@ Status build_executor(Subject& subject, const Options& options, const KernelLibr
     if (!executor_options.layouts && options.common.verbosity > 0)
       fmt::print(stderr, "{}: layouts follow the rule: not all kernels have recorded costs\n", subject.path);
   }
-  Expected<Executor> executor = Executor::create(subject.graph, library, executor_options);
+  Expected<Executor> executor = Executor::create(subject.graph, device.library, executor_options);
   if (!executor) {
     Error error = executor.error();
     error.where.file = subject.path;
@@ -317,13 +335,14 @@ std::string file_name(const std::string& name, std::set<std::string>& used) {
   return unique + ".npy";
 }
 
-Status save_outputs(const std::string& folder, const Subject& subject, const std::vector<HostTensor>& outputs) {
+Status save_tensors(const std::string& folder, std::span<const std::string> names,
+                    const std::vector<HostTensor>& tensors) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return bad_input("cannot make the folder: " + error.message(), {folder});
   std::set<std::string> used;
-  for (std::size_t i = 0; i < subject.own_outputs; ++i)
-    TASO_RETURN_IF_ERROR(write_npy(folder + "/" + file_name(subject.output_names[i], used), outputs[i]));
+  for (std::size_t i = 0; i < names.size(); ++i)
+    TASO_RETURN_IF_ERROR(write_npy(folder + "/" + file_name(names[i], used), tensors[i]));
   return {};
 }
 
@@ -340,6 +359,7 @@ nlohmann::ordered_json to_json(const Subject& subject, const Measurement& time) 
                               {"arena_bytes", subject.executor->arena_bytes()},
                               {"weight_bytes", subject.executor->weight_bytes()},
                               {"time", to_json(time)}};
+  if (subject.executor->on_device()) json["on_host"] = subject.executor->declined();
   for (std::size_t i = 0; i < subject.executor->input_names().size(); ++i)
     json["inputs"].push_back(
         {{"name", subject.executor->input_names()[i]}, {"type", to_string(subject.executor->input_types()[i])}});
@@ -350,9 +370,14 @@ nlohmann::ordered_json to_json(const Subject& subject, const Measurement& time) 
 }
 
 std::string time_line(const Subject& subject, const Measurement& time) {
-  return fmt::format("{}: {} kernels, median {:.3f} ms, min {:.3f} ms, spread {:.1f} % of {} runs\n", subject.path,
-                     subject.executor->launches(), time.median_us * 1e-3, time.minimum_us * 1e-3, time.spread * 100,
-                     time.samples);
+  const std::vector<std::string> declined = subject.executor->declined();
+  const std::string on_host =
+      declined.empty() ? ""
+                       : fmt::format(" ({} on the host: {})", declined.size(),
+                                     fmt::join(std::set<std::string>(declined.begin(), declined.end()), ", "));
+  return fmt::format("{}: {} kernels{}, median {:.3f} ms, min {:.3f} ms, spread {:.1f} % of {} runs\n", subject.path,
+                     subject.executor->launches(), on_host, time.median_us * 1e-3, time.minimum_us * 1e-3,
+                     time.spread * 100, time.samples);
 }
 
 std::string profile_table(const std::vector<KernelProfile>& profile) {
@@ -390,9 +415,32 @@ Expected<std::vector<Measurement>> time_subjects(std::vector<Subject>& subjects,
   }
   WholeOptions whole;
   whole.minimum_rounds = whole.maximum_rounds = options.repeat;
-  whole.warm_up = options.device == "reference" ? 0 : 1;
+  whole.warm_up = options.device.device == "reference" ? 0 : 1;
   whole.cancelled = [] { return tools::interrupted().load(); };
   return time_interleaved(executors, spans, whole);
+}
+
+/// Compares outputs with float64; true if the relative L2 norm of every difference is within the math mode's bound.
+Expected<bool> check_outputs(const Subject& as_imported, const Subject& subject, const std::vector<HostTensor>& inputs,
+                             const std::vector<HostTensor>& actual, const Options& options,
+                             const OperatorRegistry& registry, std::string& text, nlohmann::ordered_json& json) {
+  const KernelLibrary library(registry, KernelSet::reference);
+  TASO_ASSIGN(Executor reference, Executor::create(as_imported.graph, library));
+  TASO_ASSIGN(const std::vector<HostTensor> expected, reference.run(inputs));
+  const double bound = tools::tolerance_of(options.device.math).l2;
+  bool all_within = true;
+  text += fmt::format("\n{:<40} {:>12} {:>12}\n", "output", "relative L2", "bound");
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double error = relative_l2(actual[i], expected[i]);
+    const bool within = error <= bound;
+    all_within = all_within && within;
+    text += fmt::format("{:<40} {:>12.3g} {:>12.3g}{}\n", subject.output_names[i], error, bound,
+                        within ? "" : "  not within it");
+    json["outputs"].push_back({{"name", subject.output_names[i]}, {"relative_l2", error}, {"within", within}});
+  }
+  json["bound"] = bound;
+  json["within"] = all_within;
+  return all_within;
 }
 
 /// Compares outputs; true if all are within the tolerance.
@@ -402,7 +450,7 @@ bool compare_outputs(const Subject& subject, const std::vector<HostTensor>& refe
   bool all_within = true;
   text += fmt::format("\n{:<40} {:>12} {:>12} {:>12}\n", "output", "max |ref|", "max abs diff", "relative");
   for (std::size_t i = 0; i < reference.size(); ++i) {
-    const Difference difference = compare(actual[i], reference[i], options.rtol, options.atol);
+    const Difference difference = compare(actual[i], reference[i], options.tolerance(), options.atol);
     const bool within = difference.comparable && difference.violations == 0;
     all_within = all_within && within;
     text += fmt::format(
@@ -422,13 +470,21 @@ bool compare_outputs(const Subject& subject, const std::vector<HostTensor>& refe
 
 /// The exit code of a run without errors.
 Expected<int> run(const Options& options) {
-  if (options.device != "cpu" && options.device != "reference")
-    return Error{ErrorCode::device_unavailable,
-                 fmt::format("--device {}: not available in this build; available: cpu, reference", options.device),
-                 {}};
+  if (options.model.empty() && !options.print_device) return Error{ErrorCode::usage, "MODEL is required", {}};
+  if (options.check && !options.other.empty())
+    return Error{ErrorCode::usage, "--check: one model is compared with float64; leave out --compare", {}};
   if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(tools::check_output("--json", options.common.json));
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
-  const KernelLibrary library(registry, options.device == "cpu" ? KernelSet::cpu : KernelSet::reference);
+  TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, true));
+  const KernelLibrary& library = device.library;
+  if (options.print_device) {
+    if (!library.backend())
+      return Error{
+          ErrorCode::usage, fmt::format("--print-device: --device {} has no properties", options.device.device), {}};
+    TASO_ASSIGN(const std::string properties, library.backend()->device_properties());
+    fmt::print("{}\n", properties);
+    return 0;
+  }
   TASO_ASSIGN(const Tensors given, read_inputs(options));
   std::vector<Subject> subjects;
   for (const std::string& path : {options.model, options.other}) {
@@ -444,15 +500,21 @@ Expected<int> run(const Options& options) {
                                         options.model, subjects[0].opaque_nodes));
   }
   const auto weights = std::make_shared<WeightStore>();
-  const CpuTarget target(library, {.threads = options.threads, .counting = false, .row_major = false, .cancelled = {}});
+  const RuntimeTarget target(library, {.threads = options.threads,
+                                       .counting = false,
+                                       .row_major = false,
+                                       .float_storage = device.float_storage,
+                                       .cancelled = {}});
   TASO_ASSIGN(const std::optional<CostDatabase> costs, open_costs(options, target));
   tools::catch_interrupts();
-  const bool fused = !options.as_is && options.device == "cpu";
+  const bool fused = !options.as_is && options.device.device != "reference";
   std::vector<HostTensor> inputs;
   std::vector<std::vector<HostTensor>> outputs;
+  Subject as_imported;
+  if (options.check) as_imported.graph = subjects[0].graph;
   // What is compared with is what the file says: a fusion that were wrong would show.
   if (fused && subjects.size() == 2) {
-    TASO_RETURN_IF_ERROR(build_executor(subjects[0], options, library, {}, std::make_shared<WeightStore>()));
+    TASO_RETURN_IF_ERROR(build_executor(subjects[0], options, device, {}, std::make_shared<WeightStore>()));
     TASO_ASSIGN(inputs, inputs_for(subjects[0], given, options.common.seed));
     TASO_ASSIGN(std::vector<HostTensor> reference, run_once(subjects[0], inputs));
     outputs.push_back(std::move(reference));
@@ -462,19 +524,26 @@ Expected<int> run(const Options& options) {
     TASO_ASSIGN(const RuleIndex rules, fusing_rules(options, registry));
     for (Subject& subject : subjects) TASO_RETURN_IF_ERROR(fuse(subject, rules, registry));
   }
-  for (Subject& subject : subjects) TASO_RETURN_IF_ERROR(build_executor(subject, options, library, costs, weights));
+  for (Subject& subject : subjects) TASO_RETURN_IF_ERROR(build_executor(subject, options, device, costs, weights));
   if (subjects.size() == 2) TASO_RETURN_IF_ERROR(check_comparable(subjects[0], subjects[1]));
   TASO_ASSIGN(inputs, inputs_for(subjects[0], given, options.common.seed));
   while (outputs.size() < subjects.size()) {
     TASO_ASSIGN(std::vector<HostTensor> result, run_once(subjects[outputs.size()], inputs));
     outputs.push_back(std::move(result));
   }
-  if (!options.save_outputs.empty()) TASO_RETURN_IF_ERROR(save_outputs(options.save_outputs, subjects[0], outputs[0]));
+  const std::span<const std::string> output_names(subjects[0].output_names);
+  if (!options.save_outputs.empty())
+    TASO_RETURN_IF_ERROR(save_tensors(options.save_outputs, output_names.first(subjects[0].own_outputs), outputs[0]));
+  if (!options.save_inputs.empty())
+    TASO_RETURN_IF_ERROR(save_tensors(options.save_inputs, subjects[0].executor->input_names(), inputs));
   TASO_ASSIGN(const std::vector<Measurement> times, time_subjects(subjects, inputs, options));
 
   std::string text;
-  nlohmann::ordered_json json{
-      {"device", library.device()}, {"threads", options.threads}, {"seed", options.common.seed}, {"fused", fused}};
+  nlohmann::ordered_json json{{"device", library.device()},
+                              {"math", options.device.math},
+                              {"threads", options.threads},
+                              {"seed", options.common.seed},
+                              {"fused", fused}};
   for (std::size_t i = 0; i < subjects.size(); ++i) {
     text += time_line(subjects[i], times[i]);
     json["models"].push_back(to_json(subjects[i], times[i]));
@@ -494,10 +563,15 @@ Expected<int> run(const Options& options) {
     text += fmt::format("{} takes {:.3f} times as long as {}\n", options.model, ratio, options.other);
     nlohmann::ordered_json& comparison = json["comparison"];
     comparison["time_ratio"] = ratio;
-    comparison["rtol"] = options.rtol;
+    comparison["rtol"] = options.tolerance();
     comparison["atol"] = options.atol;
     within = compare_outputs(subjects[0], outputs[0], outputs[1], options, text, comparison);
     comparison["within"] = within;
+  }
+  bool correct = true;
+  if (options.check) {
+    TASO_ASSIGN(correct,
+                check_outputs(as_imported, subjects[0], inputs, outputs[0], options, registry, text, json["check"]));
   }
   if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(tools::write_text(options.common.json, json.dump(2) + "\n"));
   if (!options.common.quiet && options.common.json != "-") fmt::print("{}", text);
@@ -505,8 +579,13 @@ Expected<int> run(const Options& options) {
   if (!within)
     return Error{ErrorCode::check_failed,
                  fmt::format("its outputs differ from those of {} by more than {} * max|reference| + {}", options.model,
-                             options.rtol, options.atol),
+                             options.tolerance(), options.atol),
                  {options.other}};
+  if (!correct)
+    return Error{ErrorCode::check_failed,
+                 fmt::format("its outputs differ from float64 by a relative L2 norm of more than {}",
+                             tools::tolerance_of(options.device.math).l2),
+                 {options.model}};
   return 0;
 }
 

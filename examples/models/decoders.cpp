@@ -121,7 +121,7 @@ Activation llama_block(Network& net, const std::string& name, const Activation& 
 ModelBuilder build_gpt2_block(const ModelOptions& options) {
   const std::int64_t tokens = options.extent > 0 ? options.extent : 128;
   const std::int64_t features = 768 / (options.narrower > 0 ? options.narrower : 1);
-  Network net("gpt2_block", options.seed);
+  Network net("gpt2_block", options.seed, options.batch);
   Activation x = net.input("hidden_states", {tokens, features});
   for (std::int64_t i = 0; i < std::max<std::int64_t>(1, options.depth); ++i)
     x = gpt2_block(net, "h." + std::to_string(i), x, std::max<std::int64_t>(1, features / 64));
@@ -135,7 +135,7 @@ ModelBuilder build_llama_block(const ModelOptions& options) {
   // Narrower: shallower heads, as many of them as there are features for, at most 32.
   const std::int64_t features = 2048 / narrower,
                      key_heads = std::min<std::int64_t>(8, std::max<std::int64_t>(1, features / 32));
-  Network net("llama_block", options.seed);
+  Network net("llama_block", options.seed, options.batch);
   Activation x = net.input("hidden_states", {tokens, features});
   for (std::int64_t i = 0; i < std::max<std::int64_t>(1, options.depth); ++i)
     x = llama_block(net, "layers." + std::to_string(i), x, 4 * key_heads, key_heads, 8192 / narrower);

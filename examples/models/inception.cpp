@@ -15,7 +15,7 @@ class Inception {
       : side_(options.extent > 0 ? options.extent : 299),
         narrower_(options.narrower > 0 ? options.narrower : 1),
         depth_(options.depth),
-        net_("inception_v3", options.seed) {}
+        net_("inception_v3", options.seed, options.batch) {}
 
   ModelBuilder build() {
     Activation x = net_.input("image", {3, side_, side_});

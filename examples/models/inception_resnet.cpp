@@ -14,7 +14,7 @@ class InceptionResNet {
   explicit InceptionResNet(const ModelOptions& options)
       : options_(options),
         narrower_(options.narrower > 0 ? options.narrower : 1),
-        net_("inception_resnet_v2", options.seed) {}
+        net_("inception_resnet_v2", options.seed, options.batch) {}
 
   ModelBuilder build() {
     const std::int64_t side = options_.extent > 0 ? options_.extent : 299;

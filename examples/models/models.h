@@ -19,6 +19,8 @@ struct ModelOptions {
   std::int64_t narrower = 0;
   /// Blocks, layers or cells per stage at most; encoder or decoder layers; recurrent steps; levels of a U-Net.
   std::int64_t depth = 0;
+  /// Images or sequences at a time (1 as published).
+  std::int64_t batch = 0;
 };
 
 struct ExampleModel {

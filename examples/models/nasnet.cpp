@@ -28,7 +28,7 @@ class NasNet {
         narrower_(options.narrower > 0 ? options.narrower : 1),
         // The first of a row of normal cells is another: it reduces its older input.
         cells_(options.depth > 0 ? std::min(options.depth, size.normal) : size.normal),
-        net_(size.name, options.seed) {}
+        net_(size.name, options.seed, options.batch) {}
 
   ModelBuilder build() {
     const std::int64_t channels = size_.channels / narrower_;

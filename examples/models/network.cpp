@@ -9,12 +9,6 @@
 namespace taso::examples {
 namespace {
 
-Shape with_batch(const Shape& shape) {
-  Shape full = {1};
-  full.insert(full.end(), shape.begin(), shape.end());
-  return full;
-}
-
 std::vector<float> normal(std::uint64_t seed, const std::string& name, std::int64_t count) {
   Random random(seed, name);
   std::vector<float> values(static_cast<std::size_t>(count));
@@ -56,7 +50,14 @@ Window square(std::int64_t extent, std::int64_t stride, std::int64_t pad, std::i
   return {extent, extent, stride, pad, pad, groups};
 }
 
-Network::Network(const std::string& name, std::uint64_t seed) : model_(17, name), seed_(seed) {}
+Network::Network(const std::string& name, std::uint64_t seed, std::int64_t batch)
+    : model_(17, name), seed_(seed), batch_(std::max<std::int64_t>(batch, 1)) {}
+
+Shape Network::with_batch(const Shape& shape) const {
+  Shape full = {batch_};
+  full.insert(full.end(), shape.begin(), shape.end());
+  return full;
+}
 
 std::string Network::fresh(const std::string& op) { return op + "_" + std::to_string(nodes_++); }
 

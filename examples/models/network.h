@@ -38,9 +38,10 @@ struct Window {
 
 class Network {
  public:
-  Network(const std::string& name, std::uint64_t seed);
+  /// `batch`: extent of every activation's first axis; 0 is 1.
+  Network(const std::string& name, std::uint64_t seed, std::int64_t batch = 1);
 
-  /// A graph input of shape [1, shape...].
+  /// A graph input of shape [batch, shape...].
   Activation input(const std::string& name, const Shape& shape);
   /// A graph output.
   void output(const Activation& x);
@@ -123,7 +124,9 @@ class Network {
   bool is_new(const std::string& name);
 
   ModelBuilder model_;
+  [[nodiscard]] Shape with_batch(const Shape& shape) const;
   std::uint64_t seed_;
+  std::int64_t batch_;
   int nodes_ = 0;
   std::vector<std::string> initializers_;
 };

@@ -14,7 +14,7 @@ namespace {
 ModelBuilder build(const std::string& title, const ModelOptions& options, std::int64_t groups, std::int64_t wider) {
   const std::int64_t side = options.extent > 0 ? options.extent : 224;
   const std::int64_t narrower = options.narrower > 0 ? options.narrower : 1;
-  Network net(title, options.seed);
+  Network net(title, options.seed, options.batch);
 
   // The last scale of a block is small, as it is in a trained network: sixteen blocks then add up to activations of
   // the size of the first.

@@ -41,8 +41,8 @@
 #include "operators/registry.h"
 #include "optimizer/cost_database.h"
 #include "optimizer/cost_model.h"
-#include "optimizer/cpu_target.h"
 #include "optimizer/optimize.h"
+#include "optimizer/runtime_target.h"
 #include "runtime/executor.h"
 
 namespace taso {
@@ -287,7 +287,7 @@ class Tests {
   double fault_;
   RuleIndex rules_;
   KernelLibrary library_;
-  CpuTarget target_;
+  RuntimeTarget target_;
   CostDatabase database_;
   MeasuredCosts measured_;
   std::unique_ptr<CostModel> cost_;

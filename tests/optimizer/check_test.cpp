@@ -1,5 +1,6 @@
 #include "optimizer/check.h"
 
+#include "runtime/backend.h"
 #include "tests/optimizer/fixtures.h"
 
 namespace taso::testing {
@@ -164,6 +165,31 @@ TEST(Check, SaysWhereFewElementsAreFinite) {
   ASSERT_EQ(report.remarks().size(), 1U);
   EXPECT_NE(report.remarks()[0].find("at best 0 % of its elements"), std::string::npos) << report.remarks()[0];
   EXPECT_NE(report.summary().find("no element of the original is finite"), std::string::npos) << report.summary();
+}
+
+// On a device the original's own loss counts: a sum that cancels keeps few digits of narrow floats.
+TEST(Check, OnADeviceRoundingIsExcused) {
+  BackendOptions backend;
+  backend.module_folder = TASO_TEST_BACKENDS;
+  const KernelLibrary device(registry(), value_of(load_backend("host", backend)));
+  const auto graph = [](double number) {
+    const std::string text = std::to_string(number);
+    return graph_of("input x f32[2, 2]\nweight w f32[2] = [" + text + ", " + text +
+                    "]\nweight f f32[2] = [1.0, 1.0]\n"
+                    "output mul(sub(add(x, broadcast(w; shape=[2, 2])), broadcast(w; shape=[2, 2])), broadcast(f; "
+                    "shape=[2, 2]))\n");
+  };
+  CheckOptions options;
+  options.rtol = 1e-3;
+  const Graph twenty = graph(20);
+  EXPECT_TRUE(value_of(check(twenty, twenty, device, options)).passed);
+  options.float_storage = ElementType::f16;
+  const CheckReport rounded = value_of(check(twenty, twenty, device, options));
+  EXPECT_TRUE(rounded.passed);
+  EXPECT_GT(rounded.worst, options.rtol);
+  EXPECT_FALSE(value_of(check(twenty, perturbed(twenty, 1, 1.2F), device, options)).passed);
+  // What loses a tenth and more is wrong, not rounded.
+  EXPECT_FALSE(value_of(check(graph(3000), graph(3000), device, options)).passed);
 }
 
 }  // namespace

@@ -123,9 +123,9 @@ TEST_F(CostModelTest, CachedSharesAreRecorded) {
 }
 
 /// Kernels are told apart by the share that they were measured with.
-TEST(CpuTarget, PlansKernelsForTheShareThatStaysCached) {
+TEST(RuntimeTarget, PlansKernelsForTheShareThatStaysCached) {
   const Graph graph = graph_of("input x f32[4, 8]\nweight w f32[8, 2]\noutput relu(matmul(x, w))\n");
-  CpuTarget cpu(library(), {});
+  RuntimeTarget cpu(library(), {});
   const std::string cold = value_of(cpu.plan(graph)).launches.at(0).kernel->key;
   EXPECT_EQ(working_set_bytes(graph, cpu), 8 * 2 * 4 + value_of(cpu.peak_bytes(graph, nullptr)));
   cpu.set_cached_tenths(6);

@@ -14,7 +14,7 @@
 #include "graph/graph_text.h"
 #include "graph/rewrite.h"
 #include "operators/registry.h"
-#include "optimizer/cpu_target.h"
+#include "optimizer/runtime_target.h"
 #include "optimizer/target.h"
 #include "runtime/kernel.h"
 
@@ -87,7 +87,7 @@ class FakeTarget final : public Target {
   int tenths = 7, caches_measured = 0;
 
  private:
-  CpuTarget plans_;
+  RuntimeTarget plans_;
   std::string identity_ = "fake device";
 };
 

@@ -32,8 +32,8 @@
 #include "graph/rewrite.h"
 #include "optimizer/check.h"
 #include "optimizer/cost_database.h"
-#include "optimizer/cpu_target.h"
 #include "optimizer/optimize.h"
+#include "optimizer/runtime_target.h"
 #include "runtime/executor.h"
 #include "runtime/lowering.h"
 #include "tests/optimizer/random_graph.h"
@@ -359,7 +359,7 @@ class Fuzzer {
   const OperatorRegistry& registry_;
   RuleIndex rules_;
   KernelLibrary library_;
-  CpuTarget target_;
+  RuntimeTarget target_;
   CostDatabase database_;
   MeasuredCosts measured_;
   std::map<std::string, std::size_t> numbers_;

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "optimizer/cost_model.h"
-#include "optimizer/cpu_target.h"
+#include "optimizer/runtime_target.h"
 #include "tests/runtime/random_graph.h"
 
 namespace taso::testing {
@@ -17,8 +17,8 @@ namespace {
 
 using Prices = std::function<double(const std::string& key)>;
 
-const CpuTarget& target() {
-  static const CpuTarget made(library(), CpuTargetOptions{});
+const RuntimeTarget& target() {
+  static const RuntimeTarget made(library(), RuntimeTargetOptions{});
   return made;
 }
 

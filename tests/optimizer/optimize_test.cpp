@@ -218,9 +218,9 @@ TEST(AllowedRules, FollowTheirClass) {
   EXPECT_EQ(names(Rounding::exact, true), exact);
 }
 
-TEST(CpuTargetTest, TimesGraphsAndKernels) {
+TEST(RuntimeTargetTest, TimesGraphsAndKernels) {
   const Graph graph = graph_of("input x f32[4, 8]\nweight w f32[8, 2]\noutput relu(matmul(x, w))\n");
-  CpuTarget target(library(), {.threads = 1, .counting = false, .cancelled = {}});
+  RuntimeTarget target(library(), {.threads = 1, .counting = false, .cancelled = {}});
   const KernelPlan plan = value_of(target.plan(graph));
   ASSERT_EQ(plan.launches.size(), 2U);
   EXPECT_GT(value_of(target.measure(*plan.launches[0].kernel)), 0);

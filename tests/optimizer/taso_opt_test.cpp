@@ -54,8 +54,9 @@ class TasoOpt : public ::testing::Test {
     };
     replace("$D", folder / ".");
     replace("$R", source_path("tests/data/rules/optimizer.rules"));
-    const std::string command = "cd " + (folder / ".") + " && XDG_CACHE_HOME=" + (folder / "cache") + " " + TASO_OPT +
-                                " " + arguments + " >out.txt 2>err.txt";
+    const std::string command = "cd " + (folder / ".") + " && TASO_BACKENDS='" + TASO_TEST_BACKENDS +
+                                "' XDG_CACHE_HOME=" + (folder / "cache") + " " + TASO_OPT + " " + arguments +
+                                " >out.txt 2>err.txt";
     const int status = std::system(command.c_str());
     Outcome result;
     result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -279,6 +280,7 @@ TEST_F(TasoOpt, EveryErrorIsOneLineWithItsCode) {
   ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
   write_file(folder / "noise.sqlite", "this is no database");
   write_file(folder / "broken.onnx", "this is no model");
+  write_file(folder / "gpu.json", R"({"name": "some GPU"})");
   struct Case {
     std::string arguments;
     int code;
@@ -322,7 +324,17 @@ TEST_F(TasoOpt, EveryErrorIsOneLineWithItsCode) {
       {"m.onnx -o o.onnx --rules $R --costs noise.sqlite", 3, "noise.sqlite: not a cost database"},
       {"m.onnx -o o.onnx --rules $R --costs gone.sqlite --no-measure", 3,
        "gone.sqlite: there is no cost database of this name"},
-      {"m.onnx -o o.onnx --device cuda", 6, "--device cuda: not available in this build; available: cpu"},
+      {"m.onnx -o o.onnx --device nosuch", 6, "device 'nosuch' is not available: there is no taso_nosuch.so in "},
+      {"m.onnx -o o.onnx --device No/Such", 2, "--device No/Such: expected cpu or the name of a backend"},
+      {"m.onnx -o o.onnx --device reference", 6, "device 'reference' is not available"},
+      {"m.onnx -o o.onnx --math fp16", 2, "--math fp16: kernels of --device cpu compute in fp32"},
+      {"m.onnx -o o.onnx --math fp8", 2, "--math"},
+      {"m.onnx -o o.onnx --device-properties gpu.json", 2, "--device-properties: --device cpu has none"},
+      {"m.onnx -o o.onnx --device host --device-properties gone.json", 3, "gone.json"},
+      {"m.onnx -o o.onnx --device host --device-properties noise.sqlite", 6,
+       "device 'host' is not available: the device's properties are not a JSON object with a name"},
+      {"m.onnx -o o.onnx --device host --device-properties gpu.json", 2,
+       "--device-properties: a device that is not there cannot be measured; give --no-measure"},
   };
   for (const Case& test : cases) {
     const Outcome result = run(test.arguments);
@@ -332,6 +344,58 @@ TEST_F(TasoOpt, EveryErrorIsOneLineWithItsCode) {
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
     EXPECT_FALSE(exists("o.onnx")) << test.arguments;
   }
+}
+
+TEST_F(TasoOpt, PlansForADevice) {
+  write_file(folder / "gpu.json", R"({"name": "host test device"})");
+  write_file(folder / "other.json", R"({"name": "another device"})");
+  for (const std::string math : {"fp32", "fp16"}) {
+    const std::string device = "--rules $R --device host --math " + math;
+    const Outcome here = run("m.onnx -o here.onnx --record c.costs --costs c.sqlite --json r.json " + device);
+    ASSERT_EQ(here.code, 0) << here.err;
+    const auto report = nlohmann::json::parse(value_of(read_file(folder / "r.json")));
+    EXPECT_EQ(report["target"].get<std::string>().rfind("host test device; driver 1.0; fp32; ", 0), 0U);
+    EXPECT_EQ(report["target"].get<std::string>().ends_with("; floats=f16"), math == "fp16");
+    // Elsewhere, without the device: from the record, or from shipped costs.
+    const std::string there = device + " --device-properties gpu.json --no-measure";
+    EXPECT_EQ(run("m.onnx -o bare.onnx " + there).code, 7);
+    const Outcome planned = run("m.onnx -o there.onnx --costs c.costs " + there);
+    EXPECT_EQ(planned.code, 0) << planned.err;
+    EXPECT_NE(planned.err.find("c.costs: costs are those of 'host test device; driver 1.0; fp32; "), std::string::npos)
+        << planned.err;
+    EXPECT_EQ(run("m.onnx -o there.onnx --costs c.sqlite " + there).code, 0);
+    // Of another device, or another mode, they are not.
+    EXPECT_EQ(run("m.onnx -o bare.onnx --no-measure --costs c.costs --rules $R --device host --math " + math +
+                  " --device-properties other.json")
+                  .code,
+              7);
+    EXPECT_EQ(run("m.onnx -o bare.onnx --no-measure --costs c.costs --rules $R --device host --math bf16"
+                  " --device-properties gpu.json")
+                  .code,
+              7);
+    EXPECT_EQ(value_of(read_file(folder / "there.onnx")), value_of(read_file(folder / "here.onnx")));
+    std::filesystem::create_directories(folder / "more/costs");
+    std::filesystem::copy_file(folder / "c.costs", folder / ("more/costs/" + math + ".costs"));
+    const Outcome shipped = run("m.onnx -o shipped.onnx --add-specs more --json s.json " + there);
+    EXPECT_EQ(shipped.code, 0) << shipped.err;
+    EXPECT_EQ(value_of(read_file(folder / "shipped.onnx")), value_of(read_file(folder / "here.onnx")));
+  }
+}
+
+TEST_F(TasoOpt, SaysWhatADeviceLeavesToTheHost) {
+  ModelBuilder model(17, "tail");
+  model.add_input("x", {4, 8});
+  model.add_initializer("w", {8, 6}, std::vector<float>(48, 0.5F));
+  model.add_output("y", {4, 6});
+  model.add_node("MatMul", {"x", "w"}, {"l"});
+  model.add_node("Softmax", {"l"}, {"y"});
+  ASSERT_TRUE(model.save(folder / "tail.onnx").ok());
+  const Outcome result = run("tail.onnx -o o.onnx --rules $R --device host --json r.json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::string notes = nlohmann::json::parse(value_of(read_file(folder / "r.json")))["notes"].dump();
+  EXPECT_NE(notes.find("1 kernels of the result run on the host, as the device has none: softmax x 1"),
+            std::string::npos)
+      << notes;
 }
 
 TEST_F(TasoOpt, AFailedCheckLeavesItsReasonAsJson) {

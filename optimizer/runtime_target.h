@@ -1,4 +1,4 @@
-/// The kernels of runtime/ on this machine's processor as a Target.
+/// The kernels of a library of runtime/ as a Target: this machine's processor, or a device with a backend.
 #pragma once
 
 #include <functional>
@@ -11,13 +11,15 @@
 
 namespace taso {
 
-struct CpuTargetOptions {
+struct RuntimeTargetOptions {
   int threads = 1;
   /// Plans in which launches are counted, not timed: all tensors are row-major, and a concatenation is one kernel
   /// (which execution may avoid by writing its operands in place).
   bool counting = false;
   /// The rule's layouts are row-major throughout: what a file says.
   bool row_major = false;
+  /// The type in which a device keeps what is f32 in the graph; f32 without one.
+  ElementType float_storage = ElementType::f32;
   /// Asked while kernels are measured and whole graphs timed; true ends that with an error of code interrupted.
   std::function<bool()> cancelled;
 };
@@ -26,11 +28,11 @@ struct CpuTargetOptions {
 /// intermediate tensors at one time.
 [[nodiscard]] double working_set_bytes(const Graph& graph, const Target& target);
 
-class CpuTarget final : public Target {
+class RuntimeTarget final : public Target {
  public:
   /// The library (and its registry) must outlive the target.
-  CpuTarget(const KernelLibrary& library, CpuTargetOptions options);
-  ~CpuTarget() override;
+  RuntimeTarget(const KernelLibrary& library, RuntimeTargetOptions options);
+  ~RuntimeTarget() override;
 
   [[nodiscard]] const std::string& identity() const override;
   [[nodiscard]] Expected<KernelPlan> plan(const Graph& graph) const override;
@@ -38,6 +40,7 @@ class CpuTarget final : public Target {
   [[nodiscard]] Expected<KernelPlan> open_plan(const Graph& graph) const override;
   [[nodiscard]] Expected<double> peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const override;
   [[nodiscard]] Expected<double> measure(const KernelInfo& kernel) override;
+  [[nodiscard]] std::vector<std::string> declined(const KernelPlan& plan) const override;
   [[nodiscard]] int cached_tenths(double bytes) override;
   /// From now on kernels are planned and measured as if so many tenths of the model stayed in the last-level cache
   /// (KernelRequest::cached_tenths); 0 at first. Not while anything is planned.

@@ -1,4 +1,4 @@
-#include "optimizer/cpu_target.h"
+#include "optimizer/runtime_target.h"
 
 #include <fmt/format.h>
 #include <tbb/enumerable_thread_specific.h>
@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "runtime/arena.h"
+#include "runtime/executor.h"
 #include "runtime/lowering.h"
 #include "runtime/measure.h"
 
@@ -39,7 +40,7 @@ Expected<std::shared_ptr<const KernelInfo>> describe(const PlannedKernel& kernel
 
 }  // namespace
 
-struct CpuTarget::State {
+struct RuntimeTarget::State {
   /// One lowering per thread, and the kernels it has named so far.
   struct Local {
     Local(Lowering lowering_of_thread, LayoutSpaces spaces_of_thread)
@@ -54,14 +55,15 @@ struct CpuTarget::State {
         kernels;
   };
 
-  State(const KernelLibrary& kernels, CpuTargetOptions target_options)
+  State(const KernelLibrary& kernels, RuntimeTargetOptions target_options)
       : library(&kernels), options(std::move(target_options)), locals([this] {
           return Local(
               Lowering(library->registry(), LoweringOptions{.channels_last = !options.counting && !options.row_major,
                                                             .concat_in_place = !options.counting,
                                                             .threads = options.threads,
-                                                            .cached_tenths = cached_tenths}),
-              LayoutSpaces(options.threads, library->blocks(), cached_tenths));
+                                                            .cached_tenths = cached_tenths,
+                                                            .float_storage = options.float_storage}),
+              LayoutSpaces(options.threads, library->blocks(), cached_tenths, options.float_storage));
         }) {}
 
   /// The description of a kernel that computes `node`, or converts what it makes.
@@ -82,7 +84,7 @@ struct CpuTarget::State {
   }
 
   const KernelLibrary* library;
-  CpuTargetOptions options;
+  RuntimeTargetOptions options;
   int cached_tenths = 0;
   std::string identity;
   tbb::enumerable_thread_specific<Local> locals;
@@ -100,18 +102,20 @@ double working_set_bytes(const Graph& graph, const Target& target) {
   return bytes + (peak ? *peak : 0.0);
 }
 
-CpuTarget::CpuTarget(const KernelLibrary& library, CpuTargetOptions options)
+RuntimeTarget::RuntimeTarget(const KernelLibrary& library, RuntimeTargetOptions options)
     : state_(std::make_unique<State>(library, std::move(options))) {
   state_->identity =
       fmt::format("{}; threads={}{}", library.device(), state_->options.threads,
                   state_->options.counting ? "; counting" : "");  // kernel costs do not depend on the rule
+  if (state_->options.float_storage != ElementType::f32)
+    state_->identity += fmt::format("; floats={}", to_string(state_->options.float_storage));
 }
 
-CpuTarget::~CpuTarget() = default;
+RuntimeTarget::~RuntimeTarget() = default;
 
-const std::string& CpuTarget::identity() const { return state_->identity; }
+const std::string& RuntimeTarget::identity() const { return state_->identity; }
 
-Expected<KernelPlan> CpuTarget::plan(const Graph& graph) const {
+Expected<KernelPlan> RuntimeTarget::plan(const Graph& graph) const {
   State::Local& local = state_->locals.local();
   TASO_ASSIGN(const LoweredGraph lowered, local.lowering.lower(graph));
   KernelPlan plan;
@@ -123,7 +127,7 @@ Expected<KernelPlan> CpuTarget::plan(const Graph& graph) const {
   return plan;
 }
 
-Expected<KernelPlan> CpuTarget::open_plan(const Graph& graph) const {
+Expected<KernelPlan> RuntimeTarget::open_plan(const Graph& graph) const {
   if (state_->options.counting) return plan(graph);
   auto open = std::make_shared<OpenPlan>();
   TASO_ASSIGN(open->space, state_->locals.local().spaces.of(graph));
@@ -139,7 +143,7 @@ Expected<KernelPlan> CpuTarget::open_plan(const Graph& graph) const {
   return plan;
 }
 
-Expected<double> CpuTarget::peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const {
+Expected<double> RuntimeTarget::peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const {
   TASO_ASSIGN(const LoweredGraph lowered, state_->locals.local().lowering.lower(graph, layouts));
   using Source = LoweredTensor::Source;
   auto owner = [&](TensorIndex index) {
@@ -171,7 +175,7 @@ Expected<double> CpuTarget::peak_bytes(const Graph& graph, const LayoutAssignmen
   return static_cast<double>(plan_arena(placed).bytes);
 }
 
-Expected<double> CpuTarget::measure(const KernelInfo& kernel) {
+Expected<double> RuntimeTarget::measure(const KernelInfo& kernel) {
   KernelRequest request;
   {
     const std::lock_guard lock(state_->mutex);
@@ -188,19 +192,37 @@ Expected<double> CpuTarget::measure(const KernelInfo& kernel) {
   return measurement.median_us * 1e-6;
 }
 
-int CpuTarget::cached_tenths(double bytes) { return taso::cached_tenths(static_cast<std::size_t>(bytes)); }
+std::vector<std::string> RuntimeTarget::declined(const KernelPlan& plan) const {
+  std::vector<std::string> operators;
+  if (!state_->library->backend()) return operators;
+  for (const Launch& launch : plan.launches) {
+    KernelRequest request;
+    {
+      const std::lock_guard lock(state_->mutex);
+      request = state_->requests.at(launch.kernel->hash);
+    }
+    if (!state_->library->create_on_device(request).kernel) operators.push_back(launch.kernel->op);
+  }
+  return operators;
+}
 
-void CpuTarget::set_cached_tenths(int tenths) {
+int RuntimeTarget::cached_tenths(double bytes) {
+  // Backends measure kernels with weights from memory.
+  return state_->library->backend() ? 0 : taso::cached_tenths(static_cast<std::size_t>(bytes));
+}
+
+void RuntimeTarget::set_cached_tenths(int tenths) {
   state_->locals.clear();
   state_->cached_tenths = tenths;
 }
 
-Expected<GraphTimes> CpuTarget::measure_graphs(std::span<const TimedGraph> graphs) {
+Expected<GraphTimes> RuntimeTarget::measure_graphs(std::span<const TimedGraph> graphs) {
   TASO_CHECK(!graphs.empty(), "nothing to time");
   ExecutorOptions options{.threads = state_->options.threads,
                           .channels_last = !state_->options.counting && !state_->options.row_major,
                           .weights = std::make_shared<WeightStore>(),
-                          .layouts = nullptr};
+                          .layouts = nullptr,
+                          .float_storage = state_->options.float_storage};
   // The first graph stands at both ends of the round: the A/A pair.
   std::vector<Executor> executors;
   std::vector<std::vector<HostTensor>> inputs;
@@ -222,7 +244,7 @@ Expected<GraphTimes> CpuTarget::measure_graphs(std::span<const TimedGraph> graph
   }
   WholeOptions whole;
   whole.maximum_rounds = 201;
-  whole.thread_time = state_->options.threads == 1;
+  whole.thread_time = state_->options.threads == 1 && !state_->library->backend();
   whole.cancelled = state_->options.cancelled;
   TASO_ASSIGN(const std::vector<Measurement> measurements, time_interleaved(order, feeds, whole));
   if (cancelled()) return interrupted;  // too few samples to decide, and to be recorded

@@ -1,0 +1,280 @@
+// The backend: memory, launches and timing, and which kernel computes what.
+#include "runtime/backend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "runtime/cuda/context.h"
+#include "runtime/cuda/device_kernel.h"
+#include "runtime/cuda/launch.h"
+#include "support/random.h"
+
+namespace taso::cuda {
+namespace {
+
+/// Outputs without elements: nothing to compute, whatever the operator.
+class Nothing final : public Kernel {
+ public:
+  Nothing() : Kernel("nothing") {}
+  Status execute(const KernelArguments&) const override { return {}; }
+};
+
+class GraphRecording final : public Recording {
+ public:
+  GraphRecording(std::shared_ptr<Context> context, LaunchGraph graph)
+      : context_(std::move(context)), graph_(std::move(graph)) {}
+  Status replay() override {
+    TASO_RETURN_IF_ERROR(context_->enter());
+    return graph_.launch(context_->stream);
+  }
+
+ private:
+  std::shared_ptr<Context> context_;
+  LaunchGraph graph_;
+};
+
+bool is_float(ElementType element) {
+  return element == ElementType::f32 || element == ElementType::f16 || element == ElementType::bf16;
+}
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+
+  std::string name() const override { return "cuda"; }
+  std::string identity() const override { return context_->identity; }
+  bool can_run() const override { return context_->can_run; }
+  Expected<std::string> device_properties() const override {
+    if (!context_->can_run) return context_->properties;
+    return json_of_device(context_->device);
+  }
+
+  KernelOffer create(const KernelRequest& request, const OperatorRegistry&) override {
+    if (request.outputs.empty()) return decline("no outputs");
+    if (context_->can_run)
+      if (const Status entered = context_->enter(); !entered) return decline(entered.error().message);
+    const auto empty = [](const Operand& operand) { return operand.type.known && operand.type.elements() == 0; };
+    if (std::all_of(request.outputs.begin(), request.outputs.end(), empty)) return {std::make_unique<Nothing>(), ""};
+    if (request.op == "conv2d" || request.op == "conv2d_bias_act" || request.op == "conv2d_bias_add_act")
+      return convolution(context_, request);
+    if (request.op == "matmul" || request.op == "matmul_bias_act") return product(context_, request);
+    return own_kernel(context_, request);
+  }
+
+  Expected<std::byte*> allocate(std::size_t bytes) override {
+    TASO_RETURN_IF_ERROR(ready());
+    void* memory = nullptr;
+    const cudaError_t allocated = cudaMalloc(&memory, std::max<std::size_t>(bytes, 1));
+    if (allocated != cudaSuccess) {
+      (void)cudaGetLastError();  // reported here, and not the next launch's
+      return Error{
+          ErrorCode::device_unavailable,
+          "the device cannot give " + std::to_string(bytes) + " bytes of memory: " + cudaGetErrorString(allocated),
+          {}};
+    }
+    return static_cast<std::byte*>(memory);
+  }
+  void release(std::byte* memory) override {
+    if (context_->can_run && context_->enter()) cudaFree(memory);
+  }
+  Status upload(std::span<const std::byte> host, std::byte* device) override {
+    TASO_RETURN_IF_ERROR(ready());
+    if (!host.empty())
+      TASO_RETURN_IF_ERROR(
+          check(cudaMemcpyAsync(device, host.data(), host.size(), cudaMemcpyHostToDevice, context_->stream),
+                "CUDA cannot copy to the device"));
+    return context_->synchronize();
+  }
+  Status download(const std::byte* device, std::span<std::byte> host) override {
+    TASO_RETURN_IF_ERROR(ready());
+    if (!host.empty())
+      TASO_RETURN_IF_ERROR(
+          check(cudaMemcpyAsync(host.data(), device, host.size(), cudaMemcpyDeviceToHost, context_->stream),
+                "CUDA cannot copy from the device"));
+    return context_->synchronize();
+  }
+  Status copy(const std::byte* from, std::byte* to, std::size_t bytes) override {
+    TASO_RETURN_IF_ERROR(ready());
+    if (bytes == 0) return {};
+    return check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, context_->stream),
+                 "CUDA cannot copy on the device");
+  }
+
+  Status synchronize() override {
+    TASO_RETURN_IF_ERROR(ready());
+    return context_->synchronize();
+  }
+  Expected<std::unique_ptr<Recording>> record(const std::function<Status()>& launches) override {
+    TASO_RETURN_IF_ERROR(ready());
+    TASO_ASSIGN(LaunchGraph graph, LaunchGraph::capture(context_->stream, launches));
+    return std::unique_ptr<Recording>(std::make_unique<GraphRecording>(context_, std::move(graph)));
+  }
+  Expected<double> time(const std::function<Status()>& launches) override {
+    TASO_RETURN_IF_ERROR(ready());
+    TASO_ASSIGN(const Stopwatch watch, Stopwatch::create());
+    return watch.time(context_->stream, launches);
+  }
+  Expected<Measurement> measure(const KernelRequest& request, const OperatorRegistry& registry,
+                                const MeasureOptions& options) override;
+
+ private:
+  [[nodiscard]] Status ready() const {
+    if (!context_->can_run)
+      return Error{ErrorCode::device_unavailable, "nothing runs on the description of a device", {}};
+    return context_->enter();
+  }
+  /// Device memory with values for an input: numbers between 0.1 and 1.1, indices inside the first operand's axis.
+  [[nodiscard]] Expected<DeviceMemory> operand(const KernelRequest& request, std::size_t index, std::uint64_t seed,
+                                               const Kernel& kernel);
+
+  std::shared_ptr<Context> context_;
+};
+
+Expected<DeviceMemory> CudaBackend::operand(const KernelRequest& request, std::size_t index, std::uint64_t seed,
+                                            const Kernel& kernel) {
+  const Operand& operand = request.inputs[index];
+  const std::int64_t count = operand.type.elements();
+  // Packed or not, floats are floats: which lies where does not matter for numbers that are random.
+  if (is_float(operand.type.element)) {
+    const std::size_t bytes = std::max(kernel.packed_format(index).empty() ? 0 : kernel.packed_bytes(index),
+                                       static_cast<std::size_t>(operand.type.bytes()));
+    return random_operand(operand.type.element, static_cast<std::int64_t>(bytes / size_of(operand.type.element)), seed,
+                          context_->stream);
+  }
+  std::vector<std::byte> values(static_cast<std::size_t>(operand.type.bytes()), std::byte{0});
+  std::uint64_t bound = 2;
+  if (const AttributeValue* attribute = request.attributes.find("axis");
+      attribute != nullptr && std::holds_alternative<std::int64_t>(*attribute)) {
+    const Shape& shape = request.inputs[0].type.shape;
+    const std::int64_t axis = std::get<std::int64_t>(*attribute);
+    const std::int64_t position = axis < 0 ? axis + static_cast<std::int64_t>(shape.size()) : axis;
+    if (position >= 0 && position < static_cast<std::int64_t>(shape.size()))
+      bound = static_cast<std::uint64_t>(std::max<std::int64_t>(1, shape[static_cast<std::size_t>(position)]));
+  }
+  Random random(seed, "measure");
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto place = static_cast<std::size_t>(i);
+    if (operand.type.element == ElementType::i64) {
+      const auto value = static_cast<std::int64_t>(random.below(bound));
+      std::memcpy(values.data() + place * sizeof(value), &value, sizeof(value));
+    } else if (operand.type.element == ElementType::i32) {
+      const auto value = static_cast<std::int32_t>(random.below(bound));
+      std::memcpy(values.data() + place * sizeof(value), &value, sizeof(value));
+    } else {  // only moved
+      const std::size_t width = size_of(operand.type.element);
+      values[place * width] = static_cast<std::byte>(random.below(2));
+    }
+  }
+  TASO_ASSIGN(DeviceMemory memory, DeviceMemory::create(values.size()));
+  TASO_RETURN_IF_ERROR(upload(values, memory.data()));
+  return memory;
+}
+
+/// Replays of a graph of unrolled copies. The last-level cache is overwritten before each, and every copy has weights
+/// of its own, which are thus cold, as in a network where other layers' weights pass between two uses; activations are
+/// warm from the second copy on, as the kernel before has just written them. Of a model that stays in the cache
+/// altogether, weights are warm too.
+Expected<Measurement> CudaBackend::measure(const KernelRequest& request, const OperatorRegistry& registry,
+                                           const MeasureOptions& options) {
+  constexpr double aim_s = 1e-3;  ///< Of one replay: the events' resolution is half a microsecond.
+  constexpr std::size_t fewest_copies = 4, most_copies = 64;
+  constexpr std::size_t most_weight_bytes = std::size_t{1} << 30;
+  TASO_RETURN_IF_ERROR(ready());
+  const KernelOffer offer = create(request, registry);
+  if (!offer.kernel) return bad_input("no kernel of the device computes " + request.key() + ": " + offer.reason);
+  const Kernel& kernel = *offer.kernel;
+
+  std::vector<DeviceMemory> memory;
+  std::vector<std::vector<const std::byte*>> inputs;  // by set of weights
+  std::vector<std::byte*> outputs;
+  const auto add_set = [&]() -> Status {
+    const std::size_t set = inputs.size();
+    std::vector<const std::byte*> pointers;
+    for (std::size_t i = 0; i < request.inputs.size(); ++i) {
+      if (set > 0 && !request.inputs[i].weight) {
+        pointers.push_back(inputs[0][i]);
+        continue;
+      }
+      TASO_ASSIGN(DeviceMemory one, operand(request, i, options.seed + set * request.inputs.size() + i, kernel));
+      pointers.push_back(one.data());
+      memory.push_back(std::move(one));
+    }
+    inputs.push_back(std::move(pointers));
+    return {};
+  };
+  TASO_RETURN_IF_ERROR(add_set());
+  for (const Operand& output : request.outputs) {
+    TASO_ASSIGN(DeviceMemory one, DeviceMemory::create(static_cast<std::size_t>(output.type.bytes())));
+    outputs.push_back(one.data());
+    memory.push_back(std::move(one));
+  }
+  TASO_ASSIGN(const DeviceMemory workspace, DeviceMemory::create(kernel.workspace_bytes()));
+  const auto launch_copies = [&](std::size_t copies) -> Status {
+    for (std::size_t i = 0; i < copies; ++i)
+      TASO_RETURN_IF_ERROR(kernel.execute({inputs[i % inputs.size()], outputs, workspace.data()}));
+    return {};
+  };
+
+  // Outside of the recording: code is loaded, and the time of one copy is known about.
+  TASO_RETURN_IF_ERROR(launch_copies(1));
+  TASO_RETURN_IF_ERROR(context_->synchronize());
+  TASO_ASSIGN(const Stopwatch watch, Stopwatch::create());
+  TASO_ASSIGN(const double once, watch.time(context_->stream, [&] { return launch_copies(1); }));
+  const std::size_t copies =
+      std::clamp(static_cast<std::size_t>(aim_s / std::max(once, 1e-7)), fewest_copies, most_copies);
+  const bool stays_cached = request.cached_tenths >= 10;
+  std::size_t weight_bytes = 0;
+  for (const Operand& operand : request.inputs)
+    if (operand.weight) weight_bytes += static_cast<std::size_t>(operand.type.bytes());
+  if (weight_bytes > 0 && !stays_cached)
+    while (inputs.size() < copies && (inputs.size() + 1) * weight_bytes <= most_weight_bytes)
+      TASO_RETURN_IF_ERROR(add_set());
+  const std::size_t evicted = stays_cached ? 0 : 2 * context_->cache_bytes;
+  TASO_ASSIGN(const DeviceMemory eviction, DeviceMemory::create(evicted));
+  TASO_ASSIGN(const LaunchGraph graph, LaunchGraph::capture(context_->stream, [&] { return launch_copies(copies); }));
+  const auto replay = [&]() -> Expected<double> {
+    if (evicted > 0)
+      TASO_RETURN_IF_ERROR(
+          check(cudaMemsetAsync(eviction.data(), 0, evicted, context_->stream), "CUDA cannot write to the device"));
+    return watch.time(context_->stream, [&] { return graph.launch(context_->stream); });
+  };
+  TASO_ASSIGN([[maybe_unused]] const double warm, replay());
+
+  std::vector<double> samples;
+  Measurement measurement;
+  for (int round = 0; round < std::max(options.rounds, 1); ++round) {
+    for (int i = 0; i < std::max(options.samples, 1); ++i) {
+      if (options.cancelled && options.cancelled())
+        return Error{ErrorCode::interrupted, "interrupted while a kernel was measured", {}};
+      TASO_ASSIGN(const double seconds, replay());
+      samples.push_back(seconds * 1e6 / static_cast<double>(copies));
+    }
+    measurement = summarize(samples);
+    // The median of n samples is uncertain by about spread / sqrt(n).
+    measurement.steady = measurement.spread <= options.max_spread * std::sqrt(static_cast<double>(round + 1));
+    if (measurement.steady) break;
+  }
+  TASO_RETURN_IF_ERROR(context_->synchronize());
+  measurement.implementation = kernel.implementation();
+  return measurement;
+}
+
+}  // namespace
+}  // namespace taso::cuda
+
+extern "C" __attribute__((visibility("default"))) taso::Backend* taso_open_backend(int abi,
+                                                                                   const taso::BackendOptions& options,
+                                                                                   std::string* error) {
+  if (abi != taso::backend_abi) {
+    *error = "the module's interface has number " + std::to_string(taso::backend_abi) + ", the program's " +
+             std::to_string(abi) + ": they are of different builds";
+    return nullptr;
+  }
+  auto context = taso::cuda::Context::create(options);
+  if (!context) {
+    *error = context.error().message;
+    return nullptr;
+  }
+  return new taso::cuda::CudaBackend(std::move(*context));
+}

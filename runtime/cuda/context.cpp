@@ -1,0 +1,299 @@
+#include "runtime/cuda/context.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+namespace taso::cuda {
+namespace {
+
+/// Raised with every change that makes kernels faster or slower: costs measured before it do not count.
+constexpr int kGeneration = 1;
+
+constexpr unsigned long long no_error = ~0ULL;
+constexpr int position_bits = 40;
+
+std::string one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 32) c = ' ';
+  return text;
+}
+
+/// "13.0" from 13000.
+std::string cuda_version(int number) {
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+
+/// "9.19.0" from 91900.
+std::string cudnn_version(std::size_t number) {
+  return std::to_string(number / 10000) + "." + std::to_string(number / 100 % 100) + "." + std::to_string(number % 100);
+}
+
+/// "13.1.0" from 130100 (major * 10000 + minor * 100 + patch).
+std::string cublas_version(std::size_t number) { return cudnn_version(number); }
+
+std::string libraries(MathMode math, int runtime) {
+  return "CUDA " + cuda_version(runtime) + "; cuDNN " + cudnn_version(cudnnGetVersion()) + "; cuBLASLt " +
+         cublas_version(cublasLtGetVersion()) + "; " + to_string(math) + "; taso " TASO_VERSION ", kernels " +
+         std::to_string(kGeneration);
+}
+
+/// Text or digits behind `"name":` in JSON that cuDNN has accepted; empty if there is none.
+std::string member_of(const std::string& json, const std::string& name) {
+  std::size_t at = json.find('"' + name + '"');
+  if (at == std::string::npos) return "";
+  at = json.find(':', at);
+  if (at == std::string::npos) return "";
+  at = json.find_first_not_of(" \t\r\n", at + 1);
+  if (at == std::string::npos) return "";
+  if (json[at] == '"') {
+    const std::size_t end = json.find('"', at + 1);
+    return end == std::string::npos ? "" : one_line(json.substr(at + 1, end - at - 1));
+  }
+  return json.substr(at, json.find_first_not_of("0123456789", at) - at);
+}
+
+Error unavailable(std::string message) { return {ErrorCode::device_unavailable, std::move(message), {}}; }
+
+/// Lets the calling thread allocate while a stream is being captured: memory is not part of the capture.
+class CaptureRelaxed {
+ public:
+  CaptureRelaxed() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~CaptureRelaxed() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  CaptureRelaxed(const CaptureRelaxed&) = delete;
+  CaptureRelaxed& operator=(const CaptureRelaxed&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+}  // namespace
+
+Status check(cudaError_t result, const char* what) {
+  if (result == cudaSuccess) return {};
+  return unavailable(std::string(what) + ": " + one_line(cudaGetErrorString(result)));
+}
+
+Status check(cublasStatus_t result, const char* what) {
+  if (result == CUBLAS_STATUS_SUCCESS) return {};
+  return unavailable(std::string(what) + ": " + one_line(cublasLtGetStatusString(result)));
+}
+
+Expected<DeviceMemory> DeviceMemory::create(std::size_t bytes) {
+  const CaptureRelaxed relaxed;
+  DeviceMemory memory;
+  void* data = nullptr;
+  const cudaError_t allocated = cudaMalloc(&data, std::max<std::size_t>(bytes, 1));
+  if (allocated != cudaSuccess) {
+    (void)cudaGetLastError();  // it is reported here, and is not the next launch's
+    return unavailable("the device cannot give " + std::to_string(bytes) +
+                       " bytes of memory: " + one_line(cudaGetErrorString(allocated)));
+  }
+  memory.data_ = static_cast<std::byte*>(data);
+  return memory;
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (data_ == nullptr) return;
+  const CaptureRelaxed relaxed;
+  cudaFree(data_);
+}
+
+Expected<LaunchGraph> LaunchGraph::capture(cudaStream_t stream, const std::function<Status()>& launches) {
+  TASO_RETURN_IF_ERROR(
+      check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "CUDA cannot record launches"));
+  const Status queued = launches();
+  cudaGraph_t graph = nullptr;
+  const cudaError_t ended = cudaStreamEndCapture(stream, &graph);  // in any case, or the stream is of no more use
+  LaunchGraph result;
+  Status status = queued;
+  if (status) status = check(ended, "CUDA cannot record launches");
+  if (status) status = check(cudaGraphInstantiate(&result.executable_, graph, 0), "CUDA cannot make a graph");
+  if (status) status = check(cudaGraphUpload(result.executable_, stream), "CUDA cannot upload a graph");
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  if (!status) {
+    (void)cudaGetLastError();
+    return status.error();
+  }
+  return result;
+}
+
+LaunchGraph::~LaunchGraph() {
+  if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
+}
+
+Status LaunchGraph::launch(cudaStream_t stream) const {
+  return check(cudaGraphLaunch(executable_, stream), "CUDA cannot launch a graph");
+}
+
+Expected<Stopwatch> Stopwatch::create() {
+  Stopwatch watch;
+  TASO_RETURN_IF_ERROR(check(cudaEventCreate(&watch.begin_), "CUDA cannot make an event"));
+  TASO_RETURN_IF_ERROR(check(cudaEventCreate(&watch.end_), "CUDA cannot make an event"));
+  return watch;
+}
+
+Stopwatch::~Stopwatch() {
+  if (begin_ != nullptr) cudaEventDestroy(begin_);
+  if (end_ != nullptr) cudaEventDestroy(end_);
+}
+
+Expected<double> Stopwatch::time(cudaStream_t stream, const std::function<Status()>& launches) const {
+  TASO_RETURN_IF_ERROR(check(cudaEventRecord(begin_, stream), "CUDA cannot record an event"));
+  TASO_RETURN_IF_ERROR(launches());
+  TASO_RETURN_IF_ERROR(check(cudaEventRecord(end_, stream), "CUDA cannot record an event"));
+  TASO_RETURN_IF_ERROR(check(cudaEventSynchronize(end_), "a kernel failed on the device"));
+  float milliseconds = 0;
+  TASO_RETURN_IF_ERROR(check(cudaEventElapsedTime(&milliseconds, begin_, end_), "CUDA cannot read its clock"));
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
+Expected<std::shared_ptr<Context>> Context::create(const BackendOptions& options) {
+  std::shared_ptr<Context> context(new Context);
+  context->math = options.math;
+  context->device = options.device;
+  TASO_RETURN_IF_ERROR(options.device_properties.empty() ? context->open_device()
+                                                         : context->plan_without_device(options.device_properties));
+  return context;
+}
+
+Status Context::open_device() {
+  int count = 0;
+  TASO_RETURN_IF_ERROR(check(cudaGetDeviceCount(&count), "no CUDA device"));
+  if (count == 0) return unavailable("no CUDA device");
+  if (device < 0 || device >= count)
+    return unavailable("there is no CUDA device " + std::to_string(device) + " (there are " + std::to_string(count) +
+                       ", counted from 0)");
+  TASO_RETURN_IF_ERROR(enter());
+  cudaDeviceProp found{};
+  TASO_RETURN_IF_ERROR(check(cudaGetDeviceProperties(&found, device), "CUDA does not describe the device"));
+  if (found.major < 8)
+    return unavailable(std::string(found.name) + " has compute capability " + std::to_string(found.major) + "." +
+                       std::to_string(found.minor) + ", where 8.0 or later is needed");
+  cache_bytes = static_cast<std::size_t>(std::max(found.l2CacheSize, 0));
+  int driver = 0, runtime = 0;
+  TASO_RETURN_IF_ERROR(check(cudaDriverGetVersion(&driver), "CUDA does not name its driver"));
+  TASO_RETURN_IF_ERROR(check(cudaRuntimeGetVersion(&runtime), "CUDA does not name its version"));
+  TASO_RETURN_IF_ERROR(check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "CUDA cannot make a stream"));
+  TASO_RETURN_IF_ERROR(
+      check(cudaStreamCreateWithFlags(&tuning_stream, cudaStreamNonBlocking), "CUDA cannot make a stream"));
+  TASO_RETURN_IF_ERROR(check(cudnnCreate(&cudnn), "cuDNN cannot be used"));
+  TASO_RETURN_IF_ERROR(check(cudnnSetStream(cudnn, stream), "cuDNN cannot use a stream"));
+  TASO_RETURN_IF_ERROR(check(cublasLtCreate(&cublas), "cuBLASLt cannot be used"));
+  void* slot = nullptr;
+  TASO_RETURN_IF_ERROR(check(cudaMalloc(&slot, sizeof(unsigned long long)), "CUDA cannot allocate"));
+  error_slot_ = static_cast<unsigned long long*>(slot);
+  TASO_RETURN_IF_ERROR(check(cudaMallocHost(&slot, sizeof(unsigned long long)), "CUDA cannot allocate"));
+  error_copy_ = static_cast<unsigned long long*>(slot);
+  *error_copy_ = no_error;
+  TASO_RETURN_IF_ERROR(check(cudaMemset(error_slot_, 0xff, sizeof(no_error)), "CUDA cannot write to the device"));
+  TASO_RETURN_IF_ERROR(check(cudaDeviceSynchronize(), "CUDA cannot write to the device"));
+  can_run = true;
+  identity = std::string(found.name) + "; driver " + cuda_version(driver) + "; " + libraries(math, runtime);
+  return {};
+}
+
+Status Context::plan_without_device(const std::string& json) {
+  TASO_ASSIGN(device_descriptor, device_from_json(json));
+  properties = json;
+  const std::string name = member_of(json, "deviceName"), cache = member_of(json, "l2CacheSize");
+  if (name.empty()) return unavailable("the device's properties have no deviceName");
+  if (!cache.empty() && cache.size() < 12) cache_bytes = static_cast<std::size_t>(std::stoull(cache));
+  int runtime = 0;
+  TASO_RETURN_IF_ERROR(check(cudaRuntimeGetVersion(&runtime), "CUDA does not name its version"));
+  identity = name + " (from a description); " + libraries(math, runtime);
+  return {};
+}
+
+Context::~Context() {
+  // Where the program ends before its backends do, CUDA has gone before them, and its memory with it.
+  if (stream != nullptr && !enter()) return;
+  if (stream != nullptr) cudaStreamSynchronize(stream);
+  if (error_copy_ != nullptr) cudaFreeHost(error_copy_);
+  if (error_slot_ != nullptr) cudaFree(error_slot_);
+  if (cublas != nullptr) cublasLtDestroy(cublas);
+  if (cudnn != nullptr) cudnnDestroy(cudnn);
+  if (tuning_stream != nullptr) cudaStreamDestroy(tuning_stream);
+  if (stream != nullptr) cudaStreamDestroy(stream);
+}
+
+Status Context::enter() const { return check(cudaSetDevice(device), "CUDA cannot use the device"); }
+
+Expected<Choice> Context::tune(std::size_t count,
+                               const std::function<Status(std::size_t, cudaStream_t)>& launch) const {
+  // Long enough for the clock, short enough for hundreds of requests with tens of engines each.
+  constexpr double aim_s = 200e-6;
+  constexpr int most_copies = 16, replays = 5;
+  TASO_ASSIGN(const Stopwatch watch, Stopwatch::create());
+  const auto once = [&](std::size_t engine) -> Expected<double> {
+    TASO_RETURN_IF_ERROR(launch(engine, tuning_stream));  // code is loaded
+    TASO_RETURN_IF_ERROR(check(cudaStreamSynchronize(tuning_stream), "an engine failed on the device"));
+    TASO_ASSIGN(const double first, watch.time(tuning_stream, [&] { return launch(engine, tuning_stream); }));
+    const int copies = std::clamp(static_cast<int>(aim_s / std::max(first, 1e-6)), 1, most_copies);
+    TASO_ASSIGN(const LaunchGraph graph, LaunchGraph::capture(tuning_stream, [&]() -> Status {
+                  for (int i = 0; i < copies; ++i) TASO_RETURN_IF_ERROR(launch(engine, tuning_stream));
+                  return {};
+                }));
+    double least = std::numeric_limits<double>::infinity();
+    for (int i = 0; i < replays + 1; ++i) {  // the first warms the caches
+      TASO_ASSIGN(const double time, watch.time(tuning_stream, [&] { return graph.launch(tuning_stream); }));
+      if (i > 0) least = std::min(least, time / copies);
+    }
+    return least;
+  };
+  std::optional<std::size_t> best;
+  double best_time = 0;
+  std::size_t failed = 0;
+  std::string words;
+  for (std::size_t engine = 0; engine < count; ++engine) {
+    const Expected<double> time = once(engine);
+    if (!time) {
+      ++failed;
+      words = time.error().message;
+      (void)cudaGetLastError();
+      continue;
+    }
+    if (!best || *time < best_time) {
+      best = engine;
+      best_time = *time;
+    }
+  }
+  if (!best) return unavailable("none of " + std::to_string(count) + " engines runs: " + words);
+  Choice choice{*best, 0, "best of " + std::to_string(count - failed)};
+  if (failed > 0) choice.description += ", " + std::to_string(failed) + " failed";
+  return choice;
+}
+
+unsigned long long Context::index_check(std::int64_t extent) {
+  const std::scoped_lock lock(checks_mutex_);
+  const auto known = std::find(checked_extents_.begin(), checked_extents_.end(), extent);
+  const auto number = static_cast<unsigned long long>(known - checked_extents_.begin());
+  if (known == checked_extents_.end()) checked_extents_.push_back(extent);
+  return number;
+}
+
+Status Context::synchronize() {
+  TASO_RETURN_IF_ERROR(enter());
+  bool checked = false;
+  {
+    const std::scoped_lock lock(checks_mutex_);
+    checked = !checked_extents_.empty();
+  }
+  if (checked)
+    TASO_RETURN_IF_ERROR(
+        check(cudaMemcpyAsync(error_copy_, error_slot_, sizeof(no_error), cudaMemcpyDeviceToHost, stream),
+              "a kernel failed on the device"));
+  TASO_RETURN_IF_ERROR(check(cudaStreamSynchronize(stream), "a kernel failed on the device"));
+  if (!checked || *error_copy_ == no_error) return {};
+  const unsigned long long note = std::exchange(*error_copy_, no_error);
+  TASO_RETURN_IF_ERROR(
+      check(cudaMemsetAsync(error_slot_, 0xff, sizeof(no_error), stream), "CUDA cannot write to the device"));
+  const std::scoped_lock lock(checks_mutex_);
+  const auto number = static_cast<std::size_t>(note >> position_bits);
+  const std::string position = std::to_string(note & ((1ULL << position_bits) - 1));
+  if (number >= checked_extents_.size()) return internal_error("gather: an error that no kernel could have noted");
+  return bad_input("gather: the index at position " + position + " is outside an axis of " +
+                   std::to_string(checked_extents_[number]));
+}
+
+}  // namespace taso::cuda

@@ -1,0 +1,150 @@
+/// What the backend and its kernels share: the device, its libraries' handles, streams, errors of kernels.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+#include <cudnn.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/backend.h"
+#include "runtime/cuda/cudnn.h"
+#include "support/status.h"
+
+namespace taso::cuda {
+
+/// Success, or an error of code device_unavailable: "what: the library's words" on one line.
+[[nodiscard]] Status check(cudaError_t result, const char* what);
+[[nodiscard]] Status check(cublasStatus_t result, const char* what);
+
+/// Largest workspace that a library's engine may ask for.
+inline constexpr std::size_t workspace_limit = std::size_t{128} << 20;
+
+/// Rounded up to where an operand may begin.
+[[nodiscard]] constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+/// The alignment that kernels of libraries are planned for; operands that lie otherwise are copied first.
+inline constexpr std::size_t operand_alignment = 16;
+
+/// Device memory. Can be allocated while a stream is being captured.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  [[nodiscard]] static Expected<DeviceMemory> create(std::size_t bytes);
+  DeviceMemory(DeviceMemory&& other) noexcept : data_(std::exchange(other.data_, nullptr)) {}
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  ~DeviceMemory();
+  [[nodiscard]] std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
+};
+
+/// A stream's launches as a graph that can be launched again.
+class LaunchGraph {
+ public:
+  /// Captures what `launches` queues on `stream`.
+  [[nodiscard]] static Expected<LaunchGraph> capture(cudaStream_t stream, const std::function<Status()>& launches);
+  LaunchGraph(LaunchGraph&& other) noexcept : executable_(std::exchange(other.executable_, nullptr)) {}
+  LaunchGraph& operator=(LaunchGraph&& other) noexcept {
+    std::swap(executable_, other.executable_);
+    return *this;
+  }
+  ~LaunchGraph();
+  [[nodiscard]] Status launch(cudaStream_t stream) const;
+
+ private:
+  LaunchGraph() = default;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+/// A pair of events on a stream.
+class Stopwatch {
+ public:
+  [[nodiscard]] static Expected<Stopwatch> create();
+  Stopwatch(Stopwatch&& other) noexcept
+      : begin_(std::exchange(other.begin_, nullptr)), end_(std::exchange(other.end_, nullptr)) {}
+  Stopwatch& operator=(Stopwatch&& other) noexcept {
+    std::swap(begin_, other.begin_);
+    std::swap(end_, other.end_);
+    return *this;
+  }
+  ~Stopwatch();
+  /// Seconds that `launches` takes on the stream; waits for it.
+  [[nodiscard]] Expected<double> time(cudaStream_t stream, const std::function<Status()>& launches) const;
+
+ private:
+  Stopwatch() = default;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+/// Which of several engines is used for a request from then on.
+struct Choice {
+  std::size_t engine = 0;
+  std::size_t division = 0;  ///< For kernels that divide their work in several ways.
+  std::string description;   ///< "best of 14, 2 failed".
+};
+
+/// One device. Members are set by create() and constant afterwards, but for what `mutex` guards.
+class Context {
+ public:
+  [[nodiscard]] static Expected<std::shared_ptr<Context>> create(const BackendOptions& options);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  MathMode math = MathMode::strict;
+  int device = 0;
+  bool can_run = false;
+  std::string identity;
+  std::string properties;       ///< The device's JSON.
+  std::size_t cache_bytes = 0;  ///< Of the last-level cache.
+  cudaStream_t stream = nullptr;
+  cublasLtHandle_t cublas = nullptr;
+  /// Null without a device. Planning and execution go through handle(), under `mutex`.
+  cudnnHandle_t cudnn = nullptr;
+  Descriptor device_descriptor;  ///< Stands for the device where there is none.
+
+  /// Held while kernels are planned and tuned, and while cuDNN queues: its handle is for one thread at a time.
+  std::mutex mutex;
+  cudaStream_t tuning_stream = nullptr;   ///< Guarded by `mutex`.
+  std::map<std::string, Choice> choices;  ///< Guarded by `mutex`. By tuning_key, kept by the kernels.
+
+  /// Makes the calling thread use this device: CUDA's current device is a thread's.
+  [[nodiscard]] Status enter() const;
+
+  /// The engine among `count` that is fastest on the device. `launch(i, stream)` queues engine i; those that fail are
+  /// skipped. The caller holds `mutex`.
+  [[nodiscard]] Expected<Choice> tune(std::size_t count,
+                                      const std::function<Status(std::size_t, cudaStream_t)>& launch) const;
+
+  // Errors that kernels find: a kernel with checks takes a number and passes it on with error_slot().
+  [[nodiscard]] unsigned long long* error_slot() const { return error_slot_; }
+  /// The number of a check that indices lie inside an axis of `extent`.
+  [[nodiscard]] unsigned long long index_check(std::int64_t extent);
+  /// Waits for the stream, and returns its first error or that of a check.
+  [[nodiscard]] Status synchronize();
+
+ private:
+  Context() = default;
+  [[nodiscard]] Status open_device();
+  [[nodiscard]] Status plan_without_device(const std::string& properties);
+
+  unsigned long long* error_slot_ = nullptr;  ///< Device memory.
+  unsigned long long* error_copy_ = nullptr;  ///< Pinned memory of the host.
+  std::mutex checks_mutex_;
+  std::vector<std::int64_t> checked_extents_;  ///< By number.
+};
+
+}  // namespace taso::cuda

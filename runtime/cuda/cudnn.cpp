@@ -1,0 +1,348 @@
+#include "runtime/cuda/cudnn.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace taso::cuda {
+namespace {
+
+/// cuDNN's account of the calling thread's last error, on one line.
+std::string last_words() {
+  std::array<char, 1024> buffer{};
+  cudnnGetLastErrorString(buffer.data(), buffer.size());
+  std::string text(buffer.data());
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 32) c = ' ';
+  while (!text.empty() && text.back() == ' ') text.pop_back();
+  return text;
+}
+
+std::vector<std::int64_t> strides_of(const std::vector<std::int64_t>& extents, bool channels_last) {
+  const std::int64_t c = extents[1], h = extents[2], w = extents[3];
+  if (channels_last) return {h * w * c, 1, w * c, c};
+  return {c * h * w, h * w, w, 1};
+}
+
+/// Descriptors of one graph; it holds all of them, as later ones refer to earlier ones.
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(const ConvolutionGraph& graph) : graph_(graph) {}
+
+  Status build(const PlanningTarget& target) {
+    TASO_ASSIGN(const std::size_t x, tensor(graph_.x, ConvolutionOperand::x));
+    TASO_ASSIGN(const std::size_t w, tensor(graph_.w, ConvolutionOperand::w));
+    remaining_ = (graph_.residual ? 1 : 0) + (graph_.bias ? 1 : 0) + (graph_.relu ? 1 : 0);
+    TASO_ASSIGN(const std::size_t product, result());
+    const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+    const float one = 1, zero = 0;
+    Descriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, compute)
+        .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, mode)
+        .set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, 2)
+        .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, graph_.before)
+        .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, graph_.after)
+        .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, graph_.dilations)
+        .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, graph_.strides);
+    TASO_ASSIGN(const std::size_t how, keep(std::move(convolution)));
+    Descriptor operation(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
+    operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, kept_[x])
+        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, kept_[w])
+        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, kept_[product])
+        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, kept_[how])
+        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, one)
+        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, zero);
+    TASO_RETURN_IF_ERROR(add_operation(std::move(operation)));
+    // The order in which cuDNN's precompiled engines have these: residual, bias, activation.
+    std::size_t value = product;
+    if (graph_.residual) {
+      TASO_ASSIGN(const std::size_t residual, tensor(graph_.y, ConvolutionOperand::residual));
+      TASO_ASSIGN(value, pointwise(CUDNN_POINTWISE_ADD, value, &residual));
+    }
+    if (graph_.bias) {
+      TASO_ASSIGN(const std::size_t bias, tensor({1, graph_.y[1], 1, 1}, ConvolutionOperand::bias));
+      TASO_ASSIGN(value, pointwise(CUDNN_POINTWISE_ADD, value, &bias));
+    }
+    if (graph_.relu) {
+      TASO_ASSIGN(value, pointwise(CUDNN_POINTWISE_RELU_FWD, value, nullptr));
+    }
+    std::vector<cudnnBackendDescriptor_t> raw;
+    for (const std::size_t index : operations_) raw.push_back(kept_[index].get());
+    Descriptor all(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    all.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+            std::span<const cudnnBackendDescriptor_t>(raw));
+    if (target.handle != nullptr) all.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
+    TASO_ASSIGN(whole_, keep(std::move(all)));
+    return {};
+  }
+  [[nodiscard]] const Descriptor& whole() const { return kept_[whole_]; }
+
+ private:
+  Expected<std::size_t> keep(Descriptor descriptor) {
+    TASO_RETURN_IF_ERROR(descriptor.finalize());
+    kept_.push_back(std::move(descriptor));
+    return kept_.size() - 1;
+  }
+  Status add_operation(Descriptor descriptor) {
+    TASO_ASSIGN(const std::size_t index, keep(std::move(descriptor)));
+    operations_.push_back(index);
+    return {};
+  }
+  Expected<std::size_t> any_tensor(const std::vector<std::int64_t>& extents, cudnnDataType_t type, std::int64_t number,
+                                   bool is_virtual) {
+    Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type)
+        .set(CUDNN_ATTR_TENSOR_DIMENSIONS, extents)
+        .set(CUDNN_ATTR_TENSOR_STRIDES, strides_of(extents, graph_.channels_last))
+        .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, number)
+        .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16);
+    if (is_virtual) tensor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, is_virtual);
+    return keep(std::move(tensor));
+  }
+  Expected<std::size_t> tensor(const std::vector<std::int64_t>& extents, ConvolutionOperand number) {
+    return any_tensor(extents, graph_.type, static_cast<std::int64_t>(number), false);
+  }
+  /// What the next operation writes: y if it is the last, else a tensor in float that only the graph knows.
+  Expected<std::size_t> result() {
+    if (remaining_-- == 0) return tensor(graph_.y, ConvolutionOperand::y);
+    return any_tensor(graph_.y, CUDNN_DATA_FLOAT, next_virtual_++, true);
+  }
+  Expected<std::size_t> pointwise(cudnnPointwiseMode_t mode, std::size_t value, const std::size_t* other) {
+    const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    Descriptor function(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    function.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode)
+        .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, compute);
+    TASO_ASSIGN(const std::size_t how, keep(std::move(function)));
+    TASO_ASSIGN(const std::size_t y, result());
+    Descriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kept_[how])
+        .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, kept_[value]);
+    if (other != nullptr) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, kept_[*other]);
+    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, kept_[y]);
+    TASO_RETURN_IF_ERROR(add_operation(std::move(operation)));
+    return y;
+  }
+
+  const ConvolutionGraph& graph_;
+  std::vector<Descriptor> kept_;
+  std::vector<std::size_t> operations_;
+  int remaining_ = 0;  ///< Operations behind the one whose result is asked for next.
+  std::int64_t next_virtual_ = 100;
+  std::size_t whole_ = 0;
+};
+
+/// Properties of an engine that decide whether it may be used.
+struct Notes {
+  bool tensor_core = false, down_converts = false, sums_in_less = false, unordered = false, large_tiles = false;
+};
+
+Notes notes_of(cudnnBackendDescriptor_t engine) {
+  std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> list{};
+  std::int64_t count = 0;
+  Notes notes;
+  if (cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                               static_cast<std::int64_t>(list.size()), &count, list.data()) != CUDNN_STATUS_SUCCESS) {
+    // What is not known of an engine is assumed to be against it.
+    return {true, true, true, true, true};
+  }
+  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+    notes.tensor_core |= list[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+    notes.down_converts |= list[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
+    notes.sums_in_less |= list[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
+    notes.unordered |= list[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+    notes.large_tiles |= list[i] == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13;
+  }
+  return notes;
+}
+
+/// Whether planning the engine means to compile it.
+bool is_compiled(cudnnBackendDescriptor_t engine) {
+  std::array<cudnnBackendBehaviorNote_t, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT> list{};
+  std::int64_t count = 0;
+  if (cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                               static_cast<std::int64_t>(list.size()), &count, list.data()) != CUDNN_STATUS_SUCCESS)
+    return false;
+  const auto end = list.begin() + std::clamp<std::int64_t>(count, 0, static_cast<std::int64_t>(list.size()));
+  return std::find(list.begin(), end, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != end;
+}
+
+bool is_allowed(const Notes& notes, cudnnDataType_t type, MathMode math) {
+  if (notes.sums_in_less || notes.unordered) return false;
+  if (type != CUDNN_DATA_FLOAT) return true;
+  // Conversion is to 16 bits, whose range is less. Tensor cores compute with TF32.
+  if (notes.large_tiles || notes.down_converts) return false;
+  return math == MathMode::tf32 || !notes.tensor_core;
+}
+
+}  // namespace
+
+Status check(cudnnStatus_t result, const char* what) {
+  if (result == CUDNN_STATUS_SUCCESS) return {};
+  std::string message = std::string(what) + ": " + cudnnGetErrorString(result);
+  if (const std::string words = last_words(); !words.empty()) message += ": " + words;
+  return Error{ErrorCode::device_unavailable, std::move(message), {}};
+}
+
+Descriptor::Descriptor(cudnnBackendDescriptorType_t type)
+    : failure_(check(cudnnBackendCreateDescriptor(type, &descriptor_), "cuDNN cannot make a descriptor")) {}
+
+Descriptor::~Descriptor() {
+  if (descriptor_ != nullptr) cudnnBackendDestroyDescriptor(descriptor_);
+}
+
+Descriptor& Descriptor::set_raw(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
+                                const void* values) {
+  if (failure_)
+    failure_ = check(cudnnBackendSetAttribute(descriptor_, name, type, count, values), "cuDNN refuses an attribute");
+  return *this;
+}
+
+Status Descriptor::finalize() {
+  TASO_RETURN_IF_ERROR(failure_);
+  return check(cudnnBackendFinalize(descriptor_), "cuDNN refuses a descriptor");
+}
+
+Engines convolution_engines(const PlanningTarget& target, const ConvolutionGraph& graph, MathMode math,
+                            std::size_t workspace_bytes, std::optional<std::size_t> only) {
+  constexpr int most_compiled = 4;
+  Engines engines;
+  int compiled = 0;
+  std::size_t next_position = 0;
+  GraphBuilder builder(graph);
+  if (const Status built = builder.build(target); !built) {
+    engines.last_error = built.error().message;
+    return engines;
+  }
+  const auto unsupported = [&](const Status& status) {
+    ++engines.unsupported;
+    engines.last_error = status.error().message;
+  };
+  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, builder.whole())
+        .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+    if (target.properties != nullptr) heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.properties);
+    if (const Status ready = heuristics.finalize(); !ready) {
+      engines.last_error = ready.error().message;
+      continue;
+    }
+    std::int64_t count = 0;
+    if (cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0,
+                                 &count, nullptr) != CUDNN_STATUS_SUCCESS ||
+        count <= 0)
+      continue;
+    std::vector<Descriptor> configurations;
+    std::vector<cudnnBackendDescriptor_t> raw;
+    for (std::int64_t i = 0; i < count; ++i) {
+      configurations.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+      raw.push_back(configurations.back().get());
+    }
+    std::int64_t got = 0;
+    if (const Status read = check(cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                                           CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &got, raw.data()),
+                                  "cuDNN does not name its engines");
+        !read) {
+      engines.last_error = read.error().message;
+      continue;
+    }
+    for (std::size_t i = 0; i < static_cast<std::size_t>(std::clamp<std::int64_t>(got, 0, count)); ++i) {
+      const std::size_t position = next_position++;
+      if (only && position != *only) continue;
+      Descriptor description(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+      cudnnBackendDescriptor_t described = description.get();
+      std::int64_t one = 0;
+      if (const Status read = check(cudnnBackendGetAttribute(raw[i], CUDNN_ATTR_ENGINECFG_ENGINE,
+                                                             CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &one, &described),
+                                    "cuDNN does not describe an engine");
+          !read) {
+        unsupported(read);
+        continue;
+      }
+      Engine engine;
+      engine.position = position;
+      cudnnBackendGetAttribute(described, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &one, &engine.index);
+      const Notes notes = notes_of(described);
+      if (!is_allowed(notes, graph.type, math)) {
+        ++engines.other_arithmetic;
+        continue;
+      }
+      engine.tensor_core = notes.tensor_core;
+      if (!only && is_compiled(described) && ++compiled > most_compiled) {
+        ++engines.unsupported;
+        continue;
+      }
+      engine.plan = Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+      if (target.properties != nullptr)
+        engine.plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.properties);
+      else
+        engine.plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
+      engine.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configurations[i]);
+      // The heuristics name configurations that then turn out to have no plan.
+      if (const Status planned = engine.plan.finalize(); !planned) {
+        unsupported(planned);
+        continue;
+      }
+      if (const Status read =
+              check(cudnnBackendGetAttribute(engine.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                             CUDNN_TYPE_INT64, 1, &one, &engine.workspace),
+                    "cuDNN does not say how much workspace an engine needs");
+          !read || engine.workspace < 0) {
+        ++engines.unsupported;
+        if (!read) engines.last_error = read.error().message;
+        continue;
+      }
+      if (static_cast<std::size_t>(engine.workspace) > workspace_bytes) {
+        ++engines.unsupported;
+        engines.last_error = "the workspace would be " + std::to_string(engine.workspace) + " bytes";
+        continue;
+      }
+      engines.usable.push_back(std::move(engine));
+    }
+  }
+  return engines;
+}
+
+Status execute(cudnnHandle_t handle, const Engine& engine,
+               std::span<const std::pair<ConvolutionOperand, const void*>> operands, void* workspace) {
+  std::vector<std::int64_t> numbers;
+  std::vector<void*> pointers;
+  for (const auto& [number, pointer] : operands) {
+    numbers.push_back(static_cast<std::int64_t>(number));
+    pointers.push_back(const_cast<void*>(pointer));  // cuDNN has one list for what is read and what is written
+  }
+  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, numbers)
+      .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, std::span<void* const>(pointers))
+      .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
+  TASO_RETURN_IF_ERROR(pack.finalize());
+  return check(cudnnBackendExecute(handle, engine.plan.get(), pack.get()), "cuDNN cannot execute an engine");
+}
+
+Expected<Descriptor> device_from_json(const std::string& json) {
+  Descriptor descriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  descriptor.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, std::span<const char>(json));
+  TASO_RETURN_IF_ERROR(descriptor.finalize());
+  return descriptor;
+}
+
+Expected<std::string> json_of_device(int device) {
+  Descriptor descriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  const std::int32_t number = device;
+  descriptor.set(CUDNN_ATTR_DEVICEPROP_DEVICE_ID, CUDNN_TYPE_INT32, number);
+  TASO_RETURN_IF_ERROR(descriptor.finalize());
+  const char* what = "cuDNN does not describe the device";
+  std::int64_t size = 0;
+  TASO_RETURN_IF_ERROR(check(cudnnBackendGetAttribute(descriptor.get(), CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
+                                                      CUDNN_TYPE_CHAR, 0, &size, nullptr),
+                             what));
+  if (size <= 0) return Error{ErrorCode::device_unavailable, what, {}};
+  std::string json(static_cast<std::size_t>(size), '\0');
+  TASO_RETURN_IF_ERROR(check(cudnnBackendGetAttribute(descriptor.get(), CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
+                                                      CUDNN_TYPE_CHAR, size, &size, json.data()),
+                             what));
+  while (!json.empty() && json.back() == '\0') json.pop_back();
+  return json;
+}
+
+}  // namespace taso::cuda

@@ -1,0 +1,170 @@
+#include "runtime/cuda/device_kernel.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "runtime/cuda/launch.h"
+
+namespace taso::cuda {
+namespace {
+
+/// The smallest multiple of 256 at or above.
+std::byte* rounded_up(std::byte* pointer) {
+  const auto address = reinterpret_cast<std::uintptr_t>(pointer);
+  return pointer + (aligned(address) - address);
+}
+
+bool is_aligned(const std::byte* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % operand_alignment == 0; }
+
+class OwnKernel final : public DeviceKernel {
+ public:
+  OwnKernel(std::shared_ptr<Context> context, const KernelRequest& request, Program program)
+      : DeviceKernel(std::move(context), request, program.name), program_(std::move(program)) {
+    for (const Step& step : program_.steps)
+      if (const auto* gathering = std::get_if<GatheringStep>(&step)) number_ = context_->index_check(gathering->extent);
+  }
+
+ private:
+  Status queue(const Buffers& buffers, cudaStream_t stream) const override {
+    Buffers with_check = buffers;
+    with_check.error = context_->error_slot();
+    with_check.number = number_;
+    for (const Step& step : program_.steps) TASO_RETURN_IF_ERROR(launch(step, with_check, stream));
+    return {};
+  }
+  Program program_;
+  unsigned long long number_ = 0;
+};
+
+}  // namespace
+
+DeviceKernel::DeviceKernel(std::shared_ptr<Context> context, const KernelRequest& request, std::string implementation)
+    : Kernel(std::move(implementation)),
+      context_(std::move(context)),
+      inputs_(request.inputs.size()),
+      outputs_(request.outputs.size()) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i)
+    inputs_[i].bytes = static_cast<std::size_t>(request.inputs[i].type.bytes());
+  for (std::size_t i = 0; i < outputs_.size(); ++i)
+    outputs_[i].bytes = static_cast<std::size_t>(request.outputs[i].type.bytes());
+}
+
+std::int64_t DeviceKernel::reserve(std::size_t bytes) {
+  const std::size_t offset = reserved_;
+  reserved_ += aligned(bytes);
+  // KernelArguments promise less than what libraries like to have: the begin is rounded up.
+  workspace_bytes_ = reserved_ == 0 ? 0 : reserved_ + 256;
+  return static_cast<std::int64_t>(offset);
+}
+
+Status DeviceKernel::execute(const KernelArguments& arguments) const {
+  if (!context_->can_run)
+    return Error{ErrorCode::device_unavailable,
+                 "kernels for the description of a device cannot be run (" + implementation_ + ")",
+                 {}};
+  TASO_RETURN_IF_ERROR(context_->enter());
+  Buffers buffers;
+  buffers.inputs = arguments.inputs;
+  buffers.outputs = arguments.outputs;
+  buffers.workspace = workspace_bytes_ == 0 ? nullptr : rounded_up(arguments.workspace);
+  return aligns_ ? queue_aligned(buffers) : queue(buffers, context_->stream);
+}
+
+Status DeviceKernel::queue_aligned(const Buffers& buffers) const {
+  if (std::all_of(buffers.inputs.begin(), buffers.inputs.end(), is_aligned) &&
+      std::all_of(buffers.outputs.begin(), buffers.outputs.end(), is_aligned))
+    return queue(buffers, context_->stream);
+  const std::scoped_lock lock(staging_mutex_);
+  const char* what = "CUDA cannot copy an operand";
+  std::vector<const std::byte*> inputs(buffers.inputs.begin(), buffers.inputs.end());
+  std::vector<std::byte*> outputs(buffers.outputs.begin(), buffers.outputs.end());
+  const auto stage = [](const Stage& of) -> Expected<std::byte*> {
+    if (of.memory.data() == nullptr) {
+      TASO_ASSIGN(of.memory, DeviceMemory::create(of.bytes));
+    }
+    return of.memory.data();
+  };
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (is_aligned(inputs[i])) continue;
+    TASO_ASSIGN(std::byte * copy, stage(inputs_[i]));
+    TASO_RETURN_IF_ERROR(
+        check(cudaMemcpyAsync(copy, inputs[i], inputs_[i].bytes, cudaMemcpyDeviceToDevice, context_->stream), what));
+    inputs[i] = copy;
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (is_aligned(outputs[i])) continue;
+    TASO_ASSIGN(outputs[i], stage(outputs_[i]));
+  }
+  Buffers staged = buffers;
+  staged.inputs = inputs;
+  staged.outputs = outputs;
+  TASO_RETURN_IF_ERROR(queue(staged, context_->stream));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i] != buffers.outputs[i])
+      TASO_RETURN_IF_ERROR(check(cudaMemcpyAsync(buffers.outputs[i], outputs[i], outputs_[i].bytes,
+                                                 cudaMemcpyDeviceToDevice, context_->stream),
+                                 what));
+  return {};
+}
+
+KernelOffer own_kernel(const std::shared_ptr<Context>& context, const KernelRequest& request) {
+  PlannedProgram planned = plan_program(request);
+  if (!planned.program) return decline(std::move(planned.reason));
+  return {std::make_unique<OwnKernel>(context, request, std::move(*planned.program)), ""};
+}
+
+std::optional<Function> activation_of(const KernelRequest& request) {
+  const AttributeValue* act = request.attributes.find("act");
+  if (act == nullptr) return Function::identity;
+  const auto* symbol = std::get_if<SymbolValue>(act);
+  if (symbol == nullptr) return std::nullopt;
+  const auto function = function_named(symbol->name);
+  // these two are operators, not functions that an attribute could name
+  if (function == Function::clip || function == Function::neg) return std::nullopt;
+  return function;
+}
+
+bool is_plain(const KernelRequest& request, std::string& reason) {
+  if (request.outputs.size() != 1) {
+    reason = "one output is needed";
+    return false;
+  }
+  const ElementType element = request.outputs[0].type.element;
+  if (element != ElementType::f32 && element != ElementType::f16 && element != ElementType::bf16) {
+    reason = "only f32, f16 or bf16";
+    return false;
+  }
+  for (const std::vector<Operand>* operands : {&request.inputs, &request.outputs})
+    for (const Operand& operand : *operands) {
+      if (!operand.type.known)
+        reason = "an operand's shape is not known";
+      else if (operand.type.element != element)
+        reason = "only operands of one type";
+      else if (operand.type.elements() == 0)
+        reason = "an operand is empty";
+      else if (block_of(operand.layout) != 0)
+        reason = "no blocks of channels";
+      else if (!fits(operand.layout, operand.type.shape))
+        reason = "a layout that the shape cannot have";
+      else
+        continue;
+      return false;
+    }
+  return true;
+}
+
+std::string tuning_key(KernelRequest request) {
+  request.threads = 1;
+  request.cached_tenths = 0;
+  return request.key();
+}
+
+Expected<DeviceMemory> random_operand(ElementType element, std::int64_t count, std::uint64_t seed,
+                                      cudaStream_t stream) {
+  TASO_ASSIGN(DeviceMemory memory, DeviceMemory::create(static_cast<std::size_t>(count) * size_of(element)));
+  TASO_RETURN_IF_ERROR(launch_random(element, memory.data(), count, seed, stream));
+  return memory;
+}
+
+}  // namespace taso::cuda

@@ -1,0 +1,71 @@
+/// What the backend's kernels have in common, and their creators.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "runtime/cuda/context.h"
+#include "runtime/cuda/program.h"
+#include "runtime/kernel.h"
+
+namespace taso::cuda {
+
+/// A kernel on a device: queues on the context's stream.
+class DeviceKernel : public Kernel {
+ public:
+  Status execute(const KernelArguments& arguments) const final;
+
+ protected:
+  DeviceKernel(std::shared_ptr<Context> context, const KernelRequest& request, std::string implementation);
+
+  /// Queues the kernel. The context's device is the thread's.
+  [[nodiscard]] virtual Status queue(const Buffers& buffers, cudaStream_t stream) const = 0;
+
+  /// Operands that do not begin at a multiple of operand_alignment (pieces of other tensors do) are copied to where
+  /// they do before queue(), and outputs back after it.
+  void align_operands() { aligns_ = true; }
+  /// Takes workspace behind what is taken; its offset. The workspace is aligned as device memory is.
+  std::int64_t reserve(std::size_t bytes);
+
+  std::shared_ptr<Context> context_;
+
+ private:
+  struct Stage {
+    std::size_t bytes = 0;
+    mutable DeviceMemory memory;  ///< Allocated when first needed.
+  };
+  [[nodiscard]] Status queue_aligned(const Buffers& buffers) const;
+  bool aligns_ = false;
+  std::size_t reserved_ = 0;
+  std::vector<Stage> inputs_, outputs_;
+  mutable std::mutex staging_mutex_;
+};
+
+/// A declined offer.
+[[nodiscard]] inline KernelOffer decline(std::string reason) { return {nullptr, std::move(reason)}; }
+
+/// Own kernels for everything that is no convolution or product.
+[[nodiscard]] KernelOffer own_kernel(const std::shared_ptr<Context>& context, const KernelRequest& request);
+/// Any of conv2d, conv2d_bias_act and conv2d_bias_add_act, by cuDNN.
+[[nodiscard]] KernelOffer convolution(const std::shared_ptr<Context>& context, const KernelRequest& request);
+/// matmul and matmul_bias_act, by cuBLASLt.
+[[nodiscard]] KernelOffer product(const std::shared_ptr<Context>& context, const KernelRequest& request);
+
+/// The function that the request's attribute `act` names; identity where there is no such attribute; nothing if it is
+/// unknown.
+[[nodiscard]] std::optional<Function> activation_of(const KernelRequest& request);
+
+/// True if all operands are of one of f32, f16 and bf16, have known shapes and elements.
+[[nodiscard]] bool is_plain(const KernelRequest& request, std::string& reason);
+
+/// The key under which the choice of an engine is remembered: the request's, without what does not matter to it.
+[[nodiscard]] std::string tuning_key(KernelRequest request);
+
+/// Device memory filled with random numbers, for timing.
+[[nodiscard]] Expected<DeviceMemory> random_operand(ElementType element, std::int64_t count, std::uint64_t seed,
+                                                    cudaStream_t stream);
+
+}  // namespace taso::cuda

@@ -1,0 +1,465 @@
+/// The computing part of the backend's own kernels: objects that are copied to the device and called there, of three
+/// kinds.
+///
+/// *Each*: `f(i)` computes element (or pack of elements) number i, independent of all others.
+///
+/// *Team*: `f(team, row)` is called by all threads of a team for one row. A team has `begin()` (the calling thread's
+/// first element; beyond any count if the thread has nothing to do), `step()` (the distance to its next), `sum(x)` and
+/// `maximum(x)` (over the team, in a fixed order, the same result in every thread), and `leads()` (true in one thread
+/// that has something to do).
+///
+/// *Tiles*: `f.load(tile, block, thread)` by all threads of a block, a barrier, `f.store(tile, block, thread)`.
+///
+/// Strides and offsets count elements. Pointers are aligned to the element's size; packs ask for more where said.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "runtime/cuda/functions.h"
+#include "runtime/cuda/scalar.h"
+#include "runtime/cuda/walk.h"
+
+namespace taso::cuda {
+
+/// 16 bytes that only move.
+struct alignas(16) Wide {
+  std::uint64_t low, high;
+};
+
+/// As many elements as 16 bytes hold.
+template <class T>
+struct alignas(16) Pack {
+  static constexpr int size = 16 / static_cast<int>(sizeof(T));
+  T values[size];
+};
+
+/// Reads and writes packs; addresses are multiples of 16 on the device.
+template <class T>
+TASO_BOTH Pack<T> load_pack(const T* from) {
+#ifdef __CUDA_ARCH__
+  union {
+    uint4 bits;
+    Pack<T> pack;
+  } both;
+  both.bits = *reinterpret_cast<const uint4*>(from);
+  return both.pack;
+#else
+  Pack<T> pack;
+  memcpy(&pack, from, sizeof(pack));
+  return pack;
+#endif
+}
+template <class T>
+TASO_BOTH void store_pack(T* to, const Pack<T>& pack) {
+#ifdef __CUDA_ARCH__
+  union {
+    uint4 bits;
+    Pack<T> pack;
+  } both;
+  both.pack = pack;
+  *reinterpret_cast<uint4*>(to) = both.bits;
+#else
+  memcpy(to, &pack, sizeof(pack));
+#endif
+}
+
+/// y[i] = f(x[i]) over `count` contiguous elements, a pack per call: calls 0 to (count + size - 1) / size - 1. Both
+/// pointers are aligned to 16.
+template <class T>
+struct FlatUnary {
+  const T* x;
+  T* y;
+  std::int64_t count;
+  Function function;
+  float p, q;
+
+  TASO_BOTH void operator()(std::int64_t i) const {
+    constexpr int size = Pack<T>::size;
+    const std::int64_t first = i * size;
+    if (first + size <= count) {
+      Pack<T> pack = load_pack(x + first);
+      for (int k = 0; k < size; ++k) pack.values[k] = narrow<T>(evaluate(function, widen(pack.values[k]), p, q));
+      store_pack(y + first, pack);
+    } else {
+      for (std::int64_t at = first; at < count; ++at) y[at] = narrow<T>(evaluate(function, widen(x[at]), p, q));
+    }
+  }
+};
+
+/// y[i] = f(a[i], b[i]), the same; an operand that does not vary is one element.
+template <class T>
+struct FlatBinary {
+  const T* a;
+  const T* b;
+  T* y;
+  std::int64_t count;
+  Binary function;
+  bool a_varies, b_varies;
+
+  TASO_BOTH void operator()(std::int64_t i) const {
+    constexpr int size = Pack<T>::size;
+    const std::int64_t first = i * size;
+    if (first + size <= count) {
+      float left[size], right[size];
+      read(a, a_varies, first, left);
+      read(b, b_varies, first, right);
+      Pack<T> pack;
+      for (int k = 0; k < size; ++k) pack.values[k] = narrow<T>(evaluate(function, left[k], right[k]));
+      store_pack(y + first, pack);
+    } else {
+      for (std::int64_t at = first; at < count; ++at)
+        y[at] = narrow<T>(evaluate(function, widen(a[a_varies ? at : 0]), widen(b[b_varies ? at : 0])));
+    }
+  }
+
+ private:
+  TASO_BOTH static void read(const T* from, bool varies, std::int64_t first, float (&to)[Pack<T>::size]) {
+    if (varies) {
+      const Pack<T> pack = load_pack(from + first);
+      for (int k = 0; k < Pack<T>::size; ++k) to[k] = widen(pack.values[k]);
+    } else {
+      for (int k = 0; k < Pack<T>::size; ++k) to[k] = widen(*from);
+    }
+  }
+};
+
+/// The same through strides: y, x.
+template <class T>
+struct StridedUnary {
+  const T* x;
+  T* y;
+  Walk<3> walk;
+  Function function;
+  float p, q;
+  TASO_BOTH void operator()(std::int64_t i) const {
+    std::int64_t at[3];
+    walk.at(i, at);
+    y[at[0]] = narrow<T>(evaluate(function, widen(x[at[1]]), p, q));
+  }
+};
+
+/// y, a, b.
+template <class T>
+struct StridedBinary {
+  const T* a;
+  const T* b;
+  T* y;
+  Walk<3> walk;
+  Binary function;
+  TASO_BOTH void operator()(std::int64_t i) const {
+    std::int64_t at[3];
+    walk.at(i, at);
+    y[at[0]] = narrow<T>(evaluate(function, widen(a[at[1]]), widen(b[at[2]])));
+  }
+};
+
+/// y = f(y + bias + residual) in place: what a convolution or product ends with where the library does not. y, bias,
+/// residual; bias and residual may be null.
+template <class T>
+struct Epilogue {
+  const T* bias;
+  const T* residual;
+  T* y;
+  Walk<3> walk;
+  Function function;
+  TASO_BOTH void operator()(std::int64_t i) const {
+    std::int64_t at[3];
+    walk.at(i, at);
+    float value = widen(y[at[0]]);
+    if (bias != nullptr) value += widen(bias[at[1]]);
+    if (residual != nullptr) value += widen(residual[at[2]]);
+    y[at[0]] = narrow<T>(evaluate(function, value, 0.0F, 0.0F));
+  }
+};
+
+/// A box of elements of equal size from one tensor to another: to, from.
+template <class T>
+struct StridedCopy {
+  const T* from;
+  T* to;
+  Walk<2> walk;
+  TASO_BOTH void operator()(std::int64_t i) const {
+    std::int64_t at[2];
+    walk.at(i, at);
+    to[at[0]] = from[at[1]];
+  }
+};
+
+inline constexpr int tile_edge = 32, tile_rows = 8;  ///< A block is tile_edge x tile_rows threads.
+
+/// Copies matrices that are contiguous along different axes on the two sides, tile by tile, so that both sides are read
+/// and written in whole lines: to[v + u * to_stride] = from[u + v * from_stride] for u < us, v < vs, for every element
+/// of the outer walk (to, from).
+template <class T>
+struct TiledCopy {
+  const T* from;
+  T* to;
+  Walk<2> outer;
+  std::int64_t us, vs, from_stride, to_stride;
+
+  struct Tile {
+    T cells[tile_edge][tile_edge + 1];  ///< One column more: columns are read without bank conflicts.
+  };
+  [[nodiscard]] TASO_BOTH std::int64_t tiles_along(std::int64_t extent) const {
+    return (extent + tile_edge - 1) / tile_edge;
+  }
+  [[nodiscard]] TASO_BOTH std::int64_t blocks() const { return outer.elements * tiles_along(us) * tiles_along(vs); }
+
+  TASO_BOTH void load(Tile& tile, std::int64_t block, int thread) const {
+    std::int64_t first_u = 0, first_v = 0, at[2];
+    place(block, first_u, first_v, at);
+    const std::int64_t u = first_u + thread % tile_edge;
+    for (int row = thread / tile_edge; row < tile_edge; row += tile_rows) {
+      const std::int64_t v = first_v + row;
+      if (u < us && v < vs) tile.cells[row][thread % tile_edge] = from[at[1] + u + v * from_stride];
+    }
+  }
+  TASO_BOTH void store(const Tile& tile, std::int64_t block, int thread) const {
+    std::int64_t first_u = 0, first_v = 0, at[2];
+    place(block, first_u, first_v, at);
+    const std::int64_t v = first_v + thread % tile_edge;
+    for (int row = thread / tile_edge; row < tile_edge; row += tile_rows) {
+      const std::int64_t u = first_u + row;
+      if (u < us && v < vs) to[at[0] + v + u * to_stride] = tile.cells[thread % tile_edge][row];
+    }
+  }
+
+ private:
+  TASO_BOTH void place(std::int64_t block, std::int64_t& u, std::int64_t& v, std::int64_t (&at)[2]) const {
+    const std::int64_t along_u = tiles_along(us), along_v = tiles_along(vs);
+    u = block % along_u * tile_edge;
+    v = block / along_u % along_v * tile_edge;
+    outer.at(block / (along_u * along_v), at);
+  }
+};
+
+/// to[i] = value.
+template <class T>
+struct Fill {
+  T* to;
+  T value;
+  TASO_BOTH void operator()(std::int64_t i) const { to[i] = value; }
+};
+
+/// A tensor with `value` around a box from another one. The axes are those of `to`, outermost first in its memory.
+template <class T>
+struct Padding {
+  const T* from;
+  T* to;
+  T value;
+  std::int32_t rank;
+  std::int64_t extents[max_axes];  ///< Of `to`.
+  std::int64_t inside[max_axes];   ///< Of `from`.
+  std::int64_t before[max_axes];   ///< Negative: cut off.
+  std::int64_t to_strides[max_axes], from_strides[max_axes];
+  TASO_BOTH void operator()(std::int64_t i) const {
+    std::int64_t rest = i, target = 0, source = 0;
+    bool copied = true;
+    for (int axis = rank - 1; axis >= 0; --axis) {
+      const std::int64_t place = rest % extents[axis];
+      rest /= extents[axis];
+      const std::int64_t cell = place - before[axis];
+      copied = copied && cell >= 0 && cell < inside[axis];
+      target += place * to_strides[axis];
+      source += cell * from_strides[axis];
+    }
+    to[target] = copied ? from[source] : value;
+  }
+};
+
+/// Slices of x at the places that an index names. The walk goes over the output: y, x without the gathered axis, index.
+/// Places outside of the axis are noted in *error, and element 0 is taken in their stead.
+template <class T, class I>
+struct Gathering {
+  const T* x;
+  const I* index;
+  T* y;
+  Walk<3> walk;
+  std::int64_t extent, stride;  ///< Of the gathered axis.
+  /// Takes the least of what is noted: `number` << 40 | position in the index.
+  unsigned long long* error;
+  unsigned long long number;
+
+  TASO_BOTH void operator()(std::int64_t i) const {
+    std::int64_t at[3];
+    walk.at(i, at);
+    auto place = static_cast<std::int64_t>(index[at[2]]);
+    if (place < 0) place += extent;
+    if (place < 0 || place >= extent) {
+      const unsigned long long note = number << 40 | static_cast<unsigned long long>(at[2]);
+#ifdef __CUDA_ARCH__
+      atomicMin(error, note);
+#else
+      if (note < *error) *error = note;
+#endif
+      place = 0;
+    }
+    y[at[0]] = x[at[1] + place * stride];
+  }
+};
+
+enum class PoolKind : std::uint8_t { maximum, average_include, average_exclude };
+
+/// Poolings. The walk goes over the output: y, the channel's begin in x, output row, output column.
+template <class T>
+struct Pooling {
+  const T* x;
+  T* y;
+  Walk<4> walk;
+  PoolKind kind;
+  std::int64_t height, width, row_stride, column_stride;  ///< Of x.
+  std::int64_t kernel[2], strides[2], pads[2], dilations[2];
+
+  TASO_BOTH void operator()(std::int64_t i) const {
+    std::int64_t at[4];
+    walk.at(i, at);
+    const std::int64_t top = at[2] * strides[0] - pads[0], left = at[3] * strides[1] - pads[1];
+    float total = kind == PoolKind::maximum ? -INFINITY : 0.0F;
+    std::int64_t cells = 0;
+    for (std::int64_t u = 0; u < kernel[0]; ++u) {
+      const std::int64_t row = top + u * dilations[0];
+      if (row < 0 || row >= height) continue;
+      for (std::int64_t v = 0; v < kernel[1]; ++v) {
+        const std::int64_t column = left + v * dilations[1];
+        if (column < 0 || column >= width) continue;
+        const float value = widen(x[at[1] + row * row_stride + column * column_stride]);
+        total = kind == PoolKind::maximum ? fmaxf(total, value) : total + value;
+        ++cells;
+      }
+    }
+    if (kind == PoolKind::average_include) total /= static_cast<float>(kernel[0] * kernel[1]);
+    if (kind == PoolKind::average_exclude) total /= static_cast<float>(cells);
+    y[at[0]] = narrow<T>(total);
+  }
+};
+
+/// (x - mean) / sqrt(variance + epsilon) * scale + bias per channel: y, x, channel.
+template <class T>
+struct BatchNorm {
+  const T* x;
+  const T* scale;
+  const T* bias;
+  const T* mean;
+  const T* variance;
+  T* y;
+  Walk<3> walk;
+  float epsilon;
+  TASO_BOTH void operator()(std::int64_t i) const {
+    std::int64_t at[3];
+    walk.at(i, at);
+    const std::int64_t c = at[2];
+    const float factor = widen(scale[c]) / sqrtf(widen(variance[c]) + epsilon);
+    y[at[0]] = narrow<T>((widen(x[at[1]]) - widen(mean[c])) * factor + widen(bias[c]));
+  }
+};
+
+/// x / (bias + alpha / size * sum of the squares of neighbouring channels) ** beta: y, x, channel.
+template <class T>
+struct Lrn {
+  const T* x;
+  T* y;
+  Walk<3> walk;
+  std::int64_t channels, channel_stride, size;
+  float alpha, beta, bias;  ///< alpha already divided by size.
+  TASO_BOTH void operator()(std::int64_t i) const {
+    std::int64_t at[3];
+    walk.at(i, at);
+    const std::int64_t c = at[2];
+    const std::int64_t below = (size - 1) / 2, above = size / 2;
+    const std::int64_t first = c < below ? 0 : c - below, last = channels - 1 - c < above ? channels - 1 : c + above;
+    float energy = 0;
+    for (std::int64_t k = first; k <= last; ++k) {
+      const float value = widen(x[at[1] + (k - c) * channel_stride]);
+      energy += value * value;
+    }
+    y[at[0]] = narrow<T>(widen(x[at[1]]) / powf(bias + alpha * energy, beta));
+  }
+};
+
+enum class ReductionKind : std::uint8_t { sum, mean, maximum };
+
+/// One output per row: the kept axes are walked as y, x; the reduced ones as x.
+template <class T>
+struct Reduction {
+  const T* x;
+  T* y;
+  Walk<2> kept;
+  Walk<1> reduced;
+  ReductionKind kind;
+
+  template <class Team>
+  TASO_BOTH void operator()(Team& team, std::int64_t row) const {
+    std::int64_t at[2], from[1];
+    kept.at(row, at);
+    float total = kind == ReductionKind::maximum ? -INFINITY : 0.0F;
+    for (std::int64_t i = team.begin(); i < reduced.elements; i += team.step()) {
+      reduced.at(i, from);
+      const float value = widen(x[at[1] + from[0]]);
+      total = kind == ReductionKind::maximum ? fmaxf(total, value) : total + value;
+    }
+    total = kind == ReductionKind::maximum ? team.maximum(total) : team.sum(total);
+    if (kind == ReductionKind::mean) total /= static_cast<float>(reduced.elements);
+    if (team.leads()) y[at[0]] = narrow<T>(total);
+  }
+};
+
+/// Softmax of every row: rows are walked as y, x.
+template <class T>
+struct Softmax {
+  const T* x;
+  T* y;
+  Walk<2> rows;
+  std::int64_t count, x_stride, y_stride;
+
+  template <class Team>
+  TASO_BOTH void operator()(Team& team, std::int64_t row) const {
+    std::int64_t at[2];
+    rows.at(row, at);
+    const T* from = x + at[1];
+    T* to = y + at[0];
+    float largest = -INFINITY;
+    for (std::int64_t i = team.begin(); i < count; i += team.step())
+      largest = fmaxf(largest, widen(from[i * x_stride]));
+    largest = team.maximum(largest);
+    float total = 0;
+    for (std::int64_t i = team.begin(); i < count; i += team.step()) total += expf(widen(from[i * x_stride]) - largest);
+    total = team.sum(total);
+    for (std::int64_t i = team.begin(); i < count; i += team.step())
+      to[i * y_stride] = narrow<T>(expf(widen(from[i * x_stride]) - largest) / total);
+  }
+};
+
+/// (x - mean) / sqrt(variance + epsilon) * scale + bias of every row: rows are walked as y, x.
+template <class T>
+struct LayerNorm {
+  const T* x;
+  const T* scale;
+  const T* bias;
+  T* y;
+  Walk<2> rows;
+  std::int64_t count, x_stride, y_stride;
+  float epsilon;
+
+  template <class Team>
+  TASO_BOTH void operator()(Team& team, std::int64_t row) const {
+    std::int64_t at[2];
+    rows.at(row, at);
+    const T* from = x + at[1];
+    T* to = y + at[0];
+    float total = 0;
+    for (std::int64_t i = team.begin(); i < count; i += team.step()) total += widen(from[i * x_stride]);
+    const float mean = team.sum(total) / static_cast<float>(count);
+    float squares = 0;
+    for (std::int64_t i = team.begin(); i < count; i += team.step()) {
+      const float distance = widen(from[i * x_stride]) - mean;
+      squares += distance * distance;
+    }
+    const float deviation = sqrtf(team.sum(squares) / static_cast<float>(count) + epsilon);
+    for (std::int64_t i = team.begin(); i < count; i += team.step())
+      to[i * y_stride] = narrow<T>((widen(from[i * x_stride]) - mean) / deviation * widen(scale[i]) + widen(bias[i]));
+  }
+};
+
+}  // namespace taso::cuda

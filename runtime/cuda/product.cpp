@@ -1,0 +1,263 @@
+// Matrix products by cuBLASLt. Its GELU is the approximation by tanh, not ours: that, and what else it does not fuse,
+// follows as a pass of our own.
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+
+#include "runtime/cuda/device_kernel.h"
+#include "runtime/cuda/launch.h"
+#include "runtime/cuda/products.h"
+
+namespace taso::cuda {
+namespace {
+
+constexpr int most_algorithms = 32;
+constexpr std::size_t product_workspace = std::size_t{32} << 20;
+
+cudaDataType_t type_of(ElementType element) {
+  if (element == ElementType::f16) return CUDA_R_16F;
+  if (element == ElementType::bf16) return CUDA_R_16BF;
+  return CUDA_R_32F;
+}
+
+/// Owners of cuBLASLt's objects.
+struct DestroyDescriptor {
+  void operator()(cublasLtMatmulDesc_t one) const { cublasLtMatmulDescDestroy(one); }
+};
+struct DestroyLayout {
+  void operator()(cublasLtMatrixLayout_t one) const { cublasLtMatrixLayoutDestroy(one); }
+};
+struct DestroyPreference {
+  void operator()(cublasLtMatmulPreference_t one) const { cublasLtMatmulPreferenceDestroy(one); }
+};
+template <class T, class D>
+using Owned = std::unique_ptr<std::remove_pointer_t<T>, D>;
+using OwnedDescriptor = Owned<cublasLtMatmulDesc_t, DestroyDescriptor>;
+using OwnedLayout = Owned<cublasLtMatrixLayout_t, DestroyLayout>;
+using OwnedPreference = Owned<cublasLtMatmulPreference_t, DestroyPreference>;
+
+constexpr const char* refused = "cuBLASLt refuses a description";
+
+template <class T>
+Status set(cublasLtMatmulDesc_t descriptor, cublasLtMatmulDescAttributes_t name, const T& value) {
+  return check(cublasLtMatmulDescSetAttribute(descriptor, name, &value, sizeof(value)), refused);
+}
+template <class T>
+Status set(cublasLtMatrixLayout_t layout, cublasLtMatrixLayoutAttribute_t name, const T& value) {
+  return check(cublasLtMatrixLayoutSetAttribute(layout, name, &value, sizeof(value)), refused);
+}
+template <class T>
+Status set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t name, const T& value) {
+  return check(cublasLtMatmulPreferenceSetAttribute(preference, name, &value, sizeof(value)), refused);
+}
+
+class Product final : public DeviceKernel {
+ public:
+  Product(std::shared_ptr<Context> context, const KernelRequest& request)
+      : DeviceKernel(std::move(context), request, "cublasLt"), request_(request) {
+    align_operands();
+  }
+
+  /// Describes the product and takes an algorithm. A reason if there is none.
+  Expected<std::string> prepare() {
+    std::string reason;
+    if (!is_plain(request_, reason)) return reason;
+    const std::size_t inputs = request_.inputs.size();
+    if (inputs != 2 && inputs != 3) return std::string("two or three inputs are needed");
+    PlannedProduct planned = plan_product(request_);
+    if (!planned.plan) return planned.reason;
+    plan_ = std::move(*planned.plan);
+    if (plan_.batch > std::numeric_limits<std::int32_t>::max()) return std::string("too many matrices");
+    const Operand& y = request_.outputs[0];
+    const bool biased = inputs == 3;
+    if (biased && request_.inputs[2].type.shape != Shape{y.type.shape.back()})
+      return std::string("a bias that is not one number for every column");
+    const std::optional<Function> act = activation_of(request_);
+    if (!act) return std::string("no such activation");
+    fuses_bias_ = biased && plan_.bias_along_rows();
+    const bool bias_left = biased && !fuses_bias_;
+    fuses_relu_ = *act == Function::relu && !bias_left;
+    const Function act_left = fuses_relu_ ? Function::identity : *act;
+    if (bias_left || act_left != Function::identity) {
+      epilogue_ = epilogue_step(y, y.type.shape.size() - 1, bias_left ? input(2) : Slot{}, Slot{}, y.layout, act_left);
+      if (!epilogue_) return "more than " + std::to_string(max_axes) + " axes";
+    }
+    TASO_RETURN_IF_ERROR(describe());
+    if (!context_->can_run) {
+      // The library names its algorithms for the device that is there only.
+      workspace_size_ = product_workspace;
+      implementation_ = std::string("cublasLt") + (epilogue_ ? " and own epilogue" : "");
+      workspace_offset_ = reserve(workspace_size_);
+      return std::string();
+    }
+    return choose();
+  }
+
+ private:
+  Status describe() {
+    const ElementType element = request_.outputs[0].type.element;
+    const cublasComputeType_t compute = element == ElementType::f32 && context_->math == MathMode::tf32
+                                            ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                            : CUBLAS_COMPUTE_32F;
+    cublasLtMatmulDesc_t descriptor = nullptr;
+    TASO_RETURN_IF_ERROR(check(cublasLtMatmulDescCreate(&descriptor, compute, CUDA_R_32F), refused));
+    descriptor_.reset(descriptor);
+    const auto operation = [](bool transposed) { return transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
+    TASO_RETURN_IF_ERROR(set(descriptor, CUBLASLT_MATMUL_DESC_TRANSA, operation(plan_.first.transposed)));
+    TASO_RETURN_IF_ERROR(set(descriptor, CUBLASLT_MATMUL_DESC_TRANSB, operation(plan_.second.transposed)));
+    const cublasLtEpilogue_t epilogue = fuses_bias_ && fuses_relu_ ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                        : fuses_bias_              ? CUBLASLT_EPILOGUE_BIAS
+                                        : fuses_relu_              ? CUBLASLT_EPILOGUE_RELU
+                                                                   : CUBLASLT_EPILOGUE_DEFAULT;
+    TASO_RETURN_IF_ERROR(set(descriptor, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue));
+    if (fuses_bias_) {
+      TASO_RETURN_IF_ERROR(
+          set(descriptor, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<std::int32_t>(type_of(element))));
+      // Before there is one: of the pointer, the heuristics take the alignment.
+      TASO_RETURN_IF_ERROR(set_bias(descriptor, reinterpret_cast<const std::byte*>(operand_alignment)));
+    }
+    TASO_ASSIGN(first_, layout_of(plan_.first));
+    TASO_ASSIGN(second_, layout_of(plan_.second));
+    TASO_ASSIGN(result_, layout_of(plan_.result));
+    return {};
+  }
+
+  static Status set_bias(cublasLtMatmulDesc_t descriptor, const std::byte* bias) {
+    const void* pointer = bias;
+    return set(descriptor, CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointer);
+  }
+
+  Expected<OwnedLayout> layout_of(const ColumnMajor& matrix) const {
+    cublasLtMatrixLayout_t raw = nullptr;
+    TASO_RETURN_IF_ERROR(check(cublasLtMatrixLayoutCreate(&raw, type_of(request_.outputs[0].type.element),
+                                                          static_cast<std::uint64_t>(matrix.rows),
+                                                          static_cast<std::uint64_t>(matrix.columns), matrix.leading),
+                               refused));
+    OwnedLayout layout(raw);
+    if (plan_.batch > 1) {
+      TASO_RETURN_IF_ERROR(set(raw, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<std::int32_t>(plan_.batch)));
+      TASO_RETURN_IF_ERROR(set(raw, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, matrix.batch_stride));
+    }
+    return layout;
+  }
+
+  Expected<std::string> choose() {
+    TASO_RETURN_IF_ERROR(context_->enter());
+    cublasLtMatmulPreference_t raw = nullptr;
+    TASO_RETURN_IF_ERROR(check(cublasLtMatmulPreferenceCreate(&raw), refused));
+    const OwnedPreference preference(raw);
+    TASO_RETURN_IF_ERROR(
+        set(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(product_workspace)));
+    // Partial sums are added in float, in a fixed order.
+    TASO_RETURN_IF_ERROR(set(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                             static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)));
+    const std::size_t element_bytes = size_of(request_.outputs[0].type.element);
+    const auto alignment = [&](bool of_result, bool of_a) {
+      // Products of a batch that is divided begin anywhere in an operand.
+      std::int64_t offset = 0;
+      for (const ProductPlan::Offsets& begin : plan_.offsets) offset |= of_result ? begin.y : of_a ? begin.a : begin.b;
+      std::uint32_t bytes = operand_alignment;
+      while (bytes > element_bytes && offset * static_cast<std::int64_t>(element_bytes) % bytes != 0) bytes /= 2;
+      return bytes;
+    };
+    TASO_RETURN_IF_ERROR(set(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(false, !plan_.swapped)));
+    TASO_RETURN_IF_ERROR(set(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(false, plan_.swapped)));
+    TASO_RETURN_IF_ERROR(set(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(true, false)));
+    TASO_RETURN_IF_ERROR(set(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(true, false)));
+    std::array<cublasLtMatmulHeuristicResult_t, most_algorithms> found{};
+    int count = 0;
+    const Status asked =
+        check(cublasLtMatmulAlgoGetHeuristic(context_->cublas, descriptor_.get(), first_.get(), second_.get(),
+                                             result_.get(), result_.get(), raw, most_algorithms, found.data(), &count),
+              "cuBLASLt has no algorithm");
+    if (!asked) return asked.error().message;
+    std::vector<cublasLtMatmulHeuristicResult_t> usable;
+    std::size_t most_workspace = 0;
+    for (int i = 0; i < count; ++i) {
+      const cublasLtMatmulHeuristicResult_t& one = found[static_cast<std::size_t>(i)];
+      if (one.state != CUBLAS_STATUS_SUCCESS || one.workspaceSize > product_workspace) continue;
+      usable.push_back(one);
+      most_workspace = std::max(most_workspace, one.workspaceSize);
+    }
+    if (usable.empty()) return std::string("cuBLASLt has no algorithm");
+    TASO_ASSIGN(const Choice choice, tuned(usable, most_workspace));
+    algorithm_ = usable[choice.engine].algo;
+    workspace_size_ = usable[choice.engine].workspaceSize;
+    workspace_offset_ = reserve(workspace_size_);
+    implementation_ =
+        std::string("cublasLt") + (epilogue_ ? " and own epilogue" : "") + " (" + choice.description + ")";
+    return std::string();
+  }
+
+  Expected<Choice> tuned(const std::vector<cublasLtMatmulHeuristicResult_t>& usable, std::size_t most_workspace) {
+    const std::string key = tuning_key(request_);
+    const std::scoped_lock lock(context_->mutex);
+    if (const auto known = context_->choices.find(key);
+        known != context_->choices.end() && known->second.engine < usable.size())
+      return known->second;
+    const ElementType element = request_.outputs[0].type.element;
+    const cudaStream_t stream = context_->tuning_stream;
+    TASO_ASSIGN(const DeviceMemory a, random_operand(element, request_.inputs[0].type.elements(), 1, stream));
+    TASO_ASSIGN(const DeviceMemory b, random_operand(element, request_.inputs[1].type.elements(), 2, stream));
+    TASO_ASSIGN(const DeviceMemory bias, random_operand(element, request_.outputs[0].type.shape.back(), 3, stream));
+    TASO_ASSIGN(const DeviceMemory y, DeviceMemory::create(static_cast<std::size_t>(request_.outputs[0].type.bytes())));
+    TASO_ASSIGN(const DeviceMemory space, DeviceMemory::create(most_workspace));
+    TASO_ASSIGN(const Choice choice, context_->tune(usable.size(), [&](std::size_t i, cudaStream_t on) {
+      return run(usable[i].algo, usable[i].workspaceSize, a.data(), b.data(), bias.data(), y.data(), space.data(), on);
+    }));
+    return context_->choices[key] = choice;
+  }
+
+  Status run(const cublasLtMatmulAlgo_t& algorithm, std::size_t workspace_bytes, const std::byte* a, const std::byte* b,
+             const std::byte* bias, std::byte* y, std::byte* space, cudaStream_t stream) const {
+    const auto element_bytes = static_cast<std::int64_t>(size_of(request_.outputs[0].type.element));
+    const float one = 1, zero = 0;
+    // The bias is part of the description, which is read when a product is queued: one call at a time.
+    const std::scoped_lock lock(descriptor_mutex_);
+    if (fuses_bias_) TASO_RETURN_IF_ERROR(set_bias(descriptor_.get(), bias));
+    for (const ProductPlan::Offsets& begin : plan_.offsets) {
+      const std::byte* from_a = a + begin.a * element_bytes;
+      const std::byte* from_b = b + begin.b * element_bytes;
+      std::byte* to = y + begin.y * element_bytes;
+      TASO_RETURN_IF_ERROR(check(
+          cublasLtMatmul(context_->cublas, descriptor_.get(), &one, plan_.swapped ? from_b : from_a, first_.get(),
+                         plan_.swapped ? from_a : from_b, second_.get(), &zero, to, result_.get(), to, result_.get(),
+                         &algorithm, workspace_bytes > 0 ? space : nullptr, workspace_bytes, stream),
+          "cuBLASLt cannot multiply"));
+    }
+    return {};
+  }
+
+  Status queue(const Buffers& buffers, cudaStream_t stream) const override {
+    std::byte* space = workspace_size_ > 0 ? buffers.workspace + workspace_offset_ : nullptr;
+    TASO_RETURN_IF_ERROR(run(algorithm_, workspace_size_, buffers.inputs[0], buffers.inputs[1],
+                             fuses_bias_ ? buffers.inputs[2] : nullptr, buffers.outputs[0], space, stream));
+    if (epilogue_) TASO_RETURN_IF_ERROR(launch(*epilogue_, buffers, stream));
+    return {};
+  }
+
+  KernelRequest request_;
+  ProductPlan plan_;
+  bool fuses_bias_ = false, fuses_relu_ = false;
+  OwnedDescriptor descriptor_;
+  mutable std::mutex descriptor_mutex_;
+  OwnedLayout first_, second_, result_;
+  cublasLtMatmulAlgo_t algorithm_{};
+  std::size_t workspace_size_ = 0;
+  std::int64_t workspace_offset_ = 0;
+  std::optional<EpilogueStep> epilogue_;
+};
+
+}  // namespace
+
+KernelOffer product(const std::shared_ptr<Context>& context, const KernelRequest& request) {
+  if (request.inputs.size() < 2) return decline("two or three inputs are needed");
+  auto kernel = std::make_unique<Product>(context, request);
+  Expected<std::string> reason = kernel->prepare();
+  if (!reason) return decline(reason.error().message);
+  if (!reason->empty()) return decline(*reason);
+  return {std::move(kernel), ""};
+}
+
+}  // namespace taso::cuda

@@ -1,0 +1,132 @@
+#include "runtime/cuda/products.h"
+
+#include <algorithm>
+#include <array>
+
+#include "runtime/strides.h"
+
+namespace taso::cuda {
+namespace {
+
+constexpr std::int64_t most_products = 256;  ///< Launches of one kernel.
+
+/// A matrix with strides: rows, columns.
+struct Matrix {
+  std::int64_t rows = 0, columns = 0, row_stride = 0, column_stride = 0;
+};
+
+/// One leading axis: its extent, and the operands' strides along it (b's is 0 where b does not have it).
+struct Axis {
+  std::int64_t extent = 1, a = 0, b = 0, y = 0;
+};
+
+/// As rows one after the other, that is column-major with rows and columns exchanged.
+std::optional<ColumnMajor> by_rows(const Matrix& matrix) {
+  if (matrix.columns != 1 && matrix.column_stride != 1) return std::nullopt;
+  const std::int64_t leading = matrix.rows == 1 ? matrix.columns : matrix.row_stride;
+  if (leading < matrix.columns) return std::nullopt;
+  return ColumnMajor{matrix.columns, matrix.rows, leading, 0, false};
+}
+std::optional<ColumnMajor> by_columns(const Matrix& matrix) {
+  return by_rows({matrix.columns, matrix.rows, matrix.column_stride, matrix.row_stride});
+}
+
+/// The matrix as an operand of a product in which it is read as stored by rows (`rows`: its transpose is what a
+/// column-major library sees) or by columns.
+std::optional<ColumnMajor> operand(const Matrix& matrix, bool wants_rows) {
+  auto direct = wants_rows ? by_rows(matrix) : by_columns(matrix);
+  if (direct) return direct;
+  auto other = wants_rows ? by_columns(matrix) : by_rows(matrix);
+  if (other) other->transposed = true;
+  return other;
+}
+
+PlannedProduct decline(std::string reason) { return {std::nullopt, std::move(reason)}; }
+
+}  // namespace
+
+PlannedProduct plan_product(const KernelRequest& request) {
+  const Operand& a = request.inputs[0];
+  const Operand& b = request.inputs[1];
+  const Operand& y = request.outputs[0];
+  const std::size_t rank = a.type.shape.size(), of_b = b.type.shape.size();
+  if (of_b < 2 || rank < of_b || y.type.shape.size() != rank) return decline("rank 2 or more is needed, of a as of b");
+  for (const Operand* matrix : {&a, &b, &y})
+    if (matrix->layout == Layout::channels_last || block_of(matrix->layout) != 0)
+      return decline("no matrices in layouts of images");
+  const auto sa = strides_of(a.type.shape, a.layout), sb = strides_of(b.type.shape, b.layout),
+             sy = strides_of(y.type.shape, y.layout);
+  Matrix ma{a.type.shape[rank - 2], a.type.shape[rank - 1], sa[rank - 2], sa[rank - 1]};
+  const Matrix mb{b.type.shape[of_b - 2], b.type.shape[of_b - 1], sb[of_b - 2], sb[of_b - 1]};
+  Matrix my{y.type.shape[rank - 2], y.type.shape[rank - 1], sy[rank - 2], sy[rank - 1]};
+  if (ma.columns != mb.rows || my.rows != ma.rows || my.columns != mb.columns)
+    return decline("the operands' extents do not fit");
+
+  // Leading axes, merged where all operands allow, innermost last.
+  std::vector<Axis> axes;
+  for (std::size_t axis = 0; axis + 2 < rank; ++axis) {
+    const std::int64_t extent = a.type.shape[axis];
+    if (extent == 1) continue;
+    const bool in_b = axis + of_b >= rank;
+    const Axis next{extent, sa[axis], in_b ? sb[axis + of_b - rank] : 0, sy[axis]};
+    if (!axes.empty() && axes.back().a == next.a * extent && axes.back().b == next.b * extent &&
+        axes.back().y == next.y * extent)
+      axes.back() = {axes.back().extent * extent, next.a, next.b, next.y};
+    else
+      axes.push_back(next);
+  }
+  // An axis that b has not, and along which rows go on regularly, is more rows.
+  for (std::size_t i = axes.size(); i-- > 0;) {
+    const Axis& axis = axes[i];
+    if (axis.b != 0) continue;
+    Matrix more_a = ma, more_y = my;
+    if (ma.rows == 1) {
+      more_a.row_stride = axis.a;
+      more_y.row_stride = axis.y;
+    } else if (axis.a != ma.row_stride * ma.rows || axis.y != my.row_stride * my.rows) {
+      continue;
+    }
+    more_a.rows *= axis.extent;
+    more_y.rows *= axis.extent;
+    if (!operand(more_a, true) || !operand(more_y, true)) continue;  // one row may lie as more may not
+    ma = more_a;
+    my = more_y;
+    axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+
+  ProductPlan plan;
+  // A row-major y is the column-major transpose: y' = b' a'.
+  std::optional<ColumnMajor> result = by_rows(my);
+  plan.swapped = result.has_value();
+  if (!result) result = by_columns(my);
+  const auto of_a = operand(ma, plan.swapped), of_second = operand(mb, plan.swapped);
+  if (!result || !of_a || !of_second) return decline("an operand is contiguous along neither rows nor columns");
+  plan.first = plan.swapped ? *of_second : *of_a;
+  plan.second = plan.swapped ? *of_a : *of_second;
+  plan.result = *result;
+
+  // One axis is the library's batch, the longest; the others are products of their own.
+  if (!axes.empty()) {
+    const auto longest =
+        std::max_element(axes.begin(), axes.end(), [](const Axis& l, const Axis& r) { return l.extent < r.extent; });
+    plan.batch = longest->extent;
+    (plan.swapped ? plan.second : plan.first).batch_stride = longest->a;
+    (plan.swapped ? plan.first : plan.second).batch_stride = longest->b;
+    plan.result.batch_stride = longest->y;
+    axes.erase(longest);
+  }
+  std::int64_t products = 1;
+  for (const Axis& axis : axes) products *= axis.extent;
+  if (products > most_products) return decline("batches in more than one direction");
+  plan.offsets.assign(1, {});
+  for (const Axis& axis : axes) {
+    std::vector<ProductPlan::Offsets> all;
+    for (const ProductPlan::Offsets& begin : plan.offsets)
+      for (std::int64_t i = 0; i < axis.extent; ++i)
+        all.push_back({begin.a + i * axis.a, begin.b + i * axis.b, begin.y + i * axis.y});
+    plan.offsets = std::move(all);
+  }
+  return {std::move(plan), ""};
+}
+
+}  // namespace taso::cuda

@@ -1,0 +1,41 @@
+/// What a matrix product is to a library that knows batches of column-major matrices. Knows nothing of CUDA.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/kernel.h"
+
+namespace taso::cuda {
+
+/// One operand: `rows` x `columns` in column-major order, `leading` elements between columns.
+struct ColumnMajor {
+  std::int64_t rows = 0, columns = 0, leading = 0;
+  std::int64_t batch_stride = 0;
+  bool transposed = false;  ///< The product takes the transposed matrix.
+};
+
+/// d = op(first) * op(second), for every element of a batch, as often as there are offsets.
+struct ProductPlan {
+  bool swapped = false;  ///< `first` is b and `second` is a: the result's transpose, which is what a row-major y is.
+  ColumnMajor first, second, result;
+  std::int64_t batch = 1;
+  /// Elements from the operands' begins: one product each.
+  struct Offsets {
+    std::int64_t a = 0, b = 0, y = 0;
+  };
+  std::vector<Offsets> offsets;
+  /// The bias goes along the rows of `result`, where libraries can add it.
+  [[nodiscard]] bool bias_along_rows() const { return swapped; }
+};
+
+/// The plan for matmul and matmul_bias_act, or the reason why there is none.
+struct PlannedProduct {
+  std::optional<ProductPlan> plan;
+  std::string reason;
+};
+[[nodiscard]] PlannedProduct plan_product(const KernelRequest& request);
+
+}  // namespace taso::cuda

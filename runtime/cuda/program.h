@@ -1,0 +1,163 @@
+/// What the backend's own kernels do for a request, as data: steps that a runner carries out, on the device
+/// (launch.cu) or, in tests, in loops on the host. Knows nothing of CUDA.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/cuda/elements.h"
+#include "runtime/cuda/functions.h"
+#include "runtime/cuda/walk.h"
+#include "runtime/kernel.h"
+
+namespace taso::cuda {
+
+/// Where an operand of a step begins.
+struct Slot {
+  enum class Place : std::uint8_t { none, input, output, workspace };
+  Place place = Place::none;
+  std::size_t index = 0;    ///< Of inputs or outputs.
+  std::int64_t offset = 0;  ///< In bytes.
+};
+[[nodiscard]] inline Slot input(std::size_t index, std::int64_t offset = 0) {
+  return {Slot::Place::input, index, offset};
+}
+[[nodiscard]] inline Slot output(std::size_t index, std::int64_t offset = 0) {
+  return {Slot::Place::output, index, offset};
+}
+[[nodiscard]] inline Slot workspace(std::int64_t offset) { return {Slot::Place::workspace, 0, offset}; }
+
+// One struct per kind of kernel of elements.h; members mean what they mean there. `element` is f32, f16 or bf16,
+// `width` the size of elements that only move: 1, 2, 4 or 8.
+
+struct UnaryStep {
+  ElementType element = ElementType::f32;
+  Slot x, y;
+  Walk<3> walk;
+  Function function = Function::identity;
+  float p = 0, q = 0;
+};
+struct BinaryStep {
+  ElementType element = ElementType::f32;
+  Slot a, b, y;
+  Walk<3> walk;
+  Binary function = Binary::add;
+};
+struct EpilogueStep {
+  ElementType element = ElementType::f32;
+  Slot bias, residual, y;
+  Walk<3> walk;
+  Function function = Function::identity;
+};
+struct CopyStep {
+  std::size_t width = 4;
+  Slot from, to;
+  Walk<2> walk;  ///< to, from.
+};
+struct FillStep {
+  std::size_t width = 4;
+  Slot to;
+  std::int64_t count = 0;
+  std::uint64_t value = 0;  ///< The bytes of one element.
+};
+struct PaddingStep {
+  std::size_t width = 4;
+  Slot from, to;
+  std::uint64_t value = 0;
+  Padding<std::uint64_t> shape{};  ///< All but pointers and value.
+  std::int64_t count = 0;          ///< Elements of `to`.
+};
+struct GatheringStep {
+  std::size_t width = 4;
+  bool wide_index = true;  ///< i64, else i32.
+  Slot x, index, y;
+  Walk<3> walk;
+  std::int64_t extent = 0, stride = 0;
+};
+struct PoolingStep {
+  ElementType element = ElementType::f32;
+  Slot x, y;
+  Pooling<float> shape{};  ///< All but pointers.
+};
+struct BatchNormStep {
+  ElementType element = ElementType::f32;
+  Walk<3> walk;
+  float epsilon = 0;
+};
+struct LrnStep {
+  ElementType element = ElementType::f32;
+  Lrn<float> shape{};  ///< All but pointers.
+};
+
+/// How threads share rows (launch.cu): one warp or one block for each, or a block for 32 neighbouring rows, for rows
+/// whose elements lie apart while those of neighbouring rows lie together.
+enum class TeamShape : std::uint8_t { warp, block, columns };
+
+struct ReductionStep {
+  ElementType element = ElementType::f32;
+  Walk<2> kept;
+  Walk<1> reduced;
+  ReductionKind kind = ReductionKind::sum;
+  TeamShape team = TeamShape::warp;
+};
+struct SoftmaxStep {
+  ElementType element = ElementType::f32;
+  Walk<2> rows;
+  std::int64_t count = 0, x_stride = 1, y_stride = 1;
+  TeamShape team = TeamShape::warp;
+};
+struct LayerNormStep {
+  ElementType element = ElementType::f32;
+  Walk<2> rows;
+  std::int64_t count = 0, x_stride = 1, y_stride = 1;
+  float epsilon = 0;
+  TeamShape team = TeamShape::warp;
+};
+
+using Step = std::variant<UnaryStep, BinaryStep, EpilogueStep, CopyStep, FillStep, PaddingStep, GatheringStep,
+                          PoolingStep, BatchNormStep, LrnStep, ReductionStep, SoftmaxStep, LayerNormStep>;
+
+/// Steps in order.
+struct Program {
+  std::string name;  ///< "own elementwise", ...
+  std::vector<Step> steps;
+};
+
+/// A program, or the reason why there is none.
+struct PlannedProgram {
+  std::optional<Program> program;
+  std::string reason;
+};
+
+/// The program for a request of any operator that is neither a convolution nor a product.
+[[nodiscard]] PlannedProgram plan_program(const KernelRequest& request);
+
+// Parts of the kernels that a library computes in the main.
+
+/// The elements of `operand` from where they lie in its layout to another one.
+[[nodiscard]] std::optional<CopyStep> reorder_step(const TensorType& type, Layout from, Layout to, Slot source,
+                                                   Slot target);
+/// Images with zeros around them: top, left, bottom, right.
+[[nodiscard]] PaddingStep padding_step(const Operand& image, const std::vector<std::int64_t>& pads, Slot source,
+                                       Slot target);
+/// y = act(y + bias + residual) in place. `bias_axis` is the axis of y along which the bias goes; slots of place none
+/// are left out. Nothing if the layouts take too many axes.
+[[nodiscard]] std::optional<EpilogueStep> epilogue_step(const Operand& y, std::size_t bias_axis, Slot bias,
+                                                        Slot residual, Layout residual_layout, Function act);
+
+/// Memory that the slots of a program mean.
+struct Buffers {
+  std::span<const std::byte* const> inputs;
+  std::span<std::byte* const> outputs;
+  std::byte* workspace = nullptr;
+  /// What Gathering notes errors in, and the kernel's number there.
+  unsigned long long* error = nullptr;
+  unsigned long long number = 0;
+};
+
+}  // namespace taso::cuda

@@ -1,0 +1,91 @@
+/// A lowered graph in the memory of a backend: what Executor runs there.
+///
+/// Temporaries, graph inputs and outputs lie in one arena of device memory; the device's kernels share one workspace.
+/// Steps that the backend declines run on the host: their operands are downloaded, widened to f32 where the device
+/// keeps floats narrower, and their results uploaded. The first run queues every kernel (which is also when libraries
+/// load what they need) and waits; then each maximal run of device steps is recorded once, and later runs replay.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "graph/tensor_type.h"
+#include "runtime/backend.h"
+#include "runtime/kernel.h"
+#include "runtime/tensor.h"
+#include "support/status.h"
+
+namespace taso {
+
+/// A tensor that a step reads or writes.
+struct DeviceTensor {
+  TensorType type;         ///< As stored in the arena.
+  std::size_t offset = 0;  ///< In the arena.
+  /// Not null: it is a weight, at this address, of the device or, if a host step reads it, of the host.
+  const std::byte* weight = nullptr;
+};
+
+struct DeviceStep {
+  std::unique_ptr<Kernel> kernel;
+  bool on_device = true;
+  std::vector<DeviceTensor> inputs, outputs;
+};
+
+class DeviceProgram {
+ public:
+  /// `float_storage`: f32, or the type that host steps widen. What weights point to must outlive the program.
+  [[nodiscard]] static Expected<DeviceProgram> create(std::shared_ptr<Backend> backend, std::vector<DeviceStep> steps,
+                                                      std::size_t arena_bytes, ElementType float_storage);
+
+  /// Copies a tensor of the same shape into the arena, or out of it, converting f32 to the storage and back.
+  [[nodiscard]] Status upload(const HostTensor& tensor, const DeviceTensor& place);
+  [[nodiscard]] Status download(const DeviceTensor& place, HostTensor& tensor);
+
+  /// All steps, on what was uploaded last; waits for their end.
+  [[nodiscard]] Status run();
+  /// Seconds on the device of one of `runs` runs, one after the other, without transfer of graph inputs and outputs
+  /// (those round host steps count). Only after run().
+  [[nodiscard]] Expected<double> time(int runs);
+  /// Seconds of each step alone, run once in order: of a device step the replay of its one launch, of a host step wall
+  /// time with the transfers round it. Only after run().
+  [[nodiscard]] Expected<std::vector<double>> time_steps();
+
+  [[nodiscard]] const DeviceStep& step(std::size_t index) const { return steps_[index].step; }
+
+ private:
+  /// Host memory for an operand of a host step, as the device has it and as the kernel wants it (empty if the same).
+  struct Staging {
+    AlignedBuffer stored, widened;
+    [[nodiscard]] std::byte* kernel_side() { return widened.size() > 0 ? widened.data() : stored.data(); }
+  };
+  struct Step {
+    DeviceStep step;
+    std::vector<const std::byte*> inputs;
+    std::vector<std::byte*> outputs;
+    std::vector<Staging> staged_inputs, staged_outputs;  ///< Host steps only.
+    std::unique_ptr<Recording> alone;                    ///< Made by time_steps.
+  };
+  /// A maximal run of device steps, or one host step (no recording).
+  struct Part {
+    std::size_t first = 0, last = 0;
+    std::unique_ptr<Recording> recording;
+  };
+
+  DeviceProgram() = default;
+  [[nodiscard]] Status prepare(Step& step);
+  [[nodiscard]] Status launch(Step& step);
+  [[nodiscard]] Status run_on_host(Step& step);
+  [[nodiscard]] Status replay();
+  [[nodiscard]] bool on_device(const Part& part) const { return steps_[part.first].step.on_device; }
+
+  std::shared_ptr<Backend> backend_;
+  ElementType storage_ = ElementType::f32;
+  DeviceBuffer arena_, workspace_;
+  AlignedBuffer host_workspace_, transfer_;
+  std::vector<Step> steps_;
+  std::vector<Part> parts_;
+  bool recorded_ = false;
+};
+
+}  // namespace taso

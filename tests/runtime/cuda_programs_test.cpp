@@ -1,0 +1,416 @@
+// The functions that the CUDA backend's own kernels consist of, run in loops on the host on random requests, against
+// the operators' definitions. What remains for a device to show is the launching.
+#include <barrier>
+#include <bit>
+#include <thread>
+
+#include "runtime/cuda/dispatch.h"
+#include "runtime/cuda/products.h"
+#include "tests/runtime/cuda_requests.h"
+
+namespace taso::testing {
+namespace {
+
+/// Threads of the host in the place of a device's. Teams are four threads, as four slices of one row or as two
+/// neighbouring rows of two slices each, that wait for each other as a block's threads do.
+class HostRunner {
+ public:
+  template <class F>
+  void each(const F& f, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) f(i);
+  }
+
+  template <class F>
+  void team(const F& f, std::int64_t rows, cuda::TeamShape shape) {
+    if (rows == 0) return;
+    const int columns = shape == cuda::TeamShape::columns ? 2 : 1;
+    Shared shared;
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < team_threads; ++thread)
+      threads.emplace_back([&, thread] {
+        for (std::int64_t first = 0; first < rows; first += columns) {
+          const std::int64_t row = first + thread % columns;
+          Team team{&shared, thread % columns, thread / columns, columns, row < rows};
+          f(team, row < rows ? row : rows - 1);
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  template <class F>
+  void tiles(const F& f, std::int64_t count) {
+    ++tiled;
+    typename F::Tile tile;
+    for (std::int64_t block = 0; block < count; ++block) {
+      std::memset(&tile, 0xee, sizeof(tile));
+      for (int thread = 0; thread < cuda::tile_edge * cuda::tile_rows; ++thread) f.load(tile, block, thread);
+      for (int thread = 0; thread < cuda::tile_edge * cuda::tile_rows; ++thread) f.store(tile, block, thread);
+    }
+  }
+
+  int tiled = 0;
+
+ private:
+  static constexpr int team_threads = 4;
+  struct Shared {
+    std::barrier<> barrier{team_threads};
+    float partial[team_threads] = {};
+  };
+  struct Team {
+    Shared* shared;
+    int column, slice, columns;
+    bool active;
+    [[nodiscard]] std::int64_t begin() const { return active ? slice : std::int64_t{1} << 62; }
+    [[nodiscard]] std::int64_t step() const { return team_threads / columns; }
+    [[nodiscard]] bool leads() const { return active && slice == 0; }
+    template <class Combine>
+    float combined(float x, Combine combine) const {
+      shared->barrier.arrive_and_wait();
+      shared->partial[slice * columns + column] = x;
+      shared->barrier.arrive_and_wait();
+      float result = shared->partial[column];
+      for (int other = 1; other < team_threads / columns; ++other)
+        result = combine(result, shared->partial[other * columns + column]);
+      return result;
+    }
+    [[nodiscard]] float sum(float x) const {
+      return combined(x, [](float a, float b) { return a + b; });
+    }
+    [[nodiscard]] float maximum(float x) const {
+      return combined(x, [](float a, float b) { return std::fmax(a, b); });
+    }
+  };
+};
+
+/// Runs a program on an example and compares. Returns how many steps went by tiles.
+int check_program(const Example& example, const cuda::Program& program, unsigned long long* error = nullptr) {
+  std::vector<Placed> outputs;
+  std::vector<const std::byte*> from;
+  std::vector<std::byte*> to;
+  Random random(7, "places");
+  for (const Operand& output : example.request.outputs) outputs.emplace_back(output, random.below(2));
+  for (const Placed& one : example.inputs) from.push_back(one.data());
+  for (Placed& one : outputs) to.push_back(one.data());
+  unsigned long long none = ~0ULL;
+  const cuda::Buffers buffers{from, to, nullptr, error != nullptr ? error : &none, 3};
+  HostRunner runner;
+  for (const cuda::Step& step : program.steps) cuda::run_step(step, buffers, runner);
+  EXPECT_EQ(none, ~0ULL);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    EXPECT_TRUE(outputs[i].is_clean_around()) << example.request.key();
+    EXPECT_LE(example.error(i, outputs[i].data()), tolerance_of(example.request.outputs[i].type.element))
+        << example.request.key();
+  }
+  return runner.tiled;
+}
+
+class OwnKernels : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(OwnKernels, ComputeWhatIsDefined) {
+  const std::string& op = GetParam();
+  RequestMaker maker(11);
+  int made = 0;
+  for (int attempt = 0; attempt < 400 && made < 60; ++attempt) {
+    const ElementType element = std::vector<ElementType>{ElementType::f32, ElementType::f32, ElementType::f16,
+                                                         ElementType::bf16}[static_cast<std::size_t>(maker.below(4))];
+    const auto request = maker.make(op, element);
+    if (!request) continue;
+    const cuda::PlannedProgram planned = cuda::plan_program(*request);
+    ASSERT_TRUE(planned.program) << request->key() << ": " << planned.reason;
+    check_program(Example(*request, static_cast<std::uint64_t>(attempt)), *planned.program);
+    ++made;
+  }
+  EXPECT_EQ(made, 60) << "too few requests fit";
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, OwnKernels, ::testing::ValuesIn(RequestMaker::operators()),
+                         [](const auto& one) { return one.param; });
+
+TEST(Programs, MoveAnyType) {
+  RequestMaker maker(5);
+  for (const std::string op : {"concat", "split", "slice", "transpose", "broadcast", "reshape", "reorder", "gather"})
+    for (const ElementType element :
+         {ElementType::i8, ElementType::i16, ElementType::i32, ElementType::i64, ElementType::u8, ElementType::boolean})
+      for (int attempt = 0; attempt < 6; ++attempt) {
+        const auto request = maker.make(op, element);
+        if (!request) continue;
+        const cuda::PlannedProgram planned = cuda::plan_program(*request);
+        ASSERT_TRUE(planned.program) << request->key() << ": " << planned.reason;
+        if (element == ElementType::boolean && op == "gather") continue;  // the reference counts in integers
+        check_program(Example(*request, 3), *planned.program);
+      }
+}
+
+KernelRequest unary(const std::string& op, Shape shape, Layout from, Layout to) {
+  const TensorType type{ElementType::f32, std::move(shape)};
+  return {op, {}, {{type, from, false}}, {{type, to, false}}, 1};
+}
+
+TEST(Programs, ConversionsOfLayoutsGoByTiles) {
+  for (const auto& [shape, from, to] :
+       std::vector<std::tuple<Shape, Layout, Layout>>{{{2, 40, 9, 11}, Layout::row_major, Layout::channels_last},
+                                                      {{2, 40, 9, 11}, Layout::channels_last, Layout::row_major},
+                                                      {{70, 33}, Layout::row_major, Layout::column_major},
+                                                      {{3, 5, 32, 64}, Layout::column_major, Layout::row_major}}) {
+    const KernelRequest request = unary("reorder", shape, from, to);
+    EXPECT_EQ(check_program(Example(request, 1), *cuda::plan_program(request).program), 1) << request.key();
+  }
+  const KernelRequest rows = unary("reorder", {4, 6, 8, 16}, Layout::row_major, Layout::rows_outer);
+  EXPECT_EQ(check_program(Example(rows, 1), *cuda::plan_program(rows).program), 0) << "rows stay whole";
+}
+
+TEST(Programs, LongRowsTakeBlocks) {
+  for (const char* op : {"softmax", "reduce_sum"}) {
+    KernelRequest request = unary(op, {3, 5000}, Layout::row_major, Layout::row_major);
+    if (request.op == "softmax") {
+      request.attributes.set("axis", std::int64_t{-1});
+    } else {
+      request.attributes.set("axes", std::vector<std::int64_t>{-1});
+      request.outputs[0].type.shape = {3, 1};
+    }
+    check_program(Example(request, 1), *cuda::plan_program(request).program);
+  }
+}
+
+TEST(Programs, IndicesOutsideAreNoted) {
+  KernelRequest request;
+  request.op = "gather";
+  request.attributes.set("axis", std::int64_t{-2});
+  request.inputs = {{{ElementType::f32, {5, 4}}, Layout::row_major, false},
+                    {{ElementType::i64, {3}}, Layout::row_major, false}};
+  request.outputs = {{{ElementType::f32, {3, 4}}, Layout::row_major, false}};
+  const cuda::PlannedProgram planned = cuda::plan_program(request);
+  ASSERT_TRUE(planned.program);
+  for (const auto& [index, note] : std::vector<std::pair<std::vector<std::int64_t>, unsigned long long>>{
+           {{0, -5, 4}, ~0ULL}, {{0, 5, 9}, 3ULL << 40 | 1}, {{0, 1, -6}, 3ULL << 40 | 2}}) {
+    std::vector<float> table(20, 1.0F), out(12);
+    const std::vector<const std::byte*> from = {reinterpret_cast<const std::byte*>(table.data()),
+                                                reinterpret_cast<const std::byte*>(index.data())};
+    const std::vector<std::byte*> to = {reinterpret_cast<std::byte*>(out.data())};
+    unsigned long long error = ~0ULL;
+    HostRunner runner;
+    cuda::run_step(planned.program->steps[0], {from, to, nullptr, &error, 3}, runner);
+    EXPECT_EQ(error, note);
+  }
+}
+
+TEST(Programs, EpiloguesAddAndActivate) {
+  for (const Layout residual_layout : {Layout::row_major, Layout::channels_last}) {
+    const Operand y{{ElementType::f32, {2, 3, 4, 5}}, Layout::channels_last, false};
+    const auto step = cuda::epilogue_step(y, 1, cuda::input(0), cuda::input(1), residual_layout, cuda::Function::relu);
+    ASSERT_TRUE(step);
+    std::vector<float> values(120), residual(120), before;
+    for (std::size_t i = 0; i < 120; ++i)
+      values[i] = static_cast<float>(i % 7) - 3, residual[i] = static_cast<float>(i);
+    before = values;
+    const std::vector<float> bias = {-50, 10, -100};
+    const std::vector<const std::byte*> from = {reinterpret_cast<const std::byte*>(bias.data()),
+                                                reinterpret_cast<const std::byte*>(residual.data())};
+    const std::vector<std::byte*> to = {reinterpret_cast<std::byte*>(values.data())};
+    HostRunner runner;
+    cuda::run_step(*step, {from, to, nullptr, nullptr, 0}, runner);
+    const auto of_y = strides_of(y.type.shape, y.layout), of_residual = strides_of(y.type.shape, residual_layout);
+    for (std::int64_t n = 0; n < 2; ++n)
+      for (std::int64_t c = 0; c < 3; ++c)
+        for (std::int64_t h = 0; h < 4; ++h)
+          for (std::int64_t w = 0; w < 5; ++w) {
+            const auto at = [&](const std::vector<std::int64_t>& s) {
+              return static_cast<std::size_t>(n * s[0] + c * s[1] + h * s[2] + w * s[3]);
+            };
+            const float sum = before[at(of_y)] + bias[static_cast<std::size_t>(c)] + residual[at(of_residual)];
+            EXPECT_EQ(values[at(of_y)], std::max(sum, 0.0F));
+          }
+  }
+}
+
+TEST(Programs, SayWhyTheyDecline) {
+  const auto reason = [](const KernelRequest& request) { return cuda::plan_program(request).reason; };
+  KernelRequest request = unary("relu", {3, 5}, Layout::row_major, Layout::row_major);
+  request.op = "no_such_operator";
+  EXPECT_EQ(reason(request), "no kernel for no_such_operator");
+  request = unary("relu", {3, 5}, Layout::row_major, Layout::row_major);
+  request.inputs[0].type.element = ElementType::f64;
+  EXPECT_EQ(reason(request), "only f32, f16 or bf16");
+  request.inputs[0].type.element = ElementType::f32;
+  request.inputs[0].type.known = false;
+  EXPECT_EQ(reason(request), "an operand's shape is not known");
+  request = unary("relu", {1, 8, 2, 2}, Layout::blocks_of_8, Layout::row_major);
+  EXPECT_EQ(reason(request), "no blocks of channels");
+  request = unary("relu", {4}, Layout::column_major, Layout::row_major);
+  EXPECT_EQ(reason(request), "a layout that the shape cannot have");
+  request = unary("relu", {4}, Layout::row_major, Layout::row_major);
+  request.inputs.clear();
+  EXPECT_EQ(reason(request), "inputs and outputs are needed");
+  request = unary("add", {4}, Layout::row_major, Layout::row_major);
+  request.inputs.push_back({{ElementType::f32, {3}}, Layout::row_major, false});
+  EXPECT_EQ(reason(request), "an input does not broadcast to the output");
+  request.inputs.assign(3, request.outputs[0]);
+  EXPECT_EQ(reason(request), "one output and one or two inputs are needed");
+  request = unary("apply", {4}, Layout::row_major, Layout::row_major);
+  request.attributes.set("act", SymbolValue{"clip"});
+  EXPECT_EQ(reason(request), "no function of one number is named clip");
+  request = unary("pow", {4}, Layout::row_major, Layout::row_major);
+  EXPECT_EQ(reason(request), "no function of one number is named pow");
+  request.op = "relu";
+  request.inputs.push_back(request.inputs[0]);
+  EXPECT_EQ(reason(request), "no function of two numbers is named relu");
+  request = unary("reorder", {4}, Layout::row_major, Layout::row_major);
+  request.inputs[0].type.element = ElementType::i32;
+  EXPECT_EQ(reason(request), "element types differ");
+  request.inputs[0].type.element = request.outputs[0].type.element = ElementType::other;
+  EXPECT_EQ(reason(request), "elements have no size");
+  request = unary("reshape", {4, 4}, Layout::column_major, Layout::row_major);
+  EXPECT_EQ(reason(request), "reshape needs row-major tensors");
+  request = unary("gather", {4}, Layout::row_major, Layout::row_major);
+  EXPECT_EQ(reason(request), "two inputs are needed");
+  request.inputs.push_back(request.inputs[0]);
+  EXPECT_EQ(reason(request), "only i32 and i64 indices");
+  request = unary("transpose", {2, 2, 2, 2, 2, 2, 2, 2, 2}, Layout::row_major, Layout::row_major);
+  request.attributes.set("perm", std::vector<std::int64_t>{8, 7, 6, 5, 4, 3, 2, 1, 0});
+  EXPECT_EQ(reason(request), "more than 8 axes");
+}
+
+TEST(Scalars, HalvesRoundToNearestEven) {
+  // Every half is itself; between neighbours the nearer one is taken, in the middle the even one.
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const cuda::Half half{static_cast<std::uint16_t>(bits)};
+    const float value = cuda::widen(half);
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(cuda::widen(cuda::narrow<cuda::Half>(value))));
+      continue;
+    }
+    ASSERT_EQ(cuda::narrow<cuda::Half>(value).bits, half.bits) << bits;
+    if ((bits & 0x7fff) >= 0x7bff) continue;
+    const float next = cuda::widen(cuda::Half{static_cast<std::uint16_t>(bits + 1)});
+    const float middle = (value + next) / 2;
+    ASSERT_EQ(cuda::narrow<cuda::Half>(middle).bits, bits % 2 == 0 ? bits : bits + 1) << bits;
+    ASSERT_EQ(cuda::narrow<cuda::Half>(std::nextafter(middle, value)).bits, bits) << bits;
+    ASSERT_EQ(cuda::narrow<cuda::Half>(std::nextafter(middle, next)).bits, bits + 1) << bits;
+  }
+  EXPECT_EQ(cuda::widen(cuda::Half{0x3c00}), 1.0F);
+  EXPECT_EQ(cuda::widen(cuda::Half{0xc000}), -2.0F);
+  EXPECT_EQ(cuda::widen(cuda::Half{1}), 0x1.0p-24F);
+  EXPECT_EQ(cuda::narrow<cuda::Half>(65519.9F).bits, 0x7bff);
+  EXPECT_EQ(cuda::narrow<cuda::Half>(65520.0F).bits, 0x7c00);
+}
+
+TEST(Scalars, BFloatsRoundToNearestEven) {
+  EXPECT_EQ(cuda::widen(cuda::BFloat16{0x3f80}), 1.0F);
+  EXPECT_EQ(cuda::narrow<cuda::BFloat16>(1.0F + 0x1.0p-8F).bits, 0x3f80);
+  EXPECT_EQ(cuda::narrow<cuda::BFloat16>(1.0F + 0x1.8p-8F).bits, 0x3f81);
+  EXPECT_EQ(cuda::narrow<cuda::BFloat16>(1.0F + 0x1.8p-7F).bits, 0x3f82);
+  EXPECT_TRUE(std::isnan(cuda::widen(cuda::narrow<cuda::BFloat16>(std::nanf("")))));
+}
+
+TEST(Scalars, DividersDivide) {
+  Random random(1, "dividers");
+  for (int i = 0; i < 20000; ++i) {
+    const auto divisor = static_cast<std::int64_t>(1 + random.below(i % 2 == 0 ? 1000 : 0x7fffffff));
+    const cuda::Divider divider = cuda::Divider::by(divisor);
+    for (const std::uint64_t n : {random.below(0x7fffffff), std::uint64_t{0}, std::uint64_t{0x7fffffff},
+                                  static_cast<std::uint64_t>(divisor - 1), static_cast<std::uint64_t>(divisor)})
+      if (n <= 0x7fffffff) {
+        ASSERT_EQ(divider.quotient(static_cast<std::uint32_t>(n)), n / static_cast<std::uint64_t>(divisor))
+            << n << " / " << divisor;
+      }
+  }
+}
+
+TEST(Walks, GoWhereStridesLead) {
+  Random random(2, "walks");
+  for (int round = 0; round < 200; ++round) {
+    const auto rank = 1 + random.below(5);
+    std::vector<std::int64_t> extents;
+    std::array<std::vector<std::int64_t>, 2> strides;
+    std::int64_t dense = 1;
+    for (std::size_t axis = 0; axis < rank; ++axis) {
+      extents.insert(extents.begin(), 1 + static_cast<std::int64_t>(random.below(5)));
+      strides[0].insert(strides[0].begin(), dense);
+      strides[1].insert(strides[1].begin(), static_cast<std::int64_t>(random.below(9)) - 4);
+      dense *= extents.front();
+    }
+    auto walk = cuda::walk_of<2>(extents, strides);
+    ASSERT_TRUE(walk);
+    ASSERT_EQ(walk->elements, dense);
+    for (const bool narrow : {true, false}) {
+      walk->narrow = narrow;
+      for (std::int64_t i = 0; i < dense; ++i) {
+        std::int64_t at[2], expected = 0, rest = i;
+        for (std::size_t axis = rank; axis-- > 0;) {
+          expected += rest % extents[axis] * strides[1][axis];
+          rest /= extents[axis];
+        }
+        walk->at(i, at);
+        ASSERT_EQ(at[0], i);
+        ASSERT_EQ(at[1], expected);
+      }
+    }
+  }
+}
+
+// Products as a column-major library computes them, by its rules in loops.
+TEST(Products, AreWhatALibraryIsAsked) {
+  RequestMaker maker(3);
+  int made = 0;
+  for (int attempt = 0; attempt < 3000 && made < 400; ++attempt) {
+    const auto request = maker.product("matmul", ElementType::f32);
+    if (!request) continue;
+    const cuda::PlannedProduct planned = cuda::plan_product(*request);
+    if (!planned.plan) continue;
+    ++made;
+    const Example example(*request, static_cast<std::uint64_t>(attempt));
+    Placed y(request->outputs[0], 0);
+    const cuda::ProductPlan& plan = *planned.plan;
+    ASSERT_GE(plan.first.leading, plan.first.rows);
+    ASSERT_GE(plan.second.leading, plan.second.rows);
+    ASSERT_GE(plan.result.leading, plan.result.rows);
+    const auto read = [](const cuda::ColumnMajor& m, const std::byte* bytes, std::int64_t begin, std::int64_t batch,
+                         std::int64_t row, std::int64_t column) {
+      if (m.transposed) std::swap(row, column);
+      EXPECT_LT(row, m.rows);
+      EXPECT_LT(column, m.columns);
+      return element_at(bytes, static_cast<std::size_t>(begin + batch * m.batch_stride + column * m.leading + row),
+                        ElementType::f32);
+    };
+    const std::int64_t inner = plan.first.transposed ? plan.first.rows : plan.first.columns;
+    for (const auto& begin : plan.offsets)
+      for (std::int64_t batch = 0; batch < plan.batch; ++batch)
+        for (std::int64_t row = 0; row < plan.result.rows; ++row)
+          for (std::int64_t column = 0; column < plan.result.columns; ++column) {
+            double sum = 0;
+            for (std::int64_t k = 0; k < inner; ++k)
+              sum += read(plan.first, example.inputs[plan.swapped ? 1 : 0].data(), plan.swapped ? begin.b : begin.a,
+                          batch, row, k) *
+                     read(plan.second, example.inputs[plan.swapped ? 0 : 1].data(), plan.swapped ? begin.a : begin.b,
+                          batch, k, column);
+            set_element(y.data(),
+                        static_cast<std::size_t>(begin.y + batch * plan.result.batch_stride +
+                                                 column * plan.result.leading + row),
+                        ElementType::f32, static_cast<float>(sum));
+          }
+    EXPECT_TRUE(y.is_clean_around()) << request->key();
+    ASSERT_LE(example.error(0, y.data()), 1e-5) << request->key();
+  }
+  EXPECT_EQ(made, 400) << "too many are declined";
+}
+
+TEST(Products, SayWhyTheyDecline) {
+  const auto matrix = [](Shape shape, Layout layout) {
+    return Operand{{ElementType::f32, std::move(shape)}, layout, false};
+  };
+  KernelRequest request{"matmul", {}, {}, {}, 1};
+  request.inputs = {matrix({2, 3, 4, 5}, Layout::channels_last), matrix({5, 6}, Layout::row_major)};
+  request.outputs = {matrix({2, 3, 4, 6}, Layout::row_major)};
+  EXPECT_EQ(cuda::plan_product(request).reason, "no matrices in layouts of images");
+  request.inputs = {matrix({5}, Layout::row_major), matrix({5, 6}, Layout::row_major)};
+  EXPECT_EQ(cuda::plan_product(request).reason, "rank 2 or more is needed, of a as of b");
+  request.inputs = {matrix({2, 3, 4, 7}, Layout::row_major), matrix({5, 6}, Layout::row_major)};
+  EXPECT_EQ(cuda::plan_product(request).reason, "the operands' extents do not fit");
+  // Heads that both operands have, behind images that only one has, the rows between them.
+  request.inputs = {matrix({300, 2, 300, 4, 5}, Layout::rows_outer), matrix({2, 300, 5, 6}, Layout::row_major)};
+  request.outputs = {matrix({300, 2, 300, 4, 6}, Layout::row_major)};
+  EXPECT_EQ(cuda::plan_product(request).reason, "batches in more than one direction");
+}
+
+}  // namespace
+}  // namespace taso::testing

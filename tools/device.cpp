@@ -1,0 +1,88 @@
+#include "tools/device.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+
+#include "support/file.h"
+
+namespace taso::tools {
+namespace {
+
+Error usage(std::string message) { return {ErrorCode::usage, std::move(message), {}}; }
+
+bool is_name(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::islower(c) != 0 || std::isdigit(c) != 0 || c == '_';
+  });
+}
+
+/// The parts of an identity that are no versions of others: the device's name, math mode, threads, storage, and our own
+/// kernels' generation.
+std::string without_versions(const std::string& identity) {
+  std::string kept;
+  std::size_t start = 0;
+  for (bool first = true; start < identity.size(); first = false) {
+    const std::size_t end = std::min(identity.find("; ", start), identity.size());
+    std::string part = identity.substr(start, end - start);
+    start = end + 2;
+    if (first) part = part.substr(0, part.find(" ("));
+    const bool setting = part.find('=') != std::string::npos || part == "counting" || part.starts_with("taso ") ||
+                         part == to_string(MathMode::strict) || part == to_string(MathMode::tf32);
+    if (first || setting) kept += part + "; ";
+  }
+  return kept;
+}
+
+}  // namespace
+
+bool serves(const std::string& recorded, const std::string& described) {
+  return without_versions(recorded) == without_versions(described);
+}
+
+void add_device_options(CLI::App& app, DeviceOptions& options, const std::string& devices) {
+  app.add_option("--device", options.device,
+                 devices + ", or a backend, whose module taso_NAME.so lies beside the program: cuda")
+      ->capture_default_str();
+  app.add_option("--math", options.math,
+                 "How a backend computes: fp32; tf32: products may round f32 operands; fp16, bf16: f32 tensors are "
+                 "kept so")
+      ->check(CLI::IsMember({"fp32", "tf32", "fp16", "bf16"}))
+      ->capture_default_str();
+}
+
+Expected<Device> open_device(const DeviceOptions& options, const OperatorRegistry& registry, bool allow_reference) {
+  if (options.device == "cpu" || (allow_reference && options.device == "reference")) {
+    if (options.math != "fp32")
+      return usage(fmt::format("--math {}: kernels of --device {} compute in fp32", options.math, options.device));
+    if (!options.properties.empty())
+      return usage(fmt::format("--device-properties: --device {} has none", options.device));
+    return Device{KernelLibrary(registry, options.device == "cpu" ? KernelSet::cpu : KernelSet::reference)};
+  }
+  if (!is_name(options.device))
+    return usage(fmt::format("--device {}: expected cpu{} or the name of a backend", options.device,
+                             allow_reference ? ", reference" : ""));
+  BackendOptions backend;
+  backend.math = options.math == "tf32" ? MathMode::tf32 : MathMode::strict;
+  if (const char* folder = std::getenv("TASO_BACKENDS"); folder != nullptr) backend.module_folder = folder;
+  if (!options.properties.empty()) {
+    TASO_ASSIGN(backend.device_properties, read_file(options.properties));
+  }
+  TASO_ASSIGN(std::shared_ptr<Backend> opened, load_backend(options.device, backend));
+  const ElementType storage = options.math == "fp16"   ? ElementType::f16
+                              : options.math == "bf16" ? ElementType::bf16
+                                                       : ElementType::f32;
+  return Device{KernelLibrary(registry, std::move(opened)), storage};
+}
+
+Tolerance tolerance_of(const std::string& math) {
+  if (math == "tf32") return {2e-3, 5e-3};
+  if (math == "fp16") return {1e-2, 2e-2};
+  if (math == "bf16") return {8e-2, 1.6e-1};
+  return {1e-5, 1e-4};
+}
+
+}  // namespace taso::tools

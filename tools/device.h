@@ -1,0 +1,53 @@
+/// The device of taso-opt and taso-run: the processor, or one whose backend is a module (runtime/backend.h).
+#pragma once
+
+#include <string>
+
+#include "graph/tensor_type.h"
+#include "operators/registry.h"
+#include "runtime/backend.h"
+#include "runtime/kernel.h"
+#include "support/status.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace taso::tools {
+
+struct DeviceOptions {
+  std::string device = "cpu";  ///< --device: "cpu", "reference" or the name of a backend.
+  std::string math = "fp32";   ///< --math.
+  std::string properties;      ///< --device-properties: a file; empty: the device of this machine.
+};
+
+/// Adds --device, with a help text that begins with `devices`, and --math.
+void add_device_options(CLI::App& app, DeviceOptions& options, const std::string& devices);
+
+/// The kernels that the options name and how floats are kept for them.
+struct Device {
+  KernelLibrary library;
+  ElementType float_storage = ElementType::f32;
+  /// The kernels run: not so on a device that is only described.
+  [[nodiscard]] bool can_run() const { return !library.backend() || library.backend()->can_run(); }
+};
+
+/// Opens the device; the module of a backend lies in the folder that $TASO_BACKENDS names, else beside the program.
+/// device_unavailable where it, its module or a library that it needs is absent; usage where options
+/// do not go together. `allow_reference`: "reference" is a device too.
+[[nodiscard]] Expected<Device> open_device(const DeviceOptions& options, const OperatorRegistry& registry,
+                                           bool allow_reference);
+
+/// Whether costs recorded under the identity `recorded` serve to plan for the described device of the identity
+/// `described`: equal but for a remark in brackets after the device's name, and versions of drivers and libraries,
+/// which the machine that plans need not have.
+[[nodiscard]] bool serves(const std::string& recorded, const std::string& described);
+
+/// How far results in a math mode may be from float64: as an L2 norm relative to the reference's, and as the largest
+/// difference relative to the largest magnitude.
+struct Tolerance {
+  double l2 = 0, maximum = 0;
+};
+[[nodiscard]] Tolerance tolerance_of(const std::string& math);
+
+}  // namespace taso::tools
