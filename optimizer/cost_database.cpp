@@ -153,8 +153,10 @@ Expected<CostDatabase> CostDatabase::open(const std::string& path, std::string d
     if (head.starts_with(kTextHeader)) {
       TASO_ASSIGN(const std::string text, read_file(path));
       TASO_ASSIGN(const std::vector<Entry> entries, import_text(text, path));
-      for (const Entry& entry : entries)
+      for (const Entry& entry : entries) {
+        database.devices_in_text_.insert(entry.device);
         if (entry.device == database.device_) database.costs_[{entry.kind, entry.key}] = entry.value;
+      }
       return database;
     }
     if (!head.empty() && head != kSqliteHeader)
@@ -224,6 +226,22 @@ Status CostDatabase::load() {
   if (code != SQLITE_DONE) return connection_->failure(code, path_);
   if (!valid) return connection_->failure(SQLITE_CORRUPT, path_);
   return {};
+}
+
+Expected<std::vector<std::string>> CostDatabase::devices() const {
+  if (!connection_) return std::vector<std::string>(devices_in_text_.begin(), devices_in_text_.end());
+  sqlite3_stmt* statement = nullptr;
+  int code = sqlite3_prepare_v2(connection_->handle, "SELECT DISTINCT device FROM costs ORDER BY device", -1,
+                                &statement, nullptr);
+  if (code != SQLITE_OK) return connection_->failure(code, path_);
+  std::vector<std::string> devices;
+  while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+    const auto* data = reinterpret_cast<const char*>(sqlite3_column_text(statement, 0));
+    devices.emplace_back(data == nullptr ? "" : data, static_cast<std::size_t>(sqlite3_column_bytes(statement, 0)));
+  }
+  sqlite3_finalize(statement);
+  if (code != SQLITE_DONE) return connection_->failure(code, path_);
+  return devices;
 }
 
 std::optional<double> CostDatabase::find(std::string_view kind, std::string_view key) const {

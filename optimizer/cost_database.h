@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,6 +46,8 @@ class CostDatabase {
   [[nodiscard]] std::optional<double> find(std::string_view kind, std::string_view key) const;
   /// Records a cost and returns the value that now stands for the key: another process may have been first.
   [[nodiscard]] Expected<double> record(std::string_view kind, std::string_view key, double value);
+  /// All devices that the file has costs of, ordered.
+  [[nodiscard]] Expected<std::vector<std::string>> devices() const;
   /// All costs of the device, ordered by kind and key.
   [[nodiscard]] std::vector<Entry> entries() const;
 
@@ -54,6 +57,7 @@ class CostDatabase {
   [[nodiscard]] Status load();
   std::string device_, path_;
   std::map<std::pair<std::string, std::string>, double, std::less<>> costs_;
+  std::set<std::string> devices_in_text_;
   std::unique_ptr<Connection> connection_;  ///< Null for memory and text.
 };
 

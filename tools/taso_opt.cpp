@@ -227,14 +227,31 @@ Expected<RuleSets> load_rule_sets(const Options& options, const OperatorRegistry
   return sets;
 }
 
+/// The costs of a file: those of the target, or, of a device that is only described, those that serve to plan for it.
+Expected<CostDatabase> open_cost_file(const std::string& path, const Target& target, CostDatabase::Mode mode,
+                                      bool described, bool quiet) {
+  TASO_ASSIGN(CostDatabase database, CostDatabase::open(path, target.identity(), mode));
+  if (!described || !database.entries().empty()) return database;
+  TASO_ASSIGN(const std::vector<std::string> devices, database.devices());
+  for (const std::string& device : devices) {
+    if (!tools::serves(device, target.identity())) continue;
+    if (!quiet) tools::warn(kProgram, fmt::format("{}: costs are those of '{}'", path, device));
+    return CostDatabase::open(path, device, mode);
+  }
+  return database;
+}
+
 /// The file that holds measured costs, or memory where none is needed or the default place cannot be used.
-Expected<CostDatabase> open_costs(const Options& options, const Target& target, bool needed) {
+Expected<CostDatabase> open_costs(const Options& options, const Target& target, bool needed, bool described) {
   const auto mode = options.no_measure ? CostDatabase::Mode::read_only : CostDatabase::Mode::read_write;
-  if (!options.costs.empty()) return CostDatabase::open(options.costs, target.identity(), mode);
+  const auto open = [&](const std::string& path) {
+    return open_cost_file(path, target, mode, described, options.common.quiet);
+  };
+  if (!options.costs.empty()) return open(options.costs);
   const std::string path = default_cost_database_path();
   std::error_code error;
   if (needed && !path.empty() && (!options.no_measure || std::filesystem::exists(path, error))) {
-    Expected<CostDatabase> database = CostDatabase::open(path, target.identity(), mode);
+    Expected<CostDatabase> database = open(path);
     if (database && (!options.no_measure || !database->entries().empty())) return database;
     if (!database) tools::warn(kProgram, database.error().to_string() + "; costs are measured for this run only");
   }
@@ -242,7 +259,7 @@ Expected<CostDatabase> open_costs(const Options& options, const Target& target, 
   if (needed && options.no_measure) {
     TASO_ASSIGN(const std::vector<std::string> files, tools::cost_files(options.common));
     for (const std::string& file : files) {
-      TASO_ASSIGN(CostDatabase database, CostDatabase::open(file, target.identity(), mode));
+      TASO_ASSIGN(CostDatabase database, open(file));
       if (!database.entries().empty()) return database;
     }
   }
@@ -343,7 +360,7 @@ Expected<int> run(Options& options) {
                                  .row_major = options.rule_layouts == "row-major",
                                  .float_storage = device.float_storage,
                                  .cancelled = [] { return tools::interrupted().load(); }});
-  TASO_ASSIGN(CostDatabase database, open_costs(options, target, formula.uses_time()));
+  TASO_ASSIGN(CostDatabase database, open_costs(options, target, formula.uses_time(), !device.can_run()));
   MeasuredCosts measured(target, database, !options.no_measure);
   if (formula.uses_time()) {
     TASO_ASSIGN(const int tenths, measured.cached_tenths(working_set_bytes(model.graph(), target)));

@@ -39,7 +39,7 @@ expect results/TABLES.md '^\| nasrnn\.b1\.fp16 \| [1-9][0-9]* \| 0 \| 0 \| '
 expect results/TABLES.md '^\| nasrnn\.b1\.fp32\.fused \| [0-9.]+ \| [0-9.]+ \| [+-][0-9.]+ % \| 88 \| '
 expect results/TABLES.md '^- time nasrnn.b1.fp32, torch: left out \(--python none\)$'
 expect results/device.json '"name":"host test device"'
-expect results/costs/nasrnn.b1.fp16.costs 'host test device; fp32; .*floats=f16'
+expect results/costs/nasrnn.b1.fp16.costs 'host test device; driver 1.0; fp32; .*floats=f16'
 expect results/times.tsv '^nasrnn\.b1\.fp16	'
 # What is done is not done again.
 touch stamp

@@ -348,17 +348,31 @@ TEST_F(TasoOpt, EveryErrorIsOneLineWithItsCode) {
 
 TEST_F(TasoOpt, PlansForADevice) {
   write_file(folder / "gpu.json", R"({"name": "host test device"})");
+  write_file(folder / "other.json", R"({"name": "another device"})");
   for (const std::string math : {"fp32", "fp16"}) {
     const std::string device = "--rules $R --device host --math " + math;
     const Outcome here = run("m.onnx -o here.onnx --record c.costs --costs c.sqlite --json r.json " + device);
     ASSERT_EQ(here.code, 0) << here.err;
     const auto report = nlohmann::json::parse(value_of(read_file(folder / "r.json")));
-    EXPECT_EQ(report["target"].get<std::string>().rfind("host test device; fp32; ", 0), 0U);
+    EXPECT_EQ(report["target"].get<std::string>().rfind("host test device; driver 1.0; fp32; ", 0), 0U);
     EXPECT_EQ(report["target"].get<std::string>().ends_with("; floats=f16"), math == "fp16");
     // Elsewhere, without the device: from the record, or from shipped costs.
     const std::string there = device + " --device-properties gpu.json --no-measure";
     EXPECT_EQ(run("m.onnx -o bare.onnx " + there).code, 7);
-    EXPECT_EQ(run("m.onnx -o there.onnx --costs c.costs " + there).code, 0);
+    const Outcome planned = run("m.onnx -o there.onnx --costs c.costs " + there);
+    EXPECT_EQ(planned.code, 0) << planned.err;
+    EXPECT_NE(planned.err.find("c.costs: costs are those of 'host test device; driver 1.0; fp32; "), std::string::npos)
+        << planned.err;
+    EXPECT_EQ(run("m.onnx -o there.onnx --costs c.sqlite " + there).code, 0);
+    // Of another device, or another mode, they are not.
+    EXPECT_EQ(run("m.onnx -o bare.onnx --no-measure --costs c.costs --rules $R --device host --math " + math +
+                  " --device-properties other.json")
+                  .code,
+              7);
+    EXPECT_EQ(run("m.onnx -o bare.onnx --no-measure --costs c.costs --rules $R --device host --math bf16"
+                  " --device-properties gpu.json")
+                  .code,
+              7);
     EXPECT_EQ(value_of(read_file(folder / "there.onnx")), value_of(read_file(folder / "here.onnx")));
     std::filesystem::create_directories(folder / "more/costs");
     std::filesystem::copy_file(folder / "c.costs", folder / ("more/costs/" + math + ".costs"));

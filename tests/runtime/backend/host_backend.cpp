@@ -226,7 +226,8 @@ class HostBackend final : public Backend {
 
   std::string name() const override { return is_faulty ? "faulty" : "host"; }
   std::string identity() const override {
-    return (described_.empty() ? "host test device" : described_) + "; " + to_string(math_) + "; taso " TASO_VERSION;
+    return (described_.empty() ? "host test device; driver 1.0" : described_ + " (from a description); driver 2.0") +
+           "; " + to_string(math_) + "; taso " TASO_VERSION;
   }
   Expected<std::string> device_properties() const override {
     return nlohmann::json{{"name", described_.empty() ? "host test device" : described_}}.dump();
