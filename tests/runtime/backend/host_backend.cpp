@@ -123,13 +123,15 @@ class Queue {
   }
 
  private:
-  static void poison(std::byte* memory, std::size_t bytes) { std::memset(memory, 0xff, bytes); }
+  static void poison(std::byte* memory, std::size_t bytes) {
+    if (bytes > 0) std::memset(memory, 0xff, bytes);
+  }
 
   Status run(const Launch& launch) {
     if (!launch.body) {
       if (!owns(launch.inputs[0], launch.copied) || !owns(launch.outputs[0], launch.copied))
         return internal_error("a copy outside the device's memory");
-      std::memmove(launch.outputs[0], launch.inputs[0], launch.copied);
+      if (launch.copied > 0) std::memmove(launch.outputs[0], launch.inputs[0], launch.copied);
       return {};
     }
     const Body& body = *launch.body;
