@@ -43,6 +43,43 @@ TEST(KernelLibrary, EveryOperatorHasAKernelAndTheReferenceIsLast) {
   EXPECT_EQ(value_of(library(KernelSet::reference).create(request))->implementation(), "reference");
 }
 
+// Of an axis of one every stride is right, but not to oneDNN.
+TEST(KernelLibrary, ProductsOfExtentsOfOneInAllLayouts) {
+  const std::vector<Layout> layouts = {Layout::row_major, Layout::column_major};
+  for (const std::int64_t m : {1, 3})
+    for (const std::int64_t k : {1, 2})
+      for (const std::int64_t n : {1, 4})
+        for (const int way : {0, 1, 2, 3, 4, 5, 6, 7}) {
+          KernelRequest request;
+          request.op = "matmul";
+          const std::vector<Shape> shapes = {{1, m, k}, {1, k, n}, {1, m, n}};
+          for (std::size_t i = 0; i < 3; ++i)
+            (i < 2 ? request.inputs : request.outputs)
+                .push_back({{ElementType::f32, shapes[i]}, layouts[static_cast<std::size_t>(way) >> i & 1], false});
+          std::vector<AlignedBuffer> results;
+          for (const KernelSet set : {KernelSet::cpu, KernelSet::reference}) {
+            const auto kernel = value_of(library(set).create(request));
+            std::vector<AlignedBuffer> buffers;
+            std::vector<const std::byte*> inputs;
+            for (const Operand& operand : request.inputs) {
+              buffers.emplace_back(static_cast<std::size_t>(operand.type.bytes()));
+              auto* values = reinterpret_cast<float*>(buffers.back().data());
+              for (std::int64_t i = 0; i < operand.type.elements(); ++i) values[i] = static_cast<float>(3 * i % 7 - 2);
+              inputs.push_back(buffers.back().data());
+            }
+            results.emplace_back(static_cast<std::size_t>(request.outputs[0].type.bytes()));
+            std::byte* output = results.back().data();
+            AlignedBuffer workspace(kernel->workspace_bytes());
+            const Status done = kernel->execute({inputs, std::span(&output, 1), workspace.data()});
+            ASSERT_TRUE(done) << request.key() << ": " << done.error().message;
+          }
+          for (std::int64_t i = 0; i < m * n; ++i)
+            ASSERT_EQ(reinterpret_cast<const float*>(results[0].data())[i],
+                      reinterpret_cast<const float*>(results[1].data())[i])
+                << request.key();
+        }
+}
+
 // A primitive of "gemm" would be slow to add the residual: another candidate adds it afterwards.
 TEST(KernelLibrary, AResidualIsAddedAsTheImplementationIsFast) {
   for (const bool channels_last : {true, false}) {
