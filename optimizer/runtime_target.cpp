@@ -7,6 +7,7 @@
 #include <cmath>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "runtime/arena.h"
 #include "runtime/executor.h"
@@ -95,8 +96,10 @@ struct RuntimeTarget::State {
 
 double working_set_bytes(const Graph& graph, const Target& target) {
   double bytes = 0;
+  std::unordered_set<Hash128> labels;  // equal constants are one
   for (NodeId id = 0; id < graph.id_bound(); ++id)
-    if (graph.contains(id) && graph.node(id).kind == NodeKind::constant && graph.node(id).outputs[0].known)
+    if (graph.contains(id) && graph.node(id).kind == NodeKind::constant && graph.node(id).outputs[0].known &&
+        labels.insert(graph.node(id).label).second)
       bytes += static_cast<double>(graph.node(id).outputs[0].bytes());
   const Expected<double> peak = target.peak_bytes(graph, nullptr);
   return bytes + (peak ? *peak : 0.0);

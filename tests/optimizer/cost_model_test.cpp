@@ -128,6 +128,11 @@ TEST(RuntimeTarget, PlansKernelsForTheShareThatStaysCached) {
   RuntimeTarget cpu(library(), {});
   const std::string cold = value_of(cpu.plan(graph)).launches.at(0).kernel->key;
   EXPECT_EQ(working_set_bytes(graph, cpu), 8 * 2 * 4 + value_of(cpu.peak_bytes(graph, nullptr)));
+  Graph twice = graph;  // files repeat weights
+  for (NodeId id = 0; id < graph.id_bound(); ++id)
+    if (graph.node(id).kind == NodeKind::constant) twice.add_constant(graph.node(id).constant);
+  EXPECT_EQ(twice.size(), graph.size() + 1);
+  EXPECT_EQ(working_set_bytes(twice, cpu), working_set_bytes(graph, cpu));
   cpu.set_cached_tenths(6);
   EXPECT_EQ(value_of(cpu.plan(graph)).launches.at(0).kernel->key, cold + "; cached=60%");
   const KernelPlan open = value_of(cpu.open_plan(graph));
