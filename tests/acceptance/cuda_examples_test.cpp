@@ -1,0 +1,77 @@
+// Every convolution of the example models has a plan on a GPU that is only described: as published and after folding
+// and fusing, in both layouts, in each arithmetic. Skipped where the CUDA backend was not built.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "examples/models/models.h"
+#include "onnx_io/model.h"
+#include "optimizer/baseline.h"
+#include "runtime/backend.h"
+#include "runtime/lowering.h"
+#include "support/file.h"
+
+namespace taso::acceptance {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class T>
+T value_of(Expected<T> expected) {
+  TASO_CHECK(expected.ok(), expected.ok() ? "" : expected.error().to_string());
+  return std::move(*expected);
+}
+
+const OperatorRegistry& registry() {
+  static const OperatorRegistry loaded = value_of(OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators"));
+  return loaded;
+}
+
+class CudaPlans : public testing::TestWithParam<std::string> {};
+
+TEST_P(CudaPlans, EveryConvolutionHasOne) {
+#ifndef TASO_CUDA_MODULE
+  GTEST_SKIP() << "built without the CUDA backend";
+#endif
+  const fs::path file = fs::path(testing::TempDir()) / ("taso-cuda-" + GetParam() + ".onnx");
+  ASSERT_TRUE(examples::find_example_model(GetParam())->build({}).save(file.string()));
+  const Model model = value_of(Model::load(file.string(), registry()));
+  fs::remove(file);
+  const RuleIndex rules(value_of(load_rules(TASO_SOURCE_DIR "/specs/rules/default.rules", registry())), registry());
+  const Graph fused = value_of(make_baseline(model.graph(), rules, registry())).graph;
+  const std::string device = value_of(read_file(TASO_SOURCE_DIR "/tests/data/cuda/h200_by_hand.json"));
+  struct Way {
+    MathMode math;
+    ElementType storage;
+    bool channels_last;
+  };
+  for (const Way& way : {Way{MathMode::strict, ElementType::f32, false}, Way{MathMode::tf32, ElementType::f32, true},
+                         Way{MathMode::tf32, ElementType::f16, true}}) {
+    const auto backend = value_of(load_backend("cuda", {way.math, 0, device}));
+    std::set<std::string> seen;
+    for (const Graph* graph : {&model.graph(), &fused}) {
+      const LoweredGraph lowered =
+          value_of(lower(*graph, registry(), {.channels_last = way.channels_last, .float_storage = way.storage}));
+      for (const LoweredStep& step : lowered.steps) {
+        const KernelRequest& request = step.kernel->request;
+        if (request.op.rfind("conv2d", 0) != 0 || !seen.insert(step.kernel->key).second) continue;
+        const KernelOffer offer = backend->create(request, registry());
+        ASSERT_NE(offer.kernel, nullptr) << step.kernel->key << ": " << offer.reason;
+        EXPECT_EQ(offer.kernel->implementation().rfind("cudnn engine ", 0), 0U) << offer.kernel->implementation();
+      }
+    }
+    EXPECT_GT(seen.size(), 2U);
+  }
+}
+
+std::vector<std::string> convolutional() {
+  return {"densenet121", "inception_resnet_v2", "inception_v3",  "nasnet_a_large", "nasnet_a_mobile",
+          "resnet50",    "resnext50_32x4d",     "squeezenet1_1", "unet",           "unet_resize"};
+}
+
+INSTANTIATE_TEST_SUITE_P(Examples, CudaPlans, testing::ValuesIn(convolutional()),
+                         [](const auto& one) { return one.param; });
+
+}  // namespace
+}  // namespace taso::acceptance
