@@ -14,6 +14,7 @@
 #include "graph/graph_text.h"
 #include "graph/rewrite.h"
 #include "operators/registry.h"
+#include "optimizer/cost_model.h"
 #include "optimizer/runtime_target.h"
 #include "optimizer/target.h"
 #include "runtime/kernel.h"
@@ -89,6 +90,23 @@ class FakeTarget final : public Target {
  private:
   RuntimeTarget plans_;
   std::string identity_ = "fake device";
+};
+
+/// A cost model over a fake target, and the database it fills.
+struct Costs {
+  explicit Costs(const std::string& formula)
+      : database(CostDatabase::in_memory(target.identity())),
+        measured(target, database, true),
+        model(make_cost_model(value_of(parse_cost_formula(formula)), measured)) {}
+  FakeTarget target;
+  CostDatabase database;
+  MeasuredCosts measured;
+  std::unique_ptr<CostModel> model;
+
+  double of(const Graph& graph) {
+    KernelPlan plan = value_of(target.plan(graph));
+    return value_of(model->cost(graph, plan));
+  }
 };
 
 /// A folder that is removed with its contents.

@@ -30,17 +30,6 @@ Graph normal(const std::string& text) {
   return graph;
 }
 
-struct Costs {
-  explicit Costs(const std::string& formula)
-      : database(CostDatabase::in_memory(target.identity())),
-        measured(target, database, true),
-        model(make_cost_model(value_of(parse_cost_formula(formula)), measured)) {}
-  FakeTarget target;
-  CostDatabase database;
-  MeasuredCosts measured;
-  std::unique_ptr<CostModel> model;
-};
-
 TEST(Parts, RangesHoldEveryWorkingNodeOnce) {
   const Graph graph = normal(cells(9));
   for (const std::size_t size : {2UL, 5UL, 10UL, 1000UL})

@@ -10,23 +10,6 @@
 namespace taso::testing {
 namespace {
 
-/// A cost model over a fake target, and the database it fills.
-struct Costs {
-  explicit Costs(const std::string& formula)
-      : database(CostDatabase::in_memory(target.identity())),
-        measured(target, database, true),
-        model(make_cost_model(value_of(parse_cost_formula(formula)), measured)) {}
-  FakeTarget target;
-  CostDatabase database;
-  MeasuredCosts measured;
-  std::unique_ptr<CostModel> model;
-
-  double of(const Graph& graph) {
-    KernelPlan plan = value_of(target.plan(graph));
-    return value_of(model->cost(graph, plan));
-  }
-};
-
 /// The cheapest of all graphs that rules can make of `start`.
 double cheapest_reachable(const Graph& start, const RuleIndex& rules, Costs& costs) {
   constexpr std::size_t kLimit = 20'000;
