@@ -466,15 +466,8 @@ Product strided_product(const KernelRequest& request) {
     const std::int64_t all = std::max<std::int64_t>(1, volume(shape));
     shape.insert(shape.begin(), rank - shape.size(), 1);
     strides.insert(strides.begin(), rank - strides.size(), all);
-    // The stride of an axis of one is never used, but oneDNN's products refuse some when they are executed: a plain
-    // one.
-    for (std::size_t axis = 0; axis + 2 < rank; ++axis)
-      if (shape[axis] == 1) strides[axis] = all;
-    const auto plain = [&](std::size_t one, std::size_t other) {
-      if (shape[one] == 1) strides[one] = strides[other] == 1 ? shape[other] : 1;
-    };
-    plain(rank - 1, rank - 2);
-    plain(rank - 2, rank - 1);
+    for (std::size_t axis = 0; axis < rank; ++axis)  // the stride of an axis of one is never used: a plain one
+      if (shape[axis] == 1 && axis + 2 < rank) strides[axis] = all;
     shape.erase(shape.begin(), shape.begin() + keep_from);
     strides.erase(strides.begin(), strides.begin() + keep_from);
     if (keep != nullptr) *keep = shape;

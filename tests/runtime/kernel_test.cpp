@@ -43,7 +43,7 @@ TEST(KernelLibrary, EveryOperatorHasAKernelAndTheReferenceIsLast) {
   EXPECT_EQ(value_of(library(KernelSet::reference).create(request))->implementation(), "reference");
 }
 
-// Of an axis of one every stride is right, but not to oneDNN.
+// Of an axis of one every stride is right.
 TEST(KernelLibrary, ProductsOfExtentsOfOneInAllLayouts) {
   const std::vector<Layout> layouts = {Layout::row_major, Layout::column_major};
   for (const std::int64_t m : {1, 3})
