@@ -28,8 +28,7 @@ constexpr std::size_t kChunk = 256, kFewest = 16, kChunkNodes = 100'000;
 constexpr std::size_t kExpansions = 4;
 /// Graphs of no more parts than this are searched whole.
 constexpr std::size_t kFewestParts = 3;
-/// A search starts again from the best graph so often at most, as long as each time gains this share.
-constexpr int kMostRestarts = 8;
+/// A search starts again from the best graph as long as each time gains this share.
 constexpr double kWorthRestart = 1e-3;
 /// Rough size of a node, for the memory limit.
 constexpr std::size_t kNodeBytes = 768;
@@ -618,7 +617,7 @@ Expected<SearchResult> search(const Graph& start, const RuleIndex& rules, const 
                               const SearchOptions& options) {
   if (options.part_size > 0 && working_nodes(start) > kFewestParts * options.part_size)
     return search_in_parts(start, rules, target, model, options);
-  if (options.method == SearchMethod::beam || options.alpha <= 1 || options.max_steps == 0)
+  if (options.method == SearchMethod::beam || options.alpha <= 1 || options.restarts <= 0)
     return Searcher(rules, target, model, options).run(start);
 
   SearchOptions one = options;
@@ -626,6 +625,7 @@ Expected<SearchResult> search(const Graph& start, const RuleIndex& rules, const 
   const auto is_over = [&] { return result.stop == StopReason::interrupted || result.stop == StopReason::time; };
   const auto further = [&](double alpha, const Candidate& from) -> Status {
     one.alpha = alpha;
+    one.max_steps = options.max_steps - std::min(options.max_steps, result.steps);
     if (options.time_limit) one.time_limit = std::max(0.0, *options.time_limit - result.seconds);
     TASO_ASSIGN(SearchResult more, Searcher(rules, target, model, one).run(from.graph));
     join(result, std::move(more), from.applications, options.keep);
@@ -636,7 +636,7 @@ Expected<SearchResult> search(const Graph& start, const RuleIndex& rules, const 
   const bool cut_short = result.stop == StopReason::steps;
   TASO_RETURN_IF_ERROR(further(1, {start, 0, {}}));
   bool again = is_less(result.best[0].cost, found) || (cut_short && is_less(found, result.start_cost));
-  for (int restart = 0; restart < kMostRestarts && again && !is_over(); ++restart) {
+  for (int restart = 0; restart < options.restarts && again && !is_over(); ++restart) {
     const Candidate best = result.best[0];
     TASO_RETURN_IF_ERROR(further(options.alpha, best));
     again = result.best[0].cost < (1 - kWorthRestart) * best.cost;

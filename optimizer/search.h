@@ -70,9 +70,12 @@ struct SearchOptions {
   SearchMethod method = SearchMethod::backtracking;
   std::size_t beam_width = 16;
   double alpha = 1.05;           ///< Graphs costlier than alpha times the best are dropped. At least 1.
-  std::size_t max_steps = 1000;  ///< Expansions.
+  std::size_t max_steps = 3000;  ///< Expansions, those of restarts included.
   std::size_t patience = 300;    ///< Expansions without improvement before giving up.
-  /// Total number of nodes of all candidate graphs: bounds the work independently of machine and graph size.
+  /// So often the search starts again at most, see above; 0: it ends where backtracking ends. No beam does.
+  int restarts = 8;
+  /// Total number of nodes of all candidate graphs: bounds the work independently of machine and graph size. Each
+  /// restart has it anew.
   std::size_t max_candidate_nodes = 2'000'000;
   std::optional<double> time_limit;                   ///< Seconds. Results then depend on the speed of the machine.
   std::size_t memory_limit = std::size_t{512} << 20;  ///< Bytes of queued graphs; the costliest are dropped beyond.

@@ -103,6 +103,10 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--steps", options.search.max_steps, "Most graphs to expand")
       ->check(tools::whole_number())
       ->capture_default_str();
+  app.add_option("--restarts", options.search.restarts,
+                 "So often the search starts again from the best graph at most, as long as that pays (0: never)")
+      ->check(tools::whole_number(0, 1000))
+      ->capture_default_str();
   app.add_option("--part-size", options.search.part_size,
                  "Graphs of more than three times so many operators are searched in parts of about so many (0: never)")
       ->check(tools::whole_number(0))
@@ -456,8 +460,7 @@ Expected<int> run(Options& options) {
     optimize_options.check = options.check;
   }
   tools::catch_interrupts();
-  Expected<OptimizeResult> optimized =
-      optimize(model.graph(), rules, library, measured, *cost_model, optimize_options);
+  Expected<OptimizeResult> optimized = optimize(model.graph(), rules, library, measured, *cost_model, optimize_options);
   // At every size the same steps.
   std::vector<Graph> graphs;
   if (optimized && !sized.sizes().empty()) {

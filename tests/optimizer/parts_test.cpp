@@ -226,6 +226,7 @@ TEST(Parts, TheWorkBudgetIsThatOfAllParts) {
   const RuleIndex rules(test_rules(), registry());
   Costs costs("launches");
   SearchOptions options;
+  options.restarts = 0;
   options.part_size = 5;
   options.max_candidate_nodes = 300;
   const SearchResult result = value_of(search(graph_of(cells(20)), rules, costs.target, *costs.model, options));

@@ -126,6 +126,7 @@ TEST(Search, StopsAtTheStepBudget) {
   const RuleIndex rules(test_rules(), registry());
   Costs costs("launches");
   SearchOptions options;
+  options.restarts = 0;
   options.max_steps = 1;
   SearchResult result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
   EXPECT_EQ(result.stop, StopReason::steps);
@@ -136,6 +137,31 @@ TEST(Search, StopsAtTheStepBudget) {
   EXPECT_EQ(result.stop, StopReason::steps);
   EXPECT_EQ(result.best[0].cost, 4);
   EXPECT_TRUE(result.best[0].applications.empty());
+}
+
+/// Where the work budget ends a search early, the next one starts from what it found.
+TEST(Search, StartsAgainFromTheBestGraph) {
+  const RuleIndex rules(test_rules(), registry());
+  Costs costs("launches");
+  SearchOptions options;
+  options.max_candidate_nodes = 1;
+  options.restarts = 0;
+  const SearchResult once = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  EXPECT_EQ(once.stop, StopReason::steps);
+  options.restarts = 8;
+  const SearchResult again = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  EXPECT_LT(again.best[0].cost, once.best[0].cost);
+  EXPECT_EQ(again.best[0].cost, 1);
+  // The record leads from the start to the result.
+  Graph repeated = graph_of(kSiblings);
+  normalize(repeated, registry());
+  for (const RuleApplication& application : again.best[0].applications)
+    for (const Substitution& rule : rules.rules())
+      if (rule.name == application.rule) repeated = value_of(apply(repeated, rule, application.match, registry()));
+  EXPECT_TRUE(repeated.equals(again.best[0].graph));
+  options.alpha = 1;
+  const SearchResult greedy = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  EXPECT_LE(again.best[0].cost, greedy.best[0].cost);
 }
 
 /// Of each number of steps from the start, so many graphs are expanded.
@@ -192,6 +218,7 @@ TEST(Search, StopsAtTheWorkBudget) {
   const RuleIndex rules(test_rules(), registry());
   Costs costs("launches");
   SearchOptions options;
+  options.restarts = 0;
   options.max_candidate_nodes = 1;
   const SearchResult result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
   EXPECT_EQ(result.stop, StopReason::steps);
