@@ -38,26 +38,43 @@ class EliminationProblem {
   /// The cost of a combination that must not be.
   static constexpr double kForbidden = std::numeric_limits<double>::infinity();
 
-  /// A cost for every combination of the variables of `scope`.
+  /// A cost for every combination of the variables of `scope`; kept by the problem until it changes.
   struct Factor {
-    std::vector<Variable> scope;  ///< Pairwise different.
-    std::vector<double> table;    ///< The last variable of the scope runs fastest.
+    std::span<const Variable> scope;  ///< Pairwise different.
+    std::span<const double> table;    ///< The last variable of the scope runs fastest.
   };
 
   /// A variable with `size` (at least 1) values.
   Variable add_variable(std::uint32_t size);
   /// Adds a term. No cost is -infinity or NaN. The table has one entry per combination.
-  void add_factor(std::vector<Variable> scope, std::vector<double> table);
+  void add_factor(std::span<const Variable> scope, std::span<const double> table);
+  void add_factor(const std::vector<Variable>& scope, const std::vector<double>& table) {
+    add_factor(std::span(scope), std::span(table));
+  }
+  /// Makes room for so many variables, factors, variables in their scopes, and entries of their tables.
+  void reserve(std::size_t variables, std::size_t factors, std::size_t scopes, std::size_t entries);
 
   [[nodiscard]] std::size_t variables() const { return sizes_.size(); }
   [[nodiscard]] std::uint32_t size(Variable variable) const { return sizes_[variable]; }
-  [[nodiscard]] const std::vector<Factor>& factors() const { return factors_; }
+  /// Of all variables.
+  [[nodiscard]] std::span<const std::uint32_t> sizes() const { return sizes_; }
+  [[nodiscard]] std::size_t factors() const { return places_.size(); }
+  [[nodiscard]] Factor factor(std::size_t index) const {
+    const Place& place = places_[index];
+    return {{scopes_.data() + place.scope, place.rank}, {tables_.data() + place.table, place.entries}};
+  }
   /// The sum of all factors at an assignment of all variables.
   [[nodiscard]] double cost(std::span<const std::uint32_t> assignment) const;
 
  private:
+  /// Where a factor's scope and table lie in `scopes_` and `tables_`.
+  struct Place {
+    std::size_t scope = 0, rank = 0, table = 0, entries = 0;
+  };
   std::vector<std::uint32_t> sizes_;
-  std::vector<Factor> factors_;
+  std::vector<Place> places_;
+  std::vector<Variable> scopes_;
+  std::vector<double> tables_;
 };
 
 struct EliminationOptions {
@@ -150,6 +167,11 @@ class EliminationCache {
   std::size_t solved_ = 0, reused_ = 0;
   std::unordered_map<Hash128, std::shared_ptr<const Part>> parts_;
   MessageCache messages_;
+  // A part while it is looked up: what it is known by, and itself as a problem of its own.
+  std::vector<std::uint64_t> content_;
+  std::vector<std::uint32_t> sizes_;
+  std::vector<EliminationProblem::Variable> scopes_;
+  std::vector<EliminationTerm> terms_;
 };
 
 }  // namespace taso
