@@ -26,6 +26,7 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "support/hash.h"
@@ -163,10 +164,16 @@ class EliminationCache {
   class Blocks;
   [[nodiscard]] std::shared_ptr<const Part> part_of(const Blocks& blocks, std::size_t block,
                                                     const EliminationOptions& options);
+  /// True if a block is known to need a table that is too large. That follows from its structure alone: from the sizes
+  /// of its variables and which of them share a factor.
+  [[nodiscard]] bool is_known_as_too_large(const Blocks& blocks, const EliminationOptions& options);
+  [[nodiscard]] Hash128 structure_of(const Blocks& blocks, std::size_t block, const EliminationOptions& options);
   std::size_t maximum_parts_;
   std::size_t solved_ = 0, reused_ = 0;
   std::unordered_map<Hash128, std::shared_ptr<const Part>> parts_;
   MessageCache messages_;
+  std::unordered_set<Hash128> too_large_;  ///< Structures of blocks, at most as many as parts.
+  std::size_t smallest_too_large_ = std::numeric_limits<std::size_t>::max();  ///< Of those: least number of members.
   // A part while it is looked up: what it is known by, and itself as a problem of its own.
   std::vector<std::uint64_t> content_;
   std::vector<std::uint32_t> sizes_;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "optimizer/elimination.h"
@@ -84,6 +85,13 @@ class EliminationCache::Blocks {
   [[nodiscard]] std::span<const Variable> members(const Block& block) const {
     return {members_.data() + block.first_member, block.members};
   }
+  /// A variable of a block by its position: the members, then the top.
+  [[nodiscard]] std::size_t position(const Block& block, Variable variable) const {
+    const std::span<const Variable> all = members(block);
+    return variable == block.top
+               ? all.size()
+               : static_cast<std::size_t>(std::lower_bound(all.begin(), all.end(), variable) - all.begin());
+  }
   /// The factors of a block over several variables, in the problem's order.
   [[nodiscard]] std::span<const std::uint32_t> factors(const Block& block) const {
     return {factors_.data() + block.first_factor, block.factors};
@@ -156,12 +164,6 @@ std::shared_ptr<const EliminationCache::Part> EliminationCache::part_of(const Bl
   const Blocks::Block& block = all.blocks[index];
   const std::span<const Variable> members = all.members(block);
   const EliminationProblem& problem = all.problem;
-  // A variable of the block by its position: the members, then the top.
-  const auto position = [&](Variable variable) {
-    return variable == block.top
-               ? members.size()
-               : static_cast<std::size_t>(std::lower_bound(members.begin(), members.end(), variable) - members.begin());
-  };
   content_.assign({options.maximum_table});
   sizes_.clear();
   terms_.clear();
@@ -173,7 +175,7 @@ std::shared_ptr<const EliminationCache::Part> EliminationCache::part_of(const Bl
     const std::size_t begin = scopes_.size();
     content_.push_back(scope.size());
     for (const Variable variable : scope) {
-      scopes_.push_back(static_cast<Variable>(position(variable)));
+      scopes_.push_back(static_cast<Variable>(all.position(block, variable)));
       content_.push_back(scopes_.back());
     }
     const Hash128 hash = hash_bytes(std::as_bytes(table));
@@ -215,8 +217,28 @@ std::shared_ptr<const EliminationCache::Part> EliminationCache::part_of(const Bl
   return part;
 }
 
+Hash128 EliminationCache::structure_of(const Blocks& all, std::size_t index, const EliminationOptions& options) {
+  const Blocks::Block& block = all.blocks[index];
+  const std::span<const Variable> members = all.members(block);
+  content_.assign({options.maximum_table, all.problem.size(block.top), members.size()});
+  for (const Variable member : members) content_.push_back(all.problem.size(member));
+  for (const std::uint32_t number : all.factors(block)) {
+    const std::span<const Variable> scope = all.problem.factor(number).scope;
+    content_.push_back(scope.size());
+    for (const Variable variable : scope) content_.push_back(all.position(block, variable));
+  }
+  return hash_bytes(std::as_bytes(std::span(content_)));
+}
+
+bool EliminationCache::is_known_as_too_large(const Blocks& all, const EliminationOptions& options) {
+  for (std::size_t i = 0; i < all.blocks.size(); ++i)
+    if (all.blocks[i].members >= smallest_too_large_ && too_large_.contains(structure_of(all, i, options))) return true;
+  return false;
+}
+
 EliminationResult EliminationCache::minimize(const EliminationProblem& problem, const EliminationOptions& options) {
   Blocks all(problem);
+  if (is_known_as_too_large(all, options)) return taso::minimize(problem, options, &messages_);
   EliminationResult result;
   result.lower_bound = all.constant;
   std::vector<std::shared_ptr<const Part>> parts;
@@ -225,7 +247,15 @@ EliminationResult EliminationCache::minimize(const EliminationProblem& problem, 
     parts.push_back(part_of(all, i, options));
     const Part& part = *parts.back();
     // A table too large somewhere: groups of the whole problem give a better bound than those of parts.
-    if (!part.exact) return taso::minimize(problem, options, &messages_);
+    if (!part.exact) {
+      if (too_large_.size() >= maximum_parts_) {
+        too_large_.clear();
+        smallest_too_large_ = std::numeric_limits<std::size_t>::max();
+      }
+      too_large_.insert(structure_of(all, i, options));
+      smallest_too_large_ = std::min<std::size_t>(smallest_too_large_, all.blocks[i].members);
+      return taso::minimize(problem, options, &messages_);
+    }
     result.width = std::max(result.width, part.width);
     result.largest_table = std::max(result.largest_table, part.largest_table);
     result.lower_bound += part.least;
