@@ -3,6 +3,7 @@
 #include <absl/container/inlined_vector.h>
 
 #include <algorithm>
+#include <compare>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -39,7 +40,7 @@ class Eliminator {
         cache_(cache),
         of_variable_(sizes.size()),
         neighbours_(sizes.size()),
-        keys_(sizes.size()) {
+        ranks_(sizes.size()) {
     terms_.reserve(terms + sizes.size());
   }
 
@@ -96,50 +97,43 @@ class Eliminator {
     bool waits = true;  ///< None of its variables is eliminated.
   };
 
-  /// By which the next variable is chosen: smallest first.
-  struct Key {
-    std::size_t table = 0, neighbours = 0;
-    bool operator==(const Key&) const = default;
+  /// By which the next variable is chosen, smallest first: the table over its neighbours, their number, its own.
+  struct Rank {
+    std::size_t table = 0;
+    std::uint64_t neighbours_and_variable = 0;
+    auto operator<=>(const Rank&) const = default;
+    [[nodiscard]] Variable variable() const { return static_cast<Variable>(neighbours_and_variable); }
   };
 
-  [[nodiscard]] Key key_of(Variable variable) const {
-    return {table_size(sizes_, neighbours_[variable]), neighbours_[variable].size()};
+  [[nodiscard]] Rank rank_of(Variable variable) const {
+    return {table_size(sizes_, neighbours_[variable]), std::uint64_t{neighbours_[variable].size()} << 32 | variable};
   }
 
   /// All variables but `root`, in the order of elimination.
   std::vector<Variable> eliminate_all(Variable root) {
-    struct Entry {
-      Key key;
-      Variable variable;
-      bool operator>(const Entry& other) const {
-        if (key.table != other.key.table) return key.table > other.key.table;
-        if (key.neighbours != other.key.neighbours) return key.neighbours > other.key.neighbours;
-        return variable > other.variable;
-      }
-    };
-    std::vector<Entry> entries;
-    entries.reserve(2 * sizes_.size());
+    std::vector<Rank> ranks;
+    ranks.reserve(2 * sizes_.size());
     for (Variable variable = 0; variable < sizes_.size(); ++variable) {
-      keys_[variable] = key_of(variable);
-      if (variable != root) entries.push_back({keys_[variable], variable});
+      ranks_[variable] = rank_of(variable);
+      if (variable != root) ranks.push_back(ranks_[variable]);
     }
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue(std::greater<>(), std::move(entries));
+    std::priority_queue<Rank, std::vector<Rank>, std::greater<>> queue(std::greater<>(), std::move(ranks));
     std::vector<char> done(sizes_.size(), 0);
     std::vector<Variable> order;
     order.reserve(sizes_.size());
     while (!queue.empty() && (result_.exact || !rooted_)) {
-      const Entry entry = queue.top();
+      const Rank rank = queue.top();
       queue.pop();
-      const Variable variable = entry.variable;
-      if (done[variable] != 0 || entry.key != keys_[variable]) continue;  // an entry of before
+      const Variable variable = rank.variable();
+      if (done[variable] != 0 || rank != ranks_[variable]) continue;  // a rank of before
       done[variable] = 1;
       order.push_back(variable);
       eliminate(variable);
       for (const Variable neighbour : neighbours_[variable]) {
-        const Key key = key_of(neighbour);
-        if (neighbour == root || key == keys_[neighbour]) continue;
-        keys_[neighbour] = key;
-        queue.push({key, neighbour});
+        const Rank now = rank_of(neighbour);
+        if (neighbour == root || now == ranks_[neighbour]) continue;
+        ranks_[neighbour] = now;
+        queue.push(now);
       }
     }
     return order;
@@ -206,7 +200,7 @@ class Eliminator {
                  : static_cast<std::size_t>(std::lower_bound(scope.begin(), scope.end(), other) - scope.begin());
     };
     Hash128 key;
-    std::shared_ptr<const MessageCache::Message> made;
+    const MessageCache::Message* made = nullptr;
     if (cache_ != nullptr) {
       content_.assign({sizes_[variable], rank});
       for (const Variable other : scope) content_.push_back(sizes_[other]);
@@ -218,32 +212,32 @@ class Eliminator {
       key = hash_bytes(std::as_bytes(std::span(content_)));
       made = cache_->find(key);
     }
-    if (!made) {
-      auto fresh = std::make_shared<MessageCache::Message>();
-      fresh->table = minimum(variable, members, scope, entries, axis_of);
+    if (made == nullptr) {
+      MessageCache::Message fresh;
+      fill_minimum(fresh, variable, members, scope, entries, axis_of);
       if (cache_ != nullptr) {
-        const double least = *std::min_element(fresh->table.begin(), fresh->table.end());
+        const double least = *std::min_element(fresh.table.begin(), fresh.table.end());
         if (least < EliminationProblem::kForbidden) {
-          fresh->least = least;
-          for (double& cost : fresh->table) cost -= least;
+          fresh.least = least;
+          for (double& cost : fresh.table) cost -= least;
         }
-        fresh->hash = hash_bytes(std::as_bytes(std::span(fresh->table)));
-        cache_->insert(key, fresh);
+        fresh.hash = hash_bytes(std::as_bytes(std::span(fresh.table)));
+        made = cache_->insert(key, std::move(fresh));
+      } else {
+        made = &own_messages_.emplace_back(std::move(fresh));
       }
-      made = std::move(fresh);
     }
     constant_ += made->least;
     if (scope.empty())
       constant_ += made->table[0];
     else
       add({scope, made->table, made->hash});
-    messages_.push_back(std::move(made));
   }
 
   template <class AxisOf>
-  std::vector<double> minimum(Variable variable, std::span<const std::uint32_t> members,
-                              std::span<const Variable> scope, std::size_t entries, const AxisOf& axis_of) const {
-    std::vector<double> table(entries);
+  void fill_minimum(MessageCache::Message& message, Variable variable, std::span<const std::uint32_t> members,
+                    std::span<const Variable> scope, std::size_t entries, const AxisOf& axis_of) const {
+    message.table.resize(entries);
     // How far each member's table advances along each variable of the scope, and along `variable`.
     const std::size_t rank = scope.size();
     std::vector<std::size_t> strides(members.size() * (rank + 1), 0), at(members.size(), 0);
@@ -267,7 +261,7 @@ class Eliminator {
           sum += tables[m][at[m] + value * strides[m * (rank + 1) + rank]];
         best = std::min(best, sum);
       }
-      table[entry] = best;
+      message.table[entry] = best;
       for (std::size_t axis = rank; axis-- > 0;) {
         const std::uint32_t size = sizes_[scope[axis]];
         const bool carry = ++index[axis] == size;
@@ -279,7 +273,6 @@ class Eliminator {
         index[axis] = 0;
       }
     }
-    return table;
   }
 
   /// The value of least cost given the variables eliminated later.
@@ -323,9 +316,9 @@ class Eliminator {
   std::vector<Term> terms_;
   std::vector<TermNumbers> of_variable_;  ///< Terms that mention a variable; some do not wait any more.
   std::vector<Neighbours> neighbours_;    ///< Ascending; not eliminated when the variable is. Scopes of messages.
-  std::vector<Key> keys_;                 ///< Of the entries of the queue that count.
-  std::deque<std::vector<Variable>> group_scopes_;                      ///< Of messages of some factors of a variable.
-  std::vector<std::shared_ptr<const MessageCache::Message>> messages_;  ///< Whose tables terms refer to.
+  std::vector<Rank> ranks_;               ///< Those in the queue that count.
+  std::deque<std::vector<Variable>> group_scopes_;  ///< Of messages of some factors of a variable.
+  std::deque<MessageCache::Message> own_messages_;  ///< Where there is no cache.
   std::vector<std::uint64_t> content_;
   double constant_ = 0;
   EliminationResult result_;
@@ -371,6 +364,7 @@ double EliminationProblem::cost(std::span<const std::uint32_t> assignment) const
 }
 
 EliminationResult minimize(const EliminationProblem& problem, const EliminationOptions& options, MessageCache* cache) {
+  if (cache != nullptr) cache->make_room();
   Eliminator eliminator(problem.sizes(), problem.factors(), options, cache);
   double constant = 0;
   for (std::size_t i = 0; i < problem.factors(); ++i) {
@@ -390,23 +384,27 @@ EliminationResult minimize(const EliminationProblem& problem, const EliminationO
 RootedResult minimize_rooted(std::span<const std::uint32_t> sizes, std::span<const EliminationTerm> terms,
                              EliminationProblem::Variable root, const EliminationOptions& options,
                              MessageCache& cache) {
+  cache.make_room();
   Eliminator eliminator(sizes, terms.size(), options, &cache);
   for (const EliminationTerm& term : terms) eliminator.add(term);
   return eliminator.run_rooted(root);
 }
 
-std::shared_ptr<const MessageCache::Message> MessageCache::find(const Hash128& key) const {
+const MessageCache::Message* MessageCache::find(const Hash128& key) const {
   const auto place = messages_.find(key);
-  return place == messages_.end() ? nullptr : place->second;
+  return place == messages_.end() ? nullptr : &place->second;
 }
 
-void MessageCache::insert(const Hash128& key, std::shared_ptr<const Message> message) {
-  if (entries_ + message->table.size() > maximum_entries_) {
-    messages_.clear();
-    entries_ = 0;
-  }
-  entries_ += message->table.size();
-  messages_.emplace(key, std::move(message));
+const MessageCache::Message* MessageCache::insert(const Hash128& key, Message message) {
+  constexpr std::size_t overhead = 16;  // of a message, in entries
+  entries_ += message.table.size() + overhead;
+  return &messages_.emplace(key, std::move(message)).first->second;
+}
+
+void MessageCache::make_room() {
+  if (entries_ <= maximum_entries_) return;
+  messages_.clear();
+  entries_ = 0;
 }
 
 }  // namespace taso

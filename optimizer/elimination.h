@@ -20,6 +20,8 @@
 /// grow, it stays the result.
 #pragma once
 
+#include <absl/container/inlined_vector.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -96,21 +98,23 @@ struct EliminationResult {
 /// instead of computed where the tables (up to constants) are the same as once before. Not thread-safe.
 class MessageCache {
  public:
-  /// The entries kept in all; then all are forgotten.
-  explicit MessageCache(std::size_t maximum_entries = std::size_t{1} << 22) : maximum_entries_(maximum_entries) {}
+  /// About so many entries are kept in all; then all are forgotten.
+  explicit MessageCache(std::size_t maximum_entries = std::size_t{1} << 23) : maximum_entries_(maximum_entries) {}
 
   struct Message {
-    std::vector<double> table;  ///< The least entry is 0 if any is finite.
-    double least = 0;           ///< What was subtracted for that.
-    Hash128 hash;               ///< Of the table.
+    absl::InlinedVector<double, 6> table;  ///< The least entry is 0 if any is finite.
+    double least = 0;                      ///< What was subtracted for that.
+    Hash128 hash;                          ///< Of the table.
   };
-  /// Null if it is not there.
-  [[nodiscard]] std::shared_ptr<const Message> find(const Hash128& key) const;
-  void insert(const Hash128& key, std::shared_ptr<const Message> message);
+  /// Null if it is not there. What is found, or was inserted, stays until make_room().
+  [[nodiscard]] const Message* find(const Hash128& key) const;
+  const Message* insert(const Hash128& key, Message message);
+  /// Forgets all if there is too much: called before each elimination.
+  void make_room();
 
  private:
   std::size_t maximum_entries_, entries_ = 0;
-  std::unordered_map<Hash128, std::shared_ptr<const Message>> messages_;
+  std::unordered_map<Hash128, Message> messages_;
 };
 
 /// Minimises. Never fails; see EliminationResult::exact and cost. With a cache, sums are rounded differently.
