@@ -45,6 +45,7 @@ class EliminationCache::Blocks {
       unary_begin_.push_back(unary_begin_.back() + given.size(variable));
     unary_.assign(unary_begin_.back(), 0);
     members_.reserve(variables);
+    position_.assign(variables, 0);
     found_.assign(variables, 0);
     low_.assign(variables, 0);
     next.assign(begin.begin(), begin.end() - 1);
@@ -87,10 +88,7 @@ class EliminationCache::Blocks {
   }
   /// A variable of a block by its position: the members, then the top.
   [[nodiscard]] std::size_t position(const Block& block, Variable variable) const {
-    const std::span<const Variable> all = members(block);
-    return variable == block.top
-               ? all.size()
-               : static_cast<std::size_t>(std::lower_bound(all.begin(), all.end(), variable) - all.begin());
+    return variable == block.top ? block.members : position_[variable];
   }
   /// The factors of a block over several variables, in the problem's order.
   [[nodiscard]] std::span<const std::uint32_t> factors(const Block& block) const {
@@ -145,12 +143,15 @@ class EliminationCache::Blocks {
         if (member == variable) break;
       }
       std::sort(members_.begin() + static_cast<std::ptrdiff_t>(first), members_.end());
+      for (std::size_t i = first; i < members_.size(); ++i)
+        position_[members_[i]] = static_cast<std::uint32_t>(i - first);
       blocks.push_back(
           {parent, static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(members_.size() - first), 0, 0});
     }
   }
 
   std::vector<std::uint32_t> own_block_;    ///< Per variable: the block of which it is a member and not the top.
+  std::vector<std::uint32_t> position_;     ///< Among the members of that block.
   std::vector<std::uint32_t> found_, low_;  ///< When it was found, from 1; the earliest that its subtree reaches.
   std::uint32_t count_ = 0;
   std::vector<Variable> members_;         ///< Of all blocks.

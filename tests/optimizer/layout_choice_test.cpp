@@ -456,6 +456,40 @@ TEST(UnknownPrices, AreFoundOutWhereTheyMatter) {
   }
 }
 
+/// A choice that had to wait for prices is not made again, unless one of them has become known.
+TEST(UnknownPrices, AttemptsAreGoneOnWith) {
+  const Graph graph = graph_of(kTwoConvolutions);
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const Prices prices = random_prices(seed);
+    const Chosen all_known = choose(graph, prices);
+    std::string learnt;
+    PriceList waiting, asking;
+    waiting.look_up = [&](const KernelInfo& kernel) {
+      return kernel.key == learnt ? Price{prices(kernel.key), true} : Price{0, false};
+    };
+    waiting.find_out = [](const KernelInfo&) -> Expected<double> { return Error{ErrorCode::cost_missing, "", {}}; };
+    asking = waiting;
+    asking.find_out = [&](const KernelInfo& kernel) -> Expected<double> { return prices(kernel.key); };
+    const double limit = std::numeric_limits<double>::infinity();
+    for (const bool learns : {false, true}) {
+      learnt.clear();
+      KernelPlan plan = value_of(target().open_plan(graph));
+      EliminationCache cache;
+      LayoutStatistics statistics;
+      ASSERT_FALSE(choose_layouts(plan, waiting, limit, cache, statistics).ok());
+      ASSERT_NE(plan.attempt, nullptr);
+      EXPECT_EQ(plan.layouts, nullptr);
+      EXPECT_EQ(statistics.solved, 1U);
+      if (learns) learnt = plan.open->kernels[0]->key;
+      ASSERT_FALSE(choose_layouts(plan, waiting, limit, cache, statistics).ok());
+      EXPECT_EQ(statistics.solved, learns ? 2U : 1U);
+      EXPECT_EQ(value_of(choose_layouts(plan, asking, limit, cache, statistics)), all_known.cost) << "seed " << seed;
+      EXPECT_EQ(launches_of(plan), launches_of(all_known.plan));
+      EXPECT_EQ(plan.attempt, nullptr);
+    }
+  }
+}
+
 TEST(UnknownPrices, AreNotAskedForBeyondTheLimit) {
   KernelPlan plan = value_of(target().open_plan(graph_of(kTwoConvolutions)));
   PriceList list;
