@@ -99,7 +99,7 @@ struct EliminationResult {
 class MessageCache {
  public:
   /// About so many entries are kept in all; then all are forgotten.
-  explicit MessageCache(std::size_t maximum_entries = std::size_t{1} << 23) : maximum_entries_(maximum_entries) {}
+  explicit MessageCache(std::size_t maximum_entries = std::size_t{1} << 22) : maximum_entries_(maximum_entries) {}
 
   struct Message {
     absl::InlinedVector<double, 6> table;  ///< The least entry is 0 if any is finite.

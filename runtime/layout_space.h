@@ -79,7 +79,7 @@ class LayoutSpaces {
   /// KernelRequest. `float_storage`: as for LoweringOptions. `maximum_memory`: rough number of words that may be
   /// remembered; beyond, all but kernels is forgotten.
   LayoutSpaces(int threads, std::optional<Layout> blocks, int cached_tenths = 0,
-               ElementType float_storage = ElementType::f32, std::size_t maximum_memory = std::size_t{1} << 23);
+               ElementType float_storage = ElementType::f32, std::size_t maximum_memory = std::size_t{1} << 22);
   ~LayoutSpaces();
   LayoutSpaces(LayoutSpaces&&) noexcept;
   LayoutSpaces& operator=(LayoutSpaces&&) noexcept;
