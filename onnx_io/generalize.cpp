@@ -29,6 +29,19 @@ struct Affine {
   std::int64_t factor = 0, offset = 0;
 };
 
+/// How nodes compute a constant that is another at every size.
+struct Computed {
+  enum class Kind : std::uint8_t {
+    list,      ///< Its elements are `terms`; of rank 1, or 0.
+    repeated,  ///< One element; its shape is `terms`.
+    range,     ///< start, start + step, ...; its shape is `terms`, and `limit` is where it ends.
+  };
+  Kind kind = Kind::list;
+  std::vector<Affine> terms;
+  std::int64_t start = 0, step = 0;
+  Affine limit;
+};
+
 class Generalizer {
  public:
   /// `exports`: without weights, one for each of `sized`.
@@ -112,8 +125,10 @@ class Generalizer {
 
   /// Finds lists for all that read a constant which depends on the sizes.
   Status replace(const std::string& name) {
-    for (const ConstantData* data : values_of(name))
-      if (data == nullptr || data->type().element != ElementType::i64 || data->type().shape.size() > 1)
+    const std::vector<const ConstantData*> values = values_of(name);
+    for (const ConstantData* data : values)
+      if (data == nullptr || data->type().element != values[0]->type().element ||
+          data->type().shape.size() != values[0]->type().shape.size())
         return wrong("tensor " + quoted(name) + " depends on the sizes", 1);
     for (std::size_t i = 0; i < exports_[0].nodes.size(); ++i) {
       const onnx::NodeProto& node = exports_[0].nodes[i];
@@ -126,7 +141,7 @@ class Generalizer {
       for (int position = 0; position < node.input_size(); ++position) {
         if (node.input(position) != name) continue;
         const std::optional<Integers> list = list_for(node, position, name);
-        if (node.output_size() == 0 || (!list && !find_terms(name)))
+        if (node.output_size() == 0 || (!list && !find_form(name)))
           return wrong(describe(node) + " reads " + quoted(name) + ", which depends on the sizes", 1);
         uses_[name].push_back({node.output(0), position, list});
       }
@@ -136,19 +151,79 @@ class Generalizer {
 
   // ---------------------------------------------------------------------------------- lists that are computed
 
-  /// Finds how each element of a list follows from the extents of graph inputs.
-  bool find_terms(const std::string& name) {
-    if (terms_.contains(name)) return true;
-    const std::vector<Integers> lists = integers_of(name);
-    if (lists.empty()) return false;
+  /// Finds how a constant follows from the extents of graph inputs.
+  bool find_form(const std::string& name) {
+    if (computed_.contains(name)) return true;
+    Computed form;
+    if (const std::vector<Integers> lists = integers_of(name); !lists.empty()) {
+      if (auto terms = affine_terms(lists)) {
+        form.terms = std::move(*terms);
+        computed_.emplace(name, std::move(form));
+        return true;
+      }
+    }
+    const std::vector<const ConstantData*> values = values_of(name);
+    std::vector<Integers> shapes;
+    for (const ConstantData* data : values) shapes.push_back(data->type().shape);
+    auto terms = affine_terms(shapes);
+    if (!terms) return false;
+    form.terms = std::move(*terms);
+    if (is_repeated(values) && document_.opset() >= 9) {
+      form.kind = Computed::Kind::repeated;
+    } else if (is_range(values, form) && document_.opset() >= 11) {
+      form.kind = Computed::Kind::range;
+    } else {
+      return false;
+    }
+    computed_.emplace(name, std::move(form));
+    return true;
+  }
+
+  /// All elements at all sizes are equal.
+  static bool is_repeated(const std::vector<const ConstantData*>& values) {
+    const auto size = static_cast<std::size_t>(size_of(values[0]->type().element));
+    std::vector<std::byte> first;
+    for (const ConstantData* data : values) {
+      const std::vector<std::byte> bytes = data->to_bytes();
+      if (size == 0 || bytes.size() < size) return false;
+      if (first.empty()) first.assign(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
+      for (std::size_t at = 0; at < bytes.size(); at += size)
+        if (!std::equal(first.begin(), first.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at))) return false;
+    }
+    return true;
+  }
+
+  /// The elements at each size are start, start + step, ..., and so many that `limit` follows.
+  [[nodiscard]] bool is_range(const std::vector<const ConstantData*>& values, Computed& form) const {
+    std::vector<Integers> limits;
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      if (values[k]->type().element != ElementType::i64) return false;
+      const Integers all = values[k]->to_integers();
+      if (all.size() < 2) return false;
+      const std::int64_t start = all[0], step = all[1] - all[0];
+      if (k == 0) {
+        form.start = start;
+        form.step = step;
+      }
+      if (step == 0 || start != form.start || step != form.step) return false;
+      for (std::size_t i = 0; i < all.size(); ++i)
+        if (all[i] != start + step * static_cast<std::int64_t>(i)) return false;
+      limits.push_back({start + step * static_cast<std::int64_t>(all.size())});
+    }
+    const std::optional<Affine> limit = affine(limits, 0);
+    if (limit) form.limit = *limit;
+    return limit.has_value();
+  }
+
+  /// Each entry of lists of equal length as a * symbol + b.
+  [[nodiscard]] std::optional<std::vector<Affine>> affine_terms(const std::vector<Integers>& lists) const {
     std::vector<Affine> terms;
     for (std::size_t i = 0; i < lists[0].size(); ++i) {
       const std::optional<Affine> term = affine(lists, i);
-      if (!term) return false;
+      if (!term) return std::nullopt;
       terms.push_back(*term);
     }
-    terms_.emplace(name, std::move(terms));
-    return true;
+    return terms;
   }
 
   /// Entry `i` of all lists as a * symbol + b: told by two sizes, and true at the others.
@@ -167,16 +242,43 @@ class Generalizer {
     return std::nullopt;
   }
 
-  /// Adds nodes that compute the list `source` under `name`.
+  /// Adds nodes that compute the constant `source` under `name`.
   void compute(ExportedGraph& exported, const std::string& name, const std::string& source) {
-    const std::vector<Affine>& terms = terms_.at(source);
-    const bool scalar = values_of(source)[0]->type().shape.empty();
+    const Computed& form = computed_.at(source);
+    const TensorType& type = values_of(source)[0]->type();
+    switch (form.kind) {
+      case Computed::Kind::list:
+        compute_list(exported, name, form.terms, type.shape.empty());
+        return;
+      case Computed::Kind::repeated: {
+        const std::string shape = compute_list(exported, fresh_name(name), form.terms, false);
+        add_node("ConstantOfShape", {shape}, name);
+        auto& attribute = *new_nodes_.back().add_attribute();
+        attribute.set_name("value");
+        attribute.set_type(onnx::AttributeProto::TENSOR);
+        attribute.mutable_t()->set_data_type(data_type_of(type.element));
+        attribute.mutable_t()->add_dims(1);
+        attribute.mutable_t()->set_raw_data(values_of(source)[0]->to_bytes().data(),
+                                            static_cast<std::size_t>(size_of(type.element)));
+        return;
+      }
+      case Computed::Kind::range: {
+        const std::string start = add_constant(exported, {}, {form.start}),
+                          step = add_constant(exported, {}, {form.step});
+        const std::string limit = compute_list(exported, fresh_name(name), {form.limit}, true);
+        const bool flat = type.shape.size() == 1;
+        const std::string all = add_node("Range", {start, limit, step}, flat ? name : "");
+        if (!flat) add_node("Reshape", {all, compute_list(exported, fresh_name(name), form.terms, false)}, name);
+        return;
+      }
+    }
+  }
+
+  /// Adds nodes that compute a list of integers, or a scalar; gives its name.
+  std::string compute_list(ExportedGraph& exported, const std::string& name, const std::vector<Affine>& terms,
+                           bool scalar) {
     const auto constant = [&](const Integers& values) {
-      const std::string chosen = fresh_name("taso_constant");
-      exported.constants.push_back(
-          {chosen, -1,
-           ConstantData::of_integers(scalar ? Shape{} : Shape{static_cast<std::int64_t>(values.size())}, values)});
-      return chosen;
+      return add_constant(exported, scalar ? Shape{} : Shape{static_cast<std::int64_t>(values.size())}, values);
     };
     std::vector<std::string> parts;
     Integers fixed;
@@ -199,11 +301,18 @@ class Generalizer {
     }
     end_fixed();
     add_node(parts.size() == 1 ? "Identity" : "Concat", parts, name);
-    if (parts.size() == 1) return;
+    if (parts.size() == 1) return name;
     auto& axis = *new_nodes_.back().add_attribute();
     axis.set_name("axis");
     axis.set_type(onnx::AttributeProto::INT);
     axis.set_i(0);
+    return name;
+  }
+
+  std::string add_constant(ExportedGraph& exported, const Shape& shape, const Integers& values) {
+    const std::string name = fresh_name("taso_constant");
+    exported.constants.push_back({name, -1, ConstantData::of_integers(shape, values)});
+    return name;
   }
 
   const std::string& shape_of_input(const std::string& input) {
@@ -388,9 +497,9 @@ class Generalizer {
   std::vector<std::map<std::string, const ConstantData*>> constants_;  // New ones of each export, by name.
   std::set<std::string> differing_;
   std::map<std::string, std::vector<Use>> uses_;
-  std::map<std::string, std::vector<Affine>> terms_;  // Of constants that are computed.
-  std::set<std::string> taken_;                       // Names of constants and of nodes' outputs.
-  std::map<std::string, std::string> shapes_;         // Of graph inputs.
+  std::map<std::string, Computed> computed_;
+  std::set<std::string> taken_;                // Names of constants and of nodes' outputs.
+  std::map<std::string, std::string> shapes_;  // Of graph inputs.
   std::vector<onnx::NodeProto> new_nodes_;
 };
 

@@ -288,8 +288,9 @@ onnx::ModelProto with_symbolic_batch() {
 TEST_F(Symbolic, ABatchIsKept) {
   const onnx::ModelProto after = optimize_for_all(with_symbolic_batch(), {{"x:1,6"}, {"x:2,6"}, {"x:64,6"}});
   EXPECT_EQ(counts(after)["MatMul"], 1);
-  EXPECT_THAT(report_,
-              HasSubstr("symbolic extents are kept: costs are those at batch=2; repeated at batch=3 and batch=5"));
+  EXPECT_THAT(
+      report_,
+      HasSubstr("symbolic extents are kept: costs are those at batch=2; repeated at batch=3 and batch=5 and batch=7"));
   EXPECT_THAT(report_, HasSubstr("check at batch=3: "));
   EXPECT_EQ(warnings_, "");
 }
@@ -298,7 +299,7 @@ TEST_F(Symbolic, CostsAreThoseOfAnAssumedSize) {
   const onnx::ModelProto after =
       optimize_for_all(with_symbolic_batch(), {{"x:1,6"}, {"x:3,6"}}, {"--assume", "batch=64"});
   EXPECT_EQ(counts(after)["MatMul"], 1);
-  EXPECT_THAT(report_, HasSubstr("costs are those at batch=64; repeated at batch=96 and batch=160"));
+  EXPECT_THAT(report_, HasSubstr("costs are those at batch=64; repeated at batch=96 and batch=160 and batch=225"));
 }
 
 TEST_F(Symbolic, ABatchIsSpecialised) {
@@ -419,26 +420,116 @@ TEST_F(Symbolic, ImagesOfAnySize) {
   EXPECT_THAT(report_, HasSubstr("costs are those at batch=2, height=128, width=96"));
 }
 
-// What is not understood at every size is carried as ever, with the reason.
-TEST_F(Symbolic, PositionsOfAnyNumberAreCarried) {
-  ModelBuilder builder(17, "positions");
-  builder.add_symbolic_input("x", {"length", "6"});
+// Pads that keep ceil(extent / stride) depend on what is left over: a kernel that is made anew cannot have them.
+TEST_F(Symbolic, PadsThatDependOnTheSizeStay) {
+  for (const std::string extent : {"height", "64"}) {
+    ModelBuilder builder(17, "same");
+    builder.add_symbolic_input("x", {"batch", "3", extent, extent});
+    for (const std::string side : {"l", "r"}) {
+      builder.add_initializer("k" + side, {4, 3, 3, 3}, numbers(108, side == "l" ? -0.4F : 0.1F));
+      builder.add_node("Conv", {"x", "k" + side}, {"c" + side}, {{"auto_pad", "SAME_UPPER"}, {"strides", {2, 2}}},
+                       "conv_" + side);
+    }
+    builder.add_node("Concat", {"cl", "cr"}, {"both"}, {{"axis", 1}}, "concat");
+    builder.add_node("GlobalAveragePool", {"both"}, {"y"}, {}, "pool");
+    builder.add_symbolic_output("y", {"batch", "8", "1", "1"});
+    const bool any = extent == "height";
+    std::vector<std::vector<std::string>> shapes = {{"x:1,3,64,64"}};
+    if (any) shapes = {{"x:1,3,7,7"}, {"x:2,3,8,8"}};
+    const onnx::ModelProto after = optimize_for_all(message(builder.serialize()), shapes);
+    EXPECT_EQ(counts(after)["Conv"], any ? 2 : 1);
+  }
+}
+
+TEST_F(Symbolic, RulesWithInequalitiesAreNotUsed) {
+  const std::string rules = folder_ / "some.rules";
+  ASSERT_TRUE(write_file_atomically(rules,
+                                    "rule add_of_some:\n"
+                                    "  add(matmul(x, w1), matmul(x, w2)) => matmul(x, add(w1, w2))\n"
+                                    "  if dim(x, -2) >= 2\n"
+                                    "  class distribution\n")
+                  .ok());
+  const onnx::ModelProto kept =
+      optimize_for_all(with_symbolic_batch(), {{"x:1,6"}}, {"--rules", rules, "--fp", "fast"});
+  EXPECT_EQ(counts(kept)["MatMul"], 2);
+  EXPECT_THAT(report_, HasSubstr("do not hold at all sizes, and were left out"));
+}
+
+// Positions of a sequence: a row of a table for each, as shape arithmetic makes them, and what is shaped like them.
+void add_positions(ModelBuilder& builder, bool as_row) {
+  builder.add_symbolic_input("x", {"1", "length", "6"});
   builder.add_initializer("zero", {}, std::vector<std::int64_t>{0});
   builder.add_initializer("one", {}, std::vector<std::int64_t>{1});
   builder.add_initializer("table", {512, 6}, numbers(512 * 6));
   builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
-  builder.add_node("Gather", {"shape", "zero"}, {"length"}, {{"axis", 0}}, "length");
+  builder.add_node("Gather", {"shape", "one"}, {"length"}, {{"axis", 0}}, "length");
   builder.add_node("Range", {"zero", "length", "one"}, {"positions"}, {}, "range");
-  builder.add_node("Gather", {"table", "positions"}, {"embedded"}, {{"axis", 0}}, "embedding");
+  std::string index = "positions";
+  if (as_row) {
+    builder.add_initializer("front", {1}, std::vector<std::int64_t>{0});
+    builder.add_node("Unsqueeze", {index, "front"}, {"row"}, {}, "row");
+    index = "row";
+  }
+  builder.add_node("Gather", {"table", index}, {"embedded"}, {{"axis", 0}}, "embedding");
   builder.add_node("Add", {"x", "embedded"}, {"sum"}, {}, "add");
   add_siblings(builder, "sum", 6);
   builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
-  builder.add_symbolic_output("y", {"length", "4"});
+  builder.add_symbolic_output("y", {"1", "length", "4"});
+}
+
+TEST_F(Symbolic, PositionsOfAnyNumber) {
+  for (const bool as_row : {false, true}) {
+    ModelBuilder builder(17, "positions");
+    add_positions(builder, as_row);
+    const onnx::ModelProto after =
+        optimize_for_all(message(builder.serialize()), {{"x:1,2,6"}, {"x:1,9,6"}, {"x:1,512,6"}});
+    EXPECT_EQ(counts(after)["MatMul"], 1);
+    EXPECT_EQ(counts(after)["Range"], 1);
+  }
+}
+
+TEST_F(Symbolic, ConstantsThatRepeat) {
+  ModelBuilder builder(17, "repeat");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  builder.add_initializer("first", {1}, std::vector<std::int64_t>{0});
+  builder.add_initializer("two", {1}, std::vector<std::int64_t>{2});
+  builder.add_initializer("index", {}, std::vector<std::int64_t>{3});
+  builder.add_initializer("table", {8, 6}, numbers(8 * 6));
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "first"}, {"size"}, {{"axis", 0}}, "size");
+  builder.add_node("Mul", {"size", "two"}, {"double"}, {}, "double");
+  builder.add_node("Expand", {"index", "double"}, {"indices"}, {}, "indices");  // 3, 3, ...
+  builder.add_node("Gather", {"table", "indices"}, {"rows"}, {{"axis", 0}}, "rows");
+  builder.add_node("Concat", {"x", "rows"}, {"both"}, {{"axis", 0}}, "concat");
+  add_siblings(builder, "both", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"triple", "4"});
+  const onnx::ModelProto after = optimize_for_all(message(builder.serialize()), {{"x:1,6"}, {"x:4,6"}});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+}
+
+// What has no form for all sizes is carried as ever, with the reason.
+TEST_F(Symbolic, SquaresAreCarried) {
+  ModelBuilder builder(17, "squares");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  builder.add_initializer("first", {1}, std::vector<std::int64_t>{0});
+  builder.add_initializer("one", {1}, std::vector<std::int64_t>{1});
+  builder.add_initializer("token", {1, 6}, numbers(6));
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "first"}, {"size"}, {{"axis", 0}}, "size");
+  builder.add_node("Mul", {"size", "size"}, {"square"}, {}, "square");
+  builder.add_node("Concat", {"square", "one"}, {"target"}, {{"axis", 0}}, "target");
+  builder.add_node("Expand", {"token", "target"}, {"rows"}, {}, "expand");
+  builder.add_node("Concat", {"x", "rows"}, {"both"}, {{"axis", 0}}, "concat");
+  add_siblings(builder, "both", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"all", "4"});
   const onnx::ModelProto model = message(builder.serialize());
   const onnx::ModelProto after = optimize_for_all(model, {{"x:3,6"}});
   EXPECT_EQ(after.SerializeAsString(), model.SerializeAsString());
   EXPECT_THAT(warnings_, HasSubstr("the shape of input 'x' is symbolic, so what depends on it is carried through"));
-  EXPECT_THAT(warnings_, HasSubstr("depends on the sizes (length=2; length=3)"));
+  EXPECT_THAT(warnings_,
+              HasSubstr("node \"expand\" (Expand) reads \"target\", which depends on the sizes (batch=2; batch=3)"));
 }
 
 TEST_F(Symbolic, AnotherFormAtTheAssumedSize) {
