@@ -28,6 +28,9 @@ constexpr std::size_t kChunk = 256, kFewest = 16, kChunkNodes = 100'000;
 constexpr std::size_t kExpansions = 4;
 /// Graphs of no more parts than this are searched whole.
 constexpr std::size_t kFewestParts = 3;
+/// A search starts again from the best graph so often at most, as long as each time gains this share.
+constexpr int kMostRestarts = 8;
+constexpr double kWorthRestart = 1e-3;
 /// Rough size of a node, for the memory limit.
 constexpr std::size_t kNodeBytes = 768;
 
@@ -632,9 +635,14 @@ Expected<SearchResult> search(const Graph& start, const RuleIndex& rules, const 
   };
   if (is_over()) return result;
   const double found = result.best[0].cost;
+  const bool cut_short = result.stop == StopReason::steps;
   TASO_RETURN_IF_ERROR(further(1, {start, 0, {}}));
-  const Candidate descent = result.best[0];
-  if (!is_over() && is_less(descent.cost, found)) TASO_RETURN_IF_ERROR(further(options.alpha, descent));
+  bool again = is_less(result.best[0].cost, found) || (cut_short && is_less(found, result.start_cost));
+  for (int restart = 0; restart < kMostRestarts && again && !is_over(); ++restart) {
+    const Candidate best = result.best[0];
+    TASO_RETURN_IF_ERROR(further(options.alpha, best));
+    again = result.best[0].cost < (1 - kWorthRestart) * best.cost;
+  }
   return result;
 }
 
