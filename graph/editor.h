@@ -12,13 +12,15 @@
 namespace taso {
 
 /// Edits one graph: replaces values, then restores the normal form around what changed, at a cost that grows with the
-/// change and not with the graph (apart from one pass over the nodes at the beginning).
+/// change and not with the graph (apart from one pass over the nodes at the beginning, if nobody knows their
+/// consumers).
 ///
-/// Representation. `users_` holds the consumers of each node as they were at the beginning in one array, `extra_` those
-/// added since; an entry may be out of date, so that readers check it against the node.
+/// Representation. `users_` holds the consumers of each node as they were at the beginning, `extra_` those added since;
+/// an entry may be out of date, so that readers check it against the node.
 class GraphEditor {
  public:
-  GraphEditor(Graph& graph, const OperatorCatalog& catalog);
+  /// `users`: those of the graph as it is, if someone has them; they stay as long as the editor.
+  GraphEditor(Graph& graph, const OperatorCatalog& catalog, const GraphUsers* users = nullptr);
 
   /// The application of an operator: an equal node that exists, or a new one.
   [[nodiscard]] Expected<NodeId> add_op(std::string_view op, const Attributes& attributes, std::vector<Value> inputs,
@@ -60,8 +62,8 @@ class GraphEditor {
   Graph& graph_;
   const OperatorCatalog& catalog_;
   NodeId old_bound_;
-  std::vector<std::uint32_t> begin_;
-  std::vector<NodeId> users_;
+  std::optional<GraphUsers> own_users_;  ///< Where nobody had them.
+  const GraphUsers& users_;
   std::unordered_map<NodeId, std::vector<NodeId>> extra_;
   std::deque<NodeId> pending_;
   std::vector<NodeId> suspects_, changed_, removed_;

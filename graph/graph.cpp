@@ -197,6 +197,19 @@ std::vector<std::vector<std::pair<NodeId, std::uint32_t>>> Graph::consumers() co
   return result;
 }
 
+GraphUsers::GraphUsers(const Graph& graph) : begin_(graph.id_bound() + 1, 0) {
+  const NodeId bound = graph.id_bound();
+  for (NodeId id = 0; id < bound; ++id)
+    if (graph.contains(id))
+      for (const Value& input : graph.node(id).inputs) ++begin_[input.node + 1];
+  for (NodeId id = 0; id < bound; ++id) begin_[id + 1] += begin_[id];
+  users_.resize(begin_[bound]);
+  std::vector<std::uint32_t> next(begin_.begin(), begin_.end() - 1);
+  for (NodeId id = 0; id < bound; ++id)
+    if (graph.contains(id))
+      for (const Value& input : graph.node(id).inputs) users_[next[input.node]++] = id;
+}
+
 bool Graph::reaches(NodeId from, NodeId to) const {
   std::vector<char> seen(slots_.size(), 0);
   std::vector<NodeId> stack{to};

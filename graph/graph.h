@@ -126,6 +126,21 @@ class Graph {
   std::vector<Value> outputs_;
 };
 
+/// The consumers of every node of a graph as it is when this is made, in one array. Made once where many edits start
+/// from the same graph.
+class GraphUsers {
+ public:
+  explicit GraphUsers(const Graph& graph);
+  /// Consumers of a node, ascending; one stands there once for each of its inputs that is an output of the node.
+  [[nodiscard]] std::span<const NodeId> of(NodeId id) const {
+    return {users_.data() + begin_[id], users_.data() + begin_[id + 1]};
+  }
+
+ private:
+  std::vector<std::uint32_t> begin_;  ///< Per node, and one more.
+  std::vector<NodeId> users_;
+};
+
 /// A readable listing, one node a line: "%3 = relu(%2) : f32[1, 64, 56, 56]".
 [[nodiscard]] std::string to_string(const Graph& graph);
 

@@ -80,9 +80,11 @@ struct RewriteResult {
   std::vector<NodeId> removed;  ///< Nodes that only the old graph has.
 };
 
-/// The same as apply, with the difference, for costs that are kept incrementally.
+/// The same as apply, with the difference, for costs that are kept incrementally. `users`: of `graph`, if the caller
+/// has them.
 [[nodiscard]] Expected<RewriteResult> apply_with_changes(const Graph& graph, const Substitution& rule,
-                                                         const Match& match, const OperatorCatalog& catalog);
+                                                         const Match& match, const OperatorCatalog& catalog,
+                                                         const GraphUsers* users = nullptr);
 
 /// Puts a graph into normal form (see above) and removes dead nodes. Idempotent.
 void normalize(Graph& graph, const OperatorCatalog& catalog);

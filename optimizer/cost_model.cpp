@@ -67,7 +67,7 @@ class WeightedSum final : public CostModel {
   }
 
   LayoutStatistics layout_statistics() const override {
-    LayoutStatistics all = statistics_;
+    LayoutStatistics all;
     for (const Local& local : locals_) all.add(local.statistics);
     return all;
   }
@@ -111,7 +111,8 @@ class WeightedSum final : public CostModel {
       TASO_ASSIGN(const double seconds, measured_->seconds(kernel));
       return untimed(kernel) + weight_of_time() * seconds * 1e6;
     };
-    return choose_layouts(plan, prices, limit, cache_, statistics_);
+    Local& local = locals_.local();
+    return choose_layouts(plan, prices, limit, local.cache, local.statistics);
   }
 
   /// One term with its weight; not below `limit`, any number from there up.
@@ -144,9 +145,7 @@ class WeightedSum final : public CostModel {
 
   CostFormula formula_;
   MeasuredCosts* measured_;
-  EliminationCache cache_;
-  LayoutStatistics statistics_;
-  /// What each thread of prepare() has met.
+  /// What each thread has met.
   struct Local {
     EliminationCache cache;
     LayoutStatistics statistics;

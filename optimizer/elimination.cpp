@@ -1,11 +1,13 @@
 #include "optimizer/elimination.h"
 
+#include <absl/container/inlined_vector.h>
+
 #include <algorithm>
+#include <compare>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <queue>
-#include <tuple>
 #include <utility>
 
 #include "support/reversed.h"
@@ -30,23 +32,26 @@ constexpr Variable no_variable = ~Variable{0};
 
 class Eliminator {
  public:
-  /// With a cache, tables are made up to constants.
-  Eliminator(std::span<const std::uint32_t> sizes, const EliminationOptions& options, MessageCache* cache)
+  /// With a cache, tables are made up to constants. There will be about `terms` terms.
+  Eliminator(std::span<const std::uint32_t> sizes, std::size_t terms, const EliminationOptions& options,
+             MessageCache* cache)
       : sizes_(sizes),
         options_(options),
         cache_(cache),
         of_variable_(sizes.size()),
         neighbours_(sizes.size()),
-        versions_(sizes.size(), 0) {}
+        ranks_(sizes.size()) {
+    terms_.reserve(terms + sizes.size());
+  }
 
   /// Takes a term into account: it waits at all its variables.
   void add(const EliminationTerm& added) {
-    terms_.push_back(added);
-    const EliminationTerm* term = &terms_.back();
-    for (const Variable variable : term->scope) {
-      of_variable_[variable].push_back(term);
-      for (const Variable other : term->scope) {
-        auto& list = neighbours_[variable];
+    const auto number = static_cast<std::uint32_t>(terms_.size());
+    terms_.push_back({added, true});
+    for (const Variable variable : added.scope) {
+      of_variable_[variable].push_back(number);
+      Neighbours& list = neighbours_[variable];
+      for (const Variable other : added.scope) {
         if (other == variable) continue;
         const auto place = std::lower_bound(list.begin(), list.end(), other);
         if (place == list.end() || *place != other) list.insert(place, other);
@@ -72,8 +77,9 @@ class Eliminator {
     rooted.width = result_.width;
     rooted.largest_table = result_.largest_table;
     rooted.table.assign(sizes_[root], constant_);
+    take_waiting(root);
     for (std::uint32_t value = 0; value < sizes_[root]; ++value) {
-      for (const EliminationTerm* term : of_variable_[root]) rooted.table[value] += term->table[value];
+      for (const std::uint32_t term : of_variable_[root]) rooted.table[value] += terms_[term].term.table[value];
       result_.assignment.assign(sizes_.size(), 0);
       result_.assignment[root] = value;
       for (const Variable variable : reversed(order)) assign(variable);
@@ -83,65 +89,87 @@ class Eliminator {
   }
 
  private:
+  using Neighbours = absl::InlinedVector<Variable, 6>;
+  using TermNumbers = absl::InlinedVector<std::uint32_t, 6>;
+
+  struct Term {
+    EliminationTerm term;
+    bool waits = true;  ///< None of its variables is eliminated.
+  };
+
+  /// By which the next variable is chosen, smallest first: the table over its neighbours, their number, its own.
+  struct Rank {
+    std::size_t table = 0;
+    std::uint64_t neighbours_and_variable = 0;
+    auto operator<=>(const Rank&) const = default;
+    [[nodiscard]] Variable variable() const { return static_cast<Variable>(neighbours_and_variable); }
+  };
+
+  [[nodiscard]] Rank rank_of(Variable variable) const {
+    return {table_size(sizes_, neighbours_[variable]), std::uint64_t{neighbours_[variable].size()} << 32 | variable};
+  }
+
   /// All variables but `root`, in the order of elimination.
   std::vector<Variable> eliminate_all(Variable root) {
-    struct Entry {
-      std::size_t table, neighbours;  // smallest first
-      Variable variable;
-      std::uint32_t version;
-      bool operator>(const Entry& other) const {
-        return std::tie(table, neighbours, variable) > std::tie(other.table, other.neighbours, other.variable);
-      }
-    };
-    const auto entry_of = [&](Variable variable) {
-      const std::vector<Variable>& neighbours = neighbours_[variable];
-      return Entry{table_size(sizes_, neighbours), neighbours.size(), variable, ++versions_[variable]};
-    };
-    std::vector<Entry> entries;
-    entries.reserve(2 * sizes_.size());
-    for (Variable variable = 0; variable < sizes_.size(); ++variable)
-      if (variable != root) entries.push_back(entry_of(variable));
-    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue(std::greater<>(), std::move(entries));
+    std::vector<Rank> ranks;
+    ranks.reserve(2 * sizes_.size());
+    for (Variable variable = 0; variable < sizes_.size(); ++variable) {
+      ranks_[variable] = rank_of(variable);
+      if (variable != root) ranks.push_back(ranks_[variable]);
+    }
+    std::priority_queue<Rank, std::vector<Rank>, std::greater<>> queue(std::greater<>(), std::move(ranks));
+    std::vector<char> done(sizes_.size(), 0);
     std::vector<Variable> order;
     order.reserve(sizes_.size());
     while (!queue.empty() && (result_.exact || !rooted_)) {
-      const Entry entry = queue.top();
+      const Rank rank = queue.top();
       queue.pop();
-      const Variable variable = entry.variable;
-      if (entry.version != versions_[variable]) continue;  // an entry of before
-      ++versions_[variable];
+      const Variable variable = rank.variable();
+      if (done[variable] != 0 || rank != ranks_[variable]) continue;  // a rank of before
+      done[variable] = 1;
       order.push_back(variable);
       eliminate(variable);
-      for (const Variable neighbour : neighbours_[variable])
-        if (neighbour != root) queue.push(entry_of(neighbour));
+      for (const Variable neighbour : neighbours_[variable]) {
+        const Rank now = rank_of(neighbour);
+        if (neighbour == root || now == ranks_[neighbour]) continue;
+        ranks_[neighbour] = now;
+        queue.push(now);
+      }
     }
     return order;
   }
 
+  /// Keeps of a variable's terms those that wait.
+  void take_waiting(Variable variable) {
+    TermNumbers& bucket = of_variable_[variable];
+    bucket.erase(std::remove_if(bucket.begin(), bucket.end(), [&](std::uint32_t term) { return !terms_[term].waits; }),
+                 bucket.end());
+  }
+
   void eliminate(Variable variable) {
-    std::vector<const EliminationTerm*>& bucket = of_variable_[variable];
-    result_.width = std::max(result_.width, neighbours_[variable].size());
-    // Its factors leave the other variables; `bucket` stays for assign().
-    for (const Variable neighbour : neighbours_[variable]) {
-      std::erase_if(of_variable_[neighbour], [&](const EliminationTerm* factor) {
-        return std::find(factor->scope.begin(), factor->scope.end(), variable) != factor->scope.end();
-      });
-      std::erase(neighbours_[neighbour], variable);
+    take_waiting(variable);
+    const TermNumbers& bucket = of_variable_[variable];  // stays for assign()
+    const Neighbours& neighbours = neighbours_[variable];
+    result_.width = std::max(result_.width, neighbours.size());
+    for (const std::uint32_t term : bucket) terms_[term].waits = false;
+    for (const Variable neighbour : neighbours) {
+      Neighbours& others = neighbours_[neighbour];
+      others.erase(std::lower_bound(others.begin(), others.end(), variable));
     }
-    if (table_size(sizes_, neighbours_[variable]) <= options_.maximum_table) {
-      message(variable, bucket, neighbours_[variable]);
+    if (table_size(sizes_, neighbours) <= options_.maximum_table) {
+      message(variable, bucket, neighbours);
       return;
     }
     result_.exact = false;
     if (rooted_) return;
     // Mini-buckets: the factors with most variables first, each into the first group that it fits.
-    std::vector<const EliminationTerm*> sorted = bucket;
-    std::stable_sort(sorted.begin(), sorted.end(), [](const EliminationTerm* a, const EliminationTerm* b) {
-      return a->scope.size() > b->scope.size();
+    TermNumbers sorted = bucket;
+    std::stable_sort(sorted.begin(), sorted.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return terms_[a].term.scope.size() > terms_[b].term.scope.size();
     });
-    std::vector<std::pair<std::vector<const EliminationTerm*>, std::vector<Variable>>> groups;
-    for (const EliminationTerm* factor : sorted) {
-      std::vector<Variable> scope(factor->scope.begin(), factor->scope.end());
+    std::vector<std::pair<TermNumbers, std::vector<Variable>>> groups;
+    for (const std::uint32_t factor : sorted) {
+      std::vector<Variable> scope(terms_[factor].term.scope.begin(), terms_[factor].term.scope.end());
       std::erase(scope, variable);
       std::sort(scope.begin(), scope.end());
       bool placed = false;
@@ -157,12 +185,12 @@ class Eliminator {
       if (!placed) groups.push_back({{factor}, std::move(scope)});
     }
     // Neighbours in different groups are none of each other any more: links are made anew by the messages.
-    for (const auto& [members, variables] : groups) message(variable, members, variables);
+    for (auto& [members, variables] : groups)
+      message(variable, members, group_scopes_.emplace_back(std::move(variables)));
   }
 
-  /// Adds the minimum over `variable` of the sum of `members`, a factor over `scope` (ascending).
-  void message(Variable variable, const std::vector<const EliminationTerm*>& members,
-               const std::vector<Variable>& scope) {
+  /// Adds the minimum over `variable` of the sum of `members`, a factor over `scope` (ascending), which stays.
+  void message(Variable variable, std::span<const std::uint32_t> members, std::span<const Variable> scope) {
     const std::size_t entries = table_size(sizes_, scope);
     const std::size_t rank = scope.size();
     result_.largest_table = std::max(result_.largest_table, entries);
@@ -172,50 +200,55 @@ class Eliminator {
                  : static_cast<std::size_t>(std::lower_bound(scope.begin(), scope.end(), other) - scope.begin());
     };
     Hash128 key;
-    std::shared_ptr<const MessageCache::Message> made;
+    const MessageCache::Message* made = nullptr;
     if (cache_ != nullptr) {
-      std::vector<std::uint64_t> content = {sizes_[variable], rank};
-      for (const Variable other : scope) content.push_back(sizes_[other]);
-      for (const EliminationTerm* member : members) {
-        content.insert(content.end(), {member->hash.high, member->hash.low});
-        for (const Variable other : member->scope) content.push_back(axis_of(other));
+      content_.assign({sizes_[variable], rank});
+      for (const Variable other : scope) content_.push_back(sizes_[other]);
+      for (const std::uint32_t number : members) {
+        const EliminationTerm& member = terms_[number].term;
+        content_.insert(content_.end(), {member.hash.high, member.hash.low});
+        for (const Variable other : member.scope) content_.push_back(axis_of(other));
       }
-      key = hash_bytes(std::as_bytes(std::span(content)));
+      key = hash_bytes(std::as_bytes(std::span(content_)));
       made = cache_->find(key);
     }
-    if (!made) {
-      auto fresh = std::make_shared<MessageCache::Message>();
-      fresh->table = minimum(variable, members, scope, entries, axis_of);
+    if (made == nullptr) {
+      MessageCache::Message fresh;
+      fill_minimum(fresh, variable, members, scope, entries, axis_of);
       if (cache_ != nullptr) {
-        const double least = *std::min_element(fresh->table.begin(), fresh->table.end());
+        const double least = *std::min_element(fresh.table.begin(), fresh.table.end());
         if (least < EliminationProblem::kForbidden) {
-          fresh->least = least;
-          for (double& cost : fresh->table) cost -= least;
+          fresh.least = least;
+          for (double& cost : fresh.table) cost -= least;
         }
-        fresh->hash = hash_bytes(std::as_bytes(std::span(fresh->table)));
-        cache_->insert(key, fresh);
+        fresh.hash = hash_bytes(std::as_bytes(std::span(fresh.table)));
+        made = cache_->insert(key, std::move(fresh));
+      } else {
+        made = &own_messages_.emplace_back(std::move(fresh));
       }
-      made = std::move(fresh);
     }
     constant_ += made->least;
     if (scope.empty())
       constant_ += made->table[0];
     else
-      add({messages_.emplace_back(scope, made).first, made->table, made->hash});
+      add({scope, made->table, made->hash});
   }
 
   template <class AxisOf>
-  std::vector<double> minimum(Variable variable, const std::vector<const EliminationTerm*>& members,
-                              const std::vector<Variable>& scope, std::size_t entries, const AxisOf& axis_of) const {
-    std::vector<double> table(entries);
+  void fill_minimum(MessageCache::Message& message, Variable variable, std::span<const std::uint32_t> members,
+                    std::span<const Variable> scope, std::size_t entries, const AxisOf& axis_of) const {
+    message.table.resize(entries);
     // How far each member's table advances along each variable of the scope, and along `variable`.
     const std::size_t rank = scope.size();
     std::vector<std::size_t> strides(members.size() * (rank + 1), 0), at(members.size(), 0);
+    std::vector<const double*> tables(members.size());
     for (std::size_t m = 0; m < members.size(); ++m) {
+      const EliminationTerm& member = terms_[members[m]].term;
+      tables[m] = member.table.data();
       std::size_t stride = 1;
-      for (std::size_t i = members[m]->scope.size(); i-- > 0;) {
-        strides[m * (rank + 1) + axis_of(members[m]->scope[i])] = stride;
-        stride *= sizes_[members[m]->scope[i]];
+      for (std::size_t i = member.scope.size(); i-- > 0;) {
+        strides[m * (rank + 1) + axis_of(member.scope[i])] = stride;
+        stride *= sizes_[member.scope[i]];
       }
     }
     std::vector<std::uint32_t> index(rank, 0);
@@ -225,10 +258,10 @@ class Eliminator {
       for (std::uint32_t value = 0; value < values; ++value) {
         double sum = 0;
         for (std::size_t m = 0; m < members.size(); ++m)
-          sum += members[m]->table[at[m] + value * strides[m * (rank + 1) + rank]];
+          sum += tables[m][at[m] + value * strides[m * (rank + 1) + rank]];
         best = std::min(best, sum);
       }
-      table[entry] = best;
+      message.table[entry] = best;
       for (std::size_t axis = rank; axis-- > 0;) {
         const std::uint32_t size = sizes_[scope[axis]];
         const bool carry = ++index[axis] == size;
@@ -240,21 +273,34 @@ class Eliminator {
         index[axis] = 0;
       }
     }
-    return table;
   }
 
   /// The value of least cost given the variables eliminated later.
   void assign(Variable variable) {
+    // Where each table is read for value 0, and how far on for each value more.
+    struct Reading {
+      const double* table;
+      std::size_t stride;
+    };
+    absl::InlinedVector<Reading, 8> readings;
+    for (const std::uint32_t number : of_variable_[variable]) {
+      const EliminationTerm& term = terms_[number].term;
+      std::size_t at = 0, stride = 1, own = 0;
+      for (std::size_t i = term.scope.size(); i-- > 0;) {
+        const Variable other = term.scope[i];
+        if (other == variable)
+          own = stride;
+        else
+          at += stride * result_.assignment[other];
+        stride *= sizes_[other];
+      }
+      readings.push_back({term.table.data() + at, own});
+    }
     double best = EliminationProblem::kForbidden;
     std::uint32_t chosen = 0;
     for (std::uint32_t value = 0; value < sizes_[variable]; ++value) {
-      result_.assignment[variable] = value;
       double sum = 0;
-      for (const EliminationTerm* factor : of_variable_[variable]) {
-        std::size_t at = 0;
-        for (const Variable other : factor->scope) at = at * sizes_[other] + result_.assignment[other];
-        sum += factor->table[at];
-      }
+      for (const Reading& reading : readings) sum += reading.table[value * reading.stride];
       if (sum < best) {
         best = sum;
         chosen = value;
@@ -267,13 +313,13 @@ class Eliminator {
   const EliminationOptions& options_;
   MessageCache* cache_;
   bool rooted_ = false;  ///< A table that is too large ends the work.
-  std::vector<std::vector<const EliminationTerm*>>
-      of_variable_;                                ///< Terms that mention a variable and none eliminated.
-  std::vector<std::vector<Variable>> neighbours_;  ///< Ascending; of variables not eliminated.
-  std::vector<std::uint32_t> versions_;            ///< Of entries of the queue.
-  std::deque<EliminationTerm> terms_;
-  /// What terms that were made on the way refer to.
-  std::deque<std::pair<std::vector<Variable>, std::shared_ptr<const MessageCache::Message>>> messages_;
+  std::vector<Term> terms_;
+  std::vector<TermNumbers> of_variable_;  ///< Terms that mention a variable; some do not wait any more.
+  std::vector<Neighbours> neighbours_;    ///< Ascending; not eliminated when the variable is. Scopes of messages.
+  std::vector<Rank> ranks_;               ///< Those in the queue that count.
+  std::deque<std::vector<Variable>> group_scopes_;  ///< Of messages of some factors of a variable.
+  std::deque<MessageCache::Message> own_messages_;  ///< Where there is no cache.
+  std::vector<std::uint64_t> content_;
   double constant_ = 0;
   EliminationResult result_;
 };
@@ -286,7 +332,7 @@ EliminationProblem::Variable EliminationProblem::add_variable(std::uint32_t size
   return static_cast<Variable>(sizes_.size() - 1);
 }
 
-void EliminationProblem::add_factor(std::vector<Variable> scope, std::vector<double> table) {
+void EliminationProblem::add_factor(std::span<const Variable> scope, std::span<const double> table) {
   for (std::size_t i = 0; i < scope.size(); ++i) {
     TASO_CHECK(scope[i] < sizes_.size(), "a factor over a variable that there is not");
     TASO_CHECK(std::find(scope.begin(), scope.begin() + static_cast<std::ptrdiff_t>(i), scope[i]) ==
@@ -294,30 +340,40 @@ void EliminationProblem::add_factor(std::vector<Variable> scope, std::vector<dou
                "a factor that mentions a variable twice");
   }
   TASO_CHECK(table.size() == table_size(sizes_, scope), "a table that does not fit its variables");
-  factors_.push_back({std::move(scope), std::move(table)});
+  places_.push_back({scopes_.size(), scope.size(), tables_.size(), table.size()});
+  scopes_.insert(scopes_.end(), scope.begin(), scope.end());
+  tables_.insert(tables_.end(), table.begin(), table.end());
+}
+
+void EliminationProblem::reserve(std::size_t variables, std::size_t factors, std::size_t scopes, std::size_t entries) {
+  sizes_.reserve(variables);
+  places_.reserve(factors);
+  scopes_.reserve(scopes);
+  tables_.reserve(entries);
 }
 
 double EliminationProblem::cost(std::span<const std::uint32_t> assignment) const {
   double sum = 0;
-  for (const Factor& factor : factors_) {
+  for (std::size_t i = 0; i < factors(); ++i) {
+    const Factor one = factor(i);
     std::size_t at = 0;
-    for (const Variable variable : factor.scope) at = at * sizes_[variable] + assignment[variable];
-    sum += factor.table[at];
+    for (const Variable variable : one.scope) at = at * sizes_[variable] + assignment[variable];
+    sum += one.table[at];
   }
   return sum;
 }
 
 EliminationResult minimize(const EliminationProblem& problem, const EliminationOptions& options, MessageCache* cache) {
-  std::vector<std::uint32_t> sizes;
-  for (Variable variable = 0; variable < problem.variables(); ++variable) sizes.push_back(problem.size(variable));
-  Eliminator eliminator(sizes, options, cache);
+  if (cache != nullptr) cache->make_room();
+  Eliminator eliminator(problem.sizes(), problem.factors(), options, cache);
   double constant = 0;
-  for (const Factor& factor : problem.factors()) {
+  for (std::size_t i = 0; i < problem.factors(); ++i) {
+    const Factor factor = problem.factor(i);
     if (factor.scope.empty())
       constant += factor.table[0];
     else
-      eliminator.add({factor.scope, factor.table,
-                      cache != nullptr ? hash_bytes(std::as_bytes(std::span(factor.table))) : Hash128()});
+      eliminator.add(
+          {factor.scope, factor.table, cache != nullptr ? hash_bytes(std::as_bytes(factor.table)) : Hash128()});
   }
   EliminationResult result = eliminator.run();
   result.lower_bound += constant;
@@ -328,23 +384,27 @@ EliminationResult minimize(const EliminationProblem& problem, const EliminationO
 RootedResult minimize_rooted(std::span<const std::uint32_t> sizes, std::span<const EliminationTerm> terms,
                              EliminationProblem::Variable root, const EliminationOptions& options,
                              MessageCache& cache) {
-  Eliminator eliminator(sizes, options, &cache);
+  cache.make_room();
+  Eliminator eliminator(sizes, terms.size(), options, &cache);
   for (const EliminationTerm& term : terms) eliminator.add(term);
   return eliminator.run_rooted(root);
 }
 
-std::shared_ptr<const MessageCache::Message> MessageCache::find(const Hash128& key) const {
+const MessageCache::Message* MessageCache::find(const Hash128& key) const {
   const auto place = messages_.find(key);
-  return place == messages_.end() ? nullptr : place->second;
+  return place == messages_.end() ? nullptr : &place->second;
 }
 
-void MessageCache::insert(const Hash128& key, std::shared_ptr<const Message> message) {
-  if (entries_ + message->table.size() > maximum_entries_) {
-    messages_.clear();
-    entries_ = 0;
-  }
-  entries_ += message->table.size();
-  messages_.emplace(key, std::move(message));
+const MessageCache::Message* MessageCache::insert(const Hash128& key, Message message) {
+  constexpr std::size_t overhead = 16;  // of a message, in entries
+  entries_ += message.table.size() + overhead;
+  return &messages_.emplace(key, std::move(message)).first->second;
+}
+
+void MessageCache::make_room() {
+  if (entries_ <= maximum_entries_) return;
+  messages_.clear();
+  entries_ = 0;
 }
 
 }  // namespace taso

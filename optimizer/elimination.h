@@ -20,12 +20,15 @@
 /// grow, it stays the result.
 #pragma once
 
+#include <absl/container/inlined_vector.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "support/hash.h"
@@ -38,26 +41,43 @@ class EliminationProblem {
   /// The cost of a combination that must not be.
   static constexpr double kForbidden = std::numeric_limits<double>::infinity();
 
-  /// A cost for every combination of the variables of `scope`.
+  /// A cost for every combination of the variables of `scope`; kept by the problem until it changes.
   struct Factor {
-    std::vector<Variable> scope;  ///< Pairwise different.
-    std::vector<double> table;    ///< The last variable of the scope runs fastest.
+    std::span<const Variable> scope;  ///< Pairwise different.
+    std::span<const double> table;    ///< The last variable of the scope runs fastest.
   };
 
   /// A variable with `size` (at least 1) values.
   Variable add_variable(std::uint32_t size);
   /// Adds a term. No cost is -infinity or NaN. The table has one entry per combination.
-  void add_factor(std::vector<Variable> scope, std::vector<double> table);
+  void add_factor(std::span<const Variable> scope, std::span<const double> table);
+  void add_factor(const std::vector<Variable>& scope, const std::vector<double>& table) {
+    add_factor(std::span(scope), std::span(table));
+  }
+  /// Makes room for so many variables, factors, variables in their scopes, and entries of their tables.
+  void reserve(std::size_t variables, std::size_t factors, std::size_t scopes, std::size_t entries);
 
   [[nodiscard]] std::size_t variables() const { return sizes_.size(); }
   [[nodiscard]] std::uint32_t size(Variable variable) const { return sizes_[variable]; }
-  [[nodiscard]] const std::vector<Factor>& factors() const { return factors_; }
+  /// Of all variables.
+  [[nodiscard]] std::span<const std::uint32_t> sizes() const { return sizes_; }
+  [[nodiscard]] std::size_t factors() const { return places_.size(); }
+  [[nodiscard]] Factor factor(std::size_t index) const {
+    const Place& place = places_[index];
+    return {{scopes_.data() + place.scope, place.rank}, {tables_.data() + place.table, place.entries}};
+  }
   /// The sum of all factors at an assignment of all variables.
   [[nodiscard]] double cost(std::span<const std::uint32_t> assignment) const;
 
  private:
+  /// Where a factor's scope and table lie in `scopes_` and `tables_`.
+  struct Place {
+    std::size_t scope = 0, rank = 0, table = 0, entries = 0;
+  };
   std::vector<std::uint32_t> sizes_;
-  std::vector<Factor> factors_;
+  std::vector<Place> places_;
+  std::vector<Variable> scopes_;
+  std::vector<double> tables_;
 };
 
 struct EliminationOptions {
@@ -78,21 +98,23 @@ struct EliminationResult {
 /// instead of computed where the tables (up to constants) are the same as once before. Not thread-safe.
 class MessageCache {
  public:
-  /// The entries kept in all; then all are forgotten.
+  /// About so many entries are kept in all; then all are forgotten.
   explicit MessageCache(std::size_t maximum_entries = std::size_t{1} << 22) : maximum_entries_(maximum_entries) {}
 
   struct Message {
-    std::vector<double> table;  ///< The least entry is 0 if any is finite.
-    double least = 0;           ///< What was subtracted for that.
-    Hash128 hash;               ///< Of the table.
+    absl::InlinedVector<double, 6> table;  ///< The least entry is 0 if any is finite.
+    double least = 0;                      ///< What was subtracted for that.
+    Hash128 hash;                          ///< Of the table.
   };
-  /// Null if it is not there.
-  [[nodiscard]] std::shared_ptr<const Message> find(const Hash128& key) const;
-  void insert(const Hash128& key, std::shared_ptr<const Message> message);
+  /// Null if it is not there. What is found, or was inserted, stays until make_room().
+  [[nodiscard]] const Message* find(const Hash128& key) const;
+  const Message* insert(const Hash128& key, Message message);
+  /// Forgets all if there is too much: called before each elimination.
+  void make_room();
 
  private:
   std::size_t maximum_entries_, entries_ = 0;
-  std::unordered_map<Hash128, std::shared_ptr<const Message>> messages_;
+  std::unordered_map<Hash128, Message> messages_;
 };
 
 /// Minimises. Never fails; see EliminationResult::exact and cost. With a cache, sums are rounded differently.
@@ -146,10 +168,21 @@ class EliminationCache {
   class Blocks;
   [[nodiscard]] std::shared_ptr<const Part> part_of(const Blocks& blocks, std::size_t block,
                                                     const EliminationOptions& options);
+  /// True if a block is known to need a table that is too large. That follows from its structure alone: from the sizes
+  /// of its variables and which of them share a factor.
+  [[nodiscard]] bool is_known_as_too_large(const Blocks& blocks, const EliminationOptions& options);
+  [[nodiscard]] Hash128 structure_of(const Blocks& blocks, std::size_t block, const EliminationOptions& options);
   std::size_t maximum_parts_;
   std::size_t solved_ = 0, reused_ = 0;
   std::unordered_map<Hash128, std::shared_ptr<const Part>> parts_;
   MessageCache messages_;
+  std::unordered_set<Hash128> too_large_;  ///< Structures of blocks, at most as many as parts.
+  std::size_t smallest_too_large_ = std::numeric_limits<std::size_t>::max();  ///< Of those: least number of members.
+  // A part while it is looked up: what it is known by, and itself as a problem of its own.
+  std::vector<std::uint64_t> content_;
+  std::vector<std::uint32_t> sizes_;
+  std::vector<EliminationProblem::Variable> scopes_;
+  std::vector<EliminationTerm> terms_;
 };
 
 }  // namespace taso

@@ -1,6 +1,7 @@
 #include "optimizer/layout_choice.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 namespace taso {
@@ -40,6 +41,30 @@ bool set_flags(const LayoutSpace& space, std::vector<std::uint32_t>& chosen) {
   return true;
 }
 
+/// The best layouts at these prices.
+std::shared_ptr<const LayoutAttempt> attempt_at(const LayoutSpace& space, const std::vector<double>& prices,
+                                                EliminationCache& cache, LayoutStatistics& statistics,
+                                                const EliminationOptions& options) {
+  const LayoutProblem problem = layout_problem(space, prices);
+  const EliminationResult result = cache.minimize(problem.problem, options);
+  statistics.parts_solved = cache.solved();
+  statistics.parts_reused = cache.reused();
+  ++statistics.solved;
+  statistics.width = std::max(statistics.width, result.width);
+  statistics.largest_table = std::max(statistics.largest_table, result.largest_table);
+  TASO_CHECK(result.cost < EliminationProblem::kForbidden || !result.exact, "a graph without possible layouts");
+  auto attempt = std::make_shared<LayoutAttempt>();
+  attempt->prices = prices;
+  attempt->maximum_table = options.maximum_table;
+  attempt->exact = result.exact;
+  attempt->lower_bound = result.lower_bound;
+  attempt->chosen.assign(space.variables.size(), 0);
+  for (std::size_t i = 0; i < attempt->chosen.size(); ++i)
+    if (problem.variables[i] != LayoutProblem::none) attempt->chosen[i] = result.assignment[problem.variables[i]];
+  if (!result.exact && !set_flags(space, attempt->chosen)) attempt->chosen = plain_choice(space);
+  return attempt;
+}
+
 }  // namespace
 
 void LayoutStatistics::add(const LayoutStatistics& other) {
@@ -55,24 +80,27 @@ void LayoutStatistics::add(const LayoutStatistics& other) {
 }
 
 LayoutProblem layout_problem(const LayoutSpace& space, const std::vector<double>& prices) {
+  using Variable = EliminationProblem::Variable;
   LayoutProblem made;
+  made.problem.reserve(space.variables.size(), space.factors.size(), 2 * space.factors.size(), space.codes.size());
   made.variables.reserve(space.variables.size());
   for (const LayoutSpace::Variable& variable : space.variables)
     made.variables.push_back(variable.size() == 1 ? LayoutProblem::none : made.problem.add_variable(variable.size()));
+  std::vector<double> table;
   for (const LayoutSpace::Factor& factor : space.factors) {
-    std::vector<double> table;
-    table.reserve(factor.table.size());
-    for (const LayoutSpace::Code code : factor.table)
+    table.clear();
+    for (const LayoutSpace::Code code : space.table(factor))
       table.push_back(code == LayoutSpace::nothing      ? 0
                       : code == LayoutSpace::impossible ? EliminationProblem::kForbidden
                                                         : prices[code - LayoutSpace::first_kernel]);
     // A variable of one value drops out: the table is the same without it.
-    std::vector<EliminationProblem::Variable> scope;
+    std::array<Variable, 2> scope{};
+    std::size_t rank = 0;
     for (const std::uint32_t variable : {factor.first, factor.second}) {
-      if (variable == factor.second && factor.first == factor.second && !scope.empty()) continue;
-      if (made.variables[variable] != LayoutProblem::none) scope.push_back(made.variables[variable]);
+      if (variable == factor.second && factor.first == factor.second && rank > 0) continue;
+      if (made.variables[variable] != LayoutProblem::none) scope[rank++] = made.variables[variable];
     }
-    made.problem.add_factor(std::move(scope), std::move(table));
+    made.problem.add_factor(std::span<const Variable>(scope.data(), rank), table);
   }
   return made;
 }
@@ -93,23 +121,16 @@ Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, doubl
   }
   ++statistics.problems;
   for (;;) {
-    const LayoutProblem problem = layout_problem(space, values);
-    const EliminationResult result = cache.minimize(problem.problem, options);
-    statistics.parts_solved = cache.solved();
-    statistics.parts_reused = cache.reused();
-    ++statistics.solved;
-    statistics.width = std::max(statistics.width, result.width);
-    statistics.largest_table = std::max(statistics.largest_table, result.largest_table);
-    TASO_CHECK(result.cost < EliminationProblem::kForbidden || !result.exact, "a graph without possible layouts");
-    std::vector<std::uint32_t> chosen(space.variables.size(), 0);
-    for (std::size_t i = 0; i < chosen.size(); ++i)
-      if (problem.variables[i] != LayoutProblem::none) chosen[i] = result.assignment[problem.variables[i]];
-    if (!result.exact && !set_flags(space, chosen)) chosen = plain_choice(space);
+    const std::shared_ptr<const LayoutAttempt> attempt =
+        plan.attempt && plan.attempt->prices == values && plan.attempt->maximum_table == options.maximum_table
+            ? std::move(plan.attempt)
+            : attempt_at(space, values, cache, statistics, options);
+    plan.attempt.reset();
     std::vector<Launch> launches;
     std::vector<std::size_t> missing;
     double sum = 0;
     for (const LayoutSpace::Factor& factor : space.factors) {
-      const LayoutSpace::Code code = space.at(factor, chosen);
+      const LayoutSpace::Code code = space.at(factor, attempt->chosen);
       if (code < LayoutSpace::first_kernel) continue;
       const std::size_t kernel = code - LayoutSpace::first_kernel;
       launches.push_back({open.kernels[kernel], factor.node});
@@ -117,25 +138,29 @@ Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, doubl
       if (known[kernel] == 0 && std::find(missing.begin(), missing.end(), kernel) == missing.end())
         missing.push_back(kernel);
     }
-    if (result.exact && sum >= limit) {
+    if (attempt->exact && sum >= limit) {
       pause();
       return sum;
     }
     if (missing.empty()) {
-      if (!result.exact) {
+      if (!attempt->exact) {
         ++statistics.inexact;
-        if (sum > 0) statistics.largest_gap = std::max(statistics.largest_gap, (sum - result.lower_bound) / sum);
+        if (sum > 0) statistics.largest_gap = std::max(statistics.largest_gap, (sum - attempt->lower_bound) / sum);
       }
       plan.launches = std::move(launches);
-      plan.layouts = std::make_shared<const LayoutAssignment>(space.assignment(chosen));
+      plan.layouts = std::make_shared<const LayoutAssignment>(space.assignment(attempt->chosen));
       pause();
       return sum;
     }
     pause();
     for (const std::size_t kernel : missing) {
-      TASO_ASSIGN(const double found, prices.find_out(*open.kernels[kernel]));
-      sum += found - values[kernel];
-      values[kernel] = found;
+      const Expected<double> found = prices.find_out(*open.kernels[kernel]);
+      if (!found) {
+        plan.attempt = attempt;
+        return found.error();
+      }
+      sum += *found - values[kernel];
+      values[kernel] = *found;
       known[kernel] = 1;
     }
     start = Clock::now();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -43,11 +44,22 @@ struct PriceList {
 /// worth, as thousands of them are tried: theirs may not be the best layouts (LayoutStatistics::inexact).
 inline constexpr EliminationOptions kLayoutElimination{.maximum_table = 1024};
 
+/// The best layouts of an open plan at prices that are not all known. As long as no price becomes known, the next
+/// choice of layouts goes on from there.
+struct LayoutAttempt {
+  std::vector<double> prices;         ///< Per kernel of the open plan.
+  std::size_t maximum_table = 0;      ///< Of the elimination.
+  std::vector<std::uint32_t> chosen;  ///< Values of the variables of its space.
+  bool exact = true;                  ///< As in EliminationResult.
+  double lower_bound = 0;
+};
+
 /// Chooses layouts of least total price and fills in `plan.launches` and `plan.layouts`. Prices that are not known
 /// count as their least value; those that the choice then rests on are found out, and the choice is made again, until
 /// it rests on known ones only: the optimum, though most prices may never be asked for. Returns the price; if it is not
-/// below `limit`, any number from `limit` up, and the plan stays as it is. Parts of the graph that were met before, at
-/// equal prices, come from `cache`.
+/// below `limit`, any number from `limit` up, and the layouts stay open. So they do where a price cannot be found out,
+/// an error; what was chosen up to there is kept in `plan.attempt`. Parts of the graph that were met before, at equal
+/// prices, come from `cache`.
 [[nodiscard]] Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, double limit,
                                               EliminationCache& cache, LayoutStatistics& statistics,
                                               const EliminationOptions& options = kLayoutElimination);

@@ -50,10 +50,8 @@ struct RuntimeTarget::State {
     }
     Lowering lowering;
     LayoutSpaces spaces;
-    /// The key is kept alive beside its description, so that an address stands for one kernel.
-    std::unordered_map<const PlannedKernel*,
-                       std::pair<std::shared_ptr<const PlannedKernel>, std::shared_ptr<const KernelInfo>>>
-        kernels;
+    /// Descriptions by PlannedKernel::number: of what the lowering plans, and of what is in the spaces.
+    std::vector<std::shared_ptr<const KernelInfo>> lowered, of_spaces;
   };
 
   State(const KernelLibrary& kernels, RuntimeTargetOptions target_options)
@@ -67,21 +65,16 @@ struct RuntimeTarget::State {
               LayoutSpaces(options.threads, library->blocks(), cached_tenths, options.float_storage));
         }) {}
 
-  /// The description of a kernel that computes `node`, or converts what it makes.
-  Expected<std::shared_ptr<const KernelInfo>> info_of(const std::shared_ptr<const PlannedKernel>& kernel, NodeId node,
-                                                      const Graph& graph) {
-    Local& local = locals.local();
-    auto place = local.kernels.find(kernel.get());
-    if (place == local.kernels.end()) {
-      TASO_ASSIGN(std::shared_ptr<const KernelInfo> info,
-                  describe(*kernel, graph.node(node), graph, library->registry()));
-      {
-        const std::lock_guard lock(mutex);
-        requests.emplace(info->hash, kernel->request);
-      }
-      place = local.kernels.emplace(kernel.get(), std::pair(kernel, std::move(info))).first;
-    }
-    return place->second.second;
+  /// The description of a kernel that computes `node`, or converts what it makes. `infos`: of Local.
+  Expected<std::shared_ptr<const KernelInfo>> info_of(const PlannedKernel& kernel, NodeId node, const Graph& graph,
+                                                      std::vector<std::shared_ptr<const KernelInfo>>& infos) {
+    if (infos.size() <= kernel.number) infos.resize(std::max<std::size_t>(kernel.number + 1, 2 * infos.size()));
+    std::shared_ptr<const KernelInfo>& info = infos[kernel.number];
+    if (info) return info;
+    TASO_ASSIGN(info, describe(kernel, graph.node(node), graph, library->registry()));
+    const std::lock_guard lock(mutex);
+    requests.emplace(info->hash, kernel.request);
+    return info;
   }
 
   const KernelLibrary* library;
@@ -120,27 +113,29 @@ const std::string& RuntimeTarget::identity() const { return state_->identity; }
 
 Expected<KernelPlan> RuntimeTarget::plan(const Graph& graph) const {
   State::Local& local = state_->locals.local();
-  TASO_ASSIGN(const LoweredGraph lowered, local.lowering.lower(graph));
+  TASO_ASSIGN(const std::vector<LoweredLaunch> launches, local.lowering.launches(graph));
   KernelPlan plan;
-  plan.launches.reserve(lowered.steps.size());
-  for (const LoweredStep& step : lowered.steps) {
-    TASO_ASSIGN(std::shared_ptr<const KernelInfo> info, state_->info_of(step.kernel, step.node, graph));
-    plan.launches.push_back({std::move(info), step.node});
+  plan.launches.reserve(launches.size());
+  for (const LoweredLaunch& launch : launches) {
+    TASO_ASSIGN(std::shared_ptr<const KernelInfo> info,
+                state_->info_of(*launch.kernel, launch.node, graph, local.lowered));
+    plan.launches.push_back({std::move(info), launch.node});
   }
   return plan;
 }
 
 Expected<KernelPlan> RuntimeTarget::open_plan(const Graph& graph) const {
   if (state_->options.counting) return plan(graph);
+  State::Local& local = state_->locals.local();
   auto open = std::make_shared<OpenPlan>();
-  TASO_ASSIGN(open->space, state_->locals.local().spaces.of(graph));
-  open->kernels.resize(open->space.kernels.size());
-  for (const LayoutSpace::Factor& factor : open->space.factors)
-    for (const LayoutSpace::Code code : factor.table) {
-      if (code < LayoutSpace::first_kernel || open->kernels[code - LayoutSpace::first_kernel]) continue;
-      const std::size_t index = code - LayoutSpace::first_kernel;
-      TASO_ASSIGN(open->kernels[index], state_->info_of(open->space.kernels[index], factor.node, graph));
-    }
+  TASO_ASSIGN(open->space, local.spaces.of(graph));
+  const LayoutSpace& space = open->space;
+  open->kernels.reserve(space.kernels.size());
+  for (std::size_t i = 0; i < space.kernels.size(); ++i) {
+    TASO_ASSIGN(std::shared_ptr<const KernelInfo> info,
+                state_->info_of(*space.kernels[i], space.nodes[i], graph, local.of_spaces));
+    open->kernels.push_back(std::move(info));
+  }
   KernelPlan plan;
   plan.open = std::move(open);
   return plan;

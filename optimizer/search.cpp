@@ -327,10 +327,11 @@ class Searcher {
     if (best_.size() > options_.keep) best_.pop_back();
   }
 
-  void try_match(const Graph& graph, const std::pair<std::uint32_t, Match>& match, Child& child) const {
+  void try_match(const Graph& graph, const GraphUsers& users, const std::pair<std::uint32_t, Match>& match,
+                 Child& child) const {
     if (interrupted()) return;
     Expected<RewriteResult> rewritten =
-        apply_with_changes(graph, rules_.rules()[match.first], match.second, rules_.catalog());
+        apply_with_changes(graph, rules_.rules()[match.first], match.second, rules_.catalog(), &users);
     if (!rewritten) return;
     child.nodes = rewritten->graph.size();
     child.hash = rewritten->graph.structural_hash();
@@ -404,13 +405,14 @@ class Searcher {
       std::shared_ptr<State> state;
     };
     std::vector<Improvement> improvements;
+    const GraphUsers users(graph);
     const std::size_t chunk = std::clamp(kChunkNodes / std::max<std::size_t>(1, graph.size()), kFewest, kChunk);
     for (std::size_t begin = 0; begin < alike.size() && !stopped_; begin += chunk) {
       std::vector<Child> children(std::min(chunk, alike.size() - begin));
       for (std::size_t i = 0; i < children.size(); ++i) children[i].match = begin + i;
       arena_.execute([&] {
         tbb::parallel_for(std::size_t{0}, children.size(),
-                          [&](std::size_t i) { try_match(graph, matches[alike[begin + i][0]], children[i]); });
+                          [&](std::size_t i) { try_match(graph, users, matches[alike[begin + i][0]], children[i]); });
       });
       prepare(children);
       for (Child& child : children) {

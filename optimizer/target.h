@@ -38,12 +38,15 @@ struct OpenPlan {
   std::vector<std::shared_ptr<const KernelInfo>> kernels;  ///< One for each of space.kernels.
 };
 
+struct LayoutAttempt;  // optimizer/layout_choice.h
+
 /// The launches of a graph. Views, weight-only and opaque nodes launch nothing.
 struct KernelPlan {
   /// In execution order if the layouts are fixed; else of the layouts chosen (see CostModel::cost), empty before.
   std::vector<Launch> launches;
   std::shared_ptr<const OpenPlan> open;             ///< Null: the layouts are fixed.
   std::shared_ptr<const LayoutAssignment> layouts;  ///< Chosen; null: none yet, or fixed.
+  std::shared_ptr<const LayoutAttempt> attempt;     ///< A choice that was not final; null: none.
 };
 
 /// A graph to be timed whole.

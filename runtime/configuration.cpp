@@ -1,5 +1,7 @@
 #include "runtime/configuration.h"
 
+#include <absl/container/inlined_vector.h>
+
 #include "runtime/storage.h"
 #include "runtime/strides.h"
 
@@ -72,20 +74,22 @@ std::optional<std::vector<std::int64_t>> slice_offsets(const Node& node, const T
 
 bool transpose_moves_nothing(const Node& node, const TensorType& input, Layout from, Layout to) {
   const TensorType& output = node.outputs[0];
-  const std::vector<std::int64_t> strides = strides_of(input.shape, from);
-  const std::vector<std::int64_t> wanted = strides_of(output.shape, to);
+  absl::InlinedVector<std::int64_t, 8> strides(input.shape.size()), wanted(output.shape.size());
+  fill_strides(input.shape, from, std::span(strides.data(), strides.size()));
+  fill_strides(output.shape, to, std::span(wanted.data(), wanted.size()));
   const auto& permutation = node.attributes.integers("perm");
   for (std::size_t axis = 0; axis < output.shape.size(); ++axis)
     if (output.shape[axis] != 1 && wanted[axis] != strides[axis_of(permutation[axis], strides.size())]) return false;
   return true;
 }
 
-std::shared_ptr<const PlannedKernel> PlannedKernels::of_node(const Node& node, const std::vector<Operand>& operands,
-                                                             const std::vector<Layout>& layouts) {
+const std::shared_ptr<const PlannedKernel>& PlannedKernels::of_node(const Node& node,
+                                                                    std::span<const OperandView> operands,
+                                                                    std::span<const Layout> layouts) {
   Mixer mixer;
   mixer.add(node.label);
-  for (const Operand& operand : operands) {
-    mixer.add(operand.type);
+  for (const OperandView& operand : operands) {
+    mixer.add(*operand.type);
     mixer.add((static_cast<std::uint64_t>(operand.layout) << 1) | (operand.weight ? 1 : 0));
   }
   for (const Layout layout : layouts) mixer.add(static_cast<std::uint64_t>(layout));
@@ -94,7 +98,8 @@ std::shared_ptr<const PlannedKernel> PlannedKernels::of_node(const Node& node, c
     KernelRequest request;
     request.op = node.op;
     request.attributes = node.attributes;
-    request.inputs = operands;
+    for (const OperandView& operand : operands)
+      request.inputs.push_back({*operand.type, operand.layout, operand.weight});
     for (std::size_t port = 0; port < node.outputs.size(); ++port)
       request.outputs.push_back({node.outputs[port], layouts[port], false});
     kernel = finish(std::move(request));
@@ -102,7 +107,7 @@ std::shared_ptr<const PlannedKernel> PlannedKernels::of_node(const Node& node, c
   return kernel;
 }
 
-std::shared_ptr<const PlannedKernel> PlannedKernels::reorder(const TensorType& type, Layout from, Layout to) {
+const std::shared_ptr<const PlannedKernel>& PlannedKernels::reorder(const TensorType& type, Layout from, Layout to) {
   Mixer mixer;
   mixer.add(type);
   mixer.add(static_cast<std::uint64_t>(from) * layout_count + static_cast<std::uint64_t>(to));
@@ -117,7 +122,7 @@ std::shared_ptr<const PlannedKernel> PlannedKernels::reorder(const TensorType& t
   return kernel;
 }
 
-std::shared_ptr<const PlannedKernel> PlannedKernels::finish(KernelRequest request) const {
+std::shared_ptr<const PlannedKernel> PlannedKernels::finish(KernelRequest request) {
   auto kernel = std::make_shared<PlannedKernel>();
   request.threads = threads_;
   replace_floats(request, ElementType::f32, float_storage_);
@@ -125,6 +130,8 @@ std::shared_ptr<const PlannedKernel> PlannedKernels::finish(KernelRequest reques
   kernel->request = std::move(request);
   kernel->key = kernel->request.key();
   kernel->key_hash = hash_text(kernel->key);
+  kernel->number = static_cast<std::uint32_t>(by_number_.size());
+  by_number_.push_back(kernel);
   return kernel;
 }
 

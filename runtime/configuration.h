@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -19,8 +20,9 @@ namespace taso {
 /// A kernel request with its key, shared between all places that need the same kernel.
 struct PlannedKernel {
   KernelRequest request;
-  std::string key;   ///< request.key().
-  Hash128 key_hash;  ///< hash_text(key).
+  std::string key;           ///< request.key().
+  Hash128 key_hash;          ///< hash_text(key).
+  std::uint32_t number = 0;  ///< Among the kernels of the PlannedKernels that made it, from 0.
 };
 
 /// What an operator wants of layouts.
@@ -85,23 +87,37 @@ using LayoutAssignment = std::vector<std::shared_ptr<const Configuration>>;
 /// The axis of an attribute (negative: from the end) as a position.
 [[nodiscard]] std::size_t axis_of(std::int64_t axis, std::size_t rank);
 
+/// An operand of a kernel that is looked for: an Operand whose type is kept by someone else.
+struct OperandView {
+  const TensorType* type = nullptr;
+  Layout layout = Layout::row_major;
+  bool weight = false;
+};
+
 /// Kernels by request, remembered. Not thread-safe.
 class PlannedKernels {
  public:
   /// `cached_tenths`: see KernelRequest. `float_storage`: the type in which kernels find what is f32 in the graph.
   explicit PlannedKernels(int threads, int cached_tenths = 0, ElementType float_storage = ElementType::f32)
       : threads_(threads), cached_tenths_(cached_tenths), float_storage_(float_storage) {}
-  /// The kernel of a node on `operands` with outputs in `layouts` (one per output).
-  [[nodiscard]] std::shared_ptr<const PlannedKernel> of_node(const Node& node, const std::vector<Operand>& operands,
-                                                             const std::vector<Layout>& layouts);
-  [[nodiscard]] std::shared_ptr<const PlannedKernel> reorder(const TensorType& type, Layout from, Layout to);
+  /// The kernel of a node on `operands` with outputs in `layouts` (one per output). What these return stays.
+  [[nodiscard]] const std::shared_ptr<const PlannedKernel>& of_node(const Node& node,
+                                                                    std::span<const OperandView> operands,
+                                                                    std::span<const Layout> layouts);
+  [[nodiscard]] const std::shared_ptr<const PlannedKernel>& reorder(const TensorType& type, Layout from, Layout to);
+  /// How many there are, and one of them.
+  [[nodiscard]] std::size_t size() const { return by_number_.size(); }
+  [[nodiscard]] const std::shared_ptr<const PlannedKernel>& at(std::uint32_t number) const {
+    return by_number_[number];
+  }
 
  private:
-  [[nodiscard]] std::shared_ptr<const PlannedKernel> finish(KernelRequest request) const;
+  [[nodiscard]] std::shared_ptr<const PlannedKernel> finish(KernelRequest request);
   int threads_;
   int cached_tenths_;
   ElementType float_storage_;
   std::unordered_map<Hash128, std::shared_ptr<const PlannedKernel>> kernels_;
+  std::vector<std::shared_ptr<const PlannedKernel>> by_number_;
 };
 
 /// A fast 128-bit mixing of words, for keys that live in this process only.

@@ -1,7 +1,10 @@
 #include "runtime/layout_space.h"
 
+#include <absl/container/inlined_vector.h>
+
 #include <algorithm>
-#include <functional>
+#include <array>
+#include <unordered_map>
 
 #include "runtime/strides.h"
 #include "support/reversed.h"
@@ -41,23 +44,106 @@ bool is_full_view(const Node& node) {
          (node.op == "reshape" || node.op == "broadcast" || node.op == "transpose");
 }
 
+using Code = LayoutSpace::Code;
+using Choices = std::vector<std::shared_ptr<const Configuration>>;
+
+/// What a node's label says: its operator, attributes and output types.
+struct Facts {
+  const Behaviour* traits = nullptr;
+  bool known = true;  ///< All outputs are of known type.
+  bool full_view = false;
+  bool outermost = false;  ///< Of a concatenation: in some layout, its operands lie one behind the other.
+  Mask transposed = 0;     ///< Of a transpose: layouts of its input in which it is a view of rows.
+  /// Per output: the layouts of images in which it may be wanted, and whether a reader of images wants channels_last.
+  struct Image {
+    Mask layouts = 0;
+    bool channels_last = false;
+  };
+  std::vector<Image> images;
+};
+
+/// The configurations of a node among its surroundings. Codes here and below are of numbers of kernels.
+struct Ways {
+  std::uint32_t number = 0;  ///< By which others name it.
+  Choices choices;
+  std::vector<Code> kernels;  ///< Per choice.
+  bool free = true;           ///< No choice has a kernel.
+  std::vector<Mask> made;     ///< Per output: the layouts of the choices.
+};
+
+/// The choices of a reader that ask for something: a form of a value, or the value as a piece.
+struct Pattern {
+  std::vector<char> choices;
+  std::vector<Code> implies;   ///< By flag and choice: a choice that asks wants the flag set.
+  std::vector<Code> excludes;  ///< A choice that asks wants the flag not set.
+};
+
+/// What a value adds to a space: conversions, and who may make it a piece of a concatenation. Readers are named by
+/// their order.
+struct Connection {
+  struct Asks {
+    std::uint32_t reader = 0;
+    const Pattern* pattern = nullptr;
+  };
+  struct Claim {
+    std::uint32_t reader = 0;
+    std::vector<Code> table;  ///< By the producer's choice and the reader's.
+  };
+  struct Conversion {
+    enum class Kind : std::uint8_t {
+      always,  ///< By the producer's choice.
+      pair,    ///< By its choice and that of `reader`.
+      form,    ///< By its choice and whether one of several readers asks.
+    };
+    Kind kind = Kind::always;
+    std::uint32_t reader = 0;
+    std::vector<Asks> asks;
+    std::vector<Code> table;
+  };
+  std::vector<Claim> claims;
+  std::vector<std::vector<Asks>> once;  ///< For a layout: at most one of these makes the value a piece.
+  std::vector<Conversion> conversions;
+};
+
 }  // namespace
 
+/// What was found out about nodes and values, by all that it depends on.
+struct LayoutSpaces::Memory {
+  std::unordered_map<Hash128, Facts> facts;                        ///< By the node's label.
+  std::unordered_map<Hash128, Ways> ways;                          ///< By label, operands and wishes.
+  std::unordered_map<Hash128, Connection> connections;             ///< By the ways of the producer and the readers.
+  std::unordered_map<Hash128, Pattern> patterns;                   ///< By content.
+  Ways source = {0, {nullptr}, {LayoutSpace::nothing}, true, {}};  ///< Of an input or an opaque node.
+  std::size_t words = 0;                                           ///< Rough size of all.
+};
+
 struct LayoutSpaces::Builder {
+  Builder(LayoutSpaces& spaces, const Graph& which, Memory& remembered)
+      : owner(spaces), graph(which), memory(remembered) {}
+
   LayoutSpaces& owner;
   const Graph& graph;
+  Memory& memory;
   LayoutSpace space;
 
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+
+  /// A reader's operand; those of one reader are adjacent, readers ascend.
+  struct Use {
+    std::uint32_t variable = 0, position = 0, next = none;
+  };
   /// Per output of each node.
   struct Slot {
     Mask available = 0;
     Wishes wishes;
-    bool used = false, output = false;   ///< `output`: read as rows by an output or an opaque node.
-    std::vector<std::uint32_t> readers;  ///< Variables, ascending.
+    bool used = false, output = false;  ///< `output`: read as rows by an output or an opaque node.
+    std::uint32_t first_use = none, last_use = none;
   };
   std::vector<std::uint32_t> first_slot, variable_of;  ///< Per node.
+  std::vector<const Facts*> facts;                     ///< Per node; of those that are not weight-only.
   std::vector<Slot> slots;
-  std::unordered_map<const PlannedKernel*, LayoutSpace::Code> codes;
+  std::vector<Use> uses;
+  std::vector<const Ways*> ways;  ///< Per variable; null for forms.
 
   Slot& slot(Value value) { return slots[first_slot[value.node] + value.port]; }
 
@@ -71,18 +157,52 @@ struct LayoutSpaces::Builder {
     return value;
   }
 
-  LayoutSpace::Code code_of(const std::shared_ptr<const PlannedKernel>& kernel) {
-    if (!kernel) return LayoutSpace::nothing;
-    const auto [place, fresh] =
-        codes.emplace(kernel.get(), LayoutSpace::first_kernel + static_cast<LayoutSpace::Code>(space.kernels.size()));
-    if (fresh) space.kernels.push_back(kernel);
-    return place->second;
+  static Code code_of(const std::shared_ptr<const PlannedKernel>& kernel) {
+    return kernel ? LayoutSpace::first_kernel + kernel->number : LayoutSpace::nothing;
   }
 
   Status unknown(NodeId id) const {
     const Node& node = graph.node(id);
     return bad_input("the shape of a tensor of node " + std::to_string(id) + " (" +
                      (node.op.empty() ? "input '" + node.name + "'" : node.op) + ") is not known");
+  }
+
+  const Facts& facts_of(const Node& node) {
+    const auto [place, fresh] = memory.facts.try_emplace(node.label);
+    Facts& made = place->second;
+    if (!fresh) return made;
+    made.traits = &behaviour_of(node.op);
+    made.full_view = is_full_view(node);
+    memory.words += 16 + node.outputs.size();
+    for (const TensorType& type : node.outputs) {
+      made.known = made.known && type.known;
+      made.images.emplace_back();
+      if (!type.known || !can_be_channels_last(type)) continue;
+      Facts::Image& image = made.images.back();
+      image.channels_last = canonical(type.shape, Layout::channels_last) == Layout::channels_last;
+      if (image.channels_last) image.layouts |= bit(Layout::channels_last);
+      if (owner.blocks_ && fits(*owner.blocks_, type.shape))
+        image.layouts |= bit(canonical(type.shape, *owner.blocks_));
+    }
+    if (node.kind != NodeKind::op || !made.known) return made;
+    if (made.traits->view == ViewKind::concat) {
+      const Shape& shape = node.outputs[0].shape;
+      const std::size_t axis = axis_of(node.attributes.integer("axis"), shape.size());
+      made.outermost = std::any_of(all_layouts.begin(), all_layouts.end(), [&](Layout layout) {
+        return fits(layout, shape) && is_outermost(shape, layout, axis);
+      });
+    }
+    if (made.traits->view == ViewKind::transpose) {
+      TensorType type = node.outputs[0];  // of the input
+      const std::vector<std::int64_t>& permutation = node.attributes.integers("perm");
+      for (std::size_t axis = 0; axis < type.shape.size(); ++axis)
+        type.shape[axis_of(permutation[axis], type.shape.size())] = node.outputs[0].shape[axis];
+      for (const Layout from : orders)
+        if (from != Layout::channels_last && fits(from, type.shape) && canonical(type.shape, from) == from &&
+            transpose_moves_nothing(node, type, from, Layout::row_major))
+          made.transposed |= bit(from);
+    }
+    return made;
   }
 
   /// Marks what is read, and by whom, from the outputs up.
@@ -94,66 +214,57 @@ struct LayoutSpaces::Builder {
     for (std::size_t at = order.size(); at-- > 0;) {
       const NodeId id = order[at];
       const Node& node = graph.node(id);
+      if (node.weight_only) continue;
+      facts[id] = &facts_of(node);
       if (node.kind == NodeKind::opaque) {
         for (const Value& input : node.inputs)
           if (graph.type(input).known && !graph.node(input.node).weight_only)
             slot(input).used = slot(input).output = true;
         continue;
       }
-      if (node.kind != NodeKind::op || node.weight_only) continue;
+      if (node.kind != NodeKind::op) continue;
       bool used = false;
       for (std::uint32_t port = 0; port < node.outputs.size(); ++port) used = used || slot({id, port}).used;
       if (!used) continue;
-      for (const TensorType& type : node.outputs)
-        if (!type.known) return unknown(id);
-      const Behaviour& traits = behaviour_of(node.op);
+      const Facts& known = *facts[id];
+      if (!known.known) return unknown(id);
+      const Behaviour& traits = *known.traits;
       Wishes& own = slot({id, 0}).wishes;
-      if (traits.view == ViewKind::concat) own.in_place = can_be_in_place(node);
+      if (traits.view == ViewKind::concat) own.in_place = known.outermost && can_be_in_place(node);
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         const Value value = operand_of(node, traits, i);
-        if (graph.node(value.node).weight_only) continue;
-        const TensorType& type = graph.type(value);
-        if (!type.known) return unknown(value.node);
+        const Node& producer = graph.node(value.node);
+        if (producer.weight_only) continue;
+        if (!producer.outputs[value.port].known) return unknown(value.node);
         Slot& source = slot(value);
         source.used = true;
-        if (traits.habit == Habit::spatial && traits.is_image(i) && can_be_channels_last(type)) {
-          if (canonical(type.shape, Layout::channels_last) == Layout::channels_last) {
-            source.wishes.images = true;
-            source.available |= bit(Layout::channels_last);
-          }
-          if (owner.blocks_ && fits(*owner.blocks_, type.shape))
-            source.available |= bit(canonical(type.shape, *owner.blocks_));
+        if (traits.habit == Habit::spatial && traits.is_image(i)) {
+          const Facts::Image& image = facts_of(producer).images[value.port];
+          source.wishes.images = source.wishes.images || image.channels_last;
+          source.available |= image.layouts;
         }
-        if (own.in_place || (is_full_view(node) && own.piece)) source.wishes.piece = true;
-        if (traits.view == ViewKind::transpose)
-          for (const Layout from : orders)
-            if (from != Layout::channels_last && fits(from, type.shape) && canonical(type.shape, from) == from &&
-                transpose_moves_nothing(node, type, from, Layout::row_major))
-              source.wishes.transposed |= bit(from);
+        if (own.in_place || (known.full_view && own.piece)) source.wishes.piece = true;
+        source.wishes.transposed |= known.transposed;
       }
     }
     return {};
   }
 
   bool can_be_in_place(const Node& node) const {
-    const TensorType& type = node.outputs[0];
-    const std::size_t axis = axis_of(node.attributes.integer("axis"), type.shape.size());
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (graph.node(node.inputs[i].node).weight_only) return false;
       for (std::size_t j = 0; j < i; ++j)
         if (node.inputs[i] == node.inputs[j]) return false;
     }
-    return std::any_of(all_layouts.begin(), all_layouts.end(), [&](Layout layout) {
-      return fits(layout, type.shape) && is_outermost(type.shape, layout, axis);
-    });
+    return true;
   }
 
   // ---- Configurations of one node.
 
   std::shared_ptr<const Configuration> kernel_choice(const Node& node, std::span<const Input> in,
                                                      std::vector<Layout> inputs, std::vector<Layout> outputs) {
-    std::vector<Operand> operands;
-    for (std::size_t i = 0; i < in.size(); ++i) operands.push_back({*in[i].type, inputs[i], in[i].weight});
+    std::vector<OperandView> operands;
+    for (std::size_t i = 0; i < in.size(); ++i) operands.push_back({in[i].type, inputs[i], in[i].weight});
     auto made = std::make_shared<Configuration>();
     made->kernel = owner.kernels_.of_node(node, operands, outputs);
     made->inputs = std::move(inputs);
@@ -351,135 +462,269 @@ struct LayoutSpaces::Builder {
 
   // ---- Variables and factors.
 
-  void add_variable(NodeId id, const Node& node) {
-    const Behaviour& traits = behaviour_of(node.op);
+  /// Adds a factor with a table of numbers of kernels.
+  void add_factor(std::uint32_t first, std::uint32_t second, NodeId node, std::span<const Code> table) {
+    space.factors.push_back({first, second, node, static_cast<std::uint32_t>(space.codes.size()),
+                             static_cast<std::uint32_t>(table.size())});
+    for (Code code : table) {
+      if (code >= LayoutSpace::first_kernel) {
+        const std::uint32_t number = code - LayoutSpace::first_kernel;
+        Code& known = owner.codes_[number];
+        if (known == 0) {
+          known = LayoutSpace::first_kernel + static_cast<Code>(space.kernels.size());
+          space.kernels.push_back(owner.kernels_.at(number));
+          space.nodes.push_back(node);
+        }
+        code = known;
+      }
+      space.codes.push_back(code);
+    }
+  }
+
+  const Ways& ways_of(NodeId id, const Node& node) {
+    const Behaviour& traits = *facts[id]->traits;
     const Wishes wishes = slot({id, 0}).wishes;
     Mixer mixer;
     mixer.add(node.label);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const Value value = operand_of(node, traits, i);
+      const Node& producer = graph.node(value.node);
+      mixer.add(producer.outputs[value.port]);
+      mixer.add(producer.weight_only ? 1 : static_cast<std::uint64_t>(slot(value).available) << 1);
+    }
+    mixer.add((static_cast<std::uint64_t>(wishes.transposed) << 3) | (wishes.images ? 4U : 0U) |
+              (wishes.piece ? 2U : 0U) | (wishes.in_place ? 1U : 0U));
+    const auto [place, fresh] = memory.ways.try_emplace(mixer.finish());
+    Ways& made = place->second;
+    if (!fresh) return made;
+    made.number = static_cast<std::uint32_t>(memory.ways.size());
     std::vector<Input> in;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Value value = operand_of(node, traits, i);
       const bool weight = graph.node(value.node).weight_only;
       in.push_back({&graph.type(value), weight, weight ? Mask{0} : slot(value).available});
-      mixer.add(*in.back().type);
-      mixer.add((static_cast<std::uint64_t>(in.back().available) << 1) | (weight ? 1 : 0));
     }
-    mixer.add((static_cast<std::uint64_t>(wishes.transposed) << 3) | (wishes.images ? 4U : 0U) |
-              (wishes.piece ? 2U : 0U) | (wishes.in_place ? 1U : 0U));
-    auto& known = owner.choices_[mixer.finish()];
-    if (!known) known = std::make_shared<const Choices>(make_choices(node, traits, in, wishes));
+    made.choices = make_choices(node, traits, in, wishes);
+    made.made.assign(node.outputs.size(), 0);
+    for (const auto& choice : made.choices) {
+      made.kernels.push_back(code_of(choice->kernel));
+      made.free = made.free && made.kernels.back() == LayoutSpace::nothing;
+      for (std::uint32_t port = 0; port < node.outputs.size(); ++port)
+        made.made[port] |= bit(canonical(node.outputs[port].shape, choice->outputs[port]));
+    }
+    memory.words += 32 + 32 * made.choices.size();
+    return made;
+  }
+
+  std::uint32_t add(NodeId id, const Ways& added) {
     const auto variable = static_cast<std::uint32_t>(space.variables.size());
     variable_of[id] = variable;
-    space.variables.push_back({id, *known});
-    LayoutSpace::Factor cost{variable, variable, id, {}};
-    bool free = true;
-    for (const auto& choice : *known) {
-      cost.table.push_back(code_of(choice->kernel));
-      free = free && cost.table.back() == LayoutSpace::nothing;
-      for (std::uint32_t port = 0; port < node.outputs.size(); ++port)
-        slot({id, port}).available |= bit(canonical(node.outputs[port].shape, choice->outputs[port]));
+    space.variables.push_back({id, added.choices});
+    ways.push_back(&added);
+    return variable;
+  }
+
+  void add_variable(NodeId id, const Node& node) {
+    const Ways& known = ways_of(id, node);
+    const std::uint32_t variable = add(id, known);
+    if (!known.free) {
+      make_room();
+      add_factor(variable, variable, id, known.kernels);
     }
-    if (!free) space.factors.push_back(std::move(cost));
+    for (std::uint32_t port = 0; port < node.outputs.size(); ++port) slot({id, port}).available |= known.made[port];
+    const Behaviour& traits = *facts[id]->traits;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Value value = operand_of(node, traits, i);
       if (graph.node(value.node).weight_only) continue;
-      std::vector<std::uint32_t>& readers = slot(value).readers;
-      if (readers.empty() || readers.back() != variable) readers.push_back(variable);
+      Slot& source = slot(value);
+      const auto use = static_cast<std::uint32_t>(uses.size());
+      uses.push_back({variable, static_cast<std::uint32_t>(i), none});
+      (source.first_use == none ? source.first_use : uses[source.last_use].next) = use;
+      source.last_use = use;
     }
   }
 
-  void add_source(NodeId id) {
-    variable_of[id] = static_cast<std::uint32_t>(space.variables.size());
-    space.variables.push_back({id, {nullptr}});
+  /// Room for codes of kernels that have been made since.
+  void make_room() {
+    if (owner.codes_.size() < owner.kernels_.size()) owner.codes_.resize(owner.kernels_.size(), 0);
   }
 
   /// A reader of a value: per choice, the layouts it wants, and the one it claims the value in.
   struct Reader {
-    std::uint32_t variable = 0;
+    const Ways* ways = nullptr;
     std::vector<Mask> wants, claims;
     bool claims_any = false;
   };
 
-  Reader reader_of(std::uint32_t variable, Value value, const Shape& shape) const {
-    Reader reader{variable, {}, {}, false};
-    const Node& node = graph.node(space.variables[variable].node);
-    const Behaviour& traits = behaviour_of(node.op);
-    for (const auto& choice : space.variables[variable].choices) {
-      Mask wants = 0;
-      for (std::size_t i = 0; i < node.inputs.size(); ++i)
-        if (operand_of(node, traits, i) == value) wants |= bit(canonical(shape, choice->inputs[i]));
-      reader.wants.push_back(wants);
-      const bool claims = choice->claims || choice->kind == Kind::in_place;
-      reader.claims.push_back(claims ? wants : Mask{0});
-      reader.claims_any = reader.claims_any || claims;
+  /// What `value` adds.
+  Connection make_connection(Value value, const Ways& producer, bool output) {
+    const TensorType& type = graph.type(value);
+    std::vector<Layout> natives;
+    for (const auto& choice : producer.choices)
+      natives.push_back(choice ? canonical(type.shape, choice->outputs[value.port]) : Layout::row_major);
+    std::vector<Reader> readers;
+    for (std::uint32_t use = slot(value).first_use; use != none;) {
+      const std::uint32_t variable = uses[use].variable;
+      Reader reader{ways[variable], std::vector<Mask>(ways[variable]->choices.size(), 0), {}, false};
+      for (; use != none && uses[use].variable == variable; use = uses[use].next)
+        for (std::size_t c = 0; c < reader.wants.size(); ++c)
+          reader.wants[c] |= bit(canonical(type.shape, reader.ways->choices[c]->inputs[uses[use].position]));
+      for (std::size_t c = 0; c < reader.wants.size(); ++c) {
+        const Configuration& choice = *reader.ways->choices[c];
+        const bool claims = choice.claims || choice.kind == Kind::in_place;
+        reader.claims.push_back(claims ? reader.wants[c] : Mask{0});
+        reader.claims_any = reader.claims_any || claims;
+      }
+      readers.push_back(std::move(reader));
     }
-    return reader;
+    Connection made;
+    for (std::uint32_t r = 0; r < readers.size(); ++r) {
+      if (!readers[r].claims_any) continue;
+      const auto whole = [&](std::size_t choice) {  // what it made is a kernel's output
+        const auto& by = producer.choices[choice];
+        return by && (by->kind == Kind::kernel || by->claims);
+      };
+      std::vector<Code> table = pair_table(natives.size(), readers[r].claims.size(), [&](std::size_t p, std::size_t c) {
+        return (readers[r].claims[c] & bit(natives[p])) != 0 && !whole(p) ? LayoutSpace::impossible
+                                                                          : LayoutSpace::nothing;
+      });
+      if (!is_free(table)) made.claims.push_back({r, std::move(table)});
+    }
+    for (const Layout layout : all_layouts) {
+      std::vector<Connection::Asks> asks = asking(readers, &Reader::claims, layout);
+      if (asks.size() > 1) made.once.push_back(std::move(asks));
+    }
+    for (const Layout layout : all_layouts) convert(made, type, natives, readers, output, layout);
+    return made;
+  }
+
+  /// The readers of which some choice has the layout among its masks.
+  std::vector<Connection::Asks> asking(const std::vector<Reader>& readers, std::vector<Mask> Reader::*masks,
+                                       Layout layout) {
+    std::vector<Connection::Asks> asks;
+    for (std::uint32_t r = 0; r < readers.size(); ++r) {
+      std::vector<char> choices;
+      for (const Mask mask : readers[r].*masks) choices.push_back((mask & bit(layout)) != 0 ? 1 : 0);
+      if (std::find(choices.begin(), choices.end(), 1) != choices.end())
+        asks.push_back({r, &pattern_of(std::move(choices))});
+    }
+    return asks;
+  }
+
+  const Pattern& pattern_of(std::vector<char> choices) {
+    Mixer mixer;
+    for (const char asks : choices) mixer.add(static_cast<std::uint64_t>(asks));
+    mixer.add(choices.size());
+    const auto [place, fresh] = memory.patterns.try_emplace(mixer.finish());
+    Pattern& made = place->second;
+    if (!fresh) return made;
+    const auto code = [](bool wrong) { return wrong ? LayoutSpace::impossible : LayoutSpace::nothing; };
+    made.implies = pair_table(2, choices.size(),
+                              [&](std::size_t flag, std::size_t c) { return code(flag == 0 && choices[c] != 0); });
+    made.excludes = pair_table(2, choices.size(),
+                               [&](std::size_t flag, std::size_t c) { return code(flag != 0 && choices[c] != 0); });
+    made.choices = std::move(choices);
+    memory.words += 16 + 3 * made.choices.size();
+    return made;
+  }
+
+  void convert(Connection& made, const TensorType& type, const std::vector<Layout>& natives,
+               const std::vector<Reader>& readers, bool output, Layout layout) {
+    using As = Connection::Conversion::Kind;
+    std::vector<Connection::Asks> some = asking(readers, &Reader::wants, layout);
+    const bool always = (output && layout == Layout::row_major) ||
+                        std::any_of(some.begin(), some.end(), [](const Connection::Asks& asks) {
+                          const std::vector<char>& choices = asks.pattern->choices;
+                          return std::find(choices.begin(), choices.end(), 0) == choices.end();
+                        });
+    if (!always && some.empty()) return;
+    if (std::all_of(natives.begin(), natives.end(), [&](Layout native) { return native == layout; })) return;
+    std::vector<Code> conversion;
+    for (const Layout native : natives)
+      conversion.push_back(native == layout ? LayoutSpace::nothing
+                                            : code_of(owner.kernels_.reorder(type, native, layout)));
+    if (always) {
+      made.conversions.push_back({As::always, 0, {}, std::move(conversion)});
+      return;
+    }
+    const auto if_asked = [&](const std::vector<char>& asked) {
+      return pair_table(natives.size(), asked.size(), [&](std::size_t p, std::size_t c) {
+        return asked[c] != 0 ? conversion[p] : LayoutSpace::nothing;
+      });
+    };
+    if (some.size() == 1)
+      made.conversions.push_back({As::pair, some[0].reader, {}, if_asked(some[0].pattern->choices)});
+    else
+      made.conversions.push_back({As::form, 0, std::move(some), if_asked({0, 1})});
+  }
+
+  template <class F>
+  static std::vector<Code> pair_table(std::size_t first, std::size_t second, const F& code) {
+    std::vector<Code> table;
+    table.reserve(first * second);
+    for (std::size_t a = 0; a < first; ++a)
+      for (std::size_t b = 0; b < second; ++b) table.push_back(code(a, b));
+    return table;
+  }
+
+  static bool is_free(const std::vector<Code>& table) {
+    return std::all_of(table.begin(), table.end(), [](Code code) { return code == LayoutSpace::nothing; });
   }
 
   /// Conversions of a value, and who may make it a piece of a concatenation.
   void connect(Value value) {
     const Slot& at = slot(value);
-    const TensorType& type = graph.type(value);
     const std::uint32_t producer = variable_of[value.node];
-    const auto& made = space.variables[producer].choices;
-    std::vector<Layout> natives;
-    for (const auto& choice : made)
-      natives.push_back(choice ? canonical(type.shape, choice->outputs[value.port]) : Layout::row_major);
-    std::vector<Reader> readers;
-    for (const std::uint32_t variable : at.readers) readers.push_back(reader_of(variable, value, type.shape));
-    for (std::size_t i = 0; i < readers.size(); ++i) {
-      if (!readers[i].claims_any) continue;
-      const auto whole = [&](std::size_t choice) {  // what it made is a kernel's output
-        return made[choice] && (made[choice]->kind == Kind::kernel || made[choice]->claims);
-      };
-      add_pair(producer, readers[i].variable, value.node, [&](std::size_t p, std::size_t c) {
-        return (readers[i].claims[c] & bit(natives[p])) != 0 && !whole(p) ? LayoutSpace::impossible
-                                                                          : LayoutSpace::nothing;
-      });
-    }
-    // Last: what follows adds variables, which moves `made`.
-    for (const Layout layout : all_layouts) claim_once(readers, value.node, layout);
-    for (const Layout layout : all_layouts) convert(value, type, producer, natives, readers, at.output, layout);
-  }
-
-  void convert(Value value, const TensorType& type, std::uint32_t producer, const std::vector<Layout>& natives,
-               const std::vector<Reader>& readers, bool output, Layout layout) {
-    bool always = output && layout == Layout::row_major;
-    std::vector<const Reader*> some;
-    for (const Reader& reader : readers) {
-      const auto count = std::count_if(reader.wants.begin(), reader.wants.end(),
-                                       [&](Mask wants) { return (wants & bit(layout)) != 0; });
-      always = always || count == static_cast<std::ptrdiff_t>(reader.wants.size());
-      if (count > 0) some.push_back(&reader);
-    }
-    if (!always && some.empty()) return;
-    if (std::all_of(natives.begin(), natives.end(), [&](Layout native) { return native == layout; })) return;
-    std::vector<LayoutSpace::Code> conversion;
-    for (const Layout native : natives)
-      conversion.push_back(native == layout ? LayoutSpace::nothing
-                                            : code_of(owner.kernels_.reorder(type, native, layout)));
-    if (always) {
-      space.factors.push_back({producer, producer, value.node, std::move(conversion)});
-    } else if (some.size() == 1) {
-      add_pair(producer, some[0]->variable, value.node, [&](std::size_t p, std::size_t c) {
-        return (some[0]->wants[c] & bit(layout)) != 0 ? conversion[p] : LayoutSpace::nothing;
-      });
-    } else {
-      std::vector<Demand> demands;
-      for (const Reader* reader : some) {
-        demands.push_back({reader->variable, {}});
-        for (const Mask wants : reader->wants) demands.back().choices.push_back((wants & bit(layout)) != 0 ? 1 : 0);
+    readers_.clear();
+    Mixer mixer;
+    mixer.add(ways[producer]->number);
+    mixer.add((static_cast<std::uint64_t>(value.port) << 1) | (at.output ? 1 : 0));
+    if (ways[producer] == &memory.source) mixer.add(graph.type(value));
+    for (std::uint32_t use = at.first_use; use != none; use = uses[use].next) {
+      const std::uint32_t variable = uses[use].variable;
+      if (readers_.empty() || readers_.back() != variable) {
+        readers_.push_back(variable);
+        mixer.add(ways[variable]->number);
       }
-      add_pair(producer, wanted(demands, value.node), value.node,
-               [&](std::size_t p, std::size_t there) { return there != 0 ? conversion[p] : LayoutSpace::nothing; });
+      mixer.add((static_cast<std::uint64_t>(readers_.size()) << 32) | uses[use].position);
     }
+    const auto [place, fresh] = memory.connections.try_emplace(mixer.finish());
+    Connection& known = place->second;
+    if (fresh) {
+      known = make_connection(value, *ways[producer], at.output);
+      memory.words += 32;
+      for (const Connection::Claim& claim : known.claims) memory.words += 8 + claim.table.size() / 2;
+      for (const auto& asks : known.once) memory.words += 4 + 2 * asks.size();
+      for (const Connection::Conversion& conversion : known.conversions)
+        memory.words += 12 + 2 * conversion.asks.size() + conversion.table.size() / 2;
+    }
+    make_room();
+    for (const Connection::Claim& claim : known.claims)
+      add_factor(producer, readers_[claim.reader], value.node, claim.table);
+    for (const auto& asks : known.once) claim_once(asks, value.node);
+    for (const Connection::Conversion& conversion : known.conversions) switch (conversion.kind) {
+        case Connection::Conversion::Kind::always:
+          add_factor(producer, producer, value.node, conversion.table);
+          break;
+        case Connection::Conversion::Kind::pair:
+          add_factor(producer, readers_[conversion.reader], value.node, conversion.table);
+          break;
+        case Connection::Conversion::Kind::form:
+          add_factor(producer, wanted(conversion.asks, value.node), value.node, conversion.table);
+          break;
+      }
   }
 
-  /// The choices of a reader that ask for something: a form of a value, or the value as a piece.
+  std::vector<std::uint32_t> readers_;  ///< Of the value being connected: variables, ascending.
+
+  /// Choices of a variable that ask for something. They are numbered; equal ones have one number.
   struct Demand {
     std::uint32_t variable = 0;
-    std::vector<char> choices;
+    const Pattern* pattern = nullptr;
+    std::uint32_t next = none;  ///< Another one of the variable.
   };
+  std::vector<Demand> demands;
+  std::vector<std::uint32_t> first_demand;  ///< Per variable, as far as there are any.
 
   /// A set of demands, as ascending numbers of them, and the variable "one of them is asked for".
   struct Asked {
@@ -491,47 +736,49 @@ struct LayoutSpaces::Builder {
   /// follows from that one's: for the nested sets of a dense block, each has a few neighbours instead of all readers.
   struct AskedSets {
     std::vector<Asked> sets;
-    std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> of_demand;  ///< Sets that hold a demand, ascending.
+    std::vector<absl::InlinedVector<std::uint32_t, 4>> of_demand;  ///< Sets that hold a demand, ascending.
+    std::vector<std::uint32_t> common;                             ///< Per set: members counted; 0 between questions.
 
     void add(std::vector<std::uint32_t> demands, std::uint32_t flag) {
+      if (of_demand.size() <= demands.back()) of_demand.resize(demands.back() + 1);
       for (const std::uint32_t demand : demands) of_demand[demand].push_back(static_cast<std::uint32_t>(sets.size()));
       sets.push_back({std::move(demands), flag});
+      common.push_back(0);
     }
 
     /// The largest known set of at least two that `demands` holds, the last one of them; null if there is none.
-    [[nodiscard]] const Asked* largest_in(const std::vector<std::uint32_t>& demands) const {
+    [[nodiscard]] const Asked* largest_in(const std::vector<std::uint32_t>& demands) {
       const Asked* best = nullptr;
-      std::unordered_map<std::uint32_t, std::size_t> common;
+      for (const std::uint32_t demand : demands) {
+        if (demand >= of_demand.size()) continue;
+        for (const std::uint32_t set : of_demand[demand])
+          if (++common[set] == sets[set].demands.size() && sets[set].demands.size() >= 2 &&
+              (best == nullptr || sets[set].demands.size() > best->demands.size() ||
+               (sets[set].demands.size() == best->demands.size() && &sets[set] > best)))
+            best = &sets[set];
+      }
       for (const std::uint32_t demand : demands)
-        if (const auto known = of_demand.find(demand); known != of_demand.end())
-          for (const std::uint32_t set : known->second)
-            if (++common[set] == sets[set].demands.size() && sets[set].demands.size() >= 2 &&
-                (best == nullptr || sets[set].demands.size() > best->demands.size() ||
-                 (sets[set].demands.size() == best->demands.size() && &sets[set] > best)))
-              best = &sets[set];
+        if (demand < of_demand.size())
+          for (const std::uint32_t set : of_demand[demand]) common[set] = 0;
       return best;
     }
   };
 
   AskedSets forms;    ///< Readers that ask for a form.
   AskedSets claimed;  ///< Readers that ask for a piece; at most one of a set does.
-  std::unordered_map<Hash128, std::uint32_t> demand_numbers;
-  std::vector<Demand> demands_by_number;
 
-  /// Its number: equal demands have one.
-  std::uint32_t number_of(const Demand& demand) {
-    Mixer mixer;
-    mixer.add(demand.variable);
-    for (const char asks : demand.choices) mixer.add(static_cast<std::uint64_t>(asks));
-    const auto [place, fresh] =
-        demand_numbers.emplace(mixer.finish(), static_cast<std::uint32_t>(demands_by_number.size()));
-    if (fresh) demands_by_number.push_back(demand);
-    return place->second;
+  std::uint32_t number_of(std::uint32_t variable, const Pattern* pattern) {
+    if (first_demand.size() <= variable) first_demand.resize(space.variables.size(), none);
+    for (std::uint32_t number = first_demand[variable]; number != none; number = demands[number].next)
+      if (demands[number].pattern == pattern) return number;
+    demands.push_back({variable, pattern, first_demand[variable]});
+    return first_demand[variable] = static_cast<std::uint32_t>(demands.size() - 1);
   }
 
-  std::vector<std::uint32_t> numbers_of(const std::vector<Demand>& demands) {
+  std::vector<std::uint32_t> numbers_of(const std::vector<Connection::Asks>& asks) {
     std::vector<std::uint32_t> numbers;
-    for (const Demand& demand : demands) numbers.push_back(number_of(demand));
+    numbers.reserve(asks.size());
+    for (const Connection::Asks& one : asks) numbers.push_back(number_of(readers_[one.reader], one.pattern));
     std::sort(numbers.begin(), numbers.end());
     return numbers;
   }
@@ -545,26 +792,25 @@ struct LayoutSpaces::Builder {
 
   std::uint32_t add_flag(NodeId node) {
     space.variables.push_back({node, {}});
+    ways.push_back(nullptr);
     return static_cast<std::uint32_t>(space.variables.size() - 1);
   }
 
   /// `flag` is set where a choice of the demand asks.
-  void imply(const Demand& demand, std::uint32_t flag, NodeId node) {
-    add_pair(flag, demand.variable, node, [&](std::size_t there, std::size_t c) {
-      return there == 0 && demand.choices[c] != 0 ? LayoutSpace::impossible : LayoutSpace::nothing;
-    });
+  void imply_by(std::uint32_t demand, std::uint32_t flag, NodeId node) {
+    add_factor(flag, demands[demand].variable, node, demands[demand].pattern->implies);
   }
 
   /// `flag` is set where `part` is.
   void imply(std::uint32_t part, std::uint32_t flag, NodeId node) {
-    add_pair(part, flag, node, [](std::size_t some, std::size_t there) {
-      return some != 0 && there == 0 ? LayoutSpace::impossible : LayoutSpace::nothing;
-    });
+    static constexpr std::array<Code, 4> table = {LayoutSpace::nothing, LayoutSpace::nothing, LayoutSpace::impossible,
+                                                  LayoutSpace::nothing};
+    add_factor(part, flag, node, table);
   }
 
-  /// The variable of a form with these readers: set where one of them asks for it.
-  std::uint32_t wanted(const std::vector<Demand>& demands, NodeId node) {
-    std::vector<std::uint32_t> numbers = numbers_of(demands);
+  /// The variable of a form that these readers ask for: set where one of them does.
+  std::uint32_t wanted(const std::vector<Connection::Asks>& asks, NodeId node) {
+    std::vector<std::uint32_t> numbers = numbers_of(asks);
     const Asked* part = forms.largest_in(numbers);
     if (part != nullptr && part->demands.size() == numbers.size()) return part->flag;
     const std::uint32_t flag = add_flag(node);
@@ -573,28 +819,14 @@ struct LayoutSpaces::Builder {
       imply(part->flag, flag, node);
       rest = without(rest, part->demands);
     }
-    for (const std::uint32_t number : rest) imply(demands_by_number[number], flag, node);
+    for (const std::uint32_t number : rest) imply_by(number, flag, node);
     forms.add(std::move(numbers), flag);
     return flag;
   }
 
-  /// At most one reader makes the value a piece of its output.
-  void claim_once(const std::vector<Reader>& readers, NodeId node, Layout layout) {
-    std::vector<Demand> demands;
-    for (const Reader& reader : readers) {
-      if (std::none_of(reader.claims.begin(), reader.claims.end(), [&](Mask m) { return (m & bit(layout)) != 0; }))
-        continue;
-      demands.push_back({reader.variable, {}});
-      for (const Mask claims : reader.claims) demands.back().choices.push_back((claims & bit(layout)) != 0 ? 1 : 0);
-    }
-    if (demands.size() < 2) return;
-    const auto excludes = [&](std::uint32_t number, std::uint32_t flag) {
-      const std::vector<char>& choices = demands_by_number[number].choices;
-      add_pair(flag, demands_by_number[number].variable, node, [&](std::size_t there, std::size_t c) {
-        return there != 0 && choices[c] != 0 ? LayoutSpace::impossible : LayoutSpace::nothing;
-      });
-    };
-    const std::vector<std::uint32_t> numbers = numbers_of(demands);
+  /// At most one of these readers makes the value a piece of its output.
+  void claim_once(const std::vector<Connection::Asks>& asks, NodeId node) {
+    const std::vector<std::uint32_t> numbers = numbers_of(asks);
     const Asked* part = claimed.largest_in(numbers);
     if (part != nullptr && part->demands.size() == numbers.size()) return;
     // From a set of which at most one claims it already, or one reader: another one at a time joins.
@@ -604,35 +836,23 @@ struct LayoutSpaces::Builder {
     for (const std::uint32_t number : without(numbers, joined)) {
       if (!one_claims) {
         one_claims = add_flag(node);
-        imply(demands_by_number[joined[0]], *one_claims, node);
+        imply_by(joined[0], *one_claims, node);
       }
-      excludes(number, *one_claims);
+      add_factor(*one_claims, demands[number].variable, node, demands[number].pattern->excludes);
       joined.insert(std::lower_bound(joined.begin(), joined.end(), number), number);
       const std::uint32_t flag = add_flag(node);
-      imply(demands_by_number[number], flag, node);
+      imply_by(number, flag, node);
       imply(*one_claims, flag, node);
       claimed.add(joined, flag);
       one_claims = flag;
     }
   }
 
-  template <class F>
-  void add_pair(std::uint32_t first, std::uint32_t second, NodeId node, const F& code) {
-    LayoutSpace::Factor factor{first, second, node, {}};
-    bool free = true;
-    const std::size_t sizes[] = {space.variables[first].size(), space.variables[second].size()};
-    for (std::size_t a = 0; a < sizes[0]; ++a)
-      for (std::size_t b = 0; b < sizes[1]; ++b) {
-        factor.table.push_back(code(a, b));
-        free = free && factor.table.back() == LayoutSpace::nothing;
-      }
-    if (!free) space.factors.push_back(std::move(factor));
-  }
-
   Expected<LayoutSpace> build() {
     const NodeId bound = graph.id_bound();
     first_slot.assign(bound, 0);
     variable_of.assign(bound, 0);
+    facts.assign(bound, nullptr);
     std::uint32_t count = 0;
     for (NodeId id = 0; id < bound; ++id) {
       if (!graph.contains(id)) continue;
@@ -653,13 +873,14 @@ struct LayoutSpaces::Builder {
       if (node.kind == NodeKind::op)
         add_variable(id, node);
       else
-        add_source(id);
+        add(id, memory.source);
     }
     // From the outputs up: of values that are read by more and more, as in a dense block, those with fewer readers
     // first.
     for (const NodeId id : reversed(producers))
       for (std::uint32_t port = 0; port < graph.node(id).outputs.size(); ++port)
         if (slot({id, port}).used) connect({id, port});
+    for (const auto& kernel : space.kernels) owner.codes_[kernel->number] = 0;
     return std::move(space);
   }
 };
@@ -673,8 +894,19 @@ LayoutAssignment LayoutSpace::assignment(std::span<const std::uint32_t> values) 
   return assignment;
 }
 
+LayoutSpaces::LayoutSpaces(int threads, std::optional<Layout> blocks, int cached_tenths, ElementType float_storage,
+                           std::size_t maximum_memory)
+    : kernels_(threads, cached_tenths, float_storage), blocks_(blocks), maximum_memory_(maximum_memory) {}
+LayoutSpaces::~LayoutSpaces() = default;
+LayoutSpaces::LayoutSpaces(LayoutSpaces&&) noexcept = default;
+LayoutSpaces& LayoutSpaces::operator=(LayoutSpaces&&) noexcept = default;
+
 Expected<LayoutSpace> LayoutSpaces::of(const Graph& graph) {
-  return Builder{*this, graph, {}, {}, {}, {}, {}, {}, {}, {}, {}}.build();
+  // Spaces that refer to what is forgotten keep it.
+  if (!memory_ || memory_->words > maximum_memory_) memory_ = std::make_shared<Memory>();
+  Builder builder(*this, graph, *memory_);
+  builder.space.memory = memory_;
+  return builder.build();
 }
 
 }  // namespace taso

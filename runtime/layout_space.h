@@ -23,7 +23,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "graph/graph.h"
@@ -40,7 +39,7 @@ struct LayoutSpace {
   struct Variable {
     NodeId node = 0;
     /// Of a node. Empty for a form: its values are 0 (is not there) and 1 (is there).
-    std::vector<std::shared_ptr<const Configuration>> choices;
+    std::span<const std::shared_ptr<const Configuration>> choices;
     [[nodiscard]] std::uint32_t size() const {
       return choices.empty() ? 2 : static_cast<std::uint32_t>(choices.size());
     }
@@ -48,40 +47,54 @@ struct LayoutSpace {
   struct Factor {
     std::uint32_t first = 0, second = 0;  ///< Variables; equal if there is only one.
     NodeId node = 0;                      ///< What its kernels compute, or the producer of what they convert.
-    std::vector<Code> table;              ///< `first` runs slowest.
+    std::uint32_t begin = 0, size = 0;    ///< Its table in `codes`; `first` runs slowest.
   };
   std::vector<Variable> variables;  ///< Producers before consumers.
   std::vector<Factor> factors;
+  std::vector<Code> codes;  ///< The tables of all factors.
   std::vector<std::shared_ptr<const PlannedKernel>> kernels;
+  std::vector<NodeId> nodes;           ///< Per kernel: `node` of a factor that needs it.
+  std::shared_ptr<const void> memory;  ///< Holds what `choices` refer to.
 
+  [[nodiscard]] std::span<const Code> table(const Factor& factor) const {
+    return {codes.data() + factor.begin, factor.size};
+  }
   /// The code of a factor at values of all variables.
   [[nodiscard]] Code at(const Factor& factor, std::span<const std::uint32_t> values) const {
     return factor.first == factor.second
-               ? factor.table[values[factor.first]]
-               : factor.table[values[factor.first] * variables[factor.second].size() + values[factor.second]];
+               ? codes[factor.begin + values[factor.first]]
+               : codes[factor.begin + values[factor.first] * variables[factor.second].size() + values[factor.second]];
   }
   /// What Lowering::lower wants to know of values of all variables.
   [[nodiscard]] LayoutAssignment assignment(std::span<const std::uint32_t> values) const;
 };
 
-/// Makes spaces of many similar graphs; configurations are remembered. Not thread-safe.
+/// Makes spaces of many similar graphs. What a node or a value adds to a space depends on a few things around it: on
+/// its type and label, on the layouts in which its operands may be there, on who reads it. Both are made once for each
+/// such surrounding and looked up from then on, so that a graph that differs from an earlier one in a few nodes takes
+/// one look-up per node and one per value besides what is new. Not thread-safe.
 class LayoutSpaces {
  public:
   /// `blocks`: the blocks of channels that the kernels know (KernelLibrary::blocks). `cached_tenths`: see
-  /// KernelRequest. `float_storage`: as for LoweringOptions.
+  /// KernelRequest. `float_storage`: as for LoweringOptions. `maximum_memory`: rough number of words that may be
+  /// remembered; beyond, all but kernels is forgotten.
   LayoutSpaces(int threads, std::optional<Layout> blocks, int cached_tenths = 0,
-               ElementType float_storage = ElementType::f32)
-      : kernels_(threads, cached_tenths, float_storage), blocks_(blocks) {}
+               ElementType float_storage = ElementType::f32, std::size_t maximum_memory = std::size_t{1} << 22);
+  ~LayoutSpaces();
+  LayoutSpaces(LayoutSpaces&&) noexcept;
+  LayoutSpaces& operator=(LayoutSpaces&&) noexcept;
   /// Opaque nodes count as inputs of what they produce, as for Lowering::set_skip_opaque. Fails (bad_input) on tensors
   /// of unknown shape that an operator needs.
   [[nodiscard]] Expected<LayoutSpace> of(const Graph& graph);
 
  private:
+  struct Memory;
   struct Builder;
-  using Choices = std::vector<std::shared_ptr<const Configuration>>;
   PlannedKernels kernels_;
   std::optional<Layout> blocks_;
-  std::unordered_map<Hash128, std::shared_ptr<const Choices>> choices_;
+  std::size_t maximum_memory_;
+  std::shared_ptr<Memory> memory_;
+  std::vector<LayoutSpace::Code> codes_;  ///< Per number of a kernel: its code in the space being made, or 0.
 };
 
 }  // namespace taso

@@ -1,5 +1,7 @@
 #include "runtime/lowering.h"
 
+#include <absl/container/inlined_vector.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -28,6 +30,26 @@ struct Forms {
   [[nodiscard]] TensorIndex in(Layout layout) const { return tensors[static_cast<std::size_t>(layout)]; }
 };
 
+/// A LoweredTensor by the type that it has in the graph, which keeps it.
+struct Tensor {
+  LoweredTensor::Source source = LoweredTensor::Source::kernel;
+  const TensorType* type = nullptr;
+  Layout layout = Layout::row_major;
+  Value value;
+  std::uint32_t index = 0;
+  std::int64_t offset = 0;
+  std::uint32_t step = 0;
+};
+
+/// A LoweredStep: its inputs and then its outputs lie in a list of all operands.
+struct Step {
+  const std::shared_ptr<const PlannedKernel>* kernel = nullptr;
+  NodeId node = 0;
+  std::uint32_t first = 0, inputs = 0, outputs = 0;
+};
+
+using Layouts = absl::InlinedVector<Layout, 8>;
+
 }  // namespace
 
 struct Lowering::State {
@@ -38,7 +60,10 @@ struct Lowering::State {
 
   // The graph at hand.
   const Graph* graph = nullptr;
-  LoweredGraph result;
+  std::vector<Tensor> tensors;
+  std::vector<Step> steps;
+  std::vector<TensorIndex> operands;  ///< Of all steps.
+  std::vector<TensorIndex> outputs;
   std::vector<std::uint32_t> first_slot;    ///< Per node.
   std::vector<Forms> forms;                 ///< Per output of each node.
   std::vector<const Behaviour*> behaviour;  ///< Per node; null for inputs, weights, opaque nodes.
@@ -47,10 +72,29 @@ struct Lowering::State {
 
   [[nodiscard]] Forms& slot(Value value) { return forms[first_slot[value.node] + value.port]; }
 
-  TensorIndex add_tensor(LoweredTensor tensor) {
-    tensor.type = stored(std::move(tensor.type), options.float_storage);
-    result.tensors.push_back(std::move(tensor));
-    return static_cast<TensorIndex>(result.tensors.size() - 1);
+  TensorIndex add_tensor(const Tensor& tensor) {
+    tensors.push_back(tensor);
+    return static_cast<TensorIndex>(tensors.size() - 1);
+  }
+
+  void add_step(const std::shared_ptr<const PlannedKernel>& kernel, NodeId node, std::span<const TensorIndex> inputs,
+                std::span<const TensorIndex> made) {
+    steps.push_back({&kernel, node, static_cast<std::uint32_t>(operands.size()),
+                     static_cast<std::uint32_t>(inputs.size()), static_cast<std::uint32_t>(made.size())});
+    operands.insert(operands.end(), inputs.begin(), inputs.end());
+    operands.insert(operands.end(), made.begin(), made.end());
+  }
+
+  [[nodiscard]] std::span<const TensorIndex> inputs_of(const Step& step) const {
+    return {operands.data() + step.first, step.inputs};
+  }
+  [[nodiscard]] std::span<const TensorIndex> outputs_of(const Step& step) const {
+    return {operands.data() + step.first + step.inputs, step.outputs};
+  }
+
+  /// Of a tensor as it is stored.
+  [[nodiscard]] std::int64_t bytes_of(const Tensor& tensor) const {
+    return stored_bytes(*tensor.type, options.float_storage);
   }
 
   /// Notes the tensor that a value has come to be in.
@@ -78,14 +122,14 @@ struct Lowering::State {
     if (const TensorIndex there = slot(value).in(wanted); there != no_tensor) return there;
     TensorIndex tensor = no_tensor;
     if (node.weight_only) {
-      tensor = add_tensor({LoweredTensor::Source::weight, type, layout, value, 0, 0, 0});
+      tensor = add_tensor({LoweredTensor::Source::weight, &type, layout, value, 0, 0, 0});
     } else {
       const Layout native = slot(value).native;
       const TensorIndex source = slot(value).in(native);
       TASO_CHECK(source != no_tensor, "a value is used before it is lowered");
-      const auto step = static_cast<std::uint32_t>(result.steps.size());
-      tensor = add_tensor({LoweredTensor::Source::kernel, type, wanted, value, 0, 0, step});
-      result.steps.push_back({kernels->reorder(type, native, wanted), value.node, {source}, {tensor}});
+      const auto step = static_cast<std::uint32_t>(steps.size());
+      tensor = add_tensor({LoweredTensor::Source::kernel, &type, wanted, value, 0, 0, step});
+      add_step(kernels->reorder(type, native, wanted), value.node, {&source, 1}, {&tensor, 1});
     }
     slot(value).tensors[static_cast<std::size_t>(wanted)] = tensor;
     return tensor;
@@ -100,7 +144,7 @@ struct Lowering::State {
       offset =
           offset / static_cast<std::int64_t>(sizeof(float)) * static_cast<std::int64_t>(size_of(options.float_storage));
     set_native(target, target_layout,
-               add_tensor({LoweredTensor::Source::view, type, target_layout, target, source, offset, 0}));
+               add_tensor({LoweredTensor::Source::view, &type, target_layout, target, source, offset, 0}));
     return {};
   }
 
@@ -198,22 +242,22 @@ struct Lowering::State {
     std::vector<TensorIndex> pieces;
     for (const Value& input : node.inputs) {
       TASO_ASSIGN(TensorIndex piece, tensor_of(input, layout));
-      while (result.tensors[piece].source == LoweredTensor::Source::view &&
-             result.tensors[result.tensors[piece].index].type.bytes() == result.tensors[piece].type.bytes())
-        piece = result.tensors[piece].index;
-      if (result.tensors[piece].source != LoweredTensor::Source::kernel) return false;
+      while (tensors[piece].source == LoweredTensor::Source::view &&
+             bytes_of(tensors[tensors[piece].index]) == bytes_of(tensors[piece]))
+        piece = tensors[piece].index;
+      if (tensors[piece].source != LoweredTensor::Source::kernel) return false;
       if (std::find(pieces.begin(), pieces.end(), piece) != pieces.end()) return false;
       pieces.push_back(piece);
     }
-    const TensorIndex whole = add_tensor({LoweredTensor::Source::pieces, type, layout, {id, 0}, 0, 0, 0});
+    const TensorIndex whole = add_tensor({LoweredTensor::Source::pieces, &type, layout, {id, 0}, 0, 0, 0});
     set_native({id, 0}, layout, whole);
     std::int64_t offset = 0;
     for (const TensorIndex piece : pieces) {
-      LoweredTensor& tensor = result.tensors[piece];
+      Tensor& tensor = tensors[piece];
       tensor.source = LoweredTensor::Source::piece;
       tensor.index = whole;
       tensor.offset = offset;
-      offset += tensor.type.bytes();
+      offset += bytes_of(tensor);
     }
     return true;
   }
@@ -233,15 +277,15 @@ struct Lowering::State {
     TASO_ASSIGN(const bool viewed, lower_as_view(id, node, traits, layout));
     if (viewed) return {};
 
-    std::vector<Layout> inputs;
+    Layouts inputs;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const bool plain = !traits.is_image(i) && (traits.habit == Habit::spatial || traits.habit == Habit::channel);
       const TensorType& type = graph->type(operand_of(node, traits, i));
       inputs.push_back(plain || !can_be_channels_last(type) ? Layout::row_major : layout);
     }
-    std::vector<Layout> outputs;
-    for (const TensorType& type : node.outputs) outputs.push_back(type.shape.size() == 4 ? layout : Layout::row_major);
-    return add_kernel(id, node, traits, inputs, outputs);
+    Layouts made;
+    for (const TensorType& type : node.outputs) made.push_back(type.shape.size() == 4 ? layout : Layout::row_major);
+    return add_kernel(id, node, traits, inputs, made);
   }
 
   /// The value that a node's kernel reads as its input `i`.
@@ -250,28 +294,24 @@ struct Lowering::State {
   }
 
   /// Adds the step that computes a node from inputs in the layouts given.
-  Status add_kernel(NodeId id, const Node& node, const Behaviour& traits, const std::vector<Layout>& inputs,
-                    const std::vector<Layout>& outputs) {
-    LoweredStep step;
-    step.node = id;
-    step.inputs.reserve(node.inputs.size());
-    std::vector<Operand> operands;
-    operands.reserve(node.inputs.size());
+  Status add_kernel(NodeId id, const Node& node, const Behaviour& traits, std::span<const Layout> inputs,
+                    std::span<const Layout> made) {
+    absl::InlinedVector<TensorIndex, 8> read, written;
+    absl::InlinedVector<OperandView, 8> views;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Value value = operand_of(node, traits, i);
       TASO_ASSIGN(const TensorIndex tensor, tensor_of(value, inputs[i]));
-      step.inputs.push_back(tensor);
-      operands.push_back({graph->type(value), inputs[i], graph->node(value.node).weight_only});
+      read.push_back(tensor);
+      views.push_back({&graph->type(value), inputs[i], graph->node(value.node).weight_only});
     }
-    step.kernel = kernels->of_node(node, operands, outputs);
-    const auto number = static_cast<std::uint32_t>(result.steps.size());
+    const auto number = static_cast<std::uint32_t>(steps.size());
     for (std::uint32_t port = 0; port < node.outputs.size(); ++port) {
       const TensorIndex tensor =
-          add_tensor({LoweredTensor::Source::kernel, node.outputs[port], outputs[port], {id, port}, 0, 0, number});
-      set_native({id, port}, outputs[port], tensor);
-      step.outputs.push_back(tensor);
+          add_tensor({LoweredTensor::Source::kernel, &node.outputs[port], made[port], {id, port}, 0, 0, number});
+      set_native({id, port}, made[port], tensor);
+      written.push_back(tensor);
     }
-    result.steps.push_back(std::move(step));
+    add_step(kernels->of_node(node, views, made), id, read, written);
     return {};
   }
 
@@ -319,10 +359,14 @@ struct Lowering::State {
     return live;
   }
 
-  Expected<LoweredGraph> run(const Graph& which, const LayoutAssignment* chosen) {
+  /// Makes tensors, steps and outputs, but for what is only a matter of memory.
+  Status run(const Graph& which, const LayoutAssignment* chosen) {
     graph = &which;
     assignment = chosen;
-    result = {};
+    tensors.clear();
+    steps.clear();
+    operands.clear();
+    outputs.clear();
     const NodeId bound = which.id_bound();
     first_slot.assign(bound, 0);
     behaviour.assign(bound, nullptr);
@@ -344,7 +388,7 @@ struct Lowering::State {
       if (!type.known && live[id] != 0 && !skip_opaque)
         return bad_input("input '" + which.node(id).name + "' has no known shape; give one with --input-shape");
       set_native({id, 0}, Layout::row_major,
-                 add_tensor({LoweredTensor::Source::input, type, Layout::row_major, {id, 0}, i, 0, 0}));
+                 add_tensor({LoweredTensor::Source::input, &type, Layout::row_major, {id, 0}, i, 0, 0}));
     }
     for (const NodeId id : which.topological_order()) {
       const Node& node = which.node(id);
@@ -366,49 +410,63 @@ struct Lowering::State {
     for (const Value& output : which.outputs()) {
       if (skip_opaque && !which.type(output).known) continue;
       TASO_ASSIGN(const TensorIndex tensor, tensor_of(output, Layout::row_major));
-      result.outputs.push_back(tensor);
+      outputs.push_back(tensor);
     }
+    return {};
+  }
+
+  LoweredGraph lowered_graph() {
     if (options.over_residuals) write_over_residuals();
-    return std::move(result);
+    LoweredGraph result;
+    result.outputs = outputs;
+    result.tensors.reserve(tensors.size());
+    for (const Tensor& tensor : tensors)
+      result.tensors.push_back({tensor.source, stored(*tensor.type, options.float_storage), tensor.layout, tensor.value,
+                                tensor.index, tensor.offset, tensor.step});
+    result.steps.reserve(steps.size());
+    for (const Step& step : steps) {
+      const std::span<const TensorIndex> inputs = inputs_of(step), made = outputs_of(step);
+      result.steps.push_back({*step.kernel, step.node, {inputs.begin(), inputs.end()}, {made.begin(), made.end()}});
+    }
+    return result;
   }
 
   /// The result of a sum with a residual takes the residual's memory where no later step and no output reads it: its
   /// kernel copies nothing.
   void write_over_residuals() {
-    const auto residual_of = [&](const LoweredStep& step) {
-      return step.kernel->request.op == reorder_op ? 0 : behaviour[step.node]->residual;
+    const auto residual_of = [&](const Step& step) {
+      return (*step.kernel)->request.op == reorder_op ? 0 : behaviour[step.node]->residual;
     };
-    if (std::none_of(result.steps.begin(), result.steps.end(),
-                     [&](const LoweredStep& step) { return residual_of(step) > 0; }))
-      return;
+    if (std::none_of(steps.begin(), steps.end(), [&](const Step& step) { return residual_of(step) > 0; })) return;
     // Whose memory each tensor lies in, and the last step that reads there, before any result moves.
-    std::vector<TensorIndex> root(result.tensors.size());
+    std::vector<TensorIndex> root(tensors.size());
     for (TensorIndex tensor = 0; tensor < root.size(); ++tensor) {
       root[tensor] = tensor;
       for (;;) {
-        const LoweredTensor& entry = result.tensors[root[tensor]];
+        const Tensor& entry = tensors[root[tensor]];
         if (entry.source != LoweredTensor::Source::view && entry.source != LoweredTensor::Source::piece) break;
         root[tensor] = entry.index;
       }
     }
     std::vector<std::size_t> last(root.size(), 0);
-    for (std::size_t i = 0; i < result.steps.size(); ++i)
-      for (const TensorIndex tensor : result.steps[i].inputs) last[root[tensor]] = i;
-    for (const TensorIndex tensor : result.outputs) last[root[tensor]] = result.steps.size();
-    for (std::size_t i = 0; i < result.steps.size(); ++i) {
-      const LoweredStep& step = result.steps[i];
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      for (const TensorIndex tensor : inputs_of(steps[i])) last[root[tensor]] = i;
+    for (const TensorIndex tensor : outputs) last[root[tensor]] = steps.size();
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const Step& step = steps[i];
       const std::size_t residual = residual_of(step);
       if (residual == 0) continue;
-      const TensorIndex memory = root[step.inputs[residual]];
-      const LoweredTensor& entry = result.tensors[memory];
-      LoweredTensor& output = result.tensors[step.outputs[0]];
+      const std::span<const TensorIndex> inputs = inputs_of(step);
+      const TensorIndex memory = root[inputs[residual]];
+      const Tensor& entry = tensors[memory];
+      Tensor& output = tensors[outputs_of(step)[0]];
       // Of a step's output, which may lie over another residual by now, or of pieces.
       const bool is_temporary =
           entry.source != LoweredTensor::Source::input && entry.source != LoweredTensor::Source::weight;
-      const auto readers = std::count_if(step.inputs.begin(), step.inputs.end(),
-                                         [&](TensorIndex input) { return root[input] == memory; });
+      const auto readers =
+          std::count_if(inputs.begin(), inputs.end(), [&](TensorIndex input) { return root[input] == memory; });
       if (!is_temporary || last[memory] != i || readers != 1 || output.source != LoweredTensor::Source::kernel ||
-          entry.type.bytes() != output.type.bytes())
+          bytes_of(entry) != bytes_of(output))
         continue;
       output.source = LoweredTensor::Source::piece;
       output.index = memory;
@@ -432,7 +490,7 @@ struct Lowering::State {
       set_native(
           {id, port}, Layout::row_major,
           add_tensor(
-              {LoweredTensor::Source::input, node.outputs[port], Layout::row_major, {id, port}, no_tensor, 0, 0}));
+              {LoweredTensor::Source::input, &node.outputs[port], Layout::row_major, {id, port}, no_tensor, 0, 0}));
     return {};
   }
 };
@@ -447,7 +505,15 @@ Lowering::Lowering(Lowering&&) noexcept = default;
 Lowering& Lowering::operator=(Lowering&&) noexcept = default;
 
 Expected<LoweredGraph> Lowering::lower(const Graph& graph, const LayoutAssignment* assignment) {
-  return state_->run(graph, assignment);
+  TASO_RETURN_IF_ERROR(state_->run(graph, assignment));
+  return state_->lowered_graph();
+}
+Expected<std::vector<LoweredLaunch>> Lowering::launches(const Graph& graph) {
+  TASO_RETURN_IF_ERROR(state_->run(graph, nullptr));
+  std::vector<LoweredLaunch> launches;
+  launches.reserve(state_->steps.size());
+  for (const Step& step : state_->steps) launches.push_back({*step.kernel, step.node});
+  return launches;
 }
 const LoweringOptions& Lowering::options() const { return state_->options; }
 void Lowering::set_skip_opaque(bool skip) { state_->skip_opaque = skip; }

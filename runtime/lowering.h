@@ -83,6 +83,12 @@ struct LoweredGraph {
   [[nodiscard]] std::size_t launches() const { return steps.size(); }
 };
 
+/// A step of a lowered graph without its tensors.
+struct LoweredLaunch {
+  std::shared_ptr<const PlannedKernel> kernel;
+  NodeId node = 0;  ///< As in LoweredStep.
+};
+
 /// Lowers many similar graphs: requests are remembered, so that a graph of 500 nodes takes a fraction of a
 /// millisecond. Not thread-safe: one per thread. The registry must outlive it.
 class Lowering {
@@ -95,6 +101,8 @@ class Lowering {
   /// rule where it is null. Fails (bad_input) on opaque nodes and on tensors of unknown shape that an operator or
   /// output needs, naming them; see cut_at_opaque.
   [[nodiscard]] Expected<LoweredGraph> lower(const Graph& graph, const LayoutAssignment* assignment = nullptr);
+  /// The steps of lower(graph) alone, in less time.
+  [[nodiscard]] Expected<std::vector<LoweredLaunch>> launches(const Graph& graph);
   [[nodiscard]] const LoweringOptions& options() const;
   /// If set, opaque nodes are not errors: their outputs count as inputs and cost nothing (the search's view).
   void set_skip_opaque(bool skip);

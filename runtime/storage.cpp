@@ -64,6 +64,11 @@ TensorType stored(TensorType type, ElementType float_storage) {
   return type;
 }
 
+std::int64_t stored_bytes(const TensorType& type, ElementType float_storage) {
+  const ElementType element = type.element == ElementType::f32 ? float_storage : type.element;
+  return type.elements() * static_cast<std::int64_t>(size_of(element));
+}
+
 void replace_floats(KernelRequest& request, ElementType from, ElementType to) {
   for (auto* operands : {&request.inputs, &request.outputs})
     for (Operand& operand : *operands)

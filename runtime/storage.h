@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "graph/tensor_type.h"
 #include "runtime/kernel.h"
@@ -12,6 +13,8 @@ namespace taso {
 
 /// The type in which a tensor of `type` is kept: its own unless it is f32.
 [[nodiscard]] TensorType stored(TensorType type, ElementType float_storage);
+/// Bytes of a tensor as it is kept.
+[[nodiscard]] std::int64_t stored_bytes(const TensorType& type, ElementType float_storage);
 
 /// Puts `to` for `from` in the types of all operands.
 void replace_floats(KernelRequest& request, ElementType from, ElementType to);

@@ -9,8 +9,13 @@
 namespace taso {
 
 std::vector<std::int64_t> strides_of(std::span<const std::int64_t> shape, Layout layout) {
-  TASO_CHECK(fits(layout, shape) && block_of(layout) == 0, "a layout without strides on this shape");
   std::vector<std::int64_t> strides(shape.size());
+  fill_strides(shape, layout, strides);
+  return strides;
+}
+
+void fill_strides(std::span<const std::int64_t> shape, Layout layout, std::span<std::int64_t> strides) {
+  TASO_CHECK(fits(layout, shape) && block_of(layout) == 0, "a layout without strides on this shape");
   std::int64_t stride = 1;
   const std::array<std::size_t, 3> innermost = innermost_axes(layout);
   for (std::size_t i = innermost.size(); i-- > 0;) {
@@ -21,7 +26,6 @@ std::vector<std::int64_t> strides_of(std::span<const std::int64_t> shape, Layout
   }
   for (std::size_t axis = shape.size() < 3 ? 0 : shape.size() - 3; axis-- > 0; stride *= shape[axis])
     strides[axis] = stride;
-  return strides;
 }
 
 bool same_bytes(std::span<const std::int64_t> shape, Layout a, Layout b) {

@@ -12,6 +12,8 @@ namespace taso {
 
 /// Distance in elements between neighbours along each logical axis. Not for blocks of channels.
 [[nodiscard]] std::vector<std::int64_t> strides_of(std::span<const std::int64_t> shape, Layout layout);
+/// The same into `strides`, one per axis.
+void fill_strides(std::span<const std::int64_t> shape, Layout layout, std::span<std::int64_t> strides);
 
 /// True if a tensor of this shape is the same bytes in both layouts: they order the axes longer than 1 alike, or it is
 /// empty. One channel or 1x1 images, for instance, between row_major and channels_last.

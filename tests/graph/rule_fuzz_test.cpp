@@ -503,7 +503,15 @@ TEST(RuleFuzz, RandomWalksKeepValues) {
       Outcome outcome;
       EXPECT_EQ(believe_changed(graph, index.rules()[rule], match, random, 7, outcome), "");
       const auto result = apply_with_changes(graph, index.rules()[rule], match, registry());
+      // Consumers that are known already make no difference.
+      const GraphUsers users(graph);
+      const auto informed = apply_with_changes(graph, index.rules()[rule], match, registry(), &users);
+      ASSERT_EQ(informed.ok(), result.ok());
       if (!result) continue;
+      ASSERT_EQ(to_string(informed->graph), to_string(result->graph));
+      ASSERT_EQ(informed->added, result->added);
+      ASSERT_EQ(informed->changed, result->changed);
+      ASSERT_EQ(informed->removed, result->removed);
       ASSERT_TRUE(result->graph.validate().ok());
       Graph again = result->graph;
       normalize(again, registry());

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 
+#include "graph/rewrite.h"
 #include "optimizer/cost_model.h"
 #include "optimizer/runtime_target.h"
 #include "tests/runtime/random_graph.h"
@@ -305,6 +306,75 @@ TEST(DenseBlocks, HaveLayoutsWithoutEnoughMemory) {
   }
 }
 
+/// All of a space but where it is kept.
+std::string text_of(const LayoutSpace& space) {
+  std::string text;
+  const auto add = [&](auto number) { text += std::to_string(number) + " "; };
+  for (const LayoutSpace::Variable& variable : space.variables) {
+    add(variable.node);
+    for (const auto& choice : variable.choices) {
+      if (!choice) continue;
+      text += choice->kernel ? choice->kernel->key : choice->claims ? "claims" : "nothing";
+      add(static_cast<int>(choice->kind));
+      for (const Layout layout : choice->inputs) text += to_string(layout);
+      for (const Layout layout : choice->outputs) text += to_string(layout);
+      for (const std::int64_t offset : choice->offsets) add(offset);
+    }
+    text += "\n";
+  }
+  for (const LayoutSpace::Factor& factor : space.factors) {
+    for (const std::uint32_t number : {factor.first, factor.second, factor.node}) add(number);
+    for (const LayoutSpace::Code code : space.table(factor)) add(code);
+    text += "\n";
+  }
+  for (const auto& kernel : space.kernels) text += kernel->key + "\n";
+  for (const NodeId node : space.nodes) add(node);
+  return text;
+}
+
+/// The spaces of graphs that follow from each other by rewriting, made with what is remembered of the earlier ones
+/// (and with little room for that), are those made with nothing known.
+TEST(Remembered, SpacesAreThoseMadeAnew) {
+  const RuleIndex rules(value_of(load_rules(std::string(TASO_SOURCE_DIR) + "/specs/rules/default.rules", registry())),
+                        registry());
+  LayoutSpaces large(1, library().blocks()), small(1, library().blocks(), 0, ElementType::f32, 2000);
+  Lowering lowering(registry(), {}), anew(registry(), {});
+  int compared = 0;
+  for (std::uint64_t seed = 0; seed < 25; ++seed) {
+    Random random(seed, "walk");
+    Graph graph = RandomGraph(seed).build(6 + static_cast<int>(seed));
+    normalize(graph, registry());
+    for (int step = 0; step < 8; ++step) {
+      const std::string expected = text_of(value_of(LayoutSpaces(1, library().blocks()).of(graph)));
+      ASSERT_EQ(text_of(value_of(large.of(graph))), expected) << "seed " << seed << "\n" << to_text(graph);
+      ASSERT_EQ(text_of(value_of(small.of(graph))), expected) << "seed " << seed << "\n" << to_text(graph);
+      const LoweredGraph lowered = value_of(lower(graph, registry()));
+      const std::vector<LoweredLaunch> launches = value_of(lowering.launches(graph));
+      ASSERT_EQ(launches.size(), lowered.steps.size());
+      for (std::size_t i = 0; i < launches.size(); ++i) {
+        ASSERT_EQ(launches[i].kernel->key, lowered.steps[i].kernel->key);
+        ASSERT_EQ(launches[i].node, lowered.steps[i].node);
+      }
+      ++compared;
+      const auto matches = rules.find_all(graph);
+      if (matches.empty()) break;
+      const auto& [rule, match] = matches[random.below(matches.size())];
+      if (Expected<Graph> next = apply(graph, rules.rules()[rule], match, registry())) graph = std::move(*next);
+    }
+  }
+  EXPECT_GT(compared, 120);
+}
+
+/// A space outlives what made it.
+TEST(Remembered, SpacesKeepTheirChoices) {
+  const Graph graph = RandomGraph(3).build(20);
+  const auto made = [&] {
+    LayoutSpaces spaces(1, library().blocks());
+    return value_of(spaces.of(graph));
+  }();
+  EXPECT_EQ(text_of(made), text_of(value_of(LayoutSpaces(1, library().blocks()).of(graph))));
+}
+
 /// Plans like the processor; a kernel's price is made up.
 class PricedTarget final : public Target {
  public:
@@ -383,6 +453,40 @@ TEST(UnknownPrices, AreFoundOutWhereTheyMatter) {
     EXPECT_EQ(launches_of(plan), launches_of(all_known.plan));
     EXPECT_LE(asked.size(), plan.open->kernels.size());
     EXPECT_GE(statistics.solved, 2U);
+  }
+}
+
+/// A choice that had to wait for prices is not made again, unless one of them has become known.
+TEST(UnknownPrices, AttemptsAreGoneOnWith) {
+  const Graph graph = graph_of(kTwoConvolutions);
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const Prices prices = random_prices(seed);
+    const Chosen all_known = choose(graph, prices);
+    std::string learnt;
+    PriceList waiting, asking;
+    waiting.look_up = [&](const KernelInfo& kernel) {
+      return kernel.key == learnt ? Price{prices(kernel.key), true} : Price{0, false};
+    };
+    waiting.find_out = [](const KernelInfo&) -> Expected<double> { return Error{ErrorCode::cost_missing, "", {}}; };
+    asking = waiting;
+    asking.find_out = [&](const KernelInfo& kernel) -> Expected<double> { return prices(kernel.key); };
+    const double limit = std::numeric_limits<double>::infinity();
+    for (const bool learns : {false, true}) {
+      learnt.clear();
+      KernelPlan plan = value_of(target().open_plan(graph));
+      EliminationCache cache;
+      LayoutStatistics statistics;
+      ASSERT_FALSE(choose_layouts(plan, waiting, limit, cache, statistics).ok());
+      ASSERT_NE(plan.attempt, nullptr);
+      EXPECT_EQ(plan.layouts, nullptr);
+      EXPECT_EQ(statistics.solved, 1U);
+      if (learns) learnt = plan.open->kernels[0]->key;
+      ASSERT_FALSE(choose_layouts(plan, waiting, limit, cache, statistics).ok());
+      EXPECT_EQ(statistics.solved, learns ? 2U : 1U);
+      EXPECT_EQ(value_of(choose_layouts(plan, asking, limit, cache, statistics)), all_known.cost) << "seed " << seed;
+      EXPECT_EQ(launches_of(plan), launches_of(all_known.plan));
+      EXPECT_EQ(plan.attempt, nullptr);
+    }
   }
 }
 
