@@ -16,6 +16,7 @@
 #include "operators/evaluate.h"
 #include "operators/registry.h"
 #include "support/random.h"
+#include "tests/graph/same_matches.h"
 
 namespace taso {
 namespace {
@@ -494,8 +495,11 @@ TEST(RuleFuzz, RandomWalksKeepValues) {
     normalize(graph, registry());
     ASSERT_NE(compare(original, graph, 7), Agreement::different) << to_text(original) << "normal form\n"
                                                                  << to_text(graph);
+    MatchList list;
     for (int step = 0; step < 8; ++step) {
       const auto matches = index.find_all(graph);
+      if (round % 2 == 0 || step % 3 == 0) list = index.update(list, graph);  // after one step, or after several
+      ASSERT_EQ(wrong_match(index, index.update(list, graph), graph), "");
       if (matches.empty()) break;
       const auto& [rule, match] = matches[random.below(matches.size())];
       const Status occurs = check_occurrence(graph, index.rules()[rule], match, registry());
