@@ -75,6 +75,18 @@ TEST(MatchList, WhichOfSymmetricMatchesIsReportedDependsOnTheOutputs) {
   graph.set_outputs(outputs);
   EXPECT_EQ(wrong_match(index, index.update(reversed, graph), graph), "");
   EXPECT_EQ(wrong_match(index, index.update(list, graph), graph), "");
+  // The same of matches that were found where the graph differs.
+  MatchList next = index.update({}, graph);
+  const NodeId x = graph.inputs()[0];
+  const NodeId weight = graph.node(outputs[0].node).inputs[1].node;
+  const NodeId negative = add(graph, catalog, "sub", {{weight, 0}, {weight, 0}});
+  outputs.push_back({add(graph, catalog, "matmul", {{x, 0}, {negative, 0}}), 0});
+  graph.set_outputs(outputs);
+  next = index.update(next, graph);
+  EXPECT_EQ(next.matches().size(), 6U);
+  std::reverse(outputs.begin(), outputs.end());
+  graph.set_outputs(outputs);
+  EXPECT_EQ(wrong_match(index, index.update(next, graph), graph), "");
 }
 
 /// What becomes weight-only far from the change matches no more.
