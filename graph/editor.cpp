@@ -9,17 +9,13 @@ using Sizes = std::vector<std::int64_t>;
 
 }  // namespace
 
-GraphEditor::GraphEditor(Graph& graph, const OperatorCatalog& catalog)
-    : graph_(graph), catalog_(catalog), old_bound_(graph.id_bound()), begin_(graph.id_bound() + 1, 0) {
-  for (NodeId id = 0; id < old_bound_; ++id)
-    if (graph.contains(id))
-      for (const Value& input : graph.node(id).inputs) ++begin_[input.node + 1];
-  for (NodeId id = 0; id < old_bound_; ++id) begin_[id + 1] += begin_[id];
-  users_.resize(begin_[old_bound_]);
-  std::vector<std::uint32_t> next(begin_.begin(), begin_.end() - 1);
-  for (NodeId id = 0; id < old_bound_; ++id)
-    if (graph.contains(id))
-      for (const Value& input : graph.node(id).inputs) users_[next[input.node]++] = id;
+GraphEditor::GraphEditor(Graph& graph, const OperatorCatalog& catalog, const Consumers* consumers)
+    : graph_(graph),
+      catalog_(catalog),
+      old_bound_(graph.id_bound()),
+      own_(consumers == nullptr ? Consumers(graph) : Consumers()),
+      old_users_(consumers == nullptr ? own_ : *consumers) {
+  TASO_CHECK(old_users_.id_bound() == old_bound_, "consumers of another graph");
 }
 
 std::vector<NodeId> GraphEditor::users(NodeId id) const {
@@ -33,7 +29,7 @@ std::vector<NodeId> GraphEditor::users(NodeId id) const {
       }
   };
   if (id < old_bound_)
-    for (std::uint32_t i = begin_[id]; i < begin_[id + 1]; ++i) take(users_[i]);
+    for (const auto& [user, position] : old_users_.of(id)) take(user);
   if (const auto more = extra_.find(id); more != extra_.end())
     for (const NodeId user : more->second) take(user);
   std::sort(result.begin(), result.end());
@@ -70,7 +66,7 @@ std::optional<NodeId> GraphEditor::find_equal(const Node& node, NodeId self) con
   // An equal node reads the same values: look among the users of the one with the fewest.
   auto count = [&](Value value) {
     const auto more = extra_.find(value.node);
-    return (value.node < old_bound_ ? begin_[value.node + 1] - begin_[value.node] : 0) +
+    return (value.node < old_bound_ ? old_users_.of(value.node).size() : 0) +
            (more == extra_.end() ? 0 : more->second.size());
   };
   Value rarest = node.inputs[0];
@@ -86,7 +82,7 @@ std::optional<NodeId> GraphEditor::find_equal(const Node& node, NodeId self) con
     if (same_application(graph_.node(user), node)) best = user;
   };
   if (rarest.node < old_bound_)
-    for (std::uint32_t i = begin_[rarest.node]; i < begin_[rarest.node + 1]; ++i) consider(users_[i]);
+    for (const auto& [user, position] : old_users_.of(rarest.node)) consider(user);
   if (const auto more = extra_.find(rarest.node); more != extra_.end())
     for (const NodeId user : more->second) consider(user);
   return best;

@@ -87,46 +87,32 @@ struct GraphView {
   const Graph& graph;
   std::vector<std::uint32_t> op;  // Per node id; no_operator if no rule speaks of it.
   Traits traits;
-  std::vector<std::uint32_t> position;                 // Per node id, in topological order.
-  std::vector<std::vector<NodeId>> nodes_of;           // Per operator number.
-  std::vector<std::uint32_t> begin;                    // Per node id, into `uses`.
-  std::vector<std::pair<NodeId, std::uint32_t>> uses;  // (consumer, input position).
+  std::vector<std::uint32_t> position;        // Per node id, in topological order.
+  std::vector<std::vector<NodeId>> nodes_of;  // Per operator number.
+  Consumers consumers;
 
-  GraphView(const Graph& g, const std::unordered_map<std::string, std::uint32_t>& numbers) : graph(g) {
+  GraphView(const Graph& g, const std::unordered_map<std::string, std::uint32_t>& numbers) : graph(g), consumers(g) {
     const NodeId bound = g.id_bound();
     op.assign(bound, no_operator);
     position.resize(bound);
     std::uint32_t count = 0;
     for (const NodeId id : g.topological_order()) position[id] = count++;
     nodes_of.resize(numbers.size());
-    begin.assign(bound + 1, 0);
     for (NodeId id = 0; id < bound; ++id) {
-      if (!g.contains(id)) continue;
-      const Node& node = g.node(id);
-      if (node.kind == NodeKind::op)
-        if (const auto number = numbers.find(node.op); number != numbers.end()) {
-          op[id] = number->second;
-          nodes_of[number->second].push_back(id);
-          traits.add_operator(number->second, nodes_of[number->second].size());
-        }
-      for (const Value& input : node.inputs) ++begin[input.node + 1];
+      if (!g.contains(id) || g.node(id).kind != NodeKind::op) continue;
+      const auto number = numbers.find(g.node(id).op);
+      if (number == numbers.end()) continue;
+      op[id] = number->second;
+      nodes_of[number->second].push_back(id);
+      traits.add_operator(number->second, nodes_of[number->second].size());
     }
-    for (NodeId id = 0; id < bound; ++id) begin[id + 1] += begin[id];
-    uses.resize(begin[bound]);
-    std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
-    for (NodeId id = 0; id < bound; ++id) {
-      if (!g.contains(id)) continue;
-      const auto& inputs = g.node(id).inputs;
-      for (std::uint32_t i = 0; i < inputs.size(); ++i) {
-        uses[next[inputs[i].node]++] = {id, i};
-        if (op[id] != no_operator && op[inputs[i].node] != no_operator) traits.add_edge(op[inputs[i].node], op[id]);
-      }
-    }
+    for (NodeId id = 0; id < bound; ++id)
+      if (op[id] != no_operator)
+        for (const Value& input : g.node(id).inputs)
+          if (op[input.node] != no_operator) traits.add_edge(op[input.node], op[id]);
   }
 
-  [[nodiscard]] std::span<const std::pair<NodeId, std::uint32_t>> uses_of(NodeId id) const {
-    return {uses.data() + begin[id], uses.data() + begin[id + 1]};
-  }
+  [[nodiscard]] std::span<const std::pair<NodeId, std::uint32_t>> uses_of(NodeId id) const { return consumers.of(id); }
 };
 
 AttributeValue sizes_in_window(const Node& node, std::int32_t begin, std::size_t pieces) {
@@ -617,6 +603,7 @@ struct MatchList::OfRule {
 
 struct MatchList::Contents {
   Graph graph;
+  Consumers consumers;
   std::size_t rules = 0;                                                       // Of the index, when the list was made.
   std::vector<std::pair<std::uint32_t, std::shared_ptr<const OfRule>>> found;  // By rule, those that have any.
   Counted counted;
@@ -637,9 +624,11 @@ std::size_t bytes_of(const Match& match) {
 }  // namespace
 
 MatchList::MatchList()
-    : contents_(new Contents{{}, 0, {}, Counted(std::make_shared<std::atomic<std::size_t>>(0), 0)}) {}
+    : contents_(new Contents{{}, {}, 0, {}, Counted(std::make_shared<std::atomic<std::size_t>>(0), 0)}) {}
 
 const Graph& MatchList::graph() const { return contents_->graph; }
+
+const Consumers& MatchList::consumers() const { return contents_->consumers; }
 
 std::vector<const Match*> MatchList::matches(std::uint32_t rule) const {
   std::vector<const Match*> result;
@@ -743,7 +732,7 @@ std::vector<Match> RuleIndex::find(const Graph& graph, std::uint32_t rule) const
 MatchList RuleIndex::update(const MatchList& before, const Graph& graph) const {
   const MatchList::Contents& old = *before.contents_;
   const auto& total = old.counted.total();
-  const GraphView view(graph, numbers_);
+  GraphView view(graph, numbers_);
   const Difference difference(old.graph, view, numbers_);
   std::vector<std::pair<std::uint32_t, std::shared_ptr<const MatchList::OfRule>>> result;
   auto next_old = old.found.begin();
@@ -824,11 +813,11 @@ MatchList RuleIndex::update(const MatchList& before, const Graph& graph) const {
     result.emplace_back(
         rule, new MatchList::OfRule{std::move(all), !anew || matcher->complete(), MatchList::Counted(total, bytes)});
   }
-  const std::size_t bytes =
-      sizeof(MatchList::Contents) + result.size() * sizeof(result[0]) + graph.id_bound() * 2 * sizeof(void*);
+  const std::size_t bytes = sizeof(MatchList::Contents) + result.size() * sizeof(result[0]) +
+                            graph.id_bound() * 2 * sizeof(void*) + view.consumers.bytes();
   MatchList list;
-  list.contents_.reset(
-      new MatchList::Contents{graph, rules_.size(), std::move(result), MatchList::Counted(total, bytes)});
+  list.contents_.reset(new MatchList::Contents{graph, std::move(view.consumers), rules_.size(), std::move(result),
+                                               MatchList::Counted(total, bytes)});
   return list;
 }
 

@@ -41,6 +41,8 @@ class MatchList {
   /// Of the empty graph.
   MatchList();
   [[nodiscard]] const Graph& graph() const;
+  /// Of the graph: matching lists them anyway.
+  [[nodiscard]] const Consumers& consumers() const;
   /// What RuleIndex::find_all gives for the graph. The matches live as long as the list or a copy of it.
   [[nodiscard]] std::vector<std::pair<std::uint32_t, const Match*>> matches() const;
   /// The same of one rule: what RuleIndex::find gives.
@@ -109,9 +111,11 @@ struct RewriteResult {
   std::vector<NodeId> removed;  ///< Nodes that only the old graph has.
 };
 
-/// The same as apply, with the difference, for costs that are kept incrementally.
+/// The same as apply, with the difference, for costs that are kept incrementally. Faster if the consumers of `graph`
+/// are known.
 [[nodiscard]] Expected<RewriteResult> apply_with_changes(const Graph& graph, const Substitution& rule,
-                                                         const Match& match, const OperatorCatalog& catalog);
+                                                         const Match& match, const OperatorCatalog& catalog,
+                                                         const Consumers* consumers = nullptr);
 
 /// Puts a graph into normal form (see above) and removes dead nodes. Idempotent.
 void normalize(Graph& graph, const OperatorCatalog& catalog);

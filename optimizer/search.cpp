@@ -368,10 +368,10 @@ class Searcher {
     if (best_.size() > options_.keep) best_.pop_back();
   }
 
-  void try_match(const Graph& graph, const RuleMatch& match, Child& child) const {
+  void try_match(const MatchList& list, const RuleMatch& match, Child& child) const {
     if (interrupted()) return;
-    Expected<RewriteResult> rewritten =
-        apply_with_changes(graph, rules_.rules()[match.first], *match.second, rules_.catalog());
+    Expected<RewriteResult> rewritten = apply_with_changes(list.graph(), rules_.rules()[match.first], *match.second,
+                                                           rules_.catalog(), &list.consumers());
     if (!rewritten) return;
     child.nodes = rewritten->graph.size();
     child.hash = rewritten->graph.structural_hash();
@@ -452,7 +452,7 @@ class Searcher {
       for (std::size_t i = 0; i < children.size(); ++i) children[i].match = begin + i;
       arena_.execute([&] {
         tbb::parallel_for(std::size_t{0}, children.size(),
-                          [&](std::size_t i) { try_match(graph, matches[alike[begin + i][0]], children[i]); });
+                          [&](std::size_t i) { try_match(list, matches[alike[begin + i][0]], children[i]); });
       });
       prepare(children);
       for (Child& child : children) {
