@@ -169,6 +169,11 @@ std::string to_json(const Certificate& certificate) {
   if (certificate.external_data) json["external_data"] = to_json(*certificate.external_data);
   json["input_shapes"] = ordered_json::object();
   for (const auto& [name, shape] : certificate.input_shapes) json["input_shapes"][name] = shape;
+  json["symbol_sizes"] = ordered_json::array();
+  for (const auto& sizes : certificate.symbol_sizes) {
+    json["symbol_sizes"].push_back(ordered_json::object());
+    for (const auto& [name, size] : sizes) json["symbol_sizes"].back()[name] = size;
+  }
   json["rules"] = certificate.rules;
   // A step a line: certificates are read by people, too, and compared.
   std::string text = json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
@@ -210,6 +215,17 @@ Expected<Certificate> parse_certificate(std::string_view text, const std::string
     for (const auto& [name, shape] : shapes.items())
       result.input_shapes[name] =
           reader.integers(shape, "input_shapes." + name, 0, std::numeric_limits<std::int64_t>::max());
+  // Certificates of before have no such member.
+  if (json.contains("symbol_sizes"))
+    for (const ordered_json& sizes : reader.array(json["symbol_sizes"], "symbol_sizes")) {
+      const std::string place = "symbol_sizes[" + std::to_string(result.symbol_sizes.size()) + "]";
+      result.symbol_sizes.emplace_back();
+      if (!sizes.is_object()) reader.wrong(place, "an object");
+      if (sizes.is_object())
+        for (const auto& [name, size] : sizes.items())
+          result.symbol_sizes.back()[name] =
+              reader.integer(size, place + "." + name, 1, std::numeric_limits<std::int64_t>::max());
+    }
   for (const ordered_json& rule : reader.array(reader.member(json, "certificate", "rules"), "rules"))
     result.rules.push_back(reader.text(rule, "rules[" + std::to_string(result.rules.size()) + "]"));
   for (const ordered_json& step : reader.array(reader.member(json, "certificate", "steps"), "steps")) {

@@ -6,8 +6,8 @@
 /// numbers them; normal form and application of a rule (graph/rewrite.h) number new ones, always in the same way.
 ///
 /// JSON form (docs/certificates.md): an object with `format` ("taso-certificate"), `version` (1), `original` and
-/// `optimized` (each `file`, `bytes`, `hash`), `external_data` (the same, or null), `input_shapes`, `rules` and
-/// `steps`.
+/// `optimized` (each `file`, `bytes`, `hash`), `external_data` (the same, or null), `input_shapes`, `symbol_sizes`,
+/// `rules` and `steps`.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,11 @@ struct Certificate {
   FileIdentity original, optimized;
   std::optional<FileIdentity> external_data;  ///< OUT.data, if weights were asked to go there.
   std::map<std::string, Shape> input_shapes;  ///< As given to the importer.
-  std::vector<std::string> rules;             ///< The rules that the steps name, in the spelling of rule files.
-  std::vector<CertificateStep> steps;         ///< In order, from the imported graph in normal form.
+  /// The sizes of the model's symbolic extents at which the steps were taken; the optimized file is one for all sizes.
+  /// Attributes in the steps are those of the first. Empty: symbolic extents, if any, were left as they are.
+  std::vector<std::map<std::string, std::int64_t>> symbol_sizes;
+  std::vector<std::string> rules;      ///< The rules that the steps name, in the spelling of rule files.
+  std::vector<CertificateStep> steps;  ///< In order, from the imported graph in normal form.
 };
 
 /// The JSON text; the same certificate gives the same bytes.

@@ -164,6 +164,44 @@ class Occurrence {
 
 }  // namespace
 
+Match match_at_same_place(const Graph& graph, const Substitution& rule, const Match& match) {
+  using Kind = AttributeExpression::Kind;
+  using Integers = std::vector<std::int64_t>;
+  Match result = match;
+  const auto bind = [&](const AttributeExpression& variable, AttributeValue value) {
+    if (variable.index < result.attributes.size() && result.attributes[variable.index])
+      result.attributes[variable.index] = std::move(value);
+  };
+  for (std::size_t p = 0; p < rule.source.nodes.size() && p < match.nodes.size(); ++p) {
+    if (!graph.contains(match.nodes[p])) continue;
+    const Node& node = graph.node(match.nodes[p]);
+    const std::int32_t window = p < match.port_begin.size() ? match.port_begin[p] : -1;
+    for (const auto& [name, expression] : rule.source.nodes[p].attributes) {
+      const AttributeValue* whole = node.attributes.find(name);
+      if (whole == nullptr) continue;
+      AttributeValue value = *whole;
+      const auto* list = std::get_if<Integers>(whole);
+      if (window >= 0 && name == "sizes" && list != nullptr) {
+        // Some adjacent outputs of a longer split: as many as before.
+        std::size_t pieces = expression.operands.size();
+        if (expression.kind == Kind::variable && expression.index < match.attributes.size() &&
+            match.attributes[expression.index])
+          if (const auto* part = std::get_if<Integers>(&*match.attributes[expression.index])) pieces = part->size();
+        const auto begin = static_cast<std::size_t>(window);
+        if (begin + pieces > list->size()) continue;
+        value = Integers(list->begin() + window, list->begin() + window + static_cast<std::ptrdiff_t>(pieces));
+      }
+      if (expression.kind == Kind::variable) bind(expression, value);
+      const auto* elements = std::get_if<Integers>(&value);
+      if (expression.kind != Kind::list || elements == nullptr || elements->size() != expression.operands.size())
+        continue;
+      for (std::size_t i = 0; i < elements->size(); ++i)
+        if (expression.operands[i].kind == Kind::variable) bind(expression.operands[i], (*elements)[i]);
+    }
+  }
+  return result;
+}
+
 Status check_occurrence(const Graph& graph, const Substitution& rule, const Match& match,
                         const OperatorCatalog& catalog) {
   return Occurrence(graph, rule, match, catalog).run();

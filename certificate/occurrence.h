@@ -13,4 +13,9 @@ namespace taso {
 [[nodiscard]] Status check_occurrence(const Graph& graph, const Substitution& rule, const Match& match,
                                       const OperatorCatalog& catalog);
 
+/// `match` with the values of the rule's attribute variables read anew from the nodes that it names: the match at the
+/// same place of a graph that differs from the first in extents. Whether the source occurs there is for
+/// check_occurrence() to say; what cannot be read keeps its value.
+[[nodiscard]] Match match_at_same_place(const Graph& graph, const Substitution& rule, const Match& match);
+
 }  // namespace taso

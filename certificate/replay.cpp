@@ -49,6 +49,25 @@ Expected<std::vector<Substitution>> parse_used_rules(const Certificate& certific
 
 }  // namespace
 
+Expected<Graph> repeat_steps(Graph graph, const std::vector<Substitution>& rules,
+                             const std::vector<CertificateStep>& steps, const OperatorCatalog& catalog, bool anew,
+                             std::map<std::string, std::size_t>& uses) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const CertificateStep& step = steps[i];
+    const auto rule =
+        std::find_if(rules.begin(), rules.end(), [&](const Substitution& r) { return r.name == step.rule; });
+    if (rule == rules.end()) return not_proved(fmt::format("step {}: the certificate has no rule '{}'", i, step.rule));
+    const Match match = anew ? match_at_same_place(graph, *rule, step.match) : step.match;
+    if (const Status occurs = check_occurrence(graph, *rule, match, catalog); !occurs)
+      return not_proved(fmt::format("step {}: {}", i, occurs.error().message));
+    Expected<Graph> next = apply(graph, *rule, match, catalog);
+    if (!next) return not_proved(fmt::format("step {}: {}", i, next.error().message));
+    graph = std::move(*next);
+    ++uses[step.rule];
+  }
+  return graph;
+}
+
 Expected<Replay> replay(const Certificate& certificate, const std::string& original, const std::string& optimized,
                         const OperatorRegistry& registry, const std::string& temporary) {
   TASO_RETURN_IF_ERROR(check_identity(certificate.original, original));
@@ -56,23 +75,27 @@ Expected<Replay> replay(const Certificate& certificate, const std::string& origi
   if (certificate.external_data) TASO_RETURN_IF_ERROR(check_identity(*certificate.external_data, optimized + ".data"));
   TASO_ASSIGN(std::vector<Substitution> rules, parse_used_rules(certificate, registry));
 
-  ImportOptions import;
-  import.input_shapes = certificate.input_shapes;
-  TASO_ASSIGN(const Model model, Model::load(original, registry, import));
-  Graph graph = model.graph();
-  normalize(graph, registry);
+  // Once as the model is, or once for each of several sizes.
+  std::vector<SymbolSizes> all_sizes = certificate.symbol_sizes;
+  if (all_sizes.empty()) all_sizes.emplace_back();
   Replay result;
-  for (std::size_t i = 0; i < certificate.steps.size(); ++i) {
-    const CertificateStep& step = certificate.steps[i];
-    const auto rule =
-        std::find_if(rules.begin(), rules.end(), [&](const Substitution& r) { return r.name == step.rule; });
-    if (rule == rules.end()) return not_proved(fmt::format("step {}: the certificate has no rule '{}'", i, step.rule));
-    if (const Status occurs = check_occurrence(graph, *rule, step.match, registry); !occurs)
-      return not_proved(fmt::format("step {}: {}", i, occurs.error().message));
-    Expected<Graph> next = apply(graph, *rule, step.match, registry);
-    if (!next) return not_proved(fmt::format("step {}: {}", i, next.error().message));
-    graph = std::move(*next);
-    ++result.uses[step.rule];
+  std::vector<Model> models;
+  std::vector<Graph> graphs;
+  for (const SymbolSizes& sizes : all_sizes) {
+    ImportOptions import;
+    import.input_shapes = certificate.input_shapes;
+    import.symbol_sizes = sizes;
+    TASO_ASSIGN(Model model, Model::load(original, registry, import));
+    for (const auto& [name, size] : sizes)
+      if (std::none_of(model.symbols().begin(), model.symbols().end(), [&](const Symbol& s) { return s.name == name; }))
+        return not_proved(fmt::format("the certificate gives a size of '{}', which no input has", name), original);
+    Graph graph = model.graph();
+    normalize(graph, registry);
+    result.uses.clear();
+    TASO_ASSIGN(graph,
+                repeat_steps(std::move(graph), rules, certificate.steps, registry, !graphs.empty(), result.uses));
+    models.push_back(std::move(model));
+    graphs.push_back(std::move(graph));
   }
   for (Substitution& rule : rules)
     if (result.uses.contains(rule.name)) result.rules.push_back(std::move(rule));
@@ -81,7 +104,14 @@ Expected<Replay> replay(const Certificate& certificate, const std::string& origi
   const std::string repeated = (std::filesystem::path(temporary) / certificate.optimized.name).string();
   SaveOptions save;
   save.external_data = certificate.external_data.has_value();
-  TASO_ASSIGN(const SaveReport saved, model.save(graph, repeated, save));
+  SaveReport saved;
+  if (certificate.symbol_sizes.empty()) {
+    TASO_ASSIGN(saved, models[0].save(graphs[0], repeated, save));
+  } else {
+    std::vector<Model::Sized> sized;
+    for (std::size_t k = 0; k < models.size(); ++k) sized.push_back({&models[k], &graphs[k]});
+    TASO_ASSIGN(saved, Model::save_at_all_sizes(sized, repeated, save));
+  }
   TASO_RETURN_IF_ERROR(check_equal(repeated, optimized));
   if (saved.external_data != certificate.external_data.has_value())
     return not_proved("the certificate does not say where the weights of the result are");

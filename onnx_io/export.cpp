@@ -28,8 +28,8 @@ struct Cover {
 class Exporter {
  public:
   Exporter(const Document& document, const ImportedModel& imported, const Graph& graph,
-           const OperatorRegistry& registry, bool verbatim)
-      : document_(document), imported_(imported), graph_(graph), registry_(registry), verbatim_(verbatim) {}
+           const OperatorRegistry& registry, const ExportMode& mode)
+      : document_(document), imported_(imported), graph_(graph), registry_(registry), mode_(mode) {}
 
   /// Whether every node that is to be written has a form.
   bool can_cover() {
@@ -47,7 +47,7 @@ class Exporter {
   Expected<ExportedGraph> run() {
     index_constants();
     TASO_RETURN_IF_ERROR(choose_covers());
-    TASO_RETURN_IF_ERROR(fold());
+    if (mode_.fold) TASO_RETURN_IF_ERROR(fold());
     TASO_RETURN_IF_ERROR(give_required_names());
     give_other_names();
     TASO_RETURN_IF_ERROR(write_nodes());
@@ -119,6 +119,7 @@ class Exporter {
 
   // --------------------------------------------------------------------------------------------- covers
 
+  [[nodiscard]] bool is_varying(NodeId id) const { return !mode_.varying.empty() && mode_.varying[id]; }
   [[nodiscard]] bool is_needed(NodeId id) const { return needed_[id]; }
   void need(Value value) { needed_[value.node] = true; }
 
@@ -139,9 +140,9 @@ class Exporter {
         cover.kind = Cover::Kind::given;
       } else if (node.kind == NodeKind::constant) {
         cover.kind = Cover::Kind::constant;
-      } else if (node.weight_only && is_worth_folding(id)) {
+      } else if (node.weight_only && !is_varying(id) && is_worth_folding(id)) {
         cover.kind = Cover::Kind::folded;
-      } else if (!verbatim_ || !cover_original(id, cover)) {
+      } else if (!mode_.verbatim || !cover_original(id, cover)) {
         Status lowered = lower(id, cover);
         if (!lowered && !node.weight_only) return lowered;
         if (!lowered) cover.kind = Cover::Kind::folded;  // large, but there is no other way
@@ -574,6 +575,24 @@ class Exporter {
       result_.constants.push_back({document_.graph().initializer(index).name(), index, nullptr});
     for (auto& [name, data] : new_constants_) result_.constants.push_back({name, -1, std::move(data)});
     for (const auto& [value, name] : names_) result_.types.emplace(name, graph_.type(value));
+    const std::vector<Hash128> terms = weight_terms();
+    for (const auto& [value, name] : names_)
+      if (covers_[value.node].kind == Cover::Kind::folded)
+        result_.weights.emplace(name, Hasher().add(terms[value.node]).add(std::uint64_t{value.port}).finish());
+  }
+
+  /// Per node id: a hash of the term that a weight-only node is.
+  [[nodiscard]] std::vector<Hash128> weight_terms() const {
+    std::vector<Hash128> terms(graph_.id_bound());
+    for (const NodeId id : graph_.topological_order()) {
+      const Node& node = graph_.node(id);
+      if (!node.weight_only) continue;
+      Hasher hasher;
+      hasher.add(node.label);
+      for (const Value& input : node.inputs) hasher.add(terms[input.node]).add(std::uint64_t{input.port});
+      terms[id] = hasher.finish();
+    }
+    return terms;
   }
 
   /// Producers first, otherwise in the document's order.
@@ -620,7 +639,7 @@ class Exporter {
   const ImportedModel& imported_;
   const Graph& graph_;
   const OperatorRegistry& registry_;
-  bool verbatim_;
+  const ExportMode& mode_;
   ExportedGraph result_;
 
   std::map<Hash128, int> constant_tensor_;  // Contents -> original constant tensor of the document.
@@ -649,13 +668,14 @@ class Exporter {
 }  // namespace
 
 Expected<ExportedGraph> export_graph(const Document& document, const ImportedModel& imported, const Graph& graph,
-                                     const OperatorRegistry& registry, bool verbatim) {
-  return Exporter(document, imported, graph, registry, verbatim).run();
+                                     const OperatorRegistry& registry, const ExportMode& mode) {
+  return Exporter(document, imported, graph, registry, mode).run();
 }
 
 bool can_export(const Document& document, const ImportedModel& imported, const Graph& graph,
                 const OperatorRegistry& registry, const std::vector<NodeId>& nodes) {
-  Exporter single(document, imported, graph, registry, true);
+  const ExportMode mode;
+  Exporter single(document, imported, graph, registry, mode);
   const auto has_form = [&](NodeId id) {
     const Node& node = graph.node(id);
     return node.kind != NodeKind::op || node.weight_only || single.can_lower(id);
@@ -666,7 +686,7 @@ bool can_export(const Document& document, const ImportedModel& imported, const G
            std::all_of(inputs.begin(), inputs.end(), [&](const Value& input) { return has_form(input.node); });
   });
   // A node without a form may still stand where none is needed: a broadcast that its reader does itself, say.
-  return all || Exporter(document, imported, graph, registry, true).can_cover();
+  return all || Exporter(document, imported, graph, registry, mode).can_cover();
 }
 
 }  // namespace taso

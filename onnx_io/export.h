@@ -130,12 +130,25 @@ struct ExportedGraph {
   std::vector<int> originals;               ///< Per node: the document node whose bytes it has, or -1.
   std::vector<WrittenConstant> constants;   ///< Document initializers first, in their order.
   std::map<std::string, TensorType> types;  ///< Types of the tensors that have names, for value_info.
+  /// Of every computed weight, by name, a hash of what it is computed from: equal ones have equal contents.
+  std::map<std::string, Hash128> weights;
   std::int64_t verbatim_nodes = 0;
   std::int64_t folded = 0;
 };
 
+/// What is special about an export.
+struct ExportMode {
+  bool verbatim = true;  ///< See SaveOptions.
+  /// False: weights are not computed, and missing from the constants: to see how a graph would be written.
+  bool fold = true;
+  /// Per node id, nodes that are weight-only, but others at other sizes of symbolic extents: they are not folded. May
+  /// be empty.
+  std::vector<bool> varying;
+};
+
 [[nodiscard]] Expected<ExportedGraph> export_graph(const Document& document, const ImportedModel& imported,
-                                                   const Graph& graph, const OperatorRegistry& registry, bool verbatim);
+                                                   const Graph& graph, const OperatorRegistry& registry,
+                                                   const ExportMode& mode);
 
 /// Whether export_graph will find a form in ONNX for all of `graph`, given that only `nodes` and what they read can be
 /// without one (see Model::can_save).

@@ -123,12 +123,39 @@ class Importer {
           return document_.error("the shape " + shape_text(replaced->second) + " given for graph input " +
                                  quoted(input.name()) + " is negative or too large");
         declared.type = {declared.element, replaced->second, declared.element != ElementType::other};
+      } else {
+        TASO_RETURN_IF_ERROR(give_sizes(declared));
       }
       const NodeId id = result_.graph.add_input(input.name(), declared.type);
       result_.values[static_cast<std::size_t>(tensor)] = Value{id, 0};
       types_[static_cast<std::size_t>(tensor)] = declared.type;
       result_.inputs.push_back(std::move(declared));
     }
+    return {};
+  }
+
+  /// Notes the symbols of an input, and puts the sizes in their place where all have one.
+  Status give_sizes(TensorDeclaration& declared) {
+    if (!declared.has_shape) return {};
+    Shape shape;
+    for (std::size_t axis = 0; axis < declared.extents.size(); ++axis) {
+      const DeclaredExtent& extent = declared.extents[axis];
+      if (extent.value) {
+        shape.push_back(*extent.value);
+        continue;
+      }
+      const std::string name = extent.symbol.empty() ? declared.name + "[" + std::to_string(axis) + "]" : extent.symbol;
+      if (std::none_of(result_.symbols.begin(), result_.symbols.end(), [&](const Symbol& s) { return s.name == name; }))
+        result_.symbols.push_back({name, declared.name, axis});
+      if (const auto size = options_.symbol_sizes.find(name); size != options_.symbol_sizes.end())
+        shape.push_back(size->second);
+    }
+    if (declared.type.known || shape.size() < declared.extents.size() || declared.element == ElementType::other)
+      return {};
+    if (!is_reasonable(shape))
+      return document_.error("graph input " + quoted(declared.name) + " has more than 2^40 elements at " +
+                             to_string(options_.symbol_sizes));
+    declared.type = {declared.element, std::move(shape), true};
     return {};
   }
 
@@ -141,9 +168,9 @@ class Importer {
   }
 
   /// Shapes that the file states for intermediate tensors: used where nothing better is known. With replaced input
-  /// shapes they may be stale, and are not used.
+  /// shapes or sizes of symbols they may be stale, and are not used.
   void read_hints() {
-    if (!options_.input_shapes.empty()) return;
+    if (!options_.input_shapes.empty() || !options_.symbol_sizes.empty()) return;
     auto read = [&](const onnx::ValueInfoProto& info) {
       const int tensor = document_.find(info.name());
       if (tensor < 0 || !info.type().has_tensor_type()) return;

@@ -50,6 +50,7 @@ struct ImportedModel {
   std::vector<std::optional<Value>> values;              ///< Per document tensor, where it has one.
   std::vector<std::optional<ConstantTensor>> constants;  ///< Per document tensor.
   std::vector<TensorDeclaration> inputs, outputs;
+  std::vector<Symbol> symbols;  ///< Of the inputs.
   std::vector<OpaqueSummary> opaque;
 };
 

@@ -4,6 +4,7 @@
 
 #include "onnx_io/document.h"
 #include "onnx_io/export.h"
+#include "onnx_io/generalize.h"
 #include "onnx_io/import.h"
 #include "onnx_io/writer.h"
 #include "support/file.h"
@@ -57,6 +58,7 @@ Expected<Model> Model::parse(std::string bytes, const std::string& path, const O
 const Graph& Model::graph() const { return document_->imported.graph; }
 const std::vector<TensorDeclaration>& Model::inputs() const { return document_->imported.inputs; }
 const std::vector<TensorDeclaration>& Model::outputs() const { return document_->imported.outputs; }
+const std::vector<Symbol>& Model::symbols() const { return document_->imported.symbols; }
 const std::vector<OriginalNode>& Model::original_nodes() const { return document_->nodes; }
 const std::vector<OpaqueSummary>& Model::opaque_operators() const { return document_->imported.opaque; }
 const std::vector<std::string>& Model::warnings() const { return document_->document->warnings(); }
@@ -64,9 +66,11 @@ std::int64_t Model::opset() const { return document_->document->opset(); }
 std::int64_t Model::ir_version() const { return document_->document->model().ir_version(); }
 const std::string& Model::path() const { return document_->document->path(); }
 
-Expected<SaveReport> Model::save(const Graph& graph, const std::string& path, const SaveOptions& options) const {
+namespace {
+
+/// Whether `graph` may stand for the model's: same inputs, same types of outputs.
+Status check_ends(const Graph& before, const Graph& graph) {
   TASO_RETURN_IF_ERROR(graph.validate());
-  const Graph& before = this->graph();
   if (graph.inputs().size() != before.inputs().size() || graph.outputs().size() != before.outputs().size())
     return internal_error("the graph to be saved has other inputs or outputs than the model");
   for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
@@ -77,9 +81,56 @@ Expected<SaveReport> Model::save(const Graph& graph, const std::string& path, co
   for (std::size_t i = 0; i < graph.outputs().size(); ++i)
     if (graph.type(graph.outputs()[i]) != before.type(before.outputs()[i]))
       return internal_error("the graph to be saved has another type of output " + std::to_string(i));
+  return {};
+}
+
+}  // namespace
+
+Expected<SaveReport> Model::save(const Graph& graph, const std::string& path, const SaveOptions& options) const {
+  TASO_RETURN_IF_ERROR(check_ends(this->graph(), graph));
   TASO_ASSIGN(const ExportedGraph exported,
-              export_graph(*document_->document, document_->imported, graph, *document_->registry, options.verbatim));
+              export_graph(*document_->document, document_->imported, graph, *document_->registry,
+                           {.verbatim = options.verbatim, .fold = true, .varying = {}}));
   return write_model(*document_->document, document_->imported, exported, document_->options, path, options);
+}
+
+namespace {
+
+std::vector<SizedExport> exports_of(std::span<const Model::Sized> sized, const auto& document_of) {
+  std::vector<SizedExport> exports;
+  for (const Model::Sized& one : sized) {
+    const ModelDocument& model = document_of(*one.model);
+    exports.push_back({&model.imported, one.graph, &model.options.symbol_sizes});
+  }
+  return exports;
+}
+
+}  // namespace
+
+Expected<SaveReport> Model::save_at_all_sizes(std::span<const Sized> sized, const std::string& path,
+                                              const SaveOptions& options) {
+  TASO_CHECK(!sized.empty(), "a model at no size");
+  for (const Sized& one : sized) TASO_RETURN_IF_ERROR(check_ends(one.model->graph(), *one.graph));
+  const ModelDocument& first = *sized[0].model->document_;
+  const auto exports = exports_of(sized, [](const Model& model) -> const ModelDocument& { return *model.document_; });
+  TASO_ASSIGN(const ExportedGraph exported,
+              export_at_all_sizes(*first.document, exports, *first.registry, options.verbatim, true));
+  return write_model(*first.document, first.imported, exported, first.options, path, options);
+}
+
+Status Model::can_save_at_all_sizes(std::span<const Sized> sized) {
+  TASO_CHECK(!sized.empty(), "a model at no size");
+  const ModelDocument& first = *sized[0].model->document_;
+  const auto exports = exports_of(sized, [](const Model& model) -> const ModelDocument& { return *model.document_; });
+  TASO_ASSIGN(const ExportedGraph exported,
+              export_at_all_sizes(*first.document, exports, *first.registry, true, false));
+  return {};
+}
+
+std::string to_string(const SymbolSizes& sizes) {
+  std::string text;
+  for (const auto& [name, size] : sizes) text += (text.empty() ? "" : ", ") + name + "=" + std::to_string(size);
+  return text;
 }
 
 bool Model::can_save(const Graph& graph, const std::vector<NodeId>& nodes) const {

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,11 +24,26 @@
 
 namespace taso {
 
+/// Extents that symbols stand for.
+using SymbolSizes = std::map<std::string, std::int64_t>;
+/// "batch=2, height=128".
+[[nodiscard]] std::string to_string(const SymbolSizes& sizes);
+
+/// A symbolic extent of graph inputs.
+struct Symbol {
+  std::string name;      ///< As the file has it; "x[0]" for an extent of input x that has no name.
+  std::string input;     ///< The first input that has it,
+  std::size_t axis = 0;  ///< and where.
+};
+
 /// How a model is read.
 struct ImportOptions {
   /// Shapes of graph inputs, by name: they make symbolic extents concrete; an extent that the file declares as a number
   /// must be the same here. The saved model declares these shapes.
   std::map<std::string, Shape> input_shapes;
+  /// Extents that symbols of graph inputs stand for while the model is worked on (Model::symbols). The saved model
+  /// keeps the symbols: see Model::save_at_all_sizes.
+  SymbolSizes symbol_sizes;
 };
 
 /// How a model is written.
@@ -103,6 +119,8 @@ class Model {
   /// The inputs a caller must feed: graph inputs without an initializer, in the file's order.
   [[nodiscard]] const std::vector<TensorDeclaration>& inputs() const;
   [[nodiscard]] const std::vector<TensorDeclaration>& outputs() const;
+  /// Symbolic extents of the inputs that have no shape of ImportOptions::input_shapes, in order of first use.
+  [[nodiscard]] const std::vector<Symbol>& symbols() const;
   /// Nodes of the file; Node::origin of a graph node is an index into it.
   [[nodiscard]] const std::vector<OriginalNode>& original_nodes() const;
   /// Operators that are carried, by name.
@@ -120,6 +138,20 @@ class Model {
   /// file the model was read from. Equal graphs give equal bytes.
   [[nodiscard]] Expected<SaveReport> save(const Graph& graph, const std::string& path,
                                           const SaveOptions& options = {}) const;
+
+  /// A graph, and the model read at the sizes of symbols for which it was made.
+  struct Sized {
+    const Model* model = nullptr;
+    const Graph* graph = nullptr;
+  };
+  /// Writes one file that is right at all sizes of the symbols. `sized` are the same model and graph at several sizes:
+  /// what save() would write at each must be equal but for shapes that an ONNX node can also take from its input
+  /// (onnx_io/generalize.h). An error of code not_proved names a node that has no form for all sizes; nothing is
+  /// written.
+  [[nodiscard]] static Expected<SaveReport> save_at_all_sizes(std::span<const Sized> sized, const std::string& path,
+                                                              const SaveOptions& options = {});
+  /// Whether save_at_all_sizes would write a file; weights are not computed.
+  [[nodiscard]] static Status can_save_at_all_sizes(std::span<const Sized> sized);
 
   /// Whether save() can write `graph` at the file's opset: some operators have a form in ONNX from some opset on only
   /// (dilations of MaxPool, steps of Slice, Expand, ...). `nodes` are those that are new since a graph for which the

@@ -168,6 +168,23 @@ std::string CheckReport::summary() const {
   return text;
 }
 
+std::string CheckReport::failure() const {
+  if (passed) return "";
+  for (const CheckedTensor& tensor : tensors) {
+    if (tensor.within) continue;
+    if (tensor.became_not_finite > 0)
+      return fmt::format(
+          "numeric check failed: {} of {} elements of '{}' are NaN or infinite where the original's are "
+          "finite; nothing was written",
+          tensor.became_not_finite, tensor.compared + tensor.not_finite, tensor.name);
+    return fmt::format(
+        "numeric check failed: '{}' differs by {:.3g} where the largest magnitude is {:.3g} (allowed: "
+        "{:.3g} of it); nothing was written",
+        tensor.name, tensor.max_difference, tensor.magnitude, rtol);
+  }
+  return "numeric check failed; nothing was written";
+}
+
 std::vector<std::string> CheckReport::remarks() const {
   std::vector<std::string> remarks;
   for (const CheckedTensor& tensor : tensors)
@@ -183,6 +200,7 @@ Expected<CheckReport> check(const Graph& reference, const Graph& result, const K
                             const CheckOptions& options) {
   const Prepared prepared = prepare(reference, result, options.output_names);
   CheckReport report;
+  report.rtol = options.rtol;
   if (prepared.reference.outputs().size() != prepared.result.outputs().size())
     return internal_error("the optimized graph has another number of outputs than the original");
   if (prepared.reference.outputs().empty()) return report;

@@ -49,8 +49,11 @@ struct CheckReport {
   bool passed = true;
   bool vacuous = false;  ///< Hardly any compared tensor depends on the inputs.
   double worst = 0;      ///< Largest max_difference / magnitude.
+  double rtol = 0;       ///< That was allowed.
   /// One line for people, e.g. "3 inputs, 1 output: largest relative difference 2.1e-07".
   [[nodiscard]] std::string summary() const;
+  /// One line on the first tensor that is outside the tolerance; empty if the check passed.
+  [[nodiscard]] std::string failure() const;
   /// One line for every tensor of which less than half could be compared at every input.
   [[nodiscard]] std::vector<std::string> remarks() const;
 };

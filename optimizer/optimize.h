@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -59,6 +60,9 @@ struct OptimizeOptions {
   std::optional<CheckOptions> check = CheckOptions{};  ///< No check if empty.
   /// Says whether the model's file can hold the result of a rewrite; others are not used.
   RewriteFilter writable;
+  /// Says of a model with symbolic extents whether what these applications, in order, make of the original can be made
+  /// at all sizes; what cannot does not compete. Empty: everything.
+  std::function<bool(const std::vector<RuleApplication>&)> holds_at_all_sizes;
 };
 
 /// One of the graphs that competed for being the result.

@@ -633,11 +633,52 @@ const char* to_string(SearchMethod method) {
   return "?";
 }
 
+namespace {
+
+/// Adds what a further search found and took. Its applications begin at the graph that `before` lead to.
+void join(SearchResult& all, SearchResult more, const std::vector<RuleApplication>& before, std::size_t keep) {
+  for (Candidate& candidate : more.best) {
+    candidate.applications.insert(candidate.applications.begin(), before.begin(), before.end());
+    if (std::none_of(all.best.begin(), all.best.end(),
+                     [&](const Candidate& other) { return other.graph.equals(candidate.graph); }))
+      all.best.push_back(std::move(candidate));
+  }
+  std::stable_sort(all.best.begin(), all.best.end(),
+                   [](const Candidate& a, const Candidate& b) { return is_less(a.cost, b.cost); });
+  if (all.best.size() > keep) all.best.erase(all.best.begin() + static_cast<std::ptrdiff_t>(keep), all.best.end());
+  all.stop = more.stop;
+  for (const auto count :
+       {&SearchResult::steps, &SearchResult::candidates, &SearchResult::duplicates, &SearchResult::rejected,
+        &SearchResult::unwritable, &SearchResult::dropped, &SearchResult::parts, &SearchResult::candidate_nodes})
+    all.*count += more.*count;
+  all.seconds += more.seconds;
+}
+
+}  // namespace
+
 Expected<SearchResult> search(const Graph& start, const RuleIndex& rules, const Target& target, CostModel& model,
                               const SearchOptions& options) {
   if (options.part_size > 0 && working_nodes(start) > kFewestParts * options.part_size)
     return search_in_parts(start, rules, target, model, options);
-  return Searcher(rules, target, model, options).run(start);
+  if (options.method == SearchMethod::beam || options.alpha <= 1 || options.max_steps == 0)
+    return Searcher(rules, target, model, options).run(start);
+
+  SearchOptions one = options;
+  TASO_ASSIGN(SearchResult result, Searcher(rules, target, model, one).run(start));
+  const auto is_over = [&] { return result.stop == StopReason::interrupted || result.stop == StopReason::time; };
+  const auto further = [&](double alpha, const Candidate& from) -> Status {
+    one.alpha = alpha;
+    if (options.time_limit) one.time_limit = std::max(0.0, *options.time_limit - result.seconds);
+    TASO_ASSIGN(SearchResult more, Searcher(rules, target, model, one).run(from.graph));
+    join(result, std::move(more), from.applications, options.keep);
+    return {};
+  };
+  if (is_over()) return result;
+  const double found = result.best[0].cost;
+  TASO_RETURN_IF_ERROR(further(1, {start, 0, {}}));
+  const Candidate descent = result.best[0];
+  if (!is_over() && is_less(descent.cost, found)) TASO_RETURN_IF_ERROR(further(options.alpha, descent));
+  return result;
 }
 
 }  // namespace taso

@@ -25,6 +25,7 @@
 #include "support/file.h"
 #include "tools/common.h"
 #include "tools/device.h"
+#include "tools/sizes.h"
 #include "tools/specs.h"
 
 namespace taso {
@@ -37,7 +38,7 @@ struct Options {
   tools::DeviceOptions device;
   std::string model, output, cost = "time", rounding = "reassoc", costs, record, html, strategy = "joint",
                              method = "backtracking", rule_layouts = "channels-last";
-  std::vector<std::string> rules, baseline_rules, disabled_rules, input_shapes;
+  std::vector<std::string> rules, baseline_rules, disabled_rules, input_shapes, assumed;
   int kernel_threads = 1;
   SearchOptions search;
   std::size_t max_rule_size = OptimizeOptions{}.max_rule_size, reranked = OptimizeOptions{}.timed_candidates;
@@ -135,6 +136,12 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--input-shape", options.input_shapes,
                  "NAME:D,D,.. makes a symbolic shape concrete; extents that the model declares stay; repeatable")
       ->type_name("NAME:D,..")
+      ->expected(1)
+      ->take_all();
+  app.add_option("--assume", options.assumed,
+                 "SYMBOL=N: the size of a symbolic extent for which costs count (default: 2, 3, .. for a first axis, "
+                 "128, 96, .. for others); the result is for all sizes; repeatable")
+      ->type_name("SYMBOL=N")
       ->expected(1)
       ->take_all();
   app.add_flag("--no-check", options.no_check, "Do not execute original and result on random inputs");
@@ -266,9 +273,16 @@ Expected<CostDatabase> open_costs(const Options& options, const Target& target, 
   return CostDatabase::in_memory(target.identity());
 }
 
+std::vector<CertificateStep> steps_of(const std::vector<RuleApplication>& applications) {
+  std::vector<CertificateStep> steps;
+  for (const RuleApplication& application : applications) steps.push_back({application.rule, application.match});
+  return steps;
+}
+
 /// What was done to the model, for taso-verify --certificate.
 Expected<Certificate> make_certificate(const OptimizeResult& result, const std::vector<const RuleIndex*>& rules,
-                                       FileIdentity original, const ImportOptions& import, const std::string& output,
+                                       FileIdentity original, const ImportOptions& import,
+                                       const std::vector<SymbolSizes>& symbol_sizes, const std::string& output,
                                        bool external_data) {
   Certificate certificate;
   certificate.original = std::move(original);
@@ -277,11 +291,10 @@ Expected<Certificate> make_certificate(const OptimizeResult& result, const std::
     TASO_ASSIGN(certificate.external_data, identify_file(output + ".data"));
   }
   certificate.input_shapes = import.input_shapes;
+  certificate.symbol_sizes = symbol_sizes;
+  certificate.steps = steps_of(result.applications);
   std::set<std::string> used;
-  for (const RuleApplication& application : result.applications) {
-    certificate.steps.push_back({application.rule, application.match});
-    used.insert(application.rule);
-  }
+  for (const RuleApplication& application : result.applications) used.insert(application.rule);
   for (const RuleIndex* index : rules)
     for (const Substitution& rule : index->rules())
       if (used.contains(rule.name)) certificate.rules.push_back(to_string(rule, index->catalog()));
@@ -300,6 +313,25 @@ Expected<Strategy> parse_strategy(const std::string& text) {
   return Error{ErrorCode::usage, fmt::format("--strategy {}: expected joint, graph, layout or sequential", text), {}};
 }
 
+/// A result for symbolic extents is checked at a second size, too, and says at which sizes it was looked at.
+Expected<OptimizeResult> check_at_another_size(OptimizeResult result, const tools::SizedModel& sized,
+                                               const std::vector<Graph>& graphs, const KernelLibrary& library,
+                                               std::optional<CheckOptions> options) {
+  const std::vector<SymbolSizes>& sizes = sized.sizes();
+  std::string others;
+  for (std::size_t k = 1; k < sizes.size(); ++k) others += (k == 1 ? "" : " and ") + to_string(sizes[k]);
+  result.notes.push_back(
+      fmt::format("symbolic extents are kept: costs are those at {}; repeated at {}", to_string(sizes[0]), others));
+  if (!options || result.choice == Choice::original || result.search.stop == StopReason::interrupted) return result;
+  TASO_ASSIGN(const std::vector<Graph> originals, sized.repeat({}, {}));
+  options->inputs = 1;
+  TASO_ASSIGN(const CheckReport report, check(originals[1], graphs[1], library, *options));
+  if (!report.passed)
+    return Error{ErrorCode::check_failed, fmt::format("at {}: {}", to_string(sizes[1]), report.failure()), {}};
+  result.notes.push_back(fmt::format("check at {}: {}", to_string(sizes[1]), report.summary()));
+  return result;
+}
+
 /// The exit code of a run without errors.
 Expected<int> run(Options& options) {
   const auto start = std::chrono::steady_clock::now();
@@ -311,6 +343,12 @@ Expected<int> run(Options& options) {
     auto name_and_shape = parse_input_shape(text);
     if (!name_and_shape) return Error{ErrorCode::usage, "--input-shape: " + name_and_shape.error().message, {}};
     import.input_shapes.insert(std::move(*name_and_shape));
+  }
+  SymbolSizes assumed;
+  for (const std::string& text : options.assumed) {
+    auto symbol_and_size = tools::parse_symbol_size(text);
+    if (!symbol_and_size) return Error{ErrorCode::usage, "--assume: " + symbol_and_size.error().message, {}};
+    assumed.insert(std::move(*symbol_and_size));
   }
   if (options.output == "-")
     return Error{ErrorCode::usage, "--output: stdout cannot hold a model; give a file name", {}};
@@ -340,15 +378,16 @@ Expected<int> run(Options& options) {
   if (!certificate_file.empty()) {
     TASO_ASSIGN(original, identify_file(options.model));
   }
-  TASO_ASSIGN(const Model model, Model::load(options.model, registry, import));
+  TASO_ASSIGN(const tools::SizedModel sized, tools::SizedModel::load(options.model, registry, import, assumed));
+  const Model& model = sized.model();
   if (!options.common.quiet) {
     for (const std::string& warning : model.warnings()) tools::warn(kProgram, warning);
     for (const TensorDeclaration& input : model.inputs())
       if (!input.type.known && input.has_shape)
         tools::warn(kProgram,
                     fmt::format("the shape of input '{}' is symbolic, so what depends on it is carried through; "
-                                "--input-shape {}:D,D,.. makes it concrete",
-                                input.name, input.name));
+                                "--input-shape {}:D,D,.. makes it concrete{}",
+                                input.name, input.name, sized.problem().empty() ? "" : "; " + sized.problem()));
     if (options.common.verbosity > 0)
       for (const OpaqueSummary& opaque : model.opaque_operators())
         fmt::print(stderr, "carried: {} x {}: {}\n", opaque.count, opaque.op, opaque.reason);
@@ -396,6 +435,15 @@ Expected<int> run(Options& options) {
     if (!writable) unwritable.fetch_add(1, std::memory_order_relaxed);
     return writable;
   };
+  // All rules that a step may name.
+  std::vector<Substitution> all_rules;
+  for (const RuleIndex* index : rule_sets)
+    all_rules.insert(all_rules.end(), index->rules().begin(), index->rules().end());
+  if (!sized.sizes().empty())
+    optimize_options.holds_at_all_sizes = [&](const std::vector<RuleApplication>& applications) {
+      const Expected<std::vector<Graph>> graphs = sized.repeat(all_rules, steps_of(applications));
+      return graphs && sized.can_save(*graphs);
+    };
   if (options.no_check) {
     optimize_options.check.reset();
   } else {
@@ -408,8 +456,14 @@ Expected<int> run(Options& options) {
     optimize_options.check = options.check;
   }
   tools::catch_interrupts();
-  const Expected<OptimizeResult> optimized =
+  Expected<OptimizeResult> optimized =
       optimize(model.graph(), rules, library, measured, *cost_model, optimize_options);
+  // At every size the same steps.
+  std::vector<Graph> graphs;
+  if (optimized && !sized.sizes().empty()) {
+    TASO_ASSIGN(graphs, sized.repeat(all_rules, steps_of(optimized->applications)));
+    optimized = check_at_another_size(std::move(*optimized), sized, graphs, library, optimize_options.check);
+  }
   progress.clear();
   if (!optimized) {
     if (!options.common.json.empty())
@@ -421,10 +475,15 @@ Expected<int> run(Options& options) {
   if (!options.record.empty()) TASO_RETURN_IF_ERROR(tools::write_text(options.record, export_text(measured.used())));
   SaveOptions save_options;
   save_options.external_data = options.external_data;
-  TASO_ASSIGN(const SaveReport saved, model.save(result.graph, options.output, save_options));
+  SaveReport saved;
+  if (sized.sizes().empty()) {
+    TASO_ASSIGN(saved, model.save(result.graph, options.output, save_options));
+  } else {
+    TASO_ASSIGN(saved, sized.save(graphs, options.output, save_options));
+  }
   if (!certificate_file.empty()) {
-    TASO_ASSIGN(const Certificate certificate,
-                make_certificate(result, rule_sets, std::move(original), import, options.output, saved.external_data));
+    TASO_ASSIGN(const Certificate certificate, make_certificate(result, rule_sets, std::move(original), import,
+                                                                sized.sizes(), options.output, saved.external_data));
     TASO_RETURN_IF_ERROR(tools::write_text(certificate_file, to_json(certificate)));
   }
 

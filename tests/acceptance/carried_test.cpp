@@ -240,6 +240,42 @@ TEST_F(Carried, LoopBodiesReadRewrittenValues) {
     }
 }
 
+// Models with symbolic extents: one file, optimized, for all sizes.
+class Symbolic : public Carried {
+ protected:
+  // Optimizes with the extents left symbolic, checks the certificate, and compares with the original at every one of
+  // these shapes of the inputs.
+  onnx::ModelProto optimize_for_all(const onnx::ModelProto& model, const std::vector<std::vector<std::string>>& shapes,
+                                    const std::vector<std::string>& options = {}) {
+    const std::string before = folder_ / "model.onnx", after = folder_ / "out.onnx";
+    EXPECT_TRUE(write_file_atomically(before, model.SerializeAsString()).ok());
+    std::vector<std::string> arguments = {program("taso-opt"), before, "-o", after, "--cost", "launches"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const ProcessResult optimized = run_process(arguments);
+    EXPECT_EQ(optimized.exit_code, 0) << optimized.errors;
+    warnings_ = optimized.errors;
+    report_ = optimized.output;
+    const ProcessResult certified = verify();
+    EXPECT_EQ(certified.exit_code, 0) << certified.errors << certified.output;
+    for (const std::vector<std::string>& inputs : shapes) {
+      arguments = {program("taso-run"), before, "--compare", after, "--repeat", "1"};
+      for (const std::string& input : inputs) arguments.insert(arguments.end(), {"--input-shape", input});
+      const ProcessResult same = run_process(arguments);
+      EXPECT_EQ(same.exit_code, 0) << inputs[0] << ": " << same.errors << same.output;
+    }
+    const onnx::ModelProto result = message(read_file(after).value());
+    EXPECT_EQ(result.graph().input(0).SerializeAsString(), model.graph().input(0).SerializeAsString());
+    EXPECT_EQ(result.graph().output(0).SerializeAsString(), model.graph().output(0).SerializeAsString());
+    return result;
+  }
+
+  ProcessResult verify() {
+    return run_process({program("taso-verify"), "--certificate", (folder_ / "out.taso.json").string()});
+  }
+
+  std::string report_;
+};
+
 onnx::ModelProto with_symbolic_batch() {
   ModelBuilder builder(17, "dynamic");
   builder.add_symbolic_input("x", {"batch", "6"});
@@ -249,21 +285,286 @@ onnx::ModelProto with_symbolic_batch() {
   return message(builder.serialize());
 }
 
-TEST_F(Carried, ASymbolicBatchIsKept) {
-  const onnx::ModelProto model = with_symbolic_batch();
-  const std::string before = folder_ / "model.onnx", out = folder_ / "out.onnx";
-  ASSERT_TRUE(write_file_atomically(before, model.SerializeAsString()).ok());
-  const ProcessResult result = run_process({program("taso-opt"), before, "-o", out, "--cost", "launches"});
-  EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(result.errors, HasSubstr("the shape of input 'x' is symbolic"));
-  EXPECT_EQ(message(read_file(out).value()).SerializeAsString(), model.SerializeAsString());
+TEST_F(Symbolic, ABatchIsKept) {
+  const onnx::ModelProto after = optimize_for_all(with_symbolic_batch(), {{"x:1,6"}, {"x:2,6"}, {"x:64,6"}});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+  EXPECT_THAT(report_,
+              HasSubstr("symbolic extents are kept: costs are those at batch=2; repeated at batch=3 and batch=5"));
+  EXPECT_THAT(report_, HasSubstr("check at batch=3: "));
+  EXPECT_EQ(warnings_, "");
 }
 
-TEST_F(Carried, ASymbolicBatchIsSpecialised) {
+TEST_F(Symbolic, CostsAreThoseOfAnAssumedSize) {
+  const onnx::ModelProto after =
+      optimize_for_all(with_symbolic_batch(), {{"x:1,6"}, {"x:3,6"}}, {"--assume", "batch=64"});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+  EXPECT_THAT(report_, HasSubstr("costs are those at batch=64; repeated at batch=96 and batch=160"));
+}
+
+TEST_F(Symbolic, ABatchIsSpecialised) {
   const onnx::ModelProto after = optimize(with_symbolic_batch(), {"--input-shape", "x:5,6"});
   EXPECT_EQ(counts(after)["MatMul"], 1);
   EXPECT_EQ(after.graph().input(0).type().tensor_type().shape().dim(0).dim_value(), 5);
   EXPECT_EQ(after.graph().output(0).type().tensor_type().shape().dim(0).dim_value(), 5);
+}
+
+TEST_F(Symbolic, AnExtentWithoutAName) {
+  ModelBuilder builder(17, "nameless");
+  builder.add_symbolic_input("x", {"", "6"});
+  add_siblings(builder, "x", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"", "4"});
+  const onnx::ModelProto after = optimize_for_all(message(builder.serialize()), {{"x:1,6"}, {"x:7,6"}});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+  EXPECT_THAT(report_, HasSubstr("costs are those at x[0]=2"));
+}
+
+// The numbers [batch, sequence, tail...] as PyTorch exports them: each read from the shape of `x`, then concatenated.
+void add_shape(ModelBuilder& model, const std::string& name, const std::vector<std::int64_t>& tail) {
+  std::vector<std::string> parts;
+  for (const std::string axis : {"0", "1"}) {
+    const std::string part = name + "_" + axis;
+    model.add_node("Shape", {"x"}, {part + "_shape"});
+    model.add_initializer(part + "_index", {}, std::vector<std::int64_t>{axis == "0" ? 0 : 1});
+    model.add_node("Gather", {part + "_shape", part + "_index"}, {part + "_scalar"}, {{"axis", 0}});
+    model.add_initializer(part + "_axes", {1}, std::vector<std::int64_t>{0});
+    model.add_node("Unsqueeze", {part + "_scalar", part + "_axes"}, {part});
+    parts.push_back(part);
+  }
+  model.add_initializer(name + "_tail", {static_cast<std::int64_t>(tail.size())}, tail);
+  parts.push_back(name + "_tail");
+  model.add_node("Concat", parts, {name}, {{"axis", 0}});
+}
+
+TEST_F(Symbolic, AttentionOfAnyBatchAndLength) {
+  ModelBuilder builder(17, "attention");
+  builder.add_symbolic_input("x", {"batch", "sequence", "8"});
+  for (const std::string part : {"q", "k", "v"}) {
+    builder.add_initializer("w" + part, {8, 8}, numbers(64, part == "q" ? -0.4F : part == "k" ? -0.3F : 0.1F));
+    builder.add_initializer("b" + part, {8}, numbers(8));
+    builder.add_node("MatMul", {"x", "w" + part}, {part + "p"}, {}, part + "_product");
+    builder.add_node("Add", {part + "p", "b" + part}, {part + "b"}, {}, part + "_bias");
+    add_shape(builder, part + "_heads", {2, 4});
+    builder.add_node("Reshape", {part + "b", part + "_heads"}, {part + "r"}, {}, part + "_split");
+    const Shape perm = part == "k" ? Shape{0, 2, 3, 1} : Shape{0, 2, 1, 3};
+    builder.add_node("Transpose", {part + "r"}, {part}, {{"perm", perm}}, part + "_transpose");
+  }
+  builder.add_node("MatMul", {"q", "k"}, {"scores"}, {}, "scores");
+  builder.add_node("Softmax", {"scores"}, {"weights"}, {{"axis", -1}}, "softmax");
+  builder.add_node("MatMul", {"weights", "v"}, {"mixed"}, {}, "mix");
+  builder.add_node("Transpose", {"mixed"}, {"moved"}, {{"perm", {0, 2, 1, 3}}}, "back");
+  add_shape(builder, "joined", {8});
+  builder.add_node("Reshape", {"moved", "joined"}, {"y"}, {}, "join");
+  builder.add_symbolic_output("y", {"batch", "sequence", "8"});
+  const onnx::ModelProto after =
+      optimize_for_all(message(builder.serialize()), {{"x:1,1,8"}, {"x:1,16,8"}, {"x:3,5,8"}});
+  EXPECT_EQ(counts(after)["Shape"], 0);
+  EXPECT_EQ(counts(after)["MatMul"] + counts(after)["Gemm"], 3);  // the three products of x are one
+}
+
+TEST_F(Symbolic, ATokenIsRepeatedForEveryImage) {
+  ModelBuilder builder(17, "token");
+  builder.add_symbolic_input("x", {"batch", "5", "8"});
+  builder.add_initializer("token", {1, 1, 8}, numbers(8));
+  builder.add_initializer("first", {1}, std::vector<std::int64_t>{0});
+  builder.add_initializer("tail", {2}, std::vector<std::int64_t>{1, 8});
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "first"}, {"size"}, {{"axis", 0}}, "size");
+  builder.add_node("Concat", {"size", "tail"}, {"target"}, {{"axis", 0}}, "target");
+  builder.add_node("Expand", {"token", "target"}, {"tokens"}, {}, "expand");
+  builder.add_node("Concat", {"tokens", "x"}, {"both"}, {{"axis", 1}}, "concat");
+  add_siblings(builder, "both", 8);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"batch", "6", "4"});
+  const onnx::ModelProto after = optimize_for_all(message(builder.serialize()), {{"x:1,5,8"}, {"x:4,5,8"}});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+  EXPECT_EQ(counts(after)["Expand"], 1);
+  EXPECT_EQ(counts(after)["Shape"], 1);  // of the input: the extent is known nowhere else
+}
+
+TEST_F(Symbolic, AStateOfZerosForEveryBatch) {
+  ModelBuilder builder(17, "state");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  builder.add_initializer("first", {1}, std::vector<std::int64_t>{0});
+  builder.add_initializer("tail", {1}, std::vector<std::int64_t>{6});
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "first"}, {"size"}, {{"axis", 0}}, "size");
+  builder.add_node("Concat", {"size", "tail"}, {"target"}, {{"axis", 0}}, "target");
+  builder.add_node("ConstantOfShape", {"target"}, {"zeros"}, {}, "zeros");
+  builder.add_node("Concat", {"x", "zeros"}, {"both"}, {{"axis", 1}}, "concat");
+  add_siblings(builder, "both", 12);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"batch", "4"});
+  const onnx::ModelProto after = optimize_for_all(message(builder.serialize()), {{"x:1,6"}, {"x:9,6"}});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+  EXPECT_EQ(counts(after)["ConstantOfShape"], 1);
+}
+
+TEST_F(Symbolic, ImagesOfAnySize) {
+  ModelBuilder builder(17, "images");
+  builder.add_symbolic_input("x", {"batch", "3", "height", "width"});
+  for (const std::string side : {"l", "r"}) {
+    builder.add_initializer("k" + side, {4, 3, 3, 3}, numbers(108, side == "l" ? -0.4F : 0.1F));
+    builder.add_node("Conv", {"x", "k" + side}, {"c" + side}, {{"pads", {1, 1, 1, 1}}, {"strides", {2, 2}}},
+                     "conv_" + side);
+    builder.add_node("Relu", {"c" + side}, {"a" + side}, {}, "relu_" + side);
+  }
+  builder.add_node("Concat", {"al", "ar"}, {"both"}, {{"axis", 1}}, "concat");
+  builder.add_node("GlobalAveragePool", {"both"}, {"pooled"}, {}, "pool");
+  builder.add_node("Flatten", {"pooled"}, {"y"}, {{"axis", 1}}, "flatten");
+  builder.add_symbolic_output("y", {"batch", "8"});
+  const onnx::ModelProto after =
+      optimize_for_all(message(builder.serialize()), {{"x:1,3,32,32"}, {"x:2,3,17,40"}, {"x:5,3,8,9"}});
+  EXPECT_EQ(counts(after)["Conv"], 1);
+  EXPECT_THAT(report_, HasSubstr("costs are those at batch=2, height=128, width=96"));
+}
+
+// Positions of a sequence: a row of a table for each, as shape arithmetic makes them, and what is shaped like them.
+void add_positions(ModelBuilder& builder, bool as_row) {
+  builder.add_symbolic_input("x", {"1", "length", "6"});
+  builder.add_initializer("zero", {}, std::vector<std::int64_t>{0});
+  builder.add_initializer("one", {}, std::vector<std::int64_t>{1});
+  builder.add_initializer("table", {512, 6}, numbers(512 * 6));
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "one"}, {"length"}, {{"axis", 0}}, "length");
+  builder.add_node("Range", {"zero", "length", "one"}, {"positions"}, {}, "range");
+  std::string index = "positions";
+  if (as_row) {
+    builder.add_initializer("front", {1}, std::vector<std::int64_t>{0});
+    builder.add_node("Unsqueeze", {index, "front"}, {"row"}, {}, "row");
+    index = "row";
+  }
+  builder.add_node("Gather", {"table", index}, {"embedded"}, {{"axis", 0}}, "embedding");
+  builder.add_node("Add", {"x", "embedded"}, {"sum"}, {}, "add");
+  add_siblings(builder, "sum", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"1", "length", "4"});
+}
+
+TEST_F(Symbolic, PositionsOfAnyNumber) {
+  for (const bool as_row : {false, true}) {
+    ModelBuilder builder(17, "positions");
+    add_positions(builder, as_row);
+    const onnx::ModelProto after =
+        optimize_for_all(message(builder.serialize()), {{"x:1,2,6"}, {"x:1,9,6"}, {"x:1,512,6"}});
+    EXPECT_EQ(counts(after)["MatMul"], 1);
+    EXPECT_EQ(counts(after)["Range"], 1);
+  }
+}
+
+TEST_F(Symbolic, ConstantsThatRepeat) {
+  ModelBuilder builder(17, "repeat");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  builder.add_initializer("first", {1}, std::vector<std::int64_t>{0});
+  builder.add_initializer("two", {1}, std::vector<std::int64_t>{2});
+  builder.add_initializer("index", {}, std::vector<std::int64_t>{3});
+  builder.add_initializer("table", {8, 6}, numbers(8 * 6));
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "first"}, {"size"}, {{"axis", 0}}, "size");
+  builder.add_node("Mul", {"size", "two"}, {"double"}, {}, "double");
+  builder.add_node("Expand", {"index", "double"}, {"indices"}, {}, "indices");  // 3, 3, ...
+  builder.add_node("Gather", {"table", "indices"}, {"rows"}, {{"axis", 0}}, "rows");
+  builder.add_node("Concat", {"x", "rows"}, {"both"}, {{"axis", 0}}, "concat");
+  add_siblings(builder, "both", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"triple", "4"});
+  const onnx::ModelProto after = optimize_for_all(message(builder.serialize()), {{"x:1,6"}, {"x:4,6"}});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+}
+
+// What has no form for all sizes is carried as ever, with the reason.
+TEST_F(Symbolic, SquaresAreCarried) {
+  ModelBuilder builder(17, "squares");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  builder.add_initializer("first", {1}, std::vector<std::int64_t>{0});
+  builder.add_initializer("one", {1}, std::vector<std::int64_t>{1});
+  builder.add_initializer("token", {1, 6}, numbers(6));
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "first"}, {"size"}, {{"axis", 0}}, "size");
+  builder.add_node("Mul", {"size", "size"}, {"square"}, {}, "square");
+  builder.add_node("Concat", {"square", "one"}, {"target"}, {{"axis", 0}}, "target");
+  builder.add_node("Expand", {"token", "target"}, {"rows"}, {}, "expand");
+  builder.add_node("Concat", {"x", "rows"}, {"both"}, {{"axis", 0}}, "concat");
+  add_siblings(builder, "both", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"all", "4"});
+  const onnx::ModelProto model = message(builder.serialize());
+  const onnx::ModelProto after = optimize_for_all(model, {{"x:3,6"}});
+  EXPECT_EQ(after.SerializeAsString(), model.SerializeAsString());
+  EXPECT_THAT(warnings_, HasSubstr("the shape of input 'x' is symbolic, so what depends on it is carried through"));
+  EXPECT_THAT(warnings_,
+              HasSubstr("node \"expand\" (Expand) reads \"target\", which depends on the sizes (batch=2; batch=3)"));
+}
+
+TEST_F(Symbolic, AnotherFormAtTheAssumedSize) {
+  ModelBuilder builder(17, "forms");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  builder.add_input("z", {1, 6});
+  builder.add_node("Add", {"x", "z"}, {"sum"}, {}, "add");
+  add_siblings(builder, "sum", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"batch", "4"});
+  const onnx::ModelProto model = message(builder.serialize());
+  const onnx::ModelProto kept = optimize_for_all(model, {{"x:3,6"}}, {"--assume", "batch=1"});
+  EXPECT_EQ(kept.SerializeAsString(), model.SerializeAsString());
+  EXPECT_THAT(warnings_, HasSubstr("the model has another form at batch=2 than at batch=1"));
+  const onnx::ModelProto after = optimize_for_all(model, {{"x:1,6"}, {"x:3,6"}});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+}
+
+TEST_F(Symbolic, SizesThatDoNotFitAreCarried) {
+  ModelBuilder builder(17, "divisible");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  builder.add_initializer("shape", {2}, std::vector<std::int64_t>{-1, 24});
+  builder.add_node("Reshape", {"x", "shape"}, {"rows"}, {}, "rows");
+  add_siblings(builder, "rows", 24);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"quarter", "4"});
+  const onnx::ModelProto model = message(builder.serialize());
+  const onnx::ModelProto kept = optimize_for_all(model, {{"x:4,6"}});
+  EXPECT_EQ(kept.SerializeAsString(), model.SerializeAsString());
+  EXPECT_THAT(warnings_, HasSubstr("; at batch=2: node \"rows\" (Reshape)"));
+  const onnx::ModelProto after = optimize_for_all(model, {{"x:4,6"}, {"x:12,6"}}, {"--assume", "batch=8"});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+}
+
+TEST_F(Symbolic, WrongAssumptions) {
+  const std::string before = folder_ / "model.onnx", after = folder_ / "out.onnx";
+  ASSERT_TRUE(write_file_atomically(before, with_symbolic_batch().SerializeAsString()).ok());
+  const auto refused = [&](const std::string& assumption) {
+    const ProcessResult result =
+        run_process({program("taso-opt"), before, "-o", after, "--cost", "launches", "--assume", assumption});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_FALSE(fs::exists(after));
+    return result.errors;
+  };
+  EXPECT_EQ(refused("batch"), "taso-opt: --assume: \"batch\" is not SYMBOL=N with N at least 1\n");
+  EXPECT_EQ(refused("batch=0"), "taso-opt: --assume: \"batch=0\" is not SYMBOL=N with N at least 1\n");
+  EXPECT_EQ(refused("N=4"), "taso-opt: " + before +
+                                ": --assume N=4: the model's inputs have no symbolic extent 'N'; they have batch\n");
+}
+
+TEST_F(Symbolic, ACertificateOfOtherSizesDoesNotHold) {
+  optimize_for_all(with_symbolic_batch(), {});
+  const std::string file = folder_ / "out.taso.json";
+  const std::string text = read_file(file).value();
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    changed.replace(changed.find(from), from.size(), to);
+    EXPECT_TRUE(write_file_atomically(file, changed).ok());
+    return verify();
+  };
+  const ProcessResult unknown = with("\"batch\": 3", "\"other\": 3");
+  EXPECT_EQ(unknown.exit_code, 5);
+  EXPECT_THAT(unknown.errors, HasSubstr("the certificate gives a size of 'other', which no input has"));
+  const ProcessResult malformed = with("\"batch\": 3", "\"batch\": 0");
+  EXPECT_EQ(malformed.exit_code, 3);
+  EXPECT_THAT(malformed.errors, HasSubstr("symbol_sizes[1].batch: expected an integer from 1"));
+  // Symbols left out: nothing of the model is understood then, and the first step has no place.
+  const std::size_t begin = text.find("\"symbol_sizes\""), end = text.find(']', begin);
+  const ProcessResult without = with(text.substr(begin, end + 1 - begin), "\"symbol_sizes\": []");
+  EXPECT_EQ(without.exit_code, 5);
+  EXPECT_THAT(without.errors, HasSubstr("step 0"));
 }
 
 class Opset : public Carried, public testing::WithParamInterface<int> {};
