@@ -1,4 +1,4 @@
-/// Cost-based backtracking search over rule applications (TASO, Algorithm 2), with six additions that keep large
+/// Cost-based backtracking search over rule applications (TASO, Algorithm 2), with seven additions that keep large
 /// graphs tractable:
 ///
 ///  - Independent improvements are taken together. When a state is expanded, every match is costed by itself; then

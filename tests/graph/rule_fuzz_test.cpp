@@ -499,15 +499,19 @@ TEST(RuleFuzz, RandomWalksKeepValues) {
     for (int step = 0; step < 8; ++step) {
       const auto matches = index.find_all(graph);
       if (round % 2 == 0 || step % 3 == 0) list = index.update(list, graph);  // after one step, or after several
-      ASSERT_EQ(wrong_match(index, index.update(list, graph), graph), "");
+      const MatchList now = index.update(list, graph);
+      ASSERT_EQ(wrong_match(index, now, graph), "");
       if (matches.empty()) break;
       const auto& [rule, match] = matches[random.below(matches.size())];
       const Status occurs = check_occurrence(graph, index.rules()[rule], match, registry());
       ASSERT_TRUE(occurs) << occurs.error().message << " in\n" << to_text(graph);
       Outcome outcome;
       EXPECT_EQ(believe_changed(graph, index.rules()[rule], match, random, 7, outcome), "");
-      const auto result = apply_with_changes(graph, index.rules()[rule], match, registry());
+      const auto result = apply_with_changes(graph, index.rules()[rule], match, registry(), &now.consumers());
+      const auto without = apply(graph, index.rules()[rule], match, registry());
+      ASSERT_EQ(result.ok(), without.ok());
       if (!result) continue;
+      ASSERT_EQ(to_string(result->graph), to_string(*without));
       ASSERT_TRUE(result->graph.validate().ok());
       Graph again = result->graph;
       normalize(again, registry());
