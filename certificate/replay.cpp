@@ -49,6 +49,25 @@ Expected<std::vector<Substitution>> parse_used_rules(const Certificate& certific
 
 }  // namespace
 
+namespace {
+
+/// Whether the value of an expression may follow from extents.
+bool reads_extents(const AttributeExpression& expression) {
+  using Kind = AttributeExpression::Kind;
+  return expression.kind == Kind::dimension || expression.kind == Kind::variable ||
+         std::any_of(expression.operands.begin(), expression.operands.end(), reads_extents);
+}
+
+/// Whether a rule is for extents of some magnitude only: what holds at a few sizes says nothing of others then.
+bool is_for_some_extents(const Substitution& rule) {
+  return std::any_of(rule.conditions.begin(), rule.conditions.end(), [](const Condition& condition) {
+    return condition.relation != Condition::Relation::equal &&
+           (reads_extents(condition.left) || reads_extents(condition.right));
+  });
+}
+
+}  // namespace
+
 Expected<Graph> repeat_steps(Graph graph, const std::vector<Substitution>& rules,
                              const std::vector<CertificateStep>& steps, const OperatorCatalog& catalog, bool anew,
                              std::map<std::string, std::size_t>& uses) {
@@ -57,6 +76,8 @@ Expected<Graph> repeat_steps(Graph graph, const std::vector<Substitution>& rules
     const auto rule =
         std::find_if(rules.begin(), rules.end(), [&](const Substitution& r) { return r.name == step.rule; });
     if (rule == rules.end()) return not_proved(fmt::format("step {}: the certificate has no rule '{}'", i, step.rule));
+    if (anew && is_for_some_extents(*rule))
+      return not_proved(fmt::format("step {}: {} has a condition on the magnitude of extents", i, rule->name));
     const Match match = anew ? match_at_same_place(graph, *rule, step.match) : step.match;
     if (const Status occurs = check_occurrence(graph, *rule, match, catalog); !occurs)
       return not_proved(fmt::format("step {}: {}", i, occurs.error().message));

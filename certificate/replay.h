@@ -18,8 +18,9 @@ struct Replay {
 };
 
 /// Repeats steps in `graph`, which is in normal form, and counts them in `uses`. With `anew`, the values of the rules'
-/// attribute variables are read from the graph (match_at_same_place): a graph of the same form at other sizes. An error
-/// of code not_proved says at which step what does not fit.
+/// attribute variables are read from the graph (match_at_same_place): a graph of the same form at other sizes; rules
+/// with inequalities between extents are refused then, as they say nothing of sizes that are not tried. An error of
+/// code not_proved says at which step what does not fit.
 [[nodiscard]] Expected<Graph> repeat_steps(Graph graph, const std::vector<Substitution>& rules,
                                            const std::vector<CertificateStep>& steps, const OperatorCatalog& catalog,
                                            bool anew, std::map<std::string, std::size_t>& uses);

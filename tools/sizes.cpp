@@ -11,8 +11,8 @@
 namespace taso::tools {
 namespace {
 
-/// At so many sizes a model is looked at.
-constexpr std::size_t kSizes = 3;
+/// At so many sizes a model is looked at; at the last only if it exists there.
+constexpr std::size_t kSizes = 4;
 
 /// The n-th of 2, 3, 5, 7, 11, ...
 std::int64_t prime(std::size_t n) {
@@ -25,6 +25,8 @@ std::int64_t prime(std::size_t n) {
 
 /// The n-th of 128, 96, 160, 224, 288, ...
 std::int64_t multiple_of_32(std::size_t n) { return n == 0 ? 128 : 32 * (2 * static_cast<std::int64_t>(n) + 1); }
+
+bool is_odd_one(std::size_t k) { return k + 1 == kSizes; }
 
 /// Operators that are understood and computed at run time.
 std::size_t working_operators(const Graph& graph) {
@@ -78,14 +80,16 @@ std::vector<SymbolSizes> choose_symbol_sizes(const std::vector<Symbol>& symbols,
     for (std::size_t j = 0; j < symbols.size(); ++j) {
       const auto chosen = given.find(symbols[j].name);
       if (chosen == given.end()) {
-        all[k][symbols[j].name] = symbols[j].axis == 0 ? prime(batches++) : multiple_of_32(others++);
+        all[k][symbols[j].name] =
+            symbols[j].axis == 0 ? prime(batches++) : multiple_of_32(others++) + (is_odd_one(k) ? 1 : 0);
         continue;
       }
       // What divides the size that was given may have to divide every size.
       std::int64_t unit = 1;
       while (unit < 32 && chosen->second % (2 * unit) == 0) unit *= 2;
       all[k][symbols[j].name] =
-          chosen->second + (k == 0 ? 0 : unit * static_cast<std::int64_t>(k * (2 * j + 1) + (k - 1) * symbols.size()));
+          chosen->second + (k == 0 ? 0 : unit * static_cast<std::int64_t>(k * (2 * j + 1) + (k - 1) * symbols.size())) +
+          (is_odd_one(k) ? 1 : 0);
     }
   return all;
 }
@@ -106,11 +110,12 @@ Expected<SizedModel> SizedModel::load(const std::string& path, const OperatorReg
                    {.file = path}};
     }
   std::vector<Model> models;
-  const std::vector<SymbolSizes> sizes = choose_symbol_sizes(symbols, given);
+  std::vector<SymbolSizes> sizes = choose_symbol_sizes(symbols, given);
   for (std::size_t k = 0; k < sizes.size() && !symbols.empty() && result.problem_.empty(); ++k) {
     ImportOptions sized = import;
     sized.symbol_sizes = sizes[k];
     Expected<Model> model = Model::load(path, registry, sized);
+    if (!model && is_odd_one(k)) break;
     if (!model)
       result.problem_ = fmt::format("at {}: {}", to_string(sizes[k]), model.error().message);
     else if (k == 0 && working_operators(model->graph()) <= working_operators(plain.graph()))
@@ -120,7 +125,8 @@ Expected<SizedModel> SizedModel::load(const std::string& path, const OperatorReg
           fmt::format("the model has another form at {} than at {}", to_string(sizes[k]), to_string(sizes[0]));
     if (model) models.push_back(std::move(*model));
   }
-  if (models.size() == sizes.size() && result.problem_.empty()) {
+  if (models.size() + 1 >= kSizes && result.problem_.empty()) {
+    sizes.resize(models.size());
     result.models_ = std::move(models);
     result.sizes_ = sizes;
     TASO_ASSIGN(const std::vector<Graph> graphs, result.repeat({}, {}));

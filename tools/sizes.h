@@ -21,7 +21,8 @@ namespace taso::tools {
 /// Sizes at which to look at a model. Those of the first are `given`, or by default 2, 3, 5, ... for the first axis of
 /// an input (a batch) and 128, 96, 160, ... (multiples of 32, which networks of several scales need) for others; sizes
 /// of different symbols differ, and each symbol has another size in each, so that extents that are equal by chance at
-/// one are not at another.
+/// one are not at another. The last ones are odd: pads that depend on what is left over (auto_pad, ceil_mode) are
+/// others there. Not every model exists at these.
 [[nodiscard]] std::vector<SymbolSizes> choose_symbol_sizes(const std::vector<Symbol>& symbols,
                                                            const SymbolSizes& given);
 

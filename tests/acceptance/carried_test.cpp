@@ -288,8 +288,9 @@ onnx::ModelProto with_symbolic_batch() {
 TEST_F(Symbolic, ABatchIsKept) {
   const onnx::ModelProto after = optimize_for_all(with_symbolic_batch(), {{"x:1,6"}, {"x:2,6"}, {"x:64,6"}});
   EXPECT_EQ(counts(after)["MatMul"], 1);
-  EXPECT_THAT(report_,
-              HasSubstr("symbolic extents are kept: costs are those at batch=2; repeated at batch=3 and batch=5"));
+  EXPECT_THAT(
+      report_,
+      HasSubstr("symbolic extents are kept: costs are those at batch=2; repeated at batch=3 and batch=5 and batch=7"));
   EXPECT_THAT(report_, HasSubstr("check at batch=3: "));
   EXPECT_EQ(warnings_, "");
 }
@@ -298,7 +299,7 @@ TEST_F(Symbolic, CostsAreThoseOfAnAssumedSize) {
   const onnx::ModelProto after =
       optimize_for_all(with_symbolic_batch(), {{"x:1,6"}, {"x:3,6"}}, {"--assume", "batch=64"});
   EXPECT_EQ(counts(after)["MatMul"], 1);
-  EXPECT_THAT(report_, HasSubstr("costs are those at batch=64; repeated at batch=96 and batch=160"));
+  EXPECT_THAT(report_, HasSubstr("costs are those at batch=64; repeated at batch=96 and batch=160 and batch=225"));
 }
 
 TEST_F(Symbolic, ABatchIsSpecialised) {
@@ -417,6 +418,41 @@ TEST_F(Symbolic, ImagesOfAnySize) {
       optimize_for_all(message(builder.serialize()), {{"x:1,3,32,32"}, {"x:2,3,17,40"}, {"x:5,3,8,9"}});
   EXPECT_EQ(counts(after)["Conv"], 1);
   EXPECT_THAT(report_, HasSubstr("costs are those at batch=2, height=128, width=96"));
+}
+
+// Pads that keep ceil(extent / stride) depend on what is left over: a kernel that is made anew cannot have them.
+TEST_F(Symbolic, PadsThatDependOnTheSizeStay) {
+  for (const std::string extent : {"height", "64"}) {
+    ModelBuilder builder(17, "same");
+    builder.add_symbolic_input("x", {"batch", "3", extent, extent});
+    for (const std::string side : {"l", "r"}) {
+      builder.add_initializer("k" + side, {4, 3, 3, 3}, numbers(108, side == "l" ? -0.4F : 0.1F));
+      builder.add_node("Conv", {"x", "k" + side}, {"c" + side}, {{"auto_pad", "SAME_UPPER"}, {"strides", {2, 2}}},
+                       "conv_" + side);
+    }
+    builder.add_node("Concat", {"cl", "cr"}, {"both"}, {{"axis", 1}}, "concat");
+    builder.add_node("GlobalAveragePool", {"both"}, {"y"}, {}, "pool");
+    builder.add_symbolic_output("y", {"batch", "8", "1", "1"});
+    const bool any = extent == "height";
+    std::vector<std::vector<std::string>> shapes = {{"x:1,3,64,64"}};
+    if (any) shapes = {{"x:1,3,7,7"}, {"x:2,3,8,8"}};
+    const onnx::ModelProto after = optimize_for_all(message(builder.serialize()), shapes);
+    EXPECT_EQ(counts(after)["Conv"], any ? 2 : 1);
+  }
+}
+
+TEST_F(Symbolic, RulesWithInequalitiesAreNotUsed) {
+  const std::string rules = folder_ / "some.rules";
+  ASSERT_TRUE(write_file_atomically(rules,
+                                    "rule add_of_some:\n"
+                                    "  add(matmul(x, w1), matmul(x, w2)) => matmul(x, add(w1, w2))\n"
+                                    "  if dim(x, -2) >= 2\n"
+                                    "  class distribution\n")
+                  .ok());
+  const onnx::ModelProto kept =
+      optimize_for_all(with_symbolic_batch(), {{"x:1,6"}}, {"--rules", rules, "--fp", "fast"});
+  EXPECT_EQ(counts(kept)["MatMul"], 2);
+  EXPECT_THAT(report_, HasSubstr("do not hold at all sizes, and were left out"));
 }
 
 // Positions of a sequence: a row of a table for each, as shape arithmetic makes them, and what is shaped like them.

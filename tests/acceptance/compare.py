@@ -25,7 +25,7 @@ def load(path):
 def session(model, path):
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
+    options.log_severity_level = 4
     if model.ByteSize() > 1_900_000_000:
         return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     return ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
