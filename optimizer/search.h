@@ -17,8 +17,8 @@
 ///    tried of those with equal neighbourhoods (the repeated cells of a network), and the others are applied with it.
 ///
 ///  - A search that keeps improvements alone (alpha = 1) follows, as it sometimes ends below what the budget finds with
-///    backtracking; where it does, backtracking starts from its end once more. So the result is never above that of greedy
-///    application.
+///    backtracking; where it does, backtracking starts from its end once more. So the result is never above that of
+///    greedy application.
 ///
 /// Beam search, for comparison, shares all but the order: of the graphs that are k steps from the start, the
 /// `beam_width` cheapest are expanded, at all their matches, before those that are k + 1 steps away.
