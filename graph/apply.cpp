@@ -106,11 +106,11 @@ Status separate_pieces(GraphEditor& editor, const Graph& graph, const Substituti
 }  // namespace
 
 Expected<RewriteResult> apply_with_changes(const Graph& original, const Substitution& rule, const Match& original_match,
-                                           const OperatorCatalog& catalog, const GraphUsers* users) {
+                                           const OperatorCatalog& catalog, const Consumers* consumers) {
   TASO_RETURN_IF_ERROR(check_match(original, rule, original_match));
   RewriteResult result;
   result.graph = original;
-  GraphEditor editor(result.graph, catalog, users);
+  GraphEditor editor(result.graph, catalog, consumers);
   Match match = original_match;
   TASO_RETURN_IF_ERROR(separate_pieces(editor, result.graph, rule, match));
   // The graph that is matched, whatever becomes of result.graph.

@@ -9,12 +9,14 @@ using Sizes = std::vector<std::int64_t>;
 
 }  // namespace
 
-GraphEditor::GraphEditor(Graph& graph, const OperatorCatalog& catalog, const GraphUsers* users)
+GraphEditor::GraphEditor(Graph& graph, const OperatorCatalog& catalog, const Consumers* consumers)
     : graph_(graph),
       catalog_(catalog),
       old_bound_(graph.id_bound()),
-      own_users_(users == nullptr ? std::optional<GraphUsers>(graph) : std::nullopt),
-      users_(users == nullptr ? *own_users_ : *users) {}
+      own_(consumers == nullptr ? Consumers(graph) : Consumers()),
+      old_users_(consumers == nullptr ? own_ : *consumers) {
+  TASO_CHECK(old_users_.id_bound() == old_bound_, "consumers of another graph");
+}
 
 std::vector<NodeId> GraphEditor::users(NodeId id) const {
   std::vector<NodeId> result;
@@ -27,7 +29,7 @@ std::vector<NodeId> GraphEditor::users(NodeId id) const {
       }
   };
   if (id < old_bound_)
-    for (const NodeId user : users_.of(id)) take(user);
+    for (const auto& [user, position] : old_users_.of(id)) take(user);
   if (const auto more = extra_.find(id); more != extra_.end())
     for (const NodeId user : more->second) take(user);
   std::sort(result.begin(), result.end());
@@ -64,7 +66,7 @@ std::optional<NodeId> GraphEditor::find_equal(const Node& node, NodeId self) con
   // An equal node reads the same values: look among the users of the one with the fewest.
   auto count = [&](Value value) {
     const auto more = extra_.find(value.node);
-    return (value.node < old_bound_ ? users_.of(value.node).size() : 0) +
+    return (value.node < old_bound_ ? old_users_.of(value.node).size() : 0) +
            (more == extra_.end() ? 0 : more->second.size());
   };
   Value rarest = node.inputs[0];
@@ -80,7 +82,7 @@ std::optional<NodeId> GraphEditor::find_equal(const Node& node, NodeId self) con
     if (same_application(graph_.node(user), node)) best = user;
   };
   if (rarest.node < old_bound_)
-    for (const NodeId user : users_.of(rarest.node)) consider(user);
+    for (const auto& [user, position] : old_users_.of(rarest.node)) consider(user);
   if (const auto more = extra_.find(rarest.node); more != extra_.end())
     for (const NodeId user : more->second) consider(user);
   return best;

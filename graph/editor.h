@@ -12,15 +12,16 @@
 namespace taso {
 
 /// Edits one graph: replaces values, then restores the normal form around what changed, at a cost that grows with the
-/// change and not with the graph (apart from one pass over the nodes at the beginning, if nobody knows their
-/// consumers).
+/// change and not with the graph (apart from a pass over the nodes at the beginning, if their consumers are not known).
 ///
-/// Representation. `users_` holds the consumers of each node as they were at the beginning, `extra_` those added since;
-/// an entry may be out of date, so that readers check it against the node.
+/// Representation. `old_users_` are the consumers of each node as they were at the beginning, `extra_` those added
+/// since; an entry may be out of date, so that readers check it against the node.
 class GraphEditor {
  public:
-  /// `users`: those of the graph as it is, if someone has them; they stay as long as the editor.
-  GraphEditor(Graph& graph, const OperatorCatalog& catalog, const GraphUsers* users = nullptr);
+  /// `consumers` are those of the graph, and outlive the editor; without them, the editor lists them itself.
+  GraphEditor(Graph& graph, const OperatorCatalog& catalog, const Consumers* consumers = nullptr);
+  GraphEditor(const GraphEditor&) = delete;
+  GraphEditor& operator=(const GraphEditor&) = delete;
 
   /// The application of an operator: an equal node that exists, or a new one.
   [[nodiscard]] Expected<NodeId> add_op(std::string_view op, const Attributes& attributes, std::vector<Value> inputs,
@@ -62,8 +63,8 @@ class GraphEditor {
   Graph& graph_;
   const OperatorCatalog& catalog_;
   NodeId old_bound_;
-  std::optional<GraphUsers> own_users_;  ///< Where nobody had them.
-  const GraphUsers& users_;
+  Consumers own_;  ///< Where none were given.
+  const Consumers& old_users_;
   std::unordered_map<NodeId, std::vector<NodeId>> extra_;
   std::deque<NodeId> pending_;
   std::vector<NodeId> suspects_, changed_, removed_;

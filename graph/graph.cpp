@@ -197,17 +197,22 @@ std::vector<std::vector<std::pair<NodeId, std::uint32_t>>> Graph::consumers() co
   return result;
 }
 
-GraphUsers::GraphUsers(const Graph& graph) : begin_(graph.id_bound() + 1, 0) {
-  const NodeId bound = graph.id_bound();
-  for (NodeId id = 0; id < bound; ++id)
+Consumers::Consumers(const Graph& graph) : bound_(graph.id_bound()), begin_(graph.id_bound() + 1, 0) {
+  for (NodeId id = 0; id < bound_; ++id)
     if (graph.contains(id))
       for (const Value& input : graph.node(id).inputs) ++begin_[input.node + 1];
-  for (NodeId id = 0; id < bound; ++id) begin_[id + 1] += begin_[id];
-  users_.resize(begin_[bound]);
+  for (NodeId id = 0; id < bound_; ++id) begin_[id + 1] += begin_[id];
+  uses_.resize(begin_[bound_]);
   std::vector<std::uint32_t> next(begin_.begin(), begin_.end() - 1);
-  for (NodeId id = 0; id < bound; ++id)
-    if (graph.contains(id))
-      for (const Value& input : graph.node(id).inputs) users_[next[input.node]++] = id;
+  for (NodeId id = 0; id < bound_; ++id) {
+    if (!graph.contains(id)) continue;
+    const auto& inputs = graph.node(id).inputs;
+    for (std::uint32_t i = 0; i < inputs.size(); ++i) uses_[next[inputs[i].node]++] = {id, i};
+  }
+}
+
+std::size_t Consumers::bytes() const {
+  return begin_.capacity() * sizeof(begin_[0]) + uses_.capacity() * sizeof(uses_[0]);
 }
 
 bool Graph::reaches(NodeId from, NodeId to) const {

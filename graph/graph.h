@@ -126,19 +126,25 @@ class Graph {
   std::vector<Value> outputs_;
 };
 
-/// The consumers of every node of a graph as it is when this is made, in one array. Made once where many edits start
-/// from the same graph.
-class GraphUsers {
+/// The consumers of all nodes of a graph in one array, for many questions about one graph.
+class Consumers {
  public:
-  explicit GraphUsers(const Graph& graph);
-  /// Consumers of a node, ascending; one stands there once for each of its inputs that is an output of the node.
-  [[nodiscard]] std::span<const NodeId> of(NodeId id) const {
-    return {users_.data() + begin_[id], users_.data() + begin_[id + 1]};
+  /// Of the empty graph.
+  Consumers() = default;
+  explicit Consumers(const Graph& graph);
+  /// One more than the largest id of a node that the graph ever had.
+  [[nodiscard]] NodeId id_bound() const { return bound_; }
+  /// (consumer id, input position) of each use of an output, all ports together, ascending.
+  [[nodiscard]] std::span<const std::pair<NodeId, std::uint32_t>> of(NodeId id) const {
+    return {uses_.data() + begin_[id], uses_.data() + begin_[id + 1]};
   }
+  /// Memory taken.
+  [[nodiscard]] std::size_t bytes() const;
 
  private:
-  std::vector<std::uint32_t> begin_;  ///< Per node, and one more.
-  std::vector<NodeId> users_;
+  NodeId bound_ = 0;
+  std::vector<std::uint32_t> begin_;  // Per node id, into `uses_`; one more at the end.
+  std::vector<std::pair<NodeId, std::uint32_t>> uses_;
 };
 
 /// A readable listing, one node a line: "%3 = relu(%2) : f32[1, 64, 56, 56]".

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <atomic>
+#include <iterator>
 
 #include "graph/rewrite.h"
 #include "graph/symmetry.h"
@@ -47,7 +49,10 @@ struct RuleIndex::Plan {
   std::vector<PlanNode> nodes;
   std::uint32_t root = 0;  // Source node at which matches are anchored.
   bool matchable = false;
-  Traits needed;  // Of the source.
+  // Source nodes hang together by edges and shared variables: from any of them matching reaches all.
+  bool connected = false;
+  std::vector<std::uint32_t> operators;  // Of the source, ascending.
+  Traits needed;                         // Of the source.
   // Attributes of the source that are computed: compared when everything is bound.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> computed;
   std::vector<Symmetry> symmetries;
@@ -55,51 +60,59 @@ struct RuleIndex::Plan {
 
 namespace {
 
+// Whether the source nodes hang together by edges and shared variables. (Nodes that read outputs of a third one hang
+// together by that one.)
+bool is_connected(const Pattern& source) {
+  std::vector<std::vector<PatternValue>> read(source.nodes.size());  // A node's own value, and what it reads.
+  for (std::uint32_t p = 0; p < source.nodes.size(); ++p) {
+    read[p].push_back({false, p, 0});
+    for (const PatternValue& input : source.nodes[p].inputs) read[p].push_back({input.is_variable, input.index, 0});
+  }
+  std::vector<std::uint32_t> reached = {0};
+  std::vector<char> seen(source.nodes.size(), 0);
+  seen[0] = 1;
+  for (std::size_t i = 0; i < reached.size(); ++i)
+    for (std::uint32_t p = 0; p < source.nodes.size(); ++p) {
+      const std::vector<PatternValue>& mine = read[reached[i]];
+      if (seen[p] != 0 || std::find_first_of(read[p].begin(), read[p].end(), mine.begin(), mine.end()) == read[p].end())
+        continue;
+      seen[p] = 1;
+      reached.push_back(p);
+    }
+  return reached.size() == source.nodes.size();
+}
+
 // The parts of a graph that matching needs: nodes by operator, and consumers in one array.
 struct GraphView {
   const Graph& graph;
   std::vector<std::uint32_t> op;  // Per node id; no_operator if no rule speaks of it.
   Traits traits;
-  std::vector<std::uint32_t> position;                 // Per node id, in topological order.
-  std::vector<std::vector<NodeId>> nodes_of;           // Per operator number.
-  std::vector<std::uint32_t> begin;                    // Per node id, into `uses`.
-  std::vector<std::pair<NodeId, std::uint32_t>> uses;  // (consumer, input position).
+  std::vector<std::uint32_t> position;        // Per node id, in topological order.
+  std::vector<std::vector<NodeId>> nodes_of;  // Per operator number.
+  Consumers consumers;
 
-  GraphView(const Graph& g, const std::unordered_map<std::string, std::uint32_t>& numbers) : graph(g) {
+  GraphView(const Graph& g, const std::unordered_map<std::string, std::uint32_t>& numbers) : graph(g), consumers(g) {
     const NodeId bound = g.id_bound();
     op.assign(bound, no_operator);
     position.resize(bound);
     std::uint32_t count = 0;
     for (const NodeId id : g.topological_order()) position[id] = count++;
     nodes_of.resize(numbers.size());
-    begin.assign(bound + 1, 0);
     for (NodeId id = 0; id < bound; ++id) {
-      if (!g.contains(id)) continue;
-      const Node& node = g.node(id);
-      if (node.kind == NodeKind::op)
-        if (const auto number = numbers.find(node.op); number != numbers.end()) {
-          op[id] = number->second;
-          nodes_of[number->second].push_back(id);
-          traits.add_operator(number->second, nodes_of[number->second].size());
-        }
-      for (const Value& input : node.inputs) ++begin[input.node + 1];
+      if (!g.contains(id) || g.node(id).kind != NodeKind::op) continue;
+      const auto number = numbers.find(g.node(id).op);
+      if (number == numbers.end()) continue;
+      op[id] = number->second;
+      nodes_of[number->second].push_back(id);
+      traits.add_operator(number->second, nodes_of[number->second].size());
     }
-    for (NodeId id = 0; id < bound; ++id) begin[id + 1] += begin[id];
-    uses.resize(begin[bound]);
-    std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
-    for (NodeId id = 0; id < bound; ++id) {
-      if (!g.contains(id)) continue;
-      const auto& inputs = g.node(id).inputs;
-      for (std::uint32_t i = 0; i < inputs.size(); ++i) {
-        uses[next[inputs[i].node]++] = {id, i};
-        if (op[id] != no_operator && op[inputs[i].node] != no_operator) traits.add_edge(op[inputs[i].node], op[id]);
-      }
-    }
+    for (NodeId id = 0; id < bound; ++id)
+      if (op[id] != no_operator)
+        for (const Value& input : g.node(id).inputs)
+          if (op[input.node] != no_operator) traits.add_edge(op[input.node], op[id]);
   }
 
-  [[nodiscard]] std::span<const std::pair<NodeId, std::uint32_t>> uses_of(NodeId id) const {
-    return {uses.data() + begin[id], uses.data() + begin[id + 1]};
-  }
+  [[nodiscard]] std::span<const std::pair<NodeId, std::uint32_t>> uses_of(NodeId id) const { return consumers.of(id); }
 };
 
 AttributeValue sizes_in_window(const Node& node, std::int32_t begin, std::size_t pieces) {
@@ -144,11 +157,49 @@ void find_pieces(const Pattern& source, std::uint32_t p, const OperatorCatalog& 
   if (uses == 1 && axis && pieces >= 2) plan.pieces = pieces;
 }
 
+// Of matches that exchange symmetric roles the first in topological order counts: it is depth first from the outputs,
+// so that what is merged comes in the order in which a concatenation reads it.
+bool exchanged_is_less(const Match& match, const Symmetry& symmetry, const std::vector<std::uint32_t>& position) {
+  for (std::size_t i = 0; i < match.nodes.size(); ++i) {
+    const NodeId other = match.nodes[symmetry.nodes[i]];
+    if (other != match.nodes[i]) return position[other] < position[match.nodes[i]];
+  }
+  for (std::size_t i = 0; i < match.operand_begin.size(); ++i) {
+    const std::int32_t other = match.operand_begin[symmetry.nodes[i]];
+    if (other != match.operand_begin[i]) return other < match.operand_begin[i];
+  }
+  for (std::size_t i = 0; i < match.port_begin.size(); ++i) {
+    const std::int32_t other = match.port_begin[symmetry.nodes[i]];
+    if (other != match.port_begin[i]) return other < match.port_begin[i];
+  }
+  for (std::size_t i = 0; i < match.variables.size(); ++i) {
+    const Value other = match.variables[symmetry.tensors[i]];
+    if (other != match.variables[i]) return other < match.variables[i];
+  }
+  for (std::size_t i = 0; i < match.attributes.size(); ++i) {
+    const auto& other = match.attributes[symmetry.attributes[i]];
+    if (other != match.attributes[i]) return other < match.attributes[i];
+  }
+  return false;
+}
+
+bool is_first_of_symmetric(const Match& match, const RuleIndex::Plan& plan, const GraphView& view) {
+  return std::none_of(plan.symmetries.begin(), plan.symmetries.end(),
+                      [&](const Symmetry& symmetry) { return exchanged_is_less(match, symmetry, view.position); });
+}
+
+// A match, and whether it is reported: of matches that exchange symmetric roles only the first is.
+struct Candidate {
+  Match match;
+  bool reported = true;
+};
+
 // Backtracking search for one rule. Bindings are kept in a trail and undone on return.
 class Matcher {
  public:
-  Matcher(const GraphView& view, const Substitution& rule, const RuleIndex::Plan& plan, std::vector<Match>& found)
-      : view_(view), rule_(rule), plan_(plan), found_(found) {
+  // With `keep_symmetric`, those that are not reported are candidates too.
+  Matcher(const GraphView& view, const Substitution& rule, const RuleIndex::Plan& plan, bool keep_symmetric)
+      : view_(view), rule_(rule), plan_(plan), keep_symmetric_(keep_symmetric) {
     state_.variables.resize(rule.tensor_variables.size());
     bound_.assign(rule.tensor_variables.size(), 0);
     state_.attributes.resize(rule.attribute_variables.size());
@@ -164,12 +215,27 @@ class Matcher {
     }
   }
 
+  // Of a connected source: the matches where source node `p` stands for node `id` and no source node before it for a
+  // node that is not `same`.
+  void run_at(std::uint32_t p, NodeId id, const std::vector<char>& same) {
+    if (full()) return;
+    first_new_ = p;
+    same_ = &same;
+    try_node(p, id);
+  }
+
+  // No more matches are reported.
+  [[nodiscard]] bool full() const { return reported_ >= RuleIndex::max_matches; }
+  // Nothing was left out but what is never reported.
+  [[nodiscard]] bool complete() const { return !full() && others_ < RuleIndex::max_matches; }
+  [[nodiscard]] std::size_t reported() const { return reported_; }
+  // What was found, in the order of find_all.
+  [[nodiscard]] std::vector<Candidate> take();
+
  private:
   struct Mark {
     std::size_t variables, attributes, agenda;
   };
-
-  [[nodiscard]] bool full() const { return found_.size() >= RuleIndex::max_matches; }
 
   struct Due {
     std::uint32_t pattern;
@@ -204,6 +270,7 @@ class Matcher {
   void try_ports(std::uint32_t p, NodeId id) {
     const RuleIndex::Plan::PlanNode& plan = plan_.nodes[p];
     if (std::find(state_.nodes.begin(), state_.nodes.end(), id) != state_.nodes.end()) return;
+    if (p < first_new_ && (*same_)[id] == 0) return;
     const PatternNode& pattern = rule_.source.nodes[p];
     const Node& node = view_.graph.node(id);
     const std::size_t arity = pattern.inputs.size();
@@ -378,8 +445,9 @@ class Matcher {
     // Of tensors without elements a proof says nothing.
     for (const Value& value : state_.variables)
       if (view_.graph.type(value).elements() == 0) return;
-    for (const Symmetry& symmetry : plan_.symmetries)
-      if (exchanged_is_less(symmetry)) return;
+    const bool reported = is_first_of_symmetric(state_, plan_, view_);
+    if (!reported && !keep_symmetric_) return;
+    for (std::uint32_t a = 0; a < state_.attributes.size(); ++a) settle_sign_of_zero(a);
     if (!plan_.computed.empty() || !rule_.conditions.empty()) {
       Bindings bindings;
       for (const Value& value : state_.variables) bindings.tensors.push_back(&view_.graph.type(value));
@@ -406,39 +474,35 @@ class Matcher {
         if (!holding || !*holding) return;
       }
     }
-    found_.push_back(state_);
+    std::size_t& count = reported ? reported_ : others_;
+    if (count >= RuleIndex::max_matches) return;
+    ++count;
+    found_.push_back({state_, reported});
   }
 
-  // Of matches that exchange symmetric roles the first in topological order counts: it is depth first from the outputs,
-  // so that what is merged comes in the order in which a concatenation reads it.
-  [[nodiscard]] bool exchanged_is_less(const Symmetry& symmetry) const {
-    for (std::size_t i = 0; i < state_.nodes.size(); ++i) {
-      const NodeId other = state_.nodes[symmetry.nodes[i]];
-      if (other != state_.nodes[i]) return view_.position[other] < view_.position[state_.nodes[i]];
+  // 0.0 and -0.0 are equal: a variable that stands for both is what the first source node says, wherever the search
+  // began.
+  void settle_sign_of_zero(std::uint32_t variable) {
+    auto& slot = state_.attributes[variable];
+    if (!slot || !std::holds_alternative<double>(*slot) || std::get<double>(*slot) != 0) return;
+    for (std::size_t p = 0; p < state_.nodes.size(); ++p) {
+      const auto& attributes = rule_.source.nodes[p].attributes;
+      for (std::size_t i = 0; i < attributes.size(); ++i)
+        if (attributes[i].second.kind == Kind::variable && attributes[i].second.index == variable) {
+          slot = view_.graph.node(state_.nodes[p]).attributes.entries()[i].second;
+          return;
+        }
     }
-    for (std::size_t i = 0; i < state_.operand_begin.size(); ++i) {
-      const std::int32_t other = state_.operand_begin[symmetry.nodes[i]];
-      if (other != state_.operand_begin[i]) return other < state_.operand_begin[i];
-    }
-    for (std::size_t i = 0; i < state_.port_begin.size(); ++i) {
-      const std::int32_t other = state_.port_begin[symmetry.nodes[i]];
-      if (other != state_.port_begin[i]) return other < state_.port_begin[i];
-    }
-    for (std::size_t i = 0; i < state_.variables.size(); ++i) {
-      const Value other = state_.variables[symmetry.tensors[i]];
-      if (other != state_.variables[i]) return other < state_.variables[i];
-    }
-    for (std::size_t i = 0; i < state_.attributes.size(); ++i) {
-      const auto& other = state_.attributes[symmetry.attributes[i]];
-      if (other != state_.attributes[i]) return other < state_.attributes[i];
-    }
-    return false;
   }
 
   const GraphView& view_;
   const Substitution& rule_;
   const RuleIndex::Plan& plan_;
-  std::vector<Match>& found_;
+  const bool keep_symmetric_;
+  std::vector<Candidate> found_;
+  std::size_t reported_ = 0, others_ = 0;  // Of what was found.
+  std::uint32_t first_new_ = 0;
+  const std::vector<char>* same_ = nullptr;  // Per node id; of use where first_new_ > 0.
   Match state_;
   std::vector<char> bound_;  // Per tensor variable.
   std::vector<std::uint32_t> trail_variables_, trail_attributes_;
@@ -454,7 +518,138 @@ bool order(const Match& a, const Match& b) {
   return a.attributes < b.attributes;
 }
 
+std::vector<Candidate> Matcher::take() {
+  std::sort(found_.begin(), found_.end(),
+            [](const Candidate& a, const Candidate& b) { return order(a.match, b.match); });
+  return std::move(found_);
+}
+
+// How a graph differs from another version of it. Nodes are immutable and versions share them, so that a node is the
+// same where its address is. Ids are not used again: what a node that is the same reads has the same type, too.
+struct Difference {
+  std::vector<char> same;                               // Per node id: both graphs have this node.
+  std::vector<std::pair<std::uint32_t, NodeId>> added;  // (operator, node) of the view's graph alone, ascending.
+  // Per operator: one graph alone has such a node; or a node that one graph alone has reads of such a node.
+  std::vector<char> at, near;
+  bool large = false;  // More is new than is kept.
+
+  Difference(const Graph& before, const GraphView& view, const std::unordered_map<std::string, std::uint32_t>& numbers)
+      : same(std::max(before.id_bound(), view.graph.id_bound()), 0), at(numbers.size(), 0) {
+    const Graph& after = view.graph;
+    std::size_t kept = 0;
+    near = at;
+    const auto number_of = [&](const Node& node) {
+      const auto number = node.kind == NodeKind::op ? numbers.find(node.op) : numbers.end();
+      return number == numbers.end() ? no_operator : number->second;
+    };
+    const auto note = [&](const Graph& graph, NodeId id) {
+      const Node& node = graph.node(id);
+      if (const std::uint32_t op = number_of(node); op != no_operator) at[op] = near[op] = 1;
+      for (const Value& input : node.inputs)
+        if (const std::uint32_t op = number_of(graph.node(input.node)); op != no_operator) near[op] = 1;
+    };
+    for (NodeId id = 0; id < same.size(); ++id) {
+      const bool old = before.contains(id), now = after.contains(id);
+      if (old && now && &before.node(id) == &after.node(id)) {
+        same[id] = 1;
+        kept += view.op[id] != no_operator ? 1 : 0;
+        continue;
+      }
+      if (old) note(before, id);
+      if (now) note(after, id);
+      if (now && view.op[id] != no_operator) added.emplace_back(view.op[id], id);
+    }
+    std::sort(added.begin(), added.end());
+    large = added.size() > kept;
+  }
+};
+
 }  // namespace
+
+// Bytes that are counted while this lives.
+class MatchList::Counted {
+ public:
+  explicit Counted(std::shared_ptr<std::atomic<std::size_t>> total, std::size_t bytes)
+      : total_(std::move(total)), bytes_(bytes) {
+    *total_ += bytes_;
+  }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+  ~Counted() { *total_ -= bytes_; }
+  [[nodiscard]] const std::shared_ptr<std::atomic<std::size_t>>& total() const { return total_; }
+
+ private:
+  std::shared_ptr<std::atomic<std::size_t>> total_;
+  std::size_t bytes_;
+};
+
+// Matches found together.
+struct MatchList::Found {
+  std::vector<Match> matches;
+  Counted counted;
+};
+
+// The matches of one rule; those that differ from others by an exchange of symmetric roles alone as well, since which
+// of them is reported may change far away.
+struct MatchList::OfRule {
+  struct Entry {
+    std::shared_ptr<const Match> match;
+    bool reported = true;
+  };
+  std::vector<Entry> entries;  // In the order of find_all.
+  bool complete = true;        // There are no others.
+  Counted counted;
+};
+
+struct MatchList::Contents {
+  Graph graph;
+  Consumers consumers;
+  std::size_t rules = 0;                                                       // Of the index, when the list was made.
+  std::vector<std::pair<std::uint32_t, std::shared_ptr<const OfRule>>> found;  // By rule, those that have any.
+  Counted counted;
+};
+
+namespace {
+
+std::size_t bytes_of(const Match& match) {
+  std::size_t bytes = sizeof(Match) + match.variables.size() * sizeof(Value) + match.nodes.size() * sizeof(NodeId) +
+                      (match.operand_begin.size() + match.port_begin.size()) * sizeof(std::int32_t) +
+                      match.attributes.size() * sizeof(match.attributes[0]);
+  for (const auto& value : match.attributes)
+    if (const auto* list = value ? std::get_if<std::vector<std::int64_t>>(&*value) : nullptr)
+      bytes += list->size() * sizeof(std::int64_t);
+  return bytes;
+}
+
+}  // namespace
+
+MatchList::MatchList()
+    : contents_(new Contents{{}, {}, 0, {}, Counted(std::make_shared<std::atomic<std::size_t>>(0), 0)}) {}
+
+const Graph& MatchList::graph() const { return contents_->graph; }
+
+const Consumers& MatchList::consumers() const { return contents_->consumers; }
+
+std::vector<const Match*> MatchList::matches(std::uint32_t rule) const {
+  std::vector<const Match*> result;
+  const auto& all = contents_->found;
+  const auto place = std::lower_bound(all.begin(), all.end(), rule,
+                                      [](const auto& found, std::uint32_t number) { return found.first < number; });
+  if (place == all.end() || place->first != rule) return result;
+  for (const OfRule::Entry& entry : place->second->entries)
+    if (entry.reported) result.push_back(entry.match.get());
+  return result;
+}
+
+std::size_t MatchList::family_bytes() const { return contents_->counted.total()->load(); }
+
+std::vector<std::pair<std::uint32_t, const Match*>> MatchList::matches() const {
+  std::vector<std::pair<std::uint32_t, const Match*>> result;
+  for (const auto& [rule, found] : contents_->found)
+    for (const OfRule::Entry& entry : found->entries)
+      if (entry.reported) result.emplace_back(rule, entry.match.get());
+  return result;
+}
 
 RuleIndex::RuleIndex(std::vector<Substitution> rules, const OperatorCatalog& catalog) : catalog_(&catalog) {
   rules_.reserve(rules.size());
@@ -478,6 +673,7 @@ void RuleIndex::add(Substitution added) {
                                                              [&](const auto& other) { return other.op == entry.op; })));
     for (const PatternValue& input : node.inputs)
       if (!input.is_variable) plan->needed.add_edge(plan->nodes[input.index].op, entry.op);
+    plan->operators.push_back(entry.op);
     find_pieces(source, p, catalog, entry);
     entry.commutative = node.inputs.size() == 2 && catalog.is_commutative(node.op);
     entry.sublist =
@@ -498,6 +694,9 @@ void RuleIndex::add(Substitution added) {
   }
   if (plan->matchable) {
     plan->root = source.outputs[0].index;
+    plan->connected = is_connected(source);
+    std::sort(plan->operators.begin(), plan->operators.end());
+    plan->operators.erase(std::unique(plan->operators.begin(), plan->operators.end()), plan->operators.end());
     plan->symmetries = find_symmetries(rule, catalog);
   }
   plans_.push_back(std::move(plan));
@@ -506,13 +705,11 @@ void RuleIndex::add(Substitution added) {
 std::vector<std::pair<std::uint32_t, Match>> RuleIndex::find_all(const Graph& graph) const {
   const GraphView view(graph, numbers_);
   std::vector<std::pair<std::uint32_t, Match>> result;
-  std::vector<Match> found;
   for (std::uint32_t rule = 0; rule < rules_.size(); ++rule) {
     if (!plans_[rule]->matchable || !view.traits.covers(plans_[rule]->needed)) continue;
-    found.clear();
-    Matcher(view, rules_[rule], *plans_[rule], found).run();
-    std::sort(found.begin(), found.end(), order);
-    for (Match& match : found) result.emplace_back(rule, std::move(match));
+    Matcher matcher(view, rules_[rule], *plans_[rule], false);
+    matcher.run();
+    for (Candidate& candidate : matcher.take()) result.emplace_back(rule, std::move(candidate.match));
   }
   return result;
 }
@@ -521,9 +718,107 @@ std::vector<Match> RuleIndex::find(const Graph& graph, std::uint32_t rule) const
   std::vector<Match> found;
   if (!plans_.at(rule)->matchable) return found;
   const GraphView view(graph, numbers_);
-  Matcher(view, rules_[rule], *plans_[rule], found).run();
-  std::sort(found.begin(), found.end(), order);
+  Matcher matcher(view, rules_[rule], *plans_[rule], false);
+  matcher.run();
+  for (Candidate& candidate : matcher.take()) found.push_back(std::move(candidate.match));
   return found;
+}
+
+// What a rule's matches depend on, besides the order of symmetric ones: the nodes that match, and the types of what
+// they read, which stay as long as the nodes do. So a match is lost with a node of it, and a new one has a new node:
+// matching begins there. Where the parts of a source share nothing they also need a common producer or consumer; that
+// stays as it is if no node that differs, and nothing that one reads, is of an operator of the source. At the cap it
+// depends on the whole graph which matches are found.
+MatchList RuleIndex::update(const MatchList& before, const Graph& graph) const {
+  const MatchList::Contents& old = *before.contents_;
+  const auto& total = old.counted.total();
+  GraphView view(graph, numbers_);
+  const Difference difference(old.graph, view, numbers_);
+  std::vector<std::pair<std::uint32_t, std::shared_ptr<const MatchList::OfRule>>> result;
+  auto next_old = old.found.begin();
+  enum : char { lost, kept, reported };
+  std::vector<char> fates;  // Of the old entries.
+  for (std::uint32_t rule = 0; rule < rules_.size(); ++rule) {
+    const Plan& plan = *plans_[rule];
+    std::shared_ptr<const MatchList::OfRule> known;
+    if (next_old != old.found.end() && next_old->first == rule) known = (next_old++)->second;
+    if (!plan.matchable) continue;
+    const std::vector<char>& where = plan.connected ? difference.at : difference.near;
+    const bool affected =
+        std::any_of(plan.operators.begin(), plan.operators.end(), [&](std::uint32_t op) { return where[op] != 0; });
+    const bool may_match = view.traits.covers(plan.needed);
+    bool anew = rule >= old.rules || (known && !known->complete) || (affected && (difference.large || !plan.connected));
+    bool differs = false;
+    std::size_t count = 0;
+    fates.clear();
+    if (!anew && known && (affected || !plan.symmetries.empty()))
+      for (const MatchList::OfRule::Entry& entry : known->entries) {
+        const Match& match = *entry.match;
+        char fate = entry.reported ? reported : kept;
+        if (affected &&
+            std::any_of(match.nodes.begin(), match.nodes.end(), [&](NodeId id) { return difference.same[id] == 0; }))
+          fate = lost;
+        else if (!plan.symmetries.empty())
+          fate = is_first_of_symmetric(match, plan, view) ? reported : kept;
+        differs = differs || fate != (entry.reported ? reported : kept);
+        count += fate == reported ? 1 : 0;
+        fates.push_back(fate);
+      }
+    std::optional<Matcher> matcher;
+    if (!anew && affected && may_match) {
+      matcher.emplace(view, rules_[rule], plan, true);
+      for (std::uint32_t p = 0; p < plan.nodes.size(); ++p) {
+        const std::uint32_t op = plan.nodes[p].op;
+        for (auto place = std::lower_bound(difference.added.begin(), difference.added.end(), std::pair(op, NodeId{0}));
+             place != difference.added.end() && place->first == op; ++place)
+          matcher->run_at(p, place->second, difference.same);
+      }
+    }
+    anew = anew || count + (matcher ? matcher->reported() : 0) >= max_matches || (matcher && !matcher->complete());
+    if (anew) {
+      matcher.emplace(view, rules_[rule], plan, true);
+      if (may_match) matcher->run();
+      differs = true;
+    }
+    std::vector<Candidate> candidates = matcher ? matcher->take() : std::vector<Candidate>();
+    if (!differs && candidates.empty()) {
+      if (known) result.emplace_back(rule, std::move(known));
+      continue;
+    }
+    using Entry = MatchList::OfRule::Entry;
+    std::vector<Entry> entries, fresh;
+    if (!anew)
+      for (std::size_t i = 0; i < fates.size(); ++i)
+        if (fates[i] != lost) entries.push_back({known->entries[i].match, fates[i] == reported});
+    if (!candidates.empty()) {
+      std::vector<Match> matches;
+      matches.reserve(candidates.size());
+      std::size_t bytes = sizeof(MatchList::Found);
+      for (Candidate& candidate : candidates) {
+        bytes += bytes_of(candidate.match);
+        matches.push_back(std::move(candidate.match));
+      }
+      const std::shared_ptr<const MatchList::Found> found(
+          new MatchList::Found{std::move(matches), MatchList::Counted(total, bytes)});
+      for (std::size_t i = 0; i < candidates.size(); ++i)
+        fresh.push_back({{found, &found->matches[i]}, candidates[i].reported});
+    }
+    std::vector<Entry> all;
+    all.reserve(entries.size() + fresh.size());
+    std::merge(std::make_move_iterator(entries.begin()), std::make_move_iterator(entries.end()),
+               std::make_move_iterator(fresh.begin()), std::make_move_iterator(fresh.end()), std::back_inserter(all),
+               [](const Entry& a, const Entry& b) { return order(*a.match, *b.match); });
+    if (all.empty()) continue;
+    const std::size_t bytes = sizeof(MatchList::OfRule) + all.size() * sizeof(Entry);
+    result.emplace_back(
+        rule, new MatchList::OfRule{std::move(all), !anew || matcher->complete(), MatchList::Counted(total, bytes)});
+  }
+  const std::size_t bytes = sizeof(MatchList::Contents) + result.size() * sizeof(result[0]) +
+                            graph.id_bound() * 2 * sizeof(void*) + view.consumers.bytes();
+  MatchList list;
+  list.contents_.reset(new MatchList::Contents{graph, std::move(view.consumers), rules_.size(), std::move(result),
+                                               MatchList::Counted(total, bytes)});
+  return list;
 }
 
 }  // namespace taso

@@ -31,6 +31,33 @@ struct Match {
   /// tensor variable that it reads then stands for the matched pieces together; `variables` holds what the longer one
   /// reads.
   std::vector<std::int32_t> port_begin;
+  bool operator==(const Match&) const = default;
+};
+
+/// The matches of all rules of an index in one graph, kept so that those in another version of the graph can be made
+/// from them (RuleIndex::update). Immutable; copies and lists made from one another share what they have in common.
+class MatchList {
+ public:
+  /// Of the empty graph.
+  MatchList();
+  [[nodiscard]] const Graph& graph() const;
+  /// Of the graph: matching lists them anyway.
+  [[nodiscard]] const Consumers& consumers() const;
+  /// What RuleIndex::find_all gives for the graph. The matches live as long as the list or a copy of it.
+  [[nodiscard]] std::vector<std::pair<std::uint32_t, const Match*>> matches() const;
+  /// The same of one rule: what RuleIndex::find gives.
+  [[nodiscard]] std::vector<const Match*> matches(std::uint32_t rule) const;
+  /// Bytes of all lists that live and were made, directly or not, from the same one as this; what they share counts
+  /// once. Nodes of graphs do not count.
+  [[nodiscard]] std::size_t family_bytes() const;
+
+ private:
+  friend class RuleIndex;
+  class Counted;
+  struct Found;
+  struct OfRule;
+  struct Contents;
+  std::shared_ptr<const Contents> contents_;
 };
 
 /// Rules indexed by the operator at which a match is anchored. May be used from several threads, except while a rule is
@@ -56,6 +83,10 @@ class RuleIndex {
   /// All matches of all rules, as (rule number, match), in a fixed order (rule, then node ids). Conditions on
   /// attributes and shapes hold. Matches that only exchange symmetric roles of a rule are reported once.
   [[nodiscard]] std::vector<std::pair<std::uint32_t, Match>> find_all(const Graph& graph) const;
+  /// The same as a list. Exact whatever `before` is, a list of this index of any graph. Where that is another version
+  /// of the graph (a copy of one and the same, each changed), matches that both have are taken over, and only those at
+  /// nodes that differ are looked for; besides that an update takes a few passes over the nodes and over `before`.
+  [[nodiscard]] MatchList update(const MatchList& before, const Graph& graph) const;
   /// Matches of one rule.
   [[nodiscard]] std::vector<Match> find(const Graph& graph, std::uint32_t rule) const;
 
@@ -80,11 +111,11 @@ struct RewriteResult {
   std::vector<NodeId> removed;  ///< Nodes that only the old graph has.
 };
 
-/// The same as apply, with the difference, for costs that are kept incrementally. `users`: of `graph`, if the caller
-/// has them.
+/// The same as apply, with the difference, for costs that are kept incrementally. Faster if the consumers of `graph`
+/// are known.
 [[nodiscard]] Expected<RewriteResult> apply_with_changes(const Graph& graph, const Substitution& rule,
                                                          const Match& match, const OperatorCatalog& catalog,
-                                                         const GraphUsers* users = nullptr);
+                                                         const Consumers* consumers = nullptr);
 
 /// Puts a graph into normal form (see above) and removes dead nodes. Idempotent.
 void normalize(Graph& graph, const OperatorCatalog& catalog);

@@ -29,17 +29,21 @@ class BaselineMaker {
     Baseline result;
     result.graph = start;
     normalize(result.graph, rules_.catalog());
+    MatchList list = rules_.update({}, result.graph);
+    bool current = true;  // `list` is of result.graph.
     // Each pass applies the matches of one moment, as far as earlier ones left them alone. Every application
     // lowers the number of operators, so this ends.
     for (bool changed = true; changed;) {
       changed = false;
       for (const std::uint32_t number : candidates_) {
         const Substitution& rule = rules_.rules()[number];
-        const Graph found_in = result.graph;
-        for (const Match& match : rules_.find(found_in, number)) {
+        if (!current) list = rules_.update(list, result.graph);
+        current = true;
+        for (const Match* const place : list.matches(number)) {
+          const Match& match = *place;
           if (interrupt_ != nullptr && interrupt_->load(std::memory_order_relaxed))
             return Error{ErrorCode::interrupted, "interrupted while the baseline was made", {}};
-          if (!still_matches(found_in, result.graph, match)) continue;
+          if (!still_matches(list.graph(), result.graph, match)) continue;
           const std::optional<Chain> chain = chain_of(result.graph, match);
           if (!chain) continue;
           Expected<RewriteResult> rewritten = apply_with_changes(result.graph, rule, match, rules_.catalog());
@@ -49,6 +53,7 @@ class BaselineMaker {
           result.applications.push_back(describe_application(result.graph, rule, match));
           result.graph = std::move(rewritten->graph);
           changed = true;
+          current = false;
         }
       }
     }

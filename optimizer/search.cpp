@@ -33,6 +33,8 @@ constexpr double kWorthRestart = 1e-3;
 /// Rough size of a node, for the memory limit.
 constexpr std::size_t kNodeBytes = 768;
 
+using RuleMatch = std::pair<std::uint32_t, const Match*>;
+
 bool is_less(double cost, double than) { return cost < than - kImprovement * std::abs(than); }
 
 /// A graph met by the search. `graph` may be given up once the state is expanded.
@@ -40,10 +42,13 @@ struct State {
   std::optional<Graph> graph;
   Hash128 hash;
   double cost = 0;
-  std::shared_ptr<const State> parent;
+  std::shared_ptr<State> parent;
   std::vector<RuleApplication> applications;  ///< Since the parent.
   std::vector<NodeId> touched;                ///< What the last step changed, ascending; empty: everything is new.
   std::size_t bytes = 0;
+  /// Of `graph`, once the state was expanded and as long as `awaited`: those of its children are made from them.
+  std::optional<MatchList> matches;
+  std::size_t awaited = 0;  ///< Entries of this state and its children in the queue.
 };
 
 struct QueueEntry {
@@ -186,14 +191,13 @@ class Searcher {
       }
       const QueueEntry entry = *queue_.begin();
       queue_.erase(queue_.begin());
-      if (!within_reach(entry.state->cost)) continue;
-      if (beam() && entry.tier != level_) {
-        level_ = entry.tier;
-        of_level_ = 0;
-      }
-      if (beam() && ++of_level_ > options_.beam_width) continue;
+      const bool wanted = takes(entry);
       const double before = best_cost_;
-      TASO_RETURN_IF_ERROR(expand(entry));
+      if (wanted) {
+        TASO_RETURN_IF_ERROR(expand(entry));
+      }
+      left_queue(*entry.state);
+      if (!wanted) continue;
       ++result_.steps;
       fruitless = is_less(best_cost_, before) ? 0 : fruitless + 1;
       report();
@@ -242,6 +246,40 @@ class Searcher {
 
   void enqueue(int tier, const std::shared_ptr<State>& state) {
     queue_.insert({tier, rank(state->cost), sequence_++, state});
+    ++state->awaited;
+    if (state->parent) ++state->parent->awaited;
+  }
+
+  /// An entry of this state is dealt with.
+  void left_queue(State& state) {
+    for (State* const user : {&state, state.parent.get()})
+      if (user != nullptr && --user->awaited == 0 && user->matches) {
+        user->matches.reset();
+        listed_.erase(user);
+      }
+  }
+
+  /// The matches of a state's graph, from those of the state itself or the closest one above it that has any.
+  const MatchList& matches_of(State& state) {
+    if (state.matches) return *state.matches;
+    const MatchList* before = &no_matches_;
+    for (const State* above = state.parent.get(); above != nullptr; above = above->parent.get())
+      if (above->matches) {
+        before = &*above->matches;
+        break;
+      }
+    listed_.insert(&state);
+    return state.matches.emplace(rules_.update(*before, *state.graph));
+  }
+
+  /// Whether the next entry of the queue is to be expanded.
+  bool takes(const QueueEntry& entry) {
+    if (!within_reach(entry.state->cost)) return false;
+    if (beam() && entry.tier != level_) {
+      level_ = entry.tier;
+      of_level_ = 0;
+    }
+    return !beam() || ++of_level_ <= options_.beam_width;
   }
 
   [[nodiscard]] bool within_reach(double cost) const {
@@ -284,9 +322,13 @@ class Searcher {
     bytes_ += state->bytes;
   }
 
-  /// Makes room: first the graphs of expanded states (equal ones are then told by hash alone), then the costliest
-  /// states that wait.
+  /// Makes room: first all lists of matches, which can be made anew, then the graphs of expanded states (equal ones are
+  /// then told by hash alone), then the costliest states that wait. What is searched does not depend on the lists.
   void limit_memory() {
+    if (bytes_ + no_matches_.family_bytes() > options_.memory_limit) {
+      for (State* state : listed_) state->matches.reset();
+      listed_.clear();
+    }
     if (bytes_ <= options_.memory_limit) return;
     std::set<const State*> waiting;
     for (const QueueEntry& entry : queue_) waiting.insert(entry.state.get());
@@ -301,6 +343,7 @@ class Searcher {
       const auto last = std::prev(queue_.end());
       const std::shared_ptr<State> state = last->state;
       queue_.erase(last);
+      left_queue(*state);
       if (!state->graph) continue;
       state->graph.reset();
       bytes_ -= state->bytes;
@@ -327,11 +370,10 @@ class Searcher {
     if (best_.size() > options_.keep) best_.pop_back();
   }
 
-  void try_match(const Graph& graph, const GraphUsers& users, const std::pair<std::uint32_t, Match>& match,
-                 Child& child) const {
+  void try_match(const MatchList& list, const RuleMatch& match, Child& child) const {
     if (interrupted()) return;
-    Expected<RewriteResult> rewritten =
-        apply_with_changes(graph, rules_.rules()[match.first], match.second, rules_.catalog(), &users);
+    Expected<RewriteResult> rewritten = apply_with_changes(list.graph(), rules_.rules()[match.first], *match.second,
+                                                           rules_.catalog(), &list.consumers());
     if (!rewritten) return;
     child.nodes = rewritten->graph.size();
     child.hash = rewritten->graph.structural_hash();
@@ -372,11 +414,12 @@ class Searcher {
   Status expand(const QueueEntry& entry) {
     const std::shared_ptr<State>& state = entry.state;
     if (!state->graph) return {};
-    const Graph graph = *state->graph;
-    std::vector<std::pair<std::uint32_t, Match>> matches = rules_.find_all(graph);
+    const MatchList list = matches_of(*state);  // A copy: room may be made.
+    const Graph& graph = list.graph();
+    std::vector<RuleMatch> matches = list.matches();
     if (!beam() && !state->touched.empty()) {
-      const auto touches = [&](const std::pair<std::uint32_t, Match>& match) {
-        return std::any_of(match.second.nodes.begin(), match.second.nodes.end(), [&](NodeId id) {
+      const auto touches = [&](const RuleMatch& match) {
+        return std::any_of(match.second->nodes.begin(), match.second->nodes.end(), [&](NodeId id) {
           return std::binary_search(state->touched.begin(), state->touched.end(), id);
         });
       };
@@ -391,7 +434,7 @@ class Searcher {
       std::unordered_map<Hash128, std::size_t> classes;
       for (std::size_t i = 0; i < matches.size(); ++i) {
         const auto [place, fresh] =
-            classes.emplace(neighbourhoods.signature(matches[i].first, matches[i].second), alike.size());
+            classes.emplace(neighbourhoods.signature(matches[i].first, *matches[i].second), alike.size());
         if (fresh) alike.emplace_back();
         alike[place->second].push_back(i);
       }
@@ -405,14 +448,13 @@ class Searcher {
       std::shared_ptr<State> state;
     };
     std::vector<Improvement> improvements;
-    const GraphUsers users(graph);
     const std::size_t chunk = std::clamp(kChunkNodes / std::max<std::size_t>(1, graph.size()), kFewest, kChunk);
     for (std::size_t begin = 0; begin < alike.size() && !stopped_; begin += chunk) {
       std::vector<Child> children(std::min(chunk, alike.size() - begin));
       for (std::size_t i = 0; i < children.size(); ++i) children[i].match = begin + i;
       arena_.execute([&] {
         tbb::parallel_for(std::size_t{0}, children.size(),
-                          [&](std::size_t i) { try_match(graph, users, matches[alike[begin + i][0]], children[i]); });
+                          [&](std::size_t i) { try_match(list, matches[alike[begin + i][0]], children[i]); });
       });
       prepare(children);
       for (Child& child : children) {
@@ -453,7 +495,7 @@ class Searcher {
         std::shared_ptr<State> next =
             make_state(state, std::move(child.rewrite->graph), child.hash, child.cost, new_nodes);
         next->touched = std::move(touched);
-        next->applications.push_back(describe_application(graph, rules_.rules()[rule], match));
+        next->applications.push_back(describe_application(graph, rules_.rules()[rule], *match));
         next->applications.back().cost_before = state->cost;
         next->applications.back().cost_after = next->cost;
         remember(next);
@@ -475,8 +517,7 @@ class Searcher {
 
   /// Applies the improving matches of one state in order, as far as they stay intact and keep improving. Those that
   /// look alike are applied together.
-  Status combine(const QueueEntry& entry, const Graph& graph,
-                 const std::vector<std::pair<std::uint32_t, Match>>& matches,
+  Status combine(const QueueEntry& entry, const Graph& graph, const std::vector<RuleMatch>& matches,
                  const std::vector<std::vector<std::size_t>>& order, const std::shared_ptr<State>& first) {
     if (!first->graph) return {};
     const std::shared_ptr<State>& state = entry.state;
@@ -494,11 +535,11 @@ class Searcher {
       std::size_t next_nodes = 0;
       for (const std::size_t index : together) {
         const auto& [rule, match] = matches[index];
-        if (!still_matches(graph, next_graph, match)) continue;
+        if (!still_matches(graph, next_graph, *match)) continue;
         Expected<RewriteResult> rewritten =
-            apply_with_changes(next_graph, rules_.rules()[rule], match, rules_.catalog());
+            apply_with_changes(next_graph, rules_.rules()[rule], *match, rules_.catalog());
         if (!rewritten || (options_.writable && !options_.writable(*rewritten))) continue;
-        added.push_back(describe_application(next_graph, rules_.rules()[rule], match));
+        added.push_back(describe_application(next_graph, rules_.rules()[rule], *match));
         next_nodes += rewritten->added.size() + rewritten->changed.size();
         const std::vector<NodeId> more = touched_nodes(next_graph, *rewritten);
         next_touched.insert(next_touched.end(), more.begin(), more.end());
@@ -551,6 +592,8 @@ class Searcher {
   tbb::task_arena arena_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 
+  const MatchList no_matches_;         ///< All lists are made from it, so that it knows their bytes.
+  std::unordered_set<State*> listed_;  ///< States that have matches.
   std::set<QueueEntry> queue_;
   std::uint64_t sequence_ = 0;
   int level_ = 0;             ///< Of a beam, being expanded,

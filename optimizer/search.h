@@ -1,4 +1,4 @@
-/// Cost-based backtracking search over rule applications (TASO, Algorithm 2), with six additions that keep large
+/// Cost-based backtracking search over rule applications (TASO, Algorithm 2), with seven additions that keep large
 /// graphs tractable:
 ///
 ///  - Independent improvements are taken together. When a state is expanded, every match is costed by itself; then
@@ -7,13 +7,14 @@
 ///  - A state that was reached by a step that did not improve is first expanded only at matches that touch what this
 ///    step changed: all other matches commute with the step and are tried from its parent. The other matches follow
 ///    later, at lower priority, so that nothing is lost.
+///  - Matches are found once: those of a graph are made from those of the graph before the step, of which only the ones
+///    around the step differ (RuleIndex::update).
 ///  - Equal graphs are met once (canonical structural hash and exact equality).
 ///  - A graph of many nodes is cut where few tensors cross and searched part by part, then with other cuts, until
 ///    neither brings anything (optimizer/parts.h). Parts that look alike are searched once. An improvement counts only
 ///    if the whole graph is cheaper with it.
 ///  - Of a part so large that trying all its matches would take more than a quarter of the budget, one match is
 ///    tried of those with equal neighbourhoods (the repeated cells of a network), and the others are applied with it.
-///
 ///  - A search that keeps improvements alone (alpha = 1) follows, as it sometimes ends below what the budget finds with
 ///    backtracking, so that the result is never above that of greedy application. Where it does, or the budget was
 ///    spent, the search starts again from the best graph, with a fresh budget, as long as that pays.
@@ -78,7 +79,8 @@ struct SearchOptions {
   /// restart has it anew.
   std::size_t max_candidate_nodes = 2'000'000;
   std::optional<double> time_limit;                   ///< Seconds. Results then depend on the speed of the machine.
-  std::size_t memory_limit = std::size_t{512} << 20;  ///< Bytes of queued graphs; the costliest are dropped beyond.
+  std::size_t memory_limit = std::size_t{512} << 20;  ///< Bytes of graphs, and of matches that are kept; beyond, these
+                                                      ///< are made anew, and then the costliest graphs are dropped.
   std::size_t keep = 4;                               ///< Number of best graphs to return.
   int threads = 0;                                    ///< 0: all.
   const std::atomic<bool>* interrupt = nullptr;

@@ -103,6 +103,21 @@ TEST(Graph, CopiesAreIndependent) {
   EXPECT_FALSE(copy.equals(original));
 }
 
+TEST(Graph, ConsumersAreListedInOrder) {
+  Graph graph = parse("input x f32[2] input z f32[2] y = relu(x) output add(y, y), tanh(y), mul(x, y)");
+  const NodeId gone = graph.outputs()[1].node;
+  graph.set_outputs({graph.outputs()[0], graph.outputs()[2]});
+  graph.erase(gone);
+  const Consumers consumers(graph);
+  ASSERT_EQ(consumers.id_bound(), graph.id_bound());
+  const auto expected = graph.consumers();
+  for (NodeId id = 0; id < graph.id_bound(); ++id) {
+    const auto uses = consumers.of(id);
+    EXPECT_EQ(std::vector(uses.begin(), uses.end()), expected[id]);
+  }
+  EXPECT_GE(consumers.bytes(), 5 * sizeof(std::pair<NodeId, std::uint32_t>));
+}
+
 TEST(Graph, ReachesAlongEdges) {
   const Graph graph = parse("input x f32[2] a = relu(x) b = tanh(a) c = tanh(x) output a, b, c");
   const NodeId a = graph.outputs()[0].node, b = graph.outputs()[1].node, c = graph.outputs()[2].node;

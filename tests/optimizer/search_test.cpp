@@ -273,6 +273,26 @@ TEST(Search, DropsQueuedGraphsForMemory) {
   EXPECT_EQ(result.best[0].cost, 1);
 }
 
+/// Matches that are given up for memory are found anew: the search goes the same way as long as no graph is dropped.
+TEST(Search, GoesTheSameWayWithoutKeptMatches) {
+  const RuleIndex rules(test_rules(), registry());
+  std::vector<SearchResult> results;
+  for (std::size_t limit = std::size_t{1} << 30; limit > 1000; limit -= limit > 200'000 ? limit / 2 : limit / 16) {
+    Costs costs("launches");
+    SearchOptions options;
+    options.alpha = 10;
+    options.memory_limit = limit;
+    results.push_back(value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options)));
+    if (results.back().dropped > 0) break;
+    EXPECT_EQ(results.back().steps, results[0].steps) << limit;
+    EXPECT_EQ(results.back().candidates, results[0].candidates) << limit;
+    EXPECT_EQ(results.back().duplicates, results[0].duplicates) << limit;
+    EXPECT_TRUE(results.back().best[0].graph.equals(results[0].best[0].graph)) << limit;
+  }
+  EXPECT_GT(results.size(), 20U);
+  EXPECT_GT(results.back().dropped, 0U);
+}
+
 TEST(Search, KeepsDifferentGraphsOnly) {
   const RuleIndex rules(test_rules(), registry());
   Costs costs("launches");
