@@ -67,7 +67,10 @@ class Generalizer {
   /// Puts the lists into an export at the first size.
   void apply(ExportedGraph& exported) {
     for (const WrittenConstant& constant : exported.constants) taken_.insert(constant.name);
-    for (const onnx::NodeProto& node : exported.nodes) taken_.insert(node.output().begin(), node.output().end());
+    for (const onnx::NodeProto& node : exported.nodes) {
+      taken_.insert(node.name());
+      taken_.insert(node.output().begin(), node.output().end());
+    }
     for (const auto& [name, uses] : uses_) {
       std::size_t readers = 0;
       for (const onnx::NodeProto& node : exported.nodes)
@@ -125,6 +128,8 @@ class Generalizer {
 
   /// Finds lists for all that read a constant which depends on the sizes.
   Status replace(const std::string& name) {
+    for (const auto& output : document_.graph().output())
+      if (output.name() == name) return wrong("graph output " + quoted(name) + " depends on the sizes", 1);
     const std::vector<const ConstantData*> values = values_of(name);
     for (const ConstantData* data : values)
       if (data == nullptr || data->type().element != values[0]->type().element ||
@@ -351,7 +356,7 @@ class Generalizer {
       if (attribute.name() == "allowzero" && attribute.i() != 0) return std::nullopt;
     const std::vector<Shape> inputs = shapes_of(node.input(0));
     Integers list = lists[0];
-    bool rest = false;
+    bool rest = false, copied = false;
     for (std::size_t axis = 0; axis < list.size(); ++axis) {
       if (equal_at(lists, axis)) {
         if (list[axis] <= 0) return std::nullopt;
@@ -359,12 +364,15 @@ class Generalizer {
       }
       if (!inputs.empty() && agree(lists, axis, inputs, axis)) {
         list[axis] = 0;
+        copied = true;
       } else {
         if (rest) return std::nullopt;
         rest = true;
         list[axis] = -1;
       }
     }
+    // Of a copied extent of 0 the rest does not follow: then the list is computed.
+    if (rest && copied) return std::nullopt;
     return list;
   }
 

@@ -73,6 +73,8 @@ class NodeContext {
     std::shared_ptr<const ConstantData> constant;
     std::optional<Value> value;
     int tensor = -1;
+    /// It is constant at the sizes given, and some of its elements, or its shape, follow from symbolic extents.
+    bool from_symbols = false;
   };
 
   NodeContext(const Document& document, int node, const OperatorCatalog& catalog, Graph& graph,
@@ -84,6 +86,16 @@ class NodeContext {
         inputs_(std::move(inputs)),
         outputs_(static_cast<std::size_t>(document.node(node).output_size())),
         read_as_value_(inputs_.size(), false) {}
+
+  /// What is known of the sizes at which the model is imported.
+  enum class Sizes : std::uint8_t {
+    all,      ///< They are the model's own.
+    some,     ///< Those of symbolic extents: what is done must be right at all sizes.
+    rounded,  ///< Besides, extents that are not of a batch may have been rounded.
+  };
+  [[nodiscard]] bool symbolic() const { return sizes_ != Sizes::all; }
+  [[nodiscard]] bool may_be_rounded() const { return sizes_ == Sizes::rounded; }
+  void set_sizes(Sizes sizes) { sizes_ = sizes; }
 
   [[nodiscard]] std::int64_t opset() const { return document_->opset(); }
   [[nodiscard]] std::size_t input_count() const { return inputs_.size(); }
@@ -170,6 +182,7 @@ class NodeContext {
   std::vector<Input> inputs_;
   std::vector<std::optional<Value>> outputs_;
   std::vector<bool> read_as_value_;
+  Sizes sizes_ = Sizes::all;
   std::set<std::string> seen_;
   std::optional<Error> error_;
   std::optional<std::string> declined_;

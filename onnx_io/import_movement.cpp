@@ -75,6 +75,7 @@ void squeeze(NodeContext& c) {
   std::vector<std::int64_t> axes = axes_argument(c);
   if (c.stopped()) return;
   for (std::int64_t& axis : axes) axis = c.axis_from_front(axis, c.rank(0));
+  if (axes.empty() && c.symbolic()) return c.decline("which extents are 1 may depend on symbolic ones");
   if (axes.empty())
     for (std::int64_t i = 0; i < c.rank(0); ++i)
       if (shape[at(i)] == 1) axes.push_back(i);
@@ -185,6 +186,13 @@ void slice(NodeContext& c) {
     auto clamp = [&](std::int64_t position, std::int64_t low, std::int64_t high) {
       return std::clamp(position < 0 ? position + extent : position, low, high);
     };
+    // A position beyond the end, but for one that stands for the end, is where another extent would have more elements.
+    constexpr std::int64_t far = std::int64_t{1} << 31;
+    const auto is_beyond = [&](std::int64_t position) {
+      return position < far - 1 && position > -far && (position > extent || position < -extent);
+    };
+    if (c.symbolic() && (is_beyond(starts[i]) || is_beyond(ends[i]) || std::abs(step) != 1))
+      return c.decline("what it takes may depend on symbolic extents");
     if (step > 0) {
       const std::int64_t begin = clamp(starts[i], 0, extent), end = clamp(ends[i], 0, extent);
       begins[axis] = begin;

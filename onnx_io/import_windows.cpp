@@ -32,6 +32,8 @@ Window read_window(NodeContext& c, const Shape& extents, const Shape& kernel) {
   w.pads = c.integer_list("pads", Shape(2 * n, 0));
   const std::string automatic = c.text("auto_pad", "NOTSET");
   const bool ceil = c.integer("ceil_mode", 0) != 0;
+  if (c.may_be_rounded() && (ceil || automatic.starts_with("SAME")))
+    c.decline("its pads may depend on symbolic extents");
   if (c.stopped()) return w;
   if (w.kernel.size() != n || w.strides.size() != n || w.dilations.size() != n || w.pads.size() != 2 * n) {
     c.fail("kernel_shape, strides, dilations or pads do not have " + std::to_string(n) + " spatial axes");

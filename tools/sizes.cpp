@@ -129,8 +129,8 @@ Expected<SizedModel> SizedModel::load(const std::string& path, const OperatorReg
     sizes.resize(models.size());
     result.models_ = std::move(models);
     result.sizes_ = sizes;
-    TASO_ASSIGN(const std::vector<Graph> graphs, result.repeat({}, {}));
-    const Status written = result.can_save(graphs);
+    const Expected<std::vector<Graph>> graphs = result.repeat({}, {});
+    const Status written = graphs ? result.can_save(*graphs) : Status(graphs.error());
     if (written) return result;
     result.problem_ = written.error().message;
   }

@@ -532,6 +532,149 @@ TEST_F(Symbolic, SquaresAreCarried) {
               HasSubstr("node \"expand\" (Expand) reads \"target\", which depends on the sizes (batch=2; batch=3)"));
 }
 
+// What is right at the sizes that are looked at, and not at others, is not done. `add` makes "rows" of "x" ([batch,
+// 8]), by a node that must stay.
+struct Threshold {
+  const char* node;
+  std::function<void(ModelBuilder&)> add;
+  std::vector<std::vector<std::string>> shapes;
+};
+
+void add_size_of_batch(ModelBuilder& builder) {
+  builder.add_initializer("first", {1}, std::vector<std::int64_t>{0});
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "first"}, {"size"}, {{"axis", 0}}, "size");
+}
+
+TEST_F(Symbolic, ThresholdsStay) {
+  const auto number = [](ModelBuilder& builder, const std::string& name, std::int64_t value) {
+    builder.add_initializer(name, {1}, std::vector<std::int64_t>{value});
+  };
+  const std::vector<Threshold> cases = {
+      {"Slice",
+       [&](ModelBuilder& b) {
+         number(b, "zero", 0);
+         number(b, "most", 8);
+         b.add_node("Slice", {"x", "zero", "most", "zero"}, {"rows"}, {}, "first_eight");
+       },
+       {}},
+      {"Min",
+       [&](ModelBuilder& b) {
+         add_size_of_batch(b);
+         number(b, "most", 512);
+         number(b, "zero", 0);
+         b.add_node("Min", {"size", "most"}, {"end"}, {}, "least");
+         b.add_node("Slice", {"x", "zero", "end", "zero"}, {"rows"}, {}, "slice");
+       },
+       {}},
+      {"Div",
+       [&](ModelBuilder& b) {
+         add_size_of_batch(b);
+         number(b, "sixteen", 16);
+         number(b, "zero", 0);
+         b.add_node("Div", {"size", "sixteen"}, {"begin"}, {}, "quotient");
+         b.add_node("Slice", {"x", "begin", "size", "zero"}, {"rows"}, {}, "slice");
+       },
+       {}},
+      {"Squeeze",
+       [&](ModelBuilder& b) {
+         b.add_node("Squeeze", {"x"}, {"thin"}, {}, "squeeze");
+         b.add_initializer("matrix", {2}, std::vector<std::int64_t>{-1, 8});
+         b.add_node("Reshape", {"thin", "matrix"}, {"rows"}, {}, "again");
+       },
+       {}}};
+  for (const Threshold& one : cases) {
+    ModelBuilder builder(17, "threshold");
+    builder.add_symbolic_input("x", {"batch", "8"});
+    one.add(builder);
+    add_siblings(builder, "x", 8, "x");
+    builder.add_node("Add", {"lx", "rx"}, {"y"}, {}, "sum");
+    builder.add_symbolic_output("y", {"batch", "4"});
+    builder.add_node("Relu", {"rows"}, {"z"}, {}, "relu");
+    builder.add_symbolic_output("z", {"some", "8"});
+    const onnx::ModelProto after = optimize_for_all(message(builder.serialize()), {});
+    EXPECT_EQ(counts(after)[one.node], 1) << one.node;
+    EXPECT_EQ(counts(after)["MatMul"], 1) << one.node;  // beside it, everything is optimized
+  }
+}
+
+TEST_F(Symbolic, ShapesThatAreOutputsStay) {
+  ModelBuilder builder(17, "output");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  add_siblings(builder, "x", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"batch", "4"});
+  builder.add_node("Shape", {"x"}, {"extents"}, {}, "shape");
+  builder.add_symbolic_output("extents", {"2"}, ElementType::i64);
+  const onnx::ModelProto after = optimize_for_all(message(builder.serialize()), {{"x:3,6"}});
+  EXPECT_EQ(counts(after)["Shape"], 1);
+  EXPECT_THAT(warnings_, HasSubstr("graph output \"extents\" depends on the sizes"));
+}
+
+// A batch of 2 beside a constant of 2: equal nodes at one size only.
+TEST_F(Symbolic, EqualByChanceIsNoFailure) {
+  ModelBuilder builder(17, "chance");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  add_size_of_batch(builder);
+  builder.add_initializer("row", {1, 6}, numbers(6));
+  builder.add_initializer("six", {1}, std::vector<std::int64_t>{6});
+  builder.add_initializer("pair", {2}, std::vector<std::int64_t>{2, 6});
+  builder.add_node("Concat", {"size", "six"}, {"target"}, {{"axis", 0}}, "target");
+  builder.add_node("Relu", {"row"}, {"positive"}, {}, "positive");
+  builder.add_node("Expand", {"positive", "target"}, {"many"}, {}, "many");
+  builder.add_node("Expand", {"positive", "pair"}, {"two"}, {}, "two");
+  builder.add_node("Concat", {"x", "many", "two"}, {"both"}, {{"axis", 0}}, "concat");
+  add_siblings(builder, "both", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"all", "4"});
+  optimize_for_all(message(builder.serialize()), {{"x:1,6"}, {"x:2,6"}, {"x:9,6"}});
+}
+
+// Names of new nodes are new: ONNX Runtime refuses two nodes of one name.
+TEST_F(Symbolic, NodesHaveDifferentNames) {
+  ModelBuilder builder(17, "names");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  add_size_of_batch(builder);
+  builder.add_initializer("six", {1}, std::vector<std::int64_t>{6});
+  builder.add_node("Concat", {"size", "six"}, {"target"}, {{"axis", 0}}, "target");
+  builder.add_node("ConstantOfShape", {"target"}, {"zeros"}, {}, "zeros");
+  add_siblings(builder, "x", 6);
+  builder.add_node("Concat", {"l", "r"}, {"both"}, {{"axis", 1}}, "concat");
+  builder.add_node("Concat", {"both", "zeros"}, {"y"}, {{"axis", 1}}, "concat_zeros");
+  builder.add_symbolic_output("y", {"batch", "14"});
+  const onnx::ModelProto after = optimize_for_all(message(builder.serialize()), {{"x:1,6"}, {"x:3,6"}});
+  std::map<std::string, int> names;
+  for (const auto& node : after.graph().node()) EXPECT_EQ(++names[node.name()], 1) << node.name();
+}
+
+// A cache that is empty at first: where one extent is 0, -1 says nothing.
+TEST_F(Symbolic, ListsOfExtentsThatMayBeZero) {
+  ModelBuilder builder(17, "past");
+  builder.add_symbolic_input("x", {"past", "batch", "2", "4"});
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  for (const std::int64_t axis : {0, 1}) {
+    const std::string name = axis == 0 ? "past" : "batch";
+    builder.add_initializer(name + "_index", {1}, std::vector<std::int64_t>{axis});
+    builder.add_node("Gather", {"shape", name + "_index"}, {name}, {{"axis", 0}}, name);
+  }
+  builder.add_initializer("two", {1}, std::vector<std::int64_t>{2});
+  builder.add_initializer("four", {1}, std::vector<std::int64_t>{4});
+  builder.add_node("Mul", {"batch", "two"}, {"heads"}, {}, "heads");
+  builder.add_node("Concat", {"past", "heads", "four"}, {"target"}, {{"axis", 0}}, "target");
+  builder.add_node("Reshape", {"x", "target"}, {"merged"}, {}, "merge");
+  add_siblings(builder, "merged", 4);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"past", "heads", "4"});
+  const onnx::ModelProto after = optimize_for_all(message(builder.serialize()), {{"x:1,1,2,4"}, {"x:5,3,2,4"}});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+  for (const auto& tensor : after.graph().initializer()) {
+    if (tensor.data_type() != onnx::TensorProto::INT64 || tensor.dims_size() != 1) continue;
+    const auto* list = reinterpret_cast<const std::int64_t*>(tensor.raw_data().data());
+    const std::vector<std::int64_t> all(list, list + tensor.dims(0));
+    EXPECT_FALSE(std::count(all.begin(), all.end(), 0) > 0 && std::count(all.begin(), all.end(), -1) > 0);
+  }
+}
+
 TEST_F(Symbolic, AnotherFormAtTheAssumedSize) {
   ModelBuilder builder(17, "forms");
   builder.add_symbolic_input("x", {"batch", "6"});
