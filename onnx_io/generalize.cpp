@@ -145,6 +145,9 @@ class Generalizer {
       }
       for (int position = 0; position < node.input_size(); ++position) {
         if (node.input(position) != name) continue;
+        // A slice ends where its input ends; the sizes of a split that stands in its place may not fit at all.
+        if (original < 0 && node.op_type() == "Split")
+          return wrong(describe(node) + " would have pieces that depend on the sizes", 1);
         const std::optional<Integers> list = list_for(node, position, name);
         if (node.output_size() == 0 || (!list && !find_form(name)))
           return wrong(describe(node) + " reads " + quoted(name) + ", which depends on the sizes", 1);
