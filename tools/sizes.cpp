@@ -23,8 +23,14 @@ std::int64_t prime(std::size_t n) {
   }
 }
 
-/// The n-th of 128, 96, 160, 224, 288, ...
-std::int64_t multiple_of_32(std::size_t n) { return n == 0 ? 128 : 32 * (2 * static_cast<std::int64_t>(n) + 1); }
+/// Extents other than a first axis are multiples of the first of these, or, where a model does not exist at such (a
+/// table of 77 positions), of the second.
+constexpr std::array<std::int64_t, 2> kUnits = {32, 8};
+
+/// The n-th of 4, 3, 5, 7, 9, ... times the unit.
+std::int64_t multiple_of(std::int64_t unit, std::size_t n) {
+  return n == 0 ? 4 * unit : unit * (2 * static_cast<std::int64_t>(n) + 1);
+}
 
 bool is_odd_one(std::size_t k) { return k + 1 == kSizes; }
 
@@ -73,7 +79,8 @@ Expected<std::pair<std::string, std::int64_t>> parse_symbol_size(const std::stri
   return Error{ErrorCode::usage, "\"" + text + "\" is not SYMBOL=N with N at least 1", {}};
 }
 
-std::vector<SymbolSizes> choose_symbol_sizes(const std::vector<Symbol>& symbols, const SymbolSizes& given) {
+std::vector<SymbolSizes> choose_symbol_sizes(const std::vector<Symbol>& symbols, const SymbolSizes& given,
+                                             std::int64_t unit) {
   std::vector<SymbolSizes> all(kSizes);
   std::size_t batches = 0, others = 0;
   for (std::size_t k = 0; k < kSizes; ++k)
@@ -81,14 +88,15 @@ std::vector<SymbolSizes> choose_symbol_sizes(const std::vector<Symbol>& symbols,
       const auto chosen = given.find(symbols[j].name);
       if (chosen == given.end()) {
         all[k][symbols[j].name] =
-            symbols[j].axis == 0 ? prime(batches++) : multiple_of_32(others++) + (is_odd_one(k) ? 1 : 0);
+            symbols[j].axis == 0 ? prime(batches++) : multiple_of(unit, others++) + (is_odd_one(k) ? 1 : 0);
         continue;
       }
       // What divides the size that was given may have to divide every size.
-      std::int64_t unit = 1;
-      while (unit < 32 && chosen->second % (2 * unit) == 0) unit *= 2;
+      std::int64_t divisor = 1;
+      while (divisor < 32 && chosen->second % (2 * divisor) == 0) divisor *= 2;
       all[k][symbols[j].name] =
-          chosen->second + (k == 0 ? 0 : unit * static_cast<std::int64_t>(k * (2 * j + 1) + (k - 1) * symbols.size())) +
+          chosen->second +
+          (k == 0 ? 0 : divisor * static_cast<std::int64_t>(k * (2 * j + 1) + (k - 1) * symbols.size())) +
           (is_odd_one(k) ? 1 : 0);
     }
   return all;
@@ -109,34 +117,54 @@ Expected<SizedModel> SizedModel::load(const std::string& path, const OperatorReg
                                size, name, names.empty() ? "none" : names),
                    {.file = path}};
     }
-  std::vector<Model> models;
-  std::vector<SymbolSizes> sizes = choose_symbol_sizes(symbols, given);
-  for (std::size_t k = 0; k < sizes.size() && !symbols.empty() && result.problem_.empty(); ++k) {
-    ImportOptions sized = import;
-    sized.symbol_sizes = sizes[k];
-    Expected<Model> model = Model::load(path, registry, sized);
-    if (!model && is_odd_one(k)) break;
-    if (!model)
-      result.problem_ = fmt::format("at {}: {}", to_string(sizes[k]), model.error().message);
-    else if (k == 0 && working_operators(model->graph()) <= working_operators(plain.graph()))
-      break;  // nothing depends on the symbols that would be understood
-    else if (k > 0 && !same_form(models[0].graph(), model->graph()))
-      result.problem_ =
-          fmt::format("the model has another form at {} than at {}", to_string(sizes[k]), to_string(sizes[0]));
-    if (model) models.push_back(std::move(*model));
+  // The sizes at which most is understood.
+  const bool units_matter = std::any_of(symbols.begin(), symbols.end(), [&](const Symbol& symbol) {
+    return symbol.axis > 0 && !given.contains(symbol.name);
+  });
+  std::size_t most = working_operators(plain.graph());
+  for (const std::int64_t unit : kUnits) {
+    if (symbols.empty() || (unit != kUnits[0] && !units_matter)) break;
+    SizedModel attempt;
+    attempt.registry_ = &registry;
+    attempt.take_sizes(choose_symbol_sizes(symbols, given, unit), path, import);
+    if (attempt.sizes_.empty()) {
+      if (result.problem_.empty()) result.problem_ = attempt.problem_;
+      continue;
+    }
+    const std::size_t understood = working_operators(attempt.model().graph());
+    if (understood <= most) continue;
+    most = understood;
+    result = std::move(attempt);
   }
-  if (models.size() + 1 >= kSizes && result.problem_.empty()) {
-    sizes.resize(models.size());
-    result.models_ = std::move(models);
-    result.sizes_ = sizes;
-    const Expected<std::vector<Graph>> graphs = result.repeat({}, {});
-    const Status written = graphs ? result.can_save(*graphs) : Status(graphs.error());
-    if (written) return result;
-    result.problem_ = written.error().message;
-  }
+  if (!result.sizes_.empty()) return result;
   result.sizes_.clear();
   result.models_ = {std::move(plain)};
   return result;
+}
+
+void SizedModel::take_sizes(std::vector<SymbolSizes> sizes, const std::string& path, const ImportOptions& import) {
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    ImportOptions sized = import;
+    sized.symbol_sizes = sizes[k];
+    Expected<Model> model = Model::load(path, *registry_, sized);
+    if (!model && is_odd_one(k)) break;
+    if (!model) {
+      problem_ = fmt::format("at {}: {}", to_string(sizes[k]), model.error().message);
+      return;
+    }
+    if (k > 0 && !same_form(models_[0].graph(), model->graph())) {
+      problem_ = fmt::format("the model has another form at {} than at {}", to_string(sizes[k]), to_string(sizes[0]));
+      return;
+    }
+    models_.push_back(std::move(*model));
+  }
+  sizes.resize(models_.size());
+  const Expected<std::vector<Graph>> graphs = repeat({}, {});
+  const Status written = graphs ? can_save(*graphs) : Status(graphs.error());
+  if (written)
+    sizes_ = std::move(sizes);
+  else
+    problem_ = written.error().message;
 }
 
 Expected<std::vector<Graph>> SizedModel::repeat(const std::vector<Substitution>& rules,

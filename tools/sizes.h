@@ -19,12 +19,12 @@ namespace taso::tools {
 [[nodiscard]] Expected<std::pair<std::string, std::int64_t>> parse_symbol_size(const std::string& text);
 
 /// Sizes at which to look at a model. Those of the first are `given`, or by default 2, 3, 5, ... for the first axis of
-/// an input (a batch) and 128, 96, 160, ... (multiples of 32, which networks of several scales need) for others; sizes
-/// of different symbols differ, and each symbol has another size in each, so that extents that are equal by chance at
-/// one are not at another. The last ones are odd: pads that depend on what is left over (auto_pad, ceil_mode) are
-/// others there. Not every model exists at these.
-[[nodiscard]] std::vector<SymbolSizes> choose_symbol_sizes(const std::vector<Symbol>& symbols,
-                                                           const SymbolSizes& given);
+/// an input (a batch) and 4, 3, 5, 7, ... times `unit` for others (128, 96, 160, ...: networks of several scales need
+/// multiples); sizes of different symbols differ, and each symbol has another size in each, so that extents that are
+/// equal by chance at one are not at another. The last ones are odd: what depends on remainders is another there. Not
+/// every model exists at these.
+[[nodiscard]] std::vector<SymbolSizes> choose_symbol_sizes(const std::vector<Symbol>& symbols, const SymbolSizes& given,
+                                                           std::int64_t unit = 32);
 
 /// A model as it is, or at several sizes.
 class SizedModel {
@@ -52,6 +52,8 @@ class SizedModel {
                                           const SaveOptions& options) const;
 
  private:
+  /// Reads the model at these sizes; sizes_ stays empty, and problem_ says why, if it cannot be taken at them.
+  void take_sizes(std::vector<SymbolSizes> sizes, const std::string& path, const ImportOptions& import);
   [[nodiscard]] std::vector<Model::Sized> sized(const std::vector<Graph>& graphs) const;
 
   const OperatorRegistry* registry_ = nullptr;

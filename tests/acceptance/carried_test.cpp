@@ -488,6 +488,25 @@ TEST_F(Symbolic, PositionsOfAnyNumber) {
   }
 }
 
+// A model of at most 77 positions does not exist at 128.
+TEST_F(Symbolic, FewPositions) {
+  ModelBuilder builder(17, "few");
+  builder.add_symbolic_input("x", {"1", "length", "6"});
+  builder.add_initializer("zero", {1}, std::vector<std::int64_t>{0});
+  builder.add_initializer("one", {1}, std::vector<std::int64_t>{1});
+  builder.add_initializer("table", {1, 77, 6}, numbers(77 * 6));
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "one"}, {"length"}, {{"axis", 0}}, "length");
+  builder.add_node("Slice", {"table", "zero", "length", "one"}, {"positions"}, {}, "positions");
+  builder.add_node("Add", {"x", "positions"}, {"sum"}, {}, "add");
+  add_siblings(builder, "sum", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"1", "length", "4"});
+  const onnx::ModelProto after = optimize_for_all(message(builder.serialize()), {{"x:1,2,6"}, {"x:1,77,6"}});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+  EXPECT_THAT(report_, HasSubstr("costs are those at length=32"));
+}
+
 TEST_F(Symbolic, ConstantsThatRepeat) {
   ModelBuilder builder(17, "repeat");
   builder.add_symbolic_input("x", {"batch", "6"});
