@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "onnx_io/specified.h"
+#include "onnx_io/symbol_flow.h"
 
 namespace taso {
 namespace {
@@ -39,20 +40,11 @@ Shape without_leading_ones(const Shape& shape) {
   return {first, shape.end()};
 }
 
-/// Operators whose outputs have rounded extents, or whose pads follow from extents: what they do at a few sizes of
-/// images says little of others.
-bool rounds_extents(const std::string& op_type) {
-  static const std::set<std::string> some = {"AveragePool", "Col2Im",      "Conv",   "ConvInteger", "ConvTranspose",
-                                             "DeformConv",  "GridSample",  "LpPool", "MaxPool",     "MaxRoiPool",
-                                             "MaxUnpool",   "QLinearConv", "Resize", "RoiAlign",    "Upsample"};
-  return some.contains(op_type);
-}
-
 /// Walks the document's nodes and keeps what each tensor is.
 class Importer {
  public:
   Importer(const Document& document, const OperatorCatalog& catalog, const ImportOptions& options)
-      : document_(document), catalog_(catalog), options_(options) {}
+      : document_(document), catalog_(catalog), options_(options), flow_(document) {}
 
   Expected<ImportedModel> run() {
     const std::size_t tensors = document_.tensors().size();
@@ -60,9 +52,8 @@ class Importer {
     result_.constants.resize(tensors);
     types_.resize(tensors);
     result_.nodes.resize(static_cast<std::size_t>(document_.graph().node_size()));
-    flags_.resize(tensors);
     TASO_RETURN_IF_ERROR(add_inputs());
-    sizes_ = kind_of_sizes();
+    flow_.begin(result_.symbols, options_);
     read_hints();
     for (int node : document_.order()) TASO_RETURN_IF_ERROR(import_node(node));
     TASO_RETURN_IF_ERROR(add_outputs());
@@ -170,18 +161,6 @@ class Importer {
     return {};
   }
 
-  /// Whether the sizes are some of many, and whether extents but those of a first axis (a batch) may be rounded.
-  [[nodiscard]] NodeContext::Sizes kind_of_sizes() const {
-    if (options_.symbol_sizes.empty()) return NodeContext::Sizes::all;
-    const bool any = std::any_of(result_.symbols.begin(), result_.symbols.end(), [&](const Symbol& symbol) {
-      return symbol.axis > 0 && options_.symbol_sizes.contains(symbol.name);
-    });
-    const auto& nodes = document_.graph().node();
-    const bool rounding = std::any_of(nodes.begin(), nodes.end(),
-                                      [](const onnx::NodeProto& node) { return rounds_extents(node.op_type()); });
-    return any && rounding ? NodeContext::Sizes::rounded : NodeContext::Sizes::some;
-  }
-
   std::string input_names() const {
     std::string text;
     for (const auto& input : document_.graph().input())
@@ -222,7 +201,7 @@ class Importer {
     input.present = true;
     input.tensor = document_.find(name);
     const auto index = static_cast<std::size_t>(input.tensor);
-    input.from_symbols = flags_[index] != nullptr;
+    input.from_symbols = flow_.reaches(input.tensor);
     input.constant = constant_of(input.tensor);
     input.value = result_.values[index];
     if (input.constant)
@@ -267,14 +246,14 @@ class Importer {
     if (node.op_type() == "Constant" && node.output_size() == 1) return import_constant(index);
 
     NodeContext context(document_, index, catalog_, result_.graph, read_inputs(node));
-    context.set_sizes(sizes_);
+    context.set_sizes(flow_.sizes());
     const ImportRow* row = find_import_row(node.op_type());
     if (row != nullptr) {
       check_arity(*row, context);
       if (context.error()) return *context.error();
     }
     if (auto constant = fold_integers(context)) {
-      if (const std::string reason = flag(index, context, *constant); !reason.empty())
+      if (const std::string reason = flow_.fold(context, *constant); !reason.empty())
         return add_opaque(index, reason, carried_types(context));
       set_constant(index, std::move(constant), node.op_type() == "ConstantOfShape");
       return {};
@@ -289,7 +268,7 @@ class Importer {
       const int tensor = document_.find(node.output(0));
       if (tensor >= 0) {
         result_.values[static_cast<std::size_t>(tensor)] = result_.values[static_cast<std::size_t>(source)];
-        flags_[static_cast<std::size_t>(tensor)] = flags_[static_cast<std::size_t>(source)];
+        flow_.alias(source, tensor);
       }
       return {};
     }
@@ -297,8 +276,8 @@ class Importer {
 
     // A fresh context: folding may have asked for attributes.
     NodeContext import(document_, index, catalog_, result_.graph, read_inputs(node));
-    import.set_sizes(sizes_);
-    if (const std::string reason = misused_list(node.op_type(), import); !reason.empty())
+    import.set_sizes(flow_.sizes());
+    if (const std::string reason = SymbolFlow::misuse(import); !reason.empty())
       return add_opaque(index, reason, types_of_carried(*row, index));
     require_floats(*row, import);
     if (!import.stopped()) row->handler(import);
@@ -310,88 +289,6 @@ class Importer {
       return {};
     }
     return add_opaque(index, *import.declined(), types_of_carried(*row, index));
-  }
-
-  /// Notes which elements of a folded constant follow from symbolic extents (flags_). Those may be moved, added,
-  /// subtracted and multiplied, and be the shape of a constant: then what holds at a few sizes holds at all, or shows.
-  /// Any other arithmetic (a minimum, a quotient, a comparison) may be right at some sizes only: a reason not to fold.
-  std::string flag(int index, const NodeContext& context, const ConstantData& folded) {
-    if (!context.symbolic()) return "";
-    const std::string& op = context.proto().op_type();
-    const auto splat = [&](const Shape& shape, std::int64_t value) {
-      std::vector<std::byte> element(sizeof value);
-      std::memcpy(element.data(), &value, sizeof value);
-      return shape.empty() ? ConstantData::of_integers({}, std::span(&value, 1))
-                           : ConstantData::splat({ElementType::i64, shape, true}, std::move(element));
-    };
-    std::shared_ptr<const ConstantData> flags;
-    if (op == "Shape" || op == "Size") {
-      if (context.is_constant(0) && !context.inputs()[0].from_symbols) return "";
-      if (context.may_be_rounded()) return "extents that may be rounded are not known at all sizes";
-      flags = splat(folded.type().shape, 1);
-    } else {
-      const auto& inputs = context.inputs();
-      const auto from_symbols = [&](std::size_t i) { return i < inputs.size() && inputs[i].from_symbols; };
-      bool any = false, beyond_first = false, shaped = false;
-      for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (!from_symbols(i)) continue;
-        any = true;
-        beyond_first = beyond_first || i > 0;
-        const std::vector<std::int64_t> each = flags_[static_cast<std::size_t>(inputs[i].tensor)]->to_integers();
-        shaped = shaped || std::find(each.begin(), each.end(), 2) != each.end();
-      }
-      if (!any) return "";
-      const std::string wrong = op + " of symbolic extents is not known at all sizes";
-      static const std::set<std::string> moving = {"Gather",  "Slice",    "Unsqueeze", "Squeeze",
-                                                   "Reshape", "Identity", "Transpose"};
-      static const std::set<std::string> linear = {"Add", "Sub", "Mul", "Neg"};
-      if (moving.contains(op) || op == "Concat" || (op == "Cast" && folded.type().element == ElementType::i64)) {
-        // Of a list whose length is symbolic, positions are not known.
-        if ((beyond_first && op != "Concat") || (shaped && op != "Unsqueeze" && op != "Reshape" && op != "Identity"))
-          return wrong;
-        flags = moved_flags(index, op);
-        if (!flags) return wrong;
-        const std::vector<std::int64_t> each = flags->to_integers();
-        if (std::all_of(each.begin(), each.end(), [](std::int64_t f) { return f == 0; })) return "";
-      } else if (linear.contains(op) && folded.type().element == ElementType::i64) {
-        flags = splat(folded.type().shape, shaped ? 2 : 1);
-      } else if (op == "ConstantOfShape" || (op == "Expand" && !from_symbols(0)) ||
-                 (op == "Range" && !from_symbols(0) && !from_symbols(2) && folded.type().element == ElementType::i64)) {
-        flags = splat(folded.type().shape, 2);
-      } else {
-        return wrong;
-      }
-    }
-    const int tensor = document_.find(context.proto().output(0));
-    if (tensor >= 0) flags_[static_cast<std::size_t>(tensor)] = std::move(flags);
-    return "";
-  }
-
-  /// The flags of the output of an operator that moves elements: what it makes of the flags of its data.
-  std::shared_ptr<const ConstantData> moved_flags(int index, const std::string& op) {
-    std::vector<NodeContext::Input> inputs = read_inputs(document_.node(index));
-    for (std::size_t i = 0; i < inputs.size() && (i == 0 || op == "Concat"); ++i) {
-      if (!inputs[i].constant) return nullptr;
-      const auto& known = flags_[static_cast<std::size_t>(inputs[i].tensor)];
-      const Shape shape = inputs[i].constant->type().shape;
-      const std::vector<std::int64_t> none(static_cast<std::size_t>(inputs[i].constant->type().elements()), 0);
-      inputs[i].constant = known ? known : ConstantData::of_integers(shape, none);
-      inputs[i].type = inputs[i].constant->type();
-    }
-    if (op == "Identity") return inputs[0].constant;
-    NodeContext context(document_, index, catalog_, result_.graph, std::move(inputs));
-    return fold_integers(context);
-  }
-
-  /// A list that follows from symbolic extents where the importer would take it for numbers that are the same at all
-  /// sizes: why the node is carried.
-  static std::string misused_list(const std::string& op, const NodeContext& context) {
-    static const std::set<std::string> fit = {"Reshape", "Expand", "Slice", "Gather"};
-    for (std::size_t i = 0; i < context.input_count(); ++i)
-      if (context.inputs()[i].from_symbols && context.type(i).element != ElementType::f32 &&
-          (i == 0 || !fit.contains(op)))
-        return "input " + std::to_string(i) + " follows from symbolic extents";
-    return "";
   }
 
   Status import_specified_node(int index) {
@@ -461,7 +358,7 @@ class Importer {
   std::vector<std::optional<TensorType>> types_of_carried(const ImportRow& row, int index) {
     const auto& node = document_.node(index);
     NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(node));
-    plain.set_sizes(sizes_);
+    plain.set_sizes(flow_.sizes());
     std::vector<std::optional<TensorType>> types = carried_types(plain);
     if (!row.moves_elements || !types.empty()) return types;
     Graph scratch;
@@ -480,7 +377,7 @@ class Importer {
       inputs[i].value = Value{scratch.add_input("", inputs[i].type), 0};
     }
     NodeContext trial(document_, index, catalog_, scratch, std::move(inputs));
-    trial.set_sizes(sizes_);
+    trial.set_sizes(flow_.sizes());
     row.handler(trial);
     if (trial.stopped()) return {};
     for (const auto& output : trial.outputs()) {
@@ -653,10 +550,7 @@ class Importer {
   const OperatorCatalog& catalog_;
   const ImportOptions& options_;
   ImportedModel result_;
-  NodeContext::Sizes sizes_ = NodeContext::Sizes::all;
-  /// Per tensor that is a folded constant: which elements follow from symbolic extents: 0 (none), 1, or 2 (so does its
-  /// shape); null: none.
-  std::vector<std::shared_ptr<const ConstantData>> flags_;
+  SymbolFlow flow_;
   std::vector<TensorType> types_;
   std::map<int, TensorType> hints_;
   std::map<std::string, OpaqueSummary> opaque_;

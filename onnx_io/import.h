@@ -96,6 +96,10 @@ class NodeContext {
   [[nodiscard]] bool symbolic() const { return sizes_ != Sizes::all; }
   [[nodiscard]] bool may_be_rounded() const { return sizes_ == Sizes::rounded; }
   void set_sizes(Sizes sizes) { sizes_ = sizes; }
+  /// The same node with other inputs.
+  [[nodiscard]] NodeContext with_inputs(std::vector<Input> inputs) const {
+    return {*document_, node_, *catalog_, *graph_, std::move(inputs)};
+  }
 
   [[nodiscard]] std::int64_t opset() const { return document_->opset(); }
   [[nodiscard]] std::size_t input_count() const { return inputs_.size(); }
