@@ -38,8 +38,8 @@ std::optional<std::size_t> thread_of(const Graph& graph, Value value) {
   return place;
 }
 
-/// Operators that different tensors leave different: what is equal behind one was equal before it, but for rounding.
-/// (Two graphs may end in one relu where the tensors behind it differ: relu of relu is relu.)
+/// Operators that do not map different tensors to one, but for a scale or a shift: two graphs that compute the same by
+/// them compute the same before them. Of others that need not be so: relu of relu is relu.
 bool is_looked_behind(const std::string& op) {
   static const std::set<std::string> some = {"add",     "div",     "erf",     "exp", "mul",  "neg",
                                              "reshape", "sigmoid", "softmax", "sub", "tanh", "transpose"};
