@@ -5,14 +5,17 @@
 /// weight by weight, but for lists of extents that an ONNX node reads. Those are replaced where the node can find the
 /// extent by itself:
 ///
-///   Reshape  0 where the input has the same extent at the same axis, and -1 for one extent besides
+///   Reshape  0 where the input has the same extents at the same axes, or -1 for one extent (both would be wrong where
+///   the
+///            copied extent is 0)
 ///   Expand   1 where the input has the extent already
 ///   Slice    the largest integer for an end that is the end of the axis
 ///
 /// Any other list is computed when the model runs, by a few nodes, if each of its entries is a * extent + b for an
-/// extent of a graph input. Extents are sums, products and quotients of the symbols, so that what holds at several
-/// unrelated sizes holds at all but for coincidences; that the rewrites hold is for the rules, which are proved for all
-/// sizes.
+/// extent of a graph input; so are constants that repeat one element (ConstantOfShape) or count up (Range), if their
+/// shapes are such lists. That numbers which are no sums and products of the symbols do not come here is for the
+/// importer (onnx_io/symbol_flow.h), and that the rewrites hold is for the rules, which are proved for all sizes: what
+/// holds at several unrelated sizes then holds at all but for coincidences.
 #pragma once
 
 #include <span>
