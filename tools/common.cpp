@@ -65,7 +65,8 @@ std::string one_line(std::string text) {
 
 }  // namespace
 
-void add_common_options(CLI::App& app, CommonOptions& options) {
+void add_common_options(CLI::App& app, FileOptions& files, CommonOptions& options,
+                        const std::vector<std::string>& specs) {
   app.set_help_flag("-h,--help", "Show this help and exit");
   app.set_version_flag("-V,--version", fmt::format("{} {}", app.get_name(), TASO_VERSION), "Show the version and exit");
   app.add_flag("-v,--verbose", options.verbosity, "Say more on stderr; repeatable");
@@ -73,14 +74,26 @@ void add_common_options(CLI::App& app, CommonOptions& options) {
   app.add_option("-j,--jobs", options.threads, "Worker threads of this program (0: all processors)")
       ->check(whole_number(0, 4096));
   app.add_option("--seed", options.seed, "Seed of everything random")->check(whole_number());
-  app.add_option("--json", options.json, "Write the report as JSON to FILE (-: stdout)")->type_name("FILE");
-  app.add_option("--specs", options.specs, "Folder of specifications (default: " + default_specs() + ")")
-      ->type_name("DIR");
-  app.add_option("--add-specs", options.added_specs,
-                 "Folder of more specifications, with operators/, axioms/, rules/, profiles/ (repeatable)")
-      ->type_name("DIR")
-      ->allow_extra_args(false);
+  files.writes(app, "--json", options.json, "Write the report as JSON to FILE (-: stdout)");
   options.specs = default_specs();
+  CLI::Option* const folder =
+      app.add_option("--specs", options.specs, "Folder of specifications (default: " + options.specs + ")")
+          ->type_name("DIR");
+  files.declare(
+      folder,
+      [&options, specs](FileClaims& claims, const std::string& name) {
+        return claims.reads_all(name, options.specs, specs);
+      },
+      true);
+  CLI::Option* const added =
+      app.add_option("--add-specs", options.added_specs,
+                     "Folder of more specifications, with operators/, axioms/, rules/, profiles/ (repeatable)")
+          ->type_name("DIR")
+          ->allow_extra_args(false);
+  files.declare(added, [&options, specs](FileClaims& claims, const std::string& name) -> Status {
+    for (const std::string& path : options.added_specs) TASO_RETURN_IF_ERROR(claims.reads_all(name, path, specs));
+    return {};
+  });
 }
 
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
@@ -113,21 +126,17 @@ CLI::Validator real_number(double least, double most, bool open) {
   return {check, ""};
 }
 
-Status check_output(std::string_view option, const std::string& path) {
-  if (path.empty()) return Error{ErrorCode::usage, fmt::format("{}: the file name is empty", option), {}};
-  if (path == "-") return {};
-  const Expected<OutputFile> output = find_output(path);
-  if (!output) return output.error();
-  return {};
-}
-
-std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv) {
+std::optional<int> parse_command_line(CLI::App& app, FileOptions& files, int argc, char** argv, bool claim) {
+  const std::string undeclared = undeclared_option(app, files);
+  TASO_CHECK(undeclared.empty(), undeclared);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // help and version
     return fail(app.get_name(), {ErrorCode::usage, one_line(error.what()) + " (see --help)", {}});
   }
+  if (!claim) return std::nullopt;
+  if (const Status claimed = files.claim_all(); !claimed) return fail(app.get_name(), claimed.error());
   return std::nullopt;
 }
 
@@ -151,7 +160,10 @@ std::string default_specs() {
 }
 
 Status write_text(const std::string& path, std::string_view text) {
-  if (path != "-") return write_file_atomically(path, text);
+  if (path != "-") {
+    std::fflush(stdout);  // the path may be another name of it
+    return write_file_atomically(path, text);
+  }
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     return bad_input("cannot write to stdout");
   return {};

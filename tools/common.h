@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "support/status.h"
+#include "tools/files.h"
 
 namespace CLI {
 class App;
@@ -30,12 +31,16 @@ struct CommonOptions {
   std::vector<std::string> added_specs;  ///< --add-specs DIR...: folders of the same form that extend it.
 };
 
-/// Adds -v, -q, -j, --seed, --json, --specs, --add-specs and -V to a command line.
-void add_common_options(CLI::App& app, CommonOptions& options);
+/// Adds -v, -q, -j, --seed, --json, --specs, --add-specs and -V to a command line. `specs` are the extensions of the
+/// files that the program reads from folders of specifications.
+void add_common_options(CLI::App& app, FileOptions& files, CommonOptions& options,
+                        const std::vector<std::string>& specs);
 
-/// Parses the command line. A value is the code to exit with at once: 0 after -h and -V, 2 (usage) after an error,
-/// which has been printed.
-[[nodiscard]] std::optional<int> parse_command_line(CLI::App& app, int argc, char** argv);
+/// Parses the command line and, with `claim`, claims the files that it names. A value is the code to exit with at once:
+/// 0 after -h and -V, that of an error, which has been printed, else. Options of the program that name files and are
+/// not declared in `files` are a fault of ours.
+[[nodiscard]] std::optional<int> parse_command_line(CLI::App& app, FileOptions& files, int argc, char** argv,
+                                                    bool claim = true);
 
 /// For an option's check(): a decimal number from `least` to `most` and nothing else. The message of a refusal names
 /// what was given and the range; numbers of any length are refused without overflow.
@@ -44,10 +49,6 @@ void add_common_options(CLI::App& app, CommonOptions& options);
 /// The same for a finite real number that is at least `least` (above it with `open`) and at most `most`.
 [[nodiscard]] CLI::Validator real_number(double least, double most = std::numeric_limits<double>::max(),
                                          bool open = false);
-
-/// Sees before long work whether an output file can be written (find_output); "-" is stdout. An empty name is a wrong
-/// command line, whose message names `option`.
-[[nodiscard]] Status check_output(std::string_view option, const std::string& path);
 
 /// Prints "PROGRAM: error" as one line and returns its exit code.
 int fail(std::string_view program, const Error& error);

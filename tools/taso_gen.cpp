@@ -21,6 +21,7 @@
 #include "operators/registry.h"
 #include "support/file.h"
 #include "tools/common.h"
+#include "tools/files.h"
 #include "tools/ranks.h"
 #include "tools/specs.h"
 #include "verifier/verify.h"
@@ -34,6 +35,7 @@ constexpr const char* program = "taso-gen";
 
 struct Arguments {
   CommonOptions common;
+  FileOptions files;
   std::string profile = "default";
   std::string output = "-";
   int max_ops = 3;
@@ -104,6 +106,9 @@ class ShardFiles {
   std::vector<Place> places_;
 };
 
+/// The extensions of the files in a folder for checkpoints.
+std::vector<std::string> checkpoint_extensions() { return {".segment", ".level", ".journal"}; }
+
 /// A folder for checkpoints: made if need be; with segments of an earlier run only if it is to be resumed.
 Status prepare_checkpoint(const std::string& folder, bool resume) {
   std::error_code error;
@@ -111,9 +116,9 @@ Status prepare_checkpoint(const std::string& folder, bool resume) {
   if (!std::filesystem::is_directory(folder))
     return bad_input("cannot make the folder for checkpoints" + (error ? ": " + error.message() : std::string()),
                      {folder, 0, 0});
+  const std::vector<std::string> own = checkpoint_extensions();
   for (const auto& entry : std::filesystem::directory_iterator(folder, error))
-    if (!resume && (entry.path().extension() == ".segment" || entry.path().extension() == ".level" ||
-                    entry.path().extension() == ".journal"))
+    if (!resume && std::find(own.begin(), own.end(), entry.path().extension()) != own.end())
       return bad_input("holds checkpoints of an earlier run: give --resume to go on with it, or another folder",
                        {folder, 0, 0});
   if (error) return bad_input("cannot read the folder for checkpoints: " + error.message(), {folder, 0, 0});
@@ -214,11 +219,8 @@ Expected<Hash128> hash_of_inputs(const Arguments& arguments, const std::string& 
 }
 
 /// Everything that can be wrong from the start.
-Status prepare(const Arguments& arguments, const Ranks& ranks, Setup& setup) {
-  if (ranks.rank() == 0) {
-    TASO_RETURN_IF_ERROR(check_output("--output", arguments.output));
-    if (!arguments.common.json.empty()) TASO_RETURN_IF_ERROR(check_output("--json", arguments.common.json));
-  }
+Status prepare(Arguments& arguments, const Ranks& ranks, Setup& setup) {
+  if (ranks.rank() == 0) TASO_RETURN_IF_ERROR(arguments.files.claim_all());
   if (ranks.size() > 1 && (!arguments.shard.empty() || !arguments.merge.empty()))
     return Error{ErrorCode::usage, "mpirun shares the work itself: leave out --shard and --merge", {}};
   TASO_ASSIGN(setup.registry, load_operators(arguments.common));
@@ -318,7 +320,7 @@ Status run(const Arguments& arguments, Ranks& ranks, Setup& setup) {
   if (arguments.counts) {
     if (!arguments.common.json.empty())
       TASO_RETURN_IF_ERROR(write_text(arguments.common.json, statistics_json(generation, profile, options)));
-    std::fputs(statistics_text(generation).c_str(), stdout);
+    if (!arguments.files.claims().uses_stdout()) std::fputs(statistics_text(generation).c_str(), stdout);
     return {};
   }
 
@@ -330,7 +332,7 @@ Status run(const Arguments& arguments, Ranks& ranks, Setup& setup) {
     TASO_RETURN_IF_ERROR(write_text(arguments.common.json, statistics_json(generation, profile, options)));
   // The tables go where the rules do not.
   if (!arguments.common.quiet)
-    std::fputs(statistics_text(generation).c_str(), arguments.output == "-" ? stderr : stdout);
+    std::fputs(statistics_text(generation).c_str(), arguments.files.claims().uses_stdout() ? stderr : stdout);
   return {};
 }
 
@@ -344,30 +346,54 @@ int main(int argc, char** argv) {
       program};
   Arguments arguments;
   arguments.common.seed = 1;
-  app.add_option("--profile", arguments.profile,
-                 "profile: a name (specs/profiles/NAME.profile) or a file (default: default)");
+  FileOptions& files = arguments.files;
+  files.declare(
+      app.add_option("--profile", arguments.profile,
+                     "profile: a name (specs/profiles/NAME.profile) or a file (default: default)")
+          ->type_name("PROFILE"),
+      [&](FileClaims& claims, const std::string& name) {
+        return claims.reads(name, profile_file(arguments.common, arguments.profile));
+      },
+      true);
   app.add_option("--max-ops", arguments.max_ops, "largest number of operators of a side, 1 to 8 (default: 3)")
       ->check(whole_number(1, 8));
   app.add_option("--max-terms", arguments.max_terms, "largest number of terms of one group (default: 4000000000)")
       ->check(whole_number(1));
   app.add_option(
-      "--memory-limit", arguments.memory_limit,
-      "memory for the enumeration, such as 500M or 8G: fingerprints beyond it go to files (default: no limit)");
-  app.add_option("--temporary", arguments.temporary, "folder for those files (default: the system's)");
-  CLI::Option* const checkpoint = app.add_option(
-      "--checkpoint", arguments.checkpoint, "folder for what is enumerated and proved, so that --resume can go on");
+         "--memory-limit", arguments.memory_limit,
+         "memory for the enumeration, such as 500M or 8G: fingerprints beyond it go to files (default: no limit)")
+      ->type_name("SIZE");
+  files.fills(app, "--temporary", arguments.temporary, "folder for those files (default: the system's)");
+  CLI::Option* const checkpoint =
+      files.fills(app, "--checkpoint", arguments.checkpoint,
+                  "folder for what is enumerated and proved, so that --resume can go on", checkpoint_extensions());
   app.add_flag("--resume", arguments.resume, "go on with what is in the folder of --checkpoint")->needs(checkpoint);
   app.add_flag("--counts", arguments.counts, "enumerate only, and print how many terms and values there are by size");
-  CLI::Option* const shard = app.add_option(
-      "--shard", arguments.shard, "i/N: evaluate the i-th of N parts only and write it to --output, for --merge");
-  app.add_option("--merge", arguments.merge, "files of all shards: go on from them instead of evaluating")
-      ->excludes(shard);
+  CLI::Option* const shard =
+      app.add_option("--shard", arguments.shard,
+                     "i/N: evaluate the i-th of N parts only and write it to --output, for --merge")
+          ->type_name("I/N");
+  CLI::Option* const merge =
+      app.add_option("--merge", arguments.merge, "files of all shards: go on from them instead of evaluating")
+          ->type_name("FILE")
+          ->excludes(shard);
+  files.declare(merge, [&](FileClaims& claims, const std::string& name) -> Status {
+    for (const std::string& file : arguments.merge) TASO_RETURN_IF_ERROR(claims.reads(name, file));
+    return {};
+  });
   app.add_flag("--verify", arguments.verify, "keep only rules that are proved; write the kind of proof beside each");
-  app.add_option("-o,--output", arguments.output, "rule file to write, - for standard output (default: -)");
-  add_common_options(app, arguments.common);
+  // Without rules there is no output but for --json.
+  files.declare(
+      app.add_option("-o,--output", arguments.output, "rule file to write, - for standard output (default: -)")
+          ->type_name("FILE"),
+      [&](FileClaims& claims, const std::string& name) {
+        return arguments.counts ? Status() : claims.writes(name, arguments.output);
+      },
+      true);
+  add_common_options(app, files, arguments.common, {".op", ".axioms", ".facts", ".profile"});
   {
     const Silence silence(ranks.rank() > 0);  // rank 0 says what is wrong
-    if (const auto exit_code = parse_command_line(app, argc, argv)) return *exit_code;
+    if (const auto exit_code = parse_command_line(app, files, argc, argv, false)) return *exit_code;
   }
   if (arguments.common.specs.empty()) arguments.common.specs = default_specs();
   if (ranks.rank() == 0) end_on_interrupt(program);

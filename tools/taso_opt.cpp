@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "certificate/certificate.h"
+#include "onnx_io/external_files.h"
 #include "onnx_io/model.h"
 #include "operators/registry.h"
 #include "optimizer/cost_database.h"
@@ -24,7 +25,9 @@
 #include "runtime/kernel.h"
 #include "support/file.h"
 #include "tools/common.h"
+#include "tools/costs.h"
 #include "tools/device.h"
+#include "tools/files.h"
 #include "tools/sizes.h"
 #include "tools/specs.h"
 
@@ -35,6 +38,7 @@ constexpr const char* kProgram = "taso-opt";
 
 struct Options {
   tools::CommonOptions common;
+  tools::FileOptions files;
   tools::DeviceOptions device;
   std::string model, output, cost = "time", rounding = "reassoc", costs, record, html, strategy = "joint",
                              method = "backtracking", rule_layouts = "channels-last";
@@ -49,22 +53,29 @@ struct Options {
        explain = false, no_certificate = false;
 };
 
+/// The options that name files.
+void declare_files(CLI::App& app, Options& options) {
+  tools::FileOptions& files = options.files;
+  files.reads(app, "model", options.model, "The ONNX model", "MODEL")->required();
+  files.writes(app, "-o,--output", options.output, "Where the optimized model goes; may be the model itself", "MODEL")
+      ->required();
+  files.reads(app, "--rules", options.rules,
+              "Rule file, instead of the shipped rules: rule text, or .pb of the original TASO; repeatable. The proof "
+              "marks in it are believed: taso-verify FILE checks them");
+  files.reads(app, "--baseline-rules", options.baseline_rules,
+              "Rule file for the baseline (default: as --rules): to compare rules for the search; repeatable");
+  files.reads(app, "--device-properties", options.device.properties,
+              "With --no-measure: plan for the device that FILE describes (taso-run --print-device writes it)");
+  tools::add_cost_option(app, files, options.costs,
+                         "Database of measured costs (default: " + default_cost_database_path() +
+                             "; with --no-measure also the files of costs/ of the specifications)");
+  files.writes(app, "--record", options.record, "Write the costs that were used as text, for --costs elsewhere");
+  files.writes(app, "--html", options.html, "Write the report as an HTML page, with both graphs drawn, to FILE");
+}
+
 void declare(CLI::App& app, Options& options) {
-  tools::add_common_options(app, options.common);
-  app.add_option("model", options.model, "The ONNX model")->required()->type_name("MODEL");
-  app.add_option("-o,--output", options.output, "Where the optimized model goes")->required()->type_name("FILE");
-  app.add_option(
-         "--rules", options.rules,
-         "Rule file, instead of the shipped rules: rule text, or .pb of the original TASO; repeatable. The proof marks "
-         "in it are believed: taso-verify FILE checks them")
-      ->type_name("FILE")
-      ->expected(1)
-      ->take_all();
-  app.add_option("--baseline-rules", options.baseline_rules,
-                 "Rule file for the baseline (default: as --rules): to compare rules for the search; repeatable")
-      ->type_name("FILE")
-      ->expected(1)
-      ->take_all();
+  tools::add_common_options(app, options.files, options.common, {".op", ".rules", ".costs"});
+  declare_files(app, options);
   app.add_flag("--require-proofs", options.require_proofs, "Refuse rules without a proof mark (exit code 3)");
   app.add_option("--disable-rule", options.disabled_rules, "Leave out the rule NAME; repeatable")
       ->type_name("NAME")
@@ -74,13 +85,11 @@ void declare(CLI::App& app, Options& options) {
                  "Search with rules of at most so many operators on the source side; the baseline uses all rules")
       ->check(tools::whole_number(1, 1000));
   tools::add_device_options(app, options.device, "Target: cpu");
-  app.add_option("--device-properties", options.device.properties,
-                 "With --no-measure: plan for the device that FILE describes (taso-run --print-device writes it)")
-      ->type_name("FILE");
   app.add_option("--threads", options.kernel_threads, "Threads that the kernels will run with")
       ->check(tools::whole_number(1, 1024))
       ->capture_default_str();
   app.add_option("--cost", options.cost, "time, flops, bytes, launches, memory, or a sum such as time+0.1*bytes")
+      ->type_name("FORMULA")
       ->capture_default_str();
   app.add_option("--strategy", options.strategy,
                  "joint: graph and layouts together; graph, layout: only the one; sequential: one after the other")
@@ -127,13 +136,7 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--memory-limit", options.memory_limit_mb, "MB of graphs kept by the search")
       ->check(tools::real_number(1, 1e9))
       ->capture_default_str();
-  app.add_option("--costs", options.costs,
-                 "Database of measured costs (default: " + default_cost_database_path() +
-                     "; with --no-measure also the files of costs/ of the specifications)")
-      ->type_name("FILE");
   app.add_flag("--no-measure", options.no_measure, "Use recorded costs only; a missing one is an error (exit code 7)");
-  app.add_option("--record", options.record, "Write the costs that were used as text, for --costs elsewhere")
-      ->type_name("FILE");
   app.add_option("--fp", options.rounding, "exact, reassoc or fast: how far rules may change rounding")
       ->check(CLI::IsMember({"exact", "reassoc", "fast"}))
       ->capture_default_str();
@@ -156,8 +159,6 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--check-atol", options.check.atol, "Allowed absolute difference besides")
       ->check(tools::real_number(0))
       ->capture_default_str();
-  app.add_option("--html", options.html, "Write the report as an HTML page, with both graphs drawn, to FILE")
-      ->type_name("FILE");
   app.add_flag("--explain", options.explain, "List every application of a rule");
   app.add_flag("--fail-if-no-gain", options.fail_if_no_gain, "Exit with code 5 if the baseline is not improved");
   app.add_flag("--no-certificate", options.no_certificate,
@@ -336,6 +337,25 @@ Expected<OptimizeResult> check_at_another_size(OptimizeResult result, const tool
   return result;
 }
 
+/// Claims what goes beside the optimized model, and what lies beside the original. The value is the certificate's file;
+/// empty: there is none.
+Expected<std::string> claim_sidecars(Options& options) {
+  tools::FileClaims& claims = options.files.claims();
+  const std::string original_data = "external data of MODEL";
+  for (const std::string& file : external_data_of_model(options.model))
+    TASO_RETURN_IF_ERROR(claims.reads(original_data, file));
+  TASO_ASSIGN(const OutputFile output, find_output(options.output));
+  if (output.written_through) return std::string();
+  const bool in_place = place_of(options.output) == place_of(options.model);
+  TASO_RETURN_IF_ERROR(
+      claims.writes("external data of --output", options.output + ".data", in_place ? original_data : ""));
+  if (options.no_certificate) return std::string();
+  const std::string certificate = certificate_path(options.output);
+  TASO_RETURN_IF_ERROR(claims.writes("certificate of --output", certificate));
+  TASO_RETURN_IF_ERROR(claims.can_write());
+  return certificate;
+}
+
 /// The exit code of a run without errors.
 Expected<int> run(Options& options) {
   const auto start = std::chrono::steady_clock::now();
@@ -356,10 +376,7 @@ Expected<int> run(Options& options) {
   }
   if (options.output == "-")
     return Error{ErrorCode::usage, "--output: stdout cannot hold a model; give a file name", {}};
-  TASO_RETURN_IF_ERROR(tools::check_output("--output", options.output));
-  for (const auto& [option, path] :
-       {std::pair("--json", &options.common.json), {"--record", &options.record}, {"--html", &options.html}})
-    if (!path->empty()) TASO_RETURN_IF_ERROR(tools::check_output(option, *path));
+  TASO_ASSIGN(const std::string certificate_file, claim_sidecars(options));
   tools::end_on_interrupt(kProgram);
 
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
@@ -374,10 +391,6 @@ Expected<int> run(Options& options) {
   if (sets.baseline) baseline_rules.emplace(std::move(*sets.baseline), registry);
   std::vector<const RuleIndex*> rule_sets = {&rules};
   if (baseline_rules) rule_sets.push_back(&*baseline_rules);
-  TASO_ASSIGN(const OutputFile output_file, find_output(options.output));
-  const std::string certificate_file =
-      options.no_certificate || output_file.written_through ? "" : certificate_path(options.output);
-  if (!certificate_file.empty()) TASO_RETURN_IF_ERROR(tools::check_output("--output", certificate_file));
   FileIdentity original;
   if (!certificate_file.empty()) {
     TASO_ASSIGN(original, identify_file(options.model));
@@ -511,7 +524,7 @@ Expected<int> run(Options& options) {
     TASO_RETURN_IF_ERROR(
         tools::write_text(options.html, report_html(result, context, before, after, formula.uses_time())));
   }
-  if (!options.common.quiet && options.common.json != "-") {
+  if (!options.common.quiet && !options.files.claims().uses_stdout()) {
     fmt::print("{}", report_text(result, context));
     if (options.explain) fmt::print("\n{}", explain_text(result, context));
   }
@@ -541,7 +554,7 @@ int main(int argc, char** argv) {
                taso::kProgram);
   taso::Options options;
   taso::declare(app, options);
-  if (const auto code = taso::tools::parse_command_line(app, argc, argv)) return *code;
+  if (const auto code = taso::tools::parse_command_line(app, options.files, argc, argv)) return *code;
   const taso::Expected<int> code = taso::run(options);
   return code ? *code : taso::tools::fail(taso::kProgram, code.error());
 }

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "graph/pattern.h"
+#include "onnx_io/external_files.h"
 #include "onnx_io/model.h"
 #include "onnx_io/tensor_file.h"
 #include "operators/registry.h"
@@ -24,7 +25,9 @@
 #include "runtime/measure.h"
 #include "runtime/tensor.h"
 #include "tools/common.h"
+#include "tools/costs.h"
 #include "tools/device.h"
+#include "tools/files.h"
 #include "tools/specs.h"
 
 namespace taso {
@@ -34,6 +37,7 @@ constexpr std::string_view kProgram = "taso-run";
 
 struct Options {
   tools::CommonOptions common;
+  tools::FileOptions files;
   tools::DeviceOptions device;
   std::string model, other, save_outputs, save_inputs, layouts = "chosen", costs;
   std::vector<std::string> inputs, input_shapes;
@@ -47,10 +51,10 @@ struct Options {
 };
 
 void declare(CLI::App& app, Options& options) {
-  tools::add_common_options(app, options.common);
-  app.add_option("model", options.model, "The ONNX model")->type_name("MODEL");
-  app.add_option("--compare", options.other, "Run this model on the same inputs, in turn, and compare")
-      ->type_name("OTHER");
+  tools::FileOptions& files = options.files;
+  tools::add_common_options(app, files, options.common, {".op", ".rules"});
+  files.reads(app, "model", options.model, "The ONNX model", "MODEL");
+  files.reads(app, "--compare", options.other, "Run this model on the same inputs, in turn, and compare", "OTHER");
   tools::add_device_options(app, options.device, "cpu; reference: the operators' definitions in double (slow)");
   app.add_flag("--print-device", options.print_device,
                "Print the properties of the backend's device, for --device-properties of taso-opt, and end");
@@ -62,9 +66,8 @@ void declare(CLI::App& app, Options& options) {
                  "row-major: as in the file")
       ->check(CLI::IsMember({"chosen", "channels-last", "row-major"}))
       ->capture_default_str();
-  app.add_option("--costs", options.costs,
-                 "Database of costs that taso-opt recorded (default: " + default_cost_database_path() + ")")
-      ->type_name("FILE");
+  tools::add_cost_option(app, files, options.costs,
+                         "Database of costs that taso-opt recorded (default: " + default_cost_database_path() + ")");
   app.add_option("--repeat", options.repeat, "Timed runs of each model")
       ->check(tools::whole_number(1, 1'000'000))
       ->capture_default_str();
@@ -72,10 +75,8 @@ void declare(CLI::App& app, Options& options) {
       "--as-is", options.as_is,
       "Run the operators of the file one by one; otherwise chains of them that one kernel computes are fused first");
   app.add_flag("--profile", options.profile, "Time every kernel");
-  app.add_option("--input", options.inputs, "NAME=FILE gives an input as .npy or .pb; random otherwise; repeatable")
-      ->type_name("NAME=FILE")
-      ->expected(1)
-      ->take_all();
+  files.reads(app, "--input", options.inputs, "NAME=FILE gives an input as .npy or .pb; random otherwise; repeatable",
+              "NAME=FILE");
   app.add_option("--input-shape", options.input_shapes, "NAME:D,D,.. makes a symbolic shape concrete; repeatable")
       ->type_name("NAME:D,..")
       ->expected(1)
@@ -83,9 +84,8 @@ void declare(CLI::App& app, Options& options) {
   app.add_flag("--check", options.check,
                "Compare the outputs with float64 (--device reference, slow): by the relative L2 norm, at most 1e-5 "
                "with --math fp32, 2e-3 with tf32, 1e-2 with fp16, 8e-2 with bf16");
-  app.add_option("--save-outputs", options.save_outputs, "Write every output as DIR/NAME.npy")->type_name("DIR");
-  app.add_option("--save-inputs", options.save_inputs, "Write every input, random ones too, as DIR/NAME.npy")
-      ->type_name("DIR");
+  files.fills(app, "--save-outputs", options.save_outputs, "Write every output as DIR/NAME.npy");
+  files.fills(app, "--save-inputs", options.save_inputs, "Write every input, random ones too, as DIR/NAME.npy");
   app.add_option(
          "--check-rtol", options.rtol,
          "With --compare: allowed difference relative to the largest magnitude (default: 1e-4 with --math fp32, "
@@ -335,14 +335,48 @@ std::string file_name(const std::string& name, std::set<std::string>& used) {
   return unique + ".npy";
 }
 
+/// Where tensors of these names are saved.
+std::vector<std::string> files_in(const std::string& folder, std::span<const std::string> names) {
+  std::set<std::string> used;
+  std::vector<std::string> files;
+  for (const std::string& name : names) files.push_back(folder + "/" + file_name(name, used));
+  return files;
+}
+
 Status save_tensors(const std::string& folder, std::span<const std::string> names,
                     const std::vector<HostTensor>& tensors) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return bad_input("cannot make the folder: " + error.message(), {folder});
-  std::set<std::string> used;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    TASO_RETURN_IF_ERROR(write_npy(folder + "/" + file_name(names[i], used), tensors[i]));
+  const std::vector<std::string> files = files_in(folder, names);
+  for (std::size_t i = 0; i < names.size(); ++i) TASO_RETURN_IF_ERROR(write_npy(files[i], tensors[i]));
+  return {};
+}
+
+/// Claims the external data of what is read.
+Status claim_external_data(Options& options) {
+  tools::FileClaims& claims = options.files.claims();
+  for (const std::string& model : {options.model, options.other})
+    for (const std::string& file : external_data_of_model(model))
+      TASO_RETURN_IF_ERROR(claims.reads("external data of a model", file));
+  for (const std::string& input : options.inputs)
+    for (const std::string& file : external_data_of_tensor(input.substr(input.rfind('=') + 1)))
+      TASO_RETURN_IF_ERROR(claims.reads("external data of --input", file));
+  return {};
+}
+
+/// Claims what --save-outputs and --save-inputs will write for a model: its tensors have the names.
+Status claim_tensors(Options& options, const Subject& subject) {
+  std::vector<std::string> inputs;
+  for (const NodeId id : subject.graph.inputs()) inputs.push_back(subject.graph.node(id).name);
+  const std::span<const std::string> outputs = std::span(subject.output_names).first(subject.own_outputs);
+  for (const auto& [option, folder, names] :
+       {std::tuple("--save-outputs", options.save_outputs, outputs),
+        {"--save-inputs", options.save_inputs, std::span<const std::string>(inputs)}}) {
+    if (folder.empty()) continue;
+    for (const std::string& file : files_in(folder, names))
+      TASO_RETURN_IF_ERROR(options.files.claims().writes(option, file));
+  }
   return {};
 }
 
@@ -469,11 +503,11 @@ bool compare_outputs(const Subject& subject, const std::vector<HostTensor>& refe
 }
 
 /// The exit code of a run without errors.
-Expected<int> run(const Options& options) {
+Expected<int> run(Options& options) {
   if (options.model.empty() && !options.print_device) return Error{ErrorCode::usage, "MODEL is required", {}};
   if (options.check && !options.other.empty())
     return Error{ErrorCode::usage, "--check: one model is compared with float64; leave out --compare", {}};
-  if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(tools::check_output("--json", options.common.json));
+  TASO_RETURN_IF_ERROR(claim_external_data(options));
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
   TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, true));
   const KernelLibrary& library = device.library;
@@ -499,6 +533,7 @@ Expected<int> run(const Options& options) {
       tools::warn(kProgram, fmt::format("{}: {} nodes cannot be executed; the parts between them are compared",
                                         options.model, subjects[0].opaque_nodes));
   }
+  TASO_RETURN_IF_ERROR(claim_tensors(options, subjects[0]));
   const auto weights = std::make_shared<WeightStore>();
   const RuntimeTarget target(library, {.threads = options.threads,
                                        .counting = false,
@@ -574,7 +609,7 @@ Expected<int> run(const Options& options) {
                 check_outputs(as_imported, subjects[0], inputs, outputs[0], options, registry, text, json["check"]));
   }
   if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(tools::write_text(options.common.json, json.dump(2) + "\n"));
-  if (!options.common.quiet && options.common.json != "-") fmt::print("{}", text);
+  if (!options.common.quiet && !options.files.claims().uses_stdout()) fmt::print("{}", text);
   if (tools::interrupted()) return static_cast<int>(ErrorCode::interrupted);
   if (!within)
     return Error{ErrorCode::check_failed,
@@ -596,7 +631,7 @@ int main(int argc, char** argv) {
   CLI::App app("Runs an ONNX model: times it, profiles it, compares it with another.", std::string(taso::kProgram));
   taso::Options options;
   taso::declare(app, options);
-  if (const auto code = taso::tools::parse_command_line(app, argc, argv)) return *code;
+  if (const auto code = taso::tools::parse_command_line(app, options.files, argc, argv)) return *code;
   const taso::Expected<int> code = taso::run(options);
   return code ? *code : taso::tools::fail(taso::kProgram, code.error());
 }

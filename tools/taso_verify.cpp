@@ -11,12 +11,14 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "support/file.h"
 #include "tools/common.h"
+#include "tools/files.h"
 #include "tools/specs.h"
 #include "tools/verify_axioms.h"
 #include "tools/verify_certificate.h"
@@ -35,6 +37,7 @@ constexpr const char* program = "taso-verify";
 
 struct Arguments {
   CommonOptions common;
+  FileOptions files;
   VerifySources sources;
   std::string dump_smt2, junit, sarif, translation, generalised;
   bool github = false, missing_axioms = false;
@@ -44,11 +47,11 @@ struct Arguments {
   CertificateArguments certificate;
 };
 
-/// A file name made of a rule's name.
-std::string file_name(const std::string& rule, std::size_t number) {
+/// Where --dump-smt2 writes the goals of a rule.
+std::string goal_file(const std::string& folder, const std::string& rule, std::size_t number) {
   std::string name;
   for (const char c : rule) name += std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' ? c : '_';
-  return fmt::format("{:04}_{}.smt2", number, name);
+  return (fs::path(folder) / fmt::format("{:04}_{}.smt2", number, name)).string();
 }
 
 /// The verdicts on all statements, in their order.
@@ -80,8 +83,7 @@ Expected<std::vector<VerifyResult>> verify_all(const Arguments& arguments, const
       const std::lock_guard lock(mutex);
       line.show(fmt::format("verified {} of {}: {}", finished, total, task.rule.name));
       if (smt2.empty()) continue;
-      const Status status =
-          write_file_atomically((fs::path(arguments.dump_smt2) / file_name(task.rule.name, i)).string(), smt2);
+      const Status status = write_file_atomically(goal_file(arguments.dump_smt2, task.rule.name, i), smt2);
       if (!status && dumped) dumped = status;
     }
   };
@@ -105,20 +107,20 @@ Expected<std::vector<VerifyResult>> verify_all(const Arguments& arguments, const
 /// Writes every report that was asked for.
 Status write_reports(const Arguments& arguments, const std::vector<VerifyResult>& results, std::size_t wrong,
                      const MissingFindings* missing, const OperatorCatalog& catalog) {
-  const bool json_on_stdout = arguments.common.json == "-";
+  const bool stdout_taken = arguments.files.claims().uses_stdout();
   std::size_t counts[3] = {0, 0, 0};
   for (const VerifyResult& result : results) {
     ++counts[static_cast<std::size_t>(result.verdict.kind)];
-    if (!json_on_stdout && !(result.as_expected() && arguments.common.quiet))
+    if (!stdout_taken && !(result.as_expected() && arguments.common.quiet))
       std::fputs(text_report(result).c_str(), stdout);
   }
-  if (!json_on_stdout && !arguments.common.quiet)
+  if (!stdout_taken && !arguments.common.quiet)
     std::fputs(fmt::format("{} statements: {} proved, {} refuted, {} unknown{}\n", results.size(), counts[0], counts[1],
                            counts[2], wrong == 0 ? "" : fmt::format("; {} not as they should be", wrong))
                    .c_str(),
                stdout);
-  if (missing != nullptr && !json_on_stdout) std::fputs(("\n" + missing_text(*missing, catalog)).c_str(), stdout);
-  if (arguments.github) std::fputs(github_annotations(results).c_str(), json_on_stdout ? stderr : stdout);
+  if (missing != nullptr && !stdout_taken) std::fputs(("\n" + missing_text(*missing, catalog)).c_str(), stdout);
+  if (arguments.github) std::fputs(github_annotations(results).c_str(), stdout_taken ? stderr : stdout);
   const ReportContext context{TASO_VERSION, arguments.verifier, missing, &catalog};
   if (!arguments.common.json.empty())
     TASO_RETURN_IF_ERROR(write_text(arguments.common.json, json_report(results, context)));
@@ -139,20 +141,39 @@ Expected<int> translate(const Arguments& arguments) {
   return problems.empty() ? 0 : static_cast<int>(ErrorCode::not_proved);
 }
 
-/// Looks at what is to be written before anything is proved: a wrong name costs nothing then.
-Status check_outputs(const Arguments& arguments) {
-  for (const std::string& path : {arguments.common.json, arguments.junit, arguments.sarif, arguments.translation})
-    if (!path.empty() && path != "-") TASO_RETURN_IF_ERROR(find_output(path));
+/// Claims what --dump-smt2 will write.
+Status claim_goals(Arguments& arguments, const VerifyInputs& inputs) {
+  if (arguments.dump_smt2.empty()) return {};
+  for (std::size_t i = 0; i < inputs.tasks.size(); ++i)
+    TASO_RETURN_IF_ERROR(
+        arguments.files.claims().writes("--dump-smt2", goal_file(arguments.dump_smt2, inputs.tasks[i].rule.name, i)));
   return {};
 }
 
-Expected<int> run(const Arguments& arguments) {
-  TASO_RETURN_IF_ERROR(check_outputs(arguments));
+/// Claims the records of shapes beside axiom files: they are read, or with --record-facts written.
+Status claim_facts(Arguments& arguments, const VerifyInputs& inputs) {
+  std::set<std::string> files;
+  for (const Substitution& axiom : inputs.axioms) files.insert(axiom.where.file);
+  for (const VerifyTask& task : inputs.tasks) files.insert(task.rule.where.file);
+  FileClaims& claims = arguments.files.claims();
+  for (const std::string& file : files) {
+    if (fs::path(file).extension() != ".axioms") continue;
+    const std::string facts = shape_facts_file(file);
+    TASO_RETURN_IF_ERROR(arguments.record_facts ? claims.updates("--record-facts", facts)
+                                                : claims.reads("the record of " + file, facts));
+  }
+  return {};
+}
+
+Expected<int> run(Arguments& arguments) {
   if (!arguments.translation.empty()) return translate(arguments);
+  TASO_RETURN_IF_ERROR(claim_models(arguments.files.claims(), arguments.certificate));
   TASO_ASSIGN(VerifyInputs inputs, read_verify_inputs(arguments.common, arguments.sources));
+  TASO_RETURN_IF_ERROR(claim_facts(arguments, inputs));
+  TASO_RETURN_IF_ERROR(claim_goals(arguments, inputs));
   if (!arguments.certificate.certificate.empty()) {
     TASO_ASSIGN(const Replay replay, replay_certificate(arguments.certificate, inputs));
-    if (!arguments.common.quiet && arguments.common.json != "-")
+    if (!arguments.common.quiet && !arguments.files.claims().uses_stdout())
       std::fputs(certificate_text(replay, arguments.certificate).c_str(), stdout);
   }
   if (arguments.axiom_modes.exhaustive || arguments.axiom_modes.report) {
@@ -192,10 +213,23 @@ int main(int argc, char** argv) {
   arguments.verifier.infer = true;
   const char* actions = std::getenv("GITHUB_ACTIONS");
   arguments.github = actions != nullptr && std::string(actions) == "true";
-  app.add_option("INPUT", arguments.sources.inputs, "rule, axiom and operator files, or folders of them");
+  FileOptions& files = arguments.files;
+  files.declare(app.add_option("INPUT", arguments.sources.inputs, "rule, axiom and operator files, or folders of them")
+                    ->type_name("INPUT"),
+                [&](FileClaims& claims, const std::string& name) -> Status {
+                  for (const std::string& input : arguments.sources.inputs)
+                    TASO_RETURN_IF_ERROR(claims.reads_all(name, input, {".op", ".axioms", ".rules"}));
+                  return {};
+                });
   app.add_option("--rule", arguments.sources.rules, "a rule as text: 'add(x, y) => add(y, x)' (repeatable)")
+      ->type_name("RULE")
       ->allow_extra_args(false);
-  app.add_option("--axioms", arguments.sources.axioms, "axiom file or folder (default: axioms of the specifications)");
+  files.declare(app.add_option("--axioms", arguments.sources.axioms,
+                               "axiom file or folder (default: axioms of the specifications)")
+                    ->type_name("PATH"),
+                [&](FileClaims& claims, const std::string& name) {
+                  return claims.reads_all(name, arguments.sources.axioms, {".axioms"});
+                });
   app.add_option("--bound", arguments.verifier.bound, "largest extent in the bounded proof, 1 to 6 (default: 3)")
       ->check(CLI::Range(1, 6));
   app.add_option("--instances", arguments.verifier.max_instances,
@@ -207,35 +241,29 @@ int main(int argc, char** argv) {
                "the proof from axioms may take");
   app.add_option("--rlimit", arguments.verifier.rlimit, "resource units of Z3 for each goal (default: 2000000)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{4'000'000'000}));
-  app.add_option("--translate", arguments.translation,
-                 "write the rules of a .pb file as rule text to FILE (-: stdout), and verify nothing")
-      ->type_name("FILE");
+  files.writes(app, "--translate", arguments.translation,
+               "write the rules of a .pb file as rule text to FILE (-: stdout), and verify nothing");
   app.add_flag(
       "--missing-axioms", arguments.missing_axioms,
       "also look for identities that, as axioms, would prove the true rules which do not follow from the axioms");
-  app.add_option("--generalise", arguments.generalised,
-                 "write the rules with concrete attributes generalised as far as they are proved for all sizes to FILE "
-                 "(-: stdout), and report nothing else")
-      ->type_name("FILE");
-  app.add_option(
-         "--certificate", arguments.certificate.certificate,
-         "a certificate of taso-opt (OUT.taso.json): repeat it from the original model to the optimized one, and "
-         "prove its rules")
-      ->type_name("FILE");
-  app.add_option("--original", arguments.certificate.original,
-                 "with --certificate: the original model (default: the file that it names, in its folder)")
-      ->type_name("MODEL");
-  app.add_option("--optimized", arguments.certificate.optimized,
-                 "with --certificate: the optimized model (default: the file that it names, in its folder)")
-      ->type_name("MODEL");
+  files.writes(app, "--generalise", arguments.generalised,
+               "write the rules with concrete attributes generalised as far as they are proved for all sizes to FILE "
+               "(-: stdout), and report nothing else");
+  files.reads(app, "--certificate", arguments.certificate.certificate,
+              "a certificate of taso-opt (OUT.taso.json): repeat it from the original model to the optimized one, and "
+              "prove its rules");
+  files.reads(app, "--original", arguments.certificate.original,
+              "with --certificate: the original model (default: the file that it names, in its folder)", "MODEL");
+  files.reads(app, "--optimized", arguments.certificate.optimized,
+              "with --certificate: the optimized model (default: the file that it names, in its folder)", "MODEL");
   app.add_flag("--record-facts", arguments.record_facts,
                "write what instances say of the shapes of axioms beside their files, X.facts for X.axioms, and report "
                "nothing else");
-  app.add_option("--junit", arguments.junit, "write the verdicts as JUnit XML to FILE")->type_name("FILE");
-  app.add_option("--sarif", arguments.sarif, "write what is not proved as SARIF 2.1.0 to FILE")->type_name("FILE");
+  files.writes(app, "--junit", arguments.junit, "write the verdicts as JUnit XML to FILE");
+  files.writes(app, "--sarif", arguments.sarif, "write what is not proved as SARIF 2.1.0 to FILE");
   app.add_flag("--github", arguments.github,
                "print annotations of GitHub Actions (default where GITHUB_ACTIONS is 'true')");
-  app.add_option("--dump-smt2", arguments.dump_smt2, "folder to write the goals given to Z3 to, one file a rule");
+  files.fills(app, "--dump-smt2", arguments.dump_smt2, "folder to write the goals given to Z3 to, one file a rule");
   app.add_flag("--exhaustive", arguments.axiom_modes.exhaustive,
                "instead of proofs: bounded validation at every instance with extents up to 4");
   app.add_flag("--report", arguments.axiom_modes.report,
@@ -246,10 +274,10 @@ int main(int argc, char** argv) {
   app.add_option("--exhaustive-bound", arguments.axiom_modes.bound,
                  "with --exhaustive: largest extent, 1 to 6 (default: 4)")
       ->check(CLI::Range(1, 6));
-  app.add_option("--falsehoods", arguments.axiom_modes.falsehoods,
-                 "with --report: rule file of false statements that must not follow from the axioms");
-  add_common_options(app, arguments.common);
-  if (const auto exit_code = parse_command_line(app, argc, argv)) return *exit_code;
+  files.reads(app, "--falsehoods", arguments.axiom_modes.falsehoods,
+              "with --report: rule file of false statements that must not follow from the axioms");
+  add_common_options(app, files, arguments.common, {".op", ".axioms"});
+  if (const auto exit_code = parse_command_line(app, files, argc, argv)) return *exit_code;
   if (arguments.certificate.certificate.empty() &&
       (!arguments.certificate.original.empty() || !arguments.certificate.optimized.empty()))
     return fail(program, {ErrorCode::usage, "--original and --optimized belong to a --certificate", {}});

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "onnx_io/external_files.h"
 #include "support/file.h"
 
 namespace taso::tools {
@@ -37,21 +38,45 @@ class TemporaryFolder {
   std::string path_;
 };
 
+/// The models that the arguments name, or the certificate in its folder.
+struct Models {
+  std::string original, optimized;
+};
+
+Models models_of(const Certificate& certificate, const CertificateArguments& arguments) {
+  const fs::path folder = fs::path(arguments.certificate).parent_path();
+  const auto beside = [&](const std::string& given, const FileIdentity& named) {
+    return given.empty() ? (folder / named.name).string() : given;
+  };
+  return {beside(arguments.original, certificate.original), beside(arguments.optimized, certificate.optimized)};
+}
+
 }  // namespace
+
+Status claim_models(FileClaims& claims, const CertificateArguments& arguments) {
+  if (arguments.certificate.empty()) return {};
+  const auto text = read_file(arguments.certificate);
+  const auto certificate = text ? parse_certificate(*text, arguments.certificate) : text.error();
+  if (!certificate) return {};
+  const Models models = models_of(*certificate, arguments);
+  for (const auto& [what, model] :
+       {std::pair("the original model", models.original), {"the optimized model", models.optimized}}) {
+    TASO_RETURN_IF_ERROR(claims.reads(what, model));
+    for (const std::string& file : external_data_of_model(model))
+      TASO_RETURN_IF_ERROR(claims.reads(std::string("external data of ") + what, file));
+  }
+  return {};
+}
 
 Expected<Replay> replay_certificate(const CertificateArguments& arguments, VerifyInputs& inputs) {
   const std::string& path = arguments.certificate;
   TASO_ASSIGN(const std::string text, read_file(path));
   TASO_ASSIGN(const Certificate certificate, parse_certificate(text, path));
-  auto beside = [&](const std::string& given, const FileIdentity& named) {
-    return given.empty() ? (fs::path(path).parent_path() / named.name).string() : given;
-  };
-  const std::string original = beside(arguments.original, certificate.original);
-  if (std::error_code error; arguments.original.empty() && !fs::exists(original, error))
-    return bad_input("the original model is not there; name it by --original", {.file = original});
+  const Models models = models_of(certificate, arguments);
+  if (std::error_code error; arguments.original.empty() && !fs::exists(models.original, error))
+    return bad_input("the original model is not there; name it by --original", {.file = models.original});
   TASO_ASSIGN(const TemporaryFolder temporary, TemporaryFolder::make());
-  TASO_ASSIGN(Replay result, replay(certificate, original, beside(arguments.optimized, certificate.optimized),
-                                    inputs.registry, temporary.path()));
+  TASO_ASSIGN(Replay result, replay(certificate, models.original, models.optimized, inputs.registry, temporary.path()));
   for (const Substitution& rule : result.rules) {
     VerifyTask task;
     task.rule = rule;

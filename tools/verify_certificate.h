@@ -5,6 +5,7 @@
 
 #include "certificate/replay.h"
 #include "tools/common.h"
+#include "tools/files.h"
 #include "tools/verify_inputs.h"
 
 namespace taso::tools {
@@ -13,6 +14,9 @@ struct CertificateArguments {
   std::string certificate;          ///< out.taso.json; empty: none is checked.
   std::string original, optimized;  ///< Models; empty: those that it names, in its folder.
 };
+
+/// Claims the models that a certificate names, with their external data. What is wrong with it replay_certificate says.
+[[nodiscard]] Status claim_models(FileClaims& claims, const CertificateArguments& arguments);
 
 /// Reads the certificate and repeats it; its rules become tasks of `inputs`, in its order. Errors: see replay().
 [[nodiscard]] Expected<Replay> replay_certificate(const CertificateArguments& arguments, VerifyInputs& inputs);
