@@ -45,7 +45,10 @@ bool serves(const std::string& recorded, const std::string& described) {
 
 void add_device_options(CLI::App& app, DeviceOptions& options, const std::string& devices) {
   app.add_option("--device", options.device,
-                 devices + ", or a backend, whose module taso_NAME.so lies beside the program: cuda")
+                 devices +
+                     ", or a backend, whose module taso_NAME.so lies beside the program: cuda "
+                     "(built, planned and tested on the host; not yet run on a device)")
+      ->type_name("NAME")
       ->capture_default_str();
   app.add_option("--math", options.math,
                  "How a backend computes: fp32; tf32: products may round f32 operands; fp16, bf16: f32 tensors are "
