@@ -5,15 +5,22 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <filesystem>
+#include <new>
+#include <system_error>
 
 #include "support/file.h"
+
+/// mimalloc, where a program is linked with it, knows no handler of operator new; null elsewhere.
+extern "C" __attribute__((weak)) void mi_register_error(void (*callback)(int code, void* argument), void* argument);
 
 namespace taso::tools {
 namespace {
@@ -41,6 +48,38 @@ extern "C" void on_early_interrupt(int /*signal*/) {
   for (const char* text : {interrupted_program, ": interrupted; nothing was written\n"})
     if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) break;
   ::_exit(static_cast<int>(ErrorCode::interrupted));
+}
+
+/// Ends the program with one line. Nothing is allocated.
+[[noreturn]] void end_with(const char* message, const char* reason, ErrorCode code) {
+  for (const char* text : {static_cast<const char*>(program_invocation_short_name), ": ", message, reason, "\n"})
+    if (::write(STDERR_FILENO, text, std::strlen(text)) < 0) break;
+  ::_exit(static_cast<int>(code));
+}
+
+/// Called by operator new, in any thread, where no exception need find its way to main.
+void on_exhausted_memory() {
+  end_with("out of memory: this needs more than the system gives; smaller extents or fewer threads need less", "",
+           ErrorCode::bad_input);
+}
+
+extern "C" void on_allocator_error(int code, void* /*argument*/) {
+  if (code == ENOMEM) on_exhausted_memory();
+}
+
+/// No exceptions are thrown on purpose: these come from the standard library.
+[[noreturn]] void on_terminate() {
+  try {
+    if (const std::exception_ptr exception = std::current_exception()) std::rethrow_exception(exception);
+  } catch (const std::bad_alloc&) {
+    on_exhausted_memory();
+  } catch (const std::system_error& error) {
+    end_with("the system refuses: ", error.what(), ErrorCode::bad_input);
+  } catch (const std::exception& error) {
+    end_with("internal error: ", error.what(), ErrorCode::internal);
+  } catch (...) {
+  }
+  std::abort();
 }
 
 void handle_interrupts(void (*handler)(int)) {
@@ -127,6 +166,9 @@ CLI::Validator real_number(double least, double most, bool open) {
 }
 
 std::optional<int> parse_command_line(CLI::App& app, FileOptions& files, int argc, char** argv, bool claim) {
+  std::set_new_handler(on_exhausted_memory);
+  if (mi_register_error != nullptr) mi_register_error(on_allocator_error, nullptr);
+  std::set_terminate(on_terminate);
   const std::string undeclared = undeclared_option(app, files);
   TASO_CHECK(undeclared.empty(), undeclared);
   try {

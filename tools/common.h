@@ -39,6 +39,8 @@ void add_common_options(CLI::App& app, FileOptions& files, CommonOptions& option
 /// Parses the command line and, with `claim`, claims the files that it names. A value is the code to exit with at once:
 /// 0 after -h and -V, that of an error, which has been printed, else. Options of the program that name files and are
 /// not declared in `files` are a fault of ours.
+/// From then on exhausted memory, and what else the standard library throws, ends the program with one line and an exit
+/// code (3: the system gives no more).
 [[nodiscard]] std::optional<int> parse_command_line(CLI::App& app, FileOptions& files, int argc, char** argv,
                                                     bool claim = true);
 
