@@ -15,10 +15,16 @@
 namespace taso {
 namespace {
 
-// Numbers tried at an instance where canonical forms differ.
-constexpr int number_trials = 24;
+// Numbers tried at an instance where canonical forms differ, and at one of a landmark, which is larger.
+constexpr int number_trials = 24, landmark_trials = 8;
+// Up to here an extent is made smaller by every step, above it by half and by one.
+constexpr std::int64_t small_extent = 16;
+// So many elements of a tensor's axis are printed.
+constexpr std::int64_t printed_elements = 32;
 // Counterexamples with more elements are shrunk by shape only.
 constexpr std::size_t max_shrunk_elements = 256;
+// Small instances have extents up to here.
+constexpr std::int64_t covered_extent = 3;
 // Instances whose extents are nowhere larger than a counterexample's are all tried where there are so many.
 constexpr std::size_t max_dominated = 1024;
 
@@ -196,60 +202,78 @@ std::optional<Difference> difference(const TypedInstance& typed, const Tensors<d
   return result;
 }
 
-std::optional<Tensors<double>> find_numbers(const TypedInstance& typed, std::uint64_t seed) {
-  for (int trial = 0; trial < number_trials; ++trial) {
-    Random random(seed + static_cast<std::uint64_t>(trial), "numbers");
+std::optional<Tensors<double>> find_numbers(const TypedInstance& typed, const NumberOptions& options) {
+  for (int trial = 0; trial < options.trials; ++trial) {
+    Random random(options.seed + static_cast<std::uint64_t>(trial), "numbers");
     Tensors<double> model = integer_model(typed.instance, random);
     const double step = trial % 3 == 2 ? 0.5 : 1.0;
     const std::int64_t reach = trial < 4 ? 1 : 3;
+    const auto small = [&] {
+      const auto count = static_cast<std::uint64_t>(2 * reach + 1);
+      return step * static_cast<double>(static_cast<std::int64_t>(random.below(count)) - reach);
+    };
+    const bool at_landmarks = !options.reals.empty() && trial % 2 == 1;
     for (std::size_t i = 0; i < model.size(); ++i)
       if (typed.instance.variables[i].element == ElementType::f32)
         for (std::int64_t e = 0; e < volume(model[i].shape); ++e)
           model[i].elements.push_back(
-              step * static_cast<double>(
-                         static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(2 * reach + 1))) - reach));
+              at_landmarks && random.below(2) == 0 ? options.reals[random.below(options.reals.size())] : small());
     if (difference(typed, model)) return model;
   }
   return std::nullopt;
 }
 
 // Takes `smaller` instead of the instance if the two sides differ there, too.
-bool take(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed, const Instance& smaller,
-          TypedInstance& typed, Tensors<double>& numbers) {
+bool take(const OperatorRegistry& registry, const Substitution& rule, const NumberOptions& options,
+          const Instance& smaller, TypedInstance& typed, Tensors<double>& numbers) {
   TypeCheck check = check_types(registry, rule, smaller);
   if (!check.typed) return false;
-  std::optional<Tensors<double>> found = find_numbers(*check.typed, seed);
+  std::optional<Tensors<double>> found = find_numbers(*check.typed, options);
   if (!found) return false;
   typed = std::move(*check.typed);
   numbers = std::move(*found);
   return true;
 }
 
+// Extents to put in the place of one.
+std::vector<std::int64_t> smaller_extents(std::int64_t extent) {
+  const bool small = extent <= small_extent;
+  std::vector<std::int64_t> result;
+  for (std::int64_t to = 1; to < (small ? extent : small_extent / 4); ++to) result.push_back(to);
+  if (!small)
+    for (const std::int64_t to : {extent / 2, extent - 1}) result.push_back(to);
+  return result;
+}
+
 // One extent that several axes have, or one axis, made smaller.
-bool shrink_extents(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed,
+bool shrink_extents(const OperatorRegistry& registry, const Substitution& rule, const NumberOptions& options,
                     TypedInstance& typed, Tensors<double>& numbers) {
   std::int64_t largest = 1;
   for (const TensorType& type : typed.instance.variables)
     for (const std::int64_t extent : type.shape) largest = std::max(largest, extent);
-  for (std::int64_t from = largest; from > 1; --from)
-    for (std::int64_t to = 1; to < from; ++to) {
+  for (std::int64_t from = largest; from > 1; --from) {
+    const bool present =
+        std::any_of(typed.instance.variables.begin(), typed.instance.variables.end(), [&](const TensorType& type) {
+          return std::find(type.shape.begin(), type.shape.end(), from) != type.shape.end();
+        });
+    for (const std::int64_t to : present ? smaller_extents(from) : std::vector<std::int64_t>{}) {
       Instance smaller = typed.instance;
       for (TensorType& type : smaller.variables) std::replace(type.shape.begin(), type.shape.end(), from, to);
-      if (smaller.variables != typed.instance.variables && take(registry, rule, seed, smaller, typed, numbers))
-        return true;
+      if (take(registry, rule, options, smaller, typed, numbers)) return true;
     }
+  }
   for (std::size_t v = 0; v < typed.instance.variables.size(); ++v)
     for (std::size_t axis = 0; axis < typed.instance.variables[v].shape.size(); ++axis) {
       Instance smaller = typed.instance;
       if (smaller.variables[v].shape[axis] <= 1) continue;
       --smaller.variables[v].shape[axis];
-      if (take(registry, rule, seed, smaller, typed, numbers)) return true;
+      if (take(registry, rule, options, smaller, typed, numbers)) return true;
     }
   return false;
 }
 
 // Where there are few instances whose extents are nowhere larger: the smallest of them.
-bool shrink_to_least(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed,
+bool shrink_to_least(const OperatorRegistry& registry, const Substitution& rule, const NumberOptions& options,
                      TypedInstance& typed, Tensors<double>& numbers) {
   std::vector<std::int64_t> extents;
   std::size_t count = 1;
@@ -277,12 +301,13 @@ bool shrink_to_least(const OperatorRegistry& registry, const Substitution& rule,
     all.emplace_back(elements, std::move(smaller));
   }
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  return std::any_of(all.begin(), all.end(),
-                     [&](const auto& smaller) { return take(registry, rule, seed, smaller.second, typed, numbers); });
+  return std::any_of(all.begin(), all.end(), [&](const auto& smaller) {
+    return take(registry, rule, options, smaller.second, typed, numbers);
+  });
 }
 
 // An attribute, or an element of a list, nearer to 0.
-bool shrink_attributes(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed,
+bool shrink_attributes(const OperatorRegistry& registry, const Substitution& rule, const NumberOptions& options,
                        TypedInstance& typed, Tensors<double>& numbers) {
   const auto nearer = [](std::int64_t value) {
     std::vector<std::int64_t> result;
@@ -297,7 +322,7 @@ bool shrink_attributes(const OperatorRegistry& registry, const Substitution& rul
     const auto tried = [&](const AttributeValue& simpler) {
       Instance smaller = typed.instance;
       smaller.attributes[a] = simpler;
-      return take(registry, rule, seed, smaller, typed, numbers);
+      return take(registry, rule, options, smaller, typed, numbers);
     };
     if (const auto* number = std::get_if<std::int64_t>(&value)) {
       for (const std::int64_t simpler : nearer(*number))
@@ -319,11 +344,11 @@ bool shrink_attributes(const OperatorRegistry& registry, const Substitution& rul
 
 // Makes the instance smaller as long as the two sides still differ somewhere. What is left cannot be made smaller by
 // one of these steps.
-void shrink_instance(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed,
+void shrink_instance(const OperatorRegistry& registry, const Substitution& rule, const NumberOptions& options,
                      TypedInstance& typed, Tensors<double>& numbers) {
-  while (shrink_extents(registry, rule, seed, typed, numbers) ||
-         shrink_attributes(registry, rule, seed, typed, numbers) ||
-         shrink_to_least(registry, rule, seed, typed, numbers)) {
+  while (shrink_extents(registry, rule, options, typed, numbers) ||
+         shrink_attributes(registry, rule, options, typed, numbers) ||
+         shrink_to_least(registry, rule, options, typed, numbers)) {
   }
 }
 
@@ -378,8 +403,13 @@ std::string tensor_text(const RingTensor<double>& tensor) {
       return integers ? std::to_string(tensor.integers[here]) : number_text(tensor.elements[here]);
     }
     std::string text = "[";
-    for (std::int64_t i = 0; i < tensor.shape[axis]; ++i) text += (i == 0 ? "" : ", ") + write(axis + 1);
-    return text + "]";
+    const std::int64_t extent = tensor.shape[axis], printed = extent > printed_elements ? printed_elements / 4 : extent;
+    for (std::int64_t i = 0; i < printed; ++i) text += (i == 0 ? "" : ", ") + write(axis + 1);
+    if (printed == extent) return text + "]";
+    std::int64_t inner = extent - printed;
+    for (std::size_t i = axis + 1; i < tensor.shape.size(); ++i) inner *= tensor.shape[i];
+    at += static_cast<std::size_t>(inner);
+    return text + ", and " + std::to_string(extent - printed) + " more]";
   };
   return write(0);
 }
@@ -460,7 +490,8 @@ std::optional<TypedInstance> find_difference(const OperatorRegistry& registry, c
       if (enumeration.field_agreement() != Enumeration::Field::different) return true;
       // A difference of oracles may be none of functions: numbers decide.
       TypeCheck check = check_types(registry, rule, enumeration.instance());
-      if (!check.typed || !find_numbers(*check.typed, seed)) return true;
+      if (!check.typed || !find_numbers(*check.typed, {.seed = seed, .trials = number_trials, .reals = {}}))
+        return true;
       found = std::move(check.typed);
       return false;
     });
@@ -485,6 +516,18 @@ std::optional<TypedInstance> find_difference(const OperatorRegistry& registry, c
   return std::nullopt;
 }
 
+// Numbers at which the two sides differ, with instance and numbers made as simple as they can be.
+std::optional<Counterexample> simplest_counterexample(const OperatorRegistry& registry, const Substitution& rule,
+                                                      TypedInstance typed, const NumberOptions& options) {
+  std::optional<Tensors<double>> numbers = find_numbers(typed, options);
+  if (!numbers) return std::nullopt;
+  shrink_instance(registry, rule, options, typed, *numbers);
+  shrink_numbers(typed, *numbers);
+  const std::optional<Difference> found = difference(typed, *numbers);
+  TASO_CHECK(found.has_value(), "a counterexample must replay");
+  return make_counterexample(rule, typed, *numbers, *found);
+}
+
 }  // namespace
 
 InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substitution& rule, TypedInstance typed,
@@ -501,13 +544,10 @@ InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substit
     return outcome;
   }
   if (canonical == Agreement::different || field_agreement(typed, seed) == Agreement::different) {
-    if (std::optional<Tensors<double>> numbers = find_numbers(typed, seed)) {
-      shrink_instance(registry, rule, seed, typed, *numbers);
-      shrink_numbers(typed, *numbers);
-      const std::optional<Difference> found = difference(typed, *numbers);
-      TASO_CHECK(found.has_value(), "a counterexample must replay");
+    if (std::optional<Counterexample> found =
+            simplest_counterexample(registry, rule, typed, {.seed = seed, .trials = number_trials, .reals = {}})) {
       outcome.kind = BoundedOutcome::Kind::differs;
-      outcome.counterexample = make_counterexample(rule, typed, *numbers, *found);
+      outcome.counterexample = std::move(found);
       return outcome;
     }
     outcome.reason = "canonical forms differ, yet no numbers were found at which the two sides do, at " +
@@ -596,6 +636,39 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
   }
   outcome.kind = BoundedOutcome::Kind::agrees;
   outcome.typed = std::move(set.instances);
+  return outcome;
+}
+
+std::size_t largest_rank(const Instance& instance) {
+  std::size_t rank = 0;
+  for (const TensorType& type : instance.variables) rank = std::max(rank, type.shape.size());
+  for (const auto& value : instance.attributes)
+    if (value)
+      if (const auto* list = std::get_if<std::vector<std::int64_t>>(&*value)) rank = std::max(rank, list->size());
+  return rank;
+}
+
+std::optional<Counterexample> find_counterexample(const OperatorRegistry& registry, const Substitution& rule,
+                                                  const TypedInstance& typed, const NumberOptions& options) {
+  // A difference of oracles may be none of functions: numbers decide.
+  if (field_agreement(typed, options.seed) != Agreement::different) return std::nullopt;
+  return simplest_counterexample(registry, rule, typed, options);
+}
+
+LandmarkOutcome examine_landmarks(const OperatorRegistry& registry, const Substitution& rule,
+                                  std::optional<std::size_t> max_rank, const LandmarkOptions& options,
+                                  LoweredCache& cache) {
+  LandmarkOutcome outcome;
+  const Landmarks landmarks = find_landmarks(registry, rule, covered_extent);
+  for (const TypedInstance& typed : find_landmark_instances(registry, rule, landmarks, options, cache)) {
+    if (max_rank && largest_rank(typed.instance) > *max_rank) continue;
+    ++outcome.instances;
+    outcome.counterexample = find_counterexample(
+        registry, rule, typed, {.seed = options.seed, .trials = landmark_trials, .reals = landmarks.reals});
+    if (!outcome.counterexample) continue;
+    outcome.where = instance_text(rule, {outcome.counterexample->variables, outcome.counterexample->attributes});
+    break;
+  }
   return outcome;
 }
 

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "verifier/instances.h"
+#include "verifier/landmarks.h"
 #include "verifier/verify.h"
 
 namespace taso {
@@ -48,6 +49,35 @@ struct InstanceOutcome {
 /// Compares both sides at one instance by their canonical forms; numbers are searched where these differ.
 [[nodiscard]] InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substitution& rule,
                                                TypedInstance typed, std::uint64_t seed);
+
+/// Which numbers are tried at an instance.
+struct NumberOptions {
+  std::uint64_t seed = 1;
+  int trials = 24;
+  std::vector<double> reals;  ///< Tried as elements, beside small integers and halves.
+};
+
+/// Numbers at which the two sides differ, instance and numbers made as simple as they can be; nothing where the sides
+/// agree over GF(2^61-1) or no such numbers are found.
+[[nodiscard]] std::optional<Counterexample> find_counterexample(const OperatorRegistry& registry,
+                                                                const Substitution& rule, const TypedInstance& typed,
+                                                                const NumberOptions& options);
+
+/// What instances at the landmarks of a rule say: where it names numbers, small instances do not tell.
+struct LandmarkOutcome {
+  std::size_t instances = 0;                     ///< That were compared.
+  std::optional<Counterexample> counterexample;  ///< If the sides differ somewhere.
+  std::string where;                             ///< Then shapes and attributes, in a line.
+};
+
+/// The largest rank and length of a list in an instance.
+[[nodiscard]] std::size_t largest_rank(const Instance& instance);
+
+/// Compares both sides of a rule at its landmarks (verifier/landmarks.h), first over GF(2^61-1). Instances in which a
+/// rank or the length of a list is above `max_rank` are left out: a proof up to there says nothing of them.
+[[nodiscard]] LandmarkOutcome examine_landmarks(const OperatorRegistry& registry, const Substitution& rule,
+                                                std::optional<std::size_t> max_rank, const LandmarkOptions& options,
+                                                LoweredCache& cache);
 
 /// Evaluates both sides on given inputs over doubles and says whether some output differs: replays a counterexample.
 struct Replay {

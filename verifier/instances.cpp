@@ -1,9 +1,13 @@
 #include "verifier/instances.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <utility>
+
+#include "verifier/landmarks.h"
 
 namespace taso {
 namespace {
@@ -17,6 +21,8 @@ constexpr int proposals_per_node = 24;
 constexpr std::size_t samples_per_instance = 40;
 // Samples taken after that for rare combinations.
 constexpr std::size_t extra_samples = 3000;
+// Divisors of extents that are proposed as factors of a composite axis, beside the extent itself.
+constexpr std::int64_t max_divisor = 4096;
 
 Bindings bind(const Instance& instance) {
   Bindings bindings;
@@ -47,15 +53,24 @@ struct VariableUse {
   bool known = false;
 };
 
+// What a sample at a landmark has: mostly sizes 1 and 2, and somewhere this size or this rank.
+struct Focus {
+  std::int64_t size = 1;
+  std::optional<std::size_t> rank;
+  int percent = 0;  // of the sizes that are the large one
+};
+
 // Samples instances of one rule.
 class Sampler {
  public:
-  Sampler(const OperatorRegistry& registry, Typer& typer, const InstanceOptions& options)
+  Sampler(const OperatorRegistry& registry, Typer& typer, const InstanceOptions& options,
+          const Landmarks* landmarks = nullptr)
       : registry_(registry),
         rule_(typer.rule()),
         typer_(typer),
         options_(options),
-        random_(random_for(registry, rule_, options.seed, "instances")) {
+        landmarks_(landmarks),
+        random_(random_for(registry, rule_, options.seed, landmarks == nullptr ? "instances" : "landmarks")) {
     for (const auto& [name, function] : registry.functions())
       if (function.arity == 1) functions_.push_back(name);
     find_ranks();
@@ -81,6 +96,12 @@ class Sampler {
     return Instance{tensors_, bindings_.attributes};
   }
 
+  // One attempt at a landmark.
+  std::optional<Instance> sample_at(const Focus& focus, std::size_t style) {
+    focus_ = focus;
+    return sample(style);
+  }
+
   [[nodiscard]] const std::vector<std::set<std::size_t>>& ranks() const { return ranks_; }
   [[nodiscard]] const std::vector<bool>& integers() const { return integers_; }
 
@@ -89,7 +110,9 @@ class Sampler {
 
   // Ranks that every direct use of a variable allows.
   void find_ranks() {
-    ranks_.assign(rule_.tensor_variables.size(), {0, 1, 2, 3, 4});
+    std::set<std::size_t> any = {0, 1, 2, 3, 4};
+    if (landmarks_ != nullptr) any.insert(landmarks_->ranks.begin(), landmarks_->ranks.end());
+    ranks_.assign(rule_.tensor_variables.size(), any);
     integers_.assign(rule_.tensor_variables.size(), false);
     for (const Pattern* pattern : {&rule_.source, &rule_.target})
       for (const PatternNode& node : pattern->nodes) {
@@ -214,6 +237,7 @@ class Sampler {
   bool chance(int percent) { return random_.below(100) < static_cast<std::uint64_t>(percent); }
 
   std::int64_t extent() {
+    if (focus_) return chance(focus_->percent) ? focus_->size : pick(1, 2);
     switch (style_ % 4) {
       case 0:
         return style_ == 0 ? 1 : pick(1, 2);
@@ -228,13 +252,21 @@ class Sampler {
   // The first factor of a composite axis: a number of groups.
   std::int64_t groups() {
     if (style_ == 0) return 1;
+    if (focus_ && chance(focus_->percent / 2)) return focus_->size;
     return chance(style_ % 4 == 2 ? 30 : 55) ? 1 : pick(2, 3);
+  }
+
+  // One of these ranks; that of the landmark mostly, where it is among them.
+  std::size_t choose_rank(const std::vector<std::size_t>& ranks) {
+    if (focus_ && focus_->rank && chance(70) && std::find(ranks.begin(), ranks.end(), *focus_->rank) != ranks.end())
+      return *focus_->rank;
+    return ranks[random_.below(ranks.size())];
   }
 
   Shape any_shape(std::uint32_t variable) {
     std::vector<std::size_t> ranks(ranks_[variable].begin(), ranks_[variable].end());
     if (ranks.empty()) return {};
-    Shape shape(ranks[random_.below(ranks.size())]);
+    Shape shape(choose_rank(ranks));
     for (std::int64_t& e : shape) e = extent();
     return shape;
   }
@@ -298,8 +330,9 @@ class Sampler {
         std::int64_t value = left;
         if (--open_count > 0) {
           Integers divisors;
-          for (std::int64_t d = 1; d <= left; ++d)
+          for (std::int64_t d = 1; d <= std::min(left, max_divisor); ++d)
             if (left % d == 0) divisors.push_back(d);
+          if (left > max_divisor) divisors.push_back(left);
           value = divisors.empty() ? 1 : divisors[random_.below(divisors.size())];
         }
         sizes[factor.name] = {value};
@@ -314,7 +347,7 @@ class Sampler {
     std::size_t fixed = 0;
     for (const AxisSpec& axis : input.axes) fixed += axis.kind != AxisSpec::Kind::rest;
     std::vector<std::size_t> ranks(ranks_[variable].begin(), ranks_[variable].end());
-    std::size_t rank = ranks.empty() ? fixed : ranks[random_.below(ranks.size())];
+    std::size_t rank = ranks.empty() ? fixed : choose_rank(ranks);
     std::size_t spare = rank > fixed ? rank - fixed : 0;
     for (const AxisSpec& axis : input.axes) {
       if (axis.kind == AxisSpec::Kind::rest) {
@@ -439,11 +472,15 @@ class Sampler {
     const VariableUse& use = uses_[variable];
     switch (use.kind) {
       case AttributeKind::integer: {
+        if (focus_ && chance(40)) return chance(25) ? -focus_->size : focus_->size;
+        if (focus_ && focus_->rank && chance(50)) return pick(-static_cast<std::int64_t>(*focus_->rank), -1);
         if (!use.known || chance(50)) return pick(1, options_.bound);
         return pick(-static_cast<std::int64_t>(max_rank), -1);
       }
       case AttributeKind::real: {
         static constexpr double values[] = {1.0, 2.0, 0.5, -1.0, 0.0, 3.0};
+        if (landmarks_ != nullptr && !landmarks_->reals.empty() && chance(60))
+          return landmarks_->reals[random_.below(landmarks_->reals.size())];
         return values[random_.below(std::size(values))];
       }
       case AttributeKind::symbol:
@@ -461,6 +498,7 @@ class Sampler {
         e = ones    ? (plain ? 1 : pick(1, 2 + (style_ % 8 == 5)))
             : zeros ? (plain ? 0 : pick(0, style_ % 4 == 0 ? 1 : 2))
                     : pick(style_ % 2 == 0 ? 1 : 0, style_ % 4 == 0 ? 2 : options_.bound);
+      if (focus_ && !list.empty() && chance(focus_->percent)) list[random_.below(list.size())] = focus_->size;
       return list;
     }
     const TensorType* first = nullptr;
@@ -540,6 +578,8 @@ class Sampler {
   const Substitution& rule_;
   Typer& typer_;
   InstanceOptions options_;
+  const Landmarks* landmarks_;
+  std::optional<Focus> focus_;
   Random random_;
   std::vector<std::string> functions_;
   std::vector<std::set<std::size_t>> ranks_;
@@ -621,6 +661,93 @@ class Coverage {
   const Substitution& rule_;
   std::set<std::uint64_t> seen_;
   std::size_t features_ = 0;
+};
+
+// Where a number stands in an instance: variable and axis from the end, or attribute and element.
+using Place = std::pair<std::size_t, std::size_t>;
+
+std::vector<Place> places_of(const Instance& instance, std::int64_t number) {
+  std::vector<Place> places;
+  for (std::size_t v = 0; v < instance.variables.size(); ++v) {
+    const Shape& shape = instance.variables[v].shape;
+    for (std::size_t i = 0; i < shape.size(); ++i)
+      if (shape[i] == number) places.emplace_back(v, shape.size() - i);
+  }
+  for (std::size_t a = 0; a < instance.attributes.size(); ++a) {
+    if (!instance.attributes[a]) continue;
+    const std::size_t key = instance.variables.size() + a;
+    if (const auto* integer = std::get_if<std::int64_t>(&*instance.attributes[a])) {
+      if (std::abs(*integer) == number) places.emplace_back(key, 0);
+    } else if (const auto* list = std::get_if<Integers>(&*instance.attributes[a])) {
+      for (std::size_t i = 0; i < list->size(); ++i)
+        if ((*list)[i] == number) places.emplace_back(key, i);
+    }
+  }
+  return places;
+}
+
+// Which variables have a rank.
+std::vector<Place> places_of_rank(const Instance& instance, std::size_t rank) {
+  std::vector<Place> places;
+  for (std::size_t v = 0; v < instance.variables.size(); ++v)
+    if (instance.variables[v].shape.size() == rank) places.emplace_back(v, 0);
+  return places;
+}
+
+// Collects instances at landmarks: those first in which a landmark stands at a place, or at two, where it has not
+// stood.
+class LandmarkSearch {
+ public:
+  LandmarkSearch(const OperatorRegistry& registry, Typer& typer, const Landmarks& landmarks,
+                 const LandmarkOptions& options)
+      : typer_(typer),
+        options_(options),
+        sampler_(registry, typer, InstanceOptions{.bound = 3, .seed = options.seed}, &landmarks) {}
+
+  // Samples at one landmark, with its share of the work.
+  void at(const Focus& focus, double share) {
+    std::set<std::pair<Place, Place>> covered;
+    std::size_t found = 0, repeated = 0;
+    allowed_ += share;
+    for (std::size_t i = 0; i < options_.samples_per_landmark && samples_ < options_.max_samples; ++i, ++samples_) {
+      Focus here = focus;
+      here.percent = focus.rank ? 0 : std::array{20, 45, 85}[i % 3];
+      const std::optional<Instance> instance = sampler_.sample_at(here, 1 + i);
+      if (!instance) continue;
+      const std::vector<Place> places =
+          focus.rank ? places_of_rank(*instance, *focus.rank) : places_of(*instance, focus.size);
+      bool fresh = false;
+      for (const Place& a : places)
+        for (const Place& b : places) fresh = fresh || !covered.contains({a, b});
+      if ((!fresh && repeated == options_.instances_per_landmark) || !consider(*instance)) continue;
+      for (const Place& a : places)
+        for (const Place& b : places) covered.emplace(a, b);
+      if (!fresh) ++repeated;
+      if (++found == 4 * options_.instances_per_landmark) return;
+    }
+  }
+
+  [[nodiscard]] std::vector<TypedInstance> take() { return std::move(instances_); }
+
+ private:
+  bool consider(const Instance& instance) {
+    if (!seen_.insert(key_of(instance)).second) return false;
+    TypeCheck check = check_types(typer_, instance);
+    if (!check.typed) return false;
+    const double work = check.typed->source.work() + check.typed->target.work();
+    if (work > options_.max_work || work > allowed_) return false;
+    allowed_ -= work;
+    instances_.push_back(std::move(*check.typed));
+    return true;
+  }
+
+  Typer& typer_;
+  LandmarkOptions options_;
+  Sampler sampler_;
+  std::size_t samples_ = 0;
+  double allowed_ = 0;  // work that is left
+  std::set<std::string> seen_;
+  std::vector<TypedInstance> instances_;
 };
 
 // All instances of a rule without attribute variables.
@@ -791,6 +918,17 @@ InstanceSet find_instances(const OperatorRegistry& registry, const Substitution&
   }
   std::move(rare.begin(), rare.end(), std::back_inserter(result.instances));
   return result;
+}
+
+std::vector<TypedInstance> find_landmark_instances(const OperatorRegistry& registry, const Substitution& rule,
+                                                   const Landmarks& landmarks, const LandmarkOptions& options,
+                                                   LoweredCache& cache) {
+  Typer typer(registry, rule, cache);
+  LandmarkSearch search(registry, typer, landmarks, options);
+  const double share = options.total_work / static_cast<double>(landmarks.sizes.size() + landmarks.ranks.size());
+  for (const std::int64_t size : landmarks.sizes) search.at({.size = size, .rank = std::nullopt}, share);
+  for (const std::size_t rank : landmarks.ranks) search.at({.size = 1, .rank = rank}, share);
+  return search.take();
 }
 
 }  // namespace taso

@@ -190,8 +190,8 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
   if (verdict.by_axioms) verdict.proofs.emplace_back("axioms");
   if (verdict.by_bounded) verdict.proofs.push_back("bounded " + std::to_string(options.bound));
   // What no other proof covers is said.
-  if (verdict.by_unbounded && verdict.max_rank && !(verdict.by_axioms && verdict.by_bounded))
-    add_condition("ranks and lengths of lists are at most " + std::to_string(*verdict.max_rank));
+  const bool limited = verdict.by_unbounded && verdict.max_rank && !(verdict.by_axioms && verdict.by_bounded);
+  if (limited) add_condition("ranks and lengths of lists are at most " + std::to_string(*verdict.max_rank));
   if (divides_more) {
     verdict.reason =
         "the target divides by what the source does not divide by: it may be undefined where the source is not";
@@ -199,7 +199,29 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
     verdict.kind = VerdictKind::proved;
     verdict.reason.clear();
   }
+  if (options.bounded && options.landmarks && (verdict.kind == VerdictKind::proved || !brief))
+    compare_at_landmarks(rule, limited ? verdict.max_rank : std::nullopt, verdict);
   return verdict;
+}
+
+// Small instances do not meet the numbers that a rule names.
+void Verifier::compare_at_landmarks(const Substitution& rule, std::optional<std::size_t> max_rank, Verdict& verdict) {
+  LandmarkOutcome outcome =
+      examine_landmarks(state_->registry, rule, max_rank, {.seed = state_->options.seed}, state_->shared->cache);
+  verdict.landmark_instances = outcome.instances;
+  if (!outcome.counterexample) return;
+  verdict.by_axioms = verdict.by_bounded = false;
+  verdict.proofs.clear();
+  if (verdict.by_unbounded) {
+    // Two of our own proofs contradict each other: neither is believed.
+    verdict.kind = VerdictKind::unknown;
+    verdict.by_unbounded = false;
+    verdict.reason = "internal error: proved for all sizes, and yet the two sides differ at " + outcome.where;
+  } else {
+    verdict.kind = VerdictKind::refuted;
+    verdict.counterexample = std::move(outcome.counterexample);
+    verdict.reason = "the two sides differ at a concrete instance";
+  }
 }
 
 bool Verifier::follows_from_axioms(const Substitution& rule, std::string* reason) {

@@ -6,7 +6,8 @@
 ///   bounded - both sides have the same canonical polynomials at every examined small instance (shapes up to a bound
 ///             and attribute values), with uninterpreted scalar functions.
 /// A rule is proved by the first, or by the other two together, an axiom by the first; refuted if the evaluator replays
-/// a counterexample; unknown otherwise.
+/// a counterexample; unknown otherwise. Small instances do not tell of a rule that says 50: both sides are compared
+/// about every number that it names, too (verifier/landmarks.h).
 #pragma once
 
 #include <cstddef>
@@ -65,6 +66,7 @@ struct Verdict {
   std::size_t instances = 0;                     ///< Well-typed instances that were compared.
   bool complete = false;                         ///< These were all instances within the bound.
   std::size_t ill_typed_target = 0;              ///< Instances at which only the source is well-typed.
+  std::size_t landmark_instances = 0;            ///< Instances about numbers of the rule that were compared as well.
 };
 
 struct VerifierOptions {
@@ -80,8 +82,10 @@ struct VerifierOptions {
   bool rare = true;              ///< After the quota, look for instances that combine unusual attributes.
   bool axioms = true;            ///< Try the proof from axioms.
   bool bounded = true;           ///< Try the bounded proof.
-  bool unbounded = true;         ///< Try the unbounded proof.
-  bool infer = false;            ///< Where it fails, look for conditions under which it succeeds.
+  /// Compare both sides at instances about the numbers that a rule names, too (verifier/landmarks.h); with `bounded`.
+  bool landmarks = true;
+  bool unbounded = true;  ///< Try the unbounded proof.
+  bool infer = false;     ///< Where it fails, look for conditions under which it succeeds.
 };
 
 /// Verifies substitutions against one theory. One object per thread; verify() is deterministic and does not depend on
@@ -113,6 +117,7 @@ class Verifier {
  private:
   struct State;
   explicit Verifier(std::unique_ptr<State> state);
+  void compare_at_landmarks(const Substitution& rule, std::optional<std::size_t> max_rank, Verdict& verdict);
   std::unique_ptr<State> state_;
 };
 

@@ -1,0 +1,164 @@
+#include "tests/attack/rule_judge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "operators/ring.h"
+#include "support/random.h"
+#include "tests/verifier/draws.h"
+#include "verifier/bounded.h"
+
+namespace taso::testing {
+namespace {
+
+constexpr std::size_t draw_attempts = 200;
+// Scalar operations of both sides of an instance at which domains are tried.
+constexpr double max_domain_work = 60'000;
+
+// Elements that meet the edges of domains: zeros, negative numbers, and those that the rule names.
+std::vector<RingTensor<double>> edge_inputs(const Instance& instance, const std::vector<double>& reals, Random& random,
+                                            bool distinct) {
+  std::vector<RingTensor<double>> inputs;
+  for (const TensorType& type : instance.variables) {
+    RingTensor<double> tensor;
+    tensor.shape = type.shape;
+    for (std::int64_t e = 0; e < volume(type.shape); ++e) {
+      if (type.element != ElementType::f32) {
+        tensor.integers.push_back(0);
+        continue;
+      }
+      static constexpr double edges[] = {0.0, -0.0, 1.0, -1.0, 0.5, -2.0, 3.0};
+      double value = edges[random.below(std::size(edges))];
+      if (!reals.empty() && random.below(4) == 0) value = reals[random.below(reals.size())];
+      // Nowhere zero, and no two equal: what vanishes by accident only makes nothing undefined.
+      if (distinct) value = (random.below(2) == 0 ? -1 : 1) * (0.25 + 3 * random.uniform());
+      tensor.elements.push_back(value);
+    }
+    inputs.push_back(std::move(tensor));
+  }
+  return inputs;
+}
+
+// Whether every operator's results are finite: 1/(1/0) is 0 for a computer only.
+bool defined(const Program& program, const std::vector<RingTensor<double>>& inputs) {
+  DoubleRing ring;
+  bool finite = true;
+  const auto outputs = program.run(ring, inputs, [&](const OperatorInstance&, const auto& results) {
+    for (const RingTensor<double>& result : results)
+      finite = finite && std::all_of(result.elements.begin(), result.elements.end(),
+                                     [](double element) { return std::isfinite(element); });
+  });
+  return outputs.ok() && finite;
+}
+
+std::string text_of_instance(const Substitution& rule, const Instance& instance) {
+  return text_of(rule, Draw{instance.variables, instance.attributes});
+}
+
+// Inputs at which every element of the source is defined and one of the target is not.
+std::optional<std::string> undefined_target(const Substitution& rule, const TypedInstance& typed,
+                                            const std::vector<double>& reals, bool divisors_not_zero,
+                                            std::uint64_t seed) {
+  if (typed.source.work() + typed.target.work() > max_domain_work) return std::nullopt;
+  Random random(seed, "edges");
+  for (int trial = 0; trial < 4; ++trial) {
+    const bool distinct = divisors_not_zero || trial % 2 == 1;
+    const std::vector<RingTensor<double>> inputs = edge_inputs(typed.instance, reals, random, distinct);
+    if (!defined(typed.source, inputs) || defined(typed.target, inputs)) continue;
+    std::string text =
+        "the target is undefined where the source is defined, at " + text_of_instance(rule, typed.instance);
+    for (std::size_t v = 0; v < inputs.size(); ++v) {
+      text += "\n" + rule.tensor_variables[v] + " =";
+      for (std::size_t e = 0; e < std::min<std::size_t>(inputs[v].elements.size(), 8); ++e)
+        text += " " + to_string(AttributeValue(inputs[v].elements[e]));
+    }
+    return text;
+  }
+  return std::nullopt;
+}
+
+// The instance with other attributes where they may be these: 0 divides nothing, and 1e300 swallows what is added.
+std::vector<TypedInstance> at_edges_of_attributes(const OperatorRegistry& registry, const Substitution& rule,
+                                                  const Instance& instance, bool exact) {
+  std::vector<TypedInstance> result;
+  const auto add = [&](std::size_t attribute, const AttributeValue& value) {
+    Instance changed = instance;
+    changed.attributes[attribute] = value;
+    TypeCheck check = check_types(registry, rule, changed);
+    if (check.typed) result.push_back(std::move(*check.typed));
+  };
+  for (std::size_t a = 0; a < instance.attributes.size(); ++a) {
+    if (!instance.attributes[a]) continue;
+    if (std::holds_alternative<std::int64_t>(*instance.attributes[a]))
+      for (const std::int64_t value : {0, -1}) add(a, value);
+    if (std::holds_alternative<double>(*instance.attributes[a])) {
+      for (const double value : {0.0, -0.0, -1.5, 0.1}) add(a, value);
+      // Rounding is what a class speaks of; exact rules have none.
+      if (exact)
+        for (const double value : {1e300, -1e300, 3.4e38, 1e-40}) add(a, value);
+    }
+  }
+  return result;
+}
+
+bool has_condition(const Verdict& verdict, std::string_view text) {
+  return std::any_of(verdict.conditions.begin(), verdict.conditions.end(),
+                     [&](const std::string& condition) { return condition.find(text) != std::string::npos; });
+}
+
+}  // namespace
+
+Judgement judge(const OperatorRegistry& registry, const Substitution& rule, const Verdict& verdict,
+                const JudgeOptions& options, LoweredCache& cache) {
+  Judgement judgement;
+  const bool limited = verdict.max_rank && has_condition(verdict, "are at most");
+  const Landmarks landmarks = find_landmarks(registry, rule, 3);
+  std::vector<TypedInstance> instances = std::move(find_instances(registry, rule,
+                                                                  {.seed = options.seed,
+                                                                   .max_instances = options.small_instances,
+                                                                   .search = false,
+                                                                   .rare = false,
+                                                                   .max_candidates = 0},
+                                                                  cache)
+                                                       .instances);
+  const LandmarkOptions effort{
+      .seed = options.seed, .samples_per_landmark = 80, .max_work = 400'000, .total_work = 2'000'000};
+  for (TypedInstance& typed : find_landmark_instances(registry, rule, landmarks, effort, cache))
+    instances.push_back(std::move(typed));
+  const std::size_t examined = std::min<std::size_t>(instances.size(), 3);
+  for (std::size_t i = 0; i < examined; ++i)
+    for (TypedInstance& typed :
+         at_edges_of_attributes(registry, rule, instances[i].instance, verdict.numeric_class == NumericClass::exact))
+      instances.push_back(std::move(typed));
+  for (const TypedInstance& typed : instances) {
+    if (limited && largest_rank(typed.instance) > *verdict.max_rank) continue;
+    ++judgement.instances;
+    if (const auto found =
+            find_counterexample(registry, rule, typed, {.seed = options.seed, .trials = 6, .reals = landmarks.reals})) {
+      judgement.falsehood = "the sides differ at\n" + found->text;
+      return judgement;
+    }
+    if (auto undefined =
+            undefined_target(rule, typed, landmarks.reals, has_condition(verdict, "divisors"), options.seed)) {
+      judgement.falsehood = std::move(undefined);
+      return judgement;
+    }
+  }
+  RuleDraws draws(registry, rule, options.seed);
+  for (std::size_t i = 0; i < options.draws; ++i) {
+    const std::optional<Draw> draw = draws.next(draw_attempts);
+    if (!draw) break;
+    const Expected<DrawnGraphs> graphs = drawn_graphs(registry, rule, *draw);
+    if (!graphs) continue;
+    ++judgement.instances;
+    if (evaluate_at(registry, *graphs, *draw, options.seed + i) == Agreement::different) {
+      judgement.falsehood = "the sides differ at " + text_of(rule, *draw);
+      return judgement;
+    }
+  }
+  return judgement;
+}
+
+}  // namespace taso::testing

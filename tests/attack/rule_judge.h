@@ -1,0 +1,34 @@
+/// Looks for a falsehood in a rule that the verifier calls proved.
+///
+/// Both sides are evaluated by the definitions at small instances, at instances about every number that the rule and
+/// its definitions name (verifier/landmarks.h), and at random draws (tests/verifier/draws.h). A rule is false where
+/// both sides are defined and differ, and where the target is undefined though the source is defined.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "graph/pattern.h"
+#include "operators/registry.h"
+#include "verifier/lowered_cache.h"
+#include "verifier/verify.h"
+
+namespace taso::testing {
+
+struct JudgeOptions {
+  std::uint64_t seed = 1;
+  std::size_t small_instances = 12;
+  std::size_t draws = 4;
+};
+
+struct Judgement {
+  std::size_t instances = 0;             ///< At which both sides were compared.
+  std::optional<std::string> falsehood;  ///< What differs, and where.
+};
+
+/// Judges a proved rule; its verdict says what the proof does not cover.
+[[nodiscard]] Judgement judge(const OperatorRegistry& registry, const Substitution& rule, const Verdict& verdict,
+                              const JudgeOptions& options, LoweredCache& cache);
+
+}  // namespace taso::testing
