@@ -206,8 +206,11 @@ std::string report_html(const OptimizeResult& result, const ReportContext& conte
     for (const GraphSummary* column : columns) text += "<td>" + cell(*column) + "</td>";
     text += "</tr>\n";
   };
-  auto milliseconds = [](const std::optional<double>& seconds) {
-    return seconds ? fmt::format("{:.3f}", *seconds * 1e3) : std::string("-");
+  const auto times = [&](const std::string& name, std::optional<double> GraphSummary::*member) {
+    const std::vector<std::string> cells =
+        row_of_times(name, {result.original.*member, result.baseline.*member, result.result.*member});
+    text +=
+        fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", cells[0], cells[1], cells[2], cells[3]);
   };
   row("operators", [](const GraphSummary& s) { return std::to_string(s.operator_count); });
   row("opaque operators", [](const GraphSummary& s) { return std::to_string(s.opaque_count); });
@@ -215,9 +218,9 @@ std::string report_html(const OptimizeResult& result, const ReportContext& conte
   row("GFLOP", [](const GraphSummary& s) { return fmt::format("{:.4f}", s.flops * 1e-9); });
   row("traffic MB", [](const GraphSummary& s) { return fmt::format("{:.2f}", s.bytes * 1e-6); });
   row("intermediates MB", [](const GraphSummary& s) { return fmt::format("{:.2f}", s.peak_bytes * 1e-6); });
-  row("predicted ms", [&](const GraphSummary& s) { return milliseconds(s.predicted_seconds); });
-  row("measured ms", [&](const GraphSummary& s) { return milliseconds(s.measured_seconds); });
-  row("cost", [](const GraphSummary& s) { return fmt::format("{:.6g}", s.cost); });
+  times("predicted", &GraphSummary::predicted_seconds);
+  times("measured", &GraphSummary::measured_seconds);
+  row("cost in " + cost_unit(result.cost_model), [](const GraphSummary& s) { return fmt::format("{:.6g}", s.cost); });
   text += "</table>\n";
   if (result.check) text += "<p>check: " + escape_markup(result.check->summary()) + "</p>\n";
   for (const std::string& note : result.notes) text += "<p>note: " + escape_markup(note) + "</p>\n";
@@ -228,7 +231,8 @@ std::string report_html(const OptimizeResult& result, const ReportContext& conte
                         i < result.baseline_applications ? "(baseline)" : "",
                         escape_markup(place_of(application, context)));
     if (i >= result.baseline_applications)
-      text += fmt::format(": {:.6g} &rarr; {:.6g}", application.cost_before, application.cost_after);
+      text += fmt::format(": {:.6g} &rarr; {:.6g} {}", application.cost_before, application.cost_after,
+                          cost_unit(result.cost_model));
     text += "</li>\n";
   }
   text += "</ol>\n<div class=\"graphs\"><div><h2>original</h2>\n" + graph_svg(original, context, time) +

@@ -10,10 +10,6 @@
 namespace taso {
 namespace {
 
-std::string milliseconds(const std::optional<double>& seconds) {
-  return seconds ? fmt::format("{:.3f}", *seconds * 1e3) : "-";
-}
-
 /// How often each rule was applied, in the baseline and in the search.
 std::map<std::string, std::pair<std::size_t, std::size_t>> rule_counts(const OptimizeResult& result) {
   std::map<std::string, std::pair<std::size_t, std::size_t>> counts;
@@ -31,6 +27,25 @@ std::string joined(const std::vector<std::string>& parts, std::string_view separ
 }
 
 }  // namespace
+
+std::string duration_text(double seconds) {
+  return seconds < 1e-3 ? fmt::format("{:.2f} us", seconds * 1e6) : fmt::format("{:.3f} ms", seconds * 1e3);
+}
+
+std::vector<std::string> row_of_times(const std::string& name, const std::vector<std::optional<double>>& seconds) {
+  const bool small =
+      std::all_of(seconds.begin(), seconds.end(), [](const auto& time) { return !time || *time < 1e-3; });
+  std::vector<std::string> row = {name + (small ? " us" : " ms")};
+  for (const std::optional<double>& time : seconds)
+    row.push_back(!time ? "-" : small ? fmt::format("{:.2f}", *time * 1e6) : fmt::format("{:.3f}", *time * 1e3));
+  return row;
+}
+
+std::string cost_unit(const std::string& cost_model) {
+  for (const auto& [model, unit] : {std::pair("time", "us"), {"flops", "MFLOP"}, {"bytes", "MB"}, {"memory", "MB"}})
+    if (cost_model == model) return unit;
+  return cost_model;
+}
 
 std::string place_of(const RuleApplication& application, const ReportContext& context) {
   std::vector<std::string> names;
@@ -56,12 +71,12 @@ std::string verdict(const OptimizeResult& result) {
     return text + "; " + written;
   }
   if (result.noise && result.result.measured_seconds && result.baseline.measured_seconds)
-    return fmt::format("{:.2f}x faster than the baseline ({} ms instead of {} ms, {})",
+    return fmt::format("{:.2f}x faster than the baseline ({} instead of {}, {})",
                        *result.baseline.measured_seconds / *result.result.measured_seconds,
-                       milliseconds(result.result.measured_seconds), milliseconds(result.baseline.measured_seconds),
+                       duration_text(*result.result.measured_seconds), duration_text(*result.baseline.measured_seconds),
                        noise());
   return fmt::format("cost {:.6g} instead of {:.6g} of the baseline ({})", result.result.cost, result.baseline.cost,
-                     result.cost_model);
+                     cost_unit(result.cost_model));
 }
 
 std::string report_text(const OptimizeResult& result, const ReportContext& context) {
@@ -75,6 +90,11 @@ std::string report_text(const OptimizeResult& result, const ReportContext& conte
     text += fmt::format("{:<24}", name);
     for (const GraphSummary* column : columns) text += fmt::format("{:>14}", cell(*column));
     text += "\n";
+  };
+  const auto times = [&](const std::string& name, std::optional<double> GraphSummary::*member) {
+    const std::vector<std::string> cells =
+        row_of_times(name, {result.original.*member, result.baseline.*member, result.result.*member});
+    text += fmt::format("{:<24}{:>14}{:>14}{:>14}\n", cells[0], cells[1], cells[2], cells[3]);
   };
   text += fmt::format("{:<24}{:>14}{:>14}{:>14}\n", "", "original", "baseline", "result");
   std::set<std::string> operators;
@@ -94,11 +114,10 @@ std::string report_text(const OptimizeResult& result, const ReportContext& conte
   row("GFLOP", [](const GraphSummary& s) { return fmt::format("{:.4f}", s.flops * 1e-9); });
   row("traffic MB", [](const GraphSummary& s) { return fmt::format("{:.2f}", s.bytes * 1e-6); });
   row("intermediates MB", [](const GraphSummary& s) { return fmt::format("{:.2f}", s.peak_bytes * 1e-6); });
-  if (result.original.predicted_seconds)
-    row("predicted ms", [](const GraphSummary& s) { return milliseconds(s.predicted_seconds); });
-  if (result.noise) row("measured ms", [](const GraphSummary& s) { return milliseconds(s.measured_seconds); });
+  if (result.original.predicted_seconds) times("predicted", &GraphSummary::predicted_seconds);
+  if (result.noise) times("measured", &GraphSummary::measured_seconds);
   if (!result.original.predicted_seconds || result.cost_model != "time")
-    row("cost", [](const GraphSummary& s) { return fmt::format("{:.6g}", s.cost); });
+    row("cost in " + cost_unit(result.cost_model), [](const GraphSummary& s) { return fmt::format("{:.6g}", s.cost); });
 
   if (const auto counts = rule_counts(result); !counts.empty()) {
     text += fmt::format("\n{:<48}{:>10}{:>10}\n", "rules used", "baseline", "search");
@@ -127,7 +146,8 @@ std::string explain_text(const OptimizeResult& result, const ReportContext& cont
     text += fmt::format("{:>4} {:<8} {} at {}", i + 1, i < result.baseline_applications ? "baseline" : "search",
                         application.rule, place_of(application, context));
     if (i >= result.baseline_applications)
-      text += fmt::format(": {:.6g} -> {:.6g}", application.cost_before, application.cost_after);
+      text += fmt::format(": {:.6g} -> {:.6g} {}", application.cost_before, application.cost_after,
+                          cost_unit(result.cost_model));
     text += "\n";
   }
   return text.empty() ? "no rule was applied\n" : text;
@@ -155,6 +175,7 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
   document["output"] = context.output;
   document["target"] = result.target;
   document["cost_model"] = result.cost_model;
+  document["cost_unit"] = cost_unit(result.cost_model);
   document["strategy"] = to_string(result.strategy);
   document["layouts"] = {{"problems", result.layouts.problems},
                          {"solved", result.layouts.solved},

@@ -1,6 +1,7 @@
 /// Reports of an optimization for people and for programs.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,14 @@ struct ReportContext {
 [[nodiscard]] std::string report_text(const OptimizeResult& result, const ReportContext& context);
 /// One line: "1.23x faster than the baseline (...)" or "no improvement over the baseline ...".
 [[nodiscard]] std::string verdict(const OptimizeResult& result);
+/// "2.352 ms", or below one millisecond "34.21 us".
+[[nodiscard]] std::string duration_text(double seconds);
+/// The heading and the cells of a row of times: in milliseconds, or where all are below one in microseconds. "-" stands
+/// for one that is not known.
+[[nodiscard]] std::vector<std::string> row_of_times(const std::string& name,
+                                                    const std::vector<std::optional<double>>& seconds);
+/// The unit of costs under a cost model of that name: "us" of "time", "launches", ...; a sum has its own text.
+[[nodiscard]] std::string cost_unit(const std::string& cost_model);
 /// Where a rule was applied: the operators, and the user's nodes that they stand for.
 [[nodiscard]] std::string place_of(const RuleApplication& application, const ReportContext& context);
 /// Every rule application, one a line.

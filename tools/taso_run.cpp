@@ -19,6 +19,7 @@
 #include "optimizer/cost_database.h"
 #include "optimizer/cost_model.h"
 #include "optimizer/layout_choice.h"
+#include "optimizer/report.h"
 #include "optimizer/runtime_target.h"
 #include "runtime/executor.h"
 #include "runtime/lowering.h"
@@ -409,9 +410,9 @@ std::string time_line(const Subject& subject, const Measurement& time) {
       declined.empty() ? ""
                        : fmt::format(" ({} on the host: {})", declined.size(),
                                      fmt::join(std::set<std::string>(declined.begin(), declined.end()), ", "));
-  return fmt::format("{}: {} kernels{}, median {:.3f} ms, min {:.3f} ms, spread {:.1f} % of {} runs\n", subject.path,
-                     subject.executor->launches(), on_host, time.median_us * 1e-3, time.minimum_us * 1e-3,
-                     time.spread * 100, time.samples);
+  return fmt::format("{}: {} kernels{}, median {}, min {}, spread {:.1f} % of {} runs\n", subject.path,
+                     subject.executor->launches(), on_host, duration_text(time.median_us * 1e-6),
+                     duration_text(time.minimum_us * 1e-6), time.spread * 100, time.samples);
 }
 
 std::string profile_table(const std::vector<KernelProfile>& profile) {

@@ -38,6 +38,30 @@ TEST(Report, HoldsTableRulesAndVerdict) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
+TEST(Report, TimesBelowAMillisecondAreInMicroseconds) {
+  OptimizeResult result = sample();
+  result.baseline.measured_seconds = 34.91e-6;
+  result.result.measured_seconds = 34.2e-6;
+  EXPECT_EQ(verdict(result), "1.02x faster than the baseline (34.20 us instead of 34.91 us, noise 1.2 %)");
+  const std::string text = report_text(result, kContext);
+  EXPECT_NE(text.find("predicted ms                     3.000         2.000         1.000"), std::string::npos) << text;
+  EXPECT_NE(text.find("measured us                          -         34.91         34.20"), std::string::npos) << text;
+}
+
+TEST(Report, CostsHaveTheirUnits) {
+  OptimizeResult result = sample();
+  for (const auto& [model, unit] : {std::pair("time", "us"),
+                                    {"launches", "launches"},
+                                    {"flops", "MFLOP"},
+                                    {"bytes", "MB"},
+                                    {"memory", "MB"},
+                                    {"time+0.1*bytes", "time+0.1*bytes"}}) {
+    result.cost_model = model;
+    EXPECT_NE(explain_text(result, kContext).find(std::string("2000 -> 1000 ") + unit + "\n"), std::string::npos);
+    EXPECT_EQ(nlohmann::json::parse(report_json(result, kContext))["cost_unit"], unit);
+  }
+}
+
 TEST(Report, SaysHonestlyWhenNothingPays) {
   OptimizeResult result = sample();
   result.gain = false;
@@ -51,7 +75,7 @@ TEST(Report, SaysHonestlyWhenNothingPays) {
 TEST(Report, ExplainsEveryApplication) {
   const std::string text = explain_text(sample(), kContext);
   EXPECT_NE(text.find("fuse at conv2d, relu of conv_a, relu_a"), std::string::npos) << text;
-  EXPECT_NE(text.find("merge at conv2d_bias_act of conv_b: 2000 -> 1000"), std::string::npos) << text;
+  EXPECT_NE(text.find("merge at conv2d_bias_act of conv_b: 2000 -> 1000 us"), std::string::npos) << text;
   EXPECT_EQ(explain_text({}, kContext), "no rule was applied\n");
 }
 
@@ -88,7 +112,7 @@ TEST(HtmlReport, HoldsTheFactsAndBothGraphs) {
   EXPECT_EQ(page, report_html(result, context, drawn_before, drawn_after, true));
   for (const std::string part : {"<h1>&lt;in&gt;.onnx</h1>", "2.00x faster than the baseline",
                                  "note: a &lt; b &amp; &quot;c&quot;", ">relu</text>", ">tanh</text>", "2.0 \u00b5s",
-                                 "<code>merge</code>", "2000 &rarr; 1000", "2 applications of rules"})
+                                 "<code>merge</code>", "2000 &rarr; 1000 us", "2 applications of rules"})
     EXPECT_NE(page.find(part), std::string::npos) << part << "\n" << page;
   EXPECT_EQ(page.find("<in>"), std::string::npos);
   std::size_t drawings = 0;
