@@ -86,9 +86,25 @@ std::vector<Polynomial> Elaborator::digits(const Polynomial& index, const std::v
   return result;
 }
 
+bool Elaborator::divides(const TypedNode& node) {
+  operands_read_ = true;
+  for (std::uint32_t port = 0; port < node.outputs.size() && !obstacle().any(); ++port) {
+    std::vector<Polynomial> indices;
+    for (std::size_t axis = 0; axis < node.outputs[port].size(); ++axis)
+      indices.push_back(Polynomial::symbol(facts_.symbols().bound()));
+    (void)node_element(node, port, indices);
+  }
+  operands_read_ = false;
+  return divided() || obstacle().any();
+}
+
 NormalForm Elaborator::element(const PatternValue& value, const std::vector<Polynomial>& indices) {
   if (obstacle_.any()) return {};
+  if (operands_read_) return element_read(value.index, indices);
   if (!value.is_variable) {
+    const std::optional<std::uint32_t> tensor =
+        shared_ != nullptr ? shared_->tensor(side_, value) : std::optional<std::uint32_t>();
+    if (tensor) return element_read(*tensor, indices);
     if (++depth_ > max_depth) unsupported("more than " + std::to_string(max_depth) + " nested definitions");
     NormalForm result = obstacle_.any() ? NormalForm{} : node_element(side_.nodes[value.index], value.port, indices);
     --depth_;
@@ -98,9 +114,13 @@ NormalForm Elaborator::element(const PatternValue& value, const std::vector<Poly
     unsupported("the value of a tensor of integers");
     return {};
   }
+  return element_read(value.index, indices);
+}
+
+NormalForm Elaborator::element_read(std::uint32_t tensor, const std::vector<Polynomial>& indices) {
   Factor factor;
   factor.kind = Factor::Kind::read;
-  factor.tensor = value.index;
+  factor.tensor = tensor;
   for (const Polynomial& position : indices) {
     factor.indices.push_back(facts_.reduce(position));
     if (!position.valid()) unsupported("an index beyond 64 bits");
@@ -232,7 +252,7 @@ void Elaborator::open(std::span<const Expression::Range> ranges, Frame& frame, s
 }
 
 NormalForm Elaborator::scalar(const Expression& e, Frame& frame) {
-  if (obstacle_.any()) return {};
+  if (obstacle().any()) return {};
   if (e.sort == taso::Sort::integer) return builder_.size(index(e, frame));
   switch (e.kind) {
     case Kind::real:

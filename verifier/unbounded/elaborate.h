@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "verifier/unbounded/shared_values.h"
 #include "verifier/unbounded/symbolic_types.h"
 
 namespace taso::unbounded {
@@ -13,11 +14,15 @@ namespace taso::unbounded {
 /// applies, which is where the rule claims something; reads with `or` become guards.
 class Elaborator {
  public:
-  Elaborator(const OperatorRegistry& registry, const Typing& typing, const TypedSide& side, Facts& facts)
-      : registry_(registry), typing_(typing), side_(side), facts_(facts), builder_(facts) {}
+  /// Elements of shared values, if there are any given, are read and not unfolded.
+  Elaborator(const OperatorRegistry& registry, const Typing& typing, const TypedSide& side, Facts& facts,
+             const SharedValues* shared = nullptr)
+      : registry_(registry), typing_(typing), side_(side), shared_(shared), facts_(facts), builder_(facts) {}
 
   /// The element of a value at given indices, which lie inside of its shape.
   [[nodiscard]] NormalForm element(const PatternValue& value, const std::vector<Polynomial>& indices);
+  /// Whether the operator itself divides by something that is not a number or a size, or is not understood.
+  [[nodiscard]] bool divides(const TypedNode& node);
   [[nodiscard]] const Obstacle& obstacle();
   /// Whether some divisor is not a number or a size.
   [[nodiscard]] bool divided() const { return builder_.divided(); }
@@ -39,6 +44,8 @@ class Elaborator {
     std::vector<Atom> known;   ///< What holds wherever the definition applies.
   };
 
+  /// The element as a factor: of a tensor variable, or of what is read like one.
+  [[nodiscard]] NormalForm element_read(std::uint32_t tensor, const std::vector<Polynomial>& indices);
   [[nodiscard]] NormalForm node_element(const TypedNode& node, std::size_t port,
                                         const std::vector<Polynomial>& indices);
   [[nodiscard]] NormalForm output_equation(const TypedNode& node, const Equation& equation, const std::string& piece,
@@ -65,10 +72,12 @@ class Elaborator {
   const OperatorRegistry& registry_;
   const Typing& typing_;
   const TypedSide& side_;
+  const SharedValues* shared_;
   Facts& facts_;
   FormBuilder builder_;
   std::vector<Atom> context_;  ///< What holds where the current expression stands.
   Obstacle obstacle_;
+  bool operands_read_ = false;  ///< Operands are not unfolded.
   int depth_ = 0;
 };
 

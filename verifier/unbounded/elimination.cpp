@@ -28,7 +28,7 @@ struct Row {
 
 class Elimination {
  public:
-  explicit Elimination(const LowerBounds& bounds) : bounds_(bounds) {}
+  Elimination(const LowerBounds& bounds, Budget& budget) : bounds_(bounds), budget_(budget) {}
 
   bool run(const std::vector<Polynomial>& input) {
     std::vector<Polynomial> polynomials = input;
@@ -218,6 +218,7 @@ class Elimination {
           (it->second > 0 ? above : below).emplace_back(&row, it->second);
       }
       combinations += above.size() * below.size();
+      budget_.spend(1 + old.size() / 8 + above.size() * below.size());
       if (rows_.size() + above.size() * below.size() > max_rows || combinations > max_combinations) return false;
       for (const auto& [a, x] : above)
         for (const auto& [b, y] : below) {
@@ -230,6 +231,7 @@ class Elimination {
   }
 
   const LowerBounds& bounds_;
+  Budget& budget_;
   std::vector<Monomial> columns_;
   std::vector<Row> rows_;
 };
@@ -248,8 +250,8 @@ Polynomial tightened(const Polynomial& p) {
   return result;
 }
 
-bool eliminates_to_contradiction(const std::vector<Polynomial>& rows, const LowerBounds& bounds) {
-  return Elimination(bounds).run(rows);
+bool eliminates_to_contradiction(const std::vector<Polynomial>& rows, const LowerBounds& bounds, Budget& budget) {
+  return Elimination(bounds, budget).run(rows);
 }
 
 }  // namespace taso::unbounded

@@ -20,8 +20,11 @@ struct IntegerSolver::State {
   std::vector<smt::Expr> constants;  // per symbol
 };
 
-IntegerSolver::IntegerSolver(const Symbols& symbols, std::uint64_t rlimit, std::size_t max_queries)
-    : symbols_(symbols), rlimit_(rlimit), max_queries_(max_queries) {}
+IntegerSolver::IntegerSolver(const Symbols& symbols, std::uint64_t rlimit, std::size_t max_queries, Budget* budget)
+    : symbols_(symbols),
+      rlimit_(rlimit),
+      budget_(budget != nullptr ? budget : &unlimited_),
+      max_queries_(max_queries) {}
 IntegerSolver::~IntegerSolver() = default;
 
 bool IntegerSolver::infeasible(std::span<const Polynomial> nonnegative) {
@@ -481,7 +484,7 @@ std::span<const Point> Facts::points() {
   if (inconsistent_) return {};
   if (!points_->found) {
     points_->found = true;
-    points_->points = find_points(*symbols_, atoms());
+    points_->points = find_points(*symbols_, atoms(), budget());
   }
   return points_->points;
 }
@@ -521,6 +524,7 @@ Hash128 Facts::key_of(const Polynomial* goal, std::span<const Atom> context) {
 
 bool Facts::decide(const Polynomial* goal, std::span<const Atom> context, bool with_solver) {
   if (goal != nullptr && !goal->valid()) return false;
+  budget().spend(2 + context.size());
   if (refuted(goal, context)) return false;
   // Quick: constants, signs, one hypothesis and signs.
   Bounds bounds = this->bounds();
@@ -540,6 +544,7 @@ bool Facts::decide(const Polynomial* goal, std::span<const Atom> context, bool w
   IntegerSolver::Answer*& before = solver_->asked_before(key_of(goal, context));
   if (before != nullptr && (before->contradictory || (before->eliminated && (!with_solver || before->asked))))
     return before->contradictory;
+  if (budget().exhausted()) return false;
   Polynomial negated;
   if (goal != nullptr) negated = -*goal - 1;
   std::vector<Polynomial> rows = constraints(context, goal != nullptr ? &negated : nullptr);
@@ -548,7 +553,8 @@ bool Facts::decide(const Polynomial* goal, std::span<const Atom> context, bool w
   if (answer.contradictory) return true;
   if (!answer.eliminated) {
     answer.eliminated = true;
-    answer.contradictory = eliminates_to_contradiction(rows, [&](SymbolId symbol) { return bounds.of(symbol); });
+    answer.contradictory = eliminates_to_contradiction(
+        rows, [&](SymbolId symbol) { return bounds.of(symbol); }, budget());
     if (answer.contradictory) return true;
   }
   if (!with_solver || answer.asked) return false;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "support/hash.h"
+#include "verifier/unbounded/budget.h"
 #include "verifier/unbounded/index_polynomial.h"
 #include "verifier/unbounded/points.h"
 
@@ -40,7 +41,8 @@ class IntegerSolver {
   /// The entry of a set of inequalities by the question that led to it; null at first.
   [[nodiscard]] Answer*& asked_before(const Hash128& question) { return questions_[question]; }
 
-  IntegerSolver(const Symbols& symbols, std::uint64_t rlimit, std::size_t max_queries);
+  /// The budget is that of the whole proof; without one there is no limit.
+  IntegerSolver(const Symbols& symbols, std::uint64_t rlimit, std::size_t max_queries, Budget* budget = nullptr);
   ~IntegerSolver();
   IntegerSolver(const IntegerSolver&) = delete;
   IntegerSolver& operator=(const IntegerSolver&) = delete;
@@ -48,6 +50,8 @@ class IntegerSolver {
   [[nodiscard]] bool infeasible(std::span<const Polynomial> nonnegative);
   /// Whether a question was not asked because of the limit on their number.
   [[nodiscard]] bool refused() const { return refused_; }
+  /// What all that is asked and made in this proof is counted by.
+  [[nodiscard]] Budget& budget() { return *budget_; }
   /// As many questions as at first may be asked again.
   void begin_again() {
     queries_ = 0;
@@ -58,6 +62,8 @@ class IntegerSolver {
   struct State;
   const Symbols& symbols_;
   std::uint64_t rlimit_;
+  Budget unlimited_;
+  Budget* budget_;
   std::size_t max_queries_;
   std::size_t queries_ = 0;
   bool refused_ = false;
@@ -97,6 +103,7 @@ class Facts {
   /// The inequalities and the unsolved equations.
   [[nodiscard]] std::vector<Atom> atoms() const;
   [[nodiscard]] Symbols& symbols() const { return *symbols_; }
+  [[nodiscard]] Budget& budget() const { return solver_->budget(); }
   /// Points at which the hypotheses hold; none where none were found.
   [[nodiscard]] std::span<const Point> points();
 

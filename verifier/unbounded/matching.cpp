@@ -109,7 +109,11 @@ void Matcher::fail(const std::string& problem) {
   note(problem);
 }
 
-bool Matcher::step() {
+bool Matcher::step(const Facts& facts) {
+  if (facts.budget().exhausted()) {
+    fail(out_of_steps);
+    return false;
+  }
   if (steps_ == 0) {
     fail("the limit on comparisons is reached");
     return false;
@@ -119,7 +123,10 @@ bool Matcher::step() {
 }
 
 bool Matcher::equal(const NormalForm& a, const NormalForm& b, const Facts& facts) {
-  return equal(a, b, facts, 0) && !failed_;
+  // What comes after the last step means nothing.
+  const bool result = equal(a, b, facts, 0) && !failed_;
+  if (facts.budget().exhausted()) fail(out_of_steps);
+  return result && !failed_;
 }
 
 std::optional<Atom> Matcher::undecided(const NormalForm& form, std::vector<SymbolId>& bound, Facts& facts) {
@@ -153,14 +160,17 @@ std::optional<Atom> Matcher::undecided(const NormalForm& form, std::vector<Symbo
 }
 
 bool Matcher::equal(const NormalForm& left, const NormalForm& right, const Facts& given, int depth) {
-  if (failed_ || !step()) return false;
+  if (failed_ || !step(given)) return false;
   if (depth > max_depth) {
     fail("nested too deeply");
     return false;
   }
   Facts facts = given;
   // Most questions have the answer no; pairing summands is the slow way to find out.
-  if (differ_at_points(left, right, facts, depth == 0 ? 8 : 2)) return false;
+  if (differ_at_points(left, right, facts, depth == 0 ? 8 : 2)) {
+    refuted_ = refuted_ || depth == 0;
+    return false;
+  }
   const NormalForm a = simplify(left, facts), b = simplify(right, facts);
   if (failed_) return false;
   // Guards without bound variables: case by case, where the guard is not decided.
@@ -250,7 +260,7 @@ bool Matcher::pair_up(const NormalForm& a, const NormalForm& b, Facts& facts, in
       term.coefficient = known.coefficient;
       return term;
     };
-    if (divided == nullptr || !step()) {
+    if (divided == nullptr || !step(facts)) {
       note("no counterpart of " + describe(facts.symbols(), summand(classes[0])));
       return false;
     }
@@ -450,10 +460,10 @@ bool Matcher::same_factor(const Factor& a, const Factor& b, const Facts& facts, 
 }
 
 // Whether every value of `one` is among those of `all`, by a map of variables.
-bool Matcher::includes(const std::vector<Element>& all, const Element& one, Facts& facts, int depth) {
+bool Matcher::includes(const Elements& all, const Element& one, Facts& facts, int depth) {
   FormBuilder builder(facts);
   for (const Element& original : all) {
-    if (!step()) return false;
+    if (!step(facts)) return false;
     const Element other = renamed(original, facts);
     std::vector<NestedRead> a, b;
     std::vector<SymbolId> inner;
@@ -479,7 +489,7 @@ bool Matcher::includes(const std::vector<Element>& all, const Element& one, Fact
         return search(at + 1, map);
       }
       for (const Map& complete : completions(map, other.bound, one.bound, false)) {
-        if (!step()) return false;
+        if (!step(facts)) return false;
         bool holds = true;
         for (const Atom& guard : other.guards)
           holds = holds && under.entails({guard.relation, facts.substitute(guard.p, complete)});
@@ -503,7 +513,7 @@ bool Matcher::same_product(const Element& a, const Element& b, const Facts& fact
   carrier.kind = Factor::Kind::call;
   carrier.elements.push_back({{}, {}, a.value});
   x.factors.push_back(carrier);
-  carrier.elements[0].value = b.value;
+  carrier.elements = std::vector<Element>{{{}, {}, b.value}};
   y.factors.push_back(carrier);
   Facts shared = facts;
   const auto outer = std::exchange(division_, std::nullopt);
@@ -539,7 +549,7 @@ bool Matcher::match(const Term& a, const Term& original, Facts& facts, int depth
   for (const Factor& factor : original.factors) y.push_back(key(factor));
   std::sort(x.begin(), x.end());
   std::sort(y.begin(), y.end());
-  if (x != y || !step()) return false;
+  if (x != y || !step(facts)) return false;
   FormBuilder builder(facts);
   const Term b = builder.renamed(original);
   std::vector<const Factor*> reads, others;
@@ -564,7 +574,7 @@ bool Matcher::match(const Term& a, const Term& original, Facts& facts, int depth
       if (used[j] || others[j]->tensor != reads[i]->tensor || others[j]->power != reads[i]->power ||
           others[j]->indices.size() != reads[i]->indices.size())
         continue;
-      if (!step()) return false;
+      if (!step(facts)) return false;
       used[j] = true;
       const std::size_t mark = equations.size();
       for (std::size_t k = 0; k < reads[i]->indices.size(); ++k)
@@ -612,7 +622,7 @@ bool Matcher::match_with(const Term& a, const Term& b, Facts& facts, Map start, 
   FormBuilder builder(facts);
   for (const Map& map : maps)
     for (const Map& complete : completions(map, b.bound, a.bound, true)) {
-      if (!step()) return false;
+      if (!step(facts)) return false;
       std::vector<Atom> boxes;
       if (!bijective(complete, b.bound, a.bound, a.guards, facts, boxes)) continue;
       Term image = builder.substitute(Term{b.coefficient, {}, b.guards, b.factors}, complete);

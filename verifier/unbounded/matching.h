@@ -25,6 +25,9 @@ class Matcher {
   /// Why not, of the first failure.
   [[nodiscard]] const std::string& reason() const { return reason_; }
 
+  /// Whether the forms have different values at a point.
+  [[nodiscard]] bool refuted() const { return refuted_; }
+
   /// A normal form simplified under facts; `problem` receives what could not be understood.
   [[nodiscard]] NormalForm simplify(const NormalForm& form, Facts& facts);
 
@@ -41,7 +44,7 @@ class Matcher {
   [[nodiscard]] bool match(const Term& a, const Term& b, Facts& facts, int depth);
   [[nodiscard]] bool match_with(const Term& a, const Term& b, Facts& facts, Map map, int depth);
   [[nodiscard]] bool same_factor(const Factor& a, const Factor& b, const Facts& facts, int depth);
-  [[nodiscard]] bool includes(const std::vector<Element>& all, const Element& one, Facts& facts, int depth);
+  [[nodiscard]] bool includes(const Elements& all, const Element& one, Facts& facts, int depth);
   [[nodiscard]] bool same_product(const Element& a, const Element& b, const Facts& facts, int depth);
   /// Solves equations for the variables of `bound`.
   void solve(const std::vector<Polynomial>& equations, const std::vector<SymbolId>& bound, Facts& facts,
@@ -58,11 +61,11 @@ class Matcher {
   void note(const std::string& reason);
   /// Something was not understood: nothing is proved any more.
   void fail(const std::string& problem);
-  [[nodiscard]] bool step();
+  [[nodiscard]] bool step(const Facts& facts);
 
   std::size_t& steps_;
   std::string reason_;
-  bool failed_ = false;
+  bool failed_ = false, refuted_ = false;
   /// A guard by which the first of two summands might be divided, found while matching them.
   std::optional<Atom> division_;
 };

@@ -14,6 +14,61 @@ constexpr std::size_t max_factors = 200;
 
 }  // namespace
 
+struct Elements::Shared {
+  std::vector<Element> list;
+  mutable std::optional<std::uint64_t> mask = std::nullopt;  // once it has been needed
+};
+
+Elements::Elements(std::vector<Element> list) {
+  if (!list.empty()) shared_ = std::make_shared<const Shared>(Shared{std::move(list)});
+}
+
+const std::vector<Element>& Elements::list() const {
+  static const std::vector<Element> none;
+  return shared_ == nullptr ? none : shared_->list;
+}
+
+void Elements::push_back(Element element) {
+  std::vector<Element> longer = list();
+  longer.push_back(std::move(element));
+  *this = Elements(std::move(longer));
+}
+
+bool Elements::operator==(const Elements& other) const {
+  if (shared_ == other.shared_) return true;
+  if (shared_ != nullptr && other.shared_ != nullptr && shared_->mask && other.shared_->mask &&
+      *shared_->mask != *other.shared_->mask)
+    return false;
+  return list() == other.list();
+}
+
+std::uint64_t Elements::mask(const Symbols& symbols) const {
+  if (shared_ == nullptr) return 0;
+  if (shared_->mask) return *shared_->mask;
+  std::uint64_t result = 0;
+  auto add_bound = [&](const std::vector<SymbolId>& bound) {
+    for (const SymbolId symbol : bound) result |= Symbols::bit(symbol);
+  };
+  auto add_guards = [&](const std::vector<Atom>& guards) {
+    for (const Atom& guard : guards) result |= symbols.mask(guard.p);
+  };
+  for (const Element& element : shared_->list) {
+    add_bound(element.bound);
+    add_guards(element.guards);
+    for (const Term& term : element.value) {
+      add_bound(term.bound);
+      add_guards(term.guards);
+      for (const Factor& factor : term.factors) {
+        for (const Polynomial& index : factor.indices) result |= symbols.mask(index);
+        if (factor.kind == Factor::Kind::size) result |= symbols.mask(Polynomial::symbol(factor.symbol));
+        result |= factor.elements.mask(symbols);
+      }
+    }
+  }
+  shared_->mask = result;
+  return result;
+}
+
 bool Element::operator==(const Element& other) const {
   return bound == other.bound && guards == other.guards && value == other.value;
 }
@@ -27,6 +82,13 @@ bool Factor::operator==(const Factor& other) const { return power == other.power
 
 bool Term::operator==(const Term& other) const {
   return coefficient == other.coefficient && bound == other.bound && guards == other.guards && factors == other.factors;
+}
+
+bool FormBuilder::spend(std::uint64_t steps) {
+  Budget& budget = facts_->budget();
+  budget.spend(steps);
+  if (budget.exhausted()) fail(out_of_steps);
+  return problem_.empty();
 }
 
 Rational FormBuilder::reduced(Wide numerator, Wide denominator) {
@@ -122,6 +184,7 @@ NormalForm FormBuilder::factor(Factor factor) {
 }
 
 NormalForm FormBuilder::add(NormalForm a, const NormalForm& b) {
+  if (!spend(b.size() + a.size() * b.size() / 8)) return {};
   for (const Term& term : b) {
     const auto same = std::find_if(a.begin(), a.end(), [&](const Term& other) {
       return other.bound == term.bound && other.guards == term.guards && other.factors == term.factors;
@@ -171,6 +234,7 @@ NormalForm FormBuilder::multiply(const NormalForm& a, const NormalForm& b) {
         return std::find(x.bound.begin(), x.bound.end(), symbol) != x.bound.end();
       });
       const Term y = clash ? renamed(original) : original;
+      if (!spend(1 + x.factors.size() + y.factors.size())) return {};
       Term product = x;
       product.coefficient = multiply(x.coefficient, y.coefficient);
       product.bound.insert(product.bound.end(), y.bound.begin(), y.bound.end());
@@ -227,7 +291,7 @@ NormalForm FormBuilder::call(const FunctionDefinition* function, const std::stri
       const Factor& only = x[0].factors[0];
       if (function->idempotent && only.kind == Factor::Kind::call && only.function == function) return x;
       if (function->monotone && (only.kind == Factor::Kind::maximum || only.kind == Factor::Kind::minimum)) {
-        std::vector<Element> elements = only.elements;
+        std::vector<Element> elements = only.elements.list();
         for (Element& element : elements) element.value = call(function, name, {element.value});
         return extremum(only.kind == Factor::Kind::maximum, std::move(elements));
       }
@@ -237,7 +301,9 @@ NormalForm FormBuilder::call(const FunctionDefinition* function, const std::stri
   factor.kind = Factor::Kind::call;
   factor.function = function;
   factor.name = name;
-  for (NormalForm& argument : arguments) factor.elements.push_back({{}, {}, std::move(argument)});
+  std::vector<Element> elements;
+  for (NormalForm& argument : arguments) elements.push_back({{}, {}, std::move(argument)});
+  factor.elements = std::move(elements);
   return this->factor(std::move(factor));
 }
 
@@ -362,12 +428,20 @@ Term FormBuilder::substitute(const Term& term, const Facts::Replacement& replace
 }
 
 Term FormBuilder::substitute_body(const Term& term, Term result, const Facts::Replacement& replacement) {
+  if (!spend(1 + term.guards.size() / 2 + term.factors.size())) return result;
   for (const Atom& guard : term.guards)
     result.guards.push_back({guard.relation, facts_->substitute(guard.p, replacement)});
+  std::uint64_t replaced_symbols = 0;
+  for (const auto& [symbol, value] : replacement) replaced_symbols |= Symbols::bit(symbol);
   for (const Factor& factor : term.factors) {
     Factor replaced = factor;
     for (Polynomial& index : replaced.indices) index = facts_->substitute(index, replacement);
-    for (Element& element : replaced.elements) element = substitute(element, replacement);
+    if ((factor.elements.mask(facts_->symbols()) & replaced_symbols) != 0) {
+      std::vector<Element> elements;
+      elements.reserve(factor.elements.size());
+      for (const Element& element : factor.elements) elements.push_back(substitute(element, replacement));
+      replaced.elements = std::move(elements);
+    }
     append(result.factors, replaced);
   }
   return result;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,30 @@ struct Element {
   std::vector<Atom> guards;
   NormalForm value;
   bool operator==(const Element&) const;
+};
+
+/// The elements of a factor, shared by its copies: what nests is not copied with it, and is compared once.
+class Elements {
+ public:
+  Elements() = default;
+  Elements(std::vector<Element> list);  // NOLINT(google-explicit-constructor): a list, with shared storage
+
+  [[nodiscard]] bool empty() const { return shared_ == nullptr; }
+  [[nodiscard]] std::size_t size() const { return list().size(); }
+  [[nodiscard]] const Element& operator[](std::size_t i) const { return list()[i]; }
+  [[nodiscard]] std::vector<Element>::const_iterator begin() const { return list().begin(); }
+  [[nodiscard]] std::vector<Element>::const_iterator end() const { return list().end(); }
+  [[nodiscard]] const std::vector<Element>& list() const;
+  /// Of this copy alone.
+  void push_back(Element element);
+  void clear() { shared_.reset(); }
+  bool operator==(const Elements& other) const;
+  /// One bit of 64 for each symbol that occurs, bound ones included (Symbols::mask).
+  [[nodiscard]] std::uint64_t mask(const Symbols& symbols) const;
+
+ private:
+  struct Shared;
+  std::shared_ptr<const Shared> shared_;  ///< Null: no element.
 };
 
 /// One factor of a term, to an integral power that is not 0.
@@ -52,7 +77,7 @@ struct Factor {
   double number = 0;
   std::string name;
   const FunctionDefinition* function = nullptr;  ///< Of a call of a declared function; null for a function attribute.
-  std::vector<Element> elements;
+  Elements elements;
   bool operator==(const Factor&) const;
   /// The same but for the power.
   [[nodiscard]] bool same_base(const Factor& other) const;
@@ -67,8 +92,8 @@ struct Term {
   bool operator==(const Term&) const;
 };
 
-/// Operations on normal forms. A form that grows beyond a limit, a coefficient beyond 64 bits, a division by zero are
-/// remembered in problem(), and the results are then meaningless.
+/// Operations on normal forms. A form that grows beyond a limit, a coefficient beyond 64 bits, a division by zero, the
+/// end of the budget are remembered in problem(), and the results are then meaningless.
 class FormBuilder {
  public:
   explicit FormBuilder(Facts& facts) : facts_(&facts) {}
@@ -116,6 +141,9 @@ class FormBuilder {
                                                     const Facts::Replacement& replacement);
   /// Adds the guards and factors of a term, with symbols replaced, to `result`.
   [[nodiscard]] Term substitute_body(const Term& term, Term result, const Facts::Replacement& replacement);
+
+  /// Counts steps; false, with the problem, where none are left.
+  bool spend(std::uint64_t steps);
 
   Facts* facts_;
   std::string problem_;

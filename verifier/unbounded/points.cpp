@@ -50,6 +50,11 @@ void Point::choose(SymbolId symbol, std::int64_t value) {
   // With room for the next ones, since symbols are chosen one after the other.
   if (values_.size() <= symbol) values_.resize((symbol / room + 1) * room);
   values_[symbol] = {value, State::known};
+  trail_.push_back(symbol);
+}
+
+void Point::undo(std::size_t mark) {
+  for (; trail_.size() > mark; trail_.pop_back()) values_[trail_.back()].state = State::open;
 }
 
 void Point::forget_computed(const Symbols& symbols) {
@@ -126,7 +131,7 @@ bool Point::satisfies(const Symbols& symbols, const Atom& atom) {
   return number && (atom.relation == Atom::Relation::zero ? *number == 0 : *number >= 0);
 }
 
-std::vector<Point> find_points(const Symbols& symbols, std::span<const Atom> atoms) {
+std::vector<Point> find_points(const Symbols& symbols, std::span<const Atom> atoms, Budget& budget) {
   // Symbols in the order in which they were made: sizes before indices, indices before what depends on them.
   std::vector<SymbolId> order;
   std::vector<std::vector<SymbolId>> mentioned(atoms.size()), inside(atoms.size());
@@ -154,6 +159,7 @@ std::vector<Point> find_points(const Symbols& symbols, std::span<const Atom> ato
     if (attempt == most_attempts / 2 && result.empty()) break;
     Point point(random.next());
     bool possible = true;
+    budget.spend(1 + atoms.size() / 4);
     for (std::size_t s = 0; s < order.size() && possible; ++s) {
       const SymbolId symbol = order[s];
       std::optional<std::int64_t> low, high;

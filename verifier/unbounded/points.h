@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "verifier/unbounded/budget.h"
 #include "verifier/unbounded/index_polynomial.h"
 
 namespace taso::unbounded {
@@ -19,6 +20,9 @@ class Point {
   explicit Point(std::uint64_t seed) : seed_(seed) {}
   /// Chooses the value of a symbol, before anything that depends on it is evaluated.
   void choose(SymbolId symbol, std::int64_t value);
+  /// What has been chosen or computed so far; undo() forgets what came after.
+  [[nodiscard]] std::size_t mark() const { return trail_.size(); }
+  void undo(std::size_t mark);
   /// Forgets what was computed from values that are going to change: quotients, maxima and lookups.
   void forget_computed(const Symbols& symbols);
   /// The value; nothing beyond 64 bits and where a divisor is not positive.
@@ -37,10 +41,11 @@ class Point {
     State state = State::open;
   };
   std::uint64_t seed_;
-  std::vector<Value> values_;  // per symbol; open beyond the end
+  std::vector<Value> values_;    // per symbol; open beyond the end
+  std::vector<SymbolId> trail_;  // symbols in the order in which they ceased to be open
 };
 
 /// Some points at which all atoms hold; few or none where they are hard to find. Deterministic.
-[[nodiscard]] std::vector<Point> find_points(const Symbols& symbols, std::span<const Atom> atoms);
+[[nodiscard]] std::vector<Point> find_points(const Symbols& symbols, std::span<const Atom> atoms, Budget& budget);
 
 }  // namespace taso::unbounded

@@ -8,6 +8,7 @@
 #include "verifier/unbounded/conditions.h"
 #include "verifier/unbounded/elaborate.h"
 #include "verifier/unbounded/matching.h"
+#include "verifier/unbounded/shared_values.h"
 #include "verifier/unbounded/symbolic_types.h"
 #include "verifier/unbounded/witness.h"
 
@@ -21,17 +22,22 @@ constexpr std::size_t hard_typings = 40'000;
 // Conditions, and pairs of them, that are tried.
 constexpr std::size_t max_attempts = 40;
 constexpr std::size_t hard_cases = 4'000;
+// Steps that an operator takes to be typed, besides the questions that are asked for it.
+constexpr std::uint64_t typing_steps = 24;
+// Pairs of values of the two sides that are compared in vain.
+constexpr std::size_t max_pairs = 64;
 
 class Search {
  public:
   Search(const OperatorRegistry& registry, const Substitution& rule, const UnboundedOptions& options,
-         std::size_t max_queries)
+         std::size_t max_queries, Budget& budget)
       : registry_(registry),
         rule_(rule),
         options_(options),
         max_queries_(max_queries),
+        budget_(budget),
         kinds_(kinds_of_variables(registry, rule)),
-        solver_(symbols_, options.rlimit, max_queries) {}
+        solver_(symbols_, options.rlimit, max_queries, &budget) {}
 
   /// Whether more questions to Z3 might have helped.
   [[nodiscard]] bool refused() const { return solver_.refused(); }
@@ -62,6 +68,7 @@ class Search {
       if (!(limit_ == options_.least_rank ? explore(start) : explore_further())) {
         if (!out_of_cases_ || limit_ <= options_.least_rank) {
           outcome_.proved = false;
+          if (budget_.exhausted()) outcome_.reason = out_of_steps;
           if (outcome_.reason.empty()) outcome_.reason = "too many cases";
           return outcome_;
         }
@@ -117,10 +124,11 @@ class Search {
   bool explore(const Assumptions& assumptions) {
     const bool extra = limit_ > options_.least_rank;
     if (++outcome_.typings > (extra ? options_.max_typings : hard_typings) ||
-        outcome_.cases > (extra ? options_.max_cases : hard_cases)) {
+        outcome_.cases > (extra ? options_.max_cases : hard_cases) || budget_.exhausted()) {
       out_of_cases_ = true;
       return false;
     }
+    budget_.spend(typing_steps * (rule_.source.nodes.size() + rule_.target.nodes.size()));
     Facts facts(symbols_, solver_);
     Typing typing(registry_, rule_, kinds_, facts, assumptions);
     for (const Condition& condition : extra_) typing.require(condition);
@@ -128,6 +136,11 @@ class Search {
     if (!obstacle.any()) {
       if (facts.contradictory()) return true;
       obstacle = prove(assumptions, typing, facts);
+    }
+    // What comes after the last step means nothing.
+    if (budget_.exhausted()) {
+      out_of_cases_ = true;
+      return false;
     }
     switch (obstacle.kind) {
       case Obstacle::Kind::none:
@@ -161,40 +174,135 @@ class Search {
     return true;
   }
 
-  Obstacle prove(const Assumptions& assumptions, Typing& typing, Facts& facts) {
-    std::size_t steps = options_.max_steps;
+  // What the comparisons of one case have in common.
+  struct Comparison {
+    Typing& typing;
+    Facts& facts;
+    std::size_t steps;                                  // comparisons of summands that are left
+    std::optional<SharedValues> shared = std::nullopt;  // once they have been needed
     bool divided = false;
-    for (std::size_t o = 0; o < rule_.source.outputs.size(); ++o) {
-      const PatternValue &left = rule_.source.outputs[o], &right = rule_.target.outputs[o];
-      Facts here = facts;
-      std::vector<Polynomial> indices;
-      const std::vector<Polynomial>& shape = typing.shape(typing.source(), left);
-      for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-        const std::string name = "i" + std::to_string(axis);
-        const Polynomial index = Polynomial::symbol(here.symbols().named(Symbol::Kind::index, name, name));
-        // An element exists, so no axis is empty.
-        if (!here.add(at_least(here.reduce(shape[axis]), 1)) || !here.add(at_least(index, 0)) ||
-            !here.add(less_than(index, here.reduce(shape[axis]))))
-          return {};
-        indices.push_back(here.reduce(index));
-      }
-      if (same_term(rule_.source, left, rule_.target, right)) continue;
-      Elaborator source(registry_, typing, typing.source(), here), target(registry_, typing, typing.target(), here);
-      const NormalForm a = source.element(left, indices);
-      if (source.obstacle().any()) return source.obstacle();
-      const NormalForm b = target.element(right, indices);
-      if (target.obstacle().any()) return target.obstacle();
-      divided = divided || source.divided() || target.divided();
-      Matcher matcher(steps);
-      if (!matcher.equal(a, b, here)) {
-        if (candidates_.empty()) candidates_ = candidate_conditions(typing, facts);
-        Obstacle failure;
-        failure.kind = Obstacle::Kind::unsupported;
-        failure.reason =
-            "output " + std::to_string(o) + ": " + (matcher.reason().empty() ? "the sides differ" : matcher.reason());
-        return failure;
+  };
+
+  // Why two values were not found to be equal.
+  struct Difference {
+    Obstacle obstacle;     // of unfolding
+    std::string reason;    // else
+    bool refuted = false;  // there is a point at which they differ
+    [[nodiscard]] bool any() const { return obstacle.any() || !reason.empty(); }
+  };
+
+  // Indices of some element of a value of the source, of which `here` learns that they lie inside; nothing where it has
+  // no elements.
+  static std::optional<std::vector<Polynomial>> some_indices(const Typing& typing, const PatternValue& value,
+                                                             Facts& here) {
+    std::vector<Polynomial> indices;
+    const std::vector<Polynomial>& shape = typing.shape(typing.source(), value);
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      const std::string name = "i" + std::to_string(axis);
+      const Polynomial index = Polynomial::symbol(here.symbols().named(Symbol::Kind::index, name, name));
+      // An element exists, so no axis is empty.
+      if (!here.add(at_least(here.reduce(shape[axis]), 1)) || !here.add(at_least(index, 0)) ||
+          !here.add(less_than(index, here.reduce(shape[axis]))))
+        return std::nullopt;
+      indices.push_back(here.reduce(index));
+    }
+    return indices;
+  }
+
+  // Compares all elements of two values, shared values being unfolded or not.
+  Difference compare(Comparison& comparison, const SharedValues::Pair& pair, bool sharing) {
+    Typing& typing = comparison.typing;
+    Facts here = comparison.facts;
+    const std::optional<std::vector<Polynomial>> indices = some_indices(typing, pair.first, here);
+    if (!indices) return {{}, "no elements", false};
+    const SharedValues* shared = sharing ? &*comparison.shared : nullptr;
+    Elaborator source(registry_, typing, typing.source(), here, shared);
+    Elaborator target(registry_, typing, typing.target(), here, shared);
+    const NormalForm a = source.element(pair.first, *indices);
+    if (source.obstacle().any()) return {source.obstacle(), "", false};
+    const NormalForm b = target.element(pair.second, *indices);
+    if (target.obstacle().any()) return {target.obstacle(), "", false};
+    Matcher matcher(comparison.steps);
+    if (!matcher.equal(a, b, here))
+      return {{}, matcher.reason().empty() ? "the sides differ" : matcher.reason(), matcher.refuted()};
+    comparison.divided = comparison.divided || source.divided() || target.divided();
+    return {};
+  }
+
+  // Whether an output of the source is that of the target: at first by unfolding all of it, which is short for most
+  // rules. Where that takes long, values inside of the two sides are compared, operands first, and what is equal is
+  // not unfolded any more.
+  Difference compare_output(Comparison& comparison, const SharedValues::Pair& outputs) {
+    Difference first;
+    if (!sharing_helps_) {
+      const Budget::Part part(budget_, options_.max_work / 128);
+      first = compare(comparison, outputs, false);
+      if (!first.any() || first.refuted || (first.obstacle.any() && first.obstacle.kind != Obstacle::Kind::unsupported))
+        return first;
+    }
+    if (shares(comparison, outputs)) {
+      sharing_helps_ = true;
+      return {};
+    }
+    // Nothing but the short part of the budget can have been in the way.
+    if (!sharing_helps_ && first.reason != out_of_steps && first.obstacle.reason != out_of_steps) return first;
+    comparison.steps = options_.max_steps;
+    return compare(comparison, outputs, false);
+  }
+
+  // Whether two outputs are found to be equal by means of what both sides compute.
+  bool shares(Comparison& comparison, const SharedValues::Pair& outputs) {
+    Typing& typing = comparison.typing;
+    if (!comparison.shared) comparison.shared.emplace(rule_, typing, comparison.facts);
+    SharedValues& shared = *comparison.shared;
+    auto compared = [&](const SharedValues::Pair& pair, std::uint64_t steps) {
+      const Budget::Part part(budget_, steps);
+      comparison.steps = options_.max_steps;
+      const bool equal = !compare(comparison, pair, true).any();
+      if (equal) shared.merge(pair);
+      return equal;
+    };
+    for (bool progress = true; progress && !shared.equal(outputs);) {
+      progress = false;
+      for (const SharedValues::Pair& pair : shared.candidates()) {
+        if (pair == outputs || std::find(different_.begin(), different_.end(), pair) != different_.end()) continue;
+        progress = compared(pair, options_.max_work / 128);
+        if (progress) break;
+        // What was not equal in one case is hardly so in another.
+        if (different_.size() < max_pairs) different_.push_back(pair);
+        if (different_.size() == max_pairs) break;
       }
     }
+    if (!shared.equal(outputs)) (void)compared(outputs, options_.max_work / 8);
+    if (!shared.equal(outputs)) return false;
+    // Shared values were not unfolded, so that their divisors were not seen.
+    for (const TypedSide* side : {&typing.source(), &typing.target()})
+      for (const TypedNode& node : side->nodes) {
+        Elaborator operators(registry_, typing, *side, comparison.facts);
+        comparison.divided = comparison.divided || operators.divides(node);
+      }
+    return true;
+  }
+
+  Obstacle prove(const Assumptions& assumptions, Typing& typing, Facts& facts) {
+    Comparison comparison{typing, facts, options_.max_steps};
+    bool empty = true;
+    for (std::size_t o = 0; o < rule_.source.outputs.size(); ++o) {
+      Facts here = facts;
+      if (!some_indices(typing, rule_.source.outputs[o], here)) continue;
+      empty = false;
+      if (same_term(rule_.source, rule_.source.outputs[o], rule_.target, rule_.target.outputs[o])) continue;
+      Difference difference = compare_output(comparison, {rule_.source.outputs[o], rule_.target.outputs[o]});
+      if (!difference.any()) continue;
+      if (difference.obstacle.any()) return difference.obstacle;
+      if (candidates_.empty()) candidates_ = candidate_conditions(typing, facts);
+      Obstacle failure;
+      failure.kind = Obstacle::Kind::unsupported;
+      failure.reason = "output " + std::to_string(o) + ": " + difference.reason;
+      return failure;
+    }
+    if (empty) return {};
+    const bool divided = comparison.divided;
     ++outcome_.cases;
     outcome_.divided = outcome_.divided || divided;
     ++proved_cases_;
@@ -213,6 +321,7 @@ class Search {
   const Substitution& rule_;
   const UnboundedOptions& options_;
   std::size_t max_queries_;
+  Budget& budget_;
   VariableKinds kinds_;
   Symbols symbols_;
   IntegerSolver solver_;
@@ -222,6 +331,8 @@ class Search {
   std::size_t limit_ = 0, covered_ = 0;
   std::vector<Choice> open_;  // Ranks and lengths that definitions leave open, in the cases where they were chosen.
   bool out_of_cases_ = false;
+  bool sharing_helps_ = false;                     // Some output was compared only with shared values.
+  std::vector<SharedValues::Pair> different_;      // Values that were not found to be equal.
   std::map<std::string, std::size_t> cases_with_;  // How many of the proved cases ask for a condition.
   std::size_t proved_cases_ = 0;
   bool witness_ = false;
@@ -230,21 +341,25 @@ class Search {
 }  // namespace
 
 struct UnboundedProver::State {
+  State(const OperatorRegistry& the_registry, const Substitution& the_rule, const UnboundedOptions& the_options)
+      : registry(the_registry), rule(the_rule), options(the_options), budget(the_options.max_work) {}
+
   const OperatorRegistry& registry;
   const Substitution& rule;
   UnboundedOptions options;
+  Budget budget;                    // of all searches
   std::list<Search> searches = {};  // without Z3, then with it
   UnboundedOutcome outcome = {};
 
   void search(std::size_t queries) {
-    searches.emplace_back(registry, rule, options, queries);
+    searches.emplace_back(registry, rule, options, queries, budget);
     outcome = searches.back().run();
   }
 };
 
 UnboundedProver::UnboundedProver(const OperatorRegistry& registry, const Substitution& rule,
                                  const UnboundedOptions& options)
-    : state_(std::make_unique<State>(State{registry, rule, options})) {}
+    : state_(std::make_unique<State>(registry, rule, options)) {}
 UnboundedProver::~UnboundedProver() = default;
 
 const UnboundedOutcome& UnboundedProver::prove() {
@@ -262,14 +377,14 @@ const UnboundedOutcome& UnboundedProver::prove_with_solver() {
   State& state = *state_;
   (void)prove();
   if (!state.outcome.proved && state.searches.size() == 1 && state.searches.back().refused() &&
-      state.options.max_queries > 0)
+      !state.budget.exhausted() && state.options.max_queries > 0)
     state.search(state.options.max_queries);
   return state.outcome;
 }
 
 const UnboundedOutcome& UnboundedProver::infer() {
   State& state = *state_;
-  if (prove().proved) return state.outcome;
+  if (prove().proved || state.budget.exhausted()) return state.outcome;
   // The weakest first: each candidate alone, then two together; all of them without Z3, then with it.
   for (Search& search : state.searches) {
     const std::vector<Condition> candidates = search.candidates();
@@ -280,7 +395,7 @@ const UnboundedOutcome& UnboundedProver::infer() {
       if (!vanishes) return false;
       Substitution narrowed = state.rule;
       narrowed.conditions.insert(narrowed.conditions.end(), conditions.begin(), conditions.end());
-      Search whole(state.registry, narrowed, state.options, search.max_queries());
+      Search whole(state.registry, narrowed, state.options, search.max_queries(), state.budget);
       const bool holds = whole.run().proved;
       refused = refused || whole.refused();
       if (holds) state.outcome.inferred = conditions;
@@ -288,10 +403,11 @@ const UnboundedOutcome& UnboundedProver::infer() {
     };
     std::size_t attempts = 0;
     for (const Condition& condition : candidates)
-      if (++attempts <= max_attempts && holds_under({condition})) return state.outcome;
+      if (++attempts <= max_attempts && !state.budget.exhausted() && holds_under({condition})) return state.outcome;
     for (std::size_t i = 0; i < candidates.size(); ++i)
       for (std::size_t j = i + 1; j < candidates.size(); ++j)
-        if (++attempts <= max_attempts && holds_under({candidates[i], candidates[j]})) return state.outcome;
+        if (++attempts <= max_attempts && !state.budget.exhausted() && holds_under({candidates[i], candidates[j]}))
+          return state.outcome;
     if (!refused) break;
   }
   return state.outcome;

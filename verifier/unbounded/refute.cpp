@@ -19,8 +19,9 @@ class Evaluation {
  public:
   explicit Evaluation(const Symbols& symbols) : symbols_(symbols) {}
 
-  std::optional<Mod61> run(const NormalForm& form, const Point& point) {
+  std::optional<Mod61> run(const NormalForm& form, Point& point, Budget& budget) {
     const Mod61 result = value(form, point);
+    budget.spend(2 * work_);
     return known_ ? std::optional(result) : std::nullopt;
   }
 
@@ -30,7 +31,7 @@ class Evaluation {
     return {};
   }
 
-  Mod61 value(const NormalForm& form, const Point& point) {
+  Mod61 value(const NormalForm& form, Point& point) {
     Mod61 sum;
     for (const Term& term : form) {
       Mod61 part;
@@ -45,25 +46,29 @@ class Evaluation {
 
   // Calls body(point) for all values of the variables at which the guards hold.
   template <class Body>
-  void for_each(const std::vector<SymbolId>& bound, const std::vector<Atom>& guards, const Point& point,
-                const Body& body) {
-    Point start = point;
-    visit(bound, guards, start, body);
+  void for_each(const std::vector<SymbolId>& bound, const std::vector<Atom>& guards, Point& point, const Body& body) {
+    std::vector<const Atom*> all;
+    all.reserve(guards.size());
+    for (const Atom& guard : guards) all.push_back(&guard);
+    const std::size_t mark = point.mark();
+    visit(bound, all, point, body);
+    point.undo(mark);
   }
 
   template <class Body>
-  void visit(const std::vector<SymbolId>& open, const std::vector<Atom>& guards, Point& point, const Body& body) {
+  void visit(const std::vector<SymbolId>& open, const std::vector<const Atom*>& guards, Point& point,
+             const Body& body) {
     if (!known_) return;
     if (++work_ > max_work) return (void)unknown();
-    std::vector<Atom> later;
-    for (const Atom& guard : guards) {
-      if (!guard.p.valid()) return (void)unknown();
-      if (symbols_.mentions(guard.p, open)) {
+    std::vector<const Atom*> later;
+    for (const Atom* guard : guards) {
+      if (!guard->p.valid()) return (void)unknown();
+      if (symbols_.mentions(guard->p, open)) {
         later.push_back(guard);
         continue;
       }
-      if (!point.evaluate(symbols_, guard.p)) return (void)unknown();
-      if (!point.satisfies(symbols_, guard)) return;
+      if (!point.evaluate(symbols_, guard->p)) return (void)unknown();
+      if (!point.satisfies(symbols_, *guard)) return;
     }
     if (open.empty()) return body(point);
     // A variable whose bounds follow from what is known.
@@ -72,13 +77,14 @@ class Evaluation {
       std::vector<SymbolId> others = open;
       others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
       std::optional<std::int64_t> low, high;
-      for (const Atom& guard : later)
-        if (!symbols_.mentions(guard.p, others)) narrow(guard, variable, point, low, high);
+      for (const Atom* guard : later)
+        if (!symbols_.mentions(guard->p, others)) narrow(*guard, variable, point, low, high);
       if (!low || !high) continue;
       for (std::int64_t v = *low; v <= *high && known_; ++v) {
-        Point next = point;
-        next.choose(variable, v);
-        visit(others, later, next, body);
+        const std::size_t mark = point.mark();
+        point.choose(variable, v);
+        visit(others, later, point, body);
+        point.undo(mark);
       }
       return;
     }
@@ -86,9 +92,11 @@ class Evaluation {
   }
 
   // The bounds that a guard gives to a variable in which it is linear.
-  void narrow(const Atom& guard, SymbolId variable, const Point& point, std::optional<std::int64_t>& low,
+  void narrow(const Atom& guard, SymbolId variable, Point& point, std::optional<std::int64_t>& low,
               std::optional<std::int64_t>& high) {
     const SymbolId self[] = {variable};
+    constexpr std::int64_t large = std::int64_t{1} << 30;
+    std::int64_t slope = 0, rest = 0;
     for (const auto& [monomial, coefficient] : guard.p.terms()) {
       std::size_t times = 0;
       for (const SymbolId symbol : monomial.symbols()) {
@@ -98,14 +106,12 @@ class Evaluation {
           return;
       }
       if (times > 1) return;
+      const auto product =
+          point.evaluate(symbols_, times == 1 ? *Monomial::quotient(monomial, Monomial(variable)) : monomial);
+      if (!product || std::abs(*product) > large || std::abs(coefficient) > large) return;
+      (times == 1 ? slope : rest) += *product * coefficient;
+      if (std::abs(rest) > large || std::abs(slope) > large) return;
     }
-    Point at_zero = point, at_one = point;
-    at_zero.choose(variable, 0);
-    at_one.choose(variable, 1);
-    const auto rest = at_zero.evaluate(symbols_, guard.p), sum = at_one.evaluate(symbols_, guard.p);
-    constexpr std::int64_t large = std::int64_t{1} << 30;
-    if (!rest || !sum || std::abs(*rest) > large || std::abs(*sum) > large) return;
-    const std::int64_t slope = *sum - *rest;
     if (slope == 0) return;
     // slope * variable + rest >= 0; an equation is this and its opposite.
     auto take = [&](std::int64_t a, std::int64_t b) {
@@ -122,8 +128,8 @@ class Evaluation {
         if (!high || *high > bound) high = bound;
       }
     };
-    take(slope, *rest);
-    if (guard.relation == Atom::Relation::zero) take(-slope, -*rest);
+    take(slope, rest);
+    if (guard.relation == Atom::Relation::zero) take(-slope, -rest);
   }
 
   Mod61 product(const std::vector<Factor>& factors, Point& point) {
@@ -228,9 +234,9 @@ bool differ_at_points(const NormalForm& a, const NormalForm& b, Facts& facts, st
     known = known && std::all_of(hypotheses.begin(), hypotheses.end(),
                                  [&](const Atom& atom) { return point.satisfies(facts.symbols(), atom); });
     if (!known) continue;
-    const auto left = Evaluation(facts.symbols()).run(a, point);
+    const auto left = Evaluation(facts.symbols()).run(a, point, facts.budget());
     if (!left) continue;
-    const auto right = Evaluation(facts.symbols()).run(b, point);
+    const auto right = Evaluation(facts.symbols()).run(b, point, facts.budget());
     if (right && *left != *right) return true;
   }
   return false;

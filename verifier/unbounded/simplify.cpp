@@ -256,17 +256,18 @@ NormalForm Matcher::simplify(const Factor& factor, Facts& facts, const std::vect
     if (factor.kind == Factor::Kind::maximum || factor.kind == Factor::Kind::minimum) {
       std::vector<SymbolId> none;
       const auto guard = hoistable(facts.symbols(), simple.value, none, simple.bound);
-      if (guard && step()) {
+      if (guard && step(facts)) {
         const std::vector<Atom> parts = alternatives(*guard);
         Factor divided = factor;
-        divided.elements.clear();
+        std::vector<Element> pieces;
         for (const Element& other : factor.elements)
-          if (&other != &element) divided.elements.push_back(other);
+          if (&other != &element) pieces.push_back(other);
         for (const Atom& part : parts) {
           Element piece = simple;
           piece.guards.push_back(part);
-          divided.elements.push_back(std::move(piece));
+          pieces.push_back(std::move(piece));
         }
+        divided.elements = std::move(pieces);
         return simplify(divided, facts, guards, depth + 1);
       }
     }
@@ -321,6 +322,11 @@ NormalForm Matcher::simplify(const Term& original, Facts& facts, int depth) {
   Term term = original;
   if (depth > max_depth) {
     fail("nested too deeply");
+    return {original};
+  }
+  facts.budget().spend(1 + term.guards.size() + term.factors.size());
+  if (facts.budget().exhausted()) {
+    fail(out_of_steps);
     return {original};
   }
   if (!simplify_guards(term, facts)) return {};
@@ -385,7 +391,7 @@ NormalForm Matcher::simplify(const Term& original, Facts& facts, int depth) {
     std::optional<Atom> guard;
     for (const Factor& factor : simple.factors)
       if (!guard && !simple.bound.empty()) guard = hoistable(facts.symbols(), factor, inner, simple.bound);
-    if (!guard || !step()) {
+    if (!guard || !step(facts)) {
       divided = builder.add(std::move(divided), {simple});
       continue;
     }

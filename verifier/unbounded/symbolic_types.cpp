@@ -558,8 +558,15 @@ class Typing::Solver {
         }
         if (!typing_.assume(at_least(product, 1))) return false;
         const Polynomial extent = facts_.reduce(shape[first]);
+        const auto same =
+            std::find_if(typing_.factors_.begin(), typing_.factors_.end(), [&](const FactorOfAxis& other) {
+              return facts_.reduce(other.product) == product && facts_.reduce(other.extent) == extent;
+            });
         if (const auto exact = Polynomial::exact_quotient(extent, product)) {
           node_.environment.bind(unknown->name, Sizes::of(*exact));
+        } else if (same != typing_.factors_.end()) {
+          // A positive divisor leaves one quotient: that of an operator before.
+          node_.environment.bind(unknown->name, Sizes::of(facts_.reduce(Polynomial::symbol(same->symbol))));
         } else {
           const std::string name =
               "(" + typing_.facts_.symbols().to_string(extent) + " // " + facts_.symbols().to_string(product) + ")";
