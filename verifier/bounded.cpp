@@ -111,11 +111,12 @@ struct PolynomialFacts {
   std::string why;            // if nothing can be said
 };
 
-Agreement polynomial_agreement(const TypedInstance& typed, std::uint64_t seed, PolynomialFacts& facts) {
+Agreement polynomial_agreement(const TypedInstance& typed, std::uint64_t seed, std::uint64_t* steps,
+                               PolynomialFacts& facts) {
   std::string& why = facts.why;
   for (std::uint64_t attempt = 0; attempt < 3; ++attempt) {
     Random random(seed + attempt, "integer inputs");
-    PolynomialRing ring;
+    PolynomialRing ring(steps);
     const Tensors<double> model = integer_model(typed.instance, random);
     const auto inputs = make_inputs<PolynomialRing::Element>(typed.instance, model,
                                                              [&](std::size_t, std::size_t) { return ring.variable(); });
@@ -125,7 +126,7 @@ Agreement polynomial_agreement(const TypedInstance& typed, std::uint64_t seed, P
     // Where there is no output element nothing can be undefined.
     const bool empty =
         !left || std::all_of(left->begin(), left->end(), [](const auto& output) { return output.elements.empty(); });
-    if (!empty && ring.divisors().size() > source_divisors.size()) facts.divides_more = true;
+    if (!empty && ring.status() && ring.divisors().size() > source_divisors.size()) facts.divides_more = true;
     if (!left || !right) {
       why = (!left ? left.error() : right.error()).to_string();
       continue;
@@ -531,10 +532,10 @@ std::optional<Counterexample> simplest_counterexample(const OperatorRegistry& re
 }  // namespace
 
 InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substitution& rule, TypedInstance typed,
-                                 std::uint64_t seed) {
+                                 std::uint64_t seed, std::uint64_t* steps) {
   InstanceOutcome outcome;
   PolynomialFacts facts;
-  const Agreement canonical = polynomial_agreement(typed, seed, facts);
+  const Agreement canonical = polynomial_agreement(typed, seed, steps, facts);
   outcome.divided = facts.divided;
   outcome.divides_more = facts.divides_more;
   outcome.undefined = facts.special;
@@ -554,6 +555,7 @@ InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substit
                      instance_text(rule, typed.instance);
     return outcome;
   }
+  outcome.out_of_steps = steps != nullptr && *steps == 0;
   outcome.reason = "no canonical form (" + (facts.why.empty() ? std::string("evaluation failed") : facts.why) +
                    ") at " + instance_text(rule, typed.instance);
   return outcome;
@@ -610,9 +612,15 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
   }
   std::string undecided;
   bool defined = false;
-  for (TypedInstance& typed : set.instances) {
+  std::uint64_t steps = options.max_steps;
+  for (const TypedInstance& typed : set.instances) {
+    InstanceOutcome examined = examine_instance(registry, rule, typed, options.seed, &steps);
+    if (examined.out_of_steps && outcome.instances > 0) {
+      // The smaller ones must do.
+      outcome.complete = false;
+      break;
+    }
     ++outcome.instances;
-    InstanceOutcome examined = examine_instance(registry, rule, typed, options.seed);
     outcome.divided = outcome.divided || examined.divided;
     outcome.divides_more = outcome.divides_more || examined.divides_more;
     outcome.undefined = outcome.undefined || examined.undefined;
@@ -635,6 +643,7 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
     return outcome;
   }
   outcome.kind = BoundedOutcome::Kind::agrees;
+  set.instances.erase(set.instances.begin() + static_cast<std::ptrdiff_t>(outcome.instances), set.instances.end());
   outcome.typed = std::move(set.instances);
   return outcome;
 }

@@ -44,11 +44,13 @@ struct InstanceOutcome {
   std::optional<Counterexample> counterexample;                   ///< If the sides differ: shrunk.
   bool divided = false, divides_more = false, undefined = false;  ///< As in BoundedOutcome.
   bool defined = false;                                           ///< Some result of the source is defined.
+  bool out_of_steps = false;                                      ///< Undecided because no steps were left.
 };
 
-/// Compares both sides at one instance by their canonical forms; numbers are searched where these differ.
+/// Compares both sides at one instance by their canonical forms; numbers are searched where these differ. `steps`: what
+/// is left of the work on canonical forms (PolynomialRing); null: no limit.
 [[nodiscard]] InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substitution& rule,
-                                               TypedInstance typed, std::uint64_t seed);
+                                               TypedInstance typed, std::uint64_t seed, std::uint64_t* steps = nullptr);
 
 /// Which numbers are tried at an instance.
 struct NumberOptions {

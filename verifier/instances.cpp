@@ -1,5 +1,7 @@
 #include "verifier/instances.h"
 
+#include <absl/container/flat_hash_set.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -618,7 +620,8 @@ class Coverage {
  public:
   explicit Coverage(const Substitution& rule) : rule_(rule) {}
 
-  // Whether the instance has a new combination, which is then known.
+  // Whether the instance has a new combination, which is then known: of three features, or of two where there are very
+  // many.
   bool adds(const Instance& instance) {
     std::vector<std::uint32_t> present;
     std::uint32_t feature = 0;
@@ -646,9 +649,10 @@ class Coverage {
       }
     features_ = std::max<std::size_t>(features_, feature);
     bool added = false;
+    const bool triples = feature <= max_features;
     for (std::size_t i = 0; i < present.size(); ++i)
       for (std::size_t j = i; j < present.size(); ++j)
-        for (std::size_t k = j; k < present.size(); ++k)
+        for (std::size_t k = j; k < (triples ? present.size() : j + 1); ++k)
           added |= seen_
                        .insert((static_cast<std::uint64_t>(present[i]) << 40) |
                                (static_cast<std::uint64_t>(present[j]) << 20) | present[k])
@@ -658,8 +662,11 @@ class Coverage {
   [[nodiscard]] std::size_t features() const { return rule_.attribute_variables.empty() ? 0 : features_; }
 
  private:
+  // Of which triples are looked at.
+  static constexpr std::uint32_t max_features = 160;
+
   const Substitution& rule_;
-  std::set<std::uint64_t> seen_;
+  absl::flat_hash_set<std::uint64_t> seen_;
   std::size_t features_ = 0;
 };
 

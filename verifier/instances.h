@@ -99,6 +99,8 @@ struct InstanceOptions {
   std::uint64_t seed = 1;
   std::size_t max_instances = 160;
   std::size_t max_work = 6000;
+  /// Work on canonical forms of all instances together (PolynomialRing): those beyond it are left out.
+  std::uint64_t max_steps = 3'000'000;
   bool search = true;             ///< Before that, search small instances for a difference (validate_bounded).
   bool search_both_ways = true;   ///< Also from the target's side, where operators infer groups from shapes.
   std::size_t search_rounds = 5;  ///< Of the search for a difference, each at another part of the instances.

@@ -36,7 +36,14 @@ std::size_t PolynomialRing::MonomialHash::operator()(const Monomial& monomial) c
   return hash;
 }
 
-PolynomialRing::PolynomialRing() { intern({}); }  // monomial 0 is 1
+PolynomialRing::PolynomialRing(std::uint64_t* steps) : steps_(steps) { intern({}); }  // monomial 0 is 1
+
+bool PolynomialRing::spend(std::size_t steps) {
+  if (steps_ == nullptr) return true;
+  *steps_ -= std::min<std::uint64_t>(*steps_, steps);
+  if (*steps_ == 0) fail("the limit on steps of canonical forms is reached");
+  return *steps_ > 0;
+}
 
 void PolynomialRing::fail(const std::string& what) {
   if (status_) status_ = bad_input(what);
@@ -86,6 +93,7 @@ PolynomialRing::MonomialId PolynomialRing::product(MonomialId a, MonomialId b) {
   const Monomial &x = monomials_[a], &y = monomials_[b];
   Monomial result;
   result.reserve(x.size() + y.size());
+  (void)spend(result.capacity() / 2);  // a new monomial
   for (std::size_t i = 0, j = 0; i < x.size() || j < y.size();) {
     if (j == y.size() || (i < x.size() && x[i].first < y[j].first)) {
       result.push_back(x[i++]);
@@ -175,6 +183,7 @@ PolynomialRing::Element PolynomialRing::combine(const Element& a, const Element&
   if (!a && sign > 0) return b;
   static const Terms none;
   const Terms &x = a ? *a : none, &y = *b;
+  if (!spend((x.size() + y.size()) / 4)) return nullptr;
   Terms result;
   result.reserve(x.size() + y.size());
   for (std::size_t i = 0, j = 0; i < x.size() || j < y.size();) {
@@ -205,7 +214,7 @@ PolynomialRing::Element PolynomialRing::canonical(Terms terms) {
 }
 
 PolynomialRing::Element PolynomialRing::scale(const Element& a, Rational factor, MonomialId monomial) {
-  if (!a || factor.numerator == 0) return nullptr;
+  if (!a || factor.numerator == 0 || !spend(a->size())) return nullptr;
   Terms terms;
   terms.reserve(a->size());
   for (const auto& [id, coefficient] : *a) terms.emplace_back(product(id, monomial), multiply(coefficient, factor));
@@ -217,6 +226,7 @@ PolynomialRing::Element PolynomialRing::multiply(const Element& a, const Element
   if (!a || !b) return nullptr;
   if (b->size() == 1) return scale(a, (*b)[0].second, (*b)[0].first);
   if (a->size() == 1) return scale(b, (*a)[0].second, (*a)[0].first);
+  if (!spend(a->size() * b->size())) return nullptr;
   Terms terms;
   terms.reserve(a->size() * b->size());
   for (const auto& [x, p] : *a)

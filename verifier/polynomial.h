@@ -46,7 +46,9 @@ class PolynomialRing {
   /// A polynomial; null is zero.
   using Element = std::shared_ptr<const Terms>;
 
-  PolynomialRing();
+  /// `steps`: what is left of the work that may be done, about one for each summand that is made; null: no limit. Where
+  /// none are left, the status says so and all results are meaningless.
+  explicit PolynomialRing(std::uint64_t* steps = nullptr);
 
   /// A new variable.
   Element variable();
@@ -107,6 +109,8 @@ class PolynomialRing {
   Rational multiply(Rational a, Rational b);
   Rational reduced(Wide numerator, Wide denominator);
   void fail(const std::string& what);
+  /// Counts steps; false where none are left.
+  [[nodiscard]] bool spend(std::size_t steps);
 
   std::vector<Atom> atoms_;
   std::vector<Monomial> monomials_;
@@ -115,6 +119,7 @@ class PolynomialRing {
   std::map<Terms, std::uint32_t> contents_;
   std::map<std::vector<std::uint64_t>, VariableId> atom_ids_;
   Status status_;
+  std::uint64_t* steps_ = nullptr;
   bool has_special_ = false;
   bool divided_ = false;
   std::set<VariableId> divisors_;
