@@ -240,6 +240,14 @@ class Translator {
                        " meet, which should be equal");
   }
 
+  // SAME padding with stride 1 leaves height and width as they are: of a kernel, too, which is pooled or convolved
+  // before it is used.
+  static void keep_extents(const FileOperator& op, const Tensor& image, Tensor& result) {
+    if (!is_same(op)) return;
+    if (given(op, Parameter::stride_h) == 1) result.extents[2] = image.extents[2];
+    if (given(op, Parameter::stride_w) == 1) result.extents[3] = image.extents[3];
+  }
+
   Status evaluate(Side& side, bool& again) {
     side.outputs.clear();
     for (std::size_t i = 0; i < side.operators->size() && !again; ++i) {
@@ -301,11 +309,13 @@ class Translator {
             if (kernel == OperatorType::const_iconv || kernel == OperatorType::const_pool)
               TASO_RETURN_IF_ERROR(unify(side, i, inputs[1]->extents[0], inputs[0]->extents[1]));
           }
+          keep_extents(op, *inputs[0], result);
           break;
         case OperatorType::pool2d_max:
         case OperatorType::pool2d_avg:
           for (std::size_t axis = 0; axis < 2; ++axis) result.extents[axis] = inputs[0]->extents[axis];
           result.histories[0] = inputs[0]->histories[0];
+          keep_extents(op, *inputs[0], result);
           break;
         case OperatorType::enlarge:
           for (std::size_t axis = 0; axis < 2; ++axis) {
