@@ -103,8 +103,7 @@ int main(int argc, char** argv) {
     });
     if (proved) numeric.measure(rule.name, [&] { (void)derive_numeric_class(set.instances); });
     if (proved) magnitude.measure(rule.name, [&] { (void)find_growth(set.instances); });
-    if (proved && !rule.is_axiom)
-      axioms.measure(rule.name, [&] { (void)theory.entails(rule, {.satisfiable = true, .brief = true}); });
+    if (proved && !rule.is_axiom) axioms.measure(rule.name, [&] { (void)theory.entails(rule, {.brief = true}); });
   }
   std::printf("| stage | rules | ms in all | ms a rule | median | most |\n|---|---|---|---|---|---|\n");
   for (const Stage* stage : {&unbounded, &conditions, &search, &instances, &comparison, &numeric, &magnitude, &axioms})

@@ -88,6 +88,7 @@ std::vector<Condition> shape_atoms(const std::vector<std::vector<Shape>>& shapes
 }
 
 bool satisfied(const Condition& condition, const Sample& sample) {
+  if (condition.of_elements()) return true;  // samples are types and attributes
   if (condition.relation == Condition::Relation::equal) {
     bool left_known = false, right_known = false;
     const auto left = simple_value(condition.left, sample, left_known);

@@ -34,7 +34,7 @@ void bind(const AttributeExpression& value, std::vector<bool>& attributes) {
 /// Whether all variables of an expression are bound.
 bool is_bound(const AttributeExpression& value, const std::vector<bool>& tensors, const std::vector<bool>& attributes) {
   if (value.kind == Kind::variable && !attributes[value.index]) return false;
-  if ((value.kind == Kind::dimension || value.kind == Kind::rank) && !tensors[value.index]) return false;
+  if (value.names_tensor() && !tensors[value.index]) return false;
   return std::all_of(value.operands.begin(), value.operands.end(),
                      [&](const AttributeExpression& operand) { return is_bound(operand, tensors, attributes); });
 }

@@ -495,8 +495,7 @@ class Run {
   bool keep_if_proved(Outcome& outcome, const Verdict& verdict) const {
     if (verdict.kind != VerdictKind::proved) return false;
     outcome.kind = Outcome::Kind::kept;
-    outcome.rule.rule.proofs = verdict.proofs;
-    outcome.rule.rule.numeric_class = verdict.numeric_class;
+    outcome.rule.rule = stored_form(outcome.rule.rule, verdict, registry_);
     // No instance is small enough for the verifier (eight groups in one): the profile's own is.
     if (!verdict.numeric_class) outcome.rule.rule.numeric_class = class_at_example(outcome.rule);
     return true;
@@ -671,7 +670,11 @@ std::string rule_file(const Generation& generation, const Profile& profile, cons
   std::string text = "# Generated; do not edit.\n# command: " + command + "\n";
   text += fmt::format("# profile {}, up to {} operators, seed {}: {} rules{}\n", profile.name, options.max_ops,
                       options.seed, generation.rules.size(), options.verify ? ", all proved" : ", not proved");
-  for (const GeneralRule& rule : generation.rules) text += "\n" + to_string(rule.rule, catalog);
+  for (const GeneralRule& rule : generation.rules) {
+    Substitution stored = rule.rule;
+    seal_proofs(stored, catalog);
+    text += "\n" + to_string(stored, catalog);
+  }
   return text;
 }
 

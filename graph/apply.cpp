@@ -122,9 +122,12 @@ Expected<RewriteResult> apply_with_changes(const Graph& original, const Substitu
   for (const TensorType* type : bindings.tensors)
     if (type->elements() == 0) return bad_input(rule.name + " says nothing of tensors without elements");
   bindings.attributes = match.attributes;
+  bindings.constants = constants_of(graph, match.variables);
   for (const Condition& condition : rule.conditions) {
-    TASO_ASSIGN(const bool holding, holds(condition, bindings));
-    if (!holding) return bad_input("a condition of " + rule.name + " does not hold");
+    const Expected<bool> holding = holds(condition, bindings);
+    if (!holding || !*holding)
+      return bad_input("the condition " + to_string(condition, rule) + " of " + rule.name + " does not hold" +
+                       (holding ? "" : ": " + holding.error().message));
   }
 
   const std::int32_t origin = match.nodes.empty() ? -1 : graph.node(match.nodes[0]).origin;

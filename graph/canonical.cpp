@@ -165,7 +165,7 @@ class Renamer {
   AttributeExpression renamed(const AttributeExpression& old, const std::string& place) {
     AttributeExpression copy = old;
     if (old.kind == Kind::variable) copy.index = attribute(old.index, place);
-    if (old.kind == Kind::dimension || old.kind == Kind::rank) copy.index = tensor(old.index);
+    if (old.names_tensor()) copy.index = tensor(old.index);
     for (AttributeExpression& operand : copy.operands) operand = renamed(operand, place);
     return copy;
   }

@@ -1,5 +1,6 @@
 #include "graph/constant.h"
 
+#include <cmath>
 #include <cstring>
 
 #include "support/status.h"
@@ -147,6 +148,39 @@ void ConstantData::compute_identity() {
   else
     hasher.add("contents").add(hash_bytes(bytes_));
   identity_ = hasher.finish();
+}
+
+namespace {
+
+template <class Real>
+ConstantData::Signs signs_of(std::span<const std::byte> bytes) {
+  ConstantData::Signs signs{true, true, true};
+  for (std::size_t at = 0; at + sizeof(Real) <= bytes.size(); at += sizeof(Real)) {
+    Real value = 0;
+    std::memcpy(&value, bytes.data() + at, sizeof(Real));
+    const bool finite = std::isfinite(value);
+    signs.positive = signs.positive && finite && value > 0;
+    signs.nonnegative = signs.nonnegative && finite && value >= 0;
+    signs.nonzero = signs.nonzero && finite && value != 0;
+    if (!signs.nonnegative && !signs.nonzero) break;
+  }
+  return signs;
+}
+
+}  // namespace
+
+std::optional<ConstantData::Signs> ConstantData::signs() const {
+  if (type_.element != ElementType::f32 && type_.element != ElementType::f64) return std::nullopt;
+  constexpr std::uint8_t known = 8;
+  std::uint8_t bits = signs_.bits.load(std::memory_order_relaxed);
+  if (bits == 0) {
+    const std::span<const std::byte> bytes = is_dense() ? dense_bytes() : splat_element();
+    const Signs found = type_.element == ElementType::f32 ? signs_of<float>(bytes) : signs_of<double>(bytes);
+    bits = static_cast<std::uint8_t>(known | (found.positive ? 1 : 0) | (found.nonnegative ? 2 : 0) |
+                                     (found.nonzero ? 4 : 0));
+    signs_.bits.store(bits, std::memory_order_relaxed);
+  }
+  return Signs{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
 }
 
 }  // namespace taso

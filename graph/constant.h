@@ -1,8 +1,11 @@
 /// Constant tensors as handles: rewriting a graph never loads a weight.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,6 +50,12 @@ class ConstantData {
   [[nodiscard]] std::vector<float> to_floats() const;
   /// Values of any integer or boolean tensor, widened.
   [[nodiscard]] std::vector<std::int64_t> to_integers() const;
+  /// What all elements of a tensor of 32-bit or 64-bit floats have in common; all are finite where any of it holds.
+  struct Signs {
+    bool positive = false, nonnegative = false, nonzero = false;
+  };
+  /// Nothing for other elements. Read once; later questions cost nothing.
+  [[nodiscard]] std::optional<Signs> signs() const;
   /// Identity of the constant, the same in every process: type and contents, or type and place. Equal
   /// identities mean equal contents.
   [[nodiscard]] const Hash128& identity() const { return identity_; }
@@ -59,6 +68,14 @@ class ConstantData {
   std::string place_;
   std::vector<std::byte> splat_;
   Hash128 identity_;
+  /// Signs once they were read, as bits; a copy reads them anew.
+  struct RememberedSigns {
+    RememberedSigns() = default;
+    RememberedSigns(const RememberedSigns&) {}
+    RememberedSigns& operator=(const RememberedSigns&) = delete;
+    std::atomic<std::uint8_t> bits{0};
+  };
+  mutable RememberedSigns signs_;
 
   void compute_identity();
 };

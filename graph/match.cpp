@@ -452,6 +452,7 @@ class Matcher {
       Bindings bindings;
       for (const Value& value : state_.variables) bindings.tensors.push_back(&view_.graph.type(value));
       bindings.attributes = state_.attributes;
+      bindings.constants = constants_of(view_.graph, state_.variables);
       // What a split of some pieces reads is those pieces together.
       std::vector<TensorType> together;
       together.reserve(state_.nodes.size());
@@ -460,6 +461,7 @@ class Matcher {
         const Node& node = view_.graph.node(state_.nodes[p]);
         together.push_back(type_of_window(view_.graph, node, state_.port_begin[p], plan_.nodes[p].pieces));
         bindings.tensors[rule_.source.nodes[p].inputs[0].index] = &together.back();
+        bindings.constants[rule_.source.nodes[p].inputs[0].index] = nullptr;
       }
       for (const auto& [p, a] : plan_.computed) {
         const Expected<AttributeValue> value = evaluate(rule_.source.nodes[p].attributes[a].second, bindings);

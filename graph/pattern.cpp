@@ -1,6 +1,10 @@
 #include "graph/pattern.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "graph/constant.h"
 
 namespace taso {
 namespace {
@@ -22,12 +26,17 @@ const char* symbol_of(Kind kind) {
     case Kind::variable:
     case Kind::dimension:
     case Kind::rank:
+    case Kind::length:
+    case Kind::elements:
     case Kind::list:
     case Kind::element:
       break;
   }
   return "?";
 }
+
+// What arithmetic on reals is for: elements are 32-bit floats, and infinity and nan do not obey the laws of numbers.
+bool is_finite(double value) { return std::abs(value) <= std::numeric_limits<float>::max(); }
 
 // Integer arithmetic that reports what would be undefined.
 Expected<std::int64_t> combine(Kind kind, std::int64_t a, std::int64_t b) {
@@ -59,8 +68,9 @@ Expected<std::int64_t> combine(Kind kind, std::int64_t a, std::int64_t b) {
 
 // Element by element; a number meets every element of a list.
 Expected<AttributeValue> combine(Kind kind, const AttributeValue& a, const AttributeValue& b) {
-  if (std::holds_alternative<SymbolValue>(a) || std::holds_alternative<SymbolValue>(b))
-    return bad_input(to_string(a) + " " + symbol_of(kind) + " " + to_string(b) + " is no arithmetic");
+  const std::optional<AttributeKind> result_kind =
+      kind_of_arithmetic(kind, static_cast<AttributeKind>(a.index()), static_cast<AttributeKind>(b.index()));
+  if (!result_kind) return bad_input(to_string(a) + " " + symbol_of(kind) + " " + to_string(b) + " has no meaning");
   const auto* left = std::get_if<Integers>(&a);
   const auto* right = std::get_if<Integers>(&b);
   if (left == nullptr && right == nullptr) {
@@ -72,19 +82,13 @@ Expected<AttributeValue> combine(Kind kind, const AttributeValue& a, const Attri
     }
     const double u = x != nullptr ? static_cast<double>(*x) : std::get<double>(a);
     const double v = y != nullptr ? static_cast<double>(*y) : std::get<double>(b);
-    switch (kind) {
-      case Kind::add:
-        return AttributeValue(u + v);
-      case Kind::subtract:
-        return AttributeValue(u - v);
-      case Kind::multiply:
-        return AttributeValue(u * v);
-      default:
-        return bad_input("// is for integers, here are " + to_string(a) + " and " + to_string(b));
-    }
+    const double result = kind == Kind::add ? u + v : kind == Kind::subtract ? u - v : u * v;
+    for (const double value : {u, v, result})
+      if (!is_finite(value))
+        return bad_input(to_string(a) + " " + symbol_of(kind) + " " + to_string(b) +
+                         " leaves the numbers that a 32-bit float can hold");
+    return AttributeValue(result);
   }
-  if (std::holds_alternative<double>(a) || std::holds_alternative<double>(b))
-    return bad_input(to_string(a) + " " + symbol_of(kind) + " " + to_string(b) + " mixes a list and a real number");
   if (left != nullptr && right != nullptr && left->size() != right->size())
     return bad_input(to_string(a) + " " + symbol_of(kind) + " " + to_string(b) + ": the lists have different lengths");
   Integers result(left != nullptr ? left->size() : right->size());
@@ -102,6 +106,16 @@ Expected<const TensorType*> tensor_of(const AttributeExpression& expression, con
 }
 
 }  // namespace
+
+std::optional<AttributeKind> kind_of_arithmetic(AttributeExpression::Kind operation, AttributeKind left,
+                                                AttributeKind right) {
+  const bool real = left == AttributeKind::real || right == AttributeKind::real;
+  const bool list = left == AttributeKind::integers || right == AttributeKind::integers;
+  if (left == AttributeKind::symbol || right == AttributeKind::symbol || (real && list) ||
+      (real && operation == Kind::floor_divide))
+    return std::nullopt;
+  return list ? AttributeKind::integers : real ? AttributeKind::real : AttributeKind::integer;
+}
 
 bool same_term(const Pattern& a, const PatternValue& x, const Pattern& b, const PatternValue& y) {
   if (x.is_variable || y.is_variable) return x.is_variable && y.is_variable && x.index == y.index;
@@ -125,6 +139,13 @@ const char* to_string(NumericClass numeric_class) {
       return "distribution";
   }
   return "?";
+}
+
+std::vector<const ConstantData*> constants_of(const Graph& graph, const std::vector<Value>& values) {
+  std::vector<const ConstantData*> result;
+  result.reserve(values.size());
+  for (const Value& value : values) result.push_back(graph.node(value.node).constant.get());
+  return result;
 }
 
 Expected<AttributeValue> evaluate(const AttributeExpression& expression, const Bindings& bindings) {
@@ -153,6 +174,14 @@ Expected<AttributeValue> evaluate(const AttributeExpression& expression, const B
       TASO_ASSIGN(const TensorType* type, tensor_of(expression, bindings));
       return AttributeValue(static_cast<std::int64_t>(type->shape.size()));
     }
+    case Kind::length: {
+      TASO_ASSIGN(const AttributeValue value, evaluate(expression.operands[0], bindings));
+      const auto* list = std::get_if<Integers>(&value);
+      if (list == nullptr) return bad_input(to_string(value) + " is no list and has no length");
+      return AttributeValue(static_cast<std::int64_t>(list->size()));
+    }
+    case Kind::elements:
+      return internal_error("the elements of a tensor are no attribute value");
     case Kind::list: {
       Integers result;
       result.reserve(expression.operands.size());
@@ -183,7 +212,33 @@ Expected<AttributeValue> evaluate(const AttributeExpression& expression, const B
   return internal_error("unknown kind of attribute expression");
 }
 
+namespace {
+
+// A condition on the value of one expression.
+Expected<bool> holds_of_one(const Condition& condition, const Bindings& bindings) {
+  using Relation = Condition::Relation;
+  if (condition.relation == Relation::finite) {
+    TASO_ASSIGN(const AttributeValue value, evaluate(condition.left, bindings));
+    const auto* real = std::get_if<double>(&value);
+    if (real == nullptr && !std::holds_alternative<std::int64_t>(value))
+      return bad_input(to_string(value) + " is no number");
+    return real == nullptr || is_finite(*real);
+  }
+  const std::uint32_t tensor = condition.left.index;
+  if (condition.left.kind != Kind::elements || tensor >= bindings.constants.size() ||
+      bindings.constants[tensor] == nullptr)
+    return bad_input("the elements of a tensor are not known: it is no constant");
+  const std::optional<ConstantData::Signs> signs = bindings.constants[tensor]->signs();
+  if (!signs) return bad_input("the elements of a constant are no 32-bit or 64-bit floats");
+  return condition.relation == Relation::positive      ? signs->positive
+         : condition.relation == Relation::nonnegative ? signs->nonnegative
+                                                       : signs->nonzero;
+}
+
+}  // namespace
+
 Expected<bool> holds(const Condition& condition, const Bindings& bindings) {
+  if (!condition.compares()) return holds_of_one(condition, bindings);
   TASO_ASSIGN(const AttributeValue left, evaluate(condition.left, bindings));
   TASO_ASSIGN(const AttributeValue right, evaluate(condition.right, bindings));
   const bool ordered =
@@ -281,6 +336,32 @@ Expected<std::vector<Value>> resolve_inputs(const Graph& graph, const PatternNod
     inputs.push_back(value);
   }
   return inputs;
+}
+
+namespace {
+
+constexpr std::string_view seal_name = "seal ";
+
+}  // namespace
+
+std::string proof_seal(const Substitution& rule, const OperatorCatalog& catalog) {
+  Substitution plain = canonical(rule);
+  plain.name = "r";
+  plain.proofs.clear();
+  plain.numeric_class.reset();
+  plain.expect.reset();
+  const std::string text = to_string(plain, catalog);
+  return std::string(seal_name) +
+         std::to_string(hash_bytes(std::as_bytes(std::span(text))).low % 1'000'000'000'000'000);
+}
+
+bool carries_proof(const Substitution& rule, const OperatorCatalog& catalog) {
+  return rule.proofs.size() > 1 && rule.proofs.back() == proof_seal(rule, catalog);
+}
+
+void seal_proofs(Substitution& rule, const OperatorCatalog& catalog) {
+  std::erase_if(rule.proofs, [](const std::string& proof) { return proof.starts_with(seal_name); });
+  if (!rule.proofs.empty()) rule.proofs.push_back(proof_seal(rule, catalog));
 }
 
 }  // namespace taso

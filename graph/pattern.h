@@ -15,8 +15,9 @@
 /// several. After ';' come attributes; an attribute left out has its default. In attribute position an
 /// identifier is a variable bound by the source, unless it is the name of a declared function (`act=relu`).
 /// Expressions: integers, reals, lists, `dim(x, axis)` (axis counted from the end; a variable serves too), `rank(x)`,
-/// list elements `p[0]`, `+ - * //` (element by element on lists). Conditions compare by `== != < <= > >=`.
-/// docs/rules.md has the whole grammar.
+/// `length(p)`, list elements `p[0]`, `+ - * //` (element by element on lists). Conditions compare by `== != < <= >
+/// >=`, or speak of values: `positive(x)`, `nonnegative(x)`, `nonzero(x)` of all elements of a tensor variable,
+/// `finite(a)` of a real attribute. docs/rules.md has the whole grammar.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,8 @@ struct AttributeExpression {
     dimension,  ///< Extent of an axis of tensor variable `index`: `axis` (negative: from the end), or the value
                 ///< of operands[0] if there is one, as in dim(x, a).
     rank,       ///< Rank of tensor variable `index`.
+    length,     ///< Number of elements of operands[0], a list.
+    elements,   ///< All elements of tensor variable `index`: what conditions on values speak of, and nothing else.
     list,       ///< [operands...], each an integer.
     element,    ///< Element `axis` of operands[0], a list.
     add,
@@ -53,7 +56,17 @@ struct AttributeExpression {
   std::vector<AttributeExpression> operands;
 
   bool operator==(const AttributeExpression&) const = default;
+  /// Whether `index` is a tensor variable.
+  [[nodiscard]] bool names_tensor() const {
+    return kind == Kind::dimension || kind == Kind::rank || kind == Kind::elements;
+  }
 };
+
+/// The kind of a sum, difference, product or quotient of values of two kinds; nothing where it has no meaning. Operands
+/// become reals where one of them is a real, and only then: what an attribute wants does not reach into arithmetic
+/// (`value=dim(x, -1) // 50` is integer division). `//` is for integers.
+[[nodiscard]] std::optional<AttributeKind> kind_of_arithmetic(AttributeExpression::Kind operation, AttributeKind left,
+                                                              AttributeKind right);
 
 /// A tensor in a pattern: a variable, or an output of a pattern node.
 struct PatternValue {
@@ -82,12 +95,25 @@ struct Pattern {
 /// what is written alike.
 [[nodiscard]] bool same_term(const Pattern& a, const PatternValue& x, const Pattern& b, const PatternValue& y);
 
-/// A comparison of attribute expressions.
+/// A comparison of attribute expressions, or what is asked of the value of `left` alone.
 struct Condition {
-  enum class Relation : std::uint8_t { equal, not_equal, less, less_equal };
+  enum class Relation : std::uint8_t {
+    equal,
+    not_equal,
+    less,
+    less_equal,
+    positive,     ///< Every element of `left`, the elements of a tensor variable, is finite and > 0.
+    nonnegative,  ///< ... finite and >= 0.
+    nonzero,      ///< ... finite and not 0.
+    finite,       ///< `left` is a number that a 32-bit float can hold.
+  };
   Relation relation = Relation::equal;
   AttributeExpression left, right;
   bool operator==(const Condition&) const = default;
+  /// Whether `right` means something.
+  [[nodiscard]] bool compares() const { return relation < Relation::positive; }
+  /// Whether this speaks of elements of tensors: types and attributes do not decide it.
+  [[nodiscard]] bool of_elements() const { return !compares() && relation != Relation::finite; }
 };
 
 /// How a rule's rounding differs from the source's, from harmless to harmful (docs/verification.md).
@@ -111,13 +137,19 @@ struct Substitution {
 
 /// What stands for a substitution's variables.
 struct Bindings {
-  std::vector<const TensorType*> tensors;                 ///< Types of the tensor variables; null if unbound.
-  std::vector<std::optional<AttributeValue>> attributes;  ///< Values of the attribute variables.
+  std::vector<const TensorType*> tensors = {};                 ///< Types of the tensor variables; null if unbound.
+  std::vector<std::optional<AttributeValue>> attributes = {};  ///< Values of the attribute variables.
+  /// The tensors that are constants; null for others, and empty where none is known.
+  std::vector<const ConstantData*> constants = {};
 };
+
+/// What Bindings::constants is for values of a graph.
+[[nodiscard]] std::vector<const ConstantData*> constants_of(const Graph& graph, const std::vector<Value>& values);
 
 /// The value of an expression; an error says what does not fit (rank too small, unequal list lengths, ...).
 [[nodiscard]] Expected<AttributeValue> evaluate(const AttributeExpression& expression, const Bindings& bindings);
-/// Whether a condition holds.
+/// Whether a condition holds. Fails where it has no value: a part of it has none, or elements are asked for of what is
+/// no constant. This is the one place that decides conditions: of matches, of steps of certificates, of instances.
 [[nodiscard]] Expected<bool> holds(const Condition& condition, const Bindings& bindings);
 
 /// The attributes of a pattern node under bindings; an integer where the operator declares a real becomes one.
@@ -138,6 +170,17 @@ struct Bindings {
 /// The canonical text of a rule; parse_rules(to_string(r)) gives r again. Attributes with default values are left
 /// out; multi-output subterms are named by `where`.
 [[nodiscard]] std::string to_string(const Substitution& rule, const OperatorCatalog& catalog);
+
+/// A condition in the spelling of rules.
+[[nodiscard]] std::string to_string(const Condition& condition, const Substitution& rule);
+
+/// The last entry of a `proof` clause, "seal N": N is a hash of all that was proved (both sides and all conditions, up
+/// to names), so that a mark does not outlive a change of its rule. No signature: it tells oversight, not malice.
+[[nodiscard]] std::string proof_seal(const Substitution& rule, const OperatorCatalog& catalog);
+/// Whether a rule carries proofs, sealed for what it says now.
+[[nodiscard]] bool carries_proof(const Substitution& rule, const OperatorCatalog& catalog);
+/// Puts the seal behind the rule's proofs, in place of another one; nothing without proofs.
+void seal_proofs(Substitution& rule, const OperatorCatalog& catalog);
 
 /// Renames variables in order of first use (x, y, z, ... for tensors), so that equal rules have equal text.
 [[nodiscard]] Substitution canonical(const Substitution& rule);

@@ -46,7 +46,21 @@ class Resolver {
                                 const ExpressionSyntax& right) {
     Condition result;
     result.relation = relation;
+    if (result.of_elements()) {
+      if (left.kind != ExpressionSyntax::Kind::name)
+        return bad_input("expected a tensor variable of the source", left.where);
+      result.left.kind = Kind::elements;
+      TASO_ASSIGN(result.left.index, tensor_named(left.name, left.where));
+      return result;
+    }
     TASO_ASSIGN(result.left, expression(left));
+    if (!result.compares()) {
+      TASO_RETURN_IF_ERROR(check_uses());
+      TASO_ASSIGN(const AttributeKind kind, kind_of(result.left, left.where));
+      if (kind != AttributeKind::real)
+        return bad_input(std::string("finite is for real numbers, this is ") + describe(kind), left.where);
+      return result;
+    }
     TASO_ASSIGN(result.right, expression(right));
     TASO_RETURN_IF_ERROR(check_uses());
     TASO_RETURN_IF_ERROR(kind_of(result.left, left.where));
@@ -249,6 +263,12 @@ class Resolver {
         TASO_ASSIGN(result.index, tensor_named(syntax.name, syntax.where));
         return result;
       }
+      case ExpressionSyntax::Kind::length: {
+        result.kind = Kind::length;
+        TASO_ASSIGN(AttributeExpression list, expression(syntax.operands[0]));
+        result.operands.push_back(std::move(list));
+        return result;
+      }
       case ExpressionSyntax::Kind::dimension: {
         result.kind = Kind::dimension;
         TASO_ASSIGN(result.index, tensor_named(syntax.name, syntax.where));
@@ -335,6 +355,14 @@ class Resolver {
         return *kinds_[value.index];
       case Kind::rank:
         return AttributeKind::integer;
+      case Kind::length: {
+        TASO_ASSIGN(const AttributeKind kind, kind_of(value.operands[0], where));
+        if (kind != AttributeKind::integers)
+          return bad_input(std::string("only a list has a length, this is ") + describe(kind), where);
+        return AttributeKind::integer;
+      }
+      case Kind::elements:
+        return internal_error("the elements of a tensor are no attribute value");
       case Kind::dimension:
         for (const AttributeExpression& axis : value.operands) {
           TASO_ASSIGN(const AttributeKind kind, kind_of(axis, where));
@@ -361,12 +389,10 @@ class Resolver {
       case Kind::floor_divide: {
         TASO_ASSIGN(const AttributeKind left, kind_of(value.operands[0], where));
         TASO_ASSIGN(const AttributeKind right, kind_of(value.operands[1], where));
-        const bool real = left == AttributeKind::real || right == AttributeKind::real;
-        const bool list = left == AttributeKind::integers || right == AttributeKind::integers;
-        if (left == AttributeKind::symbol || right == AttributeKind::symbol || (real && list) ||
-            (real && value.kind == Kind::floor_divide))
+        const std::optional<AttributeKind> kind = kind_of_arithmetic(value.kind, left, right);
+        if (!kind)
           return bad_input(std::string("arithmetic between ") + describe(left) + " and " + describe(right), where);
-        return list ? AttributeKind::integers : real ? AttributeKind::real : AttributeKind::integer;
+        return *kind;
       }
     }
     return internal_error("unknown kind of attribute expression");
@@ -510,6 +536,18 @@ class RuleParser {
 
   Expected<PendingCondition> comparison() {
     PendingCondition result;
+    for (const auto& [name, unary] :
+         {std::pair("positive", Condition::Relation::positive),
+          std::pair("nonnegative", Condition::Relation::nonnegative),
+          std::pair("nonzero", Condition::Relation::nonzero), std::pair("finite", Condition::Relation::finite)}) {
+      if (!cursor_.at(name) || cursor_.peek(1).text != "(") continue;
+      cursor_.next();
+      cursor_.next();
+      result.relation = unary;
+      TASO_ASSIGN(result.left, parse_expression(cursor_));
+      TASO_RETURN_IF_ERROR(cursor_.expect(")", std::string("after ") + name + "(..."));
+      return result;
+    }
     TASO_ASSIGN(result.left, parse_expression(cursor_));
     const std::string relation = cursor_.peek().text;
     bool swap = false;

@@ -24,6 +24,8 @@ int strength(Kind kind) {
     case Kind::variable:
     case Kind::dimension:
     case Kind::rank:
+    case Kind::length:
+    case Kind::elements:
     case Kind::list:
     case Kind::element:
       break;
@@ -39,7 +41,7 @@ std::string joined(const std::vector<std::string>& parts, const char* separator)
 
 class RulePrinter {
  public:
-  RulePrinter(const Substitution& rule, const OperatorCatalog& catalog) : rule_(rule), catalog_(catalog) {
+  RulePrinter(const Substitution& rule, const OperatorCatalog* catalog) : rule_(rule), catalog_(catalog) {
     taken_.insert(rule.tensor_variables.begin(), rule.tensor_variables.end());
     taken_.insert(rule.attribute_variables.begin(), rule.attribute_variables.end());
   }
@@ -52,14 +54,18 @@ class RulePrinter {
     text += arrow + target + "\n";
     if (!definitions_.empty()) text += "  where " + joined(definitions_, ",\n        ") + "\n";
     std::vector<std::string> conditions;
-    for (const Condition& condition : rule_.conditions)
-      conditions.push_back(expression(condition.left, 0) + relation(condition.relation) +
-                           expression(condition.right, 0));
+    for (const Condition& one : rule_.conditions) conditions.push_back(condition(one));
     if (!conditions.empty()) text += "  if " + joined(conditions, ", ") + "\n";
     if (!rule_.proofs.empty()) text += "  proof " + joined(rule_.proofs, ", ") + "\n";
     if (rule_.numeric_class) text += std::string("  class ") + to_string(*rule_.numeric_class) + "\n";
     if (rule_.expect) text += "  expect " + *rule_.expect + "\n";
     return text;
+  }
+
+  std::string condition(const Condition& one) const {
+    const std::string left = expression(one.left, 0);
+    return one.compares() ? left + relation(one.relation) + expression(one.right, 0)
+                          : relation(one.relation) + ("(" + left + ")");
   }
 
  private:
@@ -73,6 +79,14 @@ class RulePrinter {
         return " < ";
       case Condition::Relation::less_equal:
         return " <= ";
+      case Condition::Relation::positive:
+        return "positive";
+      case Condition::Relation::nonnegative:
+        return "nonnegative";
+      case Condition::Relation::nonzero:
+        return "nonzero";
+      case Condition::Relation::finite:
+        return "finite";
     }
     return " ? ";
   }
@@ -113,7 +127,7 @@ class RulePrinter {
     if (value.is_variable) return rule_.tensor_variables[value.index];
     // An output is chosen where there may be several.
     const PatternNode& node = pattern_->nodes[value.index];
-    const bool several = value.port > 0 || catalog_.is_coassociative(node.op) || outputs_of(node) > 1;
+    const bool several = value.port > 0 || catalog_->is_coassociative(node.op) || outputs_of(node) > 1;
     return texts_[value.index] + (several ? "." + std::to_string(value.port) : "");
   }
 
@@ -121,13 +135,13 @@ class RulePrinter {
     Attributes attributes;
     for (const auto& [name, value] : node.attributes)
       if (value.kind == Kind::literal) attributes.set(name, value.literal);
-    return catalog_.output_count(node.op, attributes);
+    return catalog_->output_count(node.op, attributes);
   }
 
   std::string term(const PatternNode& node) const {
     std::vector<std::string> inputs, attributes;
     for (const PatternValue& input : node.inputs) inputs.push_back(value_text(input));
-    const OperatorSignature* signature = catalog_.signature(node.op);
+    const OperatorSignature* signature = catalog_->signature(node.op);
     // In declared order; those with their default value are left out.
     auto print = [&](const std::string& name, const std::optional<AttributeValue>& default_value) {
       const auto given = std::find_if(node.attributes.begin(), node.attributes.end(),
@@ -154,6 +168,10 @@ class RulePrinter {
                (value.operands.empty() ? std::to_string(value.axis) : expression(value.operands[0], 0)) + ")";
       case Kind::rank:
         return "rank(" + rule_.tensor_variables[value.index] + ")";
+      case Kind::length:
+        return "length(" + expression(value.operands[0], 0) + ")";
+      case Kind::elements:
+        return rule_.tensor_variables[value.index];
       case Kind::list: {
         std::vector<std::string> elements;
         for (const AttributeExpression& element : value.operands) elements.push_back(expression(element, 0));
@@ -177,7 +195,7 @@ class RulePrinter {
   }
 
   const Substitution& rule_;
-  const OperatorCatalog& catalog_;
+  const OperatorCatalog* catalog_;  // Null where conditions alone are written.
   const Pattern* pattern_ = nullptr;
   std::set<std::string> taken_;
   std::vector<std::string> texts_;        // Of the nodes of the side being printed.
@@ -187,7 +205,11 @@ class RulePrinter {
 }  // namespace
 
 std::string to_string(const Substitution& rule, const OperatorCatalog& catalog) {
-  return RulePrinter(rule, catalog).print();
+  return RulePrinter(rule, &catalog).print();
+}
+
+std::string to_string(const Condition& condition, const Substitution& rule) {
+  return RulePrinter(rule, nullptr).condition(condition);
 }
 
 }  // namespace taso

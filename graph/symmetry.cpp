@@ -25,8 +25,10 @@ std::string text_of(const AttributeExpression& value, const Symmetry& map) {
       break;
     case Kind::dimension:
     case Kind::rank:
+    case Kind::elements:
       text += ":" + std::to_string(map.tensors[value.index]);
       break;
+    case Kind::length:
     case Kind::list:
     case Kind::element:
     case Kind::add:

@@ -164,6 +164,14 @@ class TermParser {
         result.real =
             result.name == "inf" ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
       }
+      if (result.name == "length" && cursor_.at("(")) {
+        cursor_.next();
+        result.kind = ExpressionSyntax::Kind::length;
+        TASO_ASSIGN(ExpressionSyntax list, expression(depth + 1));
+        result.operands.push_back(std::move(list));
+        TASO_RETURN_IF_ERROR(cursor_.expect(")", "after length(..."));
+        return result;
+      }
       if ((result.name == "dim" || result.name == "rank") && cursor_.at("(")) {
         cursor_.next();
         const bool rank = result.name == "rank";

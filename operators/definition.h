@@ -83,14 +83,20 @@ struct Expression {
 
 __extension__ using WideInteger = __int128;
 
+/// The real numbers on which something is defined.
+enum class ArgumentDomain : std::uint8_t { all, nonnegative, nonzero, positive };
+/// "positive", ...
+[[nodiscard]] const char* to_string(ArgumentDomain domain);
+
 /// A scalar function: a primitive that every ring interprets, or one defined by an expression. A defined function is
 /// expanded wherever it is used, in every ring.
 struct FunctionDefinition {
   std::string name;
   int arity = 1;
-  bool zero_at_zero = false;  ///< f(0) = 0.
-  bool monotone = false;      ///< x <= y implies f(x) <= f(y).
-  bool idempotent = false;    ///< f(f(x)) = f(x).
+  bool zero_at_zero = false;                    ///< f(0) = 0.
+  bool monotone = false;                        ///< x <= y implies f(x) <= f(y).
+  bool idempotent = false;                      ///< f(f(x)) = f(x).
+  ArgumentDomain domain = ArgumentDomain::all;  ///< What the first argument must be for the function to have a value.
   std::string documentation;
   std::vector<std::string> parameters;
   std::optional<Expression> definition;         ///< Absent for a primitive.

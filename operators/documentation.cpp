@@ -68,6 +68,9 @@ std::string document_operators(const OperatorRegistry& registry) {
          {std::pair(function.zero_at_zero, "f(0) = 0"), std::pair(function.monotone, "monotone"),
           std::pair(function.idempotent, "f(f(x)) = f(x)")})
       if (holds) facts += (facts.empty() ? "" : "; ") + std::string(fact);
+    if (function.domain != ArgumentDomain::all)
+      facts += (facts.empty() ? "" : "; ") + std::string("defined where ") + function.parameters[0] + " is " +
+               to_string(function.domain);
     text += "| `" + name + "(" + parameters + ")" + (function.definition ? " = " + to_text(*function.definition) : "") +
             "` | " + facts + " |\n";
   }

@@ -72,4 +72,18 @@ Status bind_real_function(FunctionDefinition& function) {
                    function.where);
 }
 
+const char* to_string(ArgumentDomain domain) {
+  switch (domain) {
+    case ArgumentDomain::all:
+      return "any number";
+    case ArgumentDomain::nonnegative:
+      return "nonnegative";
+    case ArgumentDomain::nonzero:
+      return "nonzero";
+    case ArgumentDomain::positive:
+      return "positive";
+  }
+  return "?";
+}
+
 }  // namespace taso

@@ -97,8 +97,15 @@ class Parser {
           result.monotone = true;
         else if (fact.text == "idempotent")
           result.idempotent = true;
+        else if (fact.text == "on_positive")
+          result.domain = ArgumentDomain::positive;
+        else if (fact.text == "on_nonnegative")
+          result.domain = ArgumentDomain::nonnegative;
+        else if (fact.text == "on_nonzero")
+          result.domain = ArgumentDomain::nonzero;
         else
-          return cursor_.unexpected("a fact: 'zero_at_zero', 'monotone' or 'idempotent'");
+          return cursor_.unexpected(
+              "a fact: 'zero_at_zero', 'monotone', 'idempotent', 'on_positive', 'on_nonnegative' or 'on_nonzero'");
         cursor_.next();
       } while (cursor_.accept(","));
     }

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "certificate/certificate.h"
+#include "graph/unmet.h"
 #include "onnx_io/external_files.h"
 #include "onnx_io/model.h"
 #include "operators/registry.h"
@@ -189,18 +190,19 @@ Expected<std::vector<Substitution>> load_all_rules(const std::vector<std::string
     TASO_ASSIGN(std::vector<Substitution> loaded, load_rule_file(file, registry, options.common.quiet));
     for (Substitution& rule : loaded) {
       if (rule.is_axiom) continue;
-      if (rule.proofs.empty() && options.require_proofs)
-        return bad_input(fmt::format("rule '{}' carries no proof, which --require-proofs asks for; taso-verify proves "
-                                     "rules",
-                                     rule.name),
+      const bool proved = carries_proof(rule, registry);
+      if (!proved && options.require_proofs)
+        return bad_input(fmt::format("rule '{}' carries {}, which --require-proofs asks for; taso-verify --store "
+                                     "writes proved rules with their conditions",
+                                     rule.name, rule.proofs.empty() ? "no proof" : "no proof of what it says now"),
                          {file});
-      if (rule.proofs.empty()) ++unproved;
+      if (!proved) ++unproved;
       rules.push_back(std::move(rule));
     }
   }
   if (unproved > 0 && !options.common.quiet)
-    tools::warn(kProgram,
-                fmt::format("{} of {} rules carry no proof; taso-verify proves rules", unproved, rules.size()));
+    tools::warn(kProgram, fmt::format("{} of {} rules carry no proof of what they say; taso-verify proves rules",
+                                      unproved, rules.size()));
   return rules;
 }
 
@@ -526,7 +528,12 @@ Expected<int> run(Options& options) {
   }
   if (!options.common.quiet && !options.files.claims().uses_stdout()) {
     fmt::print("{}", report_text(result, context));
-    if (options.explain) fmt::print("\n{}", explain_text(result, context));
+    if (options.explain) {
+      fmt::print("\n{}", explain_text(result, context));
+      for (const UnmetCondition& unmet : unmet_conditions(result.graph, rules.rules(), registry))
+        fmt::print("{} was not applied at {} {} of the result: nothing tells that {} holds there\n", unmet.rule,
+                   unmet.places, unmet.places == 1 ? "place" : "places", unmet.condition);
+    }
   }
   if (options.common.verbosity > 0 && unwritable > 0)
     fmt::print(stderr, "{} rewrites were left out: ONNX opset {} has no form for their result\n", unwritable.load(),

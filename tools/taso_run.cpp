@@ -218,7 +218,7 @@ Expected<RuleIndex> fusing_rules(const Options& options, const OperatorRegistry&
   for (const std::string& file : files) {
     TASO_ASSIGN(std::vector<Substitution> loaded, load_rules(file, registry));
     for (Substitution& rule : loaded)
-      if (!rule.is_axiom && !rule.proofs.empty()) rules.push_back(std::move(rule));
+      if (!rule.is_axiom && carries_proof(rule, registry)) rules.push_back(std::move(rule));
   }
   return RuleIndex(std::move(rules), registry);
 }

@@ -39,7 +39,7 @@ struct Arguments {
   CommonOptions common;
   FileOptions files;
   VerifySources sources;
-  std::string dump_smt2, junit, sarif, translation, generalised;
+  std::string dump_smt2, junit, sarif, translation, generalised, stored;
   bool github = false, missing_axioms = false;
   VerifierOptions verifier;
   AxiomArguments axiom_modes;
@@ -129,6 +129,18 @@ Status write_reports(const Arguments& arguments, const std::vector<VerifyResult>
   return {};
 }
 
+/// --store: the proved rules as taso-opt is to use them.
+std::string stored_rules(const std::vector<VerifyResult>& results, const OperatorCatalog& catalog) {
+  std::string text = "# Written by taso-verify --store.\n";
+  for (const VerifyResult& result : results) {
+    if (result.verdict.kind != VerdictKind::proved || result.task->rule.is_axiom) continue;
+    Substitution stored = stored_form(result.task->rule, result.verdict, catalog);
+    stored.expect.reset();
+    text += "\n" + to_string(stored, catalog);
+  }
+  return text;
+}
+
 /// --translate: the rules of a .pb file as text.
 Expected<int> translate(const Arguments& arguments) {
   if (arguments.sources.inputs.size() != 1 || !arguments.sources.rules.empty())
@@ -189,12 +201,22 @@ Expected<int> run(Arguments& arguments) {
   if (!arguments.generalised.empty())
     return run_generalise(inputs, arguments.common, arguments.verifier, arguments.generalised);
   TASO_ASSIGN(const std::vector<VerifyResult> results, verify_all(arguments, inputs));
+  if (!arguments.certificate.certificate.empty()) {
+    std::vector<Substitution> proved;
+    for (const VerifyResult& result : results)
+      if (result.verdict.kind == VerdictKind::proved && !result.verdict.added.empty() &&
+          result.task->rule.where.file == arguments.certificate.certificate)
+        proved.push_back(stored_form(result.task->rule, result.verdict, inputs.registry));
+    TASO_RETURN_IF_ERROR(replay_under_conditions(arguments.certificate, proved, inputs.registry));
+  }
   const auto wrong = static_cast<std::size_t>(
       std::count_if(results.begin(), results.end(), [](const VerifyResult& result) { return !result.as_expected(); }));
   std::optional<MissingFindings> missing;
   if (arguments.missing_axioms) {
     TASO_ASSIGN(missing, find_missing(inputs, results, arguments.common, arguments.verifier));
   }
+  if (!arguments.stored.empty())
+    TASO_RETURN_IF_ERROR(write_text(arguments.stored, stored_rules(results, inputs.registry)));
   TASO_RETURN_IF_ERROR(write_reports(arguments, results, wrong, missing ? &*missing : nullptr, inputs.registry));
   return wrong == 0 && (!missing || missing->rules.empty()) ? 0 : static_cast<int>(ErrorCode::not_proved);
 }
@@ -246,6 +268,10 @@ int main(int argc, char** argv) {
   app.add_flag(
       "--missing-axioms", arguments.missing_axioms,
       "also look for identities that, as axioms, would prove the true rules which do not follow from the axioms");
+  files.writes(
+      app, "--store", arguments.stored,
+      "write the proved rules to FILE as they were proved: with all conditions, marks of proof and numeric class",
+      "FILE");
   files.writes(app, "--generalise", arguments.generalised,
                "write the rules with concrete attributes generalised as far as they are proved for all sizes to FILE "
                "(-: stdout), and report nothing else");

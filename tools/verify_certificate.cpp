@@ -87,6 +87,22 @@ Expected<Replay> replay_certificate(const CertificateArguments& arguments, Verif
   return result;
 }
 
+Status replay_under_conditions(const CertificateArguments& arguments, const std::vector<Substitution>& proved,
+                               const OperatorRegistry& registry) {
+  if (proved.empty()) return {};
+  TASO_ASSIGN(const std::string text, read_file(arguments.certificate));
+  TASO_ASSIGN(Certificate certificate, parse_certificate(text, arguments.certificate));
+  const Models models = models_of(certificate, arguments);
+  for (std::string& rule : certificate.rules) {
+    TASO_ASSIGN(const std::vector<Substitution> parsed, parse_rules(rule, arguments.certificate, registry));
+    for (const Substitution& stored : proved)
+      if (parsed.size() == 1 && parsed[0].name == stored.name) rule = to_string(stored, registry);
+  }
+  TASO_ASSIGN(const TemporaryFolder temporary, TemporaryFolder::make());
+  const Expected<Replay> again = replay(certificate, models.original, models.optimized, registry, temporary.path());
+  return again ? Status() : Status(again.error());
+}
+
 std::string certificate_text(const Replay& replay, const CertificateArguments& arguments) {
   std::size_t steps = 0;
   for (const auto& [rule, uses] : replay.uses) steps += uses;

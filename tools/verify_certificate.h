@@ -21,6 +21,11 @@ struct CertificateArguments {
 /// Reads the certificate and repeats it; its rules become tasks of `inputs`, in its order. Errors: see replay().
 [[nodiscard]] Expected<Replay> replay_certificate(const CertificateArguments& arguments, VerifyInputs& inputs);
 
+/// Repeats it once more with rules as they were proved, in place of those of the same names: conditions that a proof
+/// needs and the certificate's rule does not have must hold at every place.
+[[nodiscard]] Status replay_under_conditions(const CertificateArguments& arguments,
+                                             const std::vector<Substitution>& proved, const OperatorRegistry& registry);
+
 /// "FILE: 12 rules applied 57 times lead from model.onnx to out.onnx, byte for byte": for people.
 [[nodiscard]] std::string certificate_text(const Replay& replay, const CertificateArguments& arguments);
 

@@ -145,8 +145,7 @@ Expected<int> run_generalise(const VerifyInputs& inputs, const CommonOptions& co
     for (const std::string& step : one.general.steps) text += commented(step);
     changed += one.general.steps.empty() ? 0 : 1;
     if (proved && !one.general.rule.is_axiom) {
-      one.general.rule.proofs = one.verdict.proofs;
-      one.general.rule.numeric_class = one.verdict.numeric_class;
+      one.general.rule = stored_form(one.general.rule, one.verdict, inputs.registry);
       one.general.rule.expect.reset();
     }
     text += to_string(one.general.rule, inputs.registry);

@@ -123,6 +123,9 @@ Json to_json(const VerifyResult& result) {
   json["verdict"] = to_string(verdict.kind);
   json["proofs"] = verdict.proofs;
   json["conditions"] = verdict.conditions;
+  json["added"] = Json::array();
+  for (const Condition& condition : verdict.added) json["added"].push_back(to_string(condition, rule));
+  json["implicit"] = verdict.implicit;
   json["needs"] = verdict.needs_text;
   json["class"] = nullptr;
   if (verdict.numeric_class) json["class"] = to_string(*verdict.numeric_class);
@@ -188,8 +191,14 @@ std::string text_report(const VerifyResult& result) {
   if (!facts.empty()) text += " (" + joined(facts) + ")";
   text += "\n";
   if (rule.expect && !result.as_expected()) text += fmt::format("    expected: {}\n", *rule.expect);
-  if (!verdict.conditions.empty() && verdict.kind == VerdictKind::proved)
-    text += "    if " + joined(verdict.conditions) + "\n";
+  if (verdict.kind == VerdictKind::proved) {
+    std::vector<std::string> own, added;
+    for (const Condition& condition : rule.conditions) own.push_back(to_string(condition, rule));
+    for (const Condition& condition : verdict.added) added.push_back(to_string(condition, rule));
+    if (!own.empty()) text += "    if " + joined(own) + "\n";
+    if (!added.empty()) text += "    under conditions that the rule must have: if " + joined(added) + "\n";
+    if (!verdict.implicit.empty()) text += "    where " + joined(verdict.implicit) + "\n";
+  }
   if (!verdict.needs_text.empty())
     text += "    proved for all sizes under the further condition " + joined(verdict.needs_text) + "\n";
   if (!verdict.reason.empty()) text += indented(verdict.reason);

@@ -41,11 +41,15 @@ AttributeShape shape_of(const OperatorRegistry& registry, const std::string& op,
 
 AttributeKinds::AttributeKinds(const OperatorRegistry& registry, const Substitution& rule)
     : shapes_(rule.attribute_variables.size()) {
+  for (const Pattern* pattern : {&rule.source, &rule.target})
+    for (const PatternNode& node : pattern->nodes)
+      for (const auto& [name, expression] : node.attributes) bind(expression, shape_of(registry, node.op, name));
   for (int round = 0; round < 3; ++round) {
     for (const Pattern* pattern : {&rule.source, &rule.target})
       for (const PatternNode& node : pattern->nodes)
         for (const auto& [name, expression] : node.attributes) expect(expression, shape_of(registry, node.op, name));
     for (const Condition& condition : rule.conditions) {
+      if (!condition.compares()) continue;
       AttributeShape left = kind(condition.left), right = kind(condition.right);
       // Lists of different lengths are not equal.
       if (condition.relation == Condition::Relation::not_equal) left.length = right.length = std::nullopt;
@@ -57,10 +61,18 @@ AttributeKinds::AttributeKinds(const OperatorRegistry& registry, const Substitut
     if (shape.kind == Kindness::unknown) shape.kind = Kindness::integer;
 }
 
+void AttributeKinds::bind(const AttributeExpression& expression, const AttributeShape& shape) {
+  if (expression.kind == Kind::variable && shapes_[expression.index].kind == Kindness::unknown)
+    shapes_[expression.index] = shape;
+  if (expression.kind == Kind::list)
+    for (const AttributeExpression& operand : expression.operands) bind(operand, {Kindness::integer, {}});
+}
+
 void AttributeKinds::expect(const AttributeExpression& expression, const AttributeShape& shape) {
   switch (expression.kind) {
     case Kind::literal:
     case Kind::rank:
+    case Kind::elements:
       return;
     case Kind::variable: {
       AttributeShape& known = shapes_[expression.index];
@@ -73,6 +85,7 @@ void AttributeKinds::expect(const AttributeExpression& expression, const Attribu
       for (const AttributeExpression& operand : expression.operands) expect(operand, {Kindness::integer, {}});
       return;
     case Kind::element:
+    case Kind::length:
       expect(expression.operands[0], {Kindness::list, {}});
       return;
     case Kind::add:
@@ -97,7 +110,10 @@ AttributeShape AttributeKinds::kind(const AttributeExpression& expression) const
     case Kind::dimension:
     case Kind::rank:
     case Kind::element:
+    case Kind::length:
       return {Kindness::integer, {}};
+    case Kind::elements:
+      return {};
     case Kind::list:
       return {Kindness::list, expression.operands.size()};
     case Kind::add:

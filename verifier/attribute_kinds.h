@@ -30,6 +30,8 @@ class AttributeKinds {
   [[nodiscard]] const AttributeShape& operator[](std::size_t variable) const { return shapes_[variable]; }
 
  private:
+  /// A variable that stands alone, or in a list, has the kind that is asked for there, whatever it meets elsewhere.
+  void bind(const AttributeExpression& expression, const AttributeShape& shape);
   void expect(const AttributeExpression& expression, const AttributeShape& shape);
   [[nodiscard]] AttributeShape kind(const AttributeExpression& expression) const;
 

@@ -123,8 +123,7 @@ class Use {
   template <class Tensor, class Attribute>
   static void visit(AttributeExpression& expression, const Tensor& tensor, const Attribute& attribute) {
     if (expression.kind == AttributeExpression::Kind::variable) attribute(expression.index);
-    if (expression.kind == AttributeExpression::Kind::dimension || expression.kind == AttributeExpression::Kind::rank)
-      tensor(expression.index);
+    if (expression.names_tensor()) tensor(expression.index);
     for (AttributeExpression& operand : expression.operands) visit(operand, tensor, attribute);
   }
   template <class Tensor, class Attribute>

@@ -121,12 +121,13 @@ Agreement polynomial_agreement(const TypedInstance& typed, std::uint64_t seed, s
     const auto inputs = make_inputs<PolynomialRing::Element>(typed.instance, model,
                                                              [&](std::size_t, std::size_t) { return ring.variable(); });
     const auto left = typed.source.run(ring, inputs);
-    const std::set<std::uint32_t> source_divisors = ring.divisors();
+    const std::size_t source_divisors = ring.divisors().size() + ring.partial_calls().size();
     const auto right = typed.target.run(ring, inputs);
     // Where there is no output element nothing can be undefined.
     const bool empty =
         !left || std::all_of(left->begin(), left->end(), [](const auto& output) { return output.elements.empty(); });
-    if (!empty && ring.status() && ring.divisors().size() > source_divisors.size()) facts.divides_more = true;
+    if (!empty && ring.status() && ring.divisors().size() + ring.partial_calls().size() > source_divisors)
+      facts.divides_more = true;
     if (!left || !right) {
       why = (!left ? left.error() : right.error()).to_string();
       continue;
@@ -444,13 +445,6 @@ Counterexample make_counterexample(const Substitution& rule, const TypedInstance
   return result;
 }
 
-std::string instance_text(const Substitution& rule, const Instance& instance) {
-  std::string text = variables_text(rule, instance, nullptr);
-  std::replace(text.begin(), text.end(), '\n', ';');
-  if (!text.empty()) text.pop_back();
-  return text;
-}
-
 // Domains that are searched for a difference before the sample: first products of groups and channels with many
 // divisors, everything else as small as it can be, then small shapes with all values of attributes.
 constexpr Domain search_domains[] = {
@@ -552,12 +546,12 @@ InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substit
       return outcome;
     }
     outcome.reason = "canonical forms differ, yet no numbers were found at which the two sides do, at " +
-                     instance_text(rule, typed.instance);
+                     to_string(rule, typed.instance);
     return outcome;
   }
   outcome.out_of_steps = steps != nullptr && *steps == 0;
   outcome.reason = "no canonical form (" + (facts.why.empty() ? std::string("evaluation failed") : facts.why) +
-                   ") at " + instance_text(rule, typed.instance);
+                   ") at " + to_string(rule, typed.instance);
   return outcome;
 }
 
@@ -675,7 +669,7 @@ LandmarkOutcome examine_landmarks(const OperatorRegistry& registry, const Substi
     outcome.counterexample = find_counterexample(
         registry, rule, typed, {.seed = options.seed, .trials = landmark_trials, .reals = landmarks.reals});
     if (!outcome.counterexample) continue;
-    outcome.where = instance_text(rule, {outcome.counterexample->variables, outcome.counterexample->attributes});
+    outcome.where = to_string(rule, Instance{outcome.counterexample->variables, outcome.counterexample->attributes});
     break;
   }
   return outcome;

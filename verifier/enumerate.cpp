@@ -255,7 +255,7 @@ class Enumeration::Search {
   // Types what can be typed and tests what can be tested; false if this branch holds no instance.
   bool propagate() {
     for (ConditionState& state : conditions_) {
-      if (state.holds || !partial_.bound(state.attributes, state.tensors)) continue;
+      if (state.holds || state.condition->of_elements() || !partial_.bound(state.attributes, state.tensors)) continue;
       const Expected<bool> result = holds(*state.condition, partial_.bindings());
       if (!result || !*result) return false;
       state.holds = true;

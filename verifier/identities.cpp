@@ -209,7 +209,7 @@ class Rewriter {
   std::optional<AttributeExpression> substitute(const AttributeExpression& expression, const Bindings& state) {
     AttributeExpression result = expression;
     if (expression.kind == Kind::variable) return state.attributes[expression.index];
-    if (expression.kind == Kind::dimension || expression.kind == Kind::rank) {
+    if (expression.names_tensor()) {
       const auto& tensor = state.tensors[expression.index];
       if (!tensor || !terms_[*tensor].variable) return std::nullopt;
       result.index = terms_[*tensor].index;
@@ -371,7 +371,7 @@ class Extraction {
   }
 
   [[nodiscard]] bool is_foreign(const AttributeExpression& expression) const {
-    if ((expression.kind == Kind::dimension || expression.kind == Kind::rank) && !tensor(expression.index)) return true;
+    if (expression.names_tensor() && !tensor(expression.index)) return true;
     return std::any_of(expression.operands.begin(), expression.operands.end(),
                        [&](const AttributeExpression& operand) { return is_foreign(operand); });
   }
@@ -379,7 +379,7 @@ class Extraction {
   /// Renumbered; with `whole` an expression that speaks of a foreign tensor is one variable, otherwise each extent.
   AttributeExpression attribute(const AttributeExpression& expression, bool whole) {
     if (const auto known = foreign_.find(key(expression)); known != foreign_.end()) return variable(known->second);
-    const bool extent = expression.kind == Kind::dimension || expression.kind == Kind::rank;
+    const bool extent = expression.names_tensor();
     if ((whole || extent) && is_foreign(expression)) {
       const auto number = new_variable();
       foreign_.emplace(key(expression), number);

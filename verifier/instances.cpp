@@ -17,7 +17,6 @@ namespace {
 using Kind = AttributeExpression::Kind;
 using Integers = std::vector<std::int64_t>;
 
-constexpr std::size_t max_rank = 4;
 // Proposals for one operator before a sample is given up, and samples per wanted instance.
 constexpr int proposals_per_node = 24;
 constexpr std::size_t samples_per_instance = 40;
@@ -35,6 +34,7 @@ Bindings bind(const Instance& instance) {
 
 bool conditions_hold(const Substitution& rule, const Bindings& bindings) {
   return std::all_of(rule.conditions.begin(), rule.conditions.end(), [&](const Condition& condition) {
+    if (condition.of_elements()) return true;
     const Expected<bool> result = holds(condition, bindings);
     return result.ok() && *result;
   });
@@ -129,7 +129,7 @@ class Sampler {
           const std::size_t fixed = input.axes.size() - static_cast<std::size_t>(rests);
           std::erase_if(ranks_[node.inputs[i].index],
                         [&](std::size_t rank) { return rests == 0 ? rank != fixed : rank < fixed; });
-          if (rests == 0 && fixed > max_rank && ranks_[node.inputs[i].index].empty())
+          if (rests == 0 && fixed > max_instance_rank && ranks_[node.inputs[i].index].empty())
             ranks_[node.inputs[i].index].insert(fixed);
         }
       }
@@ -477,7 +477,7 @@ class Sampler {
         if (focus_ && chance(40)) return chance(25) ? -focus_->size : focus_->size;
         if (focus_ && focus_->rank && chance(50)) return pick(-static_cast<std::int64_t>(*focus_->rank), -1);
         if (!use.known || chance(50)) return pick(1, options_.bound);
-        return pick(-static_cast<std::int64_t>(max_rank), -1);
+        return pick(-static_cast<std::int64_t>(max_instance_rank), -1);
       }
       case AttributeKind::real: {
         static constexpr double values[] = {1.0, 2.0, 0.5, -1.0, 0.0, 3.0};
@@ -506,7 +506,7 @@ class Sampler {
     const TensorType* first = nullptr;
     for (const PatternValue& input : node.inputs)
       if (first == nullptr) first = type_of(input);
-    const Shape shape = first != nullptr ? first->shape : Shape(random_.below(max_rank + 1), 2);
+    const Shape shape = first != nullptr ? first->shape : Shape(random_.below(max_instance_rank + 1), 2);
     const std::size_t rank = shape.size();
     if (chance(45))
       if (const std::optional<Shape> known = known_shape()) return *known;
@@ -549,9 +549,9 @@ class Sampler {
             list[i - 1] = 1;
           }
         if (chance(50)) std::erase(list, 1);
-        if (chance(40) && list.size() < max_rank)
+        if (chance(40) && list.size() < max_instance_rank)
           list.insert(list.begin() + static_cast<std::ptrdiff_t>(random_.below(list.size() + 1)), 1);
-        for (std::size_t i = 0; i < list.size() && list.size() < max_rank; ++i)
+        for (std::size_t i = 0; i < list.size() && list.size() < max_instance_rank; ++i)
           for (const std::int64_t factor : {2, 3})
             if (list[i] > factor && list[i] % factor == 0 && chance(40)) {
               const std::int64_t other = list[i] / factor;
@@ -565,7 +565,7 @@ class Sampler {
         Integers list = shape;
         for (std::int64_t& e : list)
           if (e == 1 && chance(60)) e = extent();
-        while (list.size() < max_rank && chance(40)) list.insert(list.begin(), extent());
+        while (list.size() < max_instance_rank && chance(40)) list.insert(list.begin(), extent());
         return list;
       }
       default: {  // small numbers, one per axis
@@ -792,6 +792,16 @@ std::vector<Instance> all_instances(const Sampler& sampler, std::size_t variable
 }
 
 }  // namespace
+
+std::string to_string(const Substitution& rule, const Instance& instance) {
+  std::string text;
+  for (std::size_t i = 0; i < rule.tensor_variables.size(); ++i)
+    text += (text.empty() ? "" : "; ") + rule.tensor_variables[i] + ": " + to_string(instance.variables[i]);
+  for (std::size_t i = 0; i < rule.attribute_variables.size(); ++i)
+    if (instance.attributes[i])
+      text += (text.empty() ? "" : "; ") + rule.attribute_variables[i] + " = " + to_string(*instance.attributes[i]);
+  return text;
+}
 
 Random random_for(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed,
                   std::string_view purpose) {

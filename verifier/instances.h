@@ -24,6 +24,9 @@ struct Instance {
   std::vector<std::optional<AttributeValue>> attributes;
 };
 
+/// "x: f32[2, 3]; axis = -1": what stands for the variables of a rule.
+[[nodiscard]] std::string to_string(const Substitution& rule, const Instance& instance);
+
 /// Random numbers for one purpose that depend on what the rule says: not on its name, nor on those of its variables.
 [[nodiscard]] Random random_for(const OperatorRegistry& registry, const Substitution& rule, std::uint64_t seed,
                                 std::string_view purpose);
@@ -85,6 +88,9 @@ struct TypedInstance {
   Instance instance;
   Program source, target;
 };
+
+/// Tensor variables of instances have no larger rank, unless definitions fix it.
+inline constexpr std::size_t max_instance_rank = 4;
 
 /// What a search found.
 struct InstanceSet {

@@ -12,7 +12,7 @@ void collect(const AttributeExpression& expression, std::set<std::uint32_t>& att
              std::set<std::uint32_t>& tensors) {
   using Kind = AttributeExpression::Kind;
   if (expression.kind == Kind::variable) attributes.insert(expression.index);
-  if (expression.kind == Kind::dimension || expression.kind == Kind::rank) tensors.insert(expression.index);
+  if (expression.names_tensor()) tensors.insert(expression.index);
   for (const AttributeExpression& operand : expression.operands) collect(operand, attributes, tensors);
 }
 

@@ -308,6 +308,7 @@ std::uint32_t PolynomialRing::content(const Element& a) {
 }
 
 PolynomialRing::Element PolynomialRing::call(const FunctionDefinition& function, const Element& x) {
+  if (function.domain != ArgumentDomain::all && !is_constant(x)) partial_calls_.emplace(function.key, content(x));
   if (!x && function.zero_at_zero) return nullptr;
   if (is_special(x)) return undefined();
   if (const auto id = bare_atom(x)) {
@@ -335,6 +336,7 @@ PolynomialRing::Element PolynomialRing::call(const FunctionDefinition& function,
       return result;
     }
   }
+  if (function.domain != ArgumentDomain::all && !is_constant(x)) partial_calls_.emplace(function.key, content(x));
   return atom_element(
       add_atom({.kind = Atom::Kind::call, .function = &function, .maximum = false, .arguments = {x, y}}));
 }

@@ -73,6 +73,10 @@ class PolynomialRing {
   [[nodiscard]] bool divided() const { return divided_; }
   /// What was divided by: variables and atoms, the factors of monomials each by itself.
   [[nodiscard]] const std::set<std::uint32_t>& divisors() const { return divisors_; }
+  /// Calls of functions that are not defined everywhere, of what is no number: (function, content of the argument).
+  [[nodiscard]] const std::set<std::pair<std::uint64_t, std::uint32_t>>& partial_calls() const {
+    return partial_calls_;
+  }
 
  private:
   __extension__ using Wide = __int128;
@@ -123,6 +127,7 @@ class PolynomialRing {
   bool has_special_ = false;
   bool divided_ = false;
   std::set<VariableId> divisors_;
+  std::set<std::pair<std::uint64_t, std::uint32_t>> partial_calls_;
 };
 
 }  // namespace taso

@@ -59,8 +59,7 @@ class Theory::Implementation {
     if (const std::optional<Substitution> smaller = without_common_terms(rule)) {
       const std::set<std::string> operators = operators_of(*smaller);
       for (const std::size_t foreign : {std::size_t{0}, std::size_t{1}})
-        if (!session(choose(operators, foreign, options.without), operators)
-                 .prove(*smaller, options.satisfiable, rlimit_ / short_attempts))
+        if (!session(choose(operators, foreign, options.without), operators).prove(*smaller, rlimit_ / short_attempts))
           return {true, ""};
     }
     const std::set<std::string> operators = operators_of(rule);
@@ -71,7 +70,7 @@ class Theory::Implementation {
         const std::vector<bool> chosen = choose(operators, foreign, options.without);
         if (chosen == previous) continue;
         previous = chosen;
-        reason = session(chosen, operators).prove(rule, options.satisfiable, limit);
+        reason = session(chosen, operators).prove(rule, limit);
         if (!reason) return {true, ""};
       }
       if (options.brief) return {false, *reason};
@@ -79,7 +78,7 @@ class Theory::Implementation {
     // Model-based instantiation, anew.
     Session fresh(vocabulary_, {.model_based_quantifiers = true, .rlimit = rlimit_ / 4});
     assert_chosen(fresh, choose(operators, 0, options.without));
-    reason = fresh.prove(rule, options.satisfiable);
+    reason = fresh.prove(rule);
     if (!reason) return {true, ""};
     return {false, *reason};
   }
@@ -103,6 +102,10 @@ class Theory::Implementation {
     axioms_.resize(own);
     std::swap(kept, sessions_);
     return result;
+  }
+
+  bool contradicts(const Substitution& rule) {
+    return session(choose({}, all, std::nullopt), {}).contradictory(rule, rlimit_);
   }
 
   // Found when they are first asked for: a proof needs a part of the theory only.
@@ -199,6 +202,7 @@ Entailment Theory::entails(const Substitution& rule, const EntailmentOptions& op
 Entailment Theory::entails_with(const Substitution& rule, const std::vector<Substitution>& more) {
   return implementation_->entails_with(rule, more);
 }
+bool Theory::contradicts(const Substitution& rule) { return implementation_->contradicts(rule); }
 const std::vector<std::string>& Theory::problems() const { return implementation_->problems(); }
 std::string Theory::smt2(const Substitution& rule) { return implementation_->smt2(rule); }
 

@@ -37,8 +37,6 @@ struct Entailment {
 /// How a question is asked.
 struct EntailmentOptions {
   std::optional<std::size_t> without = {};  ///< The number of an axiom, among those given, that is not used.
-  /// What the rule supposes is known to be satisfiable: a proof from it is then not checked for contradiction.
-  bool satisfiable = false;
   bool brief = false;  ///< Ends with the first, short attempts, which find most proofs that there are.
 };
 
@@ -56,6 +54,9 @@ class Theory {
   /// With these axioms more, for this once; axioms with more than one operator that the rule does not have are left
   /// aside, and so is model-based instantiation: for questions that are asked very often.
   [[nodiscard]] Entailment entails_with(const Substitution& rule, const std::vector<Substitution>& more);
+  /// Whether the whole theory contradicts what a rule supposes (its conditions, both sides well-typed, equal shapes),
+  /// as far as the solver finds out: then it proves nothing of it.
+  [[nodiscard]] bool contradicts(const Substitution& rule);
   /// Axioms that cannot be used and lemmas that do not follow, "name: why".
   [[nodiscard]] const std::vector<std::string>& problems() const;
   /// The theory and the negated rule as SMT-LIB 2; one of several outputs at a time, concatenated.

@@ -15,8 +15,7 @@ void insert(std::vector<std::uint32_t>& sorted, std::uint32_t value) {
 
 void VariablesOfExpression::add(const AttributeExpression& expression) {
   if (expression.kind == AttributeExpression::Kind::variable) insert(attributes, expression.index);
-  if (expression.kind == AttributeExpression::Kind::dimension || expression.kind == AttributeExpression::Kind::rank)
-    insert(tensors, expression.index);
+  if (expression.names_tensor()) insert(tensors, expression.index);
   for (const AttributeExpression& operand : expression.operands) add(operand);
 }
 

@@ -6,6 +6,7 @@
 #include "verifier/bounded.h"
 #include "verifier/magnitude.h"
 #include "verifier/numeric_class.h"
+#include "verifier/rule_conditions.h"
 #include "verifier/theory.h"
 #include "verifier/unbounded/prove.h"
 
@@ -30,18 +31,10 @@ constexpr std::size_t max_cached = 40'000;
 // Assignments of shapes that are all tried for a rule that is proved for all sizes.
 constexpr std::size_t confirming_candidates = 400;
 
-// The declared conditions of a rule, each in the spelling of rule files.
-std::vector<std::string> condition_texts(const Substitution& rule, const OperatorCatalog& catalog) {
-  std::vector<std::string> texts;
-  for (const Condition& condition : rule.conditions) {
-    Substitution single = rule;
-    single.conditions = {condition};
-    const std::string text = to_string(single, catalog);
-    const std::size_t begin = text.find("\n  if ");
-    if (begin == std::string::npos) continue;
-    texts.push_back(text.substr(begin + 6, text.find('\n', begin + 1) - begin - 6));
-  }
-  return texts;
+std::vector<std::string> texts(const std::vector<Condition>& conditions, const Substitution& rule) {
+  std::vector<std::string> result;
+  for (const Condition& condition : conditions) result.push_back(to_string(condition, rule));
+  return result;
 }
 
 }  // namespace
@@ -97,10 +90,9 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
     verdict.reason = "the two sides have different numbers of outputs";
     return verdict;
   }
-  for (const std::string& condition : condition_texts(rule, state_->registry)) verdict.conditions.push_back(condition);
-  auto add_condition = [&](const std::string& condition) {
-    if (std::find(verdict.conditions.begin(), verdict.conditions.end(), condition) == verdict.conditions.end())
-      verdict.conditions.push_back(condition);
+  auto add_implicit = [&](const std::string& condition) {
+    if (std::find(verdict.implicit.begin(), verdict.implicit.end(), condition) == verdict.implicit.end())
+      verdict.implicit.push_back(condition);
   };
   std::string unbounded_reason;
   bool divides_more = false;
@@ -109,15 +101,14 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
     verdict.by_unbounded = outcome.proved;
     if (outcome.proved) {
       verdict.max_rank = outcome.max_rank;
-      for (const std::string& condition : outcome.conditions) add_condition(condition);
-      if (outcome.divided) add_condition("divisors are not zero");
+      verdict.added = outcome.added;
+      for (const std::string& condition : outcome.conditions) add_implicit(condition);
+      if (outcome.divided) add_implicit("divisors are not zero");
       return;
     }
     unbounded_reason = outcome.reason;
     verdict.needs = outcome.inferred;
-    Substitution missing = rule;
-    missing.conditions = outcome.inferred;
-    verdict.needs_text = condition_texts(missing, state_->registry);
+    verdict.needs_text = texts(outcome.inferred, rule);
   };
   // Questions to Z3 are for what no instance refutes.
   auto go_on_with_solver = [&] {
@@ -164,23 +155,29 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
       verdict.reason = "the two sides differ at a concrete instance";
       return verdict;
     }
+    if (verdict.by_unbounded)
+      for (const TypedInstance& typed : outcome.typed) {
+        if (!unbounded.misses(typed.instance)) continue;
+        verdict.by_unbounded = false;
+        verdict.reason = readings_differ + to_string(rule, typed.instance);
+        return verdict;
+      }
     divides_more = outcome.divides_more && !rule.is_axiom;
     if (outcome.kind == BoundedOutcome::Kind::agrees) {
       verdict.by_bounded = true;
       verdict.numeric_class = derive_numeric_class(outcome.typed);
+      if (computes_attributes(state_->registry, rule)) verdict.numeric_class = NumericClass::distribution;
       if (*verdict.numeric_class != NumericClass::exact)
         if (const std::optional<Growth> growth = find_growth(outcome.typed)) verdict.may_overflow = growth->op;
-      if (outcome.ill_typed_target > 0) add_condition(well_typed_target);
-      if (outcome.divided) add_condition("divisors are not zero");
-      if (outcome.undefined) add_condition("no element of the source is infinite or undefined");
+      if (outcome.ill_typed_target > 0) add_implicit(well_typed_target);
+      if (outcome.divided) add_implicit("divisors are not zero");
+      if (outcome.undefined) add_implicit("no element of the source is infinite or undefined");
     } else {
       verdict.reason = elsewhere ? "the outputs have the same types at no examined instance" : outcome.reason;
     }
   }
   if (options.axioms && !rule.is_axiom && (verdict.by_unbounded || !brief)) {
-    // A proof for all sizes, which found an instance of what the rule supposes, leaves nothing to chance.
-    const Entailment entailment = state_->theory().entails(
-        rule, {.satisfiable = verdict.by_unbounded, .brief = verdict.by_unbounded && !options.full});
+    const Entailment entailment = state_->theory().entails(rule, {.brief = verdict.by_unbounded && !options.full});
     verdict.by_axioms = entailment.proved;
     if (!entailment.proved) verdict.reason += (verdict.reason.empty() ? "" : "; ") + entailment.reason;
   }
@@ -189,18 +186,29 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
   if (verdict.by_unbounded) verdict.proofs.emplace_back("unbounded");
   if (verdict.by_axioms) verdict.proofs.emplace_back("axioms");
   if (verdict.by_bounded) verdict.proofs.push_back("bounded " + std::to_string(options.bound));
-  // What no other proof covers is said.
-  const bool limited = verdict.by_unbounded && verdict.max_rank && !(verdict.by_axioms && verdict.by_bounded);
-  if (limited) add_condition("ranks and lengths of lists are at most " + std::to_string(*verdict.max_rank));
-  if (divides_more) {
+  // What follows from axioms rests on instances, and these are of small ranks; axioms themselves are proved up to some
+  // rank only.
+  if (!verdict.by_unbounded) verdict.added = rank_limits(state_->registry, rule, max_instance_rank);
+  const std::vector<Condition> finite = finiteness(state_->registry, rule);
+  verdict.added.insert(verdict.added.end(), finite.begin(), finite.end());
+  verdict.conditions = texts(rule.conditions, rule);
+  for (std::string& condition : texts(verdict.added, rule)) verdict.conditions.push_back(std::move(condition));
+  if (divides_more && !verdict.by_unbounded) {
     verdict.reason =
-        "the target divides by what the source does not divide by: it may be undefined where the source is not";
+        "the target divides by what the source does not divide by, or calls a function that is not defined "
+        "everywhere: it may be undefined where the source is not" +
+        (unbounded_reason.empty() ? "" : "; not proved for all sizes: " + unbounded_reason);
   } else if (verdict.by_unbounded || (verdict.by_bounded && verdict.by_axioms)) {
     verdict.kind = VerdictKind::proved;
     verdict.reason.clear();
   }
-  if (options.bounded && options.landmarks && (verdict.kind == VerdictKind::proved || !brief))
-    compare_at_landmarks(rule, limited ? verdict.max_rank : std::nullopt, verdict);
+  if (options.bounded && options.landmarks && (verdict.kind == VerdictKind::proved || !brief)) {
+    // A proved rule is what was proved: with all conditions.
+    Substitution claimed = rule;
+    const bool proved = verdict.kind == VerdictKind::proved;
+    if (proved) claimed.conditions.insert(claimed.conditions.end(), verdict.added.begin(), verdict.added.end());
+    compare_at_landmarks(claimed, proved ? verdict.max_rank : std::nullopt, verdict);
+  }
   return verdict;
 }
 
@@ -222,6 +230,15 @@ void Verifier::compare_at_landmarks(const Substitution& rule, std::optional<std:
     verdict.counterexample = std::move(outcome.counterexample);
     verdict.reason = "the two sides differ at a concrete instance";
   }
+}
+
+Substitution stored_form(const Substitution& rule, const Verdict& verdict, const OperatorCatalog& catalog) {
+  Substitution stored = rule;
+  stored.conditions.insert(stored.conditions.end(), verdict.added.begin(), verdict.added.end());
+  stored.proofs = verdict.proofs;
+  stored.numeric_class = verdict.numeric_class;
+  seal_proofs(stored, catalog);
+  return stored;
 }
 
 bool Verifier::follows_from_axioms(const Substitution& rule, std::string* reason) {

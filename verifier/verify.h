@@ -49,9 +49,13 @@ struct Verdict {
   bool by_axioms = false;           ///< Z3 derived the rule from the axioms.
   bool by_bounded = false;          ///< Every examined instance agrees, and there was one.
   std::vector<std::string> proofs;  ///< "unbounded", "axioms", "bounded 3": the text of a rule's `proof` clause.
-  /// Conditions under which the rule is proved: those it declares, and the implicit ones that are checked at each use
-  /// (the target well-typed, divisors not zero).
+  /// What the proof needs and the rule's own conditions do not say: limits of ranks and lengths, domains of values,
+  /// finite attributes. Proved means proved with these; stored_form() has them.
+  std::vector<Condition> added;
+  /// All conditions in the spelling of rules: those that the rule declares, then `added`.
   std::vector<std::string> conditions;
+  /// What is checked at each use without being said (the target well-typed), or holds where the source is defined.
+  std::vector<std::string> implicit;
   /// Of the unbounded proof: ranks and lengths of lists up to this were examined; nothing: all that there are.
   std::optional<std::size_t> max_rank;
   /// Not proved as it stands, but by the unbounded proof with these conditions added to its own.
@@ -68,6 +72,10 @@ struct Verdict {
   std::size_t ill_typed_target = 0;              ///< Instances at which only the source is well-typed.
   std::size_t landmark_instances = 0;            ///< Instances about numbers of the rule that were compared as well.
 };
+
+/// The rule as it was proved: with all conditions, the kinds of proof, its class, sealed. Only for what is proved.
+[[nodiscard]] Substitution stored_form(const Substitution& rule, const Verdict& verdict,
+                                       const OperatorCatalog& catalog);
 
 struct VerifierOptions {
   std::int64_t bound = 3;            ///< Largest extent that is enumerated (channel products may exceed it).

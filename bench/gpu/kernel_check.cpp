@@ -151,7 +151,7 @@ Expected<RuleIndex> proved_rules(const tools::CommonOptions& options, const Oper
   for (const std::string& file : files) {
     TASO_ASSIGN(std::vector<Substitution> loaded, load_rules(file, registry));
     for (Substitution& rule : loaded)
-      if (!rule.is_axiom && !rule.proofs.empty()) rules.push_back(std::move(rule));
+      if (!rule.is_axiom && carries_proof(rule, registry)) rules.push_back(std::move(rule));
   }
   return RuleIndex(std::move(rules), registry);
 }

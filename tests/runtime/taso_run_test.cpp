@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "graph/pattern.h"
 #include "onnx_io/builder.h"
 #include "onnx_io/tensor_file.h"
+#include "operators/registry.h"
 #include "support/file.h"
 #include "tests/runtime/fixtures.h"
 
@@ -20,6 +22,17 @@ struct Outcome {
   int code = 0;
   std::string out, err;
 };
+
+// A rule with a mark of proof, and false.
+std::string wrong_fusion() {
+  const auto operators = OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/specs/operators");
+  if (!operators) return operators.error().to_string();
+  auto rules =
+      parse_rules("rule wrong_fusion:\n  abs(matmul(a, b)) => matmul(a, b)\n  proof axioms\n", "r", *operators);
+  if (!rules) return rules.error().to_string();
+  seal_proofs(rules->at(0), *operators);
+  return to_string(rules->at(0), *operators);
+}
 
 class TasoRun : public ::testing::Test {
  protected:
@@ -105,9 +118,7 @@ TEST_F(TasoRun, FusesUnlessAskedNotTo) {
 TEST_F(TasoRun, ComparesWithWhatTheFileSays) {
   build("m.onnx", 1.0F, false, "Abs");
   std::filesystem::create_directories(path("wrong/rules"));
-  ASSERT_TRUE(write_file_atomically(path("wrong/rules/wrong.rules"),
-                                    "rule wrong_fusion:\n  abs(matmul(a, b)) => matmul(a, b)\n  proof axioms\n")
-                  .ok());
+  ASSERT_TRUE(write_file_atomically(path("wrong/rules/wrong.rules"), wrong_fusion()).ok());
   const Outcome result = run("m.onnx --compare m.onnx --repeat 1 --add-specs wrong");
   EXPECT_EQ(result.code, 4) << result.out << result.err;
   EXPECT_EQ(run("m.onnx --compare m.onnx --repeat 1 --add-specs wrong --as-is").code, 0);
@@ -271,9 +282,7 @@ TEST_F(TasoRun, OnADevice) {
 TEST_F(TasoRun, CheckFindsWhatIsOutsideTheBound) {
   build("m.onnx", 1.0F, false, "Abs");
   std::filesystem::create_directories(path("wrong/rules"));
-  ASSERT_TRUE(write_file_atomically(path("wrong/rules/wrong.rules"),
-                                    "rule wrong_fusion:\n  abs(matmul(a, b)) => matmul(a, b)\n  proof axioms\n")
-                  .ok());
+  ASSERT_TRUE(write_file_atomically(path("wrong/rules/wrong.rules"), wrong_fusion()).ok());
   const Outcome result = run("m.onnx --check --repeat 1 --add-specs wrong --device host");
   EXPECT_EQ(result.code, 4) << result.out;
   EXPECT_EQ(result.err, "taso-run: m.onnx: its outputs differ from float64 by a relative L2 norm of more than 1e-05\n");

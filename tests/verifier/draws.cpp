@@ -388,6 +388,7 @@ std::optional<Draw> RuleDraws::attempt() {
     if (!draw_.attributes[a]) draw_.attributes[a] = propose_attribute(static_cast<std::uint32_t>(a), {});
   const Bindings values = bindings();
   for (const Condition& condition : rule_.conditions) {
+    if (condition.of_elements()) continue;  // the elements are drawn so
     const Expected<bool> result = holds(condition, values);
     if (!result || !*result) return std::nullopt;
   }
@@ -457,6 +458,7 @@ std::optional<DrawnGraphs> legal_graphs(const OperatorRegistry& registry, const 
   for (const TensorType& type : draw.variables) values.tensors.push_back(&type);
   values.attributes = draw.attributes;
   for (const Condition& condition : rule.conditions) {
+    if (condition.of_elements()) continue;  // the elements are drawn so
     const Expected<bool> result = holds(condition, values);
     if (!result || !*result) return std::nullopt;
   }

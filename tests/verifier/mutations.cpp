@@ -202,7 +202,7 @@ class Mutator {
       add(MutationKind::condition, "condition " + std::to_string(c) + " dropped", std::move(dropped));
       using Relation = Condition::Relation;
       for (const Relation relation : {Relation::equal, Relation::not_equal, Relation::less, Relation::less_equal}) {
-        if (relation == rule_.conditions[c].relation) continue;
+        if (relation == rule_.conditions[c].relation || !rule_.conditions[c].compares()) continue;
         Substitution rule = rule_;
         rule.conditions[c].relation = relation;
         add(MutationKind::condition, "relation of condition " + std::to_string(c), std::move(rule));
@@ -268,6 +268,7 @@ class Mutator {
         break;
       case Kind::dimension:
       case Kind::rank:
+      case Kind::elements:
         for (std::uint32_t v = 0; v < rule_.tensor_variables.size(); ++v) {
           copy.index = v;
           put("another tensor", copy, true);
@@ -278,6 +279,8 @@ class Mutator {
             copy.axis = expression.axis + step;
             if (copy.axis < 0) put("another axis", copy, true);
           }
+        break;
+      case Kind::length:
         break;
       case Kind::element:
         copy.axis = expression.axis == 0 ? 1 : expression.axis - 1;

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "operators/rank_range.h"
 #include "tests/verifier/fixture.h"
 #include "verifier/axiom_report.h"
 #include "verifier/common_terms.h"
@@ -70,6 +71,58 @@ TEST(CommonTerms, ProofNeedsNoAxiomsOfThem) {
   Theory theory(registry(), parse("axiom a: add(x, y) = add(y, x)\n"), 200'000);
   EXPECT_TRUE(theory.entails(rule("add(matmul(x, y), z) => add(z, matmul(x, y))")).proved);
   EXPECT_FALSE(theory.entails(rule("add(matmul(x, y), z) => add(z, matmul(y, x))")).proved);
+}
+
+// What an application supposes is satisfiable at every rank that the definition admits.
+void expect_consistent(Theory& theory, const OperatorRegistry& operators, const OperatorDefinition& definition) {
+  const std::size_t operands = definition.variadic() ? 2 : definition.inputs.size();
+  std::string inputs, attributes, outputs = definition.several_outputs() ? ".0" : "";
+  for (std::size_t i = 0; i < operands; ++i) inputs += (i == 0 ? "x" : ", x") + std::to_string(i);
+  for (const AttributeSpec& attribute : definition.attributes)
+    attributes += (attributes.empty() ? "; " : ", ") + attribute.name + "=" +
+                  (definition.several_outputs() && attribute.kind == AttributeKind::integers ? "[m0, m1]"
+                                                                                             : "v_" + attribute.name);
+  const std::string term = definition.name + "(" + inputs + attributes + ")" + outputs;
+  for (std::size_t i = 0; i < operands; ++i) {
+    const RankRange ranks = rank_range(definition.inputs[definition.variadic() ? 0 : i].axes);
+    for (std::size_t rank = ranks.least; rank <= (ranks.only ? ranks.least : 7); ++rank) {
+      const std::string text =
+          "rule r: " + term + " => " + term + " if rank(x" + std::to_string(i) + ") == " + std::to_string(rank) + "\n";
+      const auto rules = parse_rules(text, "test.rules", operators);
+      ASSERT_TRUE(rules) << text << rules.error().to_string();
+      EXPECT_FALSE(theory.contradicts(rules->at(0))) << text;
+    }
+  }
+}
+
+TEST(Consistency, OfWhatEveryOperatorSupposesAtEveryRank) {
+  Theory theory(registry(), {}, 60'000);
+  for (const std::string& name : registry().names()) expect_consistent(theory, registry(), *registry().find(name));
+}
+
+TEST(Consistency, OfOperatorsOfTomorrow) {
+  const auto extended = OperatorRegistry::parse(
+      "operator three(x[A.., B.., C..(2), n], y[B.., C..]) -> [A.., n]\n  \"Two known rests.\"\n"
+      "  out[I.., i] = sum(J.. < B, K.. < C) x[I.., J.., K.., i] * y[J.., K..]\n"
+      "operator inner(x[A.., n], y[A.., n, m]) -> [A.., m]\n  \"One rest at two places.\"\n"
+      "  out[I.., j] = sum(t < n) x[I.., t] * y[I.., t, j]\n",
+      "test.op", &registry());
+  ASSERT_TRUE(extended) << extended.error().to_string();
+  Theory theory(*extended, {}, 60'000);
+  for (const char* name : {"three", "inner"}) expect_consistent(theory, *extended, *extended->find(name));
+}
+
+TEST(Consistency, ContradictionsProveNothing) {
+  Theory theory(registry(), {}, 200'000);
+  const Substitution no_such = rule("relu(matmul(x, y)) => tanh(matmul(x, y)) if rank(x) == 1");
+  EXPECT_TRUE(theory.contradicts(no_such));
+  const Entailment entailment = theory.entails(no_such);
+  EXPECT_FALSE(entailment.proved);
+  EXPECT_THAT(entailment.reason, ::testing::HasSubstr("contradict each other"));
+  for (const char* text : {"relu(matmul(x, y)) => tanh(matmul(x, y)) if rank(x) == 2",
+                           "relu(softmax(x; axis=-1)) => tanh(softmax(x; axis=-1)) if rank(x) == 1",
+                           "relu(gather(x, i; axis=-1)) => tanh(gather(x, i; axis=-1)) if rank(x) == 1"})
+    EXPECT_FALSE(theory.entails(rule(text)).proved) << text;
 }
 
 TEST(EntailmentOptions, BriefSaysNoWhereThereIsNoProof) {

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "operators/rank_range.h"
+
 namespace taso::theory {
 namespace {
 
 using Kind = AttributeExpression::Kind;
-
-// Operands of a concatenation agree but for the axis; sizes of a split add up.
 
 }  // namespace
 
@@ -109,6 +109,7 @@ std::vector<Expr> Encoder::outputs(const Pattern& pattern, std::vector<Named>* f
 }
 
 std::optional<Expr> Encoder::condition(const Condition& condition, bool equivalent) {
+  if (!condition.compares()) return std::nullopt;
   const EncodedValue left = encode(condition.left), right = encode(condition.right);
   using Relation = Condition::Relation;
   const bool ordered = condition.relation == Relation::less || condition.relation == Relation::less_equal;
@@ -141,7 +142,7 @@ std::optional<Expr> Encoder::condition(const Condition& condition, bool equivale
   } else {
     return std::nullopt;
   }
-  if (overflow_) return std::nullopt;
+  if (meaningless_) return std::nullopt;
   std::vector<Expr> parts;
   for (const auto& [a, b] : pairs) {
     switch (condition.relation) {
@@ -156,6 +157,11 @@ std::optional<Expr> Encoder::condition(const Condition& condition, bool equivale
         break;
       case Relation::less_equal:
         parts.push_back(c.less_equal(a, b));
+        break;
+      case Relation::positive:
+      case Relation::nonnegative:
+      case Relation::nonzero:
+      case Relation::finite:
         break;
     }
   }
@@ -189,7 +195,7 @@ void Encoder::replace(Linear& linear, const Expr& variable, const Linear& value)
 
 Expr Encoder::integer(const Linear& linear) {
   smt::Context& c = v_.context();
-  overflow_ = overflow_ || linear.overflow;
+  meaningless_ = meaningless_ || linear.overflow;
   if (linear.terms.empty()) return c.integer(linear.constant);
   std::optional<Expr> sum;
   for (const auto& [atom, coefficient] : linear.terms) {
@@ -260,6 +266,20 @@ EncodedValue Encoder::encode(const AttributeExpression& expression) {
       touched_.push_back(tensors_[expression.index]);
       result.integer.add(v_.rank(tensors_[expression.index]), 1);
       return result;
+    case Kind::length: {
+      const EncodedValue list = encode(expression.operands[0]);
+      result.kind = Kindness::integer;
+      if (list.components)
+        result.integer.constant = static_cast<std::int64_t>(list.components->size());
+      else if (list.term.valid() && list.kind == Kindness::list)
+        result.integer.add(v_.length(list.term), 1);
+      else
+        meaningless_ = true;
+      return result;
+    }
+    case Kind::elements:
+      meaningless_ = true;
+      return result;
     case Kind::list:
       result.kind = Kindness::list;
       result.components.emplace();
@@ -295,6 +315,11 @@ EncodedValue Encoder::encode(const AttributeExpression& expression) {
                                {v_.list(), v_.list()});
       } else {
         result.kind = Kindness::real;
+        if (left.kind == Kindness::symbol || right.kind == Kindness::symbol || expression.kind == Kind::floor_divide) {
+          meaningless_ = true;
+          result.term = v_.real_literal(0);
+          return result;
+        }
         const Expr a = real(left), b = real(right);
         result.term = expression.kind == Kind::add        ? c.add(a, b)
                       : expression.kind == Kind::subtract ? c.subtract(a, b)
@@ -335,6 +360,9 @@ Expr Encoder::argument(const Linear& linear, std::vector<Named>* flat) {
 std::pair<Kindness, Expr> Encoder::attribute(const AttributeExpression& expression, const AttributeShape& shape,
                                              std::vector<Named>* flat) {
   EncodedValue value = encode(expression);
+  const bool widened =
+      value.kind == Kindness::integer && (shape.kind == Kindness::real || shape.kind == Kindness::list);
+  meaningless_ = meaningless_ || (shape.kind != Kindness::unknown && shape.kind != value.kind && !widened);
   switch (shape.kind) {
     case Kindness::unknown:
     case Kindness::integer:
@@ -384,6 +412,7 @@ Expr Encoder::value(const Pattern& pattern, const PatternValue& which,
   return result;
 }
 
+// Operands of a concatenation agree but for the axis; sizes of a split add up.
 void Encoder::typing_of_pieces(const Pattern& pattern, const PatternNode& node, const OperatorDefinition& definition,
                                std::map<std::pair<std::uint32_t, std::uint32_t>, Expr>& done,
                                std::vector<Expr>& facts) {
@@ -447,10 +476,12 @@ void Encoder::typing(const Pattern& pattern, std::vector<Expr>& facts) {
         facts.push_back(c.equal(v_.shape(tensor), v_.shape(it->second)));
         facts.push_back(c.equal(v_.rank(tensor), v_.rank(it->second)));
       }
-      if (std::none_of(axes.begin(), axes.end(), [](const AxisSpec& a) { return a.kind == AxisSpec::Kind::rest; }))
-        facts.push_back(c.equal(v_.rank(tensor), c.integer(static_cast<std::int64_t>(axes.size()))));
-      else if (axes.size() > 1)
-        facts.push_back(c.less_equal(c.integer(static_cast<std::int64_t>(axes.size() - 1)), v_.rank(tensor)));
+      const RankRange ranks = rank_range(axes);
+      const Expr least = c.integer(static_cast<std::int64_t>(ranks.least));
+      if (ranks.only)
+        facts.push_back(c.equal(v_.rank(tensor), least));
+      else if (ranks.least > 0)
+        facts.push_back(c.less_equal(least, v_.rank(tensor)));
       for (std::size_t k = axes.size(); k-- > 0;) {
         const int axis = static_cast<int>(k) - static_cast<int>(axes.size());
         const bool rest = axes[k].kind == AxisSpec::Kind::rest;

@@ -70,8 +70,9 @@ class Encoder {
   /// would say less (hypotheses of an axiom).
   [[nodiscard]] std::optional<Expr> condition(const Condition& condition, bool equivalent);
 
-  /// Whether a number in what was encoded does not fit 64 bits: then the encoding means nothing.
-  [[nodiscard]] bool overflow() const { return overflow_; }
+  /// Whether a number in what was encoded does not fit 64 bits, or a value has another kind than its place: then the
+  /// encoding means nothing.
+  [[nodiscard]] bool meaningless() const { return meaningless_; }
 
   /// Whether a constant stands in a flattened encoding itself, not only within arithmetic.
   [[nodiscard]] bool is_used(const Expr& constant) const {
@@ -148,7 +149,7 @@ class Encoder {
   std::vector<EncodedValue> attributes_;
   std::vector<Expr> constants_;
   std::vector<Expr> used_, touched_;
-  bool overflow_ = false;
+  bool meaningless_ = false;
 };
 
 }  // namespace taso::theory

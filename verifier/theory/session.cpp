@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "operators/rank_range.h"
 #include "verifier/axiom_use.h"
 
 namespace taso::theory {
@@ -14,7 +15,7 @@ using Kind = AttributeExpression::Kind;
 
 // Concatenations and splits are flattened for up to this many pieces; the axioms speak of two.
 constexpr std::size_t max_pieces = 4;
-// Resource units for the search for a contradiction in what a goal supposes.
+// Resource units for the search for a contradiction in what a goal supposes, at least.
 constexpr std::uint64_t consistency_rlimit = 100'000;
 
 }  // namespace
@@ -34,10 +35,8 @@ std::vector<Condition> rank_conditions(const OperatorRegistry& registry, const S
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (!node.inputs[i].is_variable) continue;
         const std::vector<AxisSpec>& axes = definition.inputs[definition.variadic() ? 0 : i].axes;
-        const auto fixed = std::count_if(axes.begin(), axes.end(),
-                                         [](const AxisSpec& axis) { return axis.kind != AxisSpec::Kind::rest; });
         std::int64_t& rank = known[node.inputs[i].index];
-        rank = std::max<std::int64_t>(rank, fixed);
+        rank = std::max(rank, static_cast<std::int64_t>(rank_range(axes).least));
       }
     }
   std::vector<Condition> result;
@@ -83,20 +82,18 @@ std::string Session::add_axiom(const Substitution& axiom, const ShapeFacts& shap
   return "";
 }
 
-std::optional<std::string> Session::prove(const Substitution& rule, bool satisfiable, std::uint64_t rlimit) {
+std::optional<std::string> Session::prove(const Substitution& rule, std::uint64_t rlimit) {
   for (std::size_t output = 0; output < rule.source.outputs.size(); ++output) {
     smt::Result result;
     {
       const smt::Solver::Scope scope(solver_);
-      if (!assert_goal(rule, output, true)) return "a number of the rule does not fit 64 bits";
+      if (!assert_goal(rule, output, true))
+        return "a number of the rule does not fit 64 bits, or its attributes do not fit their places";
       result = rlimit == 0 ? solver_.check() : solver_.check(rlimit);
     }
     if (result.answer == smt::Answer::unsatisfiable) {
-      if (satisfiable) continue;
-      // Anything follows from hypotheses that contradict each other.
-      const smt::Solver::Scope scope(solver_);
-      (void)assert_goal(rule, output, false);
-      if (solver_.check(consistency_rlimit).answer != smt::Answer::unsatisfiable) continue;
+      // Anything follows from hypotheses that contradict each other; where the goal did, so may they, as quickly.
+      if (!contradictory(rule, std::max(consistency_rlimit, rlimit))) continue;
       return "the axioms and what output " + std::to_string(output) + " supposes contradict each other";
     }
     std::string why = "output " + std::to_string(output) + " does not follow from the axioms";
@@ -104,6 +101,12 @@ std::optional<std::string> Session::prove(const Substitution& rule, bool satisfi
     return why;
   }
   return std::nullopt;
+}
+
+bool Session::contradictory(const Substitution& rule, std::uint64_t rlimit) {
+  const smt::Solver::Scope scope(solver_);
+  (void)assert_goal(rule, 0, false);
+  return solver_.check(rlimit).answer == smt::Answer::unsatisfiable;
 }
 
 std::string Session::smt2(const Substitution& rule) {
@@ -139,7 +142,7 @@ bool Session::assert_goal(const Substitution& rule, std::size_t output, bool neg
       solver_.add(c.equal(vocabulary_.dimension(left, axis), vocabulary_.dimension(right, axis)));
   }
   if (negated) solver_.add(c.negation(c.equal(lefts[output], rights[output])));
-  return !encoder.overflow();
+  return !encoder.meaningless();
 }
 
 bool Session::add_direction(const Substitution& axiom, bool from_source, std::size_t output, const ShapeFacts& shapes) {

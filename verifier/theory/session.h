@@ -34,10 +34,12 @@ class Session {
   /// Adds an axiom; the text says why it cannot be used, if so.
   [[nodiscard]] std::string add_axiom(const Substitution& axiom, const ShapeFacts& shapes);
 
-  /// Whether the solver derives every output of the rule; empty if so, else the reason. With `satisfiable` a proof is
-  /// not checked for contradictory hypotheses; `rlimit` replaces the solver's limit unless it is 0.
-  [[nodiscard]] std::optional<std::string> prove(const Substitution& rule, bool satisfiable = false,
-                                                 std::uint64_t rlimit = 0);
+  /// Whether the solver derives every output of the rule, from hypotheses in which it finds no contradiction; empty if
+  /// so, else the reason. `rlimit` replaces the solver's limit unless it is 0.
+  [[nodiscard]] std::optional<std::string> prove(const Substitution& rule, std::uint64_t rlimit = 0);
+  /// Whether the solver finds that the theory contradicts what the rule supposes: its conditions, both sides
+  /// well-typed, equal shapes.
+  [[nodiscard]] bool contradictory(const Substitution& rule, std::uint64_t rlimit);
   /// The negated goals, one output at a time, with the theory, as SMT-LIB 2.
   [[nodiscard]] std::string smt2(const Substitution& rule);
 

@@ -95,6 +95,10 @@ class Writer {
 
 }  // namespace
 
+std::optional<AttributeExpression> expression_of(const Typing& typing, const Symbols& symbols, const Polynomial& p) {
+  return Writer(typing, symbols).write(p);
+}
+
 std::vector<Condition> candidate_conditions(const Typing& typing, Facts& facts) {
   std::vector<Condition> result;
   const Writer writer(typing, facts.symbols());

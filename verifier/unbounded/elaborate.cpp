@@ -9,9 +9,6 @@ namespace {
 
 using Kind = Expression::Kind;
 
-// Definitions inside of definitions.
-constexpr int max_depth = 200;
-
 bool is_infinity(const Expression& e) {
   return e.kind == Kind::infinity || (e.kind == Kind::negate && e.operands[0].kind == Kind::infinity);
 }
@@ -22,15 +19,16 @@ bool mentions(const Expression& e, const std::string& name) {
 }
 
 // Restores a list to its length when a scope ends.
+template <class Item>
 class Mark {
  public:
-  explicit Mark(std::vector<Atom>& list) : list_(list), size_(list.size()) {}
+  explicit Mark(std::vector<Item>& list) : list_(list), size_(list.size()) {}
   ~Mark() { list_.erase(list_.begin() + static_cast<std::ptrdiff_t>(size_), list_.end()); }
   Mark(const Mark&) = delete;
   Mark& operator=(const Mark&) = delete;
 
  private:
-  std::vector<Atom>& list_;
+  std::vector<Item>& list_;
   std::size_t size_;
 };
 
@@ -222,8 +220,9 @@ NormalForm Elaborator::output_equation(const TypedNode& node, const Equation& eq
   // Every element is written exactly once: a single equation writes all of them.
   if (only) guards.clear();
   std::erase_if(guards, [&](const Atom& guard) { return facts_.entails_quickly(guard, context_); });
-  const Mark mark(context_);
+  const Mark mark(context_), guards_mark(guards_);
   context_.insert(context_.end(), guards.begin(), guards.end());
+  guards_.insert(guards_.end(), guards.begin(), guards.end());
   if (!guards.empty() && facts_.contradictory_quickly(context_)) return {};
   return builder_.guarded(scalar(equation.value, frame), guards);
 }
@@ -279,6 +278,10 @@ NormalForm Elaborator::scalar(const Expression& e, Frame& frame) {
       const NormalForm left = scalar(e.operands[0], frame);
       const NormalForm right = scalar(e.operands[1], frame);
       if (obstacle_.any()) return {};
+      const Expression& divisor = e.operands[1];
+      std::optional<Polynomial> size;
+      if (divisor.sort == taso::Sort::integer) size = facts_.reduce(index(divisor, frame));
+      oblige(ArgumentDomain::nonzero, right, sign(divisor, frame), divisor, std::move(size));
       return builder_.divide(left, right);
     }
     case Kind::conditional:
@@ -302,8 +305,9 @@ NormalForm Elaborator::conditional(const Expression& e, Frame& frame) {
   NormalForm result;
   for (const auto& [cases, branch] : {std::pair(&test.yes, 1), std::pair(&test.no, 2)})
     for (const std::vector<Atom>& guards : *cases) {
-      const Mark mark(context_);
+      const Mark mark(context_), guards_mark(guards_);
       context_.insert(context_.end(), guards.begin(), guards.end());
+      guards_.insert(guards_.end(), guards.begin(), guards.end());
       if (!guards.empty() && facts_.contradictory_quickly(context_)) continue;
       result = builder_.add(std::move(result),
                             builder_.guarded(scalar(e.operands[static_cast<std::size_t>(branch)], frame), guards));
@@ -331,13 +335,19 @@ NormalForm Elaborator::call(const Expression& e, Frame& frame) {
     unsupported("the function " + name);
     return {};
   }
+  if (function->domain != ArgumentDomain::all)
+    oblige(function->domain, arguments[0], sign(e.operands[0], frame), e.operands[0]);
   if (!function->definition) return builder_.call(function, name, std::move(arguments));
   std::map<std::string, NormalForm, std::less<>> parameters;
-  for (std::size_t i = 0; i < arguments.size(); ++i)
+  std::map<std::string, SignSet, std::less<>> signs;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
     parameters.emplace(function->parameters[i], std::move(arguments[i]));
+    signs.emplace(function->parameters[i], sign(e.operands[i], frame));
+  }
   Frame inner;
   inner.node = frame.node;
   inner.parameters = &parameters;
+  inner.parameter_signs = &signs;
   if (++depth_ > max_depth) unsupported("more than " + std::to_string(max_depth) + " nested definitions");
   NormalForm result = obstacle_.any() ? NormalForm{} : scalar(*function->definition, inner);
   --depth_;
@@ -346,12 +356,15 @@ NormalForm Elaborator::call(const Expression& e, Frame& frame) {
 
 NormalForm Elaborator::reduce(const Expression& e, Frame& frame) {
   const std::size_t mark = frame.environment.size();
-  const Mark scope(context_);
+  const Mark context(context_), guards_mark(guards_);
+  const Mark scope(scope_);
   std::vector<SymbolId> bound;
   std::vector<Atom> guards;
   open(e.ranges, frame, bound, guards);
   if (obstacle_.any()) return {};
   context_.insert(context_.end(), guards.begin(), guards.end());
+  guards_.insert(guards_.end(), guards.begin(), guards.end());
+  scope_.insert(scope_.end(), bound.begin(), bound.end());
   const Expression& body = e.operands[0];
   const bool extremum = e.name == "max" || e.name == "min";
   NormalForm result;
@@ -360,8 +373,9 @@ NormalForm Elaborator::reduce(const Expression& e, Frame& frame) {
     const Place where = place(body, frame, true);
     std::vector<Atom> all = guards;
     all.insert(all.end(), where.inside.begin(), where.inside.end());
-    const Mark inner(context_);
+    const Mark inner(context_), inner_guards(guards_);
     context_.insert(context_.end(), where.inside.begin(), where.inside.end());
+    guards_.insert(guards_.end(), where.inside.begin(), where.inside.end());
     NormalForm value = value_at(where, frame);
     result = builder_.extremum(e.name == "max", {{bound, all, std::move(value)}});
   } else {
@@ -532,8 +546,9 @@ NormalForm Elaborator::read(const Expression& e, Frame& frame) {
   if (obstacle_.any()) return {};
   NormalForm result;
   {
-    const Mark mark(context_);
+    const Mark mark(context_), guards_mark(guards_);
     context_.insert(context_.end(), where.inside.begin(), where.inside.end());
+    guards_.insert(guards_.end(), where.inside.begin(), where.inside.end());
     context_.insert(context_.end(), where.known.begin(), where.known.end());
     if (where.inside.empty() || !facts_.contradictory_quickly(context_))
       result = builder_.guarded(value_at(where, frame), where.inside);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "verifier/unbounded/domains.h"
 #include "verifier/unbounded/shared_values.h"
 #include "verifier/unbounded/symbolic_types.h"
 
@@ -24,6 +25,8 @@ class Elaborator {
   /// Whether the operator itself divides by something that is not a number or a size, or is not understood.
   [[nodiscard]] bool divides(const TypedNode& node);
   [[nodiscard]] const Obstacle& obstacle();
+  /// What the elements so far ask of values and what their signs do not tell.
+  [[nodiscard]] const std::vector<Obligation>& obligations() const { return obligations_; }
   /// Whether some divisor is not a number or a size.
   [[nodiscard]] bool divided() const { return builder_.divided(); }
 
@@ -33,6 +36,7 @@ class Elaborator {
     const TypedNode* node = nullptr;
     SizeEnvironment environment;
     const std::map<std::string, NormalForm, std::less<>>* parameters = nullptr;
+    const std::map<std::string, SignSet, std::less<>>* parameter_signs = nullptr;
   };
   /// A place in a tensor.
   struct Place {
@@ -66,16 +70,33 @@ class Elaborator {
   [[nodiscard]] Alternatives condition(const Expression& e, Frame& frame);
   /// The digits of an index of a composite axis.
   [[nodiscard]] std::vector<Polynomial> digits(const Polynomial& index, const std::vector<Polynomial>& factors);
+  // Signs of what is computed at any place of a tensor, from the definitions (elaborate_signs.cpp).
+  [[nodiscard]] SignSet sign(const Expression& e, Frame& frame);
+  [[nodiscard]] SignSet sign_of_size(const Expression& e, Frame& frame);
+  [[nodiscard]] SignSet sign_of_form(const NormalForm& form);
+  [[nodiscard]] SignSet sign_of_attribute(const std::string& name, const Frame& frame);
+  [[nodiscard]] SignSet sign_of_call(const Expression& e, Frame& frame);
+  [[nodiscard]] SignSet sign_of_reduction(const Expression& e, Frame& frame);
+  [[nodiscard]] SignSet sign_of_read(const Expression& e, Frame& frame);
+  [[nodiscard]] SignSet sign_of_value(const PatternValue& value);
+  /// Notes that a value must be in a domain, unless its sign tells; `size`: the value, if it is one.
+  void oblige(ArgumentDomain domain, const NormalForm& value, SignSet sign, const Expression& e,
+              std::optional<Polynomial> size = std::nullopt);
   void note(const Obstacle& obstacle);
   void unsupported(const std::string& reason);
 
+  static constexpr int max_depth = 200;  ///< Definitions inside of definitions.
   const OperatorRegistry& registry_;
   const Typing& typing_;
   const TypedSide& side_;
   const SharedValues* shared_;
   Facts& facts_;
   FormBuilder builder_;
-  std::vector<Atom> context_;  ///< What holds where the current expression stands.
+  std::vector<Atom> context_;    ///< What holds where the current expression stands.
+  std::vector<Atom> guards_;     ///< Those of it without which the expression has no part in the element.
+  std::vector<SymbolId> scope_;  ///< Variables of the reductions around it.
+  std::vector<Obligation> obligations_;
+  std::map<std::uint32_t, SignSet> node_signs_;  ///< Of the outputs of nodes, found so far.
   Obstacle obstacle_;
   bool operands_read_ = false;  ///< Operands are not unfolded.
   int depth_ = 0;

@@ -460,6 +460,11 @@ bool Matcher::same_factor(const Factor& a, const Factor& b, const Facts& facts, 
 }
 
 // Whether every value of `one` is among those of `all`, by a map of variables.
+bool Matcher::covered(const Element& one, const Elements& all, const Facts& facts) {
+  Facts here = facts;
+  return includes(all, one, here, 0) && !failed_;
+}
+
 bool Matcher::includes(const Elements& all, const Element& one, Facts& facts, int depth) {
   FormBuilder builder(facts);
   for (const Element& original : all) {

@@ -22,6 +22,8 @@ class Matcher {
 
   /// Whether a and b are equal wherever the facts hold.
   [[nodiscard]] bool equal(const NormalForm& a, const NormalForm& b, const Facts& facts);
+  /// Whether every value of a family is one of `all`, wherever the facts and its guards hold.
+  [[nodiscard]] bool covered(const Element& one, const Elements& all, const Facts& facts);
   /// Why not, of the first failure.
   [[nodiscard]] const std::string& reason() const { return reason_; }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "verifier/instances.h"
+#include "verifier/rule_conditions.h"
 #include "verifier/unbounded/conditions.h"
 #include "verifier/unbounded/elaborate.h"
 #include "verifier/unbounded/matching.h"
@@ -26,6 +27,60 @@ constexpr std::size_t hard_cases = 4'000;
 constexpr std::uint64_t typing_steps = 24;
 // Pairs of values of the two sides that are compared in vain.
 constexpr std::size_t max_pairs = 64;
+// Concrete instances that a proof must speak of, and assignments of shapes that are all tried for them.
+constexpr std::size_t checked_instances = 6;
+constexpr std::size_t checked_candidates = 400;
+
+// The integer that an attribute variable, or an element of it, is at an instance.
+std::optional<std::int64_t> integer_of(const std::optional<AttributeValue>& value, std::int64_t position) {
+  if (!value) return std::nullopt;
+  if (const auto* integer = std::get_if<std::int64_t>(&*value); integer != nullptr && position < 0) return *integer;
+  const auto* list = std::get_if<std::vector<std::int64_t>>(&*value);
+  if (list == nullptr || position < 0 || position >= static_cast<std::int64_t>(list->size())) return std::nullopt;
+  return (*list)[static_cast<std::size_t>(position)];
+}
+
+// What was supposed in one case of a proof.
+struct Case {
+  Assumptions assumptions;
+  Facts facts;  // once both sides were typed
+  std::vector<Typing::FactorOfAxis> factors;
+  bool empty = false;  // no output has an element, so that nothing was compared
+
+  // Whether its ranks and lengths are those of an instance and all of its hypotheses hold there.
+  [[nodiscard]] bool covers(const Instance& instance) const {
+    for (std::size_t v = 0; v < instance.variables.size(); ++v)
+      if (assumptions.ranks[v] && *assumptions.ranks[v] != instance.variables[v].shape.size()) return false;
+    for (std::size_t a = 0; a < instance.attributes.size(); ++a) {
+      if (!assumptions.lengths[a] || !instance.attributes[a]) continue;
+      const auto* list = std::get_if<std::vector<std::int64_t>>(&*instance.attributes[a]);
+      if (list != nullptr && list->size() != *assumptions.lengths[a]) return false;
+    }
+    const Symbols& symbols = facts.symbols();
+    Point point(1);
+    for (SymbolId id = 0; id < symbols.size(); ++id) {
+      const Symbol& symbol = symbols[id];
+      std::optional<std::int64_t> value;
+      if (symbol.kind == Symbol::Kind::extent) {
+        const Shape& shape = instance.variables[symbol.variable].shape;
+        const std::int64_t axis = static_cast<std::int64_t>(shape.size()) + symbol.position;
+        if (axis >= 0) value = shape[static_cast<std::size_t>(axis)];
+      } else if (symbol.kind == Symbol::Kind::attribute) {
+        value = integer_of(instance.attributes[symbol.variable], symbol.position);
+      }
+      if (value) point.choose(id, *value);
+    }
+    for (const Typing::FactorOfAxis& factor : factors) {
+      const auto extent = point.evaluate(symbols, factor.extent), product = point.evaluate(symbols, factor.product);
+      if (!extent || !product || *product <= 0 || *extent % *product != 0) return false;
+      point.choose(factor.symbol, *extent / *product);
+    }
+    for (const auto& [symbol, value] : facts.solved())
+      if (!point.satisfies(symbols, equal_to(Polynomial::symbol(symbol), value))) return false;
+    const std::vector<Atom> atoms = facts.atoms();
+    return std::all_of(atoms.begin(), atoms.end(), [&](const Atom& atom) { return point.satisfies(symbols, atom); });
+  }
+};
 
 class Search {
  public:
@@ -57,6 +112,21 @@ class Search {
     return vanishes;
   }
 
+  // Whether no case speaks of an instance whose ranks and lengths were examined.
+  [[nodiscard]] bool misses(const Instance& instance) const {
+    // No proof speaks of tensors without elements.
+    if (std::any_of(instance.variables.begin(), instance.variables.end(),
+                    [](const TensorType& type) { return type.elements() == 0; }))
+      return false;
+    for (const TensorType& type : instance.variables)
+      if (outcome_.max_rank && type.shape.size() > *outcome_.max_rank) return false;
+    for (const std::optional<AttributeValue>& value : instance.attributes)
+      if (const auto* list = value ? std::get_if<std::vector<std::int64_t>>(&*value) : nullptr;
+          list != nullptr && outcome_.max_rank && list->size() > *outcome_.max_rank)
+        return false;
+    return std::none_of(cases_.begin(), cases_.end(), [&](const Case& known) { return known.covers(instance); });
+  }
+
   UnboundedOutcome run() {
     Assumptions start;
     start.ranks.resize(rule_.tensor_variables.size());
@@ -80,9 +150,20 @@ class Search {
       if (open_.empty()) break;  // nothing depends on the limit
     }
     if (!open_.empty()) outcome_.max_rank = covered_;
-    if (!witness_ && !find_instances(registry_, rule_, {.max_instances = 1, .rare = false}).instances.empty())
-      witness_ = true;
-    if (!witness_) {
+    for (const Choice& choice : open_) add_limit(choice);
+    for (const TypedInstance& typed :
+         find_instances(registry_, rule_,
+                        {.max_instances = checked_instances, .rare = false, .max_candidates = checked_candidates})
+             .instances) {
+      if (misses(typed.instance)) {
+        outcome_.reason = readings_differ + to_string(rule_, typed.instance);
+        return outcome_;
+      }
+      witness_ = witness_ || std::any_of(cases_.begin(), cases_.end(), [&](const Case& known) {
+                   return !known.empty && known.covers(typed.instance);
+                 });
+    }
+    if (!witness_ || proved_cases_ == 0) {
       outcome_.reason = "vacuous: no instance was found at which both sides are well-typed with equal types";
       return outcome_;
     }
@@ -110,6 +191,58 @@ class Search {
   };
   [[nodiscard]] std::size_t least(const Choice& choice) const {
     return choice.kind == Obstacle::Kind::rank ? kinds_.least_rank[choice.variable] : 0;
+  }
+
+  // That a rank or a length is within what was examined.
+  void add_limit(const Choice& choice) {
+    Condition limit;
+    limit.relation = Condition::Relation::less_equal;
+    limit.left.index = choice.variable;
+    if (choice.kind == Obstacle::Kind::rank) {
+      limit.left.kind = AttributeExpression::Kind::rank;
+    } else {
+      AttributeExpression list;
+      list.kind = AttributeExpression::Kind::variable;
+      list.index = choice.variable;
+      limit.left.kind = AttributeExpression::Kind::length;
+      limit.left.index = 0;
+      limit.left.operands = {list};
+    }
+    limit.right.literal = static_cast<std::int64_t>(covered_);
+    if (!is_limited(rule_, limit.left, static_cast<std::int64_t>(covered_))) add({limit});
+  }
+  void add(const std::vector<Condition>& conditions) {
+    for (const Condition& condition : conditions)
+      if (std::find(outcome_.added.begin(), outcome_.added.end(), condition) == outcome_.added.end() &&
+          std::find(rule_.conditions.begin(), rule_.conditions.end(), condition) == rule_.conditions.end())
+        outcome_.added.push_back(condition);
+  }
+
+  // What the target asks for of values follows from what the source asks for at the same element, or from conditions
+  // that are added; else a reason. What the source asks for of attributes alone is added, too.
+  std::string check_domains(const Elaborator& source, const Elaborator& target, const Typing& typing, Facts& facts) {
+    if (rule_.is_axiom) return "";  // it speaks of where both sides are defined
+    std::size_t steps = options_.max_steps;
+    for (const Obligation& wanted : target.obligations()) {
+      std::vector<Element> given;
+      for (const Obligation& other : source.obligations())
+        if (SignSet::of(other.domain).within(wanted.domain)) given.push_back(other.element);
+      Element values = wanted.element;
+      values.guards = wanted.known;
+      if (!given.empty() && Matcher(steps).covered(values, given, facts)) continue;
+      Facts there = facts;
+      for (const Atom& atom : wanted.known) (void)there.add(atom);
+      Obligation simple = wanted;
+      simple.element.value = Matcher(steps).simplify(wanted.element.value, there);
+      const std::optional<std::vector<Condition>> conditions = conditions_for(simple, typing, there);
+      if (!conditions)
+        return "the target is defined only where " + wanted.what + " is " + to_string(wanted.domain) +
+               ", and nothing tells that it is wherever the source is defined";
+      add(*conditions);
+    }
+    for (const Obligation& wanted : source.obligations())
+      if (const auto conditions = conditions_on_attributes(wanted, typing, facts)) add(*conditions);
+    return "";
   }
 
   // The cases that a limit larger by one brings: each has, first of all, the new value in one of the choices so far.
@@ -284,6 +417,30 @@ class Search {
     return true;
   }
 
+  // Where the two sides ask something of values, they are unfolded once more, as a whole: what was shared in the
+  // comparison may ask for more on one side.
+  Obstacle domains_of_outputs(Typing& typing, Facts& facts) {
+    for (std::size_t o = 0; o < rule_.source.outputs.size(); ++o) {
+      const PatternValue &left = rule_.source.outputs[o], &right = rule_.target.outputs[o];
+      if (same_term(rule_.source, left, rule_.target, right)) continue;
+      Facts here = facts;
+      const std::optional<std::vector<Polynomial>> indices = some_indices(typing, left, here);
+      if (!indices) continue;
+      Elaborator source(registry_, typing, typing.source(), here), target(registry_, typing, typing.target(), here);
+      (void)target.element(right, *indices);
+      if (target.obstacle().any()) return target.obstacle();
+      (void)source.element(left, *indices);
+      if (source.obstacle().any()) return source.obstacle();
+      const std::string reason = check_domains(source, target, typing, here);
+      if (reason.empty()) continue;
+      Obstacle failure;
+      failure.kind = Obstacle::Kind::unsupported;
+      failure.reason = "output " + std::to_string(o) + ": " + reason;
+      return failure;
+    }
+    return {};
+  }
+
   Obstacle prove(const Assumptions& assumptions, Typing& typing, Facts& facts) {
     Comparison comparison{typing, facts, options_.max_steps};
     bool empty = true;
@@ -301,7 +458,9 @@ class Search {
       failure.reason = "output " + std::to_string(o) + ": " + difference.reason;
       return failure;
     }
+    cases_.push_back({assumptions, facts, typing.factors(), empty});
     if (empty) return {};
+    if (Obstacle failure = domains_of_outputs(typing, facts); failure.any()) return failure;
     const bool divided = comparison.divided;
     ++outcome_.cases;
     outcome_.divided = outcome_.divided || divided;
@@ -335,6 +494,7 @@ class Search {
   std::vector<SharedValues::Pair> different_;      // Values that were not found to be equal.
   std::map<std::string, std::size_t> cases_with_;  // How many of the proved cases ask for a condition.
   std::size_t proved_cases_ = 0;
+  std::vector<Case> cases_;  // All that were proved, and those without elements.
   bool witness_ = false;
 };
 
@@ -380,6 +540,10 @@ const UnboundedOutcome& UnboundedProver::prove_with_solver() {
       !state.budget.exhausted() && state.options.max_queries > 0)
     state.search(state.options.max_queries);
   return state.outcome;
+}
+
+bool UnboundedProver::misses(const Instance& instance) const {
+  return state_->searches.empty() || state_->searches.back().misses(instance);
 }
 
 const UnboundedOutcome& UnboundedProver::infer() {

@@ -15,6 +15,7 @@
 
 #include "graph/pattern.h"
 #include "operators/registry.h"
+#include "verifier/instances.h"
 
 namespace taso {
 
@@ -32,6 +33,9 @@ struct UnboundedOptions {
   bool infer = false;             ///< If the proof fails: look for conditions under which it succeeds.
 };
 
+/// Why a proof is not believed that says nothing of an instance at which both sides are well-typed.
+inline constexpr const char* readings_differ = "the symbolic and the concrete reading of the language differ at ";
+
 /// The condition that stands for all that typing asks for.
 inline constexpr const char* well_typed_target = "the target is well-typed, with results of the source's shapes";
 
@@ -44,6 +48,9 @@ struct UnboundedOutcome {
   /// What the target asks for at each use and the source does not give, in the spelling of rules; what it asks for only
   /// at some ranks, axes or lengths of lists is summed up as well_typed_target.
   std::vector<std::string> conditions;
+  /// What must be a part of the rule for this to be a proof of it: limits of ranks and lengths, domains of values. What
+  /// the rule's own conditions already say is not among them.
+  std::vector<Condition> added;
   bool divided = false;             ///< Divisors occur that are neither numbers nor sizes; they are not zero.
   std::vector<Condition> inferred;  ///< If not proved as it stands: conditions under which it is.
   std::size_t cases = 0;            ///< Cases that were proved.
@@ -63,6 +70,9 @@ class UnboundedProver {
   const UnboundedOutcome& prove();
   /// Where that fails and questions were left open, once more with Z3.
   const UnboundedOutcome& prove_with_solver();
+  /// Whether a well-typed instance is one that no case of the proof speaks of, though its ranks and lengths of lists
+  /// were examined: then the symbolic and the concrete reading of the language differ, and the proof is none.
+  [[nodiscard]] bool misses(const Instance& instance) const;
   /// If no proof was found: conditions under which there is one, sought with Z3 if that has been tried.
   const UnboundedOutcome& infer();
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "operators/rank_range.h"
 #include "operators/unparse.h"
 
 namespace taso::unbounded {
@@ -56,12 +57,9 @@ VariableKinds kinds_of_variables(const OperatorRegistry& registry, const Substit
         const InputSpec& input = definition->inputs[position];
         const std::uint32_t tensor = node.inputs[i].index;
         if (input.integers) kinds.integers[tensor] = true;
-        const auto rests =
-            static_cast<std::size_t>(std::count_if(input.axes.begin(), input.axes.end(), [](const AxisSpec& axis) {
-              return axis.kind == AxisSpec::Kind::rest;
-            }));
-        kinds.least_rank[tensor] = std::max(kinds.least_rank[tensor], input.axes.size() - rests);
-        if (rests == 0) kinds.only_rank[tensor] = input.axes.size();
+        const RankRange ranks = rank_range(input.axes);
+        kinds.least_rank[tensor] = std::max(kinds.least_rank[tensor], ranks.least);
+        if (ranks.only) kinds.only_rank[tensor] = ranks.least;
       }
     }
   for (const Condition& condition : rule.conditions) {
@@ -263,34 +261,26 @@ AttributeTerm Typing::variable(std::uint32_t index) {
   return term;
 }
 
-AttributeTerm Typing::arithmetic(const AttributeExpression& e, AttributeKind wanted) {
-  AttributeTerm left = evaluate(e.operands[0], wanted), right = evaluate(e.operands[1], wanted);
+AttributeTerm Typing::arithmetic(const AttributeExpression& e) {
+  AttributeTerm left = evaluate(e.operands[0]), right = evaluate(e.operands[1]);
   AttributeTerm result;
   if (obstacle_.any()) return result;
-  if (left.kind == AttributeKind::symbol || right.kind == AttributeKind::symbol) {
+  const std::optional<AttributeKind> kind = kind_of_arithmetic(e.kind, left.kind, right.kind);
+  if (!kind) {
     ill_typed();
     return result;
   }
-  if (left.kind == AttributeKind::real || right.kind == AttributeKind::real) {
-    result.kind = AttributeKind::real;
-    for (AttributeTerm* side : {&left, &right}) {
-      if (side->kind == AttributeKind::integers) {
-        ill_typed();
-        return result;
-      }
+  result.kind = *kind;
+  if (result.kind == AttributeKind::real) {
+    for (AttributeTerm* side : {&left, &right})
       if (side->kind == AttributeKind::integer) side->real = builder_.size(side->sizes.components[0]);
-    }
-    if (e.kind == AttributeForm::multiply) {
+    if (e.kind == AttributeForm::multiply)
       result.real = builder_.multiply(left.real, right.real);
-    } else if (e.kind == AttributeForm::floor_divide) {
-      ill_typed();
-    } else {
+    else
       result.real = builder_.add(left.real, e.kind == AttributeForm::add ? right.real : builder_.negate(right.real));
-    }
     return result;
   }
-  result.sizes.vector = left.sizes.vector || right.sizes.vector;
-  result.kind = result.sizes.vector ? AttributeKind::integers : AttributeKind::integer;
+  result.sizes.vector = result.kind == AttributeKind::integers;
   const auto &a = left.sizes.components, &b = right.sizes.components;
   if (left.sizes.vector && right.sizes.vector && a.size() != b.size()) {
     ill_typed();
@@ -315,12 +305,21 @@ AttributeTerm Typing::arithmetic(const AttributeExpression& e, AttributeKind wan
 }
 
 AttributeTerm Typing::evaluate(const AttributeExpression& e, AttributeKind wanted) {
+  AttributeTerm result = evaluate(e);
+  if (obstacle_.any() || wanted != AttributeKind::real || result.kind != AttributeKind::integer) return result;
+  result.kind = AttributeKind::real;
+  result.real = builder_.size(result.sizes.components[0]);
+  if (!builder_.problem().empty()) unsupported(builder_.problem());
+  return result;
+}
+
+AttributeTerm Typing::evaluate(const AttributeExpression& e) {
   AttributeTerm result;
   auto axis_of = [&](const AttributeExpression& dimension, std::size_t rank) -> std::optional<std::size_t> {
     std::int64_t axis = dimension.axis;
     const auto extent = static_cast<std::int64_t>(rank);
     if (!dimension.operands.empty()) {
-      const AttributeTerm term = evaluate(dimension.operands[0], AttributeKind::integer);
+      const AttributeTerm term = evaluate(dimension.operands[0]);
       if (obstacle_.any()) return std::nullopt;
       if (term.kind != AttributeKind::integer) {
         ill_typed();
@@ -372,11 +371,24 @@ AttributeTerm Typing::evaluate(const AttributeExpression& e, AttributeKind wante
       if (!ranked(e.index)) return result;
       result.sizes = Sizes::of(Polynomial(static_cast<std::int64_t>(shapes_[e.index].size())));
       break;
+    case AttributeForm::length: {
+      const AttributeTerm list = evaluate(e.operands[0]);
+      if (obstacle_.any()) return result;
+      if (list.kind != AttributeKind::integers) {
+        ill_typed();
+        return result;
+      }
+      result.sizes = Sizes::of(Polynomial(static_cast<std::int64_t>(list.sizes.components.size())));
+      break;
+    }
+    case AttributeForm::elements:
+      unsupported("the elements of a tensor in an attribute");
+      return result;
     case AttributeForm::list:
       result.kind = AttributeKind::integers;
       result.sizes.vector = true;
       for (const AttributeExpression& operand : e.operands) {
-        const AttributeTerm element = evaluate(operand, AttributeKind::integer);
+        const AttributeTerm element = evaluate(operand);
         if (obstacle_.any()) return result;
         if (element.kind != AttributeKind::integer) {
           ill_typed();
@@ -386,7 +398,7 @@ AttributeTerm Typing::evaluate(const AttributeExpression& e, AttributeKind wante
       }
       break;
     case AttributeForm::element: {
-      const AttributeTerm list = evaluate(e.operands[0], AttributeKind::integers);
+      const AttributeTerm list = evaluate(e.operands[0]);
       if (obstacle_.any()) return result;
       if (list.kind != AttributeKind::integers || e.axis < 0 ||
           e.axis >= static_cast<std::int64_t>(list.sizes.components.size())) {
@@ -400,14 +412,10 @@ AttributeTerm Typing::evaluate(const AttributeExpression& e, AttributeKind wante
     case AttributeForm::subtract:
     case AttributeForm::multiply:
     case AttributeForm::floor_divide:
-      result = arithmetic(e, wanted);
+      result = arithmetic(e);
       break;
   }
   if (obstacle_.any()) return result;
-  if (wanted == AttributeKind::real && result.kind == AttributeKind::integer) {
-    result.kind = AttributeKind::real;
-    result.real = builder_.size(result.sizes.components[0]);
-  }
   if (!builder_.problem().empty()) unsupported(builder_.problem());
   return result;
 }
@@ -762,8 +770,10 @@ bool Typing::conditions() {
   std::vector<Condition> all = rule_.conditions;
   all.insert(all.end(), extra_.begin(), extra_.end());
   for (const Condition& condition : all) {
-    const AttributeTerm left = evaluate(condition.left, AttributeKind::integer);
-    const AttributeTerm right = evaluate(condition.right, AttributeKind::integer);
+    // What is asked of values says nothing of types.
+    if (!condition.compares()) continue;
+    const AttributeTerm left = evaluate(condition.left);
+    const AttributeTerm right = evaluate(condition.right);
     if (obstacle_.any()) return false;
     auto whole = [](const AttributeTerm& term) {
       return term.kind == AttributeKind::integer || term.kind == AttributeKind::integers;

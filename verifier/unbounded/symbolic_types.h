@@ -71,6 +71,7 @@ class Typing {
   /// A condition more, before run(): it counts as one of the rule's.
   void require(const Condition& condition) { extra_.push_back(condition); }
 
+  [[nodiscard]] const Substitution& rule() const { return rule_; }
   [[nodiscard]] const TypedSide& source() const { return source_; }
   [[nodiscard]] const TypedSide& target() const { return target_; }
   [[nodiscard]] const std::vector<std::vector<Polynomial>>& variable_shapes() const { return shapes_; }
@@ -95,9 +96,11 @@ class Typing {
   [[nodiscard]] bool side(const Pattern& pattern, TypedSide& typed, const std::string& name);
   [[nodiscard]] bool conditions();
   [[nodiscard]] bool outputs();
+  /// The value of an expression; an integer becomes a real where that is wanted, of the whole alone.
   [[nodiscard]] AttributeTerm evaluate(const AttributeExpression& expression, AttributeKind wanted);
+  [[nodiscard]] AttributeTerm evaluate(const AttributeExpression& expression);
   [[nodiscard]] AttributeTerm variable(std::uint32_t index);
-  [[nodiscard]] AttributeTerm arithmetic(const AttributeExpression& expression, AttributeKind wanted);
+  [[nodiscard]] AttributeTerm arithmetic(const AttributeExpression& expression);
   /// Adds a hypothesis; false if it contradicts what is known.
   bool assume(const Atom& atom);
   bool assume(const Alternatives& alternatives, const std::string& what);

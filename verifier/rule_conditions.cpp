@@ -1,0 +1,156 @@
+#include "verifier/rule_conditions.h"
+
+#include <algorithm>
+
+#include "verifier/attribute_kinds.h"
+#include "verifier/unbounded/symbolic_types.h"
+
+namespace taso {
+namespace {
+
+using Form = AttributeExpression::Kind;
+using Relation = Condition::Relation;
+
+bool is_arithmetic(const AttributeExpression& e) {
+  return e.kind == Form::add || e.kind == Form::subtract || e.kind == Form::multiply || e.kind == Form::floor_divide;
+}
+
+// Whether an expression is, or has as a part, arithmetic on reals.
+bool real_arithmetic(const AttributeExpression& e, const AttributeKinds& kinds) {
+  auto real = [&](const AttributeExpression& operand, auto&& self) -> bool {
+    if (operand.kind == Form::variable) return kinds[operand.index].kind == Kindness::real;
+    if (operand.kind == Form::literal) return std::holds_alternative<double>(operand.literal);
+    return is_arithmetic(operand) && std::any_of(operand.operands.begin(), operand.operands.end(),
+                                                 [&](const AttributeExpression& part) { return self(part, self); });
+  };
+  if (is_arithmetic(e) && real(e, real)) return true;
+  return std::any_of(e.operands.begin(), e.operands.end(),
+                     [&](const AttributeExpression& operand) { return real_arithmetic(operand, kinds); });
+}
+
+bool mentions(const AttributeExpression& e, std::uint32_t variable) {
+  return (e.kind == Form::variable && e.index == variable) ||
+         std::any_of(e.operands.begin(), e.operands.end(),
+                     [&](const AttributeExpression& operand) { return mentions(operand, variable); });
+}
+
+// Whether an expression of a definition does more with numbers than to select them.
+bool computes(const Expression& e) {
+  using Kind = Expression::Kind;
+  if (e.sort == Sort::real) {
+    switch (e.kind) {
+      case Kind::negate:
+        if (e.operands[0].kind != Kind::infinity) return true;
+        break;
+      case Kind::add:
+      case Kind::subtract:
+      case Kind::multiply:
+      case Kind::divide:
+        return true;
+      case Kind::call:
+      case Kind::reduce:
+        if (e.name != "max" && e.name != "min") return true;
+        break;
+      default:
+        break;
+    }
+  }
+  return std::any_of(e.operands.begin(), e.operands.end(), computes) || (e.fallback && computes(*e.fallback));
+}
+
+bool computes(const OperatorRegistry& registry, const std::string& op) {
+  const OperatorDefinition* definition = registry.find(op);
+  return definition == nullptr || std::any_of(definition->equations.begin(), definition->equations.end(),
+                                              [](const Equation& equation) { return computes(equation.value); });
+}
+
+// Whether a value of the target that depends on an attribute variable is computed with.
+bool target_computes_with(const OperatorRegistry& registry, const Substitution& rule, std::uint32_t variable,
+                          const AttributeKinds& kinds) {
+  std::vector<bool> depends(rule.target.nodes.size(), false);
+  for (std::size_t n = 0; n < rule.target.nodes.size(); ++n) {
+    const PatternNode& node = rule.target.nodes[n];
+    for (const auto& [name, expression] : node.attributes) {
+      if (!mentions(expression, variable)) continue;
+      depends[n] = true;
+      if (real_arithmetic(expression, kinds)) return true;
+    }
+    for (const PatternValue& input : node.inputs)
+      if (!input.is_variable && depends[input.index]) depends[n] = true;
+    if (depends[n] && computes(registry, node.op)) return true;
+  }
+  return false;
+}
+
+AttributeExpression variable_of(std::uint32_t index) {
+  AttributeExpression e;
+  e.kind = Form::variable;
+  e.index = index;
+  return e;
+}
+
+}  // namespace
+
+bool is_limited(const Substitution& rule, const AttributeExpression& number, std::int64_t limit) {
+  return std::any_of(rule.conditions.begin(), rule.conditions.end(), [&](const Condition& condition) {
+    if (condition.relation == Relation::equal && condition.right == number)
+      if (const auto* value = std::get_if<std::int64_t>(&condition.left.literal))
+        return condition.left.kind == Form::literal && *value <= limit;
+    const auto* bound = std::get_if<std::int64_t>(&condition.right.literal);
+    if (!(condition.left == number) || condition.right.kind != Form::literal || bound == nullptr) return false;
+    return (condition.relation == Relation::less && *bound <= limit + 1) ||
+           ((condition.relation == Relation::less_equal || condition.relation == Relation::equal) && *bound <= limit);
+  });
+}
+
+std::vector<Condition> rank_limits(const OperatorRegistry& registry, const Substitution& rule, std::int64_t limit) {
+  std::vector<Condition> result;
+  const unbounded::VariableKinds kinds = unbounded::kinds_of_variables(registry, rule);
+  auto add = [&](AttributeExpression number) {
+    if (is_limited(rule, number, limit)) return;
+    AttributeExpression bound;
+    bound.literal = limit;
+    result.push_back({Relation::less_equal, std::move(number), bound});
+  };
+  for (std::uint32_t v = 0; v < rule.tensor_variables.size(); ++v) {
+    if (kinds.only_rank[v]) continue;
+    AttributeExpression rank;
+    rank.kind = Form::rank;
+    rank.index = v;
+    add(std::move(rank));
+  }
+  for (std::uint32_t a = 0; a < rule.attribute_variables.size(); ++a) {
+    if (kinds.attributes[a] != AttributeKind::integers || kinds.lengths[a]) continue;
+    AttributeExpression length;
+    length.kind = Form::length;
+    length.operands = {variable_of(a)};
+    add(std::move(length));
+  }
+  return result;
+}
+
+std::vector<Condition> finiteness(const OperatorRegistry& registry, const Substitution& rule) {
+  std::vector<Condition> result;
+  const AttributeKinds kinds(registry, rule);
+  for (std::uint32_t a = 0; a < rule.attribute_variables.size(); ++a) {
+    if (kinds[a].kind != Kindness::real || !target_computes_with(registry, rule, a, kinds)) continue;
+    const Condition finite{Relation::finite, variable_of(a), {}};
+    if (std::find(rule.conditions.begin(), rule.conditions.end(), finite) == rule.conditions.end())
+      result.push_back(finite);
+  }
+  return result;
+}
+
+bool computes_attributes(const OperatorRegistry& registry, const Substitution& rule) {
+  const AttributeKinds kinds(registry, rule);
+  std::vector<AttributeExpression> known;
+  for (const PatternNode& node : rule.source.nodes)
+    for (const auto& [name, expression] : node.attributes) known.push_back(expression);
+  for (const PatternNode& node : rule.target.nodes)
+    for (const auto& [name, expression] : node.attributes)
+      if (real_arithmetic(expression, kinds) && std::find(known.begin(), known.end(), expression) == known.end())
+        return true;
+  return false;
+}
+
+}  // namespace taso

@@ -1,0 +1,27 @@
+/// What must be a part of a rule for a proof to be one of it, as far as its text and the definitions tell.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/pattern.h"
+#include "operators/registry.h"
+
+namespace taso {
+
+/// `rank(x) <= limit` and `length(p) <= limit` where neither definitions nor the rule's conditions bound a rank or a
+/// length: for proofs that have seen no larger ones.
+[[nodiscard]] std::vector<Condition> rank_limits(const OperatorRegistry& registry, const Substitution& rule,
+                                                 std::int64_t limit);
+/// Whether a condition of the rule says that a rank or a length is at most `limit`.
+[[nodiscard]] bool is_limited(const Substitution& rule, const AttributeExpression& number, std::int64_t limit);
+
+/// `finite(a)` for the real attributes with which the target computes: in arithmetic of attributes, or in definitions
+/// that do more than to select and to move elements. Where a is only passed on nothing depends on its value.
+[[nodiscard]] std::vector<Condition> finiteness(const OperatorRegistry& registry, const Substitution& rule);
+
+/// Whether the target has arithmetic on real attributes that the source does not have: what it computes is rounded,
+/// and differs by as much as the numbers are large.
+[[nodiscard]] bool computes_attributes(const OperatorRegistry& registry, const Substitution& rule);
+
+}  // namespace taso

@@ -1,0 +1,266 @@
+// Signs of values from definitions: what Elaborator's obligations need not be noted for.
+
+#include <algorithm>
+#include <cmath>
+
+#include "operators/unparse.h"
+#include "verifier/unbounded/elaborate.h"
+
+namespace taso::unbounded {
+namespace {
+
+using Kind = Expression::Kind;
+
+// Whether all names of a size are bound in an environment.
+bool bound_in(const SizeEnvironment& environment, const Expression& e) {
+  if ((e.kind == Kind::name || e.kind == Kind::piece) && environment.find(e.name) == nullptr) return false;
+  return std::all_of(e.operands.begin(), e.operands.end(),
+                     [&](const Expression& operand) { return bound_in(environment, operand); });
+}
+
+std::optional<double> literal(const Expression& e) {
+  if (e.kind == Kind::integer) return static_cast<double>(e.integer);
+  if (e.kind == Kind::real) return e.real;
+  if (e.kind != Kind::negate) return std::nullopt;
+  const std::optional<double> value = literal(e.operands[0]);
+  return value ? std::optional(-*value) : std::nullopt;
+}
+
+// What `require name >= 0` says of a name.
+SignSet required_sign(const Expression& e, const std::string& name) {
+  if (e.kind == Kind::conjunction) return both(required_sign(e.operands[0], name), required_sign(e.operands[1], name));
+  if (e.operands.size() != 2 || e.operands[0].kind != Kind::name || e.operands[0].name != name) return {};
+  const std::optional<double> bound = literal(e.operands[1]);
+  if (!bound) return {};
+  switch (e.kind) {
+    case Kind::greater:
+      return {*bound < 0, *bound < 0, true};
+    case Kind::greater_equal:
+      return {*bound < 0, *bound <= 0, true};
+    case Kind::less:
+      return {true, *bound > 0, *bound > 0};
+    case Kind::less_equal:
+      return {true, *bound >= 0, *bound > 0};
+    case Kind::equal:
+      return SignSet::of(*bound);
+    case Kind::not_equal:
+      return *bound == 0 ? SignSet::of(ArgumentDomain::nonzero) : SignSet{};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+SignSet Elaborator::sign_of_size(const Expression& e, Frame& frame) {
+  if (!bound_in(frame.environment, e)) return {};
+  SizeEvaluator evaluator(registry_.size_functions(), frame.environment, facts_, context_);
+  const Sizes value = evaluator.value(e);
+  if (evaluator.obstacle().any() || value.components.size() != 1) return {};
+  const Polynomial& p = value.components[0];
+  if (!p.valid()) return {};
+  if (facts_.entails_quickly(at_least(p, 1), context_)) return SignSet::of(ArgumentDomain::positive);
+  if (facts_.entails_quickly(at_least(p, 0), context_)) return SignSet::of(ArgumentDomain::nonnegative);
+  if (facts_.entails_quickly(at_least(Polynomial(-1), p), context_)) return {true, false, false};
+  return {};
+}
+
+// Of a real attribute: literals, attribute variables, sizes, and sums of products of these.
+SignSet Elaborator::sign_of_form(const NormalForm& form) {
+  SignSet sum = SignSet::of(0.0);
+  for (const Term& term : form) {
+    if (!term.bound.empty() || !term.guards.empty()) return {};
+    SignSet product = SignSet::of(static_cast<double>(term.coefficient.numerator));
+    for (const Factor& factor : term.factors) {
+      SignSet base;
+      if (factor.kind == Factor::Kind::literal) base = SignSet::of(ArgumentDomain::positive);
+      if (factor.kind == Factor::Kind::constant) base = declared_sign_of_attribute(typing_.rule(), factor.name);
+      if (factor.kind == Factor::Kind::size) {
+        const Polynomial p = Polynomial::symbol(factor.symbol);
+        if (facts_.entails_quickly(at_least(p, 1))) base = SignSet::of(ArgumentDomain::positive);
+      }
+      if (factor.power < 0) base = both(base, SignSet::of(ArgumentDomain::nonzero));
+      product = product * (factor.power % 2 == 0 ? base * base : base);
+      if (factor.power % 2 == 0) product.negative = product.negative && term.coefficient.numerator < 0;
+    }
+    sum = sum + product;
+  }
+  return sum;
+}
+
+SignSet Elaborator::sign_of_attribute(const std::string& name, const Frame& frame) {
+  SignSet result;
+  for (const SizeStatement& statement : frame.node->definition->statements)
+    if (statement.name.empty()) result = both(result, required_sign(statement.value, name));
+  const auto attribute = frame.node->attributes.find(name);
+  if (attribute == frame.node->attributes.end()) return result;
+  return both(result, sign_of_form(attribute->second.real));
+}
+
+SignSet Elaborator::sign(const Expression& e, Frame& frame) {
+  if (obstacle_.any()) return {};
+  if (e.sort == taso::Sort::integer) return sign_of_size(e, frame);
+  switch (e.kind) {
+    case Kind::real:
+      return SignSet::of(e.real);
+    case Kind::name:
+      if (frame.parameter_signs != nullptr) return frame.parameter_signs->at(e.name);
+      return sign_of_attribute(e.name, frame);
+    case Kind::call:
+      return sign_of_call(e, frame);
+    case Kind::negate:
+      return -sign(e.operands[0], frame);
+    case Kind::add:
+      return sign(e.operands[0], frame) + sign(e.operands[1], frame);
+    case Kind::subtract:
+      return sign(e.operands[0], frame) + -sign(e.operands[1], frame);
+    case Kind::multiply: {
+      SignSet product = sign(e.operands[0], frame) * sign(e.operands[1], frame);
+      if (to_text(e.operands[0]) == to_text(e.operands[1])) product.negative = false;
+      return product;
+    }
+    case Kind::divide:
+      return sign(e.operands[0], frame) * both(sign(e.operands[1], frame), SignSet::of(ArgumentDomain::nonzero));
+    case Kind::conditional:
+      return either(sign(e.operands[1], frame), sign(e.operands[2], frame));
+    case Kind::read:
+      return sign_of_read(e, frame);
+    case Kind::valid:
+      return SignSet::of(ArgumentDomain::nonnegative);
+    case Kind::reduce:
+      return sign_of_reduction(e, frame);
+    default:
+      return {};
+  }
+}
+
+SignSet Elaborator::sign_of_call(const Expression& e, Frame& frame) {
+  std::vector<SignSet> arguments;
+  for (const Expression& operand : e.operands) arguments.push_back(sign(operand, frame));
+  if (e.name == "max" || e.name == "min") {
+    const bool least = e.name == "min";
+    SignSet result = least ? -arguments[0] : arguments[0];
+    for (std::size_t i = 1; i < arguments.size(); ++i) {
+      const SignSet other = least ? -arguments[i] : arguments[i];
+      // The larger is negative only if both are, and zero only if one is and the other is not above.
+      const bool zero = (result.zero && (other.zero || other.negative)) || (other.zero && result.negative);
+      result = {result.negative && other.negative, zero, result.positive || other.positive};
+    }
+    return least ? -result : result;
+  }
+  std::string name = e.name;
+  if (frame.parameters == nullptr && frame.parameter_signs == nullptr &&
+      frame.node->definition->find_attribute(e.name) != nullptr)
+    name = frame.node->attributes.at(e.name).function;
+  const FunctionDefinition* function = registry_.find_function(name);
+  if (function == nullptr || static_cast<std::size_t>(function->arity) != arguments.size()) return {};
+  arguments[0] = both(arguments[0], SignSet::of(function->domain));
+  if (function->definition) {
+    std::map<std::string, SignSet, std::less<>> signs;
+    for (std::size_t i = 0; i < arguments.size(); ++i) signs.emplace(function->parameters[i], arguments[i]);
+    Frame inner;
+    inner.node = frame.node;
+    inner.parameter_signs = &signs;
+    const SignSet defined = ++depth_ > max_depth ? SignSet{} : sign(*function->definition, inner);
+    --depth_;
+    return defined;
+  }
+  // Of a number: what the function makes of it.
+  if (const std::optional<double> number = literal(e.operands[0]); number && function->real != nullptr) {
+    const double value = function->real(*number);
+    return std::isfinite(value) ? SignSet::of(value) : SignSet{};
+  }
+  SignSet result;
+  if (function->zero_at_zero && function->monotone) result = {arguments[0].negative, true, arguments[0].positive};
+  return result;
+}
+
+SignSet Elaborator::sign_of_reduction(const Expression& e, Frame& frame) {
+  bool nonempty = true;
+  for (const Expression::Range& range : e.ranges) {
+    if (!bound_in(frame.environment, *range.extent)) {
+      nonempty = false;
+      continue;
+    }
+    SizeEvaluator evaluator(registry_.size_functions(), frame.environment, facts_, context_);
+    const Sizes extents = evaluator.value(*range.extent);
+    nonempty = nonempty && !evaluator.obstacle().any() &&
+               std::all_of(extents.components.begin(), extents.components.end(), [&](const Polynomial& extent) {
+                 return extent.valid() && facts_.entails_quickly(at_least(extent, 1), context_);
+               });
+  }
+  const SignSet body = sign(e.operands[0], frame);
+  if (e.name == "max" || e.name == "min") return body;  // of nothing it has no value
+  if (e.name == "sum") {
+    // Of several summands, as many as there may be.
+    const SignSet sum = body + body;
+    return nonempty ? either(body, sum) : either(SignSet::of(0.0), either(body, sum));
+  }
+  return body.negative ? SignSet{} : SignSet{false, body.zero, true};
+}
+
+SignSet Elaborator::sign_of_read(const Expression& e, Frame& frame) {
+  SignSet result;
+  const OperatorDefinition& definition = *frame.node->definition;
+  const auto input = std::find_if(definition.inputs.begin(), definition.inputs.end(),
+                                  [&](const InputSpec& spec) { return spec.name == e.name; });
+  if (input != definition.inputs.end() && definition.variadic()) {
+    result = {false, false, false};
+    for (const PatternValue& value : frame.node->inputs) result = either(result, sign_of_value(value));
+  } else if (input != definition.inputs.end()) {
+    result = sign_of_value(frame.node->inputs[static_cast<std::size_t>(input - definition.inputs.begin())]);
+  } else {
+    const auto equation = std::find_if(definition.equations.begin(), definition.equations.end(),
+                                       [&](const Equation& known) { return known.target == e.name; });
+    if (equation == definition.equations.end()) return {};
+    Frame inner;
+    inner.node = frame.node;
+    inner.environment = frame.node->environment;
+    result = ++depth_ > max_depth ? SignSet{} : sign(equation->value, inner);
+    --depth_;
+  }
+  if (e.fallback == nullptr) return result;
+  const Expression& fallback = *e.fallback;
+  // Infinity stands for nothing, in a maximum or minimum.
+  const bool infinite =
+      fallback.kind == Kind::infinity || (fallback.kind == Kind::negate && fallback.operands[0].kind == Kind::infinity);
+  return infinite ? result : either(result, sign(fallback, frame));
+}
+
+SignSet Elaborator::sign_of_value(const PatternValue& value) {
+  if (value.is_variable) return declared_sign(typing_.rule(), value.index);
+  if (const auto known = node_signs_.find(value.index); known != node_signs_.end()) return known->second;
+  const TypedNode& node = side_.nodes[value.index];
+  SignSet result{false, false, false};
+  Frame frame;
+  frame.node = &node;
+  frame.environment = node.environment;
+  for (const Equation& equation : node.definition->equations) {
+    if (equation.target != "out") continue;
+    result = either(result, ++depth_ > max_depth ? SignSet{} : sign(equation.value, frame));
+    --depth_;
+  }
+  node_signs_.emplace(value.index, result);
+  return result;
+}
+
+void Elaborator::oblige(ArgumentDomain domain, const NormalForm& value, SignSet sign, const Expression& e,
+                        std::optional<Polynomial> size) {
+  if (obstacle_.any() || sign.within(domain)) return;
+  // A number decides for itself; a division by zero is a problem of the builder.
+  if (value.size() == 1 && value[0].factors.empty() && value[0].bound.empty() && value[0].guards.empty() &&
+      SignSet::of(static_cast<double>(value[0].coefficient.numerator)).within(domain))
+    return;
+  Obligation obligation;
+  obligation.domain = domain;
+  obligation.element = {scope_, guards_, value};
+  obligation.known = context_;
+  obligation.size = std::move(size);
+  obligation.what = to_text(e);
+  const bool known = std::any_of(obligations_.begin(), obligations_.end(), [&](const Obligation& other) {
+    return other.domain == domain && other.element == obligation.element;
+  });
+  if (!known) obligations_.push_back(std::move(obligation));
+}
+
+}  // namespace taso::unbounded
