@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "certificate/occurrence.h"
 #include "support/file.h"
 
 namespace taso {
@@ -15,17 +16,22 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* format_name = "taso-certificate";
-constexpr int format_version = 1;
+constexpr int format_version = 2;
 
 ordered_json to_json(const FileIdentity& file) {
   return {{"file", file.name}, {"bytes", file.bytes}, {"hash", file.hash.to_string()}};
 }
 
-// Integers and lists as they are; {"real": TEXT} and {"function": NAME} otherwise.
+// Integers and lists as they are, null for what is not said; {"real": TEXT} and {"function": NAME} otherwise.
 ordered_json to_json(const std::optional<AttributeValue>& value) {
   if (!value) return nullptr;
   if (const auto* integer = std::get_if<std::int64_t>(&*value)) return *integer;
-  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&*value)) return *list;
+  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&*value)) {
+    ordered_json json = ordered_json::array();
+    for (const std::int64_t element : *list)
+      json.push_back(element == unknown_size ? ordered_json() : ordered_json(element));
+    return json;
+  }
   if (const auto* symbol = std::get_if<SymbolValue>(&*value)) return {{"function", symbol->name}};
   char text[64];
   const auto [end, error] = std::to_chars(text, text + sizeof text, std::get<double>(*value));
@@ -80,6 +86,18 @@ class Reader {
     return result;
   }
 
+  // [least, most], most null where there is no bound.
+  SizeRange range(const ordered_json& json, const std::string& place) {
+    SizeRange result;
+    if (array(json, place).size() != 2) {
+      wrong(place, "a list of the least size and the largest one, or null");
+      return result;
+    }
+    result.least = integer(json[0], place, 1, max_integer);
+    if (!json[1].is_null()) result.most = integer(json[1], place, result.least, max_integer);
+    return result;
+  }
+
   FileIdentity file(const ordered_json& json, const std::string& place) {
     FileIdentity result;
     result.name = text(member(json, place, "file"), place + ".file");
@@ -101,7 +119,12 @@ class Reader {
   std::optional<AttributeValue> attribute(const ordered_json& json, const std::string& place) {
     if (json.is_null()) return std::nullopt;
     if (json.is_number_integer()) return AttributeValue(integer(json, place, min_integer, max_integer));
-    if (json.is_array()) return AttributeValue(integers(json, place, min_integer, max_integer));
+    if (json.is_array()) {
+      std::vector<std::int64_t> list;
+      for (const ordered_json& entry : json)
+        list.push_back(entry.is_null() ? unknown_size : integer(entry, place, min_integer + 1, max_integer));
+      return AttributeValue(std::move(list));
+    }
     if (json.is_object() && json.size() == 1 && json.contains("function"))
       return AttributeValue(SymbolValue{text(json["function"], place + ".function")});
     if (json.is_object() && json.size() == 1 && json.contains("real")) {
@@ -112,7 +135,7 @@ class Reader {
       wrong(place + ".real", "a number as text");
       return std::nullopt;
     }
-    wrong(place, "null, an integer, a list of integers, {\"real\": TEXT} or {\"function\": NAME}");
+    wrong(place, "null, an integer, a list of integers and nulls, {\"real\": TEXT} or {\"function\": NAME}");
     return std::nullopt;
   }
 
@@ -169,10 +192,11 @@ std::string to_json(const Certificate& certificate) {
   if (certificate.external_data) json["external_data"] = to_json(*certificate.external_data);
   json["input_shapes"] = ordered_json::object();
   for (const auto& [name, shape] : certificate.input_shapes) json["input_shapes"][name] = shape;
-  json["symbol_sizes"] = ordered_json::array();
-  for (const auto& sizes : certificate.symbol_sizes) {
-    json["symbol_sizes"].push_back(ordered_json::object());
-    for (const auto& [name, size] : sizes) json["symbol_sizes"].back()[name] = size;
+  json["symbols"] = nullptr;
+  if (certificate.symbols) {
+    json["symbols"] = ordered_json::object();
+    for (const auto& [name, range] : *certificate.symbols)
+      json["symbols"][name] = {range.least, range.most ? ordered_json(*range.most) : ordered_json()};
   }
   json["rules"] = certificate.rules;
   // A step a line: certificates are read by people, too, and compared.
@@ -202,7 +226,8 @@ Expected<Certificate> parse_certificate(std::string_view text, const std::string
   if (!json.is_object() || json.value("format", ordered_json()) != format_name)
     return bad_input("this is not a certificate of taso-opt (\"format\": \"taso-certificate\")", {.file = file});
   if (json.value("version", ordered_json()) != format_version)
-    return bad_input("a certificate of another version; this program reads version 1", {.file = file});
+    return bad_input("a certificate of another version; this program reads version 2, which taso-opt writes now",
+                     {.file = file});
   Reader reader(file);
   Certificate result;
   result.original = reader.file(reader.member(json, "certificate", "original"), "original");
@@ -215,17 +240,13 @@ Expected<Certificate> parse_certificate(std::string_view text, const std::string
     for (const auto& [name, shape] : shapes.items())
       result.input_shapes[name] =
           reader.integers(shape, "input_shapes." + name, 0, std::numeric_limits<std::int64_t>::max());
-  // Certificates of before have no such member.
-  if (json.contains("symbol_sizes"))
-    for (const ordered_json& sizes : reader.array(json["symbol_sizes"], "symbol_sizes")) {
-      const std::string place = "symbol_sizes[" + std::to_string(result.symbol_sizes.size()) + "]";
-      result.symbol_sizes.emplace_back();
-      if (!sizes.is_object()) reader.wrong(place, "an object");
-      if (sizes.is_object())
-        for (const auto& [name, size] : sizes.items())
-          result.symbol_sizes.back()[name] =
-              reader.integer(size, place + "." + name, 1, std::numeric_limits<std::int64_t>::max());
-    }
+  if (const ordered_json& symbols = reader.member(json, "certificate", "symbols"); !symbols.is_null()) {
+    result.symbols.emplace();
+    if (!symbols.is_object()) reader.wrong("symbols", "null or an object");
+    if (symbols.is_object())
+      for (const auto& [name, range] : symbols.items())
+        (*result.symbols)[name] = reader.range(range, "symbols." + name);
+  }
   for (const ordered_json& rule : reader.array(reader.member(json, "certificate", "rules"), "rules"))
     result.rules.push_back(reader.text(rule, "rules[" + std::to_string(result.rules.size()) + "]"));
   for (const ordered_json& step : reader.array(reader.member(json, "certificate", "steps"), "steps")) {

@@ -5,9 +5,9 @@
 /// application: which rule, at which nodes, for which values of its variables. Nodes are numbered as the importer
 /// numbers them; normal form and application of a rule (graph/rewrite.h) number new ones, always in the same way.
 ///
-/// JSON form (docs/certificates.md): an object with `format` ("taso-certificate"), `version` (1), `original` and
-/// `optimized` (each `file`, `bytes`, `hash`), `external_data` (the same, or null), `input_shapes`, `symbol_sizes`,
-/// `rules` and `steps`.
+/// JSON form (docs/certificates.md): an object with `format` ("taso-certificate"), `version` (2), `original` and
+/// `optimized` (each `file`, `bytes`, `hash`), `external_data` (the same, or null), `input_shapes`, `symbols`, `rules`
+/// and `steps`.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,12 @@
 #include "graph/tensor_type.h"
 #include "support/hash.h"
 #include "support/status.h"
+#include "verifier/symbolic_sizes.h"
 
 namespace taso {
+
+/// Ranges of symbolic extents, by name.
+using SymbolRanges = std::map<std::string, SizeRange>;
 
 /// A file as it was when the certificate was written.
 struct FileIdentity {
@@ -43,9 +47,9 @@ struct Certificate {
   FileIdentity original, optimized;
   std::optional<FileIdentity> external_data;  ///< OUT.data, if weights were asked to go there.
   std::map<std::string, Shape> input_shapes;  ///< As given to the importer.
-  /// The sizes of the model's symbolic extents at which the steps were taken; the optimized file is one for all sizes.
-  /// Attributes in the steps are those of the first. Empty: symbolic extents, if any, were left as they are.
-  std::vector<std::map<std::string, std::int64_t>> symbol_sizes;
+  /// The ranges of the model's symbolic extents for which the steps hold. Integers that differ with the sizes are not
+  /// said in the steps' matches (certificate/occurrence.h). Nothing: symbolic extents, if any, were left as they are.
+  std::optional<SymbolRanges> symbols;
   std::vector<std::string> rules;      ///< The rules that the steps name, in the spelling of rule files.
   std::vector<CertificateStep> steps;  ///< In order, from the imported graph in normal form.
 };

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <numeric>
 #include <string>
+
+#include "graph/size_arithmetic.h"
 
 namespace taso {
 namespace {
@@ -112,15 +113,17 @@ class Occurrence {
       return wrong(place(p) + " has no such axis");
     part_[p].assign(sizes->begin() + static_cast<std::ptrdiff_t>(begin),
                     sizes->begin() + static_cast<std::ptrdiff_t>(begin + pieces));
-    type.shape[static_cast<std::size_t>(from_front)] =
-        std::accumulate(part_[p].begin(), part_[p].end(), std::int64_t{0});
+    const Expected<std::int64_t> together = sum_of_sizes(part_[p], sizes_of(catalog_));
+    if (!together) return wrong(together.error().message);
+    type.shape[static_cast<std::size_t>(from_front)] = *together;
     types_.push_back(std::move(type));
     bindings_.tensors[pattern.inputs[0].index] = &types_.back();
     return {};
   }
 
   Status check_attributes(std::uint32_t p) const {
-    const Expected<Attributes> expected = evaluate_attributes(rule_.source.nodes[p], bindings_, catalog_);
+    const Expected<Attributes> expected =
+        evaluate_attributes(rule_.source.nodes[p], bindings_, catalog_, sizes_of(catalog_));
     if (!expected) return wrong("attributes of " + place(p) + ": " + expected.error().message);
     Attributes actual = node(p).attributes;
     if (const auto part = part_.find(p); part != part_.end()) actual.set("sizes", part->second);
@@ -164,13 +167,31 @@ class Occurrence {
 
 }  // namespace
 
-Match match_at_same_place(const Graph& graph, const Substitution& rule, const Match& match) {
+void forget_sizes(Match& match) {
+  for (std::optional<AttributeValue>& value : match.attributes) {
+    if (!value) continue;
+    if (auto* list = std::get_if<std::vector<std::int64_t>>(&*value))
+      std::fill(list->begin(), list->end(), unknown_size);
+    else if (std::holds_alternative<std::int64_t>(*value))
+      value.reset();
+  }
+}
+
+Match with_sizes_of(const Graph& graph, const Substitution& rule, const Match& match) {
   using Kind = AttributeExpression::Kind;
   using Integers = std::vector<std::int64_t>;
   Match result = match;
-  const auto bind = [&](const AttributeExpression& variable, AttributeValue value) {
-    if (variable.index < result.attributes.size() && result.attributes[variable.index])
-      result.attributes[variable.index] = std::move(value);
+  const auto bind = [&](const AttributeExpression& variable, const AttributeValue& value) {
+    if (variable.index >= result.attributes.size()) return;
+    std::optional<AttributeValue>& slot = result.attributes[variable.index];
+    auto* known = slot ? std::get_if<Integers>(&*slot) : nullptr;
+    const auto* list = std::get_if<Integers>(&value);
+    if (!slot) {
+      slot = value;
+    } else if (known != nullptr && list != nullptr && known->size() == list->size()) {
+      for (std::size_t i = 0; i < list->size(); ++i)
+        if ((*known)[i] == unknown_size) (*known)[i] = (*list)[i];
+    }
   };
   for (std::size_t p = 0; p < rule.source.nodes.size() && p < match.nodes.size(); ++p) {
     if (!graph.contains(match.nodes[p])) continue;
@@ -182,7 +203,7 @@ Match match_at_same_place(const Graph& graph, const Substitution& rule, const Ma
       AttributeValue value = *whole;
       const auto* list = std::get_if<Integers>(whole);
       if (window >= 0 && name == "sizes" && list != nullptr) {
-        // Some adjacent outputs of a longer split: as many as before.
+        // Some adjacent outputs of a longer split: as many as the step says.
         std::size_t pieces = expression.operands.size();
         if (expression.kind == Kind::variable && expression.index < match.attributes.size() &&
             match.attributes[expression.index])

@@ -1,6 +1,9 @@
 /// Whether a rule's source occurs where a certificate says that it does.
 #pragma once
 
+#include <cstdint>
+#include <limits>
+
 #include "graph/rewrite.h"
 
 namespace taso {
@@ -13,9 +16,13 @@ namespace taso {
 [[nodiscard]] Status check_occurrence(const Graph& graph, const Substitution& rule, const Match& match,
                                       const OperatorCatalog& catalog);
 
-/// `match` with the values of the rule's attribute variables read anew from the nodes that it names: the match at the
-/// same place of a graph that differs from the first in extents. Whether the source occurs there is for
-/// check_occurrence() to say; what cannot be read keeps its value.
-[[nodiscard]] Match match_at_same_place(const Graph& graph, const Substitution& rule, const Match& match);
+/// Stands in a match for an element of a list that the match does not say; an integer that it does not say is absent.
+inline constexpr std::int64_t unknown_size = std::numeric_limits<std::int64_t>::min();
+
+/// Takes the values of integers and of lists out of a match; how long lists are stays.
+void forget_sizes(Match& match);
+/// `match` with the integers that it does not say read from the nodes that it names. Whether the source occurs there is
+/// for check_occurrence() to say.
+[[nodiscard]] Match with_sizes_of(const Graph& graph, const Substitution& rule, const Match& match);
 
 }  // namespace taso

@@ -6,6 +6,8 @@
 #include <filesystem>
 
 #include "certificate/occurrence.h"
+#include "certificate/symbolic_model.h"
+#include "onnx_io/difference.h"
 #include "onnx_io/model.h"
 #include "support/file.h"
 
@@ -25,11 +27,20 @@ Status check_identity(const FileIdentity& named, const std::string& path) {
                     path);
 }
 
-Status check_equal(const std::string& written, const std::string& path) {
-  TASO_ASSIGN(const auto expected, MappedFile::open(written));
-  TASO_ASSIGN(const auto found, MappedFile::open(path));
+std::string names_of(const SymbolRanges& ranges) {
+  std::string names;
+  for (const auto& [name, range] : ranges) names += (names.empty() ? "" : ", ") + name;
+  return names.empty() ? "none" : names;
+}
+
+/// Whether what the steps lead to, `written`, is the file `path`; `data` is what both are followed by in the names of
+/// the files that are compared: nothing, or ".data".
+Status check_equal(const std::string& written, const std::string& path, const std::string& data = "") {
+  TASO_ASSIGN(const auto expected, MappedFile::open(written + data));
+  TASO_ASSIGN(const auto found, MappedFile::open(path + data));
   if (std::ranges::equal(expected->bytes(), found->bytes())) return {};
-  return not_proved("the steps lead to another file", path);
+  TASO_ASSIGN(const std::string place, first_difference(written, path));
+  return not_proved("the steps lead to another file: it differs in " + place, path + data);
 }
 
 Expected<std::vector<Substitution>> parse_used_rules(const Certificate& certificate, const OperatorRegistry& registry) {
@@ -49,45 +60,54 @@ Expected<std::vector<Substitution>> parse_used_rules(const Certificate& certific
 
 }  // namespace
 
-namespace {
-
-/// Whether the value of an expression may follow from extents.
-bool reads_extents(const AttributeExpression& expression) {
-  using Kind = AttributeExpression::Kind;
-  return expression.kind == Kind::dimension || expression.kind == Kind::variable ||
-         std::any_of(expression.operands.begin(), expression.operands.end(), reads_extents);
-}
-
-/// Whether a rule is for extents of some magnitude only: what holds at a few sizes says nothing of others then.
-bool is_for_some_extents(const Substitution& rule) {
-  return std::any_of(rule.conditions.begin(), rule.conditions.end(), [](const Condition& condition) {
-    return condition.relation != Condition::Relation::equal &&
-           (reads_extents(condition.left) || reads_extents(condition.right));
-  });
-}
-
-}  // namespace
-
 Expected<Graph> repeat_steps(Graph graph, const std::vector<Substitution>& rules,
-                             const std::vector<CertificateStep>& steps, const OperatorCatalog& catalog, bool anew,
-                             std::map<std::string, std::size_t>& uses) {
+                             const std::vector<CertificateStep>& steps, const OperatorCatalog& catalog,
+                             std::map<std::string, std::size_t>& uses, std::vector<Match>* taken, std::size_t* failed) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const CertificateStep& step = steps[i];
+    if (failed != nullptr) *failed = i;
     const auto rule =
         std::find_if(rules.begin(), rules.end(), [&](const Substitution& r) { return r.name == step.rule; });
     if (rule == rules.end()) return not_proved(fmt::format("step {}: the certificate has no rule '{}'", i, step.rule));
-    if (anew && is_for_some_extents(*rule))
-      return not_proved(fmt::format("step {}: {} has a condition on the magnitude of extents", i, rule->name));
-    const Match match = anew ? match_at_same_place(graph, *rule, step.match) : step.match;
+    const Match match = taken != nullptr ? with_sizes_of(graph, *rule, step.match) : step.match;
     if (const Status occurs = check_occurrence(graph, *rule, match, catalog); !occurs)
       return not_proved(fmt::format("step {}: {}", i, occurs.error().message));
     Expected<Graph> next = apply(graph, *rule, match, catalog);
     if (!next) return not_proved(fmt::format("step {}: {}", i, next.error().message));
     graph = std::move(*next);
+    if (taken != nullptr) taken->push_back(match);
     ++uses[step.rule];
   }
   return graph;
 }
+
+namespace {
+
+/// Repeats the steps with the numbers of the model, and writes the result.
+Expected<SaveReport> repeat_as_it_is(const Certificate& certificate, const Model& model,
+                                     const std::vector<Substitution>& rules, const OperatorRegistry& registry,
+                                     const std::string& path, const SaveOptions& options, Replay& result) {
+  Graph graph = model.graph();
+  normalize(graph, registry);
+  TASO_ASSIGN(graph, repeat_steps(std::move(graph), rules, certificate.steps, registry, result.uses));
+  return model.save(graph, path, options);
+}
+
+/// The same at all sizes.
+Expected<SaveReport> repeat_at_all_sizes(const Certificate& certificate, const Model& model,
+                                         const std::vector<Substitution>& rules, const OperatorRegistry& registry,
+                                         const std::string& path, const SaveOptions& options, Replay& result) {
+  Expected<SymbolicModel> symbolic = SymbolicModel::load(model, registry, *certificate.symbols);
+  if (!symbolic) return not_proved(symbolic.error().message, model.path());
+  if (symbolic->ranges() != *certificate.symbols)
+    return not_proved(fmt::format("the certificate names the symbolic extents {}, the model has {}",
+                                  names_of(*certificate.symbols), names_of(symbolic->ranges())),
+                      model.path());
+  TASO_ASSIGN(const SizedGraph graph, symbolic->repeat(rules, certificate.steps, result.uses));
+  return symbolic->save(graph, path, options);
+}
+
+}  // namespace
 
 Expected<Replay> replay(const Certificate& certificate, const std::string& original, const std::string& optimized,
                         const OperatorRegistry& registry, const std::string& temporary) {
@@ -95,48 +115,25 @@ Expected<Replay> replay(const Certificate& certificate, const std::string& origi
   TASO_RETURN_IF_ERROR(check_identity(certificate.optimized, optimized));
   if (certificate.external_data) TASO_RETURN_IF_ERROR(check_identity(*certificate.external_data, optimized + ".data"));
   TASO_ASSIGN(std::vector<Substitution> rules, parse_used_rules(certificate, registry));
+  ImportOptions import;
+  import.input_shapes = certificate.input_shapes;
+  TASO_ASSIGN(const Model model, Model::load(original, registry, import));
 
-  // Once as the model is, or once for each of several sizes.
-  std::vector<SymbolSizes> all_sizes = certificate.symbol_sizes;
-  if (all_sizes.empty()) all_sizes.emplace_back();
   Replay result;
-  std::vector<Model> models;
-  std::vector<Graph> graphs;
-  for (const SymbolSizes& sizes : all_sizes) {
-    ImportOptions import;
-    import.input_shapes = certificate.input_shapes;
-    import.symbol_sizes = sizes;
-    TASO_ASSIGN(Model model, Model::load(original, registry, import));
-    for (const auto& [name, size] : sizes)
-      if (std::none_of(model.symbols().begin(), model.symbols().end(), [&](const Symbol& s) { return s.name == name; }))
-        return not_proved(fmt::format("the certificate gives a size of '{}', which no input has", name), original);
-    Graph graph = model.graph();
-    normalize(graph, registry);
-    result.uses.clear();
-    TASO_ASSIGN(graph,
-                repeat_steps(std::move(graph), rules, certificate.steps, registry, !graphs.empty(), result.uses));
-    models.push_back(std::move(model));
-    graphs.push_back(std::move(graph));
-  }
-  for (Substitution& rule : rules)
-    if (result.uses.contains(rule.name)) result.rules.push_back(std::move(rule));
-
+  result.symbols = certificate.symbols;
   // The name of the data file stands in the model, so the repeated one has the same name.
   const std::string repeated = (std::filesystem::path(temporary) / certificate.optimized.name).string();
   SaveOptions save;
   save.external_data = certificate.external_data.has_value();
-  SaveReport saved;
-  if (certificate.symbol_sizes.empty()) {
-    TASO_ASSIGN(saved, models[0].save(graphs[0], repeated, save));
-  } else {
-    std::vector<Model::Sized> sized;
-    for (std::size_t k = 0; k < models.size(); ++k) sized.push_back({&models[k], &graphs[k]});
-    TASO_ASSIGN(saved, Model::save_at_all_sizes(sized, repeated, save));
-  }
+  const auto repeat = certificate.symbols ? repeat_at_all_sizes : repeat_as_it_is;
+  TASO_ASSIGN(const SaveReport saved, repeat(certificate, model, rules, registry, repeated, save, result));
+  for (Substitution& rule : rules)
+    if (result.uses.contains(rule.name)) result.rules.push_back(std::move(rule));
+
   TASO_RETURN_IF_ERROR(check_equal(repeated, optimized));
   if (saved.external_data != certificate.external_data.has_value())
     return not_proved("the certificate does not say where the weights of the result are");
-  if (saved.external_data) TASO_RETURN_IF_ERROR(check_equal(repeated + ".data", optimized + ".data"));
+  if (saved.external_data) TASO_RETURN_IF_ERROR(check_equal(repeated, optimized, ".data"));
   return result;
 }
 

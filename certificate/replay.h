@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,22 +16,24 @@ namespace taso {
 struct Replay {
   std::vector<Substitution> rules;          ///< Those of the certificate that steps use, in its order.
   std::map<std::string, std::size_t> uses;  ///< Per rule.
+  std::optional<SymbolRanges> symbols;      ///< The ranges for which the result is the original.
 };
 
-/// Repeats steps in `graph`, which is in normal form, and counts them in `uses`. With `anew`, the values of the rules'
-/// attribute variables are read from the graph (match_at_same_place): a graph of the same form at other sizes; rules
-/// with inequalities between extents are refused then, as they say nothing of sizes that are not tried. An error of
-/// code not_proved says at which step what does not fit.
+/// Repeats steps in `graph`, which is in normal form, and counts them in `uses`. With `taken`, integers that a step
+/// does not say are read from the graph (with_sizes_of in certificate/occurrence.h), and the matches as they then are
+/// are appended there. An error of code not_proved says at which step what does not fit; `failed`, if given, gets its
+/// number.
 [[nodiscard]] Expected<Graph> repeat_steps(Graph graph, const std::vector<Substitution>& rules,
                                            const std::vector<CertificateStep>& steps, const OperatorCatalog& catalog,
-                                           bool anew, std::map<std::string, std::size_t>& uses);
+                                           std::map<std::string, std::size_t>& uses,
+                                           std::vector<Match>* taken = nullptr, std::size_t* failed = nullptr);
 
 /// Imports the original, applies every step where it says, writes the result and compares it byte for byte with the
 /// optimized file (and its external data). Uses the importer, the application of rules and the exporter (which
-/// computes weights from the definitions); of the search nothing. A model with symbolic extents is taken through all
-/// steps at each of the certificate's sizes. Whether the rules are true is another question. An error of code
-/// not_proved says at which step, or in which file, the certificate does not hold; bad_input, which file cannot be
-/// read. `temporary` is an existing folder for the repeated result.
+/// computes weights from the definitions); of the search nothing. Steps in a model with symbolic extents must hold at
+/// all sizes in the certificate's ranges (certificate/symbolic_model.h). Whether the rules are true is another
+/// question. An error of code not_proved says at which step, or in which file and tensor or node, the certificate does
+/// not hold; bad_input, which file cannot be read. `temporary` is an existing folder for the repeated result.
 [[nodiscard]] Expected<Replay> replay(const Certificate& certificate, const std::string& original,
                                       const std::string& optimized, const OperatorRegistry& registry,
                                       const std::string& temporary);

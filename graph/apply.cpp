@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <numeric>
 
 #include "graph/editor.h"
 #include "graph/rewrite.h"
+#include "graph/size_arithmetic.h"
 
 namespace taso {
 namespace {
@@ -52,7 +52,8 @@ Status check_match(const Graph& graph, const Substitution& rule, const Match& ma
 }
 
 // Where some pieces of a longer split were matched, makes them a split of their own, so that the match is a plain one.
-Status separate_pieces(GraphEditor& editor, const Graph& graph, const Substitution& rule, Match& match) {
+Status separate_pieces(GraphEditor& editor, const Graph& graph, const Substitution& rule, Match& match,
+                       const OperatorCatalog& catalog) {
   for (std::size_t p = 0; p < match.nodes.size(); ++p) {
     if (match.port_begin[p] < 0) continue;
     const NodeId whole_id = match.nodes[p];
@@ -74,7 +75,8 @@ Status separate_pieces(GraphEditor& editor, const Graph& graph, const Substituti
     const std::vector<std::int64_t> inner(sizes->begin() + begin,
                                           sizes->begin() + begin + static_cast<std::ptrdiff_t>(pieces));
     std::vector<std::int64_t> outer(sizes->begin(), sizes->begin() + begin);
-    outer.push_back(std::accumulate(inner.begin(), inner.end(), std::int64_t{0}));
+    TASO_ASSIGN(const std::int64_t together, sum_of_sizes(inner, sizes_of(catalog)));
+    outer.push_back(together);
     outer.insert(outer.end(), sizes->begin() + begin + static_cast<std::ptrdiff_t>(pieces), sizes->end());
     Attributes outer_attributes = whole.attributes, inner_attributes = whole.attributes;
     outer_attributes.set("sizes", outer);
@@ -112,28 +114,30 @@ Expected<RewriteResult> apply_with_changes(const Graph& original, const Substitu
   result.graph = original;
   GraphEditor editor(result.graph, catalog, consumers);
   Match match = original_match;
-  TASO_RETURN_IF_ERROR(separate_pieces(editor, result.graph, rule, match));
+  TASO_RETURN_IF_ERROR(separate_pieces(editor, result.graph, rule, match, catalog));
   // The graph that is matched, whatever becomes of result.graph.
   const bool separated = match.port_begin != original_match.port_begin;
   const Graph separated_graph = separated ? result.graph : Graph();
   const Graph& graph = separated ? separated_graph : original;
   Bindings bindings;
+  const SizeArithmetic* sizes = sizes_of(catalog);
   for (const Value& value : match.variables) bindings.tensors.push_back(&graph.type(value));
   for (const TensorType* type : bindings.tensors)
-    if (type->elements() == 0) return bad_input(rule.name + " says nothing of tensors without elements");
+    if (!has_elements(*type, sizes)) return bad_input(rule.name + " says nothing of tensors without elements");
   bindings.attributes = match.attributes;
   bindings.constants = constants_of(graph, match.variables);
   for (const Condition& condition : rule.conditions) {
-    const Expected<bool> holding = holds(condition, bindings);
+    const Expected<bool> holding = holds(condition, bindings, sizes);
     if (!holding || !*holding)
-      return bad_input("the condition " + to_string(condition, rule) + " of " + rule.name + " does not hold" +
+      return bad_input("the condition " + to_string(condition, rule) + " of " + rule.name +
+                       (sizes == nullptr ? " does not hold" : " does not follow for all sizes") +
                        (holding ? "" : ": " + holding.error().message));
   }
 
   const std::int32_t origin = match.nodes.empty() ? -1 : graph.node(match.nodes[0]).origin;
   std::vector<NodeId> nodes;
   for (const PatternNode& node : rule.target.nodes) {
-    TASO_ASSIGN(const Attributes attributes, evaluate_attributes(node, bindings, catalog));
+    TASO_ASSIGN(const Attributes attributes, evaluate_attributes(node, bindings, catalog, sizes));
     TASO_ASSIGN(std::vector<Value> inputs, resolve_inputs(result.graph, node, match.variables, nodes));
     TASO_ASSIGN(const NodeId id, editor.add_op(node.op, attributes, std::move(inputs), origin));
     nodes.push_back(id);
@@ -164,8 +168,8 @@ Expected<RewriteResult> apply_with_changes(const Graph& original, const Substitu
     if (graph.node(id).outputs.size() <= output.port)
       return bad_input("the matched " + graph.node(id).op + " has no output " + std::to_string(output.port));
     if (graph.type(from) != result.graph.type(to))
-      return bad_input(rule.name + " would change the type of an output from " + to_string(graph.type(from)) + " to " +
-                       to_string(result.graph.type(to)));
+      return bad_input(rule.name + " would change the type of an output from " + to_string(graph.type(from), sizes) +
+                       " to " + to_string(result.graph.type(to), sizes));
     if (from != to) replacements.emplace_back(from, to);
   }
   if (replacements.empty()) return bad_input(rule.name + " changes nothing here");

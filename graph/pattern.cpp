@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "graph/constant.h"
+#include "graph/size_arithmetic.h"
 
 namespace taso {
 namespace {
@@ -66,8 +67,30 @@ Expected<std::int64_t> combine(Kind kind, std::int64_t a, std::int64_t b) {
   return result;
 }
 
+// The same of sizes that may be no numbers.
+Expected<std::int64_t> combine(Kind kind, std::int64_t a, std::int64_t b, const SizeArithmetic* sizes) {
+  if (sizes == nullptr || (sizes->is_number(a) && sizes->is_number(b))) return combine(kind, a, b);
+  using Operation = SizeArithmetic::Operation;
+  const Operation operation = kind == Kind::add        ? Operation::add
+                              : kind == Kind::subtract ? Operation::subtract
+                              : kind == Kind::multiply ? Operation::multiply
+                                                       : Operation::floor_divide;
+  return sizes->combine(operation, a, b);
+}
+
+// A real number where one is needed; nothing for a size that is no number.
+std::optional<double> real_of(const AttributeValue& value, const SizeArithmetic* sizes) {
+  const auto* integer = std::get_if<std::int64_t>(&value);
+  if (integer == nullptr) return std::get<double>(value);
+  if (sizes != nullptr && !sizes->is_number(*integer)) return std::nullopt;
+  return static_cast<double>(*integer);
+}
+
+Error no_number() { return bad_input("a size that is not one number at all sizes is used as a real number"); }
+
 // Element by element; a number meets every element of a list.
-Expected<AttributeValue> combine(Kind kind, const AttributeValue& a, const AttributeValue& b) {
+Expected<AttributeValue> combine(Kind kind, const AttributeValue& a, const AttributeValue& b,
+                                 const SizeArithmetic* sizes) {
   const std::optional<AttributeKind> result_kind =
       kind_of_arithmetic(kind, static_cast<AttributeKind>(a.index()), static_cast<AttributeKind>(b.index()));
   if (!result_kind) return bad_input(to_string(a) + " " + symbol_of(kind) + " " + to_string(b) + " has no meaning");
@@ -77,11 +100,12 @@ Expected<AttributeValue> combine(Kind kind, const AttributeValue& a, const Attri
     const auto* x = std::get_if<std::int64_t>(&a);
     const auto* y = std::get_if<std::int64_t>(&b);
     if (x != nullptr && y != nullptr) {
-      TASO_ASSIGN(const std::int64_t result, combine(kind, *x, *y));
+      TASO_ASSIGN(const std::int64_t result, combine(kind, *x, *y, sizes));
       return AttributeValue(result);
     }
-    const double u = x != nullptr ? static_cast<double>(*x) : std::get<double>(a);
-    const double v = y != nullptr ? static_cast<double>(*y) : std::get<double>(b);
+    const std::optional<double> left_real = real_of(a, sizes), right_real = real_of(b, sizes);
+    if (!left_real || !right_real) return no_number();
+    const double u = *left_real, v = *right_real;
     const double result = kind == Kind::add ? u + v : kind == Kind::subtract ? u - v : u * v;
     for (const double value : {u, v, result})
       if (!is_finite(value))
@@ -94,7 +118,7 @@ Expected<AttributeValue> combine(Kind kind, const AttributeValue& a, const Attri
   Integers result(left != nullptr ? left->size() : right->size());
   for (std::size_t i = 0; i < result.size(); ++i) {
     TASO_ASSIGN(result[i], combine(kind, left != nullptr ? (*left)[i] : std::get<std::int64_t>(a),
-                                   right != nullptr ? (*right)[i] : std::get<std::int64_t>(b)));
+                                   right != nullptr ? (*right)[i] : std::get<std::int64_t>(b), sizes));
   }
   return AttributeValue(std::move(result));
 }
@@ -149,6 +173,11 @@ std::vector<const ConstantData*> constants_of(const Graph& graph, const std::vec
 }
 
 Expected<AttributeValue> evaluate(const AttributeExpression& expression, const Bindings& bindings) {
+  return evaluate(expression, bindings, nullptr);
+}
+
+Expected<AttributeValue> evaluate(const AttributeExpression& expression, const Bindings& bindings,
+                                  const SizeArithmetic* sizes) {
   switch (expression.kind) {
     case Kind::literal:
       return expression.literal;
@@ -160,7 +189,7 @@ Expected<AttributeValue> evaluate(const AttributeExpression& expression, const B
       TASO_ASSIGN(const TensorType* type, tensor_of(expression, bindings));
       std::int64_t axis = expression.axis;
       if (!expression.operands.empty()) {
-        TASO_ASSIGN(const AttributeValue value, evaluate(expression.operands[0], bindings));
+        TASO_ASSIGN(const AttributeValue value, evaluate(expression.operands[0], bindings, sizes));
         if (!std::holds_alternative<std::int64_t>(value))
           return bad_input("axis " + to_string(value) + " is not an integer");
         axis = std::get<std::int64_t>(value);
@@ -175,7 +204,7 @@ Expected<AttributeValue> evaluate(const AttributeExpression& expression, const B
       return AttributeValue(static_cast<std::int64_t>(type->shape.size()));
     }
     case Kind::length: {
-      TASO_ASSIGN(const AttributeValue value, evaluate(expression.operands[0], bindings));
+      TASO_ASSIGN(const AttributeValue value, evaluate(expression.operands[0], bindings, sizes));
       const auto* list = std::get_if<Integers>(&value);
       if (list == nullptr) return bad_input(to_string(value) + " is no list and has no length");
       return AttributeValue(static_cast<std::int64_t>(list->size()));
@@ -186,7 +215,7 @@ Expected<AttributeValue> evaluate(const AttributeExpression& expression, const B
       Integers result;
       result.reserve(expression.operands.size());
       for (const AttributeExpression& operand : expression.operands) {
-        TASO_ASSIGN(const AttributeValue value, evaluate(operand, bindings));
+        TASO_ASSIGN(const AttributeValue value, evaluate(operand, bindings, sizes));
         if (!std::holds_alternative<std::int64_t>(value))
           return bad_input("list element " + to_string(value) + " is not an integer");
         result.push_back(std::get<std::int64_t>(value));
@@ -194,7 +223,7 @@ Expected<AttributeValue> evaluate(const AttributeExpression& expression, const B
       return AttributeValue(std::move(result));
     }
     case Kind::element: {
-      TASO_ASSIGN(const AttributeValue value, evaluate(expression.operands[0], bindings));
+      TASO_ASSIGN(const AttributeValue value, evaluate(expression.operands[0], bindings, sizes));
       const auto* list = std::get_if<Integers>(&value);
       if (list == nullptr || expression.axis < 0 || expression.axis >= static_cast<std::int64_t>(list->size()))
         return bad_input(to_string(value) + " has no element " + std::to_string(expression.axis));
@@ -204,9 +233,9 @@ Expected<AttributeValue> evaluate(const AttributeExpression& expression, const B
     case Kind::subtract:
     case Kind::multiply:
     case Kind::floor_divide: {
-      TASO_ASSIGN(const AttributeValue left, evaluate(expression.operands[0], bindings));
-      TASO_ASSIGN(const AttributeValue right, evaluate(expression.operands[1], bindings));
-      return combine(expression.kind, left, right);
+      TASO_ASSIGN(const AttributeValue left, evaluate(expression.operands[0], bindings, sizes));
+      TASO_ASSIGN(const AttributeValue right, evaluate(expression.operands[1], bindings, sizes));
+      return combine(expression.kind, left, right, sizes);
     }
   }
   return internal_error("unknown kind of attribute expression");
@@ -215,11 +244,12 @@ Expected<AttributeValue> evaluate(const AttributeExpression& expression, const B
 namespace {
 
 // A condition on the value of one expression.
-Expected<bool> holds_of_one(const Condition& condition, const Bindings& bindings) {
+Expected<bool> holds_of_one(const Condition& condition, const Bindings& bindings, const SizeArithmetic* sizes) {
   using Relation = Condition::Relation;
   if (condition.relation == Relation::finite) {
-    TASO_ASSIGN(const AttributeValue value, evaluate(condition.left, bindings));
+    TASO_ASSIGN(const AttributeValue value, evaluate(condition.left, bindings, sizes));
     const auto* real = std::get_if<double>(&value);
+    // A size that is no number is an integer all the same.
     if (real == nullptr && !std::holds_alternative<std::int64_t>(value))
       return bad_input(to_string(value) + " is no number");
     return real == nullptr || is_finite(*real);
@@ -235,42 +265,68 @@ Expected<bool> holds_of_one(const Condition& condition, const Bindings& bindings
                                                        : signs->nonzero;
 }
 
+// Whether a relation holds of two integers, at all sizes.
+bool holds(Condition::Relation relation, std::int64_t a, std::int64_t b, const SizeArithmetic* sizes) {
+  const bool numbers = sizes == nullptr || (sizes->is_number(a) && sizes->is_number(b));
+  switch (relation) {
+    case Condition::Relation::equal:
+      return numbers ? a == b : sizes->follows(Condition::Relation::equal, a, b);
+    case Condition::Relation::not_equal:
+      return numbers ? a != b : sizes->follows(Condition::Relation::not_equal, a, b);
+    case Condition::Relation::less:
+      return numbers ? a < b : sizes->follows(Condition::Relation::less, a, b);
+    case Condition::Relation::less_equal:
+      return numbers ? a <= b : sizes->follows(Condition::Relation::less_equal, a, b);
+    case Condition::Relation::positive:
+    case Condition::Relation::nonnegative:
+    case Condition::Relation::nonzero:
+    case Condition::Relation::finite:
+      break;
+  }
+  return false;
+}
+
 }  // namespace
 
 Expected<bool> holds(const Condition& condition, const Bindings& bindings) {
-  if (!condition.compares()) return holds_of_one(condition, bindings);
-  TASO_ASSIGN(const AttributeValue left, evaluate(condition.left, bindings));
-  TASO_ASSIGN(const AttributeValue right, evaluate(condition.right, bindings));
-  const bool ordered =
-      condition.relation == Condition::Relation::less || condition.relation == Condition::Relation::less_equal;
-  auto number = [](const AttributeValue& value) {
-    const auto* integer = std::get_if<std::int64_t>(&value);
-    return integer != nullptr ? static_cast<double>(*integer) : std::get<double>(value);
-  };
-  auto is_number = [](const AttributeValue& value) {
-    return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<double>(value);
-  };
-  if (!ordered) {
-    const bool mixed = is_number(left) && is_number(right) && left.index() != right.index();
-    const bool equal = mixed ? number(left) == number(right) : left == right;
-    return equal == (condition.relation == Condition::Relation::equal);
-  }
-  const bool strict = condition.relation == Condition::Relation::less;
-  auto before = [strict](auto a, auto b) { return strict ? a < b : a <= b; };
-  if (std::holds_alternative<std::int64_t>(left) && std::holds_alternative<std::int64_t>(right))
-    return before(std::get<std::int64_t>(left), std::get<std::int64_t>(right));
-  if (is_number(left) && is_number(right)) return before(number(left), number(right));
-  // Lists are ordered when all their elements are; a number stands for a list of it.
+  return holds(condition, bindings, nullptr);
+}
+
+Expected<bool> holds(const Condition& condition, const Bindings& bindings, const SizeArithmetic* sizes) {
+  if (!condition.compares()) return holds_of_one(condition, bindings, sizes);
+  TASO_ASSIGN(const AttributeValue left, evaluate(condition.left, bindings, sizes));
+  TASO_ASSIGN(const AttributeValue right, evaluate(condition.right, bindings, sizes));
+  const Condition::Relation relation = condition.relation;
+  const bool ordered = relation == Condition::Relation::less || relation == Condition::Relation::less_equal;
   const auto* a = std::get_if<Integers>(&left);
   const auto* b = std::get_if<Integers>(&right);
   const auto* x = std::get_if<std::int64_t>(&left);
   const auto* y = std::get_if<std::int64_t>(&right);
+  if (x != nullptr && y != nullptr) return holds(relation, *x, *y, sizes);
+  auto is_number = [](const AttributeValue& value) {
+    return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<double>(value);
+  };
+  if (is_number(left) && is_number(right)) {
+    const std::optional<double> u = real_of(left, sizes), v = real_of(right, sizes);
+    if (!u || !v) return no_number();
+    if (ordered) return relation == Condition::Relation::less ? *u < *v : *u <= *v;
+    return (*u == *v) == (relation == Condition::Relation::equal);
+  }
+  if (!ordered && a != nullptr && b != nullptr && a->size() == b->size()) {
+    // Lists are equal when all their elements are, and different when some are.
+    for (std::size_t i = 0; i < a->size(); ++i)
+      if (holds(relation, (*a)[i], (*b)[i], sizes) != (relation == Condition::Relation::equal))
+        return relation == Condition::Relation::not_equal;
+    return relation == Condition::Relation::equal;
+  }
+  if (!ordered) return (left == right) == (relation == Condition::Relation::equal);
+  // Lists are ordered when all their elements are; a number stands for a list of it.
   if ((a == nullptr && x == nullptr) || (b == nullptr && y == nullptr) ||
       (a != nullptr && b != nullptr && a->size() != b->size()))
     return bad_input(to_string(left) + " and " + to_string(right) + " cannot be ordered");
   const std::size_t size = a != nullptr ? a->size() : b->size();
   for (std::size_t i = 0; i < size; ++i)
-    if (!before(a != nullptr ? (*a)[i] : *x, b != nullptr ? (*b)[i] : *y)) return false;
+    if (!holds(relation, a != nullptr ? (*a)[i] : *x, b != nullptr ? (*b)[i] : *y, sizes)) return false;
   return true;
 }
 
@@ -305,16 +361,24 @@ Expected<Graph> instantiate(const Substitution& rule, const Pattern& pattern,
 
 Expected<Attributes> evaluate_attributes(const PatternNode& node, const Bindings& bindings,
                                          const OperatorCatalog& catalog) {
+  return evaluate_attributes(node, bindings, catalog, nullptr);
+}
+
+Expected<Attributes> evaluate_attributes(const PatternNode& node, const Bindings& bindings,
+                                         const OperatorCatalog& catalog, const SizeArithmetic* sizes) {
   Attributes attributes;
   const OperatorSignature* signature = catalog.signature(node.op);
   for (const auto& [name, expression] : node.attributes) {
-    TASO_ASSIGN(AttributeValue value, evaluate(expression, bindings));
+    TASO_ASSIGN(AttributeValue value, evaluate(expression, bindings, sizes));
     if (const auto* integer = std::get_if<std::int64_t>(&value); integer != nullptr && signature != nullptr) {
       const auto declared =
           std::find_if(signature->attributes.begin(), signature->attributes.end(),
                        [&key = name](const AttributeSignature& attribute) { return attribute.name == key; });
-      if (declared != signature->attributes.end() && declared->kind == AttributeKind::real)
-        value = static_cast<double>(*integer);
+      if (declared != signature->attributes.end() && declared->kind == AttributeKind::real) {
+        const std::optional<double> real = real_of(value, sizes);
+        if (!real) return no_number();
+        value = *real;
+      }
     }
     attributes.set(name, std::move(value));
   }

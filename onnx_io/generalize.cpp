@@ -240,8 +240,10 @@ class Generalizer {
     const std::vector<Symbol>& symbols = sized_[0].imported->symbols;
     for (std::size_t s = 0; s < symbols.size(); ++s) {
       const auto size = [&](std::size_t k) { return sized_[k].sizes->at(symbols[s].name); };
-      if (size(0) == size(1) || (lists[1][i] - lists[0][i]) % (size(1) - size(0)) != 0) continue;
-      Affine term{s, (lists[1][i] - lists[0][i]) / (size(1) - size(0)), 0};
+      std::size_t other = 1;  // A size at which the symbol is another.
+      while (other < lists.size() && size(other) == size(0)) ++other;
+      if (other == lists.size() || (lists[other][i] - lists[0][i]) % (size(other) - size(0)) != 0) continue;
+      Affine term{s, (lists[other][i] - lists[0][i]) / (size(other) - size(0)), 0};
       term.offset = lists[0][i] - term.factor * size(0);
       bool fits = lists.size() > 2;  // two sizes fit anything
       for (std::size_t k = 0; k < lists.size(); ++k) fits = fits && lists[k][i] == term.factor * size(k) + term.offset;
@@ -529,6 +531,23 @@ std::vector<bool> varying_weights(std::span<const SizedExport> sized) {
 }
 
 }  // namespace
+
+Expected<std::vector<Hash128>> export_forms(const Document& document, std::span<const SizedExport> sized,
+                                            const OperatorRegistry& registry) {
+  const ExportMode mode{.verbatim = true, .fold = false, .varying = varying_weights(sized)};
+  std::vector<Hash128> forms;
+  for (const SizedExport& one : sized) {
+    TASO_ASSIGN(const ExportedGraph exported, export_graph(document, *one.imported, *one.graph, registry, mode));
+    Hasher hasher;
+    for (const onnx::NodeProto& node : exported.nodes) hasher.add(node.SerializeAsString());
+    for (const int original : exported.originals) hasher.add(static_cast<std::int64_t>(original));
+    for (const WrittenConstant& constant : exported.constants)
+      hasher.add(constant.name).add(static_cast<std::int64_t>(constant.document_index));
+    for (const auto& [name, weight] : exported.weights) hasher.add(name).add(weight);
+    forms.push_back(hasher.finish());
+  }
+  return forms;
+}
 
 Expected<ExportedGraph> export_at_all_sizes(const Document& document, std::span<const SizedExport> sized,
                                             const OperatorRegistry& registry, bool verbatim, bool fold) {

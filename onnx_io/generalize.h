@@ -14,8 +14,8 @@
 /// Any other list is computed when the model runs, by a few nodes, if each of its entries is a * extent + b for an
 /// extent of a graph input; so are constants that repeat one element (ConstantOfShape) or count up (Range), if their
 /// shapes are such lists. That numbers which are no sums and products of the symbols do not come here is for the
-/// importer (onnx_io/symbol_flow.h), and that the rewrites hold is for the rules, which are proved for all sizes: what
-/// holds at several unrelated sizes then holds at all but for coincidences.
+/// importer (onnx_io/symbol_flow.h), and that the rewrites hold is for certificate/symbolic_model.h, which also chooses
+/// the sizes: so many that no list of sums and products agrees at all of them by chance.
 #pragma once
 
 #include <span>
@@ -35,5 +35,9 @@ struct SizedExport {
 /// weights are not computed (see export_graph).
 [[nodiscard]] Expected<ExportedGraph> export_at_all_sizes(const Document& document, std::span<const SizedExport> sized,
                                                           const OperatorRegistry& registry, bool verbatim, bool fold);
+
+/// For each size a hash of the export's nodes and of the names of its constants: what must be equal at all sizes.
+[[nodiscard]] Expected<std::vector<Hash128>> export_forms(const Document& document, std::span<const SizedExport> sized,
+                                                          const OperatorRegistry& registry);
 
 }  // namespace taso

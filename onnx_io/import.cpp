@@ -254,7 +254,7 @@ class Importer {
     }
     if (auto constant = fold_integers(context)) {
       if (const std::string reason = flow_.fold(context, *constant); !reason.empty())
-        return add_opaque(index, reason, carried_types(context));
+        return add_opaque(index, reason, {constant->type()});
       set_constant(index, std::move(constant), node.op_type() == "ConstantOfShape");
       return {};
     }
@@ -376,8 +376,7 @@ class Importer {
       }
       inputs[i].value = Value{scratch.add_input("", inputs[i].type), 0};
     }
-    NodeContext trial(document_, index, catalog_, scratch, std::move(inputs));
-    trial.set_sizes(flow_.sizes());
+    NodeContext trial(document_, index, catalog_, scratch, std::move(inputs));  // a type is that at these sizes
     row.handler(trial);
     if (trial.stopped()) return {};
     for (const auto& output : trial.outputs()) {

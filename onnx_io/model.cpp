@@ -46,6 +46,21 @@ Expected<Model> Model::load(const std::string& path, const OperatorRegistry& reg
   return model;
 }
 
+Expected<Model> Model::with_sizes(SymbolSizes sizes) const {
+  auto other = std::make_shared<ModelDocument>(*document_);
+  other->options.symbol_sizes = std::move(sizes);
+  TASO_ASSIGN(other->imported, import_document(*other->document, *other->registry, other->options));
+  Model model;
+  model.document_ = std::move(other);
+  return model;
+}
+
+std::string Model::metadata(const std::string& key) const {
+  for (const auto& entry : document_->document->model().metadata_props())
+    if (entry.key() == key) return entry.value();
+  return "";
+}
+
 Expected<Model> Model::parse(std::string bytes, const std::string& path, const OperatorRegistry& registry,
                              const ImportOptions& options) {
   auto stored = std::make_shared<const std::string>(std::move(bytes));
@@ -116,6 +131,13 @@ Expected<SaveReport> Model::save_at_all_sizes(std::span<const Sized> sized, cons
   TASO_ASSIGN(const ExportedGraph exported,
               export_at_all_sizes(*first.document, exports, *first.registry, options.verbatim, true));
   return write_model(*first.document, first.imported, exported, first.options, path, options);
+}
+
+Expected<std::vector<Hash128>> Model::forms_at_sizes(std::span<const Sized> sized) {
+  TASO_CHECK(!sized.empty(), "a model at no size");
+  const ModelDocument& first = *sized[0].model->document_;
+  const auto exports = exports_of(sized, [](const Model& model) -> const ModelDocument& { return *model.document_; });
+  return export_forms(*first.document, exports, *first.registry);
 }
 
 Status Model::can_save_at_all_sizes(std::span<const Sized> sized) {

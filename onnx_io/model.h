@@ -113,6 +113,9 @@ class Model {
   [[nodiscard]] static Expected<Model> parse(std::string bytes, const std::string& path,
                                              const OperatorRegistry& registry, const ImportOptions& options = {});
 
+  /// The same file at other sizes of its symbols.
+  [[nodiscard]] Expected<Model> with_sizes(SymbolSizes sizes) const;
+
   /// The graph as imported (docs/onnx.md gives the form of every operator); not normalised. graph().inputs() and
   /// outputs() correspond to inputs() and outputs() one to one.
   [[nodiscard]] const Graph& graph() const;
@@ -131,6 +134,8 @@ class Model {
   [[nodiscard]] std::int64_t opset() const;
   [[nodiscard]] std::int64_t ir_version() const;
   [[nodiscard]] const std::string& path() const;
+  /// An entry of the file's metadata; empty if there is none.
+  [[nodiscard]] std::string metadata(const std::string& key) const;
 
   /// Writes `graph`, which must come from graph() by rewriting: same inputs, same number and types of outputs,
   /// opaque nodes untouched. Weight-only values are folded in float. The result passes a structural check (names
@@ -150,6 +155,8 @@ class Model {
   /// written.
   [[nodiscard]] static Expected<SaveReport> save_at_all_sizes(std::span<const Sized> sized, const std::string& path,
                                                               const SaveOptions& options = {});
+  /// A hash for each of these of what save_at_all_sizes compares: files with different hashes cannot be one.
+  [[nodiscard]] static Expected<std::vector<Hash128>> forms_at_sizes(std::span<const Sized> sized);
   /// Whether save_at_all_sizes would write a file; weights are not computed.
   [[nodiscard]] static Status can_save_at_all_sizes(std::span<const Sized> sized);
 

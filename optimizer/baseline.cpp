@@ -19,8 +19,8 @@ bool contains_reduction(const Expression& expression) {
 class BaselineMaker {
  public:
   BaselineMaker(const RuleIndex& rules, const OperatorRegistry& registry, const RewriteFilter& writable,
-                const std::atomic<bool>* interrupt)
-      : rules_(rules), registry_(registry), writable_(writable), interrupt_(interrupt) {
+                const std::atomic<bool>* interrupt, const MatchFilter& applicable)
+      : rules_(rules), registry_(registry), writable_(writable), applicable_(applicable), interrupt_(interrupt) {
     for (std::uint32_t rule = 0; rule < rules.rules().size(); ++rule)
       if (rules.rules()[rule].source.outputs.size() == 1) candidates_.push_back(rule);
   }
@@ -45,7 +45,7 @@ class BaselineMaker {
             return Error{ErrorCode::interrupted, "interrupted while the baseline was made", {}};
           if (!still_matches(list.graph(), result.graph, match)) continue;
           const std::optional<Chain> chain = chain_of(result.graph, match);
-          if (!chain) continue;
+          if (!chain || (applicable_ && !applicable_(result.graph, rule, match))) continue;
           Expected<RewriteResult> rewritten = apply_with_changes(result.graph, rule, match, rules_.catalog());
           if (!rewritten || (chain->joins && !is_one_operator_on(*chain, *rewritten))) continue;
           TASO_ASSIGN(const bool pays, pays_off(result.graph, *rewritten));
@@ -156,6 +156,7 @@ class BaselineMaker {
   const RuleIndex& rules_;
   const OperatorRegistry& registry_;
   const RewriteFilter& writable_;
+  const MatchFilter& applicable_;
   const std::atomic<bool>* interrupt_;
   std::vector<std::uint32_t> candidates_;
   std::map<std::string, bool, std::less<>> contractions_;
@@ -164,8 +165,9 @@ class BaselineMaker {
 }  // namespace
 
 Expected<Baseline> make_baseline(const Graph& graph, const RuleIndex& rules, const OperatorRegistry& registry,
-                                 const RewriteFilter& writable, const std::atomic<bool>* interrupt) {
-  return BaselineMaker(rules, registry, writable, interrupt).run(graph);
+                                 const RewriteFilter& writable, const std::atomic<bool>* interrupt,
+                                 const MatchFilter& applicable) {
+  return BaselineMaker(rules, registry, writable, interrupt, applicable).run(graph);
 }
 
 }  // namespace taso

@@ -23,9 +23,11 @@ struct Baseline {
 /// replacement leaves the graph with fewer operators and no more arithmetic. Where the chain is joined by further
 /// tensors (a residual is added), the replacement is one operator that reads each of them as it was read. Merging
 /// siblings, enlarging kernels and the like are left to the search.
-/// Rewrites that `writable` refuses are left out. Once `interrupt` is raised: an error of code interrupted.
+/// Rewrites that `writable` refuses, and matches that `applicable` refuses, are left out. Once `interrupt` is raised:
+/// an error of code interrupted.
 [[nodiscard]] Expected<Baseline> make_baseline(const Graph& graph, const RuleIndex& rules,
                                                const OperatorRegistry& registry, const RewriteFilter& writable = {},
-                                               const std::atomic<bool>* interrupt = nullptr);
+                                               const std::atomic<bool>* interrupt = nullptr,
+                                               const MatchFilter& applicable = {});
 
 }  // namespace taso

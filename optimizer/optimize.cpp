@@ -10,6 +10,8 @@ namespace {
 
 /// Costs that differ by less than this are equal.
 constexpr double kEqualCosts = 1e-9;
+/// So often baseline and search are made again without steps that turned out not to hold at all sizes.
+constexpr int kMostRounds = 20;
 /// A graph whose predicted time is this many times the baseline's is not timed whole.
 constexpr double kHopeless = 1.5;
 
@@ -231,15 +233,21 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
   std::vector<Substitution> allowed = allowed_rules(rules.rules(), options.rounding, false);
   std::erase_if(allowed, [&](const Substitution& r) { return r.source.nodes.size() > options.max_rule_size; });
   const RuleIndex search_rules(std::move(allowed), rules.catalog());
-  TASO_ASSIGN(Baseline baseline,
-              make_baseline(start, baseline_rules, library.registry(), options.writable, options.search.interrupt));
-  const auto holds_at_all_sizes = [&](const std::vector<RuleApplication>& more) {
-    if (!options.holds_at_all_sizes) return true;
+  using AtAllSizes = OptimizeOptions::AtAllSizes;
+  Baseline baseline;
+  const auto at_all_sizes = [&](const std::vector<RuleApplication>& more) {
+    if (!options.at_all_sizes) return AtAllSizes::holds;
     std::vector<RuleApplication> all = baseline.applications;
     all.insert(all.end(), more.begin(), more.end());
-    return options.holds_at_all_sizes(all);
+    return options.at_all_sizes(all);
   };
-  if (!holds_at_all_sizes({})) {
+  AtAllSizes of_baseline = AtAllSizes::refused;
+  for (int round = 0; round < kMostRounds && of_baseline == AtAllSizes::refused; ++round) {
+    TASO_ASSIGN(baseline, make_baseline(start, baseline_rules, library.registry(), options.writable,
+                                        options.search.interrupt, options.applicable));
+    of_baseline = at_all_sizes({});
+  }
+  if (of_baseline != AtAllSizes::holds) {
     result.notes.emplace_back("the baseline is the original: what makes it does not hold at all sizes");
     baseline = {start, {}};
   }
@@ -249,25 +257,40 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
   SearchOptions search_options = options.search;
   search_options.keep = std::max(search_options.keep, options.timed_candidates);
   search_options.writable = options.writable;
+  search_options.applicable = options.applicable;
+  const std::size_t kept = std::max<std::size_t>(1, options.timed_candidates);
   std::vector<Found> found;
-  TASO_RETURN_IF_ERROR(
-      find_graphs(baseline.graph, search_rules, measured, model, options, search_options, result, found));
+  std::vector<const Found*> holding;  // Of these, the best that are better than the baseline, at all sizes.
+  std::size_t refused = 0;
+  bool again = true;
+  for (int round = 0; round < kMostRounds && again; ++round) {
+    found.clear();
+    holding.clear();
+    again = false;
+    refused = 0;
+    TASO_RETURN_IF_ERROR(
+        find_graphs(baseline.graph, search_rules, measured, model, options, search_options, result, found));
+    for (const Found& one : found) {
+      if (!is_less(one.candidate.cost, result.baseline.cost) || holding.size() == kept) continue;
+      const AtAllSizes holds = at_all_sizes(one.candidate.applications);
+      if (holds == AtAllSizes::holds) {
+        holding.push_back(&one);
+        continue;
+      }
+      ++refused;
+      again = again || holds == AtAllSizes::refused;
+    }
+    again = again && result.search.stop != StopReason::interrupted && result.search.stop != StopReason::time;
+  }
 
   Choices choices;
   choices.add("baseline", baseline.graph, baseline_plan, result.baseline.cost);
   choices.add("original", start, start_plan, result.original.cost);
   const bool time_graphs = model.uses_time() && options.timed_candidates > 0;
-  const std::size_t kept = std::max<std::size_t>(1, options.timed_candidates);
   std::vector<const Candidate*> candidates;
-  std::size_t refused = 0;
-  for (const Found& one : found) {
-    if (!is_less(one.candidate.cost, result.baseline.cost) || candidates.size() == kept) continue;
-    if (!holds_at_all_sizes(one.candidate.applications)) {
-      ++refused;
-      continue;
-    }
-    candidates.push_back(&one.candidate);
-    choices.add(fmt::format("candidate {}", candidates.size()), one.candidate.graph, one.plan, one.candidate.cost);
+  for (const Found* one : holding) {
+    candidates.push_back(&one->candidate);
+    choices.add(fmt::format("candidate {}", candidates.size()), one->candidate.graph, one->plan, one->candidate.cost);
   }
 
   // Times of single kernels miss what kernels share: weights that several of them read, starts and ends. A graph with
@@ -284,7 +307,8 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
     const Candidate& candidate = fewest.best[0];
     const bool known = std::any_of(candidates.begin(), candidates.end(),
                                    [&](const Candidate* other) { return other->graph.equals(candidate.graph); });
-    if (is_less(candidate.cost, fewest.start_cost) && !known && holds_at_all_sizes(candidate.applications)) {
+    if (is_less(candidate.cost, fewest.start_cost) && !known &&
+        at_all_sizes(candidate.applications) == AtAllSizes::holds) {
       TASO_ASSIGN(KernelPlan plan, plan_of(candidate.graph, measured.target(), open));
       const double limit = kHopeless * result.baseline.cost;
       const Expected<double> cost = model.cost(candidate.graph, plan, limit);

@@ -60,9 +60,17 @@ struct OptimizeOptions {
   std::optional<CheckOptions> check = CheckOptions{};  ///< No check if empty.
   /// Says whether the model's file can hold the result of a rewrite; others are not used.
   RewriteFilter writable;
+  /// Of a model with symbolic extents: matches at which a step is known not to hold at all sizes.
+  MatchFilter applicable;
+  /// What at_all_sizes says of applications.
+  enum class AtAllSizes : std::uint8_t {
+    holds,
+    refused,  ///< A step does not hold, and `applicable` did not know it; it does now.
+    fails,    ///< They do not hold, for another reason.
+  };
   /// Says of a model with symbolic extents whether what these applications, in order, make of the original can be made
   /// at all sizes; what cannot does not compete. Empty: everything.
-  std::function<bool(const std::vector<RuleApplication>&)> holds_at_all_sizes;
+  std::function<AtAllSizes(const std::vector<RuleApplication>&)> at_all_sizes;
 };
 
 /// One of the graphs that competed for being the result.

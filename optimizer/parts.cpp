@@ -210,7 +210,7 @@ Match PartPlace::translate(const Match& match) const {
 }
 
 PartReplay replay_in_whole(const Graph& whole, const GraphPart& part, std::span<const RuleApplication> steps,
-                           const RuleIndex& rules, const RewriteFilter& writable) {
+                           const RuleIndex& rules, const RewriteFilter& writable, const MatchFilter& applicable) {
   std::unordered_map<std::string_view, const Substitution*> by_name;
   for (const Substitution& rule : rules.rules()) by_name.emplace(rule.name, &rule);
   PartReplay replay;
@@ -224,6 +224,7 @@ PartReplay replay_in_whole(const Graph& whole, const GraphPart& part, std::span<
     const std::optional<PartPlace> place = PartPlace::find(inside, part.inputs, replay.graph, rules.catalog());
     if (!place) return replay;
     const Match match = place->translate(step.match);
+    if (applicable && !applicable(replay.graph, *rule->second, match)) return replay;
     Expected<RewriteResult> outside = apply_with_changes(replay.graph, *rule->second, match, rules.catalog());
     if (!outside || (writable && !writable(*outside))) return replay;
     Expected<Graph> rewritten = apply(inside, *rule->second, step.match, rules.catalog());

@@ -62,9 +62,9 @@ struct PartReplay {
   bool complete = true;                       ///< False: a step does not apply there; those before it were done.
 };
 
-/// Does `steps`, which were found on part.graph, in the whole. `writable`: see RewriteFilter.
+/// Does `steps`, which were found on part.graph, in the whole. `writable`, `applicable`: see optimizer/trace.h.
 [[nodiscard]] PartReplay replay_in_whole(const Graph& whole, const GraphPart& part,
                                          std::span<const RuleApplication> steps, const RuleIndex& rules,
-                                         const RewriteFilter& writable);
+                                         const RewriteFilter& writable, const MatchFilter& applicable = {});
 
 }  // namespace taso

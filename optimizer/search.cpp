@@ -372,6 +372,7 @@ class Searcher {
 
   void try_match(const MatchList& list, const RuleMatch& match, Child& child) const {
     if (interrupted()) return;
+    if (options_.applicable && !options_.applicable(list.graph(), rules_.rules()[match.first], *match.second)) return;
     Expected<RewriteResult> rewritten = apply_with_changes(list.graph(), rules_.rules()[match.first], *match.second,
                                                            rules_.catalog(), &list.consumers());
     if (!rewritten) return;
@@ -536,6 +537,7 @@ class Searcher {
       for (const std::size_t index : together) {
         const auto& [rule, match] = matches[index];
         if (!still_matches(graph, next_graph, *match)) continue;
+        if (options_.applicable && !options_.applicable(next_graph, rules_.rules()[rule], *match)) continue;
         Expected<RewriteResult> rewritten =
             apply_with_changes(next_graph, rules_.rules()[rule], *match, rules_.catalog());
         if (!rewritten || (options_.writable && !options_.writable(*rewritten))) continue;

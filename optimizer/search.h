@@ -90,6 +90,7 @@ struct SearchOptions {
   /// never.
   std::size_t part_size = 200;
   RewriteFilter writable;  ///< Rewrites that it refuses are no candidates; called from several threads.
+  MatchFilter applicable;  ///< Matches that it refuses are not tried; called from several threads.
   std::function<void(const SearchProgress&)> progress;
 };
 

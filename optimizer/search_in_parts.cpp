@@ -136,7 +136,7 @@ class PartsSearcher {
   /// Does the steps in the whole if that makes it cheaper. False: they do not all apply to this part.
   Expected<bool> take_over(const GraphPart& part, const std::vector<RuleApplication>& steps) {
     if (steps.empty()) return true;
-    PartReplay replay = replay_in_whole(current_.graph, part, steps, rules_, options_.writable);
+    PartReplay replay = replay_in_whole(current_.graph, part, steps, rules_, options_.writable, options_.applicable);
     if (replay.applications.empty()) return replay.complete;
     const Expected<double> cost = price(replay.graph, current_.cost);
     if (!cost && cost.error().code == ErrorCode::interrupted) {

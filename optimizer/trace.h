@@ -13,6 +13,8 @@ namespace taso {
 
 /// Says whether the result of a rewrite may be used; safe to call from several threads. Empty: every one.
 using RewriteFilter = std::function<bool(const RewriteResult&)>;
+/// Says whether a rule may be applied at a match in a graph; safe to call from several threads. Empty: at every one.
+using MatchFilter = std::function<bool(const Graph&, const Substitution&, const Match&)>;
 
 /// One application of a rule.
 struct RuleApplication {

@@ -6,13 +6,10 @@
 #include <array>
 #include <charconv>
 
-#include "certificate/replay.h"
+#include "graph/rewrite.h"
 
 namespace taso::tools {
 namespace {
-
-/// At so many sizes a model is looked at; at the last only if it exists there.
-constexpr std::size_t kSizes = 4;
 
 /// The n-th of 2, 3, 5, 7, 11, ...
 std::int64_t prime(std::size_t n) {
@@ -32,8 +29,6 @@ std::int64_t multiple_of(std::int64_t unit, std::size_t n) {
   return n == 0 ? 4 * unit : unit * (2 * static_cast<std::int64_t>(n) + 1);
 }
 
-bool is_odd_one(std::size_t k) { return k + 1 == kSizes; }
-
 /// Operators that are understood and computed at run time.
 std::size_t working_operators(const Graph& graph) {
   std::size_t count = 0;
@@ -42,27 +37,13 @@ std::size_t working_operators(const Graph& graph) {
   return count;
 }
 
-/// Whether two graphs have the same nodes, but for extents.
-bool same_form(const Graph& a, const Graph& b) {
-  if (a.id_bound() != b.id_bound() || a.inputs() != b.inputs() || a.outputs() != b.outputs()) return false;
-  for (NodeId id = 0; id < a.id_bound(); ++id) {
-    if (a.contains(id) != b.contains(id)) return false;
-    if (!a.contains(id)) continue;
-    const Node &x = a.node(id), &y = b.node(id);
-    if (x.kind != y.kind || x.op != y.op || x.name != y.name || x.inputs != y.inputs ||
-        x.outputs.size() != y.outputs.size() || x.weight_only != y.weight_only)
-      return false;
-    for (std::size_t port = 0; port < x.outputs.size(); ++port)
-      if (x.outputs[port].known != y.outputs[port].known || x.outputs[port].element != y.outputs[port].element)
-        return false;
-  }
-  return true;
-}
-
-Graph in_normal_form(const Model& model, const OperatorRegistry& registry) {
-  Graph graph = model.graph();
-  normalize(graph, registry);
-  return graph;
+Hash128 appearance(const Graph& graph, const Substitution& rule, const Match& match) {
+  Hasher hasher;
+  hasher.add(rule.name);
+  for (const Value& value : match.variables) hasher.add(to_string(graph.type(value)));
+  for (const NodeId id : match.nodes) hasher.add(graph.node(id).label);
+  for (const auto& value : match.attributes) hasher.add(value ? to_string(*value) : "");
+  return hasher.finish();
 }
 
 }  // namespace
@@ -79,121 +60,94 @@ Expected<std::pair<std::string, std::int64_t>> parse_symbol_size(const std::stri
   return Error{ErrorCode::usage, "\"" + text + "\" is not SYMBOL=N with N at least 1", {}};
 }
 
-std::vector<SymbolSizes> choose_symbol_sizes(const std::vector<Symbol>& symbols, const SymbolSizes& given,
-                                             std::int64_t unit) {
-  std::vector<SymbolSizes> all(kSizes);
+SymbolSizes choose_symbol_sizes(const std::vector<Symbol>& symbols, const SymbolSizes& given,
+                                const SymbolRanges& ranges, std::int64_t unit) {
+  SymbolSizes sizes;
   std::size_t batches = 0, others = 0;
-  for (std::size_t k = 0; k < kSizes; ++k)
-    for (std::size_t j = 0; j < symbols.size(); ++j) {
-      const auto chosen = given.find(symbols[j].name);
-      if (chosen == given.end()) {
-        all[k][symbols[j].name] =
-            symbols[j].axis == 0 ? prime(batches++) : multiple_of(unit, others++) + (is_odd_one(k) ? 1 : 0);
-        continue;
-      }
-      // What divides the size that was given may have to divide every size.
-      std::int64_t divisor = 1;
-      while (divisor < 32 && chosen->second % (2 * divisor) == 0) divisor *= 2;
-      all[k][symbols[j].name] =
-          chosen->second +
-          (k == 0 ? 0 : divisor * static_cast<std::int64_t>(k * (2 * j + 1) + (k - 1) * symbols.size())) +
-          (is_odd_one(k) ? 1 : 0);
-    }
-  return all;
+  for (const Symbol& symbol : symbols) {
+    const auto chosen = given.find(symbol.name);
+    std::int64_t size = chosen != given.end() ? chosen->second
+                        : symbol.axis == 0    ? prime(batches++)
+                                              : multiple_of(unit, others++);
+    if (const auto range = ranges.find(symbol.name); range != ranges.end())
+      size = std::clamp(size, range->second.least, range->second.most.value_or(std::max(size, range->second.least)));
+    sizes[symbol.name] = size;
+  }
+  return sizes;
 }
 
-Expected<SizedModel> SizedModel::load(const std::string& path, const OperatorRegistry& registry,
-                                      const ImportOptions& import, const SymbolSizes& given) {
-  SizedModel result;
-  result.registry_ = &registry;
-  TASO_ASSIGN(Model plain, Model::load(path, registry, import));
-  const std::vector<Symbol> symbols = plain.symbols();
-  for (const auto& [name, size] : given)
+namespace {
+
+/// Whether the sizes that a user gave are sizes of symbols, within their ranges.
+Status check_given(const Model& model, const SymbolSizes& given, const SymbolRanges& ranges) {
+  const std::vector<Symbol>& symbols = model.symbols();
+  for (const auto& [name, size] : given) {
     if (std::none_of(symbols.begin(), symbols.end(), [&](const Symbol& symbol) { return symbol.name == name; })) {
       std::string names;
       for (const Symbol& symbol : symbols) names += (names.empty() ? "" : ", ") + symbol.name;
       return Error{ErrorCode::usage,
                    fmt::format("--assume {}={}: the model's inputs have no symbolic extent '{}'; they have {}", name,
                                size, name, names.empty() ? "none" : names),
-                   {.file = path}};
+                   {.file = model.path()}};
     }
-  // The sizes at which most is understood.
-  const bool units_matter = std::any_of(symbols.begin(), symbols.end(), [&](const Symbol& symbol) {
-    return symbol.axis > 0 && !given.contains(symbol.name);
-  });
-  std::size_t most = working_operators(plain.graph());
-  for (const std::int64_t unit : kUnits) {
-    if (symbols.empty() || (unit != kUnits[0] && !units_matter)) break;
-    SizedModel attempt;
-    attempt.registry_ = &registry;
-    attempt.take_sizes(choose_symbol_sizes(symbols, given, unit), path, import);
-    if (attempt.sizes_.empty()) {
-      if (result.problem_.empty()) result.problem_ = attempt.problem_;
+    const auto range = ranges.find(name);
+    if (range != ranges.end() &&
+        (size < range->second.least || size > range->second.most.value_or(std::max(size, range->second.least))))
+      return Error{
+          ErrorCode::usage,
+          fmt::format("--assume {}={}: --range {} leaves this size out", name, size, to_string(SymbolRanges{*range})),
+          {.file = model.path()}};
+  }
+  return {};
+}
+
+}  // namespace
+
+Expected<SizedModel> SizedModel::load(const std::string& path, const OperatorRegistry& registry,
+                                      const ImportOptions& import, const SymbolSizes& given,
+                                      const SymbolRanges& ranges) {
+  SizedModel result;
+  TASO_ASSIGN(result.model_, Model::load(path, registry, import));
+  TASO_RETURN_IF_ERROR(check_given(*result.model_, given, ranges));
+  if (result.model_->symbols().empty() && ranges.empty()) return result;
+  Expected<SymbolicModel> symbolic = SymbolicModel::load(*result.model_, registry, ranges);
+  if (!symbolic && symbolic.error().code == ErrorCode::usage) return symbolic.error();
+  if (!symbolic) {
+    result.problem_ = symbolic.error().message;
+    return result;
+  }
+  // Not every model exists at the usual sizes.
+  std::vector<SymbolSizes> choices = {choose_symbol_sizes(result.model_->symbols(), given, symbolic->ranges())};
+  choices.push_back(choose_symbol_sizes(result.model_->symbols(), given, symbolic->ranges(), 8));
+  if (given.empty()) choices.push_back(symbolic->samples()[0]);
+  for (const SymbolSizes& sizes : choices) {
+    Expected<Model> model = symbolic->at(sizes);
+    if (!model) {
+      if (result.problem_.empty()) result.problem_ = model.error().message;
       continue;
     }
-    const std::size_t understood = working_operators(attempt.model().graph());
-    if (understood <= most) continue;
-    most = understood;
-    result = std::move(attempt);
+    result.problem_.clear();
+    if (working_operators(model->graph()) <= working_operators(result.model_->graph())) return result;
+    result.model_ = std::move(*model);
+    result.sizes_ = sizes;
+    result.symbolic_ = std::move(*symbolic);
+    return result;
   }
-  if (!result.sizes_.empty()) return result;
-  result.sizes_.clear();
-  result.models_ = {std::move(plain)};
   return result;
 }
 
-void SizedModel::take_sizes(std::vector<SymbolSizes> sizes, const std::string& path, const ImportOptions& import) {
-  for (std::size_t k = 0; k < sizes.size(); ++k) {
-    ImportOptions sized = import;
-    sized.symbol_sizes = sizes[k];
-    Expected<Model> model = Model::load(path, *registry_, sized);
-    if (!model && is_odd_one(k)) break;
-    if (!model) {
-      problem_ = fmt::format("at {}: {}", to_string(sizes[k]), model.error().message);
-      return;
-    }
-    if (k > 0 && !same_form(models_[0].graph(), model->graph())) {
-      problem_ = fmt::format("the model has another form at {} than at {}", to_string(sizes[k]), to_string(sizes[0]));
-      return;
-    }
-    models_.push_back(std::move(*model));
-  }
-  sizes.resize(models_.size());
-  const Expected<std::vector<Graph>> graphs = repeat({}, {});
-  const Status written = graphs ? can_save(*graphs) : Status(graphs.error());
-  if (written)
-    sizes_ = std::move(sizes);
-  else
-    problem_ = written.error().message;
+bool RefusedPlaces::add(const Graph& graph, const Substitution& rule, const Match& match, const std::string& reason) {
+  const Hash128 place = appearance(graph, rule, match);
+  const auto at = std::lower_bound(places_.begin(), places_.end(), place);
+  if (at != places_.end() && *at == place) return false;
+  places_.insert(at, place);
+  std::string text = rule.name + ": " + reason;
+  if (std::find(reasons_.begin(), reasons_.end(), text) == reasons_.end()) reasons_.push_back(std::move(text));
+  return true;
 }
 
-Expected<std::vector<Graph>> SizedModel::repeat(const std::vector<Substitution>& rules,
-                                                const std::vector<CertificateStep>& steps) const {
-  std::vector<Graph> graphs;
-  std::map<std::string, std::size_t> uses;
-  for (const Model& model : models_) {
-    TASO_ASSIGN(Graph graph,
-                repeat_steps(in_normal_form(model, *registry_), rules, steps, *registry_, !graphs.empty(), uses));
-    if (!graphs.empty() && !same_form(graphs[0], graph))
-      return Error{ErrorCode::not_proved, "the steps lead to another form at another size", {}};
-    graphs.push_back(std::move(graph));
-  }
-  return graphs;
-}
-
-std::vector<Model::Sized> SizedModel::sized(const std::vector<Graph>& graphs) const {
-  std::vector<Model::Sized> result;
-  for (std::size_t k = 0; k < models_.size(); ++k) result.push_back({&models_[k], &graphs[k]});
-  return result;
-}
-
-Status SizedModel::can_save(const std::vector<Graph>& graphs) const {
-  return Model::can_save_at_all_sizes(sized(graphs));
-}
-
-Expected<SaveReport> SizedModel::save(const std::vector<Graph>& graphs, const std::string& path,
-                                      const SaveOptions& options) const {
-  return Model::save_at_all_sizes(sized(graphs), path, options);
+bool RefusedPlaces::contains(const Graph& graph, const Substitution& rule, const Match& match) const {
+  return !places_.empty() && std::binary_search(places_.begin(), places_.end(), appearance(graph, rule, match));
 }
 
 }  // namespace taso::tools

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "certificate/certificate.h"
+#include "certificate/occurrence.h"
 #include "graph/unmet.h"
 #include "onnx_io/external_files.h"
 #include "onnx_io/model.h"
@@ -43,7 +44,7 @@ struct Options {
   tools::DeviceOptions device;
   std::string model, output, cost = "time", rounding = "reassoc", costs, record, html, strategy = "joint",
                              method = "backtracking", rule_layouts = "channels-last";
-  std::vector<std::string> rules, baseline_rules, disabled_rules, input_shapes, assumed;
+  std::vector<std::string> rules, baseline_rules, disabled_rules, input_shapes, assumed, ranges;
   int kernel_threads = 1;
   SearchOptions search;
   std::size_t max_rule_size = OptimizeOptions{}.max_rule_size, reranked = OptimizeOptions{}.timed_candidates;
@@ -150,6 +151,13 @@ void declare(CLI::App& app, Options& options) {
                  "SYMBOL=N: the size of a symbolic extent for which costs count (default: 2, 3, .. for a first axis, "
                  "128, 96, .. for others); the result is for all sizes; repeatable")
       ->type_name("SYMBOL=N")
+      ->expected(1)
+      ->take_all();
+  app.add_option(
+         "--range", options.ranges,
+         "SYMBOL=LEAST:MOST: the sizes of a symbolic extent for which the result is (default: 1 and more; either "
+         "may be left out); the model's metadata then says so; repeatable")
+      ->type_name("SYMBOL=L:M")
       ->expected(1)
       ->take_all();
   app.add_flag("--no-check", options.no_check, "Do not execute original and result on random inputs");
@@ -289,8 +297,8 @@ std::vector<CertificateStep> steps_of(const std::vector<RuleApplication>& applic
 /// What was done to the model, for taso-verify --certificate.
 Expected<Certificate> make_certificate(const OptimizeResult& result, const std::vector<const RuleIndex*>& rules,
                                        FileIdentity original, const ImportOptions& import,
-                                       const std::vector<SymbolSizes>& symbol_sizes, const std::string& output,
-                                       bool external_data) {
+                                       const tools::SizedModel& sized, const SizedGraph& all_sizes,
+                                       const std::string& output, bool external_data) {
   Certificate certificate;
   certificate.original = std::move(original);
   TASO_ASSIGN(certificate.optimized, identify_file(output));
@@ -298,8 +306,8 @@ Expected<Certificate> make_certificate(const OptimizeResult& result, const std::
     TASO_ASSIGN(certificate.external_data, identify_file(output + ".data"));
   }
   certificate.input_shapes = import.input_shapes;
-  certificate.symbol_sizes = symbol_sizes;
-  certificate.steps = steps_of(result.applications);
+  if (sized.symbolic()) certificate.symbols = sized.symbolic()->ranges();
+  certificate.steps = sized.symbolic() ? all_sizes.steps : steps_of(result.applications);
   std::set<std::string> used;
   for (const RuleApplication& application : result.applications) used.insert(application.rule);
   for (const RuleIndex* index : rules)
@@ -320,22 +328,87 @@ Expected<Strategy> parse_strategy(const std::string& text) {
   return Error{ErrorCode::usage, fmt::format("--strategy {}: expected joint, graph, layout or sequential", text), {}};
 }
 
-/// A result for symbolic extents is checked at a second size, too, and says at which sizes it was looked at.
+/// Repeats the steps of a search at all sizes, and remembers at which places they do not hold.
+class AllSizes {
+ public:
+  AllSizes(const tools::SizedModel& model, const std::vector<const RuleIndex*>& rule_sets,
+           const OperatorRegistry& registry)
+      : model_(model), registry_(registry) {
+    for (const RuleIndex* index : rule_sets) rules_.insert(rules_.end(), index->rules().begin(), index->rules().end());
+  }
+
+  [[nodiscard]] Expected<SizedGraph> repeat(const std::vector<RuleApplication>& applications,
+                                            std::size_t* failed = nullptr) const {
+    std::vector<CertificateStep> steps = steps_of(applications);
+    for (CertificateStep& step : steps) forget_sizes(step.match);
+    std::map<std::string, std::size_t> uses;
+    return model_.symbolic()->repeat(rules_, steps, uses, failed);
+  }
+
+  OptimizeOptions::AtAllSizes check(const std::vector<RuleApplication>& applications) {
+    using AtAllSizes = OptimizeOptions::AtAllSizes;
+    std::size_t failed = applications.size();
+    const Expected<SizedGraph> graph = repeat(applications, &failed);
+    if (graph) return model_.symbolic()->can_save(*graph) ? AtAllSizes::holds : AtAllSizes::fails;
+    if (failed >= applications.size()) return AtAllSizes::fails;
+    // The graph in which the step was taken.
+    Graph before = model_.model().graph();
+    normalize(before, registry_);
+    for (std::size_t i = 0; i < failed; ++i) {
+      Expected<Graph> next = apply(before, *rule(applications[i]), applications[i].match, registry_);
+      if (!next) return AtAllSizes::fails;
+      before = std::move(*next);
+    }
+    const bool added = refused_.add(before, *rule(applications[failed]), applications[failed].match,
+                                    graph.error().message.substr(graph.error().message.find(": ") + 2));
+    return added ? AtAllSizes::refused : AtAllSizes::fails;
+  }
+
+  [[nodiscard]] const tools::RefusedPlaces& refused() const { return refused_; }
+
+ private:
+  [[nodiscard]] const Substitution* rule(const RuleApplication& application) const {
+    return &*std::find_if(rules_.begin(), rules_.end(),
+                          [&](const Substitution& rule) { return rule.name == application.rule; });
+  }
+
+  const tools::SizedModel& model_;
+  const OperatorRegistry& registry_;
+  std::vector<Substitution> rules_;
+  tools::RefusedPlaces refused_;
+};
+
+/// Says for which sizes the result is, and checks it at a second size.
 Expected<OptimizeResult> check_at_another_size(OptimizeResult result, const tools::SizedModel& sized,
-                                               const std::vector<Graph>& graphs, const KernelLibrary& library,
-                                               std::optional<CheckOptions> options) {
-  const std::vector<SymbolSizes>& sizes = sized.sizes();
-  std::string others;
-  for (std::size_t k = 1; k < sizes.size(); ++k) others += (k == 1 ? "" : " and ") + to_string(sizes[k]);
-  result.notes.push_back(
-      fmt::format("symbolic extents are kept: costs are those at {}; repeated at {}", to_string(sizes[0]), others));
+                                               const SizedGraph& graph, const AllSizes& all_sizes,
+                                               const KernelLibrary& library, std::optional<CheckOptions> options) {
+  const std::string ranges = to_string(sized.symbolic()->ranges());
+  result.notes.push_back(fmt::format("symbolic extents are kept: the result is for {}; costs are those at {}",
+                                     ranges.empty() ? "all sizes" : ranges, to_string(sized.sizes())));
+  for (const std::string& reason : all_sizes.refused().reasons())
+    result.notes.push_back("not done, as it does not hold at all sizes: " + reason);
   if (!options || result.choice == Choice::original || result.search.stop == StopReason::interrupted) return result;
-  TASO_ASSIGN(const std::vector<Graph> originals, sized.repeat({}, {}));
+  TASO_ASSIGN(const SizedGraph original, all_sizes.repeat({}));
   options->inputs = 1;
-  TASO_ASSIGN(const CheckReport report, check(originals[1], graphs[1], library, *options));
-  if (!report.passed)
-    return Error{ErrorCode::check_failed, fmt::format("at {}: {}", to_string(sizes[1]), report.failure()), {}};
-  result.notes.push_back(fmt::format("check at {}: {}", to_string(sizes[1]), report.summary()));
+  // The smallest sample: the check is to take little time.
+  const std::vector<SymbolSizes>& sizes = sized.symbolic()->samples();
+  const auto elements = [&](const SymbolSizes& at) {
+    double product = 1;
+    for (const auto& [name, size] : at) product *= static_cast<double>(size);
+    return product;
+  };
+  std::optional<std::pair<std::size_t, std::size_t>> smallest;  // As a position in each of the two graphs' samples.
+  for (std::size_t i = 0; i < graph.numbers.size(); ++i)
+    for (std::size_t j = 0; j < original.numbers.size(); ++j)
+      if (graph.numbers[i] == original.numbers[j] &&
+          (!smallest || elements(sizes[graph.numbers[i]]) < elements(sizes[graph.numbers[smallest->first]])))
+        smallest.emplace(i, j);
+  if (!smallest) return result;
+  const std::string at = to_string(sizes[graph.numbers[smallest->first]]);
+  TASO_ASSIGN(const CheckReport report,
+              check(original.samples[smallest->second], graph.samples[smallest->first], library, *options));
+  if (!report.passed) return Error{ErrorCode::check_failed, fmt::format("at {}: {}", at, report.failure()), {}};
+  result.notes.push_back(fmt::format("check at {}: {}", at, report.summary()));
   return result;
 }
 
@@ -376,6 +449,13 @@ Expected<int> run(Options& options) {
     if (!symbol_and_size) return Error{ErrorCode::usage, "--assume: " + symbol_and_size.error().message, {}};
     assumed.insert(std::move(*symbol_and_size));
   }
+  SymbolRanges ranges;
+  for (const std::string& text : options.ranges) {
+    auto symbol_and_range = parse_range(text);
+    if (!symbol_and_range) return Error{ErrorCode::usage, "--range: " + symbol_and_range.error().message, {}};
+    if (!ranges.insert(std::move(*symbol_and_range)).second)
+      return Error{ErrorCode::usage, "--range " + text + ": the symbol has a range already", {}};
+  }
   if (options.output == "-")
     return Error{ErrorCode::usage, "--output: stdout cannot hold a model; give a file name", {}};
   TASO_ASSIGN(const std::string certificate_file, claim_sidecars(options));
@@ -397,7 +477,7 @@ Expected<int> run(Options& options) {
   if (!certificate_file.empty()) {
     TASO_ASSIGN(original, identify_file(options.model));
   }
-  TASO_ASSIGN(const tools::SizedModel sized, tools::SizedModel::load(options.model, registry, import, assumed));
+  TASO_ASSIGN(const tools::SizedModel sized, tools::SizedModel::load(options.model, registry, import, assumed, ranges));
   const Model& model = sized.model();
   if (!options.common.quiet) {
     for (const std::string& warning : model.warnings()) tools::warn(kProgram, warning);
@@ -410,6 +490,9 @@ Expected<int> run(Options& options) {
     if (options.common.verbosity > 0)
       for (const OpaqueSummary& opaque : model.opaque_operators())
         fmt::print(stderr, "carried: {} x {}: {}\n", opaque.count, opaque.op, opaque.reason);
+    if (options.common.verbosity > 0 && sized.symbolic())
+      for (const std::string& node : sized.symbolic()->untouched())
+        fmt::print(stderr, "not touched, as it does not hold at all sizes: {}\n", node);
   }
 
   const KernelLibrary& library = device.library;
@@ -454,15 +537,15 @@ Expected<int> run(Options& options) {
     if (!writable) unwritable.fetch_add(1, std::memory_order_relaxed);
     return writable;
   };
-  // All rules that a step may name.
-  std::vector<Substitution> all_rules;
-  for (const RuleIndex* index : rule_sets)
-    all_rules.insert(all_rules.end(), index->rules().begin(), index->rules().end());
-  if (!sized.sizes().empty())
-    optimize_options.holds_at_all_sizes = [&](const std::vector<RuleApplication>& applications) {
-      const Expected<std::vector<Graph>> graphs = sized.repeat(all_rules, steps_of(applications));
-      return graphs && sized.can_save(*graphs);
+  AllSizes all_sizes(sized, rule_sets, registry);
+  if (sized.symbolic()) {
+    optimize_options.applicable = [&](const Graph& graph, const Substitution& rule, const Match& match) {
+      return !all_sizes.refused().contains(graph, rule, match);
     };
+    optimize_options.at_all_sizes = [&](const std::vector<RuleApplication>& applications) {
+      return all_sizes.check(applications);
+    };
+  }
   if (options.no_check) {
     optimize_options.check.reset();
   } else {
@@ -476,11 +559,11 @@ Expected<int> run(Options& options) {
   }
   tools::catch_interrupts();
   Expected<OptimizeResult> optimized = optimize(model.graph(), rules, library, measured, *cost_model, optimize_options);
-  // At every size the same steps.
-  std::vector<Graph> graphs;
-  if (optimized && !sized.sizes().empty()) {
-    TASO_ASSIGN(graphs, sized.repeat(all_rules, steps_of(optimized->applications)));
-    optimized = check_at_another_size(std::move(*optimized), sized, graphs, library, optimize_options.check);
+  SizedGraph sized_graph;
+  if (optimized && sized.symbolic()) {
+    TASO_ASSIGN(sized_graph, all_sizes.repeat(optimized->applications));
+    optimized =
+        check_at_another_size(std::move(*optimized), sized, sized_graph, all_sizes, library, optimize_options.check);
   }
   progress.clear();
   if (!optimized) {
@@ -494,14 +577,14 @@ Expected<int> run(Options& options) {
   SaveOptions save_options;
   save_options.external_data = options.external_data;
   SaveReport saved;
-  if (sized.sizes().empty()) {
-    TASO_ASSIGN(saved, model.save(result.graph, options.output, save_options));
+  if (sized.symbolic()) {
+    TASO_ASSIGN(saved, sized.symbolic()->save(sized_graph, options.output, save_options));
   } else {
-    TASO_ASSIGN(saved, sized.save(graphs, options.output, save_options));
+    TASO_ASSIGN(saved, model.save(result.graph, options.output, save_options));
   }
   if (!certificate_file.empty()) {
-    TASO_ASSIGN(const Certificate certificate, make_certificate(result, rule_sets, std::move(original), import,
-                                                                sized.sizes(), options.output, saved.external_data));
+    TASO_ASSIGN(const Certificate certificate, make_certificate(result, rule_sets, std::move(original), import, sized,
+                                                                sized_graph, options.output, saved.external_data));
     TASO_RETURN_IF_ERROR(tools::write_text(certificate_file, to_json(certificate)));
   }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "certificate/symbolic_model.h"
 #include "onnx_io/external_files.h"
 #include "support/file.h"
 
@@ -106,8 +107,13 @@ Status replay_under_conditions(const CertificateArguments& arguments, const std:
 std::string certificate_text(const Replay& replay, const CertificateArguments& arguments) {
   std::size_t steps = 0;
   for (const auto& [rule, uses] : replay.uses) steps += uses;
-  return fmt::format("{}: {} applications of {} rules repeated; they lead to the optimized model, byte for byte\n",
-                     arguments.certificate, steps, replay.rules.size());
+  std::string sizes;
+  if (replay.symbols) {
+    const std::string ranges = to_string(*replay.symbols);
+    sizes = ranges.empty() ? ", for all sizes of its symbolic extents" : ", for " + ranges;
+  }
+  return fmt::format("{}: {} applications of {} rules repeated; they lead to the optimized model, byte for byte{}\n",
+                     arguments.certificate, steps, replay.rules.size(), sizes);
 }
 
 }  // namespace taso::tools

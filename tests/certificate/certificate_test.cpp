@@ -72,7 +72,12 @@ TEST(Certificate, WhatIsWrongIsSaidInOneLine) {
   const std::vector<Case> cases = {
       {"{\n", "\n", "this is not JSON"},
       {"taso-certificate", "certificate", "this is not a certificate of taso-opt"},
-      {"\"version\": 1", "\"version\": 2", "another version"},
+      {"\"version\": 2", "\"version\": 1",
+       "a certificate of another version; this program reads version 2, which taso-opt writes now"},
+      {"\"symbols\": null", "\"symbols\": 3", "symbols: expected null or an object"},
+      {"\"symbols\": null", "\"symbols\": {\"n\": [1]}",
+       "symbols.n: expected a list of the least size and the largest one, or null"},
+      {"\"symbols\": null", "\"symbols\": {\"n\": [4, 3]}", "symbols.n: expected an integer from 4"},
       {"\"original\"", "\"orginal\"", "certificate: expected an object with 'original'"},
       {"\"file\": \"in.onnx\"", "\"file\": 3", "original.file: expected a text"},
       {"in.onnx", "../in.onnx", "original.file: expected the name of a file, without a folder"},

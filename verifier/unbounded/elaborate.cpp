@@ -102,7 +102,12 @@ NormalForm Elaborator::element(const PatternValue& value, const std::vector<Poly
   if (!value.is_variable) {
     const std::optional<std::uint32_t> tensor =
         shared_ != nullptr ? shared_->tensor(side_, value) : std::optional<std::uint32_t>();
-    if (tensor) return element_read(*tensor, indices);
+    if (tensor) {
+      NormalForm result = element_read(*tensor, indices);
+      // Nothing is known of where a shared value is defined but that it is the same on both sides.
+      if (*tensor >= typing_.rule().tensor_variables.size()) oblige_shared(result);
+      return result;
+    }
     if (++depth_ > max_depth) unsupported("more than " + std::to_string(max_depth) + " nested definitions");
     NormalForm result = obstacle_.any() ? NormalForm{} : node_element(side_.nodes[value.index], value.port, indices);
     --depth_;

@@ -82,6 +82,9 @@ class Elaborator {
   /// Notes that a value must be in a domain, unless its sign tells; `size`: the value, if it is one.
   void oblige(ArgumentDomain domain, const NormalForm& value, SignSet sign, const Expression& e,
               std::optional<Polynomial> size = std::nullopt);
+  /// Notes that an element of a shared value must be defined.
+  void oblige_shared(const NormalForm& value);
+  void add(Obligation obligation);
   void note(const Obstacle& obstacle);
   void unsupported(const std::string& reason);
 

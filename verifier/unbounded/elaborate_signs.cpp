@@ -257,8 +257,21 @@ void Elaborator::oblige(ArgumentDomain domain, const NormalForm& value, SignSet 
   obligation.known = context_;
   obligation.size = std::move(size);
   obligation.what = to_text(e);
+  add(std::move(obligation));
+}
+
+void Elaborator::oblige_shared(const NormalForm& value) {
+  Obligation obligation;
+  obligation.domain = ArgumentDomain::all;
+  obligation.element = {scope_, guards_, value};
+  obligation.known = context_;
+  obligation.what = "a value that both sides compute";
+  add(std::move(obligation));
+}
+
+void Elaborator::add(Obligation obligation) {
   const bool known = std::any_of(obligations_.begin(), obligations_.end(), [&](const Obligation& other) {
-    return other.domain == domain && other.element == obligation.element;
+    return other.domain == obligation.domain && other.element == obligation.element;
   });
   if (!known) obligations_.push_back(std::move(obligation));
 }

@@ -218,31 +218,50 @@ class Search {
         outcome_.added.push_back(condition);
   }
 
+  // Whether what is asked for is asked for at the same element already.
+  [[nodiscard]] bool asked(const Obligation& wanted, const std::vector<Obligation>& obligations, const Facts& facts) {
+    std::size_t steps = options_.max_steps;
+    std::vector<Element> given;
+    for (const Obligation& other : obligations)
+      if (SignSet::of(other.domain).within(wanted.domain)) given.push_back(other.element);
+    Element values = wanted.element;
+    values.guards = wanted.known;
+    return !given.empty() && Matcher(steps).covered(values, given, facts);
+  }
+
   // What the target asks for of values follows from what the source asks for at the same element, or from conditions
   // that are added; else a reason. What the source asks for of attributes alone is added, too.
   std::string check_domains(const Elaborator& source, const Elaborator& target, const Typing& typing, Facts& facts) {
     if (rule_.is_axiom) return "";  // it speaks of where both sides are defined
-    std::size_t steps = options_.max_steps;
     for (const Obligation& wanted : target.obligations()) {
-      std::vector<Element> given;
-      for (const Obligation& other : source.obligations())
-        if (SignSet::of(other.domain).within(wanted.domain)) given.push_back(other.element);
-      Element values = wanted.element;
-      values.guards = wanted.known;
-      if (!given.empty() && Matcher(steps).covered(values, given, facts)) continue;
-      Facts there = facts;
-      for (const Atom& atom : wanted.known) (void)there.add(atom);
-      Obligation simple = wanted;
-      simple.element.value = Matcher(steps).simplify(wanted.element.value, there);
-      const std::optional<std::vector<Condition>> conditions = conditions_for(simple, typing, there);
+      if (asked(wanted, source.obligations(), facts)) continue;
+      std::optional<std::vector<Condition>> conditions;
+      if (wanted.domain != ArgumentDomain::all) {
+        std::size_t steps = options_.max_steps;
+        Facts there = facts;
+        for (const Atom& atom : wanted.known) (void)there.add(atom);
+        Obligation simple = wanted;
+        simple.element.value = Matcher(steps).simplify(wanted.element.value, there);
+        conditions = conditions_for(simple, typing, there);
+      }
       if (!conditions)
         return "the target is defined only where " + wanted.what + " is " + to_string(wanted.domain) +
                ", and nothing tells that it is wherever the source is defined";
       add(*conditions);
     }
     for (const Obligation& wanted : source.obligations())
-      if (const auto conditions = conditions_on_attributes(wanted, typing, facts)) add(*conditions);
+      if (wanted.domain != ArgumentDomain::all)
+        if (const auto conditions = conditions_on_attributes(wanted, typing, facts)) add(*conditions);
     return "";
+  }
+
+  // Whether two values are defined at the same elements: what is shared stands for either of them.
+  bool defined_alike(const Elaborator& source, const Elaborator& target, const Facts& facts) {
+    auto covers = [&](const Elaborator& all, const Elaborator& some) {
+      return std::all_of(some.obligations().begin(), some.obligations().end(),
+                         [&](const Obligation& wanted) { return asked(wanted, all.obligations(), facts); });
+    };
+    return covers(source, target) && covers(target, source);
   }
 
   // The cases that a limit larger by one brings: each has, first of all, the new value in one of the choices so far.
@@ -342,8 +361,8 @@ class Search {
     return indices;
   }
 
-  // Compares all elements of two values, shared values being unfolded or not.
-  Difference compare(Comparison& comparison, const SharedValues::Pair& pair, bool sharing) {
+  // Compares all elements of two values, outputs or `inner` ones, shared values being unfolded or not.
+  Difference compare(Comparison& comparison, const SharedValues::Pair& pair, bool sharing, bool inner = false) {
     Typing& typing = comparison.typing;
     Facts here = comparison.facts;
     const std::optional<std::vector<Polynomial>> indices = some_indices(typing, pair.first, here);
@@ -358,6 +377,10 @@ class Search {
     Matcher matcher(comparison.steps);
     if (!matcher.equal(a, b, here))
       return {{}, matcher.reason().empty() ? "the sides differ" : matcher.reason(), matcher.refuted()};
+    if (inner && !rule_.is_axiom && !defined_alike(source, target, here))
+      return {{}, "the values are not defined at the same elements", false};
+    if (const std::string reason = inner ? "" : check_domains(source, target, typing, here); !reason.empty())
+      return {{}, reason, false};
     comparison.divided = comparison.divided || source.divided() || target.divided();
     return {};
   }
@@ -391,8 +414,8 @@ class Search {
     auto compared = [&](const SharedValues::Pair& pair, std::uint64_t steps) {
       const Budget::Part part(budget_, steps);
       comparison.steps = options_.max_steps;
-      const bool equal = !compare(comparison, pair, true).any();
-      if (equal) shared.merge(pair);
+      const bool equal = !compare(comparison, pair, true, pair != outputs).any();
+      if (equal && pair != outputs) shared.merge(pair);
       return equal;
     };
     for (bool progress = true; progress && !shared.equal(outputs);) {
@@ -406,8 +429,7 @@ class Search {
         if (different_.size() == max_pairs) break;
       }
     }
-    if (!shared.equal(outputs)) (void)compared(outputs, options_.max_work / 8);
-    if (!shared.equal(outputs)) return false;
+    if (!shared.equal(outputs) && !compared(outputs, options_.max_work / 8)) return false;
     // Shared values were not unfolded, so that their divisors were not seen.
     for (const TypedSide* side : {&typing.source(), &typing.target()})
       for (const TypedNode& node : side->nodes) {
@@ -415,30 +437,6 @@ class Search {
         comparison.divided = comparison.divided || operators.divides(node);
       }
     return true;
-  }
-
-  // Where the two sides ask something of values, they are unfolded once more, as a whole: what was shared in the
-  // comparison may ask for more on one side.
-  Obstacle domains_of_outputs(Typing& typing, Facts& facts) {
-    for (std::size_t o = 0; o < rule_.source.outputs.size(); ++o) {
-      const PatternValue &left = rule_.source.outputs[o], &right = rule_.target.outputs[o];
-      if (same_term(rule_.source, left, rule_.target, right)) continue;
-      Facts here = facts;
-      const std::optional<std::vector<Polynomial>> indices = some_indices(typing, left, here);
-      if (!indices) continue;
-      Elaborator source(registry_, typing, typing.source(), here), target(registry_, typing, typing.target(), here);
-      (void)target.element(right, *indices);
-      if (target.obstacle().any()) return target.obstacle();
-      (void)source.element(left, *indices);
-      if (source.obstacle().any()) return source.obstacle();
-      const std::string reason = check_domains(source, target, typing, here);
-      if (reason.empty()) continue;
-      Obstacle failure;
-      failure.kind = Obstacle::Kind::unsupported;
-      failure.reason = "output " + std::to_string(o) + ": " + reason;
-      return failure;
-    }
-    return {};
   }
 
   Obstacle prove(const Assumptions& assumptions, Typing& typing, Facts& facts) {
@@ -460,7 +458,6 @@ class Search {
     }
     cases_.push_back({assumptions, facts, typing.factors(), empty});
     if (empty) return {};
-    if (Obstacle failure = domains_of_outputs(typing, facts); failure.any()) return failure;
     const bool divided = comparison.divided;
     ++outcome_.cases;
     outcome_.divided = outcome_.divided || divided;

@@ -1,0 +1,40 @@
+#include "graph/size_arithmetic.h"
+
+#include <algorithm>
+#include <string>
+
+namespace taso {
+
+const SizeArithmetic* sizes_of(const OperatorCatalog& catalog) {
+  const auto* sized = dynamic_cast<const SizedCatalog*>(&catalog);
+  return sized == nullptr ? nullptr : &sized->sizes();
+}
+
+Expected<std::int64_t> sum_of_sizes(std::span<const std::int64_t> list, const SizeArithmetic* sizes) {
+  std::int64_t total = 0;
+  for (const std::int64_t size : list) {
+    if (sizes != nullptr && !(sizes->is_number(total) && sizes->is_number(size))) {
+      TASO_ASSIGN(total, sizes->combine(SizeArithmetic::Operation::add, total, size));
+    } else if (__builtin_add_overflow(total, size, &total)) {
+      return bad_input("the sum of " + to_string(list) + " does not fit 64 bits");
+    }
+  }
+  return total;
+}
+
+std::string to_string(const TensorType& type, const SizeArithmetic* sizes) {
+  if (sizes == nullptr || !type.known) return to_string(type);
+  std::string text = std::string(to_string(type.element)) + "[";
+  for (std::size_t axis = 0; axis < type.shape.size(); ++axis)
+    text += (axis == 0 ? "" : ", ") + sizes->to_string(type.shape[axis]);
+  return text + "]";
+}
+
+bool has_elements(const TensorType& type, const SizeArithmetic* sizes) {
+  return std::all_of(type.shape.begin(), type.shape.end(), [&](std::int64_t extent) {
+    if (sizes == nullptr || sizes->is_number(extent)) return extent != 0;
+    return sizes->follows(Condition::Relation::less, 0, extent);
+  });
+}
+
+}  // namespace taso

@@ -1,0 +1,265 @@
+// Runs symbolic_cases.txt: steps in graphs whose extents are symbols. A case is a sequence of sections:
+//
+//   == case NAME
+//   == sizes N=1:, H=1:256    the symbols and their ranges
+//   == at N=2, H=128          the sizes at which the rule is matched
+//   == samples even           the samples are even (large: at least 60; small: at most 30)
+//   == graph                  a graph; {2*H+1} is a number that follows from the symbols
+//   == rule                   a rule
+//   == untouched TEXT         nodes became opaque, and the reason of the first holds this text
+//   == holds                  the first match is a step for all sizes
+//   == fails TEXT             it is not, and the reason holds this text
+//   == nomatch                the rule has no match
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "certificate/occurrence.h"
+#include "certificate/replay.h"
+#include "certificate/symbolic_model.h"
+#include "graph/graph_text.h"
+#include "support/file.h"
+#include "support/random.h"
+#include "tests/operators/shipped.h"
+
+namespace taso {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Case {
+  std::string name;
+  std::map<std::string, std::string> sections;
+};
+
+std::vector<Case> load_cases() {
+  std::vector<Case> cases;
+  std::string* section = nullptr;
+  const std::string text = read_file(TASO_SOURCE_DIR "/tests/certificate/symbolic_cases.txt").value();
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.starts_with("== ")) {
+      const std::size_t space = line.find(' ', 3);
+      const std::string kind = line.substr(3, space == std::string::npos ? space : space - 3);
+      const std::string rest = space == std::string::npos ? "" : line.substr(space + 1);
+      if (kind == "case")
+        cases.push_back({rest, {}});
+      else
+        section = &(cases.back().sections[kind] = rest);
+    } else if (section != nullptr) {
+      *section += line + "\n";
+    }
+  }
+  return cases;
+}
+
+// "2*H+1", "min(N, 20)", "H//2" at sizes.
+class Calculator {
+ public:
+  Calculator(std::string_view text, const SymbolSizes& sizes) : text_(text), sizes_(sizes) {}
+  std::int64_t sum() {
+    std::int64_t result = product();
+    while (true) {
+      if (take("+"))
+        result += product();
+      else if (take("-"))
+        result -= product();
+      else
+        return result;
+    }
+  }
+
+ private:
+  bool take(std::string_view token) {
+    while (text_.starts_with(" ")) text_.remove_prefix(1);
+    if (!text_.starts_with(token)) return false;
+    text_.remove_prefix(token.size());
+    return true;
+  }
+  std::int64_t product() {
+    std::int64_t result = atom();
+    while (true) {
+      if (take("*"))
+        result *= atom();
+      else if (take("//"))
+        result /= atom();
+      else
+        return result;
+    }
+  }
+  std::int64_t atom() {
+    if (take("min(")) {
+      const std::int64_t a = sum();
+      EXPECT_TRUE(take(","));
+      const std::int64_t b = sum();
+      EXPECT_TRUE(take(")"));
+      return std::min(a, b);
+    }
+    (void)take("");
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), number);
+    if (error == std::errc()) {
+      text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
+      return number;
+    }
+    const auto size = sizes_.find(std::string(text_.substr(0, 1)));
+    EXPECT_NE(size, sizes_.end()) << text_;
+    text_.remove_prefix(1);
+    return size == sizes_.end() ? 0 : size->second;
+  }
+
+  std::string_view text_;
+  const SymbolSizes& sizes_;
+};
+
+Expected<Graph> parse_at(const std::string& text, const SymbolSizes& sizes) {
+  std::string numbers;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t open = std::min(text.find('{', begin), text.size());
+    numbers += text.substr(begin, open - begin);
+    if (open == text.size()) break;
+    const std::size_t close = text.find('}', open);
+    numbers += std::to_string(Calculator(std::string_view(text).substr(open + 1, close - open - 1), sizes).sum());
+    begin = close + 1;
+  }
+  return parse_graph(numbers, "graph", testing::shipped());
+}
+
+Graph graph_at(const std::string& text, const SymbolSizes& sizes) {
+  Expected<Graph> graph = parse_at(text, sizes);
+  EXPECT_TRUE(graph) << graph.error().to_string();
+  return graph ? *graph : Graph();
+}
+
+SymbolRanges ranges_of(std::string text) {
+  SymbolRanges ranges;
+  while (!text.empty()) {
+    const std::size_t end = text.find(", ");
+    const auto range = parse_range(text.substr(0, end));
+    EXPECT_TRUE(range) << text;
+    if (range) ranges.insert(*range);
+    text = end == std::string::npos ? "" : text.substr(end + 2);
+  }
+  return ranges;
+}
+
+class SymbolicCases : public ::testing::TestWithParam<Case> {};
+
+TEST_P(SymbolicCases, AreDecidedForAllSizes) {
+  const auto& sections = GetParam().sections;
+  const auto section = [&](const std::string& name) { return sections.contains(name) ? sections.at(name) : ""; };
+  const SymbolRanges ranges = ranges_of(section("sizes"));
+
+  // Samples, and the sizes at which the rule is matched.
+  Random random(7);
+  std::vector<SampledSymbol> symbols;
+  std::vector<SymbolSizes> sizes(14);
+  for (const auto& [name, range] : ranges) {
+    const std::string kind = section("samples");
+    const std::int64_t least = std::max<std::int64_t>(range.least, kind == "large" ? 60 : 1);
+    const std::int64_t most = std::min<std::int64_t>(range.most.value_or(200), kind == "small" ? 30 : 200);
+    symbols.push_back({name, range, {}});
+    for (SymbolSizes& at : sizes) {
+      std::int64_t size = least + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most - least + 1)));
+      if (kind == "even") size *= 2;
+      at[name] = size;
+      symbols.back().samples.push_back(size);
+    }
+  }
+  SymbolSizes base;
+  for (const auto& [name, range] : ranges) {
+    const std::string at = section("at"), key = name + "=";
+    base[name] = std::stoll(at.substr(at.find(key) + key.size()));
+  }
+
+  const auto rules = parse_rules(section("rule"), "rule", testing::shipped());
+  ASSERT_TRUE(rules) << rules.error().to_string();
+  Graph matched = graph_at(section("graph"), base);
+  normalize(matched, testing::shipped());
+  const std::vector<Match> matches = RuleIndex(*rules, testing::shipped()).find(matched, 0);
+  EXPECT_EQ(matches.empty(), sections.contains("nomatch"));
+  if (matches.empty()) return;
+
+  SymbolicSizes symbolic(symbols);
+  const SymbolicCatalog catalog(testing::shipped(), symbolic);
+  std::vector<Graph> samples;
+  for (const SymbolSizes& at : sizes) samples.push_back(graph_at(section("graph"), at));
+  std::vector<std::string> untouched;
+  const auto impossible = [&](const std::vector<std::int64_t>& values) {
+    SymbolSizes at;
+    for (std::size_t i = 0; i < values.size(); ++i) at[symbols[i].name] = values[i];
+    return !parse_at(section("graph"), at).ok();
+  };
+  const Expected<Graph> graph = graph_for_all_sizes(samples, symbolic, catalog, true, impossible, untouched);
+  ASSERT_TRUE(graph) << graph.error().to_string();
+  EXPECT_EQ(untouched.empty(), !sections.contains("untouched")) << ::testing::PrintToString(untouched);
+  const auto line = [&](const std::string& name) { return section(name).substr(0, section(name).find('\n')); };
+  if (!untouched.empty()) {
+    EXPECT_THAT(untouched[0], HasSubstr(line("untouched")));
+  }
+
+  std::vector<CertificateStep> steps = {{"r", matches[0]}};
+  forget_sizes(steps[0].match);
+  std::map<std::string, std::size_t> uses;
+  std::vector<Match> taken;
+  const Expected<Graph> result = repeat_steps(*graph, *rules, steps, catalog, uses, &taken);
+  ASSERT_EQ(sections.contains("holds"), !sections.contains("fails")) << "a case holds or fails";
+  if (sections.contains("holds")) {
+    ASSERT_TRUE(result) << result.error().to_string();
+    // At every sample it is what the step makes of the graph there.
+    for (std::size_t k = 0; k < samples.size(); ++k) {
+      Graph there = samples[k];
+      normalize(there, testing::shipped());
+      std::vector<Match> again;
+      const Expected<Graph> expected = repeat_steps(there, *rules, steps, testing::shipped(), uses, &again);
+      ASSERT_TRUE(expected) << to_string(sizes[k]) << ": " << expected.error().to_string();
+      for (std::size_t i = 0; i < expected->outputs().size(); ++i)
+        EXPECT_EQ(catalog.at(result->type(result->outputs()[i]), k), expected->type(expected->outputs()[i]))
+            << to_string(sizes[k]);
+    }
+  } else {
+    ASSERT_FALSE(result) << to_string(*result);
+    EXPECT_THAT(result.error().message, HasSubstr(line("fails")));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Certificate, SymbolicCases, ::testing::ValuesIn(load_cases()),
+                         [](const auto& parameter) { return parameter.param.name; });
+
+TEST(SymbolRanges, AreReadAsTheyAreWritten) {
+  for (const std::string text : {"height=1:256", "a=b=2:", "x[0]=7:7"}) {
+    const auto range = parse_range(text);
+    ASSERT_TRUE(range) << text;
+    EXPECT_EQ(to_string(SymbolRanges{*range}), text);
+  }
+  EXPECT_EQ(to_string(SymbolRanges{*parse_range("n=:5")}), "n=1:5");
+  EXPECT_EQ(to_string(SymbolRanges{*parse_range("n=:")}), "");
+  for (const std::string text :
+       {"n", "n=", "n=3", "=1:2", "n=0:2", "n=-1:2", "n=3:2", "n=1:2:3", "n=1:x", "n=1:99999999999999"})
+    EXPECT_FALSE(parse_range(text)) << text;
+}
+
+// What is computed with names of sizes as if they were numbers is no size.
+TEST(SymbolicSizes, NamesAreNoNumbers) {
+  SymbolicSizes sizes({{"n", {}, {2, 3, 5}}, {"m", {}, {7, 4, 9}}});
+  const std::int64_t n = sizes.symbol(0), m = sizes.symbol(1);
+  using Operation = SizeArithmetic::Operation;
+  for (const std::int64_t wrong : {n + 1, n - 1, n + m, n + (std::int64_t{1} << 24)}) {
+    EXPECT_FALSE(sizes.combine(Operation::add, wrong, 0)) << wrong;
+    EXPECT_FALSE(sizes.follows(Condition::Relation::equal, wrong, wrong));
+  }
+  const std::int64_t sum = sizes.combine(Operation::add, n, m).value();
+  EXPECT_EQ(sum, sizes.combine(Operation::add, m, n).value());
+  EXPECT_EQ(sizes.combine(Operation::subtract, sum, m).value(), n);
+  EXPECT_EQ(sizes.at(sum, 1), 7);
+  EXPECT_EQ(sizes.combine(Operation::subtract, n, n).value(), 0);
+  EXPECT_EQ(sizes.to_string(sizes.combine(Operation::multiply, n, 2).value()), "2 * n");
+}
+
+}  // namespace
+}  // namespace taso

@@ -1,0 +1,469 @@
+#include "verifier/symbolic_sizes.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "support/hash.h"
+#include "support/mod61.h"
+#include "verifier/unbounded/facts.h"
+#include "verifier/unbounded/infer.h"
+#include "verifier/unbounded/points.h"
+
+namespace taso {
+
+using unbounded::at_least;
+using unbounded::equal_to;
+using unbounded::less_than;
+using unbounded::Monomial;
+using unbounded::Polynomial;
+using unbounded::SymbolId;
+
+namespace {
+
+using Integers = std::vector<std::int64_t>;
+
+constexpr std::int64_t first_name = std::int64_t{1} << 56;
+constexpr std::int64_t hash_bits = 24;
+/// Samples beyond those that determine a polynomial.
+constexpr std::size_t spare_samples = 3;
+/// Larger coefficients are no sizes of models.
+constexpr std::int64_t largest_coefficient = std::int64_t{1} << 40;
+
+std::int64_t name_of(std::size_t number) {
+  Hasher hasher;
+  hasher.add(static_cast<std::uint64_t>(number));
+  const auto mark = static_cast<std::int64_t>(hasher.finish().low & ((std::uint64_t{1} << hash_bits) - 1));
+  return first_name + (static_cast<std::int64_t>(number) << hash_bits) + mark;
+}
+
+/// The number of a name; nothing if it is none.
+std::optional<std::size_t> number_of(std::int64_t name, std::size_t count) {
+  if (name < first_name) return std::nullopt;
+  const auto number = static_cast<std::size_t>((name - first_name) >> hash_bits);
+  if (number >= count || name_of(number) != name) return std::nullopt;
+  return number;
+}
+
+bool looks_like_a_number(std::int64_t size) { return size < first_name; }
+
+/// Solves for coefficients such that the sum of coefficient * column is `values`, modulo 2^61 - 1. Nothing if there
+/// are none, or several.
+std::optional<Integers> solve(const std::vector<Integers>& columns, std::span<const std::int64_t> values) {
+  const std::size_t rows = values.size(), width = columns.size();
+  std::vector<std::vector<Mod61>> matrix(rows, std::vector<Mod61>(width + 1));
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t c = 0; c < width; ++c) matrix[row][c] = Mod61(columns[c][row]);
+    matrix[row][width] = Mod61(values[row]);
+  }
+  for (std::size_t c = 0; c < width; ++c) {
+    const auto pivot = std::find_if(matrix.begin() + static_cast<std::ptrdiff_t>(c), matrix.end(),
+                                    [&](const auto& row) { return row[c] != Mod61(); });
+    if (pivot == matrix.end()) return std::nullopt;
+    std::swap(*pivot, matrix[c]);
+    const Mod61 inverse = matrix[c][c].inverse();
+    for (Mod61& entry : matrix[c]) entry *= inverse;
+    for (std::size_t row = 0; row < rows; ++row) {
+      if (row == c || matrix[row][c] == Mod61()) continue;
+      const Mod61 factor = matrix[row][c];
+      for (std::size_t k = c; k <= width; ++k) matrix[row][k] = matrix[row][k] - factor * matrix[c][k];
+    }
+  }
+  for (std::size_t row = width; row < rows; ++row)
+    if (matrix[row][width] != Mod61()) return std::nullopt;
+  Integers coefficients;
+  for (std::size_t c = 0; c < width; ++c) {
+    const std::uint64_t residue = matrix[c][width].value();
+    const bool negative = residue > Mod61::prime / 2;
+    const auto size = static_cast<std::int64_t>(negative ? Mod61::prime - residue : residue);
+    if (size > largest_coefficient) return std::nullopt;
+    coefficients.push_back(negative ? -size : size);
+  }
+  return coefficients;
+}
+
+/// Products of at most `degree` of the variables, 1 included; each at most once in a product if `distinct`.
+std::vector<std::vector<std::size_t>> products(std::size_t variables, std::size_t degree, bool distinct) {
+  std::vector<std::vector<std::size_t>> result = {{}};
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    if (result[i].size() == degree) continue;
+    const std::size_t next = result[i].empty() ? 0 : result[i].back() + (distinct ? 1 : 0);
+    for (std::size_t v = next; v < variables; ++v) {
+      result.push_back(result[i]);
+      result.back().push_back(v);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+struct SymbolicSizes::State {
+  unbounded::Symbols symbols;
+  unbounded::IntegerSolver solver{symbols, 0, 0};
+  unbounded::Facts facts{symbols, solver};
+  std::vector<unbounded::Point> samples;
+  std::vector<SymbolId> given;
+  std::vector<SizeRange> ranges;        ///< Of these.
+  std::vector<Polynomial> polynomials;  ///< By number of the name.
+  std::map<Polynomial::Terms, std::size_t> numbers;
+  std::map<Integers, std::int64_t> by_values;  ///< The first name of each list of values at the samples.
+
+  /// A size as a polynomial; invalid for what is neither a number nor a name.
+  [[nodiscard]] Polynomial polynomial(std::int64_t size) const {
+    if (looks_like_a_number(size)) return size > -first_name ? Polynomial(size) : Polynomial::invalid();
+    const auto number = number_of(size, polynomials.size());
+    return number ? polynomials[*number] : Polynomial::invalid();
+  }
+  /// The name of a polynomial; nothing for an invalid one.
+  [[nodiscard]] std::optional<std::int64_t> name(const Polynomial& p) {
+    const Polynomial reduced = facts.reduce(p);
+    if (!reduced.valid()) return std::nullopt;
+    if (const auto constant = reduced.constant())
+      return *constant<first_name&& * constant> - first_name ? constant : std::nullopt;
+    const auto [place, added] = numbers.try_emplace(reduced.terms(), polynomials.size());
+    if (added) {
+      polynomials.push_back(reduced);
+      Integers values;
+      for (unbounded::Point& sample : samples)
+        if (const auto value = sample.evaluate(symbols, reduced)) values.push_back(*value);
+      if (values.size() == samples.size()) by_values.emplace(std::move(values), name_of(place->second));
+    }
+    return name_of(place->second);
+  }
+  /// Whether sizes at which an extent is below 1 are impossible: asked of the least and the largest such size of each
+  /// symbol, the others being as at the first sample. False if there are none to ask of.
+  [[nodiscard]] bool never_empty(const Polynomial& extent, const SymbolicCatalog::Impossible& impossible) {
+    if (samples.empty()) return false;
+    bool asked = false;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      Integers sizes;
+      for (const SymbolId id : given) sizes.push_back(samples[0].evaluate(symbols, Polynomial::symbol(id)).value_or(1));
+      std::optional<std::int64_t> first, last;
+      const std::int64_t least = ranges[i].least, most = std::min(ranges[i].most.value_or(INT64_MAX), least + 300);
+      for (std::int64_t size = least; size <= most; ++size) {
+        unbounded::Point point = samples[0];
+        point.forget_computed(symbols);
+        point.choose(given[i], size);
+        const auto value = point.evaluate(symbols, extent);
+        if (!value || *value >= 1) continue;
+        if (!first) first = size;
+        last = size;
+      }
+      for (const std::optional<std::int64_t>& size : {first, last}) {
+        if (!size) continue;
+        asked = true;
+        sizes[i] = *size;
+        if (!impossible(sizes)) return false;
+      }
+    }
+    return asked;
+  }
+  SymbolId add(const SampledSymbol& symbol) {
+    const std::string key = std::to_string(symbols.size()) + " " + symbol.name;
+    const SymbolId id = symbols.named(unbounded::Symbol::Kind::extent, key, symbol.name);
+    TASO_CHECK(Polynomial::symbol(id).valid(), "so many symbols");
+    (void)facts.add(at_least(Polynomial::symbol(id), symbol.range.least));
+    if (symbol.range.most) (void)facts.add(at_least(Polynomial(*symbol.range.most), Polynomial::symbol(id)));
+    for (std::size_t k = 0; k < samples.size(); ++k) samples[k].choose(id, symbol.samples[k]);
+    return id;
+  }
+};
+
+SymbolicSizes::SymbolicSizes(const std::vector<SampledSymbol>& symbols) : state_(std::make_unique<State>()) {
+  const std::size_t samples = symbols.empty() ? 0 : symbols[0].samples.size();
+  for (std::size_t k = 0; k < samples; ++k) state_->samples.emplace_back(k);
+  for (const SampledSymbol& symbol : symbols) {
+    TASO_CHECK(symbol.samples.size() == samples, "symbols with different numbers of samples");
+    state_->given.push_back(state_->add(symbol));
+    state_->ranges.push_back(symbol.range);
+  }
+}
+
+SymbolicSizes::~SymbolicSizes() = default;
+
+std::size_t SymbolicSizes::sample_count() const { return state_->samples.size(); }
+
+std::int64_t SymbolicSizes::symbol(std::size_t i) const {
+  return state_->name(Polynomial::symbol(state_->given.at(i))).value();
+}
+
+std::int64_t SymbolicSizes::unknown(const std::string& name, std::vector<std::int64_t> samples) {
+  return state_->name(Polynomial::symbol(state_->add({name, {}, std::move(samples)}))).value();
+}
+
+bool SymbolicSizes::is_number(std::int64_t size) const { return looks_like_a_number(size); }
+
+std::optional<std::int64_t> SymbolicSizes::at(std::int64_t size, std::size_t sample) const {
+  if (looks_like_a_number(size)) return size;
+  return state_->samples.at(sample).evaluate(state_->symbols, state_->polynomial(size));
+}
+
+std::string SymbolicSizes::to_string(std::int64_t size) const {
+  const Polynomial p = state_->polynomial(size);
+  return p.valid() ? state_->symbols.to_string(p) : "?";
+}
+
+Expected<std::int64_t> SymbolicSizes::combine(Operation operation, std::int64_t a, std::int64_t b) const {
+  const Polynomial x = state_->polynomial(a), y = state_->polynomial(b);
+  std::optional<Polynomial> result;
+  switch (operation) {
+    case Operation::add:
+      result = x + y;
+      break;
+    case Operation::subtract:
+      result = x - y;
+      break;
+    case Operation::multiply:
+      result = x * y;
+      break;
+    case Operation::floor_divide:
+      result = state_->facts.divide(x, y, {});
+      if (!result)
+        return bad_input("the divisor of " + to_string(a) + " // " + to_string(b) + " is not positive at all sizes");
+      break;
+  }
+  if (const auto name = state_->name(*result)) return *name;
+  return bad_input("a size that is no polynomial of the symbolic extents with coefficients of 64 bits");
+}
+
+bool SymbolicSizes::follows(Condition::Relation relation, std::int64_t a, std::int64_t b) const {
+  const Polynomial x = state_->polynomial(a), y = state_->polynomial(b);
+  if (!x.valid() || !y.valid()) return false;
+  unbounded::Facts& facts = state_->facts;
+  switch (relation) {
+    case Condition::Relation::equal:
+      return facts.entails_quickly(equal_to(x, y));
+    case Condition::Relation::not_equal: {
+      if (facts.entails_quickly(less_than(x, y)) || facts.entails_quickly(less_than(y, x))) return true;
+      const unbounded::Atom equal[] = {equal_to(x, y)};
+      return facts.contradictory_quickly(equal);
+    }
+    case Condition::Relation::less:
+      return facts.entails_quickly(less_than(x, y));
+    case Condition::Relation::less_equal:
+      return facts.entails_quickly(at_least(y, x));
+  }
+  return false;
+}
+
+std::optional<std::int64_t> SymbolicSizes::fit(std::span<const std::int64_t> values,
+                                               std::span<const std::int64_t> near) const {
+  if (values.empty() || values.size() != sample_count()) return std::nullopt;
+  if (std::all_of(values.begin(), values.end(), [&](std::int64_t value) { return value == values[0]; }))
+    return values[0];
+  // One of the symbols.
+  std::optional<SymbolId> same;
+  std::size_t equal = 0;
+  for (const SymbolId id : state_->given) {
+    bool equals = true;
+    for (std::size_t k = 0; k < values.size() && equals; ++k)
+      equals = state_->samples[k].evaluate(state_->symbols, Polynomial::symbol(id)) == values[k];
+    if (!equals) continue;
+    same = id;
+    ++equal;
+  }
+  if (equal == 1) return state_->name(Polynomial::symbol(*same));
+  std::vector<SymbolId> close;
+  for (const std::int64_t size : near)
+    for (const SymbolId id : state_->polynomial(size).symbols())
+      if (std::find(close.begin(), close.end(), id) == close.end()) close.push_back(id);
+  std::vector<SymbolId> both = close;
+  for (const SymbolId id : state_->given)
+    if (std::find(both.begin(), both.end(), id) == both.end()) both.push_back(id);
+  struct Form {
+    std::size_t degree;
+    bool distinct;
+  };
+  const auto named = state_->by_values.find(Integers(values.begin(), values.end()));
+  const bool determined = values.size() > spare_samples;
+  for (const Form form : {Form{1, true}, Form{2, true}, Form{3, true}, Form{2, false}, Form{3, false}})
+    for (const std::vector<SymbolId>* variables : {&close, &both, &state_->given}) {
+      if (variables != &close && determined && named != state_->by_values.end()) return named->second;
+      std::vector<Integers> at_samples;
+      for (const SymbolId id : *variables) {
+        at_samples.emplace_back();
+        for (unbounded::Point& point : state_->samples)
+          at_samples.back().push_back(point.evaluate(state_->symbols, Polynomial::symbol(id)).value_or(0));
+      }
+      // A symbol that is one number at all samples cannot be told from a number.
+      std::vector<std::size_t> varying;
+      for (std::size_t v = 0; v < variables->size(); ++v)
+        if (std::any_of(at_samples[v].begin(), at_samples[v].end(),
+                        [&](std::int64_t value) { return value != at_samples[v][0]; }))
+          varying.push_back(v);
+      const auto terms = products(varying.size(), form.degree, form.distinct);
+      if (terms.size() + spare_samples > values.size()) continue;
+      std::vector<Integers> columns;
+      std::vector<Polynomial> monomials;
+      bool fits = true;
+      for (const std::vector<std::size_t>& term : terms) {
+        Integers column(values.size(), 1);
+        Polynomial monomial(1);
+        for (const std::size_t v : term) {
+          monomial = monomial * Polynomial::symbol((*variables)[varying[v]]);
+          for (std::size_t k = 0; k < column.size(); ++k)
+            fits = fits && !__builtin_mul_overflow(column[k], at_samples[varying[v]][k], &column[k]);
+        }
+        columns.push_back(std::move(column));
+        monomials.push_back(monomial);
+      }
+      if (!fits) continue;
+      const auto coefficients = solve(columns, values);
+      if (!coefficients) continue;
+      Polynomial sum;
+      for (std::size_t i = 0; i < monomials.size(); ++i) sum = sum + monomials[i] * Polynomial((*coefficients)[i]);
+      const auto name = state_->name(sum);
+      if (!name) continue;
+      for (std::size_t k = 0; k < values.size(); ++k) fits = fits && at(*name, k) == values[k];
+      if (fits) return name;
+    }
+  return std::nullopt;
+}
+
+// ------------------------------------------------------------------------------------------------- the catalog
+
+struct SymbolicCatalog::Memory {
+  std::unordered_map<Hash128, Expected<std::vector<TensorType>>> inferred;
+};
+
+SymbolicCatalog::SymbolicCatalog(const OperatorRegistry& registry, const SymbolicSizes& sizes)
+    : registry_(registry), sizes_(sizes), memory_(std::make_unique<Memory>()) {}
+SymbolicCatalog::~SymbolicCatalog() = default;
+
+namespace {
+
+bool all_numbers(const Integers& sizes) { return std::all_of(sizes.begin(), sizes.end(), looks_like_a_number); }
+
+bool all_numbers(const Attributes& attributes) {
+  return std::all_of(attributes.entries().begin(), attributes.entries().end(), [](const Attributes::Entry& entry) {
+    if (const auto* integer = std::get_if<std::int64_t>(&entry.second)) return looks_like_a_number(*integer);
+    const auto* list = std::get_if<Integers>(&entry.second);
+    return list == nullptr || all_numbers(*list);
+  });
+}
+
+}  // namespace
+
+std::optional<Attributes> SymbolicCatalog::at(const Attributes& attributes, std::size_t sample) const {
+  Attributes result;
+  for (const auto& [name, value] : attributes.entries()) {
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+      const auto number = sizes_.at(*integer, sample);
+      if (!number) return std::nullopt;
+      result.set(name, *number);
+    } else if (const auto* list = std::get_if<Integers>(&value)) {
+      Integers numbers;
+      for (const std::int64_t element : *list) {
+        const auto number = sizes_.at(element, sample);
+        if (!number) return std::nullopt;
+        numbers.push_back(*number);
+      }
+      result.set(name, std::move(numbers));
+    } else {
+      result.set(name, value);
+    }
+  }
+  return result;
+}
+
+std::optional<TensorType> SymbolicCatalog::at(const TensorType& type, std::size_t sample) const {
+  TensorType result = type;
+  for (std::int64_t& extent : result.shape) {
+    const auto number = sizes_.at(extent, sample);
+    if (!number) return std::nullopt;
+    extent = *number;
+  }
+  return result;
+}
+
+Expected<std::vector<TensorType>> SymbolicCatalog::infer(std::string_view op, const Attributes& attributes,
+                                                         std::span<const TensorType> inputs) const {
+  const bool numbers = all_numbers(attributes) && std::all_of(inputs.begin(), inputs.end(), [](const TensorType& type) {
+                         return all_numbers(type.shape);
+                       });
+  if (numbers) return registry_.infer(op, attributes, inputs);
+  Hasher hasher;
+  hasher.add(op).add(static_cast<std::uint64_t>(attributes.entries().size()));
+  for (const auto& [name, value] : attributes.entries()) {
+    hasher.add(name);
+    add_to_hash(hasher, value);
+  }
+  for (const TensorType& type : inputs) hasher.add(to_string(type));
+  const Hash128 key = hasher.finish();
+  const auto known = memory_->inferred.find(key);
+  if (known != memory_->inferred.end()) return known->second;
+  return memory_->inferred.emplace(key, infer_anew(op, attributes, inputs, {})).first->second;
+}
+
+Expected<std::vector<TensorType>> SymbolicCatalog::infer_of_model(std::string_view op, const Attributes& attributes,
+                                                                  std::span<const TensorType> inputs,
+                                                                  const Impossible& impossible) const {
+  Expected<std::vector<TensorType>> inferred = infer(op, attributes, inputs);
+  if (inferred) return inferred;
+  Expected<std::vector<TensorType>> again = infer_anew(op, attributes, inputs, impossible);
+  if (!again) return inferred;
+  memory_->inferred.clear();  // What did not follow may follow now.
+  return again;
+}
+
+Expected<std::vector<TensorType>> SymbolicCatalog::infer_anew(std::string_view op, const Attributes& attributes,
+                                                              std::span<const TensorType> inputs,
+                                                              const Impossible& impossible) const {
+  const OperatorDefinition* definition = registry_.find(op);
+  if (definition == nullptr) return bad_input("unknown operator '" + std::string(op) + "'");
+  unbounded::SizeAttributes sizes;
+  for (const auto& [name, value] : attributes.entries()) {
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+      sizes[name] = unbounded::Sizes::of(sizes_.state_->polynomial(*integer));
+    } else if (const auto* list = std::get_if<Integers>(&value)) {
+      std::vector<Polynomial> elements;
+      for (const std::int64_t element : *list) elements.push_back(sizes_.state_->polynomial(element));
+      sizes[name] = unbounded::Sizes::of(std::move(elements));
+    }
+  }
+  std::vector<std::vector<Polynomial>> shapes;
+  for (const TensorType& type : inputs) {
+    if (!type.known) return bad_input(std::string(op) + ": the shape of an input is not known");
+    shapes.emplace_back();
+    for (const std::int64_t extent : type.shape) shapes.back().push_back(sizes_.state_->polynomial(extent));
+  }
+  unbounded::Facts& facts = sizes_.state_->facts;
+  TASO_ASSIGN(const auto outputs,
+              impossible ? unbounded::infer_shapes_with_elements(
+                               registry_, *definition, sizes, shapes, facts,
+                               [&](const Polynomial& extent) { return sizes_.state_->never_empty(extent, impossible); })
+                         : unbounded::infer_shapes(registry_, *definition, sizes, shapes, facts));
+
+  // The samples must agree; they also tell element types.
+  std::vector<TensorType> result;
+  for (std::size_t k = 0; k < sizes_.sample_count(); ++k) {
+    const std::optional<Attributes> numbers = at(attributes, k);
+    std::vector<TensorType> types;
+    for (const TensorType& type : inputs) {
+      auto number = at(type, k);
+      if (!number) return bad_input(std::string(op) + ": a size beyond 64 bits");
+      types.push_back(std::move(*number));
+    }
+    if (!numbers) return bad_input(std::string(op) + ": a size beyond 64 bits");
+    TASO_ASSIGN(const std::vector<TensorType> expected, registry_.infer(op, *numbers, types));
+    if (expected.size() != outputs.size()) return internal_error("another number of outputs of " + std::string(op));
+    if (k == 0) {
+      result = expected;
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        if (outputs[i].size() != expected[i].shape.size()) return internal_error("another rank of " + std::string(op));
+        for (std::size_t axis = 0; axis < outputs[i].size(); ++axis) {
+          const auto name = sizes_.state_->name(outputs[i][axis]);
+          if (!name) return bad_input(std::string(op) + ": an extent that is no polynomial of the symbolic extents");
+          result[i].shape[axis] = *name;
+        }
+      }
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (at(result[i], k) != expected[i])
+        return internal_error("the type of " + std::string(op) + " is " + to_string(expected[i]) +
+                              " at a sample, and another for all sizes");
+  }
+  return result;
+}
+
+}  // namespace taso
