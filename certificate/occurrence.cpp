@@ -6,6 +6,7 @@
 #include <string>
 
 #include "graph/size_arithmetic.h"
+#include "graph/uniform.h"
 
 namespace taso {
 namespace {
@@ -62,11 +63,17 @@ class Occurrence {
       if (!graph_.type(value).known) return wrong("the type of node " + std::to_string(value.node) + " is not known");
     for (std::uint32_t p = 0; p < nodes; ++p) {
       if (!graph_.contains(match_.nodes[p])) return wrong("there is no node " + std::to_string(match_.nodes[p]));
+      if (is_fill(p)) continue;
       if (!node(p).is_op(rule_.source.nodes[p].op)) return wrong(place(p) + " is not a " + rule_.source.nodes[p].op);
       for (const TensorType& type : node(p).outputs)
         if (!type.known) return wrong("the type of " + place(p) + " is not known");
     }
     return {};
+  }
+
+  // Whether a node stands for a filling operator of the source.
+  [[nodiscard]] bool is_fill(std::uint32_t p) const {
+    return as_fill(graph_, {match_.nodes[p], 0}, rule_.source.nodes[p].op, catalog_).has_value();
   }
 
   [[nodiscard]] std::size_t uses_of(const PatternValue& value) const {
@@ -125,6 +132,13 @@ class Occurrence {
     const Expected<Attributes> expected =
         evaluate_attributes(rule_.source.nodes[p], bindings_, catalog_, sizes_of(catalog_));
     if (!expected) return wrong("attributes of " + place(p) + ": " + expected.error().message);
+    if (is_fill(p)) {
+      const Attributes held = *as_fill(graph_, {match_.nodes[p], 0}, rule_.source.nodes[p].op, catalog_);
+      for (std::size_t i = 0; i < held.entries().size(); ++i)
+        if (!same_rounded(expected->entries()[i].second, held.entries()[i].second))
+          return wrong(place(p) + " is not " + rule_.source.nodes[p].op + " with " + to_string(*expected));
+      return {};
+    }
     Attributes actual = node(p).attributes;
     if (const auto part = part_.find(p); part != part_.end()) actual.set("sizes", part->second);
     if (*expected != actual)
@@ -135,6 +149,7 @@ class Occurrence {
 
   Status check_operands(std::uint32_t p) const {
     const PatternNode& pattern = rule_.source.nodes[p];
+    if (is_fill(p)) return {};
     const std::vector<Value>& inputs = node(p).inputs;
     std::vector<Value> expected;
     for (const PatternValue& input : pattern.inputs) expected.push_back(value_of(input));
@@ -149,9 +164,17 @@ class Occurrence {
         return wrong(place(p) + " has other operands there");
       return {};
     }
-    if (inputs == expected) return {};
-    if (catalog_.is_commutative(pattern.op) && inputs.size() == 2 && expected.size() == 2 && inputs[0] == expected[1] &&
-        inputs[1] == expected[0])
+    const auto stands = [&](std::size_t operand, std::size_t input) {
+      const PatternValue& said = pattern.inputs[operand];
+      return inputs[input] == expected[operand] ||
+             (!said.is_variable &&
+              same_fill(graph_, inputs[input], expected[operand], rule_.source.nodes[said.index].op, catalog_));
+    };
+    bool same = inputs.size() == expected.size();
+    for (std::size_t i = 0; same && i < inputs.size(); ++i) same = stands(i, i);
+    if (same) return {};
+    if (catalog_.is_commutative(pattern.op) && inputs.size() == 2 && expected.size() == 2 && stands(0, 1) &&
+        stands(1, 0))
       return {};
     return wrong(place(p) + " has other operands");
   }
@@ -177,7 +200,7 @@ void forget_sizes(Match& match) {
   }
 }
 
-Match with_sizes_of(const Graph& graph, const Substitution& rule, const Match& match) {
+Match with_sizes_of(const Graph& graph, const Substitution& rule, const Match& match, const OperatorCatalog& catalog) {
   using Kind = AttributeExpression::Kind;
   using Integers = std::vector<std::int64_t>;
   Match result = match;
@@ -196,9 +219,12 @@ Match with_sizes_of(const Graph& graph, const Substitution& rule, const Match& m
   for (std::size_t p = 0; p < rule.source.nodes.size() && p < match.nodes.size(); ++p) {
     if (!graph.contains(match.nodes[p])) continue;
     const Node& node = graph.node(match.nodes[p]);
+    const std::optional<Attributes> held =
+        node.outputs.empty() ? std::nullopt : as_fill(graph, {match.nodes[p], 0}, rule.source.nodes[p].op, catalog);
+    const Attributes& attributes = held ? *held : node.attributes;
     const std::int32_t window = p < match.port_begin.size() ? match.port_begin[p] : -1;
     for (const auto& [name, expression] : rule.source.nodes[p].attributes) {
-      const AttributeValue* whole = node.attributes.find(name);
+      const AttributeValue* whole = attributes.find(name);
       if (whole == nullptr) continue;
       AttributeValue value = *whole;
       const auto* list = std::get_if<Integers>(whole);

@@ -23,6 +23,7 @@ inline constexpr std::int64_t unknown_size = std::numeric_limits<std::int64_t>::
 void forget_sizes(Match& match);
 /// `match` with the integers that it does not say read from the nodes that it names. Whether the source occurs there is
 /// for check_occurrence() to say.
-[[nodiscard]] Match with_sizes_of(const Graph& graph, const Substitution& rule, const Match& match);
+[[nodiscard]] Match with_sizes_of(const Graph& graph, const Substitution& rule, const Match& match,
+                                  const OperatorCatalog& catalog);
 
 }  // namespace taso

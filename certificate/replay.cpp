@@ -69,7 +69,7 @@ Expected<Graph> repeat_steps(Graph graph, const std::vector<Substitution>& rules
     const auto rule =
         std::find_if(rules.begin(), rules.end(), [&](const Substitution& r) { return r.name == step.rule; });
     if (rule == rules.end()) return not_proved(fmt::format("step {}: the certificate has no rule '{}'", i, step.rule));
-    const Match match = taken != nullptr ? with_sizes_of(graph, *rule, step.match) : step.match;
+    const Match match = taken != nullptr ? with_sizes_of(graph, *rule, step.match, catalog) : step.match;
     if (const Status occurs = check_occurrence(graph, *rule, match, catalog); !occurs)
       return not_proved(fmt::format("step {}: {}", i, occurs.error().message));
     Expected<Graph> next = apply(graph, *rule, match, catalog);

@@ -166,6 +166,10 @@ struct OperatorSignature {
   std::size_t min_inputs = 0;
   std::size_t max_inputs = 0;                  ///< `unlimited` for a variadic operator.
   std::vector<AttributeSignature> attributes;  ///< In declared order.
+  /// Of an operator without inputs all of whose elements are one real attribute (`fill`): the attributes that are its
+  /// shape and that number. A pattern of it matches constants, too. Else empty.
+  std::string fill_shape, fill_value;
+  bool copies = false;  ///< Every element of the outputs is one of the only input, which holds no indices.
 };
 
 /// What the graph layer needs to know of operators; implemented by OperatorRegistry (operators/registry.h).

@@ -4,6 +4,7 @@
 
 #include "graph/rewrite.h"
 #include "graph/symmetry.h"
+#include "graph/uniform.h"
 
 namespace taso {
 namespace {
@@ -45,6 +46,7 @@ struct RuleIndex::Plan {
     // Outputs of a split of a variable that nothing else reads, which may match adjacent outputs of a longer one; or 0.
     std::size_t pieces = 0;
     bool any_length = false;  // Its sizes are a variable: the whole longer split matches too.
+    bool fills = false;       // A filling operator: constants whose elements are one number match, too.
   };
   std::vector<PlanNode> nodes;
   std::uint32_t root = 0;  // Source node at which matches are anchored.
@@ -59,6 +61,14 @@ struct RuleIndex::Plan {
 };
 
 namespace {
+
+// Whether matching an expression with a value binds or compares all of it.
+bool binds_alone(const AttributeExpression& value) {
+  return value.kind == Kind::literal || value.kind == Kind::variable ||
+         (value.kind == Kind::list &&
+          std::all_of(value.operands.begin(), value.operands.end(),
+                      [](const AttributeExpression& e) { return e.kind == Kind::variable; }));
+}
 
 // Whether the source nodes hang together by edges and shared variables. (Nodes that read outputs of a third one hang
 // together by that one.)
@@ -198,8 +208,9 @@ struct Candidate {
 class Matcher {
  public:
   // With `keep_symmetric`, those that are not reported are candidates too.
-  Matcher(const GraphView& view, const Substitution& rule, const RuleIndex::Plan& plan, bool keep_symmetric)
-      : view_(view), rule_(rule), plan_(plan), keep_symmetric_(keep_symmetric) {
+  Matcher(const GraphView& view, const Substitution& rule, const RuleIndex::Plan& plan, const OperatorCatalog& catalog,
+          bool keep_symmetric)
+      : view_(view), rule_(rule), plan_(plan), catalog_(catalog), keep_symmetric_(keep_symmetric) {
     state_.variables.resize(rule.tensor_variables.size());
     bound_.assign(rule.tensor_variables.size(), 0);
     state_.attributes.resize(rule.attribute_variables.size());
@@ -252,6 +263,10 @@ class Matcher {
   // the graph node are those of the pattern node plus it.
   void try_node(std::uint32_t p, NodeId id, std::optional<std::int64_t> shift = std::nullopt) {
     const RuleIndex::Plan::PlanNode& plan = plan_.nodes[p];
+    if (plan.fills) {
+      if (shift.value_or(0) == 0) try_fill(p, id);
+      return;
+    }
     if (view_.op[id] != plan.op) return;
     const std::size_t outputs = view_.graph.node(id).outputs.size();
     if (plan.pieces == 0 || plan.pieces >= outputs) {
@@ -265,6 +280,21 @@ class Matcher {
       try_ports(p, id);
     }
     state_.port_begin[p] = -1;
+  }
+
+  // The same for a filling operator, for which any constant of equal elements may stand: one constant for several, too.
+  void try_fill(std::uint32_t p, NodeId id) {
+    const std::optional<Attributes> attributes = as_fill(view_.graph, {id, 0}, rule_.source.nodes[p].op, catalog_);
+    if (!attributes) return;
+    const Mark mark = {trail_variables_.size(), trail_attributes_.size(), agenda_.size()};
+    state_.nodes[p] = id;
+    bool fits = true;
+    const auto& expected = rule_.source.nodes[p].attributes;
+    for (std::size_t i = 0; fits && i < expected.size(); ++i)
+      fits = bind_attribute(expected[i].second, attributes->entries()[i].second, same_rounded);
+    if (fits) advance();
+    state_.nodes[p] = no_node;
+    undo(mark);
   }
 
   void try_ports(std::uint32_t p, NodeId id) {
@@ -304,9 +334,12 @@ class Matcher {
       if (expected.is_variable) {
         fits = bind_variable(expected.index, value);
       } else if (state_.nodes[expected.index] != no_node) {
-        fits = matched(expected) == value;
+        fits = matched(expected) == value ||
+               (plan_.nodes[expected.index].fills &&
+                same_fill(view_.graph, matched(expected), value, rule_.source.nodes[expected.index].op, catalog_));
       } else {
-        fits = view_.op[value.node] == plan_.nodes[expected.index].op;
+        const RuleIndex::Plan::PlanNode& producer = plan_.nodes[expected.index];
+        fits = producer.fills ? view_.graph.node(value.node).weight_only : view_.op[value.node] == producer.op;
         if (fits)
           agenda_.push_back({expected.index, value.node,
                              static_cast<std::int64_t>(value.port) - static_cast<std::int64_t>(expected.port)});
@@ -415,18 +448,22 @@ class Matcher {
       const bool part = window >= 0 && entries[i].first == "sizes";
       const AttributeValue& value =
           part ? (sizes_ = sizes_in_window(node, window, plan_.nodes[p].pieces)) : entries[i].second;
-      if (expected.kind == Kind::literal) {
-        if (expected.literal != value) return false;
-      } else if (expected.kind == Kind::variable) {
-        if (!bind_attribute(expected.index, value)) return false;
-      } else if (expected.kind == Kind::list) {
-        const auto* list = std::get_if<std::vector<std::int64_t>>(&value);
-        if (list == nullptr || list->size() != expected.operands.size()) return false;
-        for (std::size_t k = 0; k < list->size(); ++k)
-          if (expected.operands[k].kind == Kind::variable && !bind_attribute(expected.operands[k].index, (*list)[k]))
-            return false;
-      }
+      if (!bind_attribute(expected, value, std::equal_to<>())) return false;
     }
+    return true;
+  }
+
+  // Binds what an expression binds by itself; literals are compared.
+  template <class Same>
+  bool bind_attribute(const AttributeExpression& expected, const AttributeValue& value, const Same& same) {
+    if (expected.kind == Kind::literal) return same(expected.literal, value);
+    if (expected.kind == Kind::variable) return bind_attribute(expected.index, value);
+    if (expected.kind != Kind::list) return true;
+    const auto* list = std::get_if<std::vector<std::int64_t>>(&value);
+    if (list == nullptr || list->size() != expected.operands.size()) return false;
+    for (std::size_t k = 0; k < list->size(); ++k)
+      if (expected.operands[k].kind == Kind::variable && !bind_attribute(expected.operands[k].index, (*list)[k]))
+        return false;
     return true;
   }
 
@@ -465,6 +502,11 @@ class Matcher {
       }
       for (const auto& [p, a] : plan_.computed) {
         const Expected<AttributeValue> value = evaluate(rule_.source.nodes[p].attributes[a].second, bindings);
+        if (plan_.nodes[p].fills) {
+          const auto held = as_fill(view_.graph, {state_.nodes[p], 0}, rule_.source.nodes[p].op, catalog_);
+          if (!value || !held || !same_rounded(*value, held->entries()[a].second)) return;
+          continue;
+        }
         const Node& node = view_.graph.node(state_.nodes[p]);
         const auto& [name, actual] = node.attributes.entries()[a];
         const bool part = state_.port_begin[p] >= 0 && name == "sizes";
@@ -488,6 +530,7 @@ class Matcher {
     auto& slot = state_.attributes[variable];
     if (!slot || !std::holds_alternative<double>(*slot) || std::get<double>(*slot) != 0) return;
     for (std::size_t p = 0; p < state_.nodes.size(); ++p) {
+      if (plan_.nodes[p].fills) continue;
       const auto& attributes = rule_.source.nodes[p].attributes;
       for (std::size_t i = 0; i < attributes.size(); ++i)
         if (attributes[i].second.kind == Kind::variable && attributes[i].second.index == variable) {
@@ -500,6 +543,7 @@ class Matcher {
   const GraphView& view_;
   const Substitution& rule_;
   const RuleIndex::Plan& plan_;
+  const OperatorCatalog& catalog_;
   const bool keep_symmetric_;
   std::vector<Candidate> found_;
   std::size_t reported_ = 0, others_ = 0;  // Of what was found.
@@ -670,11 +714,23 @@ void RuleIndex::add(Substitution added) {
     const PatternNode& node = source.nodes[p];
     Plan::PlanNode entry;
     entry.op = numbers_.emplace(node.op, static_cast<std::uint32_t>(numbers_.size())).first->second;
+    const OperatorSignature* const signature = catalog.signature(node.op);
+    entry.fills = signature != nullptr && !signature->fill_value.empty();
+    if (entry.fills) {
+      // Constants stand for it: what a graph has of its operators tells nothing.
+      for (std::uint32_t a = 0; a < node.attributes.size(); ++a)
+        if (!binds_alone(node.attributes[a].second)) plan->computed.emplace_back(p, a);
+      plan->nodes.push_back(entry);
+      for (const PatternValue& output : source.outputs)
+        plan->matchable = plan->matchable && (output.is_variable || output.index != p);
+      continue;
+    }
     plan->needed.add_operator(
         entry.op, 1 + static_cast<std::size_t>(std::count_if(plan->nodes.begin(), plan->nodes.end(),
                                                              [&](const auto& other) { return other.op == entry.op; })));
     for (const PatternValue& input : node.inputs)
-      if (!input.is_variable) plan->needed.add_edge(plan->nodes[input.index].op, entry.op);
+      if (!input.is_variable && !plan->nodes[input.index].fills)
+        plan->needed.add_edge(plan->nodes[input.index].op, entry.op);
     plan->operators.push_back(entry.op);
     find_pieces(source, p, catalog, entry);
     entry.commutative = node.inputs.size() == 2 && catalog.is_commutative(node.op);
@@ -686,12 +742,7 @@ void RuleIndex::add(Substitution added) {
         if (!input.is_variable && input.index == p) entry.sublist = false;
     plan->nodes.push_back(entry);
     for (std::uint32_t a = 0; a < node.attributes.size(); ++a) {
-      const AttributeExpression& value = node.attributes[a].second;
-      const bool binds = value.kind == Kind::literal || value.kind == Kind::variable ||
-                         (value.kind == Kind::list &&
-                          std::all_of(value.operands.begin(), value.operands.end(),
-                                      [](const AttributeExpression& e) { return e.kind == Kind::variable; }));
-      if (!binds) plan->computed.emplace_back(p, a);
+      if (!binds_alone(node.attributes[a].second)) plan->computed.emplace_back(p, a);
     }
   }
   if (plan->matchable) {
@@ -709,7 +760,7 @@ std::vector<std::pair<std::uint32_t, Match>> RuleIndex::find_all(const Graph& gr
   std::vector<std::pair<std::uint32_t, Match>> result;
   for (std::uint32_t rule = 0; rule < rules_.size(); ++rule) {
     if (!plans_[rule]->matchable || !view.traits.covers(plans_[rule]->needed)) continue;
-    Matcher matcher(view, rules_[rule], *plans_[rule], false);
+    Matcher matcher(view, rules_[rule], *plans_[rule], *catalog_, false);
     matcher.run();
     for (Candidate& candidate : matcher.take()) result.emplace_back(rule, std::move(candidate.match));
   }
@@ -720,7 +771,7 @@ std::vector<Match> RuleIndex::find(const Graph& graph, std::uint32_t rule) const
   std::vector<Match> found;
   if (!plans_.at(rule)->matchable) return found;
   const GraphView view(graph, numbers_);
-  Matcher matcher(view, rules_[rule], *plans_[rule], false);
+  Matcher matcher(view, rules_[rule], *plans_[rule], *catalog_, false);
   matcher.run();
   for (Candidate& candidate : matcher.take()) found.push_back(std::move(candidate.match));
   return found;
@@ -768,8 +819,9 @@ MatchList RuleIndex::update(const MatchList& before, const Graph& graph) const {
       }
     std::optional<Matcher> matcher;
     if (!anew && affected && may_match) {
-      matcher.emplace(view, rules_[rule], plan, true);
+      matcher.emplace(view, rules_[rule], plan, *catalog_, true);
       for (std::uint32_t p = 0; p < plan.nodes.size(); ++p) {
+        if (plan.nodes[p].fills) continue;  // A node that reads it is new whenever it is.
         const std::uint32_t op = plan.nodes[p].op;
         for (auto place = std::lower_bound(difference.added.begin(), difference.added.end(), std::pair(op, NodeId{0}));
              place != difference.added.end() && place->first == op; ++place)
@@ -778,7 +830,7 @@ MatchList RuleIndex::update(const MatchList& before, const Graph& graph) const {
     }
     anew = anew || count + (matcher ? matcher->reported() : 0) >= max_matches || (matcher && !matcher->complete());
     if (anew) {
-      matcher.emplace(view, rules_[rule], plan, true);
+      matcher.emplace(view, rules_[rule], plan, *catalog_, true);
       if (may_match) matcher->run();
       differs = true;
     }

@@ -271,6 +271,7 @@ const std::vector<ExportRow> rows = {
     {"enlarge", enlarge},
     {"erf", function},
     {"exp", function},
+    {"fill", only_folded},
     {"gather",
      [](LoweringContext& c) {
        c.emit("Gather", {c.in(0), c.in(1)}, c.out(), {{"axis", c.axis(0)}});

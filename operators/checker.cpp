@@ -54,11 +54,61 @@ class Checker {
   explicit Checker(const Declarations& declarations) : declarations_(declarations) {}
 
   Status function(FunctionDefinition& definition) {
+    if (!definition.laws.empty() && definition.definition)
+      return bad_input("'" + definition.name + "' is defined by an expression: its laws follow and are not declared",
+                       definition.laws[0].where);
+    for (FunctionLaw& law : definition.laws) TASO_RETURN_IF_ERROR(function_law(definition, law));
     if (!definition.definition) return {};
     for (const std::string& parameter : definition.parameters) scope_.emplace_back(parameter, Sort::real);
     TASO_RETURN_IF_ERROR(real(*definition.definition));
     scope_.clear();
     return {};
+  }
+
+  Status function_law(const FunctionDefinition& function, FunctionLaw& law) {
+    for (const std::string& variable : law.variables) scope_.emplace_back(variable, Sort::real);
+    TASO_RETURN_IF_ERROR(real(law.left));
+    TASO_RETURN_IF_ERROR(real(law.right));
+    scope_.clear();
+    const Expression& left = law.left;
+    auto is_call = [&](const Expression& e) {
+      return e.kind == Kind::call && e.name == function.name &&
+             std::all_of(e.operands.begin(), e.operands.end(), is_law_argument);
+    };
+    const bool square = left.kind == Kind::multiply && is_call(left.operands[0]) &&
+                        left.operands[0].operands.size() == 1 && left.operands[0].operands[0].kind == Kind::name &&
+                        to_text(left.operands[0]) == to_text(left.operands[1]);
+    if (!is_call(left) && !square)
+      return bad_input("the left side of a law of " + function.name +
+                           " is a call of it, or a call times itself, whose "
+                           "arguments are variables, numbers, -x, x + y, x * y, 1 / x or calls of variables; it is " +
+                           to_text(left),
+                       law.where);
+    return {};
+  }
+
+  static bool is_law_argument(const Expression& e) {
+    auto all_names = [&] {
+      return std::all_of(e.operands.begin(), e.operands.end(),
+                         [](const Expression& operand) { return operand.kind == Kind::name; });
+    };
+    switch (e.kind) {
+      case Kind::integer:
+      case Kind::real:
+      case Kind::name:
+        return true;
+      case Kind::negate:
+        return all_names() || e.operands[0].kind == Kind::integer || e.operands[0].kind == Kind::real;
+      case Kind::add:
+        return all_names() && e.operands[0].name != e.operands[1].name;
+      case Kind::divide:
+        return e.operands[0].kind == Kind::integer && e.operands[0].integer == 1 && e.operands[1].kind == Kind::name;
+      case Kind::multiply:
+      case Kind::call:
+        return all_names();
+      default:
+        return false;
+    }
   }
 
   Status size_function(SizeFunction& definition) {

@@ -79,6 +79,9 @@ struct Expression {
   std::shared_ptr<const Expression> fallback;  ///< Reads only: the value outside the tensor.
   std::vector<Range> ranges;
   SourceLocation where;
+
+  /// The value of a literal, also of a negative one.
+  [[nodiscard]] std::optional<double> number() const;
 };
 
 __extension__ using WideInteger = __int128;
@@ -88,6 +91,28 @@ enum class ArgumentDomain : std::uint8_t { all, nonnegative, nonzero, positive }
 /// "positive", ...
 [[nodiscard]] const char* to_string(ArgumentDomain domain);
 
+/// An equation between scalar expressions that holds wherever its left side is defined and the conditions hold:
+/// `log(x * y) = log(x) + log(y) where x > 0`. Its variables stand for any reals. Provers read it from left to right.
+struct FunctionLaw {
+  /// A comparison of a variable with 0.
+  struct Condition {
+    enum class Relation : std::uint8_t { positive, nonnegative, negative, nonpositive, nonzero };
+    std::size_t variable = 0;  ///< Index into FunctionLaw::variables.
+    Relation relation = Relation::positive;
+  };
+  std::vector<std::string> variables;  ///< In the order of their first use on the left.
+  /// A call of the function, each argument of which is a variable, a number, the negative or the inverse 1 / x of a
+  /// variable, the sum or product of two variables, or a call of variables; or the product of a call f(x) and itself.
+  Expression left;
+  Expression right;
+  std::vector<Condition> conditions;
+  SourceLocation where;
+
+  /// Whether this says what a call is where some of its arguments are numbers and the others any:
+  /// `pow(x, 2) = x * x`. Then the left side is defined wherever the right one is, too.
+  [[nodiscard]] bool is_special_case() const;
+};
+
 /// A scalar function: a primitive that every ring interprets, or one defined by an expression. A defined function is
 /// expanded wherever it is used, in every ring.
 struct FunctionDefinition {
@@ -96,7 +121,10 @@ struct FunctionDefinition {
   bool zero_at_zero = false;                    ///< f(0) = 0.
   bool monotone = false;                        ///< x <= y implies f(x) <= f(y).
   bool idempotent = false;                      ///< f(f(x)) = f(x).
+  bool positive = false;                        ///< f(..) > 0 wherever it is defined.
+  bool nonnegative = false;                     ///< f(..) >= 0 wherever it is defined.
   ArgumentDomain domain = ArgumentDomain::all;  ///< What the first argument must be for the function to have a value.
+  std::vector<FunctionLaw> laws;
   std::string documentation;
   std::vector<std::string> parameters;
   std::optional<Expression> definition;         ///< Absent for a primitive.

@@ -66,11 +66,13 @@ std::string document_operators(const OperatorRegistry& registry) {
     for (const std::string& parameter : function.parameters) parameters += (parameters.empty() ? "" : ", ") + parameter;
     for (const auto& [holds, fact] :
          {std::pair(function.zero_at_zero, "f(0) = 0"), std::pair(function.monotone, "monotone"),
-          std::pair(function.idempotent, "f(f(x)) = f(x)")})
+          std::pair(function.idempotent, "f(f(x)) = f(x)"), std::pair(function.positive, "positive"),
+          std::pair(function.nonnegative, "not negative")})
       if (holds) facts += (facts.empty() ? "" : "; ") + std::string(fact);
     if (function.domain != ArgumentDomain::all)
       facts += (facts.empty() ? "" : "; ") + std::string("defined where ") + function.parameters[0] + " is " +
                to_string(function.domain);
+    for (const FunctionLaw& law : function.laws) facts += (facts.empty() ? "" : "; ") + ("`" + to_text(law) + "`");
     text += "| `" + name + "(" + parameters + ")" + (function.definition ? " = " + to_text(*function.definition) : "") +
             "` | " + facts + " |\n";
   }

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "operators/unparse.h"
 #include "support/lexer.h"
 
 namespace taso {
@@ -97,6 +98,10 @@ class Parser {
           result.monotone = true;
         else if (fact.text == "idempotent")
           result.idempotent = true;
+        else if (fact.text == "positive")
+          result.positive = true;
+        else if (fact.text == "nonnegative")
+          result.nonnegative = true;
         else if (fact.text == "on_positive")
           result.domain = ArgumentDomain::positive;
         else if (fact.text == "on_nonnegative")
@@ -105,12 +110,62 @@ class Parser {
           result.domain = ArgumentDomain::nonzero;
         else
           return cursor_.unexpected(
-              "a fact: 'zero_at_zero', 'monotone', 'idempotent', 'on_positive', 'on_nonnegative' or 'on_nonzero'");
+              "a fact: 'zero_at_zero', 'monotone', 'idempotent', 'positive', 'nonnegative', 'on_positive', "
+              "'on_nonnegative' or 'on_nonzero'");
         cursor_.next();
       } while (cursor_.accept(","));
     }
     result.documentation = documentation();
+    while (cursor_.at("law")) {
+      TASO_ASSIGN(FunctionLaw law, function_law());
+      result.laws.push_back(std::move(law));
+    }
     return result;
+  }
+
+  /// Conditions are left as they are written: what they and the left side may be is checked with the names.
+  Expected<FunctionLaw> function_law() {
+    FunctionLaw result;
+    cursor_.next();
+    result.where = cursor_.peek().where;
+    TASO_ASSIGN(result.left, expression());
+    collect_names(result.left, result.variables);
+    TASO_RETURN_IF_ERROR(cursor_.expect("=", "after the left side of a law"));
+    TASO_ASSIGN(result.right, expression());
+    if (!cursor_.accept("where")) return result;
+    do {
+      TASO_ASSIGN(FunctionLaw::Condition condition, law_condition(result));
+      result.conditions.push_back(condition);
+    } while (cursor_.accept(","));
+    return result;
+  }
+
+  Expected<FunctionLaw::Condition> law_condition(const FunctionLaw& law) {
+    FunctionLaw::Condition result;
+    const SourceLocation where = cursor_.peek().where;
+    TASO_ASSIGN(const std::string name, cursor_.expect_identifier("a variable of the law"));
+    const auto variable = std::find(law.variables.begin(), law.variables.end(), name);
+    if (variable == law.variables.end())
+      return bad_input("'" + name + "' is no variable of the law's left side " + to_text(law.left), where);
+    result.variable = static_cast<std::size_t>(variable - law.variables.begin());
+    using Relation = FunctionLaw::Condition::Relation;
+    for (const auto& [text, relation] : {std::pair(">", Relation::positive), std::pair(">=", Relation::nonnegative),
+                                         std::pair("<", Relation::negative), std::pair("<=", Relation::nonpositive),
+                                         std::pair("!=", Relation::nonzero)})
+      if (cursor_.accept(text)) {
+        result.relation = relation;
+        if (cursor_.peek().text != "0")
+          return cursor_.unexpected("'0': a condition of a law compares a variable with 0");
+        cursor_.next();
+        return result;
+      }
+    return cursor_.unexpected("'>', '>=', '<', '<=' or '!='");
+  }
+
+  /// Names that stand for values, in the order of their first use.
+  static void collect_names(const Expression& e, std::vector<std::string>& names) {
+    if (e.kind == Kind::name && std::find(names.begin(), names.end(), e.name) == names.end()) names.push_back(e.name);
+    for (const Expression& operand : e.operands) collect_names(operand, names);
   }
 
   Expected<SizeFunction> size_function() {

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "operators/checker.h"
+#include "operators/function_laws.h"
 #include "operators/functions.h"
 #include "operators/instance.h"
 #include "operators/instantiate.h"
@@ -39,6 +40,27 @@ OperatorSignature signature_of(const OperatorDefinition& definition) {
   signature.max_inputs = definition.variadic() ? OperatorSignature::unlimited : definition.inputs.size();
   for (const AttributeSpec& spec : definition.attributes)
     signature.attributes.push_back({spec.name, spec.kind, spec.default_value});
+  const std::vector<AxisSpec>& axes = definition.output.axes;
+  if (definition.inputs.empty() && definition.equations.size() == 1 && axes.size() == 1 &&
+      axes[0].kind == AxisSpec::Kind::rest) {
+    const AttributeSpec* const shape = definition.find_attribute(axes[0].factors[0].name);
+    const AttributeSpec* const value = definition.find_attribute(definition.equations[0].value.name);
+    const bool fills = shape != nullptr && value != nullptr && definition.attributes.size() == 2 &&
+                       axes[0].factors[0].kind == Expression::Kind::name && shape->kind == AttributeKind::integers &&
+                       definition.equations[0].value.kind == Expression::Kind::name &&
+                       value->kind == AttributeKind::real;
+    if (fills) {
+      signature.fill_shape = shape->name;
+      signature.fill_value = value->name;
+    }
+  }
+  signature.copies =
+      definition.inputs.size() == 1 && !definition.variadic() && !definition.inputs[0].integers &&
+      std::all_of(definition.equations.begin(), definition.equations.end(), [&](const Equation& equation) {
+        const Expression& value = equation.value;
+        return equation.target == "out" && value.kind == Expression::Kind::read &&
+               value.name == definition.inputs[0].name && value.fallback == nullptr;
+      });
   return signature;
 }
 
@@ -69,6 +91,24 @@ const char* to_string(AttributeKind kind) {
   return "?";
 }
 
+std::optional<double> Expression::number() const {
+  if (kind == Kind::integer) return static_cast<double>(integer);
+  if (kind == Kind::real) return real;
+  if (kind != Kind::negate) return std::nullopt;
+  const std::optional<double> positive = operands[0].kind == Kind::negate ? std::nullopt : operands[0].number();
+  return positive ? std::optional(-*positive) : std::nullopt;
+}
+
+bool FunctionLaw::is_special_case() const {
+  if (left.kind != Expression::Kind::call || !conditions.empty()) return false;
+  std::size_t numbers = 0, names = 0;
+  for (const Expression& argument : left.operands) {
+    numbers += argument.number() ? 1 : 0;
+    names += argument.kind == Expression::Kind::name ? 1 : 0;
+  }
+  return numbers > 0 && numbers + names == left.operands.size() && names == variables.size();
+}
+
 const AttributeSpec* OperatorDefinition::find_attribute(std::string_view attribute) const {
   for (const AttributeSpec& spec : attributes)
     if (spec.name == attribute) return &spec;
@@ -89,6 +129,7 @@ Status OperatorRegistry::add(const std::vector<std::pair<std::string, std::strin
     for (OperatorDefinition& definition : parsed.operators) added.push_back(std::move(definition));
   }
   TASO_RETURN_IF_ERROR(check_functions(functions_, size_functions_));
+  TASO_RETURN_IF_ERROR(check_function_facts(functions_));
   for (OperatorDefinition& definition : added) {
     TASO_RETURN_IF_ERROR(check_operator(definition, {functions_, size_functions_}));
     definition.signature = signature_of(definition);

@@ -162,6 +162,21 @@ std::string to_text(const Expression& e) {
   return "?";
 }
 
+std::string to_text(const FunctionLaw& law) {
+  using Relation = FunctionLaw::Condition::Relation;
+  std::string text = to_text(law.left) + " = " + to_text(law.right);
+  for (std::size_t i = 0; i < law.conditions.size(); ++i) {
+    const Relation relation = law.conditions[i].relation;
+    text += (i == 0 ? " where " : ", ") + law.variables[law.conditions[i].variable] +
+            (relation == Relation::positive      ? " > 0"
+             : relation == Relation::nonnegative ? " >= 0"
+             : relation == Relation::negative    ? " < 0"
+             : relation == Relation::nonpositive ? " <= 0"
+                                                 : " != 0");
+  }
+  return text;
+}
+
 std::string to_text(const AxisSpec& axis) {
   switch (axis.kind) {
     case AxisSpec::Kind::size:

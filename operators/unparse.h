@@ -9,6 +9,8 @@
 namespace taso {
 
 [[nodiscard]] std::string to_text(const Expression& expression);
+/// "log(x * y) = log(x) + log(y) where x > 0".
+[[nodiscard]] std::string to_text(const FunctionLaw& law);
 /// "(g*c)", "B..", "h".
 [[nodiscard]] std::string to_text(const AxisSpec& axis);
 /// "[n, (g*c), h, w]".

@@ -37,6 +37,21 @@ std::vector<std::string> texts(const std::vector<Condition>& conditions, const S
   return result;
 }
 
+// Whether a number that the source asks for of a constant is none of the 32-bit floats: the constant is the nearest
+// one, so that the sides differ by a rounding.
+bool rounds_constants(const Substitution& rule, const OperatorCatalog& catalog) {
+  return std::any_of(rule.source.nodes.begin(), rule.source.nodes.end(), [&](const PatternNode& node) {
+    const OperatorSignature* const signature = catalog.signature(node.op);
+    return signature != nullptr && !signature->fill_value.empty() &&
+           std::any_of(node.attributes.begin(), node.attributes.end(), [&](const auto& attribute) {
+             const auto* number = std::get_if<double>(&attribute.second.literal);
+             return attribute.first == signature->fill_value && number != nullptr &&
+                    attribute.second.kind == AttributeExpression::Kind::literal &&
+                    static_cast<double>(static_cast<float>(*number)) != *number;
+           });
+  });
+}
+
 }  // namespace
 
 struct Verifier::State {
@@ -201,6 +216,9 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
   } else if (verdict.by_unbounded || (verdict.by_bounded && verdict.by_axioms)) {
     verdict.kind = VerdictKind::proved;
     verdict.reason.clear();
+    // Sides that are equal by laws of functions only, or up to the rounding of a constant, are computed differently.
+    if ((options.bounded && !verdict.numeric_class) || rounds_constants(rule, state_->registry))
+      verdict.numeric_class = NumericClass::distribution;
   }
   if (options.bounded && options.landmarks && (verdict.kind == VerdictKind::proved || !brief)) {
     // A proved rule is what was proved: with all conditions.

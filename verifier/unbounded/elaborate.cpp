@@ -126,7 +126,9 @@ NormalForm Elaborator::element_read(std::uint32_t tensor, const std::vector<Poly
   factor.tensor = tensor;
   for (const Polynomial& position : indices) {
     factor.indices.push_back(facts_.reduce(position));
-    if (!position.valid()) unsupported("an index beyond 64 bits");
+    if (!position.valid())
+      unsupported("an index beyond 64 bits, or with products of more than " + std::to_string(Monomial::max_degree) +
+                  " sizes");
   }
   return builder_.factor(std::move(factor));
 }
@@ -340,23 +342,41 @@ NormalForm Elaborator::call(const Expression& e, Frame& frame) {
     unsupported("the function " + name);
     return {};
   }
-  if (function->domain != ArgumentDomain::all)
+  const FunctionLaw* const special = special_case(*function, arguments);
+  if (special == nullptr && function->domain != ArgumentDomain::all)
     oblige(function->domain, arguments[0], sign(e.operands[0], frame), e.operands[0]);
-  if (!function->definition) return builder_.call(function, name, std::move(arguments));
+  if (special == nullptr && !function->definition) return builder_.call(function, name, std::move(arguments));
   std::map<std::string, NormalForm, std::less<>> parameters;
   std::map<std::string, SignSet, std::less<>> signs;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    parameters.emplace(function->parameters[i], std::move(arguments[i]));
-    signs.emplace(function->parameters[i], sign(e.operands[i], frame));
+    const std::string& parameter = special != nullptr ? special->left.operands[i].name : function->parameters[i];
+    parameters.emplace(parameter, std::move(arguments[i]));
+    signs.emplace(parameter, sign(e.operands[i], frame));
   }
   Frame inner;
   inner.node = frame.node;
   inner.parameters = &parameters;
   inner.parameter_signs = &signs;
   if (++depth_ > max_depth) unsupported("more than " + std::to_string(max_depth) + " nested definitions");
-  NormalForm result = obstacle_.any() ? NormalForm{} : scalar(*function->definition, inner);
+  NormalForm result =
+      obstacle_.any() ? NormalForm{} : scalar(special != nullptr ? special->right : *function->definition, inner);
   --depth_;
   return result;
+}
+
+// The law that says what a call is where some arguments are numbers: x^2 = x * x. The two sides are defined alike.
+const FunctionLaw* Elaborator::special_case(const FunctionDefinition& function,
+                                            const std::vector<NormalForm>& arguments) {
+  if (arguments.size() < 2) return nullptr;
+  for (const FunctionLaw& law : function.laws) {
+    if (!law.is_special_case()) continue;
+    bool fits = true;
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      if (const std::optional<double> number = law.left.operands[i].number())
+        fits = fits && arguments[i] == builder_.number(*number);
+    if (fits) return &law;
+  }
+  return nullptr;
 }
 
 NormalForm Elaborator::reduce(const Expression& e, Frame& frame) {

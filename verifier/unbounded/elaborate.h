@@ -56,6 +56,8 @@ class Elaborator {
                                            std::size_t k, const std::vector<Polynomial>& indices, bool only);
   [[nodiscard]] NormalForm scalar(const Expression& e, Frame& frame);
   [[nodiscard]] NormalForm call(const Expression& e, Frame& frame);
+  [[nodiscard]] const FunctionLaw* special_case(const FunctionDefinition& function,
+                                                const std::vector<NormalForm>& arguments);
   [[nodiscard]] NormalForm reduce(const Expression& e, Frame& frame);
   [[nodiscard]] NormalForm read(const Expression& e, Frame& frame);
   [[nodiscard]] NormalForm conditional(const Expression& e, Frame& frame);

@@ -172,6 +172,8 @@ SignSet Elaborator::sign_of_call(const Expression& e, Frame& frame) {
   }
   SignSet result;
   if (function->zero_at_zero && function->monotone) result = {arguments[0].negative, true, arguments[0].positive};
+  if (function->positive) result = both(result, SignSet::of(ArgumentDomain::positive));
+  if (function->nonnegative) result = both(result, SignSet::of(ArgumentDomain::nonnegative));
   return result;
 }
 

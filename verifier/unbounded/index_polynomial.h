@@ -27,7 +27,7 @@ using SymbolId = std::uint32_t;
 /// A product of symbols; the empty product is 1.
 class Monomial {
  public:
-  static constexpr std::size_t max_degree = 7;
+  static constexpr std::size_t max_degree = 11;
   static constexpr SymbolId max_symbol = UINT16_MAX;
   Monomial() = default;
   /// The symbol is at most max_symbol.
@@ -45,12 +45,13 @@ class Monomial {
   std::strong_ordering operator<=>(const Monomial& other) const {
     const auto a = words(), b = other.words();
     if (a[0] != b[0]) return ordered(a[0]) <=> ordered(b[0]);
-    return ordered(a[1]) <=> ordered(b[1]);
+    if (a[1] != b[1]) return ordered(a[1]) <=> ordered(b[1]);
+    return ordered(a[2]) <=> ordered(b[2]);
   }
 
  private:
-  [[nodiscard]] std::array<std::uint64_t, 2> words() const {
-    return std::bit_cast<std::array<std::uint64_t, 2>>(*this);
+  [[nodiscard]] std::array<std::uint64_t, 3> words() const {
+    return std::bit_cast<std::array<std::uint64_t, 3>>(*this);
   }
   /// Four symbols as one number, the first in the highest place.
   static std::uint64_t ordered(std::uint64_t word) {

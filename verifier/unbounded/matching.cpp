@@ -123,6 +123,10 @@ bool Matcher::step(const Facts& facts) {
 }
 
 bool Matcher::equal(const NormalForm& a, const NormalForm& b, const Facts& facts) {
+  if (is_infinite(a) || is_infinite(b)) {
+    note("the value is infinite");
+    return false;
+  }
   // What comes after the last step means nothing.
   const bool result = equal(a, b, facts, 0) && !failed_;
   if (facts.budget().exhausted()) fail(out_of_steps);

@@ -69,6 +69,14 @@ std::uint64_t Elements::mask(const Symbols& symbols) const {
   return result;
 }
 
+bool is_infinite(const NormalForm& form) {
+  return std::any_of(form.begin(), form.end(), [](const Term& term) {
+    return std::any_of(term.factors.begin(), term.factors.end(), [](const Factor& factor) {
+      return factor.kind == Factor::Kind::literal && std::isinf(factor.number);
+    });
+  });
+}
+
 bool Element::operator==(const Element& other) const {
   return bound == other.bound && guards == other.guards && value == other.value;
 }
@@ -130,8 +138,8 @@ NormalForm FormBuilder::rational(Rational value) {
 }
 
 NormalForm FormBuilder::number(double value) {
-  if (!std::isfinite(value)) {
-    fail("an infinite or undefined literal");
+  if (std::isnan(value)) {
+    fail("the literal nan");
     return {};
   }
   const double scaled = value * 1024;
@@ -149,7 +157,7 @@ NormalForm FormBuilder::number(double value) {
 
 NormalForm FormBuilder::size(const Polynomial& p) {
   if (!p.valid()) {
-    fail("a size is beyond 64 bits");
+    fail("a size beyond 64 bits, or with products of more than " + std::to_string(Monomial::max_degree) + " sizes");
     return {};
   }
   NormalForm result;
@@ -185,6 +193,10 @@ NormalForm FormBuilder::factor(Factor factor) {
 
 NormalForm FormBuilder::add(NormalForm a, const NormalForm& b) {
   if (!spend(b.size() + a.size() * b.size() / 8)) return {};
+  if ((is_infinite(b) && !a.empty()) || (is_infinite(a) && !b.empty())) {
+    fail("a sum with an infinite literal");
+    return {};
+  }
   for (const Term& term : b) {
     const auto same = std::find_if(a.begin(), a.end(), [&](const Term& other) {
       return other.bound == term.bound && other.guards == term.guards && other.factors == term.factors;
@@ -228,6 +240,13 @@ NormalForm FormBuilder::multiply(const NormalForm& a, const NormalForm& b) {
     fail("more than " + std::to_string(max_terms) + " summands");
     return result;
   }
+  auto is_sign = [](const NormalForm& form) {
+    return form.size() == 1 && form[0] == Term{{form[0].coefficient.numerator < 0 ? -1 : 1, 1}, {}, {}, {}};
+  };
+  if ((is_infinite(a) && !is_sign(b)) || (is_infinite(b) && !is_sign(a))) {
+    fail("a product with an infinite literal");
+    return result;
+  }
   for (const Term& x : a)
     for (const Term& original : b) {
       const bool clash = std::any_of(original.bound.begin(), original.bound.end(), [&](SymbolId symbol) {
@@ -252,6 +271,10 @@ NormalForm FormBuilder::multiply(const NormalForm& a, const NormalForm& b) {
 NormalForm FormBuilder::inverse(const NormalForm& a) {
   if (a.empty()) {
     fail("a division by zero");
+    return {};
+  }
+  if (is_infinite(a)) {
+    fail("a division by an infinite literal");
     return {};
   }
   if (a.size() == 1 && a[0].bound.empty() && a[0].guards.empty()) {
@@ -283,6 +306,10 @@ NormalForm FormBuilder::divide(const NormalForm& a, const NormalForm& b) { retur
 
 NormalForm FormBuilder::call(const FunctionDefinition* function, const std::string& name,
                              std::vector<NormalForm> arguments) {
+  if (std::any_of(arguments.begin(), arguments.end(), is_infinite)) {
+    fail("a function of an infinite literal");
+    return {};
+  }
   if (function != nullptr && function->arity == 1) {
     const NormalForm& x = arguments[0];
     if (x.empty() && function->zero_at_zero) return {};
@@ -309,6 +336,21 @@ NormalForm FormBuilder::call(const FunctionDefinition* function, const std::stri
 
 NormalForm FormBuilder::extremum(bool maximum, std::vector<Element> elements) {
   const Factor::Kind kind = maximum ? Factor::Kind::maximum : Factor::Kind::minimum;
+  // An infinite element is the extremum, or no element beside others.
+  for (std::size_t i = 0; i < elements.size();) {
+    const Element& element = elements[i];
+    if (!is_infinite(element.value)) {
+      ++i;
+    } else if ((element.value[0].coefficient.numerator < 0) == maximum) {
+      if (elements.size() == 1) return element.value;
+      elements.erase(elements.begin() + static_cast<std::ptrdiff_t>(i));
+    } else if (element.bound.empty() && element.guards.empty()) {
+      return element.value;
+    } else {
+      fail("an infinite literal at some places");
+      return {};
+    }
+  }
   std::vector<Element> flat;
   for (Element& element : elements) {
     const NormalForm& value = element.value;

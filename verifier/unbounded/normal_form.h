@@ -61,7 +61,7 @@ struct Factor {
   enum class Kind : std::uint8_t {
     read,      ///< Element `indices` of tensor variable `tensor`.
     size,      ///< The value of integer symbol `symbol`.
-    literal,   ///< A literal that is not a small dyadic number: `number`, of which nothing else is known.
+    literal,   ///< A literal that is not a small dyadic number, or infinity: `number`, which is positive.
     constant,  ///< A real attribute, or what stands for it: `name`.
     call,      ///< Function `name` of `elements`, one value each.
     sum,       ///< elements[0].value, to a negative power.
@@ -91,6 +91,10 @@ struct Term {
   std::vector<Factor> factors;
   bool operator==(const Term&) const;
 };
+
+/// Whether a form is an infinite literal: it has no value, but may be an element of a maximum or minimum, where it is
+/// the extremum or is left out. All other arithmetic with it fails.
+[[nodiscard]] bool is_infinite(const NormalForm& form);
 
 /// Operations on normal forms. A form that grows beyond a limit, a coefficient beyond 64 bits, a division by zero, the
 /// end of the budget are remembered in problem(), and the results are then meaningless.

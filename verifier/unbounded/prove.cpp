@@ -8,8 +8,10 @@
 #include "verifier/rule_conditions.h"
 #include "verifier/unbounded/conditions.h"
 #include "verifier/unbounded/elaborate.h"
+#include "verifier/unbounded/laws.h"
 #include "verifier/unbounded/matching.h"
 #include "verifier/unbounded/shared_values.h"
+#include "verifier/unbounded/signs.h"
 #include "verifier/unbounded/symbolic_types.h"
 #include "verifier/unbounded/witness.h"
 
@@ -229,9 +231,28 @@ class Search {
     return !given.empty() && Matcher(steps).covered(values, given, facts);
   }
 
+  // The sign of a form wherever the source's value is defined, under the rule's conditions.
+  SignSet known_sign(const NormalForm& form, const NormalForm& source, Facts& facts) const {
+    Signs signs(facts);
+    signs.assume_defined(source);
+    for (std::size_t i = 0; i < rule_.attribute_variables.size(); ++i) {
+      if (kinds_.attributes[i] != AttributeKind::real) continue;
+      const SignSet declared = declared_sign_of_attribute(rule_, rule_.attribute_variables[i]);
+      Factor number;
+      number.kind = Factor::Kind::constant;
+      number.name = rule_.attribute_variables[i];
+      Term term;
+      term.factors.push_back(std::move(number));
+      signs.assume({term}, {declared.negative, declared.zero, declared.positive});
+    }
+    const Sign sign = signs.of(form);
+    return {sign.negative, sign.zero, sign.positive};
+  }
+
   // What the target asks for of values follows from what the source asks for at the same element, or from conditions
   // that are added; else a reason. What the source asks for of attributes alone is added, too.
-  std::string check_domains(const Elaborator& source, const Elaborator& target, const Typing& typing, Facts& facts) {
+  std::string check_domains(const Elaborator& source, const NormalForm& value, const Elaborator& target,
+                            const Typing& typing, Facts& facts) {
     if (rule_.is_axiom) return "";  // it speaks of where both sides are defined
     for (const Obligation& wanted : target.obligations()) {
       if (asked(wanted, source.obligations(), facts)) continue;
@@ -242,6 +263,7 @@ class Search {
         for (const Atom& atom : wanted.known) (void)there.add(atom);
         Obligation simple = wanted;
         simple.element.value = Matcher(steps).simplify(wanted.element.value, there);
+        if (known_sign(simple.element.value, value, there).within(wanted.domain)) continue;
         conditions = conditions_for(simple, typing, there);
       }
       if (!conditions)
@@ -375,11 +397,12 @@ class Search {
     const NormalForm b = target.element(pair.second, *indices);
     if (target.obstacle().any()) return {target.obstacle(), "", false};
     Matcher matcher(comparison.steps);
-    if (!matcher.equal(a, b, here))
+    // Laws suppose that the source's value is defined, which is certain of its outputs only.
+    if (!matcher.equal(a, b, here) && (sharing || !equal_by_laws(registry_, a, b, here, comparison.steps)))
       return {{}, matcher.reason().empty() ? "the sides differ" : matcher.reason(), matcher.refuted()};
     if (inner && !rule_.is_axiom && !defined_alike(source, target, here))
       return {{}, "the values are not defined at the same elements", false};
-    if (const std::string reason = inner ? "" : check_domains(source, target, typing, here); !reason.empty())
+    if (const std::string reason = inner ? "" : check_domains(source, a, target, typing, here); !reason.empty())
       return {{}, reason, false};
     comparison.divided = comparison.divided || source.divided() || target.divided();
     return {};

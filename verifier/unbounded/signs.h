@@ -1,0 +1,77 @@
+/// Signs of scalars: what may be said of a normal form without its value.
+///
+/// A sign is the set of signs that a value may have. Literals, sizes and functions that are declared positive or not
+/// negative have one of their own; sums, products, powers, quotients and extrema combine those of their parts; beyond
+/// that a form has the sign of a multiple of one that was assumed, or of one to which something of the same sign is
+/// added. What is not understood may have any sign.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "verifier/unbounded/normal_form.h"
+
+namespace taso::unbounded {
+
+/// Which signs a value may have.
+struct Sign {
+  bool negative = true, zero = true, positive = true;
+  [[nodiscard]] static Sign any() { return {}; }
+  [[nodiscard]] static Sign above_zero() { return {false, false, true}; }
+  [[nodiscard]] static Sign at_least_zero() { return {false, true, true}; }
+  [[nodiscard]] static Sign below_zero() { return {true, false, false}; }
+  [[nodiscard]] static Sign nothing_but_zero() { return {false, true, false}; }
+  [[nodiscard]] static Sign not_zero() { return {true, false, true}; }
+  [[nodiscard]] bool is_positive() const { return !negative && !zero; }
+  [[nodiscard]] bool is_nonnegative() const { return !negative; }
+  [[nodiscard]] bool is_nonpositive() const { return !positive; }
+  [[nodiscard]] bool is_nonzero() const { return !zero; }
+  bool operator==(const Sign&) const = default;
+};
+[[nodiscard]] Sign operator-(Sign a);
+[[nodiscard]] Sign operator+(Sign a, Sign b);
+[[nodiscard]] Sign operator*(Sign a, Sign b);
+/// What is in both.
+[[nodiscard]] Sign both(Sign a, Sign b);
+
+/// Signs under hypotheses on sizes and on values. A value: copied where cases are distinguished.
+class Signs {
+ public:
+  explicit Signs(Facts& facts) : facts_(&facts) {}
+
+  /// A hypothesis: the form is defined and has this sign.
+  void assume(const NormalForm& form, Sign sign) { assumed_.emplace_back(form, sign); }
+  /// The hypothesis that a form is defined: what it divides by is not zero, and the arguments of its functions lie in
+  /// their domains.
+  void assume_defined(const NormalForm& form);
+  /// The signs that a form may have where it is defined.
+  [[nodiscard]] Sign of(const NormalForm& form) { return of(form, 0); }
+
+ private:
+  [[nodiscard]] Sign of(const NormalForm& form, int depth);
+  [[nodiscard]] Sign of(const Term& term, int depth);
+  [[nodiscard]] Sign of(const Factor& factor, int depth);
+  [[nodiscard]] Sign of_extremum(const Factor& factor, int depth);
+  /// Of a form that is a polynomial of sizes.
+  [[nodiscard]] Sign of_sizes(const NormalForm& form);
+  [[nodiscard]] static bool is_number(const Term& term);
+  [[nodiscard]] Sign of_numbers(const NormalForm& numbers);
+  /// By what was assumed.
+  [[nodiscard]] Sign by_hypothesis(const NormalForm& form, int depth);
+  /// Whether a term sums over at least one value.
+  [[nodiscard]] bool has_values(const Term& term);
+
+  Facts* facts_;
+  std::vector<std::pair<NormalForm, Sign>> assumed_;
+};
+
+/// Whether two forms are the same up to the order of summands and factors and the names of bound variables; a no may be
+/// wrong.
+[[nodiscard]] bool alike(const NormalForm& a, const NormalForm& b, Facts& facts);
+[[nodiscard]] bool alike(const Factor& a, const Factor& b, Facts& facts);
+
+/// A form whose square is the given one, a sum of few summands without bound variables, where one is found.
+[[nodiscard]] std::optional<NormalForm> square_root(const NormalForm& form, Facts& facts);
+
+}  // namespace taso::unbounded
