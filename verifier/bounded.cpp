@@ -204,7 +204,26 @@ std::optional<Difference> difference(const TypedInstance& typed, const Tensors<d
   return result;
 }
 
-std::optional<Tensors<double>> find_numbers(const TypedInstance& typed, const NumberOptions& options) {
+// Whether a number may be an element of a variable: what the rule's conditions on elements leave.
+bool may_be_element(const Substitution& rule, std::size_t variable, double value) {
+  using Relation = Condition::Relation;
+  return std::all_of(rule.conditions.begin(), rule.conditions.end(), [&](const Condition& condition) {
+    if (!condition.of_elements() || condition.left.index != variable) return true;
+    return condition.relation == Relation::positive      ? value > 0
+           : condition.relation == Relation::nonnegative ? value >= 0
+                                                         : value != 0;
+  });
+}
+
+// The number, or one near it that may be an element.
+double nearest_element(const Substitution& rule, std::size_t variable, double value) {
+  for (const double other : {value, -value, 1 - value, 1.0})
+    if (may_be_element(rule, variable, other)) return other;
+  return value;
+}
+
+std::optional<Tensors<double>> find_numbers(const Substitution& rule, const TypedInstance& typed,
+                                            const NumberOptions& options) {
   for (int trial = 0; trial < options.trials; ++trial) {
     Random random(options.seed + static_cast<std::uint64_t>(trial), "numbers");
     Tensors<double> model = integer_model(typed.instance, random);
@@ -218,8 +237,9 @@ std::optional<Tensors<double>> find_numbers(const TypedInstance& typed, const Nu
     for (std::size_t i = 0; i < model.size(); ++i)
       if (typed.instance.variables[i].element == ElementType::f32)
         for (std::int64_t e = 0; e < volume(model[i].shape); ++e)
-          model[i].elements.push_back(
-              at_landmarks && random.below(2) == 0 ? options.reals[random.below(options.reals.size())] : small());
+          model[i].elements.push_back(nearest_element(
+              rule, i,
+              at_landmarks && random.below(2) == 0 ? options.reals[random.below(options.reals.size())] : small()));
     if (difference(typed, model)) return model;
   }
   return std::nullopt;
@@ -230,7 +250,7 @@ bool take(const OperatorRegistry& registry, const Substitution& rule, const Numb
           const Instance& smaller, TypedInstance& typed, Tensors<double>& numbers) {
   TypeCheck check = check_types(registry, rule, smaller);
   if (!check.typed) return false;
-  std::optional<Tensors<double>> found = find_numbers(*check.typed, options);
+  std::optional<Tensors<double>> found = find_numbers(rule, *check.typed, options);
   if (!found) return false;
   typed = std::move(*check.typed);
   numbers = std::move(*found);
@@ -355,7 +375,7 @@ void shrink_instance(const OperatorRegistry& registry, const Substitution& rule,
 }
 
 // Replaces numbers by simpler ones (0, 1, -1, half) as long as the two sides still differ.
-void shrink_numbers(const TypedInstance& typed, Tensors<double>& numbers) {
+void shrink_numbers(const Substitution& rule, const TypedInstance& typed, Tensors<double>& numbers) {
   std::size_t total = 0;
   for (const auto& tensor : numbers) total += tensor.elements.size() + tensor.integers.size();
   if (total > max_shrunk_elements) return;
@@ -368,9 +388,11 @@ void shrink_numbers(const TypedInstance& typed, Tensors<double>& numbers) {
   };
   for (bool progress = true; progress;) {
     progress = false;
-    for (auto& tensor : numbers) {
+    for (std::size_t v = 0; v < numbers.size(); ++v) {
+      RingTensor<double>& tensor = numbers[v];
       for (double& value : tensor.elements)
         for (const double other : simpler(value)) {
+          if (!may_be_element(rule, v, other)) continue;
           const double old = std::exchange(value, other);
           if (difference(typed, numbers)) {
             progress = true;
@@ -485,7 +507,7 @@ std::optional<TypedInstance> find_difference(const OperatorRegistry& registry, c
       if (enumeration.field_agreement() != Enumeration::Field::different) return true;
       // A difference of oracles may be none of functions: numbers decide.
       TypeCheck check = check_types(registry, rule, enumeration.instance());
-      if (!check.typed || !find_numbers(*check.typed, {.seed = seed, .trials = number_trials, .reals = {}}))
+      if (!check.typed || !find_numbers(rule, *check.typed, {.seed = seed, .trials = number_trials, .reals = {}}))
         return true;
       found = std::move(check.typed);
       return false;
@@ -514,10 +536,10 @@ std::optional<TypedInstance> find_difference(const OperatorRegistry& registry, c
 // Numbers at which the two sides differ, with instance and numbers made as simple as they can be.
 std::optional<Counterexample> simplest_counterexample(const OperatorRegistry& registry, const Substitution& rule,
                                                       TypedInstance typed, const NumberOptions& options) {
-  std::optional<Tensors<double>> numbers = find_numbers(typed, options);
+  std::optional<Tensors<double>> numbers = find_numbers(rule, typed, options);
   if (!numbers) return std::nullopt;
   shrink_instance(registry, rule, options, typed, *numbers);
-  shrink_numbers(typed, *numbers);
+  shrink_numbers(rule, typed, *numbers);
   const std::optional<Difference> found = difference(typed, *numbers);
   TASO_CHECK(found.has_value(), "a counterexample must replay");
   return make_counterexample(rule, typed, *numbers, *found);
@@ -642,15 +664,6 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
   return outcome;
 }
 
-std::size_t largest_rank(const Instance& instance) {
-  std::size_t rank = 0;
-  for (const TensorType& type : instance.variables) rank = std::max(rank, type.shape.size());
-  for (const auto& value : instance.attributes)
-    if (value)
-      if (const auto* list = std::get_if<std::vector<std::int64_t>>(&*value)) rank = std::max(rank, list->size());
-  return rank;
-}
-
 std::optional<Counterexample> find_counterexample(const OperatorRegistry& registry, const Substitution& rule,
                                                   const TypedInstance& typed, const NumberOptions& options) {
   // A difference of oracles may be none of functions: numbers decide.
@@ -659,13 +672,11 @@ std::optional<Counterexample> find_counterexample(const OperatorRegistry& regist
 }
 
 LandmarkOutcome examine_landmarks(const OperatorRegistry& registry, const Substitution& rule,
-                                  std::optional<std::size_t> max_rank, const LandmarkOptions& options,
-                                  LoweredCache& cache) {
+                                  const LandmarkOptions& options, LoweredCache& cache) {
   LandmarkOutcome outcome;
   const Landmarks landmarks = find_landmarks(registry, rule, covered_extent);
   for (const TypedInstance& typed : find_landmark_instances(registry, rule, landmarks, options, cache)) {
-    if (max_rank && largest_rank(typed.instance) > *max_rank) continue;
-    ++outcome.instances;
+    outcome.instances.push_back(typed.instance);
     outcome.counterexample = find_counterexample(
         registry, rule, typed, {.seed = options.seed, .trials = landmark_trials, .reals = landmarks.reals});
     if (!outcome.counterexample) continue;

@@ -21,7 +21,8 @@ constexpr std::int64_t ordinary_rank = 4;
 // The quantities that an expression depends on: extents, ranks, attributes and elements of lists.
 bool is_quantity(const AttributeExpression& expression) {
   return expression.kind == Kind::variable || expression.kind == Kind::dimension || expression.kind == Kind::rank ||
-         (expression.kind == Kind::element && expression.operands[0].kind == Kind::variable);
+         ((expression.kind == Kind::element || expression.kind == Kind::length) &&
+          expression.operands[0].kind == Kind::variable);
 }
 
 void collect_quantities(const AttributeExpression& expression, std::vector<const AttributeExpression*>& found) {
@@ -79,6 +80,7 @@ class Search {
   }
 
   void add(const Condition& condition) {
+    if (!condition.compares()) return;
     add(condition.left);
     add(condition.right);
     // Where the relation begins or ceases to hold: the sign of the difference changes.
@@ -129,7 +131,7 @@ class Search {
           const std::int64_t middle = same + (other - same) / 2;
           (seen(middle) == first ? same : other) = middle;
         }
-        if (quantity->kind == Kind::rank)
+        if (quantity->kind == Kind::rank || quantity->kind == Kind::length)
           ranks_.insert({other - 1, other, other + 1});
         else
           sizes_.insert({other - 1, other, other + 1});

@@ -220,29 +220,31 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
     if ((options.bounded && !verdict.numeric_class) || rounds_constants(rule, state_->registry))
       verdict.numeric_class = NumericClass::distribution;
   }
-  if (options.bounded && options.landmarks && (verdict.kind == VerdictKind::proved || !brief)) {
-    // A proved rule is what was proved: with all conditions.
-    Substitution claimed = rule;
-    const bool proved = verdict.kind == VerdictKind::proved;
-    if (proved) claimed.conditions.insert(claimed.conditions.end(), verdict.added.begin(), verdict.added.end());
-    compare_at_landmarks(claimed, proved ? verdict.max_rank : std::nullopt, verdict);
-  }
+  if (options.bounded && options.landmarks && (verdict.kind == VerdictKind::proved || !brief))
+    compare_at_landmarks(rule, unbounded, verdict);
   return verdict;
 }
 
 // Small instances do not meet the numbers that a rule names.
-void Verifier::compare_at_landmarks(const Substitution& rule, std::optional<std::size_t> max_rank, Verdict& verdict) {
+void Verifier::compare_at_landmarks(const Substitution& rule, const UnboundedProver& unbounded, Verdict& verdict) {
+  Substitution stored = rule;
+  stored.conditions.insert(stored.conditions.end(), verdict.added.begin(), verdict.added.end());
   LandmarkOutcome outcome =
-      examine_landmarks(state_->registry, rule, max_rank, {.seed = state_->options.seed}, state_->shared->cache);
-  verdict.landmark_instances = outcome.instances;
-  if (!outcome.counterexample) return;
+      examine_landmarks(state_->registry, stored, {.seed = state_->options.seed}, state_->shared->cache);
+  verdict.landmark_instances = outcome.instances.size();
+  const auto missed = std::find_if(outcome.instances.begin(), outcome.instances.end(), [&](const Instance& instance) {
+    return verdict.by_unbounded && unbounded.misses(instance);
+  });
+  if (!outcome.counterexample && missed == outcome.instances.end()) return;
   verdict.by_axioms = verdict.by_bounded = false;
   verdict.proofs.clear();
   if (verdict.by_unbounded) {
     // Two of our own proofs contradict each other: neither is believed.
     verdict.kind = VerdictKind::unknown;
     verdict.by_unbounded = false;
-    verdict.reason = "internal error: proved for all sizes, and yet the two sides differ at " + outcome.where;
+    verdict.reason = outcome.counterexample
+                         ? "internal error: proved for all sizes, and yet the two sides differ at " + outcome.where
+                         : readings_differ + to_string(rule, *missed);
   } else {
     verdict.kind = VerdictKind::refuted;
     verdict.counterexample = std::move(outcome.counterexample);

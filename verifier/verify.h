@@ -23,6 +23,8 @@
 
 namespace taso {
 
+class UnboundedProver;
+
 enum class VerdictKind : std::uint8_t { proved, refuted, unknown };
 /// "proved", "refuted", "unknown".
 [[nodiscard]] const char* to_string(VerdictKind kind);
@@ -125,7 +127,7 @@ class Verifier {
  private:
   struct State;
   explicit Verifier(std::unique_ptr<State> state);
-  void compare_at_landmarks(const Substitution& rule, std::optional<std::size_t> max_rank, Verdict& verdict);
+  void compare_at_landmarks(const Substitution& rule, const UnboundedProver& unbounded, Verdict& verdict);
   std::unique_ptr<State> state_;
 };
 

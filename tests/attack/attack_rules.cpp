@@ -5,10 +5,10 @@
 //
 // Mutant number i depends on the seed and i alone (rule_mutator.h). Mutants that say the same up to names, or what a
 // shipped rule says, are one. Each is given to the proof for all sizes alone, without the small instances that would
-// hide a mistake of it; where its verdict is limited to some ranks, and one of K others (8), to the whole verifier as
-// taso-verify does. What is proved is judged (rule_judge.h) at instances about every number that the mutant names. A
-// false one is made as small as it can be while it is still proved and false, and printed as a rule with the instance.
-// Nothing depends on time: equal arguments give equal output, at any --threads.
+// hide a mistake of it, and one of K (8) to the whole verifier, as taso-verify does. What is proved is judged
+// (rule_judge.h) at instances about every number that the mutant names. A false one is made as small as it can be while
+// it is still proved and false, and printed as a rule with the instance. Nothing depends on time: equal arguments give
+// equal output, at any --threads.
 //
 // --rules FILE attacks the rules of a file as they stand instead. --judge FILE asks whether the judge sees that every
 // rule of a file is false, proved or not: the test of the test. Exit code: 0 nothing false is proved; 1 something is
@@ -142,18 +142,18 @@ class Attack {
     return rules;
   }
 
-  // What the proof for all sizes says, and where that is limited, or `whole`, the verifier; the judgement is of both.
+  // What the proof for all sizes says, and, if `whole`, the verifier; the judgement is of both.
   Outcome examine(std::size_t worker, const Substitution& rule, bool whole, LoweredCache& cache) {
     const JudgeOptions options{.seed = arguments_.seed};
     Verdict verdict = unbounded_[worker].verify(rule);
     Outcome outcome{verdict.kind, {}};
     const bool proved = verdict.kind == VerdictKind::proved;
-    if (proved) outcome.judgement = judge(registry_, rule, verdict, options, cache);
-    if (outcome.judgement.falsehood || (!whole && !(proved && verdict.max_rank))) return outcome;
+    if (proved) outcome.judgement = judge(registry_, stored_form(rule, verdict, registry_), options, cache);
+    if (outcome.judgement.falsehood || !whole) return outcome;
     verdict = whole_[worker].verify(rule);
     if (!proved) outcome.kind = verdict.kind;
     if (verdict.kind != VerdictKind::proved) return outcome;
-    const Judgement again = judge(registry_, rule, verdict, options, cache);
+    const Judgement again = judge(registry_, stored_form(rule, verdict, registry_), options, cache);
     outcome.judgement.instances = std::max(outcome.judgement.instances, again.instances);
     outcome.judgement.falsehood = again.falsehood;
     return outcome;
@@ -288,6 +288,10 @@ class Attack {
       const std::vector<Outcome> outcomes = examine_all(rules);
       for (std::size_t i = 0; i < rules.size() && !(arguments_.expect_falsehood && false_ > 0); ++i)
         count(outcomes[i], rules[i]);
+      if (!arguments_.quiet && made % (16 * batch) == 0) {
+        std::fprintf(stderr, "%zu mutants, %zu proved, %zu of them false\n", made,
+                     verdicts_[static_cast<std::size_t>(VerdictKind::proved)], false_);
+      }
     }
     return finish(made);
   }
@@ -303,13 +307,11 @@ class Attack {
   }
 
   int judge_file() {
-    Verdict verdict;
-    verdict.kind = VerdictKind::proved;
-    verdict.numeric_class = NumericClass::exact;
     std::size_t overlooked = 0;
     LoweredCache cache(registry_);
-    for (const Substitution& rule : checked(load_rules(arguments_.judged, registry_))) {
-      if (judge(registry_, rule, verdict, {.seed = arguments_.seed}, cache).falsehood) continue;
+    for (Substitution& rule : checked(load_rules(arguments_.judged, registry_))) {
+      rule.numeric_class = NumericClass::exact;
+      if (judge(registry_, rule, {.seed = arguments_.seed}, cache).falsehood) continue;
       ++overlooked;
       std::printf("NOT SEEN TO BE FALSE\n%s\n", to_string(rule, registry_).c_str());
     }

@@ -17,11 +17,23 @@ constexpr std::size_t draw_attempts = 200;
 // Scalar operations of both sides of an instance at which domains are tried.
 constexpr double max_domain_work = 60'000;
 
+// Whether a number may be an element of a variable.
+bool may_be_element(const Substitution& rule, std::size_t variable, double value) {
+  using Relation = Condition::Relation;
+  return std::all_of(rule.conditions.begin(), rule.conditions.end(), [&](const Condition& condition) {
+    if (!condition.of_elements() || condition.left.index != variable) return true;
+    return condition.relation == Relation::positive      ? value > 0
+           : condition.relation == Relation::nonnegative ? value >= 0
+                                                         : value != 0;
+  });
+}
+
 // Elements that meet the edges of domains: zeros, negative numbers, and those that the rule names.
-std::vector<RingTensor<double>> edge_inputs(const Instance& instance, const std::vector<double>& reals, Random& random,
-                                            bool distinct) {
+std::vector<RingTensor<double>> edge_inputs(const Substitution& rule, const Instance& instance,
+                                            const std::vector<double>& reals, Random& random, bool distinct) {
   std::vector<RingTensor<double>> inputs;
-  for (const TensorType& type : instance.variables) {
+  for (std::size_t v = 0; v < instance.variables.size(); ++v) {
+    const TensorType& type = instance.variables[v];
     RingTensor<double> tensor;
     tensor.shape = type.shape;
     for (std::int64_t e = 0; e < volume(type.shape); ++e) {
@@ -34,6 +46,8 @@ std::vector<RingTensor<double>> edge_inputs(const Instance& instance, const std:
       if (!reals.empty() && random.below(4) == 0) value = reals[random.below(reals.size())];
       // Nowhere zero, and no two equal: what vanishes by accident only makes nothing undefined.
       if (distinct) value = (random.below(2) == 0 ? -1 : 1) * (0.25 + 3 * random.uniform());
+      for (const double other : {-value, 1.0})
+        if (!may_be_element(rule, v, value)) value = other;
       tensor.elements.push_back(value);
     }
     inputs.push_back(std::move(tensor));
@@ -59,13 +73,11 @@ std::string text_of_instance(const Substitution& rule, const Instance& instance)
 
 // Inputs at which every element of the source is defined and one of the target is not.
 std::optional<std::string> undefined_target(const Substitution& rule, const TypedInstance& typed,
-                                            const std::vector<double>& reals, bool divisors_not_zero,
-                                            std::uint64_t seed) {
+                                            const std::vector<double>& reals, std::uint64_t seed) {
   if (typed.source.work() + typed.target.work() > max_domain_work) return std::nullopt;
   Random random(seed, "edges");
   for (int trial = 0; trial < 4; ++trial) {
-    const bool distinct = divisors_not_zero || trial % 2 == 1;
-    const std::vector<RingTensor<double>> inputs = edge_inputs(typed.instance, reals, random, distinct);
+    const std::vector<RingTensor<double>> inputs = edge_inputs(rule, typed.instance, reals, random, trial % 2 == 1);
     if (!defined(typed.source, inputs) || defined(typed.target, inputs)) continue;
     std::string text =
         "the target is undefined where the source is defined, at " + text_of_instance(rule, typed.instance);
@@ -103,17 +115,11 @@ std::vector<TypedInstance> at_edges_of_attributes(const OperatorRegistry& regist
   return result;
 }
 
-bool has_condition(const Verdict& verdict, std::string_view text) {
-  return std::any_of(verdict.conditions.begin(), verdict.conditions.end(),
-                     [&](const std::string& condition) { return condition.find(text) != std::string::npos; });
-}
-
 }  // namespace
 
-Judgement judge(const OperatorRegistry& registry, const Substitution& rule, const Verdict& verdict,
-                const JudgeOptions& options, LoweredCache& cache) {
+Judgement judge(const OperatorRegistry& registry, const Substitution& rule, const JudgeOptions& options,
+                LoweredCache& cache) {
   Judgement judgement;
-  const bool limited = verdict.max_rank && has_condition(verdict, "are at most");
   const Landmarks landmarks = find_landmarks(registry, rule, 3);
   std::vector<TypedInstance> instances = std::move(find_instances(registry, rule,
                                                                   {.seed = options.seed,
@@ -130,18 +136,16 @@ Judgement judge(const OperatorRegistry& registry, const Substitution& rule, cons
   const std::size_t examined = std::min<std::size_t>(instances.size(), 3);
   for (std::size_t i = 0; i < examined; ++i)
     for (TypedInstance& typed :
-         at_edges_of_attributes(registry, rule, instances[i].instance, verdict.numeric_class == NumericClass::exact))
+         at_edges_of_attributes(registry, rule, instances[i].instance, rule.numeric_class == NumericClass::exact))
       instances.push_back(std::move(typed));
   for (const TypedInstance& typed : instances) {
-    if (limited && largest_rank(typed.instance) > *verdict.max_rank) continue;
     ++judgement.instances;
     if (const auto found =
             find_counterexample(registry, rule, typed, {.seed = options.seed, .trials = 6, .reals = landmarks.reals})) {
       judgement.falsehood = "the sides differ at\n" + found->text;
       return judgement;
     }
-    if (auto undefined =
-            undefined_target(rule, typed, landmarks.reals, has_condition(verdict, "divisors"), options.seed)) {
+    if (auto undefined = undefined_target(rule, typed, landmarks.reals, options.seed)) {
       judgement.falsehood = std::move(undefined);
       return judgement;
     }

@@ -12,7 +12,6 @@
 #include "graph/pattern.h"
 #include "operators/registry.h"
 #include "verifier/lowered_cache.h"
-#include "verifier/verify.h"
 
 namespace taso::testing {
 
@@ -27,8 +26,8 @@ struct Judgement {
   std::optional<std::string> falsehood;  ///< What differs, and where.
 };
 
-/// Judges a proved rule; its verdict says what the proof does not cover.
-[[nodiscard]] Judgement judge(const OperatorRegistry& registry, const Substitution& rule, const Verdict& verdict,
-                              const JudgeOptions& options, LoweredCache& cache);
+/// Judges a rule as it was proved (stored_form): under its conditions, with the class that it claims.
+[[nodiscard]] Judgement judge(const OperatorRegistry& registry, const Substitution& rule, const JudgeOptions& options,
+                              LoweredCache& cache);
 
 }  // namespace taso::testing
