@@ -227,8 +227,9 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
 
 // Small instances do not meet the numbers that a rule names.
 void Verifier::compare_at_landmarks(const Substitution& rule, const UnboundedProver& unbounded, Verdict& verdict) {
-  Substitution stored = rule;
-  stored.conditions.insert(stored.conditions.end(), verdict.added.begin(), verdict.added.end());
+  Substitution stored = rule;  // what is proved has more conditions
+  if (verdict.kind == VerdictKind::proved)
+    stored.conditions.insert(stored.conditions.end(), verdict.added.begin(), verdict.added.end());
   LandmarkOutcome outcome =
       examine_landmarks(state_->registry, stored, {.seed = state_->options.seed}, state_->shared->cache);
   verdict.landmark_instances = outcome.instances.size();
@@ -253,8 +254,9 @@ void Verifier::compare_at_landmarks(const Substitution& rule, const UnboundedPro
 }
 
 Substitution stored_form(const Substitution& rule, const Verdict& verdict, const OperatorCatalog& catalog) {
-  Substitution stored = rule;
-  stored.conditions.insert(stored.conditions.end(), verdict.added.begin(), verdict.added.end());
+  Substitution stored = rule;  // what is proved has more conditions
+  if (verdict.kind == VerdictKind::proved)
+    stored.conditions.insert(stored.conditions.end(), verdict.added.begin(), verdict.added.end());
   stored.proofs = verdict.proofs;
   stored.numeric_class = verdict.numeric_class;
   seal_proofs(stored, catalog);

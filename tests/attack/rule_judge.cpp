@@ -75,6 +75,10 @@ std::string text_of_instance(const Substitution& rule, const Instance& instance)
 std::optional<std::string> undefined_target(const Substitution& rule, const TypedInstance& typed,
                                             const std::vector<double>& reals, std::uint64_t seed) {
   if (typed.source.work() + typed.target.work() > max_domain_work) return std::nullopt;
+  // Where there is no element there is nothing to be defined.
+  const auto is_empty = [](const TensorType& type) { return type.elements() == 0; };
+  const std::vector<TensorType>& outputs = typed.source.output_types();
+  if (std::any_of(outputs.begin(), outputs.end(), is_empty)) return std::nullopt;
   Random random(seed, "edges");
   for (int trial = 0; trial < 4; ++trial) {
     const std::vector<RingTensor<double>> inputs = edge_inputs(rule, typed.instance, reals, random, trial % 2 == 1);
