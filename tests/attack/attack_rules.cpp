@@ -1,6 +1,6 @@
 // The attack on the verifier: mutants of true rules, and whether one is proved and false.
 //
-//   attack_rules [--seed S] [--count N] [--until-proved N] [--threads N] [--full-every K] [--quiet]
+//   attack_rules [--seed S] [--count N] [--until-proved N] [--threads N] [--full-every K] [--from FILE]... [--quiet]
 //   attack_rules --rules FILE... | --judge FILE
 //
 // Mutant number i depends on the seed and i alone (rule_mutator.h). Mutants that say the same up to names, or what a
@@ -10,9 +10,10 @@
 // it is still proved and false, and printed as a rule with the instance. Nothing depends on time: equal arguments give
 // equal output, at any --threads.
 //
-// --rules FILE attacks the rules of a file as they stand instead. --judge FILE asks whether the judge sees that every
-// rule of a file is false, proved or not: the test of the test. Exit code: 0 nothing false is proved; 1 something is
-// (with --expect-falsehood the other way round), or is not seen; 2 wrong command line or input.
+// --from FILE takes the rules of files as what is mutated, instead of all that the project knows to be true. --rules
+// FILE attacks the rules of a file as they stand instead. --judge FILE asks whether the judge sees that every rule of a
+// file is false, proved or not: the test of the test. Exit code: 0 nothing false is proved; 1 something is (with
+// --expect-falsehood the other way round), or is not seen; 2 wrong command line or input.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -39,7 +40,7 @@ struct Arguments {
   std::uint64_t seed = 1;
   std::size_t count = 1000, until_proved = 0, threads = 2, full_every = 8;
   bool quiet = false, expect_falsehood = false;
-  std::vector<std::string> rules;
+  std::vector<std::string> from, rules;
   std::string judged;
 };
 
@@ -65,6 +66,8 @@ Arguments parse(int argc, char** argv) {
       arguments.until_proved = number();
     else if (option == "--threads")
       arguments.threads = std::max<std::size_t>(1, number());
+    else if (option == "--from")
+      arguments.from.push_back(value());
     else if (option == "--rules")
       arguments.rules.push_back(value());
     else if (option == "--full-every")
@@ -139,6 +142,8 @@ class Attack {
       add(checked(load_rules(source + file, registry_)));
     add(checked(load_axioms(source + "/specs/axioms", registry_)));
     for (const Substitution& rule : rules) seen_.insert(text_of(rule));
+    if (!arguments_.from.empty()) rules.clear();
+    for (const std::string& file : arguments_.from) add(checked(load_rules(file, registry_)));
     return rules;
   }
 
