@@ -242,6 +242,11 @@ bool SymbolicSizes::follows(Condition::Relation relation, std::int64_t a, std::i
       return facts.entails_quickly(less_than(x, y));
     case Condition::Relation::less_equal:
       return facts.entails_quickly(at_least(y, x));
+    case Condition::Relation::positive:
+    case Condition::Relation::nonnegative:
+    case Condition::Relation::nonzero:
+    case Condition::Relation::finite:
+      break;  // of one value, not of two
   }
   return false;
 }
