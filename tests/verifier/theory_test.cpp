@@ -102,8 +102,8 @@ TEST(Consistency, OfWhatEveryOperatorSupposesAtEveryRank) {
 
 TEST(Consistency, OfOperatorsOfTomorrow) {
   const auto extended = OperatorRegistry::parse(
-      "operator three(x[A.., B.., C..(2), n], y[B.., C..]) -> [A.., n]\n  \"Two known rests.\"\n"
-      "  out[I.., i] = sum(J.. < B, K.. < C) x[I.., J.., K.., i] * y[J.., K..]\n"
+      "operator three(x[A.., C..(2), n], y[C..]) -> [A.., n]\n  \"A rest of known length.\"\n"
+      "  out[I.., i] = sum(K.. < C) x[I.., K.., i] * y[K..]\n"
       "operator inner(x[A.., n], y[A.., n, m]) -> [A.., m]\n  \"One rest at two places.\"\n"
       "  out[I.., j] = sum(t < n) x[I.., t] * y[I.., t, j]\n",
       "test.op", &registry());

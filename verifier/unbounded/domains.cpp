@@ -104,6 +104,8 @@ class Collector {
       case Factor::Kind::literal:
         return true;
       case Factor::Kind::read:
+        // A value that both sides share is no variable, and no condition can speak of it.
+        if (factor.tensor >= typing_.rule().tensor_variables.size()) return false;
         if (!declared_sign(typing_.rule(), factor.tensor).within(domain)) add(of_elements(domain, factor.tensor));
         return true;
       case Factor::Kind::size:
