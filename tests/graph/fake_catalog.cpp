@@ -15,24 +15,29 @@ Expected<std::size_t> axis_of(const Attributes& attributes, const TensorType& ty
 FakeCatalog::FakeCatalog() {
   const auto unlimited = OperatorSignature::unlimited;
   const AttributeSignature axis = {"axis", AttributeKind::integer, std::nullopt};
-  signatures_["relu"] = {1, 1, {}};
-  signatures_["tanh"] = {1, 1, {}};
-  signatures_["add"] = {2, 2, {}};
-  signatures_["mul"] = {2, 2, {}};
-  signatures_["sub"] = {2, 2, {}};
-  signatures_["matmul"] = {2, 2, {}};
-  signatures_["matmul_bias_act"] = {3, 3, {{"act", AttributeKind::symbol, SymbolValue{"identity"}}}};
+  auto add = [&](const char* name, std::size_t least, std::size_t most, std::vector<AttributeSignature> attributes) {
+    OperatorSignature& signature = signatures_[name];
+    signature.min_inputs = least;
+    signature.max_inputs = most;
+    signature.attributes = std::move(attributes);
+  };
+  add("relu", 1, 1, {});
+  add("tanh", 1, 1, {});
+  add("add", 2, 2, {});
+  add("mul", 2, 2, {});
+  add("sub", 2, 2, {});
+  add("matmul", 2, 2, {});
+  add("matmul_bias_act", 3, 3, {{"act", AttributeKind::symbol, SymbolValue{"identity"}}});
   const std::vector<std::int64_t> ones = {1, 1};
-  signatures_["conv2d"] = {2,
-                           2,
-                           {{"strides", AttributeKind::integers, ones},
-                            {"pads", AttributeKind::integers, std::vector<std::int64_t>(4)},
-                            {"dilations", AttributeKind::integers, ones}}};
-  signatures_["clip"] = {1, 1, {{"min", AttributeKind::real, std::nullopt}, {"max", AttributeKind::real, 1.0}}};
-  signatures_["concat"] = {1, unlimited, {axis}};
-  signatures_["split"] = {1, 1, {axis, {"sizes", AttributeKind::integers, std::nullopt}}};
-  signatures_["ones"] = {0, 0, {{"shape", AttributeKind::integers, std::nullopt}}};
-  signatures_["enlarge"] = {1, 1, {{"margin", AttributeKind::integers, std::nullopt}}};
+  add("conv2d", 2, 2,
+      {{"strides", AttributeKind::integers, ones},
+       {"pads", AttributeKind::integers, std::vector<std::int64_t>(4)},
+       {"dilations", AttributeKind::integers, ones}});
+  add("clip", 1, 1, {{"min", AttributeKind::real, std::nullopt}, {"max", AttributeKind::real, 1.0}});
+  add("concat", 1, unlimited, {axis});
+  add("split", 1, 1, {axis, {"sizes", AttributeKind::integers, std::nullopt}});
+  add("ones", 0, 0, {{"shape", AttributeKind::integers, std::nullopt}});
+  add("enlarge", 1, 1, {{"margin", AttributeKind::integers, std::nullopt}});
 }
 
 const OperatorSignature* FakeCatalog::signature(std::string_view op) const {
