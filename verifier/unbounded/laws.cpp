@@ -15,6 +15,9 @@ using Kind = Expression::Kind;
 
 // Nested applications of laws.
 constexpr int max_depth = 60;
+// Factors of a form, those inside of others included and counted as often as they occur: rewriting unfolds what forms
+// share.
+constexpr std::size_t max_size = 4'000;
 // Multiples of a summand that are taken apart.
 constexpr std::int64_t max_multiple = 16;
 // Elements of a maximum that are taken out of a minimum.
@@ -41,6 +44,20 @@ std::optional<std::int64_t> exact_root(std::int64_t n) {
   if (n < 0) return std::nullopt;
   const auto root = static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(n))));
   return root * root == n ? std::optional(root) : std::nullopt;
+}
+
+// The factors of a form, up to a little more than the limit.
+std::size_t size_of(const NormalForm& form, std::size_t known = 0) {
+  std::size_t size = known;
+  for (const Term& term : form)
+    for (const Factor& factor : term.factors) {
+      ++size;
+      for (const Element& element : factor.elements) {
+        if (size > max_size) return size;
+        size = size_of(element.value, size);
+      }
+    }
+  return size;
 }
 
 // A number that does not depend on names of bound variables, on the order of summands and factors, or on coefficients.
@@ -375,7 +392,7 @@ std::optional<NormalForm> LawRewriter::without_squares(const Term& term) {
 }
 
 NormalForm LawRewriter::multiply(const NormalForm& a, const NormalForm& b) {
-  const NormalForm product = builder_.multiply(a, b);
+  const NormalForm product = collected(builder_.multiply(a, b), builder_.facts());
   NormalForm result;
   for (const Term& term : product) {
     const std::optional<NormalForm> simpler = without_squares(term);
@@ -452,7 +469,7 @@ NormalForm LawRewriter::inverse(const NormalForm& a) {
   rest = builder_.multiply(rest, builder_.divide(builder_.number(1), outside));
   NormalForm result = builder_.divide(builder_.number(1), outside);
   for (const Factor& factor : common) result = builder_.multiply(result, form_of(factor, -factor.power));
-  return builder_.multiply(result, builder_.divide(builder_.number(1), rest));
+  return multiply(result, builder_.divide(builder_.number(1), rest));
 }
 
 bool LawRewriter::at_most(const NormalForm& low, const NormalForm& high) {
@@ -578,7 +595,11 @@ NormalForm LawRewriter::rewrite(const Factor& factor) {
     default:
       return builder_.factor(factor);
   }
-  return power(base, factor.power);
+  NormalForm result = power(base, factor.power);
+  const std::size_t size = size_of(result);
+  builder_.facts().budget().spend(size);
+  if (size > max_size) builder_.fail("a form of more than " + std::to_string(max_size) + " factors");
+  return result;
 }
 
 NormalForm LawRewriter::rewrite(const NormalForm& form) {
@@ -591,7 +612,7 @@ NormalForm LawRewriter::rewrite(const NormalForm& form) {
     }
     result = builder_.add(std::move(result), product);
   }
-  return result;
+  return collected(result, builder_.facts());
 }
 
 std::optional<NormalForm> LawRewriter::without_divisors(const NormalForm& form) {
@@ -690,8 +711,10 @@ class Comparison {
   bool equal(const NormalForm& a, const NormalForm& b, const Signs& known, int cases) {
     Signs signs = known;
     LawRewriter rewriter(registry_, facts_, signs, level_);
-    const NormalForm left = rewriter.rewrite(a), right = rewriter.rewrite(b);
-    if (!rewriter.problem().empty()) return false;
+    const NormalForm left = rewriter.rewrite(a);
+    if (!rewriter.problem().empty() || size_of(left) > max_size) return false;
+    const NormalForm right = rewriter.rewrite(b);
+    if (!rewriter.problem().empty() || size_of(right) > max_size || facts_.budget().exhausted()) return false;
     if (same(left, right)) return true;
     FormBuilder builder(facts_);
     const auto cleared = rewriter.without_divisors(builder.add(left, builder.negate(right)));
@@ -725,6 +748,7 @@ class Comparison {
 
 bool equal_by_laws(const OperatorRegistry& registry, const NormalForm& a, const NormalForm& b, const Facts& facts,
                    std::size_t& steps) {
+  if (size_of(a) > max_size || size_of(b) > max_size) return false;
   if (!has_something_to_rewrite(a) && !has_something_to_rewrite(b)) return false;
   for (const LawRewriter::Level level : {LawRewriter::Level::laws, LawRewriter::Level::definitions}) {
     Facts here = facts;

@@ -35,15 +35,17 @@ bool same_multiset(const std::vector<Item>& a, const std::vector<Item>& b, const
   });
 }
 
-bool alike(const Term& a, const Term& other, Facts& facts) {
-  if (a.coefficient != other.coefficient || a.factors.size() != other.factors.size() ||
-      a.guards.size() != other.guards.size())
-    return false;
+bool alike_terms(const Term& a, const Term& other, Facts& facts) {
+  if (a.factors.size() != other.factors.size() || a.guards.size() != other.guards.size()) return false;
   const std::optional<Term> b = with_variables(other, a.bound, facts);
   return b && same_multiset(a.guards, b->guards, [](const Atom& x, const Atom& y) { return x == y; }) &&
          same_multiset(a.factors, b->factors, [&](const Factor& x, const Factor& y) {
            return x.power == y.power && unbounded::alike(x, y, facts);
          });
+}
+
+bool alike(const Term& a, const Term& b, Facts& facts) {
+  return a.coefficient == b.coefficient && alike_terms(a, b, facts);
 }
 
 bool alike(const Element& a, const Element& b, Facts& facts) {
@@ -78,9 +80,42 @@ bool alike(const NormalForm& a, const NormalForm& b, Facts& facts) {
   return same_multiset(a, b, [&](const Term& x, const Term& y) { return alike(x, y, facts); });
 }
 
-std::optional<NormalForm> square_root(const NormalForm& form, Facts& facts) {
-  constexpr std::size_t most = 21;
-  if (form.size() > most) return std::nullopt;
+bool alike_but_number(const Term& a, const Term& b, Facts& facts) { return alike_terms(a, b, facts); }
+
+NormalForm collected(const NormalForm& form, Facts& facts) {
+  constexpr std::size_t most = 60;
+  if (form.size() > most) return form;
+  FormBuilder builder(facts);
+  NormalForm result;
+  for (const Term& original : form) {
+    Term term = original;
+    term.factors.clear();
+    for (const Factor& factor : original.factors) {
+      const auto same = std::find_if(term.factors.begin(), term.factors.end(),
+                                     [&](const Factor& known) { return alike(known, factor, facts); });
+      if (same == term.factors.end()) {
+        term.factors.push_back(factor);
+        continue;
+      }
+      same->power += factor.power;
+      if (same->power == 0) term.factors.erase(same);
+    }
+    const auto same = std::find_if(result.begin(), result.end(),
+                                   [&](const Term& known) { return alike_but_number(known, term, facts); });
+    if (same == result.end()) {
+      result.push_back(std::move(term));
+      continue;
+    }
+    same->coefficient = builder.add(same->coefficient, term.coefficient);
+    if (same->coefficient.numerator == 0) result.erase(same);
+  }
+  return builder.problem().empty() ? result : form;
+}
+
+std::optional<NormalForm> square_root(const NormalForm& square, Facts& facts) {
+  constexpr std::size_t most = 36;
+  if (square.size() > most) return std::nullopt;
+  const NormalForm form = collected(square, facts);
   FormBuilder builder(facts);
   auto root_of = [](std::int64_t n) -> std::optional<std::int64_t> {
     if (n < 0) return std::nullopt;
@@ -114,7 +149,8 @@ std::optional<NormalForm> square_root(const NormalForm& form, Facts& facts) {
     }
     roots.push_back(std::move(root));
   }
-  if (roots.empty() || !alike(builder.multiply(roots, roots), form, facts) || !builder.problem().empty())
+  if (roots.empty() || !alike(collected(builder.multiply(roots, roots), facts), form, facts) ||
+      !builder.problem().empty())
     return std::nullopt;
   return roots;
 }

@@ -70,8 +70,12 @@ class Signs {
 /// wrong.
 [[nodiscard]] bool alike(const NormalForm& a, const NormalForm& b, Facts& facts);
 [[nodiscard]] bool alike(const Factor& a, const Factor& b, Facts& facts);
+/// Whether two summands are the same up to that and up to their coefficients.
+[[nodiscard]] bool alike_but_number(const Term& a, const Term& b, Facts& facts);
+/// A form of few summands with those that are alike added up, and factors of each that are alike multiplied.
+[[nodiscard]] NormalForm collected(const NormalForm& form, Facts& facts);
 
 /// A form whose square is the given one, a sum of few summands without bound variables, where one is found.
-[[nodiscard]] std::optional<NormalForm> square_root(const NormalForm& form, Facts& facts);
+[[nodiscard]] std::optional<NormalForm> square_root(const NormalForm& square, Facts& facts);
 
 }  // namespace taso::unbounded
