@@ -10,7 +10,8 @@
 namespace taso {
 
 /// The attributes with which `op`, a filling operator, would make a value of 32-bit floats; nothing for other operators
-/// and other values, also where the number is not finite. Reads the elements of constants, of large ones only as many as differ from the first.
+/// and other values, also where the number is not finite. Reads the elements of constants, of large ones only as many
+/// as differ from the first.
 [[nodiscard]] std::optional<Attributes> as_fill(const Graph& graph, const Value& value, std::string_view op,
                                                 const OperatorCatalog& catalog);
 

@@ -107,7 +107,10 @@ TEST(Generator, ProvesWhatHoldsOfTheRealReluOnly) {
   std::vector<std::string> made;
   for (const GeneralRule& rule : result->rules) {
     EXPECT_FALSE(rule.rule.proofs.empty());
-    made.push_back(canonical_text(rule.rule));
+    // Up to the limits of ranks that the proof has examined.
+    Substitution plain = rule.rule;
+    plain.conditions.clear();
+    made.push_back(canonical_text(plain));
   }
   for (const char* const text :
        {"relu(relu(x)) => relu(x)",

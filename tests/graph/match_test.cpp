@@ -62,7 +62,7 @@ TEST(Apply, ChecksConditionsAgain) {
   const Match match = index.find(world.graph, 0).at(0);
   const auto result = apply(world.graph, world.rules[1], match, world.catalog);
   ASSERT_FALSE(result.ok());
-  EXPECT_THAT(result.error().message, testing::HasSubstr("a condition of large does not hold"));
+  EXPECT_THAT(result.error().message, testing::HasSubstr("the condition 2 < dim(x, -1) of large does not hold"));
 }
 
 TEST(Apply, RefusesToChangeNothing) {

@@ -61,8 +61,8 @@ TEST_P(Corpus, VerdictsAreAsExpected) {
 }
 INSTANTIATE_TEST_SUITE_P(Verify, Corpus,
                          ::testing::Values("true.rules", "false.rules", "unknown.rules", "neighbours.rules",
-                                           "published.rules", "expensive.rules", "sound.rules",
-                                           "practice.rules", "practice_false.rules"));
+                                           "published.rules", "expensive.rules", "sound.rules", "practice.rules",
+                                           "practice_false.rules"));
 
 // The axioms alone must not prove what is false.
 TEST(Axioms, DoNotEntailFalsehoods) {
