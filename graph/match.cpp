@@ -57,7 +57,7 @@ struct RuleIndex::Plan {
   Traits needed;                         // Of the source.
   // Attributes of the source that are computed: compared when everything is bound.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> computed;
-  std::vector<Symmetry> symmetries;
+  std::vector<RuleSymmetry> symmetries;
 };
 
 namespace {
@@ -169,7 +169,7 @@ void find_pieces(const Pattern& source, std::uint32_t p, const OperatorCatalog& 
 
 // Of matches that exchange symmetric roles the first in topological order counts: it is depth first from the outputs,
 // so that what is merged comes in the order in which a concatenation reads it.
-bool exchanged_is_less(const Match& match, const Symmetry& symmetry, const std::vector<std::uint32_t>& position) {
+bool exchanged_is_less(const Match& match, const RuleSymmetry& symmetry, const std::vector<std::uint32_t>& position) {
   for (std::size_t i = 0; i < match.nodes.size(); ++i) {
     const NodeId other = match.nodes[symmetry.nodes[i]];
     if (other != match.nodes[i]) return position[other] < position[match.nodes[i]];
@@ -195,7 +195,7 @@ bool exchanged_is_less(const Match& match, const Symmetry& symmetry, const std::
 
 bool is_first_of_symmetric(const Match& match, const RuleIndex::Plan& plan, const GraphView& view) {
   return std::none_of(plan.symmetries.begin(), plan.symmetries.end(),
-                      [&](const Symmetry& symmetry) { return exchanged_is_less(match, symmetry, view.position); });
+                      [&](const RuleSymmetry& symmetry) { return exchanged_is_less(match, symmetry, view.position); });
 }
 
 // A match, and whether it is reported: of matches that exchange symmetric roles only the first is.

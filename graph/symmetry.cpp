@@ -14,7 +14,7 @@ constexpr std::uint32_t unset = static_cast<std::uint32_t>(-1);
 constexpr std::size_t max_outputs = 5;
 constexpr std::size_t max_commutative = 6;
 
-std::string text_of(const AttributeExpression& value, const Symmetry& map) {
+std::string text_of(const AttributeExpression& value, const RuleSymmetry& map) {
   std::string text = std::to_string(static_cast<int>(value.kind));
   switch (value.kind) {
     case Kind::literal:
@@ -42,7 +42,7 @@ std::string text_of(const AttributeExpression& value, const Symmetry& map) {
   return text + ")";
 }
 
-std::vector<std::string> condition_texts(const Substitution& rule, const Symmetry& map) {
+std::vector<std::string> condition_texts(const Substitution& rule, const RuleSymmetry& map) {
   std::vector<std::string> texts;
   for (const Condition& condition : rule.conditions) {
     std::string left = text_of(condition.left, map), right = text_of(condition.right, map);
@@ -62,7 +62,7 @@ std::vector<std::string> condition_texts(const Substitution& rule, const Symmetr
 // of a split is named by its size.
 class Unordered {
  public:
-  Unordered(const Pattern& pattern, const OperatorCatalog& catalog, const Symmetry& map) : map_(map) {
+  Unordered(const Pattern& pattern, const OperatorCatalog& catalog, const RuleSymmetry& map) : map_(map) {
     for (const PatternNode& node : pattern.nodes) {
       std::vector<std::string> operands;
       for (const PatternValue& input : node.inputs) operands.push_back(text(input));
@@ -94,7 +94,7 @@ class Unordered {
   }
 
  private:
-  const Symmetry& map_;
+  const RuleSymmetry& map_;
   std::vector<std::string> nodes_;
   std::vector<std::vector<std::string>> sizes_;
 };
@@ -134,10 +134,10 @@ class Pairing {
   }
 
   // The symmetry if everything is paired and all expressions agree under it.
-  [[nodiscard]] std::optional<Symmetry> finish() const {
+  [[nodiscard]] std::optional<RuleSymmetry> finish() const {
     for (const auto* part : {&map_.nodes, &map_.tensors, &map_.attributes})
       if (std::find(part->begin(), part->end(), unset) != part->end()) return std::nullopt;
-    Symmetry identity = map_;
+    RuleSymmetry identity = map_;
     for (auto* part : {&identity.nodes, &identity.tensors, &identity.attributes})
       std::iota(part->begin(), part->end(), std::uint32_t{0});
     if (identity == map_) return std::nullopt;
@@ -173,19 +173,19 @@ class Pairing {
   const Substitution& rule_;
   const OperatorCatalog& catalog_;
   std::uint64_t swaps_;
-  Symmetry map_;
+  RuleSymmetry map_;
 };
 
 }  // namespace
 
-std::vector<Symmetry> find_symmetries(const Substitution& rule, const OperatorCatalog& catalog) {
-  std::vector<Symmetry> result;
+std::vector<RuleSymmetry> find_symmetries(const Substitution& rule, const OperatorCatalog& catalog) {
+  std::vector<RuleSymmetry> result;
   const std::size_t outputs = rule.source.outputs.size();
   const auto commutative = static_cast<std::size_t>(std::count_if(
       rule.source.nodes.begin(), rule.source.nodes.end(),
       [&](const PatternNode& node) { return node.inputs.size() == 2 && catalog.is_commutative(node.op); }));
   if (outputs > max_outputs || commutative > max_commutative) return result;
-  Symmetry identity;
+  RuleSymmetry identity;
   identity.nodes.resize(rule.source.nodes.size());
   identity.tensors.resize(rule.tensor_variables.size());
   identity.attributes.resize(rule.attribute_variables.size());
@@ -201,7 +201,7 @@ std::vector<Symmetry> find_symmetries(const Substitution& rule, const OperatorCa
       for (std::size_t i = 0; fits && i < outputs; ++i)
         fits = pairing.pair(rule.source.outputs[i], rule.source.outputs[order[i]]);
       if (!fits) continue;
-      const std::optional<Symmetry> symmetry = pairing.finish();
+      const std::optional<RuleSymmetry> symmetry = pairing.finish();
       if (!symmetry || std::find(result.begin(), result.end(), *symmetry) != result.end()) continue;
       const Unordered renamed(rule.target, catalog, *symmetry);
       for (std::size_t i = 0; fits && i < outputs; ++i)

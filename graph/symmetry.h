@@ -10,14 +10,14 @@ namespace taso {
 
 /// A renaming of a substitution's parts that maps its source to itself, and its target to itself up to the order of
 /// what is concatenated and split again.
-struct Symmetry {
+struct RuleSymmetry {
   std::vector<std::uint32_t> nodes;       ///< Source node i takes the role of nodes[i].
   std::vector<std::uint32_t> tensors;     ///< Tensor variable i takes the role of tensors[i].
   std::vector<std::uint32_t> attributes;  ///< Likewise.
-  bool operator==(const Symmetry&) const = default;
+  bool operator==(const RuleSymmetry&) const = default;
 };
 
 /// All symmetries but the identity. Rules with very many outputs or commutative operators are taken to have none.
-[[nodiscard]] std::vector<Symmetry> find_symmetries(const Substitution& rule, const OperatorCatalog& catalog);
+[[nodiscard]] std::vector<RuleSymmetry> find_symmetries(const Substitution& rule, const OperatorCatalog& catalog);
 
 }  // namespace taso
