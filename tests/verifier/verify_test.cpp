@@ -240,6 +240,13 @@ TEST(Verify, DomainsFollowOrAreAskedFor) {
             VerdictKind::unknown);
   EXPECT_THAT(alone.verify(parse("rule r: sub(x, x) => sub(log(x), log(x))")[0]).conditions,
               ::testing::Contains("positive(x)"));
+  // A number that a 32-bit float rounds to zero is no positive one.
+  const std::string divided =
+      "rule r: neg(neg(x)) => mul(x, div(y, y)) where y = add(mul(x, x), fill(; shape=[1], value=";
+  EXPECT_THAT(alone.verify(parse(divided + "1e-300)) if rank(x) == 1")[0]).conditions,
+              ::testing::Contains("nonzero(x)"));
+  EXPECT_THAT(alone.verify(parse(divided + "1e-30)) if rank(x) == 1")[0]).conditions,
+              ::testing::Not(::testing::Contains("nonzero(x)")));
 }
 
 TEST(Verify, DivisionByAttributesIsADivision) {

@@ -16,7 +16,8 @@ namespace taso::unbounded {
 /// The signs that a value may have.
 struct SignSet {
   bool negative = true, zero = true, positive = true;
-  [[nodiscard]] static SignSet of(double number) { return {number<0, number == 0, number> 0}; }
+  /// Of a number; one that a 32-bit float rounds to zero may be zero, too.
+  [[nodiscard]] static SignSet of(double number) { return {number<0, static_cast<float>(number) == 0, number> 0}; }
   /// Of the values in a domain.
   [[nodiscard]] static SignSet of(ArgumentDomain domain) {
     return {domain == ArgumentDomain::all || domain == ArgumentDomain::nonzero,

@@ -73,7 +73,7 @@ SignSet Elaborator::sign_of_form(const NormalForm& form) {
     SignSet product = SignSet::of(static_cast<double>(term.coefficient.numerator));
     for (const Factor& factor : term.factors) {
       SignSet base;
-      if (factor.kind == Factor::Kind::literal) base = SignSet::of(ArgumentDomain::positive);
+      if (factor.kind == Factor::Kind::literal) base = SignSet::of(factor.number);
       if (factor.kind == Factor::Kind::constant) base = declared_sign_of_attribute(typing_.rule(), factor.name);
       if (factor.kind == Factor::Kind::size) {
         const Polynomial p = Polynomial::symbol(factor.symbol);

@@ -211,7 +211,8 @@ Sign Signs::of(const Factor& factor, int depth) {
       break;
     }
     case Factor::Kind::literal:
-      base = Sign::above_zero();
+      // What a 32-bit float rounds to zero may be zero.
+      base = static_cast<float>(factor.number) > 0 ? Sign::above_zero() : Sign::at_least_zero();
       break;
     case Factor::Kind::sum:
       base = of(factor.elements[0].value, depth + 1);
