@@ -174,6 +174,54 @@ Status check_law(const FunctionLaw& law, const NumberEvaluator& evaluator) {
                  });
 }
 
+bool is_in(ArgumentDomain domain, double x) {
+  switch (domain) {
+    case ArgumentDomain::all:
+      return true;
+    case ArgumentDomain::nonzero:
+      return x != 0;
+    case ArgumentDomain::nonnegative:
+      return x >= 0;
+    case ArgumentDomain::positive:
+      return x > 0;
+  }
+  return false;
+}
+
+// Whether a function has values where it is said to have them, and there alone: from a value that a rule's source has,
+// provers conclude where the argument is. Of two arguments the second one decides, too (x ^ 2 has values everywhere), and
+// nothing is concluded; where an abbreviation has values follows from what it stands for.
+Status check_domain(const FunctionDefinition& function, const NumberEvaluator& evaluator) {
+  std::vector<double> literals;
+  if (function.definition) collect_literals(*function.definition, literals);
+  const std::vector<double> candidates = points(literals, function.arity > 1);
+  if (function.arity == 1)
+    TASO_RETURN_IF_ERROR(for_all(1, candidates, [&](const std::vector<double>& numbers) -> Status {
+      if (is_in(function.domain, numbers[0]) || !std::isfinite(evaluator.call(function, numbers))) return {};
+      return bad_input("'" + function.name + "' has a value" + at(function.parameters, numbers) +
+                           ", which its domain excludes",
+                       function.where);
+    }));
+  if (function.definition) return {};
+  const auto check = [&](ArgumentDomain domain) {
+    return for_all(static_cast<std::size_t>(function.arity), candidates,
+                   [&](const std::vector<double>& numbers) -> Status {
+                     if (!is_in(domain, numbers[0]) || !all_moderate(numbers)) return {};
+                     if (std::isfinite(evaluator.call(function, numbers))) return {};
+                     return bad_input("'" + function.name + "' has no value" + at(function.parameters, numbers),
+                                      function.where);
+                   });
+  };
+  Status found = check(function.domain);
+  if (found) return found;
+  for (const auto& [domain, name] : {std::pair(ArgumentDomain::nonzero, "on_nonzero"),
+                                     {ArgumentDomain::nonnegative, "on_nonnegative"},
+                                     {ArgumentDomain::positive, "on_positive"}})
+    if (check(domain))
+      return bad_input(found.error().message + ", which its domain does not exclude; '" + name + "' would", function.where);
+  return found;
+}
+
 Status check_facts(const FunctionDefinition& function, const NumberEvaluator& evaluator) {
   auto refuse = [&](const std::string& fact, const std::vector<double>& numbers) {
     return bad_input("'" + function.name + "' is not " + fact + at(function.parameters, numbers), function.where);
@@ -214,6 +262,7 @@ Status check_facts(const FunctionDefinition& function, const NumberEvaluator& ev
 Status check_function_facts(const Functions& functions) {
   const NumberEvaluator evaluator(functions);
   for (const auto& [name, function] : functions) {
+    TASO_RETURN_IF_ERROR(check_domain(function, evaluator));
     TASO_RETURN_IF_ERROR(check_facts(function, evaluator));
     for (const FunctionLaw& law : function.laws) TASO_RETURN_IF_ERROR(check_law(law, evaluator));
   }

@@ -1,6 +1,7 @@
 /// Specification files: what is refused and with which message, what is known of an operator after loading, and that no
 /// text whatever crashes the parser.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -112,6 +113,38 @@ TEST(Specification, DeclaredLawsAndFacts) {
 }
 
 /// A declared fact is a promise to provers: the real functions keep it on a grid.
+// A domain is where a function has values: no more, no less.
+TEST(Specification, DomainsOfFunctionsAreTried) {
+  const std::string no_value = " has no value at x = ", has_value = " has a value at x = ";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"log(x)", "'log'" + no_value + "0.0, which its domain does not exclude; 'on_positive' would"},
+      {"log(x): on_nonnegative", "'log'" + no_value + "0.0, which its domain does not exclude; 'on_positive' would"},
+      {"log(x): on_nonzero", "'log'" + no_value + "-1e-06, which its domain does not exclude; 'on_positive' would"},
+      {"log(x): on_positive", ""},
+      {"sqrt(x)", "'sqrt'" + no_value + "-1e-06, which its domain does not exclude; 'on_nonnegative' would"},
+      {"sqrt(x): on_nonzero", "'sqrt'" + has_value + "0.0, which its domain excludes"},
+      {"sqrt(x): on_positive", "'sqrt'" + has_value + "0.0, which its domain excludes"},
+      {"sqrt(x): on_nonnegative", ""},
+      {"abs(x): on_nonzero", "'abs'" + has_value + "0.0, which its domain excludes"},
+      {"abs(x)", ""},
+      {"same(x) = x : on_positive", "'same'" + has_value + "0.0, which its domain excludes"},
+      {"inverse(x) = 1 / x : on_positive", "'inverse'" + has_value + "-1e-06, which its domain excludes"},
+      {"inverse(x) = 1 / x : on_nonzero", ""},
+      {"pow(x, y): on_positive", ""},
+      {"atan2(x, y)", ""},
+  };
+  for (const auto& [text, message] : cases) {
+    SCOPED_TRACE(text);
+    const auto registry = OperatorRegistry::parse("function " + text + "\n", "f.op");
+    EXPECT_EQ(registry ? "" : registry.error().message, message);
+  }
+  for (const char* text : {"pow(x, y)", "pow(x, y): on_nonzero", "pow(x, y): on_nonnegative"}) {
+    const auto registry = OperatorRegistry::parse("function " + std::string(text) + "\n", "f.op");
+    ASSERT_FALSE(registry) << text;
+    EXPECT_THAT(registry.error().message, ::testing::HasSubstr("which its domain does not exclude; 'on_positive' would"));
+  }
+}
+
 TEST(Specification, FactsOfFunctionsHold) {
   std::string text;
   for (const auto& [name, function] : testing::shipped().functions())
