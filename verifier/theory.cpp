@@ -18,7 +18,7 @@ using theory::Session;
 
 // Goals after which a solver and its terms are made anew, and solvers kept: so that neither grows without bound.
 constexpr std::size_t goals_per_session = 500;
-constexpr std::size_t max_sessions = 64;
+constexpr std::size_t max_sessions = 12;
 
 std::set<std::string> operators_of(const Substitution& rule) {
   std::set<std::string> operators;

@@ -1,6 +1,6 @@
 // The attack on the verifier: mutants of true rules, and whether one is proved and false.
 //
-//   attack_rules [--seed S] [--count N] [--until-proved N] [--threads N] [--full-every K] [--from FILE]... [--quiet]
+//   attack_rules [--seed S] [--first I] [--count N] [--until-proved N] [--threads N] [--full-every K] [--from FILE]... [--quiet]
 //   attack_rules --rules FILE... | --judge FILE
 //
 // Mutant number i depends on the seed and i alone (rule_mutator.h). Mutants that say the same up to names, or what a
@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <new>
 #include <set>
 #include <string>
 #include <thread>
@@ -38,7 +39,7 @@ constexpr std::size_t max_shrinking = 400;
 
 struct Arguments {
   std::uint64_t seed = 1;
-  std::size_t count = 1000, until_proved = 0, threads = 2, full_every = 8;
+  std::size_t first = 0, count = 1000, until_proved = 0, threads = 2, full_every = 8;
   bool quiet = false, expect_falsehood = false;
   std::vector<std::string> from, rules;
   std::string judged;
@@ -60,6 +61,8 @@ Arguments parse(int argc, char** argv) {
     const auto number = [&] { return std::strtoull(value().c_str(), nullptr, 10); };
     if (option == "--seed")
       arguments.seed = number();
+    else if (option == "--first")
+      arguments.first = number();
     else if (option == "--count")
       arguments.count = number();
     else if (option == "--until-proved")
@@ -172,7 +175,11 @@ class Attack {
       threads.emplace_back([&, worker] {
         LoweredCache cache(registry_);
         for (std::size_t i = next++; i < rules.size(); i = next++)
-          outcomes[i] = examine(worker, rules[i], i % arguments_.full_every == 0, cache);
+          try {
+            outcomes[i] = examine(worker, rules[i], i % arguments_.full_every == 0, cache);
+          } catch (const std::bad_alloc&) {
+            stop("memory is exhausted by\n" + to_string(rules[i], registry_));
+          }
       });
     for (std::thread& thread : threads) thread.join();
     return outcomes;
@@ -276,17 +283,17 @@ class Attack {
 
   int attack_mutants() {
     const RuleMutator mutator(registry_, true_rules());
-    std::size_t made = 0;
+    std::size_t made = arguments_.first;
     const auto enough = [&] {
       if (arguments_.expect_falsehood && false_ > 0) return true;
       if (arguments_.until_proved > 0)
         return verdicts_[static_cast<std::size_t>(VerdictKind::proved)] >= arguments_.until_proved;
-      return made >= arguments_.count;
+      return made >= arguments_.first + arguments_.count;
     };
     while (!enough()) {
       std::vector<Substitution> rules;
       for (std::size_t i = 0; i < batch; ++i) {
-        if (arguments_.until_proved == 0 && made >= arguments_.count) break;
+        if (arguments_.until_proved == 0 && made >= arguments_.first + arguments_.count) break;
         const std::optional<Substitution> rule = mutator.mutant(arguments_.seed, made++);
         if (rule && seen_.insert(text_of(*rule)).second) rules.push_back(*rule);
       }
@@ -298,7 +305,7 @@ class Attack {
                      verdicts_[static_cast<std::size_t>(VerdictKind::proved)], false_);
       }
     }
-    return finish(made);
+    return finish(made - arguments_.first);
   }
 
   int attack_files() {
