@@ -189,8 +189,8 @@ bool is_in(ArgumentDomain domain, double x) {
 }
 
 // Whether a function has values where it is said to have them, and there alone: from a value that a rule's source has,
-// provers conclude where the argument is. Of two arguments the second one decides, too (x ^ 2 has values everywhere), and
-// nothing is concluded; where an abbreviation has values follows from what it stands for.
+// provers conclude where the argument is. Of two arguments the second one decides, too (x ^ 2 has values everywhere),
+// and nothing is concluded; where an abbreviation has values follows from what it stands for.
 Status check_domain(const FunctionDefinition& function, const NumberEvaluator& evaluator) {
   std::vector<double> literals;
   if (function.definition) collect_literals(*function.definition, literals);
@@ -198,19 +198,18 @@ Status check_domain(const FunctionDefinition& function, const NumberEvaluator& e
   if (function.arity == 1)
     TASO_RETURN_IF_ERROR(for_all(1, candidates, [&](const std::vector<double>& numbers) -> Status {
       if (is_in(function.domain, numbers[0]) || !std::isfinite(evaluator.call(function, numbers))) return {};
-      return bad_input("'" + function.name + "' has a value" + at(function.parameters, numbers) +
-                           ", which its domain excludes",
-                       function.where);
+      return bad_input(
+          "'" + function.name + "' has a value" + at(function.parameters, numbers) + ", which its domain excludes",
+          function.where);
     }));
   if (function.definition) return {};
   const auto check = [&](ArgumentDomain domain) {
-    return for_all(static_cast<std::size_t>(function.arity), candidates,
-                   [&](const std::vector<double>& numbers) -> Status {
-                     if (!is_in(domain, numbers[0]) || !all_moderate(numbers)) return {};
-                     if (std::isfinite(evaluator.call(function, numbers))) return {};
-                     return bad_input("'" + function.name + "' has no value" + at(function.parameters, numbers),
-                                      function.where);
-                   });
+    return for_all(
+        static_cast<std::size_t>(function.arity), candidates, [&](const std::vector<double>& numbers) -> Status {
+          if (!is_in(domain, numbers[0]) || !all_moderate(numbers)) return {};
+          if (std::isfinite(evaluator.call(function, numbers))) return {};
+          return bad_input("'" + function.name + "' has no value" + at(function.parameters, numbers), function.where);
+        });
   };
   Status found = check(function.domain);
   if (found) return found;
@@ -218,7 +217,8 @@ Status check_domain(const FunctionDefinition& function, const NumberEvaluator& e
                                      {ArgumentDomain::nonnegative, "on_nonnegative"},
                                      {ArgumentDomain::positive, "on_positive"}})
     if (check(domain))
-      return bad_input(found.error().message + ", which its domain does not exclude; '" + name + "' would", function.where);
+      return bad_input(found.error().message + ", which its domain does not exclude; '" + name + "' would",
+                       function.where);
   return found;
 }
 

@@ -5,14 +5,16 @@
 // taso-opt makes a few models, one at a time; each mutant changes one to three things in what it wrote:
 //
 //   text       bytes of the certificate
-//   structure  steps (left out, twice, exchanged, with another's rule or match), any number or name in steps, ranges and
+//   structure  steps (left out, twice, exchanged, with another's rule or match), any number or name in steps, ranges
+//   and
 //              shapes of inputs, and the texts of rules (numbers, conditions, variables)
 //   optimized  bytes of the optimized model
 //   original   bytes of the original model
 //
-// Sizes and hashes are made right again, so that only the replay stands between the mutant and its being believed. Where
-// the steps can be taken and lead to another file, that file is put in the place of the optimized one: an attacker would
-// do so. Rules that are not those that taso-opt used must be proved, as taso-verify --certificate does it; with
+// Sizes and hashes are made right again, so that only the replay stands between the mutant and its being believed.
+// Where the steps can be taken and lead to another file, that file is put in the place of the optimized one: an
+// attacker would do so. Rules that are not those that taso-opt used must be proved, as taso-verify --certificate does
+// it; with
 // --without-rules, a control that must find something, they need not. What is believed is judged: both models are
 // evaluated from the definitions, at several sizes within the ranges. Mutant number i depends on the seed and i alone.
 //
@@ -171,8 +173,8 @@ Subject make_subject(const fs::path& folder, const std::string& name, void (*bui
       folder.string(), TASO_OPT, TASO_SOURCE_DIR, options);
   if (std::system(command.c_str()) != 0)
     stop(fmt::format("{}: taso-opt fails: {}", name, must(read_file((folder / "log").string()))));
-  Subject subject{name, must(read_file(model)), must(read_file(optimized)),
-                  must(read_file((folder / "o.taso.json").string())), {}};
+  Subject subject{
+      name, must(read_file(model)), must(read_file(optimized)), must(read_file((folder / "o.taso.json").string())), {}};
   subject.certificate = must(parse_certificate(subject.text, name));
   if (subject.certificate.steps.empty()) stop(name + ": taso-opt takes no step");
   return subject;
@@ -358,9 +360,10 @@ class Judge {
         const std::int64_t least = std::max<std::int64_t>(range.least, 0);
         const std::int64_t most = std::min<std::int64_t>(most_of(range), least + 12);
         at.symbol_sizes[symbol.name] =
-            round == 0   ? least
-            : round == 1 ? most
-                         : least + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most - least + 1)));
+            round == 0 ? least
+            : round == 1
+                ? most
+                : least + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most - least + 1)));
       }
       const Judgement one = judge_at(at, original, optimized, random, why);
       if (one == Judgement::wrong) {
@@ -470,8 +473,7 @@ class Prover {
     if (!rules || rules->size() != 1) return result;
     const Verdict verdict = verifier_.verify((*rules)[0]);
     if (verdict.kind == VerdictKind::proved)
-      result = to_string(stored_form((*rules)[0], verdict, shipped()),
-                         shipped());
+      result = to_string(stored_form((*rules)[0], verdict, shipped()), shipped());
     return result;
   }
 
@@ -564,9 +566,7 @@ class Attack {
     make_right(certificate->original, model);
     make_right(certificate->optimized, result);
     const std::string repeated = (folder_ / "repeated").string();
-    const auto repeat = [&] {
-      return replay(*certificate, model, result, shipped(), repeated);
-    };
+    const auto repeat = [&] { return replay(*certificate, model, result, shipped(), repeated); };
     Expected<Replay> outcome = repeat();
     bool forged = false;
     if (!outcome && optimized == subject.optimized &&

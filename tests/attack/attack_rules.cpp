@@ -1,7 +1,7 @@
 // The attack on the verifier: mutants of true rules, and whether one is proved and false.
 //
-//   attack_rules [--seed S] [--first I] [--count N] [--until-proved N] [--threads N] [--full-every K] [--from FILE]... [--quiet]
-//   attack_rules --rules FILE... | --judge FILE
+//   attack_rules [--seed S] [--first I] [--count N] [--until-proved N] [--threads N] [--full-every K] [--from FILE]...
+//   [--quiet] attack_rules --rules FILE... | --judge FILE
 //
 // Mutant number i depends on the seed and i alone (rule_mutator.h). Mutants that say the same up to names, or what a
 // shipped rule says, are one. Each is given to the proof for all sizes alone, without the small instances that would
@@ -174,8 +174,7 @@ class Attack {
     for (std::size_t worker = 0; worker < whole_.size(); ++worker)
       threads.emplace_back([&, worker] {
         LoweredCache cache(registry_);
-        for (std::size_t i = next++; i < rules.size(); i = next++)
-          try {
+        for (std::size_t i = next++; i < rules.size(); i = next++) try {
             outcomes[i] = examine(worker, rules[i], i % arguments_.full_every == 0, cache);
           } catch (const std::bad_alloc&) {
             stop("memory is exhausted by\n" + to_string(rules[i], registry_));

@@ -141,7 +141,8 @@ TEST(Specification, DomainsOfFunctionsAreTried) {
   for (const char* text : {"pow(x, y)", "pow(x, y): on_nonzero", "pow(x, y): on_nonnegative"}) {
     const auto registry = OperatorRegistry::parse("function " + std::string(text) + "\n", "f.op");
     ASSERT_FALSE(registry) << text;
-    EXPECT_THAT(registry.error().message, ::testing::HasSubstr("which its domain does not exclude; 'on_positive' would"));
+    EXPECT_THAT(registry.error().message,
+                ::testing::HasSubstr("which its domain does not exclude; 'on_positive' would"));
   }
 }
 
