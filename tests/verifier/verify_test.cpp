@@ -240,6 +240,11 @@ TEST(Verify, DomainsFollowOrAreAskedFor) {
             VerdictKind::unknown);
   EXPECT_THAT(alone.verify(parse("rule r: sub(x, x) => sub(log(x), log(x))")[0]).conditions,
               ::testing::Contains("positive(x)"));
+  // A power has values at some negative numbers: nothing follows from its having one.
+  EXPECT_THAT(alone.verify(parse("rule r: pow(x, y) => pow(exp(log(x)), y)")[0]).conditions,
+              ::testing::Contains("positive(x)"));
+  EXPECT_THAT(alone.verify(parse("rule r: mul(log(x), pow(x, y)) => mul(log(x), pow(exp(log(x)), y))")[0]).conditions,
+              ::testing::Not(::testing::Contains("positive(x)")));
   // A number that a 32-bit float rounds to zero is no positive one.
   const std::string divided =
       "rule r: neg(neg(x)) => mul(x, div(y, y)) where y = add(mul(x, x), fill(; shape=[1], value=";

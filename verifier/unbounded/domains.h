@@ -48,6 +48,9 @@ struct Obligation {
   std::vector<Atom> known;         ///< The guards, and what else holds there.
   std::optional<Polynomial> size;  ///< The value, where it is a size or an integer attribute.
   std::string what;                ///< "the divisor y[i]", for a person.
+  /// The call that asks for it, of a function of two arguments: it may have a value elsewhere, too (x ^ 2), so that
+  /// from its having one nothing follows but that equal calls have one.
+  std::optional<Element> call;
 };
 
 /// Conditions in the language of rules from which an obligation follows wherever its rule applies: on attributes and

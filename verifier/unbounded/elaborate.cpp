@@ -343,8 +343,11 @@ NormalForm Elaborator::call(const Expression& e, Frame& frame) {
     return {};
   }
   const FunctionLaw* const special = special_case(*function, arguments);
-  if (special == nullptr && function->domain != ArgumentDomain::all)
-    oblige(function->domain, arguments[0], sign(e.operands[0], frame), e.operands[0]);
+  if (special == nullptr && function->domain != ArgumentDomain::all) {
+    std::optional<NormalForm> call;
+    if (function->arity > 1) call = builder_.call(function, name, arguments);
+    oblige(function->domain, arguments[0], sign(e.operands[0], frame), e.operands[0], std::nullopt, call);
+  }
   if (special == nullptr && !function->definition) return builder_.call(function, name, std::move(arguments));
   std::map<std::string, NormalForm, std::less<>> parameters;
   std::map<std::string, SignSet, std::less<>> signs;

@@ -83,7 +83,7 @@ class Elaborator {
   [[nodiscard]] SignSet sign_of_value(const PatternValue& value);
   /// Notes that a value must be in a domain, unless its sign tells; `size`: the value, if it is one.
   void oblige(ArgumentDomain domain, const NormalForm& value, SignSet sign, const Expression& e,
-              std::optional<Polynomial> size = std::nullopt);
+              std::optional<Polynomial> size = std::nullopt, const std::optional<NormalForm>& call = std::nullopt);
   /// Notes that an element of a shared value must be defined.
   void oblige_shared(const NormalForm& value);
   void add(Obligation obligation);

@@ -248,7 +248,7 @@ SignSet Elaborator::sign_of_value(const PatternValue& value) {
 }
 
 void Elaborator::oblige(ArgumentDomain domain, const NormalForm& value, SignSet sign, const Expression& e,
-                        std::optional<Polynomial> size) {
+                        std::optional<Polynomial> size, const std::optional<NormalForm>& call) {
   if (obstacle_.any() || sign.within(domain)) return;
   // A number decides for itself; a division by zero is a problem of the builder.
   if (value.size() == 1 && value[0].factors.empty() && value[0].bound.empty() && value[0].guards.empty() &&
@@ -260,6 +260,7 @@ void Elaborator::oblige(ArgumentDomain domain, const NormalForm& value, SignSet 
   obligation.known = context_;
   obligation.size = std::move(size);
   obligation.what = to_text(e);
+  if (call) obligation.call = Element{scope_, guards_, *call};
   add(std::move(obligation));
 }
 
@@ -274,7 +275,7 @@ void Elaborator::oblige_shared(const NormalForm& value) {
 
 void Elaborator::add(Obligation obligation) {
   const bool known = std::any_of(obligations_.begin(), obligations_.end(), [&](const Obligation& other) {
-    return other.domain == obligation.domain && other.element == obligation.element;
+    return other.domain == obligation.domain && other.element == obligation.element && other.call == obligation.call;
   });
   if (!known) obligations_.push_back(std::move(obligation));
 }

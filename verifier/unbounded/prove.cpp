@@ -223,9 +223,17 @@ class Search {
   // Whether what is asked for is asked for at the same element already.
   [[nodiscard]] bool asked(const Obligation& wanted, const std::vector<Obligation>& obligations, const Facts& facts) {
     std::size_t steps = options_.max_steps;
-    std::vector<Element> given;
-    for (const Obligation& other : obligations)
+    std::vector<Element> given, calls;
+    for (const Obligation& other : obligations) {
+      if (other.call) calls.push_back(*other.call);
+      if (other.call && wanted.domain != ArgumentDomain::all) continue;
       if (SignSet::of(other.domain).within(wanted.domain)) given.push_back(other.element);
+    }
+    if (wanted.call && !calls.empty()) {
+      Element call = *wanted.call;
+      call.guards = wanted.known;
+      if (Matcher(steps).covered(call, calls, facts)) return true;
+    }
     Element values = wanted.element;
     values.guards = wanted.known;
     return !given.empty() && Matcher(steps).covered(values, given, facts);
