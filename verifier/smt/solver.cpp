@@ -10,6 +10,7 @@
 #include <ctime>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "support/status.h"
 
@@ -290,8 +291,10 @@ Result Solver::check() {
     case Z3_L_UNDEF:
       break;
   }
-  if (late) return {Answer::unknown, "time limit"};
-  return {Answer::unknown, Z3_solver_get_reason_unknown(context_.handle(), solver_)};
+  if (late) return {Answer::unknown, "time limit", true};
+  std::string reason = Z3_solver_get_reason_unknown(context_.handle(), solver_);
+  const bool interrupted = reason.find("incomplete") == std::string::npos;
+  return {Answer::unknown, std::move(reason), interrupted};
 }
 
 std::string Solver::smt2() const {

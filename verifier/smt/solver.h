@@ -109,7 +109,8 @@ enum class Answer : std::uint8_t { unsatisfiable, satisfiable, unknown };
 /// What check() found.
 struct Result {
   Answer answer = Answer::unknown;
-  std::string reason;  ///< Why unknown.
+  std::string reason;        ///< Why unknown.
+  bool interrupted = false;  ///< Unknown, since a limit was reached.
 };
 
 struct SolverOptions {

@@ -56,7 +56,7 @@ Session::Session(std::shared_ptr<Vocabulary> vocabulary, const smt::SolverOption
     : shared_vocabulary_(std::move(vocabulary)),
       vocabulary_(*shared_vocabulary_),
       registry_(vocabulary_.registry()),
-      solver_(vocabulary_.context(), options) {
+      options_(options) {
   assert_lists();
   assert_shapes();
   assert_products();
@@ -84,13 +84,9 @@ std::string Session::add_axiom(const Substitution& axiom, const ShapeFacts& shap
 
 std::optional<std::string> Session::prove(const Substitution& rule, std::uint64_t rlimit) {
   for (std::size_t output = 0; output < rule.source.outputs.size(); ++output) {
-    smt::Result result;
-    {
-      const smt::Solver::Scope scope(solver_);
-      if (!assert_goal(rule, output, true))
-        return "a number of the rule does not fit 64 bits, or its attributes do not fit their places";
-      result = rlimit == 0 ? solver_.check() : solver_.check(rlimit);
-    }
+    const std::optional<smt::Result> checked = check_goal(rule, output, true, rlimit);
+    if (!checked) return "a number of the rule does not fit 64 bits, or its attributes do not fit their places";
+    const smt::Result& result = *checked;
     if (result.answer == smt::Answer::unsatisfiable) {
       // Anything follows from hypotheses that contradict each other; where the goal did, so may they, as quickly.
       if (!contradictory(rule, std::max(consistency_rlimit, rlimit))) continue;
@@ -104,19 +100,44 @@ std::optional<std::string> Session::prove(const Substitution& rule, std::uint64_
 }
 
 bool Session::contradictory(const Substitution& rule, std::uint64_t rlimit) {
-  const smt::Solver::Scope scope(solver_);
-  (void)assert_goal(rule, 0, false);
-  return solver_.check(rlimit).answer == smt::Answer::unsatisfiable;
+  const std::optional<smt::Result> result = check_goal(rule, 0, false, rlimit);
+  return result && result->answer == smt::Answer::unsatisfiable;
 }
 
 std::string Session::smt2(const Substitution& rule) {
   std::string text;
   for (std::size_t output = 0; output < rule.source.outputs.size(); ++output) {
-    const smt::Solver::Scope scope(solver_);
+    const smt::Solver::Scope scope(solver());
     (void)assert_goal(rule, output, true);
-    text += "; " + rule.name + ", output " + std::to_string(output) + "\n" + solver_.smt2() + "(reset)\n";
+    text += "; " + rule.name + ", output " + std::to_string(output) + "\n" + solver().smt2() + "(reset)\n";
   }
   return text;
+}
+
+smt::Solver& Session::solver() {
+  if (!solver_) {
+    solver_.emplace(vocabulary_.context(), options_);
+    for (const Expr& formula : theory_) solver_->add(formula);
+  }
+  return *solver_;
+}
+
+void Session::assert_formula(Expr formula) {
+  if (solver_) solver_->add(formula);
+  theory_.push_back(std::move(formula));
+}
+
+std::optional<smt::Result> Session::check_goal(const Substitution& rule, std::size_t output, bool negated,
+                                               std::uint64_t rlimit) {
+  std::optional<smt::Result> result;
+  {
+    const smt::Solver::Scope scope(solver());
+    // What is supposed may say less than the rule; a goal may not.
+    if (!assert_goal(rule, output, negated) && negated) return std::nullopt;
+    result = rlimit == 0 ? solver().check() : solver().check(rlimit);
+  }
+  if (result->interrupted) solver_.reset();
+  return result;
 }
 
 bool Session::assert_goal(const Substitution& rule, std::size_t output, bool negated) {
@@ -129,19 +150,20 @@ bool Session::assert_goal(const Substitution& rule, std::size_t output, bool neg
     if (const std::optional<Expr> fact = encoder.condition(condition, false)) facts.push_back(*fact);
   for (const Condition& condition : rank_conditions(registry_, rule, rule.source, rule.target))
     if (const std::optional<Expr> fact = encoder.condition(condition, false)) facts.push_back(*fact);
-  for (const Expr& fact : facts) solver_.add(fact);
+  for (const Expr& fact : facts) solver().add(fact);
   const std::vector<Expr> lefts = encoder.outputs(rule.source), rights = encoder.outputs(rule.target);
   // An application that would change the type of an output is refused.
   for (std::size_t i = 0; i < lefts.size(); ++i) {
     const Expr &left = lefts[i], &right = rights[i];
-    solver_.add(c.equal(vocabulary_.shape(left), vocabulary_.shape(right)));
-    solver_.add(c.equal(vocabulary_.rank(left), vocabulary_.rank(right)));
+    solver().add(c.equal(vocabulary_.shape(left), vocabulary_.shape(right)));
+    solver().add(c.equal(vocabulary_.rank(left), vocabulary_.rank(right)));
     for (int axis = -1; axis >= -max_axes; --axis)
-      solver_.add(c.equal(vocabulary_.dimension(left, c.integer(axis)), vocabulary_.dimension(right, c.integer(axis))));
+      solver().add(
+          c.equal(vocabulary_.dimension(left, c.integer(axis)), vocabulary_.dimension(right, c.integer(axis))));
     for (const Expr& axis : encoder.integer_variables())
-      solver_.add(c.equal(vocabulary_.dimension(left, axis), vocabulary_.dimension(right, axis)));
+      solver().add(c.equal(vocabulary_.dimension(left, axis), vocabulary_.dimension(right, axis)));
   }
-  if (negated) solver_.add(c.negation(c.equal(lefts[output], rights[output])));
+  if (negated) solver().add(c.negation(c.equal(lefts[output], rights[output])));
   return !encoder.meaningless();
 }
 
@@ -224,7 +246,7 @@ bool Session::add_direction(const Substitution& axiom, bool from_source, std::si
   }
   if (!hypotheses.empty()) body = c.implies(c.conjunction(hypotheses), body);
   const std::vector<Expr> triggers{trigger};
-  solver_.add(c.forall(variables, triggers, body, axiom.name));
+  assert_formula(c.forall(variables, triggers, body, axiom.name));
   return true;
 }
 
@@ -241,7 +263,7 @@ void Session::assert_lists() {
     const Expr list = vocabulary_.make_list(elements);
     for (std::size_t i = 0; i < length; ++i) {
       const std::vector<Expr> trigger{vocabulary_.get(list, static_cast<std::int64_t>(i))};
-      solver_.add(c.forall(elements, trigger, c.equal(trigger[0], elements[i]), "list_get"));
+      assert_formula(c.forall(elements, trigger, c.equal(trigger[0], elements[i]), "list_get"));
     }
   }
 }
@@ -274,7 +296,7 @@ void Session::assert_function_names() {
   std::vector<Expr> names;
   for (const auto& [name, function] : vocabulary_.registry().functions())
     names.push_back(vocabulary_.function_name(name));
-  if (names.size() > 1) solver_.add(vocabulary_.context().distinct(names));
+  if (names.size() > 1) assert_formula(vocabulary_.context().distinct(names));
 }
 
 std::vector<Expr> Session::integers(const std::string& prefix, std::size_t count) {
@@ -323,7 +345,7 @@ Session::AnyAttributes Session::any_attributes(const std::string& op) {
 void Session::assert_equation(const std::vector<Expr>& variables, const Expr& trigger, const Expr& body,
                               const std::string& name) {
   const std::vector<Expr> triggers{trigger};
-  solver_.add(vocabulary_.context().forall(variables, triggers, body, name));
+  assert_formula(vocabulary_.context().forall(variables, triggers, body, name));
 }
 
 void Session::assert_definition(const OperatorDefinition& definition) {

@@ -24,7 +24,9 @@ namespace taso::theory {
 [[nodiscard]] std::vector<Condition> rank_conditions(const OperatorRegistry& registry, const Substitution& rule,
                                                      const Pattern& source, const Pattern& target);
 
-/// One solver with the theory asserted. Sessions of one thread may share a vocabulary, and so a context.
+/// A solver with the theory asserted, made anew after a check that a limit ended: what such a one leaves behind costs
+/// memory, and may make the next goal, which no limit holds before its check begins, cost more than there is. Sessions
+/// of one thread may share a vocabulary, and so a context.
 class Session {
  public:
   /// What the definitions say of extents and shapes is asserted of these operators; without any, of all.
@@ -44,6 +46,12 @@ class Session {
   [[nodiscard]] std::string smt2(const Substitution& rule);
 
  private:
+  [[nodiscard]] smt::Solver& solver();
+  void assert_formula(Expr formula);
+  /// Checks what assert_goal() asserts; nothing if a negated goal cannot be said.
+  [[nodiscard]] std::optional<smt::Result> check_goal(const Substitution& rule, std::size_t output, bool negated,
+                                                      std::uint64_t rlimit);
+
   /// What an application supposes and, with `negated`, that the outputs differ; false if it cannot be said.
   [[nodiscard]] bool assert_goal(const Substitution& rule, std::size_t output, bool negated);
 
@@ -92,7 +100,9 @@ class Session {
   std::shared_ptr<Vocabulary> shared_vocabulary_;
   Vocabulary& vocabulary_;
   const OperatorRegistry& registry_;
-  smt::Solver solver_;
+  smt::SolverOptions options_;
+  std::vector<Expr> theory_;
+  std::optional<smt::Solver> solver_;
 };
 
 }  // namespace taso::theory
