@@ -221,15 +221,32 @@ class Changes {
   }
 
   AttributeExpression changed(const AttributeExpression& value) {
-    switch (random_.below(6)) {
+    switch (random_.below(8)) {
       case 0:
         return difference(value, zero());
       case 1:
         return product(value, sum(number(1), zero()));
       case 2:
         return sum(zero(), value);
+      case 3:
+        return replacement();
       default:
         return sum(value, zero());
+    }
+  }
+
+  // What takes the place of an attribute's value and need not have anything to do with it: operators that do not depend
+  // on the attribute where they are defined do not notice, and it may be 0 where they divide by it.
+  AttributeExpression replacement() {
+    switch (random_.below(4)) {
+      case 0:
+        return zero();
+      case 1:
+        return difference(quantity(), number(1 + static_cast<std::int64_t>(random_.below(3))));
+      case 2:
+        return number(static_cast<std::int64_t>(random_.below(3)) - 1);
+      default:
+        return quantity();
     }
   }
 
