@@ -269,6 +269,7 @@ class Changes {
     using Relation = Condition::Relation;
     if (!rule_.conditions.empty() && chance(55)) {
       const std::size_t c = random_.below(rule_.conditions.size());
+      const AttributeExpression nothing = zero();  // May add a condition: first of all.
       Condition& condition = rule_.conditions[c];
       switch (random_.below(4)) {
         case 0:
@@ -279,10 +280,10 @@ class Changes {
               std::array{Relation::equal, Relation::less_equal, Relation::less, Relation::not_equal}[random_.below(4)];
           return;
         case 2:
-          condition.left = sum(condition.left, zero());
+          condition.left = sum(condition.left, nothing);
           return;
         default:
-          condition.right = sum(condition.right, zero());
+          condition.right = sum(condition.right, nothing);
           return;
       }
     }
