@@ -11,6 +11,7 @@
 #include "support/random.h"
 #include "verifier/enumerate.h"
 #include "verifier/polynomial.h"
+#include "verifier/running_error.h"
 
 namespace taso {
 namespace {
@@ -152,9 +153,15 @@ Agreement polynomial_agreement(const TypedInstance& typed, std::uint64_t seed, s
   return Agreement::unknown;
 }
 
-bool close(double a, double b) {
-  if (!std::isfinite(a) || !std::isfinite(b)) return true;  // undefined there: nothing is claimed
-  return std::abs(a - b) <= 1e-6 * (1 + std::max(std::abs(a), std::abs(b)));
+template <class Element, class Value>
+Tensors<double> to_doubles(const Tensors<Element>& tensors, Value value) {
+  Tensors<double> result;
+  for (const RingTensor<Element>& tensor : tensors) {
+    RingTensor<double> copy{tensor.shape, {}, tensor.integers};
+    for (const Element& element : tensor.elements) copy.elements.push_back(value(element));
+    result.push_back(std::move(copy));
+  }
+  return result;
 }
 
 // Both results at given numbers; empty if they agree or cannot be computed.
@@ -178,29 +185,25 @@ std::optional<Difference> difference(const TypedInstance& typed, const Tensors<d
       if (compare(
               *left, *right, [](auto a, auto b) { return a == b; }, &result.output) == Agreement::equal)
         return std::nullopt;
-      auto to_double = [](const Tensors<IntegerRing::Element>& tensors) {
-        Tensors<double> converted;
-        for (const auto& tensor : tensors) {
-          RingTensor<double> copy{tensor.shape, {}, tensor.integers};
-          for (const IntegerRing::Element& element : tensor.elements)
-            copy.elements.push_back(static_cast<double>(element));
-          converted.push_back(std::move(copy));
-        }
-        return converted;
-      };
-      result.left = to_double(*left);
-      result.right = to_double(*right);
+      const auto value = [](const IntegerRing::Element& number) { return static_cast<double>(number); };
+      result.left = to_doubles(*left, value);
+      result.right = to_doubles(*right, value);
       return result;
     }
   }
-  DoubleRing ring;
-  const auto left = typed.source.run(ring, inputs);
-  const auto right = typed.target.run(ring, inputs);
+  RunningErrorRing ring;
+  const auto rounded = make_inputs<Rounded>(
+      typed.instance, inputs, [&](std::size_t i, std::size_t e) { return ring.number(inputs[i].elements[e]); });
+  const auto left = typed.source.run(ring, rounded);
+  const auto right = typed.target.run(ring, rounded);
   if (!left || !right) return std::nullopt;
   Difference result;
-  if (compare(*left, *right, close, &result.output) == Agreement::equal) return std::nullopt;
-  result.left = *left;
-  result.right = *right;
+  if (compare(
+          *left, *right, [](Rounded a, Rounded b) { return !differ(a, b); }, &result.output) == Agreement::equal)
+    return std::nullopt;
+  const auto value = [](Rounded number) { return number.value; };
+  result.left = to_doubles(*left, value);
+  result.right = to_doubles(*right, value);
   return result;
 }
 
