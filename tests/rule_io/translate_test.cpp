@@ -111,6 +111,15 @@ TEST(Translate, RulesSayWhatTheFormatMeans) {
                 "1) // 2])) => relu(conv2d(v1, enlarge(v2; margin=[(3 - dim(v2, -2)) // 2, (3 - dim(v2, -1)) // 2, (3 "
                 "- dim(v2, -2)) - (3 - dim(v2, -2)) // 2, (3 - dim(v2, -1)) - (3 - dim(v2, -1)) // 2]); "
                 "pads=[1, 1, 1, 1]))"},
+           Case{
+               "a kernel that is pooled with SAME padding and stride 1 keeps its extents",
+               rule_field({pool(true, -2, 3), conv2d(-1, 0), relu(1)},
+                          {pool(true, -2, 3), enlarge(0, 5), conv2d(-1, 1), relu(2)}, {{2, 0, 3, 0}}),
+               "relu(conv2d(v1, max_pool2d(v2; kernel=[3, 3], pads=[1, 1, 1, 1]); pads=[dim(v2, -2) // 2, dim(v2, -1) "
+               "// "
+               "2, (dim(v2, -2) - 1) // 2, (dim(v2, -1) - 1) // 2])) => relu(conv2d(v1, enlarge(max_pool2d(v2; "
+               "kernel=[3, 3], pads=[1, 1, 1, 1]); margin=[(5 - dim(v2, -2)) // 2, (5 - dim(v2, -1)) // 2, 5 - dim(v2, "
+               "-2) - (5 - dim(v2, -2)) // 2, 5 - dim(v2, -1) - (5 - dim(v2, -1)) // 2]); pads=[2, 2, 2, 2]))"},
            Case{"average pooling counts padding and is a convolution with a constant",
                 rule_field({pool(false, -1, 3), relu(0)}, {constant(25, 3), conv2d(-1, 0), relu(1)}, {{1, 0, 2, 0}}),
                 "relu(avg_pool2d_include(v1; kernel=[3, 3], pads=p1)) => relu(conv2d(v1, pool_kernel(; "
@@ -181,6 +190,10 @@ TEST(Translate, WhatHasNoCounterpartIsNamed) {
            Case{"SAME with a stride",
                 rule_field({conv2d(-1, -2, 0, 0, 2)}, {enlarge(-2, 3), conv2d(-1, 0, 0, 0, 2)}, {{0, 0, 1, 0}}),
                 "source operator 0 (conv2d): SAME padding with a stride depends on the image's extents"},
+           Case{"SAME with a stride, of a kernel",
+                rule_field({pool(true, -2, 3, 0, 2), conv2d(-1, 0), relu(1)},
+                           {pool(true, -2, 3, 0, 2), enlarge(0, 5), conv2d(-1, 1), relu(2)}, {{2, 0, 3, 0}}),
+                "source operator 0 (pool2d_max): SAME padding with a stride depends on the image's extents"},
            Case{"even identity", rule_field({relu(-1)}, {constant(23, 2), conv2d(-1, 0), relu(1)}, {{0, 0, 2, 0}}),
                 "the identity of convolution needs a kernel with odd extents"},
            Case{"ones of unknown rank", rule_field({relu(-1)}, {constant(24), ewmul(-1, 0)}, {{0, 0, 1, 0}}),

@@ -1,5 +1,6 @@
-// No output is an input or another output: the four programs as users run them. Cases: outputs/*.cases, whose grammar
-// outputs/README.md tells.
+// The four programs as users run them. No output is an input or another output: outputs/*.cases, whose grammar
+// outputs/README.md tells. What the programs say and write: programs/*.cases, with programs/README.md.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -137,7 +138,7 @@ std::vector<std::string> changes(const std::map<std::string, std::string>& befor
 
 struct Case {
   std::string place, name, command, says;
-  std::vector<std::string> given, changed;
+  std::vector<std::string> given, changed, printed, hidden;
   int code = 2;
 };
 
@@ -148,10 +149,11 @@ std::vector<std::string> words(const std::string& text) {
   return all;
 }
 
-std::vector<Case> read_cases() {
+/// The cases of a folder. One that does not say so ends with `code`.
+std::vector<Case> read_cases(const std::string& folder, int code) {
   std::vector<Case> cases;
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(TASO_SOURCE_DIR "/tests/tools/outputs"))
+  for (const auto& entry : fs::directory_iterator(std::string(TASO_SOURCE_DIR "/tests/tools/") + folder))
     if (entry.path().extension() == ".cases") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) {
@@ -166,12 +168,17 @@ std::vector<Case> read_cases() {
         cases.push_back({});
         cases.back().place = file.filename().string() + ":" + std::to_string(number);
         cases.back().name = rest;
+        cases.back().code = code;
       } else if (key == "given") {
         cases.back().given.push_back(rest);
       } else if (key == "run") {
         cases.back().command = rest;
       } else if (key == "says") {
         cases.back().says = rest;
+      } else if (key == "prints") {
+        cases.back().printed.push_back(rest);
+      } else if (key == "hides") {
+        cases.back().hidden.push_back(rest);
       } else if (key == "code") {
         cases.back().code = std::stoi(rest);
       } else if (key == "changes") {
@@ -205,7 +212,7 @@ class OutputCases : public ::testing::Test {
 
 // Nothing is written where the line is wrong; where it is right, what the case names and nothing else.
 TEST_F(OutputCases, AreRefusedOrWriteWhatTheySay) {
-  const std::vector<Case> cases = read_cases();
+  const std::vector<Case> cases = read_cases("outputs", 2);
   EXPECT_GE(cases.size(), 80U);
   for (const Case& test : cases) {
     SCOPED_TRACE(test.place + ": " + test.name + ": " + test.command);
@@ -223,6 +230,24 @@ TEST_F(OutputCases, AreRefusedOrWriteWhatTheySay) {
     for (std::size_t at; (at = says.find("$PWD")) != std::string::npos;) says.replace(at, 4, folder_.string());
     EXPECT_EQ(result.err, words(test.command).front() + ": " + says + "\n");
     EXPECT_EQ(result.out, "");
+  }
+}
+
+TEST_F(OutputCases, AndProgramsSayWhatTheyDo) {
+  const std::vector<Case> cases = read_cases("programs", 0);
+  EXPECT_GE(cases.size(), 20U);
+  for (const Case& test : cases) {
+    SCOPED_TRACE(test.place + ": " + test.name + ": " + test.command);
+    prepare(folder_, made());
+    for (const std::string& command : test.given) {
+      const Outcome given = run(folder_, command);
+      ASSERT_EQ(given.code, 0) << command << ": " << given.err;
+    }
+    const Outcome result = run(folder_, "( " + test.command + " )");
+    EXPECT_EQ(result.code, test.code) << result.err;
+    for (const std::string& text : test.printed) EXPECT_THAT(result.out + result.err, ::testing::HasSubstr(text));
+    for (const std::string& text : test.hidden)
+      EXPECT_THAT(result.out + result.err, ::testing::Not(::testing::HasSubstr(text)));
   }
 }
 

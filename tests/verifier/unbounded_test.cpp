@@ -121,6 +121,25 @@ TEST(Unbounded, NothingIsSaidOfNothing) {
               ::testing::HasSubstr("vacuous"));
 }
 
+// The sides are products of ten sums, multiplied out differently: 2^10 summands each.
+TEST(Unbounded, WhatTakesTooManyStepsIsNotProvedAndSaysSo) {
+  std::string left = "add(x0, y0)", right = "add(y1, x1)";
+  for (int i = 1; i < 10; ++i) {
+    const std::string x = "x" + std::to_string(i), y = "y" + std::to_string(i);
+    left = "mul(" + left + ", add(" + x + ", " + y + "))";
+    if (i > 1) right = "mul(add(" + y + ", " + x + "), " + right + ")";
+  }
+  const Substitution rule =
+      parse("rule r: " + left + " => add(mul(" + right + ", x0), mul(" + right + ", y0)) if rank(x0) == 1")[0];
+  UnboundedOptions options;
+  options.max_work = 20'000;
+  const UnboundedOutcome outcome = prove_unbounded(registry(), rule, options);
+  EXPECT_FALSE(outcome.proved);
+  EXPECT_EQ(outcome.reason, "the limit on steps of a proof is reached");
+  options.max_work = 4'000'000'000;
+  EXPECT_TRUE(prove_unbounded(registry(), rule, options).proved);
+}
+
 // An operator of tomorrow: nothing about operators is known by name.
 TEST(Unbounded, OperatorsAreKnownByDefinitionOnly) {
   const auto extended = OperatorRegistry::parse(

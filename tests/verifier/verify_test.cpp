@@ -62,7 +62,34 @@ TEST_P(Corpus, VerdictsAreAsExpected) {
 INSTANTIATE_TEST_SUITE_P(Verify, Corpus,
                          ::testing::Values("true.rules", "false.rules", "unknown.rules", "neighbours.rules",
                                            "published.rules", "expensive.rules", "sound.rules", "practice.rules",
-                                           "practice_false.rules"));
+                                           "practice_false.rules", "attacked.rules"));
+
+// unbounded.rules says what the proof for all sizes makes of a rule alone: the whole verifier proves these, and no
+// others.
+TEST(Corpus, WhatIsProvedForAllSizesIsProvedAndNothingElse) {
+  for (const Substitution& rule : testing::load("unbounded.rules")) {
+    const Verdict verdict = verifier().verify(rule);
+    EXPECT_EQ(*rule.expect == "proved", verdict.kind == VerdictKind::proved) << rule.name << ": " << verdict.reason;
+  }
+}
+
+// Operators of a user's own: rules over tests/attack/operators.
+TEST(Corpus, VerdictsOnOwnOperatorsAreAsExpected) {
+  const auto own = OperatorRegistry::load(testing::source_dir + "/tests/attack/operators", &registry());
+  ASSERT_TRUE(own) << own.error().to_string();
+  const auto rules = load_rules(testing::source_dir + "/tests/data/verify/attacked_own.rules", *own);
+  ASSERT_TRUE(rules) << rules.error().to_string();
+  VerifierOptions options;
+  options.full = true;
+  options.rlimit = 400'000;
+  Verifier whole(*own, axioms(), options);
+  for (const Substitution& rule : *rules) {
+    ASSERT_TRUE(rule.expect) << rule.name << " says nothing about its verdict";
+    const Verdict verdict = whole.verify(rule);
+    EXPECT_EQ(*rule.expect, to_string(verdict.kind)) << rule.name << ": " << verdict.reason << "\n"
+                                                     << (verdict.counterexample ? verdict.counterexample->text : "");
+  }
+}
 
 // The axioms alone must not prove what is false.
 TEST(Axioms, DoNotEntailFalsehoods) {
@@ -217,6 +244,32 @@ TEST(Verify, ConditionsOfProofsArePartOfTheRule) {
     weaker.conditions.pop_back();
     EXPECT_FALSE(carries_proof(weaker, registry())) << written;
   }
+}
+
+// added.rules: X and X_stored.
+TEST(Verify, RulesAreStoredAsTheCorpusSays) {
+  const std::vector<Substitution> rules = testing::load("added.rules");
+  const auto texts = [](const Substitution& rule) {
+    std::multiset<std::string> result;
+    for (const Condition& condition : rule.conditions) result.insert(to_string(condition, rule));
+    return result;
+  };
+  std::size_t pairs = 0;
+  for (std::size_t i = 0; i + 1 < rules.size(); i += 2) {
+    const Substitution &rule = rules[i], &expected = rules[i + 1];
+    ASSERT_EQ(rule.name + "_stored", expected.name);
+    ++pairs;
+    const Verdict verdict = quick_verifier().verify(rule), again = quick_verifier().verify(expected);
+    EXPECT_EQ(verdict.kind, VerdictKind::proved) << rule.name << ": " << verdict.reason;
+    EXPECT_EQ(again.kind, VerdictKind::proved) << expected.name << ": " << again.reason;
+    const Substitution stored = stored_form(rule, verdict, registry());
+    EXPECT_EQ(texts(stored), texts(expected)) << rule.name;
+    EXPECT_THAT(again.added, ::testing::IsEmpty()) << expected.name;
+    if (expected.numeric_class) {
+      EXPECT_EQ(stored.numeric_class, expected.numeric_class) << rule.name;
+    }
+  }
+  EXPECT_GE(pairs, 25U);
 }
 
 TEST(Verify, DomainsFollowOrAreAskedFor) {
