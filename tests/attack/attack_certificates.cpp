@@ -1,25 +1,24 @@
 // The attack on certificates: certificates and files that are tampered with, and whether a wrong one is believed.
 //
-//   attack_certificates [--seed S] [--count N] [--without-rules] [--verbose]
+//   attack_certificates [--seed S] [--count N] [--without-rules] [--expect-falsehood] [--verbose]
 //
 // taso-opt makes a few models, one at a time; each mutant changes one to three things in what it wrote:
 //
 //   text       bytes of the certificate
-//   structure  steps (left out, twice, exchanged, with another's rule or match), any number or name in steps, ranges
-//   and
-//              shapes of inputs, and the texts of rules (numbers, conditions, variables)
+//   structure  steps (left out, twice, exchanged, with another's rule or match), any number or name in steps,
+//              ranges and shapes of inputs, and the texts of rules (numbers, conditions, variables)
 //   optimized  bytes of the optimized model
 //   original   bytes of the original model
 //
 // Sizes and hashes are made right again, so that only the replay stands between the mutant and its being believed.
 // Where the steps can be taken and lead to another file, that file is put in the place of the optimized one: an
 // attacker would do so. Rules that are not those that taso-opt used must be proved, as taso-verify --certificate does
-// it; with
-// --without-rules, a control that must find something, they need not. What is believed is judged: both models are
-// evaluated from the definitions, at several sizes within the ranges. Mutant number i depends on the seed and i alone.
+// it; with --without-rules, a control that must find something, they need not. What is believed is judged: both models
+// are evaluated from the definitions, at several sizes within the ranges. Mutant number i depends on the seed and i
+// alone.
 //
-// Exit code: 0 nothing false is believed; 1 something is, or a program that was given nothing false fails; 2 wrong
-// command line or set-up.
+// Exit code: 0 nothing false is believed; 1 something is (with --expect-falsehood the other way round, and the attack
+// ends with the first); 2 wrong command line or set-up, or what nobody tampered with is not believed.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -53,7 +52,7 @@ using Tensor = RingTensor<double>;
 
 struct Arguments {
   std::uint64_t seed = 1, count = 300;
-  bool without_rules = false, verbose = false;
+  bool without_rules = false, expect_falsehood = false, verbose = false;
 };
 
 [[noreturn]] void stop(const std::string& message) {
@@ -88,6 +87,8 @@ Arguments parse(int argc, char** argv) {
       arguments.count = number();
     else if (option == "--without-rules")
       arguments.without_rules = true;
+    else if (option == "--expect-falsehood")
+      arguments.expect_falsehood = true;
     else if (option == "--verbose")
       arguments.verbose = true;
     else
@@ -154,6 +155,22 @@ void build_attention(const std::string& path) {
   model.add_node("Relu", {"o"}, {"r"});
   model.add_node("Relu", {"r"}, {"y"});
   model.add_symbolic_output("y", {"N", "S", "4"});
+  must(model.save(path));
+}
+
+// A window of 48 rows covers every image that has no more: the only step holds in its range and not beyond.
+constexpr const char* pooling_rules = R"(
+rule columns_as_window:
+  neg(neg(reduce_max(x; axes=[-2]))) => max_pool2d(x; kernel=[48, 1], strides=[48, 1], pads=[0, 0, 47, 0])
+)";
+
+void build_pooling(const std::string& path) {
+  ModelBuilder model(17, "pooling");
+  model.add_symbolic_input("x", {"N", "2", "H", "3"});
+  model.add_node("ReduceMax", {"x"}, {"m"}, {{"axes", {2}}});
+  model.add_node("Neg", {"m"}, {"n"});
+  model.add_node("Neg", {"n"}, {"y"});
+  model.add_symbolic_output("y", {"N", "2", "1", "3"});
   must(model.save(path));
 }
 
@@ -360,9 +377,10 @@ class Judge {
         const std::int64_t least = std::max<std::int64_t>(range.least, 0);
         const std::int64_t most = std::min<std::int64_t>(most_of(range), least + 12);
         at.symbol_sizes[symbol.name] =
-            round == 0 ? least
-            : round == 1
-                ? most
+            round == 0   ? least
+            : round == 1 ? most
+            : round == 2 && symbol.axis > 0
+                ? std::min(most_of(range), far_size)
                 : least + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(most - least + 1)));
       }
       const Judgement one = judge_at(at, original, optimized, random, why);
@@ -377,6 +395,8 @@ class Judge {
   }
 
  private:
+  // Beyond every number that a rule of a subject names.
+  static constexpr std::int64_t far_size = 60;
   static std::int64_t most_of(const SizeRange& range) { return range.most.value_or(1 << 20); }
 
   static bool can_evaluate(const Graph& graph) {
@@ -506,7 +526,7 @@ class Attack {
         stop(subject.name + ": what taso-opt wrote is not believed");
     }
     counts_ = {};
-    for (std::uint64_t i = 0; i < arguments_.count; ++i) mutate(i);
+    for (std::uint64_t i = 0; i < arguments_.count && !(arguments_.expect_falsehood && wrong() > 0); ++i) mutate(i);
     for (const auto& [kind, c] : counts_)
       std::printf(
           "%-9s %llu mutants: %llu unreadable, %llu refused, %llu with a rule that is not proved, %llu believed "
@@ -515,12 +535,16 @@ class Attack {
           static_cast<unsigned long long>(c.refused), static_cast<unsigned long long>(c.not_proved),
           static_cast<unsigned long long>(c.believed), static_cast<unsigned long long>(c.forged),
           static_cast<unsigned long long>(c.not_judged), static_cast<unsigned long long>(c.wrong));
-    std::uint64_t wrong = 0;
-    for (const auto& [kind, c] : counts_) wrong += c.wrong;
-    return wrong == 0 ? 0 : 1;
+    return (wrong() == 0) != arguments_.expect_falsehood ? 0 : 1;
   }
 
  private:
+  [[nodiscard]] std::uint64_t wrong() const {
+    std::uint64_t sum = 0;
+    for (const auto& [kind, c] : counts_) sum += c.wrong;
+    return sum;
+  }
+
   void mutate(std::uint64_t number) {
     Random random(arguments_.seed, "mutant " + std::to_string(number));
     const Subject& subject = subjects_[random.below(subjects_.size())];
@@ -632,6 +656,8 @@ int attack(const Arguments& arguments) {
   attack.add(make_subject(folder, "products", build_products, ""));
   attack.add(make_subject(folder, "convolution", build_convolution, "--range H=1:40"));
   attack.add(make_subject(folder, "attention", build_attention, ""));
+  must(write_file_atomically((folder / "pooling.rules").string(), pooling_rules));
+  attack.add(make_subject(folder, "pooling", build_pooling, "--rules pooling.rules --range H=1:48"));
   const int code = attack.run();
   std::error_code error;
   fs::remove_all(folder, error);

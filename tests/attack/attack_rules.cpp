@@ -1,7 +1,8 @@
 // The attack on the verifier: mutants of true rules, and whether one is proved and false.
 //
 //   attack_rules [--seed S] [--first I] [--count N] [--until-proved N] [--threads N] [--full-every K] [--from FILE]...
-//   [--quiet] attack_rules --rules FILE... | --judge FILE
+//                [--expect-falsehood] [--quiet]
+//   attack_rules --rules FILE... | --judge FILE
 //
 // Mutant number i depends on the seed and i alone (rule_mutator.h). Mutants that say the same up to names, or what a
 // shipped rule says, are one. Each is given to the proof for all sizes alone, without the small instances that would
@@ -13,8 +14,7 @@
 // --from FILE takes the rules of files as what is mutated, instead of all that the project knows to be true. --rules
 // FILE attacks the rules of a file as they stand instead. --judge FILE asks whether the judge sees that every rule of a
 // file that is not expected to be proved is false: the test of the test. Exit code: 0 nothing false is proved; 1
-// something is (with
-// --expect-falsehood the other way round), or is not seen; 2 wrong command line or input.
+// something is (with --expect-falsehood the other way round), or is not seen; 2 wrong command line or input.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# take_back.sh [NAME...]: the test of the attack. Takes back one mend of the verifier after the other
-# (tests/attack/taken_back/NAME.patch; all of them by default) in a copy of the committed tree under build/taken_back, builds
-# attack_rules there, and expects it to find a rule that is proved and false. Exit code 1 where it finds none. Takes minutes.
+# take_back.sh [NAME...]: the test of the attack. Takes back one mend after the other (tests/attack/taken_back/NAME.patch, which
+# begins with what is taken back and the attack that must notice; all of them by default) in a copy of the committed tree
+# under build/taken_back, builds the attack there, and expects it to find something that is believed and false. Exit code 1
+# where it finds nothing. Takes minutes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 patches=$PWD/tests/attack/taken_back
@@ -13,11 +14,13 @@ cd "$copy"
 [ -f build/release/build.ninja ] || cmake --preset release > /dev/null
 failed=0
 for name in "$@"; do
+  attack=$(sed -n 's/^attack: //p' "$patches/$name.patch")
+  program=${attack%% *}
   patch -s -p1 < "$patches/$name.patch"
   found=no
-  if cmake --build --preset release --target attack_rules > build/log 2>&1; then
-    # Short rules first: their proofs are quick, and most mistakes need no long one.
-    if build/release/bin/attack_rules --from tests/attack/seeds.rules --full-every 4 --count 6000 --expect-falsehood > build/found 2> /dev/null; then found=yes; fi
+  if cmake --build --preset release --target "$program" > build/log 2>&1; then
+    # shellcheck disable=SC2086  # a command line
+    if build/release/bin/$attack --expect-falsehood > build/found 2> /dev/null; then found=yes; fi
   else
     tail -20 build/log
   fi
