@@ -125,6 +125,11 @@ Expected<RewriteResult> apply_with_changes(const Graph& original, const Substitu
   for (const TensorType* type : bindings.tensors)
     if (!has_elements(*type, sizes)) return bad_input(rule.name + " says nothing of tensors without elements");
   bindings.attributes = match.attributes;
+  for (const std::optional<AttributeValue>& value : bindings.attributes)
+    if (const auto* function = value ? std::get_if<SymbolValue>(&*value) : nullptr;
+        function != nullptr && !catalog.is_total_function(function->name))
+      return bad_input(rule.name + " is about functions that have a value for every number, which " + function->name +
+                       " has not");
   bindings.constants = constants_of(graph, match.variables);
   for (const Condition& condition : rule.conditions) {
     const Expected<bool> holding = holds(condition, bindings, sizes);

@@ -194,6 +194,9 @@ class OperatorCatalog {
   [[nodiscard]] virtual bool is_coassociative(std::string_view op) const = 0;
   /// `name` is a declared scalar function (relu, tanh, ...), usable as an attribute value.
   [[nodiscard]] virtual bool is_function(std::string_view name) const = 0;
+  /// The same, and the definition shows that it has a value for every number (log has none for 0): what a variable of a
+  /// rule may stand for.
+  [[nodiscard]] virtual bool is_total_function(std::string_view name) const = 0;
 };
 
 /// Completes attributes, infers types and adds an operator node.

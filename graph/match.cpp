@@ -482,6 +482,10 @@ class Matcher {
     // Of tensors without elements a proof says nothing.
     for (const Value& value : state_.variables)
       if (view_.graph.type(value).elements() == 0) return;
+    for (const auto& value : state_.attributes)
+      if (const auto* function = value ? std::get_if<SymbolValue>(&*value) : nullptr;
+          function != nullptr && !catalog_.is_total_function(function->name))
+        return;
     const bool reported = is_first_of_symmetric(state_, plan_, view_);
     if (!reported && !keep_symmetric_) return;
     for (std::uint32_t a = 0; a < state_.attributes.size(); ++a) settle_sign_of_zero(a);

@@ -317,6 +317,32 @@ bool OperatorRegistry::is_function(std::string_view name) const {
   const FunctionDefinition* function = find_function(name);
   return function != nullptr && function->arity == 1;
 }
+namespace {
+
+bool is_total(const OperatorRegistry& registry, const FunctionDefinition& function);
+
+// Whether an expression of a function's definition has a value for all values of its parameters.
+bool is_total(const OperatorRegistry& registry, const Expression& e) {
+  if (e.kind == Expression::Kind::divide && (e.operands[1].kind != Expression::Kind::real || e.operands[1].real == 0))
+    return false;
+  if (e.kind == Expression::Kind::call && e.name != "max" && e.name != "min") {
+    const FunctionDefinition* called = registry.find_function(e.name);
+    if (called == nullptr || !is_total(registry, *called)) return false;
+  }
+  return std::all_of(e.operands.begin(), e.operands.end(),
+                     [&](const Expression& operand) { return is_total(registry, operand); });
+}
+
+bool is_total(const OperatorRegistry& registry, const FunctionDefinition& function) {
+  return function.domain == ArgumentDomain::all && (!function.definition || is_total(registry, *function.definition));
+}
+
+}  // namespace
+
+bool OperatorRegistry::is_total_function(std::string_view name) const {
+  const FunctionDefinition* function = find_function(name);
+  return function != nullptr && function->arity == 1 && is_total(*this, *function);
+}
 
 Expected<Work> OperatorRegistry::work(std::string_view op, const Attributes& attributes,
                                       std::span<const TensorType> inputs) const {

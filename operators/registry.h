@@ -64,6 +64,8 @@ class OperatorRegistry final : public OperatorCatalog {
   [[nodiscard]] bool is_associative(std::string_view op) const override;
   [[nodiscard]] bool is_coassociative(std::string_view op) const override;
   [[nodiscard]] bool is_function(std::string_view name) const override;
+  /// Of an abbreviation: it divides by numbers only, and calls such functions.
+  [[nodiscard]] bool is_total_function(std::string_view name) const override;
 
   /// Arithmetic and traffic of an application that infer() accepts.
   [[nodiscard]] Expected<Work> work(std::string_view op, const Attributes& attributes,

@@ -74,7 +74,7 @@ class Sampler {
         landmarks_(landmarks),
         random_(random_for(registry, rule_, options.seed, landmarks == nullptr ? "instances" : "landmarks")) {
     for (const auto& [name, function] : registry.functions())
-      if (function.arity == 1) functions_.push_back(name);
+      if (registry.is_total_function(name)) functions_.push_back(name);
     find_ranks();
     find_uses();
     find_order();

@@ -395,7 +395,7 @@ std::vector<AttributeValue> Proposals::new_values(const NodeState& state, const 
       // A primitive without a declared value at 0 is an oracle like any other function; all where there is room.
       const bool all = wide() && domain_.attributes;
       for (const auto& [name, function] : partial_.registry().functions())
-        if (function.arity == 1 &&
+        if (partial_.registry().is_total_function(name) &&
             (all || (values.empty() && !function.definition && !function.zero_at_zero && !function.idempotent)))
           values.emplace_back(SymbolValue{name});
       return values;

@@ -100,6 +100,9 @@ class SymbolicCatalog final : public SizedCatalog {
   [[nodiscard]] bool is_associative(std::string_view op) const override { return registry_.is_associative(op); }
   [[nodiscard]] bool is_coassociative(std::string_view op) const override { return registry_.is_coassociative(op); }
   [[nodiscard]] bool is_function(std::string_view name) const override { return registry_.is_function(name); }
+  [[nodiscard]] bool is_total_function(std::string_view name) const override {
+    return registry_.is_total_function(name);
+  }
   [[nodiscard]] const SizeArithmetic& sizes() const override { return sizes_; }
 
   /// Whether a model does not exist at these sizes of the symbols that were given first.

@@ -20,7 +20,12 @@ class FakeCatalog final : public OperatorCatalog {
   [[nodiscard]] bool is_commutative(std::string_view op) const override { return op == "add" || op == "mul"; }
   [[nodiscard]] bool is_associative(std::string_view op) const override { return op == "concat"; }
   [[nodiscard]] bool is_coassociative(std::string_view op) const override { return op == "split"; }
-  [[nodiscard]] bool is_function(std::string_view name) const override { return name == "relu" || name == "identity"; }
+  [[nodiscard]] bool is_function(std::string_view name) const override {
+    return name == "relu" || name == "identity" || name == "log";
+  }
+  [[nodiscard]] bool is_total_function(std::string_view name) const override {
+    return is_function(name) && name != "log";
+  }
 
  private:
   std::map<std::string, OperatorSignature, std::less<>> signatures_;

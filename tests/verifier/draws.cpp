@@ -45,7 +45,7 @@ RuleDraws::RuleDraws(const OperatorRegistry& registry, const Substitution& rule,
   integers_.assign(rule.tensor_variables.size(), false);
   uses_.resize(rule.attribute_variables.size());
   for (const auto& [name, function] : registry.functions())
-    if (function.arity == 1) functions_.push_back(name);
+    if (registry.is_total_function(name)) functions_.push_back(name);
   for (const Pattern* pattern : {&rule.source, &rule.target})
     for (const PatternNode& node : pattern->nodes) {
       const OperatorDefinition& definition = *registry.find(node.op);
