@@ -158,7 +158,8 @@ void propose(const InputSpec& input, std::size_t at, Shape& shape, NamedSizes& s
     }
     const Expression& expression = spec.factors[f];
     if (const auto value = value_of(expression, sizes)) {
-      if (*value >= 0) factor(f + 1, product * *value);
+      std::int64_t more = 0;  // no tensor is so large that it overflows
+      if (*value >= 0 && !__builtin_mul_overflow(product, *value, &more)) factor(f + 1, more);
       return;
     }
     for (std::int64_t value = 1; product * value <= limit; ++value) {

@@ -180,11 +180,10 @@ bool equal_at(const TypedInstance& typed, NumericClass level) {
 }  // namespace
 
 NumericClass derive_numeric_class(const std::vector<TypedInstance>& instances) {
-  // The largest affordable instances: small ones hide sums of one term. Where none is, the smallest one.
+  // The largest affordable instances: small ones hide sums of one term. Where none is, nothing is known.
   std::vector<const TypedInstance*> chosen;
   for (auto it = instances.rbegin(); it != instances.rend() && chosen.size() < max_instances_compared; ++it)
     if (it->source.work() + it->target.work() <= max_tree_work) chosen.push_back(&*it);
-  if (chosen.empty() && !instances.empty()) chosen.push_back(&instances.front());
   if (chosen.empty()) return NumericClass::distribution;
   for (const NumericClass level : {NumericClass::exact, NumericClass::reassociation, NumericClass::accumulation}) {
     if (std::all_of(chosen.begin(), chosen.end(),
