@@ -82,6 +82,47 @@ bool target_computes_with(const OperatorRegistry& registry, const Substitution& 
   return false;
 }
 
+// Whether an expression of an operator's definition has a value everywhere.
+bool always_defined(const OperatorRegistry& registry, const PatternNode& node, const OperatorDefinition& definition,
+                    const Expression& e) {
+  using Kind = Expression::Kind;
+  if (e.sort == Sort::integer_read) return false;
+  switch (e.kind) {
+    case Kind::divide:
+      // Quotients of sizes round; what they divide by is checked where the operator is typed.
+      if (e.sort == Sort::real && (e.operands[1].kind != Kind::real || e.operands[1].real == 0)) return false;
+      break;
+    case Kind::reduce:
+      if (e.name == "max" || e.name == "min") return false;
+      break;
+    case Kind::call: {
+      if (e.name == "max" || e.name == "min" || e.sort != Sort::real) break;
+      std::string name = e.name;
+      if (const AttributeSpec* attribute = definition.find_attribute(e.name)) {
+        const auto given = std::find_if(node.attributes.begin(), node.attributes.end(),
+                                        [&](const auto& entry) { return entry.first == e.name; });
+        std::optional<AttributeValue> value = attribute->default_value;
+        if (given != node.attributes.end()) {
+          if (given->second.kind == Form::variable) break;  // of a function that has a value for every number
+          if (given->second.kind != Form::literal) return false;
+          value = given->second.literal;
+        }
+        const auto* symbol = value ? std::get_if<SymbolValue>(&*value) : nullptr;
+        if (symbol == nullptr) return false;
+        name = symbol->name;
+      }
+      const FunctionDefinition* function = registry.find_function(name);
+      if (function == nullptr || function->domain != ArgumentDomain::all) return false;
+      if (function->definition && !always_defined(registry, node, definition, *function->definition)) return false;
+      break;
+    }
+    default:
+      break;
+  }
+  auto defined = [&](const Expression& part) { return always_defined(registry, node, definition, part); };
+  return std::all_of(e.operands.begin(), e.operands.end(), defined) && (!e.fallback || defined(*e.fallback));
+}
+
 AttributeExpression variable_of(std::uint32_t index) {
   AttributeExpression e;
   e.kind = Form::variable;
@@ -151,6 +192,16 @@ bool computes_attributes(const OperatorRegistry& registry, const Substitution& r
       if (real_arithmetic(expression, kinds) && std::find(known.begin(), known.end(), expression) == known.end())
         return true;
   return false;
+}
+
+bool always_defined(const OperatorRegistry& registry, const Pattern& pattern) {
+  return std::all_of(pattern.nodes.begin(), pattern.nodes.end(), [&](const PatternNode& node) {
+    const OperatorDefinition* definition = registry.find(node.op);
+    return definition != nullptr &&
+           std::all_of(definition->equations.begin(), definition->equations.end(), [&](const Equation& equation) {
+             return always_defined(registry, node, *definition, equation.value);
+           });
+  });
 }
 
 }  // namespace taso

@@ -24,4 +24,10 @@ namespace taso {
 /// and differs by as much as the numbers are large.
 [[nodiscard]] bool computes_attributes(const OperatorRegistry& registry, const Substitution& rule);
 
+/// Whether every element of a pattern has a value, whatever its variables are, as far as the text of the definitions
+/// tells: nothing in them divides but by a number, takes a maximum over a range, reads at an index that a tensor holds,
+/// or calls a function that is not defined everywhere. What is proved from axioms must have such a target: axioms speak
+/// of where both sides are defined.
+[[nodiscard]] bool always_defined(const OperatorRegistry& registry, const Pattern& pattern);
+
 }  // namespace taso

@@ -8,6 +8,7 @@
 #include "verifier/numeric_class.h"
 #include "verifier/rule_conditions.h"
 #include "verifier/theory.h"
+#include "verifier/unbounded/domains.h"
 #include "verifier/unbounded/prove.h"
 
 namespace taso {
@@ -50,6 +51,16 @@ bool rounds_constants(const Substitution& rule, const OperatorCatalog& catalog) 
                     static_cast<double>(static_cast<float>(*number)) != *number;
            });
   });
+}
+
+// Why no number is left for some attribute variable under a rule's conditions and those that its proof adds; else empty.
+std::string contradiction(const Substitution& rule, const std::vector<Condition>& added) {
+  Substitution stored = rule;
+  stored.conditions.insert(stored.conditions.end(), added.begin(), added.end());
+  for (const std::string& name : rule.attribute_variables)
+    if (unbounded::declared_sign_of_attribute(stored, name) == unbounded::SignSet{false, false, false})
+      return "vacuous: the target is defined under conditions only that leave no value for " + name;
+  return "";
 }
 
 }  // namespace
@@ -203,17 +214,19 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
   if (verdict.by_bounded) verdict.proofs.push_back("bounded " + std::to_string(options.bound));
   // What follows from axioms rests on instances, and these are of small ranks; axioms themselves are proved up to some
   // rank only.
+  const bool by_axioms_alone = !verdict.by_unbounded && verdict.by_axioms && verdict.by_bounded;
   if (!verdict.by_unbounded) verdict.added = rank_limits(state_->registry, rule, max_instance_rank);
   const std::vector<Condition> finite = finiteness(state_->registry, rule);
   verdict.added.insert(verdict.added.end(), finite.begin(), finite.end());
+  const std::string undefined = by_axioms_alone ? undefined_target(rule, divides_more, verdict.added) : "";
   verdict.conditions = texts(rule.conditions, rule);
   for (std::string& condition : texts(verdict.added, rule)) verdict.conditions.push_back(std::move(condition));
-  if (divides_more && !verdict.by_unbounded) {
-    verdict.reason =
-        "the target divides by what the source does not divide by, or calls a function that is not defined "
-        "everywhere: it may be undefined where the source is not" +
-        (unbounded_reason.empty() ? "" : "; not proved for all sizes: " + unbounded_reason);
-  } else if (verdict.by_unbounded || (verdict.by_bounded && verdict.by_axioms)) {
+  const std::string impossible = contradiction(rule, verdict.added);
+  if (!impossible.empty()) {
+    verdict.reason = impossible;
+  } else if (!undefined.empty()) {
+    verdict.reason = undefined + (unbounded_reason.empty() ? "" : "; not proved for all sizes: " + unbounded_reason);
+  } else if (verdict.by_unbounded || by_axioms_alone) {
     verdict.kind = VerdictKind::proved;
     verdict.reason.clear();
     // Sides that are equal by laws of functions only, or up to the rounding of a constant, are computed differently.
@@ -223,6 +236,21 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
   if (options.bounded && options.landmarks && (verdict.kind == VerdictKind::proved || !brief))
     compare_at_landmarks(rule, unbounded, verdict);
   return verdict;
+}
+
+// Axioms speak of where both sides are defined, and tell nothing of where the target is.
+std::string Verifier::undefined_target(const Substitution& rule, bool divides_more, std::vector<Condition>& added) {
+  if (rule.is_axiom || (!divides_more && always_defined(state_->registry, rule.target))) return "";
+  UnboundedOptions small;
+  small.max_rank = small.least_rank = max_instance_rank;
+  const UnboundedOutcome outcome = prove_target_defined(state_->registry, rule, small);
+  if (!outcome.proved)
+    return "the target divides, takes a maximum, reads at an index that a tensor holds or calls a function that is not "
+           "defined everywhere, and nothing tells that it is defined wherever the source is (" +
+           outcome.reason + ")";
+  for (const Condition& condition : outcome.added)
+    if (std::find(added.begin(), added.end(), condition) == added.end()) added.push_back(condition);
+  return "";
 }
 
 // Small instances do not meet the numbers that a rule names.

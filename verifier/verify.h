@@ -127,6 +127,9 @@ class Verifier {
  private:
   struct State;
   explicit Verifier(std::unique_ptr<State> state);
+  /// Why the target of a rule that follows from axioms may be undefined where its source is not; empty if it cannot,
+  /// under conditions that are added.
+  std::string undefined_target(const Substitution& rule, bool divides_more, std::vector<Condition>& added);
   void compare_at_landmarks(const Substitution& rule, const UnboundedProver& unbounded, Verdict& verdict);
   std::unique_ptr<State> state_;
 };

@@ -102,7 +102,7 @@ class Collector {
     if (factor.power % 2 == 0 && domain == ArgumentDomain::nonnegative && factor.power > 0) return true;
     switch (factor.kind) {
       case Factor::Kind::literal:
-        return true;
+        return SignSet::of(factor.number).within(domain);
       case Factor::Kind::read:
         // A value that both sides share is no variable, and no condition can speak of it.
         if (factor.tensor >= typing_.rule().tensor_variables.size()) return false;

@@ -1,7 +1,8 @@
 /// Where the two sides of a rule are defined: what definitions ask of values, and which signs values have.
 ///
-/// A definition asks something of a value where it divides by it and where it calls a function that is declared on a
-/// part of the real numbers only. What a target asks for must follow: from the signs of values, from what its source
+/// A definition asks something of a value where it divides by it, where it calls a function that is declared on a part
+/// of the real numbers only, where it takes a maximum, which needs an element, and where it reads at an index that a
+/// tensor holds. What a target asks for must follow: from the signs of values, from what its source
 /// asks for at the same element, or else from conditions that become a part of the rule.
 #pragma once
 
@@ -48,6 +49,7 @@ struct Obligation {
   std::vector<Atom> known;         ///< The guards, and what else holds there.
   std::optional<Polynomial> size;  ///< The value, where it is a size or an integer attribute.
   std::string what;                ///< "the divisor y[i]", for a person.
+  bool counts = false;             ///< The value is a number of elements, of an extremum that is `call`.
   /// The call that asks for it, of a function of two arguments: it may have a value elsewhere, too (x ^ 2), so that
   /// from its having one nothing follows but that equal calls have one.
   std::optional<Element> call;

@@ -105,7 +105,7 @@ NormalForm Elaborator::element(const PatternValue& value, const std::vector<Poly
     if (tensor) {
       NormalForm result = element_read(*tensor, indices);
       // Nothing is known of where a shared value is defined but that it is the same on both sides.
-      if (*tensor >= typing_.rule().tensor_variables.size()) oblige_shared(result);
+      if (*tensor >= typing_.rule().tensor_variables.size()) oblige_defined(result, "a value that both sides compute");
       return result;
     }
     if (++depth_ > max_depth) unsupported("more than " + std::to_string(max_depth) + " nested definitions");
@@ -336,6 +336,7 @@ NormalForm Elaborator::call(const Expression& e, Frame& frame) {
   std::string name = e.name;
   if (frame.parameters == nullptr && frame.node->definition->find_attribute(e.name) != nullptr)
     name = frame.node->attributes.at(e.name).function;
+  // Any function that has a value for every number.
   if (name.starts_with("?")) return builder_.call(nullptr, name, std::move(arguments));
   const FunctionDefinition* function = registry_.find_function(name);
   if (function == nullptr || static_cast<std::size_t>(function->arity) != arguments.size()) {
@@ -384,44 +385,47 @@ const FunctionLaw* Elaborator::special_case(const FunctionDefinition& function,
 
 NormalForm Elaborator::reduce(const Expression& e, Frame& frame) {
   const std::size_t mark = frame.environment.size();
-  const Mark context(context_), guards_mark(guards_);
-  const Mark scope(scope_);
-  std::vector<SymbolId> bound;
-  std::vector<Atom> guards;
-  open(e.ranges, frame, bound, guards);
-  if (obstacle_.any()) return {};
-  context_.insert(context_.end(), guards.begin(), guards.end());
-  guards_.insert(guards_.end(), guards.begin(), guards.end());
-  scope_.insert(scope_.end(), bound.begin(), bound.end());
-  const Expression& body = e.operands[0];
   const bool extremum = e.name == "max" || e.name == "min";
+  std::vector<SymbolId> bound;
+  std::vector<Atom> guards;  // of an element that takes part
+  std::size_t box = 0;       // so many of them bound the variables
   NormalForm result;
-  if (extremum && body.kind == Kind::read && body.fallback != nullptr && is_infinity(*body.fallback)) {
-    // Elements outside are left out.
-    const Place where = place(body, frame, true);
-    std::vector<Atom> all = guards;
-    all.insert(all.end(), where.inside.begin(), where.inside.end());
-    const Mark inner(context_), inner_guards(guards_);
-    context_.insert(context_.end(), where.inside.begin(), where.inside.end());
-    guards_.insert(guards_.end(), where.inside.begin(), where.inside.end());
-    NormalForm value = value_at(where, frame);
-    result = builder_.extremum(e.name == "max", {{bound, all, std::move(value)}});
-  } else {
-    NormalForm value = scalar(body, frame);
+  {
+    const Mark context(context_), guards_mark(guards_);
+    const Mark scope(scope_);
+    open(e.ranges, frame, bound, guards);
     if (obstacle_.any()) return {};
-    if (e.name == "sum") {
-      result = builder_.summed(std::move(value), bound, guards);
-    } else if (extremum) {
+    box = guards.size();
+    context_.insert(context_.end(), guards.begin(), guards.end());
+    guards_.insert(guards_.end(), guards.begin(), guards.end());
+    scope_.insert(scope_.end(), bound.begin(), bound.end());
+    const Expression& body = e.operands[0];
+    if (extremum && body.kind == Kind::read && body.fallback != nullptr && is_infinity(*body.fallback)) {
+      // Elements outside are left out.
+      const Place where = place(body, frame, true);
+      guards.insert(guards.end(), where.inside.begin(), where.inside.end());
+      context_.insert(context_.end(), where.inside.begin(), where.inside.end());
+      guards_.insert(guards_.end(), where.inside.begin(), where.inside.end());
+      NormalForm value = value_at(where, frame);
       result = builder_.extremum(e.name == "max", {{bound, guards, std::move(value)}});
-    } else if (bound.empty()) {
-      result = std::move(value);
     } else {
-      Factor factor;
-      factor.kind = Factor::Kind::product;
-      factor.elements.push_back({bound, guards, std::move(value)});
-      result = builder_.factor(std::move(factor));
+      NormalForm value = scalar(body, frame);
+      if (obstacle_.any()) return {};
+      if (e.name == "sum") {
+        result = builder_.summed(std::move(value), bound, guards);
+      } else if (extremum) {
+        result = builder_.extremum(e.name == "max", {{bound, guards, std::move(value)}});
+      } else if (bound.empty()) {
+        result = std::move(value);
+      } else {
+        Factor factor;
+        factor.kind = Factor::Kind::product;
+        factor.elements.push_back({bound, guards, std::move(value)});
+        result = builder_.factor(std::move(factor));
+      }
     }
   }
+  if (extremum && !obstacle_.any()) oblige_elements(bound, guards, box, e, result);
   frame.environment.shrink(mark);
   return result;
 }
@@ -440,6 +444,7 @@ Polynomial Elaborator::lookup(const Expression& e, Frame& frame, const Polynomia
   }
   std::vector<Polynomial> arguments = {facts_.reduce(extent)};
   for (const Polynomial& position : where.indices) arguments.push_back(facts_.reduce(position));
+  oblige_index(value.index, arguments, e);
   return Polynomial::symbol(facts_.symbols().lookup(value.index, std::move(arguments)));
 }
 

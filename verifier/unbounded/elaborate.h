@@ -84,8 +84,15 @@ class Elaborator {
   /// Notes that a value must be in a domain, unless its sign tells; `size`: the value, if it is one.
   void oblige(ArgumentDomain domain, const NormalForm& value, SignSet sign, const Expression& e,
               std::optional<Polynomial> size = std::nullopt, const std::optional<NormalForm>& call = std::nullopt);
-  /// Notes that an element of a shared value must be defined.
-  void oblige_shared(const NormalForm& value);
+  /// Notes that an extremum over `bound` has an element for which all guards hold; the first `box` of them are those of
+  /// the ranges of `bound`.
+  void oblige_elements(const std::vector<SymbolId>& bound, const std::vector<Atom>& guards, std::size_t box,
+                       const Expression& e, const NormalForm& extremum);
+  /// Notes that an integer that a tensor holds is the index of something: `arguments` are the extent of the axis, then
+  /// where the integer is.
+  void oblige_index(std::uint32_t tensor, const std::vector<Polynomial>& arguments, const Expression& e);
+  /// Notes that a value must be defined, of which nothing else is known: `what` it is, for a person.
+  void oblige_defined(const NormalForm& value, const std::string& what);
   void add(Obligation obligation);
   void note(const Obstacle& obstacle);
   void unsupported(const std::string& reason);

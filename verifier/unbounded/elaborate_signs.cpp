@@ -52,6 +52,9 @@ SignSet required_sign(const Expression& e, const std::string& name) {
 
 }  // namespace
 
+// Set in the number of a tensor that stands for whether its integers are indices of an axis.
+constexpr std::uint32_t indices_of_axes = 1U << 31;
+
 SignSet Elaborator::sign_of_size(const Expression& e, Frame& frame) {
   if (!bound_in(frame.environment, e)) return {};
   SizeEvaluator evaluator(registry_.size_functions(), frame.environment, facts_, context_);
@@ -80,8 +83,11 @@ SignSet Elaborator::sign_of_form(const NormalForm& form) {
         if (facts_.entails_quickly(at_least(p, 1))) base = SignSet::of(ArgumentDomain::positive);
       }
       if (factor.power < 0) base = both(base, SignSet::of(ArgumentDomain::nonzero));
-      product = product * (factor.power % 2 == 0 ? base * base : base);
-      if (factor.power % 2 == 0) product.negative = product.negative && term.coefficient.numerator < 0;
+      if (factor.power % 2 == 0) {
+        base = base * base;
+        base.negative = false;
+      }
+      product = product * base;
     }
     sum = sum + product;
   }
@@ -264,12 +270,52 @@ void Elaborator::oblige(ArgumentDomain domain, const NormalForm& value, SignSet 
   add(std::move(obligation));
 }
 
-void Elaborator::oblige_shared(const NormalForm& value) {
+void Elaborator::oblige_elements(const std::vector<SymbolId>& bound, const std::vector<Atom>& guards, std::size_t box,
+                                 const Expression& e, const NormalForm& extremum) {
+  // Most ranges have a first element, and it takes part.
+  Facts::Replacement first;
+  for (const SymbolId symbol : bound) first.emplace_back(symbol, Polynomial(0));
+  std::vector<Atom> left;
+  for (const Atom& guard : guards) {
+    const Atom there{guard.relation, facts_.substitute(guard.p, first)};
+    if (!facts_.entails_quickly(there, context_)) left.push_back(there);
+  }
+  if (left.empty()) return;
+  Obligation obligation;
+  obligation.domain = ArgumentDomain::positive;
+  obligation.known = context_;
+  obligation.counts = true;
+  obligation.call = Element{scope_, guards_, extremum};
+  if (box < guards.size()) {
+    obligation.what = "the number of elements of " + to_text(e);
+    obligation.element = {scope_, guards_, builder_.summed(builder_.number(1), bound, guards)};
+    add(std::move(obligation));
+    return;
+  }
+  // A range from 0: what is left is that its extent is at least 1.
+  for (const Atom& guard : left) {
+    obligation.what = "an extent of " + to_text(e);
+    obligation.size = guard.p + 1;
+    obligation.element = {scope_, guards_, builder_.size(*obligation.size)};
+    add(obligation);
+  }
+}
+
+void Elaborator::oblige_index(std::uint32_t tensor, const std::vector<Polynomial>& arguments, const Expression& e) {
+  // Told from elements by the number of the tensor. An axis of extent 1 has indices, too, that are none of its.
+  Factor factor;
+  factor.kind = Factor::Kind::read;
+  factor.tensor = indices_of_axes | tensor;
+  factor.indices = arguments;
+  oblige_defined(builder_.factor(std::move(factor)), "what " + to_text(e) + " is the index of");
+}
+
+void Elaborator::oblige_defined(const NormalForm& value, const std::string& what) {
   Obligation obligation;
   obligation.domain = ArgumentDomain::all;
   obligation.element = {scope_, guards_, value};
   obligation.known = context_;
-  obligation.what = "a value that both sides compute";
+  obligation.what = what;
   add(std::move(obligation));
 }
 

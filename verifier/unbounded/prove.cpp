@@ -84,13 +84,23 @@ struct Case {
   }
 };
 
+// Guards by which the question whether a value is asked for is divided into cases: a concatenation of nine.
+constexpr std::size_t max_divisions = 8;
+
+// What is to be shown of all cases.
+enum class Aim : std::uint8_t {
+  equal,   // The sides are equal wherever the source is defined, and the target is defined there.
+  defined  // The latter alone.
+};
+
 class Search {
  public:
   Search(const OperatorRegistry& registry, const Substitution& rule, const UnboundedOptions& options,
-         std::size_t max_queries, Budget& budget)
+         std::size_t max_queries, Budget& budget, Aim aim = Aim::equal)
       : registry_(registry),
         rule_(rule),
         options_(options),
+        aim_(aim),
         max_queries_(max_queries),
         budget_(budget),
         kinds_(kinds_of_variables(registry, rule)),
@@ -220,23 +230,48 @@ class Search {
         outcome_.added.push_back(condition);
   }
 
-  // Whether what is asked for is asked for at the same element already.
+  // Whether what is asked for is asked for at the same element already: at once, or in all of the cases into which
+  // guards of what is asked for divide it (a value of a concatenation is one of a piece).
   [[nodiscard]] bool asked(const Obligation& wanted, const std::vector<Obligation>& obligations, const Facts& facts) {
     std::size_t steps = options_.max_steps;
-    std::vector<Element> given, calls;
+    Elements given, calls;
     for (const Obligation& other : obligations) {
       if (other.call) calls.push_back(*other.call);
-      if (other.call && wanted.domain != ArgumentDomain::all) continue;
+      if (other.call && !other.counts && wanted.domain != ArgumentDomain::all) continue;
       if (SignSet::of(other.domain).within(wanted.domain)) given.push_back(other.element);
     }
-    if (wanted.call && !calls.empty()) {
-      Element call = *wanted.call;
-      call.guards = wanted.known;
-      if (Matcher(steps).covered(call, calls, facts)) return true;
-    }
-    Element values = wanted.element;
-    values.guards = wanted.known;
-    return !given.empty() && Matcher(steps).covered(values, given, facts);
+    const std::vector<Atom> boundaries = guards_of_places(given, calls, facts);
+    Facts here = facts;
+    const auto asked_under = [&](auto&& self, const std::vector<Atom>& known, std::size_t divisions) -> bool {
+      Element call = wanted.call.value_or(Element{});
+      call.guards = known;
+      if (wanted.call && !calls.empty() && Matcher(steps).covered(call, calls, facts)) return true;
+      Element values = wanted.element;
+      values.guards = known;
+      if (!given.empty() && Matcher(steps).covered(values, given, facts)) return true;
+      if (divisions == 0) return false;
+      for (const Atom& boundary : boundaries) {
+        std::vector<Atom> inside = known, outside = known;
+        inside.push_back(boundary);
+        outside.push_back({Atom::Relation::nonnegative, -boundary.p - 1});
+        if (here.entails_quickly(boundary, known) || here.contradictory_quickly(inside)) continue;
+        return self(self, inside, divisions - 1) && self(self, outside, divisions - 1);
+      }
+      return false;
+    };
+    return asked_under(asked_under, wanted.known, max_divisions);
+  }
+
+  // Guards under which values are asked for that speak of no variables of reductions, each once.
+  static std::vector<Atom> guards_of_places(const Elements& given, const Elements& calls, const Facts& facts) {
+    std::vector<Atom> result;
+    for (const Elements* elements : {&given, &calls})
+      for (const Element& element : *elements)
+        for (const Atom& guard : element.guards)
+          if (guard.relation == Atom::Relation::nonnegative && !facts.symbols().mentions(guard.p, element.bound) &&
+              std::find(result.begin(), result.end(), guard) == result.end())
+            result.push_back(guard);
+    return result;
   }
 
   // The sign of a form wherever the source's value is defined, under the rule's conditions.
@@ -260,9 +295,14 @@ class Search {
   // What the target asks for of values follows from what the source asks for at the same element, or from conditions
   // that are added; else a reason. What the source asks for of attributes alone is added, too.
   std::string check_domains(const Elaborator& source, const NormalForm& value, const Elaborator& target,
-                            const Typing& typing, Facts& facts) {
+                            const NormalForm& target_value, const Typing& typing, Facts& facts) {
     if (rule_.is_axiom) return "";  // it speaks of where both sides are defined
     for (const Obligation& wanted : target.obligations()) {
+      // Sides that are equal are so as extended reals, in which the maximum of nothing is -inf: not a value of the
+      // source.
+      const bool is_result = wanted.counts && wanted.call->bound.empty() && wanted.call->guards.empty() &&
+                             wanted.call->value == target_value;
+      if (aim_ == Aim::equal && is_result) continue;
       if (asked(wanted, source.obligations(), facts)) continue;
       std::optional<std::vector<Condition>> conditions;
       if (wanted.domain != ArgumentDomain::all) {
@@ -275,12 +315,13 @@ class Search {
         conditions = conditions_for(simple, typing, there);
       }
       if (!conditions)
-        return "the target is defined only where " + wanted.what + " is " + to_string(wanted.domain) +
+        return "the target is defined only where " + wanted.what + " is " +
+               (wanted.domain == ArgumentDomain::all ? "defined" : to_string(wanted.domain)) +
                ", and nothing tells that it is wherever the source is defined";
       add(*conditions);
     }
     for (const Obligation& wanted : source.obligations())
-      if (wanted.domain != ArgumentDomain::all)
+      if (wanted.domain != ArgumentDomain::all && !wanted.counts)
         if (const auto conditions = conditions_on_attributes(wanted, typing, facts)) add(*conditions);
     return "";
   }
@@ -406,11 +447,12 @@ class Search {
     if (target.obstacle().any()) return {target.obstacle(), "", false};
     Matcher matcher(comparison.steps);
     // Laws suppose that the source's value is defined, which is certain of its outputs only.
-    if (!matcher.equal(a, b, here) && (sharing || !equal_by_laws(registry_, a, b, here, comparison.steps)))
+    if (aim_ == Aim::equal && !matcher.equal(a, b, here) &&
+        (sharing || !equal_by_laws(registry_, a, b, here, comparison.steps)))
       return {{}, matcher.reason().empty() ? "the sides differ" : matcher.reason(), matcher.refuted()};
     if (inner && !rule_.is_axiom && !defined_alike(source, target, here))
       return {{}, "the values are not defined at the same elements", false};
-    if (const std::string reason = inner ? "" : check_domains(source, a, target, typing, here); !reason.empty())
+    if (const std::string reason = inner ? "" : check_domains(source, a, target, b, typing, here); !reason.empty())
       return {{}, reason, false};
     comparison.divided = comparison.divided || source.divided() || target.divided();
     return {};
@@ -420,6 +462,7 @@ class Search {
   // rules. Where that takes long, values inside of the two sides are compared, operands first, and what is equal is
   // not unfolded any more.
   Difference compare_output(Comparison& comparison, const SharedValues::Pair& outputs) {
+    if (aim_ == Aim::defined) return compare(comparison, outputs, false);
     Difference first;
     if (!sharing_helps_) {
       const Budget::Part part(budget_, options_.max_work / 128);
@@ -507,6 +550,7 @@ class Search {
   const OperatorRegistry& registry_;
   const Substitution& rule_;
   const UnboundedOptions& options_;
+  Aim aim_;
   std::size_t max_queries_;
   Budget& budget_;
   VariableKinds kinds_;
@@ -603,6 +647,12 @@ const UnboundedOutcome& UnboundedProver::infer() {
     if (!refused) break;
   }
   return state.outcome;
+}
+
+UnboundedOutcome prove_target_defined(const OperatorRegistry& registry, const Substitution& rule,
+                                      const UnboundedOptions& options) {
+  Budget budget(options.max_work);
+  return Search(registry, rule, options, 0, budget, Aim::defined).run();
 }
 
 UnboundedOutcome prove_unbounded(const OperatorRegistry& registry, const Substitution& rule,

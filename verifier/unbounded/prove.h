@@ -81,6 +81,11 @@ class UnboundedProver {
   std::unique_ptr<State> state_;
 };
 
+/// Whether the target is defined wherever the source is, whether they are equal or not: for rules that are proved to be
+/// equal by other means. `proved` says it, `added` the conditions under which it is so.
+[[nodiscard]] UnboundedOutcome prove_target_defined(const OperatorRegistry& registry, const Substitution& rule,
+                                                    const UnboundedOptions& options = {});
+
 /// All steps; conditions are sought if the options say so.
 [[nodiscard]] UnboundedOutcome prove_unbounded(const OperatorRegistry& registry, const Substitution& rule,
                                                const UnboundedOptions& options = {});
