@@ -68,7 +68,7 @@ class Changes {
         return wrap_output();
       case 10:
       case 11:
-        return add_output();
+        return chance(70) ? add_output() : add_vanishing();
       case 12:
         return wrap_twice();
       case 13:
@@ -433,6 +433,24 @@ class Changes {
       if (nested) value = append(*pattern, application(outer, {value}));
       pattern->outputs.push_back(value);
     }
+  }
+
+  // output + (u - u) on one side, for a u that may have no value and that nothing else asks for.
+  void add_vanishing() {
+    Pattern& pattern = chance(80) ? rule_.target : rule_.source;
+    if (pattern.outputs.empty()) return;
+    PatternValue& output = pattern.outputs[random_.below(pattern.outputs.size())];
+    const PatternValue value = output;
+    PatternValue operand = value;
+    if (chance(25)) operand = append(pattern, application("sub", {value, value}));
+    PatternNode node = application(unary(), {operand});
+    if (chance(30)) {
+      const bool by_variable = !rule_.tensor_variables.empty() && chance(50);
+      node = application("div", {value, by_variable ? any_variable() : operand});
+    }
+    const PatternValue vanishing = append(pattern, std::move(node));
+    const PatternValue zero = append(pattern, application("sub", {vanishing, vanishing}));
+    output = append(pattern, application("add", {value, zero}));
   }
 
   // neg(neg(output)) on one side, or another pair of operators that may undo each other.

@@ -292,9 +292,10 @@ Result Solver::check() {
       break;
   }
   if (late) return {Answer::unknown, "time limit", true};
-  std::string reason = Z3_solver_get_reason_unknown(context_.handle(), solver_);
-  const bool interrupted = reason.find("incomplete") == std::string::npos;
-  return {Answer::unknown, std::move(reason), interrupted};
+  // How Z3 calls an interruption depends on what the context did before; reports must not.
+  const std::string reason = Z3_solver_get_reason_unknown(context_.handle(), solver_);
+  if (reason.find("incomplete") != std::string::npos) return {Answer::unknown, "incomplete", false};
+  return {Answer::unknown, "no answer within the limit", true};
 }
 
 std::string Solver::smt2() const {

@@ -54,9 +54,13 @@ class Collector {
     if (domain == ArgumentDomain::nonzero) domain = ArgumentDomain::positive;
     bool positive = domain == ArgumentDomain::nonnegative;
     for (const Term& summand : form) {
-      const bool always = summand.bound.empty() && summand.guards.empty();
-      if (!term(always ? domain : ArgumentDomain::nonnegative, summand)) return false;
-      positive = positive || always;
+      const std::size_t mark = conditions_.size();
+      if (summand.bound.empty() && summand.guards.empty() && term(domain, summand)) {
+        positive = true;
+        continue;
+      }
+      conditions_.resize(mark);
+      if (!term(ArgumentDomain::nonnegative, summand)) return false;
     }
     return positive;
   }
