@@ -22,7 +22,7 @@ constexpr std::size_t kAttempts = 8;
 /// Far sizes, each tried for each symbol.
 constexpr std::int64_t kFar[] = {700, 3000, 20000};
 
-Error not_proved(std::string message) { return Error{ErrorCode::not_proved, std::move(message), {}}; }
+Error unproved(std::string message) { return Error{ErrorCode::not_proved, std::move(message), {}}; }
 
 /// Sizes that are tried: of first axes (batches) and of others, which are multiples of `unit`.
 struct Scale {
@@ -251,7 +251,7 @@ Expected<Graph> graph_for_all_sizes(std::span<const Graph> samples, SymbolicSize
                                     const SymbolicCatalog::Impossible& impossible,
                                     std::vector<std::string>& untouched) {
   for (const Graph& sample : samples)
-    if (const std::string other = difference(samples[0], sample); !other.empty()) return not_proved(other);
+    if (const std::string other = difference(samples[0], sample); !other.empty()) return unproved(other);
   TASO_ASSIGN(Graph graph, Unifier(samples, sizes, catalog, fit_opaque, impossible).run(untouched));
   normalize(graph, catalog);
   return graph;
@@ -333,7 +333,7 @@ Status SymbolicModel::State::find_samples(const Model& model) {
     models.assign(1, std::move(*sized));
     sizes.assign(1, std::move(drawn));
   }
-  if (models.empty()) return not_proved(problem);
+  if (models.empty()) return unproved(problem);
   for (std::size_t failures = 0; sizes.size() < kSamples && failures < kAttempts * kLeastSamples;) {
     SymbolSizes drawn = draw_sizes(model.symbols(), ranges, kScales[scale], random);
     std::string wrong;
@@ -358,7 +358,7 @@ Status SymbolicModel::State::find_samples(const Model& model) {
   for (const auto& [name, range] : ranges)
     possible *= range.most ? static_cast<double>(*range.most - range.least) + 1 : static_cast<double>(kLeastSamples);
   if (static_cast<double>(sizes.size()) < std::min(possible, static_cast<double>(kLeastSamples)))
-    return not_proved(problem);
+    return unproved(problem);
   find_far_samples(model, random);
   return {};
 }
@@ -390,10 +390,10 @@ Status SymbolicModel::State::compare(const Graph& all, const Graph& there, std::
                 catalog->at(node.attributes, k) == there.node(id).attributes;
     for (std::size_t port = 0; same && port < node.outputs.size(); ++port)
       same = catalog->at(node.outputs[port], k) == there.node(id).outputs[port];
-    if (!same) return not_proved(fmt::format("node {} ({}) is another at {}", id, node.op, to_string(sizes[k])));
+    if (!same) return unproved(fmt::format("node {} ({}) is another at {}", id, node.op, to_string(sizes[k])));
   }
   if (there.outputs() != all.outputs())
-    return not_proved(fmt::format("the outputs are others at {}", to_string(sizes[k])));
+    return unproved(fmt::format("the outputs are others at {}", to_string(sizes[k])));
   return {};
 }
 
@@ -402,7 +402,7 @@ Expected<SymbolicModel> SymbolicModel::load(const Model& model, const OperatorRe
   auto state = std::make_shared<State>();
   state->registry = &registry;
   TASO_RETURN_IF_ERROR(state->choose_ranges(model, ranges));
-  if (state->ranges.empty()) return not_proved("the model's inputs have no symbolic extents");
+  if (state->ranges.empty()) return unproved("the model's inputs have no symbolic extents");
   TASO_RETURN_IF_ERROR(state->find_samples(model));
 
   std::vector<SampledSymbol> symbols;
@@ -435,10 +435,10 @@ const std::vector<std::string>& SymbolicModel::untouched() const { return state_
 
 Expected<Model> SymbolicModel::at(const SymbolSizes& sizes) const {
   Expected<Model> model = state_->models[0].with_sizes(sizes);
-  if (!model) return not_proved(fmt::format("at {}: {}", to_string(sizes), model.error().message));
+  if (!model) return unproved(fmt::format("at {}: {}", to_string(sizes), model.error().message));
   if (const std::string other = difference(state_->models[0].graph(), model->graph()); !other.empty())
-    return not_proved(fmt::format("the model has another form at {} than at {}: {}", to_string(sizes),
-                                  to_string(state_->sizes[0]), other));
+    return unproved(fmt::format("the model has another form at {} than at {}: {}", to_string(sizes),
+                                to_string(state_->sizes[0]), other));
   return model;
 }
 
@@ -470,7 +470,7 @@ Expected<SizedGraph> SymbolicModel::repeat(const std::vector<Substitution>& rule
     Expected<Graph> graph = repeat_steps(state_->graphs[k], rules, result.steps, *state_->registry, again, &there);
     const Status same =
         graph ? state_->compare(result.graph, *graph, k)
-              : Status(not_proved(fmt::format("at {}: {}", to_string(state_->sizes[k]), graph.error().message)));
+              : Status(unproved(fmt::format("at {}: {}", to_string(state_->sizes[k]), graph.error().message)));
     if (same) {
       result.samples.push_back(std::move(*graph));
       result.numbers.push_back(k);

@@ -138,9 +138,9 @@ class Archive {
 };
 
 /// Begins every journal; the last digit is the version of the format.
-constexpr std::string_view magic = "tasogenjournal01";
+constexpr std::string_view journal_magic = "tasogenjournal01";
 
-struct Header {
+struct JournalHeader {
   char magic[16];
   std::uint64_t high = 0, low = 0;
 };
@@ -178,8 +178,8 @@ std::optional<JournalEntry> entry_from_bytes(std::string_view bytes) {
 
 Expected<std::unique_ptr<Journal>> Journal::open(const std::string& path, const Hash128& inputs) {
   std::unique_ptr<Journal> journal(new Journal(path));
-  Header header;
-  std::memcpy(header.magic, magic.data(), sizeof(header.magic));
+  JournalHeader header;
+  std::memcpy(header.magic, journal_magic.data(), sizeof(header.magic));
   header.high = inputs.high;
   header.low = inputs.low;
   std::error_code error;
@@ -188,7 +188,7 @@ Expected<std::unique_ptr<Journal>> Journal::open(const std::string& path, const 
     TASO_ASSIGN(const std::string bytes, read_file(path));
     // Shorter than a header: killed while it was begun.
     if (bytes.size() >= sizeof(header)) {
-      if (std::memcmp(bytes.data(), magic.data(), magic.size()) != 0)
+      if (std::memcmp(bytes.data(), journal_magic.data(), journal_magic.size()) != 0)
         return bad_input("not a journal of taso-gen of this version: give another folder to --checkpoint",
                          {path, 0, 0});
       if (std::memcmp(bytes.data(), &header, sizeof(header)) != 0)

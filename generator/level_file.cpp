@@ -7,9 +7,9 @@ namespace taso {
 namespace {
 
 /// Begins every file; the last digit is the version of the format.
-constexpr std::uint64_t magic = 0x74617367656e4c31ULL;
+constexpr std::uint64_t level_magic = 0x74617367656e4c31ULL;
 
-struct Header {
+struct LevelHeader {
   std::uint64_t magic = 0, high = 0, low = 0, terms = 0, check = 0;
 };
 
@@ -30,8 +30,8 @@ std::string level_to_bytes(const Hash128& enumeration, const std::vector<FoundTe
         words.push_back(static_cast<std::uint32_t>(half));
       }
   }
-  const Header header{magic, enumeration.high, enumeration.low, terms.size(),
-                      hash_bytes(std::as_bytes(std::span(words))).low};
+  const LevelHeader header{level_magic, enumeration.high, enumeration.low, terms.size(),
+                           hash_bytes(std::as_bytes(std::span(words))).low};
   std::string bytes(sizeof(header) + words.size() * sizeof(std::uint32_t), '\0');
   std::memcpy(bytes.data(), &header, sizeof(header));
   if (!words.empty()) std::memcpy(bytes.data() + sizeof(header), words.data(), words.size() * sizeof(std::uint32_t));
@@ -43,10 +43,10 @@ Expected<std::vector<FoundTerm>> level_from_bytes(const std::string& bytes, cons
   const Error damaged =
       bad_input("not a whole level of taso-gen's enumeration (damaged or cut off); remove the file and make it again",
                 {file, 0, 0});
-  Header header;
+  LevelHeader header;
   if (bytes.size() < sizeof(header)) return damaged;
   std::memcpy(&header, bytes.data(), sizeof(header));
-  if (header.magic != magic) return damaged;
+  if (header.magic != level_magic) return damaged;
   std::vector<std::uint32_t> words((bytes.size() - sizeof(header)) / sizeof(std::uint32_t));
   if (!words.empty()) std::memcpy(words.data(), bytes.data() + sizeof(header), words.size() * sizeof(std::uint32_t));
   if (header.check != hash_bytes(std::as_bytes(std::span(words))).low) return damaged;

@@ -120,14 +120,14 @@ Expected<std::vector<Record>> RecordStore::take(std::size_t partition) {
 namespace {
 
 /// Begins every segment; the last digit is the version of the format.
-constexpr std::uint64_t magic = 0x74617367656e3031ULL;
+constexpr std::uint64_t segment_magic = 0x74617367656e3031ULL;
 constexpr std::size_t header_words = 9;
 
 }  // namespace
 
 std::string to_bytes(const Segment& segment) {
   const std::uint64_t header[header_words] = {
-      magic,
+      segment_magic,
       segment.enumeration.high,
       segment.enumeration.low,
       std::uint64_t{segment.begin} << 32 | segment.end,
@@ -158,7 +158,7 @@ Expected<Segment> segment_from_bytes(std::string_view bytes, std::size_t& at, co
   std::memcpy(header, bytes.data() + at, sizeof(header));
   std::memcpy(&check, bytes.data() + at + sizeof(header), sizeof(check));
   at += sizeof(header) + sizeof(check);
-  if (header[0] != magic || check != hash_bytes(std::as_bytes(std::span(header))).low) return damaged;
+  if (header[0] != segment_magic || check != hash_bytes(std::as_bytes(std::span(header))).low) return damaged;
   Segment segment;
   segment.enumeration = {header[1], header[2]};
   segment.begin = static_cast<std::uint32_t>(header[3] >> 32);

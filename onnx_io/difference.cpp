@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "onnx_io/document.h"
+#include "onnx_io/in_quotes.h"
 #include "support/file.h"
 
 namespace taso {
 namespace {
-
-std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 
 Expected<std::shared_ptr<const Document>> open(const std::string& path) {
   TASO_ASSIGN(std::shared_ptr<const MappedFile> file, MappedFile::open(path));
@@ -33,11 +32,11 @@ Expected<std::string> first_difference(const std::string& path, const std::strin
   if (!opened) return opened.error().message;
   const std::shared_ptr<const Document>& b = *opened;
   std::string found = difference(a->graph().node(), b->graph().node(), [](const onnx::NodeProto& node, int i) {
-    return "node " + std::to_string(i) + (node.name().empty() ? "" : ", " + quoted(node.name())) + " (" +
+    return "node " + std::to_string(i) + (node.name().empty() ? "" : ", " + in_quotes(node.name())) + " (" +
            node.op_type() + ")";
   });
   if (!found.empty()) return found;
-  const auto tensor = [](const auto& entry, int) { return "initializer " + quoted(entry.name()); };
+  const auto tensor = [](const auto& entry, int) { return "initializer " + in_quotes(entry.name()); };
   const auto &mine = a->graph().initializer(), &theirs = b->graph().initializer();
   for (int i = 0; i < std::max(mine.size(), theirs.size()); ++i) {
     if (i >= mine.size() || i >= theirs.size() || mine[i].name() != theirs[i].name())
@@ -47,13 +46,13 @@ Expected<std::string> first_difference(const std::string& path, const std::strin
       return tensor(theirs[i], i);
   }
   found = difference(a->graph().input(), b->graph().input(),
-                     [](const auto& value, int) { return "graph input " + quoted(value.name()); });
+                     [](const auto& value, int) { return "graph input " + in_quotes(value.name()); });
   if (!found.empty()) return found;
   found = difference(a->graph().output(), b->graph().output(),
-                     [](const auto& value, int) { return "graph output " + quoted(value.name()); });
+                     [](const auto& value, int) { return "graph output " + in_quotes(value.name()); });
   if (!found.empty()) return found;
   found = difference(a->model().metadata_props(), b->model().metadata_props(),
-                     [](const auto& entry, int) { return "metadata " + quoted(entry.key()); });
+                     [](const auto& entry, int) { return "metadata " + in_quotes(entry.key()); });
   return found.empty() ? "bytes that are no part of the graph" : found;
 }
 

@@ -9,14 +9,14 @@
 #include <set>
 #include <unordered_set>
 
+#include "onnx_io/in_quotes.h"
+
 namespace taso {
 namespace {
 
 /// The newest default operator set whose changes are known here.
 constexpr std::int64_t newest_opset = 24;
 constexpr std::int64_t oldest_opset = 7;
-
-std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 
 /// Calls `visit` with each subgraph in a node's attributes.
 void for_each_subgraph(const onnx::NodeProto& node, const std::function<void(const onnx::GraphProto&)>& visit) {
@@ -84,7 +84,7 @@ Expected<std::shared_ptr<const Document>> Document::parse(std::span<const std::b
 std::string Document::describe(int index) const {
   const auto& proto = node(index);
   const std::string op = (is_default_domain(proto.domain()) ? "" : proto.domain() + "::") + proto.op_type();
-  return "node " + (proto.name().empty() ? "#" + std::to_string(index) : quoted(proto.name())) + " (" + op + ")";
+  return "node " + (proto.name().empty() ? "#" + std::to_string(index) : in_quotes(proto.name())) + " (" + op + ")";
 }
 
 Status Document::check_operator_sets() {
@@ -94,14 +94,14 @@ Status Document::check_operator_sets() {
   for (const auto& set : model_.opset_import()) {
     const std::string domain = is_default_domain(set.domain()) ? "" : set.domain();
     if (set.version() < 1)
-      return error("opset_import gives version " + std::to_string(set.version()) + " for domain " + quoted(domain));
+      return error("opset_import gives version " + std::to_string(set.version()) + " for domain " + in_quotes(domain));
     versions[domain] = set.version();
   }
   for (int i = 0; i < graph().node_size(); ++i) {
     if (node(i).op_type().empty()) return error(describe(i) + " has no operator type");
     const std::string domain = is_default_domain(node(i).domain()) ? "" : node(i).domain();
     if (!versions.contains(domain))
-      return error(describe(i) + ": opset_import names no version for domain " + quoted(domain));
+      return error(describe(i) + ": opset_import names no version for domain " + in_quotes(domain));
   }
   opset_ = versions.contains("") ? versions[""] : 0;
   if (opset_ > newest_opset)
@@ -128,7 +128,7 @@ Status Document::define(DocumentTensor tensor) {
     first = std::move(tensor);
     return {};
   }
-  return error("tensor " + quoted(tensor.name) + " is defined twice" +
+  return error("tensor " + in_quotes(tensor.name) + " is defined twice" +
                (tensor.source == TensorSource::node ? ", the second time by " + describe(tensor.index) : ""));
 }
 
@@ -144,7 +144,7 @@ Status Document::collect_tensors() {
     const auto taken = skeleton_.initializers.find(static_cast<std::size_t>(i));
     auto contents = read_contents(tensor, taken == skeleton_.initializers.end() ? nullptr : &taken->second, external_,
                                   owner_, mapped_);
-    if (!contents) return error("initializer " + quoted(tensor.name()) + ": " + contents.error().message);
+    if (!contents) return error("initializer " + in_quotes(tensor.name()) + ": " + contents.error().message);
     has_external_data_ = has_external_data_ || contents->external;
     initializers_.push_back(std::move(*contents));
   }
@@ -173,7 +173,7 @@ Status Document::collect_captures(const onnx::GraphProto& body, int node_index,
       if (scope->contains(name)) return {};
     const int tensor = find(name);
     if (tensor < 0)
-      return error(describe(node_index) + ": " + what + " of its subgraph reads " + quoted(name) +
+      return error(describe(node_index) + ": " + what + " of its subgraph reads " + in_quotes(name) +
                    ", which nothing defines");
     tensors_[static_cast<std::size_t>(tensor)].used = true;
     auto& captured = captures_[static_cast<std::size_t>(node_index)];
@@ -199,7 +199,7 @@ Status Document::resolve_uses() {
     for (const auto& name : node(i).input()) {
       if (name.empty()) continue;
       const int tensor = find(name);
-      if (tensor < 0) return error(describe(i) + " reads " + quoted(name) + ", which nothing defines");
+      if (tensor < 0) return error(describe(i) + " reads " + in_quotes(name) + ", which nothing defines");
       tensors_[static_cast<std::size_t>(tensor)].used = true;
     }
     Status status;
@@ -211,7 +211,7 @@ Status Document::resolve_uses() {
   if (graph().output_size() == 0) return error("the graph has no outputs");
   for (const auto& output : graph().output()) {
     const int tensor = find(output.name());
-    if (tensor < 0) return error("graph output " + quoted(output.name()) + " is not defined by anything");
+    if (tensor < 0) return error("graph output " + in_quotes(output.name()) + " is not defined by anything");
     tensors_[static_cast<std::size_t>(tensor)].used = true;
   }
   return {};
@@ -264,14 +264,14 @@ Expected<TensorContents> Document::attribute_tensor(int node_index, int attribut
       read_contents(node(node_index).attribute(attribute).t(),
                     taken == skeleton_.attributes.end() ? nullptr : &taken->second, external_, owner_, mapped_);
   if (!contents)
-    return error(describe(node_index) + ": attribute " + quoted(node(node_index).attribute(attribute).name()) + ": " +
-                 contents.error().message);
+    return error(describe(node_index) + ": attribute " + in_quotes(node(node_index).attribute(attribute).name()) +
+                 ": " + contents.error().message);
   return contents;
 }
 
 Expected<TensorContents> Document::external_tensor(const onnx::TensorProto& tensor) const {
   auto contents = read_contents(tensor, nullptr, external_, owner_, mapped_);
-  if (!contents) return error("tensor " + quoted(tensor.name()) + ": " + contents.error().message);
+  if (!contents) return error("tensor " + in_quotes(tensor.name()) + ": " + contents.error().message);
   return contents;
 }
 

@@ -8,13 +8,12 @@
 
 #include "onnx_io/attribute_proto.h"
 #include "onnx_io/fold.h"
+#include "onnx_io/in_quotes.h"
 #include "onnx_io/specified.h"
 #include "support/reversed.h"
 
 namespace taso {
 namespace {
-
-std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 
 /// How the outputs of one graph node are made.
 struct Cover {
@@ -159,7 +158,7 @@ class Exporter {
     }
     if (node.origin < 0 || node.origin >= document_.graph().node_size() ||
         imported_.nodes[static_cast<std::size_t>(node.origin)].kind != NodeImport::Kind::opaque)
-      return internal_error("opaque node " + quoted(node.op) + " does not come from the model");
+      return internal_error("opaque node " + in_quotes(node.op) + " does not come from the model");
     const NodeImport& record = imported_.nodes[static_cast<std::size_t>(node.origin)];
     cover.kind = Cover::Kind::original;
     cover.document_node = node.origin;
@@ -167,7 +166,7 @@ class Exporter {
     for (const auto& input : record.inputs) {
       cover.inputs.emplace_back();
       if (!input) continue;
-      if (next == node.inputs.size()) return internal_error("opaque node " + quoted(node.op) + " has lost inputs");
+      if (next == node.inputs.size()) return internal_error("opaque node " + in_quotes(node.op) + " has lost inputs");
       cover.inputs.back() = node.inputs[next++];
       need(*cover.inputs.back());
     }
@@ -425,7 +424,7 @@ class Exporter {
       const std::string has = name_of(value, name);
       if (has == name || !aliased_.insert(name).second) continue;
       if (document_.find(name) >= 0 && taken_.contains(name))
-        return internal_error("the name " + quoted(name) + " is needed for two values");
+        return internal_error("the name " + in_quotes(name) + " is needed for two values");
       write_alias(has, name);
     }
     // Writing a constant may keep another one, which its shape is read from.

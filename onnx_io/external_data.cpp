@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "onnx_io/in_quotes.h"
+
 namespace taso {
 namespace {
 
@@ -31,17 +33,16 @@ class Descriptor {
   int value_;
 };
 
-std::string quoted(const std::string& text) { return "\"" + text + "\""; }
-
 /// Opens folder/location step by step without following links.
 Expected<Descriptor> open_inside(const std::string& folder, const std::string& location) {
   const std::filesystem::path relative(location);
   if (location.empty() || relative.is_absolute() || location.find('\0') != std::string::npos)
-    return bad_input("external data location " + quoted(location) + " must be a path relative to the model's folder");
+    return bad_input("external data location " + in_quotes(location) +
+                     " must be a path relative to the model's folder");
   Descriptor current(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (current.get() < 0) return bad_input("cannot open the model's folder: " + std::string(std::strerror(errno)));
   for (auto part = relative.begin(); part != relative.end(); ++part) {
-    if (*part == "..") return bad_input("external data location " + quoted(location) + " leaves the model's folder");
+    if (*part == "..") return bad_input("external data location " + in_quotes(location) + " leaves the model's folder");
     const bool last = std::next(part) == relative.end();
     Descriptor next(::openat(current.get(), part->c_str(),
                              O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (last ? 0 : O_DIRECTORY)));
@@ -49,8 +50,8 @@ Expected<Descriptor> open_inside(const std::string& folder, const std::string& l
       const int reason = errno;
       struct stat info {};
       if (::fstatat(current.get(), part->c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode))
-        return bad_input("external data " + quoted(location) + " is reached through a symbolic link");
-      return bad_input("cannot open external data " + quoted(location) + ": " + std::strerror(reason));
+        return bad_input("external data " + in_quotes(location) + " is reached through a symbolic link");
+      return bad_input("cannot open external data " + in_quotes(location) + ": " + std::strerror(reason));
     }
     current = std::move(next);
   }
@@ -61,12 +62,12 @@ Expected<SharedBytes> map_inside(const std::string& folder, const std::string& l
   TASO_ASSIGN(const Descriptor file, open_inside(folder, location));
   struct stat info {};
   if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
-    return bad_input("external data " + quoted(location) + " is not a regular file");
+    return bad_input("external data " + in_quotes(location) + " is not a regular file");
   const auto size = static_cast<std::size_t>(info.st_size);
   if (size == 0) return SharedBytes{};
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (data == MAP_FAILED)
-    return bad_input("cannot map external data " + quoted(location) + ": " + std::strerror(errno));
+    return bad_input("cannot map external data " + in_quotes(location) + ": " + std::strerror(errno));
   std::shared_ptr<const void> owner(data, [size](const void* address) { ::munmap(const_cast<void*>(address), size); });
   return SharedBytes{{static_cast<const std::byte*>(data), size}, std::move(owner), true};
 }
@@ -98,7 +99,7 @@ Expected<SharedBytes> ExternalData::read(const std::string& location, std::int64
   const auto size = static_cast<std::int64_t>(file.bytes.size());
   if (offset < 0 || (length && *length < 0)) return bad_input("external data has a negative offset or length");
   if (offset > size || (length && *length > size - offset))
-    return bad_input("external data " + quoted(location) + " has " + std::to_string(size) + " bytes, but bytes " +
+    return bad_input("external data " + in_quotes(location) + " has " + std::to_string(size) + " bytes, but bytes " +
                      std::to_string(offset) + " to " +
                      (length ? std::to_string(offset) + "+" + std::to_string(*length) : std::string("the end")) +
                      " are asked for");

@@ -4,15 +4,15 @@
 #include <limits>
 #include <set>
 
+#include "onnx_io/in_quotes.h"
+
 namespace taso {
 namespace {
 
 using Integers = std::vector<std::int64_t>;
 
-std::string quoted(const std::string& text) { return "\"" + text + "\""; }
-
 std::string describe(const onnx::NodeProto& node) {
-  return "node " + (node.name().empty() ? "of output " + quoted(node.output(0)) : quoted(node.name())) + " (" +
+  return "node " + (node.name().empty() ? "of output " + in_quotes(node.output(0)) : in_quotes(node.name())) + " (" +
          node.op_type() + ")";
 }
 
@@ -129,19 +129,19 @@ class Generalizer {
   /// Finds lists for all that read a constant which depends on the sizes.
   Status replace(const std::string& name) {
     for (const auto& output : document_.graph().output())
-      if (output.name() == name) return wrong("graph output " + quoted(name) + " depends on the sizes", 1);
+      if (output.name() == name) return wrong("graph output " + in_quotes(name) + " depends on the sizes", 1);
     const std::vector<const ConstantData*> values = values_of(name);
     for (const ConstantData* data : values)
       if (data == nullptr || data->type().element != values[0]->type().element ||
           data->type().shape.size() != values[0]->type().shape.size())
-        return wrong("tensor " + quoted(name) + " depends on the sizes", 1);
+        return wrong("tensor " + in_quotes(name) + " depends on the sizes", 1);
     for (std::size_t i = 0; i < exports_[0].nodes.size(); ++i) {
       const onnx::NodeProto& node = exports_[0].nodes[i];
       const int original = exports_[0].originals[i];
       if (original >= 0) {
         const auto& captures = document_.captures(original);
         if (std::count(captures.begin(), captures.end(), name) > 0)
-          return wrong(describe(node) + " reads " + quoted(name) + " in a subgraph, which depends on the sizes", 1);
+          return wrong(describe(node) + " reads " + in_quotes(name) + " in a subgraph, which depends on the sizes", 1);
       }
       for (int position = 0; position < node.input_size(); ++position) {
         if (node.input(position) != name) continue;
@@ -150,7 +150,7 @@ class Generalizer {
           return wrong(describe(node) + " would have pieces that depend on the sizes", 1);
         const std::optional<Integers> list = list_for(node, position, name);
         if (node.output_size() == 0 || (!list && !find_form(name)))
-          return wrong(describe(node) + " reads " + quoted(name) + ", which depends on the sizes", 1);
+          return wrong(describe(node) + " reads " + in_quotes(name) + ", which depends on the sizes", 1);
         uses_[name].push_back({node.output(0), position, list});
       }
     }

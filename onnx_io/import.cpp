@@ -4,13 +4,12 @@
 #include <cmath>
 #include <cstring>
 
+#include "onnx_io/in_quotes.h"
 #include "onnx_io/specified.h"
 #include "onnx_io/symbol_flow.h"
 
 namespace taso {
 namespace {
-
-std::string quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 const char* attribute_type_name(int type) {
   switch (type) {
@@ -79,7 +78,7 @@ class Importer {
       DeclaredExtent entry;
       if (extent.has_dim_value()) {
         if (extent.dim_value() < 0)
-          return document_.error(what + " " + quoted(info.name()) + " declares extent " +
+          return document_.error(what + " " + in_quotes(info.name()) + " declares extent " +
                                  std::to_string(extent.dim_value()));
         entry.value = extent.dim_value();
         shape.push_back(extent.dim_value());
@@ -91,7 +90,7 @@ class Importer {
     declared.type.known = declared.element != ElementType::other && shape.size() == declared.extents.size();
     if (!declared.type.known) return declared;
     if (!is_reasonable(shape))
-      return document_.error(what + " " + quoted(info.name()) + " declares shape " + shape_text(shape) +
+      return document_.error(what + " " + in_quotes(info.name()) + " declares shape " + shape_text(shape) +
                              ", more than 2^40 elements");
     declared.type.shape = std::move(shape);
     return declared;
@@ -101,7 +100,7 @@ class Importer {
     for (const auto& [name, shape] : options_.input_shapes) {
       const int tensor = document_.find(name);
       if (tensor < 0 || document_.tensors()[static_cast<std::size_t>(tensor)].source != TensorSource::input)
-        return document_.error("there is no graph input " + quoted(name) + " to give a shape to" + input_names());
+        return document_.error("there is no graph input " + in_quotes(name) + " to give a shape to" + input_names());
     }
     for (const auto& input : document_.graph().input()) {
       const int tensor = document_.find(input.name());
@@ -110,20 +109,20 @@ class Importer {
       const auto replaced = options_.input_shapes.find(input.name());
       if (replaced != options_.input_shapes.end()) {
         if (declared.has_shape && declared.extents.size() != replaced->second.size())
-          return document_.error("graph input " + quoted(input.name()) + " has rank " +
+          return document_.error("graph input " + in_quotes(input.name()) + " has rank " +
                                  std::to_string(declared.extents.size()) + ", the shape given for it is " +
                                  shape_text(replaced->second));
         for (std::size_t axis = 0; declared.has_shape && axis < declared.extents.size(); ++axis) {
           const std::optional<std::int64_t>& extent = declared.extents[axis].value;
           if (extent && *extent != replaced->second[axis])
-            return document_.error("graph input " + quoted(input.name()) + " declares extent " +
+            return document_.error("graph input " + in_quotes(input.name()) + " declares extent " +
                                    std::to_string(*extent) + " for axis " + std::to_string(axis) +
                                    ", the shape given for it is " + shape_text(replaced->second) +
                                    "; only symbolic extents can be chosen");
         }
         if (!is_reasonable(replaced->second))
           return document_.error("the shape " + shape_text(replaced->second) + " given for graph input " +
-                                 quoted(input.name()) + " is negative or too large");
+                                 in_quotes(input.name()) + " is negative or too large");
         declared.type = {declared.element, replaced->second, declared.element != ElementType::other};
       } else {
         TASO_RETURN_IF_ERROR(give_sizes(declared));
@@ -155,7 +154,7 @@ class Importer {
     if (declared.type.known || shape.size() < declared.extents.size() || declared.element == ElementType::other)
       return {};
     if (!is_reasonable(shape))
-      return document_.error("graph input " + quoted(declared.name) + " has more than 2^40 elements at " +
+      return document_.error("graph input " + in_quotes(declared.name) + " has more than 2^40 elements at " +
                              to_string(options_.symbol_sizes));
     declared.type = {declared.element, std::move(shape), true};
     return {};
@@ -165,7 +164,7 @@ class Importer {
     std::string text;
     for (const auto& input : document_.graph().input())
       if (document_.tensors()[static_cast<std::size_t>(document_.find(input.name()))].source == TensorSource::input)
-        text += (text.empty() ? "; its inputs are " : ", ") + quoted(input.name());
+        text += (text.empty() ? "; its inputs are " : ", ") + in_quotes(input.name());
     return text;
   }
 
@@ -410,7 +409,7 @@ class Importer {
       constant = ConstantData::of_integers({static_cast<std::int64_t>(numbers.size())}, numbers);
     } else if (attribute.name() != "value_string" && attribute.name() != "value_strings" &&
                attribute.name() != "sparse_value") {
-      return document_.error(document_.describe(index) + ": attribute " + quoted(attribute.name()) +
+      return document_.error(document_.describe(index) + ": attribute " + in_quotes(attribute.name()) +
                              " does not hold a value");
     }
     if (!constant) return add_opaque(index, "the constant's type is not modelled", {});
@@ -529,14 +528,14 @@ class Importer {
       const TensorType& type = result_.graph.type(value);
       if (declared.element != ElementType::other && type.element != ElementType::other &&
           declared.element != type.element)
-        return document_.error("graph output " + quoted(output.name()) + " is declared " + to_string(declared.element) +
-                               ", but it is " + to_string(type.element));
+        return document_.error("graph output " + in_quotes(output.name()) + " is declared " +
+                               to_string(declared.element) + ", but it is " + to_string(type.element));
       if (type.known && declared.has_shape && options_.input_shapes.empty()) {
         bool fits = declared.extents.size() == type.shape.size();
         for (std::size_t i = 0; fits && i < type.shape.size(); ++i)
           fits = !declared.extents[i].value || *declared.extents[i].value == type.shape[i];
         if (!fits)
-          return document_.error("graph output " + quoted(output.name()) + " is declared with another shape than " +
+          return document_.error("graph output " + in_quotes(output.name()) + " is declared with another shape than " +
                                  to_string(type) + ", which it has");
       }
       declared.type = type;
@@ -676,10 +675,10 @@ const onnx::AttributeProto* NodeContext::attribute(std::string_view name, onnx::
         break;
     }
     if (candidate.type() != onnx::AttributeProto::UNDEFINED && candidate.type() != type)
-      fail("attribute " + quoted(name) + " is " + attribute_type_name(candidate.type()) + ", " +
+      fail("attribute " + in_quotes(name) + " is " + attribute_type_name(candidate.type()) + ", " +
            attribute_type_name(type) + " was expected");
     else if (candidate.type() == onnx::AttributeProto::UNDEFINED && !filled)
-      fail("attribute " + quoted(name) + " holds no " + attribute_type_name(type));
+      fail("attribute " + in_quotes(name) + " holds no " + attribute_type_name(type));
     return stopped() ? nullptr : &candidate;
   }
   return nullptr;
@@ -789,7 +788,7 @@ Shape NodeContext::common_shape(const std::vector<Shape>& shapes) {
 void NodeContext::check_attributes() {
   for (const auto& attribute : proto().attribute())
     if (!seen_.contains(attribute.name()))
-      return decline("attribute " + quoted(attribute.name()) + " is not understood");
+      return decline("attribute " + in_quotes(attribute.name()) + " is not understood");
 }
 
 }  // namespace taso

@@ -10,6 +10,7 @@
 #include <functional>
 #include <set>
 
+#include "onnx_io/in_quotes.h"
 #include "onnx_io/specified.h"
 #include "support/file.h"
 
@@ -18,8 +19,6 @@ namespace {
 
 // Field numbers of onnx.proto.
 constexpr int model_graph = 7, graph_node = 1, graph_initializer = 5, tensor_raw_data = 9;
-
-std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 
 template <class Message>
 std::string serialize(const Message& message) {
@@ -405,7 +404,7 @@ class Writer {
 Status check_domain(const onnx::NodeProto& node, const std::set<std::string>& domains) {
   if (node.op_type().empty()) return internal_error("a node without operator type would be written");
   if (!domains.contains(is_default_domain(node.domain()) ? "" : node.domain()))
-    return internal_error("operator " + quoted(node.op_type()) + " of domain " + quoted(node.domain()) +
+    return internal_error("operator " + in_quotes(node.op_type()) + " of domain " + in_quotes(node.domain()) +
                           ", which is not imported, would be written");
   return {};
 }
@@ -418,7 +417,7 @@ Status check_structure(const onnx::ModelProto& header, const onnx::GraphProto& f
   for (const auto& set : header.opset_import()) domains.insert(is_default_domain(set.domain()) ? "" : set.domain());
   auto define = [&](const std::string& name, const std::string& what) -> Status {
     if (!name.empty() && !defined.insert(name).second)
-      return internal_error("tensor " + quoted(name) + " would be defined twice, the second time as " + what);
+      return internal_error("tensor " + in_quotes(name) + " would be defined twice, the second time as " + what);
     return {};
   };
   for (const auto& input : frame.input()) {
@@ -437,7 +436,7 @@ Status check_structure(const onnx::ModelProto& header, const onnx::GraphProto& f
     TASO_RETURN_IF_ERROR(check_domain(node, domains));
     auto use = [&](const std::string& name) -> Status {
       if (!name.empty() && !defined.contains(name))
-        return internal_error("operator " + quoted(node.op_type()) + " would read " + quoted(name) +
+        return internal_error("operator " + in_quotes(node.op_type()) + " would read " + in_quotes(name) +
                               " before it is defined");
       return {};
     };
@@ -448,7 +447,7 @@ Status check_structure(const onnx::ModelProto& header, const onnx::GraphProto& f
   }
   for (const auto& output : frame.output()) {
     if (!defined.contains(output.name()))
-      return internal_error("graph output " + quoted(output.name()) + " would not be defined");
+      return internal_error("graph output " + in_quotes(output.name()) + " would not be defined");
   }
   return {};
 }

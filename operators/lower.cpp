@@ -21,7 +21,7 @@ Sizes row_major_strides(const Shape& shape) {
 }
 
 /// A tensor that equations read or write: one buffer, or one per piece.
-struct Tensor {
+struct LoweredTensor {
   const std::vector<AxisSpec>* axes = nullptr;
   absl::InlinedVector<std::uint32_t, 2> buffers;
   bool integers = false;
@@ -47,7 +47,7 @@ class Lowerer {
     body_.outputs = std::move(instantiation.outputs);
     for (const TensorType& input : inputs) shapes_.push_back(input.shape);
     for (std::size_t i = 0; i < definition.inputs.size(); ++i) {
-      Tensor tensor;
+      LoweredTensor tensor;
       tensor.axes = &definition.inputs[i].axes;
       tensor.integers = definition.inputs[i].integers;
       if (definition.variadic())
@@ -243,7 +243,7 @@ class Lowerer {
     open_ranges(equation.ranges, stage_.outer, volume);
     TASO_RETURN_IF_ERROR(evaluation());
     Shape shape;
-    Tensor tensor;
+    LoweredTensor tensor;
     std::vector<AxisSpec>& axes = intermediate_axes_.emplace_back();
     tensor.axes = &axes;
     Affine write;
@@ -575,7 +575,7 @@ class Lowerer {
   Expected<LoweredAccess> access(const Expression& e, bool may_leave) {
     const auto found = tensors_.find(e.name);
     TASO_CHECK(found != tensors_.end(), "a checked definition reads the unknown tensor " + e.name);
-    const Tensor& tensor = found->second;
+    const LoweredTensor& tensor = found->second;
     std::size_t piece = 0;
     if (e.piece != nullptr) {
       const std::int64_t which = evaluator_.integer(*e.piece);
@@ -735,7 +735,7 @@ class Lowerer {
   IndexEvaluator evaluator_;
   LoweredBody body_;
   LoweredStage stage_;
-  std::map<std::string, Tensor, std::less<>> tensors_;
+  std::map<std::string, LoweredTensor, std::less<>> tensors_;
   std::deque<std::vector<AxisSpec>> intermediate_axes_;
   std::vector<Shape> shapes_;  ///< Per buffer that can be read: inputs, intermediates so far.
   std::uint32_t first_output_ = 0;

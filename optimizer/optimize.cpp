@@ -5,17 +5,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "optimizer/equal_costs.h"
+
 namespace taso {
 namespace {
 
-/// Costs that differ by less than this are equal.
-constexpr double kEqualCosts = 1e-9;
 /// So often baseline and search are made again without steps that turned out not to hold at all sizes.
 constexpr int kMostRounds = 20;
 /// A graph whose predicted time is this many times the baseline's is not timed whole.
 constexpr double kHopeless = 1.5;
-
-bool is_less(double cost, double than) { return cost < than - kEqualCosts * std::abs(than); }
 
 /// A graph's kernels; in the best layouts, which the cost model then chooses, or by the rule.
 Expected<KernelPlan> plan_of(const Graph& graph, const Target& target, bool open) {

@@ -14,14 +14,13 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "optimizer/equal_costs.h"
 #include "optimizer/parts.h"
 #include "support/reversed.h"
 
 namespace taso {
 namespace {
 
-/// Sums of equal terms in another order differ in the last bits: only more than this is an improvement.
-constexpr double kImprovement = 1e-9;
 /// Matches handled together; bounds the graphs alive at once, and with the nodes of all of them the open plans.
 constexpr std::size_t kChunk = 256, kFewest = 16, kChunkNodes = 100'000;
 /// An expansion may take this share of the budget; where that is too little, matches that look alike are tried once.
@@ -34,8 +33,6 @@ constexpr double kWorthRestart = 1e-3;
 constexpr std::size_t kNodeBytes = 768;
 
 using RuleMatch = std::pair<std::uint32_t, const Match*>;
-
-bool is_less(double cost, double than) { return cost < than - kImprovement * std::abs(than); }
 
 /// A graph met by the search. `graph` may be given up once the state is expanded.
 struct State {
@@ -241,7 +238,7 @@ class Searcher {
   /// they are taken in the order of the matches, so that the repeated parts of a model are rewritten alike and go on
   /// sharing their weights.
   [[nodiscard]] double rank(double cost) const {
-    return result_.start_cost > 0 ? std::round(cost / (kImprovement * result_.start_cost)) : cost;
+    return result_.start_cost > 0 ? std::round(cost / (kEqualCosts * result_.start_cost)) : cost;
   }
 
   void enqueue(int tier, const std::shared_ptr<State>& state) {

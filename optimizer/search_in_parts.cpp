@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "optimizer/equal_costs.h"
 #include "optimizer/parts.h"
 #include "optimizer/search.h"
 
@@ -13,10 +14,6 @@ namespace {
 
 /// Ways of cutting that are tried in turn while they bring something: the one, the shifted one, the one again ..
 constexpr int kMostPasses = 6;
-/// Sums of equal terms in another order differ in the last bits: only more than this is an improvement.
-constexpr double kImprovement = 1e-9;
-
-bool is_less(double cost, double than) { return cost < than - kImprovement * std::abs(than); }
 
 /// Searches part by part. The whole graph is priced after every part that was improved, and the improvement is kept
 /// only if it is one there: conversions of layouts at a part's rim are no part of the whole.

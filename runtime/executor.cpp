@@ -23,7 +23,7 @@ struct Location {
   const std::byte* address = nullptr;
 };
 
-struct Step {
+struct ExecutorStep {
   std::unique_ptr<Kernel> kernel;
   std::vector<Location> inputs, outputs;
 };
@@ -64,7 +64,7 @@ struct Executor::State {
   std::vector<std::string> input_names;
   std::vector<char> input_used;
   std::vector<std::int64_t> input_bounds;  ///< Of random integers.
-  std::vector<Step> steps;
+  std::vector<ExecutorStep> steps;
   std::vector<Location> outputs;
   std::vector<std::shared_ptr<const PackedWeight>> weights;
   std::size_t weight_bytes = 0, arena_bytes = 0;
@@ -92,7 +92,7 @@ struct Executor::State {
   }
 
   Status execute(std::size_t index) {
-    Step& step = steps[index];
+    ExecutorStep& step = steps[index];
     step_inputs.clear();
     step_outputs.clear();
     for (const Location& location : step.inputs) step_inputs.push_back(read(location));
@@ -280,7 +280,7 @@ struct Executor::State {
     };
     std::size_t workspace_bytes = 0;
     for (const LoweredStep& planned : lowered.steps) {
-      Step step;
+      ExecutorStep step;
       TASO_ASSIGN(step.kernel, library.create(planned.kernel->request));
       workspace_bytes = std::max(workspace_bytes, step.kernel->workspace_bytes());
       for (std::size_t i = 0; i < planned.inputs.size(); ++i) {

@@ -689,13 +689,13 @@ LandmarkOutcome examine_landmarks(const OperatorRegistry& registry, const Substi
   return outcome;
 }
 
-Expected<bool> differs(const OperatorRegistry& registry, const Substitution& rule, const Replay& replay) {
-  const Instance instance{replay.variables, replay.attributes};
+Expected<bool> differs(const OperatorRegistry& registry, const Substitution& rule, const GivenInputs& given) {
+  const Instance instance{given.variables, given.attributes};
   const TypeCheck check = check_types(registry, rule, instance);
   if (!check.source) return bad_input("the source is not well-typed or a condition fails");
   if (!check.target) return bad_input("the target is not well-typed");
   if (!check.typed) return true;
-  return difference(*check.typed, replay.inputs).has_value();
+  return difference(*check.typed, given.inputs).has_value();
 }
 
 }  // namespace taso

@@ -78,11 +78,12 @@ struct LandmarkOutcome {
                                                 const LandmarkOptions& options, LoweredCache& cache);
 
 /// Evaluates both sides on given inputs over doubles and says whether some output differs: replays a counterexample.
-struct Replay {
+struct GivenInputs {
   std::vector<TensorType> variables;
   std::vector<std::optional<AttributeValue>> attributes;
   std::vector<RingTensor<double>> inputs;
 };
-[[nodiscard]] Expected<bool> differs(const OperatorRegistry& registry, const Substitution& rule, const Replay& replay);
+[[nodiscard]] Expected<bool> differs(const OperatorRegistry& registry, const Substitution& rule,
+                                     const GivenInputs& given);
 
 }  // namespace taso

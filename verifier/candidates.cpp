@@ -8,38 +8,40 @@ namespace taso {
 namespace {
 
 using Integers = std::vector<std::int64_t>;
-using Kind = Expression::Kind;
+using ElementForm = Expression::Kind;
 
-std::string rest_name(const AxisSpec& axis) { return ".." + axis.factors[0].name; }
+std::string rest_key(const AxisSpec& axis) { return ".." + axis.factors[0].name; }
 
 // The value of an expression of numbers, names and elements of lists; nothing for others.
 std::optional<std::int64_t> value_of(const Expression& expression, const NamedSizes& sizes) {
   auto operand = [&](std::size_t i) { return value_of(expression.operands[i], sizes); };
   switch (expression.kind) {
-    case Kind::integer:
+    case ElementForm::integer:
       return expression.integer;
-    case Kind::name: {
+    case ElementForm::name: {
       const auto it = sizes.find(expression.name);
       if (it == sizes.end() || it->second.size() != 1) return std::nullopt;
       return it->second[0];
     }
-    case Kind::element: {
+    case ElementForm::element: {
       const auto index = operand(1);
-      if (expression.operands[0].kind != Kind::name || !index) return std::nullopt;
+      if (expression.operands[0].kind != ElementForm::name || !index) return std::nullopt;
       const auto it = sizes.find("[]" + expression.operands[0].name);
       if (it == sizes.end() || *index < 0 || *index >= static_cast<std::int64_t>(it->second.size()))
         return std::nullopt;
       return it->second[static_cast<std::size_t>(*index)];
     }
-    case Kind::negate:
+    case ElementForm::negate:
       if (const auto a = operand(0)) return -*a;
       return std::nullopt;
-    case Kind::add:
-    case Kind::subtract:
-    case Kind::multiply: {
+    case ElementForm::add:
+    case ElementForm::subtract:
+    case ElementForm::multiply: {
       const auto a = operand(0), b = operand(1);
       if (!a || !b) return std::nullopt;
-      return expression.kind == Kind::add ? *a + *b : expression.kind == Kind::subtract ? *a - *b : *a * *b;
+      return expression.kind == ElementForm::add        ? *a + *b
+             : expression.kind == ElementForm::subtract ? *a - *b
+                                                        : *a * *b;
     }
     default:
       return std::nullopt;
@@ -48,7 +50,7 @@ std::optional<std::int64_t> value_of(const Expression& expression, const NamedSi
 
 // How many axes a rest has, as far as that is known.
 std::optional<std::size_t> rest_length(const AxisSpec& axis, const NamedSizes& sizes) {
-  if (const auto it = sizes.find(rest_name(axis)); it != sizes.end()) return it->second.size();
+  if (const auto it = sizes.find(rest_key(axis)); it != sizes.end()) return it->second.size();
   if (axis.length)
     if (const auto length = value_of(*axis.length, sizes); length && *length >= 0)
       return static_cast<std::size_t>(*length);
@@ -67,7 +69,7 @@ void factorise(const AxisSpec& axis, std::size_t at, std::int64_t extent, NamedS
     if (*value > 0 && extent % *value == 0) factorise(axis, at + 1, extent / *value, sizes, next);
     return;
   }
-  if (factor.kind != Kind::name) return factorise(axis, at + 1, 1, sizes, next);  // for type inference to decide
+  if (factor.kind != ElementForm::name) return factorise(axis, at + 1, 1, sizes, next);  // for type inference to decide
   for (std::int64_t divisor = at + 1 == axis.factors.size() ? extent : 1; divisor <= extent; ++divisor) {
     if (extent % divisor != 0) continue;
     sizes[factor.name] = {divisor};
@@ -86,7 +88,7 @@ void solve(const InputSpec& input, std::size_t at, const Shape& shape, std::size
   if (spec.kind != AxisSpec::Kind::rest) {
     if (axis == shape.size()) return;
     if (spec.factors.size() == 1 && !value_of(spec.factors[0], sizes)) {  // any extent, 0 as well
-      if (spec.factors[0].kind != Kind::name) return solve(input, at + 1, shape, axis + 1, sizes, found);
+      if (spec.factors[0].kind != ElementForm::name) return solve(input, at + 1, shape, axis + 1, sizes, found);
       sizes[spec.factors[0].name] = {shape[axis]};
       solve(input, at + 1, shape, axis + 1, sizes, found);
       sizes.erase(spec.factors[0].name);
@@ -95,7 +97,7 @@ void solve(const InputSpec& input, std::size_t at, const Shape& shape, std::size
     factorise(spec, 0, shape[axis], sizes, [&] { solve(input, at + 1, shape, axis + 1, sizes, found); });
     return;
   }
-  const std::string name = rest_name(spec);
+  const std::string name = rest_key(spec);
   const auto length = rest_length(spec, sizes);
   for (std::size_t n = length.value_or(0); n <= length.value_or(shape.size() - axis); ++n) {
     if (axis + n > shape.size()) return;
@@ -120,7 +122,7 @@ void propose(const InputSpec& input, std::size_t at, Shape& shape, NamedSizes& s
   }
   const AxisSpec& spec = input.axes[at];
   if (spec.kind == AxisSpec::Kind::rest) {
-    const std::string name = rest_name(spec);
+    const std::string name = rest_key(spec);
     if (const auto it = sizes.find(name); it != sizes.end()) {
       shape.insert(shape.end(), it->second.begin(), it->second.end());
       propose(input, at + 1, shape, sizes, domain, found);
@@ -163,9 +165,9 @@ void propose(const InputSpec& input, std::size_t at, Shape& shape, NamedSizes& s
       return;
     }
     for (std::int64_t value = 1; product * value <= limit; ++value) {
-      if (expression.kind == Kind::name) sizes[expression.name] = {value};
+      if (expression.kind == ElementForm::name) sizes[expression.name] = {value};
       factor(f + 1, product * value);
-      if (expression.kind == Kind::name) sizes.erase(expression.name);
+      if (expression.kind == ElementForm::name) sizes.erase(expression.name);
     }
   };
   factor(0, 1);
@@ -173,7 +175,7 @@ void propose(const InputSpec& input, std::size_t at, Shape& shape, NamedSizes& s
 
 // The calls of the size function `window` in an operator's statements.
 void find_windows(const Expression& expression, std::vector<const Expression*>& found) {
-  if (expression.kind == Kind::call && expression.name == "window" && expression.operands.size() == 6)
+  if (expression.kind == ElementForm::call && expression.name == "window" && expression.operands.size() == 6)
     found.push_back(&expression);
   for (const Expression& operand : expression.operands) find_windows(operand, found);
 }
@@ -212,10 +214,10 @@ std::vector<Shape> all_shapes(const Domain& domain) {
 
 bool must_be_permutation(const OperatorDefinition& definition, const std::string& attribute) {
   const std::function<bool(const Expression&)> required = [&](const Expression& e) {
-    if (e.kind == Kind::call && e.name == "is_permutation" && e.operands.size() == 1 &&
-        e.operands[0].kind == Kind::name && e.operands[0].name == attribute)
+    if (e.kind == ElementForm::call && e.name == "is_permutation" && e.operands.size() == 1 &&
+        e.operands[0].kind == ElementForm::name && e.operands[0].name == attribute)
       return true;
-    return e.kind == Kind::conjunction && std::any_of(e.operands.begin(), e.operands.end(), required);
+    return e.kind == ElementForm::conjunction && std::any_of(e.operands.begin(), e.operands.end(), required);
   };
   return std::any_of(definition.statements.begin(), definition.statements.end(), [&](const SizeStatement& statement) {
     return statement.name.empty() && required(statement.value);
@@ -228,7 +230,8 @@ WindowRole window_role(const OperatorDefinition& definition, const std::string& 
   for (const Expression* window : windows) {
     auto reads = [&](std::size_t argument) {
       const Expression& e = window->operands[argument];
-      return e.kind == Kind::element && e.operands[0].kind == Kind::name && e.operands[0].name == attribute;
+      return e.kind == ElementForm::element && e.operands[0].kind == ElementForm::name &&
+             e.operands[0].name == attribute;
     };
     if (reads(2)) return WindowRole::stride;
     if (reads(3)) return WindowRole::dilation;
@@ -248,7 +251,8 @@ std::optional<std::vector<std::int64_t>> same_pads(const OperatorDefinition& def
   for (const SizeStatement& statement : definition.statements) find_windows(statement.value, windows);
   Integers pads;
   auto place = [&](const Expression& where, std::int64_t value) {
-    if (where.kind != Kind::element || where.operands[0].kind != Kind::name || where.operands[0].name != attribute)
+    if (where.kind != ElementForm::element || where.operands[0].kind != ElementForm::name ||
+        where.operands[0].name != attribute)
       return false;
     const auto index = value_of(where.operands[1], names);
     if (!index || *index < 0 || *index > 16) return false;

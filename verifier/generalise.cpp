@@ -50,9 +50,9 @@ Condition relation(Condition::Relation kind, AttributeExpression left, Attribute
   return {kind, std::move(left), std::move(right)};
 }
 
-class Search {
+class GeneralisationSearch {
  public:
-  Search(const OperatorRegistry& registry, const Substitution& rule, const GeneraliseOptions& options)
+  GeneralisationSearch(const OperatorRegistry& registry, const Substitution& rule, const GeneraliseOptions& options)
       : registry_(registry), options_(options) {
     result_.rule = rule;
   }
@@ -334,7 +334,7 @@ class Search {
 
 Generalisation generalise(const OperatorRegistry& registry, const Substitution& rule,
                           const GeneraliseOptions& options) {
-  return Search(registry, rule, options).run();
+  return GeneralisationSearch(registry, rule, options).run();
 }
 
 }  // namespace taso

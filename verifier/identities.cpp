@@ -83,7 +83,7 @@ class Terms {
   std::vector<TermNode> nodes_;
 };
 
-AttributeExpression literal_of(AttributeValue value) {
+AttributeExpression literal_expression(AttributeValue value) {
   AttributeExpression result;
   result.literal = std::move(value);
   return result;
@@ -190,7 +190,7 @@ class Rewriter {
             (!literal && actual.kind != Kind::list && actual.kind != Kind::variable))
           return false;
         for (std::size_t i = 0; i < length; ++i) {
-          const AttributeExpression part = literal                     ? literal_of((*values)[i])
+          const AttributeExpression part = literal                     ? literal_expression((*values)[i])
                                            : actual.kind == Kind::list ? actual.operands[i]
                                                                        : element_of(actual, i);
           if (!attribute(wanted.operands[i], part, state, computed)) return false;
@@ -240,7 +240,7 @@ class Rewriter {
         if (const auto* number = std::get_if<std::int64_t>(&operand.literal)) numbers.push_back(*number);
     }
     if (elements) return AttributeExpression(first.operands[0]);
-    return numbers.size() == list.operands.size() ? literal_of(numbers) : list;
+    return numbers.size() == list.operands.size() ? literal_expression(numbers) : list;
   }
 
   std::optional<Term> build(const Pattern& pattern, const PatternValue& value, const Bindings& state) {

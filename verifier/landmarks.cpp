@@ -68,9 +68,9 @@ std::optional<std::int64_t> value_of(const AttributeExpression& expression, cons
 }
 
 // Collects the landmarks of one rule.
-class Search {
+class LandmarkFinder {
  public:
-  Search(const OperatorRegistry& registry, std::int64_t covered) : registry_(registry), covered_(covered) {}
+  LandmarkFinder(const OperatorRegistry& registry, std::int64_t covered) : registry_(registry), covered_(covered) {}
 
   void add(const Pattern& pattern) {
     for (const PatternNode& node : pattern.nodes) {
@@ -202,7 +202,7 @@ class Search {
 }  // namespace
 
 Landmarks find_landmarks(const OperatorRegistry& registry, const Substitution& rule, std::int64_t covered) {
-  Search search(registry, covered);
+  LandmarkFinder search(registry, covered);
   search.add(rule.source);
   search.add(rule.target);
   for (const Condition& condition : rule.conditions) search.add(condition);

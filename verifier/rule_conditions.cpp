@@ -28,10 +28,10 @@ bool real_arithmetic(const AttributeExpression& e, const AttributeKinds& kinds) 
                      [&](const AttributeExpression& operand) { return real_arithmetic(operand, kinds); });
 }
 
-bool mentions(const AttributeExpression& e, std::uint32_t variable) {
+bool speaks_of(const AttributeExpression& e, std::uint32_t variable) {
   return (e.kind == Form::variable && e.index == variable) ||
          std::any_of(e.operands.begin(), e.operands.end(),
-                     [&](const AttributeExpression& operand) { return mentions(operand, variable); });
+                     [&](const AttributeExpression& operand) { return speaks_of(operand, variable); });
 }
 
 // Whether an expression of a definition does more with numbers than to select them.
@@ -71,7 +71,7 @@ bool target_computes_with(const OperatorRegistry& registry, const Substitution& 
   for (std::size_t n = 0; n < rule.target.nodes.size(); ++n) {
     const PatternNode& node = rule.target.nodes[n];
     for (const auto& [name, expression] : node.attributes) {
-      if (!mentions(expression, variable)) continue;
+      if (!speaks_of(expression, variable)) continue;
       depends[n] = true;
       if (real_arithmetic(expression, kinds)) return true;
     }

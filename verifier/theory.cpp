@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "verifier/common_terms.h"
+#include "verifier/identities.h"
 #include "verifier/shape_facts.h"
 #include "verifier/theory/session.h"
 
@@ -19,13 +20,6 @@ using theory::Session;
 // Goals after which a solver and its terms are made anew, and solvers kept: so that neither grows without bound.
 constexpr std::size_t goals_per_session = 500;
 constexpr std::size_t max_sessions = 12;
-
-std::set<std::string> operators_of(const Substitution& rule) {
-  std::set<std::string> operators;
-  for (const Pattern* pattern : {&rule.source, &rule.target})
-    for (const PatternNode& node : pattern->nodes) operators.insert(node.op);
-  return operators;
-}
 
 }  // namespace
 

@@ -12,9 +12,9 @@ namespace {
 
 using Strides = std::vector<std::int64_t>;
 
-PlannedProgram decline(std::string reason) { return {std::nullopt, std::move(reason)}; }
+PlannedProgram no_program(std::string reason) { return {std::nullopt, std::move(reason)}; }
 PlannedProgram one_step(std::string name, Step step) { return {Program{std::move(name), {std::move(step)}}, ""}; }
-PlannedProgram too_many_axes() { return decline("more than " + std::to_string(max_axes) + " axes"); }
+PlannedProgram too_many_axes() { return no_program("more than " + std::to_string(max_axes) + " axes"); }
 
 Strides strides_of(const Operand& operand) { return taso::strides_of(operand.type.shape, operand.layout); }
 
@@ -74,28 +74,28 @@ std::uint64_t bytes_of(double value, ElementType element) {
 }
 
 PlannedProgram elementwise(const KernelRequest& request) {
-  if (!is_one_float(request)) return decline("only f32, f16 or bf16");
+  if (!is_one_float(request)) return no_program("only f32, f16 or bf16");
   if (request.outputs.size() != 1 || request.inputs.empty() || request.inputs.size() > 2)
-    return decline("one output and one or two inputs are needed");
+    return no_program("one output and one or two inputs are needed");
   const Operand& y = request.outputs[0];
   std::array<Strides, 3> strides = {strides_of(y), Strides(y.type.shape.size(), 0), Strides(y.type.shape.size(), 0)};
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const Operand& x = request.inputs[i];
-    if (!is_broadcastable(x.type.shape, y.type.shape)) return decline("an input does not broadcast to the output");
+    if (!is_broadcastable(x.type.shape, y.type.shape)) return no_program("an input does not broadcast to the output");
     strides[i + 1] = broadcast_strides(x.type.shape, strides_of(x), y.type.shape);
   }
   const auto walk = walk_of<3>(y.type.shape, strides);
   if (!walk) return too_many_axes();
   if (request.inputs.size() == 2) {
     const auto function = binary_named(request.op == "smul" ? "mul" : request.op);
-    if (!function) return decline("no function of two numbers is named " + request.op);
+    if (!function) return no_program("no function of two numbers is named " + request.op);
     return one_step("own elementwise", BinaryStep{y.type.element, input(0), input(1), output(0), *walk, *function});
   }
   UnaryStep step{y.type.element, input(0), output(0), *walk, Function::identity, 0, 0};
   const auto function = function_named(request.op == "apply" ? request.attributes.symbol("act") : request.op);
   if (!function || (request.op == "apply" && (*function == Function::clip || *function == Function::neg)))
-    return decline("no function of one number is named " +
-                   (request.op == "apply" ? request.attributes.symbol("act") : request.op));
+    return no_program("no function of one number is named " +
+                      (request.op == "apply" ? request.attributes.symbol("act") : request.op));
   step.function = *function;
   if (request.op == "clip") {
     step.p = static_cast<float>(request.attributes.real("min"));
@@ -209,8 +209,8 @@ PlannedProgram moved(const KernelRequest& request) {
   const ElementType element = request.outputs[0].type.element;
   for (const std::vector<Operand>* operands : {&request.inputs, &request.outputs})
     for (const Operand& operand : *operands)
-      if (operand.type.element != element) return decline("element types differ");
-  if (size_of(element) == 0) return decline("elements have no size");
+      if (operand.type.element != element) return no_program("element types differ");
+  if (size_of(element) == 0) return no_program("elements have no size");
   const Operand& x = request.inputs[0];
   const Operand& y = request.outputs[0];
   if (request.op == "concat") return pieces(request, true);
@@ -228,7 +228,7 @@ PlannedProgram moved(const KernelRequest& request) {
     return copied(request, broadcast_strides(x.type.shape, strides_of(x), y.type.shape), 0);
   if (request.op == "reshape") {
     if (x.layout != Layout::row_major || y.layout != Layout::row_major)
-      return decline("reshape needs row-major tensors");
+      return no_program("reshape needs row-major tensors");
     return copied(request, strides_of(y), 0);
   }
   if (request.op == "pad")
@@ -242,18 +242,18 @@ PlannedProgram moved(const KernelRequest& request) {
 }
 
 PlannedProgram gathered(const KernelRequest& request) {
-  if (request.inputs.size() != 2) return decline("two inputs are needed");
+  if (request.inputs.size() != 2) return no_program("two inputs are needed");
   const Operand& x = request.inputs[0];
   const Operand& index = request.inputs[1];
   const Operand& y = request.outputs[0];
   if (index.type.element != ElementType::i64 && index.type.element != ElementType::i32)
-    return decline("only i32 and i64 indices");
-  if (x.type.element != y.type.element) return decline("element types differ");
-  if (size_of(x.type.element) == 0) return decline("elements have no size");
+    return no_program("only i32 and i64 indices");
+  if (x.type.element != y.type.element) return no_program("element types differ");
+  if (size_of(x.type.element) == 0) return no_program("elements have no size");
   const std::size_t rank = x.type.shape.size(), named = index.type.shape.size();
   const std::size_t axis = position_of(request.attributes.integer("axis"), rank);
   const Strides from = strides_of(x), of_index = strides_of(index);
-  if (x.type.shape[axis] == 0) return decline("nothing to choose from");
+  if (x.type.shape[axis] == 0) return no_program("nothing to choose from");
   // The output's axes: those of x before `axis`, those of the index, those of x behind.
   Strides source(y.type.shape.size(), 0), place(y.type.shape.size(), 0);
   for (std::size_t i = 0; i < axis; ++i) source[i] = from[i];
@@ -266,7 +266,7 @@ PlannedProgram gathered(const KernelRequest& request) {
 }
 
 PlannedProgram pooled(const KernelRequest& request) {
-  if (!is_one_float(request)) return decline("only f32, f16 or bf16");
+  if (!is_one_float(request)) return no_program("only f32, f16 or bf16");
   const Operand& x = request.inputs[0];
   const Operand& y = request.outputs[0];
   const Strides from = strides_of(x);
@@ -305,7 +305,7 @@ TeamShape team_for(std::int64_t count, std::int64_t stride, const Walk<2>& rows)
 }
 
 PlannedProgram reduced(const KernelRequest& request) {
-  if (!is_one_float(request)) return decline("only f32, f16 or bf16");
+  if (!is_one_float(request)) return no_program("only f32, f16 or bf16");
   const Operand& x = request.inputs[0];
   const Operand& y = request.outputs[0];
   const std::size_t rank = x.type.shape.size();
@@ -351,7 +351,7 @@ std::optional<Walk<2>> rows_of(const Operand& y, const Operand& x, std::size_t a
 }
 
 PlannedProgram softmaxed(const KernelRequest& request) {
-  if (!is_one_float(request)) return decline("only f32, f16 or bf16");
+  if (!is_one_float(request)) return no_program("only f32, f16 or bf16");
   const Operand& x = request.inputs[0];
   const Operand& y = request.outputs[0];
   const std::size_t axis = position_of(request.attributes.integer("axis"), x.type.shape.size());
@@ -363,7 +363,7 @@ PlannedProgram softmaxed(const KernelRequest& request) {
 }
 
 PlannedProgram layer_normed(const KernelRequest& request) {
-  if (!is_one_float(request)) return decline("only f32, f16 or bf16");
+  if (!is_one_float(request)) return no_program("only f32, f16 or bf16");
   const Operand& x = request.inputs[0];
   const Operand& y = request.outputs[0];
   const std::size_t axis = x.type.shape.size() - 1;
@@ -381,7 +381,7 @@ PlannedProgram layer_normed(const KernelRequest& request) {
 }
 
 PlannedProgram batch_normed(const KernelRequest& request) {
-  if (!is_one_float(request)) return decline("only f32, f16 or bf16");
+  if (!is_one_float(request)) return no_program("only f32, f16 or bf16");
   const Operand& x = request.inputs[0];
   const Operand& y = request.outputs[0];
   const auto walk = walk_of<3>(y.type.shape, {strides_of(y), strides_of(x), coordinate(y.type.shape.size(), 1)});
@@ -391,7 +391,7 @@ PlannedProgram batch_normed(const KernelRequest& request) {
 }
 
 PlannedProgram response_normed(const KernelRequest& request) {
-  if (!is_one_float(request)) return decline("only f32, f16 or bf16");
+  if (!is_one_float(request)) return no_program("only f32, f16 or bf16");
   const Operand& x = request.inputs[0];
   const Operand& y = request.outputs[0];
   const auto walk = walk_of<3>(y.type.shape, {strides_of(y), strides_of(x), coordinate(y.type.shape.size(), 1)});
@@ -435,17 +435,17 @@ const std::vector<Row>& table() {
 }  // namespace
 
 PlannedProgram plan_program(const KernelRequest& request) {
-  if (request.inputs.empty() || request.outputs.empty()) return decline("inputs and outputs are needed");
+  if (request.inputs.empty() || request.outputs.empty()) return no_program("inputs and outputs are needed");
   for (const std::vector<Operand>* operands : {&request.inputs, &request.outputs})
     for (const Operand& operand : *operands) {
-      if (!operand.type.known) return decline("an operand's shape is not known");
-      if (block_of(operand.layout) != 0) return decline("no blocks of channels");
-      if (!fits(operand.layout, operand.type.shape)) return decline("a layout that the shape cannot have");
+      if (!operand.type.known) return no_program("an operand's shape is not known");
+      if (block_of(operand.layout) != 0) return no_program("no blocks of channels");
+      if (!fits(operand.layout, operand.type.shape)) return no_program("a layout that the shape cannot have");
     }
   for (const Row& row : table())
     if (std::find(row.operators.begin(), row.operators.end(), request.op) != row.operators.end())
       return row.plan(request);
-  return decline("no kernel for " + request.op);
+  return no_program("no kernel for " + request.op);
 }
 
 std::optional<CopyStep> reorder_step(const TensorType& type, Layout from, Layout to, Slot source, Slot target) {

@@ -3,14 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "generator/profile.h"
+#include "tests/generator/shipped.h"
 
 namespace taso {
 namespace {
-
-const OperatorRegistry& registry() {
-  static const auto loaded = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
-  return loaded.value();
-}
 
 Profile parse(const std::string& text) {
   auto profile = parse_profile(text, "file", registry());

@@ -9,21 +9,17 @@
 #include "generator/bank.h"
 #include "generator/profile.h"
 #include "support/random.h"
+#include "tests/generator/shipped.h"
 
 namespace taso {
 namespace {
 
-const OperatorRegistry& registry() {
-  static const auto loaded = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
-  return loaded.value();
-}
-
 /// A value: one tensor per world.
-using Value = std::vector<RingTensor<Mod61>>;
+using WorldsValue = std::vector<RingTensor<Mod61>>;
 /// A value as something that can be compared: shapes and elements.
 using Key = std::vector<std::int64_t>;
 
-Key key_of(const Value& value) {
+Key key_of(const WorldsValue& value) {
   Key key;
   for (const RingTensor<Mod61>& tensor : value) {
     key.insert(key.end(), tensor.shape.begin(), tensor.shape.end());
@@ -36,10 +32,10 @@ Key key_of(const Value& value) {
 class BruteForce {
  public:
   BruteForce(const ProfileGroup& group, int max_ops) : group_(group), max_ops_(max_ops) {
-    std::vector<Value> values;
+    std::vector<WorldsValue> values;
     Random random(99);
     for (const ProfileInput& input : group.inputs) {
-      Value value;
+      WorldsValue value;
       for (std::size_t world = 0; world < group.worlds; ++world) {
         RingTensor<Mod61> tensor;
         tensor.shape = std::get<std::vector<std::int64_t>>(*evaluate_symbolic(input.shape, group.world(world)));
@@ -61,7 +57,7 @@ class BruteForce {
 
  private:
   /// All programs that begin with the operators that made `values`.
-  void extend(std::vector<Value>& values, int ops) {
+  void extend(std::vector<WorldsValue>& values, int ops) {
     if (ops == max_ops_) return;
     for (const ProfileOperator& op : group_.operators) {
       std::vector<std::size_t> arguments(op.arguments.size());
@@ -69,7 +65,7 @@ class BruteForce {
     }
   }
   void choose(const ProfileOperator& op, std::vector<std::size_t>& arguments, std::size_t position,
-              std::vector<Value>& values, int ops) {
+              std::vector<WorldsValue>& values, int ops) {
     if (position < arguments.size()) {
       for (std::size_t i = 0; i < values.size(); ++i) {
         // As in the bank, no operator reads one value twice.
@@ -82,9 +78,9 @@ class BruteForce {
       }
       return;
     }
-    const std::vector<Value> outputs = apply(op, arguments, values);
+    const std::vector<WorldsValue> outputs = apply(op, arguments, values);
     if (outputs.empty()) return;
-    for (const Value& output : outputs) {
+    for (const WorldsValue& output : outputs) {
       const auto [it, inserted] = sizes_.try_emplace(key_of(output), ops + 1);
       it->second = std::min(it->second, ops + 1);
     }
@@ -93,9 +89,9 @@ class BruteForce {
     extend(values, ops + 1);
     values.resize(before);
   }
-  [[nodiscard]] std::vector<Value> apply(const ProfileOperator& op, const std::vector<std::size_t>& arguments,
-                                         const std::vector<Value>& values) const {
-    std::vector<Value> result;
+  [[nodiscard]] std::vector<WorldsValue> apply(const ProfileOperator& op, const std::vector<std::size_t>& arguments,
+                                               const std::vector<WorldsValue>& values) const {
+    std::vector<WorldsValue> result;
     for (std::size_t world = 0; world < group_.worlds; ++world) {
       Attributes attributes;
       for (const auto& [name, expression] : op.attributes)

@@ -10,14 +10,10 @@
 
 #include "generator/generator.h"
 #include "support/file.h"
+#include "tests/generator/shipped.h"
 
 namespace taso {
 namespace {
-
-const OperatorRegistry& registry() {
-  static const auto loaded = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
-  return loaded.value();
-}
 
 std::string canonical_text(Substitution rule) {
   rule = canonical(rule, registry());

@@ -4,14 +4,10 @@
 
 #include "generator/generator.h"
 #include "tests/generator/replay.h"
+#include "tests/generator/shipped.h"
 
 namespace taso {
 namespace {
-
-const OperatorRegistry& registry() {
-  static const auto loaded = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
-  return loaded.value();
-}
 
 class PrunedRules : public testing::TestWithParam<const char*> {};
 

@@ -11,14 +11,10 @@
 #include "generator/symmetry.h"
 #include "generator/tape.h"
 #include "support/random.h"
+#include "tests/generator/shipped.h"
 
 namespace taso {
 namespace {
-
-const OperatorRegistry& registry() {
-  static const auto loaded = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
-  return loaded.value();
-}
 
 OperatorInstance instance(const std::string& op, const std::vector<Shape>& shapes, const Attributes& attributes = {}) {
   std::vector<TensorType> types;

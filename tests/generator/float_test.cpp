@@ -5,14 +5,10 @@
 #include <cmath>
 
 #include "generator/generator.h"
+#include "tests/generator/shipped.h"
 
 namespace taso {
 namespace {
-
-const OperatorRegistry& registry() {
-  static const auto loaded = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
-  return loaded.value();
-}
 
 double difference(const std::string& text, const std::vector<Shape>& shapes) {
   const auto rules = parse_rules("rule r: " + text + "\n", "text", registry());

@@ -3,13 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/generator/shipped.h"
+
 namespace taso {
 namespace {
-
-const OperatorRegistry& registry() {
-  static const auto loaded = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
-  return loaded.value();
-}
 
 Substitution rule(const std::string& text) {
   const auto read = parse_rules("rule r: " + text, "text", registry());

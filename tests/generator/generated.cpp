@@ -9,11 +9,6 @@
 
 namespace taso {
 
-const OperatorRegistry& registry() {
-  static const auto loaded = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
-  return loaded.value();
-}
-
 const std::vector<Substitution>& generated(const std::string& profile) {
   static std::map<std::string, std::vector<Substitution>> known;
   std::vector<Substitution>& rules = known[profile];

@@ -7,10 +7,9 @@
 
 #include "generator/generator.h"
 #include "tests/generator/replay.h"
+#include "tests/generator/shipped.h"
 
 namespace taso {
-
-const OperatorRegistry& registry();
 
 /// The rules of a shipped profile, with up to three operators.
 const std::vector<Substitution>& generated(const std::string& profile);

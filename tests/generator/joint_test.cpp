@@ -11,14 +11,10 @@
 
 #include "generator/generator.h"
 #include "support/file.h"
+#include "tests/generator/shipped.h"
 
 namespace taso {
 namespace {
-
-const OperatorRegistry& registry() {
-  static const auto loaded = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
-  return loaded.value();
-}
 
 /// Values up to renaming, with the operators that run on both sides.
 using Finding = std::tuple<std::vector<ClassId>, std::size_t, std::size_t>;

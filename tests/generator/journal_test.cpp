@@ -9,14 +9,10 @@
 #include "generator/level_file.h"
 #include "operators/registry.h"
 #include "support/file.h"
+#include "tests/generator/shipped.h"
 
 namespace taso {
 namespace {
-
-const OperatorRegistry& registry() {
-  static const auto loaded = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
-  return loaded.value();
-}
 
 JournalEntry entry(const char* text, std::uint8_t kind) {
   const auto rules = parse_rules(text, "text", registry());

@@ -8,14 +8,10 @@
 #include <fstream>
 
 #include "support/file.h"
+#include "tests/generator/shipped.h"
 
 namespace taso {
 namespace {
-
-const OperatorRegistry& registry() {
-  static const auto loaded = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
-  return loaded.value();
-}
 
 TEST(Profile, BadProfilesAreRejectedWithAReason) {
   int files = 0;

@@ -3,14 +3,10 @@
 
 #include "generator/generator.h"
 #include "generator/profile.h"
+#include "tests/generator/shipped.h"
 
 namespace taso {
 namespace {
-
-const OperatorRegistry& registry() {
-  static const auto loaded = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
-  return loaded.value();
-}
 
 // `full` includes all the others but one.
 class ShippedProfiles : public testing::TestWithParam<const char*> {};

@@ -48,12 +48,12 @@ TEST(GraphText, WeightsWithoutContentsAreMadeFromTheirNames) {
   EXPECT_FALSE(a->equals(*b));
 }
 
-struct Wrong {
+struct WrongGraph {
   const char* text;
   const char* message;
 };
 
-class GraphErrors : public testing::TestWithParam<Wrong> {};
+class GraphErrors : public testing::TestWithParam<WrongGraph> {};
 
 TEST_P(GraphErrors, SaysWhatIsWrong) {
   const FakeCatalog catalog;
@@ -66,34 +66,35 @@ TEST_P(GraphErrors, SaysWhatIsWrong) {
 INSTANTIATE_TEST_SUITE_P(
     All, GraphErrors,
     testing::Values(
-        Wrong{"output x", "g:1:8: 'x' is not defined"}, Wrong{"input x f33[1]", "unknown element type 'f33'"},
-        Wrong{"input x f32[-1]", "unreasonable shape [-1]"},
-        Wrong{"input x f32[99999999999, 99999999999]", "unreasonable shape"},
-        Wrong{"input x f32[1,]", "expected an extent, found ']'"},
-        Wrong{"input x f32", "expected '[' after f32, found the end of the file"},
-        Wrong{"input x f32[1]\ninput x f32[1]", "g:2:7: 'x' is defined twice"},
-        Wrong{"input output f32[1]", "'output' is a word of the language"},
-        Wrong{"weight w f32[?]", "a weight cannot have type f32[?]"},
-        Wrong{"weight w other[1]", "a weight cannot have type other[1]"},
-        Wrong{"weight w f32[1000000, 100000]", "a weight cannot have type"},
-        Wrong{"weight w f32[2] = [1]", "f32[2] has 2 elements, here are 1"},
-        Wrong{"weight w i64[1] = [1.5]", "expected an integer"}, Wrong{"weight w f32[1] = [a]", "expected a number"},
-        Wrong{"weight w f16[1] = [1]", "contents can be given for f32 and i64 only"},
-        Wrong{"input x f32[2] output foo(x)", "unknown operator 'foo'"},
-        Wrong{"input x f32[2] output relu(x, x)", "relu reads 1 tensor, here are 2"},
-        Wrong{"input x f32[2] output relu(x; a=1)", "relu has no attribute 'a'; it has none"},
-        Wrong{"input x f32[2] output clip(x; min=a)", "attribute min of clip must be a real number"},
-        Wrong{"input x f32[2] output concat(x; axis=1.0)", "attribute axis of concat must be an integer"},
-        Wrong{"input x f32[2] output concat(x)", "concat needs attribute axis"},
-        Wrong{"input x f32[2] output split(x; axis=-1, sizes=[1, a]).0", "must be a list of integers"},
-        Wrong{"input x f32[2]\nweight w f32[2] output matmul(x, w)", "g:2:24: matmul needs [m, k] and [k, n]"},
-        Wrong{"input x f32[2] output split(x; axis=-1, sizes=[1, 1])", "has 2 outputs, choose one"},
-        Wrong{"input x f32[2] output split(x; axis=-1, sizes=[1, 1]).2", "'split' has no output 2"},
-        Wrong{"input x f32[2] output x.1", "'x' has no output 1"},
-        Wrong{"input x f32[2] a, b = relu(x)", "2 names for 1 output"},
-        Wrong{"input x f32[2] y = opaque f(x; a=1) f32[1]", "opaque nodes have no attributes"},
-        Wrong{"input x f32[2] y relu(x)", "expected '=' after 'y', found 'relu'"},
-        Wrong{"7", "expected 'input', 'weight', 'output' or NAME = ..., found '7'"}));
+        WrongGraph{"output x", "g:1:8: 'x' is not defined"}, WrongGraph{"input x f33[1]", "unknown element type 'f33'"},
+        WrongGraph{"input x f32[-1]", "unreasonable shape [-1]"},
+        WrongGraph{"input x f32[99999999999, 99999999999]", "unreasonable shape"},
+        WrongGraph{"input x f32[1,]", "expected an extent, found ']'"},
+        WrongGraph{"input x f32", "expected '[' after f32, found the end of the file"},
+        WrongGraph{"input x f32[1]\ninput x f32[1]", "g:2:7: 'x' is defined twice"},
+        WrongGraph{"input output f32[1]", "'output' is a word of the language"},
+        WrongGraph{"weight w f32[?]", "a weight cannot have type f32[?]"},
+        WrongGraph{"weight w other[1]", "a weight cannot have type other[1]"},
+        WrongGraph{"weight w f32[1000000, 100000]", "a weight cannot have type"},
+        WrongGraph{"weight w f32[2] = [1]", "f32[2] has 2 elements, here are 1"},
+        WrongGraph{"weight w i64[1] = [1.5]", "expected an integer"},
+        WrongGraph{"weight w f32[1] = [a]", "expected a number"},
+        WrongGraph{"weight w f16[1] = [1]", "contents can be given for f32 and i64 only"},
+        WrongGraph{"input x f32[2] output foo(x)", "unknown operator 'foo'"},
+        WrongGraph{"input x f32[2] output relu(x, x)", "relu reads 1 tensor, here are 2"},
+        WrongGraph{"input x f32[2] output relu(x; a=1)", "relu has no attribute 'a'; it has none"},
+        WrongGraph{"input x f32[2] output clip(x; min=a)", "attribute min of clip must be a real number"},
+        WrongGraph{"input x f32[2] output concat(x; axis=1.0)", "attribute axis of concat must be an integer"},
+        WrongGraph{"input x f32[2] output concat(x)", "concat needs attribute axis"},
+        WrongGraph{"input x f32[2] output split(x; axis=-1, sizes=[1, a]).0", "must be a list of integers"},
+        WrongGraph{"input x f32[2]\nweight w f32[2] output matmul(x, w)", "g:2:24: matmul needs [m, k] and [k, n]"},
+        WrongGraph{"input x f32[2] output split(x; axis=-1, sizes=[1, 1])", "has 2 outputs, choose one"},
+        WrongGraph{"input x f32[2] output split(x; axis=-1, sizes=[1, 1]).2", "'split' has no output 2"},
+        WrongGraph{"input x f32[2] output x.1", "'x' has no output 1"},
+        WrongGraph{"input x f32[2] a, b = relu(x)", "2 names for 1 output"},
+        WrongGraph{"input x f32[2] y = opaque f(x; a=1) f32[1]", "opaque nodes have no attributes"},
+        WrongGraph{"input x f32[2] y relu(x)", "expected '=' after 'y', found 'relu'"},
+        WrongGraph{"7", "expected 'input', 'weight', 'output' or NAME = ..., found '7'"}));
 
 TEST(GraphText, SurvivesMutation) {
   const FakeCatalog catalog;

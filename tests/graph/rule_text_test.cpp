@@ -31,7 +31,7 @@ rule nothing_read: relu(ones(; shape=s)) => ones(; shape=s)
 rule limits: clip(x; min=-inf, max=inf) => x
 )";
 
-std::vector<Substitution> parse(const std::string& text) {
+std::vector<Substitution> parsed_rules(const std::string& text) {
   const FakeCatalog catalog;
   Expected<std::vector<Substitution>> rules = parse_rules(text, "test.rules", catalog);
   EXPECT_TRUE(rules.ok()) << rules.error().to_string() << "\n" << text;
@@ -53,17 +53,17 @@ void expect_same(const Substitution& a, const Substitution& b) {
 
 TEST(RuleText, PrintsWhatParsesBack) {
   const FakeCatalog catalog;
-  const std::vector<Substitution> rules = parse(rules_text);
+  const std::vector<Substitution> rules = parsed_rules(rules_text);
   ASSERT_EQ(rules.size(), 11u);
   for (const Substitution& rule : rules) {
     const std::string text = to_string(rule, catalog);
-    const std::vector<Substitution> again = parse(text);
+    const std::vector<Substitution> again = parsed_rules(text);
     ASSERT_EQ(again.size(), 1u);
     expect_same(rule, again[0]);
     EXPECT_EQ(to_string(again[0], catalog), text);
     for (const Substitution& named : {canonical(rule), canonical(rule, catalog)}) {
       const std::string canonical_text = to_string(named, catalog);
-      const std::vector<Substitution> back = parse(canonical_text);
+      const std::vector<Substitution> back = parsed_rules(canonical_text);
       ASSERT_EQ(back.size(), 1u);
       EXPECT_EQ(to_string(canonical(back[0]), catalog), canonical_text);
     }
@@ -71,7 +71,7 @@ TEST(RuleText, PrintsWhatParsesBack) {
 }
 
 TEST(RuleText, ReadsAllClauses) {
-  const std::vector<Substitution> rules = parse(rules_text);
+  const std::vector<Substitution> rules = parsed_rules(rules_text);
   ASSERT_EQ(rules.size(), 11u);
   EXPECT_EQ(rules[0].proofs, (std::vector<std::string>{"axioms", "bounded 3"}));
   EXPECT_EQ(rules[0].numeric_class, NumericClass::exact);
@@ -86,12 +86,12 @@ TEST(RuleText, ReadsAllClauses) {
   EXPECT_TRUE(std::get<SymbolValue>(rules[3].target.nodes[0].attributes[0].second.literal) == SymbolValue{"relu"});
 }
 
-struct Wrong {
+struct WrongRule {
   const char* text;
   const char* message;
 };
 
-class RuleErrors : public testing::TestWithParam<Wrong> {};
+class RuleErrors : public testing::TestWithParam<WrongRule> {};
 
 TEST_P(RuleErrors, SaysWhatIsWrong) {
   const FakeCatalog catalog;
@@ -104,63 +104,63 @@ TEST_P(RuleErrors, SaysWhatIsWrong) {
 INSTANTIATE_TEST_SUITE_P(
     All, RuleErrors,
     testing::Values(
-        Wrong{"rule r: relu(x) => foo(x)", "f.rules:1:20: unknown operator 'foo'"},
-        Wrong{"rule r:\n  relu(x, y) => x", "f.rules:2:3: relu reads 1 tensor, here are 2"},
-        Wrong{"rule r: concat(; axis=-1) => concat(; axis=-1)", "concat reads at least 1 tensor, here are 0"},
-        Wrong{"rule r: relu(x) => y", "f.rules:1:20: tensor 'y' of the target does not occur in the source"},
-        Wrong{"axiom r: relu(x) = y", "tensor 'y' of the target does not occur in the source"},
-        Wrong{"rule r: x => relu(x)", "an output of the source must be computed by an operator, 'x' is a variable"},
-        Wrong{"rule r: relu(x) => x rule r: tanh(x) => x", "f.rules:1:22: there is a rule 'r' already, at line 1"},
-        Wrong{"rule r: relu(x), tanh(x) => x", "the left side has 2 outputs, the right side 1"},
-        Wrong{"rule r: clip(x; min=a) => clip(x; min=b)", "attribute variable 'b' is not bound by the source"},
-        Wrong{"rule r: clip(x; min=a + 1) => x",
-              "attribute variable 'a' is not bound by the source: it must stand alone"},
-        Wrong{"rule r: relu(x) => x if a == 1", "attribute variable 'a' is not bound by the source"},
-        Wrong{"rule r: relu(x) => x if dim(y, -1) == 1", "tensor 'y' does not occur in the source"},
-        Wrong{"rule r: split(x; axis=-1, sizes=[dim(y, -1), 1]).0 => x", "tensor 'y' does not occur in the source"},
-        Wrong{"rule r: relu(s) => x where s = tanh(x) if rank(s) == 1", "the shape of 's' is not at hand"},
-        Wrong{"rule r: relu(x) => x if dim(x, 0) == 1", "an axis is counted from the end: -1 is the last; found 0"},
-        Wrong{"rule r: relu(x) => x if relu == 1.5 + relu",
-              "arithmetic between a real number and the name of a function"},
-        Wrong{"rule r: split(x; axis=-1, sizes=[1, 2]).2 => x", "split has 2 outputs, no output 2"},
-        Wrong{"rule r: relu(x).1 => x", "relu has 1 output, no output 1"},
-        Wrong{"rule r: split(x; axis=-1, sizes=[1, 2]) => x", "split has 2 outputs, choose one: .0, .1, ..."},
-        Wrong{"rule r: split(x; axis=-1, sizes=n) => x", "split has several outputs, choose one: .0, .1, ..."},
-        Wrong{"rule r: relu(x.1) => x", "'x' is one tensor, there is no output 1"},
-        Wrong{"rule r: relu(t) => x where t = tanh(t)", "'t' is defined by itself"},
-        Wrong{"rule r: relu(t) => x where t = tanh(s), s = relu(t)", "'t' is defined by itself"},
-        Wrong{"rule r: relu(x) => x where t = tanh(x)", "f.rules:1:28: 't' is named by 'where' but not used"},
-        Wrong{"rule r: relu(t) => t where t = tanh(x), t = tanh(x)", "'t' is named twice"},
-        Wrong{"rule r: relu(where) => where", "'where' is a word of the language"},
-        Wrong{"rule rule: relu(x) => x", "'rule' is a word of the language"},
-        Wrong{"rule r: relu(x; foo=1) => x", "relu has no attribute 'foo'; it has none"},
-        Wrong{"rule r: clip(x; mn=1.0) => x", "attribute min of clip is missing"},
-        Wrong{"rule r: clip(x; min=1.0, mx=1.0) => x", "clip has no attribute 'mx'; it has min, max"},
-        Wrong{"rule r: clip(x; min=1.0, min=2.0) => x", "attribute min of clip is given twice"},
-        Wrong{"rule r: clip(x; min=[1]) => x",
-              "attribute min of clip must be a real number, this is a list of integers"},
-        Wrong{"rule r: concat(x, x; axis=relu) => x",
-              "attribute axis of concat must be an integer, this is the name of a"},
-        Wrong{"rule r: concat(clip(x; min=a); axis=a) => x",
-              "attribute variable 'a' is a real number elsewhere, here it must be an integer"},
-        Wrong{"rule r: split(x; axis=a, sizes=[1, 2.5]).0 => x", "an element of a list must be an integer"},
-        Wrong{"rule r: split(x; axis=a, sizes=n).0 => concat(x; axis=a[0])",
-              "only a list has elements, this is an integer"},
-        Wrong{"rule r: relu(x) => x class fast",
-              "expected exact, reassociation, accumulation or distribution, found 'fast'"},
-        Wrong{"rule r: relu(x) => x expect yes", "expected proved, refuted or unknown, found 'yes'"},
-        Wrong{"rule r: relu(x) => x if rank(x)", "expected one of == != < <= > >=, found the end of the file"},
-        Wrong{"rule r: relu(x) => x, then", "the left side has 1 outputs, the right side 2"},
-        Wrong{"rule r: relu(x) => x then",
-              "expected 'where', 'if', 'proof', 'class', 'expect' or the next rule, found 'then'"},
-        Wrong{"rule r: relu(x) = x", "expected '=>' after the source, found '='"},
-        Wrong{"axiom r: relu(x) => x", "expected '=' between the sides of an axiom, found '=>'"},
-        Wrong{"rule r relu(x) => x", "expected ':' after the name, found 'relu'"},
-        Wrong{"relu(x) => x", "expected 'rule NAME:' or 'axiom NAME:', found 'relu'"},
-        Wrong{"rule r: relu(x => x", "expected ')' or ',' in relu(...), found '=>'"},
-        Wrong{"rule r: relu(x) => x if rank(x) == 99999999999999999999", "does not fit 64 bits"},
-        Wrong{"rule r: clip(x; min=1e999) => x", "real number 1e999 is out of range"},
-        Wrong{"rule r: relu(x).99999999999 => x", "output number 99999999999 is out of range"}));
+        WrongRule{"rule r: relu(x) => foo(x)", "f.rules:1:20: unknown operator 'foo'"},
+        WrongRule{"rule r:\n  relu(x, y) => x", "f.rules:2:3: relu reads 1 tensor, here are 2"},
+        WrongRule{"rule r: concat(; axis=-1) => concat(; axis=-1)", "concat reads at least 1 tensor, here are 0"},
+        WrongRule{"rule r: relu(x) => y", "f.rules:1:20: tensor 'y' of the target does not occur in the source"},
+        WrongRule{"axiom r: relu(x) = y", "tensor 'y' of the target does not occur in the source"},
+        WrongRule{"rule r: x => relu(x)", "an output of the source must be computed by an operator, 'x' is a variable"},
+        WrongRule{"rule r: relu(x) => x rule r: tanh(x) => x", "f.rules:1:22: there is a rule 'r' already, at line 1"},
+        WrongRule{"rule r: relu(x), tanh(x) => x", "the left side has 2 outputs, the right side 1"},
+        WrongRule{"rule r: clip(x; min=a) => clip(x; min=b)", "attribute variable 'b' is not bound by the source"},
+        WrongRule{"rule r: clip(x; min=a + 1) => x",
+                  "attribute variable 'a' is not bound by the source: it must stand alone"},
+        WrongRule{"rule r: relu(x) => x if a == 1", "attribute variable 'a' is not bound by the source"},
+        WrongRule{"rule r: relu(x) => x if dim(y, -1) == 1", "tensor 'y' does not occur in the source"},
+        WrongRule{"rule r: split(x; axis=-1, sizes=[dim(y, -1), 1]).0 => x", "tensor 'y' does not occur in the source"},
+        WrongRule{"rule r: relu(s) => x where s = tanh(x) if rank(s) == 1", "the shape of 's' is not at hand"},
+        WrongRule{"rule r: relu(x) => x if dim(x, 0) == 1", "an axis is counted from the end: -1 is the last; found 0"},
+        WrongRule{"rule r: relu(x) => x if relu == 1.5 + relu",
+                  "arithmetic between a real number and the name of a function"},
+        WrongRule{"rule r: split(x; axis=-1, sizes=[1, 2]).2 => x", "split has 2 outputs, no output 2"},
+        WrongRule{"rule r: relu(x).1 => x", "relu has 1 output, no output 1"},
+        WrongRule{"rule r: split(x; axis=-1, sizes=[1, 2]) => x", "split has 2 outputs, choose one: .0, .1, ..."},
+        WrongRule{"rule r: split(x; axis=-1, sizes=n) => x", "split has several outputs, choose one: .0, .1, ..."},
+        WrongRule{"rule r: relu(x.1) => x", "'x' is one tensor, there is no output 1"},
+        WrongRule{"rule r: relu(t) => x where t = tanh(t)", "'t' is defined by itself"},
+        WrongRule{"rule r: relu(t) => x where t = tanh(s), s = relu(t)", "'t' is defined by itself"},
+        WrongRule{"rule r: relu(x) => x where t = tanh(x)", "f.rules:1:28: 't' is named by 'where' but not used"},
+        WrongRule{"rule r: relu(t) => t where t = tanh(x), t = tanh(x)", "'t' is named twice"},
+        WrongRule{"rule r: relu(where) => where", "'where' is a word of the language"},
+        WrongRule{"rule rule: relu(x) => x", "'rule' is a word of the language"},
+        WrongRule{"rule r: relu(x; foo=1) => x", "relu has no attribute 'foo'; it has none"},
+        WrongRule{"rule r: clip(x; mn=1.0) => x", "attribute min of clip is missing"},
+        WrongRule{"rule r: clip(x; min=1.0, mx=1.0) => x", "clip has no attribute 'mx'; it has min, max"},
+        WrongRule{"rule r: clip(x; min=1.0, min=2.0) => x", "attribute min of clip is given twice"},
+        WrongRule{"rule r: clip(x; min=[1]) => x",
+                  "attribute min of clip must be a real number, this is a list of integers"},
+        WrongRule{"rule r: concat(x, x; axis=relu) => x",
+                  "attribute axis of concat must be an integer, this is the name of a"},
+        WrongRule{"rule r: concat(clip(x; min=a); axis=a) => x",
+                  "attribute variable 'a' is a real number elsewhere, here it must be an integer"},
+        WrongRule{"rule r: split(x; axis=a, sizes=[1, 2.5]).0 => x", "an element of a list must be an integer"},
+        WrongRule{"rule r: split(x; axis=a, sizes=n).0 => concat(x; axis=a[0])",
+                  "only a list has elements, this is an integer"},
+        WrongRule{"rule r: relu(x) => x class fast",
+                  "expected exact, reassociation, accumulation or distribution, found 'fast'"},
+        WrongRule{"rule r: relu(x) => x expect yes", "expected proved, refuted or unknown, found 'yes'"},
+        WrongRule{"rule r: relu(x) => x if rank(x)", "expected one of == != < <= > >=, found the end of the file"},
+        WrongRule{"rule r: relu(x) => x, then", "the left side has 1 outputs, the right side 2"},
+        WrongRule{"rule r: relu(x) => x then",
+                  "expected 'where', 'if', 'proof', 'class', 'expect' or the next rule, found 'then'"},
+        WrongRule{"rule r: relu(x) = x", "expected '=>' after the source, found '='"},
+        WrongRule{"axiom r: relu(x) => x", "expected '=' between the sides of an axiom, found '=>'"},
+        WrongRule{"rule r relu(x) => x", "expected ':' after the name, found 'relu'"},
+        WrongRule{"relu(x) => x", "expected 'rule NAME:' or 'axiom NAME:', found 'relu'"},
+        WrongRule{"rule r: relu(x => x", "expected ')' or ',' in relu(...), found '=>'"},
+        WrongRule{"rule r: relu(x) => x if rank(x) == 99999999999999999999", "does not fit 64 bits"},
+        WrongRule{"rule r: clip(x; min=1e999) => x", "real number 1e999 is out of range"},
+        WrongRule{"rule r: relu(x).99999999999 => x", "output number 99999999999 is out of range"}));
 
 TEST(RuleText, RefusesWhatIsNestedTooDeep) {
   const FakeCatalog catalog;
@@ -184,11 +184,11 @@ TEST(RuleText, SharingDoesNotExplode) {
   std::string text = "rule r: t0 => x where t60 = relu(x)";
   for (int i = 0; i < 60; ++i)
     text += ", t" + std::to_string(i) + " = add(t" + std::to_string(i + 1) + ", t" + std::to_string(i + 1) + ")";
-  const std::vector<Substitution> rules = parse(text);
+  const std::vector<Substitution> rules = parsed_rules(text);
   ASSERT_EQ(rules.size(), 1u);
   EXPECT_EQ(rules[0].source.nodes.size(), 61u);
   const FakeCatalog catalog;
-  expect_same(parse(to_string(rules[0], catalog))[0], rules[0]);
+  expect_same(parsed_rules(to_string(rules[0], catalog))[0], rules[0]);
 }
 
 // Any edit of a rule file is either a rule file or an error with a place; it never crashes.
@@ -231,7 +231,7 @@ TEST(RuleText, SurvivesMutation) {
 TEST(Canonical, NamesOrdersAndFoldsAlike) {
   const FakeCatalog catalog;
   auto text = [&](const std::string& rule) {
-    return to_string(canonical(parse("rule r: " + rule)[0], catalog), catalog);
+    return to_string(canonical(parsed_rules("rule r: " + rule)[0], catalog), catalog);
   };
   EXPECT_EQ(text("add(a, relu(b)) => add(relu(b), a)"), text("add(relu(q), x) => add(x, relu(q))"));
   EXPECT_EQ(text("relu(a), tanh(b) => tanh(b), relu(a)"), text("tanh(x), relu(y) => relu(y), tanh(x)"));
@@ -244,18 +244,18 @@ TEST(Canonical, NamesOrdersAndFoldsAlike) {
             text("relu(x) => x if dim(x, -1) == 2, rank(x) == 1"));
   EXPECT_NE(text("sub(x, y) => sub(y, x)"), text("sub(x, y) => sub(x, y)"));
   EXPECT_EQ(text("sub(b, a) => add(a, b)"), "rule r:\n  sub(x, y) => add(x, y)\n");
-  EXPECT_EQ(to_string(canonical(parse("rule r: sub(b, a) => add(a, b)")[0]), catalog),
+  EXPECT_EQ(to_string(canonical(parsed_rules("rule r: sub(b, a) => add(a, b)")[0]), catalog),
             "rule r:\n  sub(x, y) => add(y, x)\n");
 }
 
 TEST(Evaluate, ComputesAttributes) {
-  const auto rule = parse("rule r: split(x; axis=a, sizes=n).0 => x if a == 1")[0];
+  const auto rule = parsed_rules("rule r: split(x; axis=a, sizes=n).0 => x if a == 1")[0];
   const TensorType type = {ElementType::f32, {2, 3, 5}, true};
   Bindings bindings;
   bindings.tensors = {&type};
   bindings.attributes = {AttributeValue(std::int64_t{-2}), AttributeValue(std::vector<std::int64_t>{7, -9})};
   auto condition = [&](const std::string& text) {
-    return holds(parse("rule r: split(x; axis=a, sizes=n).0 => x if " + text)[0].conditions[0], bindings);
+    return holds(parsed_rules("rule r: split(x; axis=a, sizes=n).0 => x if " + text)[0].conditions[0], bindings);
   };
   for (const char* yes : {"dim(x, -1) == 5",
                           "dim(x, a) == 3",
@@ -289,7 +289,7 @@ TEST(Evaluate, ComputesAttributes) {
     const Expected<bool> result = condition(no);
     EXPECT_TRUE(result && !*result) << no;
   }
-  const std::vector<Wrong> failing = {
+  const std::vector<WrongRule> failing = {
       {"dim(x, -4) == 1", "a tensor of type f32[2, 3, 5] has no axis -4"},
       {"n[2] == 1", "[7, -9] has no element 2"},
       {"n + [1] == n", "the lists have different lengths"},
@@ -300,7 +300,7 @@ TEST(Evaluate, ComputesAttributes) {
       {"-9223372036854775808 // (a + 1) == 1", "does not fit 64 bits"},
       {"9223372036854775807 * a == 1", "does not fit 64 bits"},
   };
-  for (const Wrong& wrong : failing) {
+  for (const WrongRule& wrong : failing) {
     const Expected<bool> result = condition(wrong.text);
     ASSERT_FALSE(result.ok()) << wrong.text;
     EXPECT_THAT(result.error().message, HasSubstr(wrong.message)) << wrong.text;
@@ -309,7 +309,7 @@ TEST(Evaluate, ComputesAttributes) {
 
 TEST(Instantiate, BuildsGraphsOfBothSides) {
   const FakeCatalog catalog;
-  const auto rule = parse(rules_text)[0];
+  const auto rule = parsed_rules(rules_text)[0];
   const std::vector<TensorType> types = {
       {ElementType::f32, {2, 3}, true}, {ElementType::f32, {3, 4}, true}, {ElementType::f32, {3, 5}, true}};
   const Expected<Graph> source = instantiate(rule, rule.source, types, {}, catalog);

@@ -15,6 +15,7 @@
 #include "graph/rewrite.h"
 #include "operators/registry.h"
 #include "optimizer/cost_model.h"
+#include "optimizer/optimize.h"
 #include "optimizer/runtime_target.h"
 #include "optimizer/target.h"
 #include "runtime/kernel.h"
@@ -36,6 +37,10 @@ T value_of(Expected<T> expected) {
 inline const OperatorRegistry& registry() {
   static const OperatorRegistry loaded = value_of(OperatorRegistry::load(source_path("specs/operators")));
   return loaded;
+}
+
+inline Rounding rounding_of(const std::string& fp) {
+  return fp == "exact" ? Rounding::exact : fp == "fast" ? Rounding::fast : Rounding::reassoc;
 }
 
 inline const KernelLibrary& library() {

@@ -8,10 +8,6 @@
 namespace taso::testing {
 namespace {
 
-Rounding rounding_of(const std::string& fp) {
-  return fp == "exact" ? Rounding::exact : fp == "fast" ? Rounding::fast : Rounding::reassoc;
-}
-
 class OptimizeCase : public ::testing::TestWithParam<OptimizerCase> {};
 INSTANTIATE_TEST_SUITE_P(Data, OptimizeCase, ::testing::ValuesIn(optimizer_cases()), case_name);
 

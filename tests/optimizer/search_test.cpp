@@ -38,10 +38,6 @@ double cheapest_reachable(const Graph& start, const RuleIndex& rules, Costs& cos
   return best;
 }
 
-Rounding rounding_of(const std::string& fp) {
-  return fp == "exact" ? Rounding::exact : fp == "fast" ? Rounding::fast : Rounding::reassoc;
-}
-
 class SearchCase : public ::testing::TestWithParam<OptimizerCase> {};
 INSTANTIATE_TEST_SUITE_P(Data, SearchCase, ::testing::ValuesIn(optimizer_cases()), case_name);
 

@@ -5,7 +5,7 @@
 namespace taso::unbounded {
 namespace {
 
-using Kind = AttributeExpression::Kind;
+using AttributeForm = AttributeExpression::Kind;
 
 AttributeExpression number(std::int64_t value) {
   AttributeExpression e;
@@ -13,7 +13,7 @@ AttributeExpression number(std::int64_t value) {
   return e;
 }
 
-AttributeExpression binary(Kind kind, AttributeExpression a, AttributeExpression b) {
+AttributeExpression binary(AttributeForm kind, AttributeExpression a, AttributeExpression b) {
   AttributeExpression e;
   e.kind = kind;
   e.operands.push_back(std::move(a));
@@ -42,15 +42,17 @@ class Writer {
         if (!rest) continue;
         std::optional<AttributeExpression> extent = write(factor.extent, depth + 1);
         if (!extent) continue;
-        product = product ? binary(Kind::multiply, std::move(*product), std::move(*extent)) : std::move(*extent);
+        product =
+            product ? binary(AttributeForm::multiply, std::move(*product), std::move(*extent)) : std::move(*extent);
         monomial = *rest;
       }
       for (const SymbolId id : monomial.symbols()) {
         std::optional<AttributeExpression> factor = symbol(id, depth);
         if (!factor) return std::nullopt;
-        product = product ? binary(Kind::multiply, std::move(*product), std::move(*factor)) : std::move(*factor);
+        product =
+            product ? binary(AttributeForm::multiply, std::move(*product), std::move(*factor)) : std::move(*factor);
       }
-      sum = sum ? binary(Kind::add, std::move(*sum), std::move(*product)) : std::move(*product);
+      sum = sum ? binary(AttributeForm::add, std::move(*sum), std::move(*product)) : std::move(*product);
     }
     return sum ? sum : number(0);
   }
@@ -61,16 +63,16 @@ class Writer {
     AttributeExpression e;
     switch (symbol.kind) {
       case Symbol::Kind::extent:
-        e.kind = Kind::dimension;
+        e.kind = AttributeForm::dimension;
         e.index = symbol.variable;
         e.axis = symbol.position;
         return e;
       case Symbol::Kind::attribute:
-        e.kind = Kind::variable;
+        e.kind = AttributeForm::variable;
         e.index = symbol.variable;
         if (symbol.position >= 0) {
           AttributeExpression element;
-          element.kind = Kind::element;
+          element.kind = AttributeForm::element;
           element.axis = symbol.position;
           element.operands.push_back(std::move(e));
           return element;
@@ -81,7 +83,7 @@ class Writer {
           if (factor.symbol != id) continue;
           auto extent = write(factor.extent, depth + 1), product = write(factor.product, depth + 1);
           if (!extent || !product) return std::nullopt;
-          return binary(Kind::floor_divide, std::move(*extent), std::move(*product));
+          return binary(AttributeForm::floor_divide, std::move(*extent), std::move(*product));
         }
         return std::nullopt;
       default:

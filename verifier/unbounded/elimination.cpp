@@ -15,11 +15,6 @@ constexpr std::size_t max_combinations = 3000;
 // Products of rows by symbols that are formed at most.
 constexpr std::size_t max_products = 48;
 
-std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
-  const std::int64_t q = a / b;
-  return q * b != a && a < 0 ? q - 1 : q;
-}
-
 // constant + sum of coefficient * column >= 0; terms sorted by column.
 struct Row {
   std::int64_t constant = 0;

@@ -3,14 +3,11 @@
 #include <algorithm>
 
 namespace taso::unbounded {
-namespace {
 
 std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
   const std::int64_t q = a / b;
   return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
 }
-
-}  // namespace
 
 bool Monomial::contains(SymbolId symbol) const {
   const auto all = symbols();

@@ -24,6 +24,9 @@ namespace taso::unbounded {
 
 using SymbolId = std::uint32_t;
 
+/// The quotient rounded towards minus infinity, of a divisor that is not 0.
+[[nodiscard]] std::int64_t floor_quotient(std::int64_t a, std::int64_t b);
+
 /// A product of symbols; the empty product is 1.
 class Monomial {
  public:

@@ -9,7 +9,7 @@ namespace {
 
 using Kind = Expression::Kind;
 
-const std::vector<Atom> no_context;
+const std::vector<Atom> no_atoms;
 
 bool speaks_of_reals(const Expression& e) {
   return e.sort == Sort::real || std::any_of(e.operands.begin(), e.operands.end(), speaks_of_reals);
@@ -23,7 +23,7 @@ class Inference {
       : definition_(definition),
         facts_(facts),
         lenient_(lenient),
-        evaluator_(registry.size_functions(), environment_, facts, no_context) {}
+        evaluator_(registry.size_functions(), environment_, facts, no_atoms) {}
 
   Expected<std::vector<std::vector<Polynomial>>> run(const SizeAttributes& attributes,
                                                      std::span<const std::vector<Polynomial>> inputs) {
@@ -170,7 +170,7 @@ class Inference {
         TASO_RETURN_IF_ERROR(require_equal(shape[first], product, place));
       } else {
         TASO_RETURN_IF_ERROR(require_at_least(product, 1, "a factor of " + place));
-        const std::optional<Polynomial> factor = facts_.divide(shape[first], product, no_context);
+        const std::optional<Polynomial> factor = facts_.divide(shape[first], product, no_atoms);
         if (!factor) return wrong(place + " is not known to be a multiple of " + text(product));
         TASO_RETURN_IF_ERROR(require_equal(shape[first], *factor * product, place));
         environment_.bind(unknown->name, Sizes::of(*factor));

@@ -14,7 +14,7 @@ namespace {
 using Kind = Expression::Kind;
 
 // Nested applications of laws.
-constexpr int max_depth = 60;
+constexpr int max_law_depth = 60;
 // Factors of a form, those inside of others included and counted as often as they occur: rewriting unfolds what forms
 // share.
 constexpr std::size_t max_size = 4'000;
@@ -349,7 +349,7 @@ NormalForm LawRewriter::evaluate(const Expression& e, const std::vector<std::str
 NormalForm LawRewriter::call(const FunctionDefinition* function, const std::string& name,
                              std::vector<NormalForm> arguments) {
   if (!builder_.problem().empty()) return {};
-  if (++depth_ > max_depth) builder_.fail("laws are nested too deeply");
+  if (++depth_ > max_law_depth) builder_.fail("laws are nested too deeply");
   std::optional<NormalForm> result;
   if (function != nullptr && builder_.problem().empty()) {
     // The function of every element, where it keeps their order.
@@ -533,7 +533,7 @@ NormalForm LawRewriter::extremum(bool maximum, std::vector<Element> elements) {
     element.value = extremum((inner.kind == Factor::Kind::maximum) == (number.numerator > 0), std::move(multiples));
   }
   // A minimum of maxima is written as the maximum of minima.
-  if (!maximum && depth_ < max_depth)
+  if (!maximum && depth_ < max_law_depth)
     for (std::size_t i = 0; i < elements.size() && elements.size() > 1; ++i) {
       const Factor* const largest = only_factor(elements[i].value);
       if (largest == nullptr || largest->kind != Factor::Kind::maximum || largest->elements.size() > max_choices ||

@@ -12,18 +12,12 @@ namespace taso::unbounded {
 namespace {
 
 // Nested comparisons.
-constexpr int max_depth = 24;
+constexpr int max_matching_depth = 24;
 // Maps of leftover variables that are tried for one pair.
 constexpr std::size_t max_completions = 24;
 
 bool contains(const std::vector<SymbolId>& list, SymbolId symbol) {
   return std::find(list.begin(), list.end(), symbol) != list.end();
-}
-
-std::vector<Atom> alternatives(const Atom& guard) {
-  const Polynomial below = -guard.p - 1;
-  if (guard.relation == Atom::Relation::nonnegative) return {guard, {Atom::Relation::nonnegative, below}};
-  return {guard, {Atom::Relation::nonnegative, guard.p - 1}, {Atom::Relation::nonnegative, below}};
 }
 
 // Reads inside of nested factors, with the variables that are bound around them.
@@ -45,6 +39,12 @@ void collect_reads(const NormalForm& form, std::vector<NestedRead>& reads, std::
 }
 
 }  // namespace
+
+std::vector<Atom> alternatives(const Atom& guard) {
+  const Polynomial below = -guard.p - 1;
+  if (guard.relation == Atom::Relation::nonnegative) return {guard, {Atom::Relation::nonnegative, below}};
+  return {guard, {Atom::Relation::nonnegative, guard.p - 1}, {Atom::Relation::nonnegative, below}};
+}
 
 std::string describe(const Symbols& symbols, const Term& term) {
   std::string text;
@@ -165,7 +165,7 @@ std::optional<Atom> Matcher::undecided(const NormalForm& form, std::vector<Symbo
 
 bool Matcher::equal(const NormalForm& left, const NormalForm& right, const Facts& given, int depth) {
   if (failed_ || !step(given)) return false;
-  if (depth > max_depth) {
+  if (depth > max_matching_depth) {
     fail("nested too deeply");
     return false;
   }

@@ -15,6 +15,9 @@
 
 namespace taso::unbounded {
 
+/// The cases that a guard distinguishes: it, and what excludes it.
+[[nodiscard]] std::vector<Atom> alternatives(const Atom& guard);
+
 class Matcher {
  public:
   /// `steps`: comparisons and case distinctions left to this matcher and all that share the counter.

@@ -21,11 +21,6 @@ std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
-  const std::int64_t q = a / b;
-  return q * b != a && (a < 0) != (b < 0) ? q - 1 : q;
-}
-
 // Symbols that have values of their own, also those within quotients, maxima and lookups.
 void collect(const Symbols& symbols, const Polynomial& p, std::vector<SymbolId>& found, bool nested,
              std::vector<SymbolId>* inside) {

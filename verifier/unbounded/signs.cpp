@@ -8,7 +8,7 @@ namespace taso::unbounded {
 namespace {
 
 // Nested forms.
-constexpr int max_depth = 40;
+constexpr int max_sign_depth = 40;
 
 Sign sign_of(const Rational& number) { return {number.numerator<0, number.numerator == 0, number.numerator> 0}; }
 
@@ -348,7 +348,7 @@ Sign Signs::of_numbers(const NormalForm& numbers) {
 }
 
 Sign Signs::of(const NormalForm& form, int depth) {
-  if (depth > max_depth) return Sign::any();
+  if (depth > max_sign_depth) return Sign::any();
   if (form.empty()) return Sign::nothing_but_zero();
   Sign result = Sign::nothing_but_zero();
   for (const Term& term : form) {

@@ -8,20 +8,13 @@ namespace taso::unbounded {
 namespace {
 
 // Nested simplifications.
-constexpr int max_depth = 40;
+constexpr int max_simplification_depth = 40;
 
 bool is_extent(const Atom& guard, SymbolId symbol) {
   // symbol >= 0, or something without it - 1 - symbol >= 0
   if (guard.relation != Atom::Relation::nonnegative) return false;
   if (guard.p == Polynomial::symbol(symbol)) return true;
   return guard.p.linear_coefficient(symbol) == -1;
-}
-
-// The cases that a guard distinguishes: it, and what excludes it.
-std::vector<Atom> alternatives(const Atom& guard) {
-  const Polynomial below = -guard.p - 1;
-  if (guard.relation == Atom::Relation::nonnegative) return {guard, {Atom::Relation::nonnegative, below}};
-  return {guard, {Atom::Relation::nonnegative, guard.p - 1}, {Atom::Relation::nonnegative, below}};
 }
 
 // Whether a symbol occurs free in a summand's factors or guards.
@@ -45,8 +38,8 @@ bool uses(const Symbols& symbols, const Term& term, SymbolId symbol) {
   return false;
 }
 
-bool contains(const std::vector<SymbolId>& list, SymbolId symbol) {
-  return std::find(list.begin(), list.end(), symbol) != list.end();
+bool binds(const Term& term, SymbolId symbol) {
+  return std::find(term.bound.begin(), term.bound.end(), symbol) != term.bound.end();
 }
 
 // A guard of a nested summand that speaks of none of the variables bound inside of `factor`, and of one of `outer`.
@@ -117,7 +110,7 @@ bool Matcher::simplify_guards(Term& term, Facts& facts) {
       if (term.guards[i].relation != Atom::Relation::zero) continue;
       Polynomial p = term.guards[i].p;
       for (const SymbolId symbol : p.symbols())
-        if (!contains(term.bound, symbol) && facts.entails_quickly(at_least(Polynomial::symbol(symbol), 1)))
+        if (!binds(term, symbol) && facts.entails_quickly(at_least(Polynomial::symbol(symbol), 1)))
           while (const auto divided = Polynomial::exact_quotient(p, Polynomial::symbol(symbol))) p = *divided;
       for (const SymbolId symbol : term.bound) {
         const auto coefficient = p.linear_coefficient(symbol);
@@ -175,7 +168,7 @@ bool Matcher::simplify_guards(Term& term, Facts& facts) {
         std::any_of(term.bound.begin(), term.bound.end(), [&](SymbolId symbol) { return is_extent(guard, symbol); }) &&
         std::all_of(guard.p.terms().begin(), guard.p.terms().end(), [&](const auto& part) {
           const auto& factors = part.monomial.symbols();
-          return (factors.size() == 1 && contains(term.bound, factors[0])) ||
+          return (factors.size() == 1 && binds(term, factors[0])) ||
                  std::all_of(factors.begin(), factors.end(), [&](SymbolId symbol) {
                    const Symbol::Kind kind = symbols[symbol].kind;
                    return kind == Symbol::Kind::extent || kind == Symbol::Kind::attribute ||
@@ -320,7 +313,7 @@ NormalForm Matcher::simplify(const Factor& factor, Facts& facts, const std::vect
 NormalForm Matcher::simplify(const Term& original, Facts& facts, int depth) {
   FormBuilder builder(facts);
   Term term = original;
-  if (depth > max_depth) {
+  if (depth > max_simplification_depth) {
     fail("nested too deeply");
     return {original};
   }
