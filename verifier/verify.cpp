@@ -53,7 +53,8 @@ bool rounds_constants(const Substitution& rule, const OperatorCatalog& catalog) 
   });
 }
 
-// Why no number is left for some attribute variable under a rule's conditions and those that its proof adds; else empty.
+// Why no number is left for some attribute variable under a rule's conditions and those that its proof adds; else
+// empty.
 std::string contradiction(const Substitution& rule, const std::vector<Condition>& added) {
   Substitution stored = rule;
   stored.conditions.insert(stored.conditions.end(), added.begin(), added.end());
