@@ -128,8 +128,8 @@ Expected<RewriteResult> apply_with_changes(const Graph& original, const Substitu
   for (const std::optional<AttributeValue>& value : bindings.attributes)
     if (const auto* function = value ? std::get_if<SymbolValue>(&*value) : nullptr;
         function != nullptr && !catalog.is_total_function(function->name))
-      return bad_input(rule.name + " is about functions that have a value for every number, which " + function->name +
-                       " has not");
+      return bad_input(rule.name + " holds for functions that are defined for every number; " + function->name +
+                       " is not");
   bindings.constants = constants_of(graph, match.variables);
   for (const Condition& condition : rule.conditions) {
     const Expected<bool> holding = holds(condition, bindings, sizes);

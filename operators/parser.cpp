@@ -28,6 +28,7 @@ class Parser {
   Expected<ParsedSpecification> file() {
     ParsedSpecification result;
     while (!cursor_.at_end()) {
+      tensors_.clear();
       if (cursor_.at("function")) {
         TASO_ASSIGN(FunctionDefinition definition, function());
         result.functions.push_back(std::move(definition));
@@ -181,7 +182,6 @@ class Parser {
 
   Expected<OperatorDefinition> operator_definition() {
     OperatorDefinition result;
-    tensors_.clear();
     cursor_.next();
     result.where = cursor_.peek().where;
     TASO_ASSIGN(result.name, new_name("an operator name"));

@@ -1,6 +1,8 @@
 #include "verifier/rule_conditions.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "verifier/attribute_kinds.h"
 #include "verifier/unbounded/symbolic_types.h"
@@ -202,6 +204,27 @@ bool always_defined(const OperatorRegistry& registry, const Pattern& pattern) {
              return always_defined(registry, node, *definition, equation.value);
            });
   });
+}
+
+std::optional<double> number_beyond_floats(const Substitution& rule) {
+  std::vector<double> known;
+  const auto visit = [](const Pattern& pattern, const auto& see) {
+    const auto within = [&](const AttributeExpression& e, const auto& self) -> void {
+      if (const auto* number = std::get_if<double>(&e.literal); number != nullptr && e.kind == Form::literal)
+        see(*number);
+      for (const AttributeExpression& operand : e.operands) self(operand, self);
+    };
+    for (const PatternNode& node : pattern.nodes)
+      for (const auto& [name, expression] : node.attributes) within(expression, within);
+  };
+  visit(rule.source, [&](double number) { known.push_back(number); });
+  std::optional<double> found;
+  visit(rule.target, [&](double number) {
+    if (std::isfinite(number) && std::abs(number) > std::numeric_limits<float>::max() &&
+        std::find(known.begin(), known.end(), number) == known.end())
+      found = number;
+  });
+  return found;
 }
 
 }  // namespace taso

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "graph/pattern.h"
@@ -23,6 +24,10 @@ namespace taso {
 /// Whether the target has arithmetic on real attributes that the source does not have: what it computes is rounded,
 /// and differs by as much as the numbers are large.
 [[nodiscard]] bool computes_attributes(const OperatorRegistry& registry, const Substitution& rule);
+
+/// A number in the target that no 32-bit float can hold (1e39) and that the source does not name: computed with, it is
+/// infinite. Nothing if there is none; infinity itself is the bound that leaves a side open.
+[[nodiscard]] std::optional<double> number_beyond_floats(const Substitution& rule);
 
 /// Whether every element of a pattern has a value, whatever its variables are, as far as the text of the definitions
 /// tells: nothing in them divides but by a number, takes a maximum over a range, reads at an index that a tensor holds,

@@ -222,7 +222,9 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
   const std::string undefined = by_axioms_alone ? undefined_target(rule, divides_more, verdict.added) : "";
   verdict.conditions = texts(rule.conditions, rule);
   for (std::string& condition : texts(verdict.added, rule)) verdict.conditions.push_back(std::move(condition));
-  const std::string impossible = contradiction(rule, verdict.added);
+  std::string impossible = contradiction(rule, verdict.added);
+  if (const std::optional<double> number = number_beyond_floats(rule))
+    impossible = "the target has the number " + to_string(AttributeValue(*number)) + ", which no 32-bit float can hold";
   if (!impossible.empty()) {
     verdict.reason = impossible;
   } else if (!undefined.empty()) {

@@ -65,6 +65,18 @@ TEST(Apply, ChecksConditionsAgain) {
   EXPECT_THAT(result.error().message, testing::HasSubstr("the condition 2 < dim(x, -1) of large does not hold"));
 }
 
+TEST(Apply, FunctionsAreDefinedEverywhere) {
+  World world("rule r: relu(matmul_bias_act(x, w, b; act=f)) => matmul_bias_act(x, w, b; act=f)",
+              "input x f32[2, 2] input w f32[2, 2] input b f32[2] output relu(matmul_bias_act(x, w, b; act=relu))");
+  const RuleIndex index(world.rules, world.catalog);
+  Match match = index.find(world.graph, 0).at(0);
+  EXPECT_TRUE(apply(world.graph, world.rules[0], match, world.catalog).ok());
+  match.attributes.at(0) = AttributeValue(SymbolValue{"log"});
+  const auto result = apply(world.graph, world.rules[0], match, world.catalog);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().message, "r holds for functions that are defined for every number; log is not");
+}
+
 TEST(Apply, RefusesToChangeNothing) {
   World world("rule r: add(x, y) => add(y, x)", "input x f32[2] input y f32[2] output add(x, y)");
   const RuleIndex index(world.rules, world.catalog);

@@ -82,6 +82,13 @@ TEST(Specification, ErrorsNamePlaceAndCause) {
   }
 }
 
+TEST(Specification, FunctionsMayStandBehindOperators) {
+  const auto registry = OperatorRegistry::parse(
+      "operator one(x[D..]) -> [D..]\n  \"x.\"\n  out[I..] = x[I..]\nfunction less(x) = x - 1\n", "test.op",
+      &testing::shipped());
+  EXPECT_TRUE(registry) << registry.error().to_string();
+}
+
 TEST(Specification, FoldersThatHoldNothing) {
   const Expected<OperatorRegistry> absent = OperatorRegistry::load("/nonexistent/folder");
   ASSERT_FALSE(absent.ok());

@@ -307,7 +307,7 @@ void Elaborator::oblige_index(std::uint32_t tensor, const std::vector<Polynomial
   factor.kind = Factor::Kind::read;
   factor.tensor = indices_of_axes | tensor;
   factor.indices = arguments;
-  oblige_defined(builder_.factor(std::move(factor)), "what " + to_text(e) + " is the index of");
+  oblige_defined(builder_.factor(std::move(factor)), "the slice that " + to_text(e) + " names");
 }
 
 void Elaborator::oblige_defined(const NormalForm& value, const std::string& what) {
