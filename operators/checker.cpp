@@ -236,6 +236,12 @@ class Checker {
                 "use max, min or a function",
                 operand.where);
         }
+        for (std::size_t i = 0; i < 2; ++i)
+          if (e.operands[1 - i].sort == Sort::real && e.operands[i].sort != Sort::real &&
+              e.operands[i].sort != Sort::integer)
+            return bad_input("a real number is compared with a number, and " + to_text(e.operands[i]) + " is " +
+                                 describe(e.operands[i].sort),
+                             e.operands[i].where);
         e.sort = Sort::boolean;
         return {};
       case Kind::conjunction:
@@ -828,11 +834,39 @@ class Checker {
   Status laws() {
     if (op_->commutative && (op_->inputs.size() != 2 || op_->several_outputs()))
       return bad_input("law 'commutative' needs two inputs and one output", op_->where);
-    if (op_->associative && !op_->variadic())
-      return bad_input("law 'associative' is for an operator of a variadic input", op_->where);
+    if (op_->associative && (!op_->variadic() || op_->several_outputs()))
+      return bad_input("law 'associative' is for an operator of a variadic input and one output", op_->where);
     if (op_->coassociative && (op_->inputs.size() != 1 || op_->variadic() || !op_->several_outputs()))
       return bad_input("law 'coassociative' is for an operator of one input and several outputs", op_->where);
+    if (op_->coassociative && !takes_apart())
+      return bad_input(
+          "law 'coassociative' is for an operator that takes a tensor apart along one axis: f(x[A.., n, B..(-axis - "
+          "1)]; "
+          "axis: int, sizes: int[]) -> [A.., sizes[k], B..] for k < length(sizes), or without 'axis' along a certain "
+          "one",
+          op_->where);
     return {};
+  }
+
+  /// Whether the outputs are pieces as long as an attribute `sizes` says, along the axis that an attribute `axis`
+  /// counts from the end, if there is one: so graphs know operators that take tensors apart (graph/match.cpp).
+  [[nodiscard]] bool takes_apart() const {
+    const AttributeSpec *sizes = op_->find_attribute("sizes"), *axis = op_->find_attribute("axis");
+    if (sizes == nullptr || sizes->kind != AttributeKind::integers || sizes->length) return false;
+    if (to_text(*op_->output.count) != "length(sizes)") return false;
+    const std::vector<AxisSpec>&in = op_->inputs[0].axes, &out = op_->output.axes;
+    const auto piece = std::find_if(out.begin(), out.end(), [&](const AxisSpec& spec) {
+      return spec.kind == AxisSpec::Kind::size && to_text(spec) == "sizes[" + op_->output.piece + "]";
+    });
+    if (piece == out.end() || in.size() != out.size()) return false;
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (out[i].kind != in[i].kind || (out.begin() + static_cast<std::ptrdiff_t>(i) != piece &&
+                                        to_text(out[i].factors[0]) != to_text(in[i].factors[0])))
+        return false;
+    if (axis == nullptr) return true;
+    const auto after = static_cast<std::size_t>(piece - out.begin()) + 1;
+    return axis->kind == AttributeKind::integer && after + 1 == in.size() && in[after].kind == AxisSpec::Kind::rest &&
+           in[after].length && to_text(*in[after].length) == "-axis - 1";
   }
 
   const Declarations& declarations_;

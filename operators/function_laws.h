@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 
 #include "operators/definition.h"
@@ -9,9 +10,10 @@
 
 namespace taso {
 
-/// Fails if a primitive has no value somewhere in its declared domain, or a declared fact or law of a checked function
-/// is false at one of many points: the numbers around 0 and 1, small and large ones, those around the literals of the
-/// law, and some between them. A side that is infinite or undefined where only large numbers make it so is passed over.
-[[nodiscard]] Status check_function_facts(const std::map<std::string, FunctionDefinition, std::less<>>& functions);
+/// Fails if an added primitive has no value somewhere in its declared domain, or a declared fact or law of an added
+/// function is false at one of many points (trial_points.h). What rounding, overflow or underflow may have made, by the
+/// bounds of NumberProgram, is passed over.
+[[nodiscard]] Status check_function_facts(const std::map<std::string, FunctionDefinition, std::less<>>& functions,
+                                          const std::set<std::string>& added);
 
 }  // namespace taso

@@ -2,6 +2,7 @@
 /// costs follow. Grammar and meaning: docs/spec-language.md.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <span>
@@ -22,6 +23,12 @@ struct Work {
   double bytes_written = 0;  ///< Each output once.
 };
 
+/// What is done with declared facts, domains and laws of functions that are loaded.
+enum class Trials : std::uint8_t {
+  made,     ///< A false one is an error (operators/function_laws.h).
+  omitted,  ///< All are believed: for tests that ask what trials are for.
+};
+
 /// All operators known to a run. Immutable after loading; shared by reference.
 class OperatorRegistry final : public OperatorCatalog {
  public:
@@ -30,7 +37,8 @@ class OperatorRegistry final : public OperatorCatalog {
                                                        const OperatorRegistry* base = nullptr);
   /// Parses one text (tests, taso-verify on a single file) on top of the operators already in `base`.
   [[nodiscard]] static Expected<OperatorRegistry> parse(std::string_view text, const std::string& file,
-                                                        const OperatorRegistry* base = nullptr);
+                                                        const OperatorRegistry* base = nullptr,
+                                                        Trials trials = Trials::made);
 
   [[nodiscard]] const OperatorDefinition* find(std::string_view op) const;
   /// Names in alphabetical order.
@@ -73,7 +81,7 @@ class OperatorRegistry final : public OperatorCatalog {
 
  private:
   /// Parses and checks (text, file) pairs together.
-  [[nodiscard]] Status add(const std::vector<std::pair<std::string, std::string>>& texts);
+  [[nodiscard]] Status add(const std::vector<std::pair<std::string, std::string>>& texts, Trials trials);
 
   std::map<std::string, OperatorDefinition, std::less<>> operators_;
   std::map<std::string, FunctionDefinition, std::less<>> functions_;

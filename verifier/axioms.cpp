@@ -104,6 +104,13 @@ std::vector<Substitution> Verifier::declared_laws(const OperatorRegistry& regist
         associative.name += ".right";
         associative.source = {{right, {name, {variable(0), output(0)}, attributes}}, {output(1)}};
         laws.push_back(std::move(associative));
+        // Normal forms have no concatenation of one tensor.
+        Substitution one = law;
+        one.name = name + ".associative.one";
+        one.tensor_variables = {"x"};
+        one.source = {{{name, {variable(0)}, any_attributes(signature, one)}}, {output(0)}};
+        one.target = {{}, {variable(0)}};
+        laws.push_back(std::move(one));
       }
     }
     if (definition.coassociative && definition.several_outputs()) {
@@ -148,6 +155,22 @@ std::vector<Substitution> Verifier::declared_laws(const OperatorRegistry& regist
                                   {output(1, 0), output(1, 1), output(0, 1)}};
         laws.push_back(std::move(coassociative));
       }
+      // Normal forms have no split into one piece.
+      Substitution one = law;
+      one.name = name + ".coassociative.one";
+      one.tensor_variables = {"x"};
+      auto attributes = any_attributes(signature, one);
+      for (auto& [attribute, expression] : attributes) {
+        if (attribute != list->name) continue;
+        const AttributeExpression size = expression;
+        one.attribute_variables[size.index] = "s0";
+        expression = {};
+        expression.kind = AttributeExpression::Kind::list;
+        expression.operands = {size};
+      }
+      one.source = {{{name, {variable(0)}, std::move(attributes)}}, {output(0)}};
+      one.target = {{}, {variable(0)}};
+      laws.push_back(std::move(one));
     }
   }
   return laws;
