@@ -22,6 +22,7 @@
 #include "support/file.h"
 #include "tools/common.h"
 #include "tools/files.h"
+#include "tools/proved_specs.h"
 #include "tools/ranks.h"
 #include "tools/specs.h"
 #include "verifier/verify.h"
@@ -223,7 +224,7 @@ Status prepare(Arguments& arguments, const Ranks& ranks, Setup& setup) {
   if (ranks.rank() == 0) TASO_RETURN_IF_ERROR(arguments.files.claim_all());
   if (ranks.size() > 1 && (!arguments.shard.empty() || !arguments.merge.empty()))
     return Error{ErrorCode::usage, "mpirun shares the work itself: leave out --shard and --merge", {}};
-  TASO_ASSIGN(setup.registry, load_operators(arguments.common));
+  TASO_ASSIGN(setup.registry, load_proved_operators(arguments.common));
   const OperatorRegistry& registry = *setup.registry;
   const std::string path = profile_file(arguments.common, arguments.profile);
   TASO_ASSIGN(setup.profile, load_profile(path, registry));
@@ -239,11 +240,8 @@ Status prepare(Arguments& arguments, const Ranks& ranks, Setup& setup) {
                                                  : std::max(1u, all / static_cast<unsigned>(ranks.size()));
   options.verify = arguments.verify;
   if (arguments.verify) {
-    TASO_ASSIGN(const std::vector<std::string> files, axiom_files(arguments.common));
-    for (const std::string& file : files) {
-      TASO_ASSIGN(const std::vector<Substitution> axioms, load_axioms(file, registry));
-      options.axioms.insert(options.axioms.end(), axioms.begin(), axioms.end());
-    }
+    TASO_ASSIGN(BelievedAxioms believed, load_believed_axioms(arguments.common, registry, program));
+    options.axioms = std::move(believed.axioms);
   }
   if (!arguments.memory_limit.empty()) {
     TASO_ASSIGN(options.scale.memory_limit, size_of(arguments.memory_limit));

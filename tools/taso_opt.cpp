@@ -30,6 +30,7 @@
 #include "tools/costs.h"
 #include "tools/device.h"
 #include "tools/files.h"
+#include "tools/proved_specs.h"
 #include "tools/sizes.h"
 #include "tools/specs.h"
 
@@ -461,7 +462,7 @@ Expected<int> run(Options& options) {
   TASO_ASSIGN(const std::string certificate_file, claim_sidecars(options));
   tools::end_on_interrupt(kProgram);
 
-  TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
+  TASO_ASSIGN(const OperatorRegistry registry, tools::load_proved_operators(options.common));
   TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, false));
   if (!device.can_run() && !options.no_measure)
     return Error{

@@ -1,12 +1,12 @@
 #include "tools/verify_inputs.h"
 
 #include <filesystem>
-#include <iterator>
 #include <set>
 #include <utility>
 
 #include "rule_io/translate.h"
 #include "support/file.h"
+#include "tools/proved_specs.h"
 #include "tools/specs.h"
 #include "verifier/verify.h"
 
@@ -39,7 +39,7 @@ bool same_file(const fs::path& a, const fs::path& b) {
 
 /// The operators of the specifications, extended by operator files that are not part of them.
 Expected<OperatorRegistry> read_operators(const CommonOptions& options, const std::vector<std::string>& files) {
-  TASO_ASSIGN(OperatorRegistry registry, load_operators(options));
+  TASO_ASSIGN(OperatorRegistry registry, load_proved_operators(options));
   std::vector<fs::path> known = {options.specs};
   known.insert(known.end(), options.added_specs.begin(), options.added_specs.end());
   for (const std::string& file : files) {
@@ -54,16 +54,12 @@ Expected<OperatorRegistry> read_operators(const CommonOptions& options, const st
   return registry;
 }
 
-Expected<std::vector<Substitution>> read_axioms(const CommonOptions& options, const std::string& path,
-                                                const OperatorRegistry& registry) {
-  if (!path.empty()) return load_axioms(path, registry);
-  TASO_ASSIGN(const std::vector<std::string> files, axiom_files(options));
-  std::vector<Substitution> axioms;
-  for (const std::string& file : files) {
-    TASO_ASSIGN(std::vector<Substitution> more, load_axioms(file, registry));
-    std::move(more.begin(), more.end(), std::back_inserter(axioms));
-  }
-  return axioms;
+Expected<BelievedAxioms> read_axioms(const CommonOptions& options, const std::string& path,
+                                     const OperatorRegistry& registry) {
+  if (path.empty()) return load_believed_axioms(options, registry, "taso-verify");
+  BelievedAxioms named;
+  TASO_ASSIGN(named.axioms, load_axioms(path, registry));
+  return named;
 }
 
 }  // namespace
@@ -99,9 +95,11 @@ Expected<VerifyInputs> read_verify_inputs(const CommonOptions& options, const Ve
   }
   VerifyInputs result;
   TASO_ASSIGN(result.registry, read_operators(options, files));
-  TASO_ASSIGN(result.axioms, read_axioms(options, sources.axioms, result.registry));
+  TASO_ASSIGN(BelievedAxioms believed, read_axioms(options, sources.axioms, result.registry));
+  result.axioms = std::move(believed.axioms);
   std::set<std::string> names;
   for (const Substitution& axiom : result.axioms) names.insert(axiom.name);
+  for (const BelievedAxioms::Doubted& doubted : believed.not_proved) names.insert(doubted.name);
   const std::vector<Substitution> laws = Verifier::declared_laws(result.registry);
   for (const std::string& file : files) {
     if (has_extension(file, ".op")) {
