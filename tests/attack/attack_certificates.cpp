@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -40,6 +39,7 @@
 #include "operators/evaluate.h"
 #include "support/file.h"
 #include "support/random.h"
+#include "tests/attack/common.h"
 #include "tests/operators/shipped.h"
 #include "verifier/verify.h"
 
@@ -55,32 +55,11 @@ struct Arguments {
   bool without_rules = false, expect_falsehood = false, verbose = false;
 };
 
-[[noreturn]] void stop(const std::string& message) {
-  std::fprintf(stderr, "attack_certificates: %s\n", message.c_str());
-  std::exit(2);
-}
-
-template <class T>
-T must(Expected<T> value) {
-  if (!value) stop(value.error().to_string());
-  return std::move(*value);
-}
-void must(const Status& status) {
-  if (!status) stop(status.error().to_string());
-}
-
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
-    const auto number = [&] {
-      const std::string text = ++i == argc ? "" : argv[i];
-      std::uint64_t value = 0;
-      if (std::from_chars(text.data(), text.data() + text.size(), value).ptr != text.data() + text.size() ||
-          text.empty())
-        stop(option + " wants a number");
-      return value;
-    };
+    const auto number = [&] { return number_argument(option, ++i == argc ? "" : argv[i]); };
     if (option == "--seed")
       arguments.seed = number();
     else if (option == "--count")
@@ -198,27 +177,6 @@ Subject make_subject(const fs::path& folder, const std::string& name, void (*bui
 }
 
 // --- Mutations ---
-
-void change_bytes(std::string& bytes, Random& random) {
-  if (bytes.empty()) return;
-  const std::size_t place = random.below(bytes.size());
-  switch (random.below(5)) {
-    case 0:
-      bytes[place] = static_cast<char>(random.below(256));
-      break;
-    case 1:
-      bytes[place] = static_cast<char>(bytes[place] ^ (1 << random.below(8)));
-      break;
-    case 2:
-      bytes[place] = static_cast<char>(bytes[place] + (random.below(2) == 0 ? 1 : -1));
-      break;
-    case 3:
-      bytes.erase(place, 1 + random.below(6));
-      break;
-    default:
-      bytes.insert(place, bytes.substr(random.below(bytes.size()), random.below(8)));
-  }
-}
 
 void collect_leaves(ordered_json& json, std::vector<ordered_json*>& leaves) {
   if (!json.is_structured()) {

@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <new>
 #include <set>
@@ -26,6 +25,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/attack/common.h"
 #include "tests/attack/rule_judge.h"
 #include "tests/attack/rule_mutator.h"
 #include "verifier/verify.h"
@@ -46,11 +46,6 @@ struct Arguments {
   std::string judged;
 };
 
-[[noreturn]] void stop(const std::string& message) {
-  std::fprintf(stderr, "attack_rules: %s\n", message.c_str());
-  std::exit(2);
-}
-
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i < argc; ++i) {
@@ -59,7 +54,7 @@ Arguments parse(int argc, char** argv) {
       if (++i == argc) stop(option + " wants a value");
       return argv[i];
     };
-    const auto number = [&] { return std::strtoull(value().c_str(), nullptr, 10); };
+    const auto number = [&] { return number_argument(option, value()); };
     if (option == "--seed")
       arguments.seed = number();
     else if (option == "--first")
@@ -88,12 +83,6 @@ Arguments parse(int argc, char** argv) {
   return arguments;
 }
 
-template <class Value>
-Value checked(Expected<Value> value) {
-  if (!value) stop(value.error().to_string());
-  return std::move(*value);
-}
-
 // What a mutant turned out to be.
 struct Outcome {
   VerdictKind kind = VerdictKind::unknown;
@@ -104,11 +93,11 @@ class Attack {
  public:
   explicit Attack(const Arguments& arguments) : arguments_(arguments) {
     const std::string source = TASO_SOURCE_DIR;
-    const OperatorRegistry shipped = checked(OperatorRegistry::load(source + "/specs/operators"));
-    registry_ = checked(OperatorRegistry::load(source + "/tests/attack/operators", &shipped));
+    const OperatorRegistry shipped = must(OperatorRegistry::load(source + "/specs/operators"));
+    registry_ = must(OperatorRegistry::load(source + "/tests/attack/operators", &shipped));
     VerifierOptions alone;
     alone.axioms = alone.bounded = false;
-    const std::vector<Substitution> axioms = checked(load_axioms(source + "/specs/axioms", registry_));
+    const std::vector<Substitution> axioms = must(load_axioms(source + "/specs/axioms", registry_));
     unbounded_.emplace_back(registry_, axioms, alone);
     whole_.emplace_back(registry_, axioms, VerifierOptions{});
     while (whole_.size() < arguments.threads) {
@@ -143,11 +132,11 @@ class Attack {
     };
     for (const char* file : {"/specs/rules/default.rules", "/tests/attack/seeds.rules", "/tests/data/verify/true.rules",
                              "/tests/data/verify/unbounded.rules", "/tests/data/rewrite/sound.rules"})
-      add(checked(load_rules(source + file, registry_)));
-    add(checked(load_axioms(source + "/specs/axioms", registry_)));
+      add(must(load_rules(source + file, registry_)));
+    add(must(load_axioms(source + "/specs/axioms", registry_)));
     for (const Substitution& rule : rules) seen_.insert(text_of(rule));
     if (!arguments_.from.empty()) rules.clear();
-    for (const std::string& file : arguments_.from) add(checked(load_rules(file, registry_)));
+    for (const std::string& file : arguments_.from) add(must(load_rules(file, registry_)));
     return rules;
   }
 
@@ -311,7 +300,7 @@ class Attack {
   int attack_files() {
     std::vector<Substitution> rules;
     for (const std::string& file : arguments_.rules)
-      for (Substitution& rule : checked(load_rules(file, registry_))) rules.push_back(std::move(rule));
+      for (Substitution& rule : must(load_rules(file, registry_))) rules.push_back(std::move(rule));
     arguments_.full_every = 1;
     const std::vector<Outcome> outcomes = examine_all(rules);
     for (std::size_t i = 0; i < rules.size(); ++i) count(outcomes[i], rules[i]);
@@ -321,7 +310,7 @@ class Attack {
   int judge_file() {
     std::size_t overlooked = 0;
     LoweredCache cache(registry_);
-    for (Substitution& rule : checked(load_rules(arguments_.judged, registry_))) {
+    for (Substitution& rule : must(load_rules(arguments_.judged, registry_))) {
       if (rule.expect == "proved") continue;
       rule.numeric_class = NumericClass::exact;
       if (judge(registry_, rule, {.seed = arguments_.seed}, cache).falsehood) continue;

@@ -10,6 +10,7 @@
 #include "support/random.h"
 #include "tests/verifier/draws.h"
 #include "verifier/bounded.h"
+#include "verifier/running_error.h"
 
 namespace taso::testing {
 namespace {
@@ -17,6 +18,8 @@ namespace {
 constexpr std::size_t draw_attempts = 200;
 // Scalar operations of both sides of an instance at which domains are tried.
 constexpr double max_domain_work = 60'000;
+// Of all comparisons in numbers of one rule.
+constexpr double max_numbers_work = 400'000;
 
 // Whether a number may be an element of a variable.
 bool may_be_element(const Substitution& rule, std::size_t variable, double value) {
@@ -141,6 +144,49 @@ std::optional<std::string> undefined_target(const Substitution& rule, const Type
   return std::nullopt;
 }
 
+// Numbers at which the sides differ by more than rounding explains. Other comparisons begin with random elements of a
+// field, where functions have all that is declared of them.
+std::optional<std::string> different_numbers(const Substitution& rule, const TypedInstance& typed,
+                                             const std::vector<double>& reals, std::uint64_t seed, double& work) {
+  constexpr double max_trials = 600;
+  const double work_of_one = 1 + typed.source.work() + typed.target.work();
+  if (work_of_one > max_domain_work) return std::nullopt;
+  // An instance of many elements tries many numbers at once.
+  const auto trials = static_cast<std::size_t>(std::min({max_trials, 10'000 / work_of_one + 2, work / work_of_one}));
+  work -= static_cast<double>(trials) * work_of_one;
+  Random random(seed, "numbers");
+  RunningErrorRing ring;
+  for (std::size_t trial = 0; trial < trials; ++trial) {
+    std::vector<RingTensor<Rounded>> inputs;
+    std::string text = "the sides differ at " + text_of_instance(rule, typed.instance);
+    for (std::size_t v = 0; v < typed.instance.variables.size(); ++v) {
+      const TensorType& type = typed.instance.variables[v];
+      RingTensor<Rounded> tensor;
+      tensor.shape = type.shape;
+      text += "\n" + rule.tensor_variables[v] + " =";
+      for (std::int64_t e = 0; e < volume(type.shape); ++e) {
+        if (type.element != ElementType::f32) {
+          tensor.integers.push_back(0);
+          continue;
+        }
+        double value = (random.below(2) == 0 ? -1 : 1) * std::pow(10.0, 12 * random.uniform() - 6);
+        if (!reals.empty() && random.below(3) != 0) value = reals[random.below(reals.size())];
+        for (const double other : {-value, 1.0})
+          if (!may_be_element(rule, v, value)) value = other;
+        tensor.elements.push_back({value, 0});
+        if (e < 8) text += " " + to_string(AttributeValue(value));
+      }
+      inputs.push_back(std::move(tensor));
+    }
+    const auto left = typed.source.run(ring, inputs), right = typed.target.run(ring, inputs);
+    if (!left.ok() || !right.ok()) continue;
+    for (std::size_t i = 0; i < left->size(); ++i)
+      for (std::size_t e = 0; e < (*left)[i].elements.size(); ++e)
+        if (differ((*left)[i].elements[e], (*right)[i].elements[e])) return text;
+  }
+  return std::nullopt;
+}
+
 // The instance with other attributes where they may be these: 0 divides nothing, and 1e300 swallows what is added.
 std::vector<TypedInstance> at_edges_of_attributes(const OperatorRegistry& registry, const Substitution& rule,
                                                   const Instance& instance, bool exact) {
@@ -188,14 +234,22 @@ Judgement judge(const OperatorRegistry& registry, const Substitution& rule, cons
     for (TypedInstance& typed :
          at_edges_of_attributes(registry, rule, instances[i].instance, rule.numeric_class == NumericClass::exact))
       instances.push_back(std::move(typed));
+  std::vector<double> reals = landmarks.reals;
+  reals.insert(reals.end(), options.reals.begin(), options.reals.end());
+  double work = max_numbers_work;
   for (const TypedInstance& typed : instances) {
     ++judgement.instances;
+    if (options.doubts_functions) {
+      judgement.falsehood = different_numbers(rule, typed, reals, options.seed, work);
+      if (judgement.falsehood) return judgement;
+    }
     if (const auto found =
-            find_counterexample(registry, rule, typed, {.seed = options.seed, .trials = 6, .reals = landmarks.reals})) {
+            find_counterexample(registry, rule, typed, {.seed = options.seed, .trials = 6, .reals = reals})) {
       judgement.falsehood = "the sides differ at\n" + found->text;
       return judgement;
     }
-    if (auto undefined = undefined_target(rule, typed, landmarks.reals, options.seed)) {
+    if (!options.definedness) continue;
+    if (auto undefined = undefined_target(rule, typed, reals, options.seed)) {
       judgement.falsehood = std::move(undefined);
       return judgement;
     }

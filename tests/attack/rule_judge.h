@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "graph/pattern.h"
 #include "operators/registry.h"
@@ -19,6 +20,11 @@ struct JudgeOptions {
   std::uint64_t seed = 1;
   std::size_t small_instances = 12;
   std::size_t draws = 4;
+  /// Whether what specifications declare of functions may be false: sides that are equal by it are compared in numbers,
+  /// too, at these and others.
+  bool doubts_functions = false;
+  std::vector<double> reals = {};
+  bool definedness = true;  ///< A target must be defined where the source is; of axioms that is not said.
 };
 
 struct Judgement {
