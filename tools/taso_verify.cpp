@@ -19,7 +19,7 @@
 #include "support/file.h"
 #include "tools/common.h"
 #include "tools/files.h"
-#include "tools/specs.h"
+#include "tools/proved_specs.h"
 #include "tools/verify_axioms.h"
 #include "tools/verify_certificate.h"
 #include "tools/verify_inputs.h"
@@ -145,7 +145,7 @@ std::string stored_rules(const std::vector<VerifyResult>& results, const Operato
 Expected<int> translate(const Arguments& arguments) {
   if (arguments.sources.inputs.size() != 1 || !arguments.sources.rules.empty())
     return Error{ErrorCode::usage, "--translate takes one .pb file", {}};
-  TASO_ASSIGN(const OperatorRegistry registry, load_operators(arguments.common));
+  TASO_ASSIGN(const OperatorRegistry registry, load_proved_operators(arguments.common));
   std::vector<std::string> problems;
   TASO_ASSIGN(const std::string text, translated_rules(arguments.sources.inputs[0], registry, problems));
   TASO_RETURN_IF_ERROR(write_text(arguments.translation, text));
@@ -258,9 +258,8 @@ int main(int argc, char** argv) {
                  "largest number of instances of the bounded proof (default: 160)")
       ->check(CLI::Range(1, 1000000));
   app.add_flag("--full", arguments.verifier.full,
-               "treat rules that are proved for all sizes like all others: as many instances (default: 40), and all "
-               "the time that "
-               "the proof from axioms may take");
+               "treat rules that are proved for all sizes like all others: as many instances (default: 40), and a "
+               "second proof, from the axioms, with all the time that this may take");
   app.add_option("--rlimit", arguments.verifier.rlimit, "resource units of Z3 for each goal (default: 2000000)")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{4'000'000'000}));
   files.writes(app, "--translate", arguments.translation,
@@ -313,6 +312,8 @@ int main(int argc, char** argv) {
         {ErrorCode::usage, "nothing to verify: name a file, a folder, a --rule or a --certificate (see --help)", {}});
   if (arguments.common.specs.empty()) arguments.common.specs = default_specs();
   arguments.verifier.seed = arguments.common.seed;
+  arguments.verifier.axioms_always =
+      arguments.verifier.full || arguments.missing_axioms || !arguments.certificate.certificate.empty();
   catch_interrupts();
   const Expected<int> result = run(arguments);
   if (result) return *result;

@@ -64,6 +64,12 @@ std::string contradiction(const Substitution& rule, const std::vector<Condition>
   return "";
 }
 
+// A proof is of real numbers.
+constexpr const char* rounded_away =
+    "the two sides are equal over the real numbers, but what the rule computes from real attributes is rounded, and "
+    "they "
+    "differ at a concrete instance";
+
 }  // namespace
 
 struct Verifier::State {
@@ -169,6 +175,14 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
     if (!differs || outcome.counterexample->of_types()) go_on_with_solver();
     // A proof for all sizes speaks of instances at which the types agree: it found one.
     const bool elsewhere = differs && verdict.by_unbounded && outcome.counterexample->of_types();
+    if (differs && verdict.by_unbounded && !elsewhere && computes_attributes(state_->registry, rule)) {
+      // The proof is of real numbers, and what a match computes from attributes are floats.
+      verdict.by_unbounded = false;
+      verdict.kind = VerdictKind::refuted;
+      verdict.counterexample = outcome.counterexample;
+      verdict.reason = rounded_away;
+      return verdict;
+    }
     if (differs && verdict.by_unbounded && !elsewhere) {
       // Two of our own proofs contradict each other: neither is believed.
       verdict.by_unbounded = false;
@@ -176,7 +190,10 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
       return verdict;
     }
     if (differs && !elsewhere) {
-      if (options.unbounded && options.infer) note_unbounded(unbounded.infer());
+      if (options.unbounded && options.infer) {
+        const Instance difference{outcome.counterexample->variables, outcome.counterexample->attributes};
+        note_unbounded(unbounded.infer(outcome.counterexample->of_types() ? nullptr : &difference));
+      }
       verdict.kind = VerdictKind::refuted;
       verdict.counterexample = outcome.counterexample;
       verdict.reason = "the two sides differ at a concrete instance";
@@ -203,7 +220,7 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
       verdict.reason = elsewhere ? "the outputs have the same types at no examined instance" : outcome.reason;
     }
   }
-  if (options.axioms && !rule.is_axiom && (verdict.by_unbounded || !brief)) {
+  if (options.axioms && !rule.is_axiom && (verdict.by_unbounded ? options.axioms_always : !brief)) {
     const Entailment entailment = state_->theory().entails(rule, {.brief = verdict.by_unbounded && !options.full});
     verdict.by_axioms = entailment.proved;
     if (!entailment.proved) verdict.reason += (verdict.reason.empty() ? "" : "; ") + entailment.reason;
@@ -270,7 +287,12 @@ void Verifier::compare_at_landmarks(const Substitution& rule, const UnboundedPro
   if (!outcome.counterexample && missed == outcome.instances.end()) return;
   verdict.by_axioms = verdict.by_bounded = false;
   verdict.proofs.clear();
-  if (verdict.by_unbounded) {
+  if (verdict.by_unbounded && outcome.counterexample && computes_attributes(state_->registry, rule)) {
+    verdict.by_unbounded = false;
+    verdict.kind = VerdictKind::refuted;
+    verdict.counterexample = std::move(outcome.counterexample);
+    verdict.reason = rounded_away;
+  } else if (verdict.by_unbounded) {
     // Two of our own proofs contradict each other: neither is believed.
     verdict.kind = VerdictKind::unknown;
     verdict.by_unbounded = false;

@@ -91,7 +91,9 @@ struct VerifierOptions {
   std::size_t max_work = 6'000;  ///< Scalar operations per side of the largest instance that is compared.
   bool rare = true;              ///< After the quota, look for instances that combine unusual attributes.
   bool axioms = true;            ///< Try the proof from axioms.
-  bool bounded = true;           ///< Try the bounded proof.
+  /// Try it for what is proved for all sizes, too: a second proof, which changes no verdict.
+  bool axioms_always = true;
+  bool bounded = true;  ///< Try the bounded proof.
   /// Compare both sides at instances about the numbers that a rule names, too (verifier/landmarks.h); with `bounded`.
   bool landmarks = true;
   bool unbounded = true;  ///< Try the unbounded proof.

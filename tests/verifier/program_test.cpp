@@ -60,9 +60,11 @@ class ProgramTest : public ::testing::Test {
 };
 
 TEST_F(ProgramTest, ProvedIsZero) {
-  const Outcome result = run(file("a.rules", "rule twice: relu(relu(x)) => relu(x)\n"));
+  const std::string rules = file("a.rules", "rule twice: relu(relu(x)) => relu(x)\n");
+  const Outcome result = run(rules);
   EXPECT_EQ(result.exit_code, 0) << result.output;
-  EXPECT_THAT(result.output, HasSubstr("proved   twice (unbounded, axioms, bounded 3, exact"));
+  EXPECT_THAT(result.output, HasSubstr("proved   twice (unbounded, bounded 3, exact"));
+  EXPECT_THAT(run("--full " + rules).output, HasSubstr("proved   twice (unbounded, axioms, bounded 3, exact"));
   EXPECT_THAT(result.output, HasSubstr("1 statements: 1 proved, 0 refuted, 0 unknown"));
 }
 
@@ -280,8 +282,35 @@ TEST_F(ProgramTest, FoldersAreWalked) {
   EXPECT_LT(law, rule);
   // The same folder as a part of the specifications.
   const std::string added = "--add-specs " + (folder_ / "specs").string();
-  EXPECT_THAT(run(added + " --rule 'more(x, y) => add(x, y)'").output, HasSubstr("proved   rule_1 (unbounded, axioms"));
+  EXPECT_THAT(run(added + " --rule 'more(x, y) => add(x, y)'").output,
+              HasSubstr("proved   rule_1 (unbounded, bounded"));
   EXPECT_EQ(run("--add-specs /no/such/folder --rule 'add(x, y) => add(y, x)'").exit_code, 3);
+}
+
+// What an added folder declares is proved when it is loaded.
+TEST_F(ProgramTest, DeclarationsOfAddedFoldersAreProved) {
+  std::filesystem::create_directories(folder_ / "specs/operators");
+  std::filesystem::create_directories(folder_ / "specs/axioms");
+  const std::string added = "--add-specs " + (folder_ / "specs").string();
+  const auto operators = [&](const std::string& law) {
+    (void)file("specs/operators/far.op", "operator far(x[n], y[n]) -> [n]\n" + law +
+                                             "  let beyond = (n * n * n * n) // 10000000\n"
+                                             "  out[i] = x[i] + y[i] + beyond * x[i]\n");
+  };
+  operators("  law commutative\n");
+  const Outcome refused = run(added + " --rule 'far(x, y) => far(y, x)'");
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.output, HasSubstr("operators/far.op:1:10: the declared law far.commutative is not proved: "));
+  EXPECT_EQ(std::count(refused.output.begin(), refused.output.end(), '\n'), 1) << refused.output;
+  operators("");
+  const std::string axioms = file("specs/axioms/far.axioms", "axiom near: far(x, y) = add(x, y)\n");
+  for (const std::string& input : {std::string(), " " + axioms}) {
+    const Outcome result = run(added + " --rule 'relu(far(x, y)) => relu(add(x, y))'" + input);
+    EXPECT_EQ(result.exit_code, 5);
+    EXPECT_THAT(result.output, HasSubstr("far.axioms:1:1: axiom near is not proved: "));
+    EXPECT_THAT(result.output, HasSubstr("; it is not used\n"));
+    EXPECT_THAT(result.output, ::testing::Not(HasSubstr("proved   rule_1")));
+  }
 }
 
 TEST_F(ProgramTest, TheOriginalsFilesAreVerifiedAndTranslated) {
@@ -292,7 +321,7 @@ TEST_F(ProgramTest, TheOriginalsFilesAreVerifiedAndTranslated) {
                                               rule_field({relu(-1)}, {operator_message(4, {{-1, 0}})}, {{0, 0, 0, 0}}));
   const Outcome result = run(pb);
   EXPECT_EQ(result.exit_code, 5) << result.output;
-  EXPECT_THAT(result.output, HasSubstr("proved   taso_000 (unbounded, axioms, bounded 3, exact"));
+  EXPECT_THAT(result.output, HasSubstr("proved   taso_000 (unbounded, bounded 3, exact"));
   EXPECT_THAT(result.output, HasSubstr("refuted  taso_001"));
   EXPECT_THAT(result.output, HasSubstr("unknown  taso_002\n    target operator 0 (dropout): this operator has no"));
   const std::string rules = (folder_ / "three.rules").string();

@@ -130,6 +130,7 @@ class Elimination {
   // Keeps a row, and what it implies, unless others say more; true for a contradiction.
   bool add(Row row) {
     tighten(row);
+    if (row.constant > 0) return keep(std::move(row));
     Row stronger = row;
     strengthen(stronger);
     if (stronger.terms != row.terms && keep(std::move(stronger))) return true;

@@ -618,14 +618,26 @@ bool UnboundedProver::misses(const Instance& instance) const {
   return state_->searches.empty() || state_->searches.back().misses(instance);
 }
 
-const UnboundedOutcome& UnboundedProver::infer() {
+const UnboundedOutcome& UnboundedProver::infer(const Instance* difference) {
   State& state = *state_;
+  Bindings at_difference;
+  if (difference != nullptr) {
+    for (const TensorType& type : difference->variables) at_difference.tensors.push_back(&type);
+    at_difference.attributes = difference->attributes;
+  }
+  // What speaks of values is not known to hold.
+  auto admits_difference = [&](const Condition& condition) {
+    if (difference == nullptr) return false;
+    const Expected<bool> held = holds(condition, at_difference);
+    return held && *held;
+  };
   if (prove().proved || state.budget.exhausted()) return state.outcome;
   // The weakest first: each candidate alone, then two together; all of them without Z3, then with it.
   for (Search& search : state.searches) {
     const std::vector<Condition> candidates = search.candidates();
     bool refused = false;
     auto holds_under = [&](const std::vector<Condition>& conditions) {
+      if (difference != nullptr && std::all_of(conditions.begin(), conditions.end(), admits_difference)) return false;
       const bool vanishes = search.failure_vanishes(conditions);
       refused = refused || search.refused();
       if (!vanishes) return false;

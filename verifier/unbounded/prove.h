@@ -73,8 +73,9 @@ class UnboundedProver {
   /// Whether a well-typed instance is one that no case of the proof speaks of, though its ranks and lengths of lists
   /// were examined: then the symbolic and the concrete reading of the language differ, and the proof is none.
   [[nodiscard]] bool misses(const Instance& instance) const;
-  /// If no proof was found: conditions under which there is one, sought with Z3 if that has been tried.
-  const UnboundedOutcome& infer();
+  /// If no proof was found: conditions under which there is one, sought with Z3 if that has been tried. Conditions that
+  /// hold at `difference`, an instance at which the sides are known to have different values, are no help.
+  const UnboundedOutcome& infer(const Instance* difference = nullptr);
 
  private:
   struct State;
