@@ -338,6 +338,10 @@ TEST(Verify, ArithmeticOfAttributesIsFloatingPoint) {
   ASSERT_TRUE(passed.numeric_class);
   EXPECT_EQ(*passed.numeric_class, NumericClass::exact);
   EXPECT_THAT(passed.conditions, ::testing::Not(::testing::Contains(::testing::HasSubstr("finite"))));
+  // Equal over the real numbers, and beside 1e30 nothing is left of v.
+  const Verdict rounded = verify("rule r: clip(x; min=v, max=b) => clip(x; min=(v + 1e30) - 1e30, max=b)");
+  EXPECT_EQ(rounded.kind, VerdictKind::refuted);
+  EXPECT_THAT(rounded.reason, ::testing::HasSubstr("is rounded"));
 }
 
 TEST(Verify, CounterexamplesAreReadable) {

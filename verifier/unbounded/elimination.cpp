@@ -19,6 +19,14 @@ constexpr std::size_t max_products = 48;
 struct Row {
   std::int64_t constant = 0;
   absl::InlinedVector<std::pair<std::uint32_t, std::int64_t>, 4> terms;
+  std::uint64_t key = 0;  // of the terms, once the row is kept
+
+  [[nodiscard]] std::uint64_t key_of_terms() const {
+    std::uint64_t result = terms.size();
+    for (const auto& [column, coefficient] : terms)
+      result = (result ^ column ^ (static_cast<std::uint64_t>(coefficient) << 32)) * 0x9e3779b97f4a7c15U;
+    return result;
+  }
 };
 
 class Elimination {
@@ -139,11 +147,13 @@ class Elimination {
 
   bool keep(Row row) {
     if (row.terms.empty()) return row.constant < 0;
+    const std::uint64_t key = row.key_of_terms();
     for (Row& known : rows_)
-      if (known.terms == row.terms) {
+      if (known.key == key && known.terms == row.terms) {
         known.constant = std::min(known.constant, row.constant);
         return false;
       }
+    row.key = key;
     rows_.push_back(std::move(row));
     return false;
   }
@@ -179,6 +189,10 @@ class Elimination {
       for (const Row& row : rows_)
         for (const auto& [column, coefficient] : row.terms)
           ++(coefficient > 0 ? counts[column].first : counts[column].second);
+      factors_.clear();
+      for (std::uint32_t c = 0; c < counts.size(); ++c)
+        if (columns_[c].degree() >= 2 && counts[c].first + counts[c].second > 0)
+          factors_.insert(factors_.end(), columns_[c].symbols().begin(), columns_[c].symbols().end());
       std::optional<std::uint32_t> best;
       std::pair<int, std::int64_t> cost;
       for (std::uint32_t c = 0; c < counts.size(); ++c) {
@@ -188,13 +202,10 @@ class Elimination {
         int order = 0;
         if (columns_[c].degree() >= 2) {
           order = 1;
-        } else {
-          const SymbolId symbol = columns_[c].symbols()[0];
-          for (std::uint32_t other = 0; other < counts.size(); ++other)
-            if (columns_[other].degree() >= 2 && counts[other].first + counts[other].second > 0 &&
-                columns_[other].contains(symbol))
-              order = 2;
-          if (order == 0 && growth > 24) order = 1;
+        } else if (std::find(factors_.begin(), factors_.end(), columns_[c].symbols()[0]) != factors_.end()) {
+          order = 2;
+        } else if (growth > 24) {
+          order = 1;
         }
         const std::pair<int, std::int64_t> here(order, growth);
         if (!best || here < cost) {
@@ -230,6 +241,7 @@ class Elimination {
   Budget& budget_;
   std::vector<Monomial> columns_;
   std::vector<Row> rows_;
+  std::vector<SymbolId> factors_;  // of the products that are left
 };
 
 }  // namespace

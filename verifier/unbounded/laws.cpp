@@ -113,6 +113,19 @@ bool written_negatively(const NormalForm& form) {
   return unique && sign < 0;
 }
 
+// A positive number that all coefficients share.
+Rational common_number(const NormalForm& form) {
+  std::int64_t numerator = 0, denominator = 1;
+  for (const Term& term : form) {
+    numerator = std::gcd(numerator, term.coefficient.numerator);
+    denominator = std::max(denominator, term.coefficient.denominator);
+  }
+  const bool shared = numerator > 0 && std::all_of(form.begin(), form.end(), [&](const Term& term) {
+                        return denominator % term.coefficient.denominator == 0;
+                      });
+  return shared ? Rational{numerator, denominator} : Rational{1, 1};
+}
+
 // A law that says what a function is by others: its arguments are variables.
 bool is_definition(const FunctionLaw& law) {
   const bool plain =
@@ -189,7 +202,8 @@ std::optional<NormalForm> LawRewriter::factors(Match& match, std::size_t at) {
   if (names[0].name == names[1].name) {
     const auto numerator = exact_root(term.coefficient.numerator),
                denominator = exact_root(term.coefficient.denominator);
-    if (!numerator || !denominator || term.factors.empty()) return std::nullopt;
+    // 1 is its own root for ever.
+    if (!numerator || !denominator || (term.factors.empty() && *numerator == *denominator)) return std::nullopt;
     Term root = term;
     root.coefficient = {*numerator, *denominator};
     for (Factor& factor : root.factors) {
@@ -352,19 +366,20 @@ NormalForm LawRewriter::call(const FunctionDefinition* function, const std::stri
   if (++depth_ > max_law_depth) builder_.fail("laws are nested too deeply");
   std::optional<NormalForm> result;
   if (function != nullptr && builder_.problem().empty()) {
-    // The function of every element, where it keeps their order.
-    const Factor* const only = arguments.size() == 1 ? only_factor(arguments[0]) : nullptr;
-    if (only != nullptr && function->monotone &&
-        (only->kind == Factor::Kind::maximum || only->kind == Factor::Kind::minimum)) {
-      std::vector<Element> elements = only->elements.list();
-      for (Element& element : elements) element.value = call(function, name, {element.value});
-      result = extremum(only->kind == Factor::Kind::maximum, std::move(elements));
-    }
+    // The function of every element, where it keeps their order; of a multiple of an extremum if no law fits.
+    auto of_elements = [&]() -> std::optional<NormalForm> {
+      auto extremes = arguments.size() == 1 && function->monotone ? multiples(arguments[0]) : std::nullopt;
+      if (!extremes) return std::nullopt;
+      for (Element& element : extremes->elements) element.value = call(function, name, {element.value});
+      return extremum(extremes->maximum, std::move(extremes->elements));
+    };
+    if (arguments.size() == 1 && only_factor(arguments[0]) != nullptr) result = of_elements();
     for (std::size_t i = 0; i < function->laws.size() && !result; ++i) {
       const FunctionLaw& law = function->laws[i];
       if (law.left.kind != Kind::call || (is_definition(law) && level_ != Level::definitions)) continue;
       result = apply(law, law.left.operands, arguments);
     }
+    if (!result) result = of_elements();
   }
   if (!result) result = builder_.call(function, name, std::move(arguments));
   --depth_;
@@ -374,13 +389,28 @@ NormalForm LawRewriter::call(const FunctionDefinition* function, const std::stri
 std::optional<NormalForm> LawRewriter::without_squares(const Term& term) {
   for (std::size_t i = 0; i < term.factors.size(); ++i) {
     const Factor& factor = term.factors[i];
-    if (factor.kind != Factor::Kind::call || factor.function == nullptr || std::abs(factor.power) < 2) continue;
+    if (factor.kind != Factor::Kind::call || factor.function == nullptr) continue;
     for (const FunctionLaw& law : factor.function->laws) {
       if (law.left.kind != Kind::multiply) continue;
       std::vector<NormalForm> arguments;
       for (const Element& element : factor.elements) arguments.push_back(element.value);
       const std::optional<NormalForm> square = apply(law, law.left.operands[0].operands, arguments);
       if (!square) continue;
+      if (std::abs(factor.power) < 2) {
+        // The square over the call is the call.
+        const Factor* const base = only_factor(*square);
+        const auto other = std::find_if(term.factors.begin(), term.factors.end(), [&](const Factor& candidate) {
+          return base != nullptr && (candidate.power < 0) != (factor.power < 0) &&
+                 (candidate.same_base(*base) || alike(candidate, *base, builder_.facts()));
+        });
+        if (other == term.factors.end()) continue;
+        Term simpler = term;
+        simpler.factors[i].power = -factor.power;
+        Factor& left = simpler.factors[static_cast<std::size_t>(other - term.factors.begin())];
+        left.power += factor.power;
+        if (left.power == 0) simpler.factors.erase(simpler.factors.begin() + (other - term.factors.begin()));
+        return multiply({simpler}, builder_.number(1));
+      }
       Term rest = term;
       rest.factors.erase(rest.factors.begin() + static_cast<std::ptrdiff_t>(i));
       NormalForm result = multiply({rest}, power(*square, factor.power / 2));
@@ -451,19 +481,18 @@ NormalForm LawRewriter::without_factors(const NormalForm& form, const std::vecto
 NormalForm LawRewriter::inverse(const NormalForm& a) {
   if (!builder_.problem().empty()) return {};
   if (a.empty() || is_bare(a)) return builder_.divide(builder_.number(1), a);
+  // A sum of fractions is one fraction.
+  std::vector<Factor> cleared;
+  if (const auto numerator = depth_ < max_law_depth ? without_divisors(a, &cleared) : std::nullopt) {
+    ++depth_;
+    NormalForm result = inverse(*numerator);
+    --depth_;
+    for (const Factor& divisor : cleared) result = multiply(result, power(divisor.elements[0].value, divisor.power));
+    return result;
+  }
   const std::vector<Factor> common = common_factors(a);
   NormalForm rest = without_factors(a, common);
-  // A positive number that all coefficients share, and the sign.
-  std::int64_t numerator = 0, denominator = 1;
-  for (const Term& term : rest) {
-    numerator = std::gcd(numerator, term.coefficient.numerator);
-    denominator = std::max(denominator, term.coefficient.denominator);
-  }
-  Rational shared{1, 1};
-  if (std::all_of(rest.begin(), rest.end(),
-                  [&](const Term& term) { return denominator % term.coefficient.denominator == 0; }) &&
-      numerator > 0)
-    shared = {numerator, denominator};
+  Rational shared = common_number(rest);
   if (written_negatively(rest)) shared.numerator = -shared.numerator;
   NormalForm outside = builder_.rational(shared);
   rest = builder_.multiply(rest, builder_.divide(builder_.number(1), outside));
@@ -473,7 +502,10 @@ NormalForm LawRewriter::inverse(const NormalForm& a) {
 }
 
 bool LawRewriter::at_most(const NormalForm& low, const NormalForm& high) {
-  if (signs_.of(builder_.add(high, builder_.negate(low))).is_nonnegative()) return true;
+  const NormalForm difference = builder_.add(high, builder_.negate(low));
+  if (signs_.of(difference).is_nonnegative()) return true;
+  if (const auto cleared = without_divisors(difference, nullptr, true); cleared && signs_.of(*cleared).is_nonnegative())
+    return true;
   const Factor *const below = only_factor(low), *const above = only_factor(high);
   auto always = [](const Element& element) { return element.bound.empty() && element.guards.empty(); };
   // Every element of the larger minimum, or of the smaller maximum; one element of the others.
@@ -518,20 +550,24 @@ NormalForm LawRewriter::distributed(const std::vector<Element>& elements, std::s
   return extremum(true, std::move(choices));
 }
 
+std::optional<LawRewriter::Extremes> LawRewriter::multiples(const NormalForm& form) {
+  if (!is_bare(form) || form[0].factors.size() != 1) return std::nullopt;
+  const Factor& inner = form[0].factors[0];
+  if (inner.power != 1 || (inner.kind != Factor::Kind::maximum && inner.kind != Factor::Kind::minimum))
+    return std::nullopt;
+  const Rational number = form[0].coefficient;
+  Extremes result{(inner.kind == Factor::Kind::maximum) == (number.numerator > 0), inner.elements.list()};
+  if (number != Rational{1, 1})
+    for (Element& element : result.elements)
+      element.value = builder_.multiply(element.value, builder_.rational(number));
+  return result;
+}
+
 NormalForm LawRewriter::extremum(bool maximum, std::vector<Element> elements) {
   const Factor::Kind kind = maximum ? Factor::Kind::maximum : Factor::Kind::minimum;
-  for (Element& element : elements) {
-    // A number times an extremum is the extremum of the multiples.
-    if (!is_bare(element.value) || element.value[0].factors.size() != 1) continue;
-    const Rational number = element.value[0].coefficient;
-    const Factor inner = element.value[0].factors[0];
-    if (number == Rational{1, 1} || inner.power != 1 ||
-        (inner.kind != Factor::Kind::maximum && inner.kind != Factor::Kind::minimum))
-      continue;
-    std::vector<Element> multiples = inner.elements.list();
-    for (Element& multiple : multiples) multiple.value = builder_.multiply(multiple.value, builder_.rational(number));
-    element.value = extremum((inner.kind == Factor::Kind::maximum) == (number.numerator > 0), std::move(multiples));
-  }
+  for (Element& element : elements)
+    if (only_factor(element.value) == nullptr)
+      if (auto inner = multiples(element.value)) element.value = extremum(inner->maximum, std::move(inner->elements));
   // A minimum of maxima is written as the maximum of minima.
   if (!maximum && depth_ < max_law_depth)
     for (std::size_t i = 0; i < elements.size() && elements.size() > 1; ++i) {
@@ -615,7 +651,69 @@ NormalForm LawRewriter::rewrite(const NormalForm& form) {
   return collected(result, builder_.facts());
 }
 
-std::optional<NormalForm> LawRewriter::without_divisors(const NormalForm& form) {
+NormalForm LawRewriter::with_common_parts_outside(bool maximum, std::vector<Element> elements) {
+  const Symbols& symbols = builder_.facts().symbols();
+  auto place = [&](const Element& element, const Term& part) {
+    return std::find_if(element.value.begin(), element.value.end(), [&](const Term& candidate) {
+      return candidate.coefficient == part.coefficient && alike_but_number(candidate, part, builder_.facts());
+    });
+  };
+  NormalForm summands;
+  for (const Term& part : NormalForm(elements[0].value)) {
+    const bool common = std::all_of(elements.begin(), elements.end(), [&](const Element& element) {
+      // A family of which nothing is left has no value to be the largest of.
+      const bool all = element.value.size() == 1 && !(element.bound.empty() && element.guards.empty());
+      return !all && place(element, part) != element.value.end() && !depends_on(symbols, {part}, element.bound);
+    });
+    if (!common) continue;
+    for (Element& element : elements) element.value.erase(place(element, part));
+    summands.push_back(part);
+  }
+  NormalForm all;
+  for (const Element& element : elements) all.insert(all.end(), element.value.begin(), element.value.end());
+  std::vector<Factor> factors = common_factors(all);
+  std::erase_if(factors, [&](const Factor& factor) {
+    return std::any_of(elements.begin(), elements.end(),
+                       [&](const Element& element) { return depends_on(symbols, factor, element.bound); }) ||
+           !signs_.of(form_of(factor, factor.power)).is_nonnegative();
+  });
+  for (Element& element : elements) element.value = without_factors(element.value, factors);
+  const Rational content = common_number(all);
+  for (Element& element : elements)
+    element.value = builder_.multiply(element.value, builder_.rational({content.denominator, content.numerator}));
+  NormalForm result = extremum(maximum, std::move(elements));
+  for (const Factor& factor : factors) result = multiply(result, form_of(factor, factor.power));
+  return builder_.add(builder_.multiply(result, builder_.rational(content)), summands);
+}
+
+NormalForm LawRewriter::with_common_parts_outside(const NormalForm& form) {
+  NormalForm result;
+  for (const Term& term : form) {
+    NormalForm product = {Term{term.coefficient, term.bound, term.guards, {}}};
+    for (const Factor& factor : term.factors) {
+      if (!builder_.problem().empty()) return {};
+      if (factor.elements.size() == 0) {
+        product = multiply(product, builder_.factor(factor));
+        continue;
+      }
+      std::vector<Element> elements = factor.elements.list();
+      for (Element& element : elements) element.value = with_common_parts_outside(element.value);
+      if (factor.kind == Factor::Kind::maximum || factor.kind == Factor::Kind::minimum) {
+        const bool maximum = factor.kind == Factor::Kind::maximum;
+        product = multiply(product, power(with_common_parts_outside(maximum, std::move(elements)), factor.power));
+      } else {
+        Factor inner = factor;
+        inner.elements = std::move(elements);
+        product = multiply(product, builder_.factor(std::move(inner)));
+      }
+    }
+    result = builder_.add(std::move(result), product);
+  }
+  return collected(result, builder_.facts());
+}
+
+std::optional<NormalForm> LawRewriter::without_divisors(const NormalForm& form, std::vector<Factor>* cleared,
+                                                        bool positive) {
   NormalForm current = form;
   bool changed = false;
   for (int round = 0; round < 12; ++round) {
@@ -623,7 +721,8 @@ std::optional<NormalForm> LawRewriter::without_divisors(const NormalForm& form) 
     for (const Term& term : current)
       for (const Factor& factor : term.factors)
         if (divisor == nullptr && factor.power < 0 && factor.kind == Factor::Kind::sum &&
-            !depends_on(builder_.facts().symbols(), factor, term.bound))
+            !depends_on(builder_.facts().symbols(), factor, term.bound) &&
+            (!positive || signs_.of(factor.elements[0].value).is_positive()))
           divisor = &factor;
     if (divisor == nullptr) break;
     const Factor chosen = *divisor;
@@ -648,6 +747,10 @@ std::optional<NormalForm> LawRewriter::without_divisors(const NormalForm& form) 
       next = builder_.add(std::move(next), product);
     }
     if (!builder_.problem().empty()) return std::nullopt;
+    if (cleared != nullptr) {
+      cleared->push_back(chosen);
+      cleared->back().power = -lowest;
+    }
     current = std::move(next);
     changed = true;
   }
@@ -668,6 +771,16 @@ bool has_something_to_rewrite(const NormalForm& form) {
         return true;
       return std::any_of(factor.elements.begin(), factor.elements.end(),
                          [](const Element& element) { return has_something_to_rewrite(element.value); });
+    });
+  });
+}
+
+bool has_extremum(const NormalForm& form) {
+  return std::any_of(form.begin(), form.end(), [](const Term& term) {
+    return std::any_of(term.factors.begin(), term.factors.end(), [](const Factor& factor) {
+      return factor.kind == Factor::Kind::maximum || factor.kind == Factor::Kind::minimum ||
+             std::any_of(factor.elements.begin(), factor.elements.end(),
+                         [](const Element& element) { return has_extremum(element.value); });
     });
   });
 }
@@ -705,9 +818,17 @@ std::optional<NormalForm> undecided_order(const NormalForm& form, FormBuilder& b
 
 class Comparison {
  public:
-  Comparison(const OperatorRegistry& registry, const Facts& facts, std::size_t& steps, LawRewriter::Level level)
-      : registry_(registry), facts_(facts), steps_(steps), level_(level) {}
+  // Of two forms that are known to differ as they stand.
+  Comparison(const OperatorRegistry& registry, const NormalForm& a, const NormalForm& b, const Facts& facts,
+             std::size_t& steps)
+      : registry_(registry), facts_(facts), steps_(steps), different_{{a, b}} {}
 
+  bool equal(const NormalForm& a, const NormalForm& b, const Signs& known, LawRewriter::Level level) {
+    level_ = level;
+    return equal(a, b, known, max_cases);
+  }
+
+ private:
   bool equal(const NormalForm& a, const NormalForm& b, const Signs& known, int cases) {
     Signs signs = known;
     LawRewriter rewriter(registry_, facts_, signs, level_);
@@ -719,6 +840,11 @@ class Comparison {
     FormBuilder builder(facts_);
     const auto cleared = rewriter.without_divisors(builder.add(left, builder.negate(right)));
     if (cleared && rewriter.problem().empty() && same(*cleared, {})) return true;
+    if (has_extremum(left) || has_extremum(right)) {
+      const NormalForm outside = rewriter.rewrite(rewriter.with_common_parts_outside(left)),
+                       other = rewriter.rewrite(rewriter.with_common_parts_outside(right));
+      if (rewriter.problem().empty() && same(outside, other)) return true;
+    }
     if (cases == 0) return false;
     std::vector<SymbolId> bound;
     std::optional<NormalForm> difference = undecided_order(left, builder, signs, bound);
@@ -732,31 +858,35 @@ class Comparison {
     return true;
   }
 
- private:
   bool same(const NormalForm& a, const NormalForm& b) {
+    const std::pair pair(a, b);
+    if (std::find(different_.begin(), different_.end(), pair) != different_.end()) return false;
     Matcher matcher(steps_);
-    return matcher.equal(a, b, facts_);
+    if (matcher.equal(a, b, facts_)) return true;
+    different_.push_back(pair);
+    return false;
   }
 
   const OperatorRegistry& registry_;
   Facts facts_;
   std::size_t& steps_;
-  LawRewriter::Level level_;
+  LawRewriter::Level level_ = LawRewriter::Level::laws;
+  std::vector<std::pair<NormalForm, NormalForm>> different_;  // what was compared in vain
 };
 
 }  // namespace
 
 bool equal_by_laws(const OperatorRegistry& registry, const NormalForm& a, const NormalForm& b, const Facts& facts,
-                   std::size_t& steps) {
+                   const Suppositions& suppositions, std::size_t& steps) {
   if (size_of(a) > max_size || size_of(b) > max_size) return false;
   if (!has_something_to_rewrite(a) && !has_something_to_rewrite(b)) return false;
-  for (const LawRewriter::Level level : {LawRewriter::Level::laws, LawRewriter::Level::definitions}) {
-    Facts here = facts;
-    Signs signs(here);
-    signs.assume_defined(a);
-    if (Comparison(registry, facts, steps, level).equal(a, b, signs, max_cases)) return true;
-  }
-  return false;
+  Facts here = facts;
+  Signs signs(here);
+  signs.assume(suppositions);
+  signs.assume_defined(a);
+  Comparison comparison(registry, a, b, facts, steps);
+  return comparison.equal(a, b, signs, LawRewriter::Level::laws) ||
+         comparison.equal(a, b, signs, LawRewriter::Level::definitions);
 }
 
 }  // namespace taso::unbounded

@@ -6,9 +6,11 @@
 ///   - what all summands of a divisor share is divided by itself, so that it may cancel;
 ///   - a minimum of maxima becomes a maximum of minima, elements that another one covers are left out, and families
 ///     of elements lose the variables that do not matter to the set of their values (families.h).
-/// Then divisors are cleared from the difference; at last cases are distinguished, which of two elements of a maximum
-/// is the larger. Laws that define a function by others come in a second attempt: what is known of the function
-/// itself is shorter. Every step is an equality wherever the form that was given is defined.
+/// Then divisors are cleared from the difference, and what all elements of a maximum have in common is taken out of it;
+/// at last cases are distinguished, which of two elements of a maximum is the larger. What the rule's conditions say of
+/// the signs and the order of values and numbers is known throughout. Laws that define a function by others come in a
+/// second attempt: what is known of the function itself is shorter. Every step is an equality wherever the form that
+/// was given is defined.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +36,13 @@ class LawRewriter {
   /// What could not be done: the result is then meaningless.
   [[nodiscard]] const std::string& problem() const { return builder_.problem(); }
   /// The product with the smallest power of every divisor that is a sum, so that none is left; nothing if there is
-  /// none that can be cleared.
-  [[nodiscard]] std::optional<NormalForm> without_divisors(const NormalForm& form);
+  /// none that can be cleared. `cleared` gets what was multiplied by; `positive`: only divisors that are positive.
+  [[nodiscard]] std::optional<NormalForm> without_divisors(const NormalForm& form,
+                                                           std::vector<Factor>* cleared = nullptr,
+                                                           bool positive = false);
+  /// max(a + c, b + c) as max(a, b) + c, and max(c * a, c * b) as c * max(a, b) for a c that is not negative, in all of
+  /// the form.
+  [[nodiscard]] NormalForm with_common_parts_outside(const NormalForm& form);
 
  private:
   using Bindings = std::vector<const NormalForm*>;
@@ -47,9 +54,17 @@ class LawRewriter {
   [[nodiscard]] NormalForm inverse(const NormalForm& a);
   [[nodiscard]] std::vector<Factor> common_factors(const NormalForm& form);
   [[nodiscard]] NormalForm without_factors(const NormalForm& form, const std::vector<Factor>& factors);
+  /// A maximum or minimum.
+  struct Extremes {
+    bool maximum = true;
+    std::vector<Element> elements;
+  };
+  /// A number times an extremum as the extremum of the multiples; nothing for other forms.
+  [[nodiscard]] std::optional<Extremes> multiples(const NormalForm& form);
   [[nodiscard]] NormalForm extremum(bool maximum, std::vector<Element> elements);
   /// The minimum of elements one of which is a maximum, as a maximum of minima.
   [[nodiscard]] NormalForm distributed(const std::vector<Element>& elements, std::size_t which);
+  [[nodiscard]] NormalForm with_common_parts_outside(bool maximum, std::vector<Element> elements);
   /// Whether it follows that low <= high.
   [[nodiscard]] bool at_most(const NormalForm& low, const NormalForm& high);
   [[nodiscard]] NormalForm call(const FunctionDefinition* function, const std::string& name,
@@ -75,8 +90,9 @@ class LawRewriter {
   std::size_t steps_ = 4'000;  ///< Applications of laws that are left.
 };
 
-/// Whether a and b are equal wherever the facts hold and a is defined. `steps`: comparisons left, shared.
+/// Whether a and b are equal wherever the facts and the suppositions hold and a is defined. `steps`: comparisons left,
+/// shared.
 [[nodiscard]] bool equal_by_laws(const OperatorRegistry& registry, const NormalForm& a, const NormalForm& b,
-                                 const Facts& facts, std::size_t& steps);
+                                 const Facts& facts, const Suppositions& suppositions, std::size_t& steps);
 
 }  // namespace taso::unbounded

@@ -142,9 +142,15 @@ NormalForm FormBuilder::number(double value) {
     fail("the literal nan");
     return {};
   }
-  const double scaled = value * 1024;
-  if (std::abs(value) < 1 << 20 && scaled == std::floor(scaled))
-    return rational(reduced(static_cast<std::int64_t>(scaled), 1024));
+  // A dyadic number of few digits is a coefficient.
+  constexpr int most_digits = 20, most_places = 30;
+  int exponent = 0;
+  const double digits = std::ldexp(std::frexp(value, &exponent), most_digits);
+  if (std::isfinite(value) && digits == std::floor(digits) && std::abs(exponent) <= most_places) {
+    const int places = most_digits - exponent;
+    return places <= 0 ? rational({static_cast<std::int64_t>(value), 1})
+                       : rational(reduced(static_cast<Wide>(digits), static_cast<Wide>(1) << places));
+  }
   // Any other number is a symbol for its magnitude.
   Factor factor;
   factor.kind = Factor::Kind::literal;

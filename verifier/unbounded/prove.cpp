@@ -49,8 +49,9 @@ struct Case {
   std::vector<Typing::FactorOfAxis> factors;
   bool empty = false;  // no output has an element, so that nothing was compared
 
-  // Whether its ranks and lengths are those of an instance and all of its hypotheses hold there.
-  [[nodiscard]] bool covers(const Instance& instance) const {
+  // Whether its ranks and lengths are those of an instance and all of its hypotheses hold there. Hypotheses that were
+  // chosen before may speak of factors that were symbols then and are none any more: `known` has all.
+  [[nodiscard]] bool covers(const Instance& instance, const std::map<SymbolId, Typing::FactorOfAxis>& known) const {
     for (std::size_t v = 0; v < instance.variables.size(); ++v)
       if (assumptions.ranks[v] && *assumptions.ranks[v] != instance.variables[v].shape.size()) return false;
     for (std::size_t a = 0; a < instance.attributes.size(); ++a) {
@@ -71,6 +72,11 @@ struct Case {
         value = integer_of(instance.attributes[symbol.variable], symbol.position);
       }
       if (value) point.choose(id, *value);
+    }
+    for (const auto& [symbol, factor] : known) {
+      if (std::any_of(factors.begin(), factors.end(), [&](const auto& own) { return own.symbol == symbol; })) continue;
+      const auto extent = point.evaluate(symbols, factor.extent), product = point.evaluate(symbols, factor.product);
+      if (extent && product && *product > 0 && *extent % *product == 0) point.choose(symbol, *extent / *product);
     }
     for (const Typing::FactorOfAxis& factor : factors) {
       const auto extent = point.evaluate(symbols, factor.extent), product = point.evaluate(symbols, factor.product);
@@ -136,7 +142,8 @@ class Search {
       if (const auto* list = value ? std::get_if<std::vector<std::int64_t>>(&*value) : nullptr;
           list != nullptr && outcome_.max_rank && list->size() > *outcome_.max_rank)
         return false;
-    return std::none_of(cases_.begin(), cases_.end(), [&](const Case& known) { return known.covers(instance); });
+    return std::none_of(cases_.begin(), cases_.end(),
+                        [&](const Case& known) { return known.covers(instance, factors_); });
   }
 
   UnboundedOutcome run() {
@@ -172,7 +179,7 @@ class Search {
         return outcome_;
       }
       witness_ = witness_ || std::any_of(cases_.begin(), cases_.end(), [&](const Case& known) {
-                   return !known.empty && known.covers(typed.instance);
+                   return !known.empty && known.covers(typed.instance, factors_);
                  });
     }
     if (!witness_ || proved_cases_ == 0) {
@@ -275,19 +282,10 @@ class Search {
   }
 
   // The sign of a form wherever the source's value is defined, under the rule's conditions.
-  SignSet known_sign(const NormalForm& form, const NormalForm& source, Facts& facts) const {
+  SignSet known_sign(const NormalForm& form, const NormalForm& source, const Typing& typing, Facts& facts) const {
     Signs signs(facts);
+    signs.assume(suppositions(typing));
     signs.assume_defined(source);
-    for (std::size_t i = 0; i < rule_.attribute_variables.size(); ++i) {
-      if (kinds_.attributes[i] != AttributeKind::real) continue;
-      const SignSet declared = declared_sign_of_attribute(rule_, rule_.attribute_variables[i]);
-      Factor number;
-      number.kind = Factor::Kind::constant;
-      number.name = rule_.attribute_variables[i];
-      Term term;
-      term.factors.push_back(std::move(number));
-      signs.assume({term}, {declared.negative, declared.zero, declared.positive});
-    }
     const Sign sign = signs.of(form);
     return {sign.negative, sign.zero, sign.positive};
   }
@@ -311,7 +309,7 @@ class Search {
         for (const Atom& atom : wanted.known) (void)there.add(atom);
         Obligation simple = wanted;
         simple.element.value = Matcher(steps).simplify(wanted.element.value, there);
-        if (known_sign(simple.element.value, value, there).within(wanted.domain)) continue;
+        if (known_sign(simple.element.value, value, typing, there).within(wanted.domain)) continue;
         conditions = conditions_for(simple, typing, there);
       }
       if (!conditions)
@@ -356,6 +354,7 @@ class Search {
     Typing typing(registry_, rule_, kinds_, facts, assumptions);
     for (const Condition& condition : extra_) typing.require(condition);
     Obstacle obstacle = typing.run();
+    for (const Typing::FactorOfAxis& factor : typing.factors()) factors_.emplace(factor.symbol, factor);
     if (!obstacle.any()) {
       if (facts.contradictory()) return true;
       obstacle = prove(assumptions, typing, facts);
@@ -432,6 +431,24 @@ class Search {
     return indices;
   }
 
+  // What the rule's conditions say of values.
+  [[nodiscard]] Suppositions suppositions(const Typing& typing) const {
+    using Relation = Condition::Relation;
+    Suppositions result;
+    for (const Condition& condition : rule_.conditions)
+      if (condition.of_elements() && condition.left.kind == AttributeExpression::Kind::elements)
+        result.elements.emplace_back(condition.left.index, condition.relation == Relation::positive ? Sign::above_zero()
+                                                           : condition.relation == Relation::nonnegative
+                                                               ? Sign::at_least_zero()
+                                                               : Sign::not_zero());
+    for (const auto& [relation, difference] : typing.real_conditions())
+      result.numbers.emplace_back(difference, relation == Relation::less         ? Sign::above_zero()
+                                              : relation == Relation::less_equal ? Sign::at_least_zero()
+                                              : relation == Relation::equal      ? Sign::nothing_but_zero()
+                                                                                 : Sign::not_zero());
+    return result;
+  }
+
   // Compares all elements of two values, outputs or `inner` ones, shared values being unfolded or not.
   Difference compare(Comparison& comparison, const SharedValues::Pair& pair, bool sharing, bool inner = false) {
     Typing& typing = comparison.typing;
@@ -448,7 +465,7 @@ class Search {
     Matcher matcher(comparison.steps);
     // Laws suppose that the source's value is defined, which is certain of its outputs only.
     if (aim_ == Aim::equal && !matcher.equal(a, b, here) &&
-        (sharing || !equal_by_laws(registry_, a, b, here, comparison.steps)))
+        (inner || !equal_by_laws(registry_, a, b, here, suppositions(typing), comparison.steps)))
       return {{}, matcher.reason().empty() ? "the sides differ" : matcher.reason(), matcher.refuted()};
     if (inner && !rule_.is_axiom && !defined_alike(source, target, here))
       return {{}, "the values are not defined at the same elements", false};
@@ -566,7 +583,8 @@ class Search {
   std::vector<SharedValues::Pair> different_;      // Values that were not found to be equal.
   std::map<std::string, std::size_t> cases_with_;  // How many of the proved cases ask for a condition.
   std::size_t proved_cases_ = 0;
-  std::vector<Case> cases_;  // All that were proved, and those without elements.
+  std::vector<Case> cases_;                           // All that were proved, and those without elements.
+  std::map<SymbolId, Typing::FactorOfAxis> factors_;  // of axes, of all typings
   bool witness_ = false;
 };
 

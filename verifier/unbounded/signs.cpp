@@ -48,6 +48,17 @@ bool alike(const Term& a, const Term& b, Facts& facts) {
   return a.coefficient == b.coefficient && alike_terms(a, b, facts);
 }
 
+// Whether a law says that the square of a function is its argument, or a power of that.
+bool has_square(const FunctionDefinition& function) {
+  auto is_power = [](const Expression& e, const auto& self) -> bool {
+    return e.kind == Expression::Kind::name ||
+           (e.kind == Expression::Kind::multiply && self(e.operands[0], self) && self(e.operands[1], self));
+  };
+  return std::any_of(function.laws.begin(), function.laws.end(), [&](const FunctionLaw& law) {
+    return law.left.kind == Expression::Kind::multiply && law.conditions.empty() && is_power(law.right, is_power);
+  });
+}
+
 bool alike(const Element& a, const Element& b, Facts& facts) {
   Term x, y;
   x.bound = a.bound;
@@ -243,8 +254,16 @@ Sign Signs::of(const Factor& factor, int depth) {
         if (argument.is_nonnegative()) base = both(base, Sign::at_least_zero());
         if (argument.is_nonpositive()) base = both(base, -Sign::at_least_zero());
       }
+      // Its square is a product of its arguments.
+      if (base.zero && factor.elements.size() == 1 && has_square(*factor.function) &&
+          of(factor.elements[0].value, depth + 1).is_nonzero())
+        base.zero = false;
       break;
     }
+    case Factor::Kind::read:
+      for (const auto& [tensor, sign] : elements_)
+        if (tensor == factor.tensor) base = both(base, sign);
+      break;
     default:
       break;
   }
@@ -325,7 +344,8 @@ Sign Signs::by_hypothesis(const NormalForm& form, int depth) {
       const Sign scaled = sign_of(factor) * sign;
       if (rest.empty()) {
         result = both(result, scaled);
-      } else if (rest.size() < form.size() || rest.size() == 1) {
+      } else if (rest.size() < form.size() || rest.size() == 1 ||
+                 (rest.size() == form.size() && std::all_of(rest.begin(), rest.end(), is_number))) {
         result = both(result, scaled + of(rest, depth + 1));
       }
       break;

@@ -35,10 +35,21 @@ struct Sign {
 /// What is in both.
 [[nodiscard]] Sign both(Sign a, Sign b);
 
+/// What the conditions of a rule say of values.
+struct Suppositions {
+  std::vector<std::pair<std::uint32_t, Sign>> elements;  ///< Of all elements of tensor variables.
+  std::vector<std::pair<NormalForm, Sign>> numbers;      ///< Of real attributes and their differences.
+};
+
 /// Signs under hypotheses on sizes and on values. A value: copied where cases are distinguished.
 class Signs {
  public:
   explicit Signs(Facts& facts) : facts_(&facts) {}
+
+  void assume(const Suppositions& suppositions) {
+    elements_.insert(elements_.end(), suppositions.elements.begin(), suppositions.elements.end());
+    assumed_.insert(assumed_.end(), suppositions.numbers.begin(), suppositions.numbers.end());
+  }
 
   /// A hypothesis: the form is defined and has this sign.
   void assume(const NormalForm& form, Sign sign) { assumed_.emplace_back(form, sign); }
@@ -64,6 +75,7 @@ class Signs {
 
   Facts* facts_;
   std::vector<std::pair<NormalForm, Sign>> assumed_;
+  std::vector<std::pair<std::uint32_t, Sign>> elements_;  // of tensor variables
 };
 
 /// Whether two forms are the same up to the order of summands and factors and the names of bound variables; a no may be

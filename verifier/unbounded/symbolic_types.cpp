@@ -778,7 +778,21 @@ bool Typing::conditions() {
     auto whole = [](const AttributeTerm& term) {
       return term.kind == AttributeKind::integer || term.kind == AttributeKind::integers;
     };
-    // Conditions on reals and functions are not used: without them the claim is only stronger.
+    if (left.kind == AttributeKind::real || right.kind == AttributeKind::real) {
+      auto real = [&](const AttributeTerm& term) -> std::optional<NormalForm> {
+        if (term.kind == AttributeKind::real) return term.real;
+        if (term.kind == AttributeKind::integer) return builder_.size(term.sizes.components[0]);
+        return std::nullopt;
+      };
+      const auto low = real(left), high = real(right);
+      if (low && high) real_conditions_.push_back({condition.relation, builder_.add(*high, builder_.negate(*low))});
+      // What cannot be said in the form is not used: without it the claim is only stronger.
+      if (!builder_.problem().empty()) {
+        real_conditions_.pop_back();
+        builder_ = FormBuilder(facts_);
+      }
+    }
+    // Conditions on functions are not used, either.
     if (!whole(left) || !whole(right)) continue;
     const bool ordered =
         condition.relation == Condition::Relation::less || condition.relation == Condition::Relation::less_equal;

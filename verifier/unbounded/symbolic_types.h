@@ -87,6 +87,12 @@ class Typing {
     Polynomial extent, product;
   };
   [[nodiscard]] const std::vector<FactorOfAxis>& factors() const { return factors_; }
+  /// A condition on real attributes: how 0 and a form, the right side less the left one, are related.
+  struct RealCondition {
+    Condition::Relation relation = Condition::Relation::equal;
+    NormalForm difference;
+  };
+  [[nodiscard]] const std::vector<RealCondition>& real_conditions() const { return real_conditions_; }
   [[nodiscard]] bool integers(std::uint32_t tensor) const { return kinds_.integers[tensor]; }
 
  private:
@@ -129,6 +135,7 @@ class Typing {
   std::vector<bool> ranked_;
   TypedSide source_, target_;
   std::vector<FactorOfAxis> factors_;
+  std::vector<RealCondition> real_conditions_;
   std::vector<std::string> target_conditions_;
   std::vector<Atom> target_atoms_;
   std::vector<std::size_t> target_places_;  ///< Of each atom: the number of its condition.
