@@ -168,10 +168,10 @@ class Search {
     places_.push_back(low);
   }
 
-  // Whether the middle one of three numbers of one sign is nearest to 0.
+  // Whether the middle one of three numbers of one sign is nearest to 0, perhaps as near as the last.
   static bool turns(double before, double here, double after) {
     return side(before) == side(here) && side(after) == side(here) && std::fabs(here) < std::fabs(before) &&
-           std::fabs(here) < std::fabs(after);
+           std::fabs(here) <= std::fabs(after);
   }
 
   // Golden section, until the difference has another sign.

@@ -388,7 +388,10 @@ std::optional<Draw> RuleDraws::attempt() {
     if (!draw_.attributes[a]) draw_.attributes[a] = propose_attribute(static_cast<std::uint32_t>(a), {});
   const Bindings values = bindings();
   for (const Condition& condition : rule_.conditions) {
-    if (condition.of_elements()) continue;  // the elements are drawn so
+    if (condition.of_elements()) {
+      draw_.elements.emplace_back(condition.left.index, condition.relation);
+      continue;
+    }
     const Expected<bool> result = holds(condition, values);
     if (!result || !*result) return std::nullopt;
   }
@@ -413,7 +416,8 @@ std::vector<RingTensor<double>> random_inputs(const Draw& draw, Random& random, 
     if (type.element == ElementType::f32)
       for (const std::int64_t e : type.shape) least = std::min(least, e);
   std::vector<RingTensor<double>> inputs;
-  for (const TensorType& type : draw.variables) {
+  for (std::uint32_t v = 0; v < draw.variables.size(); ++v) {
+    const TensorType& type = draw.variables[v];
     RingTensor<double> tensor;
     tensor.shape = type.shape;
     for (std::int64_t e = 0; e < type.elements(); ++e) {
@@ -426,6 +430,12 @@ std::vector<RingTensor<double>> random_inputs(const Draw& draw, Random& random, 
       else
         tensor.elements.push_back(random.normal());
     }
+    for (const auto& [variable, relation] : draw.elements)
+      for (double& value : tensor.elements) {
+        if (variable != v) break;
+        if (relation != Condition::Relation::nonzero) value = std::abs(value);
+        if (relation != Condition::Relation::nonnegative && value == 0) value = 1;
+      }
     inputs.push_back(std::move(tensor));
   }
   return inputs;

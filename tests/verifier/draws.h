@@ -26,6 +26,8 @@ namespace taso::testing {
 struct Draw {
   std::vector<TensorType> variables;
   std::vector<std::optional<AttributeValue>> attributes;
+  /// What the rule asks of elements: variables, and positive, nonnegative or nonzero.
+  std::vector<std::pair<std::uint32_t, Condition::Relation>> elements = {};
 };
 
 /// Draws of one rule; the same for the same seed.
