@@ -107,6 +107,9 @@ struct InstanceOptions {
   std::size_t max_work = 6000;
   /// Work on canonical forms of all instances together (PolynomialRing): those beyond it are left out.
   std::uint64_t max_steps = 3'000'000;
+  /// Instances whose canonical forms are compared (validate_bounded); values in GF(2^61-1) at a random point must do
+  /// for those beyond it, unless they differ.
+  std::size_t max_canonical = 1'000'000;
   bool search = true;             ///< Before that, search small instances for a difference (validate_bounded).
   bool search_both_ways = true;   ///< Also from the target's side, where operators infer groups from shapes.
   std::size_t search_rounds = 5;  ///< Of the search for a difference, each at another part of the instances.

@@ -31,6 +31,8 @@ namespace {
 constexpr std::size_t max_cached = 40'000;
 // Assignments of shapes that are all tried for a rule that is proved for all sizes.
 constexpr std::size_t confirming_candidates = 400;
+// Instances of such a rule whose canonical forms are compared.
+constexpr std::size_t confirming_canonical = 12;
 
 std::vector<std::string> texts(const std::vector<Condition>& conditions, const Substitution& rule) {
   std::vector<std::string> result;
@@ -161,6 +163,7 @@ Verdict Verifier::verify(const Substitution& rule, bool brief) {
     if (verdict.by_unbounded && !options.full) {
       instances.max_instances = std::min(options.max_instances, options.confirming_instances);
       instances.max_candidates = confirming_candidates;
+      instances.max_canonical = confirming_canonical;
       instances.search = instances.rare = false;
     } else if (brief) {
       instances.search_rounds = 1;
