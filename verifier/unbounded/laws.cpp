@@ -369,7 +369,7 @@ NormalForm LawRewriter::call(const FunctionDefinition* function, const std::stri
     // The function of every element, where it keeps their order; of a multiple of an extremum if no law fits.
     auto of_elements = [&]() -> std::optional<NormalForm> {
       auto extremes = arguments.size() == 1 && function->monotone ? multiples(arguments[0]) : std::nullopt;
-      if (!extremes) return std::nullopt;
+      if (!extremes || !defined_of_elements(*function, *extremes)) return std::nullopt;
       for (Element& element : extremes->elements) element.value = call(function, name, {element.value});
       return extremum(extremes->maximum, std::move(extremes->elements));
     };
@@ -550,6 +550,23 @@ NormalForm LawRewriter::distributed(const std::vector<Element>& elements, std::s
   return extremum(true, std::move(choices));
 }
 
+// Of a minimum above a bound all elements are, of a maximum perhaps one only: log(max(-1, 2)).
+bool LawRewriter::defined_of_elements(const FunctionDefinition& function, const Extremes& extremes) {
+  if (function.domain == ArgumentDomain::all) return true;
+  if (!extremes.maximum && function.domain != ArgumentDomain::nonzero) return true;
+  return std::all_of(extremes.elements.begin(), extremes.elements.end(), [&](const Element& element) {
+    const Sign sign = signs_.of(element.value);
+    switch (function.domain) {
+      case ArgumentDomain::positive:
+        return sign.is_positive();
+      case ArgumentDomain::nonnegative:
+        return sign.is_nonnegative();
+      default:
+        return sign.is_nonzero();
+    }
+  });
+}
+
 std::optional<LawRewriter::Extremes> LawRewriter::multiples(const NormalForm& form) {
   if (!is_bare(form) || form[0].factors.size() != 1) return std::nullopt;
   const Factor& inner = form[0].factors[0];
@@ -596,6 +613,21 @@ NormalForm LawRewriter::extremum(bool maximum, std::vector<Element> elements) {
       kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(i));
     else
       ++i;
+  }
+  // A function that is not declared everywhere stands outside of a maximum whose elements are all calls of it.
+  const Factor* const first = maximum ? only_factor(kept[0].value) : nullptr;
+  const FunctionDefinition* const function = first != nullptr ? first->function : nullptr;
+  if (function != nullptr && function->monotone && function->arity == 1 && function->domain != ArgumentDomain::all &&
+      std::all_of(kept.begin(), kept.end(), [&](const Element& element) {
+        const Factor* const other = only_factor(element.value);
+        return other != nullptr && other->kind == Factor::Kind::call && other->function == function;
+      })) {
+    const std::string name = first->name;
+    for (Element& element : kept) {
+      NormalForm argument = only_factor(element.value)->elements[0].value;
+      element.value = std::move(argument);
+    }
+    return builder_.call(function, name, {builder_.extremum(true, std::move(kept))});
   }
   return builder_.extremum(maximum, std::move(kept));
 }
@@ -652,6 +684,9 @@ NormalForm LawRewriter::rewrite(const NormalForm& form) {
 }
 
 NormalForm LawRewriter::with_common_parts_outside(bool maximum, std::vector<Element> elements) {
+  // Nothing can be taken from what is infinite.
+  if (std::any_of(elements.begin(), elements.end(), [](const Element& element) { return is_infinite(element.value); }))
+    return extremum(maximum, std::move(elements));
   const Symbols& symbols = builder_.facts().symbols();
   auto place = [&](const Element& element, const Term& part) {
     return std::find_if(element.value.begin(), element.value.end(), [&](const Term& candidate) {

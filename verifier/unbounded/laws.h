@@ -59,6 +59,8 @@ class LawRewriter {
     bool maximum = true;
     std::vector<Element> elements;
   };
+  /// Whether a function has a value for every element of an extremum for which it has one.
+  [[nodiscard]] bool defined_of_elements(const FunctionDefinition& function, const Extremes& extremes);
   /// A number times an extremum as the extremum of the multiples; nothing for other forms.
   [[nodiscard]] std::optional<Extremes> multiples(const NormalForm& form);
   [[nodiscard]] NormalForm extremum(bool maximum, std::vector<Element> elements);

@@ -323,7 +323,10 @@ NormalForm FormBuilder::call(const FunctionDefinition* function, const std::stri
         x[0].factors.size() == 1 && x[0].factors[0].power == 1) {
       const Factor& only = x[0].factors[0];
       if (function->idempotent && only.kind == Factor::Kind::call && only.function == function) return x;
-      if (function->monotone && (only.kind == Factor::Kind::maximum || only.kind == Factor::Kind::minimum)) {
+      // Where a function is declared from some number on, only the largest element need be there.
+      const bool passes = (only.kind == Factor::Kind::maximum && function->domain == ArgumentDomain::all) ||
+                          (only.kind == Factor::Kind::minimum && function->domain != ArgumentDomain::nonzero);
+      if (function->monotone && passes) {
         std::vector<Element> elements = only.elements.list();
         for (Element& element : elements) element.value = call(function, name, {element.value});
         return extremum(only.kind == Factor::Kind::maximum, std::move(elements));

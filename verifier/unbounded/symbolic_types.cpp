@@ -778,19 +778,24 @@ bool Typing::conditions() {
     auto whole = [](const AttributeTerm& term) {
       return term.kind == AttributeKind::integer || term.kind == AttributeKind::integers;
     };
-    if (left.kind == AttributeKind::real || right.kind == AttributeKind::real) {
+    // What is computed from reals is rounded where conditions are decided, and says little of the numbers themselves.
+    auto computed = [](const AttributeExpression& e) {
+      return e.kind == AttributeForm::add || e.kind == AttributeForm::subtract || e.kind == AttributeForm::multiply;
+    };
+    if ((left.kind == AttributeKind::real || right.kind == AttributeKind::real) && !computed(condition.left) &&
+        !computed(condition.right)) {
       auto real = [&](const AttributeTerm& term) -> std::optional<NormalForm> {
         if (term.kind == AttributeKind::real) return term.real;
         if (term.kind == AttributeKind::integer) return builder_.size(term.sizes.components[0]);
         return std::nullopt;
       };
       const auto low = real(left), high = real(right);
-      if (low && high) real_conditions_.push_back({condition.relation, builder_.add(*high, builder_.negate(*low))});
-      // What cannot be said in the form is not used: without it the claim is only stronger.
-      if (!builder_.problem().empty()) {
-        real_conditions_.pop_back();
-        builder_ = FormBuilder(facts_);
+      if (low && high) {
+        NormalForm difference = builder_.add(*high, builder_.negate(*low));
+        if (builder_.problem().empty()) real_conditions_.push_back({condition.relation, std::move(difference)});
       }
+      // What cannot be said in the form is not used: without it the claim is only stronger.
+      if (!builder_.problem().empty()) builder_ = FormBuilder(facts_);
     }
     // Conditions on functions are not used, either.
     if (!whole(left) || !whole(right)) continue;
