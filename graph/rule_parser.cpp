@@ -63,12 +63,27 @@ class Resolver {
     }
     TASO_ASSIGN(result.right, expression(right));
     TASO_RETURN_IF_ERROR(check_uses());
-    TASO_RETURN_IF_ERROR(kind_of(result.left, left.where));
-    TASO_RETURN_IF_ERROR(kind_of(result.right, right.where));
+    TASO_ASSIGN(const AttributeKind a, kind_of(result.left, left.where));
+    TASO_ASSIGN(const AttributeKind b, kind_of(result.right, right.where));
+    if (!are_comparable(relation, a, b))
+      return bad_input(std::string(describe(a)) + " cannot be compared with " + describe(b) + " here" +
+                           (a != b ? "; l[0] is an element of a list l" : ""),
+                       left.where);
     return result;
   }
 
  private:
+  // Whether a condition may be true and may be false: a list equals no number, but all of its elements may be below
+  // one.
+  static bool are_comparable(Condition::Relation relation, AttributeKind a, AttributeKind b) {
+    const bool ordered = relation == Condition::Relation::less || relation == Condition::Relation::less_equal;
+    auto both_in = [&](AttributeKind first, AttributeKind second) {
+      return (a == first || a == second) && (b == first || b == second);
+    };
+    if (both_in(AttributeKind::integer, AttributeKind::real)) return true;
+    return ordered ? both_in(AttributeKind::integer, AttributeKind::integers) : a == b;
+  }
+
   // A reference to a tensor: a value, and whether an output of it has been chosen.
   struct Reference {
     PatternValue value;
