@@ -67,6 +67,13 @@ class Collector {
 
   bool size(ArgumentDomain domain, const Polynomial& p) {
     if (within(domain, p)) return true;
+    // A product is not zero where no factor is.
+    if (domain == ArgumentDomain::nonzero && p.terms().size() == 1 &&
+        p.terms().begin()->monomial.symbols().size() > 1) {
+      const auto& symbols = p.terms().begin()->monomial.symbols();
+      return std::all_of(symbols.begin(), symbols.end(),
+                         [&](const SymbolId symbol) { return size(domain, Polynomial::symbol(symbol)); });
+    }
     std::optional<AttributeExpression> written = expression_of(typing_, facts_.symbols(), p);
     if (!written) return false;
     add(of_number(domain, std::move(*written)));

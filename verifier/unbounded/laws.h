@@ -1,16 +1,10 @@
-/// Equality of normal forms by the declared laws of functions, the order of numbers and the sign of values.
-///
-/// The comparison of matching.h takes a function for any that has its facts. Where it finds no equality, both sides are
-/// rewritten, innermost first, and compared again:
+/// Rewriting normal forms by the declared laws of functions, the order of numbers and the sign of values, innermost
+/// first:
 ///   - a call to which a law applies (`exp(x + y) = exp(x) * exp(y)`) is replaced, if the law's conditions follow;
 ///   - what all summands of a divisor share is divided by itself, so that it may cancel;
 ///   - a minimum of maxima becomes a maximum of minima, elements that another one covers are left out, and families
 ///     of elements lose the variables that do not matter to the set of their values (families.h).
-/// Then divisors are cleared from the difference, and what all elements of a maximum have in common is taken out of it;
-/// at last cases are distinguished, which of two elements of a maximum is the larger. What the rule's conditions say of
-/// the signs and the order of values and numbers is known throughout. Laws that define a function by others come in a
-/// second attempt: what is known of the function itself is shorter. Every step is an equality wherever the form that
-/// was given is defined.
+/// Every step is an equality wherever the form that was given is defined.
 #pragma once
 
 #include <cstdint>
@@ -91,10 +85,5 @@ class LawRewriter {
   int depth_ = 0;
   std::size_t steps_ = 4'000;  ///< Applications of laws that are left.
 };
-
-/// Whether a and b are equal wherever the facts and the suppositions hold and a is defined. `steps`: comparisons left,
-/// shared.
-[[nodiscard]] bool equal_by_laws(const OperatorRegistry& registry, const NormalForm& a, const NormalForm& b,
-                                 const Facts& facts, const Suppositions& suppositions, std::size_t& steps);
 
 }  // namespace taso::unbounded

@@ -265,7 +265,7 @@ bool Matcher::pair_up(const NormalForm& a, const NormalForm& b, Facts& facts, in
       return term;
     };
     if (divided == nullptr || !step(facts)) {
-      note("no counterpart of " + describe(facts.symbols(), summand(classes[0])));
+      note("the other side has no counterpart of " + describe(facts.symbols(), summand(classes[0])));
       return false;
     }
     NormalForm next;

@@ -151,12 +151,15 @@ NormalForm FormBuilder::number(double value) {
     return places <= 0 ? rational({static_cast<std::int64_t>(value), 1})
                        : rational(reduced(static_cast<Wide>(digits), static_cast<Wide>(1) << places));
   }
-  // Any other number is a symbol for its magnitude.
+  // Any other number is a symbol for its magnitude, which its multiples by small powers of two share.
+  constexpr int largest_scale = 10;
+  const int scale = std::isfinite(value) && std::abs(exponent) <= largest_scale ? exponent : 0;
   Factor factor;
   factor.kind = Factor::Kind::literal;
-  factor.number = std::abs(value);
+  factor.number = std::ldexp(std::abs(value), -scale);
   Term term;
-  term.coefficient = {value < 0 ? -1 : 1, 1};
+  term.coefficient = {(value < 0 ? -1 : 1) * (std::int64_t{1} << std::max(scale, 0)),
+                      std::int64_t{1} << std::max(-scale, 0)};
   term.factors.push_back(std::move(factor));
   return {term};
 }

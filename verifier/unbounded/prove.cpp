@@ -8,7 +8,7 @@
 #include "verifier/rule_conditions.h"
 #include "verifier/unbounded/conditions.h"
 #include "verifier/unbounded/elaborate.h"
-#include "verifier/unbounded/laws.h"
+#include "verifier/unbounded/equal_by_laws.h"
 #include "verifier/unbounded/matching.h"
 #include "verifier/unbounded/shared_values.h"
 #include "verifier/unbounded/signs.h"
@@ -291,9 +291,10 @@ class Search {
   }
 
   // What the target asks for of values follows from what the source asks for at the same element, or from conditions
-  // that are added; else a reason. What the source asks for of attributes alone is added, too.
+  // that are to be added; else a reason. What the source asks for of attributes alone is to be added, too.
   std::string check_domains(const Elaborator& source, const NormalForm& value, const Elaborator& target,
-                            const NormalForm& target_value, const Typing& typing, Facts& facts) {
+                            const NormalForm& target_value, const Typing& typing, Facts& facts,
+                            std::vector<Condition>& added) {
     if (rule_.is_axiom) return "";  // it speaks of where both sides are defined
     for (const Obligation& wanted : target.obligations()) {
       // Sides that are equal are so as extended reals, in which the maximum of nothing is -inf: not a value of the
@@ -316,11 +317,12 @@ class Search {
         return "the target is defined only where " + wanted.what + " is " +
                (wanted.domain == ArgumentDomain::all ? "defined" : to_string(wanted.domain)) +
                ", and nothing tells that it is wherever the source is defined";
-      add(*conditions);
+      added.insert(added.end(), conditions->begin(), conditions->end());
     }
     for (const Obligation& wanted : source.obligations())
       if (wanted.domain != ArgumentDomain::all && !wanted.counts)
-        if (const auto conditions = conditions_on_attributes(wanted, typing, facts)) add(*conditions);
+        if (const auto conditions = conditions_on_attributes(wanted, typing, facts))
+          added.insert(added.end(), conditions->begin(), conditions->end());
     return "";
   }
 
@@ -396,6 +398,23 @@ class Search {
     return true;
   }
 
+  // The reason of a comparison with tensors called as the rule calls them.
+  [[nodiscard]] std::string with_names(const std::string& reason) const {
+    std::string text;
+    for (std::size_t i = 0; i < reason.size();) {
+      std::size_t end = i + 1;
+      if (reason[i] == '#') end = std::min(reason.find_first_not_of("0123456789", end), reason.size());
+      if (end == i + 1) {
+        text += reason[i++];
+        continue;
+      }
+      const std::size_t tensor = std::stoul(reason.substr(i + 1, end - i - 1));
+      text += tensor < rule_.tensor_variables.size() ? rule_.tensor_variables[tensor] : "(a value of both sides)";
+      i = end;
+    }
+    return text;
+  }
+
   // What the comparisons of one case have in common.
   struct Comparison {
     Typing& typing;
@@ -431,16 +450,33 @@ class Search {
     return indices;
   }
 
-  // What the rule's conditions say of values.
-  [[nodiscard]] Suppositions suppositions(const Typing& typing) const {
+  // The facts, and those sizes that the source asks for at this element, whatever its indices are: it is compared where
+  // it is defined, a mean where it is one of something.
+  static Facts where_defined(const Elaborator& source, const Facts& facts) {
+    Facts result = facts;
+    for (const Obligation& asked : source.obligations()) {
+      if (!asked.size || (asked.call && !asked.counts) || !asked.element.bound.empty() ||
+          !asked.element.guards.empty() || !asked.known.empty() || asked.domain == ArgumentDomain::all)
+        continue;
+      if (asked.domain == ArgumentDomain::nonzero && !result.entails_quickly(at_least(*asked.size, 0))) continue;
+      Facts more = result;
+      if (more.add(at_least(more.reduce(*asked.size), asked.domain == ArgumentDomain::nonnegative ? 0 : 1)))
+        result = std::move(more);
+    }
+    return result;
+  }
+
+  // What the rule's conditions say of values, and those that are to be added.
+  [[nodiscard]] Suppositions suppositions(const Typing& typing, const std::vector<Condition>& added = {}) const {
     using Relation = Condition::Relation;
     Suppositions result;
-    for (const Condition& condition : rule_.conditions)
-      if (condition.of_elements() && condition.left.kind == AttributeExpression::Kind::elements)
-        result.elements.emplace_back(condition.left.index, condition.relation == Relation::positive ? Sign::above_zero()
-                                                           : condition.relation == Relation::nonnegative
-                                                               ? Sign::at_least_zero()
-                                                               : Sign::not_zero());
+    for (const std::vector<Condition>* conditions : {&rule_.conditions, &added})
+      for (const Condition& condition : *conditions)
+        if (condition.of_elements() && condition.left.kind == AttributeExpression::Kind::elements)
+          result.elements.emplace_back(condition.left.index,
+                                       condition.relation == Relation::positive      ? Sign::above_zero()
+                                       : condition.relation == Relation::nonnegative ? Sign::at_least_zero()
+                                                                                     : Sign::not_zero());
     for (const auto& [relation, difference] : typing.real_conditions())
       result.numbers.emplace_back(difference, relation == Relation::less         ? Sign::above_zero()
                                               : relation == Relation::less_equal ? Sign::at_least_zero()
@@ -463,14 +499,25 @@ class Search {
     const NormalForm b = target.element(pair.second, *indices);
     if (target.obstacle().any()) return {target.obstacle(), "", false};
     Matcher matcher(comparison.steps);
-    // Laws suppose that the source's value is defined, which is certain of its outputs only.
-    if (aim_ == Aim::equal && !matcher.equal(a, b, here) &&
-        (inner || !equal_by_laws(registry_, a, b, here, suppositions(typing), comparison.steps)))
-      return {{}, matcher.reason().empty() ? "the sides differ" : matcher.reason(), matcher.refuted()};
-    if (inner && !rule_.is_axiom && !defined_alike(source, target, here))
-      return {{}, "the values are not defined at the same elements", false};
-    if (const std::string reason = inner ? "" : check_domains(source, a, target, b, typing, here); !reason.empty())
-      return {{}, reason, false};
+    // That the source's value is defined is certain of its outputs only.
+    const Facts there = inner || rule_.is_axiom ? here : where_defined(source, here);
+    const bool equal = aim_ == Aim::defined || matcher.equal(a, b, there);
+    const auto difference = [&]() -> Difference {
+      return {{}, matcher.reason().empty() ? "the sides differ" : with_names(matcher.reason()), matcher.refuted()};
+    };
+    if (inner) {
+      if (!equal) return difference();
+      if (!rule_.is_axiom && !defined_alike(source, target, here))
+        return {{}, "the values are not defined at the same elements", false};
+    } else {
+      // What the target asks for becomes a part of the rule, so that the sides need be equal only under it.
+      std::vector<Condition> asked;
+      const std::string reason = check_domains(source, a, target, b, typing, here, asked);
+      if (!equal && !equal_by_laws(registry_, a, b, there, suppositions(typing, asked), comparison.steps))
+        return difference();
+      if (!reason.empty()) return {{}, reason, false};
+      add(asked);
+    }
     comparison.divided = comparison.divided || source.divided() || target.divided();
     return {};
   }

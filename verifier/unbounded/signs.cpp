@@ -9,6 +9,49 @@ namespace {
 
 // Nested forms.
 constexpr int max_sign_depth = 40;
+// Summands of a form in which order is looked for.
+constexpr std::size_t max_ordered = 12;
+// Places at which one value of a sum may stand by itself.
+constexpr std::size_t max_places = 12;
+
+bool is_bare(const Term& term) { return term.bound.empty() && term.guards.empty(); }
+
+std::optional<double> number_in(const Expression& e) {
+  if (e.kind == Expression::Kind::integer) return static_cast<double>(e.integer);
+  if (e.kind == Expression::Kind::real) return e.real;
+  return std::nullopt;
+}
+
+// The call of a monotone function that a term is, up to its coefficient.
+const Factor* monotone_call(const Term& term) {
+  if (!is_bare(term) || term.factors.size() != 1 || term.factors[0].power != 1) return nullptr;
+  const Factor& factor = term.factors[0];
+  const bool monotone = factor.kind == Factor::Kind::call && factor.function != nullptr && factor.function->monotone &&
+                        factor.elements.size() == 1;
+  return monotone ? &factor : nullptr;
+}
+
+// A number at which a function has the given value, as its facts and laws say: 1 for the logarithm and 0.
+std::optional<double> argument_for(const FunctionDefinition& function, const NormalForm& value, FormBuilder& builder) {
+  if (value.empty() && function.zero_at_zero) return 0.0;
+  for (const FunctionLaw& law : function.laws) {
+    if (law.left.kind != Expression::Kind::call || law.left.operands.size() != 1) continue;
+    const std::optional<double> argument = number_in(law.left.operands[0]), result = number_in(law.right);
+    if (argument && result && builder.number(*result) == value) return argument;
+  }
+  return std::nullopt;
+}
+
+// The indices at which a term reads, in its functions as well; not all of many.
+void collect_places(const Term& term, std::vector<Polynomial>& places) {
+  for (const Factor& factor : term.factors) {
+    for (const Polynomial& index : factor.indices)
+      if (places.size() < max_places && std::find(places.begin(), places.end(), index) == places.end())
+        places.push_back(index);
+    for (const Element& element : factor.elements)
+      for (const Term& inner : element.value) collect_places(inner, places);
+  }
+}
 
 Sign sign_of(const Rational& number) { return {number.numerator<0, number.numerator == 0, number.numerator> 0}; }
 
@@ -210,6 +253,125 @@ Sign Signs::of_extremum(const Factor& factor, int depth) {
   return result;
 }
 
+Sign Signs::without_divisor(const NormalForm& form, int depth) {
+  if (form.size() > max_ordered) return Sign::any();
+  const Factor* divisor = nullptr;
+  for (const Term& term : form) {
+    if (!is_bare(term)) return Sign::any();
+    for (const Factor& factor : term.factors)
+      if (factor.kind == Factor::Kind::sum && factor.power < 0 && (divisor == nullptr || factor.power < divisor->power))
+        divisor = &factor;
+  }
+  if (divisor == nullptr || divisor->elements[0].value.size() > max_ordered) return Sign::any();
+  // By the divisor where that is positive, else by an even power of it: a divisor is not zero.
+  const NormalForm base = divisor->elements[0].value;
+  int power = -divisor->power;
+  if (!of(base, depth + 1).is_positive()) power += power % 2;
+  FormBuilder builder(*facts_);
+  NormalForm product;
+  for (const Term& term : form) {
+    Term rest = term;
+    int left = power;
+    std::erase_if(rest.factors, [&](const Factor& factor) {
+      if (!factor.same_base(*divisor) && !unbounded::alike(factor, *divisor, *facts_)) return false;
+      left += factor.power;
+      return true;
+    });
+    if (left < 0) return Sign::any();
+    NormalForm part = {rest};
+    for (int i = 0; i < left; ++i) part = builder.multiply(part, base);
+    product = builder.add(std::move(product), part);
+  }
+  if (!builder.problem().empty()) return Sign::any();
+  return of(collected(product, *facts_), depth + 1);
+}
+
+Sign Signs::of_rest(const NormalForm& form, int depth) {
+  if (form.size() > max_ordered) return Sign::any();
+  NormalForm rest = form;
+  FormBuilder builder(*facts_);
+  Sign sums = Sign::nothing_but_zero();
+  for (const Term& sum : form) {
+    if (sum.bound.size() != 1 || !of(sum, depth + 1).is_nonnegative()) continue;
+    // Whether a summand takes away the value of the sum at one of the places at which it reads.
+    const auto is_one_of_it = [&](const Term& taken) {
+      if (!is_bare(taken) || taken.coefficient.numerator >= 0) return false;
+      const NormalForm wanted = builder.negate(NormalForm{taken});
+      std::vector<Polynomial> places;
+      collect_places(taken, places);
+      return std::any_of(places.begin(), places.end(), [&](const Polynomial& place) {
+        const Facts::Replacement here = {{sum.bound[0], place}};
+        Term value = builder.substitute(Term{sum.coefficient, {}, sum.guards, sum.factors}, here);
+        const bool inside = std::all_of(value.guards.begin(), value.guards.end(),
+                                        [&](const Atom& guard) { return facts_->entails_quickly(guard); });
+        value.guards.clear();
+        return inside && unbounded::alike(NormalForm{value}, wanted, *facts_);
+      });
+    };
+    const auto taken = std::find_if(rest.begin(), rest.end(), is_one_of_it);
+    if (taken == rest.end()) continue;
+    rest.erase(taken);
+    rest.erase(std::find(rest.begin(), rest.end(), sum));
+    sums = Sign::at_least_zero();
+  }
+  if (rest.size() == form.size()) return Sign::any();
+  return sums + of(rest, depth + 1);
+}
+
+std::optional<NormalForm> Signs::deciding(const NormalForm& form, int depth) {
+  if (depth > max_sign_depth || form.empty() || form.size() > 2 || !std::all_of(form.begin(), form.end(), is_bare))
+    return std::nullopt;
+  FormBuilder builder(*facts_);
+  const auto with_sign_of = [&](const Term& term, NormalForm difference) {
+    return term.coefficient.numerator < 0 ? builder.negate(std::move(difference)) : difference;
+  };
+  // c * f(x) + d, where d = -c * f(number): as x - number.
+  for (std::size_t i = 0; i < form.size(); ++i) {
+    const Factor* const call = monotone_call(form[i]);
+    if (call == nullptr) continue;
+    NormalForm value;
+    if (form.size() == 2) {
+      if (!form[1 - i].factors.empty()) continue;
+      value = builder.divide(builder.negate({form[1 - i]}), builder.rational(form[i].coefficient));
+    }
+    if (const auto argument = argument_for(*call->function, value, builder))
+      return with_sign_of(form[i], builder.add(call->elements[0].value, builder.negate(builder.number(*argument))));
+  }
+  if (form.size() != 2) return std::nullopt;
+  // c * p - c * q, where both are calls of one function, or both are positive: then as p / q - 1.
+  Term first = form[0], second = form[1];
+  if (builder.add(first.coefficient, second.coefficient).numerator != 0) return std::nullopt;
+  if (const Factor* const x = monotone_call(first), * const y = monotone_call(second);
+      x != nullptr && y != nullptr && x->function == y->function)
+    return with_sign_of(first, builder.add(x->elements[0].value, builder.negate(y->elements[0].value)));
+  first.coefficient = second.coefficient = {1, 1};
+  if (!of(first, depth + 1).is_positive() || !of(second, depth + 1).is_positive()) return std::nullopt;
+  const NormalForm ratio = collected(builder.divide({first}, {second}), *facts_);
+  if (ratio.size() != 1 || !is_bare(ratio[0]) || ratio[0].coefficient != Rational{1, 1} || ratio[0].factors.empty() ||
+      !builder.problem().empty())
+    return std::nullopt;
+  // f(x)^k - 1 as f(x) - 1, and f(x)^k / f(y)^k - 1 as f(x) - f(y), for a positive f; the other way round for k < 0.
+  const std::vector<Factor>& factors = ratio[0].factors;
+  Term base, other;
+  base.factors = {factors[0]};
+  const int power = factors[0].power;
+  base.factors[0].power = 1;
+  const Factor* const call = monotone_call(base);
+  if (call == nullptr || !call->function->positive) return std::nullopt;
+  NormalForm difference = {base};
+  if (factors.size() == 2 && factors[1].power == -power && factors[1].kind == Factor::Kind::call &&
+      factors[1].function == call->function) {
+    other.factors = {factors[1]};
+    other.factors[0].power = 1;
+    difference = builder.add(std::move(difference), builder.negate({other}));
+  } else if (factors.size() == 1 && (form[0].factors.size() + form[1].factors.size() > 1 || std::abs(power) > 1)) {
+    difference = builder.add(std::move(difference), builder.rational({-1, 1}));
+  } else {
+    return std::nullopt;
+  }
+  return (power < 0) != (form[0].coefficient.numerator < 0) ? builder.negate(std::move(difference)) : difference;
+}
+
 Sign Signs::of(const Factor& factor, int depth) {
   Sign base = Sign::any();
   switch (factor.kind) {
@@ -376,6 +538,13 @@ Sign Signs::of(const NormalForm& form, int depth) {
     if (result == Sign::any()) break;
   }
   if (result == Sign::any()) result = of_sizes(form);
+  if (result == Sign::any() && form.size() > 1) result = without_divisor(form, depth);
+  if (result == Sign::any() && form.size() > 1) result = of_rest(form, depth);
+  if (result == Sign::any())
+    if (const std::optional<NormalForm> simpler = deciding(form, depth)) {
+      const Sign sign = of(*simpler, depth + 1);
+      result = {!sign.is_nonnegative(), true, !sign.is_nonpositive()};
+    }
   if (result == Sign::any() && form.size() > 1) {
     // A square, and what is added to it.
     NormalForm numbers, others;
@@ -402,6 +571,10 @@ void Signs::assume_defined(const NormalForm& form) {
         Term base;
         base.factors.push_back(std::move(once));
         assume({base}, Sign::not_zero());
+        // f(0) = 0: where f(x) is not zero, x is not.
+        if (factor.kind == Factor::Kind::call && factor.function != nullptr && factor.function->zero_at_zero &&
+            factor.elements.size() == 1)
+          assume(factor.elements[0].value, Sign::not_zero());
       }
       // The domain of a function of two arguments depends on the second: x^2 is defined everywhere.
       if (factor.kind == Factor::Kind::call && factor.function != nullptr && factor.function->arity == 1) {

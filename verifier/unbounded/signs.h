@@ -58,8 +58,17 @@ class Signs {
   void assume_defined(const NormalForm& form);
   /// The signs that a form may have where it is defined.
   [[nodiscard]] Sign of(const NormalForm& form) { return of(form, 0); }
+  /// A simpler form, where there is one, that is defined where the given one is: this is not negative where that is
+  /// not, and not positive where that is not. By monotone functions: x - y for exp(x) - exp(y), x for exp(x) - 1, x - 1
+  /// for log(x).
+  [[nodiscard]] std::optional<NormalForm> deciding(const NormalForm& form) { return deciding(form, 0); }
 
  private:
+  [[nodiscard]] std::optional<NormalForm> deciding(const NormalForm& form, int depth);
+  /// Of a sum whose summands are divided by a sum: that of its product with a positive power of the divisor.
+  [[nodiscard]] Sign without_divisor(const NormalForm& form, int depth);
+  /// Of sum(j) p(j) - p(i) and what is added to it, where no p(j) is negative and i is one of the j.
+  [[nodiscard]] Sign of_rest(const NormalForm& form, int depth);
   [[nodiscard]] Sign of(const NormalForm& form, int depth);
   [[nodiscard]] Sign of(const Term& term, int depth);
   [[nodiscard]] Sign of(const Factor& factor, int depth);

@@ -818,6 +818,7 @@ bool Typing::conditions() {
     for (std::size_t i = 0; i < length; ++i) {
       const Polynomial x = facts_.reduce(a.components[a.vector ? i : 0]);
       const Polynomial y = facts_.reduce(b.components[b.vector ? i : 0]);
+      if (condition.relation == Condition::Relation::equal && !divisible(x - y)) return false;
       Atom atom = equal_to(x, y);
       if (condition.relation == Condition::Relation::less) atom = less_than(x, y);
       if (condition.relation == Condition::Relation::less_equal) atom = at_least(y, x);
@@ -825,6 +826,24 @@ bool Typing::conditions() {
     }
     if (condition.relation == Condition::Relation::not_equal) alternatives = alternatives.negated();
     if (!assume(alternatives, "a condition")) return false;
+  }
+  return true;
+}
+
+// An extent of which a condition says that it is a multiple is the product with a symbol.
+bool Typing::divisible(const Polynomial& difference) {
+  Symbols& symbols = facts_.symbols();
+  for (const SymbolId id : difference.symbols()) {
+    if (symbols[id].kind != Symbol::Kind::quotient) continue;
+    const Polynomial extent = symbols[id].arguments[0], divisor = symbols[id].arguments[1];
+    const Polynomial remainder = extent - Polynomial::symbol(id) * divisor;
+    if (!extent.as_symbol() || (difference != remainder && difference != -remainder)) continue;
+    const std::string name = "(" + symbols.to_string(extent) + " // " + symbols.to_string(divisor) + ")";
+    const Polynomial factor = Polynomial::symbol(symbols.named(Symbol::Kind::factor, "condition " + name, name));
+    if (!factor.valid() || !facts_.entails_quickly(at_least(extent, 0))) return true;  // the condition says it, too
+    factors_.push_back({*factor.as_symbol(), extent, divisor});
+    return assume(at_least(factor, facts_.entails_quickly(at_least(extent, 1)) ? 1 : 0)) &&
+           assume(equal_to(extent, factor * divisor));
   }
   return true;
 }

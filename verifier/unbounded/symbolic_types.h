@@ -101,6 +101,7 @@ class Typing {
   [[nodiscard]] bool variables();
   [[nodiscard]] bool side(const Pattern& pattern, TypedSide& typed, const std::string& name);
   [[nodiscard]] bool conditions();
+  [[nodiscard]] bool divisible(const Polynomial& difference);
   [[nodiscard]] bool outputs();
   /// The value of an expression; an integer becomes a real where that is wanted, of the whole alone.
   [[nodiscard]] AttributeTerm evaluate(const AttributeExpression& expression, AttributeKind wanted);
