@@ -247,6 +247,10 @@ Expr Context::forall(std::span<const Expr> variables, std::span<const Expr> trig
                                                   body.ast()));
 }
 
+namespace {
+constexpr std::uint64_t units_per_instance = 100, least_instances = 2'000;
+}  // namespace
+
 Solver::Solver(Context& context, const SolverOptions& options)
     : context_(context), solver_(Z3_mk_simple_solver(context.handle())), options_(options) {
   Z3_solver_inc_ref(context.handle(), solver_);
@@ -260,9 +264,15 @@ void Solver::limit(std::uint64_t rlimit) {
   auto symbol = [&](const char* name) { return Z3_mk_string_symbol(context, name); };
   Z3_params_set_bool(context, params, symbol("auto_config"), false);
   Z3_params_set_bool(context, params, symbol("mbqi"), options_.model_based_quantifiers);
-  if (rlimit != 0 || options_.rlimit != 0)
+  if (rlimit != 0 || options_.rlimit != 0) {
     Z3_params_set_uint(context, params, symbol("rlimit"),
                        static_cast<unsigned>(std::min<std::uint64_t>(rlimit, 0xFFFFFFFFU)));
+    // Instances of quantifiers cost few resource units and much memory.
+    const std::uint64_t instances =
+        rlimit == 0 ? 0xFFFFFFFFU
+                    : std::clamp<std::uint64_t>(rlimit / units_per_instance, least_instances, 0xFFFFFFFFU);
+    Z3_params_set_uint(context, params, symbol("qi.max_instances"), static_cast<unsigned>(instances));
+  }
   Z3_solver_set_params(context, solver_, params);
   Z3_params_dec_ref(context, params);
 }

@@ -115,7 +115,8 @@ struct Result {
 
 struct SolverOptions {
   bool model_based_quantifiers = false;  ///< Z3's mbqi; otherwise E-matching alone.
-  std::uint64_t rlimit = 0;              ///< Resource units per check, 0 for no limit.
+  /// Resource units per check, 0 for no limit. Instances of quantifiers are limited in proportion.
+  std::uint64_t rlimit = 0;
   /// A check that takes more processor time is interrupted: a net under `rlimit`.
   double watchdog_seconds = 30;
 };

@@ -95,9 +95,11 @@ class Comparison {
     const auto cleared = rewriter.without_divisors(builder.add(left, builder.negate(right)));
     if (cleared && rewriter.problem().empty() && same(*cleared, {})) return true;
     if (has_extremum(left) || has_extremum(right)) {
-      const NormalForm outside = rewriter.rewrite(rewriter.with_common_parts_outside(left)),
-                       other = rewriter.rewrite(rewriter.with_common_parts_outside(right));
-      if (rewriter.problem().empty() && same(outside, other)) return true;
+      const NormalForm outside = rewriter.with_common_parts_outside(left),
+                       other = rewriter.with_common_parts_outside(right);
+      const bool changed = !alike(outside, left, facts_) || !alike(other, right, facts_);
+      if (changed && same(rewriter.rewrite(outside), rewriter.rewrite(other)) && rewriter.problem().empty())
+        return true;
     }
     if (cases == 0) return false;
     std::vector<SymbolId> bound;

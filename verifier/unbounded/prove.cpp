@@ -42,12 +42,22 @@ std::optional<std::int64_t> integer_of(const std::optional<AttributeValue>& valu
   return (*list)[static_cast<std::size_t>(position)];
 }
 
-// What was supposed in one case of a proof.
+// What was supposed in one case of a proof: there are thousands of some rules.
 struct Case {
+  Case(Assumptions supposed, const Facts& facts, std::vector<Typing::FactorOfAxis> found, bool nothing)
+      : assumptions(std::move(supposed)),
+        symbols(&facts.symbols()),
+        solved(facts.solved()),
+        atoms(facts.atoms()),
+        factors(std::move(found)),
+        empty(nothing) {}
+
   Assumptions assumptions;
-  Facts facts;  // once both sides were typed
+  const Symbols* symbols;
+  std::vector<std::pair<SymbolId, Polynomial>> solved;  // once both sides were typed
+  std::vector<Atom> atoms;                              // then, too
   std::vector<Typing::FactorOfAxis> factors;
-  bool empty = false;  // no output has an element, so that nothing was compared
+  bool empty;  // no output has an element, so that nothing was compared
 
   // Whether its ranks and lengths are those of an instance and all of its hypotheses hold there. Hypotheses that were
   // chosen before may speak of factors that were symbols then and are none any more: `known` has all.
@@ -59,10 +69,9 @@ struct Case {
       const auto* list = std::get_if<std::vector<std::int64_t>>(&*instance.attributes[a]);
       if (list != nullptr && list->size() != *assumptions.lengths[a]) return false;
     }
-    const Symbols& symbols = facts.symbols();
     Point point(1);
-    for (SymbolId id = 0; id < symbols.size(); ++id) {
-      const Symbol& symbol = symbols[id];
+    for (SymbolId id = 0; id < symbols->size(); ++id) {
+      const Symbol& symbol = (*symbols)[id];
       std::optional<std::int64_t> value;
       if (symbol.kind == Symbol::Kind::extent) {
         const Shape& shape = instance.variables[symbol.variable].shape;
@@ -75,18 +84,17 @@ struct Case {
     }
     for (const auto& [symbol, factor] : known) {
       if (std::any_of(factors.begin(), factors.end(), [&](const auto& own) { return own.symbol == symbol; })) continue;
-      const auto extent = point.evaluate(symbols, factor.extent), product = point.evaluate(symbols, factor.product);
+      const auto extent = point.evaluate(*symbols, factor.extent), product = point.evaluate(*symbols, factor.product);
       if (extent && product && *product > 0 && *extent % *product == 0) point.choose(symbol, *extent / *product);
     }
     for (const Typing::FactorOfAxis& factor : factors) {
-      const auto extent = point.evaluate(symbols, factor.extent), product = point.evaluate(symbols, factor.product);
+      const auto extent = point.evaluate(*symbols, factor.extent), product = point.evaluate(*symbols, factor.product);
       if (!extent || !product || *product <= 0 || *extent % *product != 0) return false;
       point.choose(factor.symbol, *extent / *product);
     }
-    for (const auto& [symbol, value] : facts.solved())
-      if (!point.satisfies(symbols, equal_to(Polynomial::symbol(symbol), value))) return false;
-    const std::vector<Atom> atoms = facts.atoms();
-    return std::all_of(atoms.begin(), atoms.end(), [&](const Atom& atom) { return point.satisfies(symbols, atom); });
+    for (const auto& [symbol, value] : solved)
+      if (!point.satisfies(*symbols, equal_to(Polynomial::symbol(symbol), value))) return false;
+    return std::all_of(atoms.begin(), atoms.end(), [&](const Atom& atom) { return point.satisfies(*symbols, atom); });
   }
 };
 
@@ -594,7 +602,7 @@ class Search {
       failure.reason = "output " + std::to_string(o) + ": " + difference.reason;
       return failure;
     }
-    cases_.push_back({assumptions, facts, typing.factors(), empty});
+    cases_.emplace_back(assumptions, facts, typing.factors(), empty);
     if (empty) return {};
     const bool divided = comparison.divided;
     ++outcome_.cases;
