@@ -87,15 +87,16 @@ class Occurrence {
   // are what the variable stands for.
   Status bind_pieces(std::uint32_t p) {
     const PatternNode& pattern = rule_.source.nodes[p];
-    if (!catalog_.is_coassociative(pattern.op) || pattern.inputs.size() != 1 || !pattern.inputs[0].is_variable ||
+    const PieceAttributes* const names = catalog_.pieces(pattern.op);
+    if (names == nullptr || pattern.inputs.size() != 1 || !pattern.inputs[0].is_variable ||
         uses_of(pattern.inputs[0]) != 1)
       return wrong(place(p) + " cannot be matched in part");
-    const auto* sizes_of_node = node(p).attributes.find("sizes");
-    const auto* axis = node(p).attributes.find("axis");
+    const auto* sizes_of_node = node(p).attributes.find(names->sizes);
+    const auto* axis = node(p).attributes.find(names->axis);
     const auto* sizes = sizes_of_node == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(sizes_of_node);
     const auto* axis_number = axis == nullptr ? nullptr : std::get_if<std::int64_t>(axis);
     const auto expression = std::find_if(pattern.attributes.begin(), pattern.attributes.end(),
-                                         [](const auto& a) { return a.first == "sizes"; });
+                                         [&](const auto& a) { return a.first == names->sizes; });
     if (sizes == nullptr || axis_number == nullptr || expression == pattern.attributes.end() ||
         node(p).inputs.size() != 1 || node(p).inputs[0] != value_of(pattern.inputs[0]))
       return wrong(place(p) + " cannot be matched in part");

@@ -58,14 +58,15 @@ Status separate_pieces(GraphEditor& editor, const Graph& graph, const Substituti
     if (match.port_begin[p] < 0) continue;
     const NodeId whole_id = match.nodes[p];
     const Node& whole = graph.node(whole_id);
-    const AttributeValue* attribute = whole.attributes.find("sizes");
+    const PieceAttributes* const names = catalog.pieces(whole.op);
+    const AttributeValue* attribute = names == nullptr ? nullptr : whole.attributes.find(names->sizes);
     const auto* sizes = attribute == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(attribute);
     const PatternValue& input = rule.source.nodes[p].inputs.at(0);
     if (sizes == nullptr || !input.is_variable) return internal_error("pieces of what is not a split were matched");
     const auto begin = static_cast<std::uint32_t>(match.port_begin[p]);
     std::size_t pieces = 0;
     for (const auto& [name, value] : rule.source.nodes[p].attributes) {
-      if (name != "sizes") continue;
+      if (name != names->sizes) continue;
       const AttributeValue* list = value.kind == AttributeExpression::Kind::literal    ? &value.literal
                                    : value.kind == AttributeExpression::Kind::variable ? &*match.attributes[value.index]
                                                                                        : nullptr;
@@ -79,8 +80,8 @@ Status separate_pieces(GraphEditor& editor, const Graph& graph, const Substituti
     outer.push_back(together);
     outer.insert(outer.end(), sizes->begin() + begin + static_cast<std::ptrdiff_t>(pieces), sizes->end());
     Attributes outer_attributes = whole.attributes, inner_attributes = whole.attributes;
-    outer_attributes.set("sizes", outer);
-    inner_attributes.set("sizes", inner);
+    outer_attributes.set(names->sizes, outer);
+    inner_attributes.set(names->sizes, inner);
     const auto count = static_cast<std::uint32_t>(whole.outputs.size());
     TASO_ASSIGN(const NodeId outer_id, editor.add_op(whole.op, outer_attributes, whole.inputs, whole.origin));
     TASO_ASSIGN(const NodeId inner_id,

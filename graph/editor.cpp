@@ -238,13 +238,14 @@ bool GraphEditor::flattens_into(NodeId id, NodeId outer_id) const {
     const auto& reads = graph_.node(user).inputs;
     if (user != id && std::find(reads.begin(), reads.end(), input) != reads.end()) return false;
   }
-  const AttributeValue* mine = node.attributes.find("sizes");
-  const AttributeValue* theirs = outer.attributes.find("sizes");
+  const std::string& list = catalog_.pieces(node.op)->sizes;
+  const AttributeValue* mine = node.attributes.find(list);
+  const AttributeValue* theirs = outer.attributes.find(list);
   if (mine == nullptr || theirs == nullptr || !std::holds_alternative<Sizes>(*mine) ||
       !std::holds_alternative<Sizes>(*theirs) || input.port >= std::get<Sizes>(*theirs).size())
     return false;
   Attributes expected = outer.attributes;
-  expected.set("sizes", *mine);
+  expected.set(list, *mine);
   return expected == node.attributes;
 }
 
@@ -260,12 +261,13 @@ bool GraphEditor::flatten_coassociative(NodeId id) {
   const Node& outer = graph_.node(outer_id);
   const auto inner_count = static_cast<std::uint32_t>(node.outputs.size());
   const auto outer_count = static_cast<std::uint32_t>(outer.outputs.size());
-  const Sizes& inner_sizes = node.attributes.integers("sizes");
-  Sizes sizes = outer.attributes.integers("sizes");
+  const std::string& list = catalog_.pieces(node.op)->sizes;
+  const Sizes& inner_sizes = node.attributes.integers(list);
+  Sizes sizes = outer.attributes.integers(list);
   sizes.erase(sizes.begin() + input.port);
   sizes.insert(sizes.begin() + input.port, inner_sizes.begin(), inner_sizes.end());
   Attributes attributes = outer.attributes;
-  attributes.set("sizes", std::move(sizes));
+  attributes.set(list, std::move(sizes));
   const Expected<NodeId> flat = add_op(node.op, attributes, outer.inputs, outer.origin);
   if (!flat) return false;
   std::vector<std::pair<Value, Value>> replacements;
@@ -297,7 +299,7 @@ void GraphEditor::erase_dead() {
                       !users(id).empty();
     if (used) {
       // With fewer users it may now be absorbed by one that is left.
-      if (node.kind == NodeKind::op && (catalog_.is_associative(node.op) || catalog_.is_coassociative(node.op)))
+      if (node.kind == NodeKind::op && (catalog_.is_associative(node.op) || catalog_.pieces(node.op) != nullptr))
         touch(id);
       continue;
     }
@@ -327,7 +329,7 @@ void GraphEditor::normalize() {
       if (node.inputs.empty() || flatten_associative(id)) continue;
       for (const NodeId user : users(id))
         if (can_absorb(graph_.node(user), id)) touch(user);
-    } else if (catalog_.is_coassociative(node.op)) {
+    } else if (catalog_.pieces(node.op) != nullptr) {
       if (node.inputs.size() != 1 || flatten_coassociative(id)) continue;
       for (const NodeId user : users(id))
         if (graph_.node(user).is_op(node.op) && flattens_into(user, id)) touch(user);

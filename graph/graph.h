@@ -160,6 +160,12 @@ struct AttributeSignature {
   std::optional<AttributeValue> default_value;  ///< Empty if the attribute must be given.
 };
 
+/// The attributes by which an operator takes a tensor apart along one axis, as its law `coassociative` names them.
+struct PieceAttributes {
+  std::string sizes;  ///< The list of the extents of the pieces.
+  std::string axis;   ///< The axis, counted from the end; empty where it is always the same one.
+};
+
 /// What can be said of an operator's applications before their inputs are known.
 struct OperatorSignature {
   static constexpr std::size_t unlimited = static_cast<std::size_t>(-1);
@@ -190,8 +196,9 @@ class OperatorCatalog {
   [[nodiscard]] virtual bool is_commutative(std::string_view op) const = 0;
   /// The operator is a concatenation: `f(f(xs..), ys..) = f(xs.., ys..)` when the attributes are equal.
   [[nodiscard]] virtual bool is_associative(std::string_view op) const = 0;
-  /// The operator undoes a concatenation piece by piece (split): nested applications flatten.
-  [[nodiscard]] virtual bool is_coassociative(std::string_view op) const = 0;
+  /// Of an operator that undoes a concatenation piece by piece (split), so that nested applications flatten: by which
+  /// attributes. nullptr for any other.
+  [[nodiscard]] virtual const PieceAttributes* pieces(std::string_view op) const = 0;
   /// `name` is a declared scalar function (relu, tanh, ...), usable as an attribute value.
   [[nodiscard]] virtual bool is_function(std::string_view name) const = 0;
   /// The same, and the definition shows that it has a value for every number (log has none for 0): what a variable of a

@@ -45,8 +45,9 @@ struct RuleIndex::Plan {
     bool sublist = false;  // An associative output: may match adjacent operands of a longer one.
     // Outputs of a split of a variable that nothing else reads, which may match adjacent outputs of a longer one; or 0.
     std::size_t pieces = 0;
-    bool any_length = false;  // Its sizes are a variable: the whole longer split matches too.
-    bool fills = false;       // A filling operator: constants whose elements are one number match, too.
+    PieceAttributes piece_attributes;  // Where `pieces` is not 0.
+    bool any_length = false;           // Its sizes are a variable: the whole longer split matches too.
+    bool fills = false;                // A filling operator: constants whose elements are one number match, too.
   };
   std::vector<PlanNode> nodes;
   std::uint32_t root = 0;  // Source node at which matches are anchored.
@@ -125,18 +126,19 @@ struct GraphView {
   [[nodiscard]] std::span<const std::pair<NodeId, std::uint32_t>> uses_of(NodeId id) const { return consumers.of(id); }
 };
 
-AttributeValue sizes_in_window(const Node& node, std::int32_t begin, std::size_t pieces) {
-  const auto& sizes = node.attributes.integers("sizes");
+AttributeValue sizes_in_window(const Node& node, const PieceAttributes& names, std::int32_t begin, std::size_t pieces) {
+  const auto& sizes = node.attributes.integers(names.sizes);
   return std::vector<std::int64_t>(sizes.begin() + begin, sizes.begin() + begin + static_cast<std::ptrdiff_t>(pieces));
 }
 
-TensorType type_of_window(const Graph& graph, const Node& node, std::int32_t begin, std::size_t pieces) {
+TensorType type_of_window(const Graph& graph, const Node& node, const PieceAttributes& names, std::int32_t begin,
+                          std::size_t pieces) {
   TensorType type = graph.type(node.inputs[0]);
-  const AttributeValue sizes = sizes_in_window(node, begin, pieces);
+  const AttributeValue sizes = sizes_in_window(node, names, begin, pieces);
   std::int64_t total = 0;
   for (const std::int64_t size : std::get<std::vector<std::int64_t>>(sizes)) total += size;
-  type.shape.at(
-      static_cast<std::size_t>(static_cast<std::int64_t>(type.shape.size()) + node.attributes.integer("axis"))) = total;
+  type.shape.at(static_cast<std::size_t>(static_cast<std::int64_t>(type.shape.size()) +
+                                         node.attributes.integer(names.axis))) = total;
   return type;
 }
 
@@ -144,7 +146,8 @@ TensorType type_of_window(const Graph& graph, const Node& node, std::int32_t beg
 void find_pieces(const Pattern& source, std::uint32_t p, const OperatorCatalog& catalog,
                  RuleIndex::Plan::PlanNode& plan) {
   const PatternNode& node = source.nodes[p];
-  if (!catalog.is_coassociative(node.op) || node.inputs.size() != 1 || !node.inputs[0].is_variable) return;
+  const PieceAttributes* const names = catalog.pieces(node.op);
+  if (names == nullptr || names->axis.empty() || node.inputs.size() != 1 || !node.inputs[0].is_variable) return;
   std::size_t uses = 0, ports = 0;
   auto look = [&](const PatternValue& value) {
     if (value == node.inputs[0]) ++uses;
@@ -152,11 +155,9 @@ void find_pieces(const Pattern& source, std::uint32_t p, const OperatorCatalog& 
   };
   for (const PatternNode& other : source.nodes) std::for_each(other.inputs.begin(), other.inputs.end(), look);
   std::for_each(source.outputs.begin(), source.outputs.end(), look);
-  bool axis = false;
   std::size_t pieces = 0;
   for (const auto& [name, value] : node.attributes) {
-    axis = axis || name == "axis";
-    if (name != "sizes") continue;
+    if (name != names->sizes) continue;
     plan.any_length = value.kind == Kind::variable;
     if (plan.any_length) pieces = ports;
     if (value.kind == Kind::list) pieces = value.operands.size();
@@ -164,7 +165,9 @@ void find_pieces(const Pattern& source, std::uint32_t p, const OperatorCatalog& 
         value.kind == Kind::literal && list != nullptr)
       pieces = list->size();
   }
-  if (uses == 1 && axis && pieces >= 2) plan.pieces = pieces;
+  if (uses != 1 || pieces < 2) return;
+  plan.pieces = pieces;
+  plan.piece_attributes = *names;
 }
 
 // Of matches that exchange symmetric roles the first in topological order counts: it is depth first from the outputs,
@@ -445,9 +448,10 @@ class Matcher {
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const AttributeExpression& expected = pattern.attributes[i].second;
       if (entries[i].first != pattern.attributes[i].first) return false;
-      const bool part = window >= 0 && entries[i].first == "sizes";
+      const RuleIndex::Plan::PlanNode& plan = plan_.nodes[p];
+      const bool part = window >= 0 && entries[i].first == plan.piece_attributes.sizes;
       const AttributeValue& value =
-          part ? (sizes_ = sizes_in_window(node, window, plan_.nodes[p].pieces)) : entries[i].second;
+          part ? (sizes_ = sizes_in_window(node, plan.piece_attributes, window, plan.pieces)) : entries[i].second;
       if (!bind_attribute(expected, value, std::equal_to<>())) return false;
     }
     return true;
@@ -500,7 +504,8 @@ class Matcher {
       for (std::uint32_t p = 0; p < state_.nodes.size(); ++p) {
         if (state_.port_begin[p] < 0) continue;
         const Node& node = view_.graph.node(state_.nodes[p]);
-        together.push_back(type_of_window(view_.graph, node, state_.port_begin[p], plan_.nodes[p].pieces));
+        together.push_back(type_of_window(view_.graph, node, plan_.nodes[p].piece_attributes, state_.port_begin[p],
+                                          plan_.nodes[p].pieces));
         bindings.tensors[rule_.source.nodes[p].inputs[0].index] = &together.back();
         bindings.constants[rule_.source.nodes[p].inputs[0].index] = nullptr;
       }
@@ -513,8 +518,10 @@ class Matcher {
         }
         const Node& node = view_.graph.node(state_.nodes[p]);
         const auto& [name, actual] = node.attributes.entries()[a];
-        const bool part = state_.port_begin[p] >= 0 && name == "sizes";
-        if (!value || *value != (part ? sizes_in_window(node, state_.port_begin[p], plan_.nodes[p].pieces) : actual))
+        const RuleIndex::Plan::PlanNode& plan = plan_.nodes[p];
+        const bool part = state_.port_begin[p] >= 0 && name == plan.piece_attributes.sizes;
+        if (!value ||
+            *value != (part ? sizes_in_window(node, plan.piece_attributes, state_.port_begin[p], plan.pieces) : actual))
           return;
       }
       for (const Condition& condition : rule_.conditions) {

@@ -422,8 +422,8 @@ class Resolver {
       else if (value.kind == Kind::list)
         attributes.set(name, std::vector<std::int64_t>(value.operands.size()));
     }
-    if (catalog_.is_coassociative(node.op)) {
-      const AttributeValue* sizes = attributes.find("sizes");
+    if (const PieceAttributes* const names = catalog_.pieces(node.op); names != nullptr) {
+      const AttributeValue* sizes = attributes.find(names->sizes);
       if (sizes == nullptr || !std::holds_alternative<std::vector<std::int64_t>>(*sizes)) return std::nullopt;
       return std::get<std::vector<std::int64_t>>(*sizes).size();
     }

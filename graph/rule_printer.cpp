@@ -127,7 +127,7 @@ class RulePrinter {
     if (value.is_variable) return rule_.tensor_variables[value.index];
     // An output is chosen where there may be several.
     const PatternNode& node = pattern_->nodes[value.index];
-    const bool several = value.port > 0 || catalog_->is_coassociative(node.op) || outputs_of(node) > 1;
+    const bool several = value.port > 0 || catalog_->pieces(node.op) != nullptr || outputs_of(node) > 1;
     return texts_[value.index] + (several ? "." + std::to_string(value.port) : "");
   }
 

@@ -71,8 +71,9 @@ class Unordered {
       std::vector<std::string> sizes;
       std::string line = node.op + "(";
       for (const std::string& operand : operands) line += operand + ",";
+      const PieceAttributes* const pieces = catalog.pieces(node.op);
       for (const auto& [name, value] : node.attributes) {
-        if (catalog.is_coassociative(node.op) && name == "sizes" && value.kind == Kind::list) {
+        if (pieces != nullptr && name == pieces->sizes && value.kind == Kind::list) {
           for (const AttributeExpression& size : value.operands) sizes.push_back(text_of(size, map));
           std::vector<std::string> sorted = sizes;
           std::sort(sorted.begin(), sorted.end());

@@ -840,33 +840,35 @@ class Checker {
       return bad_input("law 'coassociative' is for an operator of one input and several outputs", op_->where);
     if (op_->coassociative && !takes_apart())
       return bad_input(
-          "law 'coassociative' is for an operator that takes a tensor apart along one axis: f(x[A.., n, B..(-axis - "
-          "1)]; "
-          "axis: int, sizes: int[]) -> [A.., sizes[k], B..] for k < length(sizes), or without 'axis' along a certain "
-          "one",
+          "law 'coassociative(axis, sizes)' is for an operator that takes a tensor apart along one axis: f(x[A.., n, "
+          "B..(-axis - 1)]; axis: int, sizes: int[]) -> [A.., sizes[k], B..] for k < length(sizes); "
+          "'coassociative(sizes)' for one that does so along a certain axis",
           op_->where);
     return {};
   }
 
-  /// Whether the outputs are pieces as long as an attribute `sizes` says, along the axis that an attribute `axis`
-  /// counts from the end, if there is one: so graphs know operators that take tensors apart (graph/match.cpp).
+  /// Whether the outputs are pieces as long as the attribute that the law names for it says, along the axis that the
+  /// other one counts from the end, if there is one: so graphs know operators that take tensors apart
+  /// (graph/match.cpp).
   [[nodiscard]] bool takes_apart() const {
-    const AttributeSpec *sizes = op_->find_attribute("sizes"), *axis = op_->find_attribute("axis");
+    const PieceAttributes& names = *op_->coassociative;
+    const AttributeSpec *sizes = op_->find_attribute(names.sizes), *axis = op_->find_attribute(names.axis);
     if (sizes == nullptr || sizes->kind != AttributeKind::integers || sizes->length) return false;
-    if (to_text(*op_->output.count) != "length(sizes)") return false;
+    if (to_text(*op_->output.count) != "length(" + names.sizes + ")") return false;
     const std::vector<AxisSpec>&in = op_->inputs[0].axes, &out = op_->output.axes;
     const auto piece = std::find_if(out.begin(), out.end(), [&](const AxisSpec& spec) {
-      return spec.kind == AxisSpec::Kind::size && to_text(spec) == "sizes[" + op_->output.piece + "]";
+      return spec.kind == AxisSpec::Kind::size && to_text(spec) == names.sizes + "[" + op_->output.piece + "]";
     });
     if (piece == out.end() || in.size() != out.size()) return false;
     for (std::size_t i = 0; i < out.size(); ++i)
       if (out[i].kind != in[i].kind || (out.begin() + static_cast<std::ptrdiff_t>(i) != piece &&
                                         to_text(out[i].factors[0]) != to_text(in[i].factors[0])))
         return false;
-    if (axis == nullptr) return true;
+    if (names.axis.empty()) return true;
     const auto after = static_cast<std::size_t>(piece - out.begin()) + 1;
-    return axis->kind == AttributeKind::integer && after + 1 == in.size() && in[after].kind == AxisSpec::Kind::rest &&
-           in[after].length && to_text(*in[after].length) == "-axis - 1";
+    return axis != nullptr && axis->kind == AttributeKind::integer && after + 1 == in.size() &&
+           in[after].kind == AxisSpec::Kind::rest && in[after].length &&
+           to_text(*in[after].length) == "-" + names.axis + " - 1";
   }
 
   const Declarations& declarations_;

@@ -210,7 +210,8 @@ struct OperatorDefinition {
   std::vector<SizeStatement> statements;
   std::vector<Equation> equations;  ///< Intermediates before the outputs that use them.
   OperatorSignature signature;      ///< The same inputs and attributes as the graph layer sees them.
-  bool commutative = false, associative = false, coassociative = false;
+  bool commutative = false, associative = false;
+  std::optional<PieceAttributes> coassociative;  ///< The law, with the attributes that it names.
   SourceLocation where;
 
   [[nodiscard]] bool variadic() const { return inputs.size() == 1 && inputs[0].variadic(); }

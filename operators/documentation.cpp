@@ -37,7 +37,7 @@ std::string section(const OperatorDefinition& definition) {
   std::string laws;
   for (const auto& [holds, name] :
        {std::pair(definition.commutative, "commutative"), std::pair(definition.associative, "associative"),
-        std::pair(definition.coassociative, "coassociative")})
+        std::pair(definition.coassociative.has_value(), "coassociative")})
     if (holds) laws += (laws.empty() ? "" : ", ") + std::string(name);
   if (!laws.empty()) text += "Laws: " + laws + ".\n\n";
   auto item = [&](int number, const std::string& what) { text += "- C" + std::to_string(number) + ": " + what + "\n"; };

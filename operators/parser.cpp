@@ -218,9 +218,9 @@ class Parser {
             result.commutative = true;
           else if (cursor_.accept("associative"))
             result.associative = true;
-          else if (cursor_.accept("coassociative"))
-            result.coassociative = true;
-          else
+          else if (cursor_.accept("coassociative")) {
+            TASO_ASSIGN(result.coassociative, piece_attributes());
+          } else
             return cursor_.unexpected("a law: 'commutative', 'associative' or 'coassociative'");
         } while (cursor_.accept(","));
       } else if (cursor_.accept("require")) {
@@ -382,6 +382,19 @@ class Parser {
     TASO_RETURN_IF_ERROR(cursor_.expect("<", "and the extent of index variable '" + result.name + "'"));
     TASO_ASSIGN(Expression extent, additive());
     result.extent = std::make_shared<const Expression>(std::move(extent));
+    return result;
+  }
+
+  /// (axis, sizes) or (sizes), after 'coassociative'.
+  Expected<PieceAttributes> piece_attributes() {
+    PieceAttributes result;
+    TASO_RETURN_IF_ERROR(cursor_.expect("(", "and the attributes of the pieces, as in 'coassociative(axis, sizes)'"));
+    TASO_ASSIGN(result.sizes, cursor_.expect_identifier("the attribute with the extents of the pieces"));
+    if (cursor_.accept(",")) {
+      result.axis = std::move(result.sizes);
+      TASO_ASSIGN(result.sizes, cursor_.expect_identifier("the attribute with the extents of the pieces"));
+    }
+    TASO_RETURN_IF_ERROR(cursor_.expect(")", "after the attributes of the pieces"));
     return result;
   }
 

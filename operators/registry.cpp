@@ -311,9 +311,9 @@ bool OperatorRegistry::is_associative(std::string_view op) const {
   const OperatorDefinition* definition = find(op);
   return definition != nullptr && definition->associative;
 }
-bool OperatorRegistry::is_coassociative(std::string_view op) const {
+const PieceAttributes* OperatorRegistry::pieces(std::string_view op) const {
   const OperatorDefinition* definition = find(op);
-  return definition != nullptr && definition->coassociative;
+  return definition != nullptr && definition->coassociative ? &*definition->coassociative : nullptr;
 }
 bool OperatorRegistry::is_function(std::string_view name) const {
   const FunctionDefinition* function = find_function(name);

@@ -70,7 +70,7 @@ class OperatorRegistry final : public OperatorCatalog {
   [[nodiscard]] std::size_t output_count(std::string_view op, const Attributes& attributes) const override;
   [[nodiscard]] bool is_commutative(std::string_view op) const override;
   [[nodiscard]] bool is_associative(std::string_view op) const override;
-  [[nodiscard]] bool is_coassociative(std::string_view op) const override;
+  [[nodiscard]] const PieceAttributes* pieces(std::string_view op) const override;
   [[nodiscard]] bool is_function(std::string_view name) const override;
   /// Of an abbreviation: it divides by numbers only, and calls such functions.
   [[nodiscard]] bool is_total_function(std::string_view name) const override;

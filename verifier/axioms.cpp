@@ -115,9 +115,6 @@ std::vector<Substitution> Verifier::declared_laws(const OperatorRegistry& regist
     }
     if (definition.coassociative && definition.several_outputs()) {
       // split(x; [s0, s1, s2]) against splits in two steps, from the front and from the back.
-      const auto list = std::find_if(signature.attributes.begin(), signature.attributes.end(),
-                                     [](const AttributeSignature& a) { return a.kind == AttributeKind::integers; });
-      if (list == signature.attributes.end()) continue;
       for (const bool front : {true, false}) {
         Substitution coassociative = law;
         coassociative.name = name + (front ? ".coassociative.front" : ".coassociative.back");
@@ -133,7 +130,7 @@ std::vector<Substitution> Verifier::declared_laws(const OperatorRegistry& regist
         auto with_sizes = [&](const std::vector<AttributeExpression>& operands) {
           auto result = attributes;
           for (auto& [attribute, expression] : result)
-            if (attribute == list->name) {
+            if (attribute == definition.coassociative->sizes) {
               expression = {};
               expression.kind = AttributeExpression::Kind::list;
               expression.operands = operands;
@@ -161,7 +158,7 @@ std::vector<Substitution> Verifier::declared_laws(const OperatorRegistry& regist
       one.tensor_variables = {"x"};
       auto attributes = any_attributes(signature, one);
       for (auto& [attribute, expression] : attributes) {
-        if (attribute != list->name) continue;
+        if (attribute != definition.coassociative->sizes) continue;
         const AttributeExpression size = expression;
         one.attribute_variables[size.index] = "s0";
         expression = {};

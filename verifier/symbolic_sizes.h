@@ -98,7 +98,7 @@ class SymbolicCatalog final : public SizedCatalog {
   }
   [[nodiscard]] bool is_commutative(std::string_view op) const override { return registry_.is_commutative(op); }
   [[nodiscard]] bool is_associative(std::string_view op) const override { return registry_.is_associative(op); }
-  [[nodiscard]] bool is_coassociative(std::string_view op) const override { return registry_.is_coassociative(op); }
+  [[nodiscard]] const PieceAttributes* pieces(std::string_view op) const override { return registry_.pieces(op); }
   [[nodiscard]] bool is_function(std::string_view name) const override { return registry_.is_function(name); }
   [[nodiscard]] bool is_total_function(std::string_view name) const override {
     return registry_.is_total_function(name);

@@ -3,8 +3,8 @@
 namespace taso {
 namespace {
 
-Expected<std::size_t> axis_of(const Attributes& attributes, const TensorType& type) {
-  const std::int64_t axis = attributes.integer("axis");
+Expected<std::size_t> axis_of(const Attributes& attributes, const TensorType& type, const std::string& name) {
+  const std::int64_t axis = attributes.integer(name);
   const auto rank = static_cast<std::int64_t>(type.shape.size());
   if (axis >= 0 || axis < -rank) return bad_input("no axis " + std::to_string(axis));
   return static_cast<std::size_t>(rank + axis);
@@ -36,6 +36,8 @@ FakeCatalog::FakeCatalog() {
   add("clip", 1, 1, {{"min", AttributeKind::real, std::nullopt}, {"max", AttributeKind::real, 1.0}});
   add("concat", 1, unlimited, {axis});
   add("split", 1, 1, {axis, {"sizes", AttributeKind::integers, std::nullopt}});
+  add("cut", 1, 1,
+      {{"place", AttributeKind::integer, std::nullopt}, {"extents", AttributeKind::integers, std::nullopt}});
   add("ones", 0, 0, {{"shape", AttributeKind::integers, std::nullopt}});
   add("enlarge", 1, 1, {{"margin", AttributeKind::integers, std::nullopt}});
 }
@@ -100,7 +102,8 @@ Expected<std::vector<TensorType>> FakeCatalog::infer(std::string_view op, const 
     }
     return std::vector{type};
   }
-  TASO_ASSIGN(const std::size_t axis, axis_of(attributes, type));
+  const PieceAttributes* const names = pieces(op);
+  TASO_ASSIGN(const std::size_t axis, axis_of(attributes, type, names == nullptr ? "axis" : names->axis));
   if (op == "concat") {
     for (std::size_t i = 1; i < inputs.size(); ++i) {
       TensorType other = inputs[i];
@@ -114,7 +117,7 @@ Expected<std::vector<TensorType>> FakeCatalog::infer(std::string_view op, const 
   }
   std::vector<TensorType> outputs;
   std::int64_t total = 0;
-  for (const std::int64_t size : attributes.integers("sizes")) {
+  for (const std::int64_t size : attributes.integers(names->sizes)) {
     if (size < 0) return bad_input("split needs sizes of at least 0");
     total += size;
     outputs.push_back(type);
@@ -125,7 +128,8 @@ Expected<std::vector<TensorType>> FakeCatalog::infer(std::string_view op, const 
 }
 
 std::size_t FakeCatalog::output_count(std::string_view op, const Attributes& attributes) const {
-  return op == "split" ? attributes.integers("sizes").size() : 1;
+  const PieceAttributes* const names = pieces(op);
+  return names == nullptr ? 1 : attributes.integers(names->sizes).size();
 }
 
 }  // namespace taso

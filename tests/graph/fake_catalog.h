@@ -19,7 +19,10 @@ class FakeCatalog final : public OperatorCatalog {
   [[nodiscard]] std::size_t output_count(std::string_view op, const Attributes& attributes) const override;
   [[nodiscard]] bool is_commutative(std::string_view op) const override { return op == "add" || op == "mul"; }
   [[nodiscard]] bool is_associative(std::string_view op) const override { return op == "concat"; }
-  [[nodiscard]] bool is_coassociative(std::string_view op) const override { return op == "split"; }
+  [[nodiscard]] const PieceAttributes* pieces(std::string_view op) const override {
+    static const PieceAttributes of_split{"sizes", "axis"}, of_cut{"extents", "place"};
+    return op == "split" ? &of_split : op == "cut" ? &of_cut : nullptr;
+  }
   [[nodiscard]] bool is_function(std::string_view name) const override {
     return name == "relu" || name == "identity" || name == "log";
   }

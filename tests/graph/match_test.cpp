@@ -85,6 +85,24 @@ TEST(Apply, RefusesToChangeNothing) {
   EXPECT_THAT(result.error().message, testing::HasSubstr("changes nothing"));
 }
 
+TEST(Apply, TakesPiecesOfAnyNamesApart) {
+  World world(
+      "rule r: relu(s.0), relu(s.1) => t.0, t.1 where s = cut(x; place=-1, extents=[a, b]) "
+      "where t = cut(relu(x); place=-1, extents=[a, b])",
+      "input x f32[2, 9] s = cut(x; place=-1, extents=[4, 5]) t = cut(s.1; place=-1, extents=[2, 3]) "
+      "output relu(s.0), relu(t.0), tanh(t.1)");
+  EXPECT_THAT(to_string(world.graph), testing::HasSubstr("extents=[4, 2, 3]"));
+  const RuleIndex index(world.rules, world.catalog);
+  const auto matches = index.find(world.graph, 0);
+  ASSERT_EQ(matches.size(), 1u);
+  const auto result = apply(world.graph, world.rules[0], matches[0], world.catalog);
+  ASSERT_TRUE(result.ok()) << result.error().message;
+  const std::string text = to_string(*result);
+  EXPECT_THAT(text, testing::HasSubstr("extents=[6, 3]"));
+  EXPECT_THAT(text, testing::HasSubstr("f32[2, 6]"));
+  EXPECT_THAT(text, testing::HasSubstr("extents=[4, 2]"));
+}
+
 TEST(RuleIndex, OrderOfMatchesIsFixed) {
   World world("rule a: relu(x) => x rule b: tanh(x) => x",
               "input x f32[2] y = tanh(relu(x)) output relu(tanh(y)), relu(y), tanh(x)");

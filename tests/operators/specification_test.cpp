@@ -108,8 +108,10 @@ TEST(Specification, DeclaredLawsAndFacts) {
   EXPECT_FALSE(registry.is_commutative("sub") || registry.is_commutative("nosuch"));
   EXPECT_TRUE(registry.is_associative("concat"));
   EXPECT_FALSE(registry.is_associative("add"));
-  EXPECT_TRUE(registry.is_coassociative("split"));
-  EXPECT_FALSE(registry.is_coassociative("concat"));
+  ASSERT_NE(registry.pieces("split"), nullptr);
+  EXPECT_EQ(registry.pieces("split")->sizes, "sizes");
+  EXPECT_EQ(registry.pieces("split")->axis, "axis");
+  EXPECT_EQ(registry.pieces("concat"), nullptr);
   EXPECT_TRUE(registry.is_function("relu") && registry.is_function("identity"));
   EXPECT_FALSE(registry.is_function("pow")) << "an attribute names a function of one parameter";
   EXPECT_FALSE(registry.is_function("window"));

@@ -43,7 +43,7 @@ TEST(DeclaredLaws, SpeakOfOneTensorToo) {
                      "  out[before(n, k) + j] = relu(x.k[j]) where j < n.k\n"),
               HasSubstr("the declared law f.associative.one is false: "));
   const std::string head =
-      "operator f(x[n]; sizes: int[]) -> [sizes[k]] for k < length(sizes)\n  law coassociative\n"
+      "operator f(x[n]; sizes: int[]) -> [sizes[k]] for k < length(sizes)\n  law coassociative(sizes)\n"
       "  require sizes >= 0 \"not negative\"\n  require sum(sizes) == n \"all\"\n";
   EXPECT_EQ(doubts(head + "  out.k[j] = x[before(sizes, k) + j]\n"), "");
   EXPECT_THAT(doubts(head + "  out.k[j] = relu(x[before(sizes, k) + j])\n"),
