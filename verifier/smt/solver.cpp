@@ -264,6 +264,7 @@ void Solver::limit(std::uint64_t rlimit) {
   auto symbol = [&](const char* name) { return Z3_mk_string_symbol(context, name); };
   Z3_params_set_bool(context, params, symbol("auto_config"), false);
   Z3_params_set_bool(context, params, symbol("mbqi"), options_.model_based_quantifiers);
+  if (!options_.tangents) Z3_params_set_bool(context, params, symbol("arith.nl.tangents"), false);
   if (rlimit != 0 || options_.rlimit != 0) {
     Z3_params_set_uint(context, params, symbol("rlimit"),
                        static_cast<unsigned>(std::min<std::uint64_t>(rlimit, 0xFFFFFFFFU)));

@@ -115,6 +115,7 @@ struct Result {
 
 struct SolverOptions {
   bool model_based_quantifiers = false;  ///< Z3's mbqi; otherwise E-matching alone.
+  bool tangents = true;  ///< Lemmas on products by tangent planes: without end for some equations of integers.
   /// Resource units per check, 0 for no limit. Instances of quantifiers are limited in proportion.
   std::uint64_t rlimit = 0;
   /// A check that takes more processor time is interrupted: a net under `rlimit`.

@@ -37,7 +37,7 @@ bool IntegerSolver::infeasible(std::span<const Polynomial> nonnegative) {
   smt::Context& context = state_->context;
   for (std::size_t id = state_->constants.size(); id < symbols_.size(); ++id)
     state_->constants.push_back(context.constant("s" + std::to_string(id), context.integer_sort()));
-  smt::Solver solver(context, {.rlimit = rlimit_});
+  smt::Solver solver(context, {.tangents = false, .rlimit = rlimit_});
   const smt::Expr zero = context.integer(0);
   for (const Polynomial& p : nonnegative) {
     smt::Expr sum = zero;

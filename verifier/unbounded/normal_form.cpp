@@ -287,21 +287,18 @@ NormalForm FormBuilder::inverse(const NormalForm& a) {
     return {};
   }
   if (a.size() == 1 && a[0].bound.empty() && a[0].guards.empty()) {
-    Term term = a[0];
+    Term term;
     term.coefficient = reduced(a[0].coefficient.denominator, a[0].coefficient.numerator);
-    for (Factor& factor : term.factors) {
+    std::vector<Factor> sums;  // The inverse of the inverse of a sum is the sum.
+    for (Factor factor : a[0].factors) {
       factor.power = -factor.power;
       if (factor.kind != Factor::Kind::size && factor.kind != Factor::Kind::literal) divided_ = true;
-      // The inverse of the inverse of a sum is the sum.
-      if (factor.kind == Factor::Kind::sum && factor.power > 0) {
-        Term rest = term;
-        std::erase(rest.factors, factor);
-        NormalForm result = {rest};
-        for (int i = 0; i < factor.power; ++i) result = multiply(result, factor.elements[0].value);
-        return result;
-      }
+      (factor.kind == Factor::Kind::sum && factor.power > 0 ? sums : term.factors).push_back(std::move(factor));
     }
-    return {term};
+    NormalForm result = {term};
+    for (const Factor& sum : sums)
+      for (int i = 0; i < sum.power; ++i) result = multiply(result, sum.elements[0].value);
+    return result;
   }
   divided_ = true;
   Factor factor;

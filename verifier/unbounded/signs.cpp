@@ -237,20 +237,17 @@ Sign Signs::of_extremum(const Factor& factor, int depth) {
   const bool maximum = factor.kind == Factor::Kind::maximum;
   // The largest of some values, each of which is one of the elements: at least one of these signs, and not below that
   // of an element that is always there.
-  Sign result{false, false, false};
+  Sign result{false, false, false}, always;
   for (const Element& element : factor.elements) {
     const Sign sign = of(element.value, depth + 1);
     result = {result.negative || sign.negative, result.zero || sign.zero, result.positive || sign.positive};
-  }
-  for (const Element& element : factor.elements) {
     if (!element.bound.empty() || !element.guards.empty()) continue;
-    const Sign sign = of(element.value, depth + 1);
-    if (maximum && !sign.negative) result.negative = false;
-    if (maximum && sign.is_positive()) result.zero = false;
-    if (!maximum && !sign.positive) result.positive = false;
-    if (!maximum && !sign.positive && !sign.zero) result.zero = false;
+    if (maximum && !sign.negative) always.negative = false;
+    if (maximum && sign.is_positive()) always.zero = false;
+    if (!maximum && !sign.positive) always.positive = false;
+    if (!maximum && !sign.positive && !sign.zero) always.zero = false;
   }
-  return result;
+  return both(result, always);
 }
 
 Sign Signs::without_divisor(const NormalForm& form, int depth) {
@@ -530,7 +527,8 @@ Sign Signs::of_numbers(const NormalForm& numbers) {
 }
 
 Sign Signs::of(const NormalForm& form, int depth) {
-  if (depth > max_sign_depth) return Sign::any();
+  if (depth > max_sign_depth || steps_ == 0) return Sign::any();
+  --steps_;
   if (form.empty()) return Sign::nothing_but_zero();
   Sign result = Sign::nothing_but_zero();
   for (const Term& term : form) {

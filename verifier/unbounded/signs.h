@@ -57,11 +57,17 @@ class Signs {
   /// their domains.
   void assume_defined(const NormalForm& form);
   /// The signs that a form may have where it is defined.
-  [[nodiscard]] Sign of(const NormalForm& form) { return of(form, 0); }
+  [[nodiscard]] Sign of(const NormalForm& form) {
+    steps_ = most_steps;
+    return of(form, 0);
+  }
   /// A simpler form, where there is one, that is defined where the given one is: this is not negative where that is
   /// not, and not positive where that is not. By monotone functions: x - y for exp(x) - exp(y), x for exp(x) - 1, x - 1
   /// for log(x).
-  [[nodiscard]] std::optional<NormalForm> deciding(const NormalForm& form) { return deciding(form, 0); }
+  [[nodiscard]] std::optional<NormalForm> deciding(const NormalForm& form) {
+    steps_ = most_steps;
+    return deciding(form, 0);
+  }
 
  private:
   [[nodiscard]] std::optional<NormalForm> deciding(const NormalForm& form, int depth);
@@ -82,7 +88,11 @@ class Signs {
   /// Whether a term sums over at least one value.
   [[nodiscard]] bool has_values(const Term& term);
 
+  /// Forms inside of one another that are looked at for one question.
+  static constexpr std::size_t most_steps = 600;
+
   Facts* facts_;
+  std::size_t steps_ = most_steps;
   std::vector<std::pair<NormalForm, Sign>> assumed_;
   std::vector<std::pair<std::uint32_t, Sign>> elements_;  // of tensor variables
 };
