@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace taso {
+namespace taso::decisions {
 namespace {
 
 using Unbounded = Evidence::Unbounded;
@@ -212,4 +212,4 @@ TEST(Decision, NothingAskedIsNothingKnown) {
 }
 
 }  // namespace
-}  // namespace taso
+}  // namespace taso::decisions
