@@ -62,6 +62,8 @@ const char* verdict(const ExhaustiveOutcome& outcome) {
       return "valid";
     case BoundedOutcome::Kind::differs:
       return "refuted";
+    case BoundedOutcome::Kind::forms_differ:
+    case BoundedOutcome::Kind::vacuous:
     case BoundedOutcome::Kind::undecided:
       return "unknown";
   }

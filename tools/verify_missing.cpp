@@ -40,6 +40,13 @@ std::string plural(std::size_t count, const std::string& what) {
 
 }  // namespace
 
+std::string MissingFindings::under(std::size_t rule) const {
+  std::string text;
+  for (const Condition& condition : narrowed[rule])
+    text += (text.empty() ? "" : ", ") + to_string(condition, rules[rule]);
+  return text;
+}
+
 Expected<MissingFindings> find_missing(const VerifyInputs& inputs, const std::vector<VerifyResult>& results,
                                        const CommonOptions& common, const VerifierOptions& options) {
   MissingFindings findings;
@@ -50,7 +57,7 @@ Expected<MissingFindings> find_missing(const VerifyInputs& inputs, const std::ve
     if (!statement) continue;
     const bool narrowed = statement->conditions.size() > result.task->rule.conditions.size();
     if (narrowed && verifier.follows_from_axioms(*statement)) continue;
-    findings.narrowed.push_back(narrowed ? fmt::format("{}", fmt::join(result.verdict.needs_text, ", ")) : "");
+    findings.narrowed.push_back(narrowed ? result.verdict.needs : std::vector<Condition>{});
     findings.rules.push_back(std::move(*statement));
     if (interrupted()) break;
   }
@@ -86,7 +93,7 @@ std::string missing_text(const MissingFindings& findings, const OperatorCatalog&
     if (rule.identities.empty()) text += "\n" + commented(findings.rules[rule.rule].name + ": " + rule.reason);
   for (std::size_t rule = 0; rule < findings.rules.size(); ++rule)
     if (!findings.narrowed[rule].empty())
-      text += "\n" + commented(findings.rules[rule].name + " is true only if " + findings.narrowed[rule]);
+      text += "\n" + commented(findings.rules[rule].name + " is true only if " + findings.under(rule));
   return text;
 }
 

@@ -12,9 +12,11 @@ namespace taso::tools {
 
 /// What --missing-axioms found.
 struct MissingFindings {
-  std::vector<Substitution> rules;    ///< True statements that do not follow from the axioms.
-  std::vector<std::string> narrowed;  ///< Per rule: the conditions that were added so that it is true, or empty.
-  MissingReport report;               ///< Of these rules.
+  std::vector<Substitution> rules;               ///< True statements that do not follow from the axioms.
+  std::vector<std::vector<Condition>> narrowed;  ///< Per rule: the conditions that were added so that it is true.
+  MissingReport report;                          ///< Of these rules.
+  /// The conditions that were added to a rule, for a person.
+  [[nodiscard]] std::string under(std::size_t rule) const;
 };
 
 /// Looks for identities that close the rules which are true, as the results say, and do not follow from the axioms.

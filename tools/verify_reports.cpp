@@ -18,6 +18,17 @@ using Json = nlohmann::ordered_json;
 
 std::string joined(const std::vector<std::string>& parts) { return fmt::format("{}", fmt::join(parts, ", ")); }
 
+std::vector<std::string> texts(const std::vector<Condition>& conditions, const Substitution& rule) {
+  std::vector<std::string> result;
+  for (const Condition& condition : conditions) result.push_back(to_string(condition, rule));
+  return result;
+}
+std::vector<std::string> texts(const std::vector<ImplicitCondition>& conditions) {
+  std::vector<std::string> result;
+  for (const ImplicitCondition& condition : conditions) result.push_back(to_string(condition));
+  return result;
+}
+
 std::string indented(const std::string& text) {
   std::string result = "    ";
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -122,11 +133,10 @@ Json to_json(const VerifyResult& result) {
   if (rule.where.line > 0) json["line"] = rule.where.line;
   json["verdict"] = to_string(verdict.kind);
   json["proofs"] = verdict.proofs;
-  json["conditions"] = verdict.conditions;
-  json["added"] = Json::array();
-  for (const Condition& condition : verdict.added) json["added"].push_back(to_string(condition, rule));
-  json["implicit"] = verdict.implicit;
-  json["needs"] = verdict.needs_text;
+  json["conditions"] = texts(verdict.conditions, rule);
+  json["added"] = texts(verdict.added, rule);
+  json["implicit"] = texts(verdict.implicit);
+  json["needs"] = texts(verdict.needs, rule);
   json["class"] = nullptr;
   if (verdict.numeric_class) json["class"] = to_string(*verdict.numeric_class);
   json["may_overflow_fp16"] = nullptr;
@@ -149,7 +159,7 @@ Json to_json(const MissingFindings& findings, const OperatorCatalog& catalog) {
   for (const MissingRule& rule : findings.report.rules) {
     Json one;
     one["name"] = utf8(findings.rules[rule.rule].name);
-    one["under"] = findings.narrowed[rule.rule];
+    one["under"] = findings.under(rule.rule);
     one["identities"] = Json::array();
     for (const std::size_t identity : rule.identities)
       one["identities"].push_back(findings.report.identities[identity].axiom.name);
@@ -192,15 +202,13 @@ std::string text_report(const VerifyResult& result) {
   text += "\n";
   if (rule.expect && !result.as_expected()) text += fmt::format("    expected: {}\n", *rule.expect);
   if (verdict.kind == VerdictKind::proved) {
-    std::vector<std::string> own, added;
-    for (const Condition& condition : rule.conditions) own.push_back(to_string(condition, rule));
-    for (const Condition& condition : verdict.added) added.push_back(to_string(condition, rule));
-    if (!own.empty()) text += "    if " + joined(own) + "\n";
-    if (!added.empty()) text += "    under conditions that the rule must have: if " + joined(added) + "\n";
-    if (!verdict.implicit.empty()) text += "    where " + joined(verdict.implicit) + "\n";
+    if (!rule.conditions.empty()) text += "    if " + joined(texts(rule.conditions, rule)) + "\n";
+    if (!verdict.added.empty())
+      text += "    under conditions that the rule must have: if " + joined(texts(verdict.added, rule)) + "\n";
+    if (!verdict.implicit.empty()) text += "    where " + joined(texts(verdict.implicit)) + "\n";
   }
-  if (!verdict.needs_text.empty())
-    text += "    proved for all sizes under the further condition " + joined(verdict.needs_text) + "\n";
+  if (!verdict.needs.empty())
+    text += "    proved for all sizes under the further condition " + joined(texts(verdict.needs, rule)) + "\n";
   if (!verdict.reason.empty()) text += indented(verdict.reason);
   if (verdict.counterexample) text += indented(verdict.counterexample->text);
   return text;

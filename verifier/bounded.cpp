@@ -570,6 +570,7 @@ InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substit
       outcome.counterexample = std::move(found);
       return outcome;
     }
+    outcome.kind = BoundedOutcome::Kind::forms_differ;
     outcome.reason = "canonical forms differ, yet no numbers were found at which the two sides do, at " +
                      to_string(rule, typed.instance);
     return outcome;
@@ -624,6 +625,7 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
       outcome.counterexample = std::move(counterexample);
       return outcome;
     }
+    outcome.kind = BoundedOutcome::Kind::vacuous;
     outcome.reason = set.ill_typed_target > 0 ? "vacuous: the target is not well-typed at any of " +
                                                     std::to_string(set.ill_typed_target) + " instances of the source"
                                               : "vacuous: no well-typed instance within the bound";
@@ -654,13 +656,17 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
       outcome.counterexample = std::move(examined.counterexample);
       return outcome;
     }
-    if (undecided.empty()) undecided = std::move(examined.reason);
+    if (undecided.empty()) {
+      outcome.kind = examined.kind;
+      undecided = std::move(examined.reason);
+    }
   }
   if (!undecided.empty()) {
     outcome.reason = undecided;
     return outcome;
   }
   if (!defined) {
+    outcome.kind = BoundedOutcome::Kind::vacuous;
     outcome.reason =
         "vacuous: the source has no defined element at any of " + std::to_string(outcome.instances) + " instances";
     return outcome;

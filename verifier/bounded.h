@@ -17,9 +17,15 @@
 namespace taso {
 
 struct BoundedOutcome {
-  enum class Kind : std::uint8_t { agrees, differs, undecided };
+  enum class Kind : std::uint8_t {
+    agrees,        ///< At every examined instance, and there was one.
+    differs,       ///< In numbers, or in types of outputs: `counterexample`.
+    forms_differ,  ///< Canonical forms differ, and no numbers were found at which the sides do.
+    vacuous,       ///< There is no instance at which something could be compared.
+    undecided      ///< For another reason.
+  };
   Kind kind = Kind::undecided;
-  std::string reason;                            ///< If undecided.
+  std::string reason;                            ///< If it neither agrees nor differs.
   std::optional<Counterexample> counterexample;  ///< If it differs.
   std::size_t instances = 0;
   std::size_t ill_typed_target = 0;
@@ -40,7 +46,7 @@ struct BoundedOutcome {
 /// What is known of a rule at one instance.
 struct InstanceOutcome {
   BoundedOutcome::Kind kind = BoundedOutcome::Kind::undecided;
-  std::string reason;                                             ///< If undecided.
+  std::string reason;                                             ///< If it neither agrees nor differs.
   std::optional<Counterexample> counterexample;                   ///< If the sides differ: shrunk.
   bool divided = false, divides_more = false, undefined = false;  ///< As in BoundedOutcome.
   bool defined = false;                                           ///< Some result of the source is defined.

@@ -146,7 +146,7 @@ class GeneralisationSearch {
     const std::string name = name_at(rule, block.front());
     std::string step = name + "=" + to_string(literal) + " is " + text(rule, expression_at(rule, block.front()));
     for (const Condition& condition : added)
-      step += (condition == added.front() ? " with " : ", ") + text(rule, condition);
+      step += (condition == added.front() ? " with " : ", ") + to_string(condition, rule);
     result_.steps.push_back(std::move(step));
     result_.rule = std::move(rule);
   }
@@ -296,7 +296,7 @@ class GeneralisationSearch {
       Substitution weaker = result_.rule;
       weaker.conditions.erase(weaker.conditions.begin() + static_cast<std::ptrdiff_t>(i));
       if (!proves(weaker)) continue;
-      result_.steps.push_back("without " + text(result_.rule, result_.rule.conditions[i]));
+      result_.steps.push_back("without " + to_string(result_.rule.conditions[i], result_.rule));
       result_.rule = std::move(weaker);
     }
   }
@@ -311,17 +311,9 @@ class GeneralisationSearch {
     result_.rule.where = where;
   }
 
-  [[nodiscard]] std::string text(const Substitution& rule, const Condition& condition) const {
-    Substitution single;
-    single.tensor_variables = rule.tensor_variables;
-    single.attribute_variables = rule.attribute_variables;
-    single.conditions = {condition};
-    const std::string all = to_string(single, registry_);
-    const std::size_t begin = all.find("\n  if ");
-    return begin == std::string::npos ? "" : all.substr(begin + 6, all.find('\n', begin + 1) - begin - 6);
-  }
-  [[nodiscard]] std::string text(const Substitution& rule, const AttributeExpression& expression) const {
-    const std::string both = text(rule, relation(Condition::Relation::equal, expression, literal_of(std::int64_t{0})));
+  [[nodiscard]] static std::string text(const Substitution& rule, const AttributeExpression& expression) {
+    const std::string both =
+        to_string(relation(Condition::Relation::equal, expression, literal_of(std::int64_t{0})), rule);
     return both.substr(0, both.rfind(" == "));
   }
 

@@ -13,18 +13,6 @@
 
 namespace taso {
 
-const char* to_string(VerdictKind kind) {
-  switch (kind) {
-    case VerdictKind::proved:
-      return "proved";
-    case VerdictKind::refuted:
-      return "refuted";
-    case VerdictKind::unknown:
-      return "unknown";
-  }
-  return "?";
-}
-
 namespace {
 
 // Lowered operators that a verifier remembers from rule to rule.
@@ -33,12 +21,6 @@ constexpr std::size_t max_cached = 40'000;
 constexpr std::size_t confirming_candidates = 400;
 // Instances of such a rule whose canonical forms are compared.
 constexpr std::size_t confirming_canonical = 12;
-
-std::vector<std::string> texts(const std::vector<Condition>& conditions, const Substitution& rule) {
-  std::vector<std::string> result;
-  for (const Condition& condition : conditions) result.push_back(to_string(condition, rule));
-  return result;
-}
 
 // Whether a number that the source asks for of a constant is none of the 32-bit floats: the constant is the nearest
 // one, so that the sides differ by a rounding.
@@ -55,22 +37,14 @@ bool rounds_constants(const Substitution& rule, const OperatorCatalog& catalog) 
   });
 }
 
-// Why no number is left for some attribute variable under a rule's conditions and those that its proof adds; else
-// empty.
-std::string contradiction(const Substitution& rule, const std::vector<Condition>& added) {
+// An attribute variable for which a rule's conditions and those that its proof adds leave no number.
+std::optional<std::string> attribute_without_value(const Substitution& rule, const std::vector<Condition>& added) {
   Substitution stored = rule;
   stored.conditions.insert(stored.conditions.end(), added.begin(), added.end());
   for (const std::string& name : rule.attribute_variables)
-    if (unbounded::declared_sign_of_attribute(stored, name) == unbounded::SignSet{false, false, false})
-      return "vacuous: the target is defined under conditions only that leave no value for " + name;
-  return "";
+    if (unbounded::declared_sign_of_attribute(stored, name) == unbounded::SignSet{false, false, false}) return name;
+  return std::nullopt;
 }
-
-// A proof is of real numbers.
-constexpr const char* rounded_away =
-    "the two sides are equal over the real numbers, but what the rule computes from real attributes is rounded, and "
-    "they "
-    "differ at a concrete instance";
 
 }  // namespace
 
@@ -118,196 +92,259 @@ Verifier Verifier::sibling(std::vector<Substitution> axioms) const {
   return Verifier(std::make_unique<State>(state_->registry, std::move(axioms), state_->options, state_->shared));
 }
 
-Verdict Verifier::verify(const Substitution& rule, bool brief) {
-  const VerifierOptions& options = state_->options;
-  Verdict verdict;
-  if (rule.source.outputs.empty() || rule.source.outputs.size() != rule.target.outputs.size()) {
-    verdict.reason = "the two sides have different numbers of outputs";
-    return verdict;
+// Asks the provers about one rule. What they say becomes evidence, with the words for a person beside it. Nothing here
+// but decide() concludes anything from it, also where what is asked next depends on what is decided so far.
+class Verifier::Examination {
+ public:
+  Examination(State& state, const Substitution& rule, bool brief)
+      : state_(state), options_(state.options), rule_(rule), brief_(brief), unbounded_(state.registry, rule) {}
+
+  Verdict run() {
+    evidence_.same_outputs =
+        !rule_.source.outputs.empty() && rule_.source.outputs.size() == rule_.target.outputs.size();
+    if (!evidence_.same_outputs) return verdict();
+    evidence_.rounds_attributes = computes_attributes(state_.registry, rule_);
+    // An axiom speaks of where both sides are defined.
+    evidence_.asks_of_values = !rule_.is_axiom && !always_defined(state_.registry, rule_.target);
+    if (options_.unbounded) note(unbounded_.prove());
+    if (options_.bounded)
+      examine_instances();
+    else
+      ask_solver();
+    if (!decide(evidence_).settled) {
+      ask_axioms();
+      find_conditions();
+      const bool proved = decide(evidence_).kind == VerdictKind::proved;
+      // Sides that are equal by laws of functions only, or up to the rounding of a constant, are computed differently.
+      if (proved && ((options_.bounded && !verdict_.numeric_class) || rounds_constants(rule_, state_.registry)))
+        verdict_.numeric_class = NumericClass::distribution;
+      if (options_.bounded && options_.landmarks && (proved || !brief_)) compare_at_landmarks(proved);
+    }
+    return verdict();
   }
-  auto add_implicit = [&](const std::string& condition) {
-    if (std::find(verdict.implicit.begin(), verdict.implicit.end(), condition) == verdict.implicit.end())
-      verdict.implicit.push_back(condition);
-  };
-  std::string unbounded_reason;
-  bool divides_more = false;
-  UnboundedProver unbounded(state_->registry, rule);
-  auto note_unbounded = [&](const UnboundedOutcome& outcome) {
-    verdict.by_unbounded = outcome.proved;
-    if (outcome.proved) {
-      verdict.max_rank = outcome.max_rank;
-      verdict.added = outcome.added;
-      for (const std::string& condition : outcome.conditions) add_implicit(condition);
-      if (outcome.divided) add_implicit("divisors are not zero");
+
+ private:
+  [[nodiscard]] bool unbounded() const { return evidence_.unbounded == Evidence::Unbounded::proved; }
+
+  void add_implicit(const ImplicitCondition& condition) {
+    if (std::find(verdict_.implicit.begin(), verdict_.implicit.end(), condition) == verdict_.implicit.end())
+      verdict_.implicit.push_back(condition);
+  }
+
+  void note(const UnboundedOutcome& outcome) {
+    evidence_.unbounded = !outcome.proved      ? Evidence::Unbounded::not_proved
+                          : outcome.cases == 0 ? Evidence::Unbounded::of_nothing
+                                               : Evidence::Unbounded::proved;
+    if (!unbounded()) {
+      unbounded_reason_ = outcome.proved ? "vacuous: no element was compared" : outcome.reason;
+      verdict_.needs = outcome.inferred;
       return;
     }
-    unbounded_reason = outcome.reason;
-    verdict.needs = outcome.inferred;
-    verdict.needs_text = texts(outcome.inferred, rule);
-  };
+    verdict_.max_rank = outcome.max_rank;
+    verdict_.added = outcome.added;
+    for (const ImplicitCondition& condition : outcome.conditions) add_implicit(condition);
+    if (outcome.divided) add_implicit({ImplicitCondition::Kind::nonzero_divisors});
+  }
+
   // Questions to Z3 are for what no instance refutes.
-  auto go_on_with_solver = [&] {
-    if (!options.unbounded || verdict.by_unbounded) return;
-    (void)unbounded.prove_with_solver();
-    note_unbounded(options.infer ? unbounded.infer() : unbounded.prove());
-  };
-  if (options.unbounded) note_unbounded(unbounded.prove());
-  if (!options.bounded) go_on_with_solver();
-  if (options.bounded) {
-    InstanceOptions instances{.bound = options.bound,
-                              .seed = options.seed,
-                              .max_instances = options.max_instances,
-                              .max_work = options.max_work,
-                              .search_both_ways = !verdict.by_unbounded,
-                              .rare = options.rare};
-    if (verdict.by_unbounded && !options.full) {
-      instances.max_instances = std::min(options.max_instances, options.confirming_instances);
+  void ask_solver() {
+    if (!options_.unbounded || unbounded()) return;
+    (void)unbounded_.prove_with_solver();
+    note(options_.infer ? unbounded_.infer() : unbounded_.prove());
+  }
+
+  [[nodiscard]] InstanceOptions instance_options() const {
+    InstanceOptions instances{.bound = options_.bound,
+                              .seed = options_.seed,
+                              .max_instances = options_.max_instances,
+                              .max_work = options_.max_work,
+                              .search_both_ways = !unbounded(),
+                              .rare = options_.rare};
+    if (unbounded() && !options_.full) {
+      instances.max_instances = std::min(options_.max_instances, options_.confirming_instances);
       instances.max_candidates = confirming_candidates;
       instances.max_canonical = confirming_canonical;
       instances.search = instances.rare = false;
-    } else if (brief) {
+    } else if (brief_) {
       instances.search_rounds = 1;
-      instances.max_instances = std::min(options.max_instances, options.confirming_instances);
+      instances.max_instances = std::min(options_.max_instances, options_.confirming_instances);
       instances.rare = false;
     }
-    const BoundedOutcome outcome = validate_bounded(state_->registry, rule, instances, state_->shared->cache);
-    verdict.instances = outcome.instances;
-    verdict.complete = outcome.complete;
-    verdict.ill_typed_target = outcome.ill_typed_target;
-    const bool differs = outcome.kind == BoundedOutcome::Kind::differs;
-    if (!differs || outcome.counterexample->of_types()) go_on_with_solver();
-    // A proof for all sizes speaks of instances at which the types agree: it found one.
-    const bool elsewhere = differs && verdict.by_unbounded && outcome.counterexample->of_types();
-    if (differs && verdict.by_unbounded && !elsewhere && computes_attributes(state_->registry, rule)) {
-      // The proof is of real numbers, and what a match computes from attributes are floats.
-      verdict.by_unbounded = false;
-      verdict.kind = VerdictKind::refuted;
-      verdict.counterexample = outcome.counterexample;
-      verdict.reason = rounded_away;
-      return verdict;
-    }
-    if (differs && verdict.by_unbounded && !elsewhere) {
-      // Two of our own proofs contradict each other: neither is believed.
-      verdict.by_unbounded = false;
-      verdict.reason = "internal error: proved for all sizes, and yet the two sides differ at an instance";
-      return verdict;
-    }
-    if (differs && !elsewhere) {
-      if (options.unbounded && options.infer) {
-        const Instance difference{outcome.counterexample->variables, outcome.counterexample->attributes};
-        note_unbounded(unbounded.infer(outcome.counterexample->of_types() ? nullptr : &difference));
-      }
-      verdict.kind = VerdictKind::refuted;
-      verdict.counterexample = outcome.counterexample;
-      verdict.reason = "the two sides differ at a concrete instance";
-      return verdict;
-    }
-    if (verdict.by_unbounded)
-      for (const TypedInstance& typed : outcome.typed) {
-        if (!unbounded.misses(typed.instance)) continue;
-        verdict.by_unbounded = false;
-        verdict.reason = readings_differ + to_string(rule, typed.instance);
-        return verdict;
-      }
-    divides_more = outcome.divides_more && !rule.is_axiom;
-    if (outcome.kind == BoundedOutcome::Kind::agrees) {
-      verdict.by_bounded = true;
-      verdict.numeric_class = derive_numeric_class(outcome.typed);
-      if (computes_attributes(state_->registry, rule)) verdict.numeric_class = NumericClass::distribution;
-      if (*verdict.numeric_class != NumericClass::exact)
-        if (const std::optional<Growth> growth = find_growth(outcome.typed)) verdict.may_overflow = growth->op;
-      if (outcome.ill_typed_target > 0) add_implicit(well_typed_target);
-      if (outcome.divided) add_implicit("divisors are not zero");
-      if (outcome.undefined) add_implicit("no element of the source is infinite or undefined");
-    } else {
-      verdict.reason = elsewhere ? "the outputs have the same types at no examined instance" : outcome.reason;
-    }
+    return instances;
   }
-  if (options.axioms && !rule.is_axiom && (verdict.by_unbounded ? options.axioms_always : !brief)) {
-    const Entailment entailment = state_->theory().entails(rule, {.brief = verdict.by_unbounded && !options.full});
-    verdict.by_axioms = entailment.proved;
-    if (!entailment.proved) verdict.reason += (verdict.reason.empty() ? "" : "; ") + entailment.reason;
-  }
-  if (!unbounded_reason.empty())
-    verdict.reason += (verdict.reason.empty() ? "" : "; ") + ("not proved for all sizes: " + unbounded_reason);
-  if (verdict.by_unbounded) verdict.proofs.emplace_back("unbounded");
-  if (verdict.by_axioms) verdict.proofs.emplace_back("axioms");
-  if (verdict.by_bounded) verdict.proofs.push_back("bounded " + std::to_string(options.bound));
-  // What follows from axioms rests on instances, and these are of small ranks; axioms themselves are proved up to some
-  // rank only.
-  const bool by_axioms_alone = !verdict.by_unbounded && verdict.by_axioms && verdict.by_bounded;
-  if (!verdict.by_unbounded) verdict.added = rank_limits(state_->registry, rule, max_instance_rank);
-  const std::vector<Condition> finite = finiteness(state_->registry, rule);
-  verdict.added.insert(verdict.added.end(), finite.begin(), finite.end());
-  const std::string undefined = by_axioms_alone ? undefined_target(rule, divides_more, verdict.added) : "";
-  verdict.conditions = texts(rule.conditions, rule);
-  for (std::string& condition : texts(verdict.added, rule)) verdict.conditions.push_back(std::move(condition));
-  std::string impossible = contradiction(rule, verdict.added);
-  if (const std::optional<double> number = number_beyond_floats(rule))
-    impossible = "the target has the number " + to_string(AttributeValue(*number)) + ", which no 32-bit float can hold";
-  if (!impossible.empty()) {
-    verdict.reason = impossible;
-  } else if (!undefined.empty()) {
-    verdict.reason = undefined + (unbounded_reason.empty() ? "" : "; not proved for all sizes: " + unbounded_reason);
-  } else if (verdict.by_unbounded || by_axioms_alone) {
-    verdict.kind = VerdictKind::proved;
-    verdict.reason.clear();
-    // Sides that are equal by laws of functions only, or up to the rounding of a constant, are computed differently.
-    if ((options.bounded && !verdict.numeric_class) || rounds_constants(rule, state_->registry))
-      verdict.numeric_class = NumericClass::distribution;
-  }
-  if (options.bounded && options.landmarks && (verdict.kind == VerdictKind::proved || !brief))
-    compare_at_landmarks(rule, unbounded, verdict);
-  return verdict;
-}
 
-// Axioms speak of where both sides are defined, and tell nothing of where the target is.
-std::string Verifier::undefined_target(const Substitution& rule, bool divides_more, std::vector<Condition>& added) {
-  if (rule.is_axiom || (!divides_more && always_defined(state_->registry, rule.target))) return "";
-  UnboundedOptions small;
-  small.max_rank = small.least_rank = max_instance_rank;
-  const UnboundedOutcome outcome = prove_target_defined(state_->registry, rule, small);
-  if (!outcome.proved)
-    return "the target divides, takes a maximum, reads at an index that a tensor holds or calls a function that is not "
-           "defined everywhere, and nothing tells that it is defined wherever the source is (" +
-           outcome.reason + ")";
-  for (const Condition& condition : outcome.added)
-    if (std::find(added.begin(), added.end(), condition) == added.end()) added.push_back(condition);
-  return "";
-}
-
-// Small instances do not meet the numbers that a rule names.
-void Verifier::compare_at_landmarks(const Substitution& rule, const UnboundedProver& unbounded, Verdict& verdict) {
-  Substitution stored = rule;  // what is proved has more conditions
-  if (verdict.kind == VerdictKind::proved)
-    stored.conditions.insert(stored.conditions.end(), verdict.added.begin(), verdict.added.end());
-  LandmarkOutcome outcome =
-      examine_landmarks(state_->registry, stored, {.seed = state_->options.seed}, state_->shared->cache);
-  verdict.landmark_instances = outcome.instances.size();
-  const auto missed = std::find_if(outcome.instances.begin(), outcome.instances.end(), [&](const Instance& instance) {
-    return verdict.by_unbounded && unbounded.misses(instance);
-  });
-  if (!outcome.counterexample && missed == outcome.instances.end()) return;
-  verdict.by_axioms = verdict.by_bounded = false;
-  verdict.proofs.clear();
-  if (verdict.by_unbounded && outcome.counterexample && computes_attributes(state_->registry, rule)) {
-    verdict.by_unbounded = false;
-    verdict.kind = VerdictKind::refuted;
-    verdict.counterexample = std::move(outcome.counterexample);
-    verdict.reason = rounded_away;
-  } else if (verdict.by_unbounded) {
-    // Two of our own proofs contradict each other: neither is believed.
-    verdict.kind = VerdictKind::unknown;
-    verdict.by_unbounded = false;
-    verdict.reason = outcome.counterexample
-                         ? "internal error: proved for all sizes, and yet the two sides differ at " + outcome.where
-                         : readings_differ + to_string(rule, *missed);
-  } else {
-    verdict.kind = VerdictKind::refuted;
-    verdict.counterexample = std::move(outcome.counterexample);
-    verdict.reason = "the two sides differ at a concrete instance";
+  static Evidence::Instances evidence_of(const BoundedOutcome& outcome) {
+    switch (outcome.kind) {
+      case BoundedOutcome::Kind::agrees:
+        return Evidence::Instances::agree;
+      case BoundedOutcome::Kind::differs:
+        return outcome.counterexample->of_types() ? Evidence::Instances::types_differ
+                                                  : Evidence::Instances::numbers_differ;
+      case BoundedOutcome::Kind::forms_differ:
+        return Evidence::Instances::forms_differ;
+      case BoundedOutcome::Kind::vacuous:
+        return Evidence::Instances::none;
+      case BoundedOutcome::Kind::undecided:
+        break;
+    }
+    return Evidence::Instances::undecided;
   }
-}
+
+  void examine_instances() {
+    const BoundedOutcome outcome = validate_bounded(state_.registry, rule_, instance_options(), state_.shared->cache);
+    verdict_.instances = outcome.instances;
+    verdict_.complete = outcome.complete;
+    verdict_.ill_typed_target = outcome.ill_typed_target;
+    evidence_.instances = evidence_of(outcome);
+    instances_reason_ = outcome.reason;
+    counterexample_ = outcome.counterexample;
+    if (evidence_.instances != Evidence::Instances::numbers_differ) ask_solver();
+    if (decide(evidence_).kind == VerdictKind::refuted && !unbounded() && options_.unbounded && options_.infer) {
+      const Instance difference{counterexample_->variables, counterexample_->attributes};
+      note(unbounded_.infer(counterexample_->of_types() ? nullptr : &difference));
+    }
+    if (unbounded())
+      for (const TypedInstance& typed : outcome.typed)
+        if (note_uncovered(typed.instance)) break;
+    if (decide(evidence_).settled || outcome.kind != BoundedOutcome::Kind::agrees) return;
+    evidence_.asks_of_values = evidence_.asks_of_values || (outcome.divides_more && !rule_.is_axiom);
+    verdict_.numeric_class = derive_numeric_class(outcome.typed);
+    if (evidence_.rounds_attributes) verdict_.numeric_class = NumericClass::distribution;
+    if (*verdict_.numeric_class != NumericClass::exact)
+      if (const std::optional<Growth> growth = find_growth(outcome.typed)) verdict_.may_overflow = growth->op;
+    if (outcome.ill_typed_target > 0) add_implicit({ImplicitCondition::Kind::well_typed_target});
+    if (outcome.divided) add_implicit({ImplicitCondition::Kind::nonzero_divisors});
+    if (outcome.undefined) add_implicit({ImplicitCondition::Kind::defined_source});
+  }
+
+  // Whether no case of the proof for all sizes speaks of an instance that it should speak of.
+  bool note_uncovered(const Instance& instance) {
+    if (!unbounded_.misses(instance)) return false;
+    evidence_.uncovered = true;
+    where_ = to_string(rule_, instance);
+    return true;
+  }
+
+  void ask_axioms() {
+    if (!options_.axioms || rule_.is_axiom || (unbounded() ? !options_.axioms_always : brief_)) return;
+    const Entailment entailment = state_.theory().entails(rule_, {.brief = unbounded() && !options_.full});
+    evidence_.axioms = entailment.proved ? Evidence::Axioms::derived : Evidence::Axioms::not_derived;
+    axioms_reason_ = entailment.reason;
+  }
+
+  // What must be a part of the rule, and whether that leaves anything.
+  void find_conditions() {
+    // What follows from axioms rests on instances, and these are of small ranks; axioms themselves are proved up to
+    // some rank only.
+    if (!unbounded()) verdict_.added = rank_limits(state_.registry, rule_, max_instance_rank);
+    const std::vector<Condition> finite = finiteness(state_.registry, rule_);
+    verdict_.added.insert(verdict_.added.end(), finite.begin(), finite.end());
+    if (asks_for_domain(evidence_)) prove_defined();
+    verdict_.conditions = rule_.conditions;
+    verdict_.conditions.insert(verdict_.conditions.end(), verdict_.added.begin(), verdict_.added.end());
+    without_value_ = attribute_without_value(rule_, verdict_.added);
+    evidence_.contradictory = without_value_.has_value();
+    beyond_floats_ = number_beyond_floats(rule_);
+    evidence_.beyond_floats = beyond_floats_.has_value();
+  }
+
+  void prove_defined() {
+    UnboundedOptions small;
+    small.max_rank = small.least_rank = max_instance_rank;
+    const UnboundedOutcome outcome = prove_target_defined(state_.registry, rule_, small);
+    evidence_.definedness = outcome.proved ? Evidence::Definedness::shown : Evidence::Definedness::not_shown;
+    definedness_reason_ = outcome.reason;
+    if (!outcome.proved) return;
+    for (const Condition& condition : outcome.added)
+      if (std::find(verdict_.added.begin(), verdict_.added.end(), condition) == verdict_.added.end())
+        verdict_.added.push_back(condition);
+  }
+
+  // Small instances do not meet the numbers that a rule names.
+  void compare_at_landmarks(bool proved) {
+    Substitution stored = rule_;  // what is proved has more conditions
+    if (proved) stored.conditions = verdict_.conditions;
+    LandmarkOutcome outcome = examine_landmarks(state_.registry, stored, {.seed = options_.seed}, state_.shared->cache);
+    verdict_.landmark_instances = outcome.instances.size();
+    if (unbounded())
+      for (const Instance& instance : outcome.instances)
+        if (note_uncovered(instance)) break;
+    evidence_.landmarks = outcome.counterexample ? Evidence::Landmarks::numbers_differ : Evidence::Landmarks::agree;
+    if (!outcome.counterexample) return;
+    counterexample_ = std::move(outcome.counterexample);
+    where_ = outcome.where;
+  }
+
+  [[nodiscard]] std::string text(Reason reason) const {
+    switch (reason) {
+      case Reason::different_outputs:
+        return "the two sides have different numbers of outputs";
+      case Reason::differ:
+        return "the two sides differ at a concrete instance";
+      case Reason::differ_by_rounding:
+        // A proof is of real numbers, and what a match computes from attributes are floats.
+        return "the two sides are equal over the real numbers, but what the rule computes from real attributes is "
+               "rounded, and they differ at a concrete instance";
+      case Reason::contradiction:
+        return "internal error: proved for all sizes, and yet the two sides differ at " +
+               (where_.empty() ? "an instance" : where_);
+      case Reason::uncovered:
+        return readings_differ + where_;
+      case Reason::beyond_floats:
+        return "the target has the number " + to_string(AttributeValue(*beyond_floats_)) +
+               ", which no 32-bit float can hold";
+      case Reason::contradictory:
+        return "vacuous: the target is defined under conditions only that leave no value for " + *without_value_;
+      case Reason::target_undefined:
+        return "the target divides, takes a maximum, reads at an index that a tensor holds or calls a function that "
+               "is not defined everywhere, and nothing tells that it is defined wherever the source is (" +
+               definedness_reason_ + ")";
+      case Reason::instances_undecided:
+        return instances_reason_;
+      case Reason::not_derived:
+        return axioms_reason_;
+      case Reason::not_unbounded:
+        return unbounded_reason_.empty() ? "" : "not proved for all sizes: " + unbounded_reason_;
+      case Reason::too_little_asked:
+        return "the proofs that were asked for do not suffice";
+    }
+    return "";
+  }
+
+  // The verdict on all that is known by now, in words.
+  Verdict verdict() {
+    const Decision decision = decide(evidence_);
+    verdict_.kind = decision.kind;
+    for (const Reason reason : decision.reasons) {
+      const std::string words = text(reason);
+      if (!words.empty()) verdict_.reason += (verdict_.reason.empty() ? "" : "; ") + words;
+    }
+    if (decision.kind == VerdictKind::refuted) verdict_.counterexample = std::move(counterexample_);
+    verdict_.by_unbounded = !decision.settled && unbounded();
+    verdict_.by_axioms = !decision.settled && evidence_.axioms == Evidence::Axioms::derived;
+    verdict_.by_bounded = !decision.settled && evidence_.instances == Evidence::Instances::agree;
+    if (verdict_.by_unbounded) verdict_.proofs.emplace_back("unbounded");
+    if (verdict_.by_axioms) verdict_.proofs.emplace_back("axioms");
+    if (verdict_.by_bounded) verdict_.proofs.push_back("bounded " + std::to_string(options_.bound));
+    return std::move(verdict_);
+  }
+
+  State& state_;
+  const VerifierOptions& options_;
+  const Substitution& rule_;
+  const bool brief_;
+  UnboundedProver unbounded_;
+  Evidence evidence_;
+  Verdict verdict_;
+  // What a person is told of the evidence.
+  std::string unbounded_reason_, instances_reason_, axioms_reason_, definedness_reason_;
+  std::optional<Counterexample> counterexample_;
+  std::string where_;  // the instance that contradicts a proof, if it is not the one of the counterexample
+  std::optional<std::string> without_value_;
+  std::optional<double> beyond_floats_;
+};
+
+Verdict Verifier::verify(const Substitution& rule, bool brief) { return Examination(*state_, rule, brief).run(); }
 
 Substitution stored_form(const Substitution& rule, const Verdict& verdict, const OperatorCatalog& catalog) {
   Substitution stored = rule;  // what is proved has more conditions

@@ -6,8 +6,8 @@
 ///   bounded - both sides have the same canonical polynomials at every examined small instance (shapes up to a bound
 ///             and attribute values), with uninterpreted scalar functions.
 /// A rule is proved by the first, or by the other two together, an axiom by the first; refuted if the evaluator replays
-/// a counterexample; unknown otherwise. Small instances do not tell of a rule that says 50: both sides are compared
-/// about every number that it names, too (verifier/landmarks.h).
+/// a counterexample; unknown otherwise (verifier/decision.h has the whole table). Small instances do not tell of a rule
+/// that says 50: both sides are compared about every number that it names, too (verifier/landmarks.h).
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,10 @@
 #include "graph/pattern.h"
 #include "operators/registry.h"
 #include "support/status.h"
+#include "verifier/decision.h"
+#include "verifier/implicit_condition.h"
 
 namespace taso {
-
-class UnboundedProver;
-
-enum class VerdictKind : std::uint8_t { proved, refuted, unknown };
-/// "proved", "refuted", "unknown".
-[[nodiscard]] const char* to_string(VerdictKind kind);
 
 /// A concrete instance at which the two sides differ; replayed by the reference evaluator before it is reported.
 struct Counterexample {
@@ -54,15 +50,15 @@ struct Verdict {
   /// What the proof needs and the rule's own conditions do not say: limits of ranks and lengths, domains of values,
   /// finite attributes. Proved means proved with these; stored_form() has them.
   std::vector<Condition> added;
-  /// All conditions in the spelling of rules: those that the rule declares, then `added`.
-  std::vector<std::string> conditions;
+  /// All conditions: those that the rule declares, then `added`. Empty where a difference or a contradiction ended the
+  /// examination.
+  std::vector<Condition> conditions;
   /// What is checked at each use without being said (the target well-typed), or holds where the source is defined.
-  std::vector<std::string> implicit;
+  std::vector<ImplicitCondition> implicit;
   /// Of the unbounded proof: ranks and lengths of lists up to this were examined; nothing: all that there are.
   std::optional<std::size_t> max_rank;
   /// Not proved as it stands, but by the unbounded proof with these conditions added to its own.
   std::vector<Condition> needs;
-  std::vector<std::string> needs_text;        ///< The same in the spelling of rules.
   std::optional<NumericClass> numeric_class;  ///< Derived, if the bounded proof succeeded.
   /// The operator of the target whose result can be several times larger than anything in the source (overflow of
   /// 16-bit floats), if the bounded proof succeeded and there is one.
@@ -128,11 +124,8 @@ class Verifier {
 
  private:
   struct State;
+  class Examination;
   explicit Verifier(std::unique_ptr<State> state);
-  /// Why the target of a rule that follows from axioms may be undefined where its source is not; empty if it cannot,
-  /// under conditions that are added.
-  std::string undefined_target(const Substitution& rule, bool divides_more, std::vector<Condition>& added);
-  void compare_at_landmarks(const Substitution& rule, const UnboundedProver& unbounded, Verdict& verdict);
   std::unique_ptr<State> state_;
 };
 

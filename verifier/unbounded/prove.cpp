@@ -196,10 +196,12 @@ class Search {
     }
     outcome_.proved = true;
     // What only some cases ask for (some ranks, some axes) does not stand for itself.
-    const bool general = std::erase_if(outcome_.conditions, [&](const std::string& condition) {
-                           return cases_with_.at(condition) < proved_cases_;
-                         }) > 0;
-    if (general) outcome_.conditions.emplace_back(well_typed_target);
+    bool general = false;
+    for (const auto& [condition, cases] : asked_for_) {
+      general = general || cases < proved_cases_;
+      if (cases == proved_cases_) add_implicit({ImplicitCondition::Kind::of_target, to_string(symbols_, condition)});
+    }
+    if (general) add_implicit({ImplicitCondition::Kind::well_typed_target});
     return outcome_;
   }
 
@@ -237,6 +239,22 @@ class Search {
     }
     limit.right.literal = static_cast<std::int64_t>(covered_);
     if (!is_limited(rule_, limit.left, static_cast<std::int64_t>(covered_))) add({limit});
+  }
+  void add_implicit(const ImplicitCondition& condition) {
+    if (std::find(outcome_.conditions.begin(), outcome_.conditions.end(), condition) == outcome_.conditions.end())
+      outcome_.conditions.push_back(condition);
+  }
+  // Counts what the target of one more case asks for.
+  void count(const std::vector<TargetCondition>& conditions) {
+    for (auto it = conditions.begin(); it != conditions.end(); ++it) {
+      if (std::find(conditions.begin(), it, *it) != it) continue;
+      const auto known =
+          std::find_if(asked_for_.begin(), asked_for_.end(), [&](const auto& entry) { return entry.first == *it; });
+      if (known == asked_for_.end())
+        asked_for_.emplace_back(*it, 1);
+      else
+        ++known->second;
+    }
   }
   void add(const std::vector<Condition>& conditions) {
     for (const Condition& condition : conditions)
@@ -608,13 +626,7 @@ class Search {
     ++outcome_.cases;
     outcome_.divided = outcome_.divided || divided;
     ++proved_cases_;
-    std::vector<std::string> conditions = typing.target_conditions();
-    std::sort(conditions.begin(), conditions.end());
-    conditions.erase(std::unique(conditions.begin(), conditions.end()), conditions.end());
-    for (const std::string& condition : typing.target_conditions())
-      if (std::find(outcome_.conditions.begin(), outcome_.conditions.end(), condition) == outcome_.conditions.end())
-        outcome_.conditions.push_back(condition);
-    for (const std::string& condition : conditions) ++cases_with_[condition];
+    count(typing.target_conditions());
     if (!witness_) witness_ = has_instance(registry_, rule_, kinds_, assumptions, typing, facts);
     return {};
   }
@@ -634,9 +646,10 @@ class Search {
   std::size_t limit_ = 0, covered_ = 0;
   std::vector<Choice> open_;  // Ranks and lengths that definitions leave open, in the cases where they were chosen.
   bool out_of_cases_ = false;
-  bool sharing_helps_ = false;                     // Some output was compared only with shared values.
-  std::vector<SharedValues::Pair> different_;      // Values that were not found to be equal.
-  std::map<std::string, std::size_t> cases_with_;  // How many of the proved cases ask for a condition.
+  bool sharing_helps_ = false;                 // Some output was compared only with shared values.
+  std::vector<SharedValues::Pair> different_;  // Values that were not found to be equal.
+  // What the targets of proved cases ask for, in the order in which it was met, and how many of them ask for it.
+  std::vector<std::pair<TargetCondition, std::size_t>> asked_for_;
   std::size_t proved_cases_ = 0;
   std::vector<Case> cases_;                           // All that were proved, and those without elements.
   std::map<SymbolId, Typing::FactorOfAxis> factors_;  // of axes, of all typings

@@ -15,6 +15,7 @@
 
 #include "graph/pattern.h"
 #include "operators/registry.h"
+#include "verifier/implicit_condition.h"
 #include "verifier/instances.h"
 
 namespace taso {
@@ -36,18 +37,15 @@ struct UnboundedOptions {
 /// Why a proof is not believed that says nothing of an instance at which both sides are well-typed.
 inline constexpr const char* readings_differ = "the symbolic and the concrete reading of the language differ at ";
 
-/// The condition that stands for all that typing asks for.
-inline constexpr const char* well_typed_target = "the target is well-typed, with results of the source's shapes";
-
 /// What the prover found.
 struct UnboundedOutcome {
   bool proved = false;
   std::string reason;  ///< Why not proved.
   std::optional<std::size_t>
       max_rank;  ///< Proved for ranks and lengths of lists up to this; nothing: for all there are.
-  /// What the target asks for at each use and the source does not give, in the spelling of rules; what it asks for only
-  /// at some ranks, axes or lengths of lists is summed up as well_typed_target.
-  std::vector<std::string> conditions;
+  /// What the target asks for at each use and the source does not give, each once; what it asks for only at some ranks,
+  /// axes or lengths of lists is summed up as `well_typed_target`.
+  std::vector<ImplicitCondition> conditions;
   /// What must be a part of the rule for this to be a proof of it: limits of ranks and lengths, domains of values. What
   /// the rule's own conditions already say is not among them.
   std::vector<Condition> added;

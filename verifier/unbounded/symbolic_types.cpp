@@ -87,9 +87,25 @@ std::string to_string(const Symbols& symbols, const Atom& atom) {
   return symbols.to_string(left) + (atom.relation == Atom::Relation::zero ? " == " : " >= ") + symbols.to_string(right);
 }
 
+std::string to_string(const Symbols& symbols, const TargetCondition& condition) {
+  switch (condition.kind) {
+    case TargetCondition::Kind::relation:
+      return to_string(symbols, condition.atom);
+    case TargetCondition::Kind::multiple:
+      return symbols.to_string(condition.extent) + " is a multiple of " + symbols.to_string(condition.divisor);
+    case TargetCondition::Kind::requirement:
+      return condition.what;
+  }
+  return "?";
+}
+
 Typing::Typing(const OperatorRegistry& registry, const Substitution& rule, const VariableKinds& kinds, Facts& facts,
                const Assumptions& assumptions)
     : registry_(registry), rule_(rule), kinds_(kinds), facts_(facts), assumptions_(assumptions), builder_(facts) {}
+
+void Typing::note_requirement(const std::string& what) {
+  if (in_target_) target_conditions_.push_back({.kind = TargetCondition::Kind::requirement, .what = what});
+}
 
 void Typing::unsupported(const std::string& reason) {
   if (obstacle_.any()) return;
@@ -110,7 +126,7 @@ bool Typing::assume(const Atom& atom) {
   }
   if (in_target_ && !facts_.entails_quickly(reduced)) {
     target_places_.push_back(target_conditions_.size());
-    target_conditions_.push_back(to_string(facts_.symbols(), reduced));
+    target_conditions_.push_back({.kind = TargetCondition::Kind::relation, .atom = reduced});
     target_atoms_.push_back(reduced);
   }
   if (facts_.add(atom)) return true;
@@ -140,7 +156,7 @@ bool Typing::assume(const Alternatives& alternatives, const std::string& what) {
     return false;
   }
   if (left->size() > 1) {
-    if (in_target_) target_conditions_.push_back(what);
+    note_requirement(what);
     pending_.emplace_back(alternatives, what);
     return true;
   }
@@ -585,8 +601,8 @@ class Typing::Solver {
             return false;
           }
           if (typing_.in_target_)
-            typing_.target_conditions_.push_back(facts_.symbols().to_string(extent) + " is a multiple of " +
-                                                 facts_.symbols().to_string(product));
+            typing_.target_conditions_.push_back(
+                {.kind = TargetCondition::Kind::multiple, .extent = extent, .divisor = product});
           const bool in_target = std::exchange(typing_.in_target_, false);
           // An extent is not negative; as no axis is empty, a factor is positive.
           const bool positive = facts_.entails_quickly(at_least(extent, 1));
@@ -657,7 +673,7 @@ class Typing::Solver {
       if (speaks_of_reals(statement.value)) {
         // A requirement on real attributes is not used; that the target's must hold is for the one who applies the
         // rule.
-        if (typing_.in_target_) typing_.target_conditions_.push_back(definition_.name + ": " + statement.message);
+        typing_.note_requirement(definition_.name + ": " + statement.message);
         continue;
       }
       const std::vector<Alternatives> parts = evaluator_.requirements(statement.value);
@@ -666,8 +682,7 @@ class Typing::Solver {
         // Inequality in both directions is of no use as a hypothesis; the target's is for the one who applies the rule.
         for (const Alternatives& part : parts) {
           if (part.yes.empty()) return fail();
-          if (typing_.in_target_ && !part.no.empty())
-            typing_.target_conditions_.push_back(definition_.name + ": " + statement.message);
+          if (!part.no.empty()) typing_.note_requirement(definition_.name + ": " + statement.message);
         }
         continue;
       }

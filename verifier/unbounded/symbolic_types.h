@@ -60,6 +60,20 @@ struct TypedSide {
   std::vector<TypedNode> nodes;
 };
 
+/// Something that the target asks for and the source does not give.
+struct TargetCondition {
+  enum class Kind : std::uint8_t {
+    relation,     ///< `atom`.
+    multiple,     ///< `extent` is a multiple of `divisor`.
+    requirement,  ///< A requirement of an operator that is no single relation: `what` says which.
+  };
+  Kind kind = Kind::relation;
+  Atom atom = {};
+  Polynomial extent = {}, divisor = {};
+  std::string what = {};  ///< "conv2d: strides are positive": a requirement in the words of its definition.
+  bool operator==(const TargetCondition&) const = default;
+};
+
 /// The hypotheses under which a rule claims something, and its sides.
 class Typing {
  public:
@@ -77,9 +91,9 @@ class Typing {
   [[nodiscard]] const std::vector<std::vector<Polynomial>>& variable_shapes() const { return shapes_; }
   /// The shape of a value of a side.
   [[nodiscard]] const std::vector<Polynomial>& shape(const TypedSide& side, const PatternValue& value) const;
-  /// What the target asks for and the source does not give, in the spelling of rules.
-  [[nodiscard]] const std::vector<std::string>& target_conditions() const { return target_conditions_; }
-  /// The same as hypotheses.
+  /// What the target asks for and the source does not give.
+  [[nodiscard]] const std::vector<TargetCondition>& target_conditions() const { return target_conditions_; }
+  /// Those that are relations, as hypotheses.
   [[nodiscard]] const std::vector<Atom>& target_atoms() const { return target_atoms_; }
   /// A factor of a composite axis that is no polynomial of extents: extent // product, without remainder.
   struct FactorOfAxis {
@@ -118,6 +132,8 @@ class Typing {
   /// Whether the rank of a variable is chosen; its axes then exist.
   [[nodiscard]] bool ranked(std::uint32_t variable);
   bool decide_pending();
+  /// A requirement that is for the one who applies the rule.
+  void note_requirement(const std::string& what);
   void unsupported(const std::string& reason);
   void ill_typed();
 
@@ -137,12 +153,14 @@ class Typing {
   TypedSide source_, target_;
   std::vector<FactorOfAxis> factors_;
   std::vector<RealCondition> real_conditions_;
-  std::vector<std::string> target_conditions_;
+  std::vector<TargetCondition> target_conditions_;
   std::vector<Atom> target_atoms_;
   std::vector<std::size_t> target_places_;  ///< Of each atom: the number of its condition.
 };
 
 /// "dim(x, -1) == dim(y, -1)", "pads[0] >= 1".
 [[nodiscard]] std::string to_string(const Symbols& symbols, const Atom& atom);
+/// The same; "dim(x, -3) is a multiple of dim(a, -3)"; the words of a requirement.
+[[nodiscard]] std::string to_string(const Symbols& symbols, const TargetCondition& condition);
 
 }  // namespace taso::unbounded
