@@ -33,13 +33,14 @@ enum class MemoryOf : std::uint8_t {
 
 /// A lowered graph's tensors in memory.
 struct MemoryPlan {
+  /// Where a tensor lies.
   struct Place {
     TensorIndex root = 0;    ///< Of source input, weight, kernel or pieces.
     std::size_t offset = 0;  ///< In bytes, from the start of the arena if the root lies there, else of the root.
   };
   std::vector<Place> places;  ///< Per tensor.
-  /// Per tensor, for roots: the steps that touch its memory, the number of steps standing for the outputs; the bytes
-  /// are 0 where it has none in the arena.
+  /// Per tensor, for roots: the steps that touch its memory, the number of steps standing for the outputs (first > last
+  /// if none does); the bytes are 0 where it has none in the arena.
   std::vector<BufferLifetime> lifetimes;
   std::size_t bytes = 0;  ///< Size of the arena.
 
@@ -50,7 +51,7 @@ struct MemoryPlan {
   }
 };
 
-/// Deterministic.
+/// The one plan of a lowered graph for that memory. Deterministic.
 [[nodiscard]] MemoryPlan plan_memory(const LoweredGraph& lowered, MemoryOf memory);
 
 }  // namespace taso
