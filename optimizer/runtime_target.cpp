@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "runtime/arena.h"
 #include "runtime/executor.h"
+#include "runtime/lifetimes.h"
 #include "runtime/lowering.h"
 #include "runtime/measure.h"
 
@@ -42,13 +42,16 @@ Expected<std::shared_ptr<const KernelInfo>> describe(const PlannedKernel& kernel
 }  // namespace
 
 struct RuntimeTarget::State {
-  /// One lowering per thread, and the kernels it has named so far.
+  /// Lowerings of one thread, and the kernels they have named so far.
   struct Local {
-    Local(Lowering lowering_of_thread, LayoutSpaces spaces_of_thread)
-        : lowering(std::move(lowering_of_thread)), spaces(std::move(spaces_of_thread)) {
+    Local(Lowering lowering_of_thread, Lowering as_executed, LayoutSpaces spaces_of_thread)
+        : lowering(std::move(lowering_of_thread)),
+          executed(std::move(as_executed)),
+          spaces(std::move(spaces_of_thread)) {
       lowering.set_skip_opaque(true);
     }
-    Lowering lowering;
+    Lowering lowering;  ///< What plans name.
+    Lowering executed;  ///< What executors run: differs where launches are counted.
     LayoutSpaces spaces;
     /// Descriptions by PlannedKernel::number: of what the lowering plans, and of what is in the spaces.
     std::vector<std::shared_ptr<const KernelInfo>> lowered, of_spaces;
@@ -56,14 +59,22 @@ struct RuntimeTarget::State {
 
   State(const KernelLibrary& kernels, RuntimeTargetOptions target_options)
       : library(&kernels), options(std::move(target_options)), locals([this] {
-          return Local(
-              Lowering(library->registry(), LoweringOptions{.channels_last = !options.counting && !options.row_major,
-                                                            .concat_in_place = !options.counting,
-                                                            .threads = options.threads,
-                                                            .cached_tenths = cached_tenths,
-                                                            .float_storage = options.float_storage}),
-              LayoutSpaces(options.threads, library->blocks(), cached_tenths, options.float_storage));
+          LoweringOptions lowering = lowering_options(*library, executor_options());
+          Lowering executed(library->registry(), lowering);
+          lowering.concat_in_place = !options.counting;
+          lowering.cached_tenths = cached_tenths;
+          return Local(Lowering(library->registry(), lowering), std::move(executed),
+                       LayoutSpaces(options.threads, library->blocks(), cached_tenths, options.float_storage));
         }) {}
+
+  /// Of the executors that time whole graphs.
+  [[nodiscard]] ExecutorOptions executor_options() const {
+    return {.threads = options.threads,
+            .channels_last = !options.counting && !options.row_major,
+            .weights = nullptr,
+            .layouts = nullptr,
+            .float_storage = options.float_storage};
+  }
 
   /// The description of a kernel that computes `node`, or converts what it makes. `infos`: of Local.
   Expected<std::shared_ptr<const KernelInfo>> info_of(const PlannedKernel& kernel, NodeId node, const Graph& graph,
@@ -142,35 +153,10 @@ Expected<KernelPlan> RuntimeTarget::open_plan(const Graph& graph) const {
 }
 
 Expected<double> RuntimeTarget::peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const {
-  TASO_ASSIGN(const LoweredGraph lowered, state_->locals.local().lowering.lower(graph, layouts));
-  using Source = LoweredTensor::Source;
-  auto owner = [&](TensorIndex index) {
-    while (lowered.tensors[index].source == Source::view || lowered.tensors[index].source == Source::piece)
-      index = lowered.tensors[index].index;
-    return index;
-  };
-  std::vector<BufferLifetime> buffers(lowered.tensors.size());
-  std::vector<char> written(lowered.tensors.size(), 0);
-  auto use = [&](TensorIndex tensor, std::size_t step, bool write) {
-    const TensorIndex index = owner(tensor);
-    BufferLifetime& buffer = buffers[index];
-    if (written[index] == 0 && !write) return;  // an input or a weight
-    if (written[index] == 0) {
-      written[index] = 1;
-      buffer.bytes = static_cast<std::size_t>(lowered.tensors[index].type.bytes());
-      buffer.first = static_cast<std::uint32_t>(step);
-    }
-    buffer.last = static_cast<std::uint32_t>(step);
-  };
-  for (std::size_t step = 0; step < lowered.steps.size(); ++step) {
-    for (const TensorIndex tensor : lowered.steps[step].inputs) use(tensor, step, false);
-    for (const TensorIndex tensor : lowered.steps[step].outputs) use(tensor, step, true);
-  }
-  for (const TensorIndex tensor : lowered.outputs) use(tensor, lowered.steps.size(), false);
-  std::vector<BufferLifetime> placed;
-  for (std::size_t i = 0; i < buffers.size(); ++i)
-    if (written[i] != 0) placed.push_back(buffers[i]);
-  return static_cast<double>(plan_arena(placed).bytes);
+  const CutGraph cut = cut_at_opaque(graph);
+  TASO_ASSIGN(const LoweredGraph lowered, state_->locals.local().executed.lower(cut.graph, layouts));
+  const MemoryOf memory = state_->library->backend() ? MemoryOf::device : MemoryOf::host;
+  return static_cast<double>(plan_memory(lowered, memory).bytes);
 }
 
 Expected<double> RuntimeTarget::measure(const KernelInfo& kernel) {
@@ -216,11 +202,8 @@ void RuntimeTarget::set_cached_tenths(int tenths) {
 
 Expected<GraphTimes> RuntimeTarget::measure_graphs(std::span<const TimedGraph> graphs) {
   TASO_CHECK(!graphs.empty(), "nothing to time");
-  ExecutorOptions options{.threads = state_->options.threads,
-                          .channels_last = !state_->options.counting && !state_->options.row_major,
-                          .weights = std::make_shared<WeightStore>(),
-                          .layouts = nullptr,
-                          .float_storage = state_->options.float_storage};
+  ExecutorOptions options = state_->executor_options();
+  options.weights = std::make_shared<WeightStore>();
   // The first graph stands at both ends of the round: the A/A pair.
   std::vector<Executor> executors;
   std::vector<std::vector<HostTensor>> inputs;

@@ -38,6 +38,7 @@ class RuntimeTarget final : public Target {
   [[nodiscard]] Expected<KernelPlan> plan(const Graph& graph) const override;
   /// Fixed in counting mode.
   [[nodiscard]] Expected<KernelPlan> open_plan(const Graph& graph) const override;
+  /// Executor::arena_bytes() of measure_graphs: also in counting mode, concatenations may be written in place.
   [[nodiscard]] Expected<double> peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const override;
   [[nodiscard]] Expected<double> measure(const KernelInfo& kernel) override;
   [[nodiscard]] std::vector<std::string> declined(const KernelPlan& plan) const override;

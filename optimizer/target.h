@@ -74,7 +74,8 @@ class Target {
   [[nodiscard]] virtual Expected<KernelPlan> plan(const Graph& graph) const = 0;
   /// The same with layouts left open, where the target knows several; else plan().
   [[nodiscard]] virtual Expected<KernelPlan> open_plan(const Graph& graph) const { return plan(graph); }
-  /// Bytes of the memory in which intermediate tensors are placed. `layouts`: null by rule.
+  /// Bytes of the arena in which a run of the graph, cut at its opaque nodes, places tensors (runtime/lifetimes.h).
+  /// `layouts`: null by rule.
   [[nodiscard]] virtual Expected<double> peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const = 0;
   /// Seconds of one launch of a kernel that plan() has named. Called by one thread at a time, with nothing else
   /// running. An error of code interrupted: the user wants to stop.

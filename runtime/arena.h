@@ -22,6 +22,6 @@ struct ArenaPlan {
 
 /// Greedy by size (Pisarchyk and Lee 2020): larger buffers first, each at the lowest offset free during its
 /// lifetime. Buffers whose lifetimes meet never share bytes. Deterministic.
-[[nodiscard]] ArenaPlan plan_arena(std::span<const BufferLifetime> buffers, std::size_t alignment = 64);
+[[nodiscard]] ArenaPlan plan_arena(std::span<const BufferLifetime> buffers, std::size_t alignment);
 
 }  // namespace taso

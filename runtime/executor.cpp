@@ -5,7 +5,6 @@
 #include <cstring>
 #include <optional>
 
-#include "runtime/arena.h"
 #include "runtime/backend.h"
 #include "runtime/device_program.h"
 #include "runtime/measure.h"
@@ -28,29 +27,6 @@ struct ExecutorStep {
   std::vector<Location> inputs, outputs;
 };
 
-/// The tensor whose memory holds `tensor`, and where in it.
-std::pair<TensorIndex, std::size_t> root_of(const LoweredGraph& lowered, TensorIndex tensor) {
-  std::size_t offset = 0;
-  for (;;) {
-    const LoweredTensor& entry = lowered.tensors[tensor];
-    switch (entry.source) {
-      case LoweredTensor::Source::view:
-      case LoweredTensor::Source::piece:
-        offset += static_cast<std::size_t>(entry.offset);
-        tensor = entry.index;
-        continue;
-      case LoweredTensor::Source::input:
-      case LoweredTensor::Source::weight:
-      case LoweredTensor::Source::kernel:
-      case LoweredTensor::Source::pieces:
-        return {tensor, offset};
-    }
-  }
-}
-
-/// Buffers of a device's arena start where its vector loads, and libraries' tensors, like it.
-constexpr std::size_t device_alignment = 256;
-
 bool is_aligned(std::span<const std::byte> bytes, std::size_t width) {
   return reinterpret_cast<std::uintptr_t>(bytes.data()) % std::max<std::size_t>(width, 1) == 0;
 }
@@ -59,6 +35,7 @@ bool is_aligned(std::span<const std::byte> bytes, std::size_t width) {
 
 struct Executor::State {
   LoweredGraph lowered;
+  MemoryPlan memory;
   int threads = 1;
   std::vector<TensorType> input_types, output_types;
   std::vector<std::string> input_names;
@@ -67,7 +44,7 @@ struct Executor::State {
   std::vector<ExecutorStep> steps;
   std::vector<Location> outputs;
   std::vector<std::shared_ptr<const PackedWeight>> weights;
-  std::size_t weight_bytes = 0, arena_bytes = 0;
+  std::size_t weight_bytes = 0;
   AlignedBuffer arena, workspace;
 
   // On a device; the steps, arena and workspace above are then empty.
@@ -195,13 +172,7 @@ struct Executor::State {
       return Error{ErrorCode::device_unavailable,
                    "device '" + backend->name() + "' is only described by its properties: nothing can run",
                    {}};
-    TASO_ASSIGN(lowered,
-                lower(graph, library.registry(),
-                      {.channels_last = options.channels_last && library.set() == KernelSet::cpu,
-                       .over_residuals = backend == nullptr,  // a device's kernels may add in a pass of their own
-                       .threads = options.threads,
-                       .float_storage = options.float_storage},
-                      options.layouts.get()));
+    TASO_ASSIGN(lowered, lower(graph, library.registry(), lowering_options(library, options), options.layouts.get()));
     threads = options.threads;
     for (const NodeId id : graph.inputs()) {
       input_types.push_back(graph.node(id).outputs[0]);
@@ -210,8 +181,10 @@ struct Executor::State {
     for (const Value& output : graph.outputs()) output_types.push_back(graph.type(output));
     input_used.assign(input_types.size(), 0);
     input_bounds.assign(input_types.size(), 2);
-    const ArenaPlan plan = plan_memory(backend != nullptr);
-    arena_bytes = plan.bytes;
+    memory = plan_memory(lowered, backend ? MemoryOf::device : MemoryOf::host);
+    for (TensorIndex i = 0; i < lowered.tensors.size(); ++i)
+      if (lowered.tensors[i].source == LoweredTensor::Source::input && memory.is_used(i))
+        input_used[lowered.tensors[i].index] = 1;
     const std::shared_ptr<WeightStore> store = options.weights ? options.weights : std::make_shared<WeightStore>();
     const std::vector<Hash128> hashes = weight_hashes(graph);
     const auto weight_of = [&](TensorIndex tensor, const Kernel* kernel, std::size_t position,
@@ -226,57 +199,23 @@ struct Executor::State {
     };
     for (const LoweredStep& planned : lowered.steps)
       if (planned.kernel->request.op == "gather") note_index(planned);
-    if (backend) return build_on_device(library, options.float_storage, plan, weight_of);
-    return build_on_host(library, plan, weight_of);
-  }
-
-  /// Places the tensors that need memory of their own; sets buffer_of. On a device those are the graph inputs too, all
-  /// through the run: they are uploaded before it, and the run may be repeated on them.
-  ArenaPlan plan_memory(bool device) {
-    constexpr std::uint32_t never = ~std::uint32_t{0};
-    const auto end = static_cast<std::uint32_t>(lowered.steps.size());
-    std::vector<BufferLifetime> lifetimes(lowered.tensors.size(), {0, never, 0});
-    const auto touch = [&](TensorIndex tensor, std::uint32_t when) {
-      const TensorIndex root = root_of(lowered, tensor).first;
-      const LoweredTensor& entry = lowered.tensors[root];
-      if (entry.source == LoweredTensor::Source::input) {
-        input_used[entry.index] = 1;
-        if (device) lifetimes[root] = {0, 0, end};
-        return;
-      }
-      if (entry.source != LoweredTensor::Source::kernel && entry.source != LoweredTensor::Source::pieces) return;
-      lifetimes[root].first = std::min(lifetimes[root].first, when);
-      lifetimes[root].last = std::max(lifetimes[root].last, when);
-    };
-    for (std::uint32_t i = 0; i < end; ++i) {
-      for (const TensorIndex tensor : lowered.steps[i].inputs) touch(tensor, i);
-      for (const TensorIndex tensor : lowered.steps[i].outputs) touch(tensor, i);
-    }
-    for (const TensorIndex tensor : lowered.outputs) touch(tensor, end);
-    std::vector<BufferLifetime> buffers;
-    buffer_of.assign(lowered.tensors.size(), 0);
-    for (TensorIndex i = 0; i < lowered.tensors.size(); ++i) {
-      if (lifetimes[i].first == never) continue;
-      lifetimes[i].bytes = static_cast<std::size_t>(lowered.tensors[i].type.bytes());
-      buffer_of[i] = buffers.size();
-      buffers.push_back(lifetimes[i]);
-    }
-    return device ? plan_arena(buffers, device_alignment) : plan_arena(buffers);
+    if (backend) return build_on_device(library, options.float_storage, weight_of);
+    return build_on_host(library, weight_of);
   }
 
   template <class WeightOf>
-  Status build_on_host(const KernelLibrary& library, const ArenaPlan& plan, const WeightOf& weight_of) {
-    arena = AlignedBuffer(plan.bytes);
+  Status build_on_host(const KernelLibrary& library, const WeightOf& weight_of) {
+    arena = AlignedBuffer(memory.bytes);
     const auto locate = [&](TensorIndex tensor, const Kernel* kernel, std::size_t position) -> Expected<Location> {
       if (lowered.tensors[tensor].source == LoweredTensor::Source::weight) {
         TASO_ASSIGN(const std::byte* address, weight_of(tensor, kernel, position, nullptr));
         return Location{Location::Base::fixed, 0, 0, address};
       }
-      const auto [root, offset] = root_of(lowered, tensor);
+      const auto [root, offset] = memory.places[tensor];
       const LoweredTensor& entry = lowered.tensors[root];
       if (entry.source == LoweredTensor::Source::input)
         return Location{Location::Base::input, entry.index, offset, nullptr};
-      return Location{Location::Base::arena, 0, plan.offsets[buffer_of[root]] + offset, nullptr};
+      return Location{Location::Base::arena, 0, offset, nullptr};
     };
     std::size_t workspace_bytes = 0;
     for (const LoweredStep& planned : lowered.steps) {
@@ -302,18 +241,14 @@ struct Executor::State {
   }
 
   template <class WeightOf>
-  Status build_on_device(const KernelLibrary& library, ElementType storage, const ArenaPlan& plan,
-                         const WeightOf& weight_of) {
+  Status build_on_device(const KernelLibrary& library, ElementType storage, const WeightOf& weight_of) {
     const std::shared_ptr<Backend>& backend = library.backend();
     const auto locate = [&](TensorIndex tensor, const Kernel* kernel, std::size_t position,
                             bool on_device) -> Expected<DeviceTensor> {
       const LoweredTensor& entry = lowered.tensors[tensor];
-      DeviceTensor place{entry.type, 0, nullptr};
+      DeviceTensor place{entry.type, memory.places[tensor].offset, nullptr};
       if (entry.source == LoweredTensor::Source::weight) {
         TASO_ASSIGN(place.weight, weight_of(tensor, kernel, position, on_device ? backend : nullptr));
-      } else {
-        const auto [root, offset] = root_of(lowered, tensor);
-        place.offset = plan.offsets[buffer_of[root]] + offset;
       }
       return place;
     };
@@ -344,10 +279,10 @@ struct Executor::State {
     device_inputs.resize(input_types.size());
     for (TensorIndex i = 0; i < lowered.tensors.size(); ++i) {
       const LoweredTensor& entry = lowered.tensors[i];
-      if (entry.source != LoweredTensor::Source::input || input_used[entry.index] == 0) continue;
-      device_inputs[entry.index] = {entry.type, plan.offsets[buffer_of[i]], nullptr};
+      if (entry.source == LoweredTensor::Source::input && memory.is_used(i))
+        device_inputs[entry.index] = {entry.type, memory.places[i].offset, nullptr};
     }
-    TASO_ASSIGN(DeviceProgram made, DeviceProgram::create(backend, std::move(device_steps), plan.bytes, storage));
+    TASO_ASSIGN(DeviceProgram made, DeviceProgram::create(backend, std::move(device_steps), memory.bytes, storage));
     program.emplace(std::move(made));
     return {};
   }
@@ -369,7 +304,7 @@ struct Executor::State {
 
   /// Remembers the range of indices if a graph input is one.
   void note_index(const LoweredStep& gather) {
-    const LoweredTensor& index = lowered.tensors[root_of(lowered, gather.inputs[1]).first];
+    const LoweredTensor& index = lowered.tensors[memory.places[gather.inputs[1]].root];
     if (index.source != LoweredTensor::Source::input) return;
     const KernelRequest& request = gather.kernel->request;
     const Shape& shape = request.inputs[0].type.shape;
@@ -382,8 +317,13 @@ struct Executor::State {
     index_inputs_[index.index] = 1;
   }
   std::vector<char> index_inputs_;
-  std::vector<std::size_t> buffer_of;  ///< Per tensor of `lowered`: its buffer in the plan.
 };
+
+LoweringOptions lowering_options(const KernelLibrary& library, const ExecutorOptions& options) {
+  return {.channels_last = options.channels_last && library.set() == KernelSet::cpu,
+          .threads = options.threads,
+          .float_storage = options.float_storage};
+}
 
 Executor::Executor(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Executor::~Executor() = default;
@@ -407,9 +347,10 @@ std::vector<std::string> Executor::declined() const {
     if (!state_->program->step(i).on_device) operators.push_back(state_->lowered.steps[i].kernel->request.op);
   return operators;
 }
-std::size_t Executor::arena_bytes() const { return state_->arena_bytes; }
+std::size_t Executor::arena_bytes() const { return state_->memory.bytes; }
 std::size_t Executor::weight_bytes() const { return state_->weight_bytes; }
 const LoweredGraph& Executor::lowered() const { return state_->lowered; }
+const MemoryPlan& Executor::memory() const { return state_->memory; }
 
 Expected<std::vector<HostTensor>> Executor::run(std::span<const HostTensor> inputs) {
   std::vector<HostTensor> outputs;

@@ -1,5 +1,5 @@
-/// Runs graphs: kernels in order, temporaries in one planned arena, constants pre-laid-out once. On the host, or on the
-/// device of a library that has a backend (runtime/device_program.h).
+/// Runs graphs: kernels in order, temporaries in one arena (runtime/lifetimes.h), constants pre-laid-out once. On the
+/// host, or on the device of a library that has a backend (runtime/device_program.h).
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 
 #include "graph/graph.h"
 #include "runtime/kernel.h"
+#include "runtime/lifetimes.h"
 #include "runtime/lowering.h"
 #include "runtime/tensor.h"
 #include "runtime/weights.h"
@@ -30,6 +31,9 @@ struct ExecutorOptions {
   /// are converted on the host. Executors of the host know f32 only (TASO_CHECK).
   ElementType float_storage = ElementType::f32;
 };
+
+/// How an executor with these options lowers its graph.
+[[nodiscard]] LoweringOptions lowering_options(const KernelLibrary& library, const ExecutorOptions& options);
 
 /// Time of one kernel over the profiled runs.
 struct KernelProfile {
@@ -78,9 +82,10 @@ class Executor {
   /// host.
   [[nodiscard]] std::vector<std::string> declined() const;
   [[nodiscard]] std::size_t launches() const;
-  [[nodiscard]] std::size_t arena_bytes() const;
+  [[nodiscard]] std::size_t arena_bytes() const;  ///< memory().bytes
   [[nodiscard]] std::size_t weight_bytes() const;
   [[nodiscard]] const LoweredGraph& lowered() const;
+  [[nodiscard]] const MemoryPlan& memory() const;  ///< Of lowered()'s tensors.
 
  private:
   struct State;

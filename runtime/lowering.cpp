@@ -359,7 +359,7 @@ struct Lowering::State {
     return live;
   }
 
-  /// Makes tensors, steps and outputs, but for what is only a matter of memory.
+  /// Makes tensors, steps and outputs.
   Status run(const Graph& which, const LayoutAssignment* chosen) {
     graph = &which;
     assignment = chosen;
@@ -415,8 +415,7 @@ struct Lowering::State {
     return {};
   }
 
-  LoweredGraph lowered_graph() {
-    if (options.over_residuals) write_over_residuals();
+  [[nodiscard]] LoweredGraph lowered_graph() const {
     LoweredGraph result;
     result.outputs = outputs;
     result.tensors.reserve(tensors.size());
@@ -429,49 +428,6 @@ struct Lowering::State {
       result.steps.push_back({*step.kernel, step.node, {inputs.begin(), inputs.end()}, {made.begin(), made.end()}});
     }
     return result;
-  }
-
-  /// The result of a sum with a residual takes the residual's memory where no later step and no output reads it: its
-  /// kernel copies nothing.
-  void write_over_residuals() {
-    const auto residual_of = [&](const Step& step) {
-      return (*step.kernel)->request.op == reorder_op ? 0 : behaviour[step.node]->residual;
-    };
-    if (std::none_of(steps.begin(), steps.end(), [&](const Step& step) { return residual_of(step) > 0; })) return;
-    // Whose memory each tensor lies in, and the last step that reads there, before any result moves.
-    std::vector<TensorIndex> root(tensors.size());
-    for (TensorIndex tensor = 0; tensor < root.size(); ++tensor) {
-      root[tensor] = tensor;
-      for (;;) {
-        const Tensor& entry = tensors[root[tensor]];
-        if (entry.source != LoweredTensor::Source::view && entry.source != LoweredTensor::Source::piece) break;
-        root[tensor] = entry.index;
-      }
-    }
-    std::vector<std::size_t> last(root.size(), 0);
-    for (std::size_t i = 0; i < steps.size(); ++i)
-      for (const TensorIndex tensor : inputs_of(steps[i])) last[root[tensor]] = i;
-    for (const TensorIndex tensor : outputs) last[root[tensor]] = steps.size();
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      const Step& step = steps[i];
-      const std::size_t residual = residual_of(step);
-      if (residual == 0) continue;
-      const std::span<const TensorIndex> inputs = inputs_of(step);
-      const TensorIndex memory = root[inputs[residual]];
-      const Tensor& entry = tensors[memory];
-      Tensor& output = tensors[outputs_of(step)[0]];
-      // Of a step's output, which may lie over another residual by now, or of pieces.
-      const bool is_temporary =
-          entry.source != LoweredTensor::Source::input && entry.source != LoweredTensor::Source::weight;
-      const auto readers =
-          std::count_if(inputs.begin(), inputs.end(), [&](TensorIndex input) { return root[input] == memory; });
-      if (!is_temporary || last[memory] != i || readers != 1 || output.source != LoweredTensor::Source::kernel ||
-          bytes_of(entry) != bytes_of(output))
-        continue;
-      output.source = LoweredTensor::Source::piece;
-      output.index = memory;
-      output.offset = 0;
-    }
   }
 
   Status pass_opaque(NodeId id, const Node& node) {

@@ -35,8 +35,6 @@ struct LoweringOptions {
   bool channels_last = true;
   /// False: a concatenation is one kernel, never written in place by the kernels of its operands (counting mode).
   bool concat_in_place = true;
-  /// False: no result is written over the residual that is added to it.
-  bool over_residuals = true;
   int threads = 1;
   int cached_tenths = 0;  ///< See KernelRequest.
   /// The type in which tensors that are f32 in the graph are kept: f32, f16 or bf16. Types and offsets of
@@ -54,8 +52,7 @@ struct LoweredTensor {
     weight,  ///< The constant or weight-only value `value`, in `layout`.
     kernel,  ///< Written by step `index`.
     view,    ///< Bytes [offset, offset + bytes) of tensor `index`.
-    piece,   ///< A kernel's output that lies at `offset` of tensor `index`: the concatenation made of pieces, or the
-             ///< residual that the kernel adds and nothing reads afterwards.
+    piece,   ///< A kernel's output that lies at `offset` of the concatenation `index`, which is made of pieces.
     pieces,  ///< A tensor that is the whole of its pieces: no kernel writes it as such.
   };
   Source source = Source::kernel;

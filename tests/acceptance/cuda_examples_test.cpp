@@ -1,5 +1,6 @@
 // Every convolution of the example models has a plan on a GPU that is only described: as published and after folding
-// and fusing, in both layouts, in each arithmetic. Skipped where the CUDA backend was not built.
+// and fusing, in both layouts, in each arithmetic. What `--cost memory` prices there is the plan of a device. Skipped
+// where the CUDA backend was not built.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -8,8 +9,9 @@
 #include "examples/models/models.h"
 #include "onnx_io/model.h"
 #include "optimizer/baseline.h"
+#include "optimizer/runtime_target.h"
 #include "runtime/backend.h"
-#include "runtime/lowering.h"
+#include "runtime/lifetimes.h"
 #include "support/file.h"
 
 namespace taso::acceptance {
@@ -49,10 +51,14 @@ TEST_P(CudaPlans, EveryConvolutionHasOne) {
   for (const Way& way : {Way{MathMode::strict, ElementType::f32, false}, Way{MathMode::tf32, ElementType::f32, true},
                          Way{MathMode::tf32, ElementType::f16, true}}) {
     const auto backend = value_of(load_backend("cuda", {way.math, 0, device}));
+    const KernelLibrary library(registry(), backend);
+    const RuntimeTarget target(library,
+                               {.row_major = !way.channels_last, .float_storage = way.storage, .cancelled = {}});
     std::set<std::string> seen;
     for (const Graph* graph : {&model.graph(), &fused}) {
       const LoweredGraph lowered =
           value_of(lower(*graph, registry(), {.channels_last = way.channels_last, .float_storage = way.storage}));
+      EXPECT_EQ(value_of(target.peak_bytes(*graph, nullptr)), plan_memory(lowered, MemoryOf::device).bytes);
       for (const LoweredStep& step : lowered.steps) {
         const KernelRequest& request = step.kernel->request;
         if (request.op.rfind("conv2d", 0) != 0 || !seen.insert(step.kernel->key).second) continue;

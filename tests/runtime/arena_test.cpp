@@ -30,14 +30,14 @@ TEST(Arena, LiveBuffersNeverShareBytes) {
       buffer.first = static_cast<std::uint32_t>(random.below(20));
       buffer.last = buffer.first + static_cast<std::uint32_t>(random.below(6));
     }
-    expect_valid(buffers, plan_arena(buffers));
+    expect_valid(buffers, plan_arena(buffers, 64));
   }
 }
 
 TEST(Arena, AChainNeedsTwoBuffers) {
   std::vector<BufferLifetime> buffers;
   for (std::uint32_t i = 0; i < 10; ++i) buffers.push_back({640, i, i + 1});
-  const ArenaPlan plan = plan_arena(buffers);
+  const ArenaPlan plan = plan_arena(buffers, 64);
   expect_valid(buffers, plan);
   EXPECT_EQ(plan.bytes, 1280u);
 }
@@ -45,12 +45,12 @@ TEST(Arena, AChainNeedsTwoBuffers) {
 TEST(Arena, FillsGaps) {
   // Large buffers at both ends of the time, small ones between them fit below.
   const std::vector<BufferLifetime> buffers = {{1000, 0, 2}, {1000, 3, 5}, {64, 2, 3}};
-  const ArenaPlan plan = plan_arena(buffers);
+  const ArenaPlan plan = plan_arena(buffers, 64);
   expect_valid(buffers, plan);
   EXPECT_EQ(plan.bytes, 1024u + 64u);
 }
 
-TEST(Arena, NothingNeedsNothing) { EXPECT_EQ(plan_arena({}).bytes, 0u); }
+TEST(Arena, NothingNeedsNothing) { EXPECT_EQ(plan_arena({}, 64).bytes, 0u); }
 
 }  // namespace
 }  // namespace taso

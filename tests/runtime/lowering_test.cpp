@@ -66,58 +66,6 @@ TEST(Lowering, RequestsDifferWhereInputsDoButLabelsDoNot) {
   EXPECT_NE(lowered.steps[0].kernel->key, lowered.steps[1].kernel->key);
 }
 
-/// Whether the last convolution of the graph, which adds `y`, writes over it.
-bool writes_over_residual(const std::string& text, const LoweringOptions& options = {.channels_last = false}) {
-  const LoweredGraph lowered = value_of(lower(graph_of(R"(
-    input x f32[1, 4, 5, 5]
-    weight k f32[4, 4, 1, 1]
-    weight b f32[4])" + text),
-                                              registry(), options));
-  const LoweredStep* last = nullptr;
-  for (const LoweredStep& step : lowered.steps)
-    if (step.kernel->request.op == "conv2d_bias_add_act") last = &step;
-  EXPECT_NE(last, nullptr);
-  const LoweredTensor& output = lowered.tensors[last->outputs[0]];
-  if (output.source != LoweredTensor::Source::piece) return false;
-  EXPECT_EQ(output.offset, 0);
-  return true;
-}
-
-TEST(Lowering, AResultIsWrittenOverAResidualThatNothingReadsAfterwards) {
-  const std::string one = R"(
-    y = relu(x)
-    output conv2d_bias_add_act(x, k, b, y))";
-  EXPECT_TRUE(writes_over_residual(one));
-  EXPECT_FALSE(writes_over_residual(one, {.channels_last = false, .over_residuals = false}));
-  // Seen through a view, or the result of another one.
-  EXPECT_TRUE(writes_over_residual(R"(
-    y = reshape(relu(reshape(x; shape=[4, 25])); shape=[1, 4, 5, 5])
-    output conv2d_bias_add_act(x, k, b, y))"));
-  EXPECT_TRUE(writes_over_residual(R"(
-    y = conv2d_bias_add_act(x, k, b, relu(x))
-    output conv2d_bias_add_act(tanh(y), k, b, y))"));
-}
-
-TEST(Lowering, NoResultIsWrittenOverWhatIsRead) {
-  for (const char* text : {
-           // a graph input, a weight
-           "\noutput conv2d_bias_add_act(relu(x), k, b, x)",
-           "\nweight y f32[1, 4, 5, 5]\noutput conv2d_bias_add_act(x, k, b, y)",
-           // the image itself, also through a view
-           "\ny = relu(x)\noutput conv2d_bias_add_act(y, k, b, y)",
-           "\ny = relu(x)\noutput conv2d_bias_add_act(reshape(y; shape=[1, 4, 5, 5]), k, b, y)",
-           // read by a later step, also through a view; an output
-           "\ny = relu(x)\nz = conv2d_bias_add_act(x, k, b, y)\noutput add(z, y)",
-           "\ny = relu(x)\nz = conv2d_bias_add_act(x, k, b, y)\noutput tanh(add(reshape(z; shape=[100]), reshape(y; "
-           "shape=[100])))",
-           "\ny = relu(x)\noutput y, conv2d_bias_add_act(x, k, b, y)",
-           // a part of a larger tensor
-           "\ns = split(concat(relu(x), tanh(x); axis=-3); axis=-3, sizes=[4, 4])\noutput conv2d_bias_add_act(x, k, b, "
-           "s.0)",
-       })
-    EXPECT_FALSE(writes_over_residual(text)) << text;
-}
-
 TEST(CutAtOpaque, OpaqueEdgesBecomeInputsAndOutputs) {
   const CutGraph cut = cut_at_opaque(graph_of(with_opaque), {"y", "n"});
   EXPECT_EQ(cut.opaque_nodes, 1u);

@@ -1,0 +1,98 @@
+#include "runtime/lifetimes.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "runtime/configuration.h"
+
+namespace taso {
+namespace {
+
+using Source = LoweredTensor::Source;
+using Places = std::vector<MemoryPlan::Place>;
+
+/// Replaces places in a tensor that lies in another itself by places in the root.
+void resolve(Places& places) {
+  for (MemoryPlan::Place& place : places)
+    while (places[place.root].root != place.root) {
+      place.offset += places[place.root].offset;
+      place.root = places[place.root].root;
+    }
+}
+
+/// Of the roots, without bytes.
+std::vector<BufferLifetime> lifetimes_in(const LoweredGraph& lowered, const Places& places) {
+  std::vector<BufferLifetime> lifetimes(places.size(), {0, std::numeric_limits<std::uint32_t>::max(), 0});
+  const auto touch = [&](TensorIndex tensor, std::size_t step) {
+    BufferLifetime& lifetime = lifetimes[places[tensor].root];
+    lifetime.first = std::min(lifetime.first, static_cast<std::uint32_t>(step));
+    lifetime.last = std::max(lifetime.last, static_cast<std::uint32_t>(step));
+  };
+  for (std::size_t step = 0; step < lowered.steps.size(); ++step) {
+    for (const TensorIndex tensor : lowered.steps[step].inputs) touch(tensor, step);
+    for (const TensorIndex tensor : lowered.steps[step].outputs) touch(tensor, step);
+  }
+  for (const TensorIndex tensor : lowered.outputs) touch(tensor, lowered.steps.size());
+  return lifetimes;
+}
+
+/// Places results over the residuals that are added to them: their kernels then copy nothing. `plan` has the places and
+/// lifetimes without that; says whether any place has changed.
+bool write_over_residuals(const LoweredGraph& lowered, MemoryPlan& plan) {
+  std::vector<std::pair<TensorIndex, TensorIndex>> moves;
+  for (std::size_t i = 0; i < lowered.steps.size(); ++i) {
+    const LoweredStep& step = lowered.steps[i];
+    const std::size_t residual = behaviour_of(step.kernel->request.op).residual;
+    if (residual == 0) continue;
+    const TensorIndex memory = plan.places[step.inputs[residual]].root, output = step.outputs[0];
+    const LoweredTensor& entry = lowered.tensors[memory];
+    const bool is_temporary = entry.source == Source::kernel || entry.source == Source::pieces;
+    const auto readers = std::count_if(step.inputs.begin(), step.inputs.end(),
+                                       [&](TensorIndex input) { return plan.places[input].root == memory; });
+    if (is_temporary && plan.lifetimes[memory].last == i && readers == 1 && plan.places[output].root == output &&
+        entry.type.bytes() == lowered.tensors[output].type.bytes())
+      moves.emplace_back(output, memory);
+  }
+  for (const auto& [output, memory] : moves) plan.places[output].root = memory;
+  return !moves.empty();
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const LoweredGraph& lowered, MemoryOf memory) {
+  MemoryPlan plan;
+  for (TensorIndex i = 0; i < lowered.tensors.size(); ++i) {
+    const LoweredTensor& tensor = lowered.tensors[i];
+    const bool lies_in_another = tensor.source == Source::view || tensor.source == Source::piece;
+    plan.places.push_back(lies_in_another ? MemoryPlan::Place{tensor.index, static_cast<std::size_t>(tensor.offset)}
+                                          : MemoryPlan::Place{i, 0});
+  }
+  resolve(plan.places);
+  plan.lifetimes = lifetimes_in(lowered, plan.places);
+  if (memory == MemoryOf::host && write_over_residuals(lowered, plan)) {
+    resolve(plan.places);
+    plan.lifetimes = lifetimes_in(lowered, plan.places);
+  }
+  std::vector<TensorIndex> roots;
+  std::vector<BufferLifetime> buffers;
+  for (TensorIndex i = 0; i < lowered.tensors.size(); ++i) {
+    const LoweredTensor& tensor = lowered.tensors[i];
+    const bool is_input = tensor.source == Source::input;
+    const bool is_placed = plan.places[i].root == i && tensor.source != Source::weight && plan.is_used(i) &&
+                           (!is_input || memory == MemoryOf::device);
+    if (!is_placed) continue;
+    BufferLifetime& lifetime = plan.lifetimes[i];
+    lifetime.bytes = static_cast<std::size_t>(tensor.type.bytes());
+    if (is_input) lifetime = {lifetime.bytes, 0, static_cast<std::uint32_t>(lowered.steps.size())};
+    roots.push_back(i);
+    buffers.push_back(lifetime);
+  }
+  const ArenaPlan arena = plan_arena(buffers, arena_alignment(memory));
+  plan.bytes = arena.bytes;
+  std::vector<std::size_t> starts(lowered.tensors.size(), 0);
+  for (std::size_t i = 0; i < roots.size(); ++i) starts[roots[i]] = arena.offsets[i];
+  for (MemoryPlan::Place& place : plan.places) place.offset += starts[place.root];
+  return plan;
+}
+
+}  // namespace taso
