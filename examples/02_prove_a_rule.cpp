@@ -32,7 +32,8 @@ Status run() {
     const Verdict verdict = verifier.verify(rule);
     std::printf("%s: %s\n", rule.name.c_str(), to_string(verdict.kind));
     for (const std::string& proof : verdict.proofs) std::printf("  proof: %s\n", proof.c_str());
-    for (const std::string& condition : verdict.conditions) std::printf("  under: %s\n", condition.c_str());
+    for (const Condition& condition : verdict.conditions)
+      std::printf("  under: %s\n", to_string(condition, rule).c_str());
     if (verdict.counterexample) std::printf("%s\n", verdict.counterexample->text.c_str());
     const bool wrong = rule.name == "merge_products_wrongly";
     if (verdict.kind != (wrong ? VerdictKind::refuted : VerdictKind::proved))
