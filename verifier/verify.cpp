@@ -21,6 +21,8 @@ constexpr std::size_t max_cached = 40'000;
 constexpr std::size_t confirming_candidates = 400;
 // Instances of such a rule whose canonical forms are compared.
 constexpr std::size_t confirming_canonical = 12;
+// Scalar operations of both sides of an instance of a rule that has no smaller one.
+constexpr double large_work = 4e6;
 
 // Whether a number that the source asks for of a constant is none of the 32-bit floats: the constant is the nearest
 // one, so that the sides differ by a rounding.
@@ -264,7 +266,15 @@ class Verifier::Examination {
   void compare_at_landmarks(bool proved) {
     Substitution stored = rule_;  // what is proved has more conditions
     if (proved) stored.conditions = verdict_.conditions;
-    LandmarkOutcome outcome = examine_landmarks(state_.registry, stored, {.seed = options_.seed}, state_.shared->cache);
+    LandmarkOptions options{.seed = options_.seed};
+    LandmarkOutcome outcome = examine_landmarks(state_.registry, stored, options, state_.shared->cache);
+    // A rule that has large instances alone is compared at one of them: no verdict shall rest on one prover.
+    if (verdict_.instances == 0 && outcome.instances.empty()) {
+      options.samples_per_landmark = 160;
+      options.instances_per_landmark = 1;
+      options.max_work = options.total_work = large_work;
+      outcome = examine_landmarks(state_.registry, stored, options, state_.shared->cache);
+    }
     verdict_.landmark_instances = outcome.instances.size();
     if (unbounded())
       for (const Instance& instance : outcome.instances)

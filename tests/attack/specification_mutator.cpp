@@ -306,7 +306,8 @@ class Changes {
     }
     switch (random_.below(8)) {
       case 0: {
-        static const std::vector<std::string> laws = {"commutative", "associative", "coassociative(axis, sizes)", "coassociative(sizes)"};
+        static const std::vector<std::string> laws = {"commutative", "associative", "coassociative(axis, sizes)",
+                                                      "coassociative(sizes)"};
         definition.lines.insert(definition.lines.begin() + 1, "  law " + one_of(laws));
         break;
       }
