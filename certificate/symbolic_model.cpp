@@ -16,11 +16,11 @@ namespace {
 using Integers = std::vector<std::int64_t>;
 
 /// At so many sizes a model is imported, where it exists at so many; at no fewer than the least.
-constexpr std::size_t kSamples = 14, kLeastSamples = 4;
+constexpr std::size_t wanted_samples = 14, least_samples = 4;
 /// Attempts to find one sample.
-constexpr std::size_t kAttempts = 8;
+constexpr std::size_t sample_attempts = 8;
 /// Far sizes, each tried for each symbol.
-constexpr std::int64_t kFar[] = {700, 3000, 20000};
+constexpr std::int64_t far_sizes[] = {700, 3000, 20000};
 
 Error unproved(std::string message) { return Error{ErrorCode::not_proved, std::move(message), {}}; }
 
@@ -29,7 +29,7 @@ struct Scale {
   std::int64_t batch_most, least, most, unit;
 };
 /// Not every model exists at every size: tables of positions end, networks of several scales need multiples.
-constexpr Scale kScales[] = {{40, 3, 120, 1}, {40, 40, 400, 1}, {12, 64, 512, 32}, {12, 8, 76, 8}};
+constexpr Scale symbol_scales[] = {{40, 3, 120, 1}, {40, 40, 400, 1}, {12, 64, 512, 32}, {12, 8, 76, 8}};
 
 /// Chooses sizes within the ranges; different symbols have different sizes where there are enough.
 SymbolSizes draw_sizes(const std::vector<Symbol>& symbols, const SymbolRanges& ranges, const Scale& scale,
@@ -319,8 +319,8 @@ Status SymbolicModel::State::find_samples(const Model& model) {
   std::string problem;
   // The first sample is one at which most is understood: others must have its form.
   std::size_t scale = 0, most = 0;
-  for (std::size_t tried = 0; tried < 2 * std::size(kScales); ++tried) {
-    SymbolSizes drawn = draw_sizes(model.symbols(), ranges, kScales[tried % std::size(kScales)], random);
+  for (std::size_t tried = 0; tried < 2 * std::size(symbol_scales); ++tried) {
+    SymbolSizes drawn = draw_sizes(model.symbols(), ranges, symbol_scales[tried % std::size(symbol_scales)], random);
     Expected<Model> sized = model.with_sizes(drawn);
     if (!sized) {
       if (problem.empty()) problem = fmt::format("at {}: {}", to_string(drawn), sized.error().message);
@@ -329,13 +329,13 @@ Status SymbolicModel::State::find_samples(const Model& model) {
     const std::size_t understood = working_operators(sized->graph());
     if (!models.empty() && understood <= most) continue;
     most = understood;
-    scale = tried % std::size(kScales);
+    scale = tried % std::size(symbol_scales);
     models.assign(1, std::move(*sized));
     sizes.assign(1, std::move(drawn));
   }
   if (models.empty()) return unproved(problem);
-  for (std::size_t failures = 0; sizes.size() < kSamples && failures < kAttempts * kLeastSamples;) {
-    SymbolSizes drawn = draw_sizes(model.symbols(), ranges, kScales[scale], random);
+  for (std::size_t failures = 0; sizes.size() < wanted_samples && failures < sample_attempts * least_samples;) {
+    SymbolSizes drawn = draw_sizes(model.symbols(), ranges, symbol_scales[scale], random);
     std::string wrong;
     if (std::find(sizes.begin(), sizes.end(), drawn) != sizes.end()) {
       wrong = "there are few sizes";
@@ -351,13 +351,13 @@ Status SymbolicModel::State::find_samples(const Model& model) {
     }
     if (problem.empty()) problem = fmt::format("at {}: {}", to_string(drawn), wrong);
     ++failures;
-    scale = (scale + 1) % std::size(kScales);
+    scale = (scale + 1) % std::size(symbol_scales);
   }
   // Narrow ranges have few sizes.
   double possible = 1;
   for (const auto& [name, range] : ranges)
-    possible *= range.most ? static_cast<double>(*range.most - range.least) + 1 : static_cast<double>(kLeastSamples);
-  if (static_cast<double>(sizes.size()) < std::min(possible, static_cast<double>(kLeastSamples)))
+    possible *= range.most ? static_cast<double>(*range.most - range.least) + 1 : static_cast<double>(least_samples);
+  if (static_cast<double>(sizes.size()) < std::min(possible, static_cast<double>(least_samples)))
     return unproved(problem);
   find_far_samples(model, random);
   return {};
@@ -365,8 +365,8 @@ Status SymbolicModel::State::find_samples(const Model& model) {
 
 void SymbolicModel::State::find_far_samples(const Model& model, Random& random) {
   for (const auto& [name, range] : ranges)
-    for (const std::int64_t far : kFar) {
-      SymbolSizes drawn = sizes[random.below(kLeastSamples) % sizes.size()];
+    for (const std::int64_t far : far_sizes) {
+      SymbolSizes drawn = sizes[random.below(least_samples) % sizes.size()];
       const std::int64_t size = far + static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(far / 4)));
       drawn[name] = std::clamp(size, range.least, range.most.value_or(std::max(size, range.least)));
       if (std::find(sizes.begin(), sizes.end(), drawn) != sizes.end()) continue;

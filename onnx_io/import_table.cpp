@@ -16,7 +16,7 @@ using namespace import_handlers;
 // ------------------------------------------------------------------------------------------------- the table
 
 constexpr int all = -1;
-constexpr const char* kAxes = "axes that are not constant, or none at all";
+constexpr const char* axes_not_constant = "axes that are not constant, or none at all";
 
 const std::vector<ImportRow> rows = {
     {"Abs", 1, 1, all, [](NodeContext& c) { unary(c, "abs"); }, false, "abs", ""},
@@ -75,22 +75,24 @@ const std::vector<ImportRow> rows = {
     {"RMSNormalization", 2, 2, all, root_mean_square_normalization, false, "mul, reduce_mean, add, sqrt, div, mul",
      "another stash_type"},
     {"Reciprocal", 1, 1, all, reciprocal, false, "div", ""},
-    {"ReduceL1", 1, 2, 1, [](NodeContext& c) { reduce_mapped(c, Mapped::l1); }, false, "abs, reduce_sum", kAxes},
-    {"ReduceL2", 1, 2, 1, [](NodeContext& c) { reduce_mapped(c, Mapped::l2); }, false, "mul, reduce_sum, sqrt", kAxes},
+    {"ReduceL1", 1, 2, 1, [](NodeContext& c) { reduce_mapped(c, Mapped::l1); }, false, "abs, reduce_sum",
+     axes_not_constant},
+    {"ReduceL2", 1, 2, 1, [](NodeContext& c) { reduce_mapped(c, Mapped::l2); }, false, "mul, reduce_sum, sqrt",
+     axes_not_constant},
     {"ReduceLogSum", 1, 2, 1, [](NodeContext& c) { reduce_mapped(c, Mapped::log_of_sum); }, false, "reduce_sum, log",
-     kAxes},
+     axes_not_constant},
     {"ReduceLogSumExp", 1, 2, 1, [](NodeContext& c) { reduce_mapped(c, Mapped::log_of_sum_of_exponentials); }, false,
-     "reduce_max, sub, exp, reduce_sum, log, add", kAxes},
+     "reduce_max, sub, exp, reduce_sum, log, add", axes_not_constant},
     {"ReduceMax", 1, 2, 1, [](NodeContext& c) { reduce(c, "reduce_max", 18); }, true, "reduce_max, reshape",
      "axes that are not constant"},
     {"ReduceMean", 1, 2, 1, [](NodeContext& c) { reduce(c, "reduce_mean", 18); }, true, "reduce_mean, reshape",
      "axes that are not constant"},
     {"ReduceMin", 1, 2, 1, [](NodeContext& c) { reduce_mapped(c, Mapped::minimum); }, false, "neg, reduce_max, neg",
-     kAxes},
+     axes_not_constant},
     {"ReduceSum", 1, 2, 1, [](NodeContext& c) { reduce(c, "reduce_sum", 13); }, true, "reduce_sum, reshape",
      "axes that are not constant"},
     {"ReduceSumSquare", 1, 2, 1, [](NodeContext& c) { reduce_mapped(c, Mapped::sum_of_squares); }, false,
-     "mul, reduce_sum", kAxes},
+     "mul, reduce_sum", axes_not_constant},
     {"Relu", 1, 1, all, [](NodeContext& c) { unary(c, "relu"); }, false, "relu", ""},
     {"Reshape", 2, 2, 1, reshape, true, "reshape", "a shape that is not constant"},
     {"Resize", 1, 4, 1, resize, true, "reshape, broadcast, reshape",

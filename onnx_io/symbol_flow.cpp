@@ -7,7 +7,7 @@
 namespace taso {
 namespace {
 
-constexpr std::int64_t kElement = 1, kShape = 2;
+constexpr std::int64_t element_flag = 1, shape_flag = 2;
 
 /// Operators whose outputs have rounded extents, or whose pads follow from extents: what they do at a few sizes of
 /// images says little of others.
@@ -52,14 +52,14 @@ std::string SymbolFlow::fold(const NodeContext& context, const ConstantData& fol
   if (op == "Shape" || op == "Size") {
     if (context.is_constant(0) && !flows_from(0)) return "";
     if (sizes_ == NodeContext::Sizes::rounded) return "extents that may be rounded are not known at all sizes";
-    flags = repeated(folded.type().shape, kElement);
+    flags = repeated(folded.type().shape, element_flag);
   } else {
     bool any = false, beyond_first = false, shaped = false;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (!flows_from(i)) continue;
       any = true;
       beyond_first = beyond_first || i > 0;
-      shaped = shaped || has(*flags_[static_cast<std::size_t>(inputs[i].tensor)], kShape);
+      shaped = shaped || has(*flags_[static_cast<std::size_t>(inputs[i].tensor)], shape_flag);
     }
     if (!any) return "";
     const std::string wrong = op + " of symbolic extents is not known at all sizes";
@@ -73,12 +73,12 @@ std::string SymbolFlow::fold(const NodeContext& context, const ConstantData& fol
         return wrong;
       flags = moved(context);
       if (!flags) return wrong;
-      if (!has(*flags, kElement)) return "";
+      if (!has(*flags, element_flag)) return "";
     } else if (linear.contains(op) && integers) {
-      flags = repeated(folded.type().shape, shaped ? kShape : kElement);
+      flags = repeated(folded.type().shape, shaped ? shape_flag : element_flag);
     } else if (op == "ConstantOfShape" || (op == "Expand" && !flows_from(0)) ||
                (op == "Range" && !flows_from(0) && !flows_from(2) && integers)) {
-      flags = repeated(folded.type().shape, kShape);
+      flags = repeated(folded.type().shape, shape_flag);
     } else {
       return wrong;
     }

@@ -9,7 +9,7 @@ namespace {
 
 /// A fused operator may compute a little more than its parts (a call of the identity per element, say), but not the
 /// multiple of it that an enlarged kernel costs.
-constexpr double kAllowedArithmetic = 1.25;
+constexpr double allowed_arithmetic = 1.25;
 
 bool contains_reduction(const Expression& expression) {
   return expression.kind == Expression::Kind::reduce ||
@@ -150,7 +150,7 @@ class BaselineMaker {
     };
     TASO_RETURN_IF_ERROR(tally(before, after.removed, -1, removed_flops));
     TASO_RETURN_IF_ERROR(tally(after.graph, after.added, 1, added_flops));
-    return operators < 0 && added_flops <= kAllowedArithmetic * removed_flops;
+    return operators < 0 && added_flops <= allowed_arithmetic * removed_flops;
   }
 
   const RuleIndex& rules_;

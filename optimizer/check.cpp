@@ -16,11 +16,11 @@ namespace taso {
 namespace {
 
 /// An output that changes by less than this, relative to its magnitude, between random inputs shows little.
-constexpr double kInsensitive = 1e-3;
+constexpr double insensitive_below = 1e-3;
 /// How many operators are looked behind.
-constexpr int kDepth = 16;
+constexpr int softmax_depth = 16;
 /// A tensor of which less than this is finite at every input is hardly compared.
-constexpr double kFewFinite = 0.5;
+constexpr double few_finite = 0.5;
 
 /// The one input of a node that is not a weight, if there is just one and its elements are as many as the output's.
 std::optional<std::size_t> thread_of(const Graph& graph, Value value) {
@@ -50,7 +50,7 @@ bool is_looked_behind(const std::string& op) {
 std::optional<std::pair<Value, Value>> common_tail(const Graph& a, const std::vector<Hash128>& weights_a, Value x,
                                                    const Graph& b, const std::vector<Hash128>& weights_b, Value y) {
   std::optional<std::pair<Value, Value>> found;
-  for (int depth = 0; depth < kDepth; ++depth) {
+  for (int depth = 0; depth < softmax_depth; ++depth) {
     const auto i = thread_of(a, x), j = thread_of(b, y);
     if (!i || i != j) break;
     const Node &left = a.node(x.node), &right = b.node(y.node);
@@ -101,8 +101,8 @@ std::optional<double> relative_change(const HostTensor& a, const HostTensor& b) 
 }
 
 /// Rounding of a device: what the original itself loses there, relative to the largest magnitude, may be lost this many
-/// times; but if it loses more than kBroken, its kernels are wrong and nothing is excused by them.
-constexpr double kExcuse = 2, kBroken = 0.1;
+/// times; but if it loses more than broken_loss, its kernels are wrong and nothing is excused by them.
+constexpr double excused_factor = 2, broken_loss = 0.1;
 
 /// Adds one input's outcome to the record of a tensor. `device`: the original's outcome on the device, if there is one.
 void compare_finite(const HostTensor& result, const HostTensor& reference, const HostTensor* device,
@@ -132,7 +132,7 @@ void compare_finite(const HostTensor& result, const HostTensor& reference, const
   double allowed = options.atol + options.rtol * magnitude;
   if (device != nullptr) {
     const double lost = relative_change(*device, reference).value_or(0);
-    if (lost <= kBroken) allowed = std::max(allowed, kExcuse * lost * magnitude);
+    if (lost <= broken_loss) allowed = std::max(allowed, excused_factor * lost * magnitude);
   }
   tensor.within = tensor.within && tensor.became_not_finite == 0 && !(largest > allowed);
   tensor.max_difference = std::max(tensor.max_difference, largest);
@@ -198,7 +198,7 @@ std::string CheckReport::failure() const {
 std::vector<std::string> CheckReport::remarks() const {
   std::vector<std::string> remarks;
   for (const CheckedTensor& tensor : tensors)
-    if (tensor.finite_share < kFewFinite)
+    if (tensor.finite_share < few_finite)
       remarks.push_back(
           fmt::format("warning: the check says little of '{}': at best {:.0f} % of its elements are finite "
                       "in the original on random inputs",
@@ -263,7 +263,7 @@ Expected<CheckReport> check(const Graph& reference, const Graph& result, const K
         }
     }
     report.passed = report.passed && tensor.within;
-    report.vacuous = report.vacuous && tensor.sensitivity < kInsensitive && (several || tensor.compared == 0);
+    report.vacuous = report.vacuous && tensor.sensitivity < insensitive_below && (several || tensor.compared == 0);
     report.tensors.push_back(std::move(tensor));
   }
   return report;

@@ -16,11 +16,11 @@
 namespace taso {
 namespace {
 
-constexpr int kApplicationId = 0x7461736f;  // "taso"
-constexpr int kVersion = 1;
-constexpr int kBusyMilliseconds = 20'000;
-constexpr std::string_view kTextHeader = "# taso costs 1";
-constexpr std::string_view kSqliteHeader = "SQLite format 3";
+constexpr int application_id = 0x7461736f;  // "taso"
+constexpr int schema_version = 1;
+constexpr int busy_milliseconds = 20'000;
+constexpr std::string_view text_header = "# taso costs 1";
+constexpr std::string_view sqlite_header = "SQLite format 3";
 
 bool is_cost(double value) { return std::isfinite(value) && value >= 0; }
 
@@ -96,7 +96,7 @@ struct CostDatabase::Connection {
         "BEGIN IMMEDIATE; PRAGMA application_id = {}; PRAGMA user_version = {};"
         "CREATE TABLE IF NOT EXISTS costs (device TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,"
         " value REAL NOT NULL, PRIMARY KEY (device, kind, key)) WITHOUT ROWID; COMMIT",
-        kApplicationId, kVersion);
+        application_id, schema_version);
     const auto start = std::chrono::steady_clock::now();
     for (;;) {
       int code = sqlite3_exec(handle, "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr);
@@ -104,7 +104,7 @@ struct CostDatabase::Connection {
       if (code == SQLITE_OK) return {};
       if (sqlite3_get_autocommit(handle) == 0) sqlite3_exec(handle, "ROLLBACK", nullptr, nullptr, nullptr);
       const bool busy = (code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED;
-      if (!busy || std::chrono::steady_clock::now() - start > std::chrono::milliseconds(kBusyMilliseconds))
+      if (!busy || std::chrono::steady_clock::now() - start > std::chrono::milliseconds(busy_milliseconds))
         return failure(code, path);
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
@@ -145,12 +145,12 @@ Expected<CostDatabase> CostDatabase::open(const std::string& path, std::string d
     return bad_input("not a file; expected a cost database", {path});
   if (!exists && mode == Mode::read_only) return bad_input("there is no cost database of this name", {path});
   if (exists) {
-    std::string head(kSqliteHeader.size(), '\0');
+    std::string head(sqlite_header.size(), '\0');
     std::ifstream stream(path, std::ios::binary);
     if (!stream) return bad_input("cannot be read", {path});
     stream.read(head.data(), static_cast<std::streamsize>(head.size()));
     head.resize(static_cast<std::size_t>(stream.gcount()));
-    if (head.starts_with(kTextHeader)) {
+    if (head.starts_with(text_header)) {
       TASO_ASSIGN(const std::string text, read_file(path));
       TASO_ASSIGN(const std::vector<Entry> entries, import_text(text, path));
       for (const Entry& entry : entries) {
@@ -159,7 +159,7 @@ Expected<CostDatabase> CostDatabase::open(const std::string& path, std::string d
       }
       return database;
     }
-    if (!head.empty() && head != kSqliteHeader)
+    if (!head.empty() && head != sqlite_header)
       return bad_input("not a cost database (neither SQLite nor exported text); give another file with --costs",
                        {path});
     if (head.empty() && mode == Mode::read_only) return bad_input("the cost database is empty", {path});
@@ -174,7 +174,7 @@ Expected<CostDatabase> CostDatabase::open(const std::string& path, std::string d
   const int flags = connection->writable ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
   int code = sqlite3_open_v2(path.c_str(), &connection->handle, flags, nullptr);
   if (code != SQLITE_OK) return connection->failure(code, path);
-  sqlite3_busy_timeout(connection->handle, kBusyMilliseconds);
+  sqlite3_busy_timeout(connection->handle, busy_milliseconds);
   if (!connection->writable && !connection->integer("PRAGMA schema_version", path)) {
     // A WAL file in a folder that cannot be written: read it as it lies there.
     sqlite3_close(connection->handle);
@@ -192,13 +192,13 @@ Expected<CostDatabase> CostDatabase::open(const std::string& path, std::string d
   TASO_ASSIGN(std::int64_t application, connection->integer("PRAGMA application_id", path));
   if (tables == 0 && application == 0 && connection->writable) {
     TASO_RETURN_IF_ERROR(connection->initialize(path));
-    application = kApplicationId;
+    application = application_id;
   }
-  if (application != kApplicationId)
+  if (application != application_id)
     return bad_input("a SQLite file of another program, not a cost database; give another file with --costs", {path});
   TASO_ASSIGN(const std::int64_t version, connection->integer("PRAGMA user_version", path));
-  if (version != kVersion)
-    return bad_input(fmt::format("cost database of version {}; this program reads version {}", version, kVersion),
+  if (version != schema_version)
+    return bad_input(fmt::format("cost database of version {}; this program reads version {}", version, schema_version),
                      {path});
   if (connection->writable) TASO_RETURN_IF_ERROR(connection->execute("PRAGMA synchronous = NORMAL", path));
   database.connection_ = std::move(connection);
@@ -285,7 +285,7 @@ std::vector<CostDatabase::Entry> CostDatabase::entries() const {
 }
 
 std::string export_text(const std::vector<CostDatabase::Entry>& entries) {
-  std::string text = std::string(kTextHeader) + "\n";
+  std::string text = std::string(text_header) + "\n";
   for (const CostDatabase::Entry& entry : entries)
     text +=
         fmt::format("{}\t{}\t{}\t{}\n", escaped(entry.device), escaped(entry.kind), escaped(entry.key), entry.value);
@@ -302,8 +302,8 @@ Expected<std::vector<CostDatabase::Entry>> import_text(std::string_view text, co
     ++number;
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     if (number == 1) {
-      if (line != kTextHeader)
-        return bad_input(fmt::format("expected the header '{}', found '{}'", kTextHeader, line.substr(0, 40)),
+      if (line != text_header)
+        return bad_input(fmt::format("expected the header '{}', found '{}'", text_header, line.substr(0, 40)),
                          {file, number});
       continue;
     }
@@ -325,7 +325,7 @@ Expected<std::vector<CostDatabase::Entry>> import_text(std::string_view text, co
       return bad_input(fmt::format("expected a cost of at least 0, found '{}'", fields[3]), {file, number});
     entries.push_back({unescaped(fields[0]), unescaped(fields[1]), unescaped(fields[2]), value});
   }
-  if (number == 0) return bad_input(fmt::format("expected the header '{}', found an empty file", kTextHeader), {file});
+  if (number == 0) return bad_input(fmt::format("expected the header '{}', found an empty file", text_header), {file});
   return entries;
 }
 

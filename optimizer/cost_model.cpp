@@ -15,14 +15,14 @@ namespace {
 
 using Term = CostFormula::Term;
 
-constexpr std::array<std::pair<Term, std::string_view>, 5> kTerms{{{Term::time, "time"},
-                                                                   {Term::flops, "flops"},
-                                                                   {Term::bytes, "bytes"},
-                                                                   {Term::launches, "launches"},
-                                                                   {Term::memory, "memory"}}};
+constexpr std::array<std::pair<Term, std::string_view>, 5> term_names{{{Term::time, "time"},
+                                                                       {Term::flops, "flops"},
+                                                                       {Term::bytes, "bytes"},
+                                                                       {Term::launches, "launches"},
+                                                                       {Term::memory, "memory"}}};
 
 std::string_view name_of(Term term) {
-  for (const auto& [candidate, name] : kTerms)
+  for (const auto& [candidate, name] : term_names)
     if (candidate == term) return name;
   return "?";
 }
@@ -62,7 +62,7 @@ class WeightedSum final : public CostModel {
       KernelPlan& plan = *plans[i];
       if (!plan.open || plan.layouts) return;
       Local& local = locals_.local();
-      (void)choose_layouts(plan, prices, MeasuredCosts::kNoLimit, local.cache, local.statistics);
+      (void)choose_layouts(plan, prices, MeasuredCosts::no_limit, local.cache, local.statistics);
     });
   }
 
@@ -303,7 +303,7 @@ Expected<CostFormula> parse_cost_formula(std::string_view text) {
       part = trimmed(part.substr(times + 1));
     }
     bool known = false;
-    for (const auto& [candidate, name] : kTerms)
+    for (const auto& [candidate, name] : term_names)
       if (name == part) {
         term.term = candidate;
         known = true;

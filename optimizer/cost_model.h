@@ -23,7 +23,7 @@ namespace taso {
 /// Kernel times: from the database where recorded, measured on the target (and recorded) where not.
 class MeasuredCosts {
  public:
-  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+  static constexpr double no_limit = std::numeric_limits<double>::infinity();
   /// With `measure` false a missing cost is an error of code cost_missing that names the kernel.
   MeasuredCosts(Target& target, CostDatabase& database, bool measure)
       : target_(&target), database_(&database), measure_(measure) {}
@@ -32,7 +32,7 @@ class MeasuredCosts {
   [[nodiscard]] Expected<double> seconds(const KernelInfo& kernel);
   /// Sum over the launches of a plan. If the sum is not below `limit`, any number from `limit` up may be returned:
   /// kernels of plans that are too slow already are not measured.
-  [[nodiscard]] Expected<double> seconds(const KernelPlan& plan, double limit = kNoLimit);
+  [[nodiscard]] Expected<double> seconds(const KernelPlan& plan, double limit = no_limit);
   /// The seconds of a kernel if they are known without measuring. Not thread-safe.
   [[nodiscard]] std::optional<double> recorded(const KernelInfo& kernel);
   /// Seconds of whole graphs timed in turn in one run, recorded under their structural hashes and layouts.
@@ -89,7 +89,7 @@ class CostModel {
   /// the choice. If the cost is not below `limit`, any number from `limit` up may be returned, and layouts stay open.
   /// Not thread-safe: may measure.
   [[nodiscard]] virtual Expected<double> cost(const Graph& graph, KernelPlan& plan,
-                                              double limit = MeasuredCosts::kNoLimit) = 0;
+                                              double limit = MeasuredCosts::no_limit) = 0;
   /// Chooses the layouts of open plans ahead of cost(), several at once in the caller's TBB arena. A plan for which
   /// something would have to be measured stays open. The outcome is that of cost() alone.
   virtual void prepare(std::span<KernelPlan* const> plans) = 0;

@@ -217,7 +217,7 @@ class Eliminator {
       fill_minimum(fresh, variable, members, scope, entries, axis_of);
       if (cache_ != nullptr) {
         const double least = *std::min_element(fresh.table.begin(), fresh.table.end());
-        if (least < EliminationProblem::kForbidden) {
+        if (least < EliminationProblem::forbidden_cost) {
           fresh.least = least;
           for (double& cost : fresh.table) cost -= least;
         }
@@ -254,7 +254,7 @@ class Eliminator {
     std::vector<std::uint32_t> index(rank, 0);
     const std::uint32_t values = sizes_[variable];
     for (std::size_t entry = 0; entry < entries; ++entry) {
-      double best = EliminationProblem::kForbidden;
+      double best = EliminationProblem::forbidden_cost;
       for (std::uint32_t value = 0; value < values; ++value) {
         double sum = 0;
         for (std::size_t m = 0; m < members.size(); ++m)
@@ -296,7 +296,7 @@ class Eliminator {
       }
       readings.push_back({term.table.data() + at, own});
     }
-    double best = EliminationProblem::kForbidden;
+    double best = EliminationProblem::forbidden_cost;
     std::uint32_t chosen = 0;
     for (std::uint32_t value = 0; value < sizes_[variable]; ++value) {
       double sum = 0;

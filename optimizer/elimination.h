@@ -39,7 +39,7 @@ class EliminationProblem {
  public:
   using Variable = std::uint32_t;
   /// The cost of a combination that must not be.
-  static constexpr double kForbidden = std::numeric_limits<double>::infinity();
+  static constexpr double forbidden_cost = std::numeric_limits<double>::infinity();
 
   /// A cost for every combination of the variables of `scope`; kept by the problem until it changes.
   struct Factor {
@@ -87,7 +87,7 @@ struct EliminationOptions {
 
 struct EliminationResult {
   std::vector<std::uint32_t> assignment;  ///< A value per variable.
-  double cost = 0;                ///< Of the assignment; kForbidden if it is not allowed (`exact`: then none is).
+  double cost = 0;                ///< Of the assignment; forbidden_cost if it is not allowed (`exact`: then none is).
   double lower_bound = 0;         ///< No assignment costs less. Up to rounding equal to `cost` if exact.
   bool exact = true;              ///< The assignment is optimal: no table was too large.
   std::size_t width = 0;          ///< Largest number of neighbours of a variable when it was eliminated.
@@ -123,7 +123,7 @@ class MessageCache {
 
 /// The least cost for each value of one variable, and the assignments behind it.
 struct RootedResult {
-  std::vector<double> table;                            ///< Per value of the root; kForbidden where it cannot be.
+  std::vector<double> table;                            ///< Per value of the root; forbidden_cost where it cannot be.
   std::vector<std::vector<std::uint32_t>> assignments;  ///< Per value of the root: of all variables.
   bool exact = true;                                    ///< No table was too large; else there is nothing but this.
   std::size_t width = 0, largest_table = 0;             ///< As in EliminationResult.

@@ -208,8 +208,8 @@ std::shared_ptr<const EliminationCache::Part> EliminationCache::part_of(const Bl
   part->width = result.width;
   part->largest_table = result.largest_table;
   const double least =
-      part->exact ? *std::min_element(part->table.begin(), part->table.end()) : EliminationProblem::kForbidden;
-  if (least < EliminationProblem::kForbidden) {
+      part->exact ? *std::min_element(part->table.begin(), part->table.end()) : EliminationProblem::forbidden_cost;
+  if (least < EliminationProblem::forbidden_cost) {
     part->least = least;
     for (double& cost : part->table) cost -= least;
   }

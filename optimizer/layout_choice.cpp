@@ -52,7 +52,7 @@ std::shared_ptr<const LayoutAttempt> attempt_at(const LayoutSpace& space, const 
   ++statistics.solved;
   statistics.width = std::max(statistics.width, result.width);
   statistics.largest_table = std::max(statistics.largest_table, result.largest_table);
-  TASO_CHECK(result.cost < EliminationProblem::kForbidden || !result.exact, "a graph without possible layouts");
+  TASO_CHECK(result.cost < EliminationProblem::forbidden_cost || !result.exact, "a graph without possible layouts");
   auto attempt = std::make_shared<LayoutAttempt>();
   attempt->prices = prices;
   attempt->maximum_table = options.maximum_table;
@@ -91,7 +91,7 @@ LayoutProblem layout_problem(const LayoutSpace& space, const std::vector<double>
     table.clear();
     for (const LayoutSpace::Code code : space.table(factor))
       table.push_back(code == LayoutSpace::nothing      ? 0
-                      : code == LayoutSpace::impossible ? EliminationProblem::kForbidden
+                      : code == LayoutSpace::impossible ? EliminationProblem::forbidden_cost
                                                         : prices[code - LayoutSpace::first_kernel]);
     // A variable of one value drops out: the table is the same without it.
     std::array<Variable, 2> scope{};

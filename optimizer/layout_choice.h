@@ -42,7 +42,7 @@ struct PriceList {
 
 /// Models need tables of a few hundred entries. Candidates that take a dense block apart would need more than they are
 /// worth, as thousands of them are tried: theirs may not be the best layouts (LayoutStatistics::inexact).
-inline constexpr EliminationOptions kLayoutElimination{.maximum_table = 1024};
+inline constexpr EliminationOptions layout_elimination{.maximum_table = 1024};
 
 /// The best layouts of an open plan at prices that are not all known. As long as no price becomes known, the next
 /// choice of layouts goes on from there.
@@ -62,7 +62,7 @@ struct LayoutAttempt {
 /// prices, come from `cache`.
 [[nodiscard]] Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, double limit,
                                               EliminationCache& cache, LayoutStatistics& statistics,
-                                              const EliminationOptions& options = kLayoutElimination);
+                                              const EliminationOptions& options = layout_elimination);
 
 /// The layouts in which a graph is run by someone who has recorded costs but does not measure: as the search with the
 /// same costs chose them. Null (the runtime's rule) where a kernel of the best layouts has no recorded cost.

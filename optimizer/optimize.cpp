@@ -11,9 +11,9 @@ namespace taso {
 namespace {
 
 /// So often baseline and search are made again without steps that turned out not to hold at all sizes.
-constexpr int kMostRounds = 20;
+constexpr int most_rounds = 20;
 /// A graph whose predicted time is this many times the baseline's is not timed whole.
-constexpr double kHopeless = 1.5;
+constexpr double hopeless = 1.5;
 
 /// A graph's kernels; in the best layouts, which the cost model then chooses, or by the rule.
 Expected<KernelPlan> plan_of(const Graph& graph, const Target& target, bool open) {
@@ -240,7 +240,7 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
     return options.at_all_sizes(all);
   };
   AtAllSizes of_baseline = AtAllSizes::refused;
-  for (int round = 0; round < kMostRounds && of_baseline == AtAllSizes::refused; ++round) {
+  for (int round = 0; round < most_rounds && of_baseline == AtAllSizes::refused; ++round) {
     TASO_ASSIGN(baseline, make_baseline(start, baseline_rules, library.registry(), options.writable,
                                         options.search.interrupt, options.applicable));
     of_baseline = at_all_sizes({});
@@ -261,7 +261,7 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
   std::vector<const Found*> holding;  // Of these, the best that are better than the baseline, at all sizes.
   std::size_t refused = 0;
   bool again = true;
-  for (int round = 0; round < kMostRounds && again; ++round) {
+  for (int round = 0; round < most_rounds && again; ++round) {
     found.clear();
     holding.clear();
     again = false;
@@ -308,7 +308,7 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
     if (is_less(candidate.cost, fewest.start_cost) && !known &&
         at_all_sizes(candidate.applications) == AtAllSizes::holds) {
       TASO_ASSIGN(KernelPlan plan, plan_of(candidate.graph, measured.target(), open));
-      const double limit = kHopeless * result.baseline.cost;
+      const double limit = hopeless * result.baseline.cost;
       const Expected<double> cost = model.cost(candidate.graph, plan, limit);
       if (!cost && cost.error().code == ErrorCode::interrupted)
         result.search.stop = StopReason::interrupted;
@@ -335,7 +335,7 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
                                  ? pick(
                                        choices.contenders, [](const Contender& c) { return *c.seconds; }, *result.noise)
                                  : pick(
-                                       choices.contenders, [](const Contender& c) { return c.cost; }, kEqualCosts);
+                                       choices.contenders, [](const Contender& c) { return c.cost; }, equal_costs);
   if (timed) {
     result.baseline.measured_seconds = choices.contenders[0].seconds;
     result.original.measured_seconds = choices.contenders[1].seconds;

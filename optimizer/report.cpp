@@ -53,8 +53,8 @@ std::string place_of(const RuleApplication& application, const ReportContext& co
     if (static_cast<std::size_t>(origin) < context.node_names.size() &&
         !context.node_names[static_cast<std::size_t>(origin)].empty())
       names.push_back(context.node_names[static_cast<std::size_t>(origin)]);
-  constexpr std::size_t kShown = 6;
-  const std::size_t more = names.size() > kShown ? names.size() - kShown : 0;
+  constexpr std::size_t shown_names = 6;
+  const std::size_t more = names.size() > shown_names ? names.size() - shown_names : 0;
   names.resize(names.size() - more);
   std::string text = joined(application.operators, ", ");
   if (!names.empty()) text += " of " + joined(names, ", ");

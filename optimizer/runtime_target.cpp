@@ -18,8 +18,8 @@ namespace taso {
 namespace {
 
 /// Differences below this are never called a gain, however quiet the machine seems.
-constexpr double kNoiseFloor = 0.01;
-constexpr std::uint64_t kInputSeed = 1;
+constexpr double noise_floor = 0.01;
+constexpr std::uint64_t input_seed = 1;
 
 /// What a lowered kernel costs besides time.
 Expected<std::shared_ptr<const KernelInfo>> describe(const PlannedKernel& kernel, const Node& node, const Graph& graph,
@@ -214,7 +214,7 @@ Expected<GraphTimes> RuntimeTarget::measure_graphs(std::span<const TimedGraph> g
     const CutGraph cut = cut_at_opaque(*graphs[i % graphs.size()].graph);
     options.layouts = graphs[i % graphs.size()].layouts;
     TASO_ASSIGN(Executor executor, Executor::create(cut.graph, *state_->library, options));
-    inputs.push_back(executor.random_inputs(kInputSeed));
+    inputs.push_back(executor.random_inputs(input_seed));
     executors.push_back(std::move(executor));
   }
   std::vector<Executor*> order;
@@ -231,7 +231,7 @@ Expected<GraphTimes> RuntimeTarget::measure_graphs(std::span<const TimedGraph> g
   if (cancelled()) return interrupted;  // too few samples to decide, and to be recorded
 
   GraphTimes times;
-  times.noise = kNoiseFloor;
+  times.noise = noise_floor;
   for (std::size_t i = 0; i < graphs.size(); ++i) times.seconds.push_back(measurements[i].median_us * 1e-6);
   for (const Measurement& measurement : measurements)
     if (measurement.samples > 0)  // about two standard errors of a median, from the interquartile range

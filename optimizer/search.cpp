@@ -22,15 +22,15 @@ namespace taso {
 namespace {
 
 /// Matches handled together; bounds the graphs alive at once, and with the nodes of all of them the open plans.
-constexpr std::size_t kChunk = 256, kFewest = 16, kChunkNodes = 100'000;
+constexpr std::size_t largest_chunk = 256, smallest_chunk = 16, chunk_nodes = 100'000;
 /// An expansion may take this share of the budget; where that is too little, matches that look alike are tried once.
-constexpr std::size_t kExpansions = 4;
+constexpr std::size_t expansions = 4;
 /// Graphs of no more parts than this are searched whole.
-constexpr std::size_t kFewestParts = 3;
+constexpr std::size_t fewest_parts = 3;
 /// A search starts again from the best graph as long as each time gains this share.
-constexpr double kWorthRestart = 1e-3;
+constexpr double worth_restart = 1e-3;
 /// Rough size of a node, for the memory limit.
-constexpr std::size_t kNodeBytes = 768;
+constexpr std::size_t node_bytes = 768;
 
 using RuleMatch = std::pair<std::uint32_t, const Match*>;
 
@@ -169,7 +169,7 @@ class Searcher {
     root->hash = root->graph->structural_hash();
     TASO_ASSIGN(KernelPlan plan, plan_of(*root->graph));
     TASO_ASSIGN(root->cost, model_.cost(*root->graph, plan));
-    root->bytes = root->graph->id_bound() * sizeof(void*) * 2 + root->graph->size() * kNodeBytes;
+    root->bytes = root->graph->id_bound() * sizeof(void*) * 2 + root->graph->size() * node_bytes;
     result_.start_cost = best_cost_ = root->cost;
     remember(root);
     offer(root, plan);
@@ -238,7 +238,7 @@ class Searcher {
   /// they are taken in the order of the matches, so that the repeated parts of a model are rewritten alike and go on
   /// sharing their weights.
   [[nodiscard]] double rank(double cost) const {
-    return result_.start_cost > 0 ? std::round(cost / (kEqualCosts * result_.start_cost)) : cost;
+    return result_.start_cost > 0 ? std::round(cost / (equal_costs * result_.start_cost)) : cost;
   }
 
   void enqueue(int tier, const std::shared_ptr<State>& state) {
@@ -405,7 +405,7 @@ class Searcher {
     state->hash = hash;
     state->cost = cost;
     state->parent = parent;
-    state->bytes = state->graph->id_bound() * sizeof(void*) * 2 + new_nodes * kNodeBytes + sizeof(State);
+    state->bytes = state->graph->id_bound() * sizeof(void*) * 2 + new_nodes * node_bytes + sizeof(State);
     return state;
   }
 
@@ -427,7 +427,7 @@ class Searcher {
 
     // Of a large graph, one match is tried of those that look alike; the others are joined with it.
     std::vector<std::vector<std::size_t>> alike;
-    if (matches.size() > options_.max_candidate_nodes / kExpansions / std::max<std::size_t>(1, graph.size())) {
+    if (matches.size() > options_.max_candidate_nodes / expansions / std::max<std::size_t>(1, graph.size())) {
       const Neighbourhoods neighbourhoods(graph);
       std::unordered_map<Hash128, std::size_t> classes;
       for (std::size_t i = 0; i < matches.size(); ++i) {
@@ -446,7 +446,8 @@ class Searcher {
       std::shared_ptr<State> state;
     };
     std::vector<Improvement> improvements;
-    const std::size_t chunk = std::clamp(kChunkNodes / std::max<std::size_t>(1, graph.size()), kFewest, kChunk);
+    const std::size_t chunk =
+        std::clamp(chunk_nodes / std::max<std::size_t>(1, graph.size()), smallest_chunk, largest_chunk);
     for (std::size_t begin = 0; begin < alike.size() && !stopped_; begin += chunk) {
       std::vector<Child> children(std::min(chunk, alike.size() - begin));
       for (std::size_t i = 0; i < children.size(); ++i) children[i].match = begin + i;
@@ -659,7 +660,7 @@ void join(SearchResult& all, SearchResult more, const std::vector<RuleApplicatio
 
 Expected<SearchResult> search(const Graph& start, const RuleIndex& rules, const Target& target, CostModel& model,
                               const SearchOptions& options) {
-  if (options.part_size > 0 && working_nodes(start) > kFewestParts * options.part_size)
+  if (options.part_size > 0 && working_nodes(start) > fewest_parts * options.part_size)
     return search_in_parts(start, rules, target, model, options);
   if (options.method == SearchMethod::beam || options.alpha <= 1 || options.restarts <= 0)
     return Searcher(rules, target, model, options).run(start);
@@ -683,7 +684,7 @@ Expected<SearchResult> search(const Graph& start, const RuleIndex& rules, const 
   for (int restart = 0; restart < options.restarts && again && !is_over(); ++restart) {
     const Candidate best = result.best[0];
     TASO_RETURN_IF_ERROR(further(options.alpha, best));
-    again = result.best[0].cost < (1 - kWorthRestart) * best.cost;
+    again = result.best[0].cost < (1 - worth_restart) * best.cost;
   }
   return result;
 }

@@ -13,7 +13,7 @@ namespace taso {
 namespace {
 
 /// Ways of cutting that are tried in turn while they bring something: the one, the shifted one, the one again ..
-constexpr int kMostPasses = 6;
+constexpr int most_passes = 6;
 
 /// Searches part by part. The whole graph is priced after every part that was improved, and the improvement is kept
 /// only if it is one there: conversions of layouts at a part's rim are no part of the whole.
@@ -25,11 +25,11 @@ class PartsSearcher {
   Expected<SearchResult> run(const Graph& start) {
     current_.graph = start;
     normalize(current_.graph, rules_.catalog());
-    TASO_ASSIGN(current_.cost, price(current_.graph, MeasuredCosts::kNoLimit));
+    TASO_ASSIGN(current_.cost, price(current_.graph, MeasuredCosts::no_limit));
     result_.start_cost = current_.cost;
     result_.best = {current_};
     int fruitless = 0;
-    for (int pass = 0; pass < kMostPasses && fruitless < 2 && !stopped_; ++pass) {
+    for (int pass = 0; pass < most_passes && fruitless < 2 && !stopped_; ++pass) {
       const double before = current_.cost;
       TASO_RETURN_IF_ERROR(run_pass(pass % 2 == 1));
       if (is_less(current_.cost, before)) {

@@ -69,7 +69,7 @@ std::optional<Layout> KernelLibrary::blocks() const {
 }
 
 /// Raised with every change that makes kernels faster or slower: costs measured before it do not count.
-constexpr int kGeneration = 4;
+constexpr int kernel_generation = 4;
 
 std::string KernelLibrary::device() const {
   if (backend_) return backend_->identity();
@@ -79,7 +79,7 @@ std::string KernelLibrary::device() const {
     text += "; " + std::to_string((cache + (1U << 19)) >> 20) + " MB cache";
   text += std::string("; ") + cpu::loops().instruction_set;
   if (const std::string version = cpu::onednn_version(); !version.empty()) text += "; " + version;
-  return text + "; taso " TASO_VERSION ", kernels " + std::to_string(kGeneration);
+  return text + "; taso " TASO_VERSION ", kernels " + std::to_string(kernel_generation);
 }
 
 }  // namespace taso

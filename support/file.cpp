@@ -20,7 +20,7 @@
 namespace taso {
 namespace {
 
-constexpr int kMostLinks = 40;  // as Linux has it
+constexpr int most_links = 40;  // as Linux has it
 
 std::string reason() { return std::strerror(errno); }
 
@@ -64,7 +64,7 @@ std::optional<std::string> follow_links(std::string path) {
   std::error_code error;
   for (int links = 0; std::filesystem::is_symlink(path, error) && !is_descriptor_link(path); ++links) {
     const std::filesystem::path target = std::filesystem::read_symlink(path, error);
-    if (error || links == kMostLinks) return std::nullopt;
+    if (error || links == most_links) return std::nullopt;
     path = (std::filesystem::path(path).parent_path() / target).string();  // an absolute one replaces all
   }
   return path;

@@ -25,9 +25,9 @@ extern "C" __attribute__((weak)) void mi_register_error(void (*callback)(int cod
 namespace taso::tools {
 namespace {
 
-constexpr auto kTerminalPause = std::chrono::milliseconds(100);
-constexpr std::size_t kLongestMessage = 500;  // of an error or a warning; the middle of a longer one is left out
-constexpr auto kPlainPause = std::chrono::seconds(10);
+constexpr auto terminal_pause = std::chrono::milliseconds(100);
+constexpr std::size_t longest_message = 500;  // of an error or a warning; the middle of a longer one is left out
+constexpr auto plain_pause = std::chrono::seconds(10);
 
 /// The one piece of state that a signal handler can reach.
 std::atomic<bool> interrupt_flag{false};
@@ -97,8 +97,8 @@ std::string one_line(std::string text) {
   // What a message quotes may be any length, and bytes of any kind.
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  if (text.size() > kLongestMessage)
-    text = text.substr(0, kLongestMessage * 3 / 5) + " ... " + text.substr(text.size() - kLongestMessage * 2 / 5);
+  if (text.size() > longest_message)
+    text = text.substr(0, longest_message * 3 / 5) + " ... " + text.substr(text.size() - longest_message * 2 / 5);
   return text;
 }
 
@@ -230,7 +230,7 @@ ProgressLine::~ProgressLine() { clear(); }
 void ProgressLine::show(const std::string& text) {
   if (quiet_) return;
   const auto now = std::chrono::steady_clock::now();
-  if (now - last_ < (terminal_ ? std::chrono::steady_clock::duration(kTerminalPause) : kPlainPause)) return;
+  if (now - last_ < (terminal_ ? std::chrono::steady_clock::duration(terminal_pause) : plain_pause)) return;
   last_ = now;
   if (!terminal_) {
     fmt::print(stderr, "{}\n", text);

@@ -22,7 +22,7 @@ std::int64_t prime(std::size_t n) {
 
 /// Extents other than a first axis are multiples of the first of these, or, where a model does not exist at such (a
 /// table of 77 positions), of the second.
-constexpr std::array<std::int64_t, 2> kUnits = {32, 8};
+constexpr std::array<std::int64_t, 2> size_units = {32, 8};
 
 /// The n-th of 4, 3, 5, 7, 9, ... times the unit.
 std::int64_t multiple_of(std::int64_t unit, std::size_t n) {

@@ -37,7 +37,7 @@
 namespace taso {
 namespace {
 
-constexpr const char* kProgram = "taso-opt";
+constexpr const char* program_name = "taso-opt";
 
 struct Options {
   tools::CommonOptions common;
@@ -185,8 +185,9 @@ Expected<std::vector<Substitution>> load_rule_file(const std::string& file, cons
   for (rule_io::TranslatedRule& rule : translated)
     if (rule.problem.empty()) rules.push_back(std::move(rule.rule));
   if (rules.size() < translated.size() && !quiet)
-    tools::warn(kProgram, fmt::format("{}: {} of {} rules have no counterpart and are left out; taso-verify says why",
-                                      file, translated.size() - rules.size(), translated.size()));
+    tools::warn(program_name,
+                fmt::format("{}: {} of {} rules have no counterpart and are left out; taso-verify says why", file,
+                            translated.size() - rules.size(), translated.size()));
   return rules;
 }
 
@@ -210,8 +211,8 @@ Expected<std::vector<Substitution>> load_all_rules(const std::vector<std::string
     }
   }
   if (unproved > 0 && !options.common.quiet)
-    tools::warn(kProgram, fmt::format("{} of {} rules carry no proof of what they say; taso-verify proves rules",
-                                      unproved, rules.size()));
+    tools::warn(program_name, fmt::format("{} of {} rules carry no proof of what they say; taso-verify proves rules",
+                                          unproved, rules.size()));
   return rules;
 }
 
@@ -258,7 +259,7 @@ Expected<CostDatabase> open_cost_file(const std::string& path, const Target& tar
   TASO_ASSIGN(const std::vector<std::string> devices, database.devices());
   for (const std::string& device : devices) {
     if (!tools::serves(device, target.identity())) continue;
-    if (!quiet) tools::warn(kProgram, fmt::format("{}: costs are those of '{}'", path, device));
+    if (!quiet) tools::warn(program_name, fmt::format("{}: costs are those of '{}'", path, device));
     return CostDatabase::open(path, device, mode);
   }
   return database;
@@ -276,7 +277,7 @@ Expected<CostDatabase> open_costs(const Options& options, const Target& target, 
   if (needed && !path.empty() && (!options.no_measure || std::filesystem::exists(path, error))) {
     Expected<CostDatabase> database = open(path);
     if (database && (!options.no_measure || !database->entries().empty())) return database;
-    if (!database) tools::warn(kProgram, database.error().to_string() + "; costs are measured for this run only");
+    if (!database) tools::warn(program_name, database.error().to_string() + "; costs are measured for this run only");
   }
   // Costs of devices that not everyone has are part of the specifications.
   if (needed && options.no_measure) {
@@ -460,7 +461,7 @@ Expected<int> run(Options& options) {
   if (options.output == "-")
     return Error{ErrorCode::usage, "--output: stdout cannot hold a model; give a file name", {}};
   TASO_ASSIGN(const std::string certificate_file, claim_sidecars(options));
-  tools::end_on_interrupt(kProgram);
+  tools::end_on_interrupt(program_name);
 
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_proved_operators(options.common));
   TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, false));
@@ -481,10 +482,10 @@ Expected<int> run(Options& options) {
   TASO_ASSIGN(const tools::SizedModel sized, tools::SizedModel::load(options.model, registry, import, assumed, ranges));
   const Model& model = sized.model();
   if (!options.common.quiet) {
-    for (const std::string& warning : model.warnings()) tools::warn(kProgram, warning);
+    for (const std::string& warning : model.warnings()) tools::warn(program_name, warning);
     for (const TensorDeclaration& input : model.inputs())
       if (!input.type.known && input.has_shape)
-        tools::warn(kProgram,
+        tools::warn(program_name,
                     fmt::format("the shape of input '{}' is symbolic, so what depends on it is carried through; "
                                 "--input-shape {}:D,D,.. makes it concrete{}",
                                 input.name, input.name, sized.problem().empty() ? "" : "; " + sized.problem()));
@@ -623,15 +624,15 @@ Expected<int> run(Options& options) {
     fmt::print(stderr, "{} rewrites were left out: ONNX opset {} has no form for their result\n", unwritable.load(),
                model.opset());
   if (options.external_data && !saved.external_data && !options.common.quiet)
-    tools::warn(kProgram, fmt::format("no weight has {} bytes, so all stay in the model: there is no {}.data",
-                                      save_options.external_minimum, options.output));
+    tools::warn(program_name, fmt::format("no weight has {} bytes, so all stay in the model: there is no {}.data",
+                                          save_options.external_minimum, options.output));
   if (options.common.verbosity > 0)
     fmt::print(stderr, "wrote {} nodes ({} unchanged), {} folded constants, {:.1f} MB of weights in {:.1f} s\n",
                saved.nodes, saved.verbatim_nodes, saved.folded_constants,
                static_cast<double>(saved.weight_bytes) * 1e-6, context.seconds);
   if (result.search.stop == StopReason::interrupted) return static_cast<int>(ErrorCode::interrupted);
   if (options.fail_if_no_gain && !result.gain) {
-    tools::warn(kProgram, verdict(result));
+    tools::warn(program_name, verdict(result));
     return static_cast<int>(ErrorCode::not_proved);
   }
   return 0;
@@ -642,10 +643,10 @@ Expected<int> run(Options& options) {
 
 int main(int argc, char** argv) {
   CLI::App app("Optimizes an ONNX model: the result computes the same, faster, or what any runtime would make of it.",
-               taso::kProgram);
+               taso::program_name);
   taso::Options options;
   taso::declare(app, options);
   if (const auto code = taso::tools::parse_command_line(app, options.files, argc, argv)) return *code;
   const taso::Expected<int> code = taso::run(options);
-  return code ? *code : taso::tools::fail(taso::kProgram, code.error());
+  return code ? *code : taso::tools::fail(taso::program_name, code.error());
 }

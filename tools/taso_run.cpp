@@ -34,7 +34,7 @@
 namespace taso {
 namespace {
 
-constexpr std::string_view kProgram = "taso-run";
+constexpr std::string_view program_name = "taso-run";
 
 struct Options {
   tools::CommonOptions common;
@@ -150,7 +150,7 @@ Expected<Subject> load_subject(const std::string& path, const Options& options, 
     TASO_ASSIGN(model, Model::load(path, registry, import));
   }
   if (!options.common.quiet)
-    for (const std::string& warning : model.warnings()) tools::warn(kProgram, path + ": " + warning);
+    for (const std::string& warning : model.warnings()) tools::warn(program_name, path + ": " + warning);
   Subject subject;
   subject.path = path;
   subject.graph = model.graph();
@@ -206,7 +206,7 @@ Expected<std::optional<CostDatabase>> open_costs(const Options& options, const T
   } else if (!options.costs.empty()) {
     return opened.error();
   } else {
-    tools::warn(kProgram, opened.error().to_string() + "; layouts follow the rule");
+    tools::warn(program_name, opened.error().to_string() + "; layouts follow the rule");
   }
   return costs;
 }
@@ -531,8 +531,8 @@ Expected<int> run(Options& options) {
     cut_subjects(subjects[0], subjects[1]);
     look_behind_softmax(subjects[0], subjects[1]);
     if (subjects[0].opaque_nodes > 0 && !options.common.quiet)
-      tools::warn(kProgram, fmt::format("{}: {} nodes cannot be executed; the parts between them are compared",
-                                        options.model, subjects[0].opaque_nodes));
+      tools::warn(program_name, fmt::format("{}: {} nodes cannot be executed; the parts between them are compared",
+                                            options.model, subjects[0].opaque_nodes));
   }
   TASO_RETURN_IF_ERROR(claim_tensors(options, subjects[0]));
   const auto weights = std::make_shared<WeightStore>();
@@ -629,10 +629,10 @@ Expected<int> run(Options& options) {
 }  // namespace taso
 
 int main(int argc, char** argv) {
-  CLI::App app("Runs an ONNX model: times it, profiles it, compares it with another.", std::string(taso::kProgram));
+  CLI::App app("Runs an ONNX model: times it, profiles it, compares it with another.", std::string(taso::program_name));
   taso::Options options;
   taso::declare(app, options);
   if (const auto code = taso::tools::parse_command_line(app, options.files, argc, argv)) return *code;
   const taso::Expected<int> code = taso::run(options);
-  return code ? *code : taso::tools::fail(taso::kProgram, code.error());
+  return code ? *code : taso::tools::fail(taso::program_name, code.error());
 }

@@ -8,7 +8,7 @@ namespace taso::cuda {
 namespace {
 
 /// Raised with every change that makes kernels faster or slower: costs measured before it do not count.
-constexpr int kGeneration = 1;
+constexpr int kernel_generation = 1;
 
 constexpr unsigned long long no_error = ~0ULL;
 constexpr int position_bits = 40;
@@ -35,7 +35,7 @@ std::string cublas_version(std::size_t number) { return cudnn_version(number); }
 std::string libraries(MathMode math, int runtime) {
   return "CUDA " + cuda_version(runtime) + "; cuDNN " + cudnn_version(cudnnGetVersion()) + "; cuBLASLt " +
          cublas_version(cublasLtGetVersion()) + "; " + to_string(math) + "; taso " TASO_VERSION ", kernels " +
-         std::to_string(kGeneration);
+         std::to_string(kernel_generation);
 }
 
 /// Text or digits behind `"name":` in JSON that cuDNN has accepted; empty if there is none.

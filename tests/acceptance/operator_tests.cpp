@@ -49,7 +49,7 @@ namespace taso {
 namespace {
 
 /// As onnx's own backend tests compare.
-constexpr double kRelative = 1e-3, kAbsolute = 1e-6;
+constexpr double relative_tolerance = 1e-3, absolute_tolerance = 1e-6;
 
 std::string read_bytes(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -84,7 +84,7 @@ std::optional<std::string> difference(const HostTensor& actual, const ConstantDa
   for (double& value : right) value += fault;
   for (std::size_t i = 0; i < right.size(); ++i) {
     const bool same = left[i] == right[i] || (std::isnan(left[i]) && std::isnan(right[i])) ||
-                      std::abs(left[i] - right[i]) <= kAbsolute + kRelative * std::abs(right[i]);
+                      std::abs(left[i] - right[i]) <= absolute_tolerance + relative_tolerance * std::abs(right[i]);
     if (!same)
       return "element " + std::to_string(i) + " is " + std::to_string(left[i]) + ", recorded is " +
              std::to_string(right[i]);

@@ -27,13 +27,13 @@ NodeId add(Graph& graph, const OperatorCatalog& catalog, const std::string& op, 
   return add_op(graph, catalog, op, attributes, std::move(inputs)).value();
 }
 
-constexpr const char* kMerge =
+constexpr const char* merge_rule =
     "rule merge: matmul(x, a), matmul(x, b) => s.0, s.1 "
     "where s = split(matmul(x, concat(a, b; axis=-1)); axis=-1, sizes=[dim(a, -1), dim(b, -1)]) ";
 
 TEST(MatchList, OfTheEmptyGraphIsEmpty) {
   FakeCatalog catalog;
-  const RuleIndex index = index_of(kMerge, catalog);
+  const RuleIndex index = index_of(merge_rule, catalog);
   EXPECT_TRUE(MatchList().matches().empty());
   EXPECT_EQ(MatchList().graph().size(), 0U);
   EXPECT_TRUE(index.update({}, Graph()).matches().empty());
@@ -55,7 +55,7 @@ TEST(MatchList, KnowsItsGraphAndRulesThatAreAdded) {
 /// No node differs, but the order of the roles does.
 TEST(MatchList, WhichOfSymmetricMatchesIsReportedDependsOnTheOutputs) {
   FakeCatalog catalog;
-  const RuleIndex index = index_of(kMerge, catalog);
+  const RuleIndex index = index_of(merge_rule, catalog);
   Graph graph = parse_graph(
                     "input x f32[2, 4] weight a f32[4, 2] weight b f32[4, 3] weight c f32[4, 1] "
                     "output matmul(x, a), matmul(x, b), matmul(x, c)",
@@ -220,7 +220,7 @@ TEST(MatchList, CountsItsBytesOnce) {
 TEST(MatchList, IsWhatIsFoundAnewAlongRandomWalks) {
   FakeCatalog catalog;
   const RuleIndex index = index_of(
-      std::string(kMerge) +
+      std::string(merge_rule) +
           "rule add: add(x, y) => mul(y, x) rule mul: mul(relu(x), y) => add(y, relu(x)) "
           "rule outer: add(relu(x), relu(y)) => relu(add(x, y)) "
           "rule apart: relu(x), relu(y) => tanh(x), tanh(y) "

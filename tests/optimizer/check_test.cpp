@@ -25,7 +25,7 @@ Graph perturbed(const Graph& graph, std::size_t which, float factor) {
   return copy;
 }
 
-constexpr const char* kClassifier = R"(
+constexpr const char* classifier = R"(
 input x f32[2, 8]
 weight w f32[8, 6]
 weight b f32[6]
@@ -34,7 +34,7 @@ output softmax(matmul(matmul_bias_act(x, w, b; act=relu), v); axis=-1)
 )";
 
 TEST(Check, AcceptsTheSameGraph) {
-  const Graph graph = graph_of(kClassifier);
+  const Graph graph = graph_of(classifier);
   const CheckReport report = value_of(check(graph, graph, library(), {}));
   EXPECT_TRUE(report.passed);
   EXPECT_FALSE(report.vacuous);
@@ -43,7 +43,7 @@ TEST(Check, AcceptsTheSameGraph) {
 }
 
 TEST(Check, CatchesAPerturbedWeight) {
-  const Graph graph = graph_of(kClassifier);
+  const Graph graph = graph_of(classifier);
   for (const std::size_t which : {0U, 2U}) {
     const CheckReport report = value_of(check(graph, perturbed(graph, which, 1.05F), library(), {}));
     EXPECT_FALSE(report.passed) << "weight " << which;

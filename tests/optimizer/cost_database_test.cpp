@@ -62,15 +62,15 @@ TEST(CostDatabase, ReadOnlyRecordsInMemoryOnly) {
 TEST(CostDatabase, SurvivesManyProcesses) {
   const TemporaryFolder folder;
   const std::string path = folder / "costs.sqlite";
-  constexpr int kProcesses = 6, kKeys = 40;
+  constexpr int processes = 6, cache_keys = 40;
   std::vector<pid_t> children;
-  for (int process = 0; process < kProcesses; ++process) {
+  for (int process = 0; process < processes; ++process) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
       Expected<CostDatabase> database = CostDatabase::open(path, "device", Mode::read_write);
       bool good = database.ok();
-      for (int key = 0; good && key < kKeys; ++key)
+      for (int key = 0; good && key < cache_keys; ++key)
         good = database->record("kernel", std::to_string(key), process + 1).ok();
       if (!database.ok()) fprintf(stderr, "%s\n", database.error().to_string().c_str());
       _exit(good ? 0 : 1);
@@ -82,7 +82,7 @@ TEST(CostDatabase, SurvivesManyProcesses) {
     waitpid(child, &status, 0);
     EXPECT_EQ(status, 0);
   }
-  EXPECT_EQ(value_of(CostDatabase::open(path, "device", Mode::read_only)).entries().size(), std::size_t{kKeys});
+  EXPECT_EQ(value_of(CostDatabase::open(path, "device", Mode::read_only)).entries().size(), std::size_t{cache_keys});
 }
 
 /// Opening the file fails with exactly this message.

@@ -39,7 +39,7 @@ TEST(CostFormula, SaysWhatIsWrong) {
 
 class CostModelTest : public ::testing::Test {
  protected:
-  double cost(const std::string& formula, const Graph& of, double limit = MeasuredCosts::kNoLimit) {
+  double cost(const std::string& formula, const Graph& of, double limit = MeasuredCosts::no_limit) {
     const auto model = make_cost_model(value_of(parse_cost_formula(formula)), measured);
     KernelPlan plan = value_of(target.plan(of));
     return value_of(model->cost(of, plan, limit));

@@ -27,7 +27,8 @@ void for_each_assignment(const EliminationProblem& problem, const F& visit) {
 
 /// Small integers, some forbidden: sums are exact, ties are common.
 double random_cost(Random& random, unsigned forbidden_in_eight) {
-  return random.below(8) < forbidden_in_eight ? EliminationProblem::kForbidden : static_cast<double>(random.below(6));
+  return random.below(8) < forbidden_in_eight ? EliminationProblem::forbidden_cost
+                                              : static_cast<double>(random.below(6));
 }
 
 EliminationProblem random_problem(std::uint64_t seed) {
@@ -54,7 +55,7 @@ EliminationProblem random_problem(std::uint64_t seed) {
 }
 
 double brute_force(const EliminationProblem& problem) {
-  double best = EliminationProblem::kForbidden;
+  double best = EliminationProblem::forbidden_cost;
   for_each_assignment(problem, [&](const auto& assignment) { best = std::min(best, problem.cost(assignment)); });
   return best;
 }
@@ -149,7 +150,7 @@ TEST(Elimination, NothingToDecide) {
 TEST(Elimination, AnImpossibleProblemSaysSo) {
   EliminationProblem problem;
   const Variable a = problem.add_variable(2), b = problem.add_variable(2);
-  const double no = EliminationProblem::kForbidden;
+  const double no = EliminationProblem::forbidden_cost;
   problem.add_factor({a, b}, {no, 1, 1, no});  // different
   problem.add_factor({b, a}, {1, no, no, 1});  // equal
   const EliminationResult result = minimize(problem);
@@ -232,7 +233,7 @@ TEST(Elimination, UnusedCostsMayGrow) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     const EliminationProblem problem = random_problem(seed);
     const EliminationResult first = minimize(problem);
-    if (first.cost == EliminationProblem::kForbidden) continue;
+    if (first.cost == EliminationProblem::forbidden_cost) continue;
     Random random(seed, "grow");
     EliminationProblem grown;
     for (std::size_t i = 0; i < problem.variables(); ++i) grown.add_variable(problem.size(static_cast<Variable>(i)));

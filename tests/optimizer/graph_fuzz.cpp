@@ -42,12 +42,13 @@
 namespace taso::testing {
 namespace {
 
-constexpr double kUnit = 0x1.0p-24;  // Of rounding to float.
-constexpr double kMargin = 60;       // Allowed error, in multiples of that of a run with random errors.
-constexpr double kRelative = 2e-6;   // Besides, relative to the largest element: what operators round in their own way.
-constexpr double kIllConditioned = 0.02;  // Where more is allowed, nothing is shown.
-constexpr int kWalk = 6;                  // Applications of random rules.
-constexpr int kPlantedMatches = 2;
+constexpr double unit_roundoff = 0x1.0p-24;  // Of rounding to float.
+constexpr double error_margin = 60;          // Allowed error, in multiples of that of a run with random errors.
+constexpr double relative_tolerance =
+    2e-6;  // Besides, relative to the largest element: what operators round in their own way.
+constexpr double ill_conditioned = 0.02;  // Where more is allowed, nothing is shown.
+constexpr int walk_steps = 6;             // Applications of random rules.
+constexpr int planted_matches = 2;
 
 /// Doubles with a random relative error after each operation.
 class RoundingRing {
@@ -135,7 +136,7 @@ Values evaluate_exactly(const OperatorRegistry& registry, const CutGraph& cut, c
     return values;
   }
   for (std::uint64_t run = 0; run < 3; ++run) {
-    RoundingRing noisy(run, kUnit);
+    RoundingRing noisy(run, unit_roundoff);
     const auto moved = evaluate(cut.graph, registry, noisy, inputs);
     for (std::size_t i = 0; moved && i < exact->size(); ++i) {
       double& error = values.error[cut.output_names[i]];
@@ -250,7 +251,7 @@ class Fuzzer {
   std::string apply_planted(const Graph& graph, std::uint32_t number, bool counting) {
     int matches = 0;
     for (const Match& match : rules_.find(graph, number)) {
-      if (matches == kPlantedMatches) break;
+      if (matches == planted_matches) break;
       const auto result = taso::apply(graph, rules_.rules()[number], match, registry_);
       if (!result) continue;
       ++matches;
@@ -266,7 +267,7 @@ class Fuzzer {
     std::string names;
     bool moved = false;
     MatchList list;
-    for (int step = 0; step < kWalk; ++step) {
+    for (int step = 0; step < walk_steps; ++step) {
       const MatchList next = rules_.update(list, graph);
       if (auto fault = wrong_match(rules_, next, graph); !fault.empty())
         return "matches made from others after " + names + ": " + fault;
@@ -316,7 +317,7 @@ class Fuzzer {
       const auto actual = values.exact.find(name);
       if (actual == values.exact.end()) return wrong(name + " is not there");
       const double error = std::max(expected_.error.at(name), values.error.at(name)) * 0x1.0p-20;
-      const double allowed = kMargin * error + 1e-9 * (1e-3 + largest(expected.elements));
+      const double allowed = error_margin * error + 1e-9 * (1e-3 + largest(expected.elements));
       const double found = distance(actual->second.elements, expected.elements);
       if (actual->second.shape != expected.shape || !(found <= allowed))
         return wrong(fmt::format("{} differs by {:.3g} over doubles, {:.3g} is allowed", name, found, allowed));
@@ -348,9 +349,9 @@ class Fuzzer {
       double error = expected_.error.at(name);
       if (own != nullptr) error = std::max(error, own->error.at(name));
       const double magnitude = largest(expected.elements);
-      const double allowed = kMargin * error + kRelative * (1e-3 + magnitude);
+      const double allowed = error_margin * error + relative_tolerance * (1e-3 + magnitude);
       ++counts_.outputs;
-      if (allowed > kIllConditioned * (1e-3 + magnitude)) {
+      if (allowed > ill_conditioned * (1e-3 + magnitude)) {
         ++counts_.ill_conditioned;
         continue;
       }

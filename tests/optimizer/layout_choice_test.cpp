@@ -281,7 +281,7 @@ TEST(DenseBlocks, HaveSmallTables) {
     const Graph graph = dense_block(layers);
     const Chosen chosen = choose(graph, random_prices(1));
     EXPECT_EQ(chosen.statistics.inexact, 0U);
-    EXPECT_LE(chosen.statistics.largest_table, kLayoutElimination.maximum_table);
+    EXPECT_LE(chosen.statistics.largest_table, layout_elimination.maximum_table);
     EXPECT_LE(chosen.plan.open->space.factors.size(), static_cast<std::size_t>(60 * layers));
   }
 }
@@ -425,7 +425,7 @@ TEST(Prepared, PlansCostTheSame) {
 
 // ---- Prices that are not known.
 
-constexpr const char* kTwoConvolutions = R"(
+constexpr const char* two_convolutions = R"(
   input x f32[1, 8, 6, 6]
   weight k f32[8, 8, 3, 3]
   output conv2d(relu(conv2d(x, k; pads=[1, 1, 1, 1])), k; pads=[1, 1, 1, 1])
@@ -433,7 +433,7 @@ constexpr const char* kTwoConvolutions = R"(
 
 /// As if everything were known, and with fewer questions than there are kernels.
 TEST(UnknownPrices, AreFoundOutWhereTheyMatter) {
-  const Graph graph = graph_of(kTwoConvolutions);
+  const Graph graph = graph_of(two_convolutions);
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const Prices prices = random_prices(seed);
     const Chosen all_known = choose(graph, prices);
@@ -458,7 +458,7 @@ TEST(UnknownPrices, AreFoundOutWhereTheyMatter) {
 
 /// A choice that had to wait for prices is not made again, unless one of them has become known.
 TEST(UnknownPrices, AttemptsAreGoneOnWith) {
-  const Graph graph = graph_of(kTwoConvolutions);
+  const Graph graph = graph_of(two_convolutions);
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     const Prices prices = random_prices(seed);
     const Chosen all_known = choose(graph, prices);
@@ -491,7 +491,7 @@ TEST(UnknownPrices, AttemptsAreGoneOnWith) {
 }
 
 TEST(UnknownPrices, AreNotAskedForBeyondTheLimit) {
-  KernelPlan plan = value_of(target().open_plan(graph_of(kTwoConvolutions)));
+  KernelPlan plan = value_of(target().open_plan(graph_of(two_convolutions)));
   PriceList list;
   list.look_up = [](const KernelInfo& kernel) { return Price{10, kernel.op != "relu"}; };
   list.find_out = [](const KernelInfo&) -> Expected<double> { return internal_error("asked"); };

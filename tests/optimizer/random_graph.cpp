@@ -9,12 +9,12 @@
 namespace taso::testing {
 namespace {
 
-constexpr std::int64_t kMaxElements = 400;
-constexpr double kMaxWork = 40'000;     // Scalar operations of one operator.
-constexpr double kMaxMagnitude = 1000;  // Of sample values.
-constexpr std::size_t kMaxRank = 5;
-constexpr int kMaxInputs = 8;
-constexpr int kAttributeTrials = 60;
+constexpr std::int64_t max_elements = 400;
+constexpr double max_work = 40'000;     // Scalar operations of one operator.
+constexpr double max_magnitude = 1000;  // Of sample values.
+constexpr std::size_t max_rank = 5;
+constexpr int max_inputs = 8;
+constexpr int attribute_trials = 60;
 
 std::size_t fixed_axes(const InputSpec& input) {
   return static_cast<std::size_t>(std::count_if(
@@ -50,7 +50,7 @@ Value GraphGenerator::leaf(const Shape& shape, bool integers) {
   sample.shape = shape;
   const auto count = static_cast<std::size_t>(volume(shape));
   NodeId id = 0;
-  const bool constant = chance(40) || inputs_.size() >= kMaxInputs;
+  const bool constant = chance(40) || inputs_.size() >= max_inputs;
   if (integers) {
     // Within range of every axis that is not empty.
     for (std::size_t i = 0; i < count; ++i) sample.integers.push_back(between(-1, 0));
@@ -99,15 +99,15 @@ std::optional<NodeId> GraphGenerator::apply(const std::string& op, const Attribu
   const auto outputs = registry_.infer(op, *complete, types);
   if (!outputs || outputs->empty()) return std::nullopt;
   for (const TensorType& type : *outputs)
-    if (type.elements() > kMaxElements || type.shape.size() > kMaxRank) return std::nullopt;
+    if (type.elements() > max_elements || type.shape.size() > max_rank) return std::nullopt;
   const auto instance = OperatorInstance::create(registry_, op, *complete, types);
-  if (!instance || instance->work().flops > kMaxWork) return std::nullopt;
+  if (!instance || instance->work().flops > max_work) return std::nullopt;
   DoubleRing ring;
   auto results = evaluate(*instance, ring, operands);
   if (!results) return std::nullopt;
   for (const RingTensor<double>& result : *results)
     for (const double element : result.elements)
-      if (!std::isfinite(element) || std::abs(element) > kMaxMagnitude) return std::nullopt;
+      if (!std::isfinite(element) || std::abs(element) > max_magnitude) return std::nullopt;
   const auto id = add_op(graph_, registry_, op, attributes, inputs);
   if (!id) return std::nullopt;
   accept(*id, std::move(*results));
@@ -172,7 +172,7 @@ std::optional<Shape> GraphGenerator::propose(const InputSpec& input, Sizes sizes
     }
     shape.push_back(product);
   }
-  if (shape.size() > kMaxRank || !is_reasonable(shape) || volume(shape) > kMaxElements) return std::nullopt;
+  if (shape.size() > max_rank || !is_reasonable(shape) || volume(shape) > max_elements) return std::nullopt;
   return shape;
 }
 
@@ -241,7 +241,7 @@ GraphGenerator::Integers GraphGenerator::integer_list(const AttributeSpec& spec,
       list = like;
       for (std::int64_t& e : list)
         if (e == 1 && chance(60)) e = extent();
-      while (list.size() < kMaxRank && chance(40)) list.insert(list.begin(), extent());
+      while (list.size() < max_rank && chance(40)) list.insert(list.begin(), extent());
       return list;
     case 4:  // As many elements: axes merged, extents of 1 added.
       list = like;
@@ -250,7 +250,7 @@ GraphGenerator::Integers GraphGenerator::integer_list(const AttributeSpec& spec,
           list[i - 2] *= list[i - 1];
           list.erase(list.begin() + static_cast<std::ptrdiff_t>(i) - 1);
         }
-      if (list.size() < kMaxRank && chance(50))
+      if (list.size() < max_rank && chance(50))
         list.insert(list.begin() + static_cast<std::ptrdiff_t>(below(list.size() + 1)), 1);
       return list;
     case 5:  // Another order of the extents.
@@ -334,7 +334,7 @@ bool GraphGenerator::grow() {
   std::vector<TensorType> types;
   for (const Value& input : inputs) types.push_back(graph_.type(input));
   const Shape like = types.empty() ? Shape{extent(), extent()} : types[0].shape;
-  for (int trial = 0; trial < (definition.attributes.empty() ? 1 : kAttributeTrials); ++trial) {
+  for (int trial = 0; trial < (definition.attributes.empty() ? 1 : attribute_trials); ++trial) {
     Attributes attributes;
     for (const AttributeSpec& spec : definition.attributes) attributes.set(spec.name, attribute(spec, like));
     const auto complete = registry_.complete(op, attributes);
@@ -389,7 +389,7 @@ RandomGraph GraphGenerator::finish(int operators) {
     for (int i = 0; i < 3; ++i) {
       Shape shape(below(5));
       for (std::int64_t& e : shape) e = extent();
-      leaf(volume(shape) > kMaxElements ? Shape{} : shape, false);
+      leaf(volume(shape) > max_elements ? Shape{} : shape, false);
     }
   for (int made = 0, tried = 0; made < operators && tried < 60 * operators; ++tried) made += grow() ? 1 : 0;
   const auto consumers = graph_.consumers();

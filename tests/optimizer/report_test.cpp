@@ -29,10 +29,10 @@ OptimizeResult sample() {
   return result;
 }
 
-const ReportContext kContext{"in.onnx", "out.onnx", {"conv_a", "relu_a", "conv_b"}, 1.5, 7, "reassoc", "", 0};
+const ReportContext report_context{"in.onnx", "out.onnx", {"conv_a", "relu_a", "conv_b"}, 1.5, 7, "reassoc", "", 0};
 
 TEST(Report, HoldsTableRulesAndVerdict) {
-  const std::string text = report_text(sample(), kContext);
+  const std::string text = report_text(sample(), report_context);
   for (const std::string part : {"model   in.onnx", "output  out.onnx", "target  device", "rules used", "fuse", "merge",
                                  "2.00x faster than the baseline (1.100 ms instead of 2.200 ms, noise 1.2 %)"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
@@ -43,7 +43,7 @@ TEST(Report, TimesBelowAMillisecondAreInMicroseconds) {
   result.baseline.measured_seconds = 34.91e-6;
   result.result.measured_seconds = 34.2e-6;
   EXPECT_EQ(verdict(result), "1.02x faster than the baseline (34.20 us instead of 34.91 us, noise 1.2 %)");
-  const std::string text = report_text(result, kContext);
+  const std::string text = report_text(result, report_context);
   EXPECT_NE(text.find("predicted ms                     3.000         2.000         1.000"), std::string::npos) << text;
   EXPECT_NE(text.find("measured us                          -         34.91         34.20"), std::string::npos) << text;
 }
@@ -57,8 +57,8 @@ TEST(Report, CostsHaveTheirUnits) {
                                     {"memory", "MB"},
                                     {"time+0.1*bytes", "time+0.1*bytes"}}) {
     result.cost_model = model;
-    EXPECT_NE(explain_text(result, kContext).find(std::string("2000 -> 1000 ") + unit + "\n"), std::string::npos);
-    EXPECT_EQ(nlohmann::json::parse(report_json(result, kContext))["cost_unit"], unit);
+    EXPECT_NE(explain_text(result, report_context).find(std::string("2000 -> 1000 ") + unit + "\n"), std::string::npos);
+    EXPECT_EQ(nlohmann::json::parse(report_json(result, report_context))["cost_unit"], unit);
   }
 }
 
@@ -73,16 +73,16 @@ TEST(Report, SaysHonestlyWhenNothingPays) {
 }
 
 TEST(Report, ExplainsEveryApplication) {
-  const std::string text = explain_text(sample(), kContext);
+  const std::string text = explain_text(sample(), report_context);
   EXPECT_NE(text.find("fuse at conv2d, relu of conv_a, relu_a"), std::string::npos) << text;
   EXPECT_NE(text.find("merge at conv2d_bias_act of conv_b: 2000 -> 1000 us"), std::string::npos) << text;
-  EXPECT_EQ(explain_text({}, kContext), "no rule was applied\n");
+  EXPECT_EQ(explain_text({}, report_context), "no rule was applied\n");
 }
 
 TEST(Report, JsonHoldsTheSameFacts) {
   OptimizeResult result = sample();
   result.check = CheckReport{{{"y", 1e-7, 1, 0.5, true}}, true, false, 1e-7};
-  const auto document = nlohmann::json::parse(report_json(result, kContext));
+  const auto document = nlohmann::json::parse(report_json(result, report_context));
   EXPECT_EQ(document["choice"], "optimized");
   EXPECT_EQ(document["gain"], true);
   EXPECT_EQ(document["result"]["operators"]["split"], 1);
@@ -95,7 +95,7 @@ TEST(Report, JsonHoldsTheSameFacts) {
 }
 
 TEST(Report, JsonSurvivesNamesThatAreNotUtf8) {
-  ReportContext context = kContext;
+  ReportContext context = report_context;
   context.node_names[0] = "\xff\xfe";
   EXPECT_TRUE(nlohmann::json::accept(report_json(sample(), context)));
 }
@@ -106,7 +106,7 @@ TEST(HtmlReport, HoldsTheFactsAndBothGraphs) {
   const PricedGraph drawn_before{&before, {{before.outputs()[0].node, 2e-6}}}, drawn_after{&after, {}};
   OptimizeResult result = sample();
   result.notes = {"a < b & \"c\""};
-  ReportContext context = kContext;
+  ReportContext context = report_context;
   context.model = "<in>.onnx";
   const std::string page = report_html(result, context, drawn_before, drawn_after, true);
   EXPECT_EQ(page, report_html(result, context, drawn_before, drawn_after, true));

@@ -12,7 +12,7 @@ namespace {
 
 /// The cheapest of all graphs that rules can make of `start`.
 double cheapest_reachable(const Graph& start, const RuleIndex& rules, Costs& costs) {
-  constexpr std::size_t kLimit = 20'000;
+  constexpr std::size_t search_limit = 20'000;
   std::unordered_map<Hash128, std::vector<Graph>> met;
   std::deque<Graph> open;
   const auto visit = [&](Graph graph) {
@@ -27,8 +27,8 @@ double cheapest_reachable(const Graph& start, const RuleIndex& rules, Costs& cos
   visit(std::move(root));
   double best = std::numeric_limits<double>::infinity();
   while (!open.empty()) {
-    EXPECT_LT(met.size(), kLimit) << "the test is not exhaustive";
-    if (met.size() >= kLimit) break;
+    EXPECT_LT(met.size(), search_limit) << "the test is not exhaustive";
+    if (met.size() >= search_limit) break;
     const Graph graph = std::move(open.front());
     open.pop_front();
     best = std::min(best, costs.of(graph));
@@ -109,7 +109,7 @@ TEST_P(SearchCase, ApplicationsLeadToTheResult) {
   }
 }
 
-constexpr const char* kSiblings = R"(
+constexpr const char* siblings_text = R"(
 input x f32[1, 4]
 weight a f32[4, 2]
 weight b f32[4, 2]
@@ -124,12 +124,12 @@ TEST(Search, StopsAtTheStepBudget) {
   SearchOptions options;
   options.restarts = 0;
   options.max_steps = 1;
-  SearchResult result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  SearchResult result = value_of(search(graph_of(siblings_text), rules, costs.target, *costs.model, options));
   EXPECT_EQ(result.stop, StopReason::steps);
   EXPECT_EQ(result.steps, 1U);
   EXPECT_EQ(result.best[0].cost, 2);  // two pairs were merged in the one expansion
   options.max_steps = 0;
-  result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  result = value_of(search(graph_of(siblings_text), rules, costs.target, *costs.model, options));
   EXPECT_EQ(result.stop, StopReason::steps);
   EXPECT_EQ(result.best[0].cost, 4);
   EXPECT_TRUE(result.best[0].applications.empty());
@@ -142,21 +142,21 @@ TEST(Search, StartsAgainFromTheBestGraph) {
   SearchOptions options;
   options.max_candidate_nodes = 1;
   options.restarts = 0;
-  const SearchResult once = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  const SearchResult once = value_of(search(graph_of(siblings_text), rules, costs.target, *costs.model, options));
   EXPECT_EQ(once.stop, StopReason::steps);
   options.restarts = 8;
-  const SearchResult again = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  const SearchResult again = value_of(search(graph_of(siblings_text), rules, costs.target, *costs.model, options));
   EXPECT_LT(again.best[0].cost, once.best[0].cost);
   EXPECT_EQ(again.best[0].cost, 1);
   // The record leads from the start to the result.
-  Graph repeated = graph_of(kSiblings);
+  Graph repeated = graph_of(siblings_text);
   normalize(repeated, registry());
   for (const RuleApplication& application : again.best[0].applications)
     for (const Substitution& rule : rules.rules())
       if (rule.name == application.rule) repeated = value_of(apply(repeated, rule, application.match, registry()));
   EXPECT_TRUE(repeated.equals(again.best[0].graph));
   options.alpha = 1;
-  const SearchResult greedy = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  const SearchResult greedy = value_of(search(graph_of(siblings_text), rules, costs.target, *costs.model, options));
   EXPECT_LE(again.best[0].cost, greedy.best[0].cost);
 }
 
@@ -168,9 +168,9 @@ TEST(Search, ABeamIsAsWideAsItIsTold) {
   options.method = SearchMethod::beam;
   options.alpha = 10;
   options.beam_width = 100'000;
-  const SearchResult all = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  const SearchResult all = value_of(search(graph_of(siblings_text), rules, costs.target, *costs.model, options));
   options.beam_width = 1;
-  const SearchResult one = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  const SearchResult one = value_of(search(graph_of(siblings_text), rules, costs.target, *costs.model, options));
   EXPECT_EQ(one.stop, StopReason::exhausted);
   EXPECT_EQ(one.best[0].cost, 1);
   EXPECT_LT(one.steps, all.steps);
@@ -216,7 +216,7 @@ TEST(Search, StopsAtTheWorkBudget) {
   SearchOptions options;
   options.restarts = 0;
   options.max_candidate_nodes = 1;
-  const SearchResult result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  const SearchResult result = value_of(search(graph_of(siblings_text), rules, costs.target, *costs.model, options));
   EXPECT_EQ(result.stop, StopReason::steps);
   EXPECT_EQ(result.steps, 1U);
 }
@@ -227,7 +227,7 @@ TEST(Search, StopsWithoutImprovement) {
   SearchOptions options;
   options.patience = 1;
   options.alpha = 10;
-  const SearchResult result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  const SearchResult result = value_of(search(graph_of(siblings_text), rules, costs.target, *costs.model, options));
   EXPECT_EQ(result.stop, StopReason::no_improvement);
   EXPECT_EQ(result.best[0].cost, 1);
 }
@@ -237,7 +237,7 @@ TEST(Search, StopsAtTheTimeLimit) {
   Costs costs("launches");
   SearchOptions options;
   options.time_limit = 0;
-  const SearchResult result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  const SearchResult result = value_of(search(graph_of(siblings_text), rules, costs.target, *costs.model, options));
   EXPECT_EQ(result.stop, StopReason::time);
   EXPECT_EQ(result.best.size(), 1U);
 }
@@ -252,7 +252,7 @@ TEST(Search, StopsWhenInterrupted) {
     EXPECT_EQ(progress.start_cost, 4);
     interrupt = true;
   };
-  const SearchResult result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  const SearchResult result = value_of(search(graph_of(siblings_text), rules, costs.target, *costs.model, options));
   EXPECT_EQ(result.stop, StopReason::interrupted);
   EXPECT_EQ(result.steps, 1U);
   EXPECT_EQ(result.best[0].cost, 2);
@@ -264,7 +264,7 @@ TEST(Search, DropsQueuedGraphsForMemory) {
   SearchOptions options;
   options.alpha = 10;
   options.memory_limit = 20'000;
-  const SearchResult result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  const SearchResult result = value_of(search(graph_of(siblings_text), rules, costs.target, *costs.model, options));
   EXPECT_GT(result.dropped, 0U);
   EXPECT_EQ(result.best[0].cost, 1);
 }
@@ -278,7 +278,7 @@ TEST(Search, GoesTheSameWayWithoutKeptMatches) {
     SearchOptions options;
     options.alpha = 10;
     options.memory_limit = limit;
-    results.push_back(value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options)));
+    results.push_back(value_of(search(graph_of(siblings_text), rules, costs.target, *costs.model, options)));
     if (results.back().dropped > 0) break;
     EXPECT_EQ(results.back().steps, results[0].steps) << limit;
     EXPECT_EQ(results.back().candidates, results[0].candidates) << limit;
@@ -295,7 +295,7 @@ TEST(Search, KeepsDifferentGraphsOnly) {
   SearchOptions options;
   options.alpha = 10;
   options.keep = 3;
-  const SearchResult result = value_of(search(graph_of(kSiblings), rules, costs.target, *costs.model, options));
+  const SearchResult result = value_of(search(graph_of(siblings_text), rules, costs.target, *costs.model, options));
   ASSERT_EQ(result.best.size(), 3U);
   EXPECT_LE(result.best[0].cost, result.best[1].cost);
   EXPECT_LE(result.best[1].cost, result.best[2].cost);
@@ -308,7 +308,7 @@ TEST(Search, ReportsAMissingCost) {
   CostDatabase database = CostDatabase::in_memory(target.identity());
   MeasuredCosts measured(target, database, false);
   const auto model = make_cost_model(value_of(parse_cost_formula("time")), measured);
-  const auto result = search(graph_of(kSiblings), rules, target, *model, {});
+  const auto result = search(graph_of(siblings_text), rules, target, *model, {});
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().code, ErrorCode::cost_missing);
   EXPECT_NE(result.error().message.find("no recorded cost of the kernel 'matmul"), std::string::npos);
