@@ -2,10 +2,19 @@
 # take_back.sh [NAME...]: the test of the attack. Takes back one mend after the other (tests/attack/taken_back/NAME.patch, which
 # begins with what is taken back and the attack that must notice; all of them by default) in a copy of the committed tree
 # under build/taken_back, builds the attack there, and expects it to find something that is believed and false. Exit code 1
-# where it finds nothing. Takes minutes.
+# where it finds nothing. Takes minutes. With --check it only asks whether every patch still fits the tree: what a patch
+# takes back must stay in reach as the code around it changes. Exit code 77 without the program `patch`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 patches=$PWD/tests/attack/taken_back
+if [ "${1:-}" = --check ]; then
+  command -v patch > /dev/null || exit 77
+  failed=0
+  for file in "$patches"/*.patch; do
+    patch --dry-run --forward -s -p1 < "$file" || { echo "$file does not fit any more"; failed=1; }
+  done
+  exit $failed
+fi
 copy=$PWD/build/taken_back
 if [ $# = 0 ]; then set -- $(cd "$patches" && ls | sed 's/\.patch$//'); fi
 mkdir -p "$copy"
