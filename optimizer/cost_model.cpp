@@ -10,6 +10,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "optimizer/equal_costs.h"
+
 namespace taso {
 namespace {
 
@@ -27,9 +29,16 @@ std::string_view name_of(Term term) {
   return "?";
 }
 
+double largest_weight(const CostFormula& formula) {
+  double largest = 0;
+  for (const CostFormula::Weighted& weighted : formula.terms) largest = std::max(largest, weighted.weight);
+  return largest > 0 ? largest : 1;
+}
+
 class WeightedSum final : public CostModel {
  public:
-  WeightedSum(CostFormula formula, MeasuredCosts& measured) : formula_(std::move(formula)), measured_(&measured) {}
+  WeightedSum(CostFormula formula, MeasuredCosts& measured)
+      : formula_(std::move(formula)), measured_(&measured), grid_(largest_weight(formula_)) {}
 
   Expected<double> cost(const Graph& graph, KernelPlan& plan, double limit) override {
     if (plan.open && !plan.layouts) {
@@ -37,14 +46,24 @@ class WeightedSum final : public CostModel {
       if (!plan.layouts) return chosen;
     }
     double sum = 0;
-    // Time last: it may need measuring, which the other terms may show to be pointless.
-    for (const bool timed : {false, true})
-      for (const CostFormula::Weighted& weighted : formula_.terms) {
-        if ((weighted.term == Term::time) != timed || weighted.weight == 0) continue;
-        if (sum >= limit) return sum;
-        TASO_ASSIGN(const double value, term(weighted, graph, plan, limit - sum));
-        sum += value;
-      }
+    std::vector<std::pair<const KernelInfo*, double>> missing;
+    for (const Launch& launch : plan.launches) {
+      const Price price = bound(*launch.kernel);
+      sum += price.value;
+      if (!price.known) missing.emplace_back(launch.kernel.get(), price.value);
+    }
+    for (const CostFormula::Weighted& weighted : formula_.terms) {
+      if (weighted.term != Term::memory || weighted.weight == 0) continue;
+      if (sum >= limit) return sum;
+      TASO_ASSIGN(const double bytes, measured_->target().peak_bytes(graph, plan.layouts.get()));
+      sum += grid_(weighted.weight * bytes * 1e-6);
+    }
+    // What is not known is measured last, and only as far as that may matter.
+    for (const auto& [kernel, assumed] : missing) {
+      if (sum >= limit) break;
+      TASO_ASSIGN(const double found, find_out(*kernel));
+      sum += found - assumed;
+    }
     return sum;
   }
 
@@ -75,76 +94,60 @@ class WeightedSum final : public CostModel {
   bool uses_time() const override { return formula_.uses_time(); }
 
  private:
-  /// All terms but time.
-  [[nodiscard]] double untimed(const KernelInfo& kernel) const {
+  /// All terms of a kernel, which ran for so many seconds.
+  [[nodiscard]] double priced(const KernelInfo& kernel, double seconds) const {
     double price = 0;
-    for (const CostFormula::Weighted& weighted : formula_.terms) {
-      if (weighted.term == Term::flops) price += weighted.weight * kernel.flops * 1e-6;
-      if (weighted.term == Term::bytes) price += weighted.weight * kernel.bytes * 1e-6;
-      if (weighted.term == Term::launches) price += weighted.weight;
-    }
-    return price;
-  }
-
-  [[nodiscard]] double weight_of_time() const {
-    double timed = 0;
-    for (const CostFormula::Weighted& weighted : formula_.terms)
-      if (weighted.term == Term::time) timed += weighted.weight;
-    return timed;
+    for (const auto& [weight, term] : formula_.terms) switch (term) {
+        case Term::time:
+          price += weight * seconds * 1e6;
+          break;
+        case Term::flops:
+          price += weight * kernel.flops * 1e-6;
+          break;
+        case Term::bytes:
+          price += weight * kernel.bytes * 1e-6;
+          break;
+        case Term::launches:
+          price += weight;
+          break;
+        case Term::memory:  // no sum over kernels
+          break;
+      }
+    return grid_(price);
   }
 
   /// A kernel's price by all terms that are sums over kernels. Without a recorded time the other terms are a lower
-  /// bound; where nothing may be measured, a prohibitive price makes that the kernel is avoided.
-  [[nodiscard]] Price price(const KernelInfo& kernel) const {
-    constexpr double prohibitive = 1e12;
-    const double rest = untimed(kernel), timed = weight_of_time();
-    if (timed == 0) return {rest, true};
+  /// bound.
+  [[nodiscard]] Price bound(const KernelInfo& kernel) const {
+    if (!formula_.uses_time()) return {priced(kernel, 0), true};
     const std::optional<double> seconds = measured_->recorded(kernel);
-    if (seconds) return {rest + timed * *seconds * 1e6, true};
-    return {measured_->may_measure() ? rest : prohibitive, false};
+    return {priced(kernel, seconds.value_or(0)), seconds.has_value()};
+  }
+
+  /// The same for a choice of layouts. Where nothing may be measured, a prohibitive price makes that a kernel without a
+  /// recorded time is avoided.
+  [[nodiscard]] Price price(const KernelInfo& kernel) const {
+    Price price = bound(kernel);
+    if (!price.known && !measured_->may_measure()) price.value = CostGrid::prohibitive;
+    return price;
+  }
+
+  [[nodiscard]] Expected<double> find_out(const KernelInfo& kernel) const {
+    TASO_ASSIGN(const double seconds, measured_->seconds(kernel));
+    return priced(kernel, seconds);
   }
 
   Expected<double> choose(KernelPlan& plan, double limit) {
     PriceList prices;
     prices.look_up = [&](const KernelInfo& kernel) { return price(kernel); };
-    prices.find_out = [&](const KernelInfo& kernel) -> Expected<double> {
-      TASO_ASSIGN(const double seconds, measured_->seconds(kernel));
-      return untimed(kernel) + weight_of_time() * seconds * 1e6;
-    };
+    prices.find_out = [&](const KernelInfo& kernel) { return find_out(kernel); };
     Local& local = locals_.local();
     return choose_layouts(plan, prices, limit, local.cache, local.statistics);
   }
 
-  /// One term with its weight; not below `limit`, any number from there up.
-  Expected<double> term(const CostFormula::Weighted& weighted, const Graph& graph, const KernelPlan& plan,
-                        double limit) {
-    double value = 0;
-    switch (weighted.term) {
-      case Term::time: {
-        TASO_ASSIGN(const double seconds, measured_->seconds(plan, limit / weighted.weight * 1e-6));
-        value = seconds * 1e6;
-        break;
-      }
-      case Term::flops:
-        for (const Launch& launch : plan.launches) value += launch.kernel->flops * 1e-6;
-        break;
-      case Term::bytes:
-        for (const Launch& launch : plan.launches) value += launch.kernel->bytes * 1e-6;
-        break;
-      case Term::launches:
-        value = static_cast<double>(plan.launches.size());
-        break;
-      case Term::memory: {
-        TASO_ASSIGN(const double bytes, measured_->target().peak_bytes(graph, plan.layouts.get()));
-        value = bytes * 1e-6;
-        break;
-      }
-    }
-    return weighted.weight * value;
-  }
-
   CostFormula formula_;
   MeasuredCosts* measured_;
+  CostGrid grid_;
   /// What each thread has met.
   struct Local {
     EliminationCache cache;
@@ -199,24 +202,12 @@ Expected<double> MeasuredCosts::seconds(const KernelInfo& kernel) {
   return value;
 }
 
-Expected<double> MeasuredCosts::seconds(const KernelPlan& plan, double limit) {
-  double known = 0;
-  std::vector<const KernelInfo*> missing;
-  for (const Launch& launch : plan.launches) {
-    if (const std::optional<double> value = recorded(*launch.kernel))
-      known += *value;
-    else
-      missing.push_back(launch.kernel.get());
-  }
-  for (const KernelInfo* kernel : missing) {
-    if (known >= limit) break;
-    TASO_ASSIGN(const double value, seconds(*kernel));
-    known += value;
-  }
-  if (missing.empty() || known >= limit) return known;
-  // Once more in launch order: the same sum, to the last bit, as on a later run that has nothing to measure.
+Expected<double> MeasuredCosts::seconds(const KernelPlan& plan) {
   double sum = 0;
-  for (const Launch& launch : plan.launches) sum += kernels_.at(launch.kernel->hash).second;
+  for (const Launch& launch : plan.launches) {
+    TASO_ASSIGN(const double value, seconds(*launch.kernel));
+    sum += value;
+  }
   return sum;
 }
 

@@ -30,9 +30,8 @@ class MeasuredCosts {
 
   /// Seconds of one kernel. Not thread-safe.
   [[nodiscard]] Expected<double> seconds(const KernelInfo& kernel);
-  /// Sum over the launches of a plan. If the sum is not below `limit`, any number from `limit` up may be returned:
-  /// kernels of plans that are too slow already are not measured.
-  [[nodiscard]] Expected<double> seconds(const KernelPlan& plan, double limit = no_limit);
+  /// Sum over the launches of a plan.
+  [[nodiscard]] Expected<double> seconds(const KernelPlan& plan);
   /// The seconds of a kernel if they are known without measuring. Not thread-safe.
   [[nodiscard]] std::optional<double> recorded(const KernelInfo& kernel);
   /// Seconds of whole graphs timed in turn in one run, recorded under their structural hashes and layouts.
@@ -86,7 +85,8 @@ class CostModel {
   virtual ~CostModel() = default;
   /// Cost of a graph whose plan is given; lower is better. If the plan leaves layouts open, they are chosen so that the
   /// cost (but for `memory`, which is no sum over kernels) is least, and the plan is filled in; the cost is that of
-  /// the choice. If the cost is not below `limit`, any number from `limit` up may be returned, and layouts stay open.
+  /// the choice. Costs are sums of multiples of a small step (CostGrid), the same whatever is measured in between. If
+  /// the cost is not below `limit`, any number from `limit` up may be returned, and layouts stay open.
   /// Not thread-safe: may measure.
   [[nodiscard]] virtual Expected<double> cost(const Graph& graph, KernelPlan& plan,
                                               double limit = MeasuredCosts::no_limit) = 0;

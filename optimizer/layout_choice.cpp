@@ -4,6 +4,8 @@
 #include <array>
 #include <chrono>
 
+#include "optimizer/equal_costs.h"
+
 namespace taso {
 namespace {
 
@@ -169,14 +171,14 @@ Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, doubl
 
 Expected<std::shared_ptr<const LayoutAssignment>> recorded_layouts(const Graph& graph, const Target& target,
                                                                    const CostDatabase& costs) {
-  constexpr double prohibitive = 1e6;  // seconds
+  const CostGrid grid;
   const std::shared_ptr<const LayoutAssignment> by_rule;
   TASO_ASSIGN(KernelPlan plan, target.open_plan(graph));
   if (!plan.open) return by_rule;
   PriceList prices;
   prices.look_up = [&](const KernelInfo& kernel) -> Price {
     const std::optional<double> seconds = costs.find("kernel", kernel.key);
-    return seconds ? Price{*seconds * 1e6, true} : Price{prohibitive * 1e6, false};
+    return seconds ? Price{grid(*seconds * 1e6), true} : Price{CostGrid::prohibitive, false};
   };
   prices.find_out = [](const KernelInfo&) -> Expected<double> { return Error{ErrorCode::cost_missing, "", {}}; };
   EliminationCache cache;

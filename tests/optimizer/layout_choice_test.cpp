@@ -3,6 +3,8 @@
 // is chosen, and any other way, computes what the definitions say.
 #include "optimizer/layout_choice.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -11,6 +13,7 @@
 #include "graph/rewrite.h"
 #include "optimizer/cost_model.h"
 #include "optimizer/runtime_target.h"
+#include "optimizer/search.h"
 #include "tests/runtime/random_graph.h"
 
 namespace taso::testing {
@@ -487,6 +490,57 @@ TEST(UnknownPrices, AttemptsAreGoneOnWith) {
       EXPECT_EQ(launches_of(plan), launches_of(all_known.plan));
       EXPECT_EQ(plan.attempt, nullptr);
     }
+  }
+}
+
+/// A recurrent network of two steps, each of eight products of the input and eight of the state.
+std::string recurrent_network() {
+  std::string text = "input h0 f32[1, 8]\n";
+  for (const char* of : {"x", "h"})
+    for (int gate = 0; gate < 8; ++gate) text += fmt::format("weight w{}{} f32[8, 8]\n", of, gate);
+  for (int step = 0; step < 2; ++step) {
+    text += fmt::format("input x{} f32[1, 8]\n", step);
+    for (int gate = 0; gate < 8; ++gate)
+      text += fmt::format("g{0}{1} = add(matmul(x{0}, wx{1}), matmul(h{0}, wh{1}))\n", step, gate);
+    text += fmt::format(
+        "a{0} = add(mul(sigmoid(add(relu(g{0}0), sigmoid(g{0}3))), tanh(mul(sigmoid(g{0}1), tanh(g{0}2)))), "
+        "mul(tanh(add(sigmoid(g{0}4), relu(g{0}5))), sigmoid(mul(tanh(g{0}6), sigmoid(g{0}7)))))\n"
+        "h{1} = tanh(a{0})\n",
+        step, step + 1);
+  }
+  return text + "output h2\n";
+}
+
+/// What is measured on the way changes the order in which equal costs are added up, and no more: a search goes the same
+/// way when it finds all of it recorded.
+TEST(UnknownPrices, DoNotLeadASearchElsewhere) {
+  const Graph graph = graph_of(recurrent_network());
+  const RuleIndex rules(value_of(load_rules(std::string(TASO_SOURCE_DIR) + "/specs/rules/default.rules", registry())),
+                        registry());
+  const auto way_of = [](const SearchResult& result) {
+    std::string way = fmt::format("{} steps, {} candidates\n", result.steps, result.candidates);
+    for (const Candidate& candidate : result.best) {
+      way += fmt::format("{}\n", candidate.cost);
+      for (const RuleApplication& each : candidate.applications)
+        way += fmt::format("{} {}\n", each.rule, fmt::join(each.match.nodes, " "));
+    }
+    return way;
+  };
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
+    // As they are recorded: in whole nanoseconds.
+    PricedTarget priced([&](const std::string& key) { return (300 + hash_text(key, seed).low % 3000) * 1e-9; });
+    CostDatabase database = CostDatabase::in_memory(priced.identity());
+    std::vector<std::string> ways;
+    for (const bool measure : {true, false}) {
+      MeasuredCosts measured(priced, database, measure);
+      const auto model = make_cost_model(value_of(parse_cost_formula("time")), measured);
+      SearchOptions options;
+      options.choose_layouts = true;
+      options.threads = 1;
+      ways.push_back(way_of(value_of(search(graph, rules, priced, *model, options))));
+      EXPECT_EQ(measured.measured() > 0, measure);
+    }
+    EXPECT_EQ(ways[0], ways[1]) << "seed " << seed;
   }
 }
 
