@@ -403,7 +403,19 @@ class Checker {
       e.sort = e.name == "inverse" ? Sort::integers : Sort::boolean;
       return {};
     }
-    if (e.name == "before" || e.name == "last" || e.name == "repeat" || e.name == "position") {
+    if (e.name == "join") {
+      bool index = false;
+      for (const Expression& operand : e.operands) {
+        if (!is_whole(operand.sort))
+          return bad_input("'join' is of sizes, indices and vectors of them, and " + to_text(operand) + " is " +
+                               describe(operand.sort),
+                           operand.where);
+        index = index || is_index(operand.sort);
+      }
+      e.sort = whole(true, index);
+      return {};
+    }
+    if (e.name == "before" || e.name == "first" || e.name == "last" || e.name == "repeat" || e.name == "position") {
       TASO_RETURN_IF_ERROR(arity(e, 2));
       if (e.name == "repeat")
         TASO_RETURN_IF_ERROR(fixed_argument(0, false));
@@ -412,10 +424,10 @@ class Checker {
       if (e.name == "before") TASO_RETURN_IF_ERROR(fixed_argument(0, true));
       if (e.name == "position") TASO_RETURN_IF_ERROR(vector_argument(1));
       TASO_RETURN_IF_ERROR(fixed_argument(1, e.name == "position"));
-      e.sort = e.name == "before"   ? Sort::integer
-               : e.name == "last"   ? e.operands[0].sort
-               : e.name == "repeat" ? Sort::integers
-                                    : Sort::index;
+      e.sort = e.name == "before"                      ? Sort::integer
+               : e.name == "first" || e.name == "last" ? e.operands[0].sort
+               : e.name == "repeat"                    ? Sort::integers
+                                                       : Sort::index;
       return {};
     }
     if (e.name == "on") {
@@ -734,38 +746,46 @@ class Checker {
 
   Status equations() {
     bool any = false;
-    for (Equation& equation : op_->equations) {
+    const auto& equations = op_->equations;
+    for (std::size_t i = 0; i < equations.size(); ++i) {
+      Equation& equation = op_->equations[i];
       const std::size_t mark = scope_.size();
       if (equation.target == "out") {
         any = true;
         if (op_->variadic()) TASO_RETURN_IF_ERROR(declare(op_->inputs[0].piece, Sort::integer, equation.where));
         TASO_RETURN_IF_ERROR(output_equation(equation));
         scope_.resize(mark);
-      } else {
-        TASO_RETURN_IF_ERROR(intermediate(equation, mark));
+        continue;
       }
+      const auto spec = std::find_if(op_->intermediates.begin(), op_->intermediates.end(),
+                                     [&](const IntermediateSpec& known) { return known.name == equation.target; });
+      TASO_CHECK(spec != op_->intermediates.end(), "an equation of the unknown tensor " + equation.target);
+      if (i == 0 || equations[i - 1].target != equation.target)
+        TASO_RETURN_IF_ERROR(intermediate_axes(*spec, equation));
+      TASO_RETURN_IF_ERROR(equation_of(equation, spec->axes));
+      scope_.resize(mark);
+      if (i + 1 == equations.size() || equations[i + 1].target != equation.target)
+        tensors_.push_back({spec->name, spec->axes});
     }
     if (!any) return bad_input("operator '" + op_->name + "' has no equation 'out[...] = ...'", op_->where);
     return {};
   }
 
-  Status intermediate(Equation& equation, std::size_t mark) {
-    Tensor tensor;
-    tensor.name = equation.target;
-    for (Expression::Range& range : equation.ranges) {
-      TASO_RETURN_IF_ERROR(range_extent(range, equation.where));
-      TASO_RETURN_IF_ERROR(declare(range.name, range.rest ? Sort::index_vector : Sort::index, equation.where));
-      AxisSpec axis;
-      axis.kind = range.rest ? AxisSpec::Kind::rest : AxisSpec::Kind::size;
-      axis.factors.push_back(*range.extent);
-      tensor.axes.push_back(std::move(axis));
-    }
-    TASO_RETURN_IF_ERROR(real(equation.value));
-    scope_.resize(mark);
+  Status intermediate_axes(IntermediateSpec& tensor, const Equation& first) {
     if (find(tensor.name) != nullptr || find_tensor(tensor.name) != nullptr)
       return bad_input("'" + tensor.name + "' already stands for something else in operator '" + op_->name + "'",
-                       equation.where);
-    tensors_.push_back(std::move(tensor));
+                       tensor.where);
+    for (std::size_t i = 0; i < tensor.axes.size(); ++i)
+      for (Expression& extent : tensor.axes[i].factors) {
+        TASO_RETURN_IF_ERROR(check(extent));
+        const Expression& variable = first.coordinates[i];
+        const Sort wanted = variable.rest ? Sort::integers : Sort::integer;
+        if (extent.sort != wanted)
+          return bad_input("the extent of index variable '" + to_text(variable) + (variable.rest ? ".." : "") +
+                               "' must be " + describe(wanted) + ", and " + to_text(extent) + " is " +
+                               describe(extent.sort),
+                           tensor.where);
+      }
     return {};
   }
 
@@ -781,14 +801,19 @@ class Checker {
       return bad_input("the output has axes " + to_text(output.axes) + ", and " +
                            std::to_string(equation.coordinates.size()) + " coordinates are given",
                        equation.where);
+    return equation_of(equation, output.axes);
+  }
+
+  /// The left side of an equation against the axes of the tensor that it writes, and its value.
+  Status equation_of(Equation& equation, const std::vector<AxisSpec>& axes) {
     for (Expression::Range& range : equation.ranges) {
       if (range.rest) return bad_input("'where' gives the extent of single index variables", equation.where);
       TASO_RETURN_IF_ERROR(range_extent(range, equation.where));
     }
     // Variables that stand alone range over their axis; others have their extent from 'where'.
-    for (std::size_t i = 0; i < output.axes.size(); ++i) {
+    for (std::size_t i = 0; i < axes.size(); ++i) {
       Expression& coordinate = equation.coordinates[i];
-      const AxisSpec& axis = output.axes[i];
+      const AxisSpec& axis = axes[i];
       if ((axis.kind == AxisSpec::Kind::rest) != coordinate.rest)
         return bad_input(coordinate.rest ? "'..' stands for several axes, and " + to_text(axis) + " is one"
                                          : "the coordinate of the axes " + to_text(axis) + " must end in '..'",

@@ -190,13 +190,39 @@ struct SizeStatement {
   SourceLocation where;
 };
 
+/// A tensor that is computed once and read like an input.
+struct IntermediateSpec {
+  std::string name;
+  std::vector<AxisSpec> axes;  ///< The extents of a rest may be any vector of sizes.
+  SourceLocation where;
+};
+
 /// One equation: target[...] = value.
 struct Equation {
   std::string target;                     ///< "out", or the name of an intermediate.
   std::string piece;                      ///< out.k
-  std::vector<Expression> coordinates;    ///< Of an output: index variables, tuples, or size + variable.
-  std::vector<Expression::Range> ranges;  ///< Of an intermediate: its indices; of an output: `where` ranges.
+  std::vector<Expression> coordinates;    ///< One per axis: index variables, tuples of them, or size + variable.
+  std::vector<Expression::Range> ranges;  ///< Of the variables that are declared by `where`.
   Expression value;
+  SourceLocation where;
+};
+
+/// An operator applied inside of a definition, `let y[n, c] = matmul(x, k)` or `out = softmax(y; axis=-1)`. When a
+/// specification is loaded, the applied definition takes its place (operators/compose.h).
+struct Application {
+  /// An operand: a tensor of the definition, or another application.
+  struct Operand {
+    std::string tensor;
+    std::shared_ptr<const Application> application;
+    SourceLocation where;
+  };
+  std::string target;                         ///< "out", the name of an intermediate, or empty for an operand.
+  std::optional<std::vector<AxisSpec>> axes;  ///< Those of the result, as the definition calls them.
+  std::string op;
+  std::vector<Operand> operands;
+  std::vector<std::pair<std::string, Expression>> attributes;
+  /// So many statements and equations of the definition stand before it.
+  std::size_t statements = 0, equations = 0;
   SourceLocation where;
 };
 
@@ -208,8 +234,12 @@ struct OperatorDefinition {
   std::vector<AttributeSpec> attributes;  ///< In the order of the definition.
   OutputSpec output;
   std::vector<SizeStatement> statements;
-  std::vector<Equation> equations;  ///< Intermediates before the outputs that use them.
-  OperatorSignature signature;      ///< The same inputs and attributes as the graph layer sees them.
+  std::vector<IntermediateSpec> intermediates;
+  std::vector<Equation> equations;        ///< Those of an intermediate stand together, before those that read it.
+  std::vector<Application> applications;  ///< As long as the definition is as it was written.
+  /// The definition as it was written, if it applies other operators.
+  std::shared_ptr<const OperatorDefinition> written;
+  OperatorSignature signature;  ///< The same inputs and attributes as the graph layer sees them.
   bool commutative = false, associative = false;
   std::optional<PieceAttributes> coassociative;  ///< The law, with the attributes that it names.
   SourceLocation where;
@@ -218,6 +248,7 @@ struct OperatorDefinition {
   [[nodiscard]] bool several_outputs() const { return !output.piece.empty(); }
   /// nullptr if there is none of that name.
   [[nodiscard]] const AttributeSpec* find_attribute(std::string_view attribute) const;
+  [[nodiscard]] const IntermediateSpec* find_intermediate(std::string_view intermediate) const;
 };
 
 /// "The extent of output axis `output_axis` is the extent of axis `input_axis` of input `input`", axes counted from the

@@ -14,25 +14,34 @@ std::string ranges(const std::vector<Expression::Range>& list) {
   return text;
 }
 
-std::string equation_text(const Equation& equation) {
+std::string equation_text(const OperatorDefinition& definition, const Equation& equation) {
   std::string left = equation.target + (equation.piece.empty() ? "" : "." + equation.piece) + "[";
-  if (equation.target == "out") {
-    for (std::size_t i = 0; i < equation.coordinates.size(); ++i)
-      left += (i == 0 ? "" : ", ") + to_text(equation.coordinates[i]) + (equation.coordinates[i].rest ? ".." : "");
-  } else {
-    left += ranges(equation.ranges);
+  const IntermediateSpec* const intermediate = definition.find_intermediate(equation.target);
+  for (std::size_t i = 0; i < equation.coordinates.size(); ++i) {
+    const Expression& coordinate = equation.coordinates[i];
+    left += (i == 0 ? "" : ", ") + to_text(coordinate) + (coordinate.rest ? ".." : "");
+    if (intermediate != nullptr) left += " < " + to_text(intermediate->axes[i].factors[0]);
   }
   std::string text = left + "] = " + to_text(equation.value);
-  if (equation.target == "out" && !equation.ranges.empty()) text += " where " + ranges(equation.ranges);
+  if (!equation.ranges.empty()) text += " where " + ranges(equation.ranges);
   return text;
 }
 
 std::string section(const OperatorDefinition& definition) {
   std::string text =
       "## " + definition.name + "\n\n" + definition.documentation + "\n\n```\n" + to_text(definition) + "\n";
-  for (const SizeStatement& statement : definition.statements)
+  const OperatorDefinition& written = definition.written != nullptr ? *definition.written : definition;
+  for (const SizeStatement& statement : written.statements)
     if (!statement.name.empty()) text += "  " + statement.name + " = " + to_text(statement.value) + "\n";
-  for (const Equation& equation : definition.equations) text += "  " + equation_text(equation) + "\n";
+  std::size_t equation = 0;
+  for (const Application& application : written.applications) {
+    for (; equation < application.equations; ++equation)
+      text += "  " + equation_text(written, written.equations[equation]) + "\n";
+    text += "  " + application.target + (application.axes ? to_text(*application.axes) : "") + " = " +
+            to_text(application) + "\n";
+  }
+  for (; equation < written.equations.size(); ++equation)
+    text += "  " + equation_text(written, written.equations[equation]) + "\n";
   text += "```\n\n";
   std::string laws;
   for (const auto& [holds, name] :

@@ -336,7 +336,14 @@ IndexValue IndexEvaluator::call(const Expression& e) {
       if (__builtin_add_overflow(total, list[i], &total)) fail(e, "is beyond 64 bits");
     return IndexValue::of(total);
   }
-  if (e.name == "last") {
+  if (e.name == "join") {
+    IndexValue result;
+    result.vector = true;
+    for (const IndexValue& argument : arguments)
+      result.components.insert(result.components.end(), argument.components.begin(), argument.components.end());
+    return result;
+  }
+  if (e.name == "first" || e.name == "last") {
     const std::int64_t count = integer_argument(1);
     const auto length = static_cast<std::int64_t>(arguments[0].components.size());
     if (count < 0 || count > length) {
@@ -345,7 +352,8 @@ IndexValue IndexEvaluator::call(const Expression& e) {
     }
     IndexValue result;
     result.vector = true;
-    result.components.assign(arguments[0].components.end() - count, arguments[0].components.end());
+    const auto begin = e.name == "first" ? arguments[0].components.begin() : arguments[0].components.end() - count;
+    result.components.assign(begin, begin + count);
     return result;
   }
   if (e.name == "repeat") {

@@ -1,7 +1,6 @@
 #include "operators/lower.h"
 
 #include <algorithm>
-#include <deque>
 #include <limits>
 #include <map>
 #include <optional>
@@ -59,14 +58,15 @@ class Lowerer {
   }
 
   Expected<LoweredBody> lower() {
-    const std::size_t intermediates =
-        static_cast<std::size_t>(std::count_if(definition_.equations.begin(), definition_.equations.end(),
-                                               [](const Equation& equation) { return equation.target != "out"; }));
-    first_output_ = static_cast<std::uint32_t>(body_.inputs + intermediates);
-    boxes_.resize(body_.outputs.size());
-    for (const Equation& equation : definition_.equations) {
+    first_output_ = static_cast<std::uint32_t>(body_.inputs + definition_.intermediates.size());
+    boxes_.resize(definition_.intermediates.size() + body_.outputs.size());
+    const std::vector<Equation>& equations = definition_.equations;
+    for (std::size_t i = 0; i < equations.size(); ++i) {
+      const Equation& equation = equations[i];
       if (equation.target != "out") {
         TASO_RETURN_IF_ERROR(intermediate(equation));
+        if (i + 1 == equations.size() || equations[i + 1].target != equation.target)
+          TASO_RETURN_IF_ERROR(check_cover(body_.intermediates.size() - 1));
       } else if (definition_.variadic()) {
         for (std::size_t k = 0; k < body_.inputs; ++k)
           TASO_RETURN_IF_ERROR(output(equation, 0, definition_.inputs[0].piece, k));
@@ -77,7 +77,8 @@ class Lowerer {
         TASO_RETURN_IF_ERROR(output(equation, 0, "", 0));
       }
     }
-    for (std::size_t i = 0; i < boxes_.size(); ++i) TASO_RETURN_IF_ERROR(check_cover(i));
+    for (std::size_t i = 0; i < body_.outputs.size(); ++i)
+      TASO_RETURN_IF_ERROR(check_cover(body_.intermediates.size() + i));
     return std::move(body_);
   }
 
@@ -235,64 +236,65 @@ class Lowerer {
 
   // ---- equations ----
 
+  /// One of the equations of an intermediate; before the first of them, the tensor gets its shape and buffer.
   Status intermediate(const Equation& equation) {
-    const std::size_t mark = environment_.size();
-    const auto buffer = static_cast<std::uint32_t>(shapes_.size());
-    begin_stage(buffer);
-    double volume = 1;
-    open_ranges(equation.ranges, stage_.outer, volume);
-    TASO_RETURN_IF_ERROR(evaluation());
+    const IntermediateSpec& spec = *definition_.find_intermediate(equation.target);
+    if (const auto known = tensors_.find(spec.name); known != tensors_.end())
+      return write(equation, spec.axes, known->second.buffers[0]);
     Shape shape;
-    LoweredTensor tensor;
-    std::vector<AxisSpec>& axes = intermediate_axes_.emplace_back();
-    tensor.axes = &axes;
-    Affine write;
-    absl::InlinedVector<Affine, 6> coordinates;
-    for (const Expression::Range& range : equation.ranges) {
-      AxisSpec axis;
-      axis.kind = range.rest ? AxisSpec::Kind::rest : AxisSpec::Kind::size;
-      axis.factors.push_back(*range.extent);
-      axes.push_back(std::move(axis));
-      for (const Affine& component : std::as_const(environment_).find(range.name)->components) {
-        coordinates.push_back(component);
-        shape.push_back(0);
-      }
-    }
-    for (std::size_t i = 0, axis = 0; i < equation.ranges.size(); ++i)
-      for (const std::int64_t extent : equation.ranges[i].rest ? evaluator_.integers(*equation.ranges[i].extent)
-                                                               : Sizes{evaluator_.integer(*equation.ranges[i].extent)})
-        shape[axis++] = std::max<std::int64_t>(extent, 0);
-    if (!is_reasonable(shape)) return fail(equation.where, "'" + equation.target + "' would be " + to_string(shape));
-    const Sizes strides = row_major_strides(shape);
-    for (std::size_t i = 0; i < shape.size(); ++i)
-      write = evaluator_.add(write, evaluator_.scale(coordinates[i], strides[i], equation.value), equation.value);
+    for (const AxisSpec& axis : spec.axes)
+      for (const std::int64_t extent : extents_of(axis)) shape.push_back(std::max<std::int64_t>(extent, 0));
+    TASO_RETURN_IF_ERROR(evaluation());
+    if (!is_reasonable(shape)) return fail(equation.where, "'" + spec.name + "' would be " + to_string(shape));
+    const auto buffer = static_cast<std::uint32_t>(shapes_.size());
     shapes_.push_back(shape);
-    body_.intermediates.push_back(shape);
-    TASO_RETURN_IF_ERROR(end_stage(equation.value, std::move(write), volume));
-    environment_.shrink(mark);
+    body_.intermediates.push_back(std::move(shape));
+    TASO_RETURN_IF_ERROR(write(equation, spec.axes, buffer));
+    LoweredTensor tensor;
+    tensor.axes = &spec.axes;
     tensor.buffers.push_back(buffer);
-    tensors_.emplace(equation.target, std::move(tensor));
+    tensors_.emplace(spec.name, std::move(tensor));
     return {};
+  }
+
+  /// Of a rest those of all its axes.
+  Sizes extents_of(const AxisSpec& axis) {
+    if (axis.kind == AxisSpec::Kind::rest) return evaluator_.integers(axis.factors[0]);
+    std::int64_t extent = 1;
+    for (const Expression& factor : axis.factors) extent *= std::max<std::int64_t>(evaluator_.integer(factor), 0);
+    return {extent};
   }
 
   Status output(const Equation& equation, std::size_t which, const std::string& piece, std::size_t k) {
     const std::size_t mark = environment_.size();
     if (!piece.empty()) environment_.bind(piece, IndexValue::of(static_cast<std::int64_t>(k)));
-    begin_stage(first_output_ + static_cast<std::uint32_t>(which));
-    const Shape& shape = body_.outputs[which];
+    TASO_RETURN_IF_ERROR(write(equation, definition_.output.axes, first_output_ + static_cast<std::uint32_t>(which)));
+    environment_.shrink(mark);
+    return {};
+  }
+
+  /// The shape of an intermediate or output, by its buffer.
+  [[nodiscard]] const Shape& written_shape(std::uint32_t buffer) const {
+    return buffer < first_output_ ? body_.intermediates[buffer - body_.inputs] : body_.outputs[buffer - first_output_];
+  }
+
+  Status write(const Equation& equation, const std::vector<AxisSpec>& axes, std::uint32_t buffer) {
+    const std::size_t mark = environment_.size();
+    begin_stage(buffer);
+    const Shape& shape = written_shape(buffer);
     double volume = 1;
     auto ranged = [&](const std::string& name) {
       return std::any_of(equation.ranges.begin(), equation.ranges.end(),
                          [&](const Expression::Range& range) { return range.name == name; });
     };
     auto extent_loop = [&](std::int64_t extent) {
+      extent = std::max<std::int64_t>(extent, 0);
       volume *= static_cast<double>(extent);
       return new_loop(extent, stage_.outer);
     };
     // Index variables in the order of the axes, then those of 'where', so that loops go through memory in order.
     absl::InlinedVector<Affine, 6> coordinates;
     std::vector<std::pair<std::size_t, const Expression*>> later;  // coordinates that need a 'where' variable
-    const std::vector<AxisSpec>& axes = definition_.output.axes;
     for (std::size_t i = 0; i < axes.size(); ++i) {
       const Expression& coordinate = equation.coordinates[i];
       if (axes[i].kind == AxisSpec::Kind::rest) {
@@ -313,9 +315,7 @@ class Lowerer {
         }
         coordinates.push_back(std::move(total));
       } else if (coordinate.kind == Kind::name && coordinate.sort == Sort::index && !ranged(coordinate.name)) {
-        std::int64_t extent = 1;
-        for (const Expression& factor : axes[i].factors) extent *= evaluator_.integer(factor);
-        const Affine variable = extent_loop(extent);
+        const Affine variable = extent_loop(extents_of(axes[i])[0]);
         environment_.bind(coordinate.name, {false, {variable}});
         coordinates.push_back(variable);
       } else {
@@ -344,12 +344,12 @@ class Lowerer {
       if (box.back().first < 0 || box.back().second >= shape[i])
         return fail(equation.where, "coordinate " +
                                         to_text(equation.coordinates.at(std::min(i, equation.coordinates.size() - 1))) +
-                                        " of the left side leaves the output " + to_string(shape));
+                                        " of the left side leaves " + called(buffer) + " " + to_string(shape));
     }
     if (volume != 0) {
       if (box_volume != volume)
         return fail(equation.where, "the left side does not write every element of a box exactly once");
-      boxes_[which].push_back(std::move(box));
+      boxes_[buffer - body_.inputs].push_back(std::move(box));
     }
     TASO_RETURN_IF_ERROR(end_stage(equation.value, std::move(write), volume));
     environment_.shrink(mark);
@@ -362,11 +362,19 @@ class Lowerer {
                        [&](const Expression& operand) { return mentions(operand, name); });
   }
 
-  /// Every element of the output is written exactly once: the boxes are disjoint and their volumes add up.
+  /// What messages call an intermediate or output.
+  [[nodiscard]] std::string called(std::uint32_t buffer) const {
+    if (buffer >= first_output_) return "the output";
+    return "'" + definition_.intermediates[buffer - body_.inputs].name + "'";
+  }
+
+  /// Every element of a tensor is written exactly once: the boxes are disjoint and their volumes add up.
   Status check_cover(std::size_t which) {
     const std::vector<Box>& boxes = boxes_[which];
+    const auto buffer = static_cast<std::uint32_t>(body_.inputs + which);
+    const Shape& shape = written_shape(buffer);
     double volume = 1;
-    for (std::int64_t extent : body_.outputs[which]) volume *= static_cast<double>(extent);
+    for (std::int64_t extent : shape) volume *= static_cast<double>(extent);
     double written = 0;
     for (std::size_t i = 0; i < boxes.size(); ++i) {
       double box_volume = 1;
@@ -376,12 +384,12 @@ class Lowerer {
         bool apart = false;
         for (std::size_t axis = 0; axis < boxes[i].size(); ++axis)
           apart = apart || boxes[i][axis].second < boxes[j][axis].first || boxes[j][axis].second < boxes[i][axis].first;
-        if (!apart) return fail(definition_.where, "an element of the output is written twice");
+        if (!apart) return fail(definition_.where, "an element of " + called(buffer) + " is written twice");
       }
     }
     if (written != volume)
       return fail(definition_.where,
-                  "some elements of the output " + to_string(body_.outputs[which]) + " are not written");
+                  "some elements of " + called(buffer) + " " + to_string(shape) + " are not written");
     return {};
   }
 
@@ -736,10 +744,9 @@ class Lowerer {
   LoweredBody body_;
   LoweredStage stage_;
   std::map<std::string, LoweredTensor, std::less<>> tensors_;
-  std::deque<std::vector<AxisSpec>> intermediate_axes_;
   std::vector<Shape> shapes_;  ///< Per buffer that can be read: inputs, intermediates so far.
   std::uint32_t first_output_ = 0;
-  std::vector<std::vector<Box>> boxes_;  ///< Per output.
+  std::vector<std::vector<Box>> boxes_;  ///< Per intermediate, then per output.
   /// Parameters of the function that is being expanded.
   const std::map<std::string, std::uint32_t, std::less<>>* frame_ = nullptr;
 };

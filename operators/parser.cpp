@@ -50,6 +50,14 @@ class Parser {
   static constexpr int max_depth = 100;
   static constexpr int max_operators = 1000;
 
+  struct Depth {
+    int& depth;
+    explicit Depth(int& d) : depth(d) { ++depth; }
+    ~Depth() { --depth; }
+    Depth(const Depth&) = delete;
+    Depth& operator=(const Depth&) = delete;
+  };
+
   Expected<std::string> new_name(std::string_view what) {
     if (is_keyword(cursor_.peek().text) && cursor_.peek().kind == TokenKind::identifier)
       return bad_input("'" + cursor_.peek().text + "' is a word of the language and cannot be " + std::string(what),
@@ -233,10 +241,10 @@ class Parser {
         result.statements.push_back(std::move(statement));
       } else if (cursor_.accept("let")) {
         TASO_ASSIGN(std::string name, new_name("a name after 'let'"));
-        if (cursor_.at("[")) {
-          TASO_ASSIGN(Equation equation, intermediate(std::move(name), where));
-          tensors_.insert(equation.target);
-          result.equations.push_back(std::move(equation));
+        if (at_named_application()) {
+          TASO_RETURN_IF_ERROR(named_application(std::move(name), result));
+        } else if (cursor_.at("[")) {
+          TASO_RETURN_IF_ERROR(intermediate(std::move(name), where, result));
         } else {
           SizeStatement statement;
           statement.where = where;
@@ -245,6 +253,9 @@ class Parser {
           TASO_ASSIGN(statement.value, expression());
           result.statements.push_back(std::move(statement));
         }
+      } else if (cursor_.at("out") && cursor_.peek(1).text == "=") {
+        cursor_.next();
+        TASO_RETURN_IF_ERROR(named_application("out", result));
       } else if (cursor_.at("out")) {
         TASO_ASSIGN(Equation equation, output_equation());
         result.equations.push_back(std::move(equation));
@@ -399,21 +410,113 @@ class Parser {
   }
 
   /// name[I.. < A, t < n] = value, after 'let'.
-  Expected<Equation> intermediate(std::string name, const SourceLocation& where) {
+  Status intermediate(std::string name, const SourceLocation& where, OperatorDefinition& definition) {
+    IntermediateSpec tensor;
     Equation equation;
-    equation.target = std::move(name);
-    equation.where = where;
+    tensor.name = equation.target = std::move(name);
+    tensor.where = equation.where = where;
     cursor_.next();
     if (!cursor_.accept("]")) {
       do {
+        Expression variable;
+        variable.kind = Kind::name;
+        variable.where = cursor_.peek().where;
         TASO_ASSIGN(Expression::Range index, range());
-        equation.ranges.push_back(std::move(index));
+        variable.name = index.name;
+        variable.rest = index.rest;
+        equation.coordinates.push_back(std::move(variable));
+        AxisSpec axis;
+        axis.kind = index.rest ? AxisSpec::Kind::rest : AxisSpec::Kind::size;
+        axis.factors.push_back(*index.extent);
+        axis.where = equation.coordinates.back().where;
+        tensor.axes.push_back(std::move(axis));
       } while (cursor_.accept(","));
       TASO_RETURN_IF_ERROR(cursor_.expect("]", "or ',' after an index variable"));
     }
     TASO_RETURN_IF_ERROR(cursor_.expect("=", "after the left side of an equation"));
     TASO_ASSIGN(equation.value, expression());
-    return equation;
+    tensors_.insert(tensor.name);
+    definition.intermediates.push_back(std::move(tensor));
+    definition.equations.push_back(std::move(equation));
+    return {};
+  }
+
+  /// Whether what stands `ahead` is the application of an operator: name(t, with a tensor t that is not read.
+  [[nodiscard]] bool at_application(std::size_t ahead) const {
+    if (ahead > 3 * max_depth) return true;  // nested too deep, which is said where it is parsed
+    if (cursor_.peek(ahead).kind != TokenKind::identifier || cursor_.peek(ahead + 1).text != "(") return false;
+    const std::string& after = cursor_.peek(ahead + 3).text;
+    if (after == "(") return at_application(ahead + 2);
+    return tensors_.contains(cursor_.peek(ahead + 2).text) && (after == "," || after == ";" || after == ")");
+  }
+
+  /// At "= op(x, ...)" or "[axes] = op(x, ...)", behind `let name`. Indices of an intermediate have a "<".
+  [[nodiscard]] bool at_named_application() const {
+    if (cursor_.at("=")) return at_application(1);
+    std::size_t ahead = 1;
+    if (!cursor_.at("[")) return false;
+    for (int depth = 1; depth > 0; ++ahead) {
+      const Token& token = cursor_.peek(ahead);
+      if (token.kind == TokenKind::end || (depth == 1 && token.text == "<")) return false;
+      depth += token.text == "[" ? 1 : token.text == "]" ? -1 : 0;
+    }
+    return cursor_.peek(ahead).text == "=" && at_application(ahead + 1);
+  }
+
+  /// [axes] = op(...), behind `let name` or `out`.
+  Status named_application(std::string name, OperatorDefinition& definition) {
+    std::optional<std::vector<AxisSpec>> axes;
+    if (cursor_.at("[")) {
+      TASO_ASSIGN(axes, this->axes());
+    }
+    TASO_RETURN_IF_ERROR(cursor_.expect("=", "before the operator that is applied"));
+    TASO_ASSIGN(Application result, application());
+    result.axes = std::move(axes);
+    result.target = std::move(name);
+    result.statements = definition.statements.size();
+    result.equations = definition.equations.size();
+    tensors_.insert(result.target);
+    definition.applications.push_back(std::move(result));
+    return {};
+  }
+
+  /// op(x, op(y), ...; name=value, ...)
+  Expected<Application> application() {
+    Application result;
+    result.where = cursor_.peek().where;
+    const Depth guard(depth_);
+    if (depth_ > max_depth)
+      return bad_input("operators are applied deeper than " + std::to_string(max_depth), result.where);
+    TASO_ASSIGN(result.op, new_name("the operator that is applied"));
+    TASO_RETURN_IF_ERROR(cursor_.expect("(", "before the operands"));
+    while (!cursor_.at(";") && !cursor_.at(")")) {
+      Application::Operand operand;
+      operand.where = cursor_.peek().where;
+      if (cursor_.peek(1).text == "(") {
+        TASO_ASSIGN(Application inner, application());
+        operand.application = std::make_shared<const Application>(std::move(inner));
+      } else {
+        TASO_ASSIGN(operand.tensor, new_name("an operand: a tensor, or an operator that is applied"));
+      }
+      result.operands.push_back(std::move(operand));
+      if (!cursor_.accept(",")) break;
+    }
+    if (cursor_.accept(";")) {
+      do {
+        const SourceLocation where = cursor_.peek().where;
+        TASO_ASSIGN(std::string name, new_name("the name of an attribute"));
+        Expression value;
+        value.kind = Kind::name;
+        value.name = name;
+        value.where = where;
+        if (cursor_.accept("=")) {
+          TASO_ASSIGN(value, expression());
+        }
+        result.attributes.emplace_back(std::move(name), std::move(value));
+      } while (cursor_.accept(","));
+    }
+    TASO_RETURN_IF_ERROR(cursor_.expect(")", "after the operands and attributes"));
+    return result;
   }
 
   /// out[...] = value where j < n
@@ -460,13 +563,7 @@ class Parser {
 
   Expected<Expression> expression() {
     if (depth_ == 0) operators_ = 0;
-    struct Depth {
-      int& depth;
-      explicit Depth(int& d) : depth(d) { ++depth; }
-      ~Depth() { --depth; }
-      Depth(const Depth&) = delete;
-      Depth& operator=(const Depth&) = delete;
-    } guard(depth_);
+    const Depth guard(depth_);
     if (depth_ > max_depth)
       return bad_input("expression nested deeper than " + std::to_string(max_depth), cursor_.peek().where);
     const SourceLocation where = cursor_.peek().where;
@@ -553,13 +650,7 @@ class Parser {
   }
 
   Expected<Expression> unary() {
-    struct Depth {
-      int& depth;
-      explicit Depth(int& d) : depth(d) { ++depth; }
-      ~Depth() { --depth; }
-      Depth(const Depth&) = delete;
-      Depth& operator=(const Depth&) = delete;
-    } guard(depth_);
+    const Depth guard(depth_);
     if (depth_ > max_depth)
       return bad_input("expression nested deeper than " + std::to_string(max_depth), cursor_.peek().where);
     const SourceLocation where = cursor_.peek().where;

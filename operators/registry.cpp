@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <set>
 #include <system_error>
 
 #include "operators/checker.h"
+#include "operators/compose.h"
 #include "operators/function_laws.h"
 #include "operators/functions.h"
 #include "operators/instance.h"
@@ -64,6 +66,18 @@ OperatorSignature signature_of(const OperatorDefinition& definition) {
   return signature;
 }
 
+bool applies(const Application& application, const std::string& op) {
+  return application.op == op ||
+         std::any_of(application.operands.begin(), application.operands.end(),
+                     [&](const Application::Operand& operand) {
+                       return operand.application != nullptr && applies(*operand.application, op);
+                     });
+}
+bool applies(const OperatorDefinition& definition, const std::string& op) {
+  return !op.empty() && std::any_of(definition.applications.begin(), definition.applications.end(),
+                                    [&](const Application& application) { return applies(application, op); });
+}
+
 template <class Map, class Definition>
 Status insert_new(Map& map, Definition definition, const std::string& what) {
   const auto found = map.find(definition.name);
@@ -115,6 +129,12 @@ const AttributeSpec* OperatorDefinition::find_attribute(std::string_view attribu
   return nullptr;
 }
 
+const IntermediateSpec* OperatorDefinition::find_intermediate(std::string_view intermediate) const {
+  for (const IntermediateSpec& spec : intermediates)
+    if (spec.name == intermediate) return &spec;
+  return nullptr;
+}
+
 Status OperatorRegistry::add(const std::vector<std::pair<std::string, std::string>>& texts, Trials trials) {
   std::vector<OperatorDefinition> added;
   std::set<std::string> added_functions;
@@ -132,11 +152,24 @@ Status OperatorRegistry::add(const std::vector<std::pair<std::string, std::strin
   }
   TASO_RETURN_IF_ERROR(check_functions(functions_, size_functions_));
   if (trials == Trials::made) TASO_RETURN_IF_ERROR(check_function_facts(functions_, added_functions));
-  for (OperatorDefinition& definition : added) {
+  // Composed, checked and inserted after those that it applies.
+  std::vector<const OperatorDefinition*> open;
+  const std::function<Status(OperatorDefinition&)> insert = [&](OperatorDefinition& definition) -> Status {
+    if (definition.name.empty()) return {};  // done before, as others apply it
+    if (std::find(open.begin(), open.end(), &definition) != open.end())
+      return bad_input("operator '" + definition.name + "' is defined by itself", definition.where);
+    open.push_back(&definition);
+    for (OperatorDefinition& other : added)
+      if (applies(definition, other.name)) TASO_RETURN_IF_ERROR(insert(other));
+    open.pop_back();
+    TASO_RETURN_IF_ERROR(compose(definition, [&](std::string_view name) { return find(name); }));
     TASO_RETURN_IF_ERROR(check_operator(definition, {functions_, size_functions_}));
     definition.signature = signature_of(definition);
     TASO_RETURN_IF_ERROR(insert_new(operators_, std::move(definition), "operator"));
-  }
+    definition.name.clear();
+    return {};
+  };
+  for (OperatorDefinition& definition : added) TASO_RETURN_IF_ERROR(insert(definition));
   return {};
 }
 

@@ -197,6 +197,17 @@ std::string to_text(std::span<const AxisSpec> axes) {
   return "[" + text + "]";
 }
 
+std::string to_text(const Application& application) {
+  std::string text = application.op + "(";
+  for (std::size_t i = 0; i < application.operands.size(); ++i) {
+    const Application::Operand& operand = application.operands[i];
+    text += (i == 0 ? "" : ", ") + (operand.application != nullptr ? to_text(*operand.application) : operand.tensor);
+  }
+  for (std::size_t i = 0; i < application.attributes.size(); ++i)
+    text += (i == 0 ? "; " : ", ") + application.attributes[i].first + "=" + to_text(application.attributes[i].second);
+  return text + ")";
+}
+
 std::string to_text(const InputSpec& input) {
   return (input.integers ? "integer " : "") + input.name + (input.variadic() ? "." + input.piece : "") +
          to_text(input.axes);

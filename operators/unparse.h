@@ -16,6 +16,9 @@ namespace taso {
 /// "[n, (g*c), h, w]".
 [[nodiscard]] std::string to_text(std::span<const AxisSpec> axes);
 
+/// "matmul(softmax(s; axis=-1), v)".
+[[nodiscard]] std::string to_text(const Application& application);
+
 /// "integer x[n, c]".
 [[nodiscard]] std::string to_text(const InputSpec& input);
 /// The head of a definition: "relu(x[B..]) -> [B..]".

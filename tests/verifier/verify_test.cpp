@@ -80,11 +80,11 @@ TEST(Corpus, WhatIsProvedForAllSizesIsProvedAndNothingElse) {
   }
 }
 
-// Operators of a user's own: rules over tests/attack/operators.
-TEST(Corpus, VerdictsOnOwnOperatorsAreAsExpected) {
-  const auto own = OperatorRegistry::load(testing::source_dir + "/tests/attack/operators", &registry());
+// Operators of a user's own: rules over those of a folder.
+void verdicts_are_as_expected(const std::string& folder, const std::string& file) {
+  const auto own = OperatorRegistry::load(testing::source_dir + folder, &registry());
   ASSERT_TRUE(own) << own.error().to_string();
-  const auto rules = load_rules(testing::source_dir + "/tests/data/verify/attacked_own.rules", *own);
+  const auto rules = load_rules(testing::source_dir + "/tests/data/verify/" + file, *own);
   ASSERT_TRUE(rules) << rules.error().to_string();
   VerifierOptions options;
   options.full = true;
@@ -96,6 +96,14 @@ TEST(Corpus, VerdictsOnOwnOperatorsAreAsExpected) {
     EXPECT_EQ(*rule.expect, to_string(verdict.kind)) << rule.name << ": " << verdict.reason << "\n"
                                                      << (verdict.counterexample ? verdict.counterexample->text : "");
   }
+}
+
+TEST(Corpus, VerdictsOnOwnOperatorsAreAsExpected) {
+  verdicts_are_as_expected("/tests/attack/operators", "attacked_own.rules");
+}
+
+TEST(Corpus, VerdictsOnComposedOperatorsAreAsExpected) {
+  verdicts_are_as_expected("/tests/data/composition/operators", "composed.rules");
 }
 
 // The axioms alone must not prove what is false.

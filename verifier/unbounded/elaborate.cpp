@@ -135,37 +135,38 @@ NormalForm Elaborator::element_read(std::uint32_t tensor, const std::vector<Poly
 
 NormalForm Elaborator::node_element(const TypedNode& node, std::size_t port, const std::vector<Polynomial>& indices) {
   const OperatorDefinition& definition = *node.definition;
+  const std::string_view piece = definition.variadic() ? definition.inputs[0].piece : definition.output.piece;
+  const std::size_t first = definition.variadic() ? 0 : port;
+  return written({"out", definition.output.axes, piece, first, definition.variadic() ? node.input_shapes.size() : 1},
+                 node, indices);
+}
+
+NormalForm Elaborator::written(const Written& tensor, const TypedNode& node, const std::vector<Polynomial>& indices) {
   std::size_t equations = 0;
-  for (const Equation& equation : definition.equations) equations += equation.target == "out" ? 1 : 0;
-  const std::size_t pieces = definition.variadic() ? node.input_shapes.size() : 1;
-  const bool only = equations * pieces == 1;
+  for (const Equation& equation : node.definition->equations) equations += equation.target == tensor.name ? 1 : 0;
+  const bool only = equations * tensor.pieces == 1;
   NormalForm result;
-  for (const Equation& equation : definition.equations) {
-    if (equation.target != "out") continue;
-    if (definition.variadic()) {
-      for (std::size_t k = 0; k < pieces; ++k)
-        result = builder_.add(std::move(result),
-                              output_equation(node, equation, definition.inputs[0].piece, k, indices, only));
-    } else {
-      result = builder_.add(std::move(result),
-                            output_equation(node, equation, definition.output.piece, port, indices, only));
+  for (const Equation& equation : node.definition->equations) {
+    if (equation.target != tensor.name) continue;
+    for (std::size_t k = tensor.first; k < tensor.first + tensor.pieces; ++k) {
+      result = builder_.add(std::move(result), equation_at(node, equation, tensor, k, indices, only));
+      if (obstacle_.any()) return {};
     }
-    if (obstacle_.any()) return {};
   }
   return result;
 }
 
-NormalForm Elaborator::output_equation(const TypedNode& node, const Equation& equation, const std::string& piece,
-                                       std::size_t k, const std::vector<Polynomial>& indices, bool only) {
+NormalForm Elaborator::equation_at(const TypedNode& node, const Equation& equation, const Written& tensor,
+                                   std::size_t k, const std::vector<Polynomial>& indices, bool only) {
   Frame frame;
   frame.node = &node;
   frame.environment = node.environment;
-  if (!piece.empty()) frame.environment.bind(piece, Sizes::of(Polynomial(static_cast<std::int64_t>(k))));
+  if (!tensor.piece.empty()) frame.environment.bind(tensor.piece, Sizes::of(Polynomial(static_cast<std::int64_t>(k))));
   auto ranged = [&](const std::string& name) {
     return std::any_of(equation.ranges.begin(), equation.ranges.end(),
                        [&](const Expression::Range& range) { return range.name == name; });
   };
-  const std::vector<AxisSpec>& axes = node.definition->output.axes;
+  const std::vector<AxisSpec>& axes = tensor.axes;
   std::vector<std::pair<const Expression*, Polynomial>> later;  // coordinates with a 'where' variable
   std::size_t axis = 0;
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -452,7 +453,6 @@ Elaborator::Place Elaborator::place(const Expression& e, Frame& frame, bool may_
   Place result;
   const TypedNode& node = *frame.node;
   const OperatorDefinition& definition = *node.definition;
-  std::vector<AxisSpec> intermediate_axes;
   const std::vector<AxisSpec>* axes = nullptr;
   std::vector<Polynomial> shape;
   for (std::size_t i = 0; i < definition.inputs.size(); ++i)
@@ -462,21 +462,22 @@ Elaborator::Place Elaborator::place(const Expression& e, Frame& frame, bool may_
       axes = &definition.inputs[i].axes;
     }
   if (result.input == nullptr) {
-    for (const Equation& equation : definition.equations)
-      if (equation.target == e.name) result.intermediate = &equation;
+    result.intermediate = definition.find_intermediate(e.name);
     TASO_CHECK(result.intermediate != nullptr, "a checked definition reads the unknown tensor " + e.name);
+    axes = &result.intermediate->axes;
     Frame sizes_only;
     sizes_only.node = &node;
     sizes_only.environment = node.environment;
-    for (const Expression::Range& range : result.intermediate->ranges) {
-      AxisSpec axis;
-      axis.kind = range.rest ? AxisSpec::Kind::rest : AxisSpec::Kind::size;
-      axis.factors.push_back(*range.extent);
-      intermediate_axes.push_back(std::move(axis));
-      const Sizes extents = sizes(*range.extent, sizes_only);
-      shape.insert(shape.end(), extents.components.begin(), extents.components.end());
+    for (const AxisSpec& axis : *axes) {
+      if (axis.kind == AxisSpec::Kind::rest) {
+        const Sizes extents = sizes(axis.factors[0], sizes_only);
+        shape.insert(shape.end(), extents.components.begin(), extents.components.end());
+        continue;
+      }
+      Polynomial extent(1);
+      for (const Expression& factor : axis.factors) extent = extent * index(factor, sizes_only);
+      shape.push_back(std::move(extent));
     }
-    axes = &intermediate_axes;
   } else {
     if (e.piece != nullptr) {
       const auto which = index(*e.piece, frame).constant();
@@ -556,20 +557,10 @@ Elaborator::Place Elaborator::place(const Expression& e, Frame& frame, bool may_
 NormalForm Elaborator::value_at(const Place& where, Frame& frame) {
   if (obstacle_.any()) return {};
   if (where.input != nullptr) return element(frame.node->inputs[where.position], where.indices);
-  Frame inner;
-  inner.node = frame.node;
-  inner.environment = frame.node->environment;
-  std::size_t axis = 0;
-  for (const Expression::Range& range : where.intermediate->ranges) {
-    const std::size_t length = range.rest ? sizes(*range.extent, inner).components.size() : 1;
-    Sizes value;
-    value.vector = range.rest;
-    for (std::size_t i = 0; i < length && axis < where.indices.size(); ++i)
-      value.components.push_back(where.indices[axis++]);
-    inner.environment.bind(range.name, std::move(value));
-  }
   if (++depth_ > max_depth) unsupported("more than " + std::to_string(max_depth) + " nested definitions");
-  NormalForm result = obstacle_.any() ? NormalForm{} : scalar(where.intermediate->value, inner);
+  NormalForm result;
+  if (!obstacle_.any())
+    result = written({where.intermediate->name, where.intermediate->axes, "", 0, 1}, *frame.node, where.indices);
   --depth_;
   return result;
 }

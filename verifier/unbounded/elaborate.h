@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "verifier/unbounded/domains.h"
@@ -38,11 +39,19 @@ class Elaborator {
     const std::map<std::string, NormalForm, std::less<>>* parameters = nullptr;
     const std::map<std::string, SignSet, std::less<>>* parameter_signs = nullptr;
   };
+  /// What equations write: an output or an intermediate.
+  struct Written {
+    std::string_view name;
+    const std::vector<AxisSpec>& axes;
+    std::string_view piece;  ///< The name that counts the pieces; or empty.
+    std::size_t first = 0;     ///< The pieces from this one on have a part in the element,
+    std::size_t pieces = 1;    ///< so many of them.
+  };
   /// A place in a tensor.
   struct Place {
     const InputSpec* input = nullptr;  ///< Null for an intermediate.
     std::size_t position = 0;          ///< Of the input tensor.
-    const Equation* intermediate = nullptr;
+    const IntermediateSpec* intermediate = nullptr;
     std::vector<Polynomial> indices;
     std::vector<Atom> inside;  ///< What must hold for the place to exist.
     std::vector<Atom> known;   ///< What holds wherever the definition applies.
@@ -52,8 +61,12 @@ class Elaborator {
   [[nodiscard]] NormalForm element_read(std::uint32_t tensor, const std::vector<Polynomial>& indices);
   [[nodiscard]] NormalForm node_element(const TypedNode& node, std::size_t port,
                                         const std::vector<Polynomial>& indices);
-  [[nodiscard]] NormalForm output_equation(const TypedNode& node, const Equation& equation, const std::string& piece,
-                                           std::size_t k, const std::vector<Polynomial>& indices, bool only);
+  /// An element of an output or intermediate by its equations, which exclude one another.
+  [[nodiscard]] NormalForm written(const Written& tensor, const TypedNode& node,
+                                   const std::vector<Polynomial>& indices);
+  /// The same by one of them, for piece k; `only`: there is no other.
+  [[nodiscard]] NormalForm equation_at(const TypedNode& node, const Equation& equation, const Written& tensor,
+                                       std::size_t k, const std::vector<Polynomial>& indices, bool only);
   [[nodiscard]] NormalForm scalar(const Expression& e, Frame& frame);
   [[nodiscard]] NormalForm call(const Expression& e, Frame& frame);
   [[nodiscard]] const FunctionLaw* special_case(const FunctionDefinition& function,
@@ -81,6 +94,7 @@ class Elaborator {
   [[nodiscard]] SignSet sign_of_reduction(const Expression& e, Frame& frame);
   [[nodiscard]] SignSet sign_of_read(const Expression& e, Frame& frame);
   [[nodiscard]] SignSet sign_of_value(const PatternValue& value);
+  [[nodiscard]] SignSet sign_of_written(const std::string& tensor, const TypedNode& node);
   /// Notes that a value must be in a domain, unless its sign tells; `size`: the value, if it is one.
   void oblige(ArgumentDomain domain, const NormalForm& value, SignSet sign, const Expression& e,
               std::optional<Polynomial> size = std::nullopt, const std::optional<NormalForm>& call = std::nullopt);

@@ -219,14 +219,7 @@ SignSet Elaborator::sign_of_read(const Expression& e, Frame& frame) {
   } else if (input != definition.inputs.end()) {
     result = sign_of_value(frame.node->inputs[static_cast<std::size_t>(input - definition.inputs.begin())]);
   } else {
-    const auto equation = std::find_if(definition.equations.begin(), definition.equations.end(),
-                                       [&](const Equation& known) { return known.target == e.name; });
-    if (equation == definition.equations.end()) return {};
-    Frame inner;
-    inner.node = frame.node;
-    inner.environment = frame.node->environment;
-    result = ++depth_ > max_depth ? SignSet{} : sign(equation->value, inner);
-    --depth_;
+    result = sign_of_written(e.name, *frame.node);
   }
   if (e.fallback == nullptr) return result;
   const Expression& fallback = *e.fallback;
@@ -240,16 +233,21 @@ SignSet Elaborator::sign_of_value(const PatternValue& value) {
   if (value.is_variable) return declared_sign(typing_.rule(), value.index);
   if (const auto known = node_signs_.find(value.index); known != node_signs_.end()) return known->second;
   const TypedNode& node = side_.nodes[value.index];
+  const SignSet result = sign_of_written("out", node);
+  node_signs_.emplace(value.index, result);
+  return result;
+}
+
+SignSet Elaborator::sign_of_written(const std::string& tensor, const TypedNode& node) {
   SignSet result{false, false, false};
   Frame frame;
   frame.node = &node;
   frame.environment = node.environment;
   for (const Equation& equation : node.definition->equations) {
-    if (equation.target != "out") continue;
+    if (equation.target != tensor) continue;
     result = either(result, ++depth_ > max_depth ? SignSet{} : sign(equation.value, frame));
     --depth_;
   }
-  node_signs_.emplace(value.index, result);
   return result;
 }
 

@@ -211,7 +211,8 @@ Sizes SizeEvaluator::call(const Expression& e) {
   Sizes nothing = Sizes::of(Polynomial::invalid());
   if (obstacle_.any()) {
     // Keep the kind of the result: a vector where one is expected.
-    if (e.name == "last" || e.name == "repeat" || e.name == "inverse" || e.name == "on")
+    if (e.name == "first" || e.name == "last" || e.name == "join" || e.name == "repeat" || e.name == "inverse" ||
+        e.name == "on")
       return Sizes::of(std::vector<Polynomial>{});
     return nothing;
   }
@@ -258,11 +259,18 @@ Sizes SizeEvaluator::call(const Expression& e) {
       total = total + arguments[0].components[i];
     return Sizes::of(total);
   }
-  if (e.name == "last") {
+  if (e.name == "join") {
+    std::vector<Polynomial> all;
+    for (const Sizes& argument : arguments)
+      all.insert(all.end(), argument.components.begin(), argument.components.end());
+    return Sizes::of(std::move(all));
+  }
+  if (e.name == "first" || e.name == "last") {
     const auto& all = arguments[0].components;
     const std::int64_t count = number(arguments[1].components[0], 0, static_cast<std::int64_t>(all.size()), e);
     if (obstacle_.any()) return Sizes::of(none);
-    return Sizes::of(std::vector<Polynomial>(all.end() - count, all.end()));
+    const auto begin = e.name == "first" ? all.begin() : all.end() - count;
+    return Sizes::of(std::vector<Polynomial>(begin, begin + count));
   }
   if (e.name == "repeat") {
     const std::int64_t count = small_number(arguments[1].components[0], e);
