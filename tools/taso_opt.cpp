@@ -26,6 +26,7 @@
 #include "rule_io/translate.h"
 #include "runtime/kernel.h"
 #include "support/file.h"
+#include "support/text_output.h"
 #include "tools/common.h"
 #include "tools/costs.h"
 #include "tools/device.h"
@@ -570,12 +571,12 @@ Expected<int> run(Options& options) {
   progress.clear();
   if (!optimized) {
     if (!options.common.json.empty())
-      TASO_RETURN_IF_ERROR(tools::write_text(options.common.json, error_json(optimized.error(), options.model)));
+      TASO_RETURN_IF_ERROR(write_text(options.common.json, error_json(optimized.error(), options.model)));
     return optimized.error();
   }
   const OptimizeResult& result = *optimized;
 
-  if (!options.record.empty()) TASO_RETURN_IF_ERROR(tools::write_text(options.record, export_text(measured.used())));
+  if (!options.record.empty()) TASO_RETURN_IF_ERROR(write_text(options.record, export_text(measured.used())));
   SaveOptions save_options;
   save_options.external_data = options.external_data;
   SaveReport saved;
@@ -587,7 +588,7 @@ Expected<int> run(Options& options) {
   if (!certificate_file.empty()) {
     TASO_ASSIGN(const Certificate certificate, make_certificate(result, rule_sets, std::move(original), import, sized,
                                                                 sized_graph, options.output, saved.external_data));
-    TASO_RETURN_IF_ERROR(tools::write_text(certificate_file, to_json(certificate)));
+    TASO_RETURN_IF_ERROR(write_text(certificate_file, to_json(certificate)));
   }
 
   ReportContext context;
@@ -600,16 +601,14 @@ Expected<int> run(Options& options) {
   context.numeric_classes = options.rounding;
   context.costs = database.path();
   context.measured_kernels = measured.measured();
-  if (!options.common.json.empty())
-    TASO_RETURN_IF_ERROR(tools::write_text(options.common.json, report_json(result, context)));
+  if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(write_text(options.common.json, report_json(result, context)));
   if (!options.html.empty()) {
     Graph imported = model.graph();
     normalize(imported, registry);
     const bool open = strategy != Strategy::graph;
     TASO_ASSIGN(const PricedGraph before, price_nodes(imported, measured, *cost_model, open));
     TASO_ASSIGN(const PricedGraph after, price_nodes(result.graph, measured, *cost_model, open));
-    TASO_RETURN_IF_ERROR(
-        tools::write_text(options.html, report_html(result, context, before, after, formula.uses_time())));
+    TASO_RETURN_IF_ERROR(write_text(options.html, report_html(result, context, before, after, formula.uses_time())));
   }
   if (!options.common.quiet && !options.files.claims().uses_stdout()) {
     fmt::print("{}", report_text(result, context));
