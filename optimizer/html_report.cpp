@@ -116,16 +116,12 @@ constexpr const char* style =
 }  // namespace
 
 Expected<PricedGraph> price_nodes(const Graph& graph, MeasuredCosts& measured, CostModel& model, bool open) {
-  const bool time = model.uses_time();
+  TASO_ASSIGN(const PlannedGraph planned, GraphPlanner(measured, model, open).plan(graph));
   PricedGraph result;
   result.graph = &graph;
-  TASO_ASSIGN(KernelPlan plan, open ? measured.target().open_plan(graph) : measured.target().plan(graph));
-  if (plan.open) {
-    TASO_ASSIGN([[maybe_unused]] const double cost, model.cost(graph, plan));
-  }
-  for (const Launch& launch : plan.launches) {
+  for (const Launch& launch : planned.plan.launches) {
     double cost = 1;
-    if (time) {
+    if (model.uses_time()) {
       TASO_ASSIGN(cost, measured.seconds(*launch.kernel));
     }
     result.costs[launch.node] += cost;

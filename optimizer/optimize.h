@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,9 +11,9 @@
 #include "graph/graph.h"
 #include "graph/rewrite.h"
 #include "operators/registry.h"
-#include "optimizer/baseline.h"
 #include "optimizer/check.h"
 #include "optimizer/cost_model.h"
+#include "optimizer/planned_graph.h"
 #include "optimizer/search.h"
 #include "support/status.h"
 
@@ -78,17 +77,6 @@ struct Contender {
   std::string name;               ///< "original", "baseline", "candidate 1", "fewest launches", ...
   double cost = 0;                ///< By the cost model.
   std::optional<double> seconds;  ///< Timed whole, where the cost model uses time.
-};
-
-/// Counts that a person compares before and after.
-struct GraphSummary {
-  std::map<std::string, std::size_t> operators;  ///< Not weight-only, by name; opaque ones under their names.
-  std::size_t operator_count = 0, opaque_count = 0, kernels = 0;
-  double flops = 0, bytes = 0, peak_bytes = 0, cost = 0;
-  std::optional<double> predicted_seconds;  ///< Sum of kernel times, where the cost model uses time.
-  std::optional<double> measured_seconds;   ///< Timed whole.
-  std::size_t conversions = 0;              ///< Kernels that change a layout.
-  std::optional<double> rule_cost;          ///< Cost in the layouts of the runtime's rule; empty if not recorded.
 };
 
 struct OptimizeResult {

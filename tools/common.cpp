@@ -17,8 +17,6 @@
 #include <new>
 #include <system_error>
 
-#include "support/file.h"
-
 /// mimalloc, where a program is linked with it, knows no handler of operator new; null elsewhere.
 extern "C" __attribute__((weak)) void mi_register_error(void (*callback)(int code, void* argument), void* argument);
 
@@ -199,16 +197,6 @@ std::string default_specs() {
     if (std::filesystem::is_directory(installed / "operators", error)) return installed.string();
   }
   return TASO_SOURCE_DIR "/specs";
-}
-
-Status write_text(const std::string& path, std::string_view text) {
-  if (path != "-") {
-    std::fflush(stdout);  // the path may be another name of it
-    return write_file_atomically(path, text);
-  }
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    return bad_input("cannot write to stdout");
-  return {};
 }
 
 const std::atomic<bool>& interrupted() { return interrupt_flag; }

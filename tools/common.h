@@ -61,9 +61,6 @@ void warn(std::string_view program, std::string_view message);
 /// of the source tree that the program was built from.
 [[nodiscard]] std::string default_specs();
 
-/// Writes text to a file, atomically (replace_file), or to stdout if `path` is "-".
-[[nodiscard]] Status write_text(const std::string& path, std::string_view text);
-
 /// Raised by the first Ctrl-C (SIGINT, SIGTERM); the second one ends the program at once.
 [[nodiscard]] const std::atomic<bool>& interrupted();
 /// Installs the handler for `interrupted`.

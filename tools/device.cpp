@@ -20,28 +20,7 @@ bool is_name(const std::string& text) {
   });
 }
 
-/// The parts of an identity that are no versions of others: the device's name, math mode, threads, storage, and our own
-/// kernels' generation.
-std::string without_versions(const std::string& identity) {
-  std::string kept;
-  std::size_t start = 0;
-  for (bool first = true; start < identity.size(); first = false) {
-    const std::size_t end = std::min(identity.find("; ", start), identity.size());
-    std::string part = identity.substr(start, end - start);
-    start = end + 2;
-    if (first) part = part.substr(0, part.find(" ("));
-    const bool setting = part.find('=') != std::string::npos || part == "counting" || part.starts_with("taso ") ||
-                         part == to_string(MathMode::strict) || part == to_string(MathMode::tf32);
-    if (first || setting) kept += part + "; ";
-  }
-  return kept;
-}
-
 }  // namespace
-
-bool serves(const std::string& recorded, const std::string& described) {
-  return without_versions(recorded) == without_versions(described);
-}
 
 void add_device_options(CLI::App& app, DeviceOptions& options, const std::string& devices) {
   app.add_option("--device", options.device,

@@ -38,11 +38,6 @@ struct Device {
 [[nodiscard]] Expected<Device> open_device(const DeviceOptions& options, const OperatorRegistry& registry,
                                            bool allow_reference);
 
-/// Whether costs recorded under the identity `recorded` serve to plan for the described device of the identity
-/// `described`: equal but for a remark in brackets after the device's name, and versions of drivers and libraries,
-/// which the machine that plans need not have.
-[[nodiscard]] bool serves(const std::string& recorded, const std::string& described);
-
 /// How far results in a math mode may be from float64: as an L2 norm relative to the reference's, and as the largest
 /// difference relative to the largest magnitude.
 struct Tolerance {

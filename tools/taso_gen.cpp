@@ -20,6 +20,7 @@
 #include "generator/records.h"
 #include "operators/registry.h"
 #include "support/file.h"
+#include "support/text_output.h"
 #include "tools/common.h"
 #include "tools/files.h"
 #include "tools/proved_specs.h"

@@ -25,6 +25,7 @@
 #include "runtime/lowering.h"
 #include "runtime/measure.h"
 #include "runtime/tensor.h"
+#include "support/text_output.h"
 #include "tools/common.h"
 #include "tools/costs.h"
 #include "tools/device.h"
@@ -609,7 +610,7 @@ Expected<int> run(Options& options) {
     TASO_ASSIGN(correct,
                 check_outputs(as_imported, subjects[0], inputs, outputs[0], options, registry, text, json["check"]));
   }
-  if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(tools::write_text(options.common.json, json.dump(2) + "\n"));
+  if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(write_text(options.common.json, json.dump(2) + "\n"));
   if (!options.common.quiet && !options.files.claims().uses_stdout()) fmt::print("{}", text);
   if (tools::interrupted()) return static_cast<int>(ErrorCode::interrupted);
   if (!within)

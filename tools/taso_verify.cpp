@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "support/file.h"
+#include "support/text_output.h"
 #include "tools/common.h"
 #include "tools/files.h"
 #include "tools/proved_specs.h"

@@ -14,6 +14,7 @@
 #include <optional>
 #include <thread>
 
+#include "support/text_output.h"
 #include "verifier/axiom_report.h"
 #include "verifier/exhaustive.h"
 #include "verifier/verify.h"

@@ -10,6 +10,8 @@
 #include <set>
 #include <thread>
 
+#include "support/text_output.h"
+
 namespace taso::tools {
 namespace {
 

@@ -27,6 +27,7 @@
 #include "runtime/tensor.h"
 #include "support/file.h"
 #include "support/random.h"
+#include "support/text_output.h"
 #include "tools/common.h"
 #include "tools/device.h"
 #include "tools/specs.h"
@@ -200,7 +201,7 @@ Expected<int> run(const Options& options) {
   }
   json["checked"] = checked;
   json["failed"] = failed;
-  if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(tools::write_text(options.common.json, json.dump(1) + "\n"));
+  if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(write_text(options.common.json, json.dump(1) + "\n"));
   std::string list;
   for (const auto& [op, count] : declined)
     list += fmt::format("{}{} x {}", list.empty() ? "; declined: " : ", ", op, count);

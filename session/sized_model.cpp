@@ -1,4 +1,4 @@
-#include "tools/sizes.h"
+#include "session/sized_model.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,7 @@
 #include <array>
 #include <charconv>
 
-#include "graph/rewrite.h"
-
-namespace taso::tools {
+namespace taso {
 namespace {
 
 /// The n-th of 2, 3, 5, 7, 11, ...
@@ -35,15 +33,6 @@ std::size_t working_operators(const Graph& graph) {
   for (NodeId id = 0; id < graph.id_bound(); ++id)
     if (graph.contains(id) && graph.node(id).kind == NodeKind::op && !graph.node(id).weight_only) ++count;
   return count;
-}
-
-Hash128 appearance(const Graph& graph, const Substitution& rule, const Match& match) {
-  Hasher hasher;
-  hasher.add(rule.name);
-  for (const Value& value : match.variables) hasher.add(to_string(graph.type(value)));
-  for (const NodeId id : match.nodes) hasher.add(graph.node(id).label);
-  for (const auto& value : match.attributes) hasher.add(value ? to_string(*value) : "");
-  return hasher.finish();
 }
 
 }  // namespace
@@ -136,18 +125,4 @@ Expected<SizedModel> SizedModel::load(const std::string& path, const OperatorReg
   return result;
 }
 
-bool RefusedPlaces::add(const Graph& graph, const Substitution& rule, const Match& match, const std::string& reason) {
-  const Hash128 place = appearance(graph, rule, match);
-  const auto at = std::lower_bound(places_.begin(), places_.end(), place);
-  if (at != places_.end() && *at == place) return false;
-  places_.insert(at, place);
-  std::string text = rule.name + ": " + reason;
-  if (std::find(reasons_.begin(), reasons_.end(), text) == reasons_.end()) reasons_.push_back(std::move(text));
-  return true;
-}
-
-bool RefusedPlaces::contains(const Graph& graph, const Substitution& rule, const Match& match) const {
-  return !places_.empty() && std::binary_search(places_.begin(), places_.end(), appearance(graph, rule, match));
-}
-
-}  // namespace taso::tools
+}  // namespace taso

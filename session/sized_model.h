@@ -2,19 +2,18 @@
 /// hold at all (certificate/symbolic_model.h).
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "certificate/symbolic_model.h"
-#include "graph/pattern.h"
 #include "onnx_io/model.h"
 #include "operators/registry.h"
 #include "support/status.h"
 
-namespace taso::tools {
+namespace taso {
 
 /// Parses "SYMBOL=N" as given to --assume.
 [[nodiscard]] Expected<std::pair<std::string, std::int64_t>> parse_symbol_size(const std::string& text);
@@ -52,19 +51,4 @@ class SizedModel {
   std::string problem_;
 };
 
-/// Places at which a step does not hold at all sizes, by their appearance: the rule, the types of what it reads and the
-/// attributes, at the sizes for which costs count.
-class RefusedPlaces {
- public:
-  /// Adds a place and why. False if there is an equal one.
-  bool add(const Graph& graph, const Substitution& rule, const Match& match, const std::string& reason);
-  [[nodiscard]] bool contains(const Graph& graph, const Substitution& rule, const Match& match) const;
-  /// "RULE: REASON", each once.
-  [[nodiscard]] const std::vector<std::string>& reasons() const { return reasons_; }
-
- private:
-  std::vector<Hash128> places_;  ///< Ascending.
-  std::vector<std::string> reasons_;
-};
-
-}  // namespace taso::tools
+}  // namespace taso

@@ -1,0 +1,131 @@
+#include "optimizer/choice.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "optimizer/equal_costs.h"
+
+namespace taso {
+namespace {
+
+/// The places of two graphs among those that compete; what was found follows in its order.
+constexpr std::size_t baseline = 0, original = 1, first_found = 2;
+
+TimedGraph to_be_timed(const PlannedGraph& planned) {
+  TimedGraph timed{&planned.graph, planned.plan.layouts, {}};
+  if (timed.layouts) {
+    Hasher hasher;
+    for (const Launch& launch : planned.plan.launches) hasher.add(launch.kernel->hash);
+    timed.kernels = hasher.finish();
+  }
+  return timed;
+}
+
+/// Times all competitors whole and enters that in result.contenders. If it is not possible here, a note says why; an
+/// interrupt leaves them untimed, too.
+void time_whole(const std::vector<Competitor*>& competitors, MeasuredCosts& measured, OptimizeResult& result) {
+  // Equal graphs are timed once: an original with nothing to fuse is the baseline.
+  const bool merged = competitors[baseline]->planned.graph.equals(competitors[original]->planned.graph);
+  std::vector<TimedGraph> timed;
+  for (std::size_t i = 0; i < competitors.size(); ++i)
+    if (!merged || i != original) timed.push_back(to_be_timed(competitors[i]->planned));
+  const Expected<GraphTimes> times = measured.graph_seconds(timed);
+  if (!times && times.error().code == ErrorCode::interrupted) {
+    result.search.stop = StopReason::interrupted;
+  } else if (!times) {
+    result.notes.push_back("graphs were not timed whole, the predicted costs decide: " + times.error().message);
+  } else {
+    for (std::size_t i = 0; i < competitors.size(); ++i)
+      result.contenders[i].seconds = times->seconds[merged && i > baseline ? i - 1 : i];
+    result.noise = times->noise;
+  }
+}
+
+/// Index of the winner: the best graph found if it beats the baseline by more than `margin`, else the baseline; but the
+/// original where it beats either by more than that.
+template <class Value>
+std::size_t pick(const std::vector<Contender>& contenders, const Value& value, double margin) {
+  std::size_t best = baseline;
+  for (std::size_t i = first_found; i < contenders.size(); ++i)
+    if (value(contenders[i]) < value(contenders[baseline]) * (1 - margin) &&
+        (best == baseline || value(contenders[i]) < value(contenders[best])))
+      best = i;
+  if (value(contenders[original]) < value(contenders[best]) * (1 - margin)) best = original;
+  return best;
+}
+
+std::size_t pick(const OptimizeResult& result) {
+  if (result.noise)
+    return pick(
+        result.contenders, [](const Contender& c) { return *c.seconds; }, *result.noise);
+  return pick(
+      result.contenders, [](const Contender& c) { return c.cost; }, equal_costs);
+}
+
+/// Says which operators of a plan the device leaves to the host, with their numbers of launches.
+void note_declined(const std::vector<std::string>& declined, std::vector<std::string>& notes) {
+  if (declined.empty()) return;
+  std::map<std::string, std::size_t> counts;
+  for (const std::string& op : declined) ++counts[op];
+  std::string list;
+  for (const auto& [op, count] : counts) list += fmt::format("{}{} x {}", list.empty() ? "" : ", ", op, count);
+  notes.push_back(
+      fmt::format("{} kernels of the result run on the host, as the device has none: {}", declined.size(), list));
+}
+
+}  // namespace
+
+const char* to_string(Choice choice) {
+  switch (choice) {
+    case Choice::original:
+      return "original";
+    case Choice::baseline:
+      return "baseline";
+    case Choice::optimized:
+      return "optimized";
+  }
+  return "?";
+}
+
+Status choose(Prepared& prepared, Findings& found, const GraphPlanner& planner, const OptimizeOptions& options,
+              OptimizeResult& result) {
+  result.search = std::move(found.search);
+  std::vector<Competitor*> competitors = {&prepared.baseline, &prepared.original};
+  for (Competitor& competitor : found.graphs) competitors.push_back(&competitor);
+  for (const Competitor* competitor : competitors)
+    result.contenders.push_back({competitor->name, competitor->planned.cost, std::nullopt});
+
+  const bool unchanged = prepared.original.planned.graph.equals(prepared.baseline.planned.graph);
+  const bool all_equal = unchanged && found.graphs.empty();
+  if (times_graphs(planner, options) && result.search.stop != StopReason::interrupted && !all_equal)
+    time_whole(competitors, planner.measured(), result);
+  const std::size_t winner = pick(result);
+
+  PlannedGraph& chosen = competitors[winner]->planned;
+  result.gain = winner >= first_found;
+  result.choice = result.gain                       ? Choice::optimized
+                  : winner == original || unchanged ? Choice::original
+                                                    : Choice::baseline;
+  if (result.choice != Choice::original) {
+    result.applications = competitors[winner]->applications;
+    result.baseline_applications = prepared.baseline.applications.size();
+  }
+  if (result.gain) {
+    // Once more: in the statistics of layouts, which reports print, the result counts as a graph of its own.
+    TASO_ASSIGN(chosen, planner.plan(chosen.graph));
+  }
+  TASO_RETURN_IF_ERROR(planner.summarize(chosen));
+  for (const std::size_t i : {baseline, original, winner})
+    competitors[i]->planned.summary->measured_seconds = result.contenders[i].seconds;
+  result.original = *prepared.original.planned.summary;
+  result.baseline = *prepared.baseline.planned.summary;
+  result.result = *chosen.summary;
+  note_declined(planner.target().declined(chosen.plan), result.notes);
+  result.graph = chosen.graph;
+  result.chosen_layouts = chosen.plan.layouts;
+  return {};
+}
+
+}  // namespace taso

@@ -1,0 +1,189 @@
+#include "optimizer/contenders.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "optimizer/equal_costs.h"
+
+namespace taso {
+namespace {
+
+using AtAllSizes = OptimizeOptions::AtAllSizes;
+
+/// A graph whose predicted time is this many times the baseline's is not timed whole.
+constexpr double hopeless = 1.5;
+
+bool contains(const std::vector<Competitor>& graphs, const Graph& graph) {
+  return std::any_of(graphs.begin(), graphs.end(),
+                     [&](const Competitor& other) { return other.planned.graph.equals(graph); });
+}
+
+/// The searches of one optimization: all of them start from the baseline, with the same rules.
+class Searches {
+ public:
+  Searches(const Prepared& prepared, const GraphPlanner& planner, const OptimizeOptions& options)
+      : prepared_(prepared), planner_(planner), options_(options), common_(options.search) {
+    common_.keep = std::max(common_.keep, options.timed_candidates);
+    common_.writable = options.writable;
+    common_.applicable = options.applicable;
+  }
+
+  /// Searches as the strategy says. All that is found, cheapest first, priced in the layouts that it will run in.
+  [[nodiscard]] Expected<Findings> by_cost() const {
+    SearchOptions one = common_;
+    one.choose_layouts = options_.strategy == Strategy::joint;
+    if (options_.strategy == Strategy::layout) one.max_steps = 0;
+    Findings found;
+    TASO_ASSIGN(found.search, run(one, planner_.model()));
+    TASO_RETURN_IF_ERROR(add(std::exchange(found.search.best, {}), found.graphs));
+    if (options_.strategy == Strategy::joint && found.search.stop != StopReason::interrupted) {
+      one.choose_layouts = false;
+      spend(found.search.seconds, one);
+      TASO_ASSIGN(SearchResult fixed, run(one, planner_.model()));
+      TASO_RETURN_IF_ERROR(add(std::move(fixed.best), found.graphs));
+      if (fixed.stop == StopReason::interrupted) found.search.stop = StopReason::interrupted;
+      found.search.seconds += fixed.seconds;
+    }
+    std::stable_sort(found.graphs.begin(), found.graphs.end(),
+                     [](const Competitor& a, const Competitor& b) { return is_less(a.planned.cost, b.planned.cost); });
+    return found;
+  }
+
+  /// Adds the graph of fewest launches, if it is another one and not hopeless.
+  [[nodiscard]] Status by_launches(Findings& found) const {
+    SearchOptions one = common_;
+    one.keep = 1;
+    one.choose_layouts = false;
+    spend(found.search.seconds, one);
+    const auto launches = make_cost_model({{{1, CostFormula::Term::launches}}}, planner_.measured());
+    TASO_ASSIGN(SearchResult fewest, run(one, *launches));
+    if (fewest.stop == StopReason::interrupted) found.search.stop = StopReason::interrupted;
+    Candidate& candidate = fewest.best[0];
+    if (!is_less(candidate.cost, fewest.start_cost) || contains(found.graphs, candidate.graph)) return {};
+    std::vector<RuleApplication> applications = from_original(candidate);
+    if (at_all_sizes(applications, options_) != AtAllSizes::holds) return {};
+    const double limit = hopeless * prepared_.baseline.planned.cost;
+    Expected<PlannedGraph> planned = planner_.plan(std::move(candidate.graph), limit);
+    if (!planned && planned.error().code == ErrorCode::interrupted) found.search.stop = StopReason::interrupted;
+    if (!planned) return unless_unpriced(planned.error());
+    if (planned->cost < limit)
+      found.graphs.push_back({"fewest launches", std::move(*planned), std::move(applications)});
+    return {};
+  }
+
+ private:
+  [[nodiscard]] Expected<SearchResult> run(const SearchOptions& options, CostModel& model) const {
+    return search(prepared_.baseline.planned.graph, prepared_.search_rules, planner_.target(), model, options);
+  }
+
+  /// Takes seconds that were used off a search's limit.
+  static void spend(double seconds, SearchOptions& options) {
+    if (options.time_limit) options.time_limit = std::max(0.0, *options.time_limit - seconds);
+  }
+
+  /// Without its cost, or time to measure it, a graph does not compete; other errors stay errors.
+  static Status unless_unpriced(const Error& error) {
+    if (error.code == ErrorCode::interrupted || error.code == ErrorCode::cost_missing) return {};
+    return error;
+  }
+
+  [[nodiscard]] std::vector<RuleApplication> from_original(const Candidate& candidate) const {
+    std::vector<RuleApplication> all = prepared_.baseline.applications;
+    all.insert(all.end(), candidate.applications.begin(), candidate.applications.end());
+    return all;
+  }
+
+  /// Plans the candidates that are not there yet, and adds them.
+  [[nodiscard]] Status add(std::vector<Candidate> candidates, std::vector<Competitor>& graphs) const {
+    for (Candidate& candidate : candidates) {
+      if (contains(graphs, candidate.graph)) continue;
+      Expected<PlannedGraph> planned = planner_.plan(std::move(candidate.graph));
+      if (!planned && planned.error().code == ErrorCode::interrupted) return {};
+      if (!planned) {
+        TASO_RETURN_IF_ERROR(unless_unpriced(planned.error()));
+        continue;
+      }
+      graphs.push_back({"", std::move(*planned), from_original(candidate)});
+    }
+    return {};
+  }
+
+  const Prepared& prepared_;
+  const GraphPlanner& planner_;
+  const OptimizeOptions& options_;
+  SearchOptions common_;
+};
+
+/// What became of graphs found.
+struct Sifted {
+  std::vector<Competitor> holding;  ///< Better than the baseline, at all sizes.
+  std::size_t refused = 0;          ///< So many are better, and do not hold.
+  bool again = false;               ///< Another search knows more of where steps do not hold.
+};
+
+/// The best of graphs in order of their costs.
+Sifted sift(std::vector<Competitor> graphs, const Prepared& prepared, const OptimizeOptions& options) {
+  Sifted sifted;
+  const std::size_t kept = std::max<std::size_t>(1, options.timed_candidates);
+  for (Competitor& graph : graphs) {
+    if (!is_less(graph.planned.cost, prepared.baseline.planned.cost) || sifted.holding.size() == kept) continue;
+    const AtAllSizes holds = at_all_sizes(graph.applications, options);
+    if (holds == AtAllSizes::holds) {
+      graph.name = fmt::format("candidate {}", sifted.holding.size() + 1);
+      sifted.holding.push_back(std::move(graph));
+      continue;
+    }
+    ++sifted.refused;
+    sifted.again = sifted.again || holds == AtAllSizes::refused;
+  }
+  return sifted;
+}
+
+}  // namespace
+
+const char* to_string(Strategy strategy) {
+  switch (strategy) {
+    case Strategy::joint:
+      return "joint";
+    case Strategy::graph:
+      return "graph";
+    case Strategy::layout:
+      return "layout";
+    case Strategy::sequential:
+      return "sequential";
+  }
+  return "?";
+}
+
+bool times_graphs(const GraphPlanner& planner, const OptimizeOptions& options) {
+  return planner.model().uses_time() && options.timed_candidates > 0;
+}
+
+Expected<Findings> find_contenders(const Prepared& prepared, const GraphPlanner& planner,
+                                   const OptimizeOptions& options, std::vector<std::string>& notes) {
+  const Searches searches(prepared, planner, options);
+  Findings found;
+  Sifted sifted{{}, 0, true};
+  std::size_t seen = 0;
+  for (int round = 0; round < most_rounds && sifted.again; ++round) {
+    TASO_ASSIGN(found, searches.by_cost());
+    seen = found.graphs.size();
+    sifted = sift(std::move(found.graphs), prepared, options);
+    if (found.search.stop == StopReason::interrupted || found.search.stop == StopReason::time) break;
+  }
+  found.graphs = std::move(sifted.holding);
+  if (sifted.refused > 0)
+    notes.push_back(
+        fmt::format("{} of {} graphs found do not hold at all sizes, and were left out", sifted.refused, seen));
+  // Times of single kernels miss what kernels share: weights that several of them read, starts and ends. A graph with
+  // the fewest launches is often better than its sum says, so it competes where graphs are timed whole.
+  if (times_graphs(planner, options) && options.strategy != Strategy::layout &&
+      found.search.stop != StopReason::interrupted)
+    TASO_RETURN_IF_ERROR(searches.by_launches(found));
+  return found;
+}
+
+}  // namespace taso

@@ -1,0 +1,29 @@
+/// The second step of an optimization: searching for graphs that are better than the baseline, at all sizes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "optimizer/optimize.h"
+#include "optimizer/planned_graph.h"
+#include "optimizer/prepare.h"
+#include "optimizer/search.h"
+#include "support/status.h"
+
+namespace taso {
+
+/// What was found.
+struct Findings {
+  std::vector<Competitor> graphs;  ///< Cheaper than the baseline, cheapest first; then the one of fewest launches.
+  SearchResult search;             ///< Statistics; its graphs are moved out.
+};
+
+/// Searches as the strategy says, again as long as steps of what was found are newly refused at some size, and, where
+/// graphs are timed whole, for the fewest launches. After an interrupt: what was found until then.
+[[nodiscard]] Expected<Findings> find_contenders(const Prepared& prepared, const GraphPlanner& planner,
+                                                 const OptimizeOptions& options, std::vector<std::string>& notes);
+
+/// Whether the contenders are timed whole: not if their costs, which have no time in them, decide.
+[[nodiscard]] bool times_graphs(const GraphPlanner& planner, const OptimizeOptions& options);
+
+}  // namespace taso

@@ -1,0 +1,83 @@
+#include "optimizer/prepare.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "optimizer/baseline.h"
+
+namespace taso {
+namespace {
+
+/// The rules of the search: those that may be used and are not too large.
+std::vector<Substitution> rules_for_search(const RuleIndex& rules, const OptimizeOptions& options) {
+  std::vector<Substitution> allowed = allowed_rules(rules.rules(), options.rounding, false);
+  std::erase_if(allowed, [&](const Substitution& r) { return r.source.nodes.size() > options.max_rule_size; });
+  return allowed;
+}
+
+/// The baseline of a graph, made again as long as a step of it is newly refused.
+Expected<Baseline> baseline_at_all_sizes(const Graph& original, const RuleIndex& rules,
+                                         const OperatorRegistry& registry, const OptimizeOptions& options,
+                                         std::vector<std::string>& notes) {
+  using AtAllSizes = OptimizeOptions::AtAllSizes;
+  const RuleIndex allowed(allowed_rules(rules.rules(), options.rounding, true), rules.catalog());
+  for (int round = 0; round < most_rounds; ++round) {
+    TASO_ASSIGN(Baseline baseline, make_baseline(original, allowed, registry, options.writable,
+                                                 options.search.interrupt, options.applicable));
+    const AtAllSizes holds = at_all_sizes(baseline.applications, options);
+    if (holds == AtAllSizes::holds) return baseline;
+    if (holds == AtAllSizes::fails) break;
+  }
+  notes.emplace_back("the baseline is the original: what makes it does not hold at all sizes");
+  return Baseline{original, {}};
+}
+
+}  // namespace
+
+const char* to_string(Rounding rounding) {
+  switch (rounding) {
+    case Rounding::exact:
+      return "exact";
+    case Rounding::reassoc:
+      return "reassoc";
+    case Rounding::fast:
+      return "fast";
+  }
+  return "?";
+}
+
+std::vector<Substitution> allowed_rules(const std::vector<Substitution>& rules, Rounding rounding, bool for_baseline) {
+  std::vector<Substitution> allowed;
+  for (const Substitution& rule : rules) {
+    const NumericClass numeric_class = rule.numeric_class.value_or(NumericClass::reassociation);
+    const bool permitted =
+        rounding == Rounding::fast || numeric_class == NumericClass::exact ||
+        (rounding == Rounding::reassoc && (for_baseline || numeric_class != NumericClass::distribution));
+    if (permitted && !rule.is_axiom) allowed.push_back(rule);
+  }
+  return allowed;
+}
+
+OptimizeOptions::AtAllSizes at_all_sizes(const std::vector<RuleApplication>& applications,
+                                         const OptimizeOptions& options) {
+  return options.at_all_sizes ? options.at_all_sizes(applications) : OptimizeOptions::AtAllSizes::holds;
+}
+
+Expected<Prepared> prepare(const Graph& original, const RuleIndex& rules, const OperatorRegistry& registry,
+                           const GraphPlanner& planner, const OptimizeOptions& options,
+                           std::vector<std::string>& notes) {
+  Graph start = original;
+  normalize(start, rules.catalog());
+  const RuleIndex& for_baseline = options.baseline_rules != nullptr ? *options.baseline_rules : rules;
+  TASO_ASSIGN(Baseline baseline, baseline_at_all_sizes(start, for_baseline, registry, options, notes));
+  Prepared prepared{{"original", {}, {}},
+                    {"baseline", {}, std::move(baseline.applications)},
+                    RuleIndex(rules_for_search(rules, options), rules.catalog())};
+  TASO_ASSIGN(prepared.original.planned, planner.plan(std::move(start)));
+  TASO_RETURN_IF_ERROR(planner.summarize(prepared.original.planned));
+  TASO_ASSIGN(prepared.baseline.planned, planner.plan(std::move(baseline.graph)));
+  TASO_RETURN_IF_ERROR(planner.summarize(prepared.baseline.planned));
+  return prepared;
+}
+
+}  // namespace taso

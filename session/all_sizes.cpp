@@ -1,0 +1,117 @@
+#include "session/all_sizes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "certificate/occurrence.h"
+
+namespace taso {
+namespace {
+
+Hash128 appearance(const Graph& graph, const Substitution& rule, const Match& match) {
+  Hasher hasher;
+  hasher.add(rule.name);
+  for (const Value& value : match.variables) hasher.add(to_string(graph.type(value)));
+  for (const NodeId id : match.nodes) hasher.add(graph.node(id).label);
+  for (const auto& value : match.attributes) hasher.add(value ? to_string(*value) : "");
+  return hasher.finish();
+}
+
+/// The smallest sample that is one of both graphs', as a position in the samples of each.
+std::optional<std::pair<std::size_t, std::size_t>> smallest_common_sample(const SizedGraph& a, const SizedGraph& b,
+                                                                          const std::vector<SymbolSizes>& sizes) {
+  const auto elements = [&](const SymbolSizes& at) {
+    double product = 1;
+    for (const auto& [name, size] : at) product *= static_cast<double>(size);
+    return product;
+  };
+  std::optional<std::pair<std::size_t, std::size_t>> smallest;
+  for (std::size_t j = 0; j < b.numbers.size(); ++j)
+    for (std::size_t i = 0; i < a.numbers.size(); ++i)
+      if (a.numbers[i] == b.numbers[j] &&
+          (!smallest || elements(sizes[a.numbers[i]]) < elements(sizes[a.numbers[smallest->first]])))
+        smallest.emplace(i, j);
+  return smallest;
+}
+
+}  // namespace
+
+std::vector<CertificateStep> steps_of(const std::vector<RuleApplication>& applications) {
+  std::vector<CertificateStep> steps;
+  for (const RuleApplication& application : applications) steps.push_back({application.rule, application.match});
+  return steps;
+}
+
+bool RefusedPlaces::add(const Graph& graph, const Substitution& rule, const Match& match, const std::string& reason) {
+  const Hash128 place = appearance(graph, rule, match);
+  const auto at = std::lower_bound(places_.begin(), places_.end(), place);
+  if (at != places_.end() && *at == place) return false;
+  places_.insert(at, place);
+  std::string text = rule.name + ": " + reason;
+  if (std::find(reasons_.begin(), reasons_.end(), text) == reasons_.end()) reasons_.push_back(std::move(text));
+  return true;
+}
+
+bool RefusedPlaces::contains(const Graph& graph, const Substitution& rule, const Match& match) const {
+  return !places_.empty() && std::binary_search(places_.begin(), places_.end(), appearance(graph, rule, match));
+}
+
+Expected<SizedGraph> AllSizes::repeat(const std::vector<RuleApplication>& applications, std::size_t* failed) const {
+  std::vector<CertificateStep> steps = steps_of(applications);
+  for (CertificateStep& step : steps) forget_sizes(step.match);
+  std::map<std::string, std::size_t> uses;
+  return model_.symbolic()->repeat(rules_, steps, uses, failed);
+}
+
+OptimizeOptions::AtAllSizes AllSizes::check(const std::vector<RuleApplication>& applications) {
+  using AtAllSizes = OptimizeOptions::AtAllSizes;
+  std::size_t failed = applications.size();
+  const Expected<SizedGraph> graph = repeat(applications, &failed);
+  if (graph) return model_.symbolic()->can_save(*graph) ? AtAllSizes::holds : AtAllSizes::fails;
+  if (failed >= applications.size()) return AtAllSizes::fails;
+  // The graph in which the step was taken.
+  Graph before = model_.model().graph();
+  normalize(before, registry_);
+  for (std::size_t i = 0; i < failed; ++i) {
+    Expected<Graph> next = apply(before, rule(applications[i]), applications[i].match, registry_);
+    if (!next) return AtAllSizes::fails;
+    before = std::move(*next);
+  }
+  const bool added = refused_.add(before, rule(applications[failed]), applications[failed].match,
+                                  graph.error().message.substr(graph.error().message.find(": ") + 2));
+  return added ? AtAllSizes::refused : AtAllSizes::fails;
+}
+
+std::vector<std::string> AllSizes::notes() const {
+  const std::string ranges = to_string(model_.symbolic()->ranges());
+  std::vector<std::string> notes = {
+      fmt::format("symbolic extents are kept: the result is for {}; costs are those at {}",
+                  ranges.empty() ? "all sizes" : ranges, to_string(model_.sizes()))};
+  for (const std::string& reason : refused_.reasons())
+    notes.push_back("not done, as it does not hold at all sizes: " + reason);
+  return notes;
+}
+
+Expected<std::string> AllSizes::check_at_another_size(const SizedGraph& result, const KernelLibrary& library,
+                                                      CheckOptions options) const {
+  TASO_ASSIGN(const SizedGraph original, repeat({}));
+  const std::vector<SymbolSizes>& sizes = model_.symbolic()->samples();
+  const auto both = smallest_common_sample(original, result, sizes);
+  if (!both) return std::string();
+  options.inputs = 1;
+  const std::string at = to_string(sizes[original.numbers[both->first]]);
+  TASO_ASSIGN(const CheckReport report,
+              taso::check(original.samples[both->first], result.samples[both->second], library, options));
+  if (!report.passed) return Error{ErrorCode::check_failed, fmt::format("at {}: {}", at, report.failure()), {}};
+  return fmt::format("check at {}: {}", at, report.summary());
+}
+
+const Substitution& AllSizes::rule(const RuleApplication& application) const {
+  return *std::find_if(rules_.begin(), rules_.end(),
+                       [&](const Substitution& rule) { return rule.name == application.rule; });
+}
+
+}  // namespace taso

@@ -1,0 +1,28 @@
+/// Where the measured costs of a session are recorded.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "optimizer/cost_database.h"
+#include "session/message.h"
+#include "support/status.h"
+
+namespace taso {
+
+/// Which costs are used.
+struct CostFiles {
+  std::string file;  ///< As for CostDatabase::open; empty: default_cost_database_path(), if it is of use.
+  /// With `recorded_only`: files that come with the specifications, tried in turn where `file` is empty and the default
+  /// one has no costs of the device.
+  std::vector<std::string> shipped;
+  bool recorded_only = false;  ///< Nothing is measured: a cost that is not recorded is an error of code cost_missing.
+};
+
+/// The costs of the device of that identity. `needed`: costs are times; else only a named file is opened. `described`:
+/// the device is not there, so that costs of one that differs in versions alone serve, with a warning. In memory where
+/// there is no file. Fails as CostDatabase::open does; but not because of the default file, of which a message tells.
+[[nodiscard]] Expected<CostDatabase> open_costs(const CostFiles& files, const std::string& identity, bool needed,
+                                                bool described, const MessageSink& message);
+
+}  // namespace taso

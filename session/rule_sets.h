@@ -1,0 +1,40 @@
+/// The rules of a session, from files.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "graph/pattern.h"
+#include "graph/rewrite.h"
+#include "operators/registry.h"
+#include "session/message.h"
+#include "support/status.h"
+
+namespace taso {
+
+/// Which rules there are. Files are rule text, or .pb of the original TASO, of which rules without a counterpart are
+/// left out, with a warning. The proof marks in them are believed.
+struct RuleOptions {
+  std::vector<std::string> files;           ///< Of the search.
+  std::vector<std::string> baseline_files;  ///< Of the baseline; empty: as the search.
+  std::vector<std::string> disabled;        ///< Names of rules that are left out.
+  bool require_proofs = false;              ///< A rule without a proof mark is an error; else there is a warning.
+};
+
+/// Rules, each with a name of its own.
+struct RuleSets {
+  RuleIndex search;
+  std::optional<RuleIndex> baseline;  ///< Nothing: as the search.
+
+  [[nodiscard]] const RuleIndex& for_baseline() const { return baseline ? *baseline : search; }
+  /// The rules of both.
+  [[nodiscard]] std::vector<Substitution> all() const;
+};
+
+/// Loads rules; axioms in the files are left out. Fails as load_rules and load_taso_rules do, with bad_input where a
+/// proof is required and absent, and with usage where `disabled` names no rule. `registry` must outlive the result.
+[[nodiscard]] Expected<RuleSets> load_rule_sets(const RuleOptions& options, const OperatorRegistry& registry,
+                                                const MessageSink& message);
+
+}  // namespace taso

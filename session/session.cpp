@@ -1,0 +1,247 @@
+#include "session/session.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "optimizer/cost_database.h"
+#include "optimizer/html_report.h"
+#include "optimizer/runtime_target.h"
+#include "runtime/backend.h"
+#include "session/all_sizes.h"
+#include "session/sized_model.h"
+#include "support/text_output.h"
+
+namespace taso {
+namespace {
+
+/// Kernels run there: not so on a device that is only described.
+bool can_run(const KernelLibrary& library) { return !library.backend() || library.backend()->can_run(); }
+
+RuntimeTargetOptions target_options(const SessionOptions& options) {
+  return {.threads = options.threads,
+          .counting = !options.cost.uses_time(),
+          .row_major = options.row_major,
+          .float_storage = options.float_storage,
+          .cancelled = [interrupt = options.optimize.search.interrupt] {
+            return interrupt != nullptr && interrupt->load();
+          }};
+}
+
+/// Says what of a model is not as its user may expect.
+void describe(const SizedModel& sized, const MessageSink& message) {
+  if (!message) return;
+  const Model& model = sized.model();
+  for (const std::string& warning : model.warnings()) message(MessageLevel::warning, warning);
+  for (const TensorDeclaration& input : model.inputs())
+    if (!input.type.known && input.has_shape)
+      message(MessageLevel::warning,
+              fmt::format("the shape of input '{}' is symbolic, so what depends on it is carried through; "
+                          "--input-shape {}:D,D,.. makes it concrete{}",
+                          input.name, input.name, sized.problem().empty() ? "" : "; " + sized.problem()));
+  for (const OpaqueSummary& opaque : model.opaque_operators())
+    message(MessageLevel::detail, fmt::format("carried: {} x {}: {}", opaque.count, opaque.op, opaque.reason));
+  if (sized.symbolic())
+    for (const std::string& node : sized.symbolic()->untouched())
+      message(MessageLevel::detail, fmt::format("not touched, as it does not hold at all sizes: {}", node));
+}
+
+/// The rules that were used, in the spelling of rule files.
+std::vector<std::string> used_rules(const RuleSets& rules, const std::vector<RuleApplication>& applications) {
+  std::set<std::string> used;
+  for (const RuleApplication& application : applications) used.insert(application.rule);
+  std::vector<std::string> texts;
+  for (const Substitution& rule : rules.all())
+    if (used.contains(rule.name)) texts.push_back(to_string(rule, rules.search.catalog()));
+  return texts;
+}
+
+}  // namespace
+
+struct Session::State {
+  State(SessionOptions o, const OperatorRegistry& r, const KernelLibrary& l, RuleSets loaded)
+      : options(std::move(o)), registry(r), library(l), rules(std::move(loaded)), target(l, target_options(options)) {}
+
+  [[nodiscard]] Status open_costs(const MessageSink& message);
+  [[nodiscard]] OptimizeOptions optimize_options(std::atomic<std::size_t>& unwritable, AllSizes* all_sizes) const;
+  [[nodiscard]] Status keep_sizes(const AllSizes& all_sizes, const std::optional<CheckOptions>& check,
+                                  SessionResult& result) const;
+  [[nodiscard]] Expected<SaveReport> save(const SessionResult& result) const;
+  [[nodiscard]] Status write_certificate(const SessionResult& result, bool external_data) const;
+  [[nodiscard]] ReportContext report_context() const;
+  [[nodiscard]] Status write_html(const OptimizeResult& result, const ReportContext& context);
+
+  SessionOptions options;
+  const OperatorRegistry& registry;
+  const KernelLibrary& library;
+  RuleSets rules;
+  FileIdentity original;  ///< Of the model's file as it was read; for the certificate.
+  SizedModel sized;
+  RuntimeTarget target;
+  std::optional<CostDatabase> database;
+  std::optional<MeasuredCosts> measured;
+  std::unique_ptr<CostModel> cost_model;
+};
+
+Status Session::State::open_costs(const MessageSink& message) {
+  const bool timed = options.cost.uses_time();
+  TASO_ASSIGN(database, taso::open_costs(options.costs, target.identity(), timed, !can_run(library), message));
+  measured.emplace(target, *database, !options.costs.recorded_only);
+  if (timed) {
+    TASO_ASSIGN(const int tenths, measured->cached_tenths(working_set_bytes(sized.model().graph(), target)));
+    target.set_cached_tenths(tenths);
+  }
+  cost_model = make_cost_model(options.cost, *measured);
+  return {};
+}
+
+/// The options of the search. Both arguments are referred to; `all_sizes` is null where sizes are numbers.
+OptimizeOptions Session::State::optimize_options(std::atomic<std::size_t>& unwritable, AllSizes* all_sizes) const {
+  const Model& model = sized.model();
+  OptimizeOptions result = options.optimize;
+  result.baseline_rules = &rules.for_baseline();
+  result.writable = [&model, &unwritable](const RewriteResult& rewrite) {
+    std::vector<NodeId> nodes = rewrite.added;
+    nodes.insert(nodes.end(), rewrite.changed.begin(), rewrite.changed.end());
+    const bool writable = model.can_save(rewrite.graph, nodes);
+    if (!writable) unwritable.fetch_add(1, std::memory_order_relaxed);
+    return writable;
+  };
+  if (all_sizes != nullptr) {
+    result.applicable = [all_sizes](const Graph& graph, const Substitution& rule, const Match& match) {
+      return !all_sizes->refused().contains(graph, rule, match);
+    };
+    result.at_all_sizes = [all_sizes](const std::vector<RuleApplication>& applications) {
+      return all_sizes->check(applications);
+    };
+  }
+  if (result.check) {
+    result.check->threads = options.threads;
+    result.check->float_storage = options.float_storage;
+    for (const TensorDeclaration& output : model.outputs()) result.check->output_names.push_back(output.name);
+  }
+  return result;
+}
+
+/// Repeats at all sizes what was done at one, and checks it at another one.
+Status Session::State::keep_sizes(const AllSizes& all_sizes, const std::optional<CheckOptions>& check,
+                                  SessionResult& result) const {
+  OptimizeResult& optimized = result.optimized;
+  TASO_ASSIGN(result.at_all_sizes, all_sizes.repeat(optimized.applications));
+  for (std::string& note : all_sizes.notes()) optimized.notes.push_back(std::move(note));
+  if (!check || optimized.choice == Choice::original || optimized.search.stop == StopReason::interrupted) return {};
+  TASO_ASSIGN(std::string note, all_sizes.check_at_another_size(result.at_all_sizes, library, *check));
+  if (!note.empty()) optimized.notes.push_back(std::move(note));
+  return {};
+}
+
+Expected<SaveReport> Session::State::save(const SessionResult& result) const {
+  SaveOptions save_options;
+  save_options.external_data = options.outputs.external_data;
+  const std::string& file = options.outputs.model;
+  return sized.symbolic() ? sized.symbolic()->save(result.at_all_sizes, file, save_options)
+                          : sized.model().save(result.optimized.graph, file, save_options);
+}
+
+/// What was done to the model, for taso-verify --certificate.
+Status Session::State::write_certificate(const SessionResult& result, bool external_data) const {
+  Certificate certificate;
+  certificate.original = original;
+  TASO_ASSIGN(certificate.optimized, identify_file(options.outputs.model));
+  if (external_data) {
+    TASO_ASSIGN(certificate.external_data, identify_file(options.outputs.model + ".data"));
+  }
+  certificate.input_shapes = options.input_shapes;
+  if (sized.symbolic()) certificate.symbols = sized.symbolic()->ranges();
+  certificate.steps = sized.symbolic() ? result.at_all_sizes.steps : steps_of(result.optimized.applications);
+  certificate.rules = used_rules(rules, result.optimized.applications);
+  return write_text(options.outputs.certificate, to_json(certificate));
+}
+
+ReportContext Session::State::report_context() const {
+  ReportContext context;
+  context.model = options.model;
+  context.output = options.outputs.model;
+  for (const OriginalNode& node : sized.model().original_nodes())
+    context.node_names.push_back(node.name.empty() ? node.op_type : node.name);
+  context.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - options.start).count();
+  context.rules = rules.search.rules().size();
+  context.numeric_classes = to_string(options.optimize.rounding);
+  context.costs = database->path();
+  context.measured_kernels = measured->measured();
+  return context;
+}
+
+Status Session::State::write_html(const OptimizeResult& result, const ReportContext& context) {
+  Graph imported = sized.model().graph();
+  normalize(imported, registry);
+  const bool open = result.strategy != Strategy::graph;
+  TASO_ASSIGN(const PricedGraph before, price_nodes(imported, *measured, *cost_model, open));
+  TASO_ASSIGN(const PricedGraph after, price_nodes(result.graph, *measured, *cost_model, open));
+  return write_text(options.outputs.html, report_html(result, context, before, after, options.cost.uses_time()));
+}
+
+Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+Expected<Session> Session::open(SessionOptions options, const OperatorRegistry& registry, const KernelLibrary& library,
+                                const MessageSink& message) {
+  TASO_ASSIGN(RuleSets rules, load_rule_sets(options.rules, registry, message));
+  auto state = std::make_unique<State>(std::move(options), registry, library, std::move(rules));
+  const SessionOptions& kept = state->options;
+  if (!kept.outputs.certificate.empty()) {
+    TASO_ASSIGN(state->original, identify_file(kept.model));
+  }
+  TASO_ASSIGN(state->sized, SizedModel::load(kept.model, registry, {kept.input_shapes, {}}, kept.assumed, kept.ranges));
+  describe(state->sized, message);
+  TASO_RETURN_IF_ERROR(state->open_costs(message));
+  return Session(std::move(state));
+}
+
+Expected<SessionResult> Session::optimize(std::function<void(const SearchProgress&)> progress) {
+  State& state = *state_;
+  std::atomic<std::size_t> unwritable{0};
+  std::optional<AllSizes> all_sizes;
+  if (state.sized.symbolic()) all_sizes.emplace(state.sized, state.rules.all(), state.registry);
+  OptimizeOptions options = state.optimize_options(unwritable, all_sizes ? &*all_sizes : nullptr);
+  options.search.progress = std::move(progress);
+  SessionResult result;
+  TASO_ASSIGN(result.optimized, taso::optimize(state.sized.model().graph(), state.rules.search, state.library,
+                                               *state.measured, *state.cost_model, options));
+  result.unwritable = unwritable;
+  if (all_sizes) TASO_RETURN_IF_ERROR(state.keep_sizes(*all_sizes, options.check, result));
+  return result;
+}
+
+Expected<SessionFiles> Session::write(const SessionResult& result) {
+  State& state = *state_;
+  const SessionOutputs& outputs = state.options.outputs;
+  SessionFiles files;
+  if (!outputs.costs.empty()) TASO_RETURN_IF_ERROR(write_text(outputs.costs, export_text(state.measured->used())));
+  TASO_ASSIGN(files.model, state.save(result));
+  if (!outputs.certificate.empty()) TASO_RETURN_IF_ERROR(state.write_certificate(result, files.model.external_data));
+  files.context = state.report_context();
+  if (!outputs.json.empty())
+    TASO_RETURN_IF_ERROR(write_text(outputs.json, report_json(result.optimized, files.context)));
+  if (!outputs.html.empty()) TASO_RETURN_IF_ERROR(state.write_html(result.optimized, files.context));
+  return files;
+}
+
+Status Session::write_error(const Error& error) const {
+  const std::string& json = state_->options.outputs.json;
+  return json.empty() ? Status() : write_text(json, error_json(error, state_->options.model));
+}
+
+const Model& Session::model() const { return state_->sized.model(); }
+
+const RuleSets& Session::rules() const { return state_->rules; }
+
+std::size_t Session::measured_kernels() const { return state_->measured->measured(); }
+
+}  // namespace taso
