@@ -39,6 +39,13 @@ const char* symbol_of(Kind kind) {
 // What arithmetic on reals is for: elements are 32-bit floats, and infinity and nan do not obey the laws of numbers.
 bool is_finite(double value) { return std::abs(value) <= std::numeric_limits<float>::max(); }
 
+// Whether a result that is not zero is zero as a 32-bit float, or too small to keep its digits, so that it is no
+// divisor.
+bool underflows(Kind kind, double left, double right, double result) {
+  if (result == 0) return kind == Kind::multiply && left != 0 && right != 0;
+  return std::abs(static_cast<float>(result)) < std::numeric_limits<float>::min();
+}
+
 // Integer arithmetic that reports what would be undefined.
 Expected<std::int64_t> combine(Kind kind, std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
@@ -107,10 +114,9 @@ Expected<AttributeValue> combine(Kind kind, const AttributeValue& a, const Attri
     if (!left_real || !right_real) return no_number();
     const double u = *left_real, v = *right_real;
     const double result = kind == Kind::add ? u + v : kind == Kind::subtract ? u - v : u * v;
-    for (const double value : {u, v, result})
-      if (!is_finite(value))
-        return bad_input(to_string(a) + " " + symbol_of(kind) + " " + to_string(b) +
-                         " leaves the numbers that a 32-bit float can hold");
+    if (!is_finite(u) || !is_finite(v) || !is_finite(result) || underflows(kind, u, v, result))
+      return bad_input(to_string(a) + " " + symbol_of(kind) + " " + to_string(b) +
+                       " leaves the numbers that a 32-bit float can hold");
     return AttributeValue(result);
   }
   if (left != nullptr && right != nullptr && left->size() != right->size())

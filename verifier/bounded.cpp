@@ -687,7 +687,8 @@ std::optional<Counterexample> find_counterexample(const OperatorRegistry& regist
 LandmarkOutcome examine_landmarks(const OperatorRegistry& registry, const Substitution& rule,
                                   const LandmarkOptions& options, LoweredCache& cache) {
   LandmarkOutcome outcome;
-  const Landmarks landmarks = find_landmarks(registry, rule, covered_extent);
+  Landmarks landmarks = find_landmarks(registry, rule, covered_extent);
+  if (options.with_room) add_room(rule, landmarks);
   for (const TypedInstance& typed : find_landmark_instances(registry, rule, landmarks, options, cache)) {
     outcome.instances.push_back(typed.instance);
     outcome.counterexample = find_counterexample(

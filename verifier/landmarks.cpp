@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -207,6 +208,32 @@ Landmarks find_landmarks(const OperatorRegistry& registry, const Substitution& r
   search.add(rule.target);
   for (const Condition& condition : rule.conditions) search.add(condition);
   return search.take();
+}
+
+void add_room(const Substitution& rule, Landmarks& landmarks) {
+  // The largest number of each attribute of an operator.
+  std::vector<std::int64_t> numbers;
+  for (const PatternNode& node : rule.source.nodes)
+    for (const auto& [name, expression] : node.attributes) {
+      std::int64_t largest = 0;
+      const auto visit = [&](const AttributeExpression& e, const auto& self) -> void {
+        if (e.kind == Kind::literal) {
+          if (const auto* integer = std::get_if<std::int64_t>(&e.literal)) largest = std::max(largest, *integer);
+          if (const auto* list = std::get_if<std::vector<std::int64_t>>(&e.literal))
+            for (const std::int64_t element : *list) largest = std::max(largest, element);
+        }
+        for (const AttributeExpression& operand : e.operands) self(operand, self);
+      };
+      visit(expression, visit);
+      if (largest > 1 && largest <= horizon) numbers.push_back(largest);
+    }
+  if (numbers.empty()) return;
+  std::sort(numbers.rbegin(), numbers.rend());
+  const std::int64_t sum = std::accumulate(numbers.begin(), numbers.end(), std::int64_t{0});
+  landmarks.sizes.push_back(sum);
+  if (numbers.size() > 1) landmarks.sizes.push_back(sum + numbers[0] * numbers[1]);
+  std::sort(landmarks.sizes.begin(), landmarks.sizes.end());
+  landmarks.sizes.erase(std::unique(landmarks.sizes.begin(), landmarks.sizes.end()), landmarks.sizes.end());
 }
 
 }  // namespace taso

@@ -29,6 +29,10 @@ struct Landmarks {
 [[nodiscard]] Landmarks find_landmarks(const OperatorRegistry& registry, const Substitution& rule,
                                        std::int64_t covered);
 
+/// Adds extents in which all that the rule's numbers measure has room: windows in windows, strides of strides. For
+/// rules that have no smaller instance.
+void add_room(const Substitution& rule, Landmarks& landmarks);
+
 /// What is spent on instances at landmarks.
 struct LandmarkOptions {
   std::uint64_t seed = 1;
@@ -37,6 +41,7 @@ struct LandmarkOptions {
   std::size_t instances_per_landmark = 4;
   double max_work = 200'000;    ///< Scalar operations of both sides of one instance.
   double total_work = 600'000;  ///< And of all.
+  bool with_room = false;       ///< Also at the extents of add_room().
 };
 
 /// Instances of a rule at its landmarks, the same for the same seed: both sides well-typed, outputs of equal types.

@@ -273,6 +273,7 @@ class Verifier::Examination {
       options.samples_per_landmark = 160;
       options.instances_per_landmark = 1;
       options.max_work = options.total_work = large_work;
+      options.with_room = true;
       outcome = examine_landmarks(state_.registry, stored, options, state_.shared->cache);
     }
     verdict_.landmark_instances = outcome.instances.size();

@@ -12,6 +12,8 @@ constexpr std::size_t wanted_points = 10;
 constexpr std::size_t most_attempts = 30;
 // Values for so many more symbols are made at once.
 constexpr std::size_t room = 32;
+// The largest value that is tried where an atom does not tell by itself from where on it holds.
+constexpr std::int64_t farthest = std::int64_t{1} << 20;
 
 std::uint64_t mixed(std::uint64_t x) {
   x ^= x >> 30;
@@ -38,6 +40,31 @@ struct Constraint {
   const Atom* atom = nullptr;
   bool linear = false;
 };
+
+// The least value from a symbol's on at which an inequality holds that cannot be solved for it, because it stands
+// inside of a quotient, if that is true of all larger values, too; else the same value.
+std::int64_t raised(Point& point, const Symbols& symbols, const Atom& atom, SymbolId symbol, std::int64_t value,
+                    std::int64_t most) {
+  const auto holds_at = [&](std::int64_t number) {
+    const std::size_t mark = point.mark();
+    point.choose(symbol, number);
+    const bool holds = point.satisfies(symbols, atom);
+    point.undo(mark);
+    return holds;
+  };
+  if (atom.relation != Atom::Relation::nonnegative || holds_at(value)) return value;
+  std::int64_t below = value, above = value;
+  for (std::int64_t step = 1; !holds_at(above); step *= 2) {
+    if (above >= most) return value;
+    below = above;
+    above = std::min(most, above + step);
+  }
+  while (above - below > 1) {
+    const std::int64_t middle = below + (above - below) / 2;
+    (holds_at(middle) ? above : below) = middle;
+  }
+  return above;
+}
 
 }  // namespace
 
@@ -194,6 +221,9 @@ std::vector<Point> find_points(const Symbols& symbols, std::span<const Atom> ato
         value = high ? std::min(*high - value, offset) + value : value + offset;
       else
         value -= offset;
+      for (const Constraint& constraint : constraints[s])
+        if (!constraint.linear)
+          value = raised(point, symbols, *constraint.atom, symbol, value, high ? std::min(*high, farthest) : farthest);
       point.choose(symbol, value);
     }
     possible = possible && std::all_of(atoms.begin(), atoms.end(),

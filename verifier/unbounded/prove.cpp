@@ -60,7 +60,8 @@ struct Case {
   bool empty;  // no output has an element, so that nothing was compared
 
   // Whether its ranks and lengths are those of an instance and all of its hypotheses hold there. Hypotheses that were
-  // chosen before may speak of factors that were symbols then and are none any more: `known` has all.
+  // chosen before may speak of factors that were symbols then and are none any more: `known` has all, of this case,
+  // too.
   [[nodiscard]] bool covers(const Instance& instance, const std::map<SymbolId, Typing::FactorOfAxis>& known) const {
     for (std::size_t v = 0; v < instance.variables.size(); ++v)
       if (assumptions.ranks[v] && *assumptions.ranks[v] != instance.variables[v].shape.size()) return false;
@@ -82,15 +83,15 @@ struct Case {
       }
       if (value) point.choose(id, *value);
     }
+    // In the order in which the symbols were made, since each is made of those before it. All of this case must divide.
     for (const auto& [symbol, factor] : known) {
-      if (std::any_of(factors.begin(), factors.end(), [&](const auto& own) { return own.symbol == symbol; })) continue;
+      const bool own = std::any_of(factors.begin(), factors.end(),
+                                   [&, id = symbol](const Typing::FactorOfAxis& other) { return other.symbol == id; });
       const auto extent = point.evaluate(*symbols, factor.extent), product = point.evaluate(*symbols, factor.product);
-      if (extent && product && *product > 0 && *extent % *product == 0) point.choose(symbol, *extent / *product);
-    }
-    for (const Typing::FactorOfAxis& factor : factors) {
-      const auto extent = point.evaluate(*symbols, factor.extent), product = point.evaluate(*symbols, factor.product);
-      if (!extent || !product || *product <= 0 || *extent % *product != 0) return false;
-      point.choose(factor.symbol, *extent / *product);
+      if (extent && product && *product > 0 && *extent % *product == 0)
+        point.choose(symbol, *extent / *product);
+      else if (own)
+        return false;
     }
     for (const auto& [symbol, value] : solved)
       if (!point.satisfies(*symbols, equal_to(Polynomial::symbol(symbol), value))) return false;

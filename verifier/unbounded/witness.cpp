@@ -78,31 +78,18 @@ bool has_instance(const OperatorRegistry& registry, const Substitution& rule, co
       collect(symbols, attributes[a].back(), values);
     }
   }
-  Random random(1, "witness");
-  std::size_t checked = 0;
-  for (std::size_t attempt = 0; attempt < max_tries; ++attempt) {
-    const std::uint64_t reach = attempt < 4 ? 1 : attempt < 150 ? 3 : 6;
-    for (auto& [id, value] : values) {
-      const bool attribute = symbols[id].kind == Symbol::Kind::attribute;
-      value = static_cast<std::int64_t>(random.below(reach)) + (attribute && attempt % 2 == 1 ? 0 : 1);
-    }
-    bool holds = true;
-    for (const Atom& atom : atoms) {
-      const auto value = evaluate(symbols, atom.p, values);
-      holds = value && (atom.relation == Atom::Relation::zero ? *value == 0 : *value >= 0);
-      if (!holds) break;
-    }
-    if (!holds) continue;
+  // Whether the types that these values of symbols make are those of an instance.
+  const auto is_instance = [&](auto&& number_at) {
     Instance instance;
     for (std::size_t v = 0; v < shapes.size(); ++v) {
       TensorType type;
       type.element = kinds.integers[v] ? ElementType::i64 : ElementType::f32;
-      for (const Polynomial& extent : shapes[v]) type.shape.push_back(evaluate(symbols, extent, values).value_or(-1));
+      for (const Polynomial& extent : shapes[v]) type.shape.push_back(number_at(extent).value_or(-1));
       instance.variables.push_back(std::move(type));
     }
     for (std::size_t a = 0; a < attributes.size(); ++a) {
       std::vector<std::int64_t> numbers;
-      for (const Polynomial& p : attributes[a]) numbers.push_back(evaluate(symbols, p, values).value_or(-1));
+      for (const Polynomial& p : attributes[a]) numbers.push_back(number_at(p).value_or(-1));
       switch (kinds.attributes[a]) {
         case AttributeKind::integer:
           instance.attributes.emplace_back(numbers[0]);
@@ -122,9 +109,29 @@ bool has_instance(const OperatorRegistry& registry, const Substitution& rule, co
         }
       }
     }
-    if (check_types(registry, rule, instance).typed) return true;
+    return check_types(registry, rule, instance).typed.has_value();
+  };
+  Random random(1, "witness");
+  std::size_t checked = 0;
+  for (std::size_t attempt = 0; attempt < max_tries; ++attempt) {
+    const std::uint64_t reach = attempt < 4 ? 1 : attempt < 150 ? 3 : 6;
+    for (auto& [id, value] : values) {
+      const bool attribute = symbols[id].kind == Symbol::Kind::attribute;
+      value = static_cast<std::int64_t>(random.below(reach)) + (attribute && attempt % 2 == 1 ? 0 : 1);
+    }
+    bool holds = true;
+    for (const Atom& atom : atoms) {
+      const auto value = evaluate(symbols, atom.p, values);
+      holds = value && (atom.relation == Atom::Relation::zero ? *value == 0 : *value >= 0);
+      if (!holds) break;
+    }
+    if (!holds) continue;
+    if (is_instance([&](const Polynomial& p) { return evaluate(symbols, p, values); })) return true;
     if (++checked >= 20) return false;
   }
+  // What small numbers do not satisfy (a window of seven needs as many rows) was perhaps solved one symbol at a time.
+  for (Point point : facts.points())
+    if (is_instance([&](const Polynomial& p) { return point.evaluate(symbols, p); })) return true;
   return false;
 }
 
