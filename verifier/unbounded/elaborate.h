@@ -87,6 +87,7 @@ class Elaborator {
   [[nodiscard]] std::vector<Polynomial> digits(const Polynomial& index, const std::vector<Polynomial>& factors);
   // Signs of what is computed at any place of a tensor, from the definitions (elaborate_signs.cpp).
   [[nodiscard]] SignSet sign(const Expression& e, Frame& frame);
+  [[nodiscard]] static bool same_value(const Expression& a, const Expression& b, const Frame& frame);
   [[nodiscard]] SignSet sign_of_size(const Expression& e, Frame& frame);
   [[nodiscard]] SignSet sign_of_form(const NormalForm& form);
   [[nodiscard]] SignSet sign_of_attribute(const std::string& name, const Frame& frame);

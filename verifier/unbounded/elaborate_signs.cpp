@@ -5,6 +5,7 @@
 
 #include "operators/unparse.h"
 #include "verifier/unbounded/elaborate.h"
+#include "verifier/unbounded/signs.h"
 
 namespace taso::unbounded {
 namespace {
@@ -103,6 +104,26 @@ SignSet Elaborator::sign_of_attribute(const std::string& name, const Frame& fram
   return both(result, sign_of_form(attribute->second.real));
 }
 
+// Whether two expressions are one value: also where two operands are the same tensor.
+bool Elaborator::same_value(const Expression& a, const Expression& b, const Frame& frame) {
+  if (to_text(a) == to_text(b)) return true;
+  if (a.kind != Kind::read || b.kind != Kind::read || frame.node->definition->variadic() || a.flat != b.flat ||
+      a.piece != nullptr || b.piece != nullptr || a.fallback != nullptr || b.fallback != nullptr ||
+      a.operands.size() != b.operands.size())
+    return false;
+  const auto operand = [&](const std::string& name) -> const PatternValue* {
+    const std::vector<InputSpec>& inputs = frame.node->definition->inputs;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].name == name) return &frame.node->inputs[i];
+    return nullptr;
+  };
+  const PatternValue *x = operand(a.name), *y = operand(b.name);
+  return x != nullptr && y != nullptr && x->is_variable == y->is_variable && x->index == y->index &&
+         x->port == y->port &&
+         std::equal(a.operands.begin(), a.operands.end(), b.operands.begin(),
+                    [](const Expression& i, const Expression& j) { return to_text(i) == to_text(j); });
+}
+
 SignSet Elaborator::sign(const Expression& e, Frame& frame) {
   if (obstacle_.any()) return {};
   if (e.sort == taso::Sort::integer) return sign_of_size(e, frame);
@@ -122,7 +143,7 @@ SignSet Elaborator::sign(const Expression& e, Frame& frame) {
       return sign(e.operands[0], frame) + -sign(e.operands[1], frame);
     case Kind::multiply: {
       SignSet product = sign(e.operands[0], frame) * sign(e.operands[1], frame);
-      if (to_text(e.operands[0]) == to_text(e.operands[1])) product.negative = false;
+      if (same_value(e.operands[0], e.operands[1], frame)) product.negative = false;
       return product;
     }
     case Kind::divide:
@@ -179,6 +200,7 @@ SignSet Elaborator::sign_of_call(const Expression& e, Frame& frame) {
   }
   SignSet result;
   if (function->zero_at_zero && function->monotone) result = {arguments[0].negative, true, arguments[0].positive};
+  if (function->arity == 1 && !arguments[0].zero && has_square(*function)) result.zero = false;
   if (function->positive) result = both(result, SignSet::of(ArgumentDomain::positive));
   if (function->nonnegative) result = both(result, SignSet::of(ArgumentDomain::nonnegative));
   return result;

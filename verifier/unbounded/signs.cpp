@@ -91,17 +91,6 @@ bool alike(const Term& a, const Term& b, Facts& facts) {
   return a.coefficient == b.coefficient && alike_terms(a, b, facts);
 }
 
-// Whether a law says that the square of a function is its argument, or a power of that.
-bool has_square(const FunctionDefinition& function) {
-  auto is_power = [](const Expression& e, const auto& self) -> bool {
-    return e.kind == Expression::Kind::name ||
-           (e.kind == Expression::Kind::multiply && self(e.operands[0], self) && self(e.operands[1], self));
-  };
-  return std::any_of(function.laws.begin(), function.laws.end(), [&](const FunctionLaw& law) {
-    return law.left.kind == Expression::Kind::multiply && law.conditions.empty() && is_power(law.right, is_power);
-  });
-}
-
 bool alike(const Element& a, const Element& b, Facts& facts) {
   Term x, y;
   x.bound = a.bound;
@@ -119,6 +108,16 @@ bool alike(const Element& a, const Element& b, Facts& facts) {
 }
 
 }  // namespace
+
+bool has_square(const FunctionDefinition& function) {
+  auto is_power = [](const Expression& e, const auto& self) -> bool {
+    return e.kind == Expression::Kind::name ||
+           (e.kind == Expression::Kind::multiply && self(e.operands[0], self) && self(e.operands[1], self));
+  };
+  return std::any_of(function.laws.begin(), function.laws.end(), [&](const FunctionLaw& law) {
+    return law.left.kind == Expression::Kind::multiply && law.conditions.empty() && is_power(law.right, is_power);
+  });
+}
 
 bool alike(const Factor& a, const Factor& b, Facts& facts) {
   if (a.kind != b.kind || a.tensor != b.tensor || a.symbol != b.symbol || a.number != b.number || a.name != b.name ||

@@ -97,6 +97,10 @@ class Signs {
   std::vector<std::pair<std::uint32_t, Sign>> elements_;  // of tensor variables
 };
 
+/// Whether a law says that the square of a function is its argument, or a power of that: it is zero only where its
+/// argument is.
+[[nodiscard]] bool has_square(const FunctionDefinition& function);
+
 /// Whether two forms are the same up to the order of summands and factors and the names of bound variables; a no may be
 /// wrong.
 [[nodiscard]] bool alike(const NormalForm& a, const NormalForm& b, Facts& facts);
