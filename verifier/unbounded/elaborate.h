@@ -44,8 +44,8 @@ class Elaborator {
     std::string_view name;
     const std::vector<AxisSpec>& axes;
     std::string_view piece;  ///< The name that counts the pieces; or empty.
-    std::size_t first = 0;     ///< The pieces from this one on have a part in the element,
-    std::size_t pieces = 1;    ///< so many of them.
+    std::size_t first = 0;   ///< The pieces from this one on have a part in the element,
+    std::size_t pieces = 1;  ///< so many of them.
   };
   /// A place in a tensor.
   struct Place {
