@@ -68,7 +68,7 @@ std::optional<std::pair<Value, Value>> common_tail(const Graph& a, const std::ve
   return found;
 }
 
-struct Prepared {
+struct Comparison {
   Graph reference, result;
   std::vector<std::string> names;  ///< Of the tensors compared, which are the outputs of both graphs.
 };
@@ -141,9 +141,9 @@ void compare_finite(const HostTensor& result, const HostTensor& reference, const
   if (tensor.became_not_finite > 0) worst = HUGE_VAL;
 }
 
-Prepared prepare(const Graph& reference, const Graph& result, const std::vector<std::string>& output_names) {
+Comparison prepare(const Graph& reference, const Graph& result, const std::vector<std::string>& output_names) {
   auto [left, right] = cut_alike(reference, result, output_names, output_names);
-  Prepared prepared{std::move(left.graph), std::move(right.graph), std::move(left.output_names)};
+  Comparison prepared{std::move(left.graph), std::move(right.graph), std::move(left.output_names)};
   const std::vector<Hash128> weights_a = weight_hashes(prepared.reference), weights_b = weight_hashes(prepared.result);
   const std::size_t outputs = std::min(prepared.reference.outputs().size(), prepared.result.outputs().size());
   for (std::size_t i = 0; i < outputs; ++i) {
@@ -208,7 +208,7 @@ std::vector<std::string> CheckReport::remarks() const {
 
 Expected<CheckReport> check(const Graph& reference, const Graph& result, const KernelLibrary& library,
                             const CheckOptions& options) {
-  const Prepared prepared = prepare(reference, result, options.output_names);
+  const Comparison prepared = prepare(reference, result, options.output_names);
   CheckReport report;
   report.rtol = options.rtol;
   if (prepared.reference.outputs().size() != prepared.result.outputs().size())
