@@ -9,10 +9,10 @@
 namespace taso::testing {
 namespace {
 
-constexpr std::int64_t max_elements = 400;
+constexpr std::int64_t most_elements = 400;
 constexpr double max_work = 40'000;     // Scalar operations of one operator.
 constexpr double max_magnitude = 1000;  // Of sample values.
-constexpr std::size_t max_rank = 5;
+constexpr std::size_t most_axes = 5;
 constexpr int max_inputs = 8;
 constexpr int attribute_trials = 60;
 
@@ -99,7 +99,7 @@ std::optional<NodeId> GraphGenerator::apply(const std::string& op, const Attribu
   const auto outputs = registry_.infer(op, *complete, types);
   if (!outputs || outputs->empty()) return std::nullopt;
   for (const TensorType& type : *outputs)
-    if (type.elements() > max_elements || type.shape.size() > max_rank) return std::nullopt;
+    if (type.elements() > most_elements || type.shape.size() > most_axes) return std::nullopt;
   const auto instance = OperatorInstance::create(registry_, op, *complete, types);
   if (!instance || instance->work().flops > max_work) return std::nullopt;
   DoubleRing ring;
@@ -172,7 +172,7 @@ std::optional<Shape> GraphGenerator::propose(const InputSpec& input, Sizes sizes
     }
     shape.push_back(product);
   }
-  if (shape.size() > max_rank || !is_reasonable(shape) || volume(shape) > max_elements) return std::nullopt;
+  if (shape.size() > most_axes || !is_reasonable(shape) || volume(shape) > most_elements) return std::nullopt;
   return shape;
 }
 
@@ -241,7 +241,7 @@ GraphGenerator::Integers GraphGenerator::integer_list(const AttributeSpec& spec,
       list = like;
       for (std::int64_t& e : list)
         if (e == 1 && chance(60)) e = extent();
-      while (list.size() < max_rank && chance(40)) list.insert(list.begin(), extent());
+      while (list.size() < most_axes && chance(40)) list.insert(list.begin(), extent());
       return list;
     case 4:  // As many elements: axes merged, extents of 1 added.
       list = like;
@@ -250,7 +250,7 @@ GraphGenerator::Integers GraphGenerator::integer_list(const AttributeSpec& spec,
           list[i - 2] *= list[i - 1];
           list.erase(list.begin() + static_cast<std::ptrdiff_t>(i) - 1);
         }
-      if (list.size() < max_rank && chance(50))
+      if (list.size() < most_axes && chance(50))
         list.insert(list.begin() + static_cast<std::ptrdiff_t>(below(list.size() + 1)), 1);
       return list;
     case 5:  // Another order of the extents.
@@ -389,7 +389,7 @@ RandomGraph GraphGenerator::finish(int operators) {
     for (int i = 0; i < 3; ++i) {
       Shape shape(below(5));
       for (std::int64_t& e : shape) e = extent();
-      leaf(volume(shape) > max_elements ? Shape{} : shape, false);
+      leaf(volume(shape) > most_elements ? Shape{} : shape, false);
     }
   for (int made = 0, tried = 0; made < operators && tried < 60 * operators; ++tried) made += grow() ? 1 : 0;
   const auto consumers = graph_.consumers();
