@@ -437,7 +437,7 @@ class Expansion {
     if (declared() != nullptr) TASO_RETURN_IF_ERROR(name_axes(*declared()));
     Axes all;
     for (const Axes& axes : result_) all.insert(all.end(), axes.begin(), axes.end());
-    target_ = application_.target.empty() ? prefix_ + "result" : application_.target;
+    target_ = application_.target.empty() ? prefix_ + "out" : application_.target;
     if (target_ == "out") {
       composer_.definition().output.axes = std::move(all);
     } else {
@@ -735,11 +735,17 @@ class Expansion {
         break;
     }
     Expression result = e;
-    if (e.kind == Kind::call)
+    if (e.kind == Kind::call) {
       if (const auto function = functions_.find(e.name); function != functions_.end()) {
         result.name = function->second.name;
         result.where = function->second.where;
+      } else if (const AttributeSpec* own = composer_.definition().find_attribute(e.name);
+                 own != nullptr && own->kind == AttributeKind::symbol) {
+        return bad_input("attribute '" + own->name + "' has the name of a function that '" + applied_.name +
+                             "' calls: give it another one",
+                         own->where);
       }
+    }
     for (Expression& operand : result.operands) {
       TASO_ASSIGN(operand, in_place(operand));
     }
