@@ -182,6 +182,47 @@ Expected<AttributeValue> evaluate(const AttributeExpression& expression, const B
   return evaluate(expression, bindings, nullptr);
 }
 
+namespace {
+
+// A value, and how far it may be from what exact arithmetic gives.
+struct Rounded {
+  AttributeValue value;
+  double error = 0;
+};
+
+// Sums and products of reals round, and carry on what their operands were off by. Where that leaves fewer digits than a
+// 32-bit float has, there is no value: conditions such as `b != 0` speak of exact arithmetic.
+Expected<Rounded> rounded(const AttributeExpression& expression, const Bindings& bindings,
+                          const SizeArithmetic* sizes) {
+  constexpr double digits = 1 << 24;
+  const Kind kind = expression.kind;
+  if (kind != Kind::add && kind != Kind::subtract && kind != Kind::multiply) {
+    TASO_ASSIGN(AttributeValue value, evaluate(expression, bindings, sizes));
+    return Rounded{std::move(value)};
+  }
+  TASO_ASSIGN(const Rounded left, rounded(expression.operands[0], bindings, sizes));
+  TASO_ASSIGN(const Rounded right, rounded(expression.operands[1], bindings, sizes));
+  TASO_ASSIGN(AttributeValue value, combine(kind, left.value, right.value, sizes));
+  const auto* const result = std::get_if<double>(&value);
+  if (result == nullptr) return Rounded{std::move(value)};
+  const double a = *real_of(left.value, sizes), b = *real_of(right.value, sizes);
+  double error = 0;
+  if (kind == Kind::multiply) {
+    error = std::abs(a) * right.error + std::abs(b) * left.error + left.error * right.error +
+            std::abs(std::fma(a, b, -*result));
+  } else {
+    // What a sum of two numbers loses is a number (Knuth, The Art of Computer Programming 2, 4.2.2).
+    const double other = kind == Kind::subtract ? -b : b, part = *result - a;
+    error = left.error + right.error + std::abs((a - (*result - part)) + (other - part));
+  }
+  if (std::abs(*result) < error * digits)
+    return bad_input(to_string(left.value) + " " + symbol_of(kind) + " " + to_string(right.value) +
+                     " keeps fewer digits than a 32-bit float has");
+  return Rounded{std::move(value), error};
+}
+
+}  // namespace
+
 Expected<AttributeValue> evaluate(const AttributeExpression& expression, const Bindings& bindings,
                                   const SizeArithmetic* sizes) {
   switch (expression.kind) {
@@ -237,7 +278,10 @@ Expected<AttributeValue> evaluate(const AttributeExpression& expression, const B
     }
     case Kind::add:
     case Kind::subtract:
-    case Kind::multiply:
+    case Kind::multiply: {
+      TASO_ASSIGN(Rounded result, rounded(expression, bindings, sizes));
+      return std::move(result.value);
+    }
     case Kind::floor_divide: {
       TASO_ASSIGN(const AttributeValue left, evaluate(expression.operands[0], bindings, sizes));
       TASO_ASSIGN(const AttributeValue right, evaluate(expression.operands[1], bindings, sizes));

@@ -187,7 +187,29 @@ std::optional<std::string> different_numbers(const Substitution& rule, const Typ
   return std::nullopt;
 }
 
-// The instance with other attributes where they may be these: 0 divides nothing, and 1e300 swallows what is added.
+// Inputs at which the sides of a rule of class `exact` round otherwise. The class speaks of finite values.
+std::optional<std::string> different_roundings(const Substitution& rule, const TypedInstance& typed,
+                                               const std::vector<double>& reals, std::uint64_t seed) {
+  if (typed.source.work() + typed.target.work() > max_domain_work) return std::nullopt;
+  Random random(seed, "roundings");
+  DoubleRing ring;
+  for (int trial = 0; trial < 4; ++trial) {
+    const std::vector<RingTensor<double>> inputs = edge_inputs(rule, typed.instance, reals, random, trial % 2 == 1);
+    const auto left = typed.source.run(ring, inputs), right = typed.target.run(ring, inputs);
+    if (!left.ok() || !right.ok()) continue;
+    for (std::size_t i = 0; i < left->size(); ++i)
+      for (std::size_t e = 0; e < (*left)[i].elements.size(); ++e) {
+        const double a = (*left)[i].elements[e], b = (*right)[i].elements[e];
+        if (std::isfinite(a) && std::isfinite(b) && a != b)
+          return "the sides round differently at " + text_of_instance(rule, typed.instance) + ": " +
+                 to_string(AttributeValue(a)) + " and " + to_string(AttributeValue(b));
+      }
+  }
+  return std::nullopt;
+}
+
+// The instance with other attributes where they may be these: 0 divides nothing, 3e6 + 0.1 takes digits of
+// what is added to it (but not so many that the sum has no value), and 1e300 takes all.
 std::vector<TypedInstance> at_edges_of_attributes(const OperatorRegistry& registry, const Substitution& rule,
                                                   const Instance& instance, bool exact) {
   std::vector<TypedInstance> result;
@@ -205,7 +227,7 @@ std::vector<TypedInstance> at_edges_of_attributes(const OperatorRegistry& regist
       for (const double value : {0.0, -0.0, -1.5, 0.1}) add(a, value);
       // Rounding is what a class speaks of; exact rules have none.
       if (exact)
-        for (const double value : {1e300, -1e300, 3.4e38, 1e-40}) add(a, value);
+        for (const double value : {3e6 + 0.1, 1e300, -1e300, 3.4e38, 1e-40}) add(a, value);
     }
   }
   return result;
@@ -247,6 +269,10 @@ Judgement judge(const OperatorRegistry& registry, const Substitution& rule, cons
             find_counterexample(registry, rule, typed, {.seed = options.seed, .trials = 6, .reals = reals})) {
       judgement.falsehood = "the sides differ at\n" + found->text;
       return judgement;
+    }
+    if (rule.numeric_class == NumericClass::exact) {
+      judgement.falsehood = different_roundings(rule, typed, reals, options.seed);
+      if (judgement.falsehood) return judgement;
     }
     if (!options.definedness) continue;
     if (auto undefined = undefined_target(rule, typed, reals, options.seed)) {
