@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "operators/size_functions.h"
 #include "operators/unparse.h"
 #include "support/reversed.h"
 
@@ -361,87 +362,88 @@ class Checker {
                      e.where);
   }
 
+  /// An argument of a function of sizes.
+  static Status argument(const Expression& e, std::size_t i, SizeArgument wanted) {
+    const Expression& operand = e.operands[i];
+    const Sort sort = operand.sort;
+    auto wrong = [&](const std::string& what) {
+      return bad_input("argument " + std::to_string(i + 1) + " of '" + e.name + "' must be " + what + ", and " +
+                           to_text(operand) + " is " + describe(sort),
+                       operand.where);
+    };
+    const bool fixed = sort == Sort::integer || sort == Sort::integers;
+    switch (wanted) {
+      case SizeArgument::integer:
+        return sort == Sort::integer ? Status() : wrong("an integer");
+      case SizeArgument::integers:
+        if (!is_vector(sort)) return wrong("a vector");
+        return fixed ? Status() : wrong("an integer or a vector of integers");
+      case SizeArgument::integer_or_integers:
+        return fixed ? Status() : wrong("an integer or a vector of integers");
+      case SizeArgument::vector:
+        return is_vector(sort) ? Status() : wrong("a vector");
+      case SizeArgument::whole:
+        return is_whole(sort) ? Status() : wrong("a size, an index or a vector of them");
+    }
+    return {};
+  }
+
+  /// A call of a function of sizes that the language has by itself.
+  Status builtin(Expression& e, const SizeBuiltinSpec& spec) {
+    e.builtin = spec.function;
+    if (spec.variadic && e.operands.empty())
+      return bad_input("'" + e.name + "' takes one or more arguments, not 0", e.where);
+    if (!spec.variadic) TASO_RETURN_IF_ERROR(arity(e, spec.arguments.size()));
+    bool vector = false, index = false;
+    for (std::size_t i = 0; i < e.operands.size(); ++i) {
+      TASO_RETURN_IF_ERROR(argument(e, i, spec.arguments[spec.variadic ? 0 : i]));
+      vector = vector || is_vector(e.operands[i].sort);
+      index = index || is_index(e.operands[i].sort);
+    }
+    if (spec.function == SizeBuiltin::on && !is_vector(e.operands[1].sort) && !is_vector(e.operands[2].sort))
+      return bad_input("argument 2 or 3 of 'on' must be a vector, which gives the length", e.where);
+    switch (spec.result) {
+      case SizeResult::integer:
+        e.sort = Sort::integer;
+        break;
+      case SizeResult::integers:
+        e.sort = Sort::integers;
+        break;
+      case SizeResult::index:
+        e.sort = Sort::index;
+        break;
+      case SizeResult::boolean:
+        e.sort = Sort::boolean;
+        break;
+      case SizeResult::as_first:
+        e.sort = e.operands[0].sort;
+        break;
+      case SizeResult::joined:
+        e.sort = whole(true, index);
+        break;
+      case SizeResult::widest:
+        e.sort = whole(vector, false);
+        break;
+    }
+    return {};
+  }
+
   Status call(Expression& e) {
     for (Expression& operand : e.operands) TASO_RETURN_IF_ERROR(check(operand));
-    auto vector_argument = [&](std::size_t i) -> Status {
-      if (is_vector(e.operands[i].sort)) return {};
-      return bad_input("argument " + std::to_string(i + 1) + " of '" + e.name + "' must be a vector, and " +
-                           to_text(e.operands[i]) + " is " + describe(e.operands[i].sort),
-                       e.operands[i].where);
-    };
-    auto fixed_argument = [&](std::size_t i, bool vector_allowed) -> Status {
-      const Sort sort = e.operands[i].sort;
-      if (sort == Sort::integer || (vector_allowed && sort == Sort::integers)) return {};
-      return bad_input("argument " + std::to_string(i + 1) + " of '" + e.name + "' must be an integer" +
-                           (vector_allowed ? " or a vector of integers" : "") + ", and " + to_text(e.operands[i]) +
-                           " is " + describe(sort),
-                       e.operands[i].where);
-    };
-    if (e.name == "max" || e.name == "min") {
-      if (e.operands.empty()) return arity(e, 2);
-      bool fixed = true, vector = false;
-      for (const Expression& operand : e.operands) {
-        fixed = fixed && (operand.sort == Sort::integer || operand.sort == Sort::integers);
-        vector = vector || operand.sort == Sort::integers;
-      }
-      if (!fixed)
-        for (const Expression& operand : e.operands) TASO_RETURN_IF_ERROR(real_operand(operand));
-      e.sort = fixed ? whole(vector, false) : Sort::real;
-      return {};
-    }
-    if (e.name == "sum" || e.name == "prod" || e.name == "length") {
-      TASO_RETURN_IF_ERROR(arity(e, 1));
-      TASO_RETURN_IF_ERROR(vector_argument(0));
-      if (e.name != "length") TASO_RETURN_IF_ERROR(fixed_argument(0, true));
-      e.sort = Sort::integer;
-      return {};
-    }
-    if (e.name == "inverse" || e.name == "is_permutation") {
-      TASO_RETURN_IF_ERROR(arity(e, 1));
-      TASO_RETURN_IF_ERROR(vector_argument(0));
-      TASO_RETURN_IF_ERROR(fixed_argument(0, true));
-      e.sort = e.name == "inverse" ? Sort::integers : Sort::boolean;
-      return {};
-    }
-    if (e.name == "join") {
-      bool index = false;
-      for (const Expression& operand : e.operands) {
-        if (!is_whole(operand.sort))
-          return bad_input("'join' is of sizes, indices and vectors of them, and " + to_text(operand) + " is " +
-                               describe(operand.sort),
-                           operand.where);
-        index = index || is_index(operand.sort);
-      }
-      e.sort = whole(true, index);
-      return {};
-    }
-    if (e.name == "before" || e.name == "first" || e.name == "last" || e.name == "repeat" || e.name == "position") {
-      TASO_RETURN_IF_ERROR(arity(e, 2));
-      if (e.name == "repeat")
-        TASO_RETURN_IF_ERROR(fixed_argument(0, false));
-      else
-        TASO_RETURN_IF_ERROR(vector_argument(0));
-      if (e.name == "before") TASO_RETURN_IF_ERROR(fixed_argument(0, true));
-      if (e.name == "position") TASO_RETURN_IF_ERROR(vector_argument(1));
-      TASO_RETURN_IF_ERROR(fixed_argument(1, e.name == "position"));
-      e.sort = e.name == "before"                      ? Sort::integer
-               : e.name == "first" || e.name == "last" ? e.operands[0].sort
-               : e.name == "repeat"                    ? Sort::integers
-                                                       : Sort::index;
-      return {};
-    }
-    if (e.name == "on") {
-      TASO_RETURN_IF_ERROR(arity(e, 3));
-      TASO_RETURN_IF_ERROR(vector_argument(0));
-      for (std::size_t i = 0; i < 3; ++i) TASO_RETURN_IF_ERROR(fixed_argument(i, true));
-      if (!is_vector(e.operands[1].sort) && !is_vector(e.operands[2].sort))
-        return bad_input("argument 2 or 3 of 'on' must be a vector, which gives the length", e.where);
-      e.sort = Sort::integers;
+    if (const SizeBuiltinSpec* spec = find_size_builtin(e.name)) {
+      // The larger and the smaller of scalars are functions of the ring.
+      const bool of_scalars = spec->result == SizeResult::widest &&
+                              std::any_of(e.operands.begin(), e.operands.end(), [](const Expression& operand) {
+                                return operand.sort != Sort::integer && operand.sort != Sort::integers;
+                              });
+      if (!of_scalars) return builtin(e, *spec);
+      for (const Expression& operand : e.operands) TASO_RETURN_IF_ERROR(real_operand(operand));
+      e.sort = Sort::real;
       return {};
     }
     if (const auto size = declarations_.size_functions.find(e.name); size != declarations_.size_functions.end()) {
       TASO_RETURN_IF_ERROR(arity(e, size->second.parameters.size()));
-      for (std::size_t i = 0; i < e.operands.size(); ++i) TASO_RETURN_IF_ERROR(fixed_argument(i, false));
+      for (std::size_t i = 0; i < e.operands.size(); ++i) TASO_RETURN_IF_ERROR(argument(e, i, SizeArgument::integer));
       e.sort = Sort::integer;
       return {};
     }
@@ -632,11 +634,25 @@ class Checker {
     return std::all_of(e.operands.begin(), e.operands.end(), [&](const Expression& o) { return computable(o); });
   }
 
-  /// Declares the sizes in the order in which inference can compute them (operators/instantiate.cpp does the same with
-  /// numbers): an input's axes are told apart once at most one of its rests has an unknown length; then
-  /// plain names are bound, and the last unknown factor of a composite axis by division.
+  /// Declares a size that an axis of an input binds.
+  Status declare_size(const InputSpec& input, const AxisSpec& axis, const Expression& size) {
+    if (size.kind == Kind::piece &&
+        (axis.kind != AxisSpec::Kind::size || size.operands[0].name != input.piece || !input.variadic()))
+      return bad_input("'" + to_text(size) + "' must be an axis of the variadic input that counts by '" +
+                           to_text(size.operands[0]) + "'",
+                       size.where);
+    const bool vector = axis.kind == AxisSpec::Kind::rest || size.kind == Kind::piece;
+    return declare(size.name, vector ? Sort::integers : Sort::integer, size.where);
+  }
+
+  /// Declares the sizes in the order in which inference computes them, and notes that order: an input's axes are told
+  /// apart once at most one of its rests has an unknown length; then plain names are bound, and the last unknown factor
+  /// of a composite axis by division.
   Status solve_sizes() {
     std::vector<bool> aligned(op_->inputs.size(), false);
+    std::vector<std::vector<bool>> done;
+    for (const InputSpec& input : op_->inputs) done.emplace_back(input.axes.size(), false);
+    op_->solution.clear();
     for (bool progress = true; progress;) {
       progress = false;
       for (std::size_t i = 0; i < op_->inputs.size(); ++i) {
@@ -649,25 +665,28 @@ class Checker {
               ++unknown;
           if (unknown > 1) continue;
           aligned[i] = progress = true;
+          op_->solution.push_back({.input = i});
         }
-        for (const AxisSpec& axis : input.axes) {
-          int unknown = 0;
-          const Expression* last = nullptr;
-          for (const Expression& factor : axis.factors)
-            if (!computable(factor)) {
-              ++unknown;
-              last = &factor;
+        for (std::size_t entry = 0; entry < input.axes.size(); ++entry) {
+          if (done[i][entry]) continue;
+          const AxisSpec& axis = input.axes[entry];
+          std::size_t count = 0, last = 0;
+          for (std::size_t f = 0; f < axis.factors.size(); ++f)
+            if (!computable(axis.factors[f])) {
+              ++count;
+              last = f;
             }
-          if (unknown != 1 || (last->kind != Kind::name && last->kind != Kind::piece)) continue;
-          if (last->kind == Kind::piece &&
-              (axis.kind != AxisSpec::Kind::size || last->operands[0].name != input.piece || !input.variadic()))
-            return bad_input("'" + to_text(*last) + "' must be an axis of the variadic input that counts by '" +
-                                 to_text(last->operands[0]) + "'",
-                             last->where);
-          const Sort sort =
-              axis.kind == AxisSpec::Kind::rest || last->kind == Kind::piece ? Sort::integers : Sort::integer;
-          TASO_RETURN_IF_ERROR(declare(last->name, sort, last->where));
-          progress = true;
+          SizeStep step{.input = i, .entry = entry};
+          if (count == 1) {
+            const Expression& unknown = axis.factors[last];
+            if (unknown.kind != Kind::name && unknown.kind != Kind::piece) continue;
+            TASO_RETURN_IF_ERROR(declare_size(input, axis, unknown));
+            step.unknown = last;
+          } else if (count > 1) {
+            continue;
+          }
+          done[i][entry] = progress = true;
+          op_->solution.push_back(step);
         }
       }
     }

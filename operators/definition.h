@@ -26,6 +26,25 @@ enum class Sort : std::uint8_t {
   real,          ///< A scalar of the ring: tensor elements, real attributes.
 };
 
+/// The functions of sizes and indices that the language has by itself (operators/size_functions.h).
+enum class SizeBuiltin : std::uint8_t {
+  none,
+  before,
+  first,
+  inverse,
+  is_permutation,
+  join,
+  last,
+  length,
+  max,
+  min,
+  on,
+  position,
+  prod,
+  repeat,
+  sum,
+};
+
 /// One expression of the language. Which fields are used depends on `kind`.
 struct Expression {
   enum class Kind : std::uint8_t {
@@ -72,8 +91,9 @@ struct Expression {
   std::int64_t integer = 0;
   double real = 0;
   std::string name;
-  bool rest = false;  ///< Coordinates only: "e..", a vector that stands for several axes.
-  bool flat = false;  ///< Reads only: name.flat[position].
+  SizeBuiltin builtin = SizeBuiltin::none;  ///< Calls only; assigned by the checker.
+  bool rest = false;                        ///< Coordinates only: "e..", a vector that stands for several axes.
+  bool flat = false;                        ///< Reads only: name.flat[position].
   std::vector<Expression> operands;
   std::shared_ptr<const Expression> piece;     ///< Reads only: which tensor of a variadic input.
   std::shared_ptr<const Expression> fallback;  ///< Reads only: the value outside the tensor.
@@ -82,6 +102,8 @@ struct Expression {
 
   /// The value of a literal, also of a negative one.
   [[nodiscard]] std::optional<double> number() const;
+  /// Whether a scalar of the ring occurs, which says nothing of types.
+  [[nodiscard]] bool speaks_of_reals() const;
 };
 
 __extension__ using WideInteger = __int128;
@@ -190,6 +212,16 @@ struct SizeStatement {
   SourceLocation where;
 };
 
+/// One step of finding the sizes of a definition from the shapes of its inputs. Steps are in the order of
+/// OperatorDefinition::solution; a variadic input takes all of them for each of its tensors.
+struct SizeStep {
+  /// Tells apart which axes each entry of the input's axis list covers: at most one rest has an unknown length.
+  static constexpr std::size_t align = static_cast<std::size_t>(-1);
+  std::size_t input = 0;
+  std::size_t entry = align;                ///< Of the axis list: binds its unknown factor, or is compared.
+  std::optional<std::size_t> unknown = {};  ///< The factor that this step finds, where it is not known yet.
+};
+
 /// A tensor that is computed once and read like an input.
 struct IntermediateSpec {
   std::string name;
@@ -232,6 +264,7 @@ struct OperatorDefinition {
   std::string documentation;
   std::vector<InputSpec> inputs;
   std::vector<AttributeSpec> attributes;  ///< In the order of the definition.
+  std::vector<SizeStep> solution;         ///< Assigned by the checker.
   OutputSpec output;
   std::vector<SizeStatement> statements;
   std::vector<IntermediateSpec> intermediates;

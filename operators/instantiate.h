@@ -8,15 +8,15 @@
 
 #include "graph/tensor_type.h"
 #include "operators/definition.h"
-#include "operators/index_value.h"
 #include "operators/registry.h"
+#include "operators/size_domains.h"
 #include "support/status.h"
 
 namespace taso {
 
 /// A definition's names and output shapes at concrete inputs.
 struct Instantiation {
-  Environment environment;  ///< Sizes, rests, integer attributes and lets.
+  IntegerScope scope;  ///< Sizes, rests, integer attributes and lets.
   std::vector<Shape> outputs;
 };
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "operators/index_place.h"
 #include "operators/unparse.h"
 
 namespace taso {
@@ -17,6 +18,18 @@ Sizes row_major_strides(const Shape& shape) {
   Sizes strides(shape.size(), 1);
   for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
   return strides;
+}
+
+/// Sizes as functions of indices that do not depend on them.
+AffineScope at_any_index(const IntegerScope& sizes) {
+  AffineScope result;
+  for (const auto& [name, value] : sizes) {
+    AffineValue affine;
+    affine.vector = value.vector;
+    for (const std::int64_t component : value.components) affine.components.push_back(AffineDomain::number(component));
+    result.bind(name, std::move(affine));
+  }
+  return result;
 }
 
 /// A tensor that equations read or write: one buffer, or one per piece.
@@ -39,8 +52,8 @@ class Lowerer {
       : registry_(registry),
         definition_(definition),
         attributes_(attributes),
-        environment_(std::move(instantiation.environment)),
-        evaluator_(registry.size_functions(), environment_, attributes, &extents_) {
+        scope_(at_any_index(instantiation.scope)),
+        evaluator_(registry.size_functions(), scope_, attributes, extents_) {
     body_.op = definition.name;
     body_.inputs = inputs.size();
     body_.outputs = std::move(instantiation.outputs);
@@ -96,6 +109,11 @@ class Lowerer {
     return fail(evaluator_.status().error().where, evaluator_.status().error().message);
   }
 
+  Affine sum(const Affine& a, const Affine& b, const Expression& where) { return evaluator_.domain().add(a, b, where); }
+  Affine scaled(const Affine& a, std::int64_t factor, const Expression& where) {
+    return evaluator_.domain().scale(a, factor, where);
+  }
+
   // ---- loops and forms ----
 
   /// A new loop variable, or the constant 0 if there is but one value.
@@ -110,7 +128,7 @@ class Lowerer {
   /// Binds the index variables of ranges; their loops are appended to `loops`.
   void open_ranges(std::span<const Expression::Range> ranges, Numbers& loops, double& volume) {
     for (const Expression::Range& range : ranges) {
-      IndexValue value;
+      AffineValue value;
       value.vector = range.rest;
       const Sizes extents = range.rest ? evaluator_.integers(*range.extent) : Sizes{evaluator_.integer(*range.extent)};
       for (std::int64_t extent : extents) {
@@ -118,7 +136,7 @@ class Lowerer {
         volume *= static_cast<double>(extent);
         value.components.push_back(new_loop(extent, loops));
       }
-      environment_.bind(range.name, std::move(value));
+      scope_.bind(range.name, std::move(value));
     }
   }
 
@@ -266,10 +284,10 @@ class Lowerer {
   }
 
   Status output(const Equation& equation, std::size_t which, const std::string& piece, std::size_t k) {
-    const std::size_t mark = environment_.size();
-    if (!piece.empty()) environment_.bind(piece, IndexValue::of(static_cast<std::int64_t>(k)));
+    const std::size_t mark = scope_.size();
+    if (!piece.empty()) scope_.bind(piece, AffineValue::of(AffineDomain::number(static_cast<std::int64_t>(k))));
     TASO_RETURN_IF_ERROR(write(equation, definition_.output.axes, first_output_ + static_cast<std::uint32_t>(which)));
-    environment_.shrink(mark);
+    scope_.shrink(mark);
     return {};
   }
 
@@ -279,7 +297,7 @@ class Lowerer {
   }
 
   Status write(const Equation& equation, const std::vector<AxisSpec>& axes, std::uint32_t buffer) {
-    const std::size_t mark = environment_.size();
+    const std::size_t mark = scope_.size();
     begin_stage(buffer);
     const Shape& shape = written_shape(buffer);
     double volume = 1;
@@ -298,38 +316,37 @@ class Lowerer {
     for (std::size_t i = 0; i < axes.size(); ++i) {
       const Expression& coordinate = equation.coordinates[i];
       if (axes[i].kind == AxisSpec::Kind::rest) {
-        IndexValue value;
+        AffineValue value;
         value.vector = true;
         for (std::int64_t extent : evaluator_.integers(axes[i].factors[0])) {
           value.components.push_back(extent_loop(extent));
           coordinates.push_back(value.components.back());
         }
-        environment_.bind(coordinate.name, std::move(value));
+        scope_.bind(coordinate.name, std::move(value));
       } else if (coordinate.kind == Kind::tuple) {
         Affine total;
         for (std::size_t f = 0; f < coordinate.operands.size(); ++f) {
           const std::int64_t extent = evaluator_.integer(axes[i].factors[f]);
           const Affine variable = extent_loop(extent);
-          environment_.bind(coordinate.operands[f].name, {false, {variable}});
-          total = evaluator_.add(evaluator_.scale(total, extent, coordinate), variable, coordinate);
+          scope_.bind(coordinate.operands[f].name, {false, {variable}});
+          total = sum(scaled(total, extent, coordinate), variable, coordinate);
         }
         coordinates.push_back(std::move(total));
       } else if (coordinate.kind == Kind::name && coordinate.sort == Sort::index && !ranged(coordinate.name)) {
         const Affine variable = extent_loop(extents_of(axes[i])[0]);
-        environment_.bind(coordinate.name, {false, {variable}});
+        scope_.bind(coordinate.name, {false, {variable}});
         coordinates.push_back(variable);
       } else {
         // One of the 'where' variables ranges here: open it now if this is where it first occurs.
         for (const Expression::Range& range : equation.ranges)
-          if (std::as_const(environment_).find(range.name) == nullptr && mentions(coordinate, range.name))
+          if (std::as_const(scope_).find(range.name) == nullptr && mentions(coordinate, range.name))
             open_ranges(std::span(&range, 1), stage_.outer, volume);
         later.emplace_back(coordinates.size(), &coordinate);
         coordinates.emplace_back();
       }
     }
     for (const Expression::Range& range : equation.ranges)
-      if (std::as_const(environment_).find(range.name) == nullptr)
-        open_ranges(std::span(&range, 1), stage_.outer, volume);
+      if (std::as_const(scope_).find(range.name) == nullptr) open_ranges(std::span(&range, 1), stage_.outer, volume);
     for (const auto& [axis, coordinate] : later) coordinates[axis] = evaluator_.value(*coordinate).components.at(0);
     TASO_RETURN_IF_ERROR(evaluation());
     const Sizes strides = row_major_strides(shape);
@@ -337,7 +354,7 @@ class Lowerer {
     Box box;
     double box_volume = 1;
     for (std::size_t i = 0; i < shape.size(); ++i) {
-      write = evaluator_.add(write, evaluator_.scale(coordinates[i], strides[i], equation.value), equation.value);
+      write = sum(write, scaled(coordinates[i], strides[i], equation.value), equation.value);
       if (volume == 0) continue;
       box.push_back(interval(coordinates[i], extents_));
       box_volume *= static_cast<double>(box.back().second - box.back().first + 1);
@@ -352,7 +369,7 @@ class Lowerer {
       boxes_[buffer - body_.inputs].push_back(std::move(box));
     }
     TASO_RETURN_IF_ERROR(end_stage(equation.value, std::move(write), volume));
-    environment_.shrink(mark);
+    scope_.shrink(mark);
     return {};
   }
 
@@ -525,7 +542,7 @@ class Lowerer {
   }
 
   Expected<std::uint32_t> reduce(const Expression& e) {
-    const std::size_t mark = environment_.size();
+    const std::size_t mark = scope_.size();
     LoweredNode node;
     node.kind = Node::reduce;
     node.reduction = e.name == "sum"    ? LoweredNode::Reduction::sum
@@ -537,7 +554,7 @@ class Lowerer {
     open_ranges(e.ranges, node.loops, volume);
     TASO_RETURN_IF_ERROR(evaluation());
     if (volume == 0) {
-      environment_.shrink(mark);
+      scope_.shrink(mark);
       // The loops just opened are empty and would make intervals meaningless: nothing refers to them.
       for (std::uint32_t loop : node.loops) extents_[loop] = 1;
       if (!extremum) return number(e.name == "sum" ? 0 : 1);
@@ -562,7 +579,7 @@ class Lowerer {
       TASO_ASSIGN(const std::uint32_t value, real(body));
       node.operands = {value};
     }
-    environment_.shrink(mark);
+    scope_.shrink(mark);
     return new_node(std::move(node));
   }
 
@@ -602,43 +619,25 @@ class Lowerer {
       result.offset = new_form(position);
       return result;
     }
+    std::vector<Affine> extents;
+    for (const std::int64_t extent : shape) extents.push_back(AffineDomain::number(extent));
+    const auto place = index_place(evaluator_, e, *tensor.axes, std::span<const Affine>(extents));
+    TASO_RETURN_IF_ERROR(evaluation());
     const Sizes strides = row_major_strides(shape);
     Affine offset;
-    std::size_t axis = 0;
-    for (std::size_t i = 0; i < e.operands.size(); ++i) {
-      const Expression& coordinate = e.operands[i];
-      if (coordinate.sort == Sort::integer_read) {
-        TASO_ASSIGN(const LoweredAccess index, access(coordinate, false));
+    for (std::size_t axis = 0; axis < place->axes.size(); ++axis) {
+      if (const Expression* integers = place->axes[axis].read) {
+        TASO_ASSIGN(const LoweredAccess index, access(*integers, false));
         result.indirect.push_back({index.buffer, index.offset, strides.at(axis), shape.at(axis)});
-        ++axis;
         continue;
       }
-      if (coordinate.kind == Kind::tuple) {
-        Affine total;
-        for (std::size_t f = 0; f < coordinate.operands.size(); ++f) {
-          const Affine digit = evaluator_.value(coordinate.operands[f]).components.at(0);
-          const std::int64_t extent = evaluator_.integer((*tensor.axes)[i].factors[f]);
-          TASO_RETURN_IF_ERROR(evaluation());
-          TASO_RETURN_IF_ERROR(guard(e, coordinate.operands[f], digit, extent, may_leave, result));
-          total = evaluator_.add(evaluator_.scale(total, extent, coordinate), digit, coordinate);
-        }
-        offset = evaluator_.add(offset, evaluator_.scale(total, strides.at(axis), coordinate), coordinate);
-        ++axis;
-        continue;
+      Affine total;
+      for (const auto& [index, extent, coordinate] : place->axes[axis].digits) {
+        const std::int64_t size = evaluator_.domain().constant(extent, *coordinate);
+        TASO_RETURN_IF_ERROR(guard(e, *coordinate, index, size, may_leave, result));
+        total = sum(scaled(total, size, *coordinate), index, *coordinate);
       }
-      const auto components = std::move(evaluator_.value(coordinate).components);
-      TASO_RETURN_IF_ERROR(evaluation());
-      const std::size_t covered =
-          (*tensor.axes)[i].kind == AxisSpec::Kind::rest ? evaluator_.integers((*tensor.axes)[i].factors[0]).size() : 1;
-      if (components.size() != covered || axis + covered > shape.size())
-        return fail(coordinate.where, "coordinate " + to_text(coordinate) + " of '" + e.name + "' has " +
-                                          std::to_string(components.size()) + " components for " +
-                                          std::to_string(covered) + " axes");
-      for (const Affine& component : components) {
-        TASO_RETURN_IF_ERROR(guard(e, coordinate, component, shape[axis], may_leave, result));
-        offset = evaluator_.add(offset, evaluator_.scale(component, strides[axis], coordinate), coordinate);
-        ++axis;
-      }
+      offset = sum(offset, scaled(total, strides.at(axis), e), e);
     }
     TASO_RETURN_IF_ERROR(evaluation());
     result.offset = new_form(std::move(offset));
@@ -685,7 +684,7 @@ class Lowerer {
       TASO_RETURN_IF_ERROR(evaluation());
       return Condition{holds, 0};
     }
-    const IndexValue left = evaluator_.value(e.operands[0]), right = evaluator_.value(e.operands[1]);
+    const AffineValue left = evaluator_.value(e.operands[0]), right = evaluator_.value(e.operands[1]);
     TASO_RETURN_IF_ERROR(evaluation());
     if (left.vector && right.vector && left.components.size() != right.components.size())
       return Condition{e.kind == Kind::not_equal, 0};
@@ -696,8 +695,7 @@ class Lowerer {
     for (std::size_t i = 0; i < length; ++i) {
       const Affine& a = left.components[left.vector ? i : 0];
       const Affine& b = right.components[right.vector ? i : 0];
-      const Affine difference =
-          swapped ? evaluator_.add(b, evaluator_.scale(a, -1, e), e) : evaluator_.add(a, evaluator_.scale(b, -1, e), e);
+      const Affine difference = swapped ? sum(b, scaled(a, -1, e), e) : sum(a, scaled(b, -1, e), e);
       const auto [low, high] = interval(difference, extents_);
       LoweredNode test;
       test.kind = Node::test;
@@ -738,9 +736,9 @@ class Lowerer {
   const OperatorRegistry& registry_;
   const OperatorDefinition& definition_;
   const Attributes& attributes_;
-  Environment environment_;
+  AffineScope scope_;
   std::vector<std::int64_t> extents_;  ///< Of the current stage's loop variables.
-  IndexEvaluator evaluator_;
+  AffineEvaluator evaluator_;
   LoweredBody body_;
   LoweredStage stage_;
   std::map<std::string, LoweredTensor, std::less<>> tensors_;

@@ -105,6 +105,11 @@ const char* to_string(AttributeKind kind) {
   return "?";
 }
 
+bool Expression::speaks_of_reals() const {
+  return sort == Sort::real ||
+         std::any_of(operands.begin(), operands.end(), [](const Expression& e) { return e.speaks_of_reals(); });
+}
+
 std::optional<double> Expression::number() const {
   if (kind == Kind::integer) return static_cast<double>(integer);
   if (kind == Kind::real) return real;
@@ -323,15 +328,15 @@ std::string OperatorRegistry::typing_text(std::string_view op) const {
 std::size_t OperatorRegistry::output_count(std::string_view op, const Attributes& attributes) const {
   const OperatorDefinition* definition = find(op);
   if (definition == nullptr || !definition->output.count) return 1;
-  Environment environment;
+  IntegerScope scope;
   for (const AttributeSpec& spec : definition->attributes) {
     const AttributeValue* value = attributes.find(spec.name);
     if (value == nullptr || value->index() != static_cast<std::size_t>(spec.kind)) return 0;
-    if (const auto* integer = std::get_if<std::int64_t>(value)) environment.bind(spec.name, IndexValue::of(*integer));
+    if (const auto* integer = std::get_if<std::int64_t>(value)) scope.bind(spec.name, IntegerValue::of(*integer));
     if (const auto* list = std::get_if<std::vector<std::int64_t>>(value))
-      environment.bind(spec.name, IndexValue::of(*list));
+      scope.bind(spec.name, IntegerValue::of(Sizes(list->begin(), list->end())));
   }
-  IndexEvaluator evaluator(size_functions_, environment, attributes);
+  IntegerEvaluator evaluator(size_functions_, scope, attributes);
   const std::int64_t count = evaluator.integer(*definition->output.count);
   return evaluator.status() && count > 0 ? static_cast<std::size_t>(count) : 0;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "operators/index_place.h"
 #include "operators/unparse.h"
 
 namespace taso::unbounded {
@@ -512,44 +513,21 @@ Elaborator::Place Elaborator::place(const Expression& e, Frame& frame, bool may_
     result.indices = digits(position, shape);
     return result;
   }
-  std::size_t axis = 0;
-  for (std::size_t i = 0; i < e.operands.size() && !obstacle_.any(); ++i) {
-    const Expression& coordinate = e.operands[i];
-    if (axis >= shape.size() && (*axes)[i].kind != AxisSpec::Kind::rest) {
-      unsupported("the coordinates of " + e.name);
-      return result;
-    }
-    if (coordinate.sort == taso::Sort::integer_read) {
-      result.indices.push_back(lookup(coordinate, frame, shape[axis]));
-      ++axis;
+  SizeEvaluator evaluator(registry_.size_functions(), frame.environment, facts_, context_);
+  const auto indices = index_place(evaluator, e, *axes, std::span<const Polynomial>(shape));
+  note(evaluator.obstacle());
+  if (!indices) return result;
+  for (std::size_t axis = 0; axis < indices->axes.size() && !obstacle_.any(); ++axis) {
+    if (const Expression* integers = indices->axes[axis].read) {
+      result.indices.push_back(lookup(*integers, frame, shape[axis]));
       continue;
     }
-    if (coordinate.kind == Kind::tuple) {
-      Polynomial total;
-      for (std::size_t f = 0; f < coordinate.operands.size(); ++f) {
-        const Polynomial digit = index(coordinate.operands[f], frame);
-        const Polynomial extent = index((*axes)[i].factors[f], frame);
-        bounded(digit, extent);
-        total = total * extent + digit;
-      }
-      result.indices.push_back(facts_.reduce(total));
-      ++axis;
-      continue;
+    Polynomial total;
+    for (const auto& [index, extent, coordinate] : indices->axes[axis].digits) {
+      bounded(index, extent);
+      total = total * extent + index;
     }
-    const Sizes components = sizes(coordinate, frame);
-    const std::size_t covered =
-        (*axes)[i].kind == AxisSpec::Kind::rest ? sizes((*axes)[i].factors[0], frame).components.size() : 1;
-    if (obstacle_.any()) return result;
-    if (components.components.size() != covered || axis + covered > shape.size()) {
-      // The definition does not apply here.
-      obstacle_.kind = Obstacle::Kind::ill_typed;
-      return result;
-    }
-    for (const Polynomial& component : components.components) {
-      bounded(component, shape[axis]);
-      result.indices.push_back(facts_.reduce(component));
-      ++axis;
-    }
+    result.indices.push_back(facts_.reduce(total));
   }
   return result;
 }

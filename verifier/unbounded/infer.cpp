@@ -2,28 +2,23 @@
 
 #include <algorithm>
 
-#include "operators/unparse.h"
+#include "operators/size_solver.h"
 
 namespace taso::unbounded {
 namespace {
 
-using Kind = Expression::Kind;
-
 const std::vector<Atom> no_atoms;
 
-bool speaks_of_reals(const Expression& e) {
-  return e.sort == Sort::real || std::any_of(e.operands.begin(), e.operands.end(), speaks_of_reals);
-}
+struct Names {
+  SizeEnvironment names;
+};
 
-/// Solves the sizes of one application, in the order of operators/instantiate.cpp.
-class Inference {
+/// Finds the types of one application; what must hold must follow.
+class Inference : private Names, public SizeSolver<Inference, SizeEvaluator, std::vector<Polynomial>> {
  public:
   /// With `lenient`, requirements are not looked at.
   Inference(const OperatorRegistry& registry, const OperatorDefinition& definition, Facts& facts, bool lenient = false)
-      : definition_(definition),
-        facts_(facts),
-        lenient_(lenient),
-        evaluator_(registry.size_functions(), environment_, facts, no_atoms) {}
+      : SizeSolver(definition, registry.size_functions(), names, facts, no_atoms), facts_(facts), lenient_(lenient) {}
 
   Expected<std::vector<std::vector<Polynomial>>> run(const SizeAttributes& attributes,
                                                      std::span<const std::vector<Polynomial>> inputs) {
@@ -31,56 +26,32 @@ class Inference {
       if (attribute.kind != AttributeKind::integer && attribute.kind != AttributeKind::integers) continue;
       const auto found = attributes.find(attribute.name);
       if (found == attributes.end()) return wrong("it has no " + attribute.name);
-      environment_.bind(attribute.name, found->second);
+      scope_.bind(attribute.name, found->second);
     }
-    if (definition_.variadic() ? inputs.empty() : inputs.size() != definition_.inputs.size())
-      return wrong("it takes another number of inputs");
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const InputSpec& spec = definition_.inputs[definition_.variadic() ? 0 : i];
-      arguments_.push_back({&spec, &inputs[i], {}, std::vector<bool>(spec.axes.size(), false)});
-    }
-    TASO_RETURN_IF_ERROR(solve());
-    TASO_RETURN_IF_ERROR(statements(attributes));
-    TASO_RETURN_IF_ERROR(output_shapes());
+    std::vector<const Shape*> shapes;
+    for (const Shape& shape : inputs) shapes.push_back(&shape);
+    if (!set_arguments(shapes)) return wrong("it takes another number of inputs");
+    if (!solve_sizes() || !check_lengths() || !statements() || !output_shapes()) return status_.error();
     return std::move(outputs_);
   }
 
  private:
-  struct Argument {
-    const InputSpec* spec = nullptr;
-    const std::vector<Polynomial>* shape = nullptr;
-    std::vector<std::size_t> first;  ///< Once aligned: the first axis of each entry, and the end.
-    std::vector<bool> done;
-  };
+  friend SizeSolver;
 
   [[nodiscard]] Error wrong(const std::string& what) const { return bad_input(definition_.name + ": " + what); }
+  bool fail(const std::string& what) {
+    status_ = wrong(what);
+    return false;
+  }
   [[nodiscard]] std::string text(const Polynomial& p) const { return facts_.symbols().to_string(p); }
 
-  /// What the evaluator could not do.
-  [[nodiscard]] Status evaluated() {
-    const Obstacle& obstacle = evaluator_.obstacle();
-    switch (obstacle.kind) {
-      case Obstacle::Kind::none:
-        return {};
-      case Obstacle::Kind::unsupported:
-        return wrong(obstacle.reason);
-      case Obstacle::Kind::ill_typed:
-        return wrong("it does not accept these sizes");
-      case Obstacle::Kind::alternatives:
-      case Obstacle::Kind::rank:
-      case Obstacle::Kind::length:
-        return wrong("an axis or a length is not one number at all sizes");
-    }
-    return {};
+  [[nodiscard]] bool require_equal(const Polynomial& a, const Polynomial& b, const std::string& what) {
+    return lenient_ || facts_.entails_quickly(equal_to(a, b)) ||
+           fail(what + " is " + text(a) + ", and that this is " + text(b) + " does not follow");
   }
-
-  [[nodiscard]] Status require_equal(const Polynomial& a, const Polynomial& b, const std::string& what) {
-    if (lenient_ || facts_.entails_quickly(equal_to(a, b))) return {};
-    return wrong(what + " is " + text(a) + ", and that this is " + text(b) + " does not follow");
-  }
-  [[nodiscard]] Status require_at_least(const Polynomial& a, std::int64_t least, const std::string& what) {
-    if (lenient_ || facts_.entails_quickly(at_least(a, Polynomial(least)))) return {};
-    return wrong(what + " is " + text(a) + ", and that this is at least " + std::to_string(least) + " does not follow");
+  [[nodiscard]] bool require_at_least(const Polynomial& a, std::int64_t least, const std::string& what) {
+    return lenient_ || facts_.entails_quickly(at_least(a, Polynomial(least))) ||
+           fail(what + " is " + text(a) + ", and that this is at least " + std::to_string(least) + " does not follow");
   }
 
   [[nodiscard]] bool follows(const Alternatives& alternatives) {
@@ -92,177 +63,87 @@ class Inference {
                        [&](const std::vector<Atom>& atoms) { return facts_.contradictory_quickly(atoms); });
   }
 
-  [[nodiscard]] bool known(std::string_view name) const { return std::as_const(environment_).find(name) != nullptr; }
-  [[nodiscard]] bool computable(const Expression& e) const {
-    if (e.kind == Kind::name || e.kind == Kind::piece) return known(e.name);
-    return std::all_of(e.operands.begin(), e.operands.end(), [&](const Expression& o) { return computable(o); });
+  // ---- the hooks of SizeSolver ----
+
+  bool evaluated(int /*constraint*/) {
+    const Obstacle& obstacle = evaluator_.obstacle();
+    switch (obstacle.kind) {
+      case Obstacle::Kind::none:
+        return true;
+      case Obstacle::Kind::unsupported:
+        return fail(obstacle.reason);
+      case Obstacle::Kind::ill_typed:
+        return fail("it does not accept these sizes");
+      case Obstacle::Kind::alternatives:
+      case Obstacle::Kind::rank:
+      case Obstacle::Kind::length:
+        return fail("an axis or a length is not one number at all sizes");
+    }
+    return true;
   }
 
-  Status align(Argument& argument) {
-    std::vector<std::int64_t> lengths;
-    std::int64_t covered = 0;
-    int unknown = 0;
+  bool rank_differs(const Argument& argument, std::int64_t /*covered*/, bool /*at_least*/) {
+    return fail(argument.spec->name + " has rank " + std::to_string(argument.shape->size()));
+  }
+
+  std::optional<std::int64_t> rest_length(const Argument& argument, const AxisSpec& axis) {
     const auto rank = static_cast<std::int64_t>(argument.shape->size());
-    for (const AxisSpec& axis : argument.spec->axes) {
-      std::int64_t length = 1;
-      if (axis.kind == AxisSpec::Kind::rest) {
-        const Sizes* value = std::as_const(environment_).find(axis.factors[0].name);
-        if (value != nullptr) {
-          length = static_cast<std::int64_t>(value->components.size());
-        } else if (axis.length && computable(*axis.length)) {
-          length = evaluator_.number(evaluator_.scalar(*axis.length), 0, rank, *axis.length);
-          TASO_RETURN_IF_ERROR(evaluated());
-        } else {
-          ++unknown;
-          length = -1;
-        }
-      }
-      lengths.push_back(length);
-      if (length > 0) covered += length;
-    }
-    if (unknown > 1) return {};
-    if (unknown == 0 ? rank != covered : rank < covered)
-      return wrong(argument.spec->name + " has rank " + std::to_string(rank));
-    std::size_t at = 0;
-    for (const std::int64_t length : lengths) {
-      argument.first.push_back(at);
-      at += static_cast<std::size_t>(length < 0 ? rank - covered : length);
-    }
-    argument.first.push_back(at);
-    return {};
+    const auto length = evaluator_.domain().number_within(evaluator_.scalar(*axis.length), 0, rank, *axis.length);
+    return evaluated(argument.constraint) ? length : std::nullopt;
   }
 
-  Status solve_axis(Argument& argument, std::size_t entry, bool& progress) {
-    const AxisSpec& axis = argument.spec->axes[entry];
-    const std::vector<Polynomial>& shape = *argument.shape;
-    const std::size_t first = argument.first[entry], last = argument.first[entry + 1];
-    const std::string place = "an extent of " + argument.spec->name;
-    if (axis.kind == AxisSpec::Kind::rest) {
-      const std::vector<Polynomial> extents(shape.begin() + static_cast<std::ptrdiff_t>(first),
-                                            shape.begin() + static_cast<std::ptrdiff_t>(last));
-      const std::string& name = axis.factors[0].name;
-      if (!known(name)) {
-        environment_.bind(name, Sizes::of(extents));
-      } else {
-        const Sizes value = *std::as_const(environment_).find(name);
-        if (value.components.size() != extents.size()) return wrong("the ranks of its inputs do not fit");
-        for (std::size_t i = 0; i < extents.size(); ++i)
-          TASO_RETURN_IF_ERROR(require_equal(extents[i], value.components[i], place));
-      }
-    } else if (axis.factors[0].kind == Kind::piece && axis.kind == AxisSpec::Kind::size) {
-      const std::string& name = axis.factors[0].name;
-      if (!known(name)) environment_.bind(name, Sizes::of(std::vector<Polynomial>{}));
-      environment_.find(name)->components.push_back(shape[first]);
-    } else {
-      const Expression* unknown = nullptr;
-      Polynomial product(1);
-      for (const Expression& factor : axis.factors) {
-        if (computable(factor)) {
-          product = product * evaluator_.scalar(factor);
-          TASO_RETURN_IF_ERROR(evaluated());
-        } else if (unknown != nullptr || factor.kind != Kind::name) {
-          return {};
-        } else {
-          unknown = &factor;
-        }
-      }
-      if (unknown == nullptr) {
-        TASO_RETURN_IF_ERROR(require_equal(shape[first], product, place));
-      } else {
-        TASO_RETURN_IF_ERROR(require_at_least(product, 1, "a factor of " + place));
-        const std::optional<Polynomial> factor = facts_.divide(shape[first], product, no_atoms);
-        if (!factor) return wrong(place + " is not known to be a multiple of " + text(product));
-        TASO_RETURN_IF_ERROR(require_equal(shape[first], *factor * product, place));
-        environment_.bind(unknown->name, Sizes::of(*factor));
-      }
-    }
-    argument.done[entry] = true;
-    progress = true;
-    return {};
+  bool equal_rests(const Argument& argument, std::size_t entry, const Sizes& value) {
+    const std::span<const Polynomial> extents = argument.extents(entry);
+    if (value.components.size() != extents.size()) return fail("the ranks of its inputs do not fit");
+    for (std::size_t i = 0; i < extents.size(); ++i)
+      if (!require_equal(extents[i], value.components[i], place(argument))) return false;
+    return true;
   }
 
-  Status solve() {
-    for (bool progress = true; progress;) {
-      progress = false;
-      for (Argument& argument : arguments_) {
-        if (argument.first.empty()) {
-          TASO_RETURN_IF_ERROR(align(argument));
-          if (argument.first.empty()) continue;
-          progress = true;
-        }
-        for (std::size_t entry = 0; entry < argument.done.size(); ++entry)
-          if (!argument.done[entry]) TASO_RETURN_IF_ERROR(solve_axis(argument, entry, progress));
-      }
-    }
-    for (const Argument& argument : arguments_)
-      if (std::find(argument.done.begin(), argument.done.end(), false) != argument.done.end())
-        return wrong("its sizes are not understood");
-    return {};
+  bool equal_extents(const Argument& argument, std::size_t entry, const Polynomial& expected) {
+    return require_equal(argument.extents(entry)[0], expected, place(argument));
   }
 
-  Status statements(const SizeAttributes& attributes) {
-    for (const AttributeSpec& attribute : definition_.attributes) {
-      if (!attribute.length) continue;
-      const auto length = static_cast<std::int64_t>(attributes.find(attribute.name)->second.components.size());
-      const Polynomial expected = evaluator_.scalar(*attribute.length);
-      TASO_RETURN_IF_ERROR(evaluated());
-      TASO_RETURN_IF_ERROR(require_equal(Polynomial(length), expected, "the length of " + attribute.name));
+  std::optional<Polynomial> quotient(const Argument& argument, std::size_t entry, const Polynomial& product,
+                                     const Expression& /*unknown*/) {
+    const Polynomial& extent = argument.extents(entry)[0];
+    if (!require_at_least(product, 1, "a factor of " + place(argument))) return std::nullopt;
+    std::optional<Polynomial> factor = facts_.divide(extent, product, no_atoms);
+    if (!factor) {
+      fail(place(argument) + " is not known to be a multiple of " + text(product));
+      return std::nullopt;
     }
-    for (const SizeStatement& statement : definition_.statements) {
-      if (!statement.name.empty()) {
-        Sizes value = evaluator_.value(statement.value);
-        TASO_RETURN_IF_ERROR(evaluated());
-        environment_.bind(statement.name, std::move(value));
-        continue;
-      }
-      if (speaks_of_reals(statement.value)) continue;
-      const std::vector<Alternatives> parts = evaluator_.requirements(statement.value);
-      TASO_RETURN_IF_ERROR(evaluated());
-      for (const Alternatives& part : parts)
-        if (!follows(part)) return wrong("that " + statement.message + " does not follow");
-    }
-    return {};
+    if (!require_equal(extent, *factor * product, place(argument))) return std::nullopt;
+    return factor;
   }
 
-  Status output_shapes() {
-    const OutputSpec& output = definition_.output;
-    std::int64_t count = 1;
-    if (output.count) {
-      count = evaluator_.number(evaluator_.scalar(*output.count), 0, 1024, *output.count);
-      TASO_RETURN_IF_ERROR(evaluated());
-    }
-    for (std::int64_t k = 0; k < count; ++k) {
-      const std::size_t mark = environment_.size();
-      if (output.count) environment_.bind(output.piece, Sizes::of(Polynomial(k)));
-      std::vector<Polynomial> shape;
-      for (const AxisSpec& axis : output.axes) {
-        if (axis.kind == AxisSpec::Kind::rest) {
-          const Sizes extents = evaluator_.value(axis.factors[0]);
-          shape.insert(shape.end(), extents.components.begin(), extents.components.end());
-        } else {
-          Polynomial extent(1);
-          for (const Expression& factor : axis.factors) extent = extent * evaluator_.scalar(factor);
-          shape.push_back(extent);
-        }
-      }
-      environment_.shrink(mark);
-      TASO_RETURN_IF_ERROR(evaluated());
-      for (Polynomial& extent : shape) {
-        extent = facts_.reduce(extent);
-        if (!extent.valid()) return wrong("an extent of its output is too large a polynomial");
-        TASO_RETURN_IF_ERROR(require_at_least(extent, 0, "an extent of its output"));
-      }
-      outputs_.push_back(std::move(shape));
-    }
-    return {};
+  bool equal_lengths(const AttributeSpec& attribute, std::int64_t length, const Polynomial& expected) {
+    return require_equal(Polynomial(length), expected, "the length of " + attribute.name);
   }
 
-  const OperatorDefinition& definition_;
+  bool require(const SizeStatement& statement) {
+    if (statement.value.speaks_of_reals()) return true;
+    const std::vector<Alternatives> parts = evaluator_.requirements(statement.value);
+    if (!evaluated(statement.constraint)) return false;
+    return std::all_of(parts.begin(), parts.end(), [&](const Alternatives& part) { return follows(part); }) ||
+           fail("that " + statement.message + " does not follow");
+  }
+
+  bool output(Shape shape) {
+    for (Polynomial& extent : shape) {
+      extent = facts_.reduce(extent);
+      if (!extent.valid()) return fail("an extent of its output is too large a polynomial");
+      if (!require_at_least(extent, 0, "an extent of its output")) return false;
+    }
+    outputs_.push_back(std::move(shape));
+    return true;
+  }
+
+  static std::string place(const Argument& argument) { return "an extent of " + argument.spec->name; }
+
   Facts& facts_;
   bool lenient_;
-  SizeEnvironment environment_;
-  SizeEvaluator evaluator_;
-  std::vector<Argument> arguments_;
+  Status status_;  ///< The first failure.
   std::vector<std::vector<Polynomial>> outputs_;
 };
 

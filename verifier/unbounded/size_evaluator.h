@@ -1,41 +1,21 @@
-/// Size and index expressions of specifications over polynomials: operators/index_value.h with symbols for numbers.
+/// The language of sizes (operators/size_interpreter.h) over polynomials: what an expression is at all sizes of which
+/// the facts hold.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "operators/definition.h"
+#include "operators/size_interpreter.h"
 #include "verifier/unbounded/facts.h"
 
 namespace taso::unbounded {
 
 /// A scalar (one component) or a vector.
-struct Sizes {
-  bool vector = false;
-  std::vector<Polynomial> components;
-  [[nodiscard]] static Sizes of(Polynomial value) { return {false, {std::move(value)}}; }
-  [[nodiscard]] static Sizes of(std::vector<Polynomial> values) { return {true, std::move(values)}; }
-};
-
-/// What names stand for; inner declarations are at the back. Names are those of a definition, which outlives this.
-class SizeEnvironment {
- public:
-  [[nodiscard]] const Sizes* find(std::string_view name) const;
-  [[nodiscard]] Sizes* find(std::string_view name);
-  void bind(std::string_view name, Sizes value) { entries_.emplace_back(name, std::move(value)); }
-  [[nodiscard]] std::size_t size() const { return entries_.size(); }
-  void shrink(std::size_t size) {
-    entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(size), entries_.end());
-  }
-
- private:
-  std::vector<std::pair<std::string_view, Sizes>> entries_;
-};
+using Sizes = SizeValue<Polynomial>;
+using SizeEnvironment = SizeScope<Polynomial>;
 
 /// Why an elaboration cannot go on as it stands.
 struct Obstacle {
@@ -64,42 +44,89 @@ struct Alternatives {
   [[nodiscard]] Alternatives negated() const { return {no, yes}; }
 };
 
-/// Evaluates checked expressions. The first obstacle is kept; values after it are meaningless but harmless.
-class SizeEvaluator {
+/// Polynomials, of which facts are known. What two of them are compared to, or divided by, is decided by these facts,
+/// or it is an obstacle; the first obstacle is kept.
+class PolynomialDomain {
  public:
-  using SizeFunctions = std::map<std::string, SizeFunction, std::less<>>;
-  /// `context`: what holds besides the facts where the expression stands.
-  SizeEvaluator(const SizeFunctions& functions, const SizeEnvironment& environment, Facts& facts,
-                const std::vector<Atom>& context)
-      : functions_(functions), environment_(&environment), facts_(facts), context_(context) {}
+  using Number = Polynomial;
+  using Truth = Alternatives;
+  static constexpr bool has_reals = false;
 
-  [[nodiscard]] Sizes value(const Expression& expression);
-  /// A scalar.
-  [[nodiscard]] Polynomial scalar(const Expression& expression);
-  /// A condition on sizes and indices. `required`: where it does not hold, the operator does not apply.
-  [[nodiscard]] Alternatives condition(const Expression& expression, bool required = false);
-  /// The conditions that together are a required condition, each to be assumed in turn.
-  [[nodiscard]] std::vector<Alternatives> requirements(const Expression& expression);
-  /// The number that a polynomial is. Outside of [low, high], and only there, the definition does not apply.
-  [[nodiscard]] std::int64_t number(const Polynomial& p, std::int64_t low, std::int64_t high, const Expression& where);
+  /// `context`: what holds besides the facts where the expression stands.
+  PolynomialDomain(Facts& facts, const std::vector<Atom>& context) : facts_(facts), context_(context) {}
+
   [[nodiscard]] Obstacle& obstacle() { return obstacle_; }
+  [[nodiscard]] bool failed() const { return obstacle_.any(); }
   void ill_typed();
   void unsupported(const std::string& reason);
+  void fail(const Expression& /*where*/, const std::string& /*what*/) { ill_typed(); }
+  void reals(const Expression& where);
+
+  static Number number(std::int64_t value) { return {value}; }
+  Number read(const Number& value) { return facts_.reduce(value); }
+  static Number add(const Number& a, const Number& b, const Expression& /*where*/) { return a + b; }
+  static Number subtract(const Number& a, const Number& b, const Expression& /*where*/) { return a - b; }
+  static Number multiply(const Number& a, const Number& b, const Expression& /*where*/) { return a * b; }
+  static Number negate(const Number& a, const Expression& /*where*/) { return -a; }
+  Number floor_divide(const Number& a, const Number& b, const Expression& where);
+  Number modulo(const Number& a, const Number& b, const Expression& where);
+  Number larger(const Number& a, const Number& b, const Expression& /*where*/) { return facts_.larger(a, b, context_); }
+  Number smaller(const Number& a, const Number& b, const Expression& /*where*/) {
+    return -facts_.larger(-a, -b, context_);
+  }
+
+  static Truth truth(bool value) { return Alternatives::known(value); }
+  static bool decides(const Truth& truth, bool value) { return value ? truth.no.empty() : truth.yes.empty(); }
+  static Truth compare(Expression::Kind kind, const Number& a, const Number& b, const Expression& where);
+  Truth both(const Truth& a, const Truth& b, const Expression& where);
+  Truth either(const Truth& a, const Truth& b, const Expression& where) {
+    return both(a.negated(), b.negated(), where).negated();
+  }
+  static Truth negated(const Truth& a) { return a.negated(); }
+  template <class Evaluate>
+  Truth in_case(const Truth& truth, bool value, const Evaluate& evaluate) {
+    const bool failed_before = failed();
+    Truth result = evaluate();
+    if (!failed_before && !decides(truth, value)) only_in_a_case();
+    return result;
+  }
+
+  template <class Message>
+  std::optional<std::int64_t> within(const Number& value, std::int64_t low, std::int64_t high, const Expression& asked,
+                                     const Expression& /*where*/, const Message& /*message*/) {
+    return number_within(value, low, high, asked);
+  }
+  std::optional<std::int64_t> position(const Number& value, std::int64_t length, bool required,
+                                       const Expression& where);
+  std::int64_t count(const Number& value, const Expression& where);
+
+  /// The number that a polynomial is. Outside of [low, high], and only there, the definition does not apply.
+  std::optional<std::int64_t> number_within(const Number& value, std::int64_t low, std::int64_t high,
+                                            const Expression& asked);
 
  private:
-  [[nodiscard]] Sizes call(const Expression& expression);
-  [[nodiscard]] Sizes arithmetic(const Expression& expression);
-  [[nodiscard]] Polynomial combine(const Expression& expression, const Polynomial& a, const Polynomial& b);
-  [[nodiscard]] std::int64_t small_number(const Polynomial& p, const Expression& where);
-  /// The condition of an `all` at each value of its ranges.
-  [[nodiscard]] std::vector<Alternatives> instances(const Expression& expression, bool required);
-  [[nodiscard]] Alternatives comparison(const Expression& expression);
+  /// What was evaluated has a meaning only in a case that is not decided: that it has none does not say that the
+  /// definition does not apply.
+  void only_in_a_case();
+  void value_needed(const Expression& where);
 
-  const SizeFunctions& functions_;
-  const SizeEnvironment* environment_;
   Facts& facts_;
   const std::vector<Atom>& context_;
   Obstacle obstacle_;
 };
 
+/// Evaluates at all sizes; values after an obstacle are meaningless but harmless.
+class SizeEvaluator : public SizeInterpreter<PolynomialDomain> {
+ public:
+  SizeEvaluator(const SizeFunctions& functions, const SizeEnvironment& environment, Facts& facts,
+                const std::vector<Atom>& context)
+      : SizeInterpreter(functions, environment, PolynomialDomain(facts, context)) {}
+
+  [[nodiscard]] Obstacle& obstacle() { return domain().obstacle(); }
+};
+
 }  // namespace taso::unbounded
+
+namespace taso {
+extern template class SizeInterpreter<unbounded::PolynomialDomain>;
+}  // namespace taso

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "operators/rank_range.h"
+#include "operators/size_solver.h"
 #include "operators/unparse.h"
 
 namespace taso::unbounded {
@@ -346,7 +347,7 @@ AttributeTerm Typing::evaluate(const AttributeExpression& e) {
       Expression where;
       where.kind = Kind::name;
       where.name = "the axis of a dim";
-      axis = evaluator.number(term.sizes.components[0], -extent, -1, where);
+      axis = evaluator.domain().number_within(term.sizes.components[0], -extent, -1, where).value_or(-1);
       if (evaluator.obstacle().any()) {
         obstacle_ = evaluator.obstacle();
         return std::nullopt;
@@ -436,16 +437,15 @@ AttributeTerm Typing::evaluate(const AttributeExpression& e) {
   return result;
 }
 
-// Solves the sizes of one application, in the order of operators/instantiate.cpp.
-class Typing::Solver {
+// Finds the types of one application; what must hold is assumed.
+class Typing::Solver : public SizeSolver<Typing::Solver, SizeEvaluator, std::vector<Polynomial>> {
  public:
   Solver(Typing& typing, TypedNode& node, std::string key)
-      : typing_(typing),
+      : SizeSolver(*node.definition, typing.registry_.size_functions(), node.environment, typing.facts_, no_context),
+        typing_(typing),
         facts_(typing.facts_),
         node_(node),
-        definition_(*node.definition),
-        key_(std::move(key)),
-        evaluator_(typing.registry_.size_functions(), node.environment, facts_, no_context) {}
+        key_(std::move(key)) {}
 
   bool run() {
     for (const AttributeSpec& attribute : definition_.attributes) {
@@ -454,285 +454,161 @@ class Typing::Solver {
         typing_.unsupported(definition_.name + " without " + attribute.name);
         return false;
       }
-      if (found->second.kind != attribute.kind) {
-        typing_.ill_typed();
-        return false;
-      }
+      if (found->second.kind != attribute.kind) return fail();
       if (attribute.kind == AttributeKind::integer || attribute.kind == AttributeKind::integers)
-        node_.environment.bind(attribute.name, found->second.sizes);
+        scope_.bind(attribute.name, found->second.sizes);
     }
-    return arguments() && solve() && statements() && output_shapes();
+    return arguments() && solve_sizes() && check_lengths() && statements() && output_shapes();
   }
 
  private:
-  struct Argument {
-    const InputSpec* spec = nullptr;
-    const std::vector<Polynomial>* shape = nullptr;
-    std::vector<std::size_t> first;  // once aligned: the first axis of each entry, and the end
-    std::vector<bool> done;
-  };
+  friend SizeSolver;
 
-  // Whether the evaluator met no obstacle; passes it on.
-  bool fine() {
-    if (!evaluator_.obstacle().any()) return true;
-    if (!typing_.obstacle_.any()) typing_.obstacle_ = evaluator_.obstacle();
-    return false;
-  }
   bool fail() {
     typing_.ill_typed();
     return false;
   }
-  [[nodiscard]] bool known(std::string_view name) const {
-    return std::as_const(node_.environment).find(name) != nullptr;
-  }
-  [[nodiscard]] bool computable(const Expression& e) const {
-    if (e.kind == Kind::name || e.kind == Kind::piece) return known(e.name);
-    return std::all_of(e.operands.begin(), e.operands.end(), [&](const Expression& o) { return computable(o); });
-  }
 
   bool arguments() {
-    const std::size_t given = node_.input_shapes.size();
-    if (definition_.variadic() ? given == 0 : given != definition_.inputs.size()) return fail();
-    for (std::size_t i = 0; i < given; ++i) {
-      const InputSpec& spec = definition_.inputs[definition_.variadic() ? 0 : i];
+    std::vector<const Shape*> shapes;
+    for (const Shape& shape : node_.input_shapes) shapes.push_back(&shape);
+    if (!set_arguments(shapes)) return fail();
+    for (std::size_t i = 0; i < arguments_.size(); ++i) {
       const PatternValue& value = node_.inputs[i];
       const bool holds_integers = value.is_variable && typing_.kinds_.integers[value.index];
-      if (spec.integers != holds_integers) return fail();
-      arguments_.push_back({&spec, &node_.input_shapes[i], {}, std::vector<bool>(spec.axes.size(), false)});
+      if (arguments_[i].spec->integers != holds_integers) return fail();
     }
     return true;
   }
 
-  bool align(Argument& argument) {
-    std::vector<std::int64_t> lengths;
-    std::int64_t covered = 0;
-    int unknown = 0;
-    const auto rank = static_cast<std::int64_t>(argument.shape->size());
-    for (const AxisSpec& axis : argument.spec->axes) {
-      std::int64_t length = 1;
-      if (axis.kind == AxisSpec::Kind::rest) {
-        const Sizes* value = std::as_const(node_.environment).find(axis.factors[0].name);
-        if (value != nullptr) {
-          length = static_cast<std::int64_t>(value->components.size());
-        } else if (axis.length && computable(*axis.length)) {
-          length = evaluator_.number(evaluator_.scalar(*axis.length), 0, rank, *axis.length);
-          if (!fine()) return false;
-        } else {
-          ++unknown;
-          length = -1;
-        }
-      }
-      lengths.push_back(length);
-      if (length > 0) covered += length;
-    }
-    if (unknown > 1) return true;
-    if (unknown == 0 ? rank != covered : rank < covered) return fail();
-    std::size_t at = 0;
-    for (const std::int64_t length : lengths) {
-      argument.first.push_back(at);
-      at += static_cast<std::size_t>(length < 0 ? rank - covered : length);
-    }
-    argument.first.push_back(at);
-    return true;
-  }
-
-  bool solve_axis(Argument& argument, std::size_t entry, bool& progress) {
-    const AxisSpec& axis = argument.spec->axes[entry];
-    const std::vector<Polynomial>& shape = *argument.shape;
-    const std::size_t first = argument.first[entry], last = argument.first[entry + 1];
-    if (axis.kind == AxisSpec::Kind::rest) {
-      const std::vector<Polynomial> extents(shape.begin() + static_cast<std::ptrdiff_t>(first),
-                                            shape.begin() + static_cast<std::ptrdiff_t>(last));
-      const std::string& name = axis.factors[0].name;
-      if (!known(name)) {
-        node_.environment.bind(name, Sizes::of(extents));
-      } else {
-        const Sizes value = *std::as_const(node_.environment).find(name);
-        if (value.components.size() != extents.size()) return fail();
-        for (std::size_t i = 0; i < extents.size(); ++i)
-          if (!typing_.assume(equal_to(extents[i], value.components[i]))) return false;
-      }
-    } else if (axis.factors[0].kind == Kind::piece && axis.kind == AxisSpec::Kind::size) {
-      const std::string& name = axis.factors[0].name;
-      if (!known(name)) node_.environment.bind(name, Sizes::of(std::vector<Polynomial>{}));
-      node_.environment.find(name)->components.push_back(shape[first]);
-    } else {
-      const Expression* unknown = nullptr;
-      Polynomial product(1);
-      for (const Expression& factor : axis.factors) {
-        if (computable(factor)) {
-          product = product * evaluator_.scalar(factor);
-          if (!fine()) return false;
-        } else if (unknown != nullptr || factor.kind != Kind::name) {
-          return true;
-        } else {
-          unknown = &factor;
-        }
-      }
-      if (unknown == nullptr) {
-        if (!typing_.assume(equal_to(shape[first], product))) return false;
-      } else {
-        product = facts_.reduce(product);
-        // A factor is found by division; the others are extents, so positive where they are not zero, or attributes,
-        // of which the requirements tell.
-        if (!facts_.entails_quickly(at_least(product, 0)) && !attribute_requirements()) return false;
-        if (!facts_.entails_quickly(at_least(product, 0))) {
-          typing_.unsupported("a factor of an axis of " + definition_.name + " that may be negative");
-          return false;
-        }
-        if (!typing_.assume(at_least(product, 1))) return false;
-        const Polynomial extent = facts_.reduce(shape[first]);
-        const auto same =
-            std::find_if(typing_.factors_.begin(), typing_.factors_.end(), [&](const FactorOfAxis& other) {
-              return facts_.reduce(other.product) == product && facts_.reduce(other.extent) == extent;
-            });
-        if (const auto exact = Polynomial::exact_quotient(extent, product)) {
-          node_.environment.bind(unknown->name, Sizes::of(*exact));
-        } else if (same != typing_.factors_.end()) {
-          // A positive divisor leaves one quotient: that of an operator before.
-          node_.environment.bind(unknown->name, Sizes::of(facts_.reduce(Polynomial::symbol(same->symbol))));
-        } else {
-          const std::string name =
-              "(" + typing_.facts_.symbols().to_string(extent) + " // " + facts_.symbols().to_string(product) + ")";
-          const Polynomial factor = Polynomial::symbol(
-              facts_.symbols().named(Symbol::Kind::factor, key_ + "." + unknown->name + " " + name, name));
-          if (!factor.valid()) {
-            typing_.unsupported("so many symbols");
-            return false;
-          }
-          if (typing_.in_target_)
-            typing_.target_conditions_.push_back(
-                {.kind = TargetCondition::Kind::multiple, .extent = extent, .divisor = product});
-          const bool in_target = std::exchange(typing_.in_target_, false);
-          // An extent is not negative; as no axis is empty, a factor is positive.
-          const bool positive = facts_.entails_quickly(at_least(extent, 1));
-          const bool held =
-              typing_.assume(at_least(factor, positive ? 1 : 0)) && typing_.assume(equal_to(extent, factor * product));
-          typing_.in_target_ = in_target;
-          if (!held) return false;
-          typing_.factors_.push_back({*factor.as_symbol(), extent, product});
-          node_.environment.bind(unknown->name, Sizes::of(factor));
-        }
-      }
-    }
-    argument.done[entry] = true;
-    progress = true;
-    return true;
-  }
-
-  bool solve() {
-    for (bool progress = true; progress;) {
-      progress = false;
-      for (Argument& argument : arguments_) {
-        if (argument.first.empty()) {
-          if (!align(argument)) return false;
-          if (argument.first.empty()) continue;
-          progress = true;
-        }
-        for (std::size_t entry = 0; entry < argument.done.size(); ++entry)
-          if (!argument.done[entry] && !solve_axis(argument, entry, progress)) return false;
-      }
-    }
-    for (const Argument& argument : arguments_)
-      for (const bool done : argument.done)
-        if (!done) {
-          typing_.unsupported("the sizes of " + definition_.name);
-          return false;
-        }
+  // Assumes a requirement whose names are known.
+  bool assume_requirement(const SizeStatement& statement) {
+    const std::vector<Alternatives> parts = evaluator_.requirements(statement.value);
+    if (!evaluated(statement.constraint)) return false;
+    for (const Alternatives& part : parts)
+      if (!typing_.assume(part, text(statement))) return false;
     return true;
   }
 
   // Assumes what is required of integer attributes alone, which holds wherever the operator applies.
   bool attribute_requirements() {
-    for (const SizeStatement& statement : definition_.statements) {
-      if (!statement.name.empty() || statement.value.kind == Kind::not_equal || speaks_of_reals(statement.value) ||
-          !computable(statement.value))
-        continue;
-      const std::vector<Alternatives> parts = evaluator_.requirements(statement.value);
-      if (!fine()) return false;
-      for (const Alternatives& part : parts)
-        if (!typing_.assume(part, definition_.name + ": " + statement.message)) return false;
+    for (const SizeStatement& statement : definition_.statements)
+      if (statement.name.empty() && statement.value.kind != Kind::not_equal && !statement.value.speaks_of_reals() &&
+          computable(statement.value) && !assume_requirement(statement))
+        return false;
+    return true;
+  }
+
+  [[nodiscard]] std::string text(const SizeStatement& statement) const {
+    return definition_.name + ": " + statement.message;
+  }
+
+  // A symbol for extent // product, without remainder; `name` of the definition is what it stands for.
+  std::optional<Polynomial> factor_of(const Polynomial& extent, const Polynomial& product, const std::string& name) {
+    Symbols& symbols = facts_.symbols();
+    const std::string text = "(" + symbols.to_string(extent) + " // " + symbols.to_string(product) + ")";
+    const Polynomial factor =
+        Polynomial::symbol(symbols.named(Symbol::Kind::factor, key_ + "." + name + " " + text, text));
+    if (!factor.valid()) {
+      typing_.unsupported("so many symbols");
+      return std::nullopt;
+    }
+    if (typing_.in_target_)
+      typing_.target_conditions_.push_back(
+          {.kind = TargetCondition::Kind::multiple, .extent = extent, .divisor = product});
+    const bool in_target = std::exchange(typing_.in_target_, false);
+    // An extent is not negative; as no axis is empty, a factor is positive.
+    const bool positive = facts_.entails_quickly(at_least(extent, 1));
+    const bool held =
+        typing_.assume(at_least(factor, positive ? 1 : 0)) && typing_.assume(equal_to(extent, factor * product));
+    typing_.in_target_ = in_target;
+    if (!held) return std::nullopt;
+    typing_.factors_.push_back({*factor.as_symbol(), extent, product});
+    return factor;
+  }
+
+  // ---- the hooks of SizeSolver ----
+
+  // Whether the evaluator met no obstacle; passes it on.
+  bool evaluated(int /*constraint*/) {
+    if (!evaluator_.obstacle().any()) return true;
+    if (!typing_.obstacle_.any()) typing_.obstacle_ = evaluator_.obstacle();
+    return false;
+  }
+
+  bool rank_differs(const Argument& /*argument*/, std::int64_t /*covered*/, bool /*at_least*/) { return fail(); }
+
+  std::optional<std::int64_t> rest_length(const Argument& argument, const AxisSpec& axis) {
+    const auto rank = static_cast<std::int64_t>(argument.shape->size());
+    const auto length = evaluator_.domain().number_within(evaluator_.scalar(*axis.length), 0, rank, *axis.length);
+    return evaluated(argument.constraint) ? length : std::nullopt;
+  }
+
+  bool equal_rests(const Argument& argument, std::size_t entry, const Sizes& value) {
+    const std::span<const Polynomial> extents = argument.extents(entry);
+    const Sizes expected = value;
+    if (expected.components.size() != extents.size()) return fail();
+    for (std::size_t i = 0; i < extents.size(); ++i)
+      if (!typing_.assume(equal_to(extents[i], expected.components[i]))) return false;
+    return true;
+  }
+
+  bool equal_extents(const Argument& argument, std::size_t entry, const Polynomial& expected) {
+    return typing_.assume(equal_to(argument.extents(entry)[0], expected));
+  }
+
+  // A factor is found by division; the others are extents, so positive where they are not zero, or attributes, of which
+  // the requirements tell.
+  std::optional<Polynomial> quotient(const Argument& argument, std::size_t entry, Polynomial product,
+                                     const Expression& unknown) {
+    product = facts_.reduce(product);
+    if (!facts_.entails_quickly(at_least(product, 0)) && !attribute_requirements()) return std::nullopt;
+    if (!facts_.entails_quickly(at_least(product, 0))) {
+      typing_.unsupported("a factor of an axis of " + definition_.name + " that may be negative");
+      return std::nullopt;
+    }
+    if (!typing_.assume(at_least(product, 1))) return std::nullopt;
+    const Polynomial extent = facts_.reduce(argument.extents(entry)[0]);
+    if (auto exact = Polynomial::exact_quotient(extent, product)) return exact;
+    // A positive divisor leaves one quotient: that of an operator before.
+    for (const FactorOfAxis& other : typing_.factors_)
+      if (facts_.reduce(other.product) == product && facts_.reduce(other.extent) == extent)
+        return facts_.reduce(Polynomial::symbol(other.symbol));
+    return factor_of(extent, product, unknown.name);
+  }
+
+  bool equal_lengths(const AttributeSpec& /*attribute*/, std::int64_t length, const Polynomial& expected) {
+    return typing_.assume(equal_to(expected, Polynomial(length)));
+  }
+
+  bool require(const SizeStatement& statement) {
+    if (statement.value.speaks_of_reals()) {
+      // A requirement on real attributes is not used; that the target's must hold is for the one who applies the rule.
+      typing_.note_requirement(text(statement));
+      return true;
+    }
+    if (statement.value.kind != Kind::not_equal) return assume_requirement(statement);
+    // Inequality in both directions is of no use as a hypothesis; the target's is for the one who applies the rule.
+    const std::vector<Alternatives> parts = evaluator_.requirements(statement.value);
+    if (!evaluated(statement.constraint)) return false;
+    for (const Alternatives& part : parts) {
+      if (part.yes.empty()) return fail();
+      if (!part.no.empty()) typing_.note_requirement(text(statement));
     }
     return true;
   }
 
-  bool statements() {
-    for (const AttributeSpec& attribute : definition_.attributes) {
-      if (!attribute.length) continue;
-      const auto length = static_cast<std::int64_t>(node_.attributes.at(attribute.name).sizes.components.size());
-      const Polynomial expected = evaluator_.scalar(*attribute.length);
-      if (!fine() || !typing_.assume(equal_to(expected, Polynomial(length)))) return false;
-    }
-    for (const SizeStatement& statement : definition_.statements) {
-      if (!statement.name.empty()) {
-        Sizes value = evaluator_.value(statement.value);
-        if (!fine()) return false;
-        node_.environment.bind(statement.name, std::move(value));
-        continue;
-      }
-      if (speaks_of_reals(statement.value)) {
-        // A requirement on real attributes is not used; that the target's must hold is for the one who applies the
-        // rule.
-        typing_.note_requirement(definition_.name + ": " + statement.message);
-        continue;
-      }
-      const std::vector<Alternatives> parts = evaluator_.requirements(statement.value);
-      if (!fine()) return false;
-      if (statement.value.kind == Kind::not_equal) {
-        // Inequality in both directions is of no use as a hypothesis; the target's is for the one who applies the rule.
-        for (const Alternatives& part : parts) {
-          if (part.yes.empty()) return fail();
-          if (!part.no.empty()) typing_.note_requirement(definition_.name + ": " + statement.message);
-        }
-        continue;
-      }
-      for (const Alternatives& part : parts)
-        if (!typing_.assume(part, definition_.name + ": " + statement.message)) return false;
-    }
-    return true;
-  }
-
-  static bool speaks_of_reals(const Expression& e) {
-    return e.sort == Sort::real || std::any_of(e.operands.begin(), e.operands.end(), speaks_of_reals);
-  }
-
-  bool output_shapes() {
-    const OutputSpec& output = definition_.output;
-    std::int64_t count = 1;
-    if (output.count) {
-      count = evaluator_.number(evaluator_.scalar(*output.count), 0, 1024, *output.count);
-      if (!fine()) return false;
-    }
-    for (std::int64_t k = 0; k < count; ++k) {
-      const std::size_t mark = node_.environment.size();
-      if (output.count) node_.environment.bind(output.piece, Sizes::of(Polynomial(k)));
-      std::vector<Polynomial> shape;
-      for (const AxisSpec& axis : output.axes) {
-        if (axis.kind == AxisSpec::Kind::rest) {
-          const Sizes extents = evaluator_.value(axis.factors[0]);
-          shape.insert(shape.end(), extents.components.begin(), extents.components.end());
-        } else {
-          Polynomial extent(1);
-          for (const Expression& factor : axis.factors) extent = extent * evaluator_.scalar(factor);
-          shape.push_back(extent);
-        }
-      }
-      node_.environment.shrink(mark);
-      if (!fine()) return false;
-      for (const Polynomial& extent : shape)
-        if (!typing_.assume(at_least(extent, 0))) return false;
-      node_.outputs.push_back(std::move(shape));
-    }
+  bool output(Shape shape) {
+    for (const Polynomial& extent : shape)
+      if (!typing_.assume(at_least(extent, 0))) return false;
+    node_.outputs.push_back(std::move(shape));
     return true;
   }
 
   Typing& typing_;
   Facts& facts_;
   TypedNode& node_;
-  const OperatorDefinition& definition_;
   std::string key_;
-  SizeEvaluator evaluator_;
-  std::vector<Argument> arguments_;
 };
 
 bool Typing::side(const Pattern& pattern, TypedSide& typed, const std::string& name) {

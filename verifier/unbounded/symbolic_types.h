@@ -1,9 +1,9 @@
 /// Type inference at symbolic shapes and attributes.
 ///
 /// Ranks and lengths of lists are numbers, chosen by the caller; extents, integer attributes and elements of lists are
-/// symbols. Solving the sizes of a definition follows operators/instantiate.cpp: equations and requirements become
-/// facts. Where a number must be known (an axis, a permutation) or a case must be distinguished, an Obstacle says
-/// which.
+/// symbols. The sizes of a definition are solved as at concrete shapes (operators/size_solver.h): equations and
+/// requirements become facts. Where a number must be known (an axis, a permutation) or a case must be distinguished, an
+/// Obstacle says which.
 #pragma once
 
 #include <cstdint>
