@@ -12,6 +12,7 @@
 #include "operators/functions.h"
 #include "operators/instance.h"
 #include "operators/instantiate.h"
+#include "operators/lowered_body.h"
 #include "operators/parser.h"
 #include "operators/unparse.h"
 #include "support/file.h"
@@ -382,6 +383,20 @@ bool is_total(const OperatorRegistry& registry, const FunctionDefinition& functi
 bool OperatorRegistry::is_total_function(std::string_view name) const {
   const FunctionDefinition* function = find_function(name);
   return function != nullptr && function->arity == 1 && is_total(*this, *function);
+}
+
+std::vector<std::int64_t> OperatorRegistry::index_bounds(std::string_view op, const Attributes& attributes,
+                                                         std::span<const TensorType> inputs) const {
+  const Expected<OperatorInstance> instance = OperatorInstance::create(*this, op, attributes, inputs);
+  if (!instance) return {};
+  std::vector<std::int64_t> bounds(inputs.size(), 0);
+  for (const LoweredStage& stage : instance->body().stages)
+    for (const LoweredAccess& access : stage.accesses)
+      for (const LoweredAccess::Indirect& index : access.indirect) {
+        std::int64_t& bound = bounds[index.buffer];
+        bound = bound == 0 ? index.extent : std::min(bound, index.extent);
+      }
+  return bounds;
 }
 
 Expected<Work> OperatorRegistry::work(std::string_view op, const Attributes& attributes,

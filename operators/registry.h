@@ -75,6 +75,11 @@ class OperatorRegistry final : public OperatorCatalog {
   /// Of an abbreviation: it divides by numbers only, and calls such functions.
   [[nodiscard]] bool is_total_function(std::string_view name) const override;
 
+  /// Per input: its integers are indices of an axis of this extent, as the definition reads them; 0 where it does not
+  /// say. Empty for what infer() does not accept.
+  [[nodiscard]] std::vector<std::int64_t> index_bounds(std::string_view op, const Attributes& attributes,
+                                                       std::span<const TensorType> inputs) const;
+
   /// Arithmetic and traffic of an application that infer() accepts.
   [[nodiscard]] Expected<Work> work(std::string_view op, const Attributes& attributes,
                                     std::span<const TensorType> inputs) const;

@@ -197,8 +197,7 @@ struct Executor::State {
       }
       return packed->data();
     };
-    for (const LoweredStep& planned : lowered.steps)
-      if (planned.kernel->request.op == "gather") note_index(planned);
+    for (const LoweredStep& planned : lowered.steps) note_indices(planned, library.registry());
     if (backend) return build_on_device(library, options.float_storage, weight_of);
     return build_on_host(library, weight_of);
   }
@@ -303,18 +302,17 @@ struct Executor::State {
   }
 
   /// Remembers the range of indices if a graph input is one.
-  void note_index(const LoweredStep& gather) {
-    const LoweredTensor& index = lowered.tensors[memory.places[gather.inputs[1]].root];
-    if (index.source != LoweredTensor::Source::input) return;
-    const KernelRequest& request = gather.kernel->request;
-    const Shape& shape = request.inputs[0].type.shape;
-    std::int64_t axis = request.attributes.integer("axis");
-    if (axis < 0) axis += static_cast<std::int64_t>(shape.size());
-    const std::int64_t extent = shape[static_cast<std::size_t>(axis)];
-    std::int64_t& bound = input_bounds[index.index];
-    bound = index_inputs_.size() > index.index && index_inputs_[index.index] != 0 ? std::min(bound, extent) : extent;
-    index_inputs_.resize(input_types.size(), 0);
-    index_inputs_[index.index] = 1;
+  void note_indices(const LoweredStep& step, const OperatorRegistry& registry) {
+    const std::vector<std::int64_t> bounds = index_bounds(step.kernel->request, registry);
+    for (std::size_t i = 0; i < bounds.size(); ++i) {
+      const LoweredTensor& index = lowered.tensors[memory.places[step.inputs[i]].root];
+      if (bounds[i] == 0 || index.source != LoweredTensor::Source::input) continue;
+      std::int64_t& bound = input_bounds[index.index];
+      bound = index_inputs_.size() > index.index && index_inputs_[index.index] != 0 ? std::min(bound, bounds[i])
+                                                                                    : bounds[i];
+      index_inputs_.resize(input_types.size(), 0);
+      index_inputs_[index.index] = 1;
+    }
   }
   std::vector<char> index_inputs_;
 };

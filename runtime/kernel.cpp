@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "operators/registry.h"
 #include "runtime/backend.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/loops.h"
@@ -80,6 +81,19 @@ std::string KernelLibrary::device() const {
   text += std::string("; ") + cpu::loops().instruction_set;
   if (const std::string version = cpu::onednn_version(); !version.empty()) text += "; " + version;
   return text + "; taso " TASO_VERSION ", kernels " + std::to_string(kernel_generation);
+}
+
+std::vector<std::int64_t> index_bounds(const KernelRequest& request, const OperatorRegistry& registry) {
+  std::vector<std::int64_t> result(request.inputs.size(), 0);
+  std::vector<TensorType> types;
+  bool integers = false;
+  for (const Operand& operand : request.inputs) {
+    types.push_back(operand.type);
+    integers = integers || operand.type.element == ElementType::i32 || operand.type.element == ElementType::i64;
+  }
+  if (!integers || !registry.defines(request.op)) return result;
+  std::vector<std::int64_t> bounds = registry.index_bounds(request.op, request.attributes, types);
+  return bounds.empty() ? result : bounds;
 }
 
 }  // namespace taso

@@ -56,6 +56,9 @@ struct KernelRequest {
   [[nodiscard]] std::string key() const;
 };
 
+/// Per input: its integers are indices of an axis of this extent; 0 where no definition says so.
+[[nodiscard]] std::vector<std::int64_t> index_bounds(const KernelRequest& request, const OperatorRegistry& registry);
+
 /// Pointers for one execution: inputs[i] is laid out as the request says, or packed where packed_format(i) is not
 /// empty; `workspace` has workspace_bytes() bytes, aligned to 64. On the host outputs[0] may be the residual's
 /// memory (Behaviour::residual), which nothing reads afterwards; no other output overlaps an input.

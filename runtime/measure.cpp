@@ -72,9 +72,8 @@ std::size_t bytes_of_level(int wanted) {
   return bytes;
 }
 
-/// Positive values keep logarithms, roots and quotients finite; integers index the first operand's axis, if the
-/// operator has one.
-void fill(AlignedBuffer& buffer, const Operand& operand, const KernelRequest& request, Random& random) {
+/// Positive values keep logarithms, roots and quotients finite; integers are indices below `bound`, or 0.
+void fill(AlignedBuffer& buffer, const Operand& operand, std::int64_t bound, Random& random) {
   const auto count = static_cast<std::size_t>(operand.type.elements());
   if (operand.type.element == ElementType::f32) {
     auto* values = reinterpret_cast<float*>(buffer.data());
@@ -87,13 +86,7 @@ void fill(AlignedBuffer& buffer, const Operand& operand, const KernelRequest& re
     return;
   }
   std::fill(buffer.data(), buffer.data() + buffer.size(), std::byte{0});
-  const AttributeValue* attribute = request.attributes.find("axis");
-  if (attribute == nullptr || !std::holds_alternative<std::int64_t>(*attribute) || request.inputs.empty()) return;
-  const Shape& shape = request.inputs[0].type.shape;
-  const std::int64_t axis = std::get<std::int64_t>(*attribute);
-  const std::int64_t position = axis < 0 ? axis + static_cast<std::int64_t>(shape.size()) : axis;
-  if (position < 0 || position >= static_cast<std::int64_t>(shape.size())) return;
-  const auto extent = static_cast<std::uint64_t>(std::max<std::int64_t>(1, shape[static_cast<std::size_t>(position)]));
+  const auto extent = static_cast<std::uint64_t>(std::max<std::int64_t>(1, bound));
   if (operand.type.element == ElementType::i64) {
     auto* values = reinterpret_cast<std::int64_t*>(buffer.data());
     for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::int64_t>(random.below(extent));
@@ -144,7 +137,8 @@ Expected<Measurement> KernelTimer::measure(const KernelRequest& request) {
     return Error{ErrorCode::device_unavailable,
                  "device '" + backend->name() + "' is only described by its properties: no kernel can be measured",
                  {}};
-  if (library_->create_on_device(request).kernel) return backend->measure(request, library_->registry(), options_);
+  if (library_->create_on_device(request).kernel)
+    return backend->measure(request, library_->registry(), index_bounds(request, library_->registry()), options_);
   TASO_ASSIGN(const double transfers_us, measure_transfers(request));
   KernelRequest on_host = request;
   for (const ElementType narrow : {ElementType::f16, ElementType::bf16})
@@ -197,10 +191,11 @@ Expected<Measurement> KernelTimer::measure_on_host(const KernelRequest& request)
   TASO_ASSIGN(subject.kernel, library_->create(request));
   const Kernel& kernel = *subject.kernel;
   Random random(options_.seed, "measure");
+  const std::vector<std::int64_t> bounds = index_bounds(request, library_->registry());
   for (std::size_t i = 0; i < request.inputs.size(); ++i) {
     const Operand& operand = request.inputs[i];
     AlignedBuffer buffer(static_cast<std::size_t>(operand.type.bytes()));
-    fill(buffer, operand, request, random);
+    fill(buffer, operand, bounds[i], random);
     if (!kernel.packed_format(i).empty()) {
       AlignedBuffer packed(kernel.packed_bytes(i));
       kernel.pack(i, buffer.data(), packed.data());

@@ -116,7 +116,7 @@ class CudaBackend final : public Backend {
     return watch.time(context_->stream, launches);
   }
   Expected<Measurement> measure(const KernelRequest& request, const OperatorRegistry& registry,
-                                const MeasureOptions& options) override;
+                                std::span<const std::int64_t> bounds, const MeasureOptions& options) override;
 
  private:
   [[nodiscard]] Status ready() const {
@@ -124,15 +124,15 @@ class CudaBackend final : public Backend {
       return Error{ErrorCode::device_unavailable, "nothing runs on the description of a device", {}};
     return context_->enter();
   }
-  /// Device memory with values for an input: numbers between 0.1 and 1.1, indices inside the first operand's axis.
-  [[nodiscard]] Expected<DeviceMemory> operand(const KernelRequest& request, std::size_t index, std::uint64_t seed,
-                                               const Kernel& kernel);
+  /// Device memory with values for an input: numbers between 0.1 and 1.1, indices below `bound`.
+  [[nodiscard]] Expected<DeviceMemory> operand(const KernelRequest& request, std::size_t index, std::int64_t bound,
+                                               std::uint64_t seed, const Kernel& kernel);
 
   std::shared_ptr<Context> context_;
 };
 
-Expected<DeviceMemory> CudaBackend::operand(const KernelRequest& request, std::size_t index, std::uint64_t seed,
-                                            const Kernel& kernel) {
+Expected<DeviceMemory> CudaBackend::operand(const KernelRequest& request, std::size_t index, std::int64_t bound,
+                                            std::uint64_t seed, const Kernel& kernel) {
   const Operand& operand = request.inputs[index];
   const std::int64_t count = operand.type.elements();
   // Packed or not, floats are floats: which lies where does not matter for numbers that are random.
@@ -143,23 +143,15 @@ Expected<DeviceMemory> CudaBackend::operand(const KernelRequest& request, std::s
                           context_->stream);
   }
   std::vector<std::byte> values(static_cast<std::size_t>(operand.type.bytes()), std::byte{0});
-  std::uint64_t bound = 2;
-  if (const AttributeValue* attribute = request.attributes.find("axis");
-      attribute != nullptr && std::holds_alternative<std::int64_t>(*attribute)) {
-    const Shape& shape = request.inputs[0].type.shape;
-    const std::int64_t axis = std::get<std::int64_t>(*attribute);
-    const std::int64_t position = axis < 0 ? axis + static_cast<std::int64_t>(shape.size()) : axis;
-    if (position >= 0 && position < static_cast<std::int64_t>(shape.size()))
-      bound = static_cast<std::uint64_t>(std::max<std::int64_t>(1, shape[static_cast<std::size_t>(position)]));
-  }
+  const auto extent = static_cast<std::uint64_t>(std::max<std::int64_t>(1, bound));
   Random random(seed, "measure");
   for (std::int64_t i = 0; i < count; ++i) {
     const auto place = static_cast<std::size_t>(i);
     if (operand.type.element == ElementType::i64) {
-      const auto value = static_cast<std::int64_t>(random.below(bound));
+      const auto value = static_cast<std::int64_t>(random.below(extent));
       std::memcpy(values.data() + place * sizeof(value), &value, sizeof(value));
     } else if (operand.type.element == ElementType::i32) {
-      const auto value = static_cast<std::int32_t>(random.below(bound));
+      const auto value = static_cast<std::int32_t>(random.below(extent));
       std::memcpy(values.data() + place * sizeof(value), &value, sizeof(value));
     } else {  // only moved
       const std::size_t width = size_of(operand.type.element);
@@ -176,7 +168,7 @@ Expected<DeviceMemory> CudaBackend::operand(const KernelRequest& request, std::s
 /// warm from the second copy on, as the kernel before has just written them. Of a model that stays in the cache
 /// altogether, weights are warm too.
 Expected<Measurement> CudaBackend::measure(const KernelRequest& request, const OperatorRegistry& registry,
-                                           const MeasureOptions& options) {
+                                           std::span<const std::int64_t> bounds, const MeasureOptions& options) {
   constexpr double aim_s = 1e-3;  ///< Of one replay: the events' resolution is half a microsecond.
   constexpr std::size_t fewest_copies = 4, most_copies = 64;
   constexpr std::size_t most_weight_bytes = std::size_t{1} << 30;
@@ -196,7 +188,8 @@ Expected<Measurement> CudaBackend::measure(const KernelRequest& request, const O
         pointers.push_back(inputs[0][i]);
         continue;
       }
-      TASO_ASSIGN(DeviceMemory one, operand(request, i, options.seed + set * request.inputs.size() + i, kernel));
+      const std::uint64_t seed = options.seed + set * request.inputs.size() + i;
+      TASO_ASSIGN(DeviceMemory one, operand(request, i, bounds[i], seed, kernel));
       pointers.push_back(one.data());
       memory.push_back(std::move(one));
     }

@@ -93,7 +93,7 @@ TEST(CudaPlanner, NamesItselfAndRunsNothing) {
   EXPECT_EQ(memory.error().message, "nothing runs on the description of a device");
   RequestMaker maker(1);
   const KernelRequest request = *maker.make("relu");
-  const auto measured = backend->measure(request, registry(), {});
+  const auto measured = backend->measure(request, registry(), index_bounds(request, registry()), {});
   ASSERT_FALSE(measured.ok());
   EXPECT_EQ(measured.error().code, ErrorCode::device_unavailable);
   const KernelOffer offer = backend->create(request, registry());

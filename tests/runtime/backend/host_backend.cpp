@@ -287,7 +287,7 @@ class HostBackend final : public Backend {
     return std::chrono::duration<double>(Clock::now() - start).count();
   }
   Expected<Measurement> measure(const KernelRequest& request, const OperatorRegistry& registry,
-                                const MeasureOptions& options) override {
+                                std::span<const std::int64_t> /*bounds*/, const MeasureOptions& options) override {
     const KernelLibrary host(registry);
     TASO_ASSIGN(Measurement measurement, KernelTimer(host, options).measure(widened(request)));
     measurement.implementation = "test: " + measurement.implementation;
