@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "onnx_io/in_quotes.h"
+#include "onnx_io/mapped.h"
 #include "onnx_io/specified.h"
 #include "onnx_io/symbol_flow.h"
 
@@ -42,8 +43,8 @@ Shape without_leading_ones(const Shape& shape) {
 /// Walks the document's nodes and keeps what each tensor is.
 class Importer {
  public:
-  Importer(const Document& document, const OperatorCatalog& catalog, const ImportOptions& options)
-      : document_(document), catalog_(catalog), options_(options), flow_(document) {}
+  Importer(const Document& document, const OperatorRegistry& registry, const ImportOptions& options)
+      : document_(document), catalog_(registry), options_(options), flow_(document) {}
 
   Expected<ImportedModel> run() {
     const std::size_t tensors = document_.tensors().size();
@@ -52,7 +53,7 @@ class Importer {
     types_.resize(tensors);
     result_.nodes.resize(static_cast<std::size_t>(document_.graph().node_size()));
     TASO_RETURN_IF_ERROR(add_inputs());
-    flow_.begin(result_.symbols, options_);
+    flow_.begin(result_.symbols, options_, maps_round_extents(document_, catalog_));
     read_hints();
     for (int node : document_.order()) TASO_RETURN_IF_ERROR(import_node(node));
     TASO_RETURN_IF_ERROR(add_outputs());
@@ -240,13 +241,21 @@ class Importer {
   Status import_node(int index) {
     const auto& node = document_.node(index);
     if (node.domain() == specified_domain && catalog_.defines(node.op_type())) return import_specified_node(index);
-    if (!is_default_domain(node.domain())) return add_opaque(index, "it is of another domain", {});
+    const NodeMaps::Mappings& mappings = catalog_.node_maps().of_type(domain_of(node), node.op_type());
+    if (!is_default_domain(node.domain())) {
+      if (mappings.empty()) return add_opaque(index, "it is of another domain", {});
+      TASO_ASSIGN(const std::string reason, import_by_maps(index, nullptr));
+      return reason.empty() ? Status() : add_opaque(index, reason, {});
+    }
     if (document_.opset() < 7) return add_opaque(index, "the opset is older than 7", {});
     if (node.op_type() == "Constant" && node.output_size() == 1) return import_constant(index);
 
     NodeContext context(document_, index, catalog_, result_.graph, read_inputs(node));
     context.set_sizes(flow_.sizes());
-    const ImportRow* row = find_import_row(node.op_type());
+    const ImportRow* const handled = find_import_row(node.op_type());
+    const std::optional<ImportRow> mapped =
+        handled == nullptr && !mappings.empty() ? std::optional(row_of_maps(catalog_, mappings)) : std::nullopt;
+    const ImportRow* const row = mapped ? &*mapped : handled;
     if (row != nullptr) {
       check_arity(*row, context);
       if (context.error()) return *context.error();
@@ -272,6 +281,11 @@ class Importer {
       return {};
     }
     if (row == nullptr) return add_opaque(index, "the operator is not modelled", carried_types(context));
+    if (!mappings.empty()) {
+      TASO_ASSIGN(const std::string reason, import_by_maps(index, mapped ? row : nullptr));
+      if (reason.empty()) return {};
+      if (mapped) return add_opaque(index, reason, types_of_carried(*row, index));
+    }
 
     // A fresh context: folding may have asked for attributes.
     NodeContext import(document_, index, catalog_, result_.graph, read_inputs(node));
@@ -288,6 +302,32 @@ class Importer {
       return {};
     }
     return add_opaque(index, *import.declined(), types_of_carried(*row, index));
+  }
+
+  /// Imports a node by the maps; a text is why they do not apply. A row says what nodes of ONNX's own must be like.
+  Expected<std::string> import_by_maps(int index, const ImportRow* row) {
+    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)));
+    import.set_sizes(flow_.sizes());
+    if (row != nullptr) {
+      require_floats(*row, import);
+      require_broadcast(import);
+    }
+    if (!import.stopped()) import_mapped(import, catalog_);
+    if (import.error()) return *import.error();
+    if (import.declined()) return *import.declined();
+    record_expansion(index, import);
+    return std::string();
+  }
+
+  /// Inputs that no line can broadcast are an error where all lines do.
+  void require_broadcast(NodeContext& context) const {
+    if (context.stopped()) return;
+    const NodeMaps::Mappings& mappings = catalog_.node_maps().of_type("", context.proto().op_type());
+    std::vector<Shape> shapes;
+    for (const NodeContext::Input& input : context.inputs())
+      if (input.present && input.type.known) shapes.push_back(input.type.shape);
+    if (std::all_of(mappings.begin(), mappings.end(), [](const auto& mapping) { return mapping->broadcasting; }))
+      context.common_shape(shapes);
   }
 
   Status import_specified_node(int index) {
@@ -545,7 +585,7 @@ class Importer {
   }
 
   const Document& document_;
-  const OperatorCatalog& catalog_;
+  const OperatorRegistry& catalog_;
   const ImportOptions& options_;
   ImportedModel result_;
   SymbolFlow flow_;
@@ -557,9 +597,9 @@ class Importer {
 
 }  // namespace
 
-Expected<ImportedModel> import_document(const Document& document, const OperatorCatalog& catalog,
+Expected<ImportedModel> import_document(const Document& document, const OperatorRegistry& registry,
                                         const ImportOptions& options) {
-  return Importer(document, catalog, options).run();
+  return Importer(document, registry, options).run();
 }
 
 std::optional<Shape> declared_shape(const onnx::TypeProto& type) {
