@@ -20,6 +20,7 @@
 #include "graph/term_syntax.h"
 #include "operators/node_maps.h"
 #include "support/lexer.h"
+#include "support/random.h"
 #include "tests/onnx_io/fixture.h"
 
 namespace taso {
@@ -293,6 +294,46 @@ TEST(Maps, AddedFoldersAreTriedFirstAndFilesInNameOrder) {
   ASSERT_FALSE(absent.ok());
   EXPECT_EQ(absent.error().to_string(),
             "/nonexistent/folder: cannot read the folder of maps: No such file or directory");
+}
+
+// Random changes of texts that are right: each is refused in one line, or read.
+TEST(Maps, ChangedTextsAreRefusedOrRead) {
+  std::vector<std::string> texts;
+  for (const char* file : {"specs/onnx/elementwise.map", "specs/onnx/images.map"})
+    texts.push_back(read_file(fs::path(TASO_SOURCE_DIR) / file).value());
+  const auto cases = read_cases(fs::path(TASO_SOURCE_DIR) / "tests/onnx_io/maps/nodes.txt");
+  ASSERT_TRUE(cases.ok());
+  for (const Case& c : *cases)
+    if (!c.sections.contains("operators")) texts.push_back(c.sections.at("maps"));
+  Random random(1);
+  const std::string characters = "().,;:=->{}[]\"#_ 019avx<\n";
+  int read = 0, refused = 0;
+  for (int i = 0; i < 4000; ++i) {
+    std::string text = texts[random.below(texts.size())];
+    for (std::uint64_t changes = 1 + random.below(3); changes > 0; --changes) {
+      const std::size_t place = random.below(text.size());
+      switch (random.below(3)) {
+        case 0:
+          text.erase(place, 1 + random.below(5));
+          break;
+        case 1:
+          text.insert(place, 1, characters[random.below(characters.size())]);
+          break;
+        default:
+          text.insert(place, text.substr(random.below(text.size()), random.below(20)));
+          break;
+      }
+      if (text.empty()) text = "x";
+    }
+    const auto mapped = OperatorRegistry::parse_maps(text, "user.map", test::registry());
+    ++(mapped.ok() ? read : refused);
+    if (mapped.ok()) continue;
+    ASSERT_EQ(mapped.error().code, ErrorCode::bad_input) << text;
+    ASSERT_GT(mapped.error().where.line, 0) << text;
+    ASSERT_EQ(mapped.error().message.find('\n'), std::string::npos) << text;
+  }
+  EXPECT_GT(read, 200);
+  EXPECT_GT(refused, 200);
 }
 
 }  // namespace
