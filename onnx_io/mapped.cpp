@@ -114,6 +114,7 @@ std::vector<ImportedOperator> mapped_operators(const OperatorRegistry& registry)
     entry.op_type = mapping->type;
   }
   std::vector<ImportedOperator> result;
+  result.reserve(found.size());
   for (auto& [type, entry] : found) result.push_back(std::move(entry));
   return result;
 }
@@ -154,6 +155,7 @@ bool MapWriter::write(LoweringContext& c, Lines lines) const {
     else
       for (std::size_t i = 0; i < node.inputs.size(); ++i) operands.push_back(c.in(i));
     std::vector<TensorType> types;
+    types.reserve(operands.size());
     for (const TensorRef& operand : operands) types.push_back(c.type(operand.value));
     const auto writing = write_node(*registry_, *mapping, document_->version(mapping->domain), node.attributes, types,
                                     node.outputs.size());

@@ -10,26 +10,24 @@
 namespace taso {
 namespace {
 
-using Kind = ExpressionSyntax::Kind;
+using Syntax = ExpressionSyntax::Kind;
 
-constexpr std::array<std::string_view, 6> comparisons = {"==", "!=", "<=", ">=", "<", ">"};
+constexpr std::array<std::string_view, 6> map_comparisons = {"==", "!=", "<=", ">=", "<", ">"};
 
 const char* describe_node_value(AttributeKind kind) {
   return kind == AttributeKind::symbol ? "a string" : describe(kind);
 }
 
-AttributeKind kind_of(const AttributeValue& value) { return static_cast<AttributeKind>(value.index()); }
-
-std::string joined(const std::vector<std::string>& names) {
+std::string name_list(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text.empty() ? "none" : text;
 }
 
 /// A recursive-descent parser; one function per production of the grammar in docs/onnx.md.
-class Parser {
+class MapParser {
  public:
-  Parser(std::vector<Token> tokens, const OperatorRegistry& registry)
+  MapParser(std::vector<Token> tokens, const OperatorRegistry& registry)
       : cursor_(std::move(tokens)), registry_(registry) {}
 
   Expected<std::vector<NodeMapping>> file() {
@@ -227,19 +225,19 @@ class Parser {
   /// A number, a list of integers or a function.
   Expected<AttributeValue> constant(const ExpressionSyntax& syntax, const std::string& what) {
     switch (syntax.kind) {
-      case Kind::integer:
+      case Syntax::integer:
         return AttributeValue(syntax.integer);
-      case Kind::real:
+      case Syntax::real:
         if (std::isnan(syntax.real)) break;
         return AttributeValue(syntax.real);
-      case Kind::name:
+      case Syntax::name:
         if (!registry_.is_function(syntax.name))
           return bad_input("'" + syntax.name + "' is not a declared function of one parameter", syntax.where);
         return AttributeValue(SymbolValue{syntax.name});
-      case Kind::list: {
+      case Syntax::list: {
         std::vector<std::int64_t> list;
         for (const ExpressionSyntax& entry : syntax.operands) {
-          if (entry.kind != Kind::integer)
+          if (entry.kind != Syntax::integer)
             return bad_input("an entry of " + what + " is not an integer; lists are of integers", entry.where);
           list.push_back(entry.integer);
         }
@@ -307,8 +305,8 @@ class Parser {
     TASO_ASSIGN(const std::string name, cursor_.expect_identifier("an input of " + subject()));
     const auto place = std::find(mapping_.inputs.begin(), mapping_.inputs.end(), name);
     if (place == mapping_.inputs.end() || name == NodeMapping::nothing)
-      return bad_input("'" + name + "' is not an input of " + subject() + "; its inputs are " + joined(mapping_.inputs),
-                       where);
+      return bad_input(
+          "'" + name + "' is not an input of " + subject() + "; its inputs are " + name_list(mapping_.inputs), where);
     const auto index = static_cast<std::size_t>(place - mapping_.inputs.begin());
     const bool all = cursor_.accept("..");
     const bool is_all = mapping_.variadic && index + 1 == mapping_.inputs.size();
@@ -373,44 +371,44 @@ class Parser {
       return {};
     };
     switch (e.kind) {
-      case Kind::integer:
+      case Syntax::integer:
         return AttributeKind::integer;
-      case Kind::real:
+      case Syntax::real:
         if (std::isnan(e.real)) return bad_input("an attribute cannot be nan", e.where);
         return AttributeKind::real;
-      case Kind::name: {
+      case Syntax::name: {
         if (const NodeMapping::Attribute* attribute = mapping_.find_attribute(e.name))
           return mapped && !attribute->table.empty() ? kind_of(attribute->table[0].second) : attribute->kind;
         if (registry_.is_function(e.name)) return AttributeKind::symbol;
         std::vector<std::string> names;
         for (const NodeMapping::Attribute& attribute : mapping_.attributes) names.push_back(attribute.name);
         return bad_input("'" + e.name + "' is not a function, nor an attribute of " + subject() +
-                             "; its attributes are " + joined(names),
+                             "; its attributes are " + name_list(names),
                          e.where);
       }
-      case Kind::list:
+      case Syntax::list:
         for (const ExpressionSyntax& entry : e.operands) TASO_RETURN_IF_ERROR(integer(entry, "an entry of a list"));
         return AttributeKind::integers;
-      case Kind::rank: {
+      case Syntax::rank: {
         const auto place = std::find(mapping_.inputs.begin(), mapping_.inputs.end(), e.name);
         if (place == mapping_.inputs.end() || e.name == NodeMapping::nothing)
           return bad_input(
-              "'" + e.name + "' is not an input of " + subject() + "; its inputs are " + joined(mapping_.inputs),
+              "'" + e.name + "' is not an input of " + subject() + "; its inputs are " + name_list(mapping_.inputs),
               e.where);
         return AttributeKind::integer;
       }
-      case Kind::dimension:
+      case Syntax::dimension:
         return bad_input("a map does not look at extents; rank(" + e.name + ") is all that it sees of a shape",
                          e.where);
-      case Kind::length:
-      case Kind::element: {
+      case Syntax::length:
+      case Syntax::element: {
         TASO_ASSIGN(const AttributeKind kind, check(e.operands[0], mapped));
         if (kind != AttributeKind::integers)
           return bad_input(std::string("this must be a list of integers, it is ") + describe(kind),
                            e.operands[0].where);
         return AttributeKind::integer;
       }
-      case Kind::binary:
+      case Syntax::binary:
         for (const ExpressionSyntax& operand : e.operands)
           TASO_RETURN_IF_ERROR(integer(operand, "an operand of arithmetic"));
         return AttributeKind::integer;
@@ -422,13 +420,13 @@ class Parser {
     NodeMapping::Condition result;
     result.where = cursor_.peek().where;
     TASO_ASSIGN(result.left, parse_expression(cursor_));
-    const auto sign =
-        std::find_if(comparisons.begin(), comparisons.end(), [&](std::string_view text) { return cursor_.at(text); });
-    if (sign == comparisons.end()) return cursor_.unexpected("a comparison: ==, !=, <, <=, > or >=");
+    const auto sign = std::find_if(map_comparisons.begin(), map_comparisons.end(),
+                                   [&](std::string_view text) { return cursor_.at(text); });
+    if (sign == map_comparisons.end()) return cursor_.unexpected("a comparison: ==, !=, <, <=, > or >=");
     result.comparison = cursor_.next().text;
     const bool equality = result.comparison == "==" || result.comparison == "!=";
     TASO_ASSIGN(const AttributeKind left, check(result.left, false));
-    const bool is_text = result.left.kind == Kind::name && left == AttributeKind::symbol;
+    const bool is_text = result.left.kind == Syntax::name && left == AttributeKind::symbol;
     if (cursor_.peek().kind == TokenKind::string) {
       if (!is_text || mapping_.find_attribute(result.left.name) == nullptr)
         return bad_input("only an attribute that is a string can be compared with one", result.where);
@@ -473,7 +471,7 @@ std::string type_name(std::string_view domain, std::string_view type) {
 Expected<std::vector<NodeMapping>> parse_node_maps(std::string_view text, const std::string& file,
                                                    const OperatorRegistry& registry) {
   TASO_ASSIGN(std::vector<Token> tokens, tokenize(text, file));
-  return Parser(std::move(tokens), registry).file();
+  return MapParser(std::move(tokens), registry).file();
 }
 
 }  // namespace taso

@@ -6,12 +6,10 @@
 namespace taso {
 namespace {
 
-using Kind = ExpressionSyntax::Kind;
-
-AttributeKind kind_of(const AttributeValue& value) { return static_cast<AttributeKind>(value.index()); }
+using Syntax = ExpressionSyntax::Kind;
 
 /// The attributes of a node, defaults filled in, and the ranks of its inputs: what expressions of a mapping speak of.
-struct Environment {
+struct NodeScope {
   const NodeMapping* mapping = nullptr;
   std::map<std::string, AttributeValue, std::less<>> attributes;
   std::vector<std::int64_t> ranks;  // per input; -1 where it is absent
@@ -28,7 +26,7 @@ struct Environment {
   }
 };
 
-std::optional<std::int64_t> arithmetic(AttributeExpression::Kind operation, std::int64_t x, std::int64_t y) {
+std::optional<std::int64_t> integer_arithmetic(AttributeExpression::Kind operation, std::int64_t x, std::int64_t y) {
   std::int64_t result = 0;
   switch (operation) {
     case AttributeExpression::Kind::add:
@@ -46,24 +44,24 @@ std::optional<std::int64_t> arithmetic(AttributeExpression::Kind operation, std:
 }
 
 /// The value of a checked expression; nothing where it has none. `mapped`: attributes are what they stand for.
-std::optional<AttributeValue> evaluate(const ExpressionSyntax& e, const Environment& environment, bool mapped) {
+std::optional<AttributeValue> value_of(const ExpressionSyntax& e, const NodeScope& scope, bool mapped) {
   const auto integer = [&](const ExpressionSyntax& operand) -> std::optional<std::int64_t> {
-    const std::optional<AttributeValue> value = evaluate(operand, environment, mapped);
+    const std::optional<AttributeValue> value = value_of(operand, scope, mapped);
     if (!value || !std::holds_alternative<std::int64_t>(*value)) return std::nullopt;
     return std::get<std::int64_t>(*value);
   };
   switch (e.kind) {
-    case Kind::integer:
+    case Syntax::integer:
       return AttributeValue(e.integer);
-    case Kind::real:
+    case Syntax::real:
       return AttributeValue(e.real);
-    case Kind::name: {
-      if (environment.mapping->find_attribute(e.name) == nullptr) return AttributeValue(SymbolValue{e.name});
-      if (mapped) return environment.meaning(e.name);
-      const auto given = environment.attributes.find(e.name);
-      return given == environment.attributes.end() ? std::nullopt : std::optional(given->second);
+    case Syntax::name: {
+      if (scope.mapping->find_attribute(e.name) == nullptr) return AttributeValue(SymbolValue{e.name});
+      if (mapped) return scope.meaning(e.name);
+      const auto given = scope.attributes.find(e.name);
+      return given == scope.attributes.end() ? std::nullopt : std::optional(given->second);
     }
-    case Kind::list: {
+    case Syntax::list: {
       std::vector<std::int64_t> list;
       for (const ExpressionSyntax& entry : e.operands) {
         const std::optional<std::int64_t> value = integer(entry);
@@ -72,28 +70,28 @@ std::optional<AttributeValue> evaluate(const ExpressionSyntax& e, const Environm
       }
       return AttributeValue(std::move(list));
     }
-    case Kind::rank: {
-      const std::vector<std::string>& inputs = environment.mapping->inputs;
+    case Syntax::rank: {
+      const std::vector<std::string>& inputs = scope.mapping->inputs;
       const auto place = static_cast<std::size_t>(std::find(inputs.begin(), inputs.end(), e.name) - inputs.begin());
-      return AttributeValue(environment.ranks[place]);
+      return AttributeValue(scope.ranks[place]);
     }
-    case Kind::length:
-    case Kind::element: {
-      const std::optional<AttributeValue> value = evaluate(e.operands[0], environment, mapped);
+    case Syntax::length:
+    case Syntax::element: {
+      const std::optional<AttributeValue> value = value_of(e.operands[0], scope, mapped);
       if (!value || !std::holds_alternative<std::vector<std::int64_t>>(*value)) return std::nullopt;
       const auto& list = std::get<std::vector<std::int64_t>>(*value);
       const auto length = static_cast<std::int64_t>(list.size());
-      if (e.kind == Kind::length) return AttributeValue(length);
+      if (e.kind == Syntax::length) return AttributeValue(length);
       if (e.integer < 0 || e.integer >= length) return std::nullopt;
       return AttributeValue(list[static_cast<std::size_t>(e.integer)]);
     }
-    case Kind::binary: {
+    case Syntax::binary: {
       const std::optional<std::int64_t> left = integer(e.operands[0]), right = integer(e.operands[1]);
       if (!left || !right) return std::nullopt;
-      const std::optional<std::int64_t> result = arithmetic(e.operation, *left, *right);
+      const std::optional<std::int64_t> result = integer_arithmetic(e.operation, *left, *right);
       return result ? std::optional(AttributeValue(*result)) : std::nullopt;
     }
-    case Kind::dimension:
+    case Syntax::dimension:
       break;
   }
   return std::nullopt;
@@ -114,11 +112,11 @@ double as_float(const AttributeValue& value) {
   return static_cast<double>(static_cast<float>(std::get<double>(value)));
 }
 
-bool holds(const NodeMapping::Condition& condition, const Environment& environment) {
-  const std::optional<AttributeValue> left = evaluate(condition.left, environment, false);
+bool condition_holds(const NodeMapping::Condition& condition, const NodeScope& scope) {
+  const std::optional<AttributeValue> left = value_of(condition.left, scope, false);
   if (!left) return false;
   if (condition.text) return (*left == AttributeValue(SymbolValue{*condition.text})) == (condition.comparison == "==");
-  const std::optional<AttributeValue> right = evaluate(condition.right, environment, false);
+  const std::optional<AttributeValue> right = value_of(condition.right, scope, false);
   if (!right) return false;
   if (kind_of(*left) == AttributeKind::integer && kind_of(*right) == AttributeKind::integer)
     return compare(condition.comparison, std::get<std::int64_t>(*left), std::get<std::int64_t>(*right));
@@ -146,7 +144,7 @@ std::string count_of(std::size_t count, const char* what) {
 }
 
 /// Why inputs, outputs and attributes are not those of a mapping's node; empty if they are.
-std::string misfit(const NodeMapping& mapping, const MappedNode& node) {
+std::string node_misfit(const NodeMapping& mapping, const MappedNode& node) {
   if (node.version < mapping.first || node.version > mapping.last)
     return "version " + std::to_string(node.version) + " is not mapped";
   if (mapping.variadic ? node.inputs.size() < mapping.inputs.size() : node.inputs.size() != mapping.inputs.size())
@@ -174,18 +172,17 @@ std::string misfit(const NodeMapping& mapping, const MappedNode& node) {
 /// Reads a node by one mapping; a text is why it does not apply.
 std::string read_by(const OperatorRegistry& registry, const NodeMapping& mapping, const MappedNode& node,
                     NodeReading& reading) {
-  if (std::string reason = misfit(mapping, node); !reason.empty()) return reason;
-  Environment environment{&mapping, {}, {}};
+  if (std::string reason = node_misfit(mapping, node); !reason.empty()) return reason;
+  NodeScope scope{&mapping, {}, {}};
   for (const std::optional<TensorType>& input : node.inputs)
-    environment.ranks.push_back(input && input->known ? static_cast<std::int64_t>(input->shape.size()) : -1);
+    scope.ranks.push_back(input && input->known ? static_cast<std::int64_t>(input->shape.size()) : -1);
   for (const NodeMapping::Attribute& attribute : mapping.attributes) {
     const auto given = node.attributes.find(attribute.name);
     if (given == node.attributes.end() && !attribute.default_value)
       return "attribute \"" + attribute.name + "\" is absent";
-    environment.attributes.emplace(attribute.name,
-                                   given == node.attributes.end() ? *attribute.default_value : given->second);
-    if (!environment.meaning(attribute.name))
-      return "attribute \"" + attribute.name + "\" is " + to_string(environment.attributes.at(attribute.name));
+    scope.attributes.emplace(attribute.name, given == node.attributes.end() ? *attribute.default_value : given->second);
+    if (!scope.meaning(attribute.name))
+      return "attribute \"" + attribute.name + "\" is " + to_string(scope.attributes.at(attribute.name));
   }
   const OperatorDefinition& definition = *registry.find(mapping.op);
   std::vector<TensorType> types;
@@ -207,7 +204,7 @@ std::string read_by(const OperatorRegistry& registry, const NodeMapping& mapping
     if (volume(types[i].shape) == 0) return "an input is empty";
   }
   for (const NodeMapping::Condition& condition : mapping.conditions)
-    if (!holds(condition, environment)) return "its condition does not hold";
+    if (!condition_holds(condition, scope)) return "its condition does not hold";
   if (mapping.broadcasting) {
     reading.common = common_shape(types);
     if (!reading.common || !is_reasonable(*reading.common)) return "its inputs do not broadcast";
@@ -215,7 +212,7 @@ std::string read_by(const OperatorRegistry& registry, const NodeMapping& mapping
   }
   Attributes attributes;
   for (const auto& [name, expression] : mapping.values) {
-    std::optional<AttributeValue> value = evaluate(expression, environment, true);
+    std::optional<AttributeValue> value = value_of(expression, scope, true);
     if (!value) return "attribute " + name + " of " + mapping.op + " has no value";
     attributes.set(name, std::move(*value));
   }
@@ -250,24 +247,24 @@ bool is_same(const AttributeValue& x, const AttributeValue& y) {
 }
 
 /// Finds what a node's attributes must be. Whatever it finds is checked by reading it back.
-class Solver {
+class AttributeSolver {
  public:
-  explicit Solver(Environment& environment) : environment_(&environment) {}
+  explicit AttributeSolver(NodeScope& scope) : scope_(&scope) {}
 
   /// Makes an expression have a value; an expression that cannot be turned round is left to the check.
   void bind(const ExpressionSyntax& e, const AttributeValue& value) {
-    if (e.kind == Kind::name) return bind(e.name, value);
-    if (e.kind == Kind::list && kind_of(value) == AttributeKind::integers) {
+    if (e.kind == Syntax::name) return bind(e.name, value);
+    if (e.kind == Syntax::list && kind_of(value) == AttributeKind::integers) {
       const auto& list = std::get<std::vector<std::int64_t>>(value);
       for (std::size_t i = 0; i < std::min(list.size(), e.operands.size()); ++i) bind(e.operands[i], list[i]);
       return;
     }
-    if (e.kind != Kind::binary || kind_of(value) != AttributeKind::integer) return;
-    const std::optional<AttributeValue> left = evaluate(e.operands[0], *environment_, true),
-                                        right = evaluate(e.operands[1], *environment_, true);
+    if (e.kind != Syntax::binary || kind_of(value) != AttributeKind::integer) return;
+    const std::optional<AttributeValue> left = value_of(e.operands[0], *scope_, true),
+                                        right = value_of(e.operands[1], *scope_, true);
     const auto solve = [&](const ExpressionSyntax& operand, AttributeExpression::Kind operation, std::int64_t x,
                            std::int64_t y) {
-      if (const std::optional<std::int64_t> result = arithmetic(operation, x, y)) bind(operand, *result);
+      if (const std::optional<std::int64_t> result = integer_arithmetic(operation, x, y)) bind(operand, *result);
     };
     using Operation = AttributeExpression::Kind;
     const auto result = std::get<std::int64_t>(value);
@@ -286,18 +283,18 @@ class Solver {
 
   /// Makes a condition hold that says what an attribute is.
   void bind(const NodeMapping::Condition& condition) {
-    if (condition.comparison != "==" || condition.left.kind != Kind::name) return;
-    const NodeMapping::Attribute* attribute = environment_->mapping->find_attribute(condition.left.name);
-    if (attribute == nullptr || environment_->attributes.contains(attribute->name)) return;
+    if (condition.comparison != "==" || condition.left.kind != Syntax::name) return;
+    const NodeMapping::Attribute* attribute = scope_->mapping->find_attribute(condition.left.name);
+    if (attribute == nullptr || scope_->attributes.contains(attribute->name)) return;
     std::optional<AttributeValue> value = condition.text ? std::optional(AttributeValue(SymbolValue{*condition.text}))
-                                                         : evaluate(condition.right, *environment_, false);
+                                                         : value_of(condition.right, *scope_, false);
     if (value) set(*attribute, std::move(*value));
   }
 
  private:
   void bind(const std::string& name, const AttributeValue& value) {
-    const NodeMapping::Attribute* attribute = environment_->mapping->find_attribute(name);
-    if (attribute == nullptr || environment_->attributes.contains(name)) return;
+    const NodeMapping::Attribute* attribute = scope_->mapping->find_attribute(name);
+    if (attribute == nullptr || scope_->attributes.contains(name)) return;
     if (attribute->table.empty()) return set(*attribute, value);
     // The default first: another spelling of it is not needed.
     const auto stands_for = [&](const auto& entry) { return is_same(entry.second, value); };
@@ -319,10 +316,10 @@ class Solver {
     }
     if (kind_of(value) != attribute.kind) return;
     if (attribute.kind == AttributeKind::real) value = as_float(value);
-    environment_->attributes.emplace(attribute.name, std::move(value));
+    scope_->attributes.emplace(attribute.name, std::move(value));
   }
 
-  Environment* environment_;
+  NodeScope* scope_;
 };
 
 bool same_attributes(const Attributes& x, const Attributes& y) {
@@ -399,10 +396,10 @@ std::optional<NodeWriting> write_node(const OperatorRegistry& registry, const No
     const std::size_t place = mapping.variadic ? fixed - 1 + k : mapping.arguments[k];
     if (!result.inputs[place]) result.inputs[place] = k;
   }
-  Environment environment{&mapping, {}, {}};
+  NodeScope scope{&mapping, {}, {}};
   for (const std::optional<std::size_t>& operand : result.inputs) {
     result.node.inputs.push_back(operand ? std::optional(operands[*operand]) : std::nullopt);
-    environment.ranks.push_back(operand ? static_cast<std::int64_t>(operands[*operand].shape.size()) : -1);
+    scope.ranks.push_back(operand ? static_cast<std::int64_t>(operands[*operand].shape.size()) : -1);
   }
   // Outputs.
   std::uint32_t port = 0;
@@ -414,12 +411,12 @@ std::optional<NodeWriting> write_node(const OperatorRegistry& registry, const No
   }
   if (port < outputs) return std::nullopt;
   // Attributes: those that are the operator's, then those of arithmetic with them.
-  Solver solver(environment);
+  AttributeSolver solver(scope);
   for (const bool arithmetic : {false, true})
     for (const auto& [name, expression] : mapping.values)
-      if ((expression.kind == Kind::binary) == arithmetic) solver.bind(expression, *attributes.find(name));
+      if ((expression.kind == Syntax::binary) == arithmetic) solver.bind(expression, *attributes.find(name));
   for (const NodeMapping::Condition& condition : mapping.conditions) solver.bind(condition);
-  for (auto& [name, value] : environment.attributes) result.node.attributes.emplace(name, value);
+  for (auto& [name, value] : scope.attributes) result.node.attributes.emplace(name, value);
   if (is_plain(registry, mapping, operands)) return result;
   const NodeReading read = read_node(registry, result.node);
   bool same = read.mapping != nullptr && read.mapping->op == mapping.op &&

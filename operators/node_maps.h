@@ -28,6 +28,11 @@
 
 namespace taso {
 
+/// The kind of an attribute's value.
+[[nodiscard]] inline AttributeKind kind_of(const AttributeValue& value) {
+  return static_cast<AttributeKind>(value.index());
+}
+
 /// One mapping, checked against the operators that were known when it was read.
 struct NodeMapping {
   /// The name of an input that must be absent, or of an output that the operator does not compute.
