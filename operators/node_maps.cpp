@@ -169,6 +169,11 @@ std::string node_misfit(const NodeMapping& mapping, const MappedNode& node) {
   return "";
 }
 
+/// "acme.map:3"
+std::string place_of(const SourceLocation& where) {
+  return where.file.substr(where.file.rfind('/') + 1) + ":" + std::to_string(where.line);
+}
+
 /// Reads a node by one mapping; a text is why it does not apply.
 std::string read_by(const OperatorRegistry& registry, const NodeMapping& mapping, const MappedNode& node,
                     NodeReading& reading) {
@@ -204,7 +209,9 @@ std::string read_by(const OperatorRegistry& registry, const NodeMapping& mapping
     if (volume(types[i].shape) == 0) return "an input is empty";
   }
   for (const NodeMapping::Condition& condition : mapping.conditions)
-    if (!condition_holds(condition, scope)) return "its condition does not hold";
+    if (!condition_holds(condition, scope))
+      return "the condition at " + place_of(condition.where) + ":" + std::to_string(condition.where.column) +
+             " does not hold";
   if (mapping.broadcasting) {
     reading.common = common_shape(types);
     if (!reading.common || !is_reasonable(*reading.common)) return "its inputs do not broadcast";
@@ -232,11 +239,6 @@ std::string read_by(const OperatorRegistry& registry, const NodeMapping& mapping
   }
   reading.mapping = &mapping;
   return "";
-}
-
-std::string place_of(const NodeMapping& mapping) {
-  const std::string& file = mapping.where.file;
-  return file.substr(file.rfind('/') + 1) + ":" + std::to_string(mapping.where.line);
 }
 
 // ------------------------------------------------------------------------------------------------------- writing
@@ -375,7 +377,7 @@ NodeReading read_node(const OperatorRegistry& registry, const MappedNode& node) 
     NodeReading reading;
     const std::string reason = read_by(registry, *mapping, node, reading);
     if (reason.empty()) return reading;
-    reasons += (reasons.empty() ? "" : "; ") + (mappings.size() == 1 ? "" : place_of(*mapping) + ": ") + reason;
+    reasons += (reasons.empty() ? "" : "; ") + (mappings.size() == 1 ? "" : place_of(mapping->where) + ": ") + reason;
   }
   NodeReading nothing;
   nothing.reason = reasons.empty() ? "no map has a line for it" : reasons;

@@ -304,7 +304,7 @@ TEST(Maps, ChangedTextsAreRefusedOrRead) {
   const auto cases = read_cases(fs::path(TASO_SOURCE_DIR) / "tests/onnx_io/maps/nodes.txt");
   ASSERT_TRUE(cases.ok());
   for (const Case& c : *cases)
-    if (!c.sections.contains("operators")) texts.push_back(c.sections.at("maps"));
+    if (!c.sections.contains("operators") && !c.sections.at("maps").empty()) texts.push_back(c.sections.at("maps"));
   Random random(1);
   const std::string characters = "().,;:=->{}[]\"#_ 019avx<\n";
   int read = 0, refused = 0;
