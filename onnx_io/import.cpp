@@ -244,7 +244,7 @@ class Importer {
     const NodeMaps::Mappings& mappings = catalog_.node_maps().of_type(domain_of(node), node.op_type());
     if (!is_default_domain(node.domain())) {
       if (mappings.empty()) return add_opaque(index, "it is of another domain", {});
-      TASO_ASSIGN(const std::string reason, import_by_maps(index, nullptr));
+      TASO_ASSIGN(const std::string reason, import_by_maps(index, false));
       return reason.empty() ? Status() : add_opaque(index, reason, {});
     }
     if (document_.opset() < 7) return add_opaque(index, "the opset is older than 7", {});
@@ -252,14 +252,12 @@ class Importer {
 
     NodeContext context(document_, index, catalog_, result_.graph, read_inputs(node));
     context.set_sizes(flow_.sizes());
-    const ImportRow* const handled = find_import_row(node.op_type());
-    const std::optional<ImportRow> mapped =
-        handled == nullptr && !mappings.empty() ? std::optional(row_of_maps(catalog_, mappings)) : std::nullopt;
-    const ImportRow* const row = mapped ? &*mapped : handled;
-    if (row != nullptr) {
+    const ImportRow* const row = find_import_row(node.op_type());
+    if (row != nullptr)
       check_arity(*row, context);
-      if (context.error()) return *context.error();
-    }
+    else if (!mappings.empty() && context.output_count() == 0)
+      context.fail("it has no outputs");
+    if (context.error()) return *context.error();
     if (auto constant = fold_integers(context)) {
       if (const std::string reason = flow_.fold(context, *constant); !reason.empty())
         return add_opaque(index, reason, {constant->type()});
@@ -280,19 +278,22 @@ class Importer {
       }
       return {};
     }
-    if (row == nullptr) return add_opaque(index, "the operator is not modelled", carried_types(context));
+    // Fresh contexts: folding may have asked for attributes.
+    std::string reason = "the operator is not modelled";
     if (!mappings.empty()) {
-      TASO_ASSIGN(const std::string reason, import_by_maps(index, mapped ? row : nullptr));
+      TASO_ASSIGN(reason, import_by_maps(index, row == nullptr && all_broadcast(mappings)));
       if (reason.empty()) return {};
-      if (mapped) return add_opaque(index, reason, types_of_carried(*row, index));
     }
-
-    // A fresh context: folding may have asked for attributes.
+    if (row == nullptr) {
+      NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(node));
+      plain.set_sizes(flow_.sizes());
+      return add_opaque(index, reason, carried_types(plain));
+    }
     NodeContext import(document_, index, catalog_, result_.graph, read_inputs(node));
     import.set_sizes(flow_.sizes());
-    if (const std::string reason = SymbolFlow::misuse(import); !reason.empty())
+    if (reason = SymbolFlow::misuse(import); !reason.empty())
       return add_opaque(index, reason, types_of_carried(*row, index));
-    require_floats(*row, import);
+    require_floats(row->float_inputs, import);
     if (!import.stopped()) row->handler(import);
     if (!import.stopped()) import.check_attributes();
     if (!import.stopped()) check_outputs(import);
@@ -304,30 +305,31 @@ class Importer {
     return add_opaque(index, *import.declined(), types_of_carried(*row, index));
   }
 
-  /// Imports a node by the maps; a text is why they do not apply. A row says what nodes of ONNX's own must be like.
-  Expected<std::string> import_by_maps(int index, const ImportRow* row) {
+  /// Imports a node by the maps; a text is why they do not apply. `strict`: another number of inputs, inputs of several
+  /// types, and shapes that do not broadcast are an error.
+  Expected<std::string> import_by_maps(int index, bool strict) {
     NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)));
     import.set_sizes(flow_.sizes());
-    if (row != nullptr) {
-      require_floats(*row, import);
-      require_broadcast(import);
+    if (strict) {
+      const NodeMaps::Mappings& lines = catalog_.node_maps().of_type("", import.proto().op_type());
+      ImportRow row = {nullptr, 1 << 20, 0, -1, nullptr, false, nullptr, nullptr};
+      for (const auto& line : lines) {
+        const auto count = static_cast<int>(line->inputs.size());
+        row.min_inputs = std::min(row.min_inputs, count);
+        row.max_inputs = line->variadic || row.max_inputs < 0 ? -1 : std::max(row.max_inputs, count);
+      }
+      check_arity(row, import);
+      require_floats(-1, import);
+      std::vector<Shape> shapes;
+      for (const NodeContext::Input& input : import.inputs())
+        if (input.present && !import.stopped()) shapes.push_back(input.type.shape);
+      if (!import.stopped()) import.common_shape(shapes);
     }
     if (!import.stopped()) import_mapped(import, catalog_);
     if (import.error()) return *import.error();
     if (import.declined()) return *import.declined();
     record_expansion(index, import);
     return std::string();
-  }
-
-  /// Inputs that no line can broadcast are an error where all lines do.
-  void require_broadcast(NodeContext& context) const {
-    if (context.stopped()) return;
-    const NodeMaps::Mappings& mappings = catalog_.node_maps().of_type("", context.proto().op_type());
-    std::vector<Shape> shapes;
-    for (const NodeContext::Input& input : context.inputs())
-      if (input.present && input.type.known) shapes.push_back(input.type.shape);
-    if (std::all_of(mappings.begin(), mappings.end(), [](const auto& mapping) { return mapping->broadcasting; }))
-      context.common_shape(shapes);
   }
 
   Status import_specified_node(int index) {
@@ -356,11 +358,11 @@ class Importer {
     if (context.output_count() == 0) return context.fail("it has no outputs");
   }
 
-  /// Inputs of one float type: all known f32 with positive extents, or the node is carried; mixed types are an error.
-  static void require_floats(const ImportRow& row, NodeContext& context) {
-    const auto limit = row.float_inputs < 0
-                           ? context.input_count()
-                           : std::min(context.input_count(), static_cast<std::size_t>(row.float_inputs));
+  /// The first `count` inputs (-1: all) of one float type: all known f32 with positive extents, or the node is carried;
+  /// mixed types are an error.
+  static void require_floats(int count, NodeContext& context) {
+    const auto limit =
+        count < 0 ? context.input_count() : std::min(context.input_count(), static_cast<std::size_t>(count));
     std::optional<ElementType> first;
     for (std::size_t i = 0; i < limit; ++i) {
       if (!context.has_input(i)) continue;

@@ -78,6 +78,7 @@ NewNode new_node(const NodeWriting& writing, const std::vector<TensorRef>& opera
 }  // namespace
 
 void import_mapped(NodeContext& c, const OperatorRegistry& registry) {
+  if (c.output_count() == 0) return c.decline("it has no outputs");
   for (std::size_t i = 0; i < c.input_count(); ++i)
     if (c.inputs()[i].from_symbols && c.type(i).element != ElementType::f32)
       return c.decline("input " + std::to_string(i) + " follows from symbolic extents");
@@ -92,16 +93,9 @@ void import_mapped(NodeContext& c, const OperatorRegistry& registry) {
     if (reading.outputs[i]) c.output(i, {result.node, *reading.outputs[i]});
 }
 
-ImportRow row_of_maps(const OperatorRegistry& registry, const NodeMaps::Mappings& mappings) {
-  ImportRow row = {mappings[0]->type.c_str(), 1 << 20, 0, -1, nullptr, false, "", ""};
-  for (const auto& mapping : mappings) {
-    const auto count = static_cast<int>(mapping->inputs.size());
-    row.min_inputs = std::min(row.min_inputs, count);
-    if (row.max_inputs >= 0) row.max_inputs = mapping->variadic ? -1 : std::max(row.max_inputs, count);
-    for (std::size_t i = 0; i < mapping->arguments.size(); ++i)
-      if (registry.find(mapping->op)->inputs[mapping->variadic ? 0 : i].integers) row.float_inputs = 0;
-  }
-  return row;
+bool all_broadcast(const NodeMaps::Mappings& mappings) {
+  return !mappings.empty() &&
+         std::all_of(mappings.begin(), mappings.end(), [](const auto& mapping) { return mapping->broadcasting; });
 }
 
 std::vector<ImportedOperator> mapped_operators(const OperatorRegistry& registry) {

@@ -14,8 +14,9 @@ namespace taso {
 /// Imports a node by the first line that applies; declines with the reason if none does.
 void import_mapped(NodeContext& context, const OperatorRegistry& registry);
 
-/// The row that lines of ONNX's own domain amount to: how many inputs a valid node of the type has.
-[[nodiscard]] ImportRow row_of_maps(const OperatorRegistry& registry, const NodeMaps::Mappings& mappings);
+/// Whether all lines of a type broadcast: then a node is wrong that has another number of inputs, or inputs that
+/// differ in type or do not broadcast.
+[[nodiscard]] bool all_broadcast(const NodeMaps::Mappings& mappings);
 
 /// The lines of ONNX's own domain as documented: one entry for each type of node, sorted.
 [[nodiscard]] std::vector<ImportedOperator> mapped_operators(const OperatorRegistry& registry);
