@@ -87,23 +87,32 @@ std::string Document::describe(int index) const {
   return "node " + (proto.name().empty() ? "#" + std::to_string(index) : in_quotes(proto.name())) + " (" + op + ")";
 }
 
+std::int64_t Document::version(std::string_view domain) const {
+  const auto found = versions_.find(domain);
+  return found == versions_.end() ? 0 : found->second;
+}
+
+bool Document::has_node(std::string_view domain, std::string_view op_type) const {
+  return node_types_.contains({std::string(domain), std::string(op_type)});
+}
+
 Status Document::check_operator_sets() {
   if (model_.ir_version() < 3)
     return error("IR version " + std::to_string(model_.ir_version()) + " is not supported; 3 or newer is");
-  std::map<std::string, std::int64_t> versions;
   for (const auto& set : model_.opset_import()) {
     const std::string domain = is_default_domain(set.domain()) ? "" : set.domain();
     if (set.version() < 1)
       return error("opset_import gives version " + std::to_string(set.version()) + " for domain " + in_quotes(domain));
-    versions[domain] = set.version();
+    versions_[domain] = set.version();
   }
   for (int i = 0; i < graph().node_size(); ++i) {
     if (node(i).op_type().empty()) return error(describe(i) + " has no operator type");
-    const std::string domain = is_default_domain(node(i).domain()) ? "" : node(i).domain();
-    if (!versions.contains(domain))
+    const std::string domain = domain_of(node(i));
+    node_types_.emplace(domain, node(i).op_type());
+    if (!versions_.contains(domain))
       return error(describe(i) + ": opset_import names no version for domain " + in_quotes(domain));
   }
-  opset_ = versions.contains("") ? versions[""] : 0;
+  opset_ = version("");
   if (opset_ > newest_opset)
     warnings_.push_back("opset " + std::to_string(opset_) + " is newer than " + std::to_string(newest_opset) +
                         ", the newest that is known here; operators are read as of that one");

@@ -8,9 +8,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
@@ -53,6 +56,10 @@ class Document {
   [[nodiscard]] const wire::Skeleton& skeleton() const { return skeleton_; }
   /// Version of the default operator set; 0 if no node uses it.
   [[nodiscard]] std::int64_t opset() const { return opset_; }
+  /// Version of the operator set of a domain (empty: the default one); 0 if the file names none.
+  [[nodiscard]] std::int64_t version(std::string_view domain) const;
+  /// Whether the main graph has a node of a type.
+  [[nodiscard]] bool has_node(std::string_view domain, std::string_view op_type) const;
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
 
   [[nodiscard]] const std::vector<DocumentTensor>& tensors() const { return tensors_; }
@@ -100,6 +107,8 @@ class Document {
   wire::Skeleton skeleton_;
   mutable ExternalData external_;
   std::int64_t opset_ = 0;
+  std::map<std::string, std::int64_t, std::less<>> versions_;
+  std::set<std::pair<std::string, std::string>> node_types_;
   bool has_external_data_ = false;
   std::vector<std::string> warnings_;
   std::vector<DocumentTensor> tensors_;
@@ -112,5 +121,9 @@ class Document {
 
 /// True for the two spellings of the default domain.
 [[nodiscard]] inline bool is_default_domain(const std::string& domain) { return domain.empty() || domain == "ai.onnx"; }
+/// The domain of a node, the default one in its empty spelling.
+[[nodiscard]] inline std::string domain_of(const onnx::NodeProto& node) {
+  return is_default_domain(node.domain()) ? "" : node.domain();
+}
 
 }  // namespace taso

@@ -9,6 +9,7 @@
 #include "onnx_io/attribute_proto.h"
 #include "onnx_io/fold.h"
 #include "onnx_io/in_quotes.h"
+#include "onnx_io/mapped.h"
 #include "onnx_io/specified.h"
 #include "support/reversed.h"
 
@@ -251,14 +252,21 @@ class Exporter {
 
   Status lower(NodeId id, Cover& cover) {
     const Node& node = graph_.node(id);
-    const ExportRow* row = find_export_row(node.op);
-    if (row != nullptr && document_.opset() < 7)
-      return internal_error("operator " + node.op + " cannot be written before opset 7");
-    LoweringContext context(graph_, id, document_.opset(), constants_, temporaries_);
-    if (row != nullptr)
-      row->handler(context);
-    else
-      write_specified(context, registry_);
+    const MapWriter maps(document_, registry_);
+    LoweringContext context(graph_, id, document_.opset(), maps, constants_, temporaries_);
+    // As it was, else as ONNX has it, else as another domain that the model has already, else by its own name.
+    using Lines = MapWriter::Lines;
+    if (!maps.write(context, Lines::origin)) {
+      const ExportRow* row = find_export_row(node.op);
+      if (document_.opset() < 7 && (row != nullptr || !maps.why_not(node.op).empty()))
+        return internal_error("operator " + node.op + " cannot be written before opset 7");
+      if (!maps.write(context, Lines::onnx)) {
+        if (row != nullptr)
+          row->handler(context);
+        else if (!maps.write(context, Lines::foreign))
+          write_own(context, maps);
+      }
+    }
     if (context.error()) return *context.error();
     cover.kind = Cover::Kind::lowered;
     cover.nodes = context.nodes();
@@ -266,6 +274,14 @@ class Exporter {
       for (const TensorRef& input : made.inputs)
         if (input.kind == TensorRef::Kind::value && input.value.node != id) need(input.value);
     return {};
+  }
+
+  /// By the name of its definition, unless that has a form in ONNX, at another opset, say.
+  void write_own(LoweringContext& context, const MapWriter& maps) {
+    const std::string& op = context.node().op;
+    if (const std::string reason = maps.why_not(op); !reason.empty() && !document_.has_node(specified_domain, op))
+      return context.fail(reason);
+    write_specified(context, registry_);
   }
 
   Status fold() {

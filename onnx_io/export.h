@@ -24,6 +24,8 @@
 
 namespace taso {
 
+class MapWriter;  // onnx_io/mapped.h
+
 /// A tensor that a new ONNX node reads or writes, before it has a name.
 struct TensorRef {
   enum class Kind : std::uint8_t {
@@ -49,14 +51,15 @@ struct NewNode {
 /// One graph node on its way to ONNX nodes: what the handlers of the export table see.
 class LoweringContext {
  public:
-  LoweringContext(const Graph& graph, NodeId id, std::int64_t opset,
+  LoweringContext(const Graph& graph, NodeId id, std::int64_t opset, const MapWriter& maps,
                   std::vector<std::shared_ptr<const ConstantData>>& constants, std::size_t& temporaries)
-      : graph_(&graph), id_(id), opset_(opset), constants_(&constants), temporaries_(&temporaries) {}
+      : graph_(&graph), id_(id), opset_(opset), maps_(&maps), constants_(&constants), temporaries_(&temporaries) {}
 
   [[nodiscard]] const Node& node() const { return graph_->node(id_); }
   [[nodiscard]] const Attributes& attributes() const { return node().attributes; }
   [[nodiscard]] std::int64_t opset() const { return opset_; }
   [[nodiscard]] const Shape& shape(std::size_t i) const { return graph_->type(node().inputs[i]).shape; }
+  [[nodiscard]] const TensorType& type(Value value) const { return graph_->type(value); }
   [[nodiscard]] const Shape& result_shape() const { return node().outputs[0].shape; }
   [[nodiscard]] std::int64_t rank(std::size_t i) const { return static_cast<std::int64_t>(shape(i).size()); }
   /// An attribute axis, counted from the front of input `i`.
@@ -103,6 +106,7 @@ class LoweringContext {
   const Graph* graph_;
   NodeId id_;
   std::int64_t opset_;
+  const MapWriter* maps_;
   std::vector<std::shared_ptr<const ConstantData>>* constants_;
   std::size_t* temporaries_;
   std::vector<NewNode> nodes_;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "onnx_io/in_quotes.h"
+#include "onnx_io/mapped.h"
 #include "onnx_io/specified.h"
 #include "onnx_io/symbol_flow.h"
 
@@ -42,8 +43,8 @@ Shape without_leading_ones(const Shape& shape) {
 /// Walks the document's nodes and keeps what each tensor is.
 class Importer {
  public:
-  Importer(const Document& document, const OperatorCatalog& catalog, const ImportOptions& options)
-      : document_(document), catalog_(catalog), options_(options), flow_(document) {}
+  Importer(const Document& document, const OperatorRegistry& registry, const ImportOptions& options)
+      : document_(document), catalog_(registry), options_(options), flow_(document) {}
 
   Expected<ImportedModel> run() {
     const std::size_t tensors = document_.tensors().size();
@@ -52,7 +53,7 @@ class Importer {
     types_.resize(tensors);
     result_.nodes.resize(static_cast<std::size_t>(document_.graph().node_size()));
     TASO_RETURN_IF_ERROR(add_inputs());
-    flow_.begin(result_.symbols, options_);
+    flow_.begin(result_.symbols, options_, maps_round_extents(document_, catalog_));
     read_hints();
     for (int node : document_.order()) TASO_RETURN_IF_ERROR(import_node(node));
     TASO_RETURN_IF_ERROR(add_outputs());
@@ -240,17 +241,23 @@ class Importer {
   Status import_node(int index) {
     const auto& node = document_.node(index);
     if (node.domain() == specified_domain && catalog_.defines(node.op_type())) return import_specified_node(index);
-    if (!is_default_domain(node.domain())) return add_opaque(index, "it is of another domain", {});
+    const NodeMaps::Mappings& mappings = catalog_.node_maps().of_type(domain_of(node), node.op_type());
+    if (!is_default_domain(node.domain())) {
+      if (mappings.empty()) return add_opaque(index, "it is of another domain", {});
+      TASO_ASSIGN(const std::string reason, import_by_maps(index, false));
+      return reason.empty() ? Status() : add_opaque(index, reason, {});
+    }
     if (document_.opset() < 7) return add_opaque(index, "the opset is older than 7", {});
     if (node.op_type() == "Constant" && node.output_size() == 1) return import_constant(index);
 
     NodeContext context(document_, index, catalog_, result_.graph, read_inputs(node));
     context.set_sizes(flow_.sizes());
-    const ImportRow* row = find_import_row(node.op_type());
-    if (row != nullptr) {
+    const ImportRow* const row = find_import_row(node.op_type());
+    if (row != nullptr)
       check_arity(*row, context);
-      if (context.error()) return *context.error();
-    }
+    else if (!mappings.empty() && context.output_count() == 0)
+      context.fail("it has no outputs");
+    if (context.error()) return *context.error();
     if (auto constant = fold_integers(context)) {
       if (const std::string reason = flow_.fold(context, *constant); !reason.empty())
         return add_opaque(index, reason, {constant->type()});
@@ -271,14 +278,22 @@ class Importer {
       }
       return {};
     }
-    if (row == nullptr) return add_opaque(index, "the operator is not modelled", carried_types(context));
-
-    // A fresh context: folding may have asked for attributes.
+    // Fresh contexts: folding may have asked for attributes.
+    std::string reason = "the operator is not modelled";
+    if (!mappings.empty()) {
+      TASO_ASSIGN(reason, import_by_maps(index, row == nullptr && all_broadcast(mappings)));
+      if (reason.empty()) return {};
+    }
+    if (row == nullptr) {
+      NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(node));
+      plain.set_sizes(flow_.sizes());
+      return add_opaque(index, reason, carried_types(plain));
+    }
     NodeContext import(document_, index, catalog_, result_.graph, read_inputs(node));
     import.set_sizes(flow_.sizes());
-    if (const std::string reason = SymbolFlow::misuse(import); !reason.empty())
+    if (reason = SymbolFlow::misuse(import); !reason.empty())
       return add_opaque(index, reason, types_of_carried(*row, index));
-    require_floats(*row, import);
+    require_floats(row->float_inputs, import);
     if (!import.stopped()) row->handler(import);
     if (!import.stopped()) import.check_attributes();
     if (!import.stopped()) check_outputs(import);
@@ -288,6 +303,33 @@ class Importer {
       return {};
     }
     return add_opaque(index, *import.declined(), types_of_carried(*row, index));
+  }
+
+  /// Imports a node by the maps; a text is why they do not apply. `strict`: another number of inputs, inputs of several
+  /// types, and shapes that do not broadcast are an error.
+  Expected<std::string> import_by_maps(int index, bool strict) {
+    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)));
+    import.set_sizes(flow_.sizes());
+    if (strict) {
+      const NodeMaps::Mappings& lines = catalog_.node_maps().of_type("", import.proto().op_type());
+      ImportRow row = {nullptr, 1 << 20, 0, -1, nullptr, false, nullptr, nullptr};
+      for (const auto& line : lines) {
+        const auto count = static_cast<int>(line->inputs.size());
+        row.min_inputs = std::min(row.min_inputs, count);
+        row.max_inputs = line->variadic || row.max_inputs < 0 ? -1 : std::max(row.max_inputs, count);
+      }
+      check_arity(row, import);
+      require_floats(-1, import);
+      std::vector<Shape> shapes;
+      for (const NodeContext::Input& input : import.inputs())
+        if (input.present && !import.stopped()) shapes.push_back(input.type.shape);
+      if (!import.stopped()) import.common_shape(shapes);
+    }
+    if (!import.stopped()) import_mapped(import, catalog_);
+    if (import.error()) return *import.error();
+    if (import.declined()) return *import.declined();
+    record_expansion(index, import);
+    return std::string();
   }
 
   Status import_specified_node(int index) {
@@ -316,11 +358,11 @@ class Importer {
     if (context.output_count() == 0) return context.fail("it has no outputs");
   }
 
-  /// Inputs of one float type: all known f32 with positive extents, or the node is carried; mixed types are an error.
-  static void require_floats(const ImportRow& row, NodeContext& context) {
-    const auto limit = row.float_inputs < 0
-                           ? context.input_count()
-                           : std::min(context.input_count(), static_cast<std::size_t>(row.float_inputs));
+  /// The first `count` inputs (-1: all) of one float type: all known f32 with positive extents, or the node is carried;
+  /// mixed types are an error.
+  static void require_floats(int count, NodeContext& context) {
+    const auto limit =
+        count < 0 ? context.input_count() : std::min(context.input_count(), static_cast<std::size_t>(count));
     std::optional<ElementType> first;
     for (std::size_t i = 0; i < limit; ++i) {
       if (!context.has_input(i)) continue;
@@ -545,7 +587,7 @@ class Importer {
   }
 
   const Document& document_;
-  const OperatorCatalog& catalog_;
+  const OperatorRegistry& catalog_;
   const ImportOptions& options_;
   ImportedModel result_;
   SymbolFlow flow_;
@@ -557,9 +599,9 @@ class Importer {
 
 }  // namespace
 
-Expected<ImportedModel> import_document(const Document& document, const OperatorCatalog& catalog,
+Expected<ImportedModel> import_document(const Document& document, const OperatorRegistry& registry,
                                         const ImportOptions& options) {
-  return Importer(document, catalog, options).run();
+  return Importer(document, registry, options).run();
 }
 
 std::optional<Shape> declared_shape(const onnx::TypeProto& type) {

@@ -17,6 +17,7 @@
 
 #include "graph/graph.h"
 #include "onnx_io/document.h"
+#include "operators/node_maps.h"
 
 namespace taso {
 
@@ -54,7 +55,7 @@ struct ImportedModel {
   std::vector<OpaqueSummary> opaque;
 };
 
-[[nodiscard]] Expected<ImportedModel> import_document(const Document& document, const OperatorCatalog& catalog,
+[[nodiscard]] Expected<ImportedModel> import_document(const Document& document, const OperatorRegistry& registry,
                                                       const ImportOptions& options);
 
 /// Extents of a declared shape that are numbers; nothing if one is not, or if no shape is declared.
@@ -102,6 +103,8 @@ class NodeContext {
   }
 
   [[nodiscard]] std::int64_t opset() const { return document_->opset(); }
+  /// Version of the node's domain.
+  [[nodiscard]] std::int64_t version() const { return document_->version(domain_of(proto())); }
   [[nodiscard]] std::size_t input_count() const { return inputs_.size(); }
   [[nodiscard]] bool has_input(std::size_t i) const { return i < inputs_.size() && inputs_[i].present; }
   [[nodiscard]] const TensorType& type(std::size_t i) const { return inputs_[i].type; }

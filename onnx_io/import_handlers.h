@@ -65,9 +65,7 @@ void conv(NodeContext& c);
 void conv_transpose(NodeContext& c);
 void max_pool(NodeContext& c);
 void average_pool(NodeContext& c);
-void global_average_pool(NodeContext& c);
 void global_max_pool(NodeContext& c);
-void local_response_normalization(NodeContext& c);
 
 // Moving elements.
 void transpose(NodeContext& c);

@@ -292,24 +292,9 @@ void average_pool(NodeContext& c) {
                                   flat));
 }
 
-void global_average_pool(NodeContext& c) {
-  if (c.rank(0) < 3) return c.decline("its input has no spatial axes");
-  unary(c, "global_avg_pool");
-}
-
 void global_max_pool(NodeContext& c) {
   if (c.rank(0) < 3) return c.decline("its input has no spatial axes");
   c.output(0, c.op("reduce_max", {c.value(0)}, {{"axes", range_of(2 - c.rank(0), 0)}}));
-}
-
-void local_response_normalization(NodeContext& c) {
-  if (!c.has_attribute("size")) return c.fail("it has no size");
-  const Attributes attributes = {{"size", c.integer("size", 1)},
-                                 {"alpha", c.real("alpha", 0.0001F)},
-                                 {"beta", c.real("beta", 0.75F)},
-                                 {"bias", c.real("bias", 1.0F)}};
-  if (c.rank(0) < 3) return c.decline("its input has no spatial axes");
-  c.output(0, c.op("lrn", {c.value(0)}, attributes));
 }
 
 }  // namespace taso::import_handlers

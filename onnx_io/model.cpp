@@ -1,11 +1,14 @@
 #include "onnx_io/model.h"
 
 #include <charconv>
+#include <map>
+#include <set>
 
 #include "onnx_io/document.h"
 #include "onnx_io/export.h"
 #include "onnx_io/generalize.h"
 #include "onnx_io/import.h"
+#include "onnx_io/mapped.h"
 #include "onnx_io/writer.h"
 #include "support/file.h"
 
@@ -181,16 +184,21 @@ Expected<std::pair<std::string, Shape>> parse_input_shape(const std::string& tex
   return std::pair(text.substr(0, colon), std::move(shape));
 }
 
-std::vector<ImportedOperator> imported_operators() {
-  std::vector<ImportedOperator> result;
-  for (const ImportRow& row : import_rows()) result.push_back({row.op_type, row.form, row.conditions});
-  return result;
+std::vector<ImportedOperator> imported_operators(const OperatorRegistry& registry) {
+  std::map<std::string, ImportedOperator> result;
+  for (const ImportRow& row : import_rows()) result[row.op_type] = {row.op_type, row.form, row.conditions};
+  for (ImportedOperator& mapped : mapped_operators(registry)) result[mapped.op_type] = std::move(mapped);
+  std::vector<ImportedOperator> rows;
+  for (auto& [op_type, row] : result) rows.push_back(std::move(row));
+  return rows;
 }
 
-std::vector<std::string> exported_operators() {
-  std::vector<std::string> result;
-  for (const ExportRow& row : export_rows()) result.emplace_back(row.op);
-  return result;
+std::vector<std::string> exported_operators(const OperatorRegistry& registry) {
+  std::set<std::string> result;
+  for (const ExportRow& row : export_rows()) result.insert(row.op);
+  for (const auto& mapping : registry.node_maps().all())
+    if (mapping->domain.empty()) result.insert(mapping->op);
+  return {result.begin(), result.end()};
 }
 
 }  // namespace taso

@@ -172,15 +172,15 @@ class Model {
 /// Parses "NAME:D,D,..." as given to --input-shape ("NAME:" is a scalar); the name may contain colons.
 [[nodiscard]] Expected<std::pair<std::string, Shape>> parse_input_shape(const std::string& text);
 
-/// ONNX operators that the importer understands: op type, operators of ours, conditions. For `docs/onnx.md` and
-/// --inspect.
+/// Operators of ONNX's own domain that the importer understands, with the maps of `registry`, sorted: op type,
+/// operators of ours, conditions. For `docs/onnx.md` and --inspect.
 struct ImportedOperator {
   std::string op_type;
   std::string form;        ///< What it becomes.
   std::string conditions;  ///< When it is carried instead.
 };
-[[nodiscard]] std::vector<ImportedOperator> imported_operators();
-/// Operators of ours that save() can write; a test compares it with the specifications.
-[[nodiscard]] std::vector<std::string> exported_operators();
+[[nodiscard]] std::vector<ImportedOperator> imported_operators(const OperatorRegistry& registry);
+/// Operators of ours that save() can write in ONNX's own domain; a test compares it with the specifications.
+[[nodiscard]] std::vector<std::string> exported_operators(const OperatorRegistry& registry);
 
 }  // namespace taso

@@ -32,14 +32,14 @@ bool has(const ConstantData& flags, std::int64_t least) {
 
 }  // namespace
 
-void SymbolFlow::begin(const std::vector<Symbol>& symbols, const ImportOptions& options) {
+void SymbolFlow::begin(const std::vector<Symbol>& symbols, const ImportOptions& options, bool rounding) {
   if (options.symbol_sizes.empty()) return;
   const bool beyond_batch = std::any_of(symbols.begin(), symbols.end(), [&](const Symbol& symbol) {
     return symbol.axis > 0 && options.symbol_sizes.contains(symbol.name);
   });
   const auto& nodes = document_->graph().node();
-  const bool rounding = std::any_of(nodes.begin(), nodes.end(),
-                                    [](const onnx::NodeProto& node) { return rounds_extents(node.op_type()); });
+  rounding = rounding || std::any_of(nodes.begin(), nodes.end(),
+                                     [](const onnx::NodeProto& node) { return rounds_extents(node.op_type()); });
   sizes_ = beyond_batch && rounding ? NodeContext::Sizes::rounded : NodeContext::Sizes::some;
 }
 

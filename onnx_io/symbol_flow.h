@@ -22,8 +22,9 @@ class SymbolFlow {
  public:
   explicit SymbolFlow(const Document& document) : document_(&document), flags_(document.tensors().size()) {}
 
-  /// Says what the inputs' extents are: `symbols` of which `options` give sizes.
-  void begin(const std::vector<Symbol>& symbols, const ImportOptions& options);
+  /// Says what the inputs' extents are: `symbols` of which `options` give sizes. `rounding`: some node rounds extents,
+  /// besides those that are known here.
+  void begin(const std::vector<Symbol>& symbols, const ImportOptions& options, bool rounding);
   [[nodiscard]] NodeContext::Sizes sizes() const { return sizes_; }
   /// Some elements of a constant, or its shape, follow from symbolic extents.
   [[nodiscard]] bool reaches(int tensor) const { return flags_[static_cast<std::size_t>(tensor)] != nullptr; }

@@ -13,6 +13,7 @@
 #include "operators/instance.h"
 #include "operators/instantiate.h"
 #include "operators/lowered_body.h"
+#include "operators/node_maps.h"
 #include "operators/parser.h"
 #include "operators/unparse.h"
 #include "support/file.h"
@@ -22,20 +23,6 @@ namespace taso {
 namespace {
 
 std::string where_text(const SourceLocation& where) { return where.file + ":" + std::to_string(where.line); }
-
-const char* describe(AttributeKind kind) {
-  switch (kind) {
-    case AttributeKind::integer:
-      return "an integer";
-    case AttributeKind::real:
-      return "a real";
-    case AttributeKind::integers:
-      return "a list of integers";
-    case AttributeKind::symbol:
-      return "the name of a function";
-  }
-  return "?";
-}
 
 OperatorSignature signature_of(const OperatorDefinition& definition) {
   OperatorSignature signature;
@@ -179,23 +166,66 @@ Status OperatorRegistry::add(const std::vector<std::pair<std::string, std::strin
   return {};
 }
 
-Expected<OperatorRegistry> OperatorRegistry::load(const std::string& folder, const OperatorRegistry* base) {
+namespace {
+
+/// (text, path) of the files of a folder with an extension, in name order.
+Expected<std::vector<std::pair<std::string, std::string>>> texts_in(const std::string& folder,
+                                                                    const std::string& extension,
+                                                                    const std::string& what) {
   std::vector<std::string> paths;
   std::error_code error;
   for (auto entry = std::filesystem::directory_iterator(folder, error);
        !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
-    if (entry->path().extension() == ".op") paths.push_back(entry->path().string());
-  if (error) return bad_input("cannot read the folder of operator specifications: " + error.message(), {folder, 0, 0});
-  if (paths.empty()) return bad_input("no operator specification (*.op) in this folder", {folder, 0, 0});
+    if (entry->path().extension() == extension) paths.push_back(entry->path().string());
+  if (error) return bad_input("cannot read the folder of " + what + "s: " + error.message(), {folder, 0, 0});
+  if (paths.empty()) return bad_input("no " + what + " (*" + extension + ") in this folder", {folder, 0, 0});
   std::sort(paths.begin(), paths.end());
   std::vector<std::pair<std::string, std::string>> texts;
   for (const std::string& path : paths) {
     TASO_ASSIGN(std::string text, read_file(path));
     texts.emplace_back(std::move(text), path);
   }
+  return texts;
+}
+
+}  // namespace
+
+Expected<OperatorRegistry> OperatorRegistry::load(const std::string& folder, const OperatorRegistry* base) {
+  TASO_ASSIGN(const auto texts, texts_in(folder, ".op", "operator specification"));
   OperatorRegistry registry = base == nullptr ? OperatorRegistry() : *base;
   TASO_RETURN_IF_ERROR(registry.add(texts, Trials::made));
+  const std::filesystem::path itself = std::filesystem::path(folder).lexically_normal();
+  const std::filesystem::path beside =
+      itself.has_filename() ? itself.parent_path() : itself.parent_path().parent_path();
+  const std::string maps = (beside / "onnx").string();
+  std::error_code error;
+  return std::filesystem::is_directory(maps, error) ? load_maps(maps, registry) : registry;
+}
+
+Expected<OperatorRegistry> OperatorRegistry::load_maps(const std::string& folder, const OperatorRegistry& base) {
+  TASO_ASSIGN(const auto texts, texts_in(folder, ".map", "map"));
+  OperatorRegistry registry = base;
+  // The first file is tried first.
+  for (auto entry = texts.rbegin(); entry != texts.rend(); ++entry) {
+    TASO_ASSIGN(OperatorRegistry more, parse_maps(entry->first, entry->second, registry));
+    registry = std::move(more);
+  }
   return registry;
+}
+
+Expected<OperatorRegistry> OperatorRegistry::parse_maps(std::string_view text, const std::string& file,
+                                                        const OperatorRegistry& base) {
+  TASO_ASSIGN(std::vector<NodeMapping> mappings, parse_node_maps(text, file, base));
+  auto maps = std::make_shared<NodeMaps>(base.node_maps());
+  maps->put_first(std::move(mappings));
+  OperatorRegistry registry = base;
+  registry.node_maps_ = std::move(maps);
+  return registry;
+}
+
+const NodeMaps& OperatorRegistry::node_maps() const {
+  static const NodeMaps none;
+  return node_maps_ == nullptr ? none : *node_maps_;
 }
 
 Expected<OperatorRegistry> OperatorRegistry::parse(std::string_view text, const std::string& file,
@@ -242,7 +272,7 @@ Expected<Attributes> OperatorRegistry::complete(std::string_view op, const Attri
     const AttributeValue* given = attributes.find(spec.name);
     if (given == nullptr) {
       if (!spec.default_value)
-        return bad_input(definition->name + " needs attribute '" + spec.name + "', " + describe(spec.kind));
+        return bad_input(definition->name + " needs attribute '" + spec.name + "', " + to_string(spec.kind));
       result.set(spec.name, *spec.default_value);
       continue;
     }
@@ -251,7 +281,7 @@ Expected<Attributes> OperatorRegistry::complete(std::string_view op, const Attri
       value = static_cast<double>(std::get<std::int64_t>(value));
     if (value.index() != static_cast<std::size_t>(spec.kind))
       return bad_input(definition->name + " attribute '" + spec.name + "' is " + to_string(value) + ", expected " +
-                       describe(spec.kind));
+                       to_string(spec.kind));
     if (spec.kind == AttributeKind::symbol) {
       const std::string& name = std::get<SymbolValue>(value).name;
       const FunctionDefinition* function = find_function(name);

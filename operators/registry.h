@@ -16,6 +16,8 @@
 
 namespace taso {
 
+class NodeMaps;  // operators/node_maps.h
+
 /// Arithmetic and traffic of one operator application, derived from its definition.
 struct Work {
   double flops = 0;          ///< Scalar additions, multiplications, divisions, comparisons, function calls.
@@ -32,13 +34,20 @@ enum class Trials : std::uint8_t {
 /// All operators known to a run. Immutable after loading; shared by reference.
 class OperatorRegistry final : public OperatorCatalog {
  public:
-  /// Loads every *.op file of a folder, in name order, on top of the operators already in `base`.
+  /// Loads every *.op file of a folder, in name order, on top of the operators already in `base`, and then the maps of
+  /// the folder `onnx` beside it, if there is one.
   [[nodiscard]] static Expected<OperatorRegistry> load(const std::string& folder,
                                                        const OperatorRegistry* base = nullptr);
   /// Parses one text (tests, taso-verify on a single file) on top of the operators already in `base`.
   [[nodiscard]] static Expected<OperatorRegistry> parse(std::string_view text, const std::string& file,
                                                         const OperatorRegistry* base = nullptr,
                                                         Trials trials = Trials::made);
+
+  /// `base` with the maps (operators/node_maps.h) of every *.map file of a folder, in name order.
+  [[nodiscard]] static Expected<OperatorRegistry> load_maps(const std::string& folder, const OperatorRegistry& base);
+  /// The same with the maps of one text.
+  [[nodiscard]] static Expected<OperatorRegistry> parse_maps(std::string_view text, const std::string& file,
+                                                             const OperatorRegistry& base);
 
   [[nodiscard]] const OperatorDefinition* find(std::string_view op) const;
   /// Names in alphabetical order.
@@ -48,6 +57,9 @@ class OperatorRegistry final : public OperatorCatalog {
   [[nodiscard]] const std::map<std::string, SizeFunction, std::less<>>& size_functions() const {
     return size_functions_;
   }
+
+  /// What nodes of models stand for operators, besides those that programs know.
+  [[nodiscard]] const NodeMaps& node_maps() const;
 
   [[nodiscard]] bool defines(std::string_view op) const override;
   [[nodiscard]] const OperatorSignature* signature(std::string_view op) const override;
@@ -91,6 +103,7 @@ class OperatorRegistry final : public OperatorCatalog {
   std::map<std::string, OperatorDefinition, std::less<>> operators_;
   std::map<std::string, FunctionDefinition, std::less<>> functions_;
   std::map<std::string, SizeFunction, std::less<>> size_functions_;
+  std::shared_ptr<const NodeMaps> node_maps_;  // null: none
 };
 
 }  // namespace taso

@@ -124,7 +124,7 @@ void add_common_options(CLI::App& app, FileOptions& files, CommonOptions& option
       true);
   CLI::Option* const added =
       app.add_option("--add-specs", options.added_specs,
-                     "Folder of more specifications, with operators/, axioms/, rules/, profiles/ (repeatable)")
+                     "Folder of more specifications, with operators/, onnx/, axioms/, rules/, profiles/ (repeatable)")
           ->type_name("DIR")
           ->allow_extra_args(false);
   files.declare(added, [&options, specs](FileClaims& claims, const std::string& name) -> Status {

@@ -48,10 +48,12 @@ Expected<OperatorRegistry> load_operators(const CommonOptions& options) {
   TASO_ASSIGN(OperatorRegistry registry, OperatorRegistry::load(options.specs + "/operators"));
   for (const std::string& folder : options.added_specs) {
     if (!is_folder(folder)) return bad_input("no such folder", {.file = folder});
-    const std::string operators = folder + "/operators";
-    if (!is_folder(operators)) continue;
-    TASO_ASSIGN(OperatorRegistry more, OperatorRegistry::load(operators, &registry));
-    registry = std::move(more);
+    const std::string operators = folder + "/operators", maps = folder + "/onnx";
+    if (is_folder(operators)) {
+      TASO_ASSIGN(registry, OperatorRegistry::load(operators, &registry));
+    } else if (is_folder(maps)) {
+      TASO_ASSIGN(registry, OperatorRegistry::load_maps(maps, registry));
+    }
   }
   return registry;
 }

@@ -1,5 +1,6 @@
 /// What the programs read from folders of specifications: the one that is shipped (--specs) and those that a user adds
-/// (--add-specs), each with operators/*.op, axioms/*.axioms, rules/*.rules and profiles/*.profile as it has them.
+/// (--add-specs), each with operators/*.op, onnx/*.map, axioms/*.axioms, rules/*.rules and profiles/*.profile as it has
+/// them.
 #pragma once
 
 #include <string>
@@ -11,7 +12,8 @@
 
 namespace taso::tools {
 
-/// The operators of all folders. An added folder may use, and not redefine, what stands before it.
+/// The operators of all folders, and the maps of nodes onto them. An added folder may use, and not redefine, operators
+/// that stand before it; its maps are tried before those of the folders before it.
 [[nodiscard]] Expected<OperatorRegistry> load_operators(const CommonOptions& options);
 
 /// The axiom files of all folders, in order; those of one folder in name order.

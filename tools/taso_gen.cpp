@@ -389,7 +389,7 @@ int main(int argc, char** argv) {
         return arguments.counts ? Status() : claims.writes(name, arguments.output);
       },
       true);
-  add_common_options(app, files, arguments.common, {".op", ".axioms", ".facts", ".profile"});
+  add_common_options(app, files, arguments.common, {".op", ".map", ".axioms", ".facts", ".profile"});
   {
     const Silence silence(ranks.rank() > 0);  // rank 0 says what is wrong
     if (const auto exit_code = parse_command_line(app, files, argc, argv, false)) return *exit_code;

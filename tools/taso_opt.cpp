@@ -72,7 +72,7 @@ void declare_files(CLI::App& app, Options& options) {
 }
 
 void declare(CLI::App& app, Options& options) {
-  tools::add_common_options(app, options.files, options.common, {".op", ".rules", ".costs"});
+  tools::add_common_options(app, options.files, options.common, {".op", ".map", ".rules", ".costs"});
   declare_files(app, options);
   OptimizeOptions& optimize = options.session.optimize;
   app.add_flag("--require-proofs", options.session.rules.require_proofs,

@@ -54,7 +54,7 @@ struct Options {
 
 void declare(CLI::App& app, Options& options) {
   tools::FileOptions& files = options.files;
-  tools::add_common_options(app, files, options.common, {".op", ".rules"});
+  tools::add_common_options(app, files, options.common, {".op", ".map", ".rules"});
   files.reads(app, "model", options.model, "The ONNX model", "MODEL");
   files.reads(app, "--compare", options.other, "Run this model on the same inputs, in turn, and compare", "OTHER");
   tools::add_device_options(app, options.device, "cpu; reference: the operators' definitions in double (slow)");

@@ -302,7 +302,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 6));
   files.reads(app, "--falsehoods", arguments.axiom_modes.falsehoods,
               "with --report: rule file of false statements that must not follow from the axioms");
-  add_common_options(app, files, arguments.common, {".op", ".axioms"});
+  add_common_options(app, files, arguments.common, {".op", ".map", ".axioms"});
   if (const auto exit_code = parse_command_line(app, files, argc, argv)) return *exit_code;
   if (arguments.certificate.certificate.empty() &&
       (!arguments.certificate.original.empty() || !arguments.certificate.optimized.empty()))

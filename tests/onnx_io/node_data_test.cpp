@@ -244,7 +244,7 @@ TEST(NodeData, EveryStoredTest) {
                                               "Swish",
                                               "Trilu",
                                               "Where"};
-  for (const ImportedOperator& row : imported_operators())
+  for (const ImportedOperator& row : imported_operators(registry()))
     EXPECT_TRUE(evaluated.contains(row.op_type) || without_data.contains(row.op_type))
         << row.op_type << " was never evaluated: " << carried[row.op_type];
   EXPECT_GE(count, 320);

@@ -1,0 +1,175 @@
+// Operators of another runtime, composed of others in a folder of specifications: read through a map, optimized by
+// rules that are proved from the definitions, written as the same operators, and run. Nothing here is compiled into the
+// programs: operators, map and rules are text (tests/data/composition).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <onnx/onnx_pb.h>
+
+#include <filesystem>
+
+#include "onnx_io/builder.h"
+#include "support/file.h"
+#include "tests/acceptance/process.h"
+
+namespace taso::acceptance {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+std::vector<float> numbers(std::int64_t count, float first = -0.4F) {
+  std::vector<float> values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(first + 0.03F * static_cast<float>(i * 7 % 29));
+  return values;
+}
+
+onnx::ModelProto read_model(const fs::path& path) {
+  onnx::ModelProto model;
+  EXPECT_TRUE(model.ParseFromString(read_file(path).value()));
+  return model;
+}
+
+/// "com.acme::Attention Mul ..." in the order of the file.
+std::string types(const onnx::ModelProto& model) {
+  std::string text;
+  for (const auto& node : model.graph().node())
+    text += (text.empty() ? "" : " ") + (node.domain().empty() ? "" : node.domain() + "::") + node.op_type();
+  return text;
+}
+
+class Maps : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string own = testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = fs::path(testing::TempDir()) / ("taso-maps-" + own);
+    specs_ = folder_ / "specs";
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    fs::copy(fs::path(TASO_SOURCE_DIR) / "tests/data/composition", specs_, fs::copy_options::recursive);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  [[nodiscard]] ProcessResult run(const std::string& name, std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), program(name));
+    arguments.insert(arguments.end(), {"--add-specs", specs_});
+    return run_process(arguments);
+  }
+
+  /// Proves the rules of the folder, and puts marks of proof into its file.
+  void prove_rules() const {
+    const std::string rules = specs_ / "rules/acme.rules", proved = folder_ / "proved.rules";
+    const ProcessResult result = run("taso-verify", {rules, "--store", proved});
+    ASSERT_EQ(result.exit_code, 0) << result.output << result.errors;
+    fs::rename(proved, rules);
+  }
+
+  /// Optimizes a model, compares result and original, and repeats the certificate.
+  onnx::ModelProto optimize(const ModelBuilder& model, const std::vector<std::string>& options = {}) {
+    const std::string before = folder_ / "model.onnx", after = folder_ / "out.onnx";
+    EXPECT_TRUE(model.save(before).ok());
+    std::vector<std::string> arguments = {before, "-o", after, "--cost", "launches", "--require-proofs", "-v"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const ProcessResult optimized = run("taso-opt", arguments);
+    EXPECT_EQ(optimized.exit_code, 0) << optimized.errors;
+    report_ = optimized.output + optimized.errors;
+    arguments = {before, "--compare", after, "--repeat", "1"};
+    if (!options.empty()) arguments.insert(arguments.end(), {"--input-shape", "x:4,8"});
+    const ProcessResult same = run("taso-run", arguments);
+    EXPECT_EQ(same.exit_code, 0) << same.errors << same.output;
+    const ProcessResult certified = run("taso-verify", {"--certificate", (folder_ / "out.taso.json").string()});
+    EXPECT_EQ(certified.exit_code, 0) << certified.errors << certified.output;
+    return read_model(after);
+  }
+
+  /// Normalised, scaled, and attending to itself.
+  static ModelBuilder attention_model(const std::string& rows) {
+    ModelBuilder model(17, "acme");
+    model.add_opset("com.acme", 1);
+    model.add_symbolic_input("x", {rows, "8"});
+    model.add_initializer("w", {8}, numbers(8));
+    model.add_initializer("g", {8}, numbers(8, 0.1F));
+    model.add_node("RmsNorm", {"x", "w"}, {"h"}, {{"eps", 0.25}}, "norm", "com.acme");
+    model.add_node("Mul", {"h", "g"}, {"n"}, {}, "scale");
+    model.add_node("Attention", {"n", "n", "x"}, {"a"}, {{"scale", 0.5}}, "attend", "com.acme");
+    model.add_node("Activation", {"a"}, {"y"}, {{"kind", "Sigmoid"}}, "activate", "com.acme");
+    model.add_symbolic_output("y", {rows, "8"});
+    return model;
+  }
+
+  fs::path folder_, specs_;
+  std::string report_;
+};
+
+TEST_F(Maps, ComposedOperatorsAreOptimizedAndRun) {
+  prove_rules();
+  const onnx::ModelProto before = [] {
+    onnx::ModelProto model;
+    EXPECT_TRUE(model.ParseFromString(attention_model("4").serialize()));
+    return model;
+  }();
+  const onnx::ModelProto after = optimize(attention_model("4"));
+  EXPECT_THAT(report_, HasSubstr("rms_norm_takes_scale"));
+  EXPECT_EQ(types(after), "com.acme::RmsNorm com.acme::Attention com.acme::Activation");
+  // The normalisation has another weight; the others are the nodes that they were.
+  EXPECT_EQ(after.graph().node(0).attribute(0).name(), "eps");
+  EXPECT_EQ(after.graph().node(0).attribute(0).f(), 0.25F);
+  EXPECT_NE(after.graph().node(0).input(1), "w");
+  for (const auto& [now, was] : {std::pair(1, 2), std::pair(2, 3)}) {
+    EXPECT_EQ(after.graph().node(now).name(), before.graph().node(was).name());
+    EXPECT_EQ(after.graph().node(now).attribute(0).SerializeAsString(),
+              before.graph().node(was).attribute(0).SerializeAsString());
+  }
+  ASSERT_EQ(after.opset_import_size(), before.opset_import_size());
+  for (int i = 0; i < after.opset_import_size(); ++i)
+    EXPECT_EQ(after.opset_import(i).SerializeAsString(), before.opset_import(i).SerializeAsString());
+}
+
+TEST_F(Maps, AtAllSizesOfASymbolicExtent) {
+  prove_rules();
+  const onnx::ModelProto after = optimize(attention_model("N"), {"--assume", "N=4"});
+  EXPECT_EQ(types(after), "com.acme::RmsNorm com.acme::Attention com.acme::Activation");
+  EXPECT_EQ(after.graph().input(0).type().tensor_type().shape().dim(0).dim_param(), "N");
+}
+
+TEST_F(Maps, WindowsOfComposedConvolutions) {
+  prove_rules();
+  ModelBuilder model(17, "acme");
+  model.add_opset("com.acme", 1);
+  model.add_input("x", {1, 2, 6, 6});
+  model.add_initializer("k", {3, 2, 3, 3}, numbers(54));
+  model.add_node("ConvRelu", {"x", "k"}, {"c"}, {{"padding", 1}}, "conv", "com.acme");
+  model.add_node("Relu", {"c"}, {"y"}, {}, "relu");
+  model.add_output("y", {1, 3, 6, 6});
+  const onnx::ModelProto after = optimize(model);
+  EXPECT_EQ(types(after), "com.acme::ConvRelu");
+  EXPECT_EQ(after.graph().node(0).attribute(0).i(), 1);
+}
+
+TEST_F(Maps, WithoutTheFolderTheyAreCarried) {
+  const std::string before = folder_ / "model.onnx", after = folder_ / "out.onnx";
+  ASSERT_TRUE(attention_model("4").save(before).ok());
+  const ProcessResult optimized = run_process({program("taso-opt"), before, "-o", after, "--cost", "launches", "-v"});
+  EXPECT_EQ(optimized.exit_code, 0) << optimized.errors;
+  EXPECT_THAT(optimized.output + optimized.errors, HasSubstr("it is of another domain"));
+  EXPECT_EQ(types(read_model(after)), "com.acme::RmsNorm Mul com.acme::Attention com.acme::Activation");
+}
+
+TEST_F(Maps, AWrongMapIsOneLine) {
+  const std::string map = specs_ / "onnx/acme.map", before = folder_ / "model.onnx";
+  ASSERT_TRUE(attention_model("4").save(before).ok());
+  ASSERT_TRUE(write_file_atomically(map,
+                                    "com.acme::RmsNorm (x, w; eps: real = 1e-6) -> y\n"
+                                    "  = rms_norm(x, w; eps=eps)\n")
+                  .ok());
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"taso-run", before},
+        std::vector<std::string>{"taso-opt", before, "-o", folder_ / "out.onnx"},
+        std::vector<std::string>{"taso-verify", "--rule", "neg(neg(x)) => x"}}) {
+    const ProcessResult result = run(arguments[0], {arguments.begin() + 1, arguments.end()});
+    EXPECT_EQ(result.exit_code, 3);
+    EXPECT_EQ(result.errors, arguments[0] + ": " + map + ":2:20: rms_norm has no attribute 'eps'; it has epsilon\n");
+  }
+}
+
+}  // namespace
+}  // namespace taso::acceptance
