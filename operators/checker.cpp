@@ -126,6 +126,7 @@ class Checker {
     TASO_RETURN_IF_ERROR(statements());
     TASO_RETURN_IF_ERROR(output());
     TASO_RETURN_IF_ERROR(equations());
+    op_->elementwise = is_elementwise(*op_);
     return laws();
   }
 

@@ -64,7 +64,8 @@ struct RuntimeTarget::State {
           lowering.concat_in_place = !options.counting;
           lowering.cached_tenths = cached_tenths;
           return Local(Lowering(library->registry(), lowering), std::move(executed),
-                       LayoutSpaces(options.threads, library->blocks(), cached_tenths, options.float_storage));
+                       LayoutSpaces(library->registry(), options.threads, library->blocks(), cached_tenths,
+                                    options.float_storage));
         }) {}
 
   /// Of the executors that time whole graphs.

@@ -2,39 +2,54 @@
 
 #include <absl/container/inlined_vector.h>
 
+#include "operators/registry.h"
 #include "runtime/storage.h"
 #include "runtime/strides.h"
 
 namespace taso {
 
-const Behaviour& behaviour_of(std::string_view op) {
+namespace {
+
+// Of operators with kernels that are more than a function of elements.
+const std::unordered_map<std::string_view, Behaviour>& behaviours() {
   static const auto table = [] {
     std::unordered_map<std::string_view, Behaviour> map;
     for (const char* name : {"conv2d", "conv2d_bias_act", "max_pool2d", "avg_pool2d_include", "avg_pool2d_exclude"})
-      map[name] = {Habit::spatial, ViewKind::none, false, false, true};
-    map["conv2d_bias_add_act"] = {Habit::spatial, ViewKind::none, false, false, true, 3};
-    for (const char* name : {"neg", "abs", "sqrt", "exp", "log", "erf", "tanh", "sigmoid", "relu", "gelu", "hard_swish",
-                             "hard_sigmoid", "clip"})
-      map[name] = {Habit::follower, ViewKind::none, false, true, true};
-    for (const char* name : {"smul", "pad"}) map[name] = {Habit::follower, ViewKind::none, false, true, false};
-    for (const char* name : {"add", "sub", "mul", "div", "pow"})
-      map[name] = {Habit::follower, ViewKind::none, true, true, true};
+      map[name] = {.habit = Habit::spatial, .blocks = true};
+    map["conv2d_bias_add_act"] = {.habit = Habit::spatial, .blocks = true, .residual = 3};
+    for (const char* name : {"smul", "pad"}) map[name] = {.habit = Habit::follower, .any_order = true};
     for (const char* name : {"global_avg_pool", "reduce_sum", "reduce_mean", "reduce_max", "softmax"})
-      map[name] = {Habit::follower, ViewKind::none, false, false, false};
-    for (const char* name : {"batch_norm", "lrn"}) map[name] = {Habit::channel, ViewKind::none, false, false, false};
-    for (const char* name : {"matmul", "matmul_bias_act"})
-      map[name] = {Habit::product, ViewKind::none, false, false, false};
-    map["concat"] = {Habit::follower, ViewKind::concat, false, true, true};
-    map["split"] = {Habit::follower, ViewKind::split, false, true, true};
-    map["slice"] = {Habit::follower, ViewKind::slice, false, true, false};
-    map["reshape"] = {Habit::row, ViewKind::reshape, false, false, false};
-    map["broadcast"] = {Habit::row, ViewKind::broadcast, false, false, false};
-    map["transpose"] = {Habit::row, ViewKind::transpose, false, false, false};
+      map[name] = {.habit = Habit::follower};
+    for (const char* name : {"batch_norm", "lrn"}) map[name] = {.habit = Habit::channel};
+    for (const char* name : {"matmul", "matmul_bias_act"}) map[name] = {.habit = Habit::product};
+    map["concat"] = {.habit = Habit::follower, .view = ViewKind::concat, .any_order = true, .blocks = true};
+    map["split"] = {.habit = Habit::follower, .view = ViewKind::split, .any_order = true, .blocks = true};
+    map["slice"] = {.habit = Habit::follower, .view = ViewKind::slice, .any_order = true};
+    map["reshape"] = {.view = ViewKind::reshape};
+    map["broadcast"] = {.view = ViewKind::broadcast};
+    map["transpose"] = {.view = ViewKind::transpose};
     return map;
   }();
+  return table;
+}
+
+}  // namespace
+
+const Behaviour& behaviour_of(std::string_view op, const OperatorRegistry& registry) {
   static constexpr Behaviour usual{};
-  const auto found = table.find(op);
-  return found == table.end() ? usual : found->second;
+  static constexpr Behaviour of_one_element{.habit = Habit::follower, .any_order = true, .blocks = true};
+  static constexpr Behaviour of_several_elements{
+      .habit = Habit::follower, .folds_broadcast = true, .any_order = true, .blocks = true};
+  const auto& listed = behaviours();
+  if (const auto found = listed.find(op); found != listed.end()) return found->second;
+  const OperatorDefinition* definition = registry.find(op);
+  if (definition == nullptr || !definition->elementwise) return usual;
+  return definition->inputs.size() == 1 ? of_one_element : of_several_elements;
+}
+
+std::size_t residual_of(std::string_view op) {
+  const auto found = behaviours().find(op);
+  return found == behaviours().end() ? 0 : found->second.residual;
 }
 
 bool can_be_channels_last(const TensorType& type) { return type.shape.size() == 4 && type.element == ElementType::f32; }

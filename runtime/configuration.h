@@ -17,6 +17,8 @@
 
 namespace taso {
 
+class OperatorRegistry;  // operators/registry.h
+
 /// A kernel request with its key, shared between all places that need the same kernel.
 struct PlannedKernel {
   KernelRequest request;
@@ -50,8 +52,10 @@ struct Behaviour {
   [[nodiscard]] bool is_image(std::size_t i) const { return i == 0 || i == residual; }
 };
 
-/// Operators that are not listed are row-major kernels.
-[[nodiscard]] const Behaviour& behaviour_of(std::string_view op);
+/// Of element-wise operators it follows from the definition; others that the table does not list are row-major kernels.
+[[nodiscard]] const Behaviour& behaviour_of(std::string_view op, const OperatorRegistry& registry);
+/// Behaviour::residual of an operator.
+[[nodiscard]] std::size_t residual_of(std::string_view op);
 
 /// channels_last is for images of floats.
 [[nodiscard]] bool can_be_channels_last(const TensorType& type);

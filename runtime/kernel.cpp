@@ -36,7 +36,7 @@ KernelLibrary::KernelLibrary(const OperatorRegistry& registry, std::shared_ptr<B
 
 std::vector<KernelCandidate> KernelLibrary::candidates(const KernelRequest& request) const {
   std::vector<KernelCandidate> list;
-  if (set_ == KernelSet::cpu) list = cpu::candidates_for(request.op);
+  if (set_ == KernelSet::cpu) list = cpu::candidates_for(request.op, *registry_);
   list.push_back({"reference", reference_kernel});
   return list;
 }

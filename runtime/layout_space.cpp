@@ -171,7 +171,7 @@ struct LayoutSpaces::Builder {
     const auto [place, fresh] = memory.facts.try_emplace(node.label);
     Facts& made = place->second;
     if (!fresh) return made;
-    made.traits = &behaviour_of(node.op);
+    made.traits = &behaviour_of(node.op, *owner.registry_);
     made.full_view = is_full_view(node);
     memory.words += 16 + node.outputs.size();
     for (const TensorType& type : node.outputs) {
@@ -894,9 +894,12 @@ LayoutAssignment LayoutSpace::assignment(std::span<const std::uint32_t> values) 
   return assignment;
 }
 
-LayoutSpaces::LayoutSpaces(int threads, std::optional<Layout> blocks, int cached_tenths, ElementType float_storage,
-                           std::size_t maximum_memory)
-    : kernels_(threads, cached_tenths, float_storage), blocks_(blocks), maximum_memory_(maximum_memory) {}
+LayoutSpaces::LayoutSpaces(const OperatorRegistry& registry, int threads, std::optional<Layout> blocks,
+                           int cached_tenths, ElementType float_storage, std::size_t maximum_memory)
+    : registry_(&registry),
+      kernels_(threads, cached_tenths, float_storage),
+      blocks_(blocks),
+      maximum_memory_(maximum_memory) {}
 LayoutSpaces::~LayoutSpaces() = default;
 LayoutSpaces::LayoutSpaces(LayoutSpaces&&) noexcept = default;
 LayoutSpaces& LayoutSpaces::operator=(LayoutSpaces&&) noexcept = default;

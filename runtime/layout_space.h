@@ -77,8 +77,8 @@ class LayoutSpaces {
  public:
   /// `blocks`: the blocks of channels that the kernels know (KernelLibrary::blocks). `cached_tenths`: see
   /// KernelRequest. `float_storage`: as for LoweringOptions. `maximum_memory`: rough number of words that may be
-  /// remembered; beyond, all but kernels is forgotten.
-  LayoutSpaces(int threads, std::optional<Layout> blocks, int cached_tenths = 0,
+  /// remembered; beyond, all but kernels is forgotten. The registry must outlive it.
+  LayoutSpaces(const OperatorRegistry& registry, int threads, std::optional<Layout> blocks, int cached_tenths = 0,
                ElementType float_storage = ElementType::f32, std::size_t maximum_memory = std::size_t{1} << 22);
   ~LayoutSpaces();
   LayoutSpaces(LayoutSpaces&&) noexcept;
@@ -90,6 +90,7 @@ class LayoutSpaces {
  private:
   struct Memory;
   struct Builder;
+  const OperatorRegistry* registry_;
   PlannedKernels kernels_;
   std::optional<Layout> blocks_;
   std::size_t maximum_memory_;

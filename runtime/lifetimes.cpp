@@ -42,7 +42,7 @@ bool write_over_residuals(const LoweredGraph& lowered, MemoryPlan& plan) {
   std::vector<std::pair<TensorIndex, TensorIndex>> moves;
   for (std::size_t i = 0; i < lowered.steps.size(); ++i) {
     const LoweredStep& step = lowered.steps[i];
-    const std::size_t residual = behaviour_of(step.kernel->request.op).residual;
+    const std::size_t residual = residual_of(step.kernel->request.op);
     if (residual == 0) continue;
     const TensorIndex memory = plan.places[step.inputs[residual]].root, output = step.outputs[0];
     const LoweredTensor& entry = lowered.tensors[memory];

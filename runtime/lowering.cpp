@@ -377,7 +377,7 @@ struct Lowering::State {
       const Node& node = which.node(id);
       first_slot[id] = slots;
       slots += static_cast<std::uint32_t>(node.outputs.size());
-      if (node.kind == NodeKind::op && !node.weight_only) behaviour[id] = &behaviour_of(node.op);
+      if (node.kind == NodeKind::op && !node.weight_only) behaviour[id] = &behaviour_of(node.op, *registry);
     }
     forms.assign(slots, {});
     const std::vector<char> live = needed();

@@ -4,7 +4,9 @@
 #include <cstring>
 #include <map>
 
+#include "operators/registry.h"
 #include "runtime/backend.h"
+#include "runtime/configuration.h"
 #include "runtime/lowering.h"
 #include "runtime/strides.h"
 
@@ -47,9 +49,8 @@ class Evaluator {
  private:
   /// A broadcast is read through: element-wise kernels repeat their operands themselves.
   [[nodiscard]] bool reads_through(NodeId id, Value input) const {
-    const std::string& op = graph_->node(id).op;
-    return (op == "add" || op == "sub" || op == "mul" || op == "div" || op == "pow") &&
-           graph_->node(input.node).is_op("broadcast");
+    return graph_->node(input.node).is_op("broadcast") &&
+           behaviour_of(graph_->node(id).op, library_->registry()).folds_broadcast;
   }
   [[nodiscard]] Value operand(NodeId id, std::size_t position) const {
     Value value = graph_->node(id).inputs[position];

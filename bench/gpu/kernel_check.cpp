@@ -168,7 +168,7 @@ Expected<int> run(const Options& options) {
     TASO_ASSIGN(const Model model, Model::load(path, registry, {}));
     TASO_ASSIGN(const Baseline baseline, make_baseline(model.graph(), rules, registry));
     for (const Graph* graph : {&model.graph(), &baseline.graph}) {
-      LayoutSpaces spaces(1, device.library.blocks(), 0, device.float_storage);
+      LayoutSpaces spaces(registry, 1, device.library.blocks(), 0, device.float_storage);
       TASO_ASSIGN(const LayoutSpace space, spaces.of(*graph));
       for (const auto& kernel : space.kernels) requests.emplace(kernel->key, kernel->request);
     }

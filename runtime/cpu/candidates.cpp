@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "operators/registry.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/strides.h"
 
@@ -23,9 +24,7 @@ const std::vector<Row>& table() {
       {{"matmul", "matmul_bias_act"}, {{"onednn matmul", onednn_matmul}, {"onednn slow matmul", onednn_slow_matmul}}},
       {{"max_pool2d", "avg_pool2d_include", "avg_pool2d_exclude"},
        {{"onednn pooling", onednn_pooling}, {"own pool", pooling}}},
-      {{"add", "sub", "mul", "div", "pow", "smul", "neg", "abs", "sqrt", "exp", "log", "erf", "tanh", "sigmoid", "relu",
-        "gelu", "hard_swish", "hard_sigmoid", "clip"},
-       {{"own elementwise", elementwise}}},
+      {{"smul"}, {{"own elementwise", elementwise}}},
       {{"transpose", reorder_op, "concat", "split", "slice", "broadcast", "reshape", "pad", "enlarge"},
        {{"own copy", copying}}},
       {{"gather"}, {{"own gather", gathering}}},
@@ -46,8 +45,10 @@ class Nothing final : public Kernel {
 
 }  // namespace
 
-std::vector<KernelCandidate> candidates_for(std::string_view op) {
+std::vector<KernelCandidate> candidates_for(std::string_view op, const OperatorRegistry& registry) {
   std::vector<KernelCandidate> candidates = {{"nothing", empty_outputs}};
+  if (const OperatorDefinition* definition = registry.find(op); definition != nullptr && definition->elementwise)
+    candidates.push_back({"own elementwise", elementwise});
   for (const Row& row : table())
     if (std::find(row.operators.begin(), row.operators.end(), op) != row.operators.end())
       for (const auto& [name, create] : row.kernels) candidates.push_back({name, create});

@@ -4,6 +4,7 @@
 #include <array>
 #include <numeric>
 
+#include "operators/registry.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/loops.h"
 #include "runtime/cpu/parallel.h"
@@ -148,9 +149,43 @@ class Elementwise final : public Kernel {
   int threads_;
 };
 
+/// The loop that an element-wise operator is, as its definition says: a function of its operands, in their order.
+std::string loop_of(const KernelRequest& request, const OperatorRegistry& registry) {
+  using Kind = Expression::Kind;
+  if (request.op == "smul") return "mul";
+  const OperatorDefinition* definition = registry.find(request.op);
+  if (definition == nullptr || !definition->elementwise) return "";
+  const Expression& value = definition->equations[0].value;
+  if (value.operands.size() != definition->inputs.size()) return request.op == "clip" ? "clip" : "";
+  for (std::size_t i = 0; i < value.operands.size(); ++i)
+    if (value.operands[i].kind != Kind::read || value.operands[i].name != definition->inputs[i].name)
+      return request.op == "clip" ? "clip" : "";
+  switch (value.kind) {
+    case Kind::negate:
+      return "neg";
+    case Kind::add:
+      return "add";
+    case Kind::subtract:
+      return "sub";
+    case Kind::multiply:
+      return "mul";
+    case Kind::divide:
+      return "div";
+    case Kind::call: {
+      const std::string function =
+          definition->find_attribute(value.name) != nullptr ? request.attributes.symbol(value.name) : value.name;
+      // These loops are named after operators.
+      if (function == "neg" || function == "clip") return "";
+      return value.operands.size() == 1 || function == "pow" ? function : "";
+    }
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
-KernelOffer elementwise(const KernelRequest& request, const OperatorRegistry&) {
+KernelOffer elementwise(const KernelRequest& request, const OperatorRegistry& registry) {
   if (!is_all_floats(request)) return decline("only f32");
   if (request.outputs.size() != 1 || request.inputs.empty() || request.inputs.size() > 2)
     return decline("one output and one or two inputs are needed");
@@ -161,12 +196,13 @@ KernelOffer elementwise(const KernelRequest& request, const OperatorRegistry&) {
     if (block_of(input.layout) != 0 &&
         (input.layout != request.outputs[0].layout || input.type.shape != request.outputs[0].type.shape))
       return decline("blocks of channels of another shape than the output's");
+  const std::string loop = loop_of(request, registry);
   if (request.inputs.size() == 2) {
-    const BinaryEntry* entry = find_binary(request.op == "smul" ? "mul" : request.op);
+    const BinaryEntry* entry = find_binary(loop);
     if (entry == nullptr) return decline("no loop for " + request.op);
     return {std::make_unique<Elementwise>(request, nullptr, entry, 0.0f, 0.0f), ""};
   }
-  const UnaryEntry* entry = find_unary(request.op);
+  const UnaryEntry* entry = find_unary(loop);
   if (entry == nullptr) return decline("no loop for " + request.op);
   float p = 0, q = 0;
   if (request.op == "clip") {

@@ -35,7 +35,7 @@ namespace taso::cpu {
 [[nodiscard]] std::string onednn_version();
 
 /// The candidates for an operator, in the order of preference, without the reference.
-[[nodiscard]] std::vector<KernelCandidate> candidates_for(std::string_view op);
+[[nodiscard]] std::vector<KernelCandidate> candidates_for(std::string_view op, const OperatorRegistry& registry);
 
 // For candidates.
 

@@ -340,7 +340,8 @@ std::string text_of(const LayoutSpace& space) {
 TEST(Remembered, SpacesAreThoseMadeAnew) {
   const RuleIndex rules(value_of(load_rules(std::string(TASO_SOURCE_DIR) + "/specs/rules/default.rules", registry())),
                         registry());
-  LayoutSpaces large(1, library().blocks()), small(1, library().blocks(), 0, ElementType::f32, 2000);
+  LayoutSpaces large(registry(), 1, library().blocks()),
+      small(registry(), 1, library().blocks(), 0, ElementType::f32, 2000);
   Lowering lowering(registry(), {}), anew(registry(), {});
   int compared = 0;
   for (std::uint64_t seed = 0; seed < 25; ++seed) {
@@ -348,7 +349,7 @@ TEST(Remembered, SpacesAreThoseMadeAnew) {
     Graph graph = RandomGraph(seed).build(6 + static_cast<int>(seed));
     normalize(graph, registry());
     for (int step = 0; step < 8; ++step) {
-      const std::string expected = text_of(value_of(LayoutSpaces(1, library().blocks()).of(graph)));
+      const std::string expected = text_of(value_of(LayoutSpaces(registry(), 1, library().blocks()).of(graph)));
       ASSERT_EQ(text_of(value_of(large.of(graph))), expected) << "seed " << seed << "\n" << to_text(graph);
       ASSERT_EQ(text_of(value_of(small.of(graph))), expected) << "seed " << seed << "\n" << to_text(graph);
       const LoweredGraph lowered = value_of(lower(graph, registry()));
@@ -372,10 +373,10 @@ TEST(Remembered, SpacesAreThoseMadeAnew) {
 TEST(Remembered, SpacesKeepTheirChoices) {
   const Graph graph = RandomGraph(3).build(20);
   const auto made = [&] {
-    LayoutSpaces spaces(1, library().blocks());
+    LayoutSpaces spaces(registry(), 1, library().blocks());
     return value_of(spaces.of(graph));
   }();
-  EXPECT_EQ(text_of(made), text_of(value_of(LayoutSpaces(1, library().blocks()).of(graph))));
+  EXPECT_EQ(text_of(made), text_of(value_of(LayoutSpaces(registry(), 1, library().blocks()).of(graph))));
 }
 
 /// Plans like the processor; a kernel's price is made up.

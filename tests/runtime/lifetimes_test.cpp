@@ -89,7 +89,7 @@ class PlannedRun {
   /// No output lies over an input or another output, but over the residual that its kernel adds on the host.
   void expect_apart(const LoweredStep& step, TensorIndex output) {
     ASSERT_TRUE(in_arena(output));
-    const std::size_t residual = behaviour_of(step.kernel->request.op).residual;
+    const std::size_t residual = residual_of(step.kernel->request.op);
     const auto meets = [&](TensorIndex other) {
       const std::size_t a = plan_.places[output].offset, b = plan_.places[other].offset;
       return in_arena(other) && a < b + contents_[other].size() && b < a + contents_[output].size();

@@ -4,6 +4,48 @@
 #include "operators/unparse.h"
 
 namespace taso {
+namespace {
+
+using Kind = Expression::Kind;
+
+/// Whether `e` is a scalar function of sizes, real attributes and elements at `place`.
+bool reads_only_at(const Expression& e, const std::vector<Expression>& place) {
+  if (e.sort == Sort::integer) return true;
+  switch (e.kind) {
+    case Kind::real:
+    case Kind::name:
+      return true;
+    case Kind::read:
+      return e.piece == nullptr && !e.flat && e.fallback == nullptr &&
+             std::equal(e.operands.begin(), e.operands.end(), place.begin(), place.end(),
+                        [](const Expression& a, const Expression& b) {
+                          return a.kind == Kind::name && b.kind == Kind::name && a.name == b.name && a.rest == b.rest;
+                        });
+    case Kind::call:
+    case Kind::negate:
+    case Kind::add:
+    case Kind::subtract:
+    case Kind::multiply:
+    case Kind::divide:
+      return std::all_of(e.operands.begin(), e.operands.end(),
+                         [&](const Expression& operand) { return reads_only_at(operand, place); });
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool is_elementwise(const OperatorDefinition& definition) {
+  if (definition.inputs.empty() || definition.variadic() || definition.several_outputs()) return false;
+  if (definition.equations.size() != 1 || !definition.equations[0].ranges.empty()) return false;
+  // Every input has the axes of the output, each of which is one size or rest.
+  auto same_axes = [&](const InputSpec& input) {
+    return !input.integers && to_text(input.axes) == to_text(definition.output.axes);
+  };
+  if (!std::all_of(definition.inputs.begin(), definition.inputs.end(), same_axes)) return false;
+  return reads_only_at(definition.equations[0].value, definition.equations[0].coordinates);
+}
 
 std::vector<AxisFact> axis_facts(const OperatorDefinition& definition) {
   std::vector<AxisFact> facts;
