@@ -11,20 +11,14 @@
 #include "runtime/executor.h"
 #include "support/file.h"
 #include "tests/acceptance/process.h"
+#include "tests/support/shipped.h"
 
 namespace taso::acceptance {
 namespace {
 
 namespace fs = std::filesystem;
 
-const OperatorRegistry& registry() {
-  static const OperatorRegistry loaded = [] {
-    auto result = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
-    TASO_CHECK(result.ok(), result.ok() ? "" : result.error().to_string());
-    return std::move(*result);
-  }();
-  return loaded;
-}
+using test::registry;
 
 Model load(const fs::path& path) {
   auto model = Model::load(path.string(), registry());

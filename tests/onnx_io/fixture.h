@@ -12,14 +12,9 @@
 #include "onnx_io/builder.h"
 #include "onnx_io/model.h"
 #include "support/file.h"
+#include "tests/support/shipped.h"
 
 namespace taso::test {
-
-inline const OperatorRegistry& registry() {
-  static const OperatorRegistry loaded =
-      OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/specs/operators").value();
-  return loaded;
-}
 
 /// A fresh folder for each test.
 class FolderTest : public testing::Test {

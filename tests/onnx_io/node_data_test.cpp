@@ -16,18 +16,14 @@
 #include "onnx_io/tensor_file.h"
 #include "operators/evaluate.h"
 #include "support/file.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
 
 namespace fs = std::filesystem;
 
-const OperatorRegistry& registry() {
-  static const OperatorRegistry loaded =
-      OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/specs/operators").value();
-  return loaded;
-}
-
+using test::registry;
 using Tensor = RingTensor<double>;
 
 std::optional<Tensor> read_tensor(const fs::path& path) {
