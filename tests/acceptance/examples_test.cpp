@@ -23,6 +23,7 @@ using test::registry;
 Model load(const fs::path& path) {
   auto model = Model::load(path.string(), registry());
   TASO_CHECK(model.ok(), model.ok() ? "" : model.error().to_string());
+  EXPECT_TRUE(model->ill_typed_nodes().empty());
   return std::move(*model);
 }
 

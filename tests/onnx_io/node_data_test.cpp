@@ -185,6 +185,7 @@ Outcome run_case(const Case& stored) {
     ADD_FAILURE() << model.error().to_string();
     return outcome;
   }
+  for (const IllTypedNode& node : model->ill_typed_nodes()) ADD_FAILURE() << node.node << ": " << node.reason;
   outcome.carried = model->opaque_operators();
   outcome.nodes = model->original_nodes();
   Expected<Model> original = *model, lowered = *model;

@@ -20,6 +20,7 @@
 #include "onnx_io/tensor_file.h"
 #include "support/file.h"
 #include "tests/support/cases.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
@@ -62,8 +63,7 @@ void write_model(const fs::path& path, const std::string& data = "") {
   model.add_node("Relu", {"a"}, {"b"});
   model.add_node("MatMul", {"b", "w"}, {"y"});
   model.add_output("y", {2, 32});
-  const OperatorRegistry registry = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators").value();
-  const Model loaded = Model::parse(model.serialize(), path.string(), registry).value();
+  const Model loaded = Model::parse(model.serialize(), path.string(), test::registry()).value();
   SaveOptions options;
   options.external_data = !data.empty();
   ASSERT_TRUE(loaded.save(loaded.graph(), path.string(), options));
@@ -77,6 +77,18 @@ void write_model(const fs::path& path, const std::string& data = "") {
   fs::rename(path.string() + ".data", path.parent_path() / data);
 }
 
+/// A model y = LRN(relu(relu(x))), whose last node has no meaning: its size is 0.
+void write_ill_typed_model(const fs::path& path) {
+  ModelBuilder model(17, "small");
+  model.add_input("x", {1, 2, 4, 4});
+  model.add_node("Relu", {"x"}, {"a"});
+  model.add_node("Relu", {"a"}, {"b"});
+  model.add_node("LRN", {"b"}, {"y"}, {{"size", 0}}, "last");
+  model.add_output("y", {1, 2, 4, 4});
+  const Status saved = model.save(path.string());
+  ASSERT_TRUE(saved) << saved.error().to_string();
+}
+
 /// Makes what every case finds in its folder; see outputs/README.md.
 void make_files(const fs::path& folder) {
   fs::create_directories(folder / "empty");
@@ -85,6 +97,7 @@ void make_files(const fs::path& folder) {
   write_model(folder / "n.onnx");
   write_model(folder / "d.onnx", "weight.bin1");
   write_model(folder / "e.onnx", "e.onnx.data");
+  write_ill_typed_model(folder / "l.onnx");
   write(folder / "r.rules", "rule relu_twice:\n  relu(relu(x)) => relu(x)\n");
   write(folder / "s.rules", "rule neg_twice:\n  neg(neg(x)) => x\n");
   write(folder / "p.pb", "not read");
