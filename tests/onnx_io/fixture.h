@@ -32,6 +32,11 @@ class FolderTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
+/// A handler that makes an ill-typed graph is a fault, though the programs carry its node and go on.
+inline void expect_well_typed(const Model& model) {
+  for (const IllTypedNode& node : model.ill_typed_nodes()) ADD_FAILURE() << node.node << ": " << node.reason;
+}
+
 inline onnx::ModelProto message(const std::string& bytes) {
   onnx::ModelProto model;
   EXPECT_TRUE(model.ParseFromString(bytes));

@@ -99,6 +99,7 @@ TEST_F(LoweringTest, EveryGraphAtEveryOpset) {
       ASSERT_TRUE(saved.ok()) << saved.error().to_string();
       const auto again = Model::load(path("lowered.onnx"), test::registry());
       ASSERT_TRUE(again.ok()) << again.error().to_string();
+      test::expect_well_typed(*again);
       for (const OpaqueSummary& summary : again->opaque_operators())
         ADD_FAILURE() << summary.op << " is not understood: " << summary.reason;
       if (again->opaque_operators().empty()) expect_equal_values(*graph, again->graph(), 1);
