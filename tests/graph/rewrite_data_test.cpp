@@ -11,8 +11,8 @@
 
 #include "graph/graph_text.h"
 #include "graph/rewrite.h"
-#include "operators/registry.h"
 #include "tests/support/cases.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
@@ -33,9 +33,7 @@ class RewriteData : public ::testing::TestWithParam<TextCase> {};
 
 TEST_P(RewriteData, Holds) {
   const TextCase& test = GetParam();
-  const Expected<OperatorRegistry> registry = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
-  ASSERT_TRUE(registry.ok()) << registry.error().to_string();
-  const OperatorRegistry& catalog = *registry;
+  const OperatorRegistry& catalog = test::registry();
   auto graph_of = [&](const std::string& section) {
     Expected<Graph> graph = parse_graph(test.placed(section), test.file, catalog);
     EXPECT_TRUE(graph.ok()) << (graph ? "" : graph.error().to_string());
