@@ -119,7 +119,8 @@ TEST_P(ImportCases, BecomeWhatTheySay) {
 
 INSTANTIATE_TEST_SUITE_P(Files, ImportCases, ::testing::ValuesIn(import_cases()), test::case_name);
 
-/// An operator of the table is in a case that has no error, and is not carried there.
+/// An operator of the table has a case that begins with its name and has a graph in which it is not carried. (Elsewhere
+/// it may be folded away as arithmetic of shapes.)
 TEST(ImportTable, EveryOperatorHasACase) {
   std::set<std::string> seen;
   for (const test::TextCase& one : import_cases()) {
@@ -131,7 +132,8 @@ TEST(ImportTable, EveryOperatorHasACase) {
       const bool is_carried = std::any_of(carried.begin(), carried.end(), [&](const std::string& text) {
         return text.starts_with(node.op_type() + ": ");
       });
-      if (node.domain().empty() && !is_carried) seen.insert(node.op_type());
+      if (node.domain().empty() && !is_carried && test::words_of(one.name + " ?").front() == node.op_type())
+        seen.insert(node.op_type());
     }
   }
   for (const ImportedOperator& row : imported_operators())
