@@ -302,7 +302,7 @@ class Importer {
       record_expansion(index, import);
       return {};
     }
-    return add_opaque(index, *import.declined(), types_of_carried(*row, index));
+    return add_declined(index, import, types_of_carried(*row, index));
   }
 
   /// Imports a node by the maps; a text is why they do not apply. `strict`: another number of inputs, inputs of several
@@ -338,7 +338,7 @@ class Importer {
     if (!import.stopped()) import.check_attributes();
     if (!import.stopped()) check_outputs(import);
     if (import.error()) return *import.error();
-    if (import.declined()) return add_opaque(index, *import.declined(), {});
+    if (import.declined()) return add_declined(index, import, {});
     record_expansion(index, import);
     return {};
   }
@@ -511,6 +511,11 @@ class Importer {
     Node node = result_.graph.node(id);
     node.origin = index;
     result_.graph.replace_node(id, std::move(node));
+  }
+
+  Status add_declined(int index, const NodeContext& import, const std::vector<std::optional<TensorType>>& types) {
+    if (import.ill_typed()) result_.ill_typed.push_back({document_.describe(index), *import.declined()});
+    return add_opaque(index, *import.declined(), types);
   }
 
   Status add_opaque(int index, const std::string& reason, const std::vector<std::optional<TensorType>>& types) {
@@ -758,6 +763,7 @@ Value NodeContext::op(std::string_view name, std::vector<Value> inputs, const At
   auto added = add_op(*graph_, *catalog_, name, attributes, std::move(inputs));
   if (!added) {
     decline(added.error().message);
+    ill_typed_ = true;
     return {};
   }
   for (const TensorType& type : graph_->node(*added).outputs) {

@@ -53,6 +53,7 @@ struct ImportedModel {
   std::vector<TensorDeclaration> inputs, outputs;
   std::vector<Symbol> symbols;  ///< Of the inputs.
   std::vector<OpaqueSummary> opaque;
+  std::vector<IllTypedNode> ill_typed;
 };
 
 [[nodiscard]] Expected<ImportedModel> import_document(const Document& document, const OperatorRegistry& registry,
@@ -140,7 +141,8 @@ class NodeContext {
   /// The attribute has no influence on the outputs that are used.
   void ignore(std::string_view name) { seen_.insert(std::string(name)); }
 
-  /// Adds an operator node; its first output.
+  /// Adds an operator node; its first output. Declines if it is ill-typed, which is a fault of the file or of the
+  /// handler.
   Value op(std::string_view name, std::vector<Value> inputs, const Attributes& attributes = {});
   /// `value` under another shape of the same volume (itself if the shape is the same).
   Value reshape(Value value, const Shape& shape);
@@ -171,6 +173,8 @@ class NodeContext {
   [[nodiscard]] bool stopped() const { return error_.has_value() || declined_.has_value(); }
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
   [[nodiscard]] const std::optional<std::string>& declined() const { return declined_; }
+  /// The node was declined because an operator node that a handler added is ill-typed.
+  [[nodiscard]] bool ill_typed() const { return ill_typed_; }
   /// Declines if the node has an attribute that no handler asked for.
   void check_attributes();
 
@@ -193,6 +197,7 @@ class NodeContext {
   std::set<std::string> seen_;
   std::optional<Error> error_;
   std::optional<std::string> declined_;
+  bool ill_typed_ = false;
 };
 
 /// A row of the table: how one ONNX operator of the default domain is imported.

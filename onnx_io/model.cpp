@@ -20,10 +20,25 @@ struct ModelDocument {
   ImportedModel imported;
   ImportOptions options;
   std::vector<OriginalNode> nodes;
+  std::vector<std::string> warnings;
   const OperatorRegistry* registry = nullptr;
 };
 
 namespace {
+
+/// One line for all nodes whose import was ill-typed.
+std::string ill_typed_warning(const std::vector<IllTypedNode>& nodes) {
+  const bool one = nodes.size() == 1;
+  return (one ? "1 node is carried, as what it becomes is ill-typed: "
+              : std::to_string(nodes.size()) + " nodes are carried, as what they become is ill-typed; the first: ") +
+         nodes[0].node + ": " + nodes[0].reason;
+}
+
+/// Fills in what follows from the imported graph.
+void describe_import(ModelDocument& model) {
+  model.warnings = model.document->warnings();
+  if (!model.imported.ill_typed.empty()) model.warnings.push_back(ill_typed_warning(model.imported.ill_typed));
+}
 
 Expected<std::shared_ptr<const ModelDocument>> open_document(std::span<const std::byte> bytes,
                                                              std::shared_ptr<const void> owner, bool mapped,
@@ -34,6 +49,7 @@ Expected<std::shared_ptr<const ModelDocument>> open_document(std::span<const std
   model->options = options;
   TASO_ASSIGN(model->document, Document::parse(bytes, std::move(owner), mapped, path));
   TASO_ASSIGN(model->imported, import_document(*model->document, registry, options));
+  describe_import(*model);
   for (const auto& node : model->document->graph().node())
     model->nodes.push_back({node.name(), is_default_domain(node.domain()) ? "" : node.domain(), node.op_type()});
   return std::shared_ptr<const ModelDocument>(std::move(model));
@@ -53,6 +69,7 @@ Expected<Model> Model::with_sizes(SymbolSizes sizes) const {
   auto other = std::make_shared<ModelDocument>(*document_);
   other->options.symbol_sizes = std::move(sizes);
   TASO_ASSIGN(other->imported, import_document(*other->document, *other->registry, other->options));
+  describe_import(*other);
   Model model;
   model.document_ = std::move(other);
   return model;
@@ -79,7 +96,8 @@ const std::vector<TensorDeclaration>& Model::outputs() const { return document_-
 const std::vector<Symbol>& Model::symbols() const { return document_->imported.symbols; }
 const std::vector<OriginalNode>& Model::original_nodes() const { return document_->nodes; }
 const std::vector<OpaqueSummary>& Model::opaque_operators() const { return document_->imported.opaque; }
-const std::vector<std::string>& Model::warnings() const { return document_->document->warnings(); }
+const std::vector<std::string>& Model::warnings() const { return document_->warnings; }
+const std::vector<IllTypedNode>& Model::ill_typed_nodes() const { return document_->imported.ill_typed; }
 std::int64_t Model::opset() const { return document_->document->opset(); }
 std::int64_t Model::ir_version() const { return document_->document->model().ir_version(); }
 const std::string& Model::path() const { return document_->document->path(); }

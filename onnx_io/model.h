@@ -91,6 +91,13 @@ struct OpaqueSummary {
   std::string reason;
 };
 
+/// A node whose handler made a graph that is ill-typed: the node is carried. Either the file is wrong in a way that the
+/// handler does not look for, or the handler is.
+struct IllTypedNode {
+  std::string node;    ///< As errors name it: `node "name" (OpType)`.
+  std::string reason;  ///< What of the graph is ill-typed.
+};
+
 /// A part of a model: sizes of what save() would write or has written.
 struct SaveReport {
   std::int64_t nodes = 0;             ///< Nodes in the written graph.
@@ -128,6 +135,8 @@ class Model {
   [[nodiscard]] const std::vector<OriginalNode>& original_nodes() const;
   /// Operators that are carried, by name.
   [[nodiscard]] const std::vector<OpaqueSummary>& opaque_operators() const;
+  /// Nodes that are carried because their import was ill-typed; warnings() counts them.
+  [[nodiscard]] const std::vector<IllTypedNode>& ill_typed_nodes() const;
   /// Remarks for the user, such as an opset newer than the known ones.
   [[nodiscard]] const std::vector<std::string>& warnings() const;
   /// Version of the default operator set.

@@ -189,6 +189,7 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
   document["fp"] = context.numeric_classes;
   document["seconds"] = context.seconds;
   document["measured_kernels"] = context.measured_kernels;
+  document["ill_typed_nodes"] = context.ill_typed_nodes;
   document["choice"] = to_string(result.choice);
   document["gain"] = result.gain;
   document["verdict"] = verdict(result);

@@ -19,6 +19,7 @@ struct ReportContext {
   std::string numeric_classes;          ///< As --fp spells it.
   std::string costs;                    ///< Path of the cost database; empty if it was held in memory.
   std::size_t measured_kernels = 0;     ///< Kernels that were not in the database.
+  std::size_t ill_typed_nodes = 0;      ///< Nodes that are carried as their import was ill-typed.
 };
 
 /// The before/after table with rules used, times and the verdict.

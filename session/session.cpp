@@ -168,6 +168,7 @@ ReportContext Session::State::report_context() const {
   context.output = options.outputs.model;
   for (const OriginalNode& node : sized.model().original_nodes())
     context.node_names.push_back(node.name.empty() ? node.op_type : node.name);
+  context.ill_typed_nodes = sized.model().ill_typed_nodes().size();
   context.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - options.start).count();
   context.rules = rules.search.rules().size();
   context.numeric_classes = to_string(options.optimize.rounding);

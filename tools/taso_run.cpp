@@ -105,6 +105,7 @@ struct Subject {
   std::vector<std::string> output_names;
   std::size_t own_outputs = 0;  ///< The outputs after these are compared only.
   std::size_t opaque_nodes = 0;
+  std::size_t ill_typed_nodes = 0;  ///< Model::ill_typed_nodes().
   std::optional<Executor> executor;
 };
 
@@ -155,6 +156,7 @@ Expected<Subject> load_subject(const std::string& path, const Options& options, 
   Subject subject;
   subject.path = path;
   subject.graph = model.graph();
+  subject.ill_typed_nodes = model.ill_typed_nodes().size();
   for (const TensorDeclaration& output : model.outputs()) subject.output_names.push_back(output.name);
   subject.own_outputs = subject.graph.outputs().size();
   return subject;
@@ -394,6 +396,7 @@ nlohmann::ordered_json to_json(const Subject& subject, const Measurement& time) 
                               {"kernels", subject.executor->launches()},
                               {"arena_bytes", subject.executor->arena_bytes()},
                               {"weight_bytes", subject.executor->weight_bytes()},
+                              {"ill_typed_nodes", subject.ill_typed_nodes},
                               {"time", to_json(time)}};
   if (subject.executor->on_device()) json["on_host"] = subject.executor->declined();
   for (std::size_t i = 0; i < subject.executor->input_names().size(); ++i)

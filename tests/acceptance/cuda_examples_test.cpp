@@ -13,22 +13,15 @@
 #include "runtime/backend.h"
 #include "runtime/lifetimes.h"
 #include "support/file.h"
+#include "tests/support/shipped.h"
 
 namespace taso::acceptance {
 namespace {
 
 namespace fs = std::filesystem;
 
-template <class T>
-T value_of(Expected<T> expected) {
-  TASO_CHECK(expected.ok(), expected.ok() ? "" : expected.error().to_string());
-  return std::move(*expected);
-}
-
-const OperatorRegistry& registry() {
-  static const OperatorRegistry loaded = value_of(OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators"));
-  return loaded;
-}
+using test::registry;
+using test::value_of;
 
 class CudaPlans : public testing::TestWithParam<std::string> {};
 

@@ -11,24 +11,19 @@
 #include "runtime/executor.h"
 #include "support/file.h"
 #include "tests/acceptance/process.h"
+#include "tests/support/shipped.h"
 
 namespace taso::acceptance {
 namespace {
 
 namespace fs = std::filesystem;
 
-const OperatorRegistry& registry() {
-  static const OperatorRegistry loaded = [] {
-    auto result = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
-    TASO_CHECK(result.ok(), result.ok() ? "" : result.error().to_string());
-    return std::move(*result);
-  }();
-  return loaded;
-}
+using test::registry;
 
 Model load(const fs::path& path) {
   auto model = Model::load(path.string(), registry());
   TASO_CHECK(model.ok(), model.ok() ? "" : model.error().to_string());
+  EXPECT_TRUE(model->ill_typed_nodes().empty());
   return std::move(*model);
 }
 

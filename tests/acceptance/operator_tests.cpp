@@ -153,6 +153,7 @@ class Tests {
     }
     const auto model = Model::parse(bytes, "model.onnx", registry_, import);
     if (!model) return refused(model.error());
+    for (const IllTypedNode& node : model->ill_typed_nodes()) return wrong(node.node + " is ill-typed: " + node.reason);
     const auto result = optimize(model->graph(), rules_, library_, measured_, *cost_, {});
     if (!result) return wrong("optimize: " + result.error().to_string());
 

@@ -40,7 +40,7 @@
 #include "support/file.h"
 #include "support/random.h"
 #include "tests/attack/common.h"
-#include "tests/operators/shipped.h"
+#include "tests/support/shipped.h"
 #include "verifier/verify.h"
 
 namespace taso::testing {
@@ -321,7 +321,7 @@ class Judge {
                   Random& random, std::string& why) {
     ImportOptions import;
     import.input_shapes = certificate.input_shapes;
-    const Expected<Model> model = Model::load(original, shipped(), import);
+    const Expected<Model> model = Model::load(original, test::registry(), import);
     if (!model) return Judgement::not_judged;
     bool judged = false;
     for (int round = 0; round < 6; ++round) {
@@ -377,7 +377,7 @@ class Judge {
 
   Judgement judge_at(const ImportOptions& import, const std::string& original, const std::string& optimized,
                      Random& random, std::string& why) {
-    const OperatorRegistry& registry = shipped();
+    const OperatorRegistry& registry = test::registry();
     const Expected<Model> before = Model::load(original, registry, import);
     if (!before || !can_evaluate(before->graph())) return Judgement::not_judged;
     ImportOptions same;
@@ -440,18 +440,18 @@ class Judge {
 /// Rules that were proved, by their text: as taso-verify --certificate has them.
 class Prover {
  public:
-  Prover() : verifier_(shipped(), {}, VerifierOptions{}) {}
+  Prover() : verifier_(test::registry(), {}, VerifierOptions{}) {}
   void believe(const std::string& text) { stored_[text] = text; }
   /// The rule with all conditions; nothing if it is not proved.
   std::optional<std::string> stored(const std::string& text) {
     const auto known = stored_.find(text);
     if (known != stored_.end()) return known->second;
     std::optional<std::string>& result = stored_[text];
-    const auto rules = parse_rules(text, "a certificate", shipped());
+    const auto rules = parse_rules(text, "a certificate", test::registry());
     if (!rules || rules->size() != 1) return result;
     const Verdict verdict = verifier_.verify((*rules)[0]);
     if (verdict.kind == VerdictKind::proved)
-      result = to_string(stored_form((*rules)[0], verdict, shipped()), shipped());
+      result = to_string(stored_form((*rules)[0], verdict, test::registry()), test::registry());
     return result;
   }
 
@@ -548,7 +548,7 @@ class Attack {
     make_right(certificate->original, model);
     make_right(certificate->optimized, result);
     const std::string repeated = (folder_ / "repeated").string();
-    const auto repeat = [&] { return replay(*certificate, model, result, shipped(), repeated); };
+    const auto repeat = [&] { return replay(*certificate, model, result, test::registry(), repeated); };
     Expected<Replay> outcome = repeat();
     bool forged = false;
     if (!outcome && optimized == subject.optimized &&
@@ -565,7 +565,7 @@ class Attack {
     if (!arguments_.without_rules) {
       bool changed = false;
       for (const Substitution& rule : outcome->rules) {
-        const std::string said = to_string(rule, shipped());
+        const std::string said = to_string(rule, test::registry());
         const std::optional<std::string> stored = prover_.stored(said);
         if (!stored) {
           ++counts.not_proved;
@@ -573,7 +573,7 @@ class Attack {
         }
         if (*stored == said) continue;
         for (std::string& other : certificate->rules) {
-          const auto parsed = parse_rules(other, "a certificate", shipped());
+          const auto parsed = parse_rules(other, "a certificate", test::registry());
           if (parsed && parsed->size() == 1 && (*parsed)[0].name == rule.name) other = *stored;
         }
         changed = true;

@@ -1,15 +1,14 @@
-// Runs symbolic_cases.txt: steps in graphs whose extents are symbols. A case is a sequence of sections:
+// Runs symbolic.cases: steps in graphs whose extents are symbols.
 //
-//   == case NAME
-//   == sizes N=1:, H=1:256    the symbols and their ranges
-//   == at N=2, H=128          the sizes at which the rule is matched
-//   == samples even           the samples are even (large: at least 60; small: at most 30)
-//   == graph                  a graph; {2*H+1} is a number that follows from the symbols
-//   == rule                   a rule
-//   == untouched TEXT         nodes became opaque, and the reason of the first holds this text
-//   == holds                  the first match is a step for all sizes
-//   == fails TEXT             it is not, and the reason holds this text
-//   == nomatch                the rule has no match
+//   sizes N=1:, H=1:256    the symbols and their ranges
+//   at N=2, H=128          the sizes at which the rule is matched
+//   samples even           the samples are even (large: at least 60; small: at most 30)
+//   graph:                 a graph; {2*H+1} is a number that follows from the symbols
+//   rule:                  a rule
+//   untouched TEXT         nodes became opaque, and the reason of the first holds this text
+//   holds                  the first match is a step for all sizes
+//   fails TEXT             it is not, and the reason holds this text
+//   nomatch                the rule has no match
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,41 +20,26 @@
 #include "certificate/replay.h"
 #include "certificate/symbolic_model.h"
 #include "graph/graph_text.h"
-#include "support/file.h"
 #include "support/random.h"
-#include "tests/operators/shipped.h"
+#include "tests/support/cases.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
 
 using ::testing::HasSubstr;
 
-struct Case {
-  std::string name;
-  std::map<std::string, std::string> sections;
-};
+using test::CaseCount;
+using test::CaseValue;
 
-std::vector<Case> load_cases() {
-  std::vector<Case> cases;
-  std::string* section = nullptr;
-  const std::string text = read_file(TASO_SOURCE_DIR "/tests/certificate/symbolic_cases.txt").value();
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string line = text.substr(begin, end - begin);
-    begin = end + 1;
-    if (line.starts_with("== ")) {
-      const std::size_t space = line.find(' ', 3);
-      const std::string kind = line.substr(3, space == std::string::npos ? space : space - 3);
-      const std::string rest = space == std::string::npos ? "" : line.substr(space + 1);
-      if (kind == "case")
-        cases.push_back({rest, {}});
-      else
-        section = &(cases.back().sections[kind] = rest);
-    } else if (section != nullptr) {
-      *section += line + "\n";
-    }
-  }
-  return cases;
+const test::CaseKeys& symbolic_keys() {
+  static const test::CaseKeys keys = {
+      {"sizes", CaseValue::words, CaseCount::once},       {"at", CaseValue::words, CaseCount::once},
+      {"samples", CaseValue::words, CaseCount::optional}, {"graph", CaseValue::section, CaseCount::once},
+      {"rule", CaseValue::section, CaseCount::once},      {"untouched", CaseValue::text, CaseCount::optional},
+      {"holds", CaseValue::none, CaseCount::optional},    {"fails", CaseValue::words, CaseCount::optional},
+      {"nomatch", CaseValue::none, CaseCount::optional}};
+  return keys;
 }
 
 // "2*H+1", "min(N, 20)", "H//2" at sizes.
@@ -127,7 +111,7 @@ Expected<Graph> parse_at(const std::string& text, const SymbolSizes& sizes) {
     numbers += std::to_string(Calculator(std::string_view(text).substr(open + 1, close - open - 1), sizes).sum());
     begin = close + 1;
   }
-  return parse_graph(numbers, "graph", testing::shipped());
+  return parse_graph(numbers, "graph", test::registry());
 }
 
 Graph graph_at(const std::string& text, const SymbolSizes& sizes) {
@@ -148,19 +132,19 @@ SymbolRanges ranges_of(std::string text) {
   return ranges;
 }
 
-class SymbolicCases : public ::testing::TestWithParam<Case> {};
+class SymbolicCases : public ::testing::TestWithParam<test::TextCase> {};
 
 TEST_P(SymbolicCases, AreDecidedForAllSizes) {
-  const auto& sections = GetParam().sections;
-  const auto section = [&](const std::string& name) { return sections.contains(name) ? sections.at(name) : ""; };
-  const SymbolRanges ranges = ranges_of(section("sizes"));
+  const test::TextCase& test = GetParam();
+  const SymbolRanges ranges = ranges_of(test.text("sizes"));
 
   // Samples, and the sizes at which the rule is matched.
   Random random(7);
   std::vector<SampledSymbol> symbols;
   std::vector<SymbolSizes> sizes(14);
   for (const auto& [name, range] : ranges) {
-    const std::string kind = section("samples");
+    const std::string& kind = test.text("samples");
+    ASSERT_THAT(kind, ::testing::AnyOf("", "even", "large", "small"));
     const std::int64_t least = std::max<std::int64_t>(range.least, kind == "large" ? 60 : 1);
     const std::int64_t most = std::min<std::int64_t>(range.most.value_or(200), kind == "small" ? 30 : 200);
     symbols.push_back({name, range, {}});
@@ -173,34 +157,33 @@ TEST_P(SymbolicCases, AreDecidedForAllSizes) {
   }
   SymbolSizes base;
   for (const auto& [name, range] : ranges) {
-    const std::string at = section("at"), key = name + "=";
+    const std::string &at = test.text("at"), key = name + "=";
     base[name] = std::stoll(at.substr(at.find(key) + key.size()));
   }
 
-  const auto rules = parse_rules(section("rule"), "rule", testing::shipped());
+  const auto rules = parse_rules(test.placed("rule"), test.file, test::registry());
   ASSERT_TRUE(rules) << rules.error().to_string();
-  Graph matched = graph_at(section("graph"), base);
-  normalize(matched, testing::shipped());
-  const std::vector<Match> matches = RuleIndex(*rules, testing::shipped()).find(matched, 0);
-  EXPECT_EQ(matches.empty(), sections.contains("nomatch"));
+  Graph matched = graph_at(test.text("graph"), base);
+  normalize(matched, test::registry());
+  const std::vector<Match> matches = RuleIndex(*rules, test::registry()).find(matched, 0);
+  EXPECT_EQ(matches.empty(), test.has("nomatch"));
   if (matches.empty()) return;
 
   SymbolicSizes symbolic(symbols);
-  const SymbolicCatalog catalog(testing::shipped(), symbolic);
+  const SymbolicCatalog catalog(test::registry(), symbolic);
   std::vector<Graph> samples;
-  for (const SymbolSizes& at : sizes) samples.push_back(graph_at(section("graph"), at));
+  for (const SymbolSizes& at : sizes) samples.push_back(graph_at(test.text("graph"), at));
   std::vector<std::string> untouched;
   const auto impossible = [&](const std::vector<std::int64_t>& values) {
     SymbolSizes at;
     for (std::size_t i = 0; i < values.size(); ++i) at[symbols[i].name] = values[i];
-    return !parse_at(section("graph"), at).ok();
+    return !parse_at(test.text("graph"), at).ok();
   };
   const Expected<Graph> graph = graph_for_all_sizes(samples, symbolic, catalog, true, impossible, untouched);
   ASSERT_TRUE(graph) << graph.error().to_string();
-  EXPECT_EQ(untouched.empty(), !sections.contains("untouched")) << ::testing::PrintToString(untouched);
-  const auto line = [&](const std::string& name) { return section(name).substr(0, section(name).find('\n')); };
+  EXPECT_EQ(untouched.empty(), !test.has("untouched")) << ::testing::PrintToString(untouched);
   if (!untouched.empty()) {
-    EXPECT_THAT(untouched[0], HasSubstr(line("untouched")));
+    EXPECT_THAT(untouched[0], HasSubstr(test.text("untouched")));
   }
 
   std::vector<CertificateStep> steps = {{"r", matches[0]}};
@@ -208,15 +191,15 @@ TEST_P(SymbolicCases, AreDecidedForAllSizes) {
   std::map<std::string, std::size_t> uses;
   std::vector<Match> taken;
   const Expected<Graph> result = repeat_steps(*graph, *rules, steps, catalog, uses, &taken);
-  ASSERT_EQ(sections.contains("holds"), !sections.contains("fails")) << "a case holds or fails";
-  if (sections.contains("holds")) {
+  ASSERT_EQ(test.has("holds"), !test.has("fails")) << "a case holds or fails";
+  if (test.has("holds")) {
     ASSERT_TRUE(result) << result.error().to_string();
     // At every sample it is what the step makes of the graph there.
     for (std::size_t k = 0; k < samples.size(); ++k) {
       Graph there = samples[k];
-      normalize(there, testing::shipped());
+      normalize(there, test::registry());
       std::vector<Match> again;
-      const Expected<Graph> expected = repeat_steps(there, *rules, steps, testing::shipped(), uses, &again);
+      const Expected<Graph> expected = repeat_steps(there, *rules, steps, test::registry(), uses, &again);
       ASSERT_TRUE(expected) << to_string(sizes[k]) << ": " << expected.error().to_string();
       for (std::size_t i = 0; i < expected->outputs().size(); ++i)
         EXPECT_EQ(catalog.at(result->type(result->outputs()[i]), k), expected->type(expected->outputs()[i]))
@@ -224,12 +207,13 @@ TEST_P(SymbolicCases, AreDecidedForAllSizes) {
     }
   } else {
     ASSERT_FALSE(result) << to_string(*result);
-    EXPECT_THAT(result.error().message, HasSubstr(line("fails")));
+    EXPECT_THAT(result.error().message, HasSubstr(test.text("fails")));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Certificate, SymbolicCases, ::testing::ValuesIn(load_cases()),
-                         [](const auto& parameter) { return parameter.param.name; });
+INSTANTIATE_TEST_SUITE_P(Certificate, SymbolicCases,
+                         ::testing::ValuesIn(test::load_cases("tests/certificate/symbolic.cases", symbolic_keys())),
+                         test::case_name);
 
 TEST(SymbolRanges, AreReadAsTheyAreWritten) {
   for (const std::string text : {"height=1:256", "a=b=2:", "x[0]=7:7"}) {

@@ -4,15 +4,15 @@
 
 #include "graph/graph_text.h"
 #include "graph/rewrite.h"
-#include "tests/fuzz/registry.h"
+#include "tests/support/shipped.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace taso;
-  const OperatorRegistry& registry = fuzz::registry();
+  const OperatorRegistry& registry = test::registry();
   static const RuleIndex rules = [] {
-    auto loaded = load_rules(TASO_SOURCE_DIR "/specs/rules/default.rules", fuzz::registry());
+    auto loaded = load_rules(TASO_SOURCE_DIR "/specs/rules/default.rules", test::registry());
     TASO_CHECK(loaded.ok(), loaded.ok() ? "" : loaded.error().to_string());
-    return RuleIndex(std::move(*loaded), fuzz::registry());
+    return RuleIndex(std::move(*loaded), test::registry());
   }();
   auto graph = parse_graph({reinterpret_cast<const char*>(data), size}, "fuzz", registry);
   if (!graph) return 0;

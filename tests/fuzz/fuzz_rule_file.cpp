@@ -4,11 +4,11 @@
 #include <span>
 
 #include "rule_io/translate.h"
-#include "tests/fuzz/registry.h"
+#include "tests/support/shipped.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace taso;
-  const OperatorRegistry& registry = fuzz::registry();
+  const OperatorRegistry& registry = test::registry();
   const auto rules = rule_io::read_rule_collection(std::as_bytes(std::span(data, size)), "fuzz");
   if (!rules) return 0;
   for (const rule_io::FileRule& rule : *rules) {

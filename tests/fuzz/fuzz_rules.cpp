@@ -3,11 +3,11 @@
 #include <string_view>
 
 #include "graph/pattern.h"
-#include "tests/fuzz/registry.h"
+#include "tests/support/shipped.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace taso;
-  const OperatorRegistry& registry = fuzz::registry();
+  const OperatorRegistry& registry = test::registry();
   const auto rules = parse_rules({reinterpret_cast<const char*>(data), size}, "fuzz", registry);
   if (!rules) return 0;
   for (const Substitution& rule : *rules) {

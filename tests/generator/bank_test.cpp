@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "generator/profile.h"
-#include "tests/generator/shipped.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
+
+using test::registry;
 
 Profile parse(const std::string& text) {
   auto profile = parse_profile(text, "file", registry());

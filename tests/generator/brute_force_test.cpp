@@ -9,10 +9,12 @@
 #include "generator/bank.h"
 #include "generator/profile.h"
 #include "support/random.h"
-#include "tests/generator/shipped.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
+
+using test::registry;
 
 /// A value: one tensor per world.
 using WorldsValue = std::vector<RingTensor<Mod61>>;

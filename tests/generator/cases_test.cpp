@@ -1,19 +1,24 @@
-// Each *.profile file in tests/generator/cases is generated with 1 and with 2 threads, which must give the same bytes.
-// Lines
-// "#expect RULE" name rules (source => target [if ...]) that must come out, up to names; "#absent RULE" rules
-// that must not; "#count N" the number of rules.
+// Each profile of tests/generator/cases is generated with 1 and with 2 threads, which must give the same bytes. The
+// cases of rules.cases there have the profiles' names:
+//
+//   expect RULE    a rule (source => target [if ...]) that must come out, up to names
+//   absent RULE    one that must not
+//   count N        the number of rules
+#include "tests/support/cases.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
+#include <set>
 
 #include "generator/generator.h"
-#include "support/file.h"
-#include "tests/generator/shipped.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
+
+using test::registry;
 
 std::string canonical_text(Substitution rule) {
   rule = canonical(rule, registry());
@@ -23,12 +28,12 @@ std::string canonical_text(Substitution rule) {
   return to_string(rule, registry());
 }
 
-class Cases : public testing::TestWithParam<std::string> {};
+class Cases : public ::testing::TestWithParam<test::TextCase> {};
 
 TEST_P(Cases, GivesTheExpectedRules) {
-  const std::string path = std::string(TASO_SOURCE_DIR "/tests/generator/cases/") + GetParam() + ".profile";
-  const std::string text = read_file(path).value();
-  const auto profile = parse_profile(text, GetParam(), registry());
+  const test::TextCase& test = GetParam();
+  const auto profile =
+      load_profile(std::string(TASO_SOURCE_DIR "/tests/generator/cases/") + test.name + ".profile", registry());
   ASSERT_TRUE(profile.ok()) << profile.error().to_string();
 
   std::string bytes[2];
@@ -49,22 +54,17 @@ TEST_P(Cases, GivesTheExpectedRules) {
 
   std::vector<std::string> made;
   for (const GeneralRule& rule : generation.rules) made.push_back(canonical_text(rule.rule));
-  std::istringstream lines(text);
-  int checks = 0;
-  for (std::string line; std::getline(lines, line);) {
-    const bool expect = line.rfind("#expect ", 0) == 0, absent = line.rfind("#absent ", 0) == 0;
-    if (line.rfind("#count ", 0) == 0) {
-      ++checks;
-      EXPECT_EQ(generation.rules.size(), std::stoul(line.substr(7)));
-    }
-    if (!expect && !absent) continue;
-    ++checks;
-    const auto rule = parse_rules("rule r: " + line.substr(8) + "\n", GetParam(), registry());
+  ASSERT_FALSE(test.entries.empty()) << test.place() << ": nothing is expected";
+  EXPECT_EQ(generation.rules.size(),
+            static_cast<std::size_t>(test.integer("count", static_cast<std::int64_t>(made.size()))));
+  for (const test::CaseEntry& entry : test.entries) {
+    if (entry.key == "count") continue;
+    const auto rule = parse_rules("rule r: " + entry.value + "\n", test.file, registry());
     ASSERT_TRUE(rule.ok()) << rule.error().to_string();
     const bool found = std::find(made.begin(), made.end(), canonical_text(rule->front())) != made.end();
-    EXPECT_EQ(found, expect) << line << "\ngenerated:\n" << bytes[0];
+    EXPECT_EQ(found, entry.key == "expect") << test.file << ":" << entry.line << ": " << entry.value << "\ngenerated:\n"
+                                            << bytes[0];
   }
-  EXPECT_GT(checks, 0);
 }
 
 TEST(Generator, ProvesWhatItKeepsAndSaysHow) {
@@ -135,15 +135,24 @@ TEST(Generator, StatisticsDoNotGrowFromStageToStage) {
   EXPECT_NE(json.find("\"rules\": " + std::to_string(result->rules.size())), std::string::npos);
 }
 
-std::vector<std::string> case_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(TASO_SOURCE_DIR "/tests/generator/cases"))
-    if (entry.path().extension() == ".profile") names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
-  return names;
+std::vector<test::TextCase> rule_cases() {
+  using test::CaseCount;
+  using test::CaseValue;
+  return test::load_cases("tests/generator/cases", {{"expect", CaseValue::words, CaseCount::repeated},
+                                                    {"absent", CaseValue::words, CaseCount::repeated},
+                                                    {"count", CaseValue::integer, CaseCount::optional}});
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, Cases, testing::ValuesIn(case_names()), [](const auto& file) { return file.param; });
+INSTANTIATE_TEST_SUITE_P(Files, Cases, ::testing::ValuesIn(rule_cases()),
+                         [](const auto& each) { return each.param.name; });
+
+TEST(Cases, EveryProfileHasOne) {
+  std::set<std::string> profiles, cases;
+  for (const auto& entry : std::filesystem::directory_iterator(TASO_SOURCE_DIR "/tests/generator/cases"))
+    if (entry.path().extension() == ".profile") profiles.insert(entry.path().stem().string());
+  for (const test::TextCase& one : rule_cases()) cases.insert(one.name);
+  EXPECT_EQ(profiles, cases);
+}
 
 }  // namespace
 }  // namespace taso

@@ -4,10 +4,12 @@
 
 #include "generator/generator.h"
 #include "tests/generator/replay.h"
-#include "tests/generator/shipped.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
+
+using test::registry;
 
 class PrunedRules : public testing::TestWithParam<const char*> {};
 

@@ -11,10 +11,12 @@
 #include "generator/symmetry.h"
 #include "generator/tape.h"
 #include "support/random.h"
-#include "tests/generator/shipped.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
+
+using test::registry;
 
 OperatorInstance instance(const std::string& op, const std::vector<Shape>& shapes, const Attributes& attributes = {}) {
   std::vector<TensorType> types;

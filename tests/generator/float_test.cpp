@@ -5,10 +5,12 @@
 #include <cmath>
 
 #include "generator/generator.h"
-#include "tests/generator/shipped.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
+
+using test::registry;
 
 double difference(const std::string& text, const std::vector<Shape>& shapes) {
   const auto rules = parse_rules("rule r: " + text + "\n", "text", registry());

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/generator/shipped.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
+
+using test::registry;
 
 Substitution rule(const std::string& text) {
   const auto read = parse_rules("rule r: " + text, "text", registry());

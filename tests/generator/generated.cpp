@@ -5,9 +5,12 @@
 #include <set>
 #include <utility>
 
+#include "tests/support/shipped.h"
 #include "verifier/instances.h"
 
 namespace taso {
+
+using test::registry;
 
 const std::vector<Substitution>& generated(const std::string& profile) {
   static std::map<std::string, std::vector<Substitution>> known;

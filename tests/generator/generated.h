@@ -7,7 +7,7 @@
 
 #include "generator/generator.h"
 #include "tests/generator/replay.h"
-#include "tests/generator/shipped.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 

@@ -11,10 +11,12 @@
 
 #include "generator/generator.h"
 #include "support/file.h"
-#include "tests/generator/shipped.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
+
+using test::registry;
 
 /// Values up to renaming, with the operators that run on both sides.
 using Finding = std::tuple<std::vector<ClassId>, std::size_t, std::size_t>;

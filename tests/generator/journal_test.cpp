@@ -9,10 +9,12 @@
 #include "generator/level_file.h"
 #include "operators/registry.h"
 #include "support/file.h"
-#include "tests/generator/shipped.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
+
+using test::registry;
 
 JournalEntry entry(const char* text, std::uint8_t kind) {
   const auto rules = parse_rules(text, "text", registry());

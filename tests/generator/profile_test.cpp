@@ -1,4 +1,4 @@
-// Every *.profile file in tests/generator/bad must be rejected with the message on its first line ("# error: ...").
+// Profiles: what is refused (profile_errors.cases: a profile, and the error that it must give), what shipped ones are.
 #include "generator/profile.h"
 
 #include <gmock/gmock.h>
@@ -7,26 +7,27 @@
 #include <filesystem>
 #include <fstream>
 
-#include "support/file.h"
-#include "tests/generator/shipped.h"
+#include "tests/support/cases.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
 
+using test::registry;
+
 TEST(Profile, BadProfilesAreRejectedWithAReason) {
-  int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(TASO_SOURCE_DIR "/tests/generator/bad")) {
-    SCOPED_TRACE(entry.path().filename().string());
-    const std::string text = read_file(entry.path().string()).value();
-    const std::string marker = "# error: ";
-    ASSERT_EQ(text.rfind(marker, 0), 0u) << "the first line must be '# error: MESSAGE'";
-    const std::string expected = text.substr(marker.size(), text.find('\n') - marker.size());
-    const auto profile = parse_profile(text, "file", registry());
+  using test::CaseCount;
+  using test::CaseValue;
+  const std::vector<test::TextCase> cases = test::load_cases(
+      "tests/generator/profile_errors.cases",
+      {{"error", CaseValue::words, CaseCount::once}, {"profile", CaseValue::section, CaseCount::once}});
+  for (const test::TextCase& one : cases) {
+    SCOPED_TRACE(one.place() + " " + one.name);
+    const auto profile = parse_profile(one.text("profile"), "file", registry());
     ASSERT_FALSE(profile.ok());
-    EXPECT_EQ(profile.error().to_string(), expected);
-    ++files;
+    EXPECT_EQ(profile.error().to_string(), one.text("error"));
   }
-  EXPECT_GE(files, 10);
+  EXPECT_GE(cases.size(), 17U);
 }
 
 TEST(Profile, ShippedProfilesLoad) {

@@ -6,9 +6,12 @@
 #include <gtest/gtest.h>
 
 #include "tests/generator/generated.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
+
+using test::registry;
 
 TEST(PublishedRules, AreDerivedFromGeneratedOnes) {
   const std::vector<Substitution>& rules = generated("sosp19");

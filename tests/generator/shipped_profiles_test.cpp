@@ -3,10 +3,12 @@
 
 #include "generator/generator.h"
 #include "generator/profile.h"
-#include "tests/generator/shipped.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
+
+using test::registry;
 
 // `full` includes all the others but one.
 class ShippedProfiles : public testing::TestWithParam<const char*> {};

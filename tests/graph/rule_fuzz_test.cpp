@@ -17,14 +17,12 @@
 #include "operators/registry.h"
 #include "support/random.h"
 #include "tests/graph/same_matches.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
 
-const OperatorRegistry& registry() {
-  static const Expected<OperatorRegistry> loaded = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
-  return loaded.value();
-}
+using test::registry;
 
 template <class Ring>
 using Tensors = std::vector<RingTensor<typename Ring::Element>>;

@@ -12,14 +12,9 @@
 #include "onnx_io/builder.h"
 #include "onnx_io/model.h"
 #include "support/file.h"
+#include "tests/support/shipped.h"
 
 namespace taso::test {
-
-inline const OperatorRegistry& registry() {
-  static const OperatorRegistry loaded =
-      OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/specs/operators").value();
-  return loaded;
-}
 
 /// A fresh folder for each test.
 class FolderTest : public testing::Test {
@@ -36,6 +31,11 @@ class FolderTest : public testing::Test {
 
   std::filesystem::path folder_;
 };
+
+/// A handler that makes an ill-typed graph is a fault, though the programs carry its node and go on.
+inline void expect_well_typed(const Model& model) {
+  for (const IllTypedNode& node : model.ill_typed_nodes()) ADD_FAILURE() << node.node << ": " << node.reason;
+}
 
 inline onnx::ModelProto message(const std::string& bytes) {
   onnx::ModelProto model;

@@ -1,5 +1,8 @@
-// Every operator of ours is written as ONNX and read back: the values are the same. The graphs are the files in
-// lowering/; a line "# from opset N" says from which opset on ONNX can express them.
+// Every operator of ours is written as ONNX and read back: the values are the same. The graphs are those of
+// lowering.cases:
+//
+//   from_opset N    from which opset on ONNX can express them; 7 if it is not there
+//   graph:
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -10,25 +13,18 @@
 #include "operators/evaluate.h"
 #include "support/random.h"
 #include "tests/onnx_io/fixture.h"
+#include "tests/support/cases.h"
 
 namespace taso {
 namespace {
 
 using Tensor = RingTensor<double>;
 
-std::vector<std::filesystem::path> graph_files() {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(TASO_SOURCE_DIR) + "/tests/onnx_io/lowering"))
-    files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-int first_opset(const std::string& text) {
-  const std::string mark = "# from opset ";
-  const std::size_t place = text.find(mark);
-  return place == std::string::npos ? 7 : std::stoi(text.substr(place + mark.size()));
+std::vector<test::TextCase> lowering_cases() {
+  using test::CaseCount;
+  using test::CaseValue;
+  return test::load_cases("tests/onnx_io/lowering.cases", {{"from_opset", CaseValue::integer, CaseCount::optional},
+                                                           {"graph", CaseValue::section, CaseCount::once}});
 }
 
 /// A model whose inputs and outputs are those of a graph, made by one operator that nobody knows.
@@ -88,22 +84,22 @@ class LoweringTest : public test::FolderTest {};
 
 TEST_F(LoweringTest, EveryGraphAtEveryOpset) {
   std::set<std::string> written;
-  for (const auto& file : graph_files()) {
-    const std::string text = read_file(file).value();
-    const auto graph = parse_graph(text, file, test::registry());
+  for (const test::TextCase& one : lowering_cases()) {
+    const auto graph = parse_graph(one.placed("graph"), one.file, test::registry());
     ASSERT_TRUE(graph.ok()) << graph.error().to_string();
     for (NodeId id : graph->topological_order())
       if (graph->node(id).kind == NodeKind::op) written.insert(graph->node(id).op);
     for (const int opset : {7, 8, 9, 10, 11, 12, 13, 14, 17, 18, 20, 21, 23}) {
-      SCOPED_TRACE(file.filename().string() + " at opset " + std::to_string(opset));
+      SCOPED_TRACE(one.place() + " " + one.name + " at opset " + std::to_string(opset));
       const auto saved = carrier(*graph, opset).save(*graph, path("lowered.onnx"));
-      if (opset < first_opset(text)) {
-        EXPECT_FALSE(saved.ok()) << "the file could name an older opset";
+      if (opset < one.integer("from_opset", 7)) {
+        EXPECT_FALSE(saved.ok()) << "the case could name an older opset";
         continue;
       }
       ASSERT_TRUE(saved.ok()) << saved.error().to_string();
       const auto again = Model::load(path("lowered.onnx"), test::registry());
       ASSERT_TRUE(again.ok()) << again.error().to_string();
+      test::expect_well_typed(*again);
       for (const OpaqueSummary& summary : again->opaque_operators())
         ADD_FAILURE() << summary.op << " is not understood: " << summary.reason;
       if (again->opaque_operators().empty()) expect_equal_values(*graph, again->graph(), 1);
@@ -111,7 +107,7 @@ TEST_F(LoweringTest, EveryGraphAtEveryOpset) {
   }
   const std::vector<std::string> names = test::registry().names();
   EXPECT_EQ(exported_operators(test::registry()), names) << "the export table and the specifications differ";
-  EXPECT_EQ(std::vector<std::string>(written.begin(), written.end()), names) << "an operator occurs in no file";
+  EXPECT_EQ(std::vector<std::string>(written.begin(), written.end()), names) << "an operator occurs in no case";
 }
 
 TEST_F(LoweringTest, WhatAnOpsetCannotExpress) {

@@ -1,4 +1,5 @@
-// Malformed files: each gives one error, bad_input at the file, with the message given here.
+// Malformed files: each gives one error, bad_input at the file, with the message given here. Models that are wrong in a
+// way that the text of a graph can show are cases in import/errors.cases.
 #include <gmock/gmock.h>
 
 #include <fstream>
@@ -30,25 +31,6 @@ std::string edited(const ModelBuilder& model, const std::function<void(onnx::Mod
 
 /// The convolution with one change.
 std::string convolution_with(const std::function<void(onnx::ModelProto&)>& edit) { return edited(convolution(), edit); }
-
-/// y = op(x) with x [2, 3].
-std::string node_on_matrix(
-    const std::string& op, const std::vector<OnnxAttribute>& attributes,
-    const std::vector<std::string>& more_inputs = {}, int opset = 13,
-    const std::function<void(ModelBuilder&)>& more = [](ModelBuilder&) {}) {
-  ModelBuilder model(opset, "g");
-  model.add_input("x", {2, 3});
-  more(model);
-  std::vector<std::string> inputs = {"x"};
-  inputs.insert(inputs.end(), more_inputs.begin(), more_inputs.end());
-  model.add_node(op, inputs, {"y"}, attributes, "n");
-  model.add_symbolic_output("y", {"a", "b"});
-  return model.serialize();
-}
-
-std::function<void(ModelBuilder&)> integers(const std::string& name, const std::vector<std::int64_t>& values) {
-  return [=](ModelBuilder& model) { model.add_initializer(name, {static_cast<std::int64_t>(values.size())}, values); };
-}
 
 onnx::TensorProto& weights(onnx::ModelProto& model) { return *model.mutable_graph()->mutable_initializer(0); }
 
@@ -96,53 +78,16 @@ std::vector<Malformed> cases() {
       "node \"conv\" () has no operator type");
   add("no_outputs", convolution_with([](onnx::ModelProto& m) { m.mutable_graph()->clear_output(); }),
       "the graph has no outputs");
-  add("undefined_output",
-      convolution_with([](onnx::ModelProto& m) { m.mutable_graph()->mutable_output(0)->set_name("z"); }),
-      "graph output \"z\" is not defined by anything");
-  add("missing_initializer", convolution_with([](onnx::ModelProto& m) { m.mutable_graph()->clear_initializer(); }),
-      "node \"conv\" (Conv) reads \"w\", which nothing defines");
   add("nameless_input",
       convolution_with([](onnx::ModelProto& m) { m.mutable_graph()->mutable_input(0)->clear_name(); }),
       "graph input #0 has no name");
   add("nameless_initializer", convolution_with([](onnx::ModelProto& m) { weights(m).clear_name(); }),
       "initializer #0 has no name");
-  add("defined_twice",
-      convolution_with([](onnx::ModelProto& m) { m.mutable_graph()->mutable_node(0)->set_output(0, "x"); }),
-      "tensor \"x\" is defined twice, the second time by node \"conv\" (Conv)");
   add("input_twice", convolution_with([](onnx::ModelProto& m) {
         const onnx::ValueInfoProto copy = m.graph().input(0);
         *m.mutable_graph()->add_input() = copy;
       }),
       "tensor \"x\" is defined twice");
-  add("cycle",
-      edited(convolution(),
-             [](onnx::ModelProto& m) {
-               auto& node = *m.mutable_graph()->add_node();
-               node.set_op_type("Relu");
-               node.set_name("back");
-               node.add_input("y");
-               node.add_output("r");
-               m.mutable_graph()->mutable_node(0)->set_input(0, "r");
-             }),
-      "the graph has a cycle through node \"conv\" (Conv)");
-  add("captured_name",
-      edited(convolution(),
-             [](onnx::ModelProto& m) {
-               auto& node = *m.mutable_graph()->add_node();
-               node.set_op_type("If");
-               node.set_name("if");
-               node.add_input("y");
-               node.add_output("z");
-               auto& body = *node.add_attribute();
-               body.set_name("then_branch");
-               body.set_type(onnx::AttributeProto::GRAPH);
-               auto& inner = *body.mutable_g()->add_node();
-               inner.set_op_type("Neg");
-               inner.add_input("ghost");
-               inner.add_output("t");
-               body.mutable_g()->add_output()->set_name("t");
-             }),
-      "node \"if\" (If): a node (Neg) of its subgraph reads \"ghost\", which nothing defines");
 
   add("raw_too_short", convolution_with([](onnx::ModelProto& m) { weights(m).set_raw_data(std::string(284, 'a')); }),
       "initializer \"w\": shape [4, 2, 3, 3] of type FLOAT needs 288 bytes, it has 284");
@@ -171,35 +116,6 @@ std::vector<Malformed> cases() {
       "initializer \"w\": it has no element type");
   add("unknown_element_type", convolution_with([](onnx::ModelProto& m) { weights(m).set_data_type(99); }),
       "node \"conv\" (Conv): the element type of input 1, type 99, is not known");
-  add("huge_input", convolution_with([](onnx::ModelProto& m) {
-        auto& shape = *m.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
-        for (int i = 0; i < 4; ++i) shape.mutable_dim(i)->set_dim_value(1 << 30);
-      }),
-      "graph input \"x\" declares shape [1073741824, 1073741824, 1073741824, 1073741824], more than 2^40 elements");
-  add("negative_input", convolution_with([](onnx::ModelProto& m) {
-        m.mutable_graph()
-            ->mutable_input(0)
-            ->mutable_type()
-            ->mutable_tensor_type()
-            ->mutable_shape()
-            ->mutable_dim(0)
-            ->set_dim_value(-1);
-      }),
-      "graph input \"x\" declares extent -1");
-  add("output_type", convolution_with([](onnx::ModelProto& m) {
-        m.mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type()->set_elem_type(7);
-      }),
-      "graph output \"y\" is declared i64, but it is f32");
-  add("output_shape", convolution_with([](onnx::ModelProto& m) {
-        m.mutable_graph()
-            ->mutable_output(0)
-            ->mutable_type()
-            ->mutable_tensor_type()
-            ->mutable_shape()
-            ->mutable_dim(1)
-            ->set_dim_value(5);
-      }),
-      "graph output \"y\" is declared with another shape than f32[1, 4, 3, 3], which it has");
 
   add("outside_folder", external("../w.bin"),
       "initializer \"w\": external data location \"../w.bin\" leaves the model's folder");
@@ -219,102 +135,6 @@ std::vector<Malformed> cases() {
       "initializer \"w\": shape [4, 2, 3, 3] of type FLOAT needs 288 bytes, it has 12");
   add("bad_offset", external("w.bin", "-4"), "initializer \"w\": external data offset \"-4\" is not a number of bytes");
 
-  add("too_few_inputs",
-      convolution_with([](onnx::ModelProto& m) { m.mutable_graph()->mutable_node(0)->mutable_input()->RemoveLast(); }),
-      "node \"conv\" (Conv): it has 1 inputs, 2 to 3 were expected");
-  add("absent_input",
-      convolution_with([](onnx::ModelProto& m) { m.mutable_graph()->mutable_node(0)->set_input(0, ""); }),
-      "node \"conv\" (Conv): input 0 is absent but not optional");
-  add("no_node_outputs",
-      node_on_matrix("Relu", {}).empty() ? ""
-                                         : edited(convolution(),
-                                                  [](onnx::ModelProto& m) {
-                                                    auto& node = *m.mutable_graph()->add_node();
-                                                    node.set_op_type("Relu");
-                                                    node.add_input("y");
-                                                  }),
-      "node #1 (Relu): it has no outputs");
-  add("attribute_type", node_on_matrix("Concat", {{"axis", "one"}}, {"x"}),
-      "node \"n\" (Concat): attribute \"axis\" is STRING, INT was expected");
-  add("channels", convolution_with([](onnx::ModelProto& m) {
-        weights(m).set_dims(0, 8);
-        weights(m).set_dims(1, 1);
-      }),
-      "node \"conv\" (Conv): input [1, 2, 5, 5] and weights [8, 1, 3, 3] do not fit with group 1");
-  add("kernel_shape", convolution_with([](onnx::ModelProto& m) {
-        m.mutable_graph()->mutable_node(0)->mutable_attribute(0)->set_ints(0, 5);
-      }),
-      "node \"conv\" (Conv): kernel_shape is not that of the weights, [4, 2, 3, 3]");
-  add("bias", convolution_with([](onnx::ModelProto& m) { m.mutable_graph()->mutable_node(0)->add_input("x"); }),
-      "node \"conv\" (Conv): bias [1, 2, 5, 5] must be [4]");
-  add("mixed_types", node_on_matrix("Add", {}, {"i"}, 13, integers("i", {1, 2, 3})),
-      "node \"n\" (Add): its inputs have different element types, f32 and i64");
-  add("broadcast",
-      node_on_matrix("Add", {}, {"v"}, 13, [](ModelBuilder& m) { m.add_initializer("v", {4}, numbers(4)); }),
-      "node \"n\" (Add): shapes [2, 3] and [4] do not broadcast");
-  add("matmul", node_on_matrix("MatMul", {}, {"x"}),
-      "node \"n\" (MatMul): matrices [2, 3] and [2, 3] do not multiply: 3 columns against 2 rows");
-  add("gemm", node_on_matrix("Gemm", {}, {"x"}), "node \"n\" (Gemm): matrices [2, 3] and [2, 3] do not multiply");
-  add("perm", node_on_matrix("Transpose", {{"perm", {0, 0}}}),
-      "node \"n\" (Transpose): perm [0, 0] is no permutation of 2 axes");
-  add("axis", node_on_matrix("Softmax", {{"axis", 2}}), "node \"n\" (Softmax): axis 2 is outside [-2, 1]");
-  add("reshape", node_on_matrix("Reshape", {}, {"s"}, 13, integers("s", {4, 2})),
-      "node \"n\" (Reshape): [2, 3] cannot be reshaped to [4, 2]");
-  add("reshape_two_unknown", node_on_matrix("Reshape", {}, {"s"}, 13, integers("s", {-1, -1})),
-      "node \"n\" (Reshape): shape [-1, -1] is not a shape");
-  add("reshape_floats",
-      node_on_matrix("Reshape", {}, {"s"}, 13, [](ModelBuilder& m) { m.add_initializer("s", {2}, numbers(2)); }),
-      "node \"n\" (Reshape): input 1 must be of integers, it is f32");
-  add("concat",
-      node_on_matrix("Concat", {{"axis", 0}}, {"v"}, 13,
-                     [](ModelBuilder& m) {
-                       m.add_initializer("v", {2, 2}, numbers(4));
-                     }),
-      "node \"n\" (Concat): shapes [2, 3] and [2, 2] do not concatenate along axis 0");
-  add("split", node_on_matrix("Split", {{"axis", 1}}, {"s"}, 13, integers("s", {4})),
-      "node \"n\" (Split): sizes [4] do not split an extent of 3 into 1 outputs");
-  add("squeeze", node_on_matrix("Squeeze", {}, {"s"}, 13, integers("s", {0})),
-      "node \"n\" (Squeeze): axis 0 of [2, 3] is not 1");
-  add("unsqueeze", node_on_matrix("Unsqueeze", {}, {"s"}, 13, integers("s", {1, 1})),
-      "node \"n\" (Unsqueeze): axes name one axis twice");
-  add("slice_step", node_on_matrix("Slice", {}, {"a", "a", "a", "a"}, 13, integers("a", {0})),
-      "node \"n\" (Slice): a step is 0");
-  add("pad", node_on_matrix("Pad", {}, {"s"}, 13, integers("s", {1, 1})),
-      "node \"n\" (Pad): pads [1, 1] do not have two numbers for each of 2 axes");
-  add("gather", node_on_matrix("Gather", {}, {"s"}, 13, integers("s", {2})),
-      "node \"n\" (Gather): index 2 is outside an axis of extent 2");
-  add("expand_overflow", node_on_matrix("Expand", {}, {"s"}, 13, integers("s", {1 << 30, 1 << 30, 1, 1})),
-      "node \"n\" (Expand): shape [1073741824, 1073741824, 1, 1] is negative or has more than 2^40 elements");
-  add("reduce_axes", node_on_matrix("ReduceSum", {}, {"s"}, 13, integers("s", {0, -2})),
-      "node \"n\" (ReduceSum): axes name one axis twice");
-  add("window", node_on_matrix("MaxPool", {{"kernel_shape", {2}}}),
-      "node \"n\" (MaxPool): its input [2, 3] has no spatial axes");
-  add("constant_of_shape",
-      edited(convolution(),
-             [](onnx::ModelProto& m) {
-               auto& shape = *m.mutable_graph()->add_initializer();
-               shape.set_name("s");
-               shape.set_data_type(onnx::TensorProto::INT64);
-               shape.add_dims(2);
-               shape.add_int64_data(std::int64_t{1} << 40);
-               shape.add_int64_data(std::int64_t{1} << 40);
-               auto& node = *m.mutable_graph()->add_node();
-               node.set_op_type("ConstantOfShape");
-               node.set_name("cos");
-               node.add_input("s");
-               node.add_output("c");
-             }),
-      "node \"cos\" (ConstantOfShape): shape [1099511627776, 1099511627776] is negative or has more than 2^40 "
-      "elements");
-  add("constant_without_value",
-      edited(convolution(),
-             [](onnx::ModelProto& m) {
-               auto& node = *m.mutable_graph()->add_node();
-               node.set_op_type("Constant");
-               node.set_name("k");
-               node.add_output("c");
-             }),
-      "node \"k\" (Constant): it has 0 attributes, exactly one value was expected");
   return all;
 }
 

@@ -16,18 +16,14 @@
 #include "onnx_io/tensor_file.h"
 #include "operators/evaluate.h"
 #include "support/file.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
 
 namespace fs = std::filesystem;
 
-const OperatorRegistry& registry() {
-  static const OperatorRegistry loaded =
-      OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/specs/operators").value();
-  return loaded;
-}
-
+using test::registry;
 using Tensor = RingTensor<double>;
 
 std::optional<Tensor> read_tensor(const fs::path& path) {
@@ -189,6 +185,7 @@ Outcome run_case(const Case& stored) {
     ADD_FAILURE() << model.error().to_string();
     return outcome;
   }
+  for (const IllTypedNode& node : model->ill_typed_nodes()) ADD_FAILURE() << node.node << ": " << node.reason;
   outcome.carried = model->opaque_operators();
   outcome.nodes = model->original_nodes();
   Expected<Model> original = *model, lowered = *model;

@@ -1,14 +1,14 @@
-/// Every operator against tests/operators/cases/OPERATOR.txt: types, values over several rings, work, and one failing
-/// case for every numbered constraint. A case reads
-///
-///   case TITLE
-///     op(x, y; attribute=value)
-///     x [2] = 1 2            inputs: shape and elements; without '=' only the type counts; "i64 [2]" gives another
-///     type y [2] = 3 4 out [2] = 4 6          what comes out; several outputs: out.0, out.1, ... also integer, field
-///     the result is the same over the exact integers, and modulo 2^61-1 flops 2                optional: the work
-///     bytes 16 8             optional: bytes read and written
-///
-/// or, instead of outputs, `error MESSAGE`.
+// Every operator against cases/OPERATOR.cases: types, values over several rings, work, and one failing case for every
+// numbered constraint.
+//
+//   apply op(x, y; attribute=value)
+//   input x [2] = 1 2         shape and elements; without '=' only the type counts; "x i64 [2]" gives another type
+//   output [2] = 4 6          what comes out; one line for each output
+//   also integer, field       the result is the same over the exact integers, and modulo 2^61-1
+//   flops 2                   the work
+//   bytes 16 8                bytes read and written
+//   error MESSAGE             instead of outputs
+#include "tests/support/cases.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,8 +16,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <map>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -26,7 +24,7 @@
 
 #include "operators/evaluate.h"
 #include "support/lexer.h"
-#include "tests/operators/shipped.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
@@ -38,8 +36,7 @@ struct Tensor {
 };
 
 struct Case {
-  std::string file, title;
-  int line = 0;
+  test::TextCase source;
   std::string op;
   std::vector<std::string> arguments;
   Attributes attributes;
@@ -49,6 +46,17 @@ struct Case {
   std::optional<std::string> error;
 };
 
+const test::CaseKeys& operator_keys() {
+  using test::CaseCount;
+  using test::CaseValue;
+  static const test::CaseKeys keys = {
+      {"apply", CaseValue::words, CaseCount::once},      {"input", CaseValue::words, CaseCount::repeated},
+      {"output", CaseValue::words, CaseCount::repeated}, {"also", CaseValue::words, CaseCount::optional},
+      {"flops", CaseValue::number, CaseCount::optional}, {"bytes", CaseValue::words, CaseCount::optional},
+      {"error", CaseValue::words, CaseCount::optional}};
+  return keys;
+}
+
 ElementType element_type(const std::string& name) {
   for (int i = 0; i <= static_cast<int>(ElementType::other); ++i)
     if (name == to_string(static_cast<ElementType>(i))) return static_cast<ElementType>(i);
@@ -57,7 +65,7 @@ ElementType element_type(const std::string& name) {
 
 /// op(x, y; a=1, b=[1, 2], c=relu)
 void parse_application(const std::string& text, Case& c) {
-  TokenCursor cursor(tokenize(text, c.file).value());
+  TokenCursor cursor(tokenize(text, c.source.file).value());
   c.op = cursor.expect_identifier("an operator").value();
   ASSERT_TRUE(cursor.accept("("));
   while (!cursor.at(";") && !cursor.at(")")) {
@@ -88,7 +96,7 @@ void parse_application(const std::string& text, Case& c) {
   ASSERT_TRUE(cursor.accept(")"));
 }
 
-/// NAME [TYPE] [extents] = elements
+/// [NAME] [TYPE] [extents] = elements
 Tensor parse_tensor(const std::string& line) {
   Tensor tensor;
   std::istringstream words(line.substr(0, line.find('[')));
@@ -110,56 +118,34 @@ Tensor parse_tensor(const std::string& line) {
   return tensor;
 }
 
-std::vector<Case> read_cases(const std::filesystem::path& path) {
-  std::vector<Case> cases;
-  std::ifstream file(path);
-  int number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    const std::size_t begin = line.find_first_not_of(' ');
-    if (begin == std::string::npos || line[begin] == '#') continue;
-    line = line.substr(begin);
-    const std::string word = line.substr(0, line.find_first_of(" ("));
-    const std::string rest = line.size() > word.size() ? line.substr(word.size() + 1) : "";
-    if (word == "case") {
-      cases.emplace_back();
-      cases.back().file = path.filename().string();
-      cases.back().line = number;
-      cases.back().title = rest;
-      continue;
-    }
-    Case& c = cases.back();
-    if (c.op.empty()) {
-      parse_application(line, c);
-    } else if (word == "error") {
-      c.error = rest;
-    } else if (word == "flops") {
-      c.flops = std::strtod(rest.c_str(), nullptr);
-    } else if (word == "bytes") {
-      char* end = nullptr;
-      c.bytes_read = std::strtod(rest.c_str(), &end);
-      c.bytes_written = std::strtod(end, nullptr);
-    } else if (word == "also") {
-      if (rest.find("integer") != std::string::npos) c.also.insert("integer");
-      if (rest.find("field") != std::string::npos) c.also.insert("field");
-    } else if (word.substr(0, 3) == "out") {
-      c.outputs.push_back(parse_tensor(line));
-    } else {
-      c.inputs.push_back(parse_tensor(line));
-    }
+Case parse_case(const test::TextCase& text) {
+  Case c;
+  c.source = text;
+  parse_application(text.text("apply"), c);
+  for (const std::string& line : text.all("input")) c.inputs.push_back(parse_tensor(line));
+  for (const std::string& line : text.all("output")) c.outputs.push_back(parse_tensor(line));
+  for (std::string word : test::words_of(text.text("also"))) {
+    if (word.ends_with(',')) word.pop_back();
+    EXPECT_THAT(word, ::testing::AnyOf("integer", "field")) << text.place();
+    c.also.insert(word);
   }
-  return cases;
+  if (text.has("flops")) c.flops = text.number("flops");
+  if (text.has("bytes")) {
+    const std::vector<std::string> bytes = test::words_of(text.text("bytes"));
+    EXPECT_EQ(bytes.size(), 2U) << text.place();
+    c.bytes_read = std::stod(bytes.front());
+    c.bytes_written = std::stod(bytes.back());
+  }
+  if (text.has("error")) c.error = text.text("error");
+  EXPECT_NE(c.error.has_value(), !c.outputs.empty()) << text.place() << ": a case has outputs or an error";
+  return c;
 }
 
 const std::vector<Case>& all_cases() {
   static const std::vector<Case> cases = [] {
-    std::vector<std::filesystem::path> paths;
-    for (const auto& entry : std::filesystem::directory_iterator(TASO_SOURCE_DIR "/tests/operators/cases"))
-      paths.push_back(entry.path());
-    std::sort(paths.begin(), paths.end());
     std::vector<Case> result;
-    for (const auto& path : paths)
-      for (Case& c : read_cases(path)) result.push_back(std::move(c));
+    for (const test::TextCase& text : test::load_cases("tests/operators/cases", operator_keys()))
+      result.push_back(parse_case(text));
     return result;
   }();
   return cases;
@@ -210,10 +196,10 @@ class OperatorCases : public ::testing::TestWithParam<std::size_t> {
 
 TEST_P(OperatorCases, Agree) {
   const Case& c = current();
-  SCOPED_TRACE(c.file + ":" + std::to_string(c.line) + " " + c.title);
-  const OperatorRegistry& registry = testing::shipped();
+  SCOPED_TRACE(c.source.place() + " " + c.source.name);
+  const OperatorRegistry& registry = test::registry();
   ASSERT_TRUE(registry.defines(c.op));
-  EXPECT_EQ(c.op + ".txt", c.file);
+  EXPECT_EQ(c.op + ".cases", std::filesystem::path(c.source.file).filename());
   const Expected<Attributes> complete = registry.complete(c.op, c.attributes);
   if (c.error && !complete) {
     EXPECT_EQ(complete.error().message, *c.error);
@@ -279,28 +265,24 @@ TEST_P(OperatorCases, Agree) {
           << "over GF(2^61-1), output " << i << " element " << j;
 }
 
-std::string case_name(const ::testing::TestParamInfo<std::size_t>& info) {
-  std::string name = all_cases()[info.param].op + "_" + all_cases()[info.param].title;
-  for (char& letter : name)
-    if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
-  return name + "_" + std::to_string(all_cases()[info.param].line);
-}
-
-INSTANTIATE_TEST_SUITE_P(Files, OperatorCases, ::testing::Range(std::size_t{0}, all_cases().size()), case_name);
+INSTANTIATE_TEST_SUITE_P(Files, OperatorCases, ::testing::Range(std::size_t{0}, all_cases().size()),
+                         [](const auto& place) {
+                           return test::case_name({all_cases()[place.param].source, place.index});
+                         });
 
 TEST(OperatorCoverage, EveryOperatorHasValues) {
   std::set<std::string> seen;
   for (const Case& c : all_cases())
     if (!c.error && !c.outputs.empty() && c.outputs[0].elements) seen.insert(c.op);
-  for (const std::string& name : testing::shipped().names()) EXPECT_TRUE(seen.contains(name)) << name;
+  for (const std::string& name : test::registry().names()) EXPECT_TRUE(seen.contains(name)) << name;
 }
 
 TEST(OperatorCoverage, EveryConstraintFailsOnce) {
   std::set<std::string> seen;
   for (const Case& c : all_cases())
     if (c.error) seen.insert(c.error->substr(0, c.error->find(':')));
-  for (const std::string& name : testing::shipped().names()) {
-    const OperatorDefinition& definition = *testing::shipped().find(name);
+  for (const std::string& name : test::registry().names()) {
+    const OperatorDefinition& definition = *test::registry().find(name);
     auto expect = [&](int constraint) {
       const std::string label = name + " C" + std::to_string(constraint);
       EXPECT_TRUE(seen.contains(label)) << "no failing case for " << label;

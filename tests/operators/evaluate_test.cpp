@@ -10,7 +10,7 @@
 
 #include "operators/lowered_body.h"
 #include "support/random.h"
-#include "tests/operators/shipped.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
@@ -45,7 +45,7 @@ TEST(Evaluate, ElementsNeedNotBeNumbers) {
   const std::vector<TensorType> types = {f32({1, 1, 2, 2})};
   const OperatorInstance pool =
       OperatorInstance::create(
-          testing::shipped(), "max_pool2d",
+          test::registry(), "max_pool2d",
           {{"kernel", std::vector<std::int64_t>{2, 2}}, {"pads", std::vector<std::int64_t>{1, 0, 0, 0}}}, types)
           .value();
   const RingTensor<std::string> x{{1, 1, 2, 2}, {"a", "b", "c", "d"}, {}};
@@ -58,7 +58,7 @@ TEST(Evaluate, ElementsNeedNotBeNumbers) {
 
 TEST(Evaluate, AnArgumentOfAnExpandedFunctionIsComputedOnce) {
   const OperatorInstance gelu =
-      OperatorInstance::create(testing::shipped(), "matmul_bias_act", {{"act", SymbolValue{"gelu"}}},
+      OperatorInstance::create(test::registry(), "matmul_bias_act", {{"act", SymbolValue{"gelu"}}},
                                std::vector<TensorType>{f32({4, 8}), f32({8, 4}), f32({4})})
           .value();
   // 2 * 8 for the product, 1 for the bias, 5 for gelu.
@@ -67,7 +67,7 @@ TEST(Evaluate, AnArgumentOfAnExpandedFunctionIsComputedOnce) {
 
 TEST(Evaluate, LoopsThatMakeOneAreOne) {
   const std::vector<TensorType> types = {f32({2, 3, 4, 5}), f32({2, 3, 4, 5})};
-  const OperatorInstance add = OperatorInstance::create(testing::shipped(), "add", {}, types).value();
+  const OperatorInstance add = OperatorInstance::create(test::registry(), "add", {}, types).value();
   ASSERT_EQ(add.body().stages.size(), 1U);
   EXPECT_EQ(add.body().stages[0].outer.size(), 1U);
   EXPECT_EQ(add.body().stages[0].extents[add.body().stages[0].outer[0]], 120);
@@ -76,7 +76,7 @@ TEST(Evaluate, LoopsThatMakeOneAreOne) {
 TEST(Evaluate, OnlyAxesThatCanLeaveTheTensorAreGuarded) {
   auto guards = [](std::vector<std::int64_t> pads) {
     const OperatorInstance conv =
-        OperatorInstance::create(testing::shipped(), "conv2d", {{"pads", std::move(pads)}},
+        OperatorInstance::create(test::registry(), "conv2d", {{"pads", std::move(pads)}},
                                  std::vector<TensorType>{f32({1, 4, 5, 5}), f32({2, 4, 3, 3})})
             .value();
     std::size_t count = 0;
@@ -131,7 +131,7 @@ TEST(Evaluate, ConvolutionsOfManyShapes) {
     const std::vector<std::int64_t> strides = {small(3), small(3)}, dilations = {small(2), small(2)},
                                     pads = {small(4) - 1, small(4) - 1, small(4) - 1, small(4) - 1};
     const Expected<OperatorInstance> conv = OperatorInstance::create(
-        testing::shipped(), "conv2d", {{"strides", strides}, {"pads", pads}, {"dilations", dilations}},
+        test::registry(), "conv2d", {{"strides", strides}, {"pads", pads}, {"dilations", dilations}},
         std::vector<TensorType>{f32(x.shape), f32(k.shape)});
     if (!conv) continue;
     ++checked;
@@ -145,7 +145,7 @@ TEST(Evaluate, ConvolutionsOfManyShapes) {
 
 TEST(Evaluate, WrongInputsAreRefused) {
   const OperatorInstance relu =
-      OperatorInstance::create(testing::shipped(), "relu", {}, std::vector<TensorType>{f32({2})}).value();
+      OperatorInstance::create(test::registry(), "relu", {}, std::vector<TensorType>{f32({2})}).value();
   DoubleRing ring;
   const Doubles other{{3}, {1, 2, 3}, {}}, short_one{{2}, {1}, {}};
   const Doubles* inputs[] = {&other};
@@ -160,7 +160,7 @@ TEST(Evaluate, WrongInputsAreRefused) {
 
 TEST(Evaluate, IntegersWhereRealsAreExpected) {
   const OperatorInstance relu =
-      OperatorInstance::create(testing::shipped(), "relu", {}, std::vector<TensorType>{f32({2})}).value();
+      OperatorInstance::create(test::registry(), "relu", {}, std::vector<TensorType>{f32({2})}).value();
   DoubleRing ring;
   const Doubles integers{{2}, {}, {1, 2}};
   const Doubles* inputs[] = {&integers};
@@ -170,7 +170,7 @@ TEST(Evaluate, IntegersWhereRealsAreExpected) {
 
 /// split(concat(x, y)) of a graph with a constant, two outputs of one node and an input that is used twice.
 TEST(EvaluateGraph, SharedValuesConstantsAndPorts) {
-  const OperatorRegistry& registry = testing::shipped();
+  const OperatorRegistry& registry = test::registry();
   Graph graph;
   const NodeId x = graph.add_input("x", f32({1, 2}));
   const float numbers[] = {10, 20};
@@ -194,7 +194,7 @@ TEST(EvaluateGraph, SharedValuesConstantsAndPorts) {
 }
 
 TEST(EvaluateGraph, IntegerConstantsAreIndices) {
-  const OperatorRegistry& registry = testing::shipped();
+  const OperatorRegistry& registry = test::registry();
   Graph graph;
   const NodeId x = graph.add_input("x", f32({3}));
   const std::int64_t indices[] = {2, -3};

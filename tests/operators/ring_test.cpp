@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "support/random.h"
-#include "tests/operators/shipped.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
 
-const FunctionDefinition& function(const char* name) { return *testing::shipped().find_function(name); }
+const FunctionDefinition& function(const char* name) { return *test::registry().find_function(name); }
 
 TEST(DoubleRing, Extremum) {
   const std::vector<double> values = {1, 3, -2};

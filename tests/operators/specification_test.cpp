@@ -12,48 +12,45 @@
 
 #include "operators/evaluate.h"
 #include "support/random.h"
-#include "tests/operators/shipped.h"
+#include "tests/support/cases.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
 
-struct ErrorCase {
-  int line = 0;
-  std::string expected, text;
-  std::vector<TensorType> inputs;
-  bool apply = false;
-};
+/// Specifications that are refused: specification_errors/*.cases.
+///
+///   error LINE:COLUMN: MESSAGE   0:0: no place in the text
+///   on [2, 3] [4]                operator f is applied to inputs of these shapes: then inference or lowering is what
+///   fails text:                        the specification
+const test::CaseKeys& error_keys() {
+  using test::CaseCount;
+  using test::CaseValue;
+  static const test::CaseKeys keys = {{"error", CaseValue::words, CaseCount::once},
+                                      {"on", CaseValue::words, CaseCount::optional},
+                                      {"text", CaseValue::section, CaseCount::once}};
+  return keys;
+}
 
-std::vector<ErrorCase> error_cases() {
-  std::vector<ErrorCase> cases;
-  std::ifstream file(TASO_SOURCE_DIR "/tests/operators/specification_errors.txt");
-  int number = 0;
-  for (std::string line; std::getline(file, line);) {
-    ++number;
-    if (line.rfind("expect ", 0) == 0) {
-      cases.push_back({number, line.substr(7), "", {}, false});
-    } else if (line.rfind("  on ", 0) == 0) {
-      ErrorCase& c = cases.back();
-      c.apply = true;
-      std::istringstream text(line.substr(5));
-      Shape shape;
-      for (char letter = 0; text >> letter;) {
-        if (letter == '[') {
-          shape.clear();
-        } else if (letter == ']') {
-          c.inputs.push_back({ElementType::f32, shape, true});
-        } else if (letter != ',') {
-          text.putback(letter);
-          std::int64_t extent = 0;
-          text >> extent;
-          shape.push_back(extent);
-        }
-      }
-    } else if (line.rfind("  ", 0) == 0) {
-      cases.back().text += line.substr(2) + "\n";
+/// "[2, 3] [4]": floats of these shapes.
+std::vector<TensorType> types_of(const std::string& shapes) {
+  std::vector<TensorType> types;
+  std::istringstream text(shapes);
+  Shape shape;
+  for (char letter = 0; text >> letter;) {
+    if (letter == '[') {
+      shape.clear();
+    } else if (letter == ']') {
+      types.push_back({ElementType::f32, shape, true});
+    } else if (letter != ',') {
+      text.putback(letter);
+      std::int64_t extent = 0;
+      text >> extent;
+      EXPECT_FALSE(text.fail()) << shapes;
+      shape.push_back(extent);
     }
   }
-  return cases;
+  return types;
 }
 
 std::string placed(const Error& error) {
@@ -64,28 +61,29 @@ std::string placed(const Error& error) {
 }
 
 TEST(Specification, ErrorsNamePlaceAndCause) {
-  const std::vector<ErrorCase> cases = error_cases();
+  const std::vector<test::TextCase> cases = test::load_cases("tests/operators/specification_errors", error_keys());
   ASSERT_GT(cases.size(), 100U);
-  for (const ErrorCase& c : cases) {
-    SCOPED_TRACE("specification_errors.txt:" + std::to_string(c.line));
-    const Expected<OperatorRegistry> registry = OperatorRegistry::parse(c.text, "f.op", &testing::shipped());
-    if (!c.apply) {
-      ASSERT_FALSE(registry.ok()) << c.text;
-      EXPECT_EQ(placed(registry.error()), c.expected);
+  for (const test::TextCase& c : cases) {
+    SCOPED_TRACE(c.place());
+    const std::string& text = c.text("text");
+    const Expected<OperatorRegistry> registry = OperatorRegistry::parse(text, "f.op", &test::registry());
+    if (!c.has("on")) {
+      ASSERT_FALSE(registry.ok()) << text;
+      EXPECT_EQ(placed(registry.error()), c.text("error"));
       EXPECT_EQ(registry.error().code, ErrorCode::bad_input);
       continue;
     }
     ASSERT_TRUE(registry.ok()) << registry.error().to_string();
-    const Expected<OperatorInstance> instance = OperatorInstance::create(*registry, "f", {}, c.inputs);
-    ASSERT_FALSE(instance.ok()) << c.text;
-    EXPECT_EQ(placed(instance.error()), c.expected);
+    const Expected<OperatorInstance> instance = OperatorInstance::create(*registry, "f", {}, types_of(c.text("on")));
+    ASSERT_FALSE(instance.ok()) << text;
+    EXPECT_EQ(placed(instance.error()), c.text("error"));
   }
 }
 
 TEST(Specification, FunctionsMayStandBehindOperators) {
   const auto registry = OperatorRegistry::parse(
       "operator one(x[D..]) -> [D..]\n  \"x.\"\n  out[I..] = x[I..]\nfunction less(x) = x - 1\n", "test.op",
-      &testing::shipped());
+      &test::registry());
   EXPECT_TRUE(registry) << registry.error().to_string();
 }
 
@@ -103,7 +101,7 @@ TEST(Specification, FoldersThatHoldNothing) {
 }
 
 TEST(Specification, DeclaredLawsAndFacts) {
-  const OperatorRegistry& registry = testing::shipped();
+  const OperatorRegistry& registry = test::registry();
   EXPECT_TRUE(registry.is_commutative("add") && registry.is_commutative("mul"));
   EXPECT_FALSE(registry.is_commutative("sub") || registry.is_commutative("nosuch"));
   EXPECT_TRUE(registry.is_associative("concat"));
@@ -157,9 +155,9 @@ TEST(Specification, DomainsOfFunctionsAreTried) {
 
 TEST(Specification, FactsOfFunctionsHold) {
   std::string text;
-  for (const auto& [name, function] : testing::shipped().functions())
+  for (const auto& [name, function] : test::registry().functions())
     if (function.arity == 1) text += "operator apply_" + name + "(x[n]) -> [n]\n  out[i] = " + name + "(x[i])\n";
-  const OperatorRegistry registry = OperatorRegistry::parse(text, "apply.op", &testing::shipped()).value();
+  const OperatorRegistry registry = OperatorRegistry::parse(text, "apply.op", &test::registry()).value();
   RingTensor<double> grid;
   for (int i = 0; i <= 400; ++i) grid.elements.push_back((i - 200) / 16.0);
   grid.shape = {static_cast<std::int64_t>(grid.elements.size())};
@@ -170,7 +168,7 @@ TEST(Specification, FactsOfFunctionsHold) {
     const RingTensor<double>* pointer = &x;
     return evaluate(instance, ring, std::span<const RingTensor<double>* const>(&pointer, 1)).value()[0];
   };
-  for (const auto& [name, function] : testing::shipped().functions()) {
+  for (const auto& [name, function] : test::registry().functions()) {
     if (function.arity != 1) continue;
     SCOPED_TRACE(name);
     const RingTensor<double> y = apply(name, grid);
@@ -187,7 +185,7 @@ TEST(Specification, FactsOfFunctionsHold) {
 }
 
 TEST(Specification, SignatureForTheGraphLayer) {
-  const OperatorRegistry& registry = testing::shipped();
+  const OperatorRegistry& registry = test::registry();
   EXPECT_EQ(registry.signature("nosuch"), nullptr);
   const OperatorSignature& conv = *registry.signature("conv2d_bias_act");
   EXPECT_EQ(conv.min_inputs, 3U);
@@ -203,25 +201,25 @@ TEST(Specification, SignatureForTheGraphLayer) {
 }
 
 TEST(Specification, UnknownOperator) {
-  EXPECT_EQ(testing::shipped().complete("nosuch", {}).error().message, "unknown operator 'nosuch'");
-  EXPECT_EQ(testing::shipped().infer("nosuch", {}, {}).error().message, "unknown operator 'nosuch'");
-  EXPECT_EQ(testing::shipped().work("nosuch", {}, {}).error().message, "unknown operator 'nosuch'");
+  EXPECT_EQ(test::registry().complete("nosuch", {}).error().message, "unknown operator 'nosuch'");
+  EXPECT_EQ(test::registry().infer("nosuch", {}, {}).error().message, "unknown operator 'nosuch'");
+  EXPECT_EQ(test::registry().work("nosuch", {}, {}).error().message, "unknown operator 'nosuch'");
 }
 
 TEST(Specification, UnknownShapesAreRefused) {
   const TensorType unknown{ElementType::f32, {}, false};
-  EXPECT_EQ(testing::shipped().infer("relu", {}, std::vector<TensorType>{unknown}).error().message,
+  EXPECT_EQ(test::registry().infer("relu", {}, std::vector<TensorType>{unknown}).error().message,
             "relu: the shape of x is not known");
 }
 
 TEST(Specification, ElementTypeOfOutputs) {
   const std::vector<TensorType> inputs = {{ElementType::f16, {4, 2}, true}, {ElementType::i32, {3}, true}};
-  const auto outputs = testing::shipped().infer("gather", {{"axis", std::int64_t{-2}}}, inputs).value();
+  const auto outputs = test::registry().infer("gather", {{"axis", std::int64_t{-2}}}, inputs).value();
   EXPECT_EQ(outputs[0], (TensorType{ElementType::f16, {3, 2}, true}));
 }
 
 TEST(AxisFacts, FollowFromTheSpelling) {
-  auto facts = [](const char* op) { return axis_facts(*testing::shipped().find(op)); };
+  auto facts = [](const char* op) { return axis_facts(*test::registry().find(op)); };
   EXPECT_EQ(facts("relu"), (std::vector<AxisFact>{{-1, 0, -1, true}}));
   EXPECT_EQ(facts("add"), (std::vector<AxisFact>{{-1, 0, -1, true}, {-1, 1, -1, true}}));
   EXPECT_EQ(facts("matmul"),
@@ -232,7 +230,7 @@ TEST(AxisFacts, FollowFromTheSpelling) {
 
 /// Every fact holds wherever inference succeeds: the cases above are spelled out, this is the meaning.
 TEST(AxisFacts, HoldForShapes) {
-  const OperatorRegistry& registry = testing::shipped();
+  const OperatorRegistry& registry = test::registry();
   Random random(3);
   int checked = 0;
   for (const std::string& name : registry.names()) {
@@ -378,7 +376,7 @@ TEST(TypingText, TellsWhatTypesDependOn) {
   EXPECT_NE(given, text("n <= 8", "x[i // 2, I..]", sizes));
   EXPECT_NE(given, text("n <= 9", "x[i // 2, I..]", "size doubled(a) = 2*a + 1\n"));
   EXPECT_NE(given, text("n <= 9", "x[i // 2, I..]", "size doubled(a) = same(a)\nsize same(a) = 2*a\n"));
-  EXPECT_EQ(testing::shipped().typing_text("no_such_operator"), "");
+  EXPECT_EQ(test::registry().typing_text("no_such_operator"), "");
 }
 
 }  // namespace

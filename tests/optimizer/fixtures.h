@@ -7,11 +7,9 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "graph/graph_text.h"
 #include "graph/rewrite.h"
 #include "operators/registry.h"
 #include "optimizer/cost_model.h"
@@ -19,25 +17,15 @@
 #include "optimizer/runtime_target.h"
 #include "optimizer/target.h"
 #include "runtime/kernel.h"
+#include "tests/support/graphs.h"
 
 namespace taso::testing {
 
 inline std::string source_path(const std::string& path) { return std::string(TASO_SOURCE_DIR) + "/" + path; }
 
-/// The value of an Expected; the test ends with its message if there is none.
-template <class T>
-T value_of(Expected<T> expected) {
-  if (!expected) {
-    ADD_FAILURE() << expected.error().to_string();
-    throw std::runtime_error(expected.error().to_string());
-  }
-  return std::move(expected).value();
-}
-
-inline const OperatorRegistry& registry() {
-  static const OperatorRegistry loaded = value_of(OperatorRegistry::load(source_path("specs/operators")));
-  return loaded;
-}
+using test::graph_of;
+using test::registry;
+using test::value_of;
 
 inline Rounding rounding_of(const std::string& fp) {
   return fp == "exact" ? Rounding::exact : fp == "fast" ? Rounding::fast : Rounding::reassoc;
@@ -53,8 +41,6 @@ inline const std::vector<Substitution>& test_rules() {
       value_of(load_rules(source_path("tests/data/rules/optimizer.rules"), registry()));
   return loaded;
 }
-
-inline Graph graph_of(const std::string& text) { return value_of(parse_graph(text, "test", registry())); }
 
 /// Plans like the CPU target in counting mode; kernel costs come from a function and are counted.
 class FakeTarget final : public Target {
@@ -138,55 +124,31 @@ inline void write_file(const std::string& path, const std::string& text) {
   stream << text;
 }
 
-/// A test of the data folder: directives, then a graph.
-struct OptimizerCase {
-  std::string name, cost = "launches", fp = "reassoc", graph;
-  double alpha = 1.05;
-  std::size_t steps = 1000;
-  bool exhaustive = false;
-  std::vector<std::vector<std::string>> expectations;  ///< Words after "expect".
-};
-
-inline std::vector<OptimizerCase> optimizer_cases() {
-  std::set<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(source_path("tests/data/optimizer")))
-    if (entry.path().extension() == ".opt") paths.insert(entry.path());
-  std::vector<OptimizerCase> cases;
-  for (const std::filesystem::path& path : paths) {
-    OptimizerCase test;
-    test.name = path.stem().string();
-    std::ifstream stream(path);
-    for (std::string line; std::getline(stream, line);) {
-      std::istringstream words(line);
-      std::vector<std::string> list;
-      for (std::string word; words >> word;) list.push_back(word);
-      if (list.empty() || list[0][0] == '#') continue;
-      if (list[0] == "graph") {
-        test.graph.assign(std::istreambuf_iterator<char>(stream), {});
-      } else if (list[0] == "exhaustive") {
-        test.exhaustive = true;
-      } else if (list[0] == "expect" && list.size() > 2) {
-        test.expectations.emplace_back(list.begin() + 1, list.end());
-      } else if (list.size() == 2 && list[0] == "cost") {
-        test.cost = list[1];
-      } else if (list.size() == 2 && list[0] == "fp") {
-        test.fp = list[1];
-      } else if (list.size() == 2 && list[0] == "alpha") {
-        test.alpha = std::stod(list[1]);
-      } else if (list.size() == 2 && list[0] == "steps") {
-        test.steps = std::stoul(list[1]);
-      } else {
-        ADD_FAILURE() << path << ": unknown directive '" << line << "'";
-      }
-    }
-    EXPECT_FALSE(test.graph.empty()) << path;
-    EXPECT_FALSE(test.expectations.empty()) << path;
-    cases.push_back(std::move(test));
-  }
-  return cases;
+/// A case of tests/data/optimizer: how a graph is searched, and what is expected of the result (optimize_test.cpp).
+///
+///   cost FORMULA, fp CLASS, alpha A, max_steps N    as the options of taso-opt
+///   original C, baseline C, result C                costs
+///   choice NAME, stop REASON                        what is chosen; why the search stopped
+///   uses RULE N                                     the rule is applied N times
+///   exhaustive                                      all reachable graphs can be enumerated
+///   graph:
+inline std::vector<test::TextCase> optimizer_cases() {
+  static const test::CaseKeys keys = {{"cost", test::CaseValue::words, test::CaseCount::optional},
+                                      {"fp", test::CaseValue::words, test::CaseCount::optional},
+                                      {"alpha", test::CaseValue::number, test::CaseCount::optional},
+                                      {"max_steps", test::CaseValue::integer, test::CaseCount::optional},
+                                      {"exhaustive", test::CaseValue::none, test::CaseCount::optional},
+                                      {"original", test::CaseValue::number, test::CaseCount::optional},
+                                      {"baseline", test::CaseValue::number, test::CaseCount::optional},
+                                      {"result", test::CaseValue::number, test::CaseCount::optional},
+                                      {"choice", test::CaseValue::words, test::CaseCount::optional},
+                                      {"stop", test::CaseValue::words, test::CaseCount::optional},
+                                      {"uses", test::CaseValue::words, test::CaseCount::repeated},
+                                      {"graph", test::CaseValue::section, test::CaseCount::once}};
+  return test::load_cases("tests/data/optimizer", keys);
 }
 
-inline std::string case_name(const ::testing::TestParamInfo<OptimizerCase>& info) { return info.param.name; }
-inline void PrintTo(const OptimizerCase& test, std::ostream* stream) { *stream << test.name; }
+inline std::string cost_of(const test::TextCase& test) { return test.text("cost", "launches"); }
+inline double alpha_of(const test::TextCase& test) { return test.number("alpha", 1.05); }
 
 }  // namespace taso::testing

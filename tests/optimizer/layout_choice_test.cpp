@@ -6,8 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <map>
 
 #include "graph/rewrite.h"
@@ -15,6 +13,7 @@
 #include "optimizer/runtime_target.h"
 #include "optimizer/search.h"
 #include "tests/runtime/random_graph.h"
+#include "tests/support/cases.h"
 
 namespace taso::testing {
 namespace {
@@ -149,77 +148,41 @@ TEST_P(RandomGraphs, ComputeTheSameInAllLayouts) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomGraphs, ::testing::Range<std::uint64_t>(0, 6));
 
-// ---- Stated cases: layouts/*.txt.
+// ---- Stated cases: layouts/*.cases.
 //
-//   --- name of the case
-//   # price: TEXT = 5          of kernels whose key contains TEXT; the first that fits counts; 1 otherwise
-//   # cost: 12                 of the best layouts
-//   # rule cost: 15            of the rule's
-//   # steps: conv2d, reorder   kernels in order
-//   # key: TEXT                the key of some step contains it; repeatable
-//   # needs: blocks            blocks of channels, which oneDNN's kernels have
-//   ...graph text...
+//   price 5 TEXT              of kernels whose key contains TEXT; the first that fits counts; 1 otherwise
+//   cost 12                   of the best layouts
+//   rule_cost 15              of the rule's
+//   steps conv2d, reorder     kernels in order
+//   key TEXT                  the key of some step contains it; repeatable
+//   needs_blocks              of channels, which oneDNN's kernels have
+//   graph:
 
-struct Case {
-  std::string name, text, steps;
-  std::vector<std::pair<std::string, double>> prices;
-  std::vector<std::string> keys;
-  double cost = -1, rule_cost = -1;
-  bool needs_blocks = false;
-};
-
-void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
-
-std::vector<Case> read_cases() {
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(TASO_SOURCE_DIR) + "/tests/optimizer/layouts"))
-    if (entry.path().extension() == ".txt") files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  std::vector<Case> cases;
-  for (const auto& path : files) {
-    std::ifstream in(path);
-    for (std::string line; std::getline(in, line);) {
-      const auto after = [&](const std::string& prefix) -> std::optional<std::string> {
-        if (line.rfind(prefix, 0) != 0) return std::nullopt;
-        return line.substr(prefix.size());
-      };
-      if (const auto name = after("--- ")) {
-        cases.push_back({});
-        cases.back().name = path.stem().string() + " " + *name;
-        continue;
-      }
-      if (cases.empty()) continue;
-      Case& one = cases.back();
-      if (const auto price = after("# price: ")) {
-        const std::size_t equals = price->rfind(" = ");
-        one.prices.emplace_back(price->substr(0, equals), std::stod(price->substr(equals + 3)));
-      } else if (const auto cost = after("# cost: ")) {
-        one.cost = std::stod(*cost);
-      } else if (const auto rule_cost = after("# rule cost: ")) {
-        one.rule_cost = std::stod(*rule_cost);
-      } else if (const auto steps = after("# steps: ")) {
-        one.steps = *steps;
-      } else if (after("# needs: blocks")) {
-        one.needs_blocks = true;
-      } else if (const auto key = after("# key: ")) {
-        one.keys.push_back(*key);
-      } else {
-        one.text += line + "\n";
-      }
-    }
-  }
-  return cases;
+const test::CaseKeys& layout_keys() {
+  static const test::CaseKeys keys = {{"price", test::CaseValue::words, test::CaseCount::repeated},
+                                      {"cost", test::CaseValue::number, test::CaseCount::once},
+                                      {"rule_cost", test::CaseValue::number, test::CaseCount::optional},
+                                      {"steps", test::CaseValue::text, test::CaseCount::once},
+                                      {"key", test::CaseValue::words, test::CaseCount::repeated},
+                                      {"needs_blocks", test::CaseValue::none, test::CaseCount::optional},
+                                      {"graph", test::CaseValue::section, test::CaseCount::once}};
+  return keys;
 }
 
-class Cases : public ::testing::TestWithParam<Case> {};
+class Cases : public ::testing::TestWithParam<test::TextCase> {};
 
 TEST_P(Cases, ChooseAsStated) {
-  const Case& one = GetParam();
-  if (one.needs_blocks && !library().blocks()) GTEST_SKIP() << "built without kernels on blocks of channels";
-  const Graph graph = graph_of(one.text, one.name);
+  const test::TextCase& one = GetParam();
+  if (one.has("needs_blocks") && !library().blocks()) GTEST_SKIP() << "built without kernels on blocks of channels";
+  const Graph graph = graph_of(one);
+  std::vector<std::pair<std::string, double>> stated;
+  for (const std::string& price : one.all("price")) {
+    const std::size_t space = price.find(' ');
+    ASSERT_NE(space, std::string::npos) << one.place() << ": price " << price;
+    stated.emplace_back(price.substr(space + 1), std::stod(price.substr(0, space)));
+  }
   const Prices prices = [&](const std::string& key) {
-    for (const auto& [text, price] : one.prices)
+    for (const auto& [text, price] : stated)
       if (key.find(text) != std::string::npos) return price;
     return 1.0;
   };
@@ -230,26 +193,21 @@ TEST_P(Cases, ChooseAsStated) {
   EXPECT_EQ(brute_force(graph, chosen.plan.open->space, prices, lowering), chosen.cost);
   std::string steps;
   for (const LoweredStep& step : lowered.steps) steps += (steps.empty() ? "" : ", ") + step.kernel->request.op;
-  EXPECT_EQ(steps, one.steps);
-  EXPECT_EQ(chosen.cost, one.cost);
-  if (one.rule_cost >= 0) {
-    EXPECT_EQ(price_of(value_of(lowering.lower(graph)), prices), one.rule_cost);
+  EXPECT_EQ(steps, one.text("steps"));
+  EXPECT_EQ(chosen.cost, one.number("cost"));
+  if (one.has("rule_cost")) {
+    EXPECT_EQ(price_of(value_of(lowering.lower(graph)), prices), one.number("rule_cost"));
   }
-  for (const std::string& key : one.keys)
+  for (const std::string& key : one.all("key"))
     EXPECT_NE(steps_of(lowered).find(key), std::string::npos) << key << " is not in\n" << steps_of(lowered);
   const std::vector<HostTensor> inputs = inputs_for(graph, 5);
   Executor executor = value_of(Executor::create(graph, library(), {1, true, nullptr, chosen.plan.layouts}));
   expect_near(value_of(executor.run(inputs)), reference_outputs(graph, inputs), 2e-5, one.name);
 }
 
-std::string test_name(const ::testing::TestParamInfo<Case>& info) {
-  std::string name = info.param.name;
-  for (char& c : name)
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
-  return name;
-}
-
-INSTANTIATE_TEST_SUITE_P(Layouts, Cases, ::testing::ValuesIn(read_cases()), test_name);
+INSTANTIATE_TEST_SUITE_P(Layouts, Cases,
+                         ::testing::ValuesIn(test::load_cases("tests/optimizer/layouts", layout_keys())),
+                         test::case_name);
 
 // ---- Values that are read by more and more operators.
 

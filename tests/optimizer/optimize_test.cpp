@@ -8,41 +8,33 @@
 namespace taso::testing {
 namespace {
 
-class OptimizeCase : public ::testing::TestWithParam<OptimizerCase> {};
-INSTANTIATE_TEST_SUITE_P(Data, OptimizeCase, ::testing::ValuesIn(optimizer_cases()), case_name);
+class OptimizeCase : public ::testing::TestWithParam<test::TextCase> {};
+INSTANTIATE_TEST_SUITE_P(Data, OptimizeCase, ::testing::ValuesIn(optimizer_cases()), test::case_name);
 
 TEST_P(OptimizeCase, GivesWhatIsExpected) {
-  const OptimizerCase& test = GetParam();
+  const test::TextCase& test = GetParam();
   const RuleIndex rules(test_rules(), registry());
   FakeTarget target;
   CostDatabase database = CostDatabase::in_memory(target.identity());
   MeasuredCosts measured(target, database, true);
-  const auto model = make_cost_model(value_of(parse_cost_formula(test.cost)), measured);
+  const auto model = make_cost_model(value_of(parse_cost_formula(cost_of(test))), measured);
   OptimizeOptions options;
-  options.rounding = rounding_of(test.fp);
-  options.search.alpha = test.alpha;
-  options.search.max_steps = test.steps;
-  const OptimizeResult result = value_of(optimize(graph_of(test.graph), rules, library(), measured, *model, options));
-  for (const std::vector<std::string>& words : test.expectations) {
-    if (words[0] == "original") {
-      EXPECT_EQ(result.original.cost, std::stod(words[1]));
-    } else if (words[0] == "baseline") {
-      EXPECT_EQ(result.baseline.cost, std::stod(words[1]));
-    } else if (words[0] == "result") {
-      EXPECT_EQ(result.result.cost, std::stod(words[1])) << to_string(result.graph);
-    } else if (words[0] == "choice") {
-      EXPECT_EQ(to_string(result.choice), words[1]);
-    } else if (words[0] == "uses" && words.size() == 3) {
-      EXPECT_EQ(std::count_if(result.applications.begin(), result.applications.end(),
-                              [&](const RuleApplication& a) { return a.rule == words[1]; }),
-                std::stol(words[2]));
-    } else if (words[0] == "stop") {
-      std::string text;
-      for (std::size_t i = 1; i < words.size(); ++i) text += (i == 1 ? "" : " ") + words[i];
-      EXPECT_EQ(to_string(result.search.stop), text);
-    } else {
-      ADD_FAILURE() << "unknown expectation " << words[0];
-    }
+  options.rounding = rounding_of(test.text("fp"));
+  options.search.alpha = alpha_of(test);
+  options.search.max_steps = static_cast<std::size_t>(test.integer("max_steps", 1000));
+  const OptimizeResult result = value_of(optimize(graph_of(test), rules, library(), measured, *model, options));
+  EXPECT_TRUE(test.has("result") || test.has("baseline") || test.has("choice")) << "nothing is expected";
+  EXPECT_EQ(result.original.cost, test.number("original", result.original.cost));
+  EXPECT_EQ(result.baseline.cost, test.number("baseline", result.baseline.cost));
+  EXPECT_EQ(result.result.cost, test.number("result", result.result.cost)) << to_string(result.graph);
+  EXPECT_EQ(to_string(result.choice), test.text("choice", to_string(result.choice)));
+  EXPECT_EQ(to_string(result.search.stop), test.text("stop", to_string(result.search.stop)));
+  for (const std::string& use : test.all("uses")) {
+    const std::vector<std::string> words = test::words_of(use);
+    ASSERT_EQ(words.size(), 2U) << test.place() << ": uses RULE N";
+    EXPECT_EQ(std::count_if(result.applications.begin(), result.applications.end(),
+                            [&](const RuleApplication& a) { return a.rule == words[0]; }),
+              std::stol(words[1]));
   }
   EXPECT_EQ(result.gain, result.choice == Choice::optimized);
   if (result.choice == Choice::original) {

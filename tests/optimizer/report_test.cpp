@@ -82,7 +82,10 @@ TEST(Report, ExplainsEveryApplication) {
 TEST(Report, JsonHoldsTheSameFacts) {
   OptimizeResult result = sample();
   result.check = CheckReport{{{"y", 1e-7, 1, 0.5, true}}, true, false, 1e-7};
-  const auto document = nlohmann::json::parse(report_json(result, report_context));
+  ReportContext context = report_context;
+  context.ill_typed_nodes = 2;
+  const auto document = nlohmann::json::parse(report_json(result, context));
+  EXPECT_EQ(document["ill_typed_nodes"], 2);
   EXPECT_EQ(document["choice"], "optimized");
   EXPECT_EQ(document["gain"], true);
   EXPECT_EQ(document["result"]["operators"]["split"], 1);

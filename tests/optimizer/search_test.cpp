@@ -38,25 +38,25 @@ double cheapest_reachable(const Graph& start, const RuleIndex& rules, Costs& cos
   return best;
 }
 
-class SearchCase : public ::testing::TestWithParam<OptimizerCase> {};
-INSTANTIATE_TEST_SUITE_P(Data, SearchCase, ::testing::ValuesIn(optimizer_cases()), case_name);
+class SearchCase : public ::testing::TestWithParam<test::TextCase> {};
+INSTANTIATE_TEST_SUITE_P(Data, SearchCase, ::testing::ValuesIn(optimizer_cases()), test::case_name);
 
-std::vector<OptimizerCase> exhaustive_cases() {
-  std::vector<OptimizerCase> cases = optimizer_cases();
-  std::erase_if(cases, [](const OptimizerCase& test) { return !test.exhaustive; });
+std::vector<test::TextCase> exhaustive_cases() {
+  std::vector<test::TextCase> cases = optimizer_cases();
+  std::erase_if(cases, [](const test::TextCase& test) { return !test.has("exhaustive"); });
   return cases;
 }
 
-class ExhaustiveCase : public ::testing::TestWithParam<OptimizerCase> {};
-INSTANTIATE_TEST_SUITE_P(Data, ExhaustiveCase, ::testing::ValuesIn(exhaustive_cases()), case_name);
+class ExhaustiveCase : public ::testing::TestWithParam<test::TextCase> {};
+INSTANTIATE_TEST_SUITE_P(Data, ExhaustiveCase, ::testing::ValuesIn(exhaustive_cases()), test::case_name);
 
 TEST_P(ExhaustiveCase, FindsTheOptimum) {
-  const RuleIndex rules(allowed_rules(test_rules(), rounding_of(GetParam().fp), false), registry());
-  Costs costs(GetParam().cost);
-  const Graph graph = graph_of(GetParam().graph);
+  const RuleIndex rules(allowed_rules(test_rules(), rounding_of(GetParam().text("fp")), false), registry());
+  Costs costs(cost_of(GetParam()));
+  const Graph graph = graph_of(GetParam());
   const double optimum = cheapest_reachable(graph, rules, costs);
   SearchOptions options;
-  options.alpha = GetParam().alpha;
+  options.alpha = alpha_of(GetParam());
   options.beam_width = 100'000;
   for (const SearchMethod method : {SearchMethod::backtracking, SearchMethod::beam}) {
     options.method = method;
@@ -70,7 +70,7 @@ TEST_P(ExhaustiveCase, FindsTheOptimum) {
 
 TEST_P(SearchCase, SameResultOnAnyNumberOfThreads) {
   const RuleIndex rules(test_rules(), registry());
-  const Graph graph = graph_of(GetParam().graph);
+  const Graph graph = graph_of(GetParam());
   std::vector<std::string> texts;
   for (const int threads : {1, 2, 7, -1, -2, -7}) {
     Costs costs("time+launches");
@@ -96,7 +96,7 @@ TEST_P(SearchCase, SameResultOnAnyNumberOfThreads) {
 TEST_P(SearchCase, ApplicationsLeadToTheResult) {
   const RuleIndex rules(test_rules(), registry());
   Costs costs("launches");
-  const Graph graph = graph_of(GetParam().graph);
+  const Graph graph = graph_of(GetParam());
   const SearchResult result = value_of(search(graph, rules, costs.target, *costs.model, {}));
   for (const Candidate& candidate : result.best) {
     double cost = result.start_cost;

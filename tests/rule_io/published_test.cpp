@@ -7,7 +7,7 @@
 #include <string>
 
 #include "rule_io/translate.h"
-#include "tests/operators/shipped.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 TEST(PublishedRules, AreToldWithoutException) {
   const std::string path = TASO_ORIGINAL_RULES;
   if (path.empty()) GTEST_SKIP() << "SKIP: TASO_ORIGINAL_RULES (a CMake variable) names no graph_subst.pb";
-  const OperatorRegistry& registry = testing::shipped();
+  const OperatorRegistry& registry = test::registry();
   const auto rules = rule_io::load_taso_rules(path, registry);
   ASSERT_TRUE(rules) << rules.error().to_string();
   EXPECT_EQ(rules->size(), 133U);

@@ -8,16 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "tests/operators/shipped.h"
 #include "tests/rule_io/rule_file.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
 
 using namespace test;  // NOLINT(google-build-using-namespace)
 using ::testing::HasSubstr;
-
-const OperatorRegistry& registry() { return taso::testing::shipped(); }
 
 rule_io::TranslatedRule translated(const std::string& bytes) {
   const auto rules = rule_io::read_rule_collection(std::as_bytes(std::span(bytes)), "f.pb");

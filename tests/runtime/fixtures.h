@@ -5,41 +5,26 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "graph/graph_text.h"
 #include "operators/evaluate.h"
 #include "operators/registry.h"
 #include "runtime/executor.h"
 #include "runtime/kernel.h"
 #include "runtime/tensor.h"
+#include "tests/support/graphs.h"
 
 namespace taso::testing {
 
-/// The value of an Expected; the test ends with its message if there is none.
-template <class T>
-T value_of(Expected<T> expected) {
-  if (!expected) throw std::runtime_error(expected.error().to_string());
-  return std::move(expected).value();
-}
-
-inline const OperatorRegistry& registry() {
-  static const OperatorRegistry loaded =
-      value_of(OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/specs/operators"));
-  return loaded;
-}
+using test::graph_of;
+using test::registry;
+using test::value_of;
 
 inline const KernelLibrary& library(KernelSet set = KernelSet::cpu) {
   static const KernelLibrary cpu(registry(), KernelSet::cpu);
   static const KernelLibrary reference(registry(), KernelSet::reference);
   return set == KernelSet::cpu ? cpu : reference;
-}
-
-inline Graph graph_of(const std::string& text, const std::string& file = "test") {
-  return value_of(parse_graph(text, file, registry()));
 }
 
 /// Random inputs that fit an executor of the graph.

@@ -9,7 +9,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <sstream>
@@ -20,6 +19,8 @@
 #include "onnx_io/model.h"
 #include "onnx_io/tensor_file.h"
 #include "support/file.h"
+#include "tests/support/cases.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
@@ -62,8 +63,7 @@ void write_model(const fs::path& path, const std::string& data = "") {
   model.add_node("Relu", {"a"}, {"b"});
   model.add_node("MatMul", {"b", "w"}, {"y"});
   model.add_output("y", {2, 32});
-  const OperatorRegistry registry = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators").value();
-  const Model loaded = Model::parse(model.serialize(), path.string(), registry).value();
+  const Model loaded = Model::parse(model.serialize(), path.string(), test::registry()).value();
   SaveOptions options;
   options.external_data = !data.empty();
   ASSERT_TRUE(loaded.save(loaded.graph(), path.string(), options));
@@ -77,6 +77,18 @@ void write_model(const fs::path& path, const std::string& data = "") {
   fs::rename(path.string() + ".data", path.parent_path() / data);
 }
 
+/// A model y = LRN(relu(relu(x))), whose last node has no meaning: its size is 0.
+void write_ill_typed_model(const fs::path& path) {
+  ModelBuilder model(17, "small");
+  model.add_input("x", {1, 2, 4, 4});
+  model.add_node("Relu", {"x"}, {"a"});
+  model.add_node("Relu", {"a"}, {"b"});
+  model.add_node("LRN", {"b"}, {"y"}, {{"size", 0}}, "last");
+  model.add_output("y", {1, 2, 4, 4});
+  const Status saved = model.save(path.string());
+  ASSERT_TRUE(saved) << saved.error().to_string();
+}
+
 /// Makes what every case finds in its folder; see outputs/README.md.
 void make_files(const fs::path& folder) {
   fs::create_directories(folder / "empty");
@@ -85,6 +97,7 @@ void make_files(const fs::path& folder) {
   write_model(folder / "n.onnx");
   write_model(folder / "d.onnx", "weight.bin1");
   write_model(folder / "e.onnx", "e.onnx.data");
+  write_ill_typed_model(folder / "l.onnx");
   write(folder / "r.rules", "rule relu_twice:\n  relu(relu(x)) => relu(x)\n");
   write(folder / "s.rules", "rule neg_twice:\n  neg(neg(x)) => x\n");
   write(folder / "p.pb", "not read");
@@ -136,60 +149,27 @@ std::vector<std::string> changes(const std::map<std::string, std::string>& befor
   return names;
 }
 
-struct Case {
-  std::string place, name, command, says;
-  std::vector<std::string> given, changed, printed, hidden;
-  int code = 2;
-};
+using test::CaseCount;
+using test::CaseValue;
+using test::TextCase;
+using test::words_of;
 
-std::vector<std::string> words(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> all;
-  for (std::string word; stream >> word;) all.push_back(word);
-  return all;
+/// Of outputs/*.cases: outputs/README.md.
+std::vector<TextCase> output_cases() {
+  return test::load_cases("tests/tools/outputs", {{"given", CaseValue::words, CaseCount::repeated},
+                                                  {"run", CaseValue::words, CaseCount::once},
+                                                  {"says", CaseValue::words, CaseCount::optional},
+                                                  {"changes", CaseValue::text, CaseCount::optional},
+                                                  {"code", CaseValue::integer, CaseCount::optional}});
 }
 
-/// The cases of a folder. One that does not say so ends with `code`.
-std::vector<Case> read_cases(const std::string& folder, int code) {
-  std::vector<Case> cases;
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(std::string(TASO_SOURCE_DIR "/tests/tools/") + folder))
-    if (entry.path().extension() == ".cases") files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  for (const fs::path& file : files) {
-    std::ifstream stream(file);
-    std::string line;
-    for (int number = 1; std::getline(stream, line); ++number) {
-      if (line.empty() || line[0] == '#') continue;
-      const std::size_t space = line.find(' ', line.find_first_not_of(' '));
-      const std::string key = words(line).front();
-      const std::string rest = space == std::string::npos ? "" : line.substr(space + 1);
-      if (key == "case") {
-        cases.push_back({});
-        cases.back().place = file.filename().string() + ":" + std::to_string(number);
-        cases.back().name = rest;
-        cases.back().code = code;
-      } else if (key == "given") {
-        cases.back().given.push_back(rest);
-      } else if (key == "run") {
-        cases.back().command = rest;
-      } else if (key == "says") {
-        cases.back().says = rest;
-      } else if (key == "prints") {
-        cases.back().printed.push_back(rest);
-      } else if (key == "hides") {
-        cases.back().hidden.push_back(rest);
-      } else if (key == "code") {
-        cases.back().code = std::stoi(rest);
-      } else if (key == "changes") {
-        cases.back().changed = words(rest);
-        cases.back().code = 0;
-      } else {
-        ADD_FAILURE() << file << ":" << number << ": unknown line '" << line << "'";
-      }
-    }
-  }
-  return cases;
+/// Of programs/*.cases: programs/README.md.
+std::vector<TextCase> program_cases() {
+  return test::load_cases("tests/tools/programs", {{"given", CaseValue::words, CaseCount::repeated},
+                                                   {"run", CaseValue::words, CaseCount::once},
+                                                   {"code", CaseValue::integer, CaseCount::optional},
+                                                   {"prints", CaseValue::words, CaseCount::repeated},
+                                                   {"hides", CaseValue::words, CaseCount::repeated}});
 }
 
 class OutputCases : public ::testing::Test {
@@ -212,41 +192,45 @@ class OutputCases : public ::testing::Test {
 
 // Nothing is written where the line is wrong; where it is right, what the case names and nothing else.
 TEST_F(OutputCases, AreRefusedOrWriteWhatTheySay) {
-  const std::vector<Case> cases = read_cases("outputs", 2);
+  const std::vector<TextCase> cases = output_cases();
   EXPECT_GE(cases.size(), 80U);
-  for (const Case& test : cases) {
-    SCOPED_TRACE(test.place + ": " + test.name + ": " + test.command);
+  for (const TextCase& test : cases) {
+    const std::string& command = test.text("run");
+    const std::int64_t code = test.integer("code", test.has("changes") ? 0 : 2);
+    SCOPED_TRACE(test.place() + ": " + test.name + ": " + command);
+    EXPECT_EQ(test.has("says"), code == 2) << "what is refused says why";
     prepare(folder_, made());
-    for (const std::string& command : test.given) {
-      const Outcome given = run(folder_, command);
-      ASSERT_EQ(given.code, 0) << command << ": " << given.err;
+    for (const std::string& preparation : test.all("given")) {
+      const Outcome given = run(folder_, preparation);
+      ASSERT_EQ(given.code, 0) << preparation << ": " << given.err;
     }
     const auto before = contents(folder_);
-    const Outcome result = run(folder_, test.command);
-    EXPECT_EQ(result.code, test.code) << result.err;
-    EXPECT_EQ(changes(before, contents(folder_)), test.changed);
-    if (test.code != 2) continue;
-    std::string says = test.says;
+    const Outcome result = run(folder_, command);
+    EXPECT_EQ(result.code, code) << result.err;
+    EXPECT_EQ(changes(before, contents(folder_)), words_of(test.text("changes")));
+    if (code != 2) continue;
+    std::string says = test.text("says");
     for (std::size_t at; (at = says.find("$PWD")) != std::string::npos;) says.replace(at, 4, folder_.string());
-    EXPECT_EQ(result.err, words(test.command).front() + ": " + says + "\n");
+    EXPECT_EQ(result.err, words_of(command).front() + ": " + says + "\n");
     EXPECT_EQ(result.out, "");
   }
 }
 
 TEST_F(OutputCases, AndProgramsSayWhatTheyDo) {
-  const std::vector<Case> cases = read_cases("programs", 0);
+  const std::vector<TextCase> cases = program_cases();
   EXPECT_GE(cases.size(), 20U);
-  for (const Case& test : cases) {
-    SCOPED_TRACE(test.place + ": " + test.name + ": " + test.command);
+  for (const TextCase& test : cases) {
+    const std::string& command = test.text("run");
+    SCOPED_TRACE(test.place() + ": " + test.name + ": " + command);
     prepare(folder_, made());
-    for (const std::string& command : test.given) {
-      const Outcome given = run(folder_, command);
-      ASSERT_EQ(given.code, 0) << command << ": " << given.err;
+    for (const std::string& preparation : test.all("given")) {
+      const Outcome given = run(folder_, preparation);
+      ASSERT_EQ(given.code, 0) << preparation << ": " << given.err;
     }
-    const Outcome result = run(folder_, "( " + test.command + " )");
-    EXPECT_EQ(result.code, test.code) << result.err;
-    for (const std::string& text : test.printed) EXPECT_THAT(result.out + result.err, ::testing::HasSubstr(text));
-    for (const std::string& text : test.hidden)
+    const Outcome result = run(folder_, "( " + command + " )");
+    EXPECT_EQ(result.code, test.integer("code", 0)) << result.err;
+    for (const std::string& text : test.all("prints")) EXPECT_THAT(result.out + result.err, ::testing::HasSubstr(text));
+    for (const std::string& text : test.all("hides"))
       EXPECT_THAT(result.out + result.err, ::testing::Not(::testing::HasSubstr(text)));
   }
 }

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/operators/shipped.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
@@ -12,9 +12,9 @@ using ::testing::HasSubstr;
 
 // Why the laws of a text are not believed; empty if they are.
 std::string doubts(const std::string& text) {
-  const auto registry = OperatorRegistry::parse(text, "f.op", &testing::shipped());
+  const auto registry = OperatorRegistry::parse(text, "f.op", &test::registry());
   if (!registry) return registry.error().to_string();
-  const Status proved = prove_declared_laws(*registry, testing::shipped());
+  const Status proved = prove_declared_laws(*registry, test::registry());
   return proved ? "" : proved.error().to_string();
 }
 
@@ -53,7 +53,7 @@ TEST(DeclaredLaws, SpeakOfOneTensorToo) {
 TEST(AddedAxioms, AreUsedWhereTheyAreProved) {
   const auto registry = OperatorRegistry::parse(
       "operator f(x[n]) -> [n]\n  let far = (n * n * n * n) // 10000000\n  out[i] = x[i] * (1 + far)\n", "f.op",
-      &testing::shipped());
+      &test::registry());
   ASSERT_TRUE(registry) << registry.error().to_string();
   const auto axioms = parse_rules("axiom right: f(neg(x)) = neg(f(x))\naxiom wrong: f(x) = x\n", "f.axioms", *registry);
   ASSERT_TRUE(axioms) << axioms.error().to_string();
@@ -68,7 +68,7 @@ TEST(AddedAxioms, AreUsedWhereTheyAreProved) {
 TEST(AddedAxioms, WhatFollowsFromAFalseOneIsNotProvedByIt) {
   const auto registry = OperatorRegistry::parse(
       "operator f(x[n]) -> [n]\n  let far = (n * n * n * n) // 10000000\n  out[i] = x[i] * (1 + far)\n", "f.op",
-      &testing::shipped());
+      &test::registry());
   ASSERT_TRUE(registry);
   const std::vector<Substitution> axioms = parse_rules("axiom wrong: f(x) = x\n", "f.axioms", *registry).value();
   const std::vector<Substitution> rules = parse_rules("rule r: relu(f(x)) => relu(x)\n", "r.rules", *registry).value();

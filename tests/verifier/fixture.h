@@ -8,20 +8,14 @@
 #include <vector>
 
 #include "operators/registry.h"
+#include "tests/support/shipped.h"
 #include "verifier/verify.h"
 
 namespace taso::testing {
 
 inline const std::string source_dir = TASO_SOURCE_DIR;
 
-inline const OperatorRegistry& registry() {
-  static const OperatorRegistry loaded = [] {
-    auto result = OperatorRegistry::load(source_dir + "/specs/operators");
-    if (!result) ADD_FAILURE() << result.error().to_string();
-    return std::move(result).value();
-  }();
-  return loaded;
-}
+using test::registry;
 
 inline const std::vector<Substitution>& axioms() {
   static const std::vector<Substitution> loaded = [] {

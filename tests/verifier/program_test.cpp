@@ -14,6 +14,7 @@
 
 #include "support/file.h"
 #include "tests/rule_io/rule_file.h"
+#include "tests/support/cases.h"
 
 namespace taso {
 namespace {
@@ -447,7 +448,7 @@ TEST_F(ProgramTest, TheOriginalsFilesCutShortAreRefused) {
   EXPECT_THAT(unknown.output, HasSubstr("unknown  taso_000\n    target operator 0"));
 }
 
-/// What stands in a file of tests/data/verify/malformed, with its placeholders filled in: ${NUL}, and ${N*text} for N
+/// An input of tests/data/verify/malformed.cases with its placeholders filled in: ${0x7f} for a byte, ${N*text} for N
 /// repetitions.
 std::string expanded(const std::string& text) {
   std::string result;
@@ -459,8 +460,8 @@ std::string expanded(const std::string& text) {
     }
     const std::string inside = text.substr(i + 2, end - i - 2);
     i = end + 1;
-    if (inside == "NUL") {
-      result += '\0';
+    if (inside.starts_with("0x")) {
+      result += static_cast<char>(std::stoi(inside, nullptr, 16));
       continue;
     }
     const std::size_t star = inside.find('*');
@@ -469,26 +470,28 @@ std::string expanded(const std::string& text) {
   return result;
 }
 
-// Every file holds: "# expect EXIT_CODE MESSAGE" and then the input. Its name ends in the kind of input.
+// A case has the name of a file, which ends in the kind of input; the exit code; what is said; and the input.
 TEST_F(ProgramTest, MalformedFilesAreOneLine) {
-  std::size_t files = 0;
-  for (const auto& entry : fs::directory_iterator(TASO_SOURCE_DIR "/tests/data/verify/malformed")) {
-    ++files;
-    const auto text = read_file(entry.path().string());
-    ASSERT_TRUE(text);
-    const std::size_t line_end = text->find('\n');
-    const std::string head = text->substr(0, line_end);
-    ASSERT_EQ(head.compare(0, 9, "# expect "), 0) << entry.path();
-    const Outcome result = run(file(entry.path().filename().string(), expanded(text->substr(line_end + 1))));
-    EXPECT_EQ(std::to_string(result.exit_code), head.substr(9, 1))
-        << entry.path() << ": " << result.output.substr(0, 400);
-    EXPECT_THAT(result.output.substr(0, 1000), HasSubstr(head.substr(11))) << entry.path();
+  using test::CaseCount;
+  using test::CaseValue;
+  const std::vector<test::TextCase> cases =
+      test::load_cases("tests/data/verify/malformed.cases", {{"code", CaseValue::integer, CaseCount::once},
+                                                             {"says", CaseValue::words, CaseCount::once},
+                                                             {"no_line_end", CaseValue::none, CaseCount::optional},
+                                                             {"input", CaseValue::section, CaseCount::once}});
+  EXPECT_GE(cases.size(), 51U);
+  for (const test::TextCase& one : cases) {
+    SCOPED_TRACE(one.place() + " " + one.name);
+    std::string input = one.text("input");
+    if (one.has("no_line_end")) input.pop_back();
+    const Outcome result = run(file(one.name, expanded(input)));
+    EXPECT_EQ(result.exit_code, one.integer("code")) << result.output.substr(0, 400);
+    EXPECT_THAT(result.output.substr(0, 1000), HasSubstr(one.text("says")));
     if (result.exit_code == 3) {
-      EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1) << entry.path();
-      EXPECT_LT(result.output.size(), 600U) << entry.path();
+      EXPECT_EQ(std::count(result.output.begin(), result.output.end(), '\n'), 1);
+      EXPECT_LT(result.output.size(), 600U);
     }
   }
-  EXPECT_GE(files, 15U);
 }
 
 }  // namespace

@@ -1,6 +1,4 @@
 # Merging two convolutions of one input is right only if there is one group.
-#expect conv2d(x, k; strides=s, pads=p, dilations=d), conv2d(x, l; strides=s, pads=p, dilations=d) => t.0, t.1 where t = split(conv2d(x, concat(k, l; axis=-4); strides=s, pads=p, dilations=d); axis=-3, sizes=[dim(k, -4), dim(l, -4)]) if dim(x, -3) == dim(k, -3)
-#absent conv2d(x, k; strides=s, pads=p, dilations=d), conv2d(x, l; strides=s, pads=p, dilations=d) => t.0, t.1 where t = split(conv2d(x, concat(k, l; axis=-4); strides=s, pads=p, dilations=d); axis=-3, sizes=[dim(k, -4), dim(l, -4)])
 profile grouped
 group siblings
   max_ops 2

@@ -1,6 +1,4 @@
 # Products that read one matrix merge; the sizes of the split are those of the weights.
-#expect matmul(x, w), matmul(x, v) => s.0, s.1 where s = split(matmul(x, concat(w, v; axis=-1)); axis=-1, sizes=[dim(w, -1), dim(v, -1)])
-#absent matmul(x, w) => matmul(x, w)
 profile matmul_siblings
 group siblings
   max_ops 2

@@ -1,12 +1,5 @@
 # What holds of the real relu and max, and of no other functions: it is found over ordered integers, and proved from
 # what functions are declared to be.
-#expect relu(relu(x)) => relu(x)
-#expect max_pool2d(relu(x); kernel=k, strides=s, pads=p, dilations=d) => relu(max_pool2d(x; kernel=k, strides=s, pads=p, dilations=d))
-#expect max_pool2d(sigmoid(x); kernel=k, strides=s, pads=p, dilations=d) => sigmoid(max_pool2d(x; kernel=k, strides=s, pads=p, dilations=d))
-#expect reduce_max(relu(x); axes=a) => relu(reduce_max(x; axes=a))
-#expect relu(tanh(x)) => tanh(relu(x))
-#absent relu(sigmoid(x)) => sigmoid(relu(x))
-#absent max_pool2d(abs(x); kernel=k, strides=s, pads=p, dilations=d) => abs(max_pool2d(x; kernel=k, strides=s, pads=p, dilations=d))
 profile ordered
 group pools
   ordered

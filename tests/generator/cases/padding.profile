@@ -1,8 +1,5 @@
 # Channels between two convolutions become a multiple of 8; channels of zeros behind a convolution become part of its kernel:
 # elements of a list that the profile gives by symbols are variables.
-#expect conv2d(conv2d(x, k; strides=s, pads=p, dilations=d), l; strides=s, pads=p, dilations=d) => conv2d(conv2d(x, pad_channels(k; outputs=(dim(k, -4) + 7) // 8 * 8 - dim(k, -4)); strides=s, pads=p, dilations=d), pad_channels(l; inputs=(dim(l, -3) + 7) // 8 * 8 - dim(l, -3)); strides=s, pads=p, dilations=d) if dim(k, -4) == dim(l, -3), dim(x, -3) == dim(k, -3)
-#expect pad(conv2d(x, k; strides=s, pads=p, dilations=d); before=b, after=[0, m, 0, 0], value=0.0) => conv2d(x, pad_channels(k; outputs=m); strides=s, pads=p, dilations=d) if dim(x, -3) == dim(k, -3)
-#absent conv2d(conv2d(x, k; strides=s, pads=p, dilations=d), l; strides=s, pads=p, dilations=d) => conv2d(conv2d(x, pad_channels(k; outputs=(dim(k, -4) + 7) // 8 * 8 - dim(k, -4)); strides=s, pads=p, dilations=d), pad_channels(l; inputs=(dim(l, -3) + 7) // 8 * 8 - dim(l, -3)); strides=s, pads=p, dilations=d)
 profile padding
 group padding
   max_ops 2

@@ -1,8 +1,5 @@
 # A kernel of narrow groups becomes one of wider groups, its blocks on the diagonal; how many groups there are follows from
 # the shapes.
-#expect conv2d(x, k; strides=s, pads=p, dilations=d) => conv2d(x, regroup(k; groups=dim(x, -3) // (2 * dim(k, -3)), factor=2); strides=s, pads=p, dilations=d)
-#expect conv2d(x, k; strides=s, pads=p, dilations=d) => conv2d(x, regroup(k; groups=1, factor=dim(x, -3) // dim(k, -3)); strides=s, pads=p, dilations=d)
-#count 2
 profile regrouping
 group regrouping
   max_ops 1

@@ -1,11 +1,6 @@
 # Two or three values from one graph that shares work: each alone would run more operators that way.
-#expect matmul(transpose(x; perm=[1, 0]), y), matmul(transpose(y; perm=[1, 0]), x) => transpose(s; perm=[1, 0]), s where s = matmul(transpose(y; perm=[1, 0]), x)
-#expect matmul(x, add(w, v)), matmul(x, w), matmul(x, v) => add(s, t), s, t where s = matmul(x, w), t = matmul(x, v)
-#expect mul(x, add(y, z)), mul(x, y), mul(x, z) => add(s, t), s, t where s = mul(x, y), t = mul(x, z)
 # What exchanges of one value lead to is not a rule of its own.
-#absent add(x, y), add(add(x, z), y) => s, add(s, z) where s = add(x, y)
 # Nothing is gained where the concatenations are one operator anyway.
-#absent concat(concat(x, y; axis=-1), z; axis=-1), concat(y, z; axis=-1) => concat(x, s; axis=-1), s where s = concat(y, z; axis=-1)
 profile shared_work
 
 group transposed

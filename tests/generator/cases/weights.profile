@@ -1,6 +1,4 @@
 # Which of two weights of one type stands where is no matter of cost; of two tensors that are computed it may be.
-#expect mul(mul(x, y), z) => mul(mul(x, z), y)
-#absent add(add(x, w), v) => add(add(x, v), w)
 profile weights
 group computed
   max_ops 2

@@ -1,4 +1,0 @@
-# error: file:4:10: 'relu' is the name of a function
-profile p
-group g
-  extent relu: 1, 2
