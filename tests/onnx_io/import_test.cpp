@@ -1,10 +1,10 @@
 // ONNX graphs and what they become: import/*.cases.
 //
 //   opset N ...             the version of the default operator set; the case holds at each
-//   onnx:                   the model's graph (tests/onnx_io/onnx_text.h); operator sets of other domains have version
-//   1 sizes N=4, M=2          what symbolic extents stand for graph:                  the graph that is imported
-//   (graph/graph_text.h), in normal form; an opaque node has the name of
-//                           its first output, and the operator com.acme::Scale is written com_acme_Scale
+//   onnx:                   the model's graph (tests/onnx_io/onnx_text.h); other operator sets have version 1
+//   sizes N=4, M=2          what symbolic extents stand for
+//   graph:                  the graph that is imported (graph/graph_text.h), in normal form; an opaque node has the
+//                           name of its first output, and the operator com.acme::Scale is written com_acme_Scale
 //   carried OP: REASON      an operator is carried, and why; all that are, and no other
 //   ill_typed NODE: REASON  a handler made a graph that is ill-typed; all that did, and no other
 //   error MESSAGE           the model is refused

@@ -1,20 +1,18 @@
-// Maps of nodes, as text cases: tests/onnx_io/maps/*.txt. A case is a title and sections:
+// Maps of nodes: maps/*.cases.
 //
-//   == what it shows
-//   -- operators        definitions in addition to the shipped ones (optional)
-//   -- maps             the text of a map file
-//   -- error            "LINE:COLUMN: message": the text is refused; nothing else follows
-//   -- opset            of ONNX's own domain; 17 if it is not given
-//   -- nodes            of a model, "com.acme::Silu v2 (x: f32[2, 3], _; alpha = 0.5) -> y"; an input without a type is
-//                       the output of a node before
-//   -- graph            what is imported; a carried node is followed by why
-//   -- change           a graph text that is saved instead of what was imported (optional)
-//   -- written          the nodes of the saved file when every operator is written anew
+//   operators:     definitions in addition to the shipped ones
+//   maps:          the text of a map file
+//   error MESSAGE  the text is refused with "LINE:COLUMN: message"; nothing else follows
+//   opset N        of ONNX's own domain; 17 if it is not given
+//   nodes:         of a model, "com.acme::Silu v2 (x: f32[2, 3], _; alpha = 0.5) -> y"; an input without a type is the
+//                  output of a node before
+//   graph:         what is imported; a carried node is followed by why
+//   change:        a graph that is saved instead of what was imported
+//   written:       the nodes of the saved file when every operator is written anew
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "graph/graph_text.h"
 #include "graph/term_syntax.h"
@@ -22,46 +20,26 @@
 #include "support/lexer.h"
 #include "support/random.h"
 #include "tests/onnx_io/fixture.h"
+#include "tests/support/cases.h"
 
 namespace taso {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Case {
-  std::string title;
-  std::string file;
-  std::map<std::string, std::string> sections;
-};
+using test::CaseCount;
+using test::CaseValue;
+using test::TextCase;
 
-Expected<std::vector<Case>> read_cases(const fs::path& path) {
-  static const std::set<std::string> known = {"operators", "maps",  "error",  "opset",
-                                              "nodes",     "graph", "change", "written"};
-  TASO_ASSIGN(const std::string text, read_file(path));
-  std::vector<Case> cases;
-  std::istringstream lines(text);
-  std::string line, section;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    const auto wrong = [&](const std::string& what) { return bad_input(what, {path.string(), number, 0}); };
-    if (line.starts_with("== ")) {
-      cases.push_back({line.substr(3), path.filename().string(), {}});
-      section.clear();
-    } else if (line.starts_with("-- ")) {
-      section = line.substr(3);
-      if (cases.empty() || !known.contains(section)) return wrong("unknown section " + section);
-      if (!cases.back().sections.emplace(section, "").second) return wrong("a second section " + section);
-    } else if (!section.empty()) {
-      cases.back().sections[section] += line + "\n";
-    } else if (!line.empty() && !line.starts_with("#")) {
-      return wrong("text before a section");
-    }
-  }
-  for (Case& c : cases)
-    for (auto& [name, contents] : c.sections) {
-      while (contents.ends_with("\n\n")) contents.pop_back();
-      if (contents == "\n") contents.clear();
-    }
-  return cases;
+std::vector<TextCase> cases_of(const std::string& path) {
+  return test::load_cases(path, {{"operators", CaseValue::section, CaseCount::optional},
+                                 {"maps", CaseValue::section, CaseCount::once},
+                                 {"error", CaseValue::text, CaseCount::optional},
+                                 {"opset", CaseValue::integer, CaseCount::optional},
+                                 {"nodes", CaseValue::section, CaseCount::optional},
+                                 {"graph", CaseValue::section, CaseCount::optional},
+                                 {"change", CaseValue::section, CaseCount::optional},
+                                 {"written", CaseValue::section, CaseCount::optional}});
 }
 
 /// Adds the nodes of a section to a model, with an input for each tensor of a type.
@@ -197,92 +175,72 @@ std::string nodes_text(const onnx::ModelProto& model) {
   return text;
 }
 
-class MapCases : public test::FolderTest {
- protected:
-  void run(const Case& c) {
-    SCOPED_TRACE(c.file + ": " + c.title);
-    const auto section = [&](const std::string& name) {
-      const auto found = c.sections.find(name);
-      return found == c.sections.end() ? std::string() : found->second;
-    };
-    OperatorRegistry registry = test::registry();
-    if (c.sections.contains("operators")) {
-      Expected<OperatorRegistry> more = OperatorRegistry::parse(section("operators"), "user.op", &registry);
-      ASSERT_TRUE(more.ok()) << more.error().to_string();
-      registry = std::move(more).value();
-    }
-    const Expected<OperatorRegistry> mapped = OperatorRegistry::parse_maps(section("maps"), "user.map", registry);
-    if (c.sections.contains("error")) {
-      ASSERT_FALSE(mapped.ok()) << "the text is not refused";
-      EXPECT_EQ(mapped.error().code, ErrorCode::bad_input);
-      EXPECT_EQ(mapped.error().to_string() + "\n", "user.map:" + section("error"));
-      return;
-    }
-    ASSERT_TRUE(mapped.ok()) << mapped.error().to_string();
+class MapCases : public test::FolderTest, public ::testing::WithParamInterface<TextCase> {};
 
-    ModelBuilder builder(c.sections.contains("opset") ? std::stoi(section("opset")) : 17, "graph");
-    Expected<std::vector<Token>> tokens = tokenize(section("nodes"), c.file);
-    ASSERT_TRUE(tokens.ok()) << tokens.error().to_string();
-    Nodes nodes(TokenCursor(*tokens), builder);
-    const Status added = nodes.add();
-    ASSERT_TRUE(added.ok()) << added.error().to_string();
-    onnx::ModelProto proto = test::message(builder.serialize());
-    for (auto& output : *proto.mutable_graph()->mutable_output())
-      output.mutable_type()->mutable_tensor_type()->clear_shape();
-    const Expected<Model> model = Model::parse(proto.SerializeAsString(), "model.onnx", *mapped);
-    if (!model.ok()) {
-      EXPECT_EQ(model.error().to_string() + "\n", section("graph"));
-      return;
-    }
-    std::string imported = to_text(model->graph());
-    for (const OpaqueSummary& carried : model->opaque_operators())
-      imported += "# " + carried.op + ": " + carried.reason + "\n";
-    EXPECT_EQ(imported, section("graph"));
-
-    // What is not changed is the same file again.
-    ASSERT_TRUE(model->save(model->graph(), path("same.onnx")).ok());
-    EXPECT_EQ(nodes_text(test::read_message(path("same.onnx"))), nodes_text(proto)) << "unchanged nodes";
-    const auto same = test::read_message(path("same.onnx"));
-    EXPECT_EQ(same.opset_import_size(), proto.opset_import_size());
-
-    Graph graph = model->graph();
-    if (c.sections.contains("change")) {
-      Expected<Graph> changed = parse_graph(section("change"), "change", *mapped);
-      ASSERT_TRUE(changed.ok()) << changed.error().to_string();
-      graph = std::move(changed).value();
-    }
-    SaveOptions anew;
-    anew.verbatim = false;
-    const auto saved = model->save(graph, path("written.onnx"), anew);
-    if (!saved.ok()) {
-      EXPECT_EQ(saved.error().message + "\n", section("written"));
-      return;
-    }
-    EXPECT_EQ(nodes_text(test::read_message(path("written.onnx"))), section("written"));
-    const Expected<Model> again = Model::load(path("written.onnx"), *mapped);
-    ASSERT_TRUE(again.ok()) << again.error().to_string();
-    if (model->opaque_operators().empty() && !c.sections.contains("change")) {
-      EXPECT_EQ(to_text(again->graph()), to_text(graph)) << "what was written means something else";
-    }
+TEST_P(MapCases, AreReadAndWritten) {
+  const TextCase& c = GetParam();
+  OperatorRegistry registry = test::registry();
+  if (c.has("operators")) {
+    Expected<OperatorRegistry> more = OperatorRegistry::parse(c.text("operators"), "user.op", &registry);
+    ASSERT_TRUE(more.ok()) << more.error().to_string();
+    registry = std::move(more).value();
   }
-};
-
-TEST_F(MapCases, AllFiles) {
-  int count = 0;
-  std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(fs::path(TASO_SOURCE_DIR) / "tests/onnx_io/maps"))
-    files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  for (const fs::path& file : files) {
-    const Expected<std::vector<Case>> cases = read_cases(file);
-    ASSERT_TRUE(cases.ok()) << cases.error().to_string();
-    for (const Case& c : *cases) {
-      run(c);
-      ++count;
-    }
+  const Expected<OperatorRegistry> mapped = OperatorRegistry::parse_maps(c.text("maps"), "user.map", registry);
+  if (c.has("error")) {
+    ASSERT_FALSE(mapped.ok()) << "the text is not refused";
+    EXPECT_EQ(mapped.error().code, ErrorCode::bad_input);
+    EXPECT_EQ(mapped.error().to_string(), "user.map:" + c.text("error"));
+    return;
   }
-  EXPECT_GE(count, 60);
+  ASSERT_TRUE(mapped.ok()) << mapped.error().to_string();
+
+  ModelBuilder builder(static_cast<int>(c.integer("opset", 17)), "graph");
+  Expected<std::vector<Token>> tokens = tokenize(c.text("nodes"), c.file);
+  ASSERT_TRUE(tokens.ok()) << tokens.error().to_string();
+  Nodes nodes(TokenCursor(*tokens), builder);
+  const Status added = nodes.add();
+  ASSERT_TRUE(added.ok()) << added.error().to_string();
+  onnx::ModelProto proto = test::message(builder.serialize());
+  for (auto& output : *proto.mutable_graph()->mutable_output())
+    output.mutable_type()->mutable_tensor_type()->clear_shape();
+  const Expected<Model> model = Model::parse(proto.SerializeAsString(), "model.onnx", *mapped);
+  if (!model.ok()) {
+    EXPECT_EQ(model.error().to_string() + "\n", c.text("graph"));
+    return;
+  }
+  std::string imported = to_text(model->graph());
+  for (const OpaqueSummary& carried : model->opaque_operators())
+    imported += "# " + carried.op + ": " + carried.reason + "\n";
+  EXPECT_EQ(imported, c.text("graph"));
+
+  // What is not changed is the same file again.
+  ASSERT_TRUE(model->save(model->graph(), path("same.onnx")).ok());
+  EXPECT_EQ(nodes_text(test::read_message(path("same.onnx"))), nodes_text(proto)) << "unchanged nodes";
+  const auto same = test::read_message(path("same.onnx"));
+  EXPECT_EQ(same.opset_import_size(), proto.opset_import_size());
+
+  Graph graph = model->graph();
+  if (c.has("change")) {
+    Expected<Graph> changed = parse_graph(c.text("change"), "change", *mapped);
+    ASSERT_TRUE(changed.ok()) << changed.error().to_string();
+    graph = std::move(changed).value();
+  }
+  SaveOptions anew;
+  anew.verbatim = false;
+  const auto saved = model->save(graph, path("written.onnx"), anew);
+  if (!saved.ok()) {
+    EXPECT_EQ(saved.error().message + "\n", c.text("written"));
+    return;
+  }
+  EXPECT_EQ(nodes_text(test::read_message(path("written.onnx"))), c.text("written"));
+  const Expected<Model> again = Model::load(path("written.onnx"), *mapped);
+  ASSERT_TRUE(again.ok()) << again.error().to_string();
+  if (model->opaque_operators().empty() && !c.has("change")) {
+    EXPECT_EQ(to_text(again->graph()), to_text(graph)) << "what was written means something else";
+  }
 }
+
+INSTANTIATE_TEST_SUITE_P(Maps, MapCases, ::testing::ValuesIn(cases_of("tests/onnx_io/maps")), test::case_name);
 
 TEST(Maps, AddedFoldersAreTriedFirstAndFilesInNameOrder) {
   const auto type = [](const OperatorRegistry& registry) { return registry.node_maps().of_type("", "Relu")[0]->op; };
@@ -301,10 +259,8 @@ TEST(Maps, ChangedTextsAreRefusedOrRead) {
   std::vector<std::string> texts;
   for (const char* file : {"specs/onnx/elementwise.map", "specs/onnx/images.map"})
     texts.push_back(read_file(fs::path(TASO_SOURCE_DIR) / file).value());
-  const auto cases = read_cases(fs::path(TASO_SOURCE_DIR) / "tests/onnx_io/maps/nodes.txt");
-  ASSERT_TRUE(cases.ok());
-  for (const Case& c : *cases)
-    if (!c.sections.contains("operators") && !c.sections.at("maps").empty()) texts.push_back(c.sections.at("maps"));
+  for (const TextCase& c : cases_of("tests/onnx_io/maps/nodes.cases"))
+    if (!c.has("operators") && !c.text("maps").empty()) texts.push_back(c.text("maps"));
   Random random(1);
   const std::string characters = "().,;:=->{}[]\"#_ 019avx<\n";
   int read = 0, refused = 0;

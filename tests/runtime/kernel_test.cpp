@@ -1,5 +1,9 @@
 #include "runtime/kernel.h"
 
+#include <gmock/gmock.h>
+
+#include "operators/registry.h"
+#include "runtime/configuration.h"
 #include "runtime/lowering.h"
 #include "tests/runtime/fixtures.h"
 
@@ -41,6 +45,71 @@ TEST(KernelLibrary, EveryOperatorHasAKernelAndTheReferenceIsLast) {
   EXPECT_EQ(offers.back().first, "reference");
   EXPECT_NE(offers.back().second.kernel, nullptr);
   EXPECT_EQ(value_of(library(KernelSet::reference).create(request))->implementation(), "reference");
+}
+
+/// The implementation of a kernel for an element-wise operator.
+std::string implementation_of(const OperatorRegistry& registry, const std::string& op, Attributes attributes = {}) {
+  const TensorType type{ElementType::f32, {2, 3}, true};
+  KernelRequest request;
+  request.op = op;
+  request.attributes = value_of(registry.complete(op, attributes));
+  for (std::size_t i = 0; i < registry.find(op)->inputs.size(); ++i) request.inputs.push_back({type, {}, false});
+  request.outputs.push_back({type, {}, false});
+  return value_of(KernelLibrary(registry).create(request))->implementation();
+}
+
+// A row that the tables lack fails here.
+TEST(KernelLibrary, ShippedElementwiseOperatorsHaveKernels) {
+  int count = 0;
+  for (const std::string& name : registry().names()) {
+    const OperatorDefinition& definition = *registry().find(name);
+    if (!definition.elementwise) continue;
+    ++count;
+    const Behaviour& behaviour = behaviour_of(name, registry());
+    EXPECT_EQ(behaviour.habit, Habit::follower) << name;
+    EXPECT_TRUE(behaviour.any_order && behaviour.blocks) << name;
+    EXPECT_EQ(behaviour.folds_broadcast, definition.inputs.size() == 2) << name;
+    Attributes attributes;
+    if (name == "clip") {
+      attributes.set("min", AttributeValue(0.0));
+      attributes.set("max", AttributeValue(6.0));
+    }
+    EXPECT_THAT(implementation_of(registry(), name, attributes), ::testing::StartsWith("own elementwise")) << name;
+  }
+  EXPECT_GE(count, 19);
+}
+
+// Whose kernel an operator has follows from what it computes, not from what it is called.
+TEST(KernelLibrary, ElementwiseOperatorsOfOnesOwn) {
+  const OperatorRegistry own = value_of(OperatorRegistry::parse(R"(
+function clip(x) = x + 1
+function double(x) = x + x
+operator plus(a[D..], b[D..]) -> [D..]
+  out[I..] = a[I..] + b[I..]
+operator minus(a[D..], b[D..]) -> [D..]
+  out[I..] = b[I..] - a[I..]
+operator activation(x[D..]; f: function = relu) -> [D..]
+  out[I..] = f(x[I..])
+operator square(x[D..]) -> [D..]
+  out[I..] = 3 * x[I..]
+operator one_more(x[D..]) -> [D..]
+  out[I..] = clip(x[I..])
+operator twice(x[D..]) -> [D..]
+  out[I..] = double(x[I..])
+operator shifted(x[n]) -> [n]
+  out[i] = x[i - 1] or 0
+operator flipped(x[n, n]) -> [n, n]
+  out[i, j] = x[j, i]
+)",
+                                                                "own.op", &registry()));
+  EXPECT_THAT(implementation_of(own, "plus"), ::testing::StartsWith("own elementwise"));
+  EXPECT_THAT(implementation_of(own, "activation"), ::testing::StartsWith("own elementwise"));
+  for (const char* name : {"minus", "square", "one_more", "twice"}) {
+    EXPECT_TRUE(own.find(name)->elementwise) << name;
+    EXPECT_EQ(behaviour_of(name, own).habit, Habit::follower) << name;
+    EXPECT_EQ(implementation_of(own, name), "reference") << name;
+  }
+  for (const char* name : {"shifted", "flipped"}) EXPECT_FALSE(own.find(name)->elementwise) << name;
 }
 
 // Of an axis of one every stride is right.
