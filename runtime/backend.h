@@ -87,7 +87,7 @@ class Backend {
   [[nodiscard]] virtual Expected<double> time(const std::function<Status()>& launches) = 0;
   /// Times one kernel by the backend's protocol (CUDA: replays of a graph of unrolled copies between events, weights
   /// rotated past the last-level cache, random operands, spread control as MeasureOptions says). `bounds`: those of the
-  /// request's indices (index_bounds).
+  /// request's indices (index_bounds); without them indices are 0.
   [[nodiscard]] virtual Expected<Measurement> measure(const KernelRequest& request, const OperatorRegistry& registry,
                                                       std::span<const std::int64_t> bounds,
                                                       const MeasureOptions& options) = 0;

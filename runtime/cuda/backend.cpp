@@ -189,7 +189,7 @@ Expected<Measurement> CudaBackend::measure(const KernelRequest& request, const O
         continue;
       }
       const std::uint64_t seed = options.seed + set * request.inputs.size() + i;
-      TASO_ASSIGN(DeviceMemory one, operand(request, i, bounds[i], seed, kernel));
+      TASO_ASSIGN(DeviceMemory one, operand(request, i, i < bounds.size() ? bounds[i] : 0, seed, kernel));
       pointers.push_back(one.data());
       memory.push_back(std::move(one));
     }

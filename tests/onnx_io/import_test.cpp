@@ -136,7 +136,7 @@ TEST(ImportTable, EveryOperatorHasACase) {
         seen.insert(node.op_type());
     }
   }
-  for (const ImportedOperator& row : imported_operators())
+  for (const ImportedOperator& row : imported_operators(test::registry()))
     EXPECT_TRUE(seen.contains(row.op_type)) << "tests/onnx_io/import has no case of " << row.op_type;
 }
 

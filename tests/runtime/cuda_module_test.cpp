@@ -560,7 +560,7 @@ TEST(CudaOnDevice, Measures) {
   const KernelRequest request =
       convolution_request(convolutions()[0], ElementType::f32, Layout::channels_last, true, false, "relu");
   const Measurement measured =
-      value_of(device()->measure(request, registry(), {.samples = 5, .rounds = 2, .max_spread = 0.15, .seed = 0}));
+      value_of(device()->measure(request, registry(), {}, {.samples = 5, .rounds = 2, .max_spread = 0.15, .seed = 0}));
   EXPECT_GT(measured.median_us, 0);
   EXPECT_LE(measured.minimum_us, measured.median_us);
   EXPECT_GE(measured.samples, 5);
@@ -568,18 +568,18 @@ TEST(CudaOnDevice, Measures) {
   EXPECT_EQ(measured.implementation, device()->create(request, registry()).kernel->implementation());
   MeasureOptions interrupted;
   interrupted.cancelled = [] { return true; };
-  const auto cancelled = device()->measure(request, registry(), interrupted);
+  const auto cancelled = device()->measure(request, registry(), {}, interrupted);
   ASSERT_FALSE(cancelled.ok());
   EXPECT_EQ(cancelled.error().code, ErrorCode::interrupted);
   RequestMaker maker(2);
   for (const char* op : {"gather", "softmax", "concat", "pow"}) {
     std::optional<KernelRequest> one;
     while (!(one = maker.make(op))) continue;
-    EXPECT_GT(value_of(device()->measure(*one, registry(), {})).median_us, 0) << op;
+    EXPECT_GT(value_of(device()->measure(*one, registry(), index_bounds(*one, registry()), {})).median_us, 0) << op;
   }
   KernelRequest unknown = request;
   unknown.op = "no_such_operator";
-  EXPECT_FALSE(device()->measure(unknown, registry(), {}).ok());
+  EXPECT_FALSE(device()->measure(unknown, registry(), {}, {}).ok());
 }
 
 TEST(CudaOnDevice, CopiesRecordsAndTimes) {
