@@ -77,13 +77,14 @@ void write_model(const fs::path& path, const std::string& data = "") {
   fs::rename(path.string() + ".data", path.parent_path() / data);
 }
 
-/// A model y = LRN(relu(relu(x))), whose last node has no meaning: its size is 0.
+/// A model y = LayerNormalization(relu(relu(x)), s), whose last node has no meaning: its epsilon is negative.
 void write_ill_typed_model(const fs::path& path) {
   ModelBuilder model(17, "small");
   model.add_input("x", {1, 2, 4, 4});
   model.add_node("Relu", {"x"}, {"a"});
   model.add_node("Relu", {"a"}, {"b"});
-  model.add_node("LRN", {"b"}, {"y"}, {{"size", 0}}, "last");
+  model.add_input("s", {4});
+  model.add_node("LayerNormalization", {"b", "s"}, {"y"}, {{"epsilon", -1.0}}, "last");
   model.add_output("y", {1, 2, 4, 4});
   const Status saved = model.save(path.string());
   ASSERT_TRUE(saved) << saved.error().to_string();
