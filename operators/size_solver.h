@@ -7,7 +7,8 @@
 /// (verifier/unbounded/infer.cpp). Every hook returns whether to go on; why not is for Derived to keep:
 ///   evaluated(constraint)                       the evaluator met no failure
 ///   rank_differs(argument, covered, at_least)   the rank is not `covered` (or not at least that); returns false
-///   rest_length(argument, axis)                 how many axes a rest has that gives its length, or nothing
+///   rest_length(argument, axis)                 how many axes a rest has that gives its length, or nothing; if it is
+///                                               not up to Derived: a number from 0 to the rank
 ///   equal_rests(argument, entry, value)         the extents of a rest are those of a name that is known
 ///   equal_extents(argument, entry, expected)    an extent is a product that is known
 ///   quotient(argument, entry, product, unknown) an extent divided by the factors that are known, or nothing
@@ -80,6 +81,15 @@ class SizeSolver {
     for (const Expression& operand : e.operands)
       if (!computable(operand)) return false;
     return true;
+  }
+
+  [[nodiscard]] std::optional<std::int64_t> rest_length(const Argument& argument, const AxisSpec& axis) {
+    const auto rank = static_cast<std::int64_t>(argument.shape->size());
+    const auto length = evaluator_.domain().within(
+        evaluator_.scalar(*axis.length), 0, rank, *axis.length, *axis.length, [&](std::int64_t found) {
+          return "is " + std::to_string(found) + "; 0 to " + std::to_string(rank) + " axes are possible";
+        });
+    return self().evaluated(argument.constraint) ? length : std::nullopt;
   }
 
   [[nodiscard]] bool solve_sizes() {

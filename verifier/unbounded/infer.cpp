@@ -86,12 +86,6 @@ class Inference : private Names, public SizeSolver<Inference, SizeEvaluator, std
     return fail(argument.spec->name + " has rank " + std::to_string(argument.shape->size()));
   }
 
-  std::optional<std::int64_t> rest_length(const Argument& argument, const AxisSpec& axis) {
-    const auto rank = static_cast<std::int64_t>(argument.shape->size());
-    const auto length = evaluator_.domain().number_within(evaluator_.scalar(*axis.length), 0, rank, *axis.length);
-    return evaluated(argument.constraint) ? length : std::nullopt;
-  }
-
   bool equal_rests(const Argument& argument, std::size_t entry, const Sizes& value) {
     const std::span<const Polynomial> extents = argument.extents(entry);
     if (value.components.size() != extents.size()) return fail("the ranks of its inputs do not fit");

@@ -538,12 +538,6 @@ class Typing::Solver : public SizeSolver<Typing::Solver, SizeEvaluator, std::vec
 
   bool rank_differs(const Argument& /*argument*/, std::int64_t /*covered*/, bool /*at_least*/) { return fail(); }
 
-  std::optional<std::int64_t> rest_length(const Argument& argument, const AxisSpec& axis) {
-    const auto rank = static_cast<std::int64_t>(argument.shape->size());
-    const auto length = evaluator_.domain().number_within(evaluator_.scalar(*axis.length), 0, rank, *axis.length);
-    return evaluated(argument.constraint) ? length : std::nullopt;
-  }
-
   bool equal_rests(const Argument& argument, std::size_t entry, const Sizes& value) {
     const std::span<const Polynomial> extents = argument.extents(entry);
     const Sizes expected = value;
