@@ -3,7 +3,7 @@
 /// A domain says what a number is and how two of them are added, compared, divided: machine integers (types at concrete
 /// shapes), affine functions of loop variables (lowering), polynomials with facts (proofs for all sizes). The
 /// interpreter says what expressions mean. Whether two readings of a definition agree is therefore a question about
-/// numbers alone, and tests/operators/size_domains_test.cpp asks it.
+/// numbers alone, and tests/verifier/size_domains_test.cpp asks it.
 ///
 /// A domain D has
 ///   Number, Truth                          numbers; what a condition is (bool, or cases that exclude one another)
