@@ -135,8 +135,9 @@ struct FunctionLaw {
   [[nodiscard]] bool is_special_case() const;
 };
 
-/// A scalar function: a primitive that every ring interprets, or one defined by an expression. A defined function is
-/// expanded wherever it is used, in every ring.
+/// A scalar function: a primitive that every ring interprets, or an abbreviation, defined by an expression, which takes
+/// its place wherever it is used, in every ring. Of primitives provers know the facts, the domain and the laws that are
+/// declared; of abbreviations they know the definition alone.
 struct FunctionDefinition {
   std::string name;
   int arity = 1;
@@ -155,6 +156,13 @@ struct FunctionDefinition {
   WideInteger (*whole)(WideInteger) = nullptr;  ///< A unary primitive on integers, if it maps them to integers.
   std::uint64_t key = 0;                        ///< Hash of the name: keys the oracle of FieldRing.
   SourceLocation where;
+
+  [[nodiscard]] bool is_primitive() const { return !definition; }
+  /// Whether a fact, a domain or a law is declared.
+  [[nodiscard]] bool declares_anything() const {
+    return zero_at_zero || monotone || idempotent || positive || nonnegative || domain != ArgumentDomain::all ||
+           !laws.empty();
+  }
 };
 
 /// A function on sizes, e.g. the number of positions of a window: expanded where it is used.

@@ -231,9 +231,7 @@ Status check_facts(const FunctionDefinition& function, const NumberProgram& prog
 
 // Tries the domain and the facts of one function.
 Status check_function(const FunctionDefinition& function, const Functions& functions) {
-  const bool declares = function.zero_at_zero || function.monotone || function.idempotent || function.positive ||
-                        function.nonnegative || function.domain != ArgumentDomain::all;
-  if (function.definition && !declares) return {};
+  if (!function.is_primitive() && !function.declares_anything()) return {};
   NumberProgram program(functions, static_cast<std::size_t>(function.arity));
   const std::optional<int> value = program.call(function, program.variables());
   std::optional<int> twice;

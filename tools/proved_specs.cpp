@@ -28,11 +28,20 @@ CommonOptions without_added(CommonOptions options) {
 
 }  // namespace
 
-Expected<OperatorRegistry> load_proved_operators(const CommonOptions& options) {
+void warn_of_trusted_functions(const OperatorRegistry& registry, const OperatorRegistry& known, const char* program) {
+  for (const FunctionDefinition* function : trusted_functions(registry, known))
+    warn(program, bad_input("what is declared of '" + function->name +
+                                "' is tried on numbers, not proved; proofs that use it rest on it",
+                            function->where)
+                      .to_string());
+}
+
+Expected<OperatorRegistry> load_proved_operators(const CommonOptions& options, const char* program) {
   TASO_ASSIGN(OperatorRegistry registry, load_operators(options));
   if (options.added_specs.empty()) return registry;
   TASO_ASSIGN(const OperatorRegistry shipped, load_operators(without_added(options)));
   TASO_RETURN_IF_ERROR(prove_declared_laws(registry, shipped));
+  warn_of_trusted_functions(registry, shipped, program);
   return registry;
 }
 

@@ -9,8 +9,12 @@
 
 namespace taso::tools {
 
-/// What load_operators() gives. A declared law of an added operator that is not proved is an error.
-[[nodiscard]] Expected<OperatorRegistry> load_proved_operators(const CommonOptions& options);
+/// What load_operators() gives. A declared law of an added operator that is not proved is an error; of added functions
+/// whose facts and laws have to be trusted `program` warns.
+[[nodiscard]] Expected<OperatorRegistry> load_proved_operators(const CommonOptions& options, const char* program);
+
+/// `program` says of which functions that `known` does not have something is declared that is not proved.
+void warn_of_trusted_functions(const OperatorRegistry& registry, const OperatorRegistry& known, const char* program);
 
 /// The axioms of all folders. Of those of added folders only what is proved; `program` warns of the others.
 [[nodiscard]] Expected<BelievedAxioms> load_believed_axioms(const CommonOptions& options,

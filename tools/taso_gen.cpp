@@ -225,7 +225,7 @@ Status prepare(Arguments& arguments, const Ranks& ranks, Setup& setup) {
   if (ranks.rank() == 0) TASO_RETURN_IF_ERROR(arguments.files.claim_all());
   if (ranks.size() > 1 && (!arguments.shard.empty() || !arguments.merge.empty()))
     return Error{ErrorCode::usage, "mpirun shares the work itself: leave out --shard and --merge", {}};
-  TASO_ASSIGN(setup.registry, load_proved_operators(arguments.common));
+  TASO_ASSIGN(setup.registry, load_proved_operators(arguments.common, program));
   const OperatorRegistry& registry = *setup.registry;
   const std::string path = profile_file(arguments.common, arguments.profile);
   TASO_ASSIGN(setup.profile, load_profile(path, registry));

@@ -311,7 +311,7 @@ Expected<int> run(Options& options) {
   TASO_ASSIGN(options.session.outputs.certificate, claim_sidecars(options));
   tools::end_on_interrupt(program_name);
 
-  TASO_ASSIGN(const OperatorRegistry registry, tools::load_proved_operators(options.common));
+  TASO_ASSIGN(const OperatorRegistry registry, tools::load_proved_operators(options.common, program_name));
   TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, false));
   TASO_RETURN_IF_ERROR(complete(options, device));
   const auto message = [&](MessageLevel level, const std::string& text) { print_message(options.common, level, text); };

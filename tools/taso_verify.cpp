@@ -146,7 +146,7 @@ std::string stored_rules(const std::vector<VerifyResult>& results, const Operato
 Expected<int> translate(const Arguments& arguments) {
   if (arguments.sources.inputs.size() != 1 || !arguments.sources.rules.empty())
     return Error{ErrorCode::usage, "--translate takes one .pb file", {}};
-  TASO_ASSIGN(const OperatorRegistry registry, load_proved_operators(arguments.common));
+  TASO_ASSIGN(const OperatorRegistry registry, load_proved_operators(arguments.common, program));
   std::vector<std::string> problems;
   TASO_ASSIGN(const std::string text, translated_rules(arguments.sources.inputs[0], registry, problems));
   TASO_RETURN_IF_ERROR(write_text(arguments.translation, text));

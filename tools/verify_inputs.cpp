@@ -15,6 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* program = "taso-verify";
+
 bool has_extension(const fs::path& path, const char* extension) { return path.extension() == extension; }
 
 /// The files that an input stands for: itself, or what a folder holds, in name order.
@@ -39,7 +41,8 @@ bool same_file(const fs::path& a, const fs::path& b) {
 
 /// The operators of the specifications, extended by operator files that are not part of them.
 Expected<OperatorRegistry> read_operators(const CommonOptions& options, const std::vector<std::string>& files) {
-  TASO_ASSIGN(OperatorRegistry registry, load_proved_operators(options));
+  TASO_ASSIGN(OperatorRegistry registry, load_proved_operators(options, program));
+  const OperatorRegistry folders = registry;
   std::vector<fs::path> known = {options.specs};
   known.insert(known.end(), options.added_specs.begin(), options.added_specs.end());
   for (const std::string& file : files) {
@@ -51,12 +54,13 @@ Expected<OperatorRegistry> read_operators(const CommonOptions& options, const st
     TASO_ASSIGN(const std::string text, read_file(file));
     TASO_ASSIGN(registry, OperatorRegistry::parse(text, file, &registry));
   }
+  warn_of_trusted_functions(registry, folders, program);
   return registry;
 }
 
 Expected<BelievedAxioms> read_axioms(const CommonOptions& options, const std::string& path,
                                      const OperatorRegistry& registry) {
-  if (path.empty()) return load_believed_axioms(options, registry, "taso-verify");
+  if (path.empty()) return load_believed_axioms(options, registry, program);
   BelievedAxioms named;
   TASO_ASSIGN(named.axioms, load_axioms(path, registry));
   return named;

@@ -50,6 +50,15 @@ Status prove_declared_laws(const OperatorRegistry& registry, const OperatorRegis
   return {};
 }
 
+std::vector<const FunctionDefinition*> trusted_functions(const OperatorRegistry& registry,
+                                                         const OperatorRegistry& known) {
+  std::vector<const FunctionDefinition*> result;
+  for (const auto& [name, function] : registry.functions())
+    if (function.is_primitive() && function.declares_anything() && known.find_function(name) == nullptr)
+      result.push_back(&function);
+  return result;
+}
+
 BelievedAxioms proved_axioms(const OperatorRegistry& registry, const std::vector<Substitution>& axioms) {
   BelievedAxioms result;
   Verifier verifier(registry, {}, from_definitions());

@@ -16,6 +16,11 @@ namespace taso {
 /// Fails, at its definition, if a declared law of an operator that `known` does not have is not proved for all sizes.
 [[nodiscard]] Status prove_declared_laws(const OperatorRegistry& registry, const OperatorRegistry& known);
 
+/// The primitives that `known` does not have and of which facts, a domain or laws are declared: these are tried on
+/// numbers, not proved, and proofs rest on them. (Of an abbreviation nothing but its definition is used.)
+[[nodiscard]] std::vector<const FunctionDefinition*> trusted_functions(const OperatorRegistry& registry,
+                                                                       const OperatorRegistry& known);
+
 /// Axioms, and why others are none.
 struct BelievedAxioms {
   struct Doubted {

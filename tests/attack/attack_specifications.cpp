@@ -6,8 +6,9 @@
 // Mutant number i depends on the seed and i alone. It is of one of four kinds, in turn:
 //
 //   functions  a scalar function, its body, facts, domain and laws (specification_mutator.h). What the loader accepts
-//   is
-//              judged at far more numbers than it tries (specification_judge.h).
+//              is judged at far more numbers than it tries (specification_judge.h). What is declared of an abbreviation
+//              is used by no proof: a falsehood about one that no trial finds is counted, and no finding unless a false
+//              rule is proved.
 //   operators  an operator, its laws, requirements, attributes, sizes and elements. What is loaded, its laws proved, is
 //              judged by evaluating the laws at random shapes (rule_judge.h).
 //   axioms     a true axiom made false, as one of an added folder. One that is believed must be true.
@@ -97,6 +98,7 @@ Arguments parse(int argc, char** argv) {
 
 struct Counts {
   std::size_t made = 0, refused = 0, accepted = 0, proved = 0, findings = 0;
+  std::size_t without_effect = 0;  ///< False declarations of abbreviations that were accepted.
 };
 
 // A rule that would follow from what is declared, with operators of its own.
@@ -232,6 +234,9 @@ class Attack {
       if (counts.made > 0)
         std::printf("%-10s %6zu mutants: %6zu refused, %6zu accepted; %6zu consequences proved; %zu false\n",
                     kind_names[kind], counts.made, counts.refused, counts.accepted, counts.proved, counts.findings);
+      if (counts.without_effect > 0)
+        std::printf("%-10s %6zu false declarations of abbreviations accepted, without effect\n", kind_names[kind],
+                    counts.without_effect);
     }
     return (arguments_.expect_falsehood ? of_every_kind() : findings == 0) ? 0 : 1;
   }
@@ -311,12 +316,15 @@ class Attack {
     return judge(registry, stored_form(rule, verdict, registry), options, cache).falsehood;
   }
 
-  // The falsehood in what is declared of a function; nothing if the file is refused.
-  std::optional<std::string> false_function(const SpecificationMutant& mutant, const OperatorRegistry& registry) {
+  // The falsehood in what is declared of a primitive, or of an abbreviation.
+  std::optional<std::string> false_function(const SpecificationMutant& mutant, const OperatorRegistry& registry,
+                                            bool primitive) {
     std::vector<std::string> names;
     for (const SpecificationPool::Definition& part : mutant.parts)
       if (part.name == mutant.name || part.text().find(mutant.name + "(") != std::string::npos)
-        names.push_back(part.name);
+        if (const FunctionDefinition* function = registry.find_function(part.name);
+            function != nullptr && function->is_primitive() == primitive)
+          names.push_back(part.name);
     const auto found = judge_functions(registry, names, mutant.places, arguments_.seed + number_, judged_numbers);
     return found ? std::optional(found->text) : std::nullopt;
   }
@@ -326,10 +334,12 @@ class Attack {
     const auto registry = OperatorRegistry::parse(mutant.text(), "mutant.op", &arithmetic_, trials());
     if (!registry) return refused(functions, mutant.text(), registry.error());
     ++counts_[functions].accepted;
-    const bool is_false = false_function(mutant, *registry).has_value();
-    if (!is_false && number_ % consequences_of != 0) return;
+    const bool is_false = false_function(mutant, *registry, true).has_value();
+    const bool is_misdescribed = !is_false && false_function(mutant, *registry, false).has_value();
+    if (!is_false && !is_misdescribed && number_ % consequences_of != 0) return;
     const std::optional<std::string> rule = false_consequence(mutant, *registry, functions);
-    if (is_false || rule) report(mutant, rule);
+    if (is_false || rule) return report(mutant, rule);
+    if (is_misdescribed) ++counts_[functions].without_effect;
   }
 
   // Leaves out of a mutant what need not be there for it to be accepted and false.
@@ -338,7 +348,7 @@ class Attack {
     const auto is_finding = [&](const SpecificationMutant& candidate) {
       const auto registry = OperatorRegistry::parse(candidate.text(), "mutant.op", &arithmetic_, trials());
       if (!registry) return false;
-      const std::optional<std::string> found = false_function(candidate, *registry);
+      const std::optional<std::string> found = false_function(candidate, *registry, true);
       if (found) why = *found;
       return found.has_value();
     };

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
 #include "tests/support/shipped.h"
 
 namespace taso {
@@ -74,6 +77,43 @@ TEST(AddedAxioms, WhatFollowsFromAFalseOneIsNotProvedByIt) {
   const std::vector<Substitution> rules = parse_rules("rule r: relu(f(x)) => relu(x)\n", "r.rules", *registry).value();
   EXPECT_EQ(Verifier(*registry, axioms).verify(rules[0]).kind, VerdictKind::proved) << "the test of the test";
   EXPECT_NE(Verifier(*registry, proved_axioms(*registry, axioms).axioms).verify(rules[0]).kind, VerdictKind::proved);
+}
+
+// Everything is declared of f, and nothing is true: below 0 it falls and has values. Trials that fail to find this
+// would do no harm. Of the primitive of which the same is declared what follows is believed, and said to be.
+TEST(AddedFunctions, OfAnAbbreviationOnlyTheDefinitionIsUsed) {
+  const std::string facts = "monotone, positive, zero_at_zero, idempotent, on_positive\n";
+  const auto registry =
+      OperatorRegistry::parse("function made(x) = x - 3 * relu(x) + 1: " + facts + "function sinh(x): " + facts +
+                                  "operator f(x[D..]) -> [D..]\n  out[I..] = made(x[I..])\n"
+                                  "operator g(x[D..]) -> [D..]\n  out[I..] = sinh(x[I..])\n",
+                              "f.op", &test::registry(), Trials::omitted);
+  ASSERT_TRUE(registry) << registry.error().to_string();
+  const std::string statements[] = {"relu(OP(x)) => OP(x)", "OP(OP(x)) => OP(x)",
+                                    "OP(reduce_max(x; axes=[-1])) => reduce_max(OP(x); axes=[-1])",
+                                    "OP(sub(x, x)) => sub(x, x)", "sub(OP(x), OP(x)) => sub(log(x), log(x))"};
+  Verifier verifier(*registry, {});
+  std::size_t followed = 0;
+  for (const std::string& statement : statements)
+    for (const char* const op : {"f", "g"}) {
+      std::string text = statement;
+      for (std::size_t at; (at = text.find("OP")) != std::string::npos;) text.replace(at, 2, op);
+      const auto rules = parse_rules("rule r: " + text + "\n", "r.rules", *registry);
+      ASSERT_TRUE(rules) << rules.error().to_string();
+      const Verdict verdict = verifier.verify((*rules)[0]);
+      // A condition that is added says what the declaration would have supplied.
+      const bool proved = verdict.kind == VerdictKind::proved &&
+                          std::none_of(verdict.added.begin(), verdict.added.end(),
+                                       [](const Condition& condition) { return condition.of_elements(); });
+      if (*op == 'g')
+        followed += proved ? 1 : 0;
+      else
+        EXPECT_FALSE(proved) << text;
+    }
+  EXPECT_GT(followed, 0) << "the test of the test";
+  const auto trusted = trusted_functions(*registry, test::registry());
+  ASSERT_EQ(trusted.size(), 1);
+  EXPECT_EQ(trusted[0]->name, "sinh");
 }
 
 }  // namespace

@@ -314,6 +314,19 @@ TEST_F(ProgramTest, DeclarationsOfAddedFoldersAreProved) {
   }
 }
 
+TEST_F(ProgramTest, WhatHasToBeTrustedOfAddedFunctionsIsSaid) {
+  std::filesystem::create_directories(folder_ / "specs/operators");
+  (void)file("specs/operators/f.op",
+             "function cosh(x): positive\nfunction shifted(x) = x + 1: monotone\nfunction sinh(x)\n");
+  const Outcome result = run("--add-specs " + (folder_ / "specs").string() + " --rule 'add(x, y) => add(y, x)'");
+  EXPECT_EQ(result.exit_code, 0) << result.output;
+  EXPECT_THAT(result.output,
+              HasSubstr("operators/f.op:1:10: what is declared of 'cosh' is tried on numbers, not proved; "
+                        "proofs that use it rest on it\n"));
+  EXPECT_THAT(result.output, ::testing::Not(HasSubstr("shifted")));
+  EXPECT_THAT(result.output, ::testing::Not(HasSubstr("sinh")));
+}
+
 TEST_F(ProgramTest, TheOriginalsFilesAreVerifiedAndTranslated) {
   using namespace test;  // NOLINT(google-build-using-namespace)
   const std::string pb = file("three.pb", rule_field({relu(-1), relu(-2), concat(1, 2, {0, 1})},

@@ -345,13 +345,14 @@ NormalForm Elaborator::call(const Expression& e, Frame& frame) {
     unsupported("the function " + name);
     return {};
   }
-  const FunctionLaw* const special = special_case(*function, arguments);
-  if (special == nullptr && function->domain != ArgumentDomain::all) {
+  // What is declared of an abbreviation is not used: its definition says all.
+  const FunctionLaw* const special = function->is_primitive() ? special_case(*function, arguments) : nullptr;
+  if (special == nullptr && function->is_primitive() && function->domain != ArgumentDomain::all) {
     std::optional<NormalForm> call;
     if (function->arity > 1) call = builder_.call(function, name, arguments);
     oblige(function->domain, arguments[0], sign(e.operands[0], frame), e.operands[0], std::nullopt, call);
   }
-  if (special == nullptr && !function->definition) return builder_.call(function, name, std::move(arguments));
+  if (special == nullptr && function->is_primitive()) return builder_.call(function, name, std::move(arguments));
   std::map<std::string, NormalForm, std::less<>> parameters;
   std::map<std::string, SignSet, std::less<>> signs;
   for (std::size_t i = 0; i < arguments.size(); ++i) {

@@ -181,9 +181,7 @@ SignSet Elaborator::sign_of_call(const Expression& e, Frame& frame) {
     name = frame.node->attributes.at(e.name).function;
   const FunctionDefinition* function = registry_.find_function(name);
   if (function == nullptr || static_cast<std::size_t>(function->arity) != arguments.size()) return {};
-  // The domain of a function of two arguments depends on the second.
-  if (function->arity == 1) arguments[0] = both(arguments[0], SignSet::of(function->domain));
-  if (function->definition) {
+  if (!function->is_primitive()) {
     std::map<std::string, SignSet, std::less<>> signs;
     for (std::size_t i = 0; i < arguments.size(); ++i) signs.emplace(function->parameters[i], arguments[i]);
     Frame inner;
@@ -193,6 +191,8 @@ SignSet Elaborator::sign_of_call(const Expression& e, Frame& frame) {
     --depth_;
     return defined;
   }
+  // The domain of a function of two arguments depends on the second.
+  if (function->arity == 1) arguments[0] = both(arguments[0], SignSet::of(function->domain));
   // Of a number: what the function makes of it.
   if (const std::optional<double> number = literal(e.operands[0]); number && function->real != nullptr) {
     const double value = function->real(*number);
