@@ -15,6 +15,8 @@ namespace {
 constexpr int max_matching_depth = 24;
 // Maps of leftover variables that are tried for one pair.
 constexpr std::size_t max_completions = 24;
+// Letters of the summand that is said to have no counterpart.
+constexpr std::size_t max_described = 200;
 
 bool contains(const std::vector<SymbolId>& list, SymbolId symbol) {
   return std::find(list.begin(), list.end(), symbol) != list.end();
@@ -265,7 +267,9 @@ bool Matcher::pair_up(const NormalForm& a, const NormalForm& b, Facts& facts, in
       return term;
     };
     if (divided == nullptr || !step(facts)) {
-      note("the other side has no counterpart of " + describe(facts.symbols(), summand(classes[0])));
+      std::string text = describe(facts.symbols(), summand(classes[0]));
+      if (text.size() > max_described) text = text.substr(0, text.rfind(' ', max_described)) + " ...";
+      note("the other side has no counterpart of " + text);
       return false;
     }
     NormalForm next;
