@@ -535,6 +535,10 @@ Elaborator::Place Elaborator::place(const Expression& e, Frame& frame, bool may_
 NormalForm Elaborator::value_at(const Place& where, Frame& frame) {
   if (obstacle_.any()) return {};
   if (where.input != nullptr) return element(frame.node->inputs[where.position], where.indices);
+  if (where.intermediate->recurrence) {
+    unsupported("the recurrence of " + where.intermediate->name);
+    return {};
+  }
   if (++depth_ > max_depth) unsupported("more than " + std::to_string(max_depth) + " nested definitions");
   NormalForm result;
   if (!obstacle_.any())
@@ -557,14 +561,16 @@ NormalForm Elaborator::read(const Expression& e, Frame& frame) {
   }
   if (where.inside.empty()) return result;
   // Outside of some coordinate, inside of those before: cases that exclude one another.
-  const NormalForm fallback = scalar(*e.fallback, frame);
-  if (fallback.empty()) return result;
   std::vector<Atom> before;
   for (const Atom& inside : where.inside) {
     std::vector<Atom> guards = before;
     guards.push_back({Atom::Relation::nonnegative, -inside.p - 1});
-    result = builder_.add(std::move(result), builder_.guarded(fallback, guards));
     before.push_back(inside);
+    const Mark mark(context_), guards_mark(guards_);
+    context_.insert(context_.end(), guards.begin(), guards.end());
+    guards_.insert(guards_.end(), guards.begin(), guards.end());
+    if (facts_.contradictory_quickly(context_)) continue;
+    result = builder_.add(std::move(result), builder_.guarded(scalar(*e.fallback, frame), guards));
   }
   return result;
 }
