@@ -973,6 +973,9 @@ class Checker {
     for (std::size_t member = 0; member < steps.count; ++member) {
       IntermediateSpec& spec = op_->intermediates[steps.first + member];
       spec.recurrence = Recurrence{steps.first, steps.count, *axes[member]};
+      for (const StepRead& read : reads)
+        if (read.read == member && step_of(read, *axes[member], op_->equations[at + read.reader]) == -1)
+          spec.recurrence->carried = true;
     }
     return {};
   }

@@ -228,6 +228,7 @@ struct Recurrence {
   std::size_t first = 0, count = 1;  ///< Of the intermediates of the definition.
   /// The entry of this tensor's axis list along which the steps go: one axis, as long as those of the others.
   std::size_t axis = 0;
+  bool carried = false;  ///< Some equation reads this tensor at the step before.
 };
 
 /// A tensor that is computed once and read like an input.
