@@ -533,9 +533,10 @@ class Expansion {
       else
         tensors_[name] = {views_[i]};
     }
+    // Before the equations: those of a recurrence read what is written later.
+    for (const IntermediateSpec& spec : applied_.intermediates) TASO_RETURN_IF_ERROR(intermediate(spec));
     for (const Equation& equation : applied_.equations) {
       if (const IntermediateSpec* spec = applied_.find_intermediate(equation.target)) {
-        if (!tensors_.contains(spec->name)) TASO_RETURN_IF_ERROR(intermediate(*spec));
         const View view = tensors_.at(spec->name)[0];
         TASO_RETURN_IF_ERROR(this->equation(equation, view));
         continue;

@@ -230,11 +230,21 @@ struct SizeStep {
   std::optional<std::size_t> unknown = {};  ///< The factor that this step finds, where it is not known yet.
 };
 
+/// Tensors that are computed step by step along an axis of each, from one another and from themselves one step before:
+/// `let h[t < n] = (h[t - 1] or 0) + x[t]`. They stand together; at one step they are computed in their order.
+struct Recurrence {
+  std::size_t first = 0, count = 1;  ///< Of the intermediates of the definition.
+  /// The entry of this tensor's axis list along which the steps go: one axis, as long as those of the others.
+  std::size_t axis = 0;
+  bool carried = false;  ///< Some equation reads this tensor at the step before.
+};
+
 /// A tensor that is computed once and read like an input.
 struct IntermediateSpec {
   std::string name;
   std::vector<AxisSpec> axes;  ///< The extents of a rest may be any vector of sizes.
   SourceLocation where;
+  std::optional<Recurrence> recurrence = std::nullopt;  ///< Assigned by the checker.
 };
 
 /// One equation: target[...] = value.

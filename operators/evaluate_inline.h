@@ -29,10 +29,6 @@ class StageRunner {
     values_.reserve(stage.forms.size());
     for (const Affine& form : stage.forms) values_.push_back(form.base);
     slots_.assign(stage.slots, ring.number(0));
-  }
-
-  Status run() {
-    if (stage_.empty) return {};
     if (!stage_.rows.empty()) {
       run_length_ = stage_.outer.empty() ? 1 : stage_.extents[stage_.outer.back()];
       rows_.resize(stage_.rows.size() * static_cast<std::size_t>(run_length_));
@@ -42,8 +38,14 @@ class StageRunner {
       if (!stage_.outer.empty())
         for (const auto& [form, coefficient] : stage_.steps[stage_.outer.back()]) run_step_[form] = coefficient;
     }
+  }
+
+  /// Of a recurrence: its next step.
+  Status run() {
+    if (stage_.empty) return {};
     outer(0);
-    return std::move(status_);
+    if (stage_.steps_of) step(stage_.steps_of->variable, 1);
+    return status_;
   }
 
  private:
@@ -362,11 +364,22 @@ Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
   for (const Shape& shape : body.outputs)
     outputs.push_back({shape, std::vector<Element>(static_cast<std::size_t>(volume(shape)), ring.number(0)), {}});
   const std::size_t first_output = body.inputs + body.intermediates.size();
-  for (const LoweredStage& stage : body.stages) {
-    Element* target = stage.buffer >= first_output ? outputs[stage.buffer - first_output].elements.data()
-                                                   : intermediates[stage.buffer - body.inputs].data();
-    if (Status status = detail::StageRunner<Ring>(stage, ring, buffers, integers, target).run(); !status)
-      return bad_input(body.op + ": " + status.error().message);
+  for (std::size_t first = 0, end = 0; first < body.stages.size(); first = end) {
+    // One stage, or those of a recurrence, which take its steps in turn.
+    std::vector<detail::StageRunner<Ring>> together;
+    const auto& steps = body.stages[first].steps_of;
+    do {
+      const LoweredStage& stage = body.stages[end];
+      Element* target = stage.buffer >= first_output ? outputs[stage.buffer - first_output].elements.data()
+                                                     : intermediates[stage.buffer - body.inputs].data();
+      together.emplace_back(stage, ring, buffers, integers, target);
+      ++end;
+    } while (steps && end < body.stages.size() && body.stages[end].steps_of &&
+             body.stages[end].steps_of->recurrence == steps->recurrence);
+    const std::int64_t count = steps ? body.stages[first].extents[steps->variable] : 1;
+    for (std::int64_t step = 0; step < count; ++step)
+      for (detail::StageRunner<Ring>& runner : together)
+        if (Status status = runner.run(); !status) return bad_input(body.op + ": " + status.error().message);
   }
   if (Status status = ring.status(); !status) return status.error();
   return outputs;

@@ -76,7 +76,13 @@ class Lowerer {
     const std::vector<Equation>& equations = definition_.equations;
     for (std::size_t i = 0; i < equations.size(); ++i) {
       const Equation& equation = equations[i];
-      if (equation.target != "out") {
+      const IntermediateSpec* const spec =
+          equation.target == "out" ? nullptr : definition_.find_intermediate(equation.target);
+      if (spec != nullptr && spec->recurrence) {
+        const std::size_t count = spec->recurrence->count;
+        TASO_RETURN_IF_ERROR(recurrence(std::span(equations).subspan(i, count)));
+        i += count - 1;
+      } else if (spec != nullptr) {
         TASO_RETURN_IF_ERROR(intermediate(equation));
         if (i + 1 == equations.size() || equations[i + 1].target != equation.target)
           TASO_RETURN_IF_ERROR(check_cover(body_.intermediates.size() - 1));
@@ -169,6 +175,7 @@ class Lowerer {
   /// Lowers the value and finishes the stage; `write` is the element written, `volume` the number of elements.
   Status end_stage(const Expression& value, Affine write, double volume) {
     stage_.empty = volume == 0;
+    if (stage_.empty && steps_) return evaluation();  // nothing may stand between the stages of a recurrence
     if (stage_.empty) {
       stage_.outer.clear();
       extents_.clear();
@@ -257,8 +264,29 @@ class Lowerer {
   /// One of the equations of an intermediate; before the first of them, the tensor gets its shape and buffer.
   Status intermediate(const Equation& equation) {
     const IntermediateSpec& spec = *definition_.find_intermediate(equation.target);
-    if (const auto known = tensors_.find(spec.name); known != tensors_.end())
-      return write(equation, spec.axes, known->second.buffers[0]);
+    if (!tensors_.contains(spec.name)) TASO_RETURN_IF_ERROR(new_buffer(spec, equation));
+    return write(equation, spec.axes, tensors_.find(spec.name)->second.buffers[0]);
+  }
+
+  /// The equations of a recurrence, one for each of its tensors: the first step, then the others.
+  Status recurrence(std::span<const Equation> equations) {
+    for (const Equation& equation : equations)
+      TASO_RETURN_IF_ERROR(new_buffer(*definition_.find_intermediate(equation.target), equation));
+    ++recurrences_;
+    for (const bool first : {true, false})
+      for (const Equation& equation : equations) {
+        const IntermediateSpec& spec = *definition_.find_intermediate(equation.target);
+        steps_ = Steps{spec.recurrence->axis, first};
+        const Status status = write(equation, spec.axes, tensors_.find(spec.name)->second.buffers[0]);
+        steps_.reset();
+        TASO_RETURN_IF_ERROR(status);
+      }
+    for (std::size_t i = 0; i < equations.size(); ++i)
+      TASO_RETURN_IF_ERROR(check_cover(body_.intermediates.size() - equations.size() + i));
+    return {};
+  }
+
+  Status new_buffer(const IntermediateSpec& spec, const Equation& equation) {
     Shape shape;
     for (const AxisSpec& axis : spec.axes)
       for (const std::int64_t extent : extents_of(axis)) shape.push_back(std::max<std::int64_t>(extent, 0));
@@ -267,7 +295,6 @@ class Lowerer {
     const auto buffer = static_cast<std::uint32_t>(shapes_.size());
     shapes_.push_back(shape);
     body_.intermediates.push_back(std::move(shape));
-    TASO_RETURN_IF_ERROR(write(equation, spec.axes, buffer));
     LoweredTensor tensor;
     tensor.axes = &spec.axes;
     tensor.buffers.push_back(buffer);
@@ -305,6 +332,18 @@ class Lowerer {
       return std::any_of(equation.ranges.begin(), equation.ranges.end(),
                          [&](const Expression::Range& range) { return range.name == name; });
     };
+    // The steps of a recurrence are no loop of the stage: step 0, or those from 1 on in turn.
+    auto steps = [&](std::int64_t extent) -> Affine {
+      const std::int64_t count =
+          std::max<std::int64_t>(steps_->first ? std::min<std::int64_t>(extent, 1) : extent - 1, 0);
+      volume *= static_cast<double>(count);
+      const std::int64_t begin = steps_->first ? 0 : 1;
+      if (count <= 1) return AffineDomain::number(begin);
+      const auto variable = static_cast<std::uint32_t>(extents_.size());
+      extents_.push_back(count);
+      stage_.steps_of = LoweredStage::Steps{recurrences_, variable};
+      return {begin, {{variable, 1}}};
+    };
     auto extent_loop = [&](std::int64_t extent) {
       extent = std::max<std::int64_t>(extent, 0);
       volume *= static_cast<double>(extent);
@@ -333,7 +372,8 @@ class Lowerer {
         }
         coordinates.push_back(std::move(total));
       } else if (coordinate.kind == Kind::name && coordinate.sort == Sort::index && !ranged(coordinate.name)) {
-        const Affine variable = extent_loop(extents_of(axes[i])[0]);
+        const std::int64_t extent = extents_of(axes[i])[0];
+        const Affine variable = steps_ && steps_->axis == i ? steps(extent) : extent_loop(extent);
         scope_.bind(coordinate.name, {false, {variable}});
         coordinates.push_back(variable);
       } else {
@@ -589,6 +629,7 @@ class Lowerer {
     node.kind = Node::read;
     if (!place.guards.empty()) {
       TASO_ASSIGN(const std::uint32_t fallback, real(*e.fallback));
+      if (always_outside(place)) return fallback;
       node.operands.push_back(fallback);
     }
     node.access = static_cast<std::uint32_t>(stage_.accesses.size());
@@ -654,6 +695,13 @@ class Lowerer {
                                         std::to_string(extent) + "; 'or' would give a value there");
     access.guards.push_back({new_form(index), extent});
     return {};
+  }
+
+  [[nodiscard]] bool always_outside(const LoweredAccess& access) const {
+    return std::any_of(access.guards.begin(), access.guards.end(), [&](const LoweredAccess::Guard& guard) {
+      const auto [low, high] = interval(stage_.forms[guard.form], extents_);
+      return high < 0 || low >= guard.extent;
+    });
   }
 
   /// A condition: known at this instance, or a node.
@@ -744,6 +792,14 @@ class Lowerer {
   std::map<std::string, LoweredTensor, std::less<>> tensors_;
   std::vector<Shape> shapes_;  ///< Per buffer that can be read: inputs, intermediates so far.
   std::uint32_t first_output_ = 0;
+  /// While the equations of a recurrence are lowered: the entry of the axis list along which it goes, and whether its
+  /// first step is written or the others are.
+  struct Steps {
+    std::size_t axis = 0;
+    bool first = true;
+  };
+  std::optional<Steps> steps_;
+  std::uint32_t recurrences_ = 0;        ///< So far.
   std::vector<std::vector<Box>> boxes_;  ///< Per intermediate, then per output.
   /// Parameters of the function that is being expanded.
   const std::map<std::string, std::uint32_t, std::less<>>* frame_ = nullptr;
@@ -794,6 +850,7 @@ double count_flops(const LoweredBody& body) {
     if (stage.empty) continue;
     double volume = 1;
     for (std::uint32_t loop : stage.outer) volume *= static_cast<double>(stage.extents[loop]);
+    if (stage.steps_of) volume *= static_cast<double>(stage.extents[stage.steps_of->variable]);
     total += volume * node_flops(stage, stage.root);
   }
   return total;

@@ -4,11 +4,15 @@
 /// the stage's own elements, the others belong to reductions. Everything that depends on them is a *form*, an affine
 /// function with known coefficients, so that an evaluator keeps one running number per form and adds steps[v] when
 /// variable v advances. Variables of extent 1 do not exist, and adjacent loops that every form sees as one are one.
+///
+/// A recurrence has two stages for each of its tensors: one for its first step, at which initial values stand for what
+/// was before, and one for all other steps.
 #pragma once
 
 #include <absl/container/inlined_vector.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -99,6 +103,13 @@ struct LoweredStage {
   std::uint32_t root = 0;
   std::uint32_t slots = 0;
   bool empty = false;  ///< No element to write.
+  /// Of a recurrence: its number, and the loop variable that counts its steps, which is none of `outer`. A run of the
+  /// stage is one step. Stages of one recurrence stand together, and all of them take a step before one takes the next.
+  struct Steps {
+    std::uint32_t recurrence = 0;
+    std::uint32_t variable = 0;
+  };
+  std::optional<Steps> steps_of = std::nullopt;
   /// Reductions with `factors` that stand in no other reduction: an evaluator may compute them for a whole run of the
   /// innermost own loop at once.
   std::vector<std::uint32_t> rows;

@@ -193,6 +193,7 @@ class Parser {
     cursor_.next();
     result.where = cursor_.peek().where;
     TASO_ASSIGN(result.name, new_name("an operator name"));
+    declare_intermediates();
     TASO_RETURN_IF_ERROR(cursor_.expect("(", "before the inputs"));
     if (!cursor_.at(";") && !cursor_.at(")")) {
       do {
@@ -266,6 +267,18 @@ class Parser {
       }
     }
     return result;
+  }
+
+  /// Names of the intermediate tensors of the operator that begins here: those of a recurrence are read before they
+  /// are defined.
+  void declare_intermediates() {
+    for (std::size_t ahead = 0;; ++ahead) {
+      const Token& token = cursor_.peek(ahead);
+      if (token.kind == TokenKind::end) return;
+      if (token.kind != TokenKind::identifier) continue;
+      if (token.text == "operator") return;
+      if (token.text == "let" && cursor_.peek(ahead + 2).text == "[") tensors_.insert(cursor_.peek(ahead + 1).text);
+    }
   }
 
   Expected<InputSpec> input_spec() {

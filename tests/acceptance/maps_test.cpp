@@ -171,5 +171,47 @@ TEST_F(Maps, AWrongMapIsOneLine) {
   }
 }
 
+/// Recurrent operators in a folder of one's own: tests/data/recurrences.
+class RecurrentMaps : public Maps {
+ protected:
+  void SetUp() override {
+    Maps::SetUp();
+    fs::remove_all(specs_);
+    fs::copy(fs::path(TASO_SOURCE_DIR) / "tests/data/recurrences", specs_, fs::copy_options::recursive);
+  }
+};
+
+TEST_F(RecurrentMaps, AnLstmOfABatchInPiecesIsOne) {
+  prove_rules();
+  const std::int64_t steps = 5, features = 3, states = 2;
+  ModelBuilder model(17, "acme");
+  model.add_opset("com.acme", 1);
+  model.add_input("x", {steps, 2, features});
+  model.add_input("y", {steps, 2, features});
+  model.add_initializer("w", {features, 4 * states}, numbers(features * 4 * states));
+  model.add_initializer("r", {states, 4 * states}, numbers(states * 4 * states));
+  for (const char* name : {"h", "c", "g", "d"}) model.add_initializer(name, {2, states}, numbers(2 * states));
+  model.add_node("Lstm", {"x", "w", "r", "h", "c"}, {"p"}, {}, "first", "com.acme");
+  model.add_node("Lstm", {"y", "w", "r", "g", "d"}, {"q"}, {}, "second", "com.acme");
+  model.add_node("Concat", {"p", "q"}, {"z"}, {{"axis", 1}}, "beside");
+  model.add_output("z", {steps, 4, states});
+  const onnx::ModelProto after = optimize(model);
+  EXPECT_THAT(report_, HasSubstr("lstm_of_one_batch"));
+  EXPECT_EQ(types(after), "Concat com.acme::Lstm");
+}
+
+TEST_F(RecurrentMaps, SumsOfSumsAreRun) {
+  prove_rules();
+  ModelBuilder model(17, "acme");
+  model.add_opset("com.acme", 1);
+  model.add_input("x", {40, 3});
+  model.add_input("y", {40, 3});
+  model.add_node("CumulativeSum", {"x"}, {"a"}, {}, "first", "com.acme");
+  model.add_node("CumulativeSum", {"y"}, {"b"}, {}, "second", "com.acme");
+  model.add_node("Add", {"a", "b"}, {"z"}, {}, "both");
+  model.add_output("z", {40, 3});
+  EXPECT_EQ(types(optimize(model)), "Add com.acme::CumulativeSum");
+}
+
 }  // namespace
 }  // namespace taso::acceptance

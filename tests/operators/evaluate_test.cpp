@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -204,6 +205,88 @@ TEST(EvaluateGraph, IntegerConstantsAreIndices) {
   IntegerRing ring;
   const auto out = evaluate(graph, registry, ring, {RingTensor<WideInteger>{{3}, {5, 6, 7}, {}}}).value();
   EXPECT_TRUE(out[0].elements[0] == 7 && out[0].elements[1] == 5);
+}
+
+/// Operators of tests/data/recurrences.
+const OperatorRegistry& recurrences() {
+  static const OperatorRegistry registry =
+      OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/tests/data/recurrences/operators", &test::registry())
+          .value();
+  return registry;
+}
+
+Doubles random_tensor(Shape shape, Random& random) {
+  Doubles tensor{std::move(shape), {}, {}};
+  const std::int64_t count = volume(tensor.shape);
+  for (std::int64_t i = 0; i < count; ++i) tensor.elements.push_back(random.uniform() - 0.5);
+  return tensor;
+}
+
+std::vector<double> run(const std::string& op, const std::vector<Doubles>& inputs, double* flops = nullptr) {
+  std::vector<TensorType> types;
+  std::vector<const Doubles*> pointers;
+  for (const Doubles& input : inputs) {
+    types.push_back(f32(input.shape));
+    pointers.push_back(&input);
+  }
+  const OperatorInstance instance = OperatorInstance::create(recurrences(), op, {}, types).value();
+  if (flops != nullptr) *flops = instance.work().flops;
+  DoubleRing ring;
+  return evaluate(instance, ring, std::span<const Doubles* const>(pointers)).value()[0].elements;
+}
+
+TEST(Recurrences, SumsAreTheSameOverEveryRing) {
+  const std::vector<TensorType> types = {f32({3})};
+  const RingTensor<std::string> x{{3}, {"a", "b", "c"}, {}};
+  const RingTensor<std::string>* inputs[] = {&x};
+  TextRing ring;
+  const OperatorInstance sum = OperatorInstance::create(recurrences(), "cumsum", {}, types).value();
+  EXPECT_EQ(evaluate(sum, ring, std::span<const RingTensor<std::string>* const>(inputs)).value()[0].elements,
+            (std::vector<std::string>{"(0.0+a)", "((0.0+a)+b)", "(((0.0+a)+b)+c)"}));
+  const OperatorInstance backwards = OperatorInstance::create(recurrences(), "cumsum_backwards", {}, types).value();
+  EXPECT_EQ(evaluate(backwards, ring, std::span<const RingTensor<std::string>* const>(inputs)).value()[0].elements,
+            (std::vector<std::string>{"(((0.0+c)+b)+a)", "((0.0+c)+b)", "(0.0+c)"}));
+}
+
+TEST(Recurrences, WorkAndCodeAreLinearInTheNumberOfSteps) {
+  for (const std::int64_t steps : {1, 2, 3, 1000}) {
+    const std::vector<TensorType> types = {f32({steps, 2})};
+    const OperatorInstance sum = OperatorInstance::create(recurrences(), "cumsum", {}, types).value();
+    EXPECT_EQ(sum.work().flops, static_cast<double>(2 * steps));
+    EXPECT_EQ(sum.body().stages.size(), steps == 1 ? 2U : 3U) << "the first step, the others, the output";
+  }
+}
+
+TEST(Recurrences, LstmIsALoop) {
+  const std::int64_t t = 5, b = 2, c = 3, n = 2;
+  Random random(7);
+  const std::vector<Doubles> in = {random_tensor({t, b, c}, random), random_tensor({c, 4 * n}, random),
+                                   random_tensor({n, 4 * n}, random), random_tensor({b, n}, random),
+                                   random_tensor({b, n}, random)};
+  std::vector<double> h = in[3].elements, m = in[4].elements, expected;
+  auto at = [](const std::vector<double>& list, std::int64_t i) { return list[static_cast<std::size_t>(i)]; };
+  auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  for (std::int64_t s = 0; s < t; ++s) {
+    std::vector<double> next_h, next_m;
+    for (std::int64_t i = 0; i < b; ++i)
+      for (std::int64_t j = 0; j < n; ++j) {
+        double gates[4];
+        for (std::int64_t g = 0; g < 4; ++g) {
+          gates[g] = 0;
+          for (std::int64_t k = 0; k < c; ++k)
+            gates[g] += at(in[0].elements, (s * b + i) * c + k) * at(in[1].elements, k * 4 * n + g * n + j);
+          for (std::int64_t k = 0; k < n; ++k) gates[g] += at(h, i * n + k) * at(in[2].elements, k * 4 * n + g * n + j);
+        }
+        next_m.push_back(sigmoid(gates[1]) * at(m, i * n + j) + sigmoid(gates[0]) * std::tanh(gates[2]));
+        next_h.push_back(sigmoid(gates[3]) * std::tanh(next_m.back()));
+      }
+    h = next_h;
+    m = next_m;
+    expected.insert(expected.end(), h.begin(), h.end());
+  }
+  const std::vector<double> result = run("lstm", in);
+  ASSERT_EQ(result.size(), expected.size());
+  for (std::size_t i = 0; i < result.size(); ++i) EXPECT_NEAR(result[i], expected[i], 1e-12) << i;
 }
 
 }  // namespace

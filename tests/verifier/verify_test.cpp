@@ -107,6 +107,10 @@ TEST(Corpus, VerdictsOnComposedOperatorsAreAsExpected) {
   verdicts_are_as_expected("/tests/data/composition/operators", "composed.rules");
 }
 
+TEST(Corpus, VerdictsOnRecurrencesAreAsExpected) {
+  verdicts_are_as_expected("/tests/data/recurrences/operators", "recurrences.rules");
+}
+
 // The axioms alone must not prove what is false.
 TEST(Axioms, DoNotEntailFalsehoods) {
   for (const Substitution& rule : testing::load("false.rules")) {

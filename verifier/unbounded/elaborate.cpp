@@ -492,6 +492,7 @@ Elaborator::Place Elaborator::place(const Expression& e, Frame& frame, bool may_
     shape = node.input_shapes[result.position];
   }
   for (Polynomial& extent : shape) extent = facts_.reduce(extent);
+  result.shape = shape;
   auto bounded = [&](const Polynomial& position, const Polynomial& extent) {
     for (const Atom& atom : {at_least(position, 0), less_than(position, extent)}) {
       // Without a fallback the place exists wherever the definition applies.
@@ -536,11 +537,75 @@ Elaborator::Place Elaborator::place(const Expression& e, Frame& frame, bool may_
 NormalForm Elaborator::value_at(const Place& where, Frame& frame) {
   if (obstacle_.any()) return {};
   if (where.input != nullptr) return element(frame.node->inputs[where.position], where.indices);
+  if (const auto& steps = where.intermediate->recurrence; steps && steps->carried) {
+    const bool now = stepping_ == frame.node && stepping_first_ == steps->first &&
+                     facts_.reduce(where.indices[place_of_steps(*where.intermediate, frame)]) == stepping_at_;
+    if (!now) return state_read(where, frame);
+  }
   if (++depth_ > max_depth) unsupported("more than " + std::to_string(max_depth) + " nested definitions");
   NormalForm result;
   if (!obstacle_.any())
     result = written({where.intermediate->name, where.intermediate->axes, "", 0, 1}, *frame.node, where.indices);
   --depth_;
+  return result;
+}
+
+// The axis of a tensor of a recurrence along which the steps go, among all of its axes.
+std::size_t Elaborator::place_of_steps(const IntermediateSpec& spec, Frame& frame) {
+  Frame sizes_only;
+  sizes_only.node = frame.node;
+  sizes_only.environment = frame.node->environment;
+  std::size_t result = 0;
+  for (std::size_t i = 0; i < spec.recurrence->axis; ++i)
+    result +=
+        spec.axes[i].kind == AxisSpec::Kind::rest ? sizes(spec.axes[i].factors[0], sizes_only).components.size() : 1;
+  return result;
+}
+
+NormalForm Elaborator::state_read(const Place& where, Frame& frame) {
+  const auto [number, is_new] =
+      states_.number({&side_, frame.node, where.intermediate, place_of_steps(*where.intermediate, frame), where.shape});
+  if (is_new) check_steps(number);
+  const State& state = states_[number];
+  divided_in_steps_ = divided_in_steps_ || state.divides;
+  if (!state.problem.empty()) unsupported(state.problem);
+  if (obstacle_.any()) return {};
+  return element_read(number, where.indices);
+}
+
+void Elaborator::check_steps(std::uint32_t number) {
+  const State state = states_[number];
+  Facts here = facts_;
+  std::vector<Polynomial> indices;
+  for (std::size_t axis = 0; axis < state.shape.size(); ++axis) {
+    const Polynomial index = Polynomial::symbol(here.symbols().bound());
+    // Without elements there is nothing that could ask for something.
+    if (!here.add(at_least(index, 0)) || !here.add(less_than(index, here.reduce(state.shape[axis])))) return;
+    indices.push_back(index);
+  }
+  Elaborator steps(registry_, typing_, side_, here, states_, shared_);
+  steps.operands_read_ = operands_read_;
+  (void)steps.step(state, indices, {});
+  std::string problem;
+  if (steps.obstacle().any())
+    problem = steps.obstacle().reason;
+  else if (!steps.obligations().empty())
+    problem =
+        "a recurrence whose steps have a value only where " + steps.obligations()[0].what + " is " +
+        (steps.obligations()[0].domain == ArgumentDomain::all ? "defined" : to_string(steps.obligations()[0].domain));
+  if (steps.obstacle().any() && steps.obstacle().kind != Obstacle::Kind::unsupported) note(steps.obstacle());
+  states_.checked(number, problem, steps.divided());
+}
+
+NormalForm Elaborator::step(const State& state, const std::vector<Polynomial>& indices,
+                            const std::vector<Atom>& context) {
+  const Mark mark(context_);
+  context_.insert(context_.end(), context.begin(), context.end());
+  stepping_ = state.node;
+  stepping_first_ = state.tensor->recurrence->first;
+  stepping_at_ = facts_.reduce(indices[state.steps]);
+  NormalForm result = written({state.tensor->name, state.tensor->axes, "", 0, 1}, *state.node, indices);
+  stepping_ = nullptr;
   return result;
 }
 
@@ -558,14 +623,16 @@ NormalForm Elaborator::read(const Expression& e, Frame& frame) {
   }
   if (where.inside.empty()) return result;
   // Outside of some coordinate, inside of those before: cases that exclude one another.
-  const NormalForm fallback = scalar(*e.fallback, frame);
-  if (fallback.empty()) return result;
   std::vector<Atom> before;
   for (const Atom& inside : where.inside) {
     std::vector<Atom> guards = before;
     guards.push_back({Atom::Relation::nonnegative, -inside.p - 1});
-    result = builder_.add(std::move(result), builder_.guarded(fallback, guards));
     before.push_back(inside);
+    const Mark mark(context_), guards_mark(guards_);
+    context_.insert(context_.end(), guards.begin(), guards.end());
+    guards_.insert(guards_.end(), guards.begin(), guards.end());
+    if (facts_.contradictory_quickly(context_)) continue;
+    result = builder_.add(std::move(result), builder_.guarded(scalar(*e.fallback, frame), guards));
   }
   return result;
 }

@@ -8,6 +8,7 @@
 
 #include "verifier/unbounded/domains.h"
 #include "verifier/unbounded/shared_values.h"
+#include "verifier/unbounded/states.h"
 #include "verifier/unbounded/symbolic_types.h"
 
 namespace taso::unbounded {
@@ -16,20 +17,30 @@ namespace taso::unbounded {
 /// applies, which is where the rule claims something; reads with `or` become guards.
 class Elaborator {
  public:
-  /// Elements of shared values, if there are any given, are read and not unfolded.
+  /// Elements of shared values, if there are any given, are read and not unfolded; and so are states of recurrences.
   Elaborator(const OperatorRegistry& registry, const Typing& typing, const TypedSide& side, Facts& facts,
-             const SharedValues* shared = nullptr)
-      : registry_(registry), typing_(typing), side_(side), shared_(shared), facts_(facts), builder_(facts) {}
+             States& states, const SharedValues* shared = nullptr)
+      : registry_(registry),
+        typing_(typing),
+        side_(side),
+        shared_(shared),
+        states_(states),
+        facts_(facts),
+        builder_(facts) {}
 
   /// The element of a value at given indices, which lie inside of its shape.
   [[nodiscard]] NormalForm element(const PatternValue& value, const std::vector<Polynomial>& indices);
+  /// The element of a state of this side by its equation: a step. States of its recurrence at the same step are
+  /// unfolded, too, those of all other steps are read. `context`: what holds there besides the facts.
+  [[nodiscard]] NormalForm step(const State& state, const std::vector<Polynomial>& indices,
+                                const std::vector<Atom>& context);
   /// Whether the operator itself divides by something that is not a number or a size, or is not understood.
   [[nodiscard]] bool divides(const TypedNode& node);
   [[nodiscard]] const Obstacle& obstacle();
   /// What the elements so far ask of values and what their signs do not tell.
   [[nodiscard]] const std::vector<Obligation>& obligations() const { return obligations_; }
   /// Whether some divisor is not a number or a size.
-  [[nodiscard]] bool divided() const { return builder_.divided(); }
+  [[nodiscard]] bool divided() const { return builder_.divided() || divided_in_steps_; }
 
  private:
   /// Where an expression stands.
@@ -52,6 +63,7 @@ class Elaborator {
     const InputSpec* input = nullptr;  ///< Null for an intermediate.
     std::size_t position = 0;          ///< Of the input tensor.
     const IntermediateSpec* intermediate = nullptr;
+    std::vector<Polynomial> shape;
     std::vector<Polynomial> indices;
     std::vector<Atom> inside;  ///< What must hold for the place to exist.
     std::vector<Atom> known;   ///< What holds wherever the definition applies.
@@ -76,6 +88,11 @@ class Elaborator {
   [[nodiscard]] NormalForm conditional(const Expression& e, Frame& frame);
   [[nodiscard]] Place place(const Expression& e, Frame& frame, bool may_leave);
   [[nodiscard]] NormalForm value_at(const Place& place, Frame& frame);
+  /// The element of a state as a factor.
+  [[nodiscard]] NormalForm state_read(const Place& place, Frame& frame);
+  /// What the steps of a state ask of values: they must not.
+  void check_steps(std::uint32_t number);
+  [[nodiscard]] std::size_t place_of_steps(const IntermediateSpec& spec, Frame& frame);
   [[nodiscard]] Polynomial lookup(const Expression& e, Frame& frame, const Polynomial& extent);
   /// New variables for ranges; what bounds them goes to `guards`.
   void open(std::span<const Expression::Range> ranges, Frame& frame, std::vector<SymbolId>& bound,
@@ -117,6 +134,7 @@ class Elaborator {
   const Typing& typing_;
   const TypedSide& side_;
   const SharedValues* shared_;
+  States& states_;
   Facts& facts_;
   FormBuilder builder_;
   std::vector<Atom> context_;    ///< What holds where the current expression stands.
@@ -126,6 +144,11 @@ class Elaborator {
   std::map<std::uint32_t, SignSet> node_signs_;  ///< Of the outputs of nodes, found so far.
   Obstacle obstacle_;
   bool operands_read_ = false;  ///< Operands are not unfolded.
+  bool divided_in_steps_ = false;
+  /// The step that is unfolded, if one is: of which operator's recurrence, and its number.
+  const TypedNode* stepping_ = nullptr;
+  std::size_t stepping_first_ = 0;
+  Polynomial stepping_at_;
   int depth_ = 0;
 };
 

@@ -261,6 +261,8 @@ SignSet Elaborator::sign_of_value(const PatternValue& value) {
 }
 
 SignSet Elaborator::sign_of_written(const std::string& tensor, const TypedNode& node) {
+  const IntermediateSpec* const intermediate = node.definition->find_intermediate(tensor);
+  if (intermediate != nullptr && intermediate->recurrence) return {};
   SignSet result{false, false, false};
   Frame frame;
   frame.node = &node;

@@ -9,6 +9,7 @@
 #include "verifier/unbounded/conditions.h"
 #include "verifier/unbounded/elaborate.h"
 #include "verifier/unbounded/equal_by_laws.h"
+#include "verifier/unbounded/induction.h"
 #include "verifier/unbounded/matching.h"
 #include "verifier/unbounded/shared_values.h"
 #include "verifier/unbounded/signs.h"
@@ -436,7 +437,9 @@ class Search {
         continue;
       }
       const std::size_t tensor = std::stoul(reason.substr(i + 1, end - i - 1));
-      text += tensor < rule_.tensor_variables.size() ? rule_.tensor_variables[tensor] : "(a value of both sides)";
+      text += tensor < rule_.tensor_variables.size() ? rule_.tensor_variables[tensor]
+              : tensor < States::first               ? "(a value of both sides)"
+                                                     : "(a state of a recurrence)";
       i = end;
     }
     return text;
@@ -519,18 +522,23 @@ class Search {
     const std::optional<std::vector<Polynomial>> indices = some_indices(typing, pair.first, here);
     if (!indices) return {{}, "no elements", false};
     const SharedValues* shared = sharing ? &*comparison.shared : nullptr;
-    Elaborator source(registry_, typing, typing.source(), here, shared);
-    Elaborator target(registry_, typing, typing.target(), here, shared);
-    const NormalForm a = source.element(pair.first, *indices);
+    States states;
+    Elaborator source(registry_, typing, typing.source(), here, states, shared);
+    Elaborator target(registry_, typing, typing.target(), here, states, shared);
+    NormalForm a = source.element(pair.first, *indices);
     if (source.obstacle().any()) return {source.obstacle(), "", false};
-    const NormalForm b = target.element(pair.second, *indices);
+    NormalForm b = target.element(pair.second, *indices);
     if (target.obstacle().any()) return {target.obstacle(), "", false};
     Matcher matcher(comparison.steps);
     // That the source's value is defined is certain of its outputs only.
     const Facts there = inner || rule_.is_axiom ? here : where_defined(source, here);
-    const bool equal = aim_ == Aim::defined || matcher.equal(a, b, there);
+    bool equal = aim_ == Aim::defined || matcher.equal(a, b, there);
+    // Of states any values were supposed, until it is known what they have to do with one another.
+    const bool refuted = matcher.refuted() && states.empty();
+    if (!equal && !states.empty() && Induction(registry_, typing, here, states, shared, comparison.steps).relate(a, b))
+      equal = Matcher(comparison.steps).equal(a, b, there);
     const auto difference = [&]() -> Difference {
-      return {{}, matcher.reason().empty() ? "the sides differ" : with_names(matcher.reason()), matcher.refuted()};
+      return {{}, matcher.reason().empty() ? "the sides differ" : with_names(matcher.reason()), refuted};
     };
     if (inner) {
       if (!equal) return difference();
@@ -598,7 +606,8 @@ class Search {
     // Shared values were not unfolded, so that their divisors were not seen.
     for (const TypedSide* side : {&typing.source(), &typing.target()})
       for (const TypedNode& node : side->nodes) {
-        Elaborator operators(registry_, typing, *side, comparison.facts);
+        States states;
+        Elaborator operators(registry_, typing, *side, comparison.facts, states);
         comparison.divided = comparison.divided || operators.divides(node);
       }
     return true;
