@@ -293,8 +293,8 @@ struct OperatorDefinition {
   OperatorSignature signature;  ///< The same inputs and attributes as the graph layer sees them.
   bool commutative = false, associative = false;
   std::optional<PieceAttributes> coassociative;  ///< The law, with the attributes that it names.
-  /// An element of the output is a scalar function of the elements of the inputs at the same place. Assigned by the
-  /// checker.
+  /// An element of the output is a scalar function of the elements of the inputs at the same place, and of inputs
+  /// without axes. Assigned by the checker.
   bool elementwise = false;
   SourceLocation where;
 
@@ -318,7 +318,7 @@ struct AxisFact {
 /// Facts that hold for every application; for operators with one output and fixed inputs.
 [[nodiscard]] std::vector<AxisFact> axis_facts(const OperatorDefinition& definition);
 
-/// Whether a checked definition is of the form out[I..] = f(x[I..], y[I..], ...), f a scalar function.
+/// Whether a checked definition is of the form out[I..] = f(x[I..], y[I..], s[], ...), f a scalar function.
 [[nodiscard]] bool is_elementwise(const OperatorDefinition& definition);
 
 }  // namespace taso

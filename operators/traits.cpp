@@ -8,7 +8,7 @@ namespace {
 
 using Kind = Expression::Kind;
 
-/// Whether `e` is a scalar function of sizes, real attributes and elements at `place`.
+/// Whether `e` is a scalar function of sizes, real attributes, elements at `place` and those of tensors without axes.
 bool reads_only_at(const Expression& e, const std::vector<Expression>& place) {
   if (e.sort == Sort::integer) return true;
   switch (e.kind) {
@@ -17,10 +17,11 @@ bool reads_only_at(const Expression& e, const std::vector<Expression>& place) {
       return true;
     case Kind::read:
       return e.piece == nullptr && !e.flat && e.fallback == nullptr &&
-             std::equal(e.operands.begin(), e.operands.end(), place.begin(), place.end(),
-                        [](const Expression& a, const Expression& b) {
-                          return a.kind == Kind::name && b.kind == Kind::name && a.name == b.name && a.rest == b.rest;
-                        });
+             (e.operands.empty() || std::equal(e.operands.begin(), e.operands.end(), place.begin(), place.end(),
+                                               [](const Expression& a, const Expression& b) {
+                                                 return a.kind == Kind::name && b.kind == Kind::name &&
+                                                        a.name == b.name && a.rest == b.rest;
+                                               }));
     case Kind::call:
     case Kind::negate:
     case Kind::add:
@@ -39,11 +40,14 @@ bool reads_only_at(const Expression& e, const std::vector<Expression>& place) {
 bool is_elementwise(const OperatorDefinition& definition) {
   if (definition.inputs.empty() || definition.variadic() || definition.several_outputs()) return false;
   if (definition.equations.size() != 1 || !definition.equations[0].ranges.empty()) return false;
-  // Every input has the axes of the output, each of which is one size or rest.
-  auto same_axes = [&](const InputSpec& input) {
-    return !input.integers && to_text(input.axes) == to_text(definition.output.axes);
-  };
-  if (!std::all_of(definition.inputs.begin(), definition.inputs.end(), same_axes)) return false;
+  // Every input has the axes of the output, each of which is one size or rest, or is a scalar; one has the axes.
+  const std::string axes = to_text(definition.output.axes);
+  bool whole = false;
+  for (const InputSpec& input : definition.inputs) {
+    if (input.integers || (!input.axes.empty() && to_text(input.axes) != axes)) return false;
+    whole = whole || to_text(input.axes) == axes;
+  }
+  if (!whole) return false;
   return reads_only_at(definition.equations[0].value, definition.equations[0].coordinates);
 }
 

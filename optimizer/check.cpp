@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <set>
+#include <vector>
 
+#include "operators/injectivity.h"
+#include "operators/instance.h"
 #include "runtime/backend.h"
 #include "runtime/executor.h"
 #include "runtime/lowering.h"
@@ -38,29 +40,33 @@ std::optional<std::size_t> thread_of(const Graph& graph, Value value) {
   return place;
 }
 
-/// Operators that do not map different tensors to one, but for a scale or a shift: two graphs that compute the same by
-/// them compute the same before them. Of others that need not be so: relu of relu is relu.
-bool is_looked_behind(const std::string& op) {
-  static const std::set<std::string> some = {"add",     "div",     "erf",     "exp", "mul",  "neg",
-                                             "reshape", "sigmoid", "softmax", "sub", "tanh", "transpose"};
-  return some.contains(op);
+/// Whether two graphs that compute the same by this node compute the same before it, at input `place`, but for a shift
+/// that a softmax behind both hides: then the tensors there are compared as well. Of relu that need not be so: it maps
+/// different tensors to one.
+bool is_looked_behind(const Graph& graph, const Node& node, std::size_t place, const OperatorRegistry& registry) {
+  std::vector<TensorType> inputs;
+  inputs.reserve(node.inputs.size());
+  for (const Value& input : node.inputs) inputs.push_back(graph.type(input));
+  const Expected<OperatorInstance> instance = OperatorInstance::create(registry, node.op, node.attributes, inputs);
+  return instance && injectivity(*instance, place, registry) != Injectivity::none;
 }
 
 /// The tensors behind two outputs from which both graphs do the same.
 std::optional<std::pair<Value, Value>> common_tail(const Graph& a, const std::vector<Hash128>& weights_a, Value x,
-                                                   const Graph& b, const std::vector<Hash128>& weights_b, Value y) {
+                                                   const Graph& b, const std::vector<Hash128>& weights_b, Value y,
+                                                   const OperatorRegistry& registry) {
   std::optional<std::pair<Value, Value>> found;
   for (int depth = 0; depth < softmax_depth; ++depth) {
     const auto i = thread_of(a, x), j = thread_of(b, y);
     if (!i || i != j) break;
     const Node &left = a.node(x.node), &right = b.node(y.node);
-    if (!is_looked_behind(left.op)) break;
     if (left.op != right.op || left.attributes != right.attributes || left.inputs.size() != right.inputs.size()) break;
     bool same = true;
     for (std::size_t k = 0; k < left.inputs.size(); ++k)
       same = same && (k == *i || (weights_a[left.inputs[k].node] == weights_b[right.inputs[k].node] &&
                                   left.inputs[k].port == right.inputs[k].port));
     if (!same || a.type(left.inputs[*i]) != b.type(right.inputs[*i])) break;
+    if (!is_looked_behind(a, left, *i, registry)) break;
     x = left.inputs[*i];
     y = right.inputs[*i];
     found = {x, y};
@@ -141,14 +147,15 @@ void compare_finite(const HostTensor& result, const HostTensor& reference, const
   if (tensor.became_not_finite > 0) worst = HUGE_VAL;
 }
 
-Comparison prepare(const Graph& reference, const Graph& result, const std::vector<std::string>& output_names) {
+Comparison prepare(const Graph& reference, const Graph& result, const std::vector<std::string>& output_names,
+                   const OperatorRegistry& registry) {
   auto [left, right] = cut_alike(reference, result, output_names, output_names);
   Comparison prepared{std::move(left.graph), std::move(right.graph), std::move(left.output_names)};
   const std::vector<Hash128> weights_a = weight_hashes(prepared.reference), weights_b = weight_hashes(prepared.result);
   const std::size_t outputs = std::min(prepared.reference.outputs().size(), prepared.result.outputs().size());
   for (std::size_t i = 0; i < outputs; ++i) {
     const auto tail = common_tail(prepared.reference, weights_a, prepared.reference.outputs()[i], prepared.result,
-                                  weights_b, prepared.result.outputs()[i]);
+                                  weights_b, prepared.result.outputs()[i], registry);
     if (!tail) continue;
     // Only if it is computed: an input of the graph is the same on both sides.
     if (prepared.reference.node(tail->first.node).kind != NodeKind::op) continue;
@@ -208,7 +215,7 @@ std::vector<std::string> CheckReport::remarks() const {
 
 Expected<CheckReport> check(const Graph& reference, const Graph& result, const KernelLibrary& library,
                             const CheckOptions& options) {
-  const Comparison prepared = prepare(reference, result, options.output_names);
+  const Comparison prepared = prepare(reference, result, options.output_names, library.registry());
   CheckReport report;
   report.rtol = options.rtol;
   if (prepared.reference.outputs().size() != prepared.result.outputs().size())

@@ -60,10 +60,10 @@ struct CheckReport {
 
 /// Runs both graphs. Their inputs and outputs correspond by position, their opaque nodes by name: what an opaque
 /// node produces becomes a random input, what it consumes is compared. Where both graphs end in the same operators
-/// that keep the number of elements (a softmax, a reshape), the tensor they start from is compared besides: a softmax
-/// hides differences. Inputs are uniform in [-1, 1), and the last of several in [0, 1), so that logarithms and roots
-/// are seen where they have a value. On a device that is only described nothing runs: both graphs run on the host, in
-/// f32. Fails if a graph cannot be executed.
+/// whose results determine what they are applied to (operators/injectivity.h: a softmax, a reshape), the tensor they
+/// start from is compared besides: a softmax makes differences small. Inputs are uniform in [-1, 1), and the last of
+/// several in [0, 1), so that logarithms and roots are seen where they have a value. On a device that is only described
+/// nothing runs: both graphs run on the host, in f32. Fails if a graph cannot be executed.
 [[nodiscard]] Expected<CheckReport> check(const Graph& reference, const Graph& result, const KernelLibrary& library,
                                           const CheckOptions& options);
 

@@ -2,6 +2,8 @@
 
 #include <absl/container/inlined_vector.h>
 
+#include <algorithm>
+
 #include "operators/registry.h"
 #include "runtime/storage.h"
 #include "runtime/strides.h"
@@ -17,7 +19,7 @@ const std::unordered_map<std::string_view, Behaviour>& behaviours() {
     for (const char* name : {"conv2d", "conv2d_bias_act", "max_pool2d", "avg_pool2d_include", "avg_pool2d_exclude"})
       map[name] = {.habit = Habit::spatial, .blocks = true};
     map["conv2d_bias_add_act"] = {.habit = Habit::spatial, .blocks = true, .residual = 3};
-    for (const char* name : {"smul", "pad"}) map[name] = {.habit = Habit::follower, .any_order = true};
+    map["pad"] = {.habit = Habit::follower, .any_order = true};
     for (const char* name : {"global_avg_pool", "reduce_sum", "reduce_mean", "reduce_max", "softmax"})
       map[name] = {.habit = Habit::follower};
     for (const char* name : {"batch_norm", "lrn"}) map[name] = {.habit = Habit::channel};
@@ -37,6 +39,7 @@ const std::unordered_map<std::string_view, Behaviour>& behaviours() {
 
 const Behaviour& behaviour_of(std::string_view op, const OperatorRegistry& registry) {
   static constexpr Behaviour usual{};
+  static constexpr Behaviour with_scalars{.habit = Habit::follower, .any_order = true};
   static constexpr Behaviour of_one_element{.habit = Habit::follower, .any_order = true, .blocks = true};
   static constexpr Behaviour of_several_elements{
       .habit = Habit::follower, .folds_broadcast = true, .any_order = true, .blocks = true};
@@ -44,6 +47,9 @@ const Behaviour& behaviour_of(std::string_view op, const OperatorRegistry& regis
   if (const auto found = listed.find(op); found != listed.end()) return found->second;
   const OperatorDefinition* definition = registry.find(op);
   if (definition == nullptr || !definition->elementwise) return usual;
+  if (std::any_of(definition->inputs.begin(), definition->inputs.end(),
+                  [](const InputSpec& input) { return input.axes.empty(); }))
+    return with_scalars;
   return definition->inputs.size() == 1 ? of_one_element : of_several_elements;
 }
 

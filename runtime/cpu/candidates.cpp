@@ -24,7 +24,6 @@ const std::vector<Row>& table() {
       {{"matmul", "matmul_bias_act"}, {{"onednn matmul", onednn_matmul}, {"onednn slow matmul", onednn_slow_matmul}}},
       {{"max_pool2d", "avg_pool2d_include", "avg_pool2d_exclude"},
        {{"onednn pooling", onednn_pooling}, {"own pool", pooling}}},
-      {{"smul"}, {{"own elementwise", elementwise}}},
       {{"transpose", reorder_op, "concat", "split", "slice", "broadcast", "reshape", "pad", "enlarge"},
        {{"own copy", copying}}},
       {{"gather"}, {{"own gather", gathering}}},

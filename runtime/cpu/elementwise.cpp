@@ -152,7 +152,6 @@ class Elementwise final : public Kernel {
 /// The loop that an element-wise operator is, as its definition says: a function of its operands, in their order.
 std::string loop_of(const KernelRequest& request, const OperatorRegistry& registry) {
   using Kind = Expression::Kind;
-  if (request.op == "smul") return "mul";
   const OperatorDefinition* definition = registry.find(request.op);
   if (definition == nullptr || !definition->elementwise) return "";
   const Expression& value = definition->equations[0].value;

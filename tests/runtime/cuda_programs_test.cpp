@@ -126,6 +126,16 @@ TEST_P(OwnKernels, ComputeWhatIsDefined) {
 INSTANTIATE_TEST_SUITE_P(Cuda, OwnKernels, ::testing::ValuesIn(RequestMaker::operators()),
                          [](const auto& one) { return one.param; });
 
+// The planner knows names, not definitions: an element-wise operator, or one that copies elements, that its tables lack
+// fails here.
+TEST(Programs, ShippedOperatorsHaveThem) {
+  const std::vector<std::string> planned = RequestMaker::operators();
+  for (const std::string& name : registry().names())
+    if (registry().find(name)->elementwise || registry().signature(name)->copies) {
+      EXPECT_NE(std::find(planned.begin(), planned.end(), name), planned.end()) << name;
+    }
+}
+
 TEST(Programs, MoveAnyType) {
   RequestMaker maker(5);
   for (const std::string op : {"concat", "split", "slice", "transpose", "broadcast", "reshape", "reorder", "gather"})

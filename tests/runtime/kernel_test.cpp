@@ -4,6 +4,7 @@
 
 #include "operators/registry.h"
 #include "runtime/configuration.h"
+#include "runtime/cpu/kernels.h"
 #include "runtime/lowering.h"
 #include "tests/runtime/fixtures.h"
 
@@ -53,7 +54,8 @@ std::string implementation_of(const OperatorRegistry& registry, const std::strin
   KernelRequest request;
   request.op = op;
   request.attributes = value_of(registry.complete(op, attributes));
-  for (std::size_t i = 0; i < registry.find(op)->inputs.size(); ++i) request.inputs.push_back({type, {}, false});
+  for (const InputSpec& input : registry.find(op)->inputs)
+    request.inputs.push_back({input.axes.empty() ? TensorType{ElementType::f32, {}, true} : type, {}, false});
   request.outputs.push_back({type, {}, false});
   return value_of(KernelLibrary(registry).create(request))->implementation();
 }
@@ -67,8 +69,11 @@ TEST(KernelLibrary, ShippedElementwiseOperatorsHaveKernels) {
     ++count;
     const Behaviour& behaviour = behaviour_of(name, registry());
     EXPECT_EQ(behaviour.habit, Habit::follower) << name;
-    EXPECT_TRUE(behaviour.any_order && behaviour.blocks) << name;
-    EXPECT_EQ(behaviour.folds_broadcast, definition.inputs.size() == 2) << name;
+    const bool scalars = std::any_of(definition.inputs.begin(), definition.inputs.end(),
+                                     [](const InputSpec& input) { return input.axes.empty(); });
+    EXPECT_TRUE(behaviour.any_order) << name;
+    EXPECT_EQ(behaviour.blocks, !scalars) << name;
+    EXPECT_EQ(behaviour.folds_broadcast, definition.inputs.size() == 2 && !scalars) << name;
     Attributes attributes;
     if (name == "clip") {
       attributes.set("min", AttributeValue(0.0));
@@ -76,7 +81,20 @@ TEST(KernelLibrary, ShippedElementwiseOperatorsHaveKernels) {
     }
     EXPECT_THAT(implementation_of(registry(), name, attributes), ::testing::StartsWith("own elementwise")) << name;
   }
-  EXPECT_GE(count, 19);
+  EXPECT_GE(count, 20);
+}
+
+// So does one that the copying kernels have no case of.
+TEST(KernelLibrary, ShippedOperatorsThatCopyElementsHaveKernels) {
+  int count = 0;
+  for (const std::string& name : registry().names()) {
+    if (!registry().signature(name)->copies) continue;
+    ++count;
+    std::vector<std::string> kernels;
+    for (const KernelCandidate& candidate : cpu::candidates_for(name, registry())) kernels.push_back(candidate.name);
+    EXPECT_THAT(kernels, ::testing::Contains("own copy")) << name;
+  }
+  EXPECT_GE(count, 5);
 }
 
 // Whose kernel an operator has follows from what it computes, not from what it is called.
@@ -94,6 +112,12 @@ operator square(x[D..]) -> [D..]
   out[I..] = 3 * x[I..]
 operator one_more(x[D..]) -> [D..]
   out[I..] = clip(x[I..])
+operator scaled(s[], x[D..]) -> [D..]
+  out[I..] = s[] / x[I..]
+operator sum_of_scalars(s[], t[]) -> []
+  out[] = s[] + t[]
+operator spread(s[]; shape: int[]) -> [shape..]
+  out[I..] = s[]
 operator twice(x[D..]) -> [D..]
   out[I..] = double(x[I..])
 operator shifted(x[n]) -> [n]
@@ -103,13 +127,15 @@ operator flipped(x[n, n]) -> [n, n]
 )",
                                                                 "own.op", &registry()));
   EXPECT_THAT(implementation_of(own, "plus"), ::testing::StartsWith("own elementwise"));
+  EXPECT_THAT(implementation_of(own, "scaled"), ::testing::StartsWith("own elementwise"));
+  EXPECT_TRUE(own.find("sum_of_scalars")->elementwise);
   EXPECT_THAT(implementation_of(own, "activation"), ::testing::StartsWith("own elementwise"));
   for (const char* name : {"minus", "square", "one_more", "twice"}) {
     EXPECT_TRUE(own.find(name)->elementwise) << name;
     EXPECT_EQ(behaviour_of(name, own).habit, Habit::follower) << name;
     EXPECT_EQ(implementation_of(own, name), "reference") << name;
   }
-  for (const char* name : {"shifted", "flipped"}) EXPECT_FALSE(own.find(name)->elementwise) << name;
+  for (const char* name : {"shifted", "flipped", "spread"}) EXPECT_FALSE(own.find(name)->elementwise) << name;
 }
 
 // Of an axis of one every stride is right.
