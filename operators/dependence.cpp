@@ -33,6 +33,7 @@ struct AbstractValue {
   [[nodiscard]] bool depends() const { return linear || other; }
   [[nodiscard]] bool is_zero() const { return !constant && !linear && !other; }
   [[nodiscard]] bool positive() const { return nonnegative && nonzero; }
+  bool operator==(const AbstractValue&) const = default;
 
   /// Any function of x.
   static AbstractValue anything() {
@@ -276,18 +277,45 @@ class DependenceInterpreter {
   }
 
   AbstractValue run() {
-    std::map<std::string, AbstractValue, std::less<>> written;
-    for (const Equation& equation : definition_.equations) {
-      const AbstractValue value = of(equation.value);
-      const auto [place, added] = written.emplace(equation.target, value);
-      if (!added) place->second = either(place->second, value);
-      // The equations of an intermediate stand before those that read it.
-      tensors_[equation.target] = place->second;
+    // The equations of an intermediate stand before those that read it, but for recurrences: their tensors have more
+    // and more of the values that come up, until a step brings no new one. The first pass is the first step.
+    const std::vector<Equation>& equations = definition_.equations;
+    for (std::size_t begin = 0, end = 0; begin < equations.size(); begin = end) {
+      const std::optional<Recurrence> recurrence = recurrence_of(equations[begin]);
+      do {
+        ++end;
+      } while (recurrence && end < equations.size() && is_of(*recurrence, equations[end]));
+      bool progress = true;
+      while (progress) {
+        progress = false;
+        for (std::size_t i = begin; i < end; ++i) progress = write(equations[i]) || progress;
+        progress = progress && recurrence;
+      }
     }
-    return written.at("out");
+    return tensors_.at("out");
   }
 
  private:
+  [[nodiscard]] std::optional<Recurrence> recurrence_of(const Equation& equation) const {
+    const IntermediateSpec* intermediate = definition_.find_intermediate(equation.target);
+    return intermediate == nullptr ? std::nullopt : intermediate->recurrence;
+  }
+  [[nodiscard]] bool is_of(const Recurrence& recurrence, const Equation& equation) const {
+    const std::optional<Recurrence> other = recurrence_of(equation);
+    return other && other->first == recurrence.first;
+  }
+
+  /// Adds what an equation gives to what its tensor may be; whether that is new.
+  bool write(const Equation& equation) {
+    const AbstractValue value = of(equation.value);
+    const auto [place, added] = tensors_.emplace(equation.target, value);
+    if (added) return true;
+    const AbstractValue both = either(place->second, value);
+    if (both == place->second) return false;
+    place->second = both;
+    return true;
+  }
+
   AbstractValue of(const Expression& e) {
     if (e.sort == Sort::integer) return size(e);
     switch (e.kind) {
@@ -354,8 +382,10 @@ class DependenceInterpreter {
     if (std::any_of(e.operands.begin(), e.operands.end(),
                     [&](const Expression& coordinate) { return names_chosen_coordinates(coordinate); }))
       return AbstractValue::anything();
-    const AbstractValue inside = tensors_.at(e.name);
-    return e.fallback == nullptr ? inside : either(inside, of(*e.fallback));
+    const auto inside = tensors_.find(e.name);
+    // Of a recurrence, before its first step.
+    if (inside == tensors_.end()) return e.fallback == nullptr ? AbstractValue::anything() : of(*e.fallback);
+    return e.fallback == nullptr ? inside->second : either(inside->second, of(*e.fallback));
   }
 
   AbstractValue reduction(const Expression& e) {
@@ -411,15 +441,17 @@ class DependenceInterpreter {
   }
 
   AbstractValue applied(const FunctionDefinition& function, const std::vector<AbstractValue>& arguments) {
-    AbstractValue result = any_function(arguments);
-    if (function.definition) {
+    // What is declared of an abbreviation is not used: its definition says all.
+    if (!function.is_primitive()) {
       // The body names its parameters only.
       std::vector<std::pair<std::string, AbstractValue>> bound;
       for (std::size_t i = 0; i < arguments.size(); ++i) bound.emplace_back(function.parameters[i], arguments[i]);
       std::swap(bound, parameters_);
-      result = of(*function.definition);
+      const AbstractValue result = of(*function.definition);
       std::swap(bound, parameters_);
+      return result;
     }
+    AbstractValue result = any_function(arguments);
     const AbstractValue& argument = arguments[0];
     if (function.zero_at_zero && arguments.size() == 1 && argument.is_zero()) return {};
     if (function.monotone && arguments.size() == 1) {

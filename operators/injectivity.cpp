@@ -112,12 +112,17 @@ class InjectivityAnalysis {
     covered_.resize(static_cast<std::size_t>(instance.input_types()[input].elements()));
     dependent_.resize(body_.inputs + body_.intermediates.size() + body_.outputs.size());
     dependent_[input] = true;
-    for (const LoweredStage& stage : body_.stages)
-      for (const LoweredAccess& access : stage.accesses) {
-        bool reads = dependent_[access.buffer];
-        for (const LoweredAccess::Indirect& indirect : access.indirect) reads = reads || dependent_[indirect.buffer];
-        if (reads) dependent_[stage.buffer] = true;
-      }
+    // The stages of a recurrence read what later ones write.
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (const LoweredStage& stage : body_.stages)
+        for (const LoweredAccess& access : stage.accesses) {
+          bool reads = dependent_[access.buffer];
+          for (const LoweredAccess::Indirect& indirect : access.indirect) reads = reads || dependent_[indirect.buffer];
+          if (!reads || dependent_[stage.buffer]) continue;
+          dependent_[stage.buffer] = progress = true;
+        }
+    }
   }
 
   Injectivity run() {
