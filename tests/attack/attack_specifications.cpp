@@ -5,9 +5,8 @@
 //
 // Mutant number i depends on the seed and i alone. It is of one of four kinds, in turn:
 //
-//   functions  a scalar function, its body, facts, domain and laws (specification_mutator.h). What the loader accepts
-//   is
-//              judged at far more numbers than it tries (specification_judge.h).
+//   functions  a scalar function, its body, facts, domain and laws (specification_mutator.h). What the loader
+//              accepts is judged at far more numbers than it tries (specification_judge.h).
 //   operators  an operator, its laws, requirements, attributes, sizes and elements. What is loaded, its laws proved, is
 //              judged by evaluating the laws at random shapes (rule_judge.h).
 //   axioms     a true axiom made false, as one of an added folder. One that is believed must be true.
