@@ -18,7 +18,7 @@
 #include "verifier/bounded.h"
 #include "verifier/magnitude.h"
 #include "verifier/numeric_class.h"
-#include "verifier/theory.h"
+#include "verifier/theory/theory.h"
 #include "verifier/unbounded/prove.h"
 
 namespace {

@@ -18,7 +18,7 @@
 /// such extents; where it does not exist, nothing is claimed.
 ///
 /// As a second check, steps are repeated with the numbers of each sample, which must be those of the polynomials there,
-/// and the result is exported at all samples (onnx_io/generalize.h). Samples at which different nodes are equal by
+/// and the result is exported at all samples (onnx_io/symbolic_export.h). Samples at which different nodes are equal by
 /// chance are left out of both, as long as they are fewer than half.
 #pragma once
 

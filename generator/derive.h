@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "generator/generalize.h"
+#include "generator/forms.h"
 #include "graph/rewrite.h"
 
 namespace taso {

@@ -1,13 +1,12 @@
 /// The second test of Algorithm 1 (Jia's thesis, section 2.3.2): both sides of a rule in single precision, at inputs in
 /// [-1, 1]. Equal real functions may round differently; how much is told, with the rule's numeric class, by which
-/// taso-opt
-/// --fp chooses.
+/// taso-opt --fp chooses.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "generator/generalize.h"
+#include "generator/forms.h"
 
 namespace taso {
 

@@ -134,7 +134,7 @@ class Run {
     }
     const std::vector<Draft> drafts = make_candidates(bank, statistics.candidates);
 
-    make_generalizers(bank);
+    make_finders(bank);
     prepare_verifiers();
     std::vector<Candidate> candidates = distinct_candidates(drafts, statistics);
     const std::size_t total = candidates.size();
@@ -170,7 +170,7 @@ class Run {
     constexpr std::size_t grain = 64;
     parallel_ranges(options_.threads, drafts.size(), grain, [&](std::size_t begin, std::size_t end, unsigned thread) {
       for (std::size_t i = begin; i < end; ++i) {
-        const auto literal = generalizers_[thread].literal_form(drafts[i]);
+        const auto literal = finders_[thread].literal_form(drafts[i]);
         if (!literal) continue;
         Facts& fact = facts[i];
         fact.expressible = true;
@@ -214,7 +214,7 @@ class Run {
       if (!first || !fact.useful) {
         ++statistics.skipped;
         if (options_.explain_skipped)
-          skipped_.emplace_back(*generalizers_[0].literal_form(drafts[i]), generation_.groups.size());
+          skipped_.emplace_back(*finders_[0].literal_form(drafts[i]), generation_.groups.size());
         continue;
       }
       result.push_back({&drafts[i], nullptr, fact.operators, candidates_++, none_tried, nullptr});
@@ -273,7 +273,7 @@ class Run {
 
   void make_literal(Candidate& candidate, unsigned thread) {
     if (!candidate.literal)
-      candidate.literal = std::make_unique<GeneralRule>(*generalizers_[thread].literal_form(*candidate.draft));
+      candidate.literal = std::make_unique<GeneralRule>(*finders_[thread].literal_form(*candidate.draft));
   }
 
   /// The outcomes of the chosen candidates; and, on threads that would be idle, of some whose turn may come: an outcome
@@ -370,22 +370,22 @@ class Run {
     return substitution.source.outputs != substitution.target.outputs;
   }
 
-  void make_generalizers(Bank& bank) {
-    GeneralizeOptions options;
+  void make_finders(Bank& bank) {
+    FormOptions options;
     options.seed = options_.seed;
     auto& comparers = comparers_[bank.group().ordered ? 1 : 0];
     while (comparers.size() < std::max(1u, options_.threads))
       comparers.push_back(
           std::make_unique<InstanceComparer>(registry_, options_.seed, options.max_elements, bank.group().ordered));
-    generalizers_.clear();
-    for (const auto& comparer : comparers) generalizers_.emplace_back(bank, *comparer, options);
+    finders_.clear();
+    for (const auto& comparer : comparers) finders_.emplace_back(bank, *comparer, options);
   }
 
   void prepare_verifiers() {
     if (!options_.verify || !verifiers_.empty()) return;
     verifiers_.push_back(std::make_unique<Verifier>(registry_, options_.axioms, options_.verifier));
     while (verifiers_.size() < std::max(1u, options_.threads))
-      verifiers_.push_back(std::make_unique<Verifier>(verifiers_[0]->sibling()));
+      verifiers_.push_back(std::make_unique<Verifier>(verifiers_[0]->sharing_copy()));
   }
 
   /// Where there are checkpoints, outcomes are kept with them.
@@ -421,7 +421,7 @@ class Run {
     Outcome outcome;
     outcome.rule = literal;
     outcome.why = "fails at other shapes or attributes";
-    Generalizer::Forms forms(generalizers_[thread], draft);
+    FormFinder::Forms forms(finders_[thread], draft);
     // From the most general form to the least; one that the verifier refutes comes back with a condition that excludes
     // the counterexample, after those that need fewer conditions. The proof from axioms takes long where it fails: it
     // is tried when no form is proved without it.
@@ -655,7 +655,7 @@ class Run {
   std::vector<std::unique_ptr<Verifier>> verifiers_;
   std::unique_ptr<Journal> journal_;
   std::array<std::vector<std::unique_ptr<InstanceComparer>>, 2> comparers_;  ///< Of ordered groups the second.
-  std::vector<Generalizer> generalizers_;
+  std::vector<FormFinder> finders_;
 };
 
 }  // namespace

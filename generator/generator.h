@@ -9,7 +9,7 @@
 #include "generator/bank.h"
 #include "generator/candidates.h"
 #include "generator/float_test.h"
-#include "generator/generalize.h"
+#include "generator/forms.h"
 #include "generator/profile.h"
 #include "generator/prune.h"
 #include "verifier/verify.h"

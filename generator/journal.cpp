@@ -101,7 +101,7 @@ class Archive {
   }
   void value(GeneralRule& r) {
     members(r.rule, r.source_ops, r.target_ops, r.source_weight_ops, r.target_weight_ops, r.is_weight, r.example_types,
-            r.example_attributes, r.generalized);
+            r.example_attributes, r.opened);
   }
   void value(JournalEntry& entry) { members(entry.kind, entry.rule, entry.why); }
 

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "generator/generalize.h"
+#include "generator/forms.h"
 #include "support/hash.h"
 
 namespace taso {

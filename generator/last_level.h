@@ -1,13 +1,11 @@
 /// The last level of the bank: fingerprints of all terms up to renaming, and classes only where two terms meet.
 ///
-/// 1. Of the terms op(a, b, ...) that renamings of inputs take into one another, the one with the smallest tuple of
-/// classes is
-///    evaluated: its fingerprint under *every* renaming, by looking up the images of a, b, ... . The smallest of these
-///    fingerprints is the same for all terms whose values are equal up to renaming: it goes into the records, together
-///    with the place of the term in the enumeration. Classes of smaller size have records, too.
-/// 2. Equal records are terms that are equal up to renaming (and a term that is equal to a renaming of itself says so
-/// with
-///    a flag). Only these terms are made again.
+/// 1. Of the terms op(a, b, ...) that renamings of inputs take into one another, the one with the smallest tuple
+///    of classes is evaluated: its fingerprint under *every* renaming, by looking up the images of a, b, ... . The
+///    smallest of these fingerprints is the same for all terms whose values are equal up to renaming: it goes into the
+///    records, together with the place of the term in the enumeration. Classes of smaller size have records, too.
+/// 2. Equal records are terms that are equal up to renaming (and a term that is equal to a renaming of itself says
+///    so with a flag). Only these terms are made again.
 /// 3. In each group the first term keeps its names and the others are renamed so that all are equal: classes and hits.
 ///    Terms with several outputs, all of them known, have the groups of their outputs in their own names as well.
 #pragma once

@@ -6,9 +6,9 @@
 
 #include "onnx_io/document.h"
 #include "onnx_io/export.h"
-#include "onnx_io/generalize.h"
 #include "onnx_io/import.h"
 #include "onnx_io/mapped.h"
+#include "onnx_io/symbolic_export.h"
 #include "onnx_io/writer.h"
 #include "support/file.h"
 

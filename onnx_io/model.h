@@ -160,7 +160,7 @@ class Model {
   };
   /// Writes one file that is right at all sizes of the symbols. `sized` are the same model and graph at several sizes:
   /// what save() would write at each must be equal but for shapes that an ONNX node can also take from its input
-  /// (onnx_io/generalize.h). An error of code not_proved names a node that has no form for all sizes; nothing is
+  /// (onnx_io/symbolic_export.h). An error of code not_proved names a node that has no form for all sizes; nothing is
   /// written.
   [[nodiscard]] static Expected<SaveReport> save_at_all_sizes(std::span<const Sized> sized, const std::string& path,
                                                               const SaveOptions& options = {});

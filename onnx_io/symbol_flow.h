@@ -3,8 +3,8 @@
 ///
 /// Shapes of a model with symbolic extents are numbers at the sizes given, and integer arithmetic on them is folded
 /// like any other. That is right at all sizes only for arithmetic that shows its dependence when the model is imported
-/// at other sizes (onnx_io/generalize.h): moving elements, sums, differences and products, and shapes of constants.
-/// What may be right at some sizes only (a minimum, a quotient, a comparison) must not be folded.
+/// at other sizes (onnx_io/symbolic_export.h): moving elements, sums, differences and products, and shapes of
+/// constants. What may be right at some sizes only (a minimum, a quotient, a comparison) must not be folded.
 ///
 /// Representation. Per tensor that is a folded constant, a constant of the same shape that says of each element whether
 /// it follows from symbolic extents: 0 (no), 1, or 2 (so does the constant's shape); null: none does.

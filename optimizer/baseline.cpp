@@ -61,8 +61,8 @@ class BaselineMaker {
   }
 
  private:
-  bool is_contraction(const std::string& op) {
-    const auto [place, added] = contractions_.emplace(op, false);
+  bool has_reduction(const std::string& op) {
+    const auto [place, added] = has_reduction_.emplace(op, false);
     if (added) {
       const OperatorDefinition* definition = registry_.find(op);
       place->second =
@@ -78,23 +78,23 @@ class BaselineMaker {
     bool joins = false;  ///< An operator behind the first one reads such a tensor: a residual.
   };
 
-  /// The matched operators if they form a chain with at most one contraction. The first one takes one tensor from
-  /// outside if it is no contraction. A broadcast that the match leaves alone stays with the element-wise operator that
+  /// The matched operators if they form a chain with at most one reduction. The first one takes one tensor from
+  /// outside if it is no reduction. A broadcast that the match leaves alone stays with the element-wise operator that
   /// reads it, whose kernel needs no expanded tensor.
   std::optional<Chain> chain_of(const Graph& graph, const Match& match) {
     std::vector<NodeId> nodes;
     for (const NodeId id : match.nodes)
       if (!graph.node(id).weight_only && std::find(nodes.begin(), nodes.end(), id) == nodes.end()) nodes.push_back(id);
     Chain chain;
-    int contractions = 0, starts = 0;
+    int reductions = 0, starts = 0;
     bool expands = false;
     for (const NodeId id : nodes) {
       const Node& node = graph.node(id);
-      const bool contraction = is_contraction(node.op);
-      contractions += contraction ? 1 : 0;
+      const bool reduction = has_reduction(node.op);
+      reductions += reduction ? 1 : 0;
       std::vector<NodeId> inside, outside;
       for (const Value& input : node.inputs) {
-        expands = expands || (!contraction && graph.node(input.node).is_op("broadcast") &&
+        expands = expands || (!reduction && graph.node(input.node).is_op("broadcast") &&
                               std::find(match.nodes.begin(), match.nodes.end(), input.node) == match.nodes.end());
         if (graph.node(input.node).weight_only) continue;
         const bool is_inside = std::find(nodes.begin(), nodes.end(), input.node) != nodes.end();
@@ -106,12 +106,12 @@ class BaselineMaker {
       if (inside.size() > 1) return std::nullopt;
       if (inside.empty()) {
         ++starts;
-        if (!contraction && outside.size() > 1) return std::nullopt;
+        if (!reduction && outside.size() > 1) return std::nullopt;
       } else {
         chain.joins = chain.joins || !outside.empty();
       }
     }
-    if (starts != 1 || contractions > 1 || (expands && contractions == 1)) return std::nullopt;
+    if (starts != 1 || reductions > 1 || (expands && reductions == 1)) return std::nullopt;
     std::sort(chain.read.begin(), chain.read.end());
     return chain;
   }
@@ -159,7 +159,7 @@ class BaselineMaker {
   const MatchFilter& applicable_;
   const std::atomic<bool>* interrupt_;
   std::vector<std::uint32_t> candidates_;
-  std::map<std::string, bool, std::less<>> contractions_;
+  std::map<std::string, bool, std::less<>> has_reduction_;
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ struct Baseline {
 };
 
 /// Applies, until nothing changes, those rules that fold or fuse: a match whose operators form one chain with at
-/// most one contraction (convolution, product, pooling, ...) in it, all others element by element, and whose
+/// most one reduction (convolution, product, pooling, ...) in it, all others element by element, and whose
 /// replacement leaves the graph with fewer operators and no more arithmetic. Where the chain is joined by further
 /// tensors (a residual is added), the replacement is one operator that reads each of them as it was read. Merging
 /// siblings, enlarging kernels and the like are left to the search.

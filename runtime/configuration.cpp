@@ -17,16 +17,18 @@ const std::unordered_map<std::string_view, Behaviour>& behaviours() {
   static const auto table = [] {
     std::unordered_map<std::string_view, Behaviour> map;
     for (const char* name : {"conv2d", "conv2d_bias_act", "max_pool2d", "avg_pool2d_include", "avg_pool2d_exclude"})
-      map[name] = {.habit = Habit::spatial, .blocks = true};
-    map["conv2d_bias_add_act"] = {.habit = Habit::spatial, .blocks = true, .residual = 3};
-    map["pad"] = {.habit = Habit::follower, .any_order = true};
+      map[name] = {.preference = LayoutPreference::spatial, .blocks = true};
+    map["conv2d_bias_add_act"] = {.preference = LayoutPreference::spatial, .blocks = true, .residual = 3};
+    map["pad"] = {.preference = LayoutPreference::follower, .any_order = true};
     for (const char* name : {"global_avg_pool", "reduce_sum", "reduce_mean", "reduce_max", "softmax"})
-      map[name] = {.habit = Habit::follower};
-    for (const char* name : {"batch_norm", "lrn"}) map[name] = {.habit = Habit::channel};
-    for (const char* name : {"matmul", "matmul_bias_act"}) map[name] = {.habit = Habit::product};
-    map["concat"] = {.habit = Habit::follower, .view = ViewKind::concat, .any_order = true, .blocks = true};
-    map["split"] = {.habit = Habit::follower, .view = ViewKind::split, .any_order = true, .blocks = true};
-    map["slice"] = {.habit = Habit::follower, .view = ViewKind::slice, .any_order = true};
+      map[name] = {.preference = LayoutPreference::follower};
+    for (const char* name : {"batch_norm", "lrn"}) map[name] = {.preference = LayoutPreference::channel};
+    for (const char* name : {"matmul", "matmul_bias_act"}) map[name] = {.preference = LayoutPreference::product};
+    map["concat"] = {
+        .preference = LayoutPreference::follower, .view = ViewKind::concat, .any_order = true, .blocks = true};
+    map["split"] = {
+        .preference = LayoutPreference::follower, .view = ViewKind::split, .any_order = true, .blocks = true};
+    map["slice"] = {.preference = LayoutPreference::follower, .view = ViewKind::slice, .any_order = true};
     map["reshape"] = {.view = ViewKind::reshape};
     map["broadcast"] = {.view = ViewKind::broadcast};
     map["transpose"] = {.view = ViewKind::transpose};
@@ -39,10 +41,11 @@ const std::unordered_map<std::string_view, Behaviour>& behaviours() {
 
 const Behaviour& behaviour_of(std::string_view op, const OperatorRegistry& registry) {
   static constexpr Behaviour usual{};
-  static constexpr Behaviour with_scalars{.habit = Habit::follower, .any_order = true};
-  static constexpr Behaviour of_one_element{.habit = Habit::follower, .any_order = true, .blocks = true};
+  static constexpr Behaviour with_scalars{.preference = LayoutPreference::follower, .any_order = true};
+  static constexpr Behaviour of_one_element{
+      .preference = LayoutPreference::follower, .any_order = true, .blocks = true};
   static constexpr Behaviour of_several_elements{
-      .habit = Habit::follower, .folds_broadcast = true, .any_order = true, .blocks = true};
+      .preference = LayoutPreference::follower, .folds_broadcast = true, .any_order = true, .blocks = true};
   const auto& listed = behaviours();
   if (const auto found = listed.find(op); found != listed.end()) return found->second;
   const OperatorDefinition* definition = registry.find(op);

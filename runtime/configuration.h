@@ -27,8 +27,8 @@ struct PlannedKernel {
   std::uint32_t number = 0;  ///< Among the kernels of the PlannedKernels that made it, from 0.
 };
 
-/// What an operator wants of layouts.
-enum class Habit : std::uint8_t {
+/// The layouts of operands and results that an operator's kernels work in.
+enum class LayoutPreference : std::uint8_t {
   row,       ///< Row-major in and out.
   spatial,   ///< Input 0, a residual and the outputs in one layout, all else row-major; channels_last unless costs say
              ///< otherwise.
@@ -41,7 +41,7 @@ enum class Habit : std::uint8_t {
 enum class ViewKind : std::uint8_t { none, reshape, broadcast, transpose, split, slice, concat };
 
 struct Behaviour {
-  Habit habit = Habit::row;
+  LayoutPreference preference = LayoutPreference::row;
   ViewKind view = ViewKind::none;
   bool folds_broadcast = false;  ///< A broadcast that feeds it is part of its kernel.
   bool any_order = false;        ///< A follower whose kernels take every order of axes, not just channels_last.

@@ -50,9 +50,8 @@ struct KernelRequest {
 
   /// Canonical text: the key of cost databases. Equal requests have equal keys, in every process; nothing of the
   /// device is in it. Example:
-  /// `conv2d; dilations=[1, 1], pads=[1, 1, 1, 1], strides=[1, 1]; f32[1, 64, 56, 56]:nhwc, f32[64, 64, 3,
-  /// 3]:row:weight
-  /// -> f32[1, 64, 56, 56]:nhwc; threads=1`, followed by `; cached=40%` if so much is.
+  ///   max_pool2d; dilations=[1, 1], kernel=[3, 3], ...; f32[1, 64, 56, 56]:nhwc -> f32[1, 64, 28, 28]:nhwc; threads=1
+  /// followed by "; cached=40%" if so much is. A weight's layout is followed by ":weight".
   [[nodiscard]] std::string key() const;
 };
 

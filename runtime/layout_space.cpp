@@ -31,8 +31,8 @@ struct Input {
   Mask available = 0;  ///< Layouts in which it may be there, besides row_major.
 };
 
-/// What the readers of a node's outputs would like.
-struct Wishes {
+/// The layouts that readers of a node's outputs profit from.
+struct ReaderPreferences {
   Mask transposed = 0;    ///< Of a product: layouts in which a transpose behind it is a view of rows.
   bool images = false;    ///< A convolution or pooling reads output 0.
   bool piece = false;     ///< Output 0 may become a piece of a concatenation.
@@ -62,8 +62,9 @@ struct Facts {
   std::vector<Image> images;
 };
 
-/// The configurations of a node among its surroundings. Codes here and below are of numbers of kernels.
-struct Ways {
+/// The configurations among which a node has a choice, given its operands and readers. Codes here and below are of
+/// numbers of kernels.
+struct Alternatives {
   std::uint32_t number = 0;  ///< By which others name it.
   Choices choices;
   std::vector<Code> kernels;  ///< Per choice.
@@ -109,12 +110,12 @@ struct Connection {
 
 /// What was found out about nodes and values, by all that it depends on.
 struct LayoutSpaces::Memory {
-  std::unordered_map<Hash128, Facts> facts;                        ///< By the node's label.
-  std::unordered_map<Hash128, Ways> ways;                          ///< By label, operands and wishes.
-  std::unordered_map<Hash128, Connection> connections;             ///< By the ways of the producer and the readers.
-  std::unordered_map<Hash128, Pattern> patterns;                   ///< By content.
-  Ways source = {0, {nullptr}, {LayoutSpace::nothing}, true, {}};  ///< Of an input or an opaque node.
-  std::size_t words = 0;                                           ///< Rough size of all.
+  std::unordered_map<Hash128, Facts> facts;                ///< By the node's label.
+  std::unordered_map<Hash128, Alternatives> alternatives;  ///< By label, operands and preferences.
+  std::unordered_map<Hash128, Connection> connections;     ///< By the alternatives of the producer and the readers.
+  std::unordered_map<Hash128, Pattern> patterns;           ///< By content.
+  Alternatives source = {0, {nullptr}, {LayoutSpace::nothing}, true, {}};  ///< Of an input or an opaque node.
+  std::size_t words = 0;                                                   ///< Rough size of all.
 };
 
 struct LayoutSpaces::Builder {
@@ -135,7 +136,7 @@ struct LayoutSpaces::Builder {
   /// Per output of each node.
   struct Slot {
     Mask available = 0;
-    Wishes wishes;
+    ReaderPreferences preferences;
     bool used = false, output = false;  ///< `output`: read as rows by an output or an opaque node.
     std::uint32_t first_use = none, last_use = none;
   };
@@ -143,7 +144,7 @@ struct LayoutSpaces::Builder {
   std::vector<const Facts*> facts;                     ///< Per node; of those that are not weight-only.
   std::vector<Slot> slots;
   std::vector<Use> uses;
-  std::vector<const Ways*> ways;  ///< Per variable; null for forms.
+  std::vector<const Alternatives*> alternatives;  ///< Per variable; null for forms.
 
   Slot& slot(Value value) { return slots[first_slot[value.node] + value.port]; }
 
@@ -229,7 +230,7 @@ struct LayoutSpaces::Builder {
       const Facts& known = *facts[id];
       if (!known.known) return unknown(id);
       const Behaviour& traits = *known.traits;
-      Wishes& own = slot({id, 0}).wishes;
+      ReaderPreferences& own = slot({id, 0}).preferences;
       if (traits.view == ViewKind::concat) own.in_place = known.outermost && can_be_in_place(node);
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         const Value value = operand_of(node, traits, i);
@@ -238,13 +239,13 @@ struct LayoutSpaces::Builder {
         if (!producer.outputs[value.port].known) return unknown(value.node);
         Slot& source = slot(value);
         source.used = true;
-        if (traits.habit == Habit::spatial && traits.is_image(i)) {
+        if (traits.preference == LayoutPreference::spatial && traits.is_image(i)) {
           const Facts::Image& image = facts_of(producer).images[value.port];
-          source.wishes.images = source.wishes.images || image.channels_last;
+          source.preferences.images = source.preferences.images || image.channels_last;
           source.available |= image.layouts;
         }
-        if (own.in_place || (known.full_view && own.piece)) source.wishes.piece = true;
-        source.wishes.transposed |= known.transposed;
+        if (own.in_place || (known.full_view && own.piece)) source.preferences.piece = true;
+        source.preferences.transposed |= known.transposed;
       }
     }
     return {};
@@ -310,7 +311,8 @@ struct LayoutSpaces::Builder {
     return layouts;
   }
 
-  Choices make_choices(const Node& node, const Behaviour& traits, std::span<const Input> in, const Wishes& wishes) {
+  Choices make_choices(const Node& node, const Behaviour& traits, std::span<const Input> in,
+                       const ReaderPreferences& preferences) {
     Choices choices;
     const auto all = [&](Layout layout) { return std::vector<Layout>(node.outputs.size(), layout); };
     const std::vector<Layout> rows(in.size(), Layout::row_major);
@@ -323,29 +325,29 @@ struct LayoutSpaces::Builder {
     };
     switch (traits.view) {
       case ViewKind::reshape:
-        add_view(choices, node, Layout::row_major, Layout::row_major, {0}, wishes.piece);
+        add_view(choices, node, Layout::row_major, Layout::row_major, {0}, preferences.piece);
         if (*in[0].type == node.outputs[0])
           for (const Layout layout : all_layouts)
             if (layout != Layout::row_major && (in[0].available & bit(layout)) != 0)
-              add_view(choices, node, layout, layout, {0}, wishes.piece);
+              add_view(choices, node, layout, layout, {0}, preferences.piece);
         return choices;
       case ViewKind::broadcast:
         if (in[0].type->elements() != node.outputs[0].elements()) break;
-        add_view(choices, node, Layout::row_major, Layout::row_major, {0}, wishes.piece);
+        add_view(choices, node, Layout::row_major, Layout::row_major, {0}, preferences.piece);
         return choices;
       case ViewKind::transpose:
-        return transposes(node, in, wishes);
+        return transposes(node, in, preferences);
       case ViewKind::none:
       case ViewKind::split:
       case ViewKind::slice:
       case ViewKind::concat:
         break;
     }
-    switch (traits.habit) {
-      case Habit::row:
+    switch (traits.preference) {
+      case LayoutPreference::row:
         choices.push_back(kernel_choice(node, in, rows, all(Layout::row_major)));
         break;
-      case Habit::spatial:
+      case LayoutPreference::spatial:
         if (can_be_channels_last(node.outputs[0])) images_in(Layout::channels_last);
         images_in(Layout::row_major);
         if (owner.blocks_ && can_be_blocked(node, in)) {
@@ -356,17 +358,17 @@ struct LayoutSpaces::Builder {
           choices.push_back(kernel_choice(node, in, std::move(inputs), all(*owner.blocks_)));
         }
         break;
-      case Habit::channel:
+      case LayoutPreference::channel:
         images_in(Layout::row_major);
         if (can_be_channels_last(*in[0].type) && (in[0].available & bit(Layout::channels_last)) != 0)
           images_in(Layout::channels_last);
         break;
-      case Habit::follower:
+      case LayoutPreference::follower:
         for (const Layout layout : follower_layouts(node, traits, in))
-          follow(choices, node, traits, in, wishes, layout);
+          follow(choices, node, traits, in, preferences, layout);
         break;
-      case Habit::product:
-        products(choices, node, in, wishes);
+      case LayoutPreference::product:
+        products(choices, node, in, preferences);
         break;
     }
     return choices;
@@ -392,7 +394,7 @@ struct LayoutSpaces::Builder {
   }
 
   void follow(Choices& choices, const Node& node, const Behaviour& traits, std::span<const Input> in,
-              const Wishes& wishes, Layout layout) {
+              const ReaderPreferences& preferences, Layout layout) {
     const std::size_t rank = node.outputs[0].shape.size();
     std::vector<Layout> inputs;
     for (const Input& input : in) {
@@ -409,7 +411,7 @@ struct LayoutSpaces::Builder {
       return;
     }
     const std::vector<Layout> outputs(node.outputs.size(), layout);
-    if (traits.view == ViewKind::concat && wishes.in_place &&
+    if (traits.view == ViewKind::concat && preferences.in_place &&
         is_outermost(node.outputs[0].shape, layout, axis_of(node.attributes.integer("axis"), rank))) {
       auto made = std::make_shared<Configuration>();
       made->kind = Kind::in_place;
@@ -420,7 +422,7 @@ struct LayoutSpaces::Builder {
     choices.push_back(kernel_choice(node, in, std::move(inputs), outputs));
   }
 
-  Choices transposes(const Node& node, std::span<const Input> in, const Wishes& wishes) {
+  Choices transposes(const Node& node, std::span<const Input> in, const ReaderPreferences& preferences) {
     Choices choices;
     const TensorType& output = node.outputs[0];
     for (const Layout from : orders) {
@@ -430,18 +432,18 @@ struct LayoutSpaces::Builder {
         if (!fits(to, output.shape) || canonical(output.shape, to) != to) continue;
         if (to != Layout::row_major && output.element != ElementType::f32) continue;
         if (!transpose_moves_nothing(node, *in[0].type, from, to)) continue;
-        add_view(choices, node, from, to, {0}, wishes.piece);
+        add_view(choices, node, from, to, {0}, preferences.piece);
         simple = simple || to == Layout::row_major || to == Layout::channels_last;
       }
       if (simple) continue;
       choices.push_back(kernel_choice(node, in, {from}, {Layout::row_major}));
-      if (wishes.images && can_be_channels_last(output))
+      if (preferences.images && can_be_channels_last(output))
         choices.push_back(kernel_choice(node, in, {from}, {Layout::channels_last}));
     }
     return choices;
   }
 
-  void products(Choices& choices, const Node& node, std::span<const Input> in, const Wishes& wishes) {
+  void products(Choices& choices, const Node& node, std::span<const Input> in, const ReaderPreferences& preferences) {
     constexpr Mask matrices = bit(Layout::column_major) | bit(Layout::rows_outer) | bit(Layout::columns_outer);
     std::vector<std::vector<Layout>> options(3, {Layout::row_major});
     const bool floats = node.outputs[0].element == ElementType::f32;
@@ -449,7 +451,7 @@ struct LayoutSpaces::Builder {
       for (const Layout layout : all_layouts)
         if (!in[i].weight && (in[i].available & matrices & bit(layout)) != 0) options[i].push_back(layout);
     for (const Layout layout : all_layouts)
-      if (floats && (wishes.transposed & matrices & bit(layout)) != 0) options[2].push_back(layout);
+      if (floats && (preferences.transposed & matrices & bit(layout)) != 0) options[2].push_back(layout);
     for (const Layout a : options[0])
       for (const Layout b : options[1])
         for (const Layout y : options[2]) {
@@ -481,9 +483,9 @@ struct LayoutSpaces::Builder {
     }
   }
 
-  const Ways& ways_of(NodeId id, const Node& node) {
+  const Alternatives& alternatives_of(NodeId id, const Node& node) {
     const Behaviour& traits = *facts[id]->traits;
-    const Wishes wishes = slot({id, 0}).wishes;
+    const ReaderPreferences preferences = slot({id, 0}).preferences;
     Mixer mixer;
     mixer.add(node.label);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
@@ -492,19 +494,19 @@ struct LayoutSpaces::Builder {
       mixer.add(producer.outputs[value.port]);
       mixer.add(producer.weight_only ? 1 : static_cast<std::uint64_t>(slot(value).available) << 1);
     }
-    mixer.add((static_cast<std::uint64_t>(wishes.transposed) << 3) | (wishes.images ? 4U : 0U) |
-              (wishes.piece ? 2U : 0U) | (wishes.in_place ? 1U : 0U));
-    const auto [place, fresh] = memory.ways.try_emplace(mixer.finish());
-    Ways& made = place->second;
+    mixer.add((static_cast<std::uint64_t>(preferences.transposed) << 3) | (preferences.images ? 4U : 0U) |
+              (preferences.piece ? 2U : 0U) | (preferences.in_place ? 1U : 0U));
+    const auto [place, fresh] = memory.alternatives.try_emplace(mixer.finish());
+    Alternatives& made = place->second;
     if (!fresh) return made;
-    made.number = static_cast<std::uint32_t>(memory.ways.size());
+    made.number = static_cast<std::uint32_t>(memory.alternatives.size());
     std::vector<Input> in;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Value value = operand_of(node, traits, i);
       const bool weight = graph.node(value.node).weight_only;
       in.push_back({&graph.type(value), weight, weight ? Mask{0} : slot(value).available});
     }
-    made.choices = make_choices(node, traits, in, wishes);
+    made.choices = make_choices(node, traits, in, preferences);
     made.made.assign(node.outputs.size(), 0);
     for (const auto& choice : made.choices) {
       made.kernels.push_back(code_of(choice->kernel));
@@ -516,16 +518,16 @@ struct LayoutSpaces::Builder {
     return made;
   }
 
-  std::uint32_t add(NodeId id, const Ways& added) {
+  std::uint32_t add(NodeId id, const Alternatives& added) {
     const auto variable = static_cast<std::uint32_t>(space.variables.size());
     variable_of[id] = variable;
     space.variables.push_back({id, added.choices});
-    ways.push_back(&added);
+    alternatives.push_back(&added);
     return variable;
   }
 
   void add_variable(NodeId id, const Node& node) {
-    const Ways& known = ways_of(id, node);
+    const Alternatives& known = alternatives_of(id, node);
     const std::uint32_t variable = add(id, known);
     if (!known.free) {
       make_room();
@@ -551,13 +553,13 @@ struct LayoutSpaces::Builder {
 
   /// A reader of a value: per choice, the layouts it wants, and the one it claims the value in.
   struct Reader {
-    const Ways* ways = nullptr;
+    const Alternatives* alternatives = nullptr;
     std::vector<Mask> wants, claims;
     bool claims_any = false;
   };
 
   /// What `value` adds.
-  Connection make_connection(Value value, const Ways& producer, bool output) {
+  Connection make_connection(Value value, const Alternatives& producer, bool output) {
     const TensorType& type = graph.type(value);
     std::vector<Layout> natives;
     for (const auto& choice : producer.choices)
@@ -565,12 +567,12 @@ struct LayoutSpaces::Builder {
     std::vector<Reader> readers;
     for (std::uint32_t use = slot(value).first_use; use != none;) {
       const std::uint32_t variable = uses[use].variable;
-      Reader reader{ways[variable], std::vector<Mask>(ways[variable]->choices.size(), 0), {}, false};
+      Reader reader{alternatives[variable], std::vector<Mask>(alternatives[variable]->choices.size(), 0), {}, false};
       for (; use != none && uses[use].variable == variable; use = uses[use].next)
         for (std::size_t c = 0; c < reader.wants.size(); ++c)
-          reader.wants[c] |= bit(canonical(type.shape, reader.ways->choices[c]->inputs[uses[use].position]));
+          reader.wants[c] |= bit(canonical(type.shape, reader.alternatives->choices[c]->inputs[uses[use].position]));
       for (std::size_t c = 0; c < reader.wants.size(); ++c) {
-        const Configuration& choice = *reader.ways->choices[c];
+        const Configuration& choice = *reader.alternatives->choices[c];
         const bool claims = choice.claims || choice.kind == Kind::in_place;
         reader.claims.push_back(claims ? reader.wants[c] : Mask{0});
         reader.claims_any = reader.claims_any || claims;
@@ -677,21 +679,21 @@ struct LayoutSpaces::Builder {
     const std::uint32_t producer = variable_of[value.node];
     readers_.clear();
     Mixer mixer;
-    mixer.add(ways[producer]->number);
+    mixer.add(alternatives[producer]->number);
     mixer.add((static_cast<std::uint64_t>(value.port) << 1) | (at.output ? 1 : 0));
-    if (ways[producer] == &memory.source) mixer.add(graph.type(value));
+    if (alternatives[producer] == &memory.source) mixer.add(graph.type(value));
     for (std::uint32_t use = at.first_use; use != none; use = uses[use].next) {
       const std::uint32_t variable = uses[use].variable;
       if (readers_.empty() || readers_.back() != variable) {
         readers_.push_back(variable);
-        mixer.add(ways[variable]->number);
+        mixer.add(alternatives[variable]->number);
       }
       mixer.add((static_cast<std::uint64_t>(readers_.size()) << 32) | uses[use].position);
     }
     const auto [place, fresh] = memory.connections.try_emplace(mixer.finish());
     Connection& known = place->second;
     if (fresh) {
-      known = make_connection(value, *ways[producer], at.output);
+      known = make_connection(value, *alternatives[producer], at.output);
       memory.words += 32;
       for (const Connection::Claim& claim : known.claims) memory.words += 8 + claim.table.size() / 2;
       for (const auto& asks : known.once) memory.words += 4 + 2 * asks.size();
@@ -792,7 +794,7 @@ struct LayoutSpaces::Builder {
 
   std::uint32_t add_flag(NodeId node) {
     space.variables.push_back({node, {}});
-    ways.push_back(nullptr);
+    alternatives.push_back(nullptr);
     return static_cast<std::uint32_t>(space.variables.size() - 1);
   }
 

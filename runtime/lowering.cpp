@@ -159,16 +159,16 @@ struct Lowering::State {
 
   [[nodiscard]] Layout choose_layout(const Node& node, const Behaviour& traits) {
     if (!options.channels_last) return Layout::row_major;
-    switch (traits.habit) {
-      case Habit::row:
-      case Habit::product:
+    switch (traits.preference) {
+      case LayoutPreference::row:
+      case LayoutPreference::product:
         return Layout::row_major;
-      case Habit::spatial:
+      case LayoutPreference::spatial:
         return !node.outputs.empty() && can_be_channels_last(node.outputs[0]) ? Layout::channels_last
                                                                               : Layout::row_major;
-      case Habit::channel:
+      case LayoutPreference::channel:
         return !node.inputs.empty() && is_channels_last(node.inputs[0]) ? Layout::channels_last : Layout::row_major;
-      case Habit::follower:
+      case LayoutPreference::follower:
         for (const TensorType& type : node.outputs)
           if (!can_be_channels_last(type)) return Layout::row_major;
         for (Value input : node.inputs) {
@@ -279,7 +279,8 @@ struct Lowering::State {
 
     Layouts inputs;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool plain = !traits.is_image(i) && (traits.habit == Habit::spatial || traits.habit == Habit::channel);
+      const bool plain = !traits.is_image(i) && (traits.preference == LayoutPreference::spatial ||
+                                                 traits.preference == LayoutPreference::channel);
       const TensorType& type = graph->type(operand_of(node, traits, i));
       inputs.push_back(plain || !can_be_channels_last(type) ? Layout::row_major : layout);
     }

@@ -69,7 +69,7 @@ Expected<std::vector<VerifyResult>> verify_all(const Arguments& arguments, const
   Status dumped;
   const Verifier first(inputs.registry, inputs.axioms, arguments.verifier);
   auto work = [&] {
-    Verifier verifier = first.sibling(), from_axioms = first.sibling(proper);
+    Verifier verifier = first.sharing_copy(), from_axioms = first.sharing_copy(proper);
     for (std::size_t i = next++; i < total && !interrupted(); i = next++) {
       const VerifyTask& task = inputs.tasks[i];
       Verifier& chosen = task.lemma ? from_axioms : verifier;

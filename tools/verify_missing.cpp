@@ -113,7 +113,7 @@ Expected<int> run_generalise(const VerifyInputs& inputs, const CommonOptions& co
   ProgressLine line(common.quiet);
   const Verifier first(inputs.registry, inputs.axioms, options);
   auto work = [&] {
-    Verifier verifier = first.sibling();
+    Verifier verifier = first.sharing_copy();
     for (std::size_t i = next++; i < total && !interrupted(); i = next++) {
       const VerifyTask& task = inputs.tasks[i];
       Done& here = done[i];

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "verifier/axiom_use.h"
-#include "verifier/theory.h"
+#include "verifier/theory/theory.h"
 
 namespace taso {
 namespace {

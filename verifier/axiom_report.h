@@ -8,7 +8,7 @@
 
 #include "verifier/lowered_cache.h"
 #include "verifier/shape_facts.h"
-#include "verifier/theory.h"
+#include "verifier/theory/theory.h"
 #include "verifier/verify.h"
 
 namespace taso {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "verifier/axiom_report.h"
-#include "verifier/theory.h"
+#include "verifier/theory/theory.h"
 
 namespace taso {
 namespace {

@@ -1,4 +1,5 @@
-/// What examined instances say of the shapes of an axiom: the encoding of the axiom needs it (theory.h).
+/// What examined instances say of the shapes of an axiom: the encoding of the axiom needs it
+/// (verifier/theory/theory.h).
 ///
 /// Facts are found by a search, which costs more than most proofs. They are therefore recorded in a file beside that of
 /// the axioms (specs/axioms/*.facts, written by `taso-verify --record-facts`), under a key of everything on which they

@@ -7,7 +7,7 @@
 #include "verifier/magnitude.h"
 #include "verifier/numeric_class.h"
 #include "verifier/rule_conditions.h"
-#include "verifier/theory.h"
+#include "verifier/theory/theory.h"
 #include "verifier/unbounded/domains.h"
 #include "verifier/unbounded/prove.h"
 
@@ -86,11 +86,11 @@ Verifier::~Verifier() = default;
 Verifier::Verifier(Verifier&&) noexcept = default;
 Verifier& Verifier::operator=(Verifier&&) noexcept = default;
 
-Verifier Verifier::sibling() const {
+Verifier Verifier::sharing_copy() const {
   return Verifier(std::make_unique<State>(state_->registry, state_->axioms, state_->options, state_->shared));
 }
 
-Verifier Verifier::sibling(std::vector<Substitution> axioms) const {
+Verifier Verifier::sharing_copy(std::vector<Substitution> axioms) const {
   return Verifier(std::make_unique<State>(state_->registry, std::move(axioms), state_->options, state_->shared));
 }
 

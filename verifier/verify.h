@@ -104,10 +104,10 @@ class Verifier {
   ~Verifier();
   Verifier(Verifier&&) noexcept;
   Verifier& operator=(Verifier&&) noexcept;
-  /// A verifier of the same theory, or of another one, for another thread: it shares what has been found of operators
-  /// and axioms.
-  [[nodiscard]] Verifier sibling() const;
-  [[nodiscard]] Verifier sibling(std::vector<Substitution> axioms) const;
+  /// A verifier of the same theory, or of another one, for another thread: a copy that shares the caches of what was
+  /// found of operators and axioms.
+  [[nodiscard]] Verifier sharing_copy() const;
+  [[nodiscard]] Verifier sharing_copy(std::vector<Substitution> axioms) const;
 
   /// The verdict on a rule, or on an axiom (then without the other axioms). With `brief` a rule that is not
   /// proved for all sizes is examined at few instances, and not derived from the axioms: both are slow where they do

@@ -12,6 +12,7 @@
 
 #include "onnx_io/builder.h"
 #include "support/file.h"
+#include "tests/acceptance/numbers.h"
 #include "tests/acceptance/process.h"
 
 namespace taso::acceptance {
@@ -20,12 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
-
-std::vector<float> numbers(std::int64_t count, float first = -0.4F) {
-  std::vector<float> values;
-  for (std::int64_t i = 0; i < count; ++i) values.push_back(first + 0.03F * static_cast<float>(i * 7 % 29));
-  return values;
-}
 
 onnx::ModelProto message(const std::string& bytes) {
   onnx::ModelProto model;

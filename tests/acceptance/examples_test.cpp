@@ -53,8 +53,7 @@ const std::vector<Expected> expectations = {
     // One product for query, key and value, as the file has it; scores and context; the output and two more.
     {"gpt2_block", {"MatMul", "Gemm"}, 6, 6},
     // Of the 1 x 1 siblings of a module one remains: two fewer in 5b, in the block of 35 and in 7a, one fewer in the
-    // block
-    // of 17 and in two of 8.
+    // block of 17 and in two of 8.
     {"inception_resnet_v2", {"Conv"}, 46, 37},
     // One block of each kind with 7, 4, 10, 6 and 9 convolutions after a stem of 5. Of the three 1 x 1 siblings of the
     // blocks a, b and c one remains, of the two of the second reduction one.

@@ -9,6 +9,7 @@
 
 #include "onnx_io/builder.h"
 #include "support/file.h"
+#include "tests/acceptance/numbers.h"
 #include "tests/acceptance/process.h"
 
 namespace taso::acceptance {
@@ -16,12 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
-
-std::vector<float> numbers(std::int64_t count, float first = -0.4F) {
-  std::vector<float> values;
-  for (std::int64_t i = 0; i < count; ++i) values.push_back(first + 0.03F * static_cast<float>(i * 7 % 29));
-  return values;
-}
 
 onnx::ModelProto read_model(const fs::path& path) {
   onnx::ModelProto model;

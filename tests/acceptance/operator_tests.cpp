@@ -10,9 +10,8 @@
 // folded; with the first of several outputs only. A variant ends in one of
 //   right    no opaque node: the graph as imported, the optimized graph, the written file and the file with every node
 //            lowered anew compute the recorded outputs;
-//   opaque   some node is carried: it stands in the written file as it was, and what lies between carried nodes
-//   computes
-//            the same;
+//   opaque   some node is carried: it stands in the written file as it was, and what lies between carried
+//            nodes computes the same;
 //   refused  an error of code bad_input in one line;
 // or it is wrong. In all variants the written file must pass onnx's checker, and keep inputs and outputs; where nothing
 // was to be done, its bytes. The models are valid, so a refusal is a fault as well: it makes the test fail like a wrong

@@ -101,8 +101,8 @@ class Attack {
     unbounded_.emplace_back(registry_, axioms, alone);
     whole_.emplace_back(registry_, axioms, VerifierOptions{});
     while (whole_.size() < arguments.threads) {
-      unbounded_.push_back(unbounded_[0].sibling());
-      whole_.push_back(whole_[0].sibling());
+      unbounded_.push_back(unbounded_[0].sharing_copy());
+      whole_.push_back(whole_[0].sharing_copy());
     }
   }
 

@@ -30,7 +30,7 @@ JournalEntry entry(const char* text, std::uint8_t kind) {
   rule.is_weight = {false, true};
   rule.example_types = {{ElementType::f32, {2, 3}, true}, {ElementType::f32, {3}, true}};
   rule.example_attributes = {std::nullopt, 0.1, std::int64_t{-7}, std::vector<std::int64_t>{1, 2}, SymbolValue{"relu"}};
-  rule.generalized = 5;
+  rule.opened = 5;
   return result;
 }
 
@@ -54,7 +54,7 @@ void expect_equal(const JournalEntry& a, const JournalEntry& b) {
   EXPECT_EQ(a.rule.is_weight, b.rule.is_weight);
   EXPECT_EQ(a.rule.example_types, b.rule.example_types);
   EXPECT_EQ(a.rule.example_attributes, b.rule.example_attributes);
-  EXPECT_EQ(a.rule.generalized, b.rule.generalized);
+  EXPECT_EQ(a.rule.opened, b.rule.opened);
 }
 
 TEST(Journal, EntriesComeBackWhole) {

@@ -68,7 +68,7 @@ TEST(KernelLibrary, ShippedElementwiseOperatorsHaveKernels) {
     if (!definition.elementwise) continue;
     ++count;
     const Behaviour& behaviour = behaviour_of(name, registry());
-    EXPECT_EQ(behaviour.habit, Habit::follower) << name;
+    EXPECT_EQ(behaviour.preference, LayoutPreference::follower) << name;
     const bool scalars = std::any_of(definition.inputs.begin(), definition.inputs.end(),
                                      [](const InputSpec& input) { return input.axes.empty(); });
     EXPECT_TRUE(behaviour.any_order) << name;
@@ -132,7 +132,7 @@ operator flipped(x[n, n]) -> [n, n]
   EXPECT_THAT(implementation_of(own, "activation"), ::testing::StartsWith("own elementwise"));
   for (const char* name : {"minus", "square", "one_more", "twice"}) {
     EXPECT_TRUE(own.find(name)->elementwise) << name;
-    EXPECT_EQ(behaviour_of(name, own).habit, Habit::follower) << name;
+    EXPECT_EQ(behaviour_of(name, own).preference, LayoutPreference::follower) << name;
     EXPECT_EQ(implementation_of(own, name), "reference") << name;
   }
   for (const char* name : {"shifted", "flipped", "spread"}) EXPECT_FALSE(own.find(name)->elementwise) << name;

@@ -32,15 +32,17 @@ includes() { # includes KIND FILE...
   esac | sed -E 's/^([^:]+:[0-9]+:).*["<]([^">]+)[">]$/\1\2/'
 }
 
-# Includes point from right to left, and are spelled from the root.
+# Includes point from right to left, and are spelled from the root. A tree with its own layers.txt allows nothing that no
+# source does.
 check_layers() {
-  local -A allowed=()
-  local line folder
+  local -A allowed=() used=()
+  local line folder target layers=tests/structure/layers.txt
+  if [ ! -f $layers ]; then layers=$here/layers.txt; fi
   while read -r line; do
     line=${line%%#*}
     if [ -z "$line" ]; then continue; fi
     allowed[${line%%:*}]=${line#*:}
-  done < "$here/layers.txt"
+  done < "$layers"
   local files; mapfile -t files < <(sources 'h|cpp|cu' "${libraries[@]}")
   while IFS=: read -r file number header; do
     folder=$(dirname "$file")
@@ -48,12 +50,20 @@ check_layers() {
     if [ "$folder" = . ]; then violation "$file:$number: folder has no line in layers.txt"; continue; fi
     if [ ! -f "$header" ]; then violation "$file:$number: \"$header\" is no file when spelled from the root"; continue; fi
     case "$header" in "$folder"/*) continue ;; esac
-    local target=${header%%/*}
+    target=${header%%/*}
     case " ${allowed[$folder]} " in
-      *" $target "*) ;;
+      *" $target "*) used[$folder:$target]=1 ;;
       *) violation "$file:$number: $folder must not include \"$header\"" ;;
     esac
   done < <(includes quote "${files[@]}")
+  if [ "$layers" != tests/structure/layers.txt ]; then return; fi
+  for folder in $(printf '%s\n' "${!allowed[@]}" | sort); do
+    for target in ${allowed[$folder]}; do
+      if [ -z "${used[$folder:$target]+set}" ]; then
+        violation "$layers:$(grep -n "^$folder:" $layers | cut -d: -f1): $folder includes nothing of $target"
+      fi
+    done
+  done
 }
 
 # Each third-party library is included in one place.

@@ -71,7 +71,7 @@ struct Loaded {
 std::vector<Verifier> verifiers(const Loaded& loaded, const VerifierOptions& options) {
   std::vector<Verifier> result;
   result.emplace_back(loaded.registry, loaded.axioms, options);
-  for (unsigned t = 1; t < std::thread::hardware_concurrency(); ++t) result.push_back(result[0].sibling());
+  for (unsigned t = 1; t < std::thread::hardware_concurrency(); ++t) result.push_back(result[0].sharing_copy());
   return result;
 }
 

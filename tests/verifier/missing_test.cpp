@@ -7,7 +7,7 @@
 #include "tests/verifier/fixture.h"
 #include "verifier/generalise.h"
 #include "verifier/identities.h"
-#include "verifier/theory.h"
+#include "verifier/theory/theory.h"
 
 namespace taso {
 namespace {

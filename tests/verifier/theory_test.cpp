@@ -1,6 +1,6 @@
 // What the proof from axioms is prepared with: terms that both sides share, facts of shapes; and its options.
 
-#include "verifier/theory.h"
+#include "verifier/theory/theory.h"
 
 #include <thread>
 

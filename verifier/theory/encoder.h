@@ -1,4 +1,4 @@
-/// Terms and conditions of rules in the logic of the theory (theory.h).
+/// Terms and conditions of rules in the logic of the theory (verifier/theory/theory.h).
 #pragma once
 
 #include <cstdint>

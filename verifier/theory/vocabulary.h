@@ -1,4 +1,4 @@
-/// The functions of the logic in which the theory of operators is written (theory.h).
+/// The functions of the logic in which the theory of operators is written (verifier/theory/theory.h).
 #pragma once
 
 #include <cmath>

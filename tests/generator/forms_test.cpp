@@ -1,5 +1,5 @@
 // The parts of generalisation: comparing sides at instances, conditions that exclude failures, the order of forms.
-#include "generator/generalize.h"
+#include "generator/forms.h"
 
 #include <gtest/gtest.h>
 
@@ -145,13 +145,13 @@ TEST(Forms, ComeWithFewestConditionsFirst) {
   apply add(activation, activation)
   apply concat(input, input) axis=-3
 )");
-  GeneralizeOptions options;
+  FormOptions options;
   InstanceComparer comparer(registry(), options.seed, options.max_elements);
-  Generalizer generalizer(*candidates.bank, comparer, options);
+  FormFinder finder(*candidates.bank, comparer, options);
   std::size_t with_conditions = 0;
   for (const Draft& draft : candidates.drafts) {
     if (draft.source.nodes.back().op == draft.target.nodes.back().op) continue;
-    Generalizer::Forms forms(generalizer, draft);
+    FormFinder::Forms forms(finder, draft);
     std::size_t conditions = 0;
     while (const auto form = forms.next()) {
       EXPECT_GE(form->rule.conditions.size(), conditions);
@@ -175,13 +175,13 @@ TEST(Forms, LiteralsBecomeVariablesAndFailuresConditions) {
   apply concat(input, input) axis=-1
   apply concat(activation, activation) axis=-1
 )");
-  GeneralizeOptions options;
+  FormOptions options;
   InstanceComparer comparer(registry(), options.seed, options.max_elements);
-  Generalizer generalizer(*candidates.bank, comparer, options);
+  FormFinder finder(*candidates.bank, comparer, options);
   bool found = false;
   for (const Draft& draft : candidates.drafts) {
     if (draft.source.ops < 2) continue;
-    Generalizer::Forms forms(generalizer, draft);
+    FormFinder::Forms forms(finder, draft);
     const auto form = forms.next();
     ASSERT_TRUE(form.has_value());
     EXPECT_TRUE(form->rule.conditions.empty());

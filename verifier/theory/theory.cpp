@@ -1,4 +1,4 @@
-#include "verifier/theory.h"
+#include "verifier/theory/theory.h"
 
 #include <algorithm>
 #include <map>

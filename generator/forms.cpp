@@ -1,4 +1,4 @@
-#include "generator/generalize.h"
+#include "generator/forms.h"
 
 #include <algorithm>
 #include <functional>
@@ -45,14 +45,14 @@ bool may_have_groups(const Substitution& rule, const OperatorRegistry& registry)
 }  // namespace
 
 /// A literal attribute value that may become a variable, wherever it stands.
-struct Generalizer::Group {
+struct FormFinder::Group {
   std::string attribute;
   AttributeValue value;
   bool operator==(const Group&) const = default;
 };
 
 /// A form of the rule.
-struct Generalizer::Form {
+struct FormFinder::Form {
   GeneralRule rule;                        ///< Without conditions.
   std::vector<AttributeExpression> bases;  ///< Per attribute variable, over the group's symbols.
   std::vector<std::uint32_t> group_of;     ///< Per attribute variable, the literal that it stands for, or no_group.
@@ -62,7 +62,7 @@ struct Generalizer::Form {
   std::vector<std::vector<Shape>> shapes;             ///< Per tensor variable and assignment.
 };
 
-Generalizer::Generalizer(Bank& bank, InstanceComparer& comparer, GeneralizeOptions options)
+FormFinder::FormFinder(Bank& bank, InstanceComparer& comparer, FormOptions options)
     : bank_(bank), comparer_(comparer), options_(options), pool_(bank, comparer, options.seed) {
   const ProfileGroup& group = bank_.group();
   for (std::size_t i = 0; i < group.worlds; ++i) assignments_.push_back(group.world(i));
@@ -78,19 +78,19 @@ Generalizer::Generalizer(Bank& bank, InstanceComparer& comparer, GeneralizeOptio
     if (symbol.definition) remember_values(*symbol.definition);
 }
 
-void Generalizer::remember_values(const AttributeExpression& expression) {
+void FormFinder::remember_values(const AttributeExpression& expression) {
   values_[&expression] = evaluate_at(expression, assignments_);
   for (const AttributeExpression& operand : expression.operands) remember_values(operand);
 }
 
-std::shared_ptr<const Generalizer::Values> Generalizer::values_of(const AttributeExpression& expression,
-                                                                  const Form& form) const {
+std::shared_ptr<const FormFinder::Values> FormFinder::values_of(const AttributeExpression& expression,
+                                                                const Form& form) const {
   if (!form.everywhere) return evaluate_at(expression, form.assignments);
   const auto known = values_.find(&expression);
   return known != values_.end() ? known->second : evaluate_at(expression, assignments_);
 }
 
-const std::vector<std::optional<TensorType>>& Generalizer::types_of(ClassId id) {
+const std::vector<std::optional<TensorType>>& FormFinder::types_of(ClassId id) {
   const auto [it, inserted] = types_.try_emplace(id);
   if (inserted)
     for (const Symbols& symbols : assignments_) it->second.push_back(type_of(bank_, comparer_, id, symbols));
@@ -98,7 +98,7 @@ const std::vector<std::optional<TensorType>>& Generalizer::types_of(ClassId id) 
 }
 
 /// Literal attributes of the source, and where the target repeats them.
-std::vector<Generalizer::Group> Generalizer::literal_groups(const Draft& draft) const {
+std::vector<FormFinder::Group> FormFinder::literal_groups(const Draft& draft) const {
   constexpr std::size_t max_groups = 5;
   std::vector<Group> groups;
   for (const DraftNode& node : draft.source.nodes)
@@ -115,9 +115,9 @@ std::vector<Generalizer::Group> Generalizer::literal_groups(const Draft& draft) 
 
 /// An attribute of the target in terms of what the source binds. `near` are the tensor variables below the node, in
 /// order: extents are looked for there first.
-std::optional<AttributeExpression> Generalizer::express(const AttributeExpression& expression, const Form& form,
-                                                        const std::vector<std::uint32_t>& near,
-                                                        std::size_t bound_variables) const {
+std::optional<AttributeExpression> FormFinder::express(const AttributeExpression& expression, const Form& form,
+                                                       const std::vector<std::uint32_t>& near,
+                                                       std::size_t bound_variables) const {
   const ProfileGroup& group = bank_.group();
   const auto values = values_of(expression, form);
   if (!values) return std::nullopt;
@@ -202,13 +202,13 @@ std::optional<AttributeExpression> Generalizer::express(const AttributeExpressio
   return result;
 }
 
-std::optional<Generalizer::Form> Generalizer::make_form(const Draft& draft, const std::vector<Group>& groups,
-                                                        std::uint32_t general) {
+std::optional<FormFinder::Form> FormFinder::make_form(const Draft& draft, const std::vector<Group>& groups,
+                                                      std::uint32_t general) {
   const ProfileGroup& group = bank_.group();
   Form form;
   Substitution& rule = form.rule.rule;
   rule.name = "candidate";
-  form.rule.generalized = general;
+  form.rule.opened = general;
   // Assignments at which all variables are typed.
   std::vector<std::size_t> rows;
   for (std::size_t row = 0; row < assignments_.size(); ++row)
@@ -344,14 +344,14 @@ std::optional<Generalizer::Form> Generalizer::make_form(const Draft& draft, cons
   return form;
 }
 
-std::optional<GeneralRule> Generalizer::literal_form(const Draft& draft) {
+std::optional<GeneralRule> FormFinder::literal_form(const Draft& draft) {
   auto form = make_form(draft, {}, 0);
   if (!form) return std::nullopt;
   return std::move(form->rule);
 }
 
 /// A set of literals that become variables.
-struct Generalizer::Forms::Entry {
+struct FormFinder::Forms::Entry {
   enum class State : std::uint8_t { untested, survived, done };
   State state = State::untested;
   std::uint32_t general = 0;
@@ -362,7 +362,7 @@ struct Generalizer::Forms::Entry {
 };
 
 /// An instance at which some form was tested, in terms that mean the same for all forms.
-struct Generalizer::Forms::Known {
+struct FormFinder::Forms::Known {
   std::vector<TensorType> types;
   std::vector<std::optional<AttributeValue>> symbols;   ///< Of the variables that stand for symbols, in order.
   std::vector<std::optional<AttributeValue>> literals;  ///< Per group, if it differs from the profile's.
@@ -370,8 +370,8 @@ struct Generalizer::Forms::Known {
   bool declared = false, equal = false;
 };
 
-Generalizer::Forms::Forms(Generalizer& generalizer, const Draft& draft)
-    : generalizer_(generalizer), draft_(draft), groups_(generalizer.literal_groups(draft)) {
+FormFinder::Forms::Forms(FormFinder& finder, const Draft& draft)
+    : finder_(finder), draft_(draft), groups_(finder.literal_groups(draft)) {
   std::vector<std::uint32_t> subsets;
   for (std::uint32_t subset = 0; subset < (1u << groups_.size()); ++subset) subsets.push_back(subset);
   std::stable_sort(subsets.begin(), subsets.end(),
@@ -380,14 +380,14 @@ Generalizer::Forms::Forms(Generalizer& generalizer, const Draft& draft)
   for (std::size_t i = 0; i < subsets.size(); ++i) entries_[i].general = subsets[i];
 }
 
-Generalizer::Forms::~Forms() = default;
+FormFinder::Forms::~Forms() = default;
 
-Generalizer::Forms::Entry& Generalizer::Forms::entry_of(const GeneralRule& form) {
+FormFinder::Forms::Entry& FormFinder::Forms::entry_of(const GeneralRule& form) {
   return *std::find_if(entries_.begin(), entries_.end(),
-                       [&](const Entry& entry) { return entry.general == form.generalized; });
+                       [&](const Entry& entry) { return entry.general == form.opened; });
 }
 
-std::optional<GeneralRule> Generalizer::Forms::next() {
+std::optional<GeneralRule> FormFinder::Forms::next() {
   while (true) {
     // How many conditions a form needs: known if it was tested, else at least one if it is known to fail somewhere.
     Entry* best = nullptr;
@@ -421,7 +421,7 @@ std::optional<GeneralRule> Generalizer::Forms::next() {
   }
 }
 
-const std::vector<Condition>& Generalizer::Forms::atoms(Entry& entry) {
+const std::vector<Condition>& FormFinder::Forms::atoms(Entry& entry) {
   if (entry.atoms) return *entry.atoms;
   const Form& form = *entry.form;
   entry.atoms = shape_atoms(form.shapes);
@@ -431,13 +431,13 @@ const std::vector<Condition>& Generalizer::Forms::atoms(Entry& entry) {
     if (form.group_of[i] == no_group) bare.values[i] = nullptr;
   for (std::size_t i = 0; i < form.bases.size(); ++i) {
     if (form.group_of[i] != no_group) continue;
-    if (auto definition = generalizer_.express(form.bases[i], bare, {}, form.shapes.size()))
+    if (auto definition = finder_.express(form.bases[i], bare, {}, form.shapes.size()))
       entry.atoms->push_back({Condition::Relation::equal, variable_of(i), std::move(*definition)});
   }
   return *entry.atoms;
 }
 
-Sample Generalizer::Forms::sample_of(const Known& known, const Form& form) const {
+Sample FormFinder::Forms::sample_of(const Known& known, const Form& form) const {
   Sample sample{known.types, {}, known.declared};
   std::size_t symbol = 0;
   for (const std::uint32_t group : form.group_of) {
@@ -451,7 +451,7 @@ Sample Generalizer::Forms::sample_of(const Known& known, const Form& form) const
   return sample;
 }
 
-void Generalizer::Forms::remember(const TestedSample& tested, const Form& form) {
+void FormFinder::Forms::remember(const TestedSample& tested, const Form& form) {
   Known known;
   known.literals.resize(groups_.size());
   for (std::size_t i = 0; i < form.group_of.size(); ++i) {
@@ -471,9 +471,9 @@ void Generalizer::Forms::remember(const TestedSample& tested, const Form& form) 
 }
 
 /// Tests a form and chooses conditions; false if it is wrong even where the profile declares it, or untestable.
-bool Generalizer::Forms::test(Entry& entry) {
-  const GeneralizeOptions& options = generalizer_.options_;
-  entry.form = generalizer_.make_form(draft_, groups_, entry.general);
+bool FormFinder::Forms::test(Entry& entry) {
+  const FormOptions& options = finder_.options_;
+  entry.form = finder_.make_form(draft_, groups_, entry.general);
   if (!entry.form) return false;
   const Form& form = *entry.form;
   const Substitution& rule = form.rule.rule;
@@ -492,9 +492,9 @@ bool Generalizer::Forms::test(Entry& entry) {
   if (different > 0 && !exclude_failures(atoms(entry), entry.tested, entry.conditions)) return false;
   entry.conditions.clear();
 
-  Sampler sampler(generalizer_.bank_, generalizer_.pool_, draft_, form.bases, options.seed);
+  Sampler sampler(finder_.bank_, finder_.pool_, draft_, form.bases, options.seed);
   int typed = 0, typed_grouped = 0;
-  const bool grouped = may_have_groups(rule, generalizer_.bank_.registry());
+  const bool grouped = may_have_groups(rule, finder_.bank_.registry());
   for (int attempt = 0; attempt < options.attempts; ++attempt) {
     // Groups are rare among the well-typed: where there may be some, attempts go on looking for them. What another form
     // was tested at to the end serves here as well; only changed literals are to be seen to.
@@ -506,7 +506,7 @@ bool Generalizer::Forms::test(Entry& entry) {
                                   : enough ? Sampler::Wanted::grouped
                                            : Sampler::Wanted::any))
       continue;
-    const Comparison comparison = generalizer_.comparer_.compare(rule, one.sample.types, one.sample.attributes);
+    const Comparison comparison = finder_.comparer_.compare(rule, one.sample.types, one.sample.attributes);
     if (comparison == Comparison::ill_typed) continue;
     ++(enough ? typed_grouped : typed);
     one.equal = comparison == Comparison::equal;
@@ -518,8 +518,8 @@ bool Generalizer::Forms::test(Entry& entry) {
   return different == 0 || exclude_failures(atoms(entry), entry.tested, entry.conditions);
 }
 
-std::optional<GeneralRule> Generalizer::Forms::refine(const GeneralRule& form,
-                                                      const std::vector<Counterexample>& failures) {
+std::optional<GeneralRule> FormFinder::Forms::refine(const GeneralRule& form,
+                                                     const std::vector<Counterexample>& failures) {
   Entry& entry = entry_of(form);
   std::vector<TestedSample> tested = entry.tested;
   for (const Counterexample& failure : failures)
@@ -530,7 +530,7 @@ std::optional<GeneralRule> Generalizer::Forms::refine(const GeneralRule& form,
   return refined;
 }
 
-std::vector<Condition> Generalizer::Forms::implied(const GeneralRule& form) {
+std::vector<Condition> FormFinder::Forms::implied(const GeneralRule& form) {
   Entry& entry = entry_of(form);
   return implied_conditions(atoms(entry), entry.tested, form.rule.conditions);
 }

@@ -1,4 +1,4 @@
-#include "onnx_io/generalize.h"
+#include "onnx_io/symbolic_export.h"
 
 #include <algorithm>
 #include <limits>
@@ -42,10 +42,10 @@ struct Computed {
   Affine limit;
 };
 
-class Generalizer {
+class SymbolicExporter {
  public:
   /// `exports`: without weights, one for each of `sized`.
-  Generalizer(const Document& document, std::span<const SizedExport> sized, std::span<const ExportedGraph> exports)
+  SymbolicExporter(const Document& document, std::span<const SizedExport> sized, std::span<const ExportedGraph> exports)
       : document_(document), sized_(sized), exports_(exports) {
     for (const ExportedGraph& exported : exports_) {
       constants_.emplace_back();
@@ -557,14 +557,14 @@ Expected<ExportedGraph> export_at_all_sizes(const Document& document, std::span<
     TASO_ASSIGN(ExportedGraph exported, export_graph(document, *one.imported, *one.graph, registry, mode));
     exports.push_back(std::move(exported));
   }
-  Generalizer generalizer(document, sized, exports);
-  TASO_RETURN_IF_ERROR(generalizer.compare());
+  SymbolicExporter exporter(document, sized, exports);
+  TASO_RETURN_IF_ERROR(exporter.compare());
   ExportedGraph result = exports[0];
   if (fold) {
     mode.fold = true;
     TASO_ASSIGN(result, export_graph(document, *sized[0].imported, *sized[0].graph, registry, mode));
   }
-  generalizer.apply(result);
+  exporter.apply(result);
   return result;
 }
 

@@ -5,9 +5,8 @@
 /// weight by weight, but for lists of extents that an ONNX node reads. Those are replaced where the node can find the
 /// extent by itself:
 ///
-///   Reshape  0 where the input has the same extents at the same axes, or -1 for one extent (both would be wrong where
-///   the
-///            copied extent is 0)
+///   Reshape  0 where the input has the same extents at the same axes, or -1 for one extent (both would be wrong
+///            where the copied extent is 0)
 ///   Expand   1 where the input has the extent already
 ///   Slice    the largest integer for an end that is the end of the axis
 ///

@@ -30,7 +30,7 @@
 
 namespace taso {
 
-struct GeneralizeOptions {
+struct FormOptions {
   std::uint64_t seed = 1;
   int attempts = 4000;     ///< Random instances drawn per form of a rule.
   int enough = 150;        ///< Well-typed instances after which testing stops; twice as many if one failed.
@@ -48,15 +48,15 @@ struct GeneralRule {
   std::vector<bool> is_weight;            ///< Per tensor variable: declared as a weight in the profile.
   std::vector<TensorType> example_types;  ///< Of the tensor variables, in the first world.
   std::vector<std::optional<AttributeValue>> example_attributes;
-  std::uint32_t generalized = 0;  ///< The set of literals that became variables.
+  std::uint32_t opened = 0;  ///< The set of literals that became variables.
 };
 
 /// Generalises the candidates of one group. Not thread-safe: one object per thread. What it remembers changes no
 /// answer.
-class Generalizer {
+class FormFinder {
  public:
   /// The comparer must have been made with the same largest number of elements; it may serve several groups.
-  Generalizer(Bank& bank, InstanceComparer& comparer, GeneralizeOptions options);
+  FormFinder(Bank& bank, InstanceComparer& comparer, FormOptions options);
 
   /// The rule in the profile's own words: all literals kept, no test. Empty if an attribute of the target cannot be
   /// expressed by the source.
@@ -81,7 +81,7 @@ class Generalizer {
 
   Bank& bank_;
   InstanceComparer& comparer_;
-  GeneralizeOptions options_;
+  FormOptions options_;
   AssignmentPool pool_;
   /// Values of the symbols: the worlds, and more at random. Two sizes are one if they are equal in all of these.
   std::vector<Symbols> assignments_;
@@ -91,9 +91,9 @@ class Generalizer {
 };
 
 /// The forms of one candidate, tested as they are asked for.
-class Generalizer::Forms {
+class FormFinder::Forms {
  public:
-  Forms(Generalizer& generalizer, const Draft& draft);
+  Forms(FormFinder& finder, const Draft& draft);
   ~Forms();
   Forms(const Forms&) = delete;
   Forms& operator=(const Forms&) = delete;
@@ -114,7 +114,7 @@ class Generalizer::Forms {
   void remember(const TestedSample& tested, const Form& form);
   [[nodiscard]] Entry& entry_of(const GeneralRule& form);
 
-  Generalizer& generalizer_;
+  FormFinder& finder_;
   const Draft& draft_;
   std::vector<Group> groups_;
   std::vector<Entry> entries_;  ///< Most general first.
