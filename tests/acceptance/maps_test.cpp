@@ -190,7 +190,8 @@ TEST_F(RecurrentMaps, AnLstmOfABatchInPiecesIsOne) {
   model.add_node("Lstm", {"y", "w", "r", "g", "d"}, {"q"}, {}, "second", "com.acme");
   model.add_node("Concat", {"p", "q"}, {"z"}, {{"axis", 1}}, "beside");
   model.add_output("z", {steps, 4, states});
-  const onnx::ModelProto after = optimize(model);
+  // No instance was small enough for its numeric class to be known, so that the rule is of the last one.
+  const onnx::ModelProto after = optimize(model, {"--fp", "fast"});
   EXPECT_THAT(report_, HasSubstr("lstm_of_one_batch"));
   EXPECT_EQ(types(after), "Concat com.acme::Lstm");
 }
