@@ -315,7 +315,8 @@ Sign Signs::of_rest(const NormalForm& form, int depth) {
 }
 
 std::optional<NormalForm> Signs::deciding(const NormalForm& form, int depth) {
-  if (depth > max_sign_depth || form.empty() || form.size() > 2 || !std::all_of(form.begin(), form.end(), is_bare))
+  if (depth > max_sign_depth || form.empty() || form.size() > 2 ||
+      !std::all_of(form.begin(), form.end(), [](const Term& term) { return is_bare(term); }))
     return std::nullopt;
   FormBuilder builder(*facts_);
   const auto with_sign_of = [&](const Term& term, NormalForm difference) {
