@@ -272,9 +272,11 @@ Expected<AttributeValue> evaluate(const AttributeExpression& expression, const B
     case Kind::element: {
       TASO_ASSIGN(const AttributeValue value, evaluate(expression.operands[0], bindings, sizes));
       const auto* list = std::get_if<Integers>(&value);
-      if (list == nullptr || expression.axis < 0 || expression.axis >= static_cast<std::int64_t>(list->size()))
+      const std::int64_t length = list == nullptr ? 0 : static_cast<std::int64_t>(list->size());
+      const std::int64_t place = expression.axis < 0 ? length + expression.axis : expression.axis;
+      if (place < 0 || place >= length)
         return bad_input(to_string(value) + " has no element " + std::to_string(expression.axis));
-      return AttributeValue((*list)[static_cast<std::size_t>(expression.axis)]);
+      return AttributeValue((*list)[static_cast<std::size_t>(place)]);
     }
     case Kind::add:
     case Kind::subtract:

@@ -43,7 +43,7 @@ struct AttributeExpression {
     length,     ///< Number of elements of operands[0], a list.
     elements,   ///< All elements of tensor variable `index`: what conditions on values speak of, and nothing else.
     list,       ///< [operands...], each an integer.
-    element,    ///< Element `axis` of operands[0], a list.
+    element,    ///< Element `axis` (negative: from the end) of operands[0], a list.
     add,
     subtract,
     multiply,

@@ -302,7 +302,6 @@ class Resolver {
       case ExpressionSyntax::Kind::element: {
         result.kind = Kind::element;
         result.axis = syntax.integer;
-        if (syntax.integer < 0) return bad_input("list elements count from 0", syntax.where);
         TASO_ASSIGN(AttributeExpression list, expression(syntax.operands[0]));
         result.operands.push_back(std::move(list));
         return result;

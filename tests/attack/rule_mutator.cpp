@@ -135,7 +135,7 @@ class Changes {
       if (auto list = variable_of(AttributeKind::integers)) {
         AttributeExpression element;
         element.kind = Kind::element;
-        element.axis = static_cast<std::int64_t>(random_.below(2));
+        element.axis = static_cast<std::int64_t>(random_.below(4)) - 2;
         element.operands = {*list};
         return element;
       }

@@ -283,7 +283,7 @@ class Mutator {
       case Kind::length:
         break;
       case Kind::element:
-        copy.axis = expression.axis == 0 ? 1 : expression.axis - 1;
+        copy.axis = expression.axis == 0 ? 1 : expression.axis == -1 ? -2 : expression.axis - 1;
         put("another element", copy, true);
         break;
       case Kind::list:

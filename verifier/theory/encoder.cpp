@@ -289,7 +289,14 @@ EncodedValue Encoder::encode(const AttributeExpression& expression) {
     case Kind::element: {
       const EncodedValue list = encode(expression.operands[0]);
       result.kind = Kindness::integer;
-      result.integer = component(list, static_cast<std::size_t>(expression.axis));
+      if (expression.axis < 0 && !list.components) {
+        meaningless_ = true;  // how long the list is is not known
+        return result;
+      }
+      result.integer = component(
+          list, static_cast<std::size_t>(expression.axis < 0
+                                             ? static_cast<std::int64_t>(list.components->size()) + expression.axis
+                                             : expression.axis));
       return result;
     }
     case Kind::add:

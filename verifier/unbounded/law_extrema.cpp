@@ -167,8 +167,12 @@ NormalForm LawRewriter::with_common_parts_outside(bool maximum, std::vector<Elem
   }
   NormalForm all;
   for (const Element& element : elements) all.insert(all.end(), element.value.begin(), element.value.end());
-  std::vector<Factor> factors = common_factors(all);
+  // Some element always has a value.
+  std::vector<Factor> factors = common_factors(all, true);
   std::erase_if(factors, [&](const Factor& factor) {
+    if (factor.power < 0 && !std::all_of(elements.begin(), elements.end(),
+                                         [&](const Element& element) { return always_nonzero(factor, element.value); }))
+      return true;
     return std::any_of(elements.begin(), elements.end(),
                        [&](const Element& element) { return depends_on(symbols, factor, element.bound); }) ||
            !signs_.of(form_of(factor, factor.power)).is_nonnegative();

@@ -19,6 +19,30 @@ bool is_definition(const FunctionLaw& law) {
   return plain && law.right.kind != Kind::name && law.right.kind != Kind::integer && law.right.kind != Kind::real;
 }
 
+// The summands that divide by something.
+std::vector<const Term*> dividing(const Factor& divisor, const NormalForm& form, Facts& facts) {
+  std::vector<const Term*> result;
+  for (const Term& term : form)
+    for (const Factor& factor : term.factors)
+      if (factor.power < 0 && (factor.same_base(divisor) || alike(factor, divisor, facts))) result.push_back(&term);
+  return result;
+}
+
+// Whether a form has a value for every number: it divides by nothing, and calls functions that are defined everywhere.
+bool is_total(const NormalForm& form) {
+  return std::all_of(form.begin(), form.end(), [](const Term& term) {
+    return std::all_of(term.factors.begin(), term.factors.end(), [](const Factor& factor) {
+      if (factor.power < 0 || factor.kind == Factor::Kind::maximum || factor.kind == Factor::Kind::minimum)
+        return false;
+      if (factor.kind == Factor::Kind::call &&
+          (factor.function == nullptr || factor.function->domain != ArgumentDomain::all))
+        return false;
+      return std::all_of(factor.elements.begin(), factor.elements.end(),
+                         [](const Element& element) { return is_total(element.value); });
+    });
+  });
+}
+
 }  // namespace
 
 NormalForm LawRewriter::call(const FunctionDefinition* function, const std::string& name,
@@ -99,9 +123,32 @@ NormalForm LawRewriter::power(const NormalForm& base, int power) {
   return result;
 }
 
+bool LawRewriter::always_nonzero(const Factor& divisor, const NormalForm& form) {
+  const std::vector<const Term*> terms = dividing(divisor, form, builder_.facts());
+  if (std::any_of(terms.begin(), terms.end(), [&](const Term* term) { return signs_.has_values(*term); })) return true;
+  const NormalForm value = divisor.kind == Factor::Kind::sum ? divisor.elements[0].value : form_of(divisor, 1);
+  return is_total(value) && signs_.of(value).is_nonzero();
+}
+
+// A divisor is asked to be nonzero where a summand divides by it. Guards can leave out all of these summands and let
+// others stay: there the divisor may be 0, and what is multiplied by it says nothing.
+bool LawRewriter::nonzero_throughout(const Factor& divisor, const NormalForm& form) {
+  if (always_nonzero(divisor, form)) return true;
+  Facts& facts = builder_.facts();
+  const std::vector<const Term*> terms = dividing(divisor, form, facts);
+  return std::all_of(form.begin(), form.end(), [&](const Term& term) {
+    return std::any_of(terms.begin(), terms.end(), [&](const Term* other) {
+      return other == &term ||
+             (other->bound.empty() && std::all_of(other->guards.begin(), other->guards.end(), [&](const Atom& guard) {
+                return facts.entails_quickly(guard, term.guards);
+              }));
+    });
+  });
+}
+
 // The smallest power of every factor in the summands, 0 where it is not in one; what variables of a summand decide is
-// not common.
-std::vector<Factor> LawRewriter::common_factors(const NormalForm& form) {
+// not common. Outside of the summands a divisor is asked for wherever the form is.
+std::vector<Factor> LawRewriter::common_factors(const NormalForm& form, bool nonzero) {
   std::vector<Factor> common;
   auto power_in = [&](const Factor& base, const Term& term) {
     for (const Factor& factor : term.factors)
@@ -115,7 +162,9 @@ std::vector<Factor> LawRewriter::common_factors(const NormalForm& form) {
       if (depends_on(builder_.facts().symbols(), factor, term.bound)) continue;
       Factor shared = factor;
       for (const Term& other : form) shared.power = std::min(shared.power, power_in(factor, other));
-      if (shared.power != 0) common.push_back(std::move(shared));
+      if (shared.power == 0) continue;
+      if (shared.power < 0 && !nonzero && !always_nonzero(shared, form)) continue;
+      common.push_back(std::move(shared));
     }
   return common;
 }
@@ -151,7 +200,7 @@ NormalForm LawRewriter::inverse(const NormalForm& a) {
     for (const Factor& divisor : cleared) result = multiply(result, power(divisor.elements[0].value, divisor.power));
     return result;
   }
-  const std::vector<Factor> common = common_factors(a);
+  const std::vector<Factor> common = common_factors(a, true);
   NormalForm rest = without_factors(a, common);
   Rational shared = common_number(rest);
   if (written_negatively(rest)) shared.numerator = -shared.numerator;
@@ -224,7 +273,7 @@ std::optional<NormalForm> LawRewriter::without_divisors(const NormalForm& form, 
       for (const Factor& factor : term.factors)
         if (divisor == nullptr && factor.power < 0 && factor.kind == Factor::Kind::sum &&
             !depends_on(builder_.facts().symbols(), factor, term.bound) &&
-            (!positive || signs_.of(factor.elements[0].value).is_positive()))
+            (!positive || signs_.of(factor.elements[0].value).is_positive()) && nonzero_throughout(factor, current))
           divisor = &factor;
     if (divisor == nullptr) break;
     const Factor chosen = *divisor;

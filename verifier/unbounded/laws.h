@@ -29,8 +29,9 @@ class LawRewriter {
   [[nodiscard]] NormalForm rewrite(const NormalForm& form);
   /// What could not be done: the result is then meaningless.
   [[nodiscard]] const std::string& problem() const { return builder_.problem(); }
-  /// The product with the smallest power of every divisor that is a sum, so that none is left; nothing if there is
-  /// none that can be cleared. `cleared` gets what was multiplied by; `positive`: only divisors that are positive.
+  /// The product with the smallest power of every divisor that is a sum and that is not zero wherever the form is not
+  /// trivially 0, so that none of these is left; nothing if there is none that can be cleared. `cleared` gets what was
+  /// multiplied by; `positive`: only divisors that are positive.
   [[nodiscard]] std::optional<NormalForm> without_divisors(const NormalForm& form,
                                                            std::vector<Factor>* cleared = nullptr,
                                                            bool positive = false);
@@ -46,7 +47,13 @@ class LawRewriter {
   [[nodiscard]] NormalForm power(const NormalForm& base, int power);
   [[nodiscard]] NormalForm multiply(const NormalForm& a, const NormalForm& b);
   [[nodiscard]] NormalForm inverse(const NormalForm& a);
-  [[nodiscard]] std::vector<Factor> common_factors(const NormalForm& form);
+  /// Whether a divisor of summands is not zero wherever the form stands: some summand that divides by it always has a
+  /// value, or its sign says so.
+  [[nodiscard]] bool always_nonzero(const Factor& divisor, const NormalForm& form);
+  /// Whether it is not zero wherever a summand has a value: where a summand has one, one that divides by it has, too.
+  [[nodiscard]] bool nonzero_throughout(const Factor& divisor, const NormalForm& form);
+  /// `nonzero`: the form is known not to be zero.
+  [[nodiscard]] std::vector<Factor> common_factors(const NormalForm& form, bool nonzero = false);
   [[nodiscard]] NormalForm without_factors(const NormalForm& form, const std::vector<Factor>& factors);
   /// A maximum or minimum.
   struct Extremes {

@@ -61,6 +61,8 @@ class Signs {
     steps_ = most_steps;
     return of(form, 0);
   }
+  /// Whether a term sums over at least one value: what it divides by is then not zero.
+  [[nodiscard]] bool has_values(const Term& term);
   /// A simpler form, where there is one, that is defined where the given one is: this is not negative where that is
   /// not, and not positive where that is not. By monotone functions: x - y for exp(x) - exp(y), x for exp(x) - 1, x - 1
   /// for log(x).
@@ -85,9 +87,6 @@ class Signs {
   [[nodiscard]] Sign of_numbers(const NormalForm& numbers);
   /// By what was assumed.
   [[nodiscard]] Sign by_hypothesis(const NormalForm& form, int depth);
-  /// Whether a term sums over at least one value.
-  [[nodiscard]] bool has_values(const Term& term);
-
   /// Forms inside of one another that are looked at for one question.
   static constexpr std::size_t most_steps = 600;
 

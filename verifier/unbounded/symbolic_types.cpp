@@ -417,12 +417,13 @@ AttributeTerm Typing::evaluate(const AttributeExpression& e) {
     case AttributeForm::element: {
       const AttributeTerm list = evaluate(e.operands[0]);
       if (obstacle_.any()) return result;
-      if (list.kind != AttributeKind::integers || e.axis < 0 ||
-          e.axis >= static_cast<std::int64_t>(list.sizes.components.size())) {
+      const auto length = static_cast<std::int64_t>(list.sizes.components.size());
+      const std::int64_t place = e.axis < 0 ? length + e.axis : e.axis;
+      if (list.kind != AttributeKind::integers || place < 0 || place >= length) {
         ill_typed();
         return result;
       }
-      result.sizes = Sizes::of(list.sizes.components[static_cast<std::size_t>(e.axis)]);
+      result.sizes = Sizes::of(list.sizes.components[static_cast<std::size_t>(place)]);
       break;
     }
     case AttributeForm::add:

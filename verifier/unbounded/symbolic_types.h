@@ -108,6 +108,10 @@ class Typing {
   };
   [[nodiscard]] const std::vector<RealCondition>& real_conditions() const { return real_conditions_; }
   [[nodiscard]] bool integers(std::uint32_t tensor) const { return kinds_.integers[tensor]; }
+  /// The length that was chosen for an attribute variable, a list whose length no definition fixes; else nothing.
+  [[nodiscard]] std::optional<std::size_t> chosen_length(std::uint32_t attribute) const {
+    return kinds_.lengths[attribute] ? std::nullopt : assumptions_.lengths[attribute];
+  }
 
  private:
   class Solver;
