@@ -374,13 +374,15 @@ bool Facts::use_product(const Polynomial& p) {
 }
 
 void Facts::replace(SymbolId symbol, const Polynomial& value, bool& contradiction) {
+  const bool positive_divisor = (*symbols_)[symbol].kind == Symbol::Kind::quotient &&
+                                quickly_positive((*symbols_)[symbol].arguments[1], {}, bounds());
   std::vector<Polynomial> inequalities = std::move(inequalities_), equations = std::move(equations_);
   inequalities_.clear();
   equations_.clear();
   least_.clear();
   noted_ = 0;
   const Symbol info = (*symbols_)[symbol];
-  if (info.kind == Symbol::Kind::quotient) {
+  if (positive_divisor) {
     const Polynomial product = info.arguments[1] * value;
     inequalities.push_back(info.arguments[0] - product);
     inequalities.push_back(product + info.arguments[1] - 1 - info.arguments[0]);
@@ -398,9 +400,27 @@ void Facts::replace(SymbolId symbol, const Polynomial& value, bool& contradictio
   }
 }
 
+bool Facts::quickly_implied(const Polynomial& p, std::span<const Atom> context, const Bounds& bounds) const {
+  if (bounds.nonnegative(p)) return true;
+  for (const Atom& atom : context) {
+    if (bounds.nonnegative(p - atom.p)) return true;
+    if (atom.relation == Atom::Relation::zero && bounds.nonnegative(p + atom.p)) return true;
+  }
+  return std::any_of(inequalities_.begin(), inequalities_.end(),
+                     [&](const Polynomial& known) { return bounds.nonnegative(p - known); });
+}
+
+// A quotient is made where its divisor is positive, under guards for instance: elsewhere it says nothing of its
+// divisor.
+bool Facts::quickly_positive(const Polynomial& divisor, std::span<const Atom> context, const Bounds& bounds) const {
+  const auto constant = divisor.constant();
+  return constant ? *constant >= 1 : quickly_implied(divisor - 1, context, bounds);
+}
+
 // Only what shares symbols with the question, directly or through others, can matter to it: without a goal the question
 // is the context, without a context it is everything.
-std::vector<Polynomial> Facts::constraints(std::span<const Atom> context, const Polynomial* negated) const {
+std::vector<Polynomial> Facts::constraints(std::span<const Atom> context, const Polynomial* negated,
+                                           const Bounds& bounds) const {
   std::vector<Polynomial> waiting, result;
   auto note = [&](const Polynomial& p) {
     if (p.valid()) waiting.push_back(tightened(p));
@@ -452,7 +472,7 @@ std::vector<Polynomial> Facts::constraints(std::span<const Atom> context, const 
     } else if (symbol.kind == Symbol::Kind::maximum) {
       take(tightened(value - symbol.arguments[0]));
       take(tightened(value - symbol.arguments[1]));
-    } else {
+    } else if (quickly_positive(symbol.arguments[1], context, bounds)) {
       const Polynomial product = symbol.arguments[1] * value;
       take(tightened(symbol.arguments[0] - product));
       take(tightened(product + symbol.arguments[1] - 1 - symbol.arguments[0]));
@@ -532,22 +552,14 @@ bool Facts::decide(const Polynomial* goal, std::span<const Atom> context, bool w
     bounds.note(atom.p);
     if (atom.relation == Atom::Relation::zero) bounds.note(-atom.p);
   }
-  if (goal != nullptr) {
-    if (bounds.nonnegative(*goal)) return true;
-    for (const Atom& atom : context) {
-      if (bounds.nonnegative(*goal - atom.p)) return true;
-      if (atom.relation == Atom::Relation::zero && bounds.nonnegative(*goal + atom.p)) return true;
-    }
-    for (const Polynomial& p : inequalities_)
-      if (bounds.nonnegative(*goal - p)) return true;
-  }
+  if (goal != nullptr && quickly_implied(*goal, context, bounds)) return true;
   IntegerSolver::Answer*& before = solver_->asked_before(key_of(goal, context));
   if (before != nullptr && (before->contradictory || (before->eliminated && (!with_solver || before->asked))))
     return before->contradictory;
   if (budget().exhausted()) return false;
   Polynomial negated;
   if (goal != nullptr) negated = -*goal - 1;
-  std::vector<Polynomial> rows = constraints(context, goal != nullptr ? &negated : nullptr);
+  std::vector<Polynomial> rows = constraints(context, goal != nullptr ? &negated : nullptr, bounds);
   IntegerSolver::Answer& answer = solver_->remembered(hash_of(rows));
   before = &answer;
   if (answer.contradictory) return true;
