@@ -115,11 +115,13 @@ class Comparison {
   }
 
   bool same(const NormalForm& a, const NormalForm& b) {
-    const std::pair pair(a, b);
-    if (std::find(different_.begin(), different_.end(), pair) != different_.end()) return false;
+    const bool known = std::any_of(different_.begin(), different_.end(), [&](const auto& pair) {
+      return alike(pair.first, a, facts_) && alike(pair.second, b, facts_);
+    });
+    if (known) return false;
     Matcher matcher(steps_);
     if (matcher.equal(a, b, facts_)) return true;
-    different_.push_back(pair);
+    different_.emplace_back(a, b);
     return false;
   }
 

@@ -410,11 +410,12 @@ bool Facts::quickly_implied(const Polynomial& p, std::span<const Atom> context, 
                      [&](const Polynomial& known) { return bounds.nonnegative(p - known); });
 }
 
-// A quotient is made where its divisor is positive, under guards for instance: elsewhere it says nothing of its
-// divisor.
-bool Facts::quickly_positive(const Polynomial& divisor, std::span<const Atom> context, const Bounds& bounds) const {
-  const auto constant = divisor.constant();
-  return constant ? *constant >= 1 : quickly_implied(divisor - 1, context, bounds);
+// A quotient is made where its divisor is positive, and an element of an input of integers is read where what it
+// indexes is not empty: under guards, for instance. Elsewhere such a symbol may have any value, and nothing follows
+// from it.
+bool Facts::quickly_positive(const Polynomial& p, std::span<const Atom> context, const Bounds& bounds) const {
+  const auto constant = p.constant();
+  return constant ? *constant >= 1 : quickly_implied(p - 1, context, bounds);
 }
 
 // Only what shares symbols with the question, directly or through others, can matter to it: without a goal the question
@@ -468,7 +469,7 @@ std::vector<Polynomial> Facts::constraints(std::span<const Atom> context, const 
     const Polynomial value = Polynomial::symbol(id);
     if (symbol.kind == Symbol::Kind::lookup) {
       take(value);
-      take(tightened(symbol.arguments[0] - 1 - value));
+      if (quickly_positive(symbol.arguments[0], context, bounds)) take(tightened(symbol.arguments[0] - 1 - value));
     } else if (symbol.kind == Symbol::Kind::maximum) {
       take(tightened(value - symbol.arguments[0]));
       take(tightened(value - symbol.arguments[1]));

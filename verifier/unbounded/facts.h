@@ -122,9 +122,8 @@ class Facts {
                                                     const Bounds& bounds) const;
   /// Whether p >= 0 follows from signs, or from one hypothesis and signs.
   [[nodiscard]] bool quickly_implied(const Polynomial& p, std::span<const Atom> context, const Bounds& bounds) const;
-  /// The same of divisor >= 1.
-  [[nodiscard]] bool quickly_positive(const Polynomial& divisor, std::span<const Atom> context,
-                                      const Bounds& bounds) const;
+  /// The same of p >= 1.
+  [[nodiscard]] bool quickly_positive(const Polynomial& p, std::span<const Atom> context, const Bounds& bounds) const;
   [[nodiscard]] bool decide(const Polynomial* goal, std::span<const Atom> context, bool with_solver);
   /// Whether all of `context` holds and the goal does not, at a point at which the hypotheses hold.
   [[nodiscard]] bool refuted(const Polynomial* goal, std::span<const Atom> context);

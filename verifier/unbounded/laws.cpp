@@ -200,7 +200,8 @@ NormalForm LawRewriter::inverse(const NormalForm& a) {
     for (const Factor& divisor : cleared) result = multiply(result, power(divisor.elements[0].value, divisor.power));
     return result;
   }
-  const std::vector<Factor> common = common_factors(a, true);
+  std::vector<Factor> common = common_factors(a, true);
+  std::erase_if(common, [&](const Factor& factor) { return factor.power < 0 && !nonzero_throughout(factor, a); });
   NormalForm rest = without_factors(a, common);
   Rational shared = common_number(rest);
   if (written_negatively(rest)) shared.numerator = -shared.numerator;

@@ -479,7 +479,10 @@ Term FormBuilder::substitute(const Term& term, const Facts::Replacement& replace
 }
 
 Term FormBuilder::substitute_body(const Term& term, Term result, const Facts::Replacement& replacement) {
-  if (!spend(1 + term.guards.size() / 2 + term.factors.size())) return result;
+  if (!spend(1 + term.guards.size() / 2 + term.factors.size())) {
+    result.factors = term.factors;  // of as many factors as expected; it means nothing
+    return result;
+  }
   for (const Atom& guard : term.guards)
     result.guards.push_back({guard.relation, facts_->substitute(guard.p, replacement)});
   std::uint64_t replaced_symbols = 0;
