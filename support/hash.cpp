@@ -2,9 +2,9 @@
 
 #include <xxhash.h>
 
-#include <array>
 #include <bit>
 #include <cstdio>
+#include <cstring>
 
 namespace taso {
 namespace {
@@ -30,8 +30,9 @@ Hash128 hash_bytes(std::span<const std::byte> bytes, std::uint64_t seed) {
 Hash128 hash_text(std::string_view text, std::uint64_t seed) { return xxh(text.data(), text.size(), seed); }
 
 Hasher& Hasher::add(std::uint64_t value) {
-  const auto bytes = std::bit_cast<std::array<char, sizeof value>>(value);
-  bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  const std::size_t size = bytes_.size();
+  bytes_.resize(size + sizeof value);
+  std::memcpy(bytes_.data() + size, &value, sizeof value);
   return *this;
 }
 

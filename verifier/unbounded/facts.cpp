@@ -1,5 +1,7 @@
 #include "verifier/unbounded/facts.h"
 
+#include <absl/container/inlined_vector.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -84,18 +86,42 @@ struct Facts::Bounds {
     if (info.kind == Symbol::Kind::quotient && nonnegative(info.arguments[0])) return 0;
     return std::nullopt;
   }
+  // Adds the least that a summand may be; false if that is not known.
+  [[nodiscard]] bool add_least(const Monomial& monomial, std::int64_t coefficient, std::int64_t& sum) const {
+    if (coefficient < 0 && monomial.degree() != 0) return false;
+    for (const SymbolId symbol : monomial.symbols()) {
+      const std::optional<std::int64_t> bound = of(symbol);
+      if (!bound || *bound < 0 || __builtin_mul_overflow(coefficient, *bound, &coefficient)) return false;
+    }
+    return !__builtin_add_overflow(sum, coefficient, &sum);
+  }
   // Whether the sum of least summands is not negative.
   [[nodiscard]] bool nonnegative(const Polynomial& p) const {
     if (!p.valid()) return false;
     std::int64_t sum = 0;
-    for (const auto& [monomial, coefficient] : p.terms()) {
-      std::int64_t part = coefficient;
-      if (coefficient < 0 && monomial.degree() != 0) return false;
-      for (const SymbolId symbol : monomial.symbols()) {
-        const std::optional<std::int64_t> bound = of(symbol);
-        if (!bound || *bound < 0 || __builtin_mul_overflow(part, *bound, &part)) return false;
+    return std::all_of(p.terms().begin(), p.terms().end(),
+                       [&](const auto& term) { return add_least(term.monomial, term.coefficient, sum); }) &&
+           sum >= 0;
+  }
+  // The same of p - q, or of p + q, which is not made: most questions end at the first summand.
+  [[nodiscard]] bool nonnegative(const Polynomial& p, const Polynomial& q, bool difference) const {
+    if (!p.valid() || !q.valid()) return false;
+    std::int64_t sum = 0;
+    auto i = p.terms().begin(), j = q.terms().begin();
+    const auto i_end = p.terms().end(), j_end = q.terms().end();
+    while (i != i_end || j != j_end) {
+      if (j == j_end || (i != i_end && i->monomial < j->monomial)) {
+        if (!add_least(i->monomial, i->coefficient, sum)) return false;
+        ++i;
+        continue;
       }
-      if (__builtin_add_overflow(sum, part, &sum)) return false;
+      std::int64_t coefficient = 0;
+      if (__builtin_mul_overflow(j->coefficient, std::int64_t{difference ? -1 : 1}, &coefficient)) return false;
+      if (i != i_end && i->monomial == j->monomial &&
+          __builtin_add_overflow((i++)->coefficient, coefficient, &coefficient))
+        return false;
+      if (coefficient != 0 && !add_least(j->monomial, coefficient, sum)) return false;
+      ++j;
     }
     return sum >= 0;
   }
@@ -403,11 +429,11 @@ void Facts::replace(SymbolId symbol, const Polynomial& value, bool& contradictio
 bool Facts::quickly_implied(const Polynomial& p, std::span<const Atom> context, const Bounds& bounds) const {
   if (bounds.nonnegative(p)) return true;
   for (const Atom& atom : context) {
-    if (bounds.nonnegative(p - atom.p)) return true;
-    if (atom.relation == Atom::Relation::zero && bounds.nonnegative(p + atom.p)) return true;
+    if (bounds.nonnegative(p, atom.p, true)) return true;
+    if (atom.relation == Atom::Relation::zero && bounds.nonnegative(p, atom.p, false)) return true;
   }
   return std::any_of(inequalities_.begin(), inequalities_.end(),
-                     [&](const Polynomial& known) { return bounds.nonnegative(p - known); });
+                     [&](const Polynomial& known) { return bounds.nonnegative(p, known, true); });
 }
 
 // A quotient is made where its divisor is positive, and an element of an input of integers is read where what it
@@ -493,9 +519,27 @@ void add_to_hash(Hasher& hasher, const Polynomial& p) {
   }
 }
 
-Hash128 hash_of(const std::vector<Polynomial>& rows) {
+// Of inequalities up to the names of their symbols, of which no more is known than a lower bound: what has been decided
+// of some variables need not be decided again of others.
+Hash128 hash_of(const std::vector<Polynomial>& rows, const LowerBounds& bounds) {
   Hasher hasher;
-  for (const Polynomial& p : rows) add_to_hash(hasher, p);
+  absl::InlinedVector<SymbolId, 32> seen;
+  for (const Polynomial& p : rows) {
+    hasher.add(static_cast<std::uint64_t>(p.terms().size()));
+    for (const auto& [monomial, coefficient] : p.terms()) {
+      hasher.add(static_cast<std::uint64_t>(monomial.degree()));
+      for (const SymbolId symbol : monomial.symbols()) {
+        const auto place = static_cast<std::uint64_t>(std::find(seen.begin(), seen.end(), symbol) - seen.begin());
+        hasher.add(place);
+        if (place < seen.size()) continue;
+        seen.push_back(symbol);
+        const std::optional<std::int64_t> bound = bounds(symbol);
+        hasher.add(static_cast<std::uint64_t>(bound.has_value()));
+        hasher.add(bound.value_or(0));
+      }
+      hasher.add(coefficient);
+    }
+  }
   return hasher.finish();
 }
 
@@ -561,13 +605,13 @@ bool Facts::decide(const Polynomial* goal, std::span<const Atom> context, bool w
   Polynomial negated;
   if (goal != nullptr) negated = -*goal - 1;
   std::vector<Polynomial> rows = constraints(context, goal != nullptr ? &negated : nullptr, bounds);
-  IntegerSolver::Answer& answer = solver_->remembered(hash_of(rows));
+  const LowerBounds bound_of = [&](SymbolId symbol) { return bounds.of(symbol); };
+  IntegerSolver::Answer& answer = solver_->remembered(hash_of(rows, bound_of));
   before = &answer;
   if (answer.contradictory) return true;
   if (!answer.eliminated) {
     answer.eliminated = true;
-    answer.contradictory = eliminates_to_contradiction(
-        rows, [&](SymbolId symbol) { return bounds.of(symbol); }, budget());
+    answer.contradictory = eliminates_to_contradiction(rows, bound_of, budget());
     if (answer.contradictory) return true;
   }
   if (!with_solver || answer.asked) return false;
