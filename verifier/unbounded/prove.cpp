@@ -544,6 +544,7 @@ class Search {
       if (!equal) return difference();
       if (!rule_.is_axiom && !defined_alike(source, target, here))
         return {{}, "the values are not defined at the same elements", false};
+      if (budget_.exhausted()) return {{}, out_of_steps, false};
     } else {
       // What the target asks for becomes a part of the rule, so that the sides need be equal only under it.
       std::vector<Condition> asked;
@@ -551,6 +552,8 @@ class Search {
       if (!equal && !equal_by_laws(registry_, a, b, there, suppositions(typing, asked), comparison.steps))
         return difference();
       if (!reason.empty()) return {{}, reason, false};
+      // What came after the last step of this part means nothing.
+      if (budget_.exhausted()) return {{}, out_of_steps, false};
       add(asked);
     }
     comparison.divided = comparison.divided || source.divided() || target.divided();
