@@ -73,7 +73,8 @@ class Writer {
         if (symbol.position >= 0) {
           AttributeExpression element;
           element.kind = AttributeForm::element;
-          // Cases of several lengths are one rule: what is said of a list of any length counts from its end, as axes do.
+          // Cases of several lengths are one rule: what is said of a list of any length counts from its end, as axes
+          // do.
           const std::optional<std::size_t> length = typing_.chosen_length(symbol.variable);
           element.axis = symbol.position - (length ? static_cast<std::int64_t>(*length) : 0);
           element.operands.push_back(std::move(e));
