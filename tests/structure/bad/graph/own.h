@@ -1,2 +1,2 @@
 #pragma once
-int badly_formatted;
+int  badly_formatted ;
