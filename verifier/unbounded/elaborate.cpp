@@ -1,6 +1,7 @@
 #include "verifier/unbounded/elaborate.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "operators/index_place.h"
 #include "operators/unparse.h"
@@ -470,6 +471,8 @@ Elaborator::Place Elaborator::place(const Expression& e, Frame& frame, bool may_
     Frame sizes_only;
     sizes_only.node = &node;
     sizes_only.environment = node.environment;
+    // The shape is that of all reads: what holds around this one has no part in it.
+    std::vector<Atom> context = std::exchange(context_, {});
     for (const AxisSpec& axis : *axes) {
       if (axis.kind == AxisSpec::Kind::rest) {
         const Sizes extents = sizes(axis.factors[0], sizes_only);
@@ -480,6 +483,7 @@ Elaborator::Place Elaborator::place(const Expression& e, Frame& frame, bool may_
       for (const Expression& factor : axis.factors) extent = extent * index(factor, sizes_only);
       shape.push_back(std::move(extent));
     }
+    context_ = std::move(context);
   } else {
     if (e.piece != nullptr) {
       const auto which = index(*e.piece, frame).constant();
@@ -567,6 +571,7 @@ NormalForm Elaborator::state_read(const Place& where, Frame& frame) {
       states_.number({&side_, frame.node, where.intermediate, place_of_steps(*where.intermediate, frame), where.shape});
   if (is_new) check_steps(number);
   const State& state = states_[number];
+  if (state.shape != where.shape) unsupported("a recurrence whose shape is not the same wherever it is read");
   divided_in_steps_ = divided_in_steps_ || state.divides;
   if (!state.problem.empty()) unsupported(state.problem);
   if (obstacle_.any()) return {};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "operators/unparse.h"
 #include "verifier/unbounded/elaborate.h"
@@ -255,7 +256,10 @@ SignSet Elaborator::sign_of_value(const PatternValue& value) {
   if (value.is_variable) return declared_sign(typing_.rule(), value.index);
   if (const auto known = node_signs_.find(value.index); known != node_signs_.end()) return known->second;
   const TypedNode& node = side_.nodes[value.index];
+  // Of all its elements, wherever they are read: what holds around this read has no part in it.
+  std::vector<Atom> context = std::exchange(context_, {});
   const SignSet result = sign_of_written("out", node);
+  context_ = std::move(context);
   node_signs_.emplace(value.index, result);
   return result;
 }

@@ -48,6 +48,19 @@ std::vector<Atom> alternatives(const Atom& guard) {
   return {guard, {Atom::Relation::nonnegative, guard.p - 1}, {Atom::Relation::nonnegative, below}};
 }
 
+std::optional<Atom> unsettled(const Polynomial& p, Facts& facts, std::span<const Atom> context) {
+  for (const SymbolId id : p.symbols()) {
+    // A copy: questions make symbols.
+    const Symbol symbol = facts.symbols()[id];
+    for (const Polynomial& argument : symbol.arguments)
+      if (auto first = unsettled(argument, facts, context)) return first;
+    if (symbol.kind != Symbol::Kind::quotient && symbol.kind != Symbol::Kind::lookup) continue;
+    const Atom positive = at_least(symbol.arguments[symbol.kind == Symbol::Kind::quotient ? 1 : 0], 1);
+    if (!facts.entails_quickly(positive, context)) return positive;
+  }
+  return std::nullopt;
+}
+
 std::string describe(const Symbols& symbols, const Term& term) {
   std::string text;
   if (term.coefficient != Rational{1, 1}) {
@@ -184,6 +197,15 @@ bool Matcher::equal(const NormalForm& left, const NormalForm& right, const Facts
   std::optional<Atom> guard = undecided(a, bound, facts);
   if (!guard) guard = undecided(b, bound, facts);
   if (guard) {
+    if (const std::optional<Atom> first = unsettled(guard->p, facts)) {
+      const Atom assumed[] = {*first};
+      if (facts.contradictory(assumed)) {
+        // No summand of it should be left.
+        note("a quotient whose divisor is not positive");
+        return false;
+      }
+      guard = first;
+    }
     std::vector<std::vector<Atom>> cases;
     for (const Atom& part : alternatives(*guard)) {
       const Atom assumed[] = {part};
@@ -680,7 +702,8 @@ bool Matcher::match_with(const Term& a, const Term& b, Facts& facts, Map start, 
       const Atom both[] = {*lacking};
       std::vector<Atom> together = a.guards;
       together.insert(together.end(), both, both + 1);
-      if (!division_ && !facts.contradictory_quickly(together)) division_ = lacking;
+      if (!division_ && !facts.contradictory_quickly(together) && !unsettled(lacking->p, facts, a.guards))
+        division_ = lacking;
     }
   return false;
 }

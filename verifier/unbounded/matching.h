@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,11 @@ namespace taso::unbounded {
 
 /// The cases that a guard distinguishes: it, and what excludes it.
 [[nodiscard]] std::vector<Atom> alternatives(const Atom& guard);
+/// What must be decided before cases are distinguished by something that speaks of p: that the divisor of a quotient in
+/// it, or what an element of an input of integers indexes, is positive. Such a symbol stands under guards from which
+/// this follows; a case by it alone would be one of nothing elsewhere. Nothing if the facts and `context` say so of
+/// all.
+[[nodiscard]] std::optional<Atom> unsettled(const Polynomial& p, Facts& facts, std::span<const Atom> context = {});
 
 class Matcher {
  public:

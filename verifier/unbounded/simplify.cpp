@@ -249,7 +249,7 @@ NormalForm Matcher::simplify(const Factor& factor, Facts& facts, const std::vect
     if (factor.kind == Factor::Kind::maximum || factor.kind == Factor::Kind::minimum) {
       std::vector<SymbolId> none;
       const auto guard = hoistable(facts.symbols(), simple.value, none, simple.bound);
-      if (guard && step(facts)) {
+      if (guard && !unsettled(guard->p, innermost) && step(facts)) {
         const std::vector<Atom> parts = alternatives(*guard);
         Factor divided = factor;
         std::vector<Element> pieces;
