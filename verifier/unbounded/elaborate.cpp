@@ -37,7 +37,21 @@ class Mark {
 }  // namespace
 
 void Elaborator::note(const Obstacle& obstacle) {
-  if (!obstacle_.any()) obstacle_ = obstacle;
+  if (obstacle_.any() || !obstacle.any()) return;
+  // What has no value where it is not evaluated does not make the operator ill-typed.
+  if (obstacle.kind != Obstacle::Kind::unsupported && !is_evaluated())
+    unsupported("an expression that has no value at some sizes, under an 'if' or in a range that may be empty");
+  else
+    obstacle_ = obstacle;
+}
+
+bool Elaborator::is_evaluated() {
+  if (in_ranges_ > 0) return false;
+  Facts::Replacement first;
+  for (const SymbolId symbol : scope_) first.emplace_back(symbol, Polynomial(0));
+  return std::all_of(context_.begin(), context_.end(), [&](const Atom& atom) {
+    return facts_.entails_quickly({atom.relation, facts_.substitute(atom.p, first)});
+  });
 }
 
 void Elaborator::unsupported(const std::string& reason) {
@@ -164,6 +178,15 @@ NormalForm Elaborator::equation_at(const TypedNode& node, const Equation& equati
   frame.node = &node;
   frame.environment = node.environment;
   if (!tensor.piece.empty()) frame.environment.bind(tensor.piece, Sizes::of(Polynomial(static_cast<std::int64_t>(k))));
+  // An equation with ranges may write nothing.
+  in_ranges_ += equation.ranges.empty() ? 0 : 1;
+  NormalForm result = equation_at(node, equation, tensor, indices, only, frame);
+  in_ranges_ -= equation.ranges.empty() ? 0 : 1;
+  return result;
+}
+
+NormalForm Elaborator::equation_at(const TypedNode& node, const Equation& equation, const Written& tensor,
+                                   const std::vector<Polynomial>& indices, bool only, Frame& frame) {
   auto ranged = [&](const std::string& name) {
     return std::any_of(equation.ranges.begin(), equation.ranges.end(),
                        [&](const Expression::Range& range) { return range.name == name; });
@@ -227,8 +250,15 @@ NormalForm Elaborator::equation_at(const TypedNode& node, const Equation& equati
   }
   for (const auto& [coordinate, position] : later) guards.push_back(equal_to(position, index(*coordinate, frame)));
   if (obstacle_.any()) return {};
-  // Every element is written exactly once: a single equation writes all of them.
-  if (only) guards.clear();
+  // Every element is written exactly once: a single equation writes all of them, or the operator cannot be applied.
+  if (only) {
+    for (const Atom& guard : guards) {
+      oblige_inside(guard, equation.value);
+      if (guard.relation == Atom::Relation::zero && !facts_.entails_quickly(guard, context_))
+        unsupported("an operator of which some elements may not be written");
+    }
+    guards.clear();
+  }
   std::erase_if(guards, [&](const Atom& guard) { return facts_.entails_quickly(guard, context_); });
   const Mark mark(context_), guards_mark(guards_);
   context_.insert(context_.end(), guards.begin(), guards.end());
@@ -501,6 +531,7 @@ Elaborator::Place Elaborator::place(const Expression& e, Frame& frame, bool may_
     for (const Atom& atom : {at_least(position, 0), less_than(position, extent)}) {
       // Without a fallback the place exists wherever the definition applies.
       if (!may_leave) {
+        oblige_inside(atom, e);
         if (!atom.p.constant()) result.known.push_back(atom);
       } else if (!facts_.entails_quickly(atom, context_)) {
         result.inside.push_back(atom);

@@ -13,8 +13,8 @@
 
 namespace taso::unbounded {
 
-/// Unfolds one side of a rule. Reads that a definition declares to lie inside do lie inside wherever the definition
-/// applies, which is where the rule claims something; reads with `or` become guards.
+/// Unfolds one side of a rule. Reads without `or` lie inside wherever the operator can be applied, which the target
+/// must be where the source is: where it does not follow, it is asked for. Reads with `or` become guards.
 class Elaborator {
  public:
   /// Elements of shared values, if there are any given, are read and not unfolded; and so are states of recurrences.
@@ -79,6 +79,8 @@ class Elaborator {
   /// The same by one of them, for piece k; `only`: there is no other.
   [[nodiscard]] NormalForm equation_at(const TypedNode& node, const Equation& equation, const Written& tensor,
                                        std::size_t k, const std::vector<Polynomial>& indices, bool only);
+  [[nodiscard]] NormalForm equation_at(const TypedNode& node, const Equation& equation, const Written& tensor,
+                                       const std::vector<Polynomial>& indices, bool only, Frame& frame);
   [[nodiscard]] NormalForm scalar(const Expression& e, Frame& frame);
   [[nodiscard]] NormalForm call(const Expression& e, Frame& frame);
   [[nodiscard]] const FunctionLaw* special_case(const FunctionDefinition& function,
@@ -123,9 +125,16 @@ class Elaborator {
   /// Notes that an integer that a tensor holds is the index of something: `arguments` are the extent of the axis, then
   /// where the integer is.
   void oblige_index(std::uint32_t tensor, const std::vector<Polynomial>& arguments, const Expression& e);
+  /// Notes that a read without `or` must lie inside, unless that follows: an application of the operator fails
+  /// elsewhere.
+  void oblige_inside(const Atom& inside, const Expression& e);
+  /// Whether p >= 0 for all indices and variables of reductions, each at an end of its range.
+  [[nodiscard]] bool least_is_nonnegative(Polynomial p);
   /// Notes that a value must be defined, of which nothing else is known: `what` it is, for a person.
   void oblige_defined(const NormalForm& value, const std::string& what);
   void add(Obligation obligation);
+  /// Whether what stands here is evaluated wherever the operator applies: for some values of the variables around it.
+  [[nodiscard]] bool is_evaluated();
   void note(const Obstacle& obstacle);
   void unsupported(const std::string& reason);
 
@@ -144,6 +153,7 @@ class Elaborator {
   std::map<std::uint32_t, SignSet> node_signs_;  ///< Of the outputs of nodes, found so far.
   Obstacle obstacle_;
   bool operands_read_ = false;  ///< Operands are not unfolded.
+  int in_ranges_ = 0;           ///< Equations with ranges around the current expression.
   bool divided_in_steps_ = false;
   /// The step that is unfolded, if one is: of which operator's recurrence, and its number.
   const TypedNode* stepping_ = nullptr;

@@ -197,7 +197,9 @@ SignSet Elaborator::sign_of_call(const Expression& e, Frame& frame) {
   // Of a number: what the function makes of it.
   if (const std::optional<double> number = literal(e.operands[0]); number && function->real != nullptr) {
     const double value = function->real(*number);
-    return std::isfinite(value) ? SignSet::of(value) : SignSet{};
+    // 0 may be what is left of a small number: exp(-1000).
+    if (!std::isfinite(value)) return {};
+    if (value != 0) return SignSet::of(value);
   }
   SignSet result;
   if (function->zero_at_zero && function->monotone) result = {arguments[0].negative, true, arguments[0].positive};
@@ -334,6 +336,59 @@ void Elaborator::oblige_index(std::uint32_t tensor, const std::vector<Polynomial
   factor.tensor = indices_of_axes | tensor;
   factor.indices = arguments;
   oblige_defined(builder_.factor(std::move(factor)), "the slice that " + to_text(e) + " names");
+}
+
+// As the evaluator shows it, interval by interval: every index at that end of its range at which p is least.
+bool Elaborator::least_is_nonnegative(Polynomial p) {
+  std::vector<Atom> known = facts_.atoms();
+  known.insert(known.end(), context_.begin(), context_.end());
+  for (int round = 0; round < 16; ++round) {
+    if (facts_.entails_quickly({Atom::Relation::nonnegative, p}, context_)) return true;
+    bool changed = false;
+    for (const SymbolId symbol : p.symbols()) {
+      const Symbol::Kind kind = facts_.symbols()[symbol].kind;
+      if (kind != Symbol::Kind::index && kind != Symbol::Kind::bound) continue;
+      Polynomial slope;
+      bool linear = true;
+      for (const auto& [monomial, coefficient] : p.terms()) {
+        if (!monomial.contains(symbol)) continue;
+        const Monomial rest = *Monomial::quotient(monomial, Monomial(symbol));
+        linear = linear && !rest.contains(symbol);
+        slope = slope + Polynomial::term(rest, coefficient);
+      }
+      const SymbolId self[] = {symbol};
+      // A quotient of the index is none of a line.
+      if (!linear || facts_.symbols().mentions(p - slope * Polynomial::symbol(symbol), self) ||
+          facts_.symbols().mentions(slope, self))
+        continue;
+      const bool rises = facts_.entails_quickly({Atom::Relation::nonnegative, slope}, context_);
+      if (!rises && !facts_.entails_quickly({Atom::Relation::nonnegative, -slope}, context_)) continue;
+      // p does not rise towards where t - low >= 0 (or high - t >= 0) ends.
+      for (const Atom& atom : known) {
+        if (atom.relation != Atom::Relation::nonnegative || atom.p.linear_coefficient(symbol) != (rises ? 1 : -1))
+          continue;
+        const Polynomial end = rises ? Polynomial::symbol(symbol) - atom.p : atom.p + Polynomial::symbol(symbol);
+        if (!end.valid() || facts_.symbols().mentions(end, self)) continue;
+        p = facts_.substitute(p, {{symbol, end}});
+        changed = true;
+        break;
+      }
+      if (changed) break;
+    }
+    if (!changed) return false;
+  }
+  return false;
+}
+
+void Elaborator::oblige_inside(const Atom& inside, const Expression& e) {
+  if (facts_.entails_quickly(inside, context_) || least_is_nonnegative(facts_.reduce(inside.p))) return;
+  Obligation obligation;
+  obligation.domain = ArgumentDomain::nonnegative;
+  obligation.size = facts_.reduce(inside.p);
+  obligation.element = {scope_, guards_, builder_.size(*obligation.size)};
+  obligation.known = context_;
+  obligation.what = "the distance of " + to_text(e) + " from the edge";
+  add(std::move(obligation));
 }
 
 void Elaborator::oblige_defined(const NormalForm& value, const std::string& what) {

@@ -391,8 +391,9 @@ std::vector<Matcher::Map> Matcher::completions(const Map& map, const std::vector
   return result;
 }
 
-bool Matcher::bijective(const Map& map, const std::vector<SymbolId>& from, const std::vector<SymbolId>& to,
-                        const std::vector<Atom>& guards, Facts& facts, std::vector<Atom>& boxes) const {
+bool Matcher::bijective(const Map& map, const std::vector<SymbolId>& from, const std::vector<Atom>& from_guards,
+                        const std::vector<SymbolId>& to, const std::vector<Atom>& guards, Facts& facts,
+                        std::vector<Atom>& boxes) const {
   std::vector<SymbolId> claimed;
   std::vector<const Polynomial*> images;
   for (const SymbolId symbol : from) {
@@ -437,6 +438,8 @@ bool Matcher::bijective(const Map& map, const std::vector<SymbolId>& from, const
             continue;
           const Atom lower = at_least(Polynomial::symbol(low), 0), upper = less_than(Polynomial::symbol(low), scale);
           if (!facts.entails_quickly(lower, guards) || !facts.entails_quickly(upper, guards)) continue;
+          // Where c is not positive there are no digits, although there may be values of what is mapped.
+          if (!facts.entails_quickly(at_least(scale, 1), from_guards)) continue;
           boxes.push_back(lower);
           boxes.push_back(upper);
           claims = true;
@@ -659,7 +662,7 @@ bool Matcher::match_with(const Term& a, const Term& b, Facts& facts, Map start, 
     for (const Map& complete : completions(map, b.bound, a.bound, true)) {
       if (!step(facts)) return false;
       std::vector<Atom> boxes;
-      if (!bijective(complete, b.bound, a.bound, a.guards, facts, boxes)) continue;
+      if (!bijective(complete, b.bound, b.guards, a.bound, a.guards, facts, boxes)) continue;
       Term image = builder.substitute(Term{b.coefficient, {}, b.guards, b.factors}, complete);
       // Guards in both directions.
       std::vector<Atom> there = image.guards;

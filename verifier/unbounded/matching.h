@@ -64,8 +64,9 @@ class Matcher {
   [[nodiscard]] std::vector<Map> completions(const Map& map, const std::vector<SymbolId>& from,
                                              const std::vector<SymbolId>& to, bool one_to_one) const;
   /// Whether a map between families is a bijection; digits that it joins are bounded by what is added to `boxes`.
-  [[nodiscard]] bool bijective(const Map& map, const std::vector<SymbolId>& from, const std::vector<SymbolId>& to,
-                               const std::vector<Atom>& guards, Facts& facts, std::vector<Atom>& boxes) const;
+  [[nodiscard]] bool bijective(const Map& map, const std::vector<SymbolId>& from, const std::vector<Atom>& from_guards,
+                               const std::vector<SymbolId>& to, const std::vector<Atom>& guards, Facts& facts,
+                               std::vector<Atom>& boxes) const;
   [[nodiscard]] std::optional<Atom> undecided(const NormalForm& form, std::vector<SymbolId>& bound, Facts& facts);
   /// The same family with new bound variables.
   [[nodiscard]] static Element renamed(const Element& element, Facts& facts);
