@@ -101,6 +101,7 @@ void verdicts_are_as_expected(const std::string& folder, const std::string& file
 
 TEST(Corpus, VerdictsOnOwnOperatorsAreAsExpected) {
   verdicts_are_as_expected("/tests/attack/operators", "attacked_own.rules");
+  verdicts_are_as_expected("/tests/attack/operators", "attacked_definedness.rules");
 }
 
 TEST(Corpus, VerdictsOnComposedOperatorsAreAsExpected) {
