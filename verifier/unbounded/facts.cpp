@@ -83,7 +83,7 @@ struct Facts::Bounds {
     if (info.kind == Symbol::Kind::maximum)
       for (const Polynomial& argument : info.arguments)
         if (nonnegative(argument)) return argument.constant().value_or(0);
-    if (info.kind == Symbol::Kind::quotient && nonnegative(info.arguments[0])) return 0;
+    if (info.kind == Symbol::Kind::quotient && nonnegative(info.arguments[0]) && positive(info.arguments[1])) return 0;
     return std::nullopt;
   }
   // Adds the least that a summand may be; false if that is not known.
@@ -94,6 +94,10 @@ struct Facts::Bounds {
       if (!bound || *bound < 0 || __builtin_mul_overflow(coefficient, *bound, &coefficient)) return false;
     }
     return !__builtin_add_overflow(sum, coefficient, &sum);
+  }
+  [[nodiscard]] bool positive(const Polynomial& p) const {
+    const auto constant = p.constant();
+    return constant ? *constant >= 1 : nonnegative(p - 1);
   }
   // Whether the sum of least summands is not negative.
   [[nodiscard]] bool nonnegative(const Polynomial& p) const {
@@ -190,7 +194,9 @@ Polynomial Facts::substitute(const Polynomial& p, const Replacement& replacement
       return Polynomial::symbol(symbols_->lookup(tensor, std::move(arguments)));
     }
     if (kind == Symbol::Kind::maximum) return larger(arguments[0], arguments[1]);
-    // The divisor of the old quotient was positive, and the new one is equal to it.
+    // Where the divisor is not known to be positive, a quotient is a function of which nothing else is known.
+    if (!quickly_positive(arguments[1], {}, bounds()))
+      return Polynomial::symbol(symbols_->quotient(arguments[0], arguments[1]));
     return divide_symbolically(arguments[0], arguments[1], {});
   };
   Polynomial result;
