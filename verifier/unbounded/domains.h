@@ -49,6 +49,7 @@ struct Obligation {
   std::vector<Atom> known;         ///< The guards, and what else holds there.
   std::optional<Polynomial> size;  ///< The value, where it is a size or an integer attribute.
   std::string what;                ///< "the divisor y[i]", for a person.
+  bool of_place = false;           ///< The value is how far a place lies inside of a tensor.
   bool counts = false;             ///< The value is a number of elements, of an extremum that is `call`.
   /// The call that asks for it, of a function of two arguments: it may have a value elsewhere, too (x ^ 2), so that
   /// from its having one nothing follows but that equal calls have one.

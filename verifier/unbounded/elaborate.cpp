@@ -112,6 +112,95 @@ bool Elaborator::divides(const TypedNode& node) {
   return divided() || obstacle().any();
 }
 
+void Elaborator::oblige_applications(bool strictly) {
+  operands_read_ = only_places_ = true;
+  // Any element of a tensor.
+  auto anywhere = [&](const std::vector<Polynomial>& shape, auto&& write) {
+    const Mark context(context_), guards(guards_);
+    const Mark scope(scope_);
+    std::vector<Polynomial> indices;
+    for (const Polynomial& extent : shape) {
+      const SymbolId symbol = facts_.symbols().bound();
+      indices.push_back(Polynomial::symbol(symbol));
+      scope_.push_back(symbol);
+      for (const Atom& atom : {at_least(indices.back(), 0), less_than(indices.back(), extent)}) {
+        context_.push_back(atom);
+        guards_.push_back(atom);
+      }
+    }
+    equations_.clear();
+    equations_depth_ = depth_;
+    write(indices);
+    const std::vector<std::vector<Atom>> equations = std::move(equations_);
+    if (strictly && !obstacle().any() && equations.size() > 1 && !partition(equations))
+      unsupported("an operator of which some elements may be written twice, or not at all");
+  };
+  for (const TypedNode& node : side_.nodes) {
+    for (std::uint32_t port = 0; port < node.outputs.size() && !obstacle().any(); ++port)
+      anywhere(node.outputs[port], [&](const auto& indices) { (void)node_element(node, port, indices); });
+    for (const IntermediateSpec& intermediate : node.definition->intermediates) {
+      if (intermediate.recurrence || obstacle().any()) continue;
+      Frame frame;
+      frame.node = &node;
+      frame.environment = node.environment;
+      anywhere(shape_of(intermediate, frame), [&](const auto& indices) {
+        (void)written({intermediate.name, intermediate.axes, "", 0, 1}, node, indices);
+      });
+    }
+  }
+  operands_read_ = only_places_ = false;
+}
+
+bool Elaborator::partition(const std::vector<std::vector<Atom>>& equations) {
+  auto contradictory = [&](std::vector<Atom> known) {
+    known.insert(known.end(), context_.begin(), context_.end());
+    return facts_.contradictory_quickly(known);
+  };
+  for (std::size_t a = 0; a < equations.size(); ++a)
+    for (std::size_t b = a + 1; b < equations.size(); ++b) {
+      std::vector<Atom> both = equations[a];
+      both.insert(both.end(), equations[b].begin(), equations[b].end());
+      if (!contradictory(std::move(both))) return false;
+    }
+  // An element that none writes: some guard of each does not hold.
+  std::size_t left = 4'000;
+  const auto nowhere = [&](const auto& self, std::size_t at, const std::vector<Atom>& known) -> bool {
+    if (contradictory(known)) return true;
+    if (at == equations.size() || left-- == 0) return false;
+    return std::all_of(equations[at].begin(), equations[at].end(), [&](const Atom& guard) {
+      std::vector<Atom> outside = {{Atom::Relation::nonnegative, -guard.p - 1}};
+      if (guard.relation == Atom::Relation::zero) outside.push_back({Atom::Relation::nonnegative, guard.p - 1});
+      return std::all_of(outside.begin(), outside.end(), [&](const Atom& atom) {
+        std::vector<Atom> more = known;
+        more.push_back(atom);
+        return self(self, at + 1, more);
+      });
+    });
+  };
+  return nowhere(nowhere, 0, {});
+}
+
+std::vector<Polynomial> Elaborator::shape_of(const IntermediateSpec& intermediate, const Frame& frame) {
+  Frame sizes_only;
+  sizes_only.node = frame.node;
+  sizes_only.environment = frame.node->environment;
+  // The shape is that of all reads: what holds around one has no part in it.
+  std::vector<Atom> context = std::exchange(context_, {});
+  std::vector<Polynomial> shape;
+  for (const AxisSpec& axis : intermediate.axes) {
+    if (axis.kind == AxisSpec::Kind::rest) {
+      const Sizes extents = sizes(axis.factors[0], sizes_only);
+      shape.insert(shape.end(), extents.components.begin(), extents.components.end());
+      continue;
+    }
+    Polynomial extent(1);
+    for (const Expression& factor : axis.factors) extent = extent * index(factor, sizes_only);
+    shape.push_back(std::move(extent));
+  }
+  context_ = std::move(context);
+  return shape;
+}
+
 NormalForm Elaborator::element(const PatternValue& value, const std::vector<Polynomial>& indices) {
   if (obstacle_.any()) return {};
   if (operands_read_) return element_read(value.index, indices);
@@ -236,6 +325,22 @@ NormalForm Elaborator::equation_at(const TypedNode& node, const Equation& equati
     const Polynomial form = index(*with->first, frame);
     frame.environment.shrink(mark);
     const Polynomial extent = index(*range.extent, frame);
+    if (only_places_ && !obstacle_.any()) {
+      // All values of the variable are of elements that there are.
+      const Mark context(context_), guards_mark(guards_);
+      const Mark scope(scope_);
+      scope_.push_back(unknown);
+      for (const Atom& atom :
+           {at_least(Polynomial::symbol(unknown), 0), less_than(Polynomial::symbol(unknown), extent)}) {
+        context_.push_back(atom);
+        guards_.push_back(atom);
+      }
+      Polynomial size(1);
+      for (const Expression& factor : axes[static_cast<std::size_t>(with->first - equation.coordinates.data())].factors)
+        size = size * index(factor, frame);
+      oblige_inside(at_least(form, 0), *with->first);
+      oblige_inside(less_than(form, size), *with->first);
+    }
     const auto coefficient = form.linear_coefficient(unknown);
     if (obstacle_.any() || !coefficient || (*coefficient != 1 && *coefficient != -1)) {
       unsupported("the left side of an equation of " + node.definition->name);
@@ -250,6 +355,7 @@ NormalForm Elaborator::equation_at(const TypedNode& node, const Equation& equati
   }
   for (const auto& [coordinate, position] : later) guards.push_back(equal_to(position, index(*coordinate, frame)));
   if (obstacle_.any()) return {};
+  if (only_places_ && depth_ == equations_depth_) equations_.push_back(guards);
   // Every element is written exactly once: a single equation writes all of them, or the operator cannot be applied.
   if (only) {
     for (const Atom& guard : guards) {
@@ -498,22 +604,7 @@ Elaborator::Place Elaborator::place(const Expression& e, Frame& frame, bool may_
     result.intermediate = definition.find_intermediate(e.name);
     TASO_CHECK(result.intermediate != nullptr, "a checked definition reads the unknown tensor " + e.name);
     axes = &result.intermediate->axes;
-    Frame sizes_only;
-    sizes_only.node = &node;
-    sizes_only.environment = node.environment;
-    // The shape is that of all reads: what holds around this one has no part in it.
-    std::vector<Atom> context = std::exchange(context_, {});
-    for (const AxisSpec& axis : *axes) {
-      if (axis.kind == AxisSpec::Kind::rest) {
-        const Sizes extents = sizes(axis.factors[0], sizes_only);
-        shape.insert(shape.end(), extents.components.begin(), extents.components.end());
-        continue;
-      }
-      Polynomial extent(1);
-      for (const Expression& factor : axis.factors) extent = extent * index(factor, sizes_only);
-      shape.push_back(std::move(extent));
-    }
-    context_ = std::move(context);
+    shape = shape_of(*result.intermediate, frame);
   } else {
     if (e.piece != nullptr) {
       const auto which = index(*e.piece, frame).constant();

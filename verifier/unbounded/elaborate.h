@@ -34,6 +34,10 @@ class Elaborator {
   /// unfolded, too, those of all other steps are read. `context`: what holds there besides the facts.
   [[nodiscard]] NormalForm step(const State& state, const std::vector<Polynomial>& indices,
                                 const std::vector<Atom>& context);
+  /// Notes what makes the side's operators fail where they are applied, whatever of their results is read: reads
+  /// without `or` that lie outside, equations that leave the output, elements that are written twice or not at all.
+  /// `strictly`: what cannot be shown of equations is an obstacle.
+  void oblige_applications(bool strictly);
   /// Whether the operator itself divides by something that is not a number or a size, or is not understood.
   [[nodiscard]] bool divides(const TypedNode& node);
   [[nodiscard]] const Obstacle& obstacle();
@@ -89,6 +93,7 @@ class Elaborator {
   [[nodiscard]] NormalForm read(const Expression& e, Frame& frame);
   [[nodiscard]] NormalForm conditional(const Expression& e, Frame& frame);
   [[nodiscard]] Place place(const Expression& e, Frame& frame, bool may_leave);
+  [[nodiscard]] std::vector<Polynomial> shape_of(const IntermediateSpec& intermediate, const Frame& frame);
   [[nodiscard]] NormalForm value_at(const Place& place, Frame& frame);
   /// The element of a state as a factor.
   [[nodiscard]] NormalForm state_read(const Place& place, Frame& frame);
@@ -128,11 +133,13 @@ class Elaborator {
   /// Notes that a read without `or` must lie inside, unless that follows: an application of the operator fails
   /// elsewhere.
   void oblige_inside(const Atom& inside, const Expression& e);
-  /// Whether p >= 0 for all indices and variables of reductions, each at an end of its range.
-  [[nodiscard]] bool least_is_nonnegative(Polynomial p);
+  /// Whether p >= 0 for all indices and variables of reductions, so many of which are put at the ends of their ranges.
+  [[nodiscard]] bool least_is_nonnegative(const Polynomial& p, int ends);
   /// Notes that a value must be defined, of which nothing else is known: `what` it is, for a person.
   void oblige_defined(const NormalForm& value, const std::string& what);
   void add(Obligation obligation);
+  /// Whether equations with these guards write every element once.
+  [[nodiscard]] bool partition(const std::vector<std::vector<Atom>>& equations);
   /// Whether what stands here is evaluated wherever the operator applies: for some values of the variables around it.
   [[nodiscard]] bool is_evaluated();
   void note(const Obstacle& obstacle);
@@ -154,6 +161,10 @@ class Elaborator {
   Obstacle obstacle_;
   bool operands_read_ = false;  ///< Operands are not unfolded.
   int in_ranges_ = 0;           ///< Equations with ranges around the current expression.
+  bool only_places_ = false;    ///< Nothing but places in tensors is asked for.
+  /// While only places are asked for: the guards of the equations of one tensor, which is unfolded at this depth.
+  std::vector<std::vector<Atom>> equations_;
+  int equations_depth_ = 0;
   bool divided_in_steps_ = false;
   /// The step that is unfolded, if one is: of which operator's recurrence, and its number.
   const TypedNode* stepping_ = nullptr;

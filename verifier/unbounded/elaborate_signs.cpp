@@ -54,6 +54,8 @@ SignSet required_sign(const Expression& e, const std::string& name) {
 
 }  // namespace
 
+// Indices that are put at ends of their ranges, one after the other.
+constexpr int most_ends = 10;
 // Set in the number of a tensor that stands for whether its integers are indices of an axis.
 constexpr std::uint32_t indices_of_axes = 1U << 31;
 
@@ -338,52 +340,54 @@ void Elaborator::oblige_index(std::uint32_t tensor, const std::vector<Polynomial
   oblige_defined(builder_.factor(std::move(factor)), "the slice that " + to_text(e) + " names");
 }
 
-// As the evaluator shows it, interval by interval: every index at that end of its range at which p is least.
-bool Elaborator::least_is_nonnegative(Polynomial p) {
+// As the evaluator shows it, interval by interval: p is linear in an index, so that it is least at an end of its range.
+bool Elaborator::least_is_nonnegative(const Polynomial& p, int ends) {
+  if (facts_.entails_quickly({Atom::Relation::nonnegative, p}, context_)) return true;
+  if (ends == 0) return false;
   std::vector<Atom> known = facts_.atoms();
   known.insert(known.end(), context_.begin(), context_.end());
-  for (int round = 0; round < 16; ++round) {
-    if (facts_.entails_quickly({Atom::Relation::nonnegative, p}, context_)) return true;
-    bool changed = false;
-    for (const SymbolId symbol : p.symbols()) {
-      const Symbol::Kind kind = facts_.symbols()[symbol].kind;
-      if (kind != Symbol::Kind::index && kind != Symbol::Kind::bound) continue;
-      Polynomial slope;
-      bool linear = true;
-      for (const auto& [monomial, coefficient] : p.terms()) {
-        if (!monomial.contains(symbol)) continue;
-        const Monomial rest = *Monomial::quotient(monomial, Monomial(symbol));
-        linear = linear && !rest.contains(symbol);
-        slope = slope + Polynomial::term(rest, coefficient);
-      }
-      const SymbolId self[] = {symbol};
-      // A quotient of the index is none of a line.
-      if (!linear || facts_.symbols().mentions(p - slope * Polynomial::symbol(symbol), self) ||
-          facts_.symbols().mentions(slope, self))
-        continue;
-      const bool rises = facts_.entails_quickly({Atom::Relation::nonnegative, slope}, context_);
-      if (!rises && !facts_.entails_quickly({Atom::Relation::nonnegative, -slope}, context_)) continue;
-      // p does not rise towards where t - low >= 0 (or high - t >= 0) ends.
-      for (const Atom& atom : known) {
-        if (atom.relation != Atom::Relation::nonnegative || atom.p.linear_coefficient(symbol) != (rises ? 1 : -1))
-          continue;
-        const Polynomial end = rises ? Polynomial::symbol(symbol) - atom.p : atom.p + Polynomial::symbol(symbol);
-        if (!end.valid() || facts_.symbols().mentions(end, self)) continue;
-        p = facts_.substitute(p, {{symbol, end}});
-        changed = true;
-        break;
-      }
-      if (changed) break;
+  for (const SymbolId symbol : p.symbols()) {
+    const Symbol::Kind kind = facts_.symbols()[symbol].kind;
+    if (kind != Symbol::Kind::index && kind != Symbol::Kind::bound) continue;
+    Polynomial slope;
+    bool linear = true;
+    for (const auto& [monomial, coefficient] : p.terms()) {
+      if (!monomial.contains(symbol)) continue;
+      const Monomial rest = *Monomial::quotient(monomial, Monomial(symbol));
+      linear = linear && !rest.contains(symbol);
+      slope = slope + Polynomial::term(rest, coefficient);
     }
-    if (!changed) return false;
+    // A quotient of the index is none of a line.
+    const SymbolId self[] = {symbol};
+    if (!linear || facts_.symbols().mentions(p - slope * Polynomial::symbol(symbol), self) ||
+        facts_.symbols().mentions(slope, self))
+      continue;
+    // The least, or the largest, value of the index is at hand where t - low >= 0, or high - t >= 0, is known.
+    auto at_end = [&](std::int64_t sign) -> std::optional<Polynomial> {
+      for (const Atom& atom : known) {
+        if (atom.relation != Atom::Relation::nonnegative || atom.p.linear_coefficient(symbol) != sign) continue;
+        const Polynomial end = sign > 0 ? Polynomial::symbol(symbol) - atom.p : atom.p + Polynomial::symbol(symbol);
+        if (end.valid() && !facts_.symbols().mentions(end, self)) return facts_.substitute(p, {{symbol, end}});
+      }
+      return std::nullopt;
+    };
+    const bool rises = facts_.entails_quickly({Atom::Relation::nonnegative, slope}, context_);
+    const bool falls = !rises && facts_.entails_quickly({Atom::Relation::nonnegative, -slope}, context_);
+    for (const std::int64_t sign : {1, -1}) {
+      if (sign > 0 ? falls : rises) continue;
+      const std::optional<Polynomial> end = at_end(sign);
+      if (!end || !least_is_nonnegative(*end, ends - 1)) return false;
+    }
+    return true;
   }
   return false;
 }
 
 void Elaborator::oblige_inside(const Atom& inside, const Expression& e) {
-  if (facts_.entails_quickly(inside, context_) || least_is_nonnegative(facts_.reduce(inside.p))) return;
+  if (facts_.entails_quickly(inside, context_) || least_is_nonnegative(facts_.reduce(inside.p), most_ends)) return;
   Obligation obligation;
   obligation.domain = ArgumentDomain::nonnegative;
+  obligation.of_place = true;
   obligation.size = facts_.reduce(inside.p);
   obligation.element = {scope_, guards_, builder_.size(*obligation.size)};
   obligation.known = context_;
@@ -401,6 +405,7 @@ void Elaborator::oblige_defined(const NormalForm& value, const std::string& what
 }
 
 void Elaborator::add(Obligation obligation) {
+  if (only_places_ && !obligation.of_place) return;
   const bool known = std::any_of(obligations_.begin(), obligations_.end(), [&](const Obligation& other) {
     return other.domain == obligation.domain && other.element == obligation.element && other.call == obligation.call;
   });

@@ -243,6 +243,20 @@ Term FormBuilder::renamed(const Term& term) {
   return substitute_body(term, std::move(result), replacement);
 }
 
+// Whether a variable is bound inside of factors.
+bool FormBuilder::binds(const std::vector<Factor>& factors, SymbolId symbol) const {
+  return std::any_of(factors.begin(), factors.end(), [&](const Factor& factor) {
+    if ((factor.elements.mask(facts_->symbols()) & Symbols::bit(symbol)) == 0) return false;
+    return std::any_of(factor.elements.begin(), factor.elements.end(), [&](const Element& element) {
+      return std::find(element.bound.begin(), element.bound.end(), symbol) != element.bound.end() ||
+             std::any_of(element.value.begin(), element.value.end(), [&](const Term& term) {
+               return std::find(term.bound.begin(), term.bound.end(), symbol) != term.bound.end() ||
+                      binds(term.factors, symbol);
+             });
+    });
+  });
+}
+
 NormalForm FormBuilder::multiply(const NormalForm& a, const NormalForm& b) {
   NormalForm result;
   if (a.size() * b.size() > max_terms) {
@@ -256,12 +270,17 @@ NormalForm FormBuilder::multiply(const NormalForm& a, const NormalForm& b) {
     fail("a product with an infinite literal");
     return result;
   }
-  for (const Term& x : a)
+  for (const Term& left : a)
     for (const Term& original : b) {
+      // No variable of a summand is one of a nested sum of the other: what is known of it is not known of that.
       const bool clash = std::any_of(original.bound.begin(), original.bound.end(), [&](SymbolId symbol) {
-        return std::find(x.bound.begin(), x.bound.end(), symbol) != x.bound.end();
+        return std::find(left.bound.begin(), left.bound.end(), symbol) != left.bound.end() ||
+               binds(left.factors, symbol);
       });
       const Term y = clash ? renamed(original) : original;
+      const bool nested = std::any_of(left.bound.begin(), left.bound.end(),
+                                      [&](SymbolId symbol) { return binds(original.factors, symbol); });
+      const Term x = nested ? renamed(left) : left;
       if (!spend(1 + x.factors.size() + y.factors.size())) return {};
       Term product = x;
       product.coefficient = multiply(x.coefficient, y.coefficient);
@@ -412,36 +431,33 @@ NormalForm FormBuilder::summed(NormalForm form, const std::vector<SymbolId>& bou
 NormalForm FormBuilder::substitute(const NormalForm& form, const Facts::Replacement& replacement) {
   NormalForm result;
   for (const Term& term : form) {
-    Term replaced = substitute(term, replacement);
-    // A size may have become a sum of sizes.
-    const auto composite = std::find_if(replaced.factors.begin(), replaced.factors.end(), [&](const Factor& factor) {
-      return factor.kind == Factor::Kind::size &&
-             !(facts_->substitute(Polynomial::symbol(factor.symbol), replacement) == Polynomial::symbol(factor.symbol));
+    Term rest;
+    rest.coefficient = term.coefficient;
+    rest.bound = term.bound;
+    const Facts::Replacement inner = avoiding_capture(rest.bound, replacement);
+    // A size may become a sum of sizes.
+    Term others = term;
+    std::erase_if(others.factors, [&](const Factor& factor) {
+      return factor.kind == Factor::Kind::size && replaces(inner, factor.symbol);
     });
-    if (composite == replaced.factors.end()) {
-      result = add(std::move(result), {replaced});
-      continue;
-    }
-    Term rest = replaced;
-    rest.factors.clear();
-    NormalForm product = {rest};
-    for (const Factor& factor : replaced.factors) {
-      NormalForm base;
-      if (factor.kind == Factor::Kind::size) {
-        base = size(facts_->substitute(Polynomial::symbol(factor.symbol), replacement));
-      } else {
-        base = this->factor(factor);
-      }
-      if (factor.kind != Factor::Kind::size) {
-        product = multiply(product, base);
-        continue;
-      }
-      for (int i = 0; i < std::abs(factor.power); ++i)
+    NormalForm product = {substitute_body(others, std::move(rest), inner)};
+    for (const Factor& factor : term.factors) {
+      if (factor.kind != Factor::Kind::size || !replaces(inner, factor.symbol)) continue;
+      const NormalForm base = size(facts_->substitute(Polynomial::symbol(factor.symbol), inner));
+      for (int k = 0; k < std::abs(factor.power); ++k)
         product = factor.power > 0 ? multiply(product, base) : divide(product, base);
     }
     result = add(std::move(result), product);
   }
   return result;
+}
+
+bool FormBuilder::replaces(const Facts::Replacement& replacement, SymbolId symbol) const {
+  const Polynomial size = Polynomial::symbol(symbol);
+  return std::any_of(replacement.begin(), replacement.end(), [&](const auto& entry) {
+    const SymbolId self[] = {entry.first};
+    return facts_->symbols().mentions(size, self);
+  });
 }
 
 Facts::Replacement FormBuilder::avoiding_capture(std::vector<SymbolId>& bound, const Facts::Replacement& replacement) {
@@ -489,6 +505,19 @@ Term FormBuilder::substitute_body(const Term& term, Term result, const Facts::Re
   for (const auto& [symbol, value] : replacement) replaced_symbols |= Symbols::bit(symbol);
   for (const Factor& factor : term.factors) {
     Factor replaced = factor;
+    if (factor.kind == Factor::Kind::size && replaces(replacement, factor.symbol)) {
+      // A summand has room for a product of sizes only.
+      const Polynomial size = facts_->substitute(Polynomial::symbol(factor.symbol), replacement);
+      if (!size.valid() || size.terms().size() != 1 || size.terms()[0].coefficient != 1) {
+        fail("a number that depends on a variable of a sum");
+        continue;
+      }
+      for (const SymbolId symbol : size.terms()[0].monomial.symbols()) {
+        replaced.symbol = symbol;
+        append(result.factors, replaced);
+      }
+      continue;
+    }
     for (Polynomial& index : replaced.indices) index = facts_->substitute(index, replacement);
     if ((factor.elements.mask(facts_->symbols()) & replaced_symbols) != 0) {
       std::vector<Element> elements;

@@ -144,6 +144,9 @@ class FormBuilder {
   [[nodiscard]] Facts::Replacement avoiding_capture(std::vector<SymbolId>& bound,
                                                     const Facts::Replacement& replacement);
   /// Adds the guards and factors of a term, with symbols replaced, to `result`.
+  /// Whether a symbol, or an argument of it, is one of those replaced.
+  [[nodiscard]] bool replaces(const Facts::Replacement& replacement, SymbolId symbol) const;
+  [[nodiscard]] bool binds(const std::vector<Factor>& factors, SymbolId symbol) const;
   [[nodiscard]] Term substitute_body(const Term& term, Term result, const Facts::Replacement& replacement);
 
   /// Counts steps; false, with the problem, where none are left.

@@ -354,6 +354,23 @@ class Search {
     return "";
   }
 
+  // That the target's operators can be applied where the source's can, whatever of their results the outputs read: else
+  // a reason.
+  std::string check_applications(const Typing& typing, const Facts& facts) {
+    Facts here = facts;
+    States states;
+    Elaborator source(registry_, typing, typing.source(), here, states),
+        target(registry_, typing, typing.target(), here, states);
+    source.oblige_applications(false);
+    target.oblige_applications(true);
+    if (target.obstacle().any()) return "the target: " + target.obstacle().reason;
+    std::vector<Condition> asked;
+    std::string reason = check_domains(source, {}, target, {}, typing, here, asked);
+    if (reason.empty() && budget_.exhausted()) reason = out_of_steps;
+    if (reason.empty()) add(asked);
+    return reason;
+  }
+
   // Whether two values are defined at the same elements: what is shared stands for either of them.
   bool defined_alike(const Elaborator& source, const Elaborator& target, const Facts& facts) {
     auto covers = [&](const Elaborator& all, const Elaborator& some) {
@@ -528,7 +545,12 @@ class Search {
     NormalForm a = source.element(pair.first, *indices);
     if (source.obstacle().any()) return {source.obstacle(), "", false};
     NormalForm b = target.element(pair.second, *indices);
-    if (target.obstacle().any()) return {target.obstacle(), "", false};
+    if (target.obstacle().any()) {
+      // Where the target has no value of a size, it cannot be applied: that its types are right does not tell.
+      if (target.obstacle().kind == Obstacle::Kind::ill_typed)
+        return {{}, "the target cannot be applied at some sizes at which its types are right", false};
+      return {target.obstacle(), "", false};
+    }
     Matcher matcher(comparison.steps);
     // That the source's value is defined is certain of its outputs only.
     const Facts there = inner || rule_.is_axiom ? here : where_defined(source, here);
@@ -632,6 +654,15 @@ class Search {
       failure.kind = Obstacle::Kind::unsupported;
       failure.reason = "output " + std::to_string(o) + ": " + difference.reason;
       return failure;
+    }
+    if (!empty && !rule_.is_axiom) {
+      const std::string reason = check_applications(typing, facts);
+      if (!reason.empty()) {
+        Obstacle failure;
+        failure.kind = Obstacle::Kind::unsupported;
+        failure.reason = reason;
+        return failure;
+      }
     }
     cases_.emplace_back(assumptions, facts, typing.factors(), empty);
     if (empty) return {};

@@ -26,7 +26,7 @@ bool uses(const Symbols& symbols, const Term& term, SymbolId symbol) {
   };
   if (in_guards(term.guards)) return true;
   for (const Factor& factor : term.factors) {
-    if (factor.kind == Factor::Kind::size && factor.symbol == symbol) return true;
+    if (factor.kind == Factor::Kind::size && symbols.mentions(Polynomial::symbol(factor.symbol), self)) return true;
     for (const Polynomial& index : factor.indices)
       if (symbols.mentions(index, self)) return true;
     for (const Element& element : factor.elements) {
@@ -36,6 +36,17 @@ bool uses(const Symbols& symbols, const Term& term, SymbolId symbol) {
     }
   }
   return false;
+}
+
+// Whether a size depends on an index, or on a variable of a reduction.
+bool speaks_of_places(const Symbols& symbols, const Polynomial& p) {
+  const std::vector<SymbolId> all = p.symbols();
+  return std::any_of(all.begin(), all.end(), [&](SymbolId id) {
+    const Symbol& symbol = symbols[id];
+    return symbol.kind == Symbol::Kind::bound || symbol.kind == Symbol::Kind::index ||
+           std::any_of(symbol.arguments.begin(), symbol.arguments.end(),
+                       [&](const Polynomial& argument) { return speaks_of_places(symbols, argument); });
+  });
 }
 
 bool binds(const Term& term, SymbolId symbol) {
@@ -348,12 +359,7 @@ NormalForm Matcher::simplify(const Term& original, Facts& facts, int depth) {
       ++i;
       continue;
     }
-    const bool scalar = std::all_of(count->terms().begin(), count->terms().end(), [&](const auto& entry) {
-      return std::all_of(entry.monomial.symbols().begin(), entry.monomial.symbols().end(), [&](SymbolId id) {
-        return facts.symbols()[id].kind != Symbol::Kind::bound && facts.symbols()[id].kind != Symbol::Kind::index;
-      });
-    });
-    if (!scalar) {
+    if (speaks_of_places(facts.symbols(), *count)) {
       ++i;
       continue;
     }
@@ -384,7 +390,7 @@ NormalForm Matcher::simplify(const Term& original, Facts& facts, int depth) {
     std::optional<Atom> guard;
     for (const Factor& factor : simple.factors)
       if (!guard && !simple.bound.empty()) guard = hoistable(facts.symbols(), factor, inner, simple.bound);
-    if (!guard || !step(facts)) {
+    if (!guard || unsettled(guard->p, facts, simple.guards) || !step(facts)) {
       divided = builder.add(std::move(divided), {simple});
       continue;
     }
