@@ -49,6 +49,7 @@ bool Elaborator::is_evaluated() {
   if (in_ranges_ > 0) return false;
   Facts::Replacement first;
   for (const SymbolId symbol : scope_) first.emplace_back(symbol, Polynomial(0));
+  for (const SymbolId symbol : places_) first.emplace_back(symbol, Polynomial(0));
   return std::all_of(context_.begin(), context_.end(), [&](const Atom& atom) {
     return facts_.entails_quickly({atom.relation, facts_.substitute(atom.p, first)});
   });
@@ -117,12 +118,14 @@ void Elaborator::oblige_applications(bool strictly) {
   // Any element of a tensor.
   auto anywhere = [&](const std::vector<Polynomial>& shape, auto&& write) {
     const Mark context(context_), guards(guards_);
-    const Mark scope(scope_);
+    const Mark places(places_);
     std::vector<Polynomial> indices;
     for (const Polynomial& extent : shape) {
-      const SymbolId symbol = facts_.symbols().bound();
+      // The same of all tensors and of both sides, so that equal places are the same.
+      const std::string name = "place" + std::to_string(indices.size());
+      const SymbolId symbol = facts_.symbols().named(Symbol::Kind::index, name, name);
       indices.push_back(Polynomial::symbol(symbol));
-      scope_.push_back(symbol);
+      places_.push_back(symbol);
       for (const Atom& atom : {at_least(indices.back(), 0), less_than(indices.back(), extent)}) {
         context_.push_back(atom);
         guards_.push_back(atom);
@@ -712,6 +715,7 @@ void Elaborator::check_steps(std::uint32_t number) {
   }
   Elaborator steps(registry_, typing_, side_, here, states_, shared_);
   steps.operands_read_ = operands_read_;
+  steps.only_places_ = only_places_;
   (void)steps.step(state, indices, {});
   std::string problem;
   if (steps.obstacle().any())

@@ -133,8 +133,6 @@ class Elaborator {
   /// Notes that a read without `or` must lie inside, unless that follows: an application of the operator fails
   /// elsewhere.
   void oblige_inside(const Atom& inside, const Expression& e);
-  /// Whether p >= 0 for all indices and variables of reductions, so many of which are put at the ends of their ranges.
-  [[nodiscard]] bool least_is_nonnegative(const Polynomial& p, int ends);
   /// Notes that a value must be defined, of which nothing else is known: `what` it is, for a person.
   void oblige_defined(const NormalForm& value, const std::string& what);
   void add(Obligation obligation);
@@ -153,9 +151,10 @@ class Elaborator {
   States& states_;
   Facts& facts_;
   FormBuilder builder_;
-  std::vector<Atom> context_;    ///< What holds where the current expression stands.
-  std::vector<Atom> guards_;     ///< Those of it without which the expression has no part in the element.
-  std::vector<SymbolId> scope_;  ///< Variables of the reductions around it.
+  std::vector<Atom> context_;     ///< What holds where the current expression stands.
+  std::vector<Atom> guards_;      ///< Those of it without which the expression has no part in the element.
+  std::vector<SymbolId> scope_;   ///< Variables of the reductions around it.
+  std::vector<SymbolId> places_;  ///< Indices of any element of the tensor of which places are asked for.
   std::vector<Obligation> obligations_;
   std::map<std::uint32_t, SignSet> node_signs_;  ///< Of the outputs of nodes, found so far.
   Obstacle obstacle_;

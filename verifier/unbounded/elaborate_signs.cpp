@@ -52,10 +52,69 @@ SignSet required_sign(const Expression& e, const std::string& name) {
   }
 }
 
-}  // namespace
-
 // Indices that are put at ends of their ranges, one after the other.
 constexpr int most_ends = 10;
+
+// Whether p >= 0 for all indices and variables of reductions, so many of which are put at ends of their ranges: as the
+// evaluator shows it, interval by interval. p is linear in an index, so that it is least at an end of its range.
+bool least_is_nonnegative(const Polynomial& p, Facts& facts, int ends) {
+  if (facts.entails_quickly({Atom::Relation::nonnegative, p})) return true;
+  if (ends == 0) return false;
+  const std::vector<Atom> known = facts.atoms();
+  for (const SymbolId symbol : p.symbols()) {
+    const Symbol::Kind kind = facts.symbols()[symbol].kind;
+    if (kind != Symbol::Kind::index && kind != Symbol::Kind::bound) continue;
+    Polynomial slope;
+    bool linear = true;
+    for (const auto& [monomial, coefficient] : p.terms()) {
+      if (!monomial.contains(symbol)) continue;
+      const Monomial rest = *Monomial::quotient(monomial, Monomial(symbol));
+      linear = linear && !rest.contains(symbol);
+      slope = slope + Polynomial::term(rest, coefficient);
+    }
+    // A quotient of the index is none of a line.
+    const SymbolId self[] = {symbol};
+    if (!linear || facts.symbols().mentions(p - slope * Polynomial::symbol(symbol), self) ||
+        facts.symbols().mentions(slope, self))
+      continue;
+    // The least, or the largest, value of the index is at hand where t - low >= 0, or high - t >= 0, is known.
+    auto at_end = [&](std::int64_t sign) -> std::optional<Polynomial> {
+      for (const Atom& atom : known) {
+        if (atom.relation != Atom::Relation::nonnegative || atom.p.linear_coefficient(symbol) != sign) continue;
+        const Polynomial end = sign > 0 ? Polynomial::symbol(symbol) - atom.p : atom.p + Polynomial::symbol(symbol);
+        if (end.valid() && !facts.symbols().mentions(end, self)) return facts.substitute(p, {{symbol, end}});
+      }
+      return std::nullopt;
+    };
+    const bool rises = facts.entails_quickly({Atom::Relation::nonnegative, slope});
+    const bool falls = !rises && facts.entails_quickly({Atom::Relation::nonnegative, -slope});
+    for (const std::int64_t sign : {1, -1}) {
+      if (sign > 0 ? falls : rises) continue;
+      const std::optional<Polynomial> end = at_end(sign);
+      if (!end || !least_is_nonnegative(*end, facts, ends - 1)) return false;
+    }
+    return true;
+  }
+  return false;
+}
+
+// Gives maxima that are decided their values.
+void settle_maxima(Facts& facts) {
+  for (const Atom& atom : facts.atoms())
+    for (const SymbolId id : atom.p.symbols()) {
+      const Symbol symbol = facts.symbols()[id];
+      if (symbol.kind != Symbol::Kind::maximum) continue;
+      for (const std::size_t larger : {0U, 1U}) {
+        const Polynomial &a = symbol.arguments[larger], &b = symbol.arguments[1 - larger];
+        if (!facts.entails_quickly(at_least(a, b))) continue;
+        (void)facts.add(equal_to(Polynomial::symbol(id), a));
+        break;
+      }
+    }
+}
+
+}  // namespace
+
 // Set in the number of a tensor that stands for whether its integers are indices of an axis.
 constexpr std::uint32_t indices_of_axes = 1U << 31;
 
@@ -340,51 +399,13 @@ void Elaborator::oblige_index(std::uint32_t tensor, const std::vector<Polynomial
   oblige_defined(builder_.factor(std::move(factor)), "the slice that " + to_text(e) + " names");
 }
 
-// As the evaluator shows it, interval by interval: p is linear in an index, so that it is least at an end of its range.
-bool Elaborator::least_is_nonnegative(const Polynomial& p, int ends) {
-  if (facts_.entails_quickly({Atom::Relation::nonnegative, p}, context_)) return true;
-  if (ends == 0) return false;
-  std::vector<Atom> known = facts_.atoms();
-  known.insert(known.end(), context_.begin(), context_.end());
-  for (const SymbolId symbol : p.symbols()) {
-    const Symbol::Kind kind = facts_.symbols()[symbol].kind;
-    if (kind != Symbol::Kind::index && kind != Symbol::Kind::bound) continue;
-    Polynomial slope;
-    bool linear = true;
-    for (const auto& [monomial, coefficient] : p.terms()) {
-      if (!monomial.contains(symbol)) continue;
-      const Monomial rest = *Monomial::quotient(monomial, Monomial(symbol));
-      linear = linear && !rest.contains(symbol);
-      slope = slope + Polynomial::term(rest, coefficient);
-    }
-    // A quotient of the index is none of a line.
-    const SymbolId self[] = {symbol};
-    if (!linear || facts_.symbols().mentions(p - slope * Polynomial::symbol(symbol), self) ||
-        facts_.symbols().mentions(slope, self))
-      continue;
-    // The least, or the largest, value of the index is at hand where t - low >= 0, or high - t >= 0, is known.
-    auto at_end = [&](std::int64_t sign) -> std::optional<Polynomial> {
-      for (const Atom& atom : known) {
-        if (atom.relation != Atom::Relation::nonnegative || atom.p.linear_coefficient(symbol) != sign) continue;
-        const Polynomial end = sign > 0 ? Polynomial::symbol(symbol) - atom.p : atom.p + Polynomial::symbol(symbol);
-        if (end.valid() && !facts_.symbols().mentions(end, self)) return facts_.substitute(p, {{symbol, end}});
-      }
-      return std::nullopt;
-    };
-    const bool rises = facts_.entails_quickly({Atom::Relation::nonnegative, slope}, context_);
-    const bool falls = !rises && facts_.entails_quickly({Atom::Relation::nonnegative, -slope}, context_);
-    for (const std::int64_t sign : {1, -1}) {
-      if (sign > 0 ? falls : rises) continue;
-      const std::optional<Polynomial> end = at_end(sign);
-      if (!end || !least_is_nonnegative(*end, ends - 1)) return false;
-    }
-    return true;
-  }
-  return false;
-}
-
 void Elaborator::oblige_inside(const Atom& inside, const Expression& e) {
-  if (facts_.entails_quickly(inside, context_) || least_is_nonnegative(facts_.reduce(inside.p), most_ends)) return;
+  if (facts_.entails_quickly(inside, context_)) return;
+  Facts here = facts_;
+  for (const Atom& atom : context_)
+    if (!here.add(atom)) return;  // nothing is read
+  settle_maxima(here);
+  if (least_is_nonnegative(here.reduce(inside.p), here, most_ends)) return;
   Obligation obligation;
   obligation.domain = ArgumentDomain::nonnegative;
   obligation.of_place = true;
