@@ -84,13 +84,6 @@ bool target_computes_with(const OperatorRegistry& registry, const Substitution& 
   return false;
 }
 
-// Whether a coordinate is an index as it is, or some of a composite axis.
-bool is_bare_coordinate(const Expression& coordinate) {
-  return coordinate.kind == Expression::Kind::name ||
-         (coordinate.kind == Expression::Kind::tuple &&
-          std::all_of(coordinate.operands.begin(), coordinate.operands.end(), is_bare_coordinate));
-}
-
 // Whether an expression of an operator's definition has a value everywhere.
 bool always_defined(const OperatorRegistry& registry, const PatternNode& node, const OperatorDefinition& definition,
                     const Expression& e) {
@@ -103,10 +96,6 @@ bool always_defined(const OperatorRegistry& registry, const PatternNode& node, c
       break;
     case Kind::reduce:
       if (e.name == "max" || e.name == "min") return false;
-      break;
-    case Kind::read:
-      // A coordinate that is computed may lie outside.
-      if (!e.fallback && !std::all_of(e.operands.begin(), e.operands.end(), is_bare_coordinate)) return false;
       break;
     case Kind::call: {
       if (e.name == "max" || e.name == "min" || e.sort != Sort::real) break;
