@@ -400,7 +400,8 @@ void Elaborator::oblige_index(std::uint32_t tensor, const std::vector<Polynomial
 }
 
 void Elaborator::oblige_inside(const Atom& inside, const Expression& e) {
-  if (facts_.entails_quickly(inside, context_)) return;
+  // Operators are looked at as wholes, once.
+  if (!only_places_ || facts_.entails_quickly(inside, context_)) return;
   Facts here = facts_;
   for (const Atom& atom : context_)
     if (!here.add(atom)) return;  // nothing is read
