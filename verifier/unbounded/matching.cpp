@@ -498,8 +498,9 @@ bool Matcher::covered(const Element& one, const Elements& all, const Facts& fact
   return includes(all, one, here, 0) && !failed_;
 }
 
-bool Matcher::includes(const Elements& all, const Element& one, Facts& facts, int depth) {
+bool Matcher::includes(const Elements& all, const Element& given, Facts& facts, int depth) {
   FormBuilder builder(facts);
+  const Element one = given.bound.empty() ? given : renamed(given, facts);  // as in match()
   for (const Element& original : all) {
     if (!step(facts)) return false;
     const Element other = renamed(original, facts);
@@ -574,7 +575,22 @@ Element Matcher::renamed(const Element& element, Facts& facts) {
   return result;
 }
 
-bool Matcher::match(const Term& a, const Term& original, Facts& facts, int depth) {
+bool Matcher::match(const Term& given, const Term& original, Facts& facts, int depth) {
+  FormBuilder builder(facts);
+  // The guards of one summand become facts under which both are compared: its variables must be none of a nested sum.
+  const bool captures = std::any_of(given.bound.begin(), given.bound.end(), [&](SymbolId symbol) {
+    return builder.binds(given.factors, symbol) || builder.binds(original.factors, symbol);
+  });
+  if (captures) {
+    const Term fresh = builder.renamed(given);
+    const bool result = match(fresh, original, facts, depth);
+    Facts::Replacement back;
+    for (std::size_t i = 0; i < given.bound.size(); ++i)
+      back.emplace_back(fresh.bound[i], Polynomial::symbol(given.bound[i]));
+    if (division_) division_->p = facts.substitute(division_->p, back);
+    return result;
+  }
+  const Term& a = given;
   if (a.bound.empty() && original.bound.empty() && a.factors == original.factors && a.guards == original.guards)
     return true;
   if (a.factors.size() != original.factors.size() || original.bound.size() > a.bound.size()) return false;
@@ -588,7 +604,6 @@ bool Matcher::match(const Term& a, const Term& original, Facts& facts, int depth
   std::sort(x.begin(), x.end());
   std::sort(y.begin(), y.end());
   if (x != y || !step(facts)) return false;
-  FormBuilder builder(facts);
   const Term b = builder.renamed(original);
   std::vector<const Factor*> reads, others;
   for (const Factor& factor : a.factors)

@@ -243,7 +243,6 @@ Term FormBuilder::renamed(const Term& term) {
   return substitute_body(term, std::move(result), replacement);
 }
 
-// Whether a variable is bound inside of factors.
 bool FormBuilder::binds(const std::vector<Factor>& factors, SymbolId symbol) const {
   return std::any_of(factors.begin(), factors.end(), [&](const Factor& factor) {
     if ((factor.elements.mask(facts_->symbols()) & Symbols::bit(symbol)) == 0) return false;

@@ -122,6 +122,8 @@ class FormBuilder {
   [[nodiscard]] Element substitute(const Element& element, const Facts::Replacement& replacement);
   /// The same term with new bound variables.
   [[nodiscard]] Term renamed(const Term& term);
+  /// Whether a variable is bound inside of factors: what is known of one of that name around them is not known of it.
+  [[nodiscard]] bool binds(const std::vector<Factor>& factors, SymbolId symbol) const;
 
   [[nodiscard]] const std::string& problem() const { return problem_; }
   void fail(const std::string& what) {
@@ -146,7 +148,6 @@ class FormBuilder {
   /// Adds the guards and factors of a term, with symbols replaced, to `result`.
   /// Whether a symbol, or an argument of it, is one of those replaced.
   [[nodiscard]] bool replaces(const Facts::Replacement& replacement, SymbolId symbol) const;
-  [[nodiscard]] bool binds(const std::vector<Factor>& factors, SymbolId symbol) const;
   [[nodiscard]] Term substitute_body(const Term& term, Term result, const Facts::Replacement& replacement);
 
   /// Counts steps; false, with the problem, where none are left.
