@@ -262,6 +262,8 @@ TEST(Evaluate, ComputesAttributes) {
                           "dim(x, a - 1) == 2",
                           "rank(x) == 3",
                           "n[1] == -9",
+                          "n[-1] == -9",
+                          "n[-2] == 7",
                           "n + 1 == [8, -8]",
                           "n - n == [0, 0]",
                           "n // 2 == [3, -5]",
@@ -292,6 +294,7 @@ TEST(Evaluate, ComputesAttributes) {
   const std::vector<WrongRule> failing = {
       {"dim(x, -4) == 1", "a tensor of type f32[2, 3, 5] has no axis -4"},
       {"n[2] == 1", "[7, -9] has no element 2"},
+      {"n[-3] == 1", "[7, -9] has no element -3"},
       {"n + [1] == n", "the lists have different lengths"},
       {"a // (a + 2) == 1", "division of -2 by zero"},
       {"n < [1]", "cannot be ordered"},
