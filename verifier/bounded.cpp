@@ -581,6 +581,12 @@ InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substit
   return outcome;
 }
 
+bool is_quickly_refuted(const OperatorRegistry& registry, const Substitution& rule, const InstanceOptions& options,
+                        LoweredCache& cache) {
+  std::set<const Domain*> searched;
+  return find_difference(registry, rule, rule, options.seed, 0, searched, cache).has_value();
+}
+
 BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitution& rule,
                                 const InstanceOptions& options) {
   LoweredCache cache(registry);

@@ -43,6 +43,11 @@ struct BoundedOutcome {
 [[nodiscard]] BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitution& rule,
                                               const InstanceOptions& options);
 
+/// Whether the first round of the search for a difference, with which validate_bounded begins, finds one: quick, and
+/// enough for most rules that are false.
+[[nodiscard]] bool is_quickly_refuted(const OperatorRegistry& registry, const Substitution& rule,
+                                      const InstanceOptions& options, LoweredCache& cache);
+
 /// What is known of a rule at one instance.
 struct InstanceOutcome {
   BoundedOutcome::Kind kind = BoundedOutcome::Kind::undecided;

@@ -40,6 +40,14 @@ bool conditions_hold(const Substitution& rule, const Bindings& bindings) {
   });
 }
 
+// Whether an expression speaks of nothing but the rank of one tensor variable.
+bool is_of_rank(const AttributeExpression& expression, std::uint32_t variable) {
+  if (expression.kind == Kind::rank) return expression.index == variable;
+  return (expression.kind == Kind::literal || !expression.operands.empty()) && !expression.names_tensor() &&
+         std::all_of(expression.operands.begin(), expression.operands.end(),
+                     [&](const AttributeExpression& operand) { return is_of_rank(operand, variable); });
+}
+
 // In the order in which they occur.
 void collect_variables(const AttributeExpression& expression, std::vector<std::uint32_t>& found) {
   if (expression.kind == Kind::variable && std::find(found.begin(), found.end(), expression.index) == found.end())
@@ -133,6 +141,21 @@ class Sampler {
             ranks_[node.inputs[i].index].insert(fixed);
         }
       }
+    for (const Condition& condition : rule_.conditions)
+      for (std::uint32_t v = 0; v < ranks_.size(); ++v)
+        if (condition.compares() && is_of_rank(condition.left, v) && is_of_rank(condition.right, v))
+          std::erase_if(ranks_[v], [&](std::size_t rank) { return !holds_at_rank(condition, v, rank); });
+  }
+
+  // Whether a condition on the rank of one variable holds.
+  [[nodiscard]] bool holds_at_rank(const Condition& condition, std::uint32_t variable, std::size_t rank) const {
+    const TensorType type{ElementType::f32, Shape(rank, 1), true};
+    Bindings bindings;
+    bindings.tensors.assign(rule_.tensor_variables.size(), nullptr);
+    bindings.tensors[variable] = &type;
+    bindings.attributes.assign(rule_.attribute_variables.size(), std::nullopt);
+    const Expected<bool> held = holds(condition, bindings);
+    return !held || *held;
   }
 
   void find_uses() {
@@ -713,6 +736,9 @@ class LandmarkSearch {
 
   // Samples at one landmark, with its share of the work.
   void at(const Focus& focus, double share) {
+    if (focus.rank && std::none_of(sampler_.ranks().begin(), sampler_.ranks().end(),
+                                   [&](const auto& ranks) { return ranks.contains(*focus.rank); }))
+      return;
     std::set<std::pair<Place, Place>> covered;
     std::size_t found = 0, repeated = 0;
     allowed_ += share;

@@ -35,6 +35,10 @@ void collect_quantities(const AttributeExpression& expression, std::vector<const
   for (const AttributeExpression& operand : expression.operands) collect_quantities(operand, found);
 }
 
+bool counts_axes(const AttributeExpression& expression) {
+  return expression.kind == Kind::rank || expression.kind == Kind::length;
+}
+
 std::optional<std::int64_t> floor_divide(std::int64_t a, std::int64_t b) {
   if (b == 0) return std::nullopt;
   return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
@@ -82,8 +86,11 @@ class LandmarkFinder {
 
   void add(const Condition& condition) {
     if (!condition.compares()) return;
-    add(condition.left);
-    add(condition.right);
+    // What a number of axes is compared with is no size.
+    if (!counts_axes(condition.left) && !counts_axes(condition.right)) {
+      add(condition.left);
+      add(condition.right);
+    }
     // Where the relation begins or ceases to hold: the sign of the difference changes.
     AttributeExpression difference;
     difference.kind = Kind::subtract;

@@ -35,4 +35,8 @@ namespace taso {
 /// of where both sides are defined.
 [[nodiscard]] bool always_defined(const OperatorRegistry& registry, const Pattern& pattern);
 
+/// Whether the text tells that the target's operators can be applied wherever the source's can: each is one of the
+/// source, or reads at its indices as they are and writes all elements by one equation.
+[[nodiscard]] bool always_applicable(const OperatorRegistry& registry, const Substitution& rule);
+
 }  // namespace taso

@@ -99,7 +99,11 @@ Verifier Verifier::sharing_copy(std::vector<Substitution> axioms) const {
 class Verifier::Examination {
  public:
   Examination(State& state, const Substitution& rule, bool brief)
-      : state_(state), options_(state.options), rule_(rule), brief_(brief), unbounded_(state.registry, rule) {}
+      : state_(state),
+        options_(state.options),
+        rule_(rule),
+        brief_(brief),
+        unbounded_(state.registry, rule, unbounded_options()) {}
 
   Verdict run() {
     evidence_.same_outputs =
@@ -126,6 +130,19 @@ class Verifier::Examination {
   }
 
  private:
+  // What a few instances refute is not worth a long proof.
+  UnboundedOptions unbounded_options() {
+    UnboundedOptions options;
+    options.check_instances = !options_.bounded;
+    if (options_.bounded)
+      options.refuted = [this] {
+        if (!quickly_refuted_)
+          quickly_refuted_ = is_quickly_refuted(state_.registry, rule_, instance_options(), state_.shared->cache);
+        return *quickly_refuted_;
+      };
+    return options;
+  }
+
   [[nodiscard]] bool unbounded() const { return evidence_.unbounded == Evidence::Unbounded::proved; }
 
   void add_implicit(const ImplicitCondition& condition) {
@@ -241,7 +258,11 @@ class Verifier::Examination {
     if (!unbounded()) verdict_.added = rank_limits(state_.registry, rule_, max_instance_rank);
     const std::vector<Condition> finite = finiteness(state_.registry, rule_);
     verdict_.added.insert(verdict_.added.end(), finite.begin(), finite.end());
-    if (asks_for_domain(evidence_)) prove_defined();
+    if (asks_for_domain(evidence_))
+      prove_defined(prove_target_defined);
+    else if (!unbounded() && !rule_.is_axiom && decide(evidence_).kind == VerdictKind::proved &&
+             !always_applicable(state_.registry, rule_))
+      prove_defined(prove_target_applicable);
     verdict_.conditions = rule_.conditions;
     verdict_.conditions.insert(verdict_.conditions.end(), verdict_.added.begin(), verdict_.added.end());
     without_value_ = attribute_without_value(rule_, verdict_.added);
@@ -250,10 +271,11 @@ class Verifier::Examination {
     evidence_.beyond_floats = beyond_floats_.has_value();
   }
 
-  void prove_defined() {
+  template <class Prover>
+  void prove_defined(const Prover& prover) {
     UnboundedOptions small;
     small.max_rank = small.least_rank = max_instance_rank;
-    const UnboundedOutcome outcome = prove_target_defined(state_.registry, rule_, small);
+    const UnboundedOutcome outcome = prover(state_.registry, rule_, small);
     evidence_.definedness = outcome.proved ? Evidence::Definedness::shown : Evidence::Definedness::not_shown;
     definedness_reason_ = outcome.reason;
     if (!outcome.proved) return;
@@ -344,6 +366,7 @@ class Verifier::Examination {
   const VerifierOptions& options_;
   const Substitution& rule_;
   const bool brief_;
+  std::optional<bool> quickly_refuted_;
   UnboundedProver unbounded_;
   Evidence evidence_;
   Verdict verdict_;

@@ -105,8 +105,9 @@ constexpr std::size_t max_divisions = 8;
 
 // What is to be shown of all cases.
 enum class Aim : std::uint8_t {
-  equal,   // The sides are equal wherever the source is defined, and the target is defined there.
-  defined  // The latter alone.
+  equal,      // The sides are equal wherever the source is defined, and the target is defined there.
+  defined,    // The latter alone.
+  applicable  // The target's operators can be applied wherever the source's can.
 };
 
 class Search {
@@ -180,18 +181,7 @@ class Search {
     }
     if (!open_.empty()) outcome_.max_rank = covered_;
     for (const Choice& choice : open_) add_limit(choice);
-    for (const TypedInstance& typed :
-         find_instances(registry_, rule_,
-                        {.max_instances = checked_instances, .rare = false, .max_candidates = checked_candidates})
-             .instances) {
-      if (misses(typed.instance)) {
-        outcome_.reason = readings_differ + to_string(rule_, typed.instance);
-        return outcome_;
-      }
-      witness_ = witness_ || std::any_of(cases_.begin(), cases_.end(), [&](const Case& known) {
-                   return !known.empty && known.covers(typed.instance, factors_);
-                 });
-    }
+    if ((options_.check_instances || !witness_) && !agrees_with_instances()) return outcome_;
     if (!witness_ || proved_cases_ == 0) {
       outcome_.reason = "vacuous: no instance was found at which both sides are well-typed with equal types";
       return outcome_;
@@ -208,6 +198,23 @@ class Search {
   }
 
  private:
+  // Whether some case speaks of each of a few instances; one of them may show that something was proved at all.
+  bool agrees_with_instances() {
+    for (const TypedInstance& typed :
+         find_instances(registry_, rule_,
+                        {.max_instances = checked_instances, .rare = false, .max_candidates = checked_candidates})
+             .instances) {
+      if (misses(typed.instance)) {
+        outcome_.reason = readings_differ + to_string(rule_, typed.instance);
+        return false;
+      }
+      witness_ = witness_ || std::any_of(cases_.begin(), cases_.end(), [&](const Case& known) {
+                   return !known.empty && known.covers(typed.instance, factors_);
+                 });
+    }
+    return true;
+  }
+
   // A case in which a rank or a length was chosen.
   struct Choice {
     Assumptions assumptions;
@@ -556,8 +563,10 @@ class Search {
     const Facts there = inner || rule_.is_axiom ? here : where_defined(source, here);
     bool equal = aim_ == Aim::defined || matcher.equal(a, b, there);
     // Of states any values were supposed, until it is known what they have to do with one another.
-    const bool refuted = matcher.refuted() && states.empty();
-    if (!equal && !states.empty() && Induction(registry_, typing, here, states, shared, comparison.steps).relate(a, b))
+    const bool is_false = !equal && !inner && options_.refuted && options_.refuted();
+    const bool refuted = is_false || (matcher.refuted() && states.empty());
+    if (!equal && !is_false && !states.empty() &&
+        Induction(registry_, typing, here, states, shared, comparison.steps).relate(a, b))
       equal = Matcher(comparison.steps).equal(a, b, there);
     const auto difference = [&]() -> Difference {
       return {{}, matcher.reason().empty() ? "the sides differ" : with_names(matcher.reason()), refuted};
@@ -568,6 +577,7 @@ class Search {
         return {{}, "the values are not defined at the same elements", false};
       if (budget_.exhausted()) return {{}, out_of_steps, false};
     } else {
+      if (is_false) return difference();
       // What the target asks for becomes a part of the rule, so that the sides need be equal only under it.
       std::vector<Condition> asked;
       const std::string reason = check_domains(source, a, target, b, typing, here, asked);
@@ -645,6 +655,7 @@ class Search {
       Facts here = facts;
       if (!some_indices(typing, rule_.source.outputs[o], here)) continue;
       empty = false;
+      if (aim_ == Aim::applicable) continue;
       if (same_term(rule_.source, rule_.source.outputs[o], rule_.target, rule_.target.outputs[o])) continue;
       Difference difference = compare_output(comparison, {rule_.source.outputs[o], rule_.target.outputs[o]});
       if (!difference.any()) continue;
@@ -773,7 +784,10 @@ const UnboundedOutcome& UnboundedProver::infer(const Instance* difference) {
       if (!vanishes) return false;
       Substitution narrowed = state.rule;
       narrowed.conditions.insert(narrowed.conditions.end(), conditions.begin(), conditions.end());
-      Search whole(state.registry, narrowed, state.options, search.max_queries(), state.budget);
+      UnboundedOptions options = state.options;
+      options.refuted = nullptr;  // not known of what is narrowed
+      options.check_instances = true;
+      Search whole(state.registry, narrowed, options, search.max_queries(), state.budget);
       const bool holds = whole.run().proved;
       refused = refused || whole.refused();
       if (holds) state.outcome.inferred = conditions;
@@ -795,6 +809,12 @@ UnboundedOutcome prove_target_defined(const OperatorRegistry& registry, const Su
                                       const UnboundedOptions& options) {
   Budget budget(options.max_work);
   return Search(registry, rule, options, 0, budget, Aim::defined).run();
+}
+
+UnboundedOutcome prove_target_applicable(const OperatorRegistry& registry, const Substitution& rule,
+                                         const UnboundedOptions& options) {
+  Budget budget(options.max_work);
+  return Search(registry, rule, options, 0, budget, Aim::applicable).run();
 }
 
 UnboundedOutcome prove_unbounded(const OperatorRegistry& registry, const Substitution& rule,

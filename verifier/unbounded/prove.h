@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,12 @@ struct UnboundedOptions {
   std::uint64_t rlimit = 50'000;  ///< Z3 resource units per question.
   std::size_t max_queries = 3;    ///< Questions to Z3 per rule, which rarely help and are slow where they do not.
   bool infer = false;             ///< If the proof fails: look for conditions under which it succeeds.
+  /// Asked where the first comparison of two values fails, before what takes long: whether the rule is known to be
+  /// false. Then the proof ends there.
+  std::function<bool()> refuted = nullptr;
+  /// Whether a proof is compared with a few instances of its own (UnboundedProver::misses): not where the caller asks
+  /// that of more of them.
+  bool check_instances = true;
 };
 
 /// Why a proof is not believed that says nothing of an instance at which both sides are well-typed.
@@ -84,6 +91,10 @@ class UnboundedProver {
 /// equal by other means. `proved` says it, `added` the conditions under which it is so.
 [[nodiscard]] UnboundedOutcome prove_target_defined(const OperatorRegistry& registry, const Substitution& rule,
                                                     const UnboundedOptions& options = {});
+/// The same of whether the target's operators can be applied wherever the source's can: reads lie inside, all elements
+/// are written.
+[[nodiscard]] UnboundedOutcome prove_target_applicable(const OperatorRegistry& registry, const Substitution& rule,
+                                                       const UnboundedOptions& options = {});
 
 /// All steps; conditions are sought if the options say so.
 [[nodiscard]] UnboundedOutcome prove_unbounded(const OperatorRegistry& registry, const Substitution& rule,
