@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "verifier/common_terms.h"
+#include "verifier/compositions.h"
 #include "verifier/identities.h"
 #include "verifier/shape_facts.h"
 #include "verifier/theory/session.h"
@@ -45,10 +46,18 @@ class Theory::Implementation {
     }
   }
 
+  // Compositions are taken as operators first: what is the same on both sides need not be unfolded.
+  Entailment entails(const Substitution& rule, const EntailmentOptions& options = {}) {
+    const Entailment folded = follows(rule, options);
+    if (folded.proved) return folded;
+    const std::optional<Substitution> unfolded = with_compositions_unfolded(registry_, rule);
+    return unfolded ? follows(*unfolded, options) : folded;
+  }
+
   // Axioms that speak only of the goal's operators come first, then those with one more operator, then all: a small
   // theory saturates quickly where the whole one has endless consequences. Each is first given a short time: a proof is
   // found quickly or hardly ever, and one theory too small must not use up what the next would need little of.
-  Entailment entails(const Substitution& rule, const EntailmentOptions& options = {}) {
+  Entailment follows(const Substitution& rule, const EntailmentOptions& options) {
     // What the sides share need not be understood, and its operators would only make the theory larger.
     if (const std::optional<Substitution> smaller = without_common_terms(rule)) {
       const std::set<std::string> operators = operators_of(*smaller);
