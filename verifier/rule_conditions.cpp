@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "operators/plain_reads.h"
 #include "verifier/attribute_kinds.h"
 #include "verifier/unbounded/symbolic_types.h"
 
@@ -82,22 +83,6 @@ bool target_computes_with(const OperatorRegistry& registry, const Substitution& 
     if (depends[n] && computes(registry, node.op)) return true;
   }
   return false;
-}
-
-// Whether all that an expression reads without `or` is read at indices as they are.
-bool reads_plainly(const Expression& e) {
-  auto is_index = [](const Expression& coordinate, const auto& self) -> bool {
-    return coordinate.kind == Expression::Kind::name ||
-           (coordinate.kind == Expression::Kind::tuple &&
-            std::all_of(coordinate.operands.begin(), coordinate.operands.end(),
-                        [&](const Expression& part) { return self(part, self); }));
-  };
-  if (e.kind == Expression::Kind::read && !e.fallback &&
-      !std::all_of(e.operands.begin(), e.operands.end(),
-                   [&](const Expression& coordinate) { return is_index(coordinate, is_index); }))
-    return false;
-  return std::all_of(e.operands.begin(), e.operands.end(), reads_plainly) &&
-         (!e.fallback || reads_plainly(*e.fallback));
 }
 
 // Whether an expression of an operator's definition has a value everywhere.
@@ -247,8 +232,7 @@ bool always_applicable(const OperatorRegistry& registry, const Substitution& rul
   for (std::uint32_t n = 0; n < rule.target.nodes.size(); ++n) {
     const OperatorDefinition* definition = registry.find(rule.target.nodes[n].op);
     if (definition == nullptr) return false;
-    const bool plain = definition->intermediates.empty() && definition->equations.size() == 1 &&
-                       definition->equations[0].ranges.empty() && reads_plainly(definition->equations[0].value);
+    const bool plain = reads_plainly(*definition);
     bool of_source = false;
     for (std::uint32_t m = 0; m < rule.source.nodes.size() && !plain && !of_source; ++m)
       of_source = same_term(rule.source, {false, m, 0}, rule.target, {false, n, 0});

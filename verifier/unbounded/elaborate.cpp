@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "operators/index_place.h"
+#include "operators/plain_reads.h"
 #include "operators/unparse.h"
 
 namespace taso::unbounded {
@@ -139,6 +140,7 @@ void Elaborator::oblige_applications(bool strictly) {
       unsupported("an operator of which some elements may be written twice, or not at all");
   };
   for (const TypedNode& node : side_.nodes) {
+    if (reads_plainly(*node.definition)) continue;
     for (std::uint32_t port = 0; port < node.outputs.size() && !obstacle().any(); ++port)
       anywhere(node.outputs[port], [&](const auto& indices) { (void)node_element(node, port, indices); });
     for (const IntermediateSpec& intermediate : node.definition->intermediates) {
