@@ -48,14 +48,16 @@ struct SizedGraph {
   std::vector<CertificateStep> steps;  ///< That led to it, with the attributes that are the same at all sizes.
 };
 
+/// A graph at a sample, and what its import decided by sizes (null: nothing).
+struct SampledGraph {
+  const Graph* graph = nullptr;
+  const SizeDecisions* decisions = nullptr;
+};
+
 /// The graph, in normal form, that is each of `samples` at the samples of `sizes`; these have the same nodes up to
-/// numbers, none of which reads a later one. Nodes that become opaque are named in `untouched`, with the reason.
-/// Extents of what opaque nodes compute are symbols of their own, or with `fit_opaque` polynomials where the samples
-/// tell them.
-[[nodiscard]] Expected<Graph> graph_for_all_sizes(std::span<const Graph> samples, SymbolicSizes& sizes,
-                                                  const SymbolicCatalog& catalog, bool fit_opaque,
-                                                  const SymbolicCatalog::Impossible& impossible,
-                                                  std::vector<std::string>& untouched);
+/// numbers, none of which reads a later one. Nodes that no step may touch are named in `untouched`, with the reason.
+[[nodiscard]] Expected<Graph> graph_for_all_sizes(std::span<const SampledGraph> samples, SymbolicSizes& sizes,
+                                                  const SymbolicCatalog& catalog, std::vector<std::string>& untouched);
 
 /// Immutable after load; copies share everything. Not for several threads at once.
 class SymbolicModel {

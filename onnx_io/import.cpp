@@ -136,6 +136,19 @@ class Importer {
     return {};
   }
 
+  /// A name for an extent that has none: one that no extent of an input has.
+  std::string name_of_extent(const std::string& input, std::size_t axis) const {
+    std::string name = input + "[" + std::to_string(axis) + "]";
+    const auto is_taken = [&] {
+      for (const onnx::ValueInfoProto& other : document_.graph().input())
+        for (const auto& dimension : other.type().tensor_type().shape().dim())
+          if (dimension.dim_param() == name) return true;
+      return false;
+    };
+    while (is_taken()) name += "'";
+    return name;
+  }
+
   /// Notes the symbols of an input, and puts the sizes in their place where all have one.
   Status give_sizes(TensorDeclaration& declared) {
     if (!declared.has_shape) return {};
@@ -146,7 +159,7 @@ class Importer {
         shape.push_back(*extent.value);
         continue;
       }
-      const std::string name = extent.symbol.empty() ? declared.name + "[" + std::to_string(axis) + "]" : extent.symbol;
+      const std::string name = extent.symbol.empty() ? name_of_extent(declared.name, axis) : extent.symbol;
       if (std::none_of(result_.symbols.begin(), result_.symbols.end(), [&](const Symbol& s) { return s.name == name; }))
         result_.symbols.push_back({name, declared.name, axis});
       if (const auto size = options_.symbol_sizes.find(name); size != options_.symbol_sizes.end())
@@ -260,7 +273,10 @@ class Importer {
     if (context.error()) return *context.error();
     if (auto constant = fold_integers(context)) {
       if (const std::string reason = flow_.fold(context, *constant); !reason.empty())
-        return add_opaque(index, reason, {constant->type()});
+        return add_opaque(index, reason, types_of_folded(row, index, *constant));
+      if (const auto& value = context.inputs()[0].value;
+          value && (node.op_type() == "Shape" || node.op_type() == "Size"))
+        result_.decisions.shapes.push_back(*value);
       set_constant(index, std::move(constant), node.op_type() == "ConstantOfShape");
       return {};
     }
@@ -297,12 +313,30 @@ class Importer {
     if (!import.stopped()) row->handler(import);
     if (!import.stopped()) import.check_attributes();
     if (!import.stopped()) check_outputs(import);
+    if (!import.stopped() && renames_unknown_extents(import))
+      import.decline("what it does may depend on symbolic extents");
     if (import.error()) return *import.error();
     if (!import.declined()) {
       record_expansion(index, import);
       return {};
     }
     return add_declined(index, import, types_of_carried(*row, index));
+  }
+
+  /// Operators whose results are other names of what they read at all sizes.
+  static bool only_renames(const std::string& op_type) {
+    return op_type == "Cast" || op_type == "Dropout" || op_type == "Identity";
+  }
+
+  /// Whether a node became another name of what a carried node computes, of whose extents no formula is known.
+  bool renames_unknown_extents(const NodeContext& context) const {
+    if (flow_.sizes() == NodeContext::Sizes::all || only_renames(context.proto().op_type())) return false;
+    return std::any_of(context.inputs().begin(), context.inputs().end(), [&](const NodeContext::Input& input) {
+      if (!input.value) return false;
+      const auto carried = result_.decisions.carried.find(input.value->node);
+      return carried != result_.decisions.carried.end() && carried->second.rule == CarriedShape::Rule::unknown &&
+             std::find(context.outputs().begin(), context.outputs().end(), input.value) != context.outputs().end();
+    });
   }
 
   /// Imports a node by the maps; a text is why they do not apply. `strict`: another number of inputs, inputs of several
@@ -395,14 +429,40 @@ class Importer {
     }
   }
 
-  /// Shapes by running the handler on stand-ins of type f32, for operators that only move elements.
-  std::vector<std::optional<TensorType>> types_of_carried(const ImportRow& row, int index) {
-    const auto& node = document_.node(index);
-    NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(node));
+  /// The type of what could be computed at these sizes, but not at all.
+  CarriedTypes types_of_folded(const ImportRow* row, int index, const ConstantData& folded) {
+    CarriedTypes carried;
+    if (row != nullptr) {
+      carried = types_of_carried(*row, index);
+    } else {
+      NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)));
+      plain.set_sizes(flow_.sizes());
+      carried = carried_types(plain);
+    }
+    if (carried.types.size() != 1 || carried.types[0] != folded.type()) carried = {{folded.type()}, {}};
+    return carried;
+  }
+
+  CarriedTypes types_of_carried(const ImportRow& row, int index) {
+    NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)));
     plain.set_sizes(flow_.sizes());
-    std::vector<std::optional<TensorType>> types = carried_types(plain);
-    if (!row.moves_elements || !types.empty()) return types;
+    CarriedTypes carried = carried_types(plain);
+    if (!row.moves_elements || !carried.types.empty()) return carried;
+    // What a handler does at all sizes, else what it does at these.
+    carried = types_by_handler(row, index, flow_.sizes());
+    if (carried.types.empty() && flow_.sizes() != NodeContext::Sizes::all) {
+      carried = types_by_handler(row, index, NodeContext::Sizes::all);
+      carried.shape = {};
+    }
+    return carried;
+  }
+
+  /// Shapes by running the handler on stand-ins of type f32, for operators that only move elements.
+  CarriedTypes types_by_handler(const ImportRow& row, int index, NodeContext::Sizes sizes) {
+    const auto& node = document_.node(index);
     Graph scratch;
+    std::map<NodeId, std::size_t> places;  // of the stand-ins
+    std::size_t place = 0;
     std::vector<NodeContext::Input> inputs = read_inputs(node);
     const auto limit =
         row.float_inputs < 0 ? inputs.size() : std::min(inputs.size(), static_cast<std::size_t>(row.float_inputs));
@@ -416,15 +476,42 @@ class Importer {
         inputs[i].constant = nullptr;
       }
       inputs[i].value = Value{scratch.add_input("", inputs[i].type), 0};
+      places[inputs[i].value->node] = place++;
     }
-    NodeContext trial(document_, index, catalog_, scratch, std::move(inputs));  // a type is that at these sizes
+    NodeContext trial(document_, index, catalog_, scratch, std::move(inputs));
+    trial.set_sizes(sizes);
     row.handler(trial);
     if (trial.stopped()) return {};
+    CarriedTypes carried;
     for (const auto& output : trial.outputs()) {
-      types.emplace_back();
-      if (output) types.back() = TensorType{element, scratch.type(*output).shape, true};
+      carried.types.emplace_back();
+      if (output) carried.types.back() = TensorType{element, scratch.type(*output).shape, true};
     }
-    return types;
+    carried.shape = shape_of_one_operator(scratch, trial.outputs(), places);
+    return carried;
+  }
+
+  /// The rule of a node that would have become another name, or one operator.
+  static CarriedShape shape_of_one_operator(const Graph& graph, const std::vector<std::optional<Value>>& outputs,
+                                            const std::map<NodeId, std::size_t>& places) {
+    CarriedShape shape;
+    if (outputs.empty() || !outputs[0]) return {};
+    if (const auto place = places.find(outputs[0]->node); place != places.end()) {
+      shape.rule = CarriedShape::Rule::same;
+      shape.input = place->second;
+      return shape;
+    }
+    const Node& node = graph.node(outputs[0]->node);
+    if (node.kind != NodeKind::op) return {};
+    shape.rule = CarriedShape::Rule::op;
+    shape.op = node.op;
+    shape.attributes = node.attributes;
+    for (const Value& input : node.inputs) {
+      const auto place = places.find(input.node);
+      if (place == places.end()) return {};
+      shape.operands.emplace_back(place->second, graph.type(input).element);
+    }
+    return shape;
   }
 
   Status import_constant(int index) {
@@ -500,9 +587,45 @@ class Importer {
       if (tensor >= 0) result_.values[static_cast<std::size_t>(tensor)] = output;
     }
     record.kind = alias ? NodeImport::Kind::alias : NodeImport::Kind::expansion;
+    if (flow_.sizes() != NodeContext::Sizes::all) {
+      static const std::set<std::string> windows = {"AveragePool", "Conv", "LpPool", "MaxPool"};
+      if (alias && !only_renames(node.op_type())) result_.decisions.renamed.push_back(result_.graph.id_bound());
+      if (windows.contains(node.op_type()))
+        for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id) result_.decisions.windows.insert(id);
+      record_equal_extents(node);
+    }
     for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id)
       if (result_.graph.node(id).kind == NodeKind::op) own(id, index);
     first_unowned_ = result_.graph.id_bound();
+  }
+
+  /// Notes what must be equal where the model exists: extents that are broadcast against each other, or concatenated.
+  void record_equal_extents(const onnx::NodeProto& node) {
+    static const std::set<std::string> broadcasting = {
+        "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min",
+        "Mul", "Or",  "Pow", "Sub",   "Sum",     "Where",          "Xor"};
+    const bool broadcast = broadcasting.contains(node.op_type());
+    if (!is_default_domain(node.domain()) || (!broadcast && node.op_type() != "Concat")) return;
+    std::vector<Value> values;
+    for (const auto& name : node.input()) {
+      const int tensor = document_.find(name);
+      if (tensor < 0) continue;
+      const auto& value = result_.values[static_cast<std::size_t>(tensor)];
+      if (value && result_.graph.type(*value).known) values.push_back(*value);
+    }
+    std::int64_t along = 0;  // the axis of a concatenation
+    for (const onnx::AttributeProto& attribute : node.attribute())
+      if (attribute.name() == "axis") along = attribute.i();
+    for (std::size_t i = 0; i < values.size(); ++i)
+      for (std::size_t j = i + 1; j < values.size(); ++j) {
+        const Shape &a = result_.graph.type(values[i]).shape, &b = result_.graph.type(values[j]).shape;
+        const auto rank = static_cast<std::int64_t>(a.size());
+        for (std::size_t axis = 1; axis <= std::min(a.size(), b.size()); ++axis) {
+          if (!broadcast && rank - static_cast<std::int64_t>(axis) == (along < 0 ? along + rank : along)) continue;
+          if (const std::int64_t extent = a[a.size() - axis]; extent > 1 && extent == b[b.size() - axis])
+            result_.decisions.equal.push_back({values[i], values[j], axis, broadcast});
+        }
+      }
   }
 
   /// Makes a document node the origin of a graph node.
@@ -513,12 +636,13 @@ class Importer {
     result_.graph.replace_node(id, std::move(node));
   }
 
-  Status add_declined(int index, const NodeContext& import, const std::vector<std::optional<TensorType>>& types) {
+  Status add_declined(int index, const NodeContext& import, const CarriedTypes& carried) {
     if (import.ill_typed()) result_.ill_typed.push_back({document_.describe(index), *import.declined()});
-    return add_opaque(index, *import.declined(), types);
+    return add_opaque(index, *import.declined(), carried);
   }
 
-  Status add_opaque(int index, const std::string& reason, const std::vector<std::optional<TensorType>>& types) {
+  Status add_opaque(int index, const std::string& reason, const CarriedTypes& carried) {
+    const std::vector<std::optional<TensorType>>& types = carried.types;
     const auto& proto = document_.node(index);
     NodeImport& record = result_.nodes[static_cast<std::size_t>(index)];
     record.kind = NodeImport::Kind::opaque;
@@ -557,6 +681,10 @@ class Importer {
       summary.reason = reason;
     }
     const NodeId id = result_.graph.add(std::move(node));
+    if (flow_.sizes() != NodeContext::Sizes::all) {
+      result_.decisions.carried[id] = carried.shape;
+      record_equal_extents(proto);
+    }
     first_unowned_ = result_.graph.id_bound();
     for (int port = 0; port < proto.output_size(); ++port) {
       const Value value{id, static_cast<std::uint32_t>(port)};

@@ -17,6 +17,7 @@
 
 #include "graph/graph.h"
 #include "onnx_io/document.h"
+#include "onnx_io/size_decisions.h"
 #include "operators/node_maps.h"
 
 namespace taso {
@@ -54,6 +55,7 @@ struct ImportedModel {
   std::vector<Symbol> symbols;  ///< Of the inputs.
   std::vector<OpaqueSummary> opaque;
   std::vector<IllTypedNode> ill_typed;
+  SizeDecisions decisions;
 };
 
 [[nodiscard]] Expected<ImportedModel> import_document(const Document& document, const OperatorRegistry& registry,
@@ -218,8 +220,13 @@ struct ImportRow {
 [[nodiscard]] const ImportRow* find_import_row(std::string_view op_type);
 [[nodiscard]] const std::vector<ImportRow>& import_rows();
 
-/// Types of the outputs of an operator that is carried, where they follow from those of its inputs.
-[[nodiscard]] std::vector<std::optional<TensorType>> carried_types(NodeContext& context);
+/// Types of the outputs of a node that is carried, none or the first ones, and how their extents follow.
+struct CarriedTypes {
+  std::vector<std::optional<TensorType>> types;
+  CarriedShape shape;
+};
+/// Those that follow from the types of its inputs.
+[[nodiscard]] CarriedTypes carried_types(NodeContext& context);
 
 /// The constant that an operator on integer constants computes, if it is one of the shape arithmetic operators and the
 /// result is small.

@@ -172,6 +172,7 @@ void slice(NodeContext& c) {
   if (steps.empty()) steps.assign(starts.size(), 1);
   if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
     return c.fail("starts, ends, axes and steps differ in length");
+  const auto follows = [&](std::size_t input) { return c.has_input(input) && c.inputs()[input].from_symbols; };
   const Shape x = c.shape(0);
   Shape begins(x.size(), 0), sizes = x, strides(x.size(), 1);
   std::vector<bool> seen(x.size(), false);
@@ -193,6 +194,13 @@ void slice(NodeContext& c) {
     };
     if (c.symbolic() && (is_beyond(starts[i]) || is_beyond(ends[i]) || std::abs(step) != 1))
       return c.decline("what it takes may depend on symbolic extents");
+    // One that follows from symbolic extents may count from the end, or stand for it, at other sizes: as long as it
+    // lies inside, the operator below asks for just that.
+    const auto lies_inside = [&](std::size_t input, std::int64_t position) {
+      return !follows(input) || (position >= 0 && position <= extent && step > 0);
+    };
+    if (!lies_inside(1, starts[i]) || !lies_inside(2, ends[i]))
+      return c.decline("what it takes may depend on symbolic extents");
     if (step > 0) {
       const std::int64_t begin = clamp(starts[i], 0, extent), end = clamp(ends[i], 0, extent);
       begins[axis] = begin;
@@ -206,7 +214,9 @@ void slice(NodeContext& c) {
     strides[axis] = sizes[axis] <= 1 ? 1 : step;
     if (sizes[axis] == 0) return c.decline("the slice is empty");
   }
-  if (sizes == x && std::all_of(strides.begin(), strides.end(), [](std::int64_t step) { return step == 1; }))
+  const bool decided_by_sizes = follows(1) || follows(2);
+  if (!decided_by_sizes && sizes == x &&
+      std::all_of(strides.begin(), strides.end(), [](std::int64_t step) { return step == 1; }))
     return c.output(0, c.value(0));
   c.output(0, c.op("slice", {c.value(0)}, {{"starts", begins}, {"sizes", sizes}, {"steps", strides}}));
 }

@@ -283,6 +283,15 @@ std::optional<TensorType> resized(NodeContext& c) {
   return TensorType{c.type(0).element, shape, true};
 }
 
+/// Whether every extent of a Resize is multiplied by a whole number.
+bool resized_by_whole_factors(NodeContext& c) {
+  const std::size_t input = c.opset() < 11 ? 1 : 2;
+  if (!c.is_constant(input) || c.type(input).elements() == 0) return false;
+  const std::vector<double> scales = c.reals(input);
+  return !c.stopped() && std::all_of(scales.begin(), scales.end(),
+                                     [](double scale) { return scale >= 1 && scale == std::floor(scale); });
+}
+
 }  // namespace
 
 const std::vector<ImportRow>& import_rows() { return rows; }
@@ -293,7 +302,7 @@ const ImportRow* find_import_row(std::string_view op_type) {
   return place != rows.end() && place->op_type == op_type ? &*place : nullptr;
 }
 
-std::vector<std::optional<TensorType>> carried_types(NodeContext& c) {
+CarriedTypes carried_types(NodeContext& c) {
   const std::string& op = c.proto().op_type();
   const auto row = std::lower_bound(carried_rows.begin(), carried_rows.end(), op,
                                     [](const CarriedRow& r, const std::string& name) { return r.op_type < name; });
@@ -307,6 +316,9 @@ std::vector<std::optional<TensorType>> carried_types(NodeContext& c) {
     shapes.push_back(c.shape(i));
   }
   TensorType type = c.type(0);
+  CarriedShape shape;
+  shape.rule = CarriedShape::Rule::same;
+  if (by_all) shape.rule = CarriedShape::Rule::broadcast;
   switch (row->rule) {
     case Carried::same:
       break;
@@ -323,6 +335,8 @@ std::vector<std::optional<TensorType>> carried_types(NodeContext& c) {
     case Carried::like_second:
       if (!c.has_input(1)) return {};
       type.shape = c.shape(1);
+      shape.rule = CarriedShape::Rule::same;
+      shape.input = 1;
       break;
     case Carried::cast: {
       const std::int64_t to = c.integer("to", 0);
@@ -343,17 +357,21 @@ std::vector<std::optional<TensorType>> carried_types(NodeContext& c) {
       break;
     case Carried::position:
       type = position(c);
+      shape.rule = CarriedShape::Rule::polynomial;
       break;
     case Carried::transposed_convolution:
     case Carried::resized: {
       const auto inferred = row->rule == Carried::resized ? resized(c) : transposed_convolution(c);
       if (!inferred || !is_reasonable(inferred->shape)) return {};
       type = *inferred;
+      shape.rule = row->rule == Carried::transposed_convolution || resized_by_whole_factors(c)
+                       ? CarriedShape::Rule::polynomial
+                       : CarriedShape::Rule::unknown;
       break;
     }
   }
   if (c.stopped() || !type.known || type.element == ElementType::other) return {};
-  return {type};
+  return {{type}, shape};
 }
 
 }  // namespace taso

@@ -90,6 +90,7 @@ Expected<Model> Model::parse(std::string bytes, const std::string& path, const O
   return model;
 }
 
+const SizeDecisions& Model::size_decisions() const { return document_->imported.decisions; }
 const Graph& Model::graph() const { return document_->imported.graph; }
 const std::vector<TensorDeclaration>& Model::inputs() const { return document_->imported.inputs; }
 const std::vector<TensorDeclaration>& Model::outputs() const { return document_->imported.outputs; }

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "onnx_io/size_decisions.h"
 #include "operators/registry.h"
 #include "support/status.h"
 
@@ -126,6 +127,8 @@ class Model {
   /// The graph as imported (docs/onnx.md gives the form of every operator); not normalised. graph().inputs() and
   /// outputs() correspond to inputs() and outputs() one to one.
   [[nodiscard]] const Graph& graph() const;
+  /// What the import decided by the sizes of symbols, if it was given such.
+  [[nodiscard]] const SizeDecisions& size_decisions() const;
   /// The inputs a caller must feed: graph inputs without an initializer, in the file's order.
   [[nodiscard]] const std::vector<TensorDeclaration>& inputs() const;
   [[nodiscard]] const std::vector<TensorDeclaration>& outputs() const;

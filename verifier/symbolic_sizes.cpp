@@ -103,10 +103,11 @@ struct SymbolicSizes::State {
   unbounded::Facts facts{symbols, solver};
   std::vector<unbounded::Point> samples;
   std::vector<SymbolId> given;
-  std::vector<SizeRange> ranges;        ///< Of these.
-  std::vector<Polynomial> polynomials;  ///< By number of the name.
+  std::vector<SymbolId> others;                                  ///< Symbols that came later.
+  std::map<SymbolId, std::pair<Polynomial, Polynomial>> minima;  ///< Each is one of two.
+  std::vector<Polynomial> polynomials;                           ///< By number of the name.
   std::map<Polynomial::Terms, std::size_t> numbers;
-  std::map<Integers, std::int64_t> by_values;  ///< The first name of each list of values at the samples.
+  std::map<Integers, std::vector<std::int64_t>> by_values;  ///< Names by their values at the samples.
 
   /// A size as a polynomial; invalid for what is neither a number nor a name.
   [[nodiscard]] Polynomial polynomial(std::int64_t size) const {
@@ -126,38 +127,15 @@ struct SymbolicSizes::State {
       Integers values;
       for (unbounded::Point& sample : samples)
         if (const auto value = sample.evaluate(symbols, reduced)) values.push_back(*value);
-      if (values.size() == samples.size()) by_values.emplace(std::move(values), name_of(place->second));
+      if (values.size() == samples.size()) by_values[std::move(values)].push_back(name_of(place->second));
     }
     return name_of(place->second);
   }
-  /// Whether sizes at which an extent is below 1 are impossible: asked of the least and the largest such size of each
-  /// symbol, the others being as at the first sample. False if there are none to ask of.
-  [[nodiscard]] bool never_empty(const Polynomial& extent, const SymbolicCatalog::Impossible& impossible) {
-    if (samples.empty()) return false;
-    bool asked = false;
-    for (std::size_t i = 0; i < given.size(); ++i) {
-      Integers sizes;
-      for (const SymbolId id : given) sizes.push_back(samples[0].evaluate(symbols, Polynomial::symbol(id)).value_or(1));
-      std::optional<std::int64_t> first, last;
-      const std::int64_t least = ranges[i].least, most = std::min(ranges[i].most.value_or(INT64_MAX), least + 300);
-      for (std::int64_t size = least; size <= most; ++size) {
-        unbounded::Point point = samples[0];
-        point.forget_computed(symbols);
-        point.choose(given[i], size);
-        const auto value = point.evaluate(symbols, extent);
-        if (!value || *value >= 1) continue;
-        if (!first) first = size;
-        last = size;
-      }
-      for (const std::optional<std::int64_t>& size : {first, last}) {
-        if (!size) continue;
-        asked = true;
-        sizes[i] = *size;
-        if (!impossible(sizes)) return false;
-      }
-    }
-    return asked;
-  }
+  [[nodiscard]] std::optional<std::int64_t> fit(std::span<const std::int64_t> values,
+                                                const std::vector<SymbolId>& variables);
+  [[nodiscard]] std::vector<SymbolId> symbols_of(std::span<const std::int64_t> sizes);
+  /// Whether a size follows from symbols that were not given first.
+  [[nodiscard]] bool is_unknown(std::int64_t size) { return symbols.mentions(facts.reduce(polynomial(size)), others); }
   SymbolId add(const SampledSymbol& symbol) {
     const std::string key = std::to_string(symbols.size()) + " " + symbol.name;
     const SymbolId id = symbols.named(unbounded::Symbol::Kind::extent, key, symbol.name);
@@ -175,7 +153,6 @@ SymbolicSizes::SymbolicSizes(const std::vector<SampledSymbol>& symbols) : state_
   for (const SampledSymbol& symbol : symbols) {
     TASO_CHECK(symbol.samples.size() == samples, "symbols with different numbers of samples");
     state_->given.push_back(state_->add(symbol));
-    state_->ranges.push_back(symbol.range);
   }
 }
 
@@ -188,10 +165,63 @@ std::int64_t SymbolicSizes::symbol(std::size_t i) const {
 }
 
 std::int64_t SymbolicSizes::unknown(const std::string& name, std::vector<std::int64_t> samples) {
-  return state_->name(Polynomial::symbol(state_->add({name, {}, std::move(samples)}))).value();
+  state_->others.push_back(state_->add({name, {}, std::move(samples)}));
+  return state_->name(Polynomial::symbol(state_->others.back())).value();
+}
+
+std::int64_t SymbolicSizes::minimum(const std::string& name, std::int64_t a, std::int64_t b,
+                                    std::vector<std::int64_t> samples) {
+  const SymbolId id = state_->add({name, {}, std::move(samples)});
+  const Polynomial x = state_->polynomial(a), y = state_->polynomial(b), least = Polynomial::symbol(id);
+  (void)state_->facts.add(at_least(x, least));
+  (void)state_->facts.add(at_least(y, least));
+  state_->others.push_back(id);
+  state_->minima.emplace(id, std::pair(x, y));
+  return state_->name(least).value();
+}
+
+bool SymbolicSizes::learn_equal(std::int64_t a, std::int64_t b, bool or_one) {
+  unbounded::Facts& facts = state_->facts;
+  const Polynomial x = facts.reduce(state_->polynomial(a)), y = facts.reduce(state_->polynomial(b));
+  if (!x.valid() || !y.valid() || facts.entails_quickly(equal_to(x, y))) return false;
+  // Of what nothing is known, nothing is learned.
+  const auto is_free = [&](const Polynomial& p) {
+    const std::vector<SymbolId> all = p.symbols();
+    return std::any_of(all.begin(), all.end(), [&](SymbolId id) {
+      return !state_->minima.contains(id) &&
+             std::find(state_->others.begin(), state_->others.end(), id) != state_->others.end();
+    });
+  };
+  if (is_free(x) || is_free(y)) return false;
+  if (!or_one) return facts.add(equal_to(x, y));
+  // What else each minimum among the symbols may be.
+  std::vector<std::vector<unbounded::Atom>> cases = {{}};
+  for (const Polynomial& side : {x, y})
+    for (const SymbolId id : side.symbols()) {
+      const auto minimum = state_->minima.find(id);
+      if (minimum == state_->minima.end() || cases.size() > 4) continue;
+      std::vector<std::vector<unbounded::Atom>> refined;
+      for (const auto& known : cases)
+        for (const Polynomial& one : {minimum->second.first, minimum->second.second}) {
+          refined.push_back(known);
+          refined.back().push_back(equal_to(Polynomial::symbol(id), one));
+        }
+      cases = std::move(refined);
+    }
+  for (const std::vector<unbounded::Atom>& known : cases)
+    for (const unbounded::Atom& differ : {less_than(x, y), less_than(y, x)})
+      for (const Polynomial& one : {x, y}) {
+        std::vector<unbounded::Atom> all = known;
+        all.push_back(differ);
+        all.push_back(equal_to(one, Polynomial(1)));
+        if (!facts.contradictory_quickly(all)) return false;
+      }
+  return facts.add(equal_to(x, y));
 }
 
 bool SymbolicSizes::is_number(std::int64_t size) const { return looks_like_a_number(size); }
+
+bool SymbolicSizes::is_known(std::int64_t size) const { return !state_->is_unknown(size); }
 
 std::optional<std::int64_t> SymbolicSizes::at(std::int64_t size, std::size_t sample) const {
   if (looks_like_a_number(size)) return size;
@@ -251,78 +281,103 @@ bool SymbolicSizes::follows(Condition::Relation relation, std::int64_t a, std::i
   return false;
 }
 
-std::optional<std::int64_t> SymbolicSizes::fit(std::span<const std::int64_t> values,
-                                               std::span<const std::int64_t> near) const {
-  if (values.empty() || values.size() != sample_count()) return std::nullopt;
-  if (std::all_of(values.begin(), values.end(), [&](std::int64_t value) { return value == values[0]; }))
-    return values[0];
-  // One of the symbols.
-  std::optional<SymbolId> same;
-  std::size_t equal = 0;
-  for (const SymbolId id : state_->given) {
-    bool equals = true;
-    for (std::size_t k = 0; k < values.size() && equals; ++k)
-      equals = state_->samples[k].evaluate(state_->symbols, Polynomial::symbol(id)) == values[k];
-    if (!equals) continue;
-    same = id;
-    ++equal;
+namespace {
+
+bool all_equal(std::span<const std::int64_t> values) {
+  return std::all_of(values.begin(), values.end(), [&](std::int64_t value) { return value == values[0]; });
+}
+
+}  // namespace
+
+/// The polynomial over some symbols, of the lowest degree, that has these values at the samples.
+std::optional<std::int64_t> SymbolicSizes::State::fit(std::span<const std::int64_t> values,
+                                                      const std::vector<SymbolId>& variables) {
+  std::vector<SymbolId> varying;  // A symbol that is one number at all samples cannot be told from a number.
+  std::vector<Integers> at_samples;
+  for (const SymbolId id : variables) {
+    Integers column;
+    for (unbounded::Point& point : samples)
+      column.push_back(point.evaluate(symbols, Polynomial::symbol(id)).value_or(0));
+    if (all_equal(column)) continue;
+    varying.push_back(id);
+    at_samples.push_back(std::move(column));
   }
-  if (equal == 1) return state_->name(Polynomial::symbol(*same));
-  std::vector<SymbolId> close;
-  for (const std::int64_t size : near)
-    for (const SymbolId id : state_->polynomial(size).symbols())
-      if (std::find(close.begin(), close.end(), id) == close.end()) close.push_back(id);
-  std::vector<SymbolId> both = close;
-  for (const SymbolId id : state_->given)
-    if (std::find(both.begin(), both.end(), id) == both.end()) both.push_back(id);
   struct Form {
     std::size_t degree;
     bool distinct;
   };
-  const auto named = state_->by_values.find(Integers(values.begin(), values.end()));
-  const bool determined = values.size() > spare_samples;
-  for (const Form form : {Form{1, true}, Form{2, true}, Form{3, true}, Form{2, false}, Form{3, false}})
-    for (const std::vector<SymbolId>* variables : {&close, &both, &state_->given}) {
-      if (variables != &close && determined && named != state_->by_values.end()) return named->second;
-      std::vector<Integers> at_samples;
-      for (const SymbolId id : *variables) {
-        at_samples.emplace_back();
-        for (unbounded::Point& point : state_->samples)
-          at_samples.back().push_back(point.evaluate(state_->symbols, Polynomial::symbol(id)).value_or(0));
+  for (const Form form : {Form{1, true}, Form{2, true}, Form{3, true}, Form{2, false}, Form{3, false}}) {
+    const auto terms = products(varying.size(), form.degree, form.distinct);
+    if (terms.size() + spare_samples > values.size()) continue;
+    std::vector<Integers> columns;
+    std::vector<Polynomial> monomials;
+    bool fits = true;
+    for (const std::vector<std::size_t>& term : terms) {
+      Integers column(values.size(), 1);
+      Polynomial monomial(1);
+      for (const std::size_t v : term) {
+        monomial = monomial * Polynomial::symbol(varying[v]);
+        for (std::size_t k = 0; k < column.size(); ++k)
+          fits = fits && !__builtin_mul_overflow(column[k], at_samples[v][k], &column[k]);
       }
-      // A symbol that is one number at all samples cannot be told from a number.
-      std::vector<std::size_t> varying;
-      for (std::size_t v = 0; v < variables->size(); ++v)
-        if (std::any_of(at_samples[v].begin(), at_samples[v].end(),
-                        [&](std::int64_t value) { return value != at_samples[v][0]; }))
-          varying.push_back(v);
-      const auto terms = products(varying.size(), form.degree, form.distinct);
-      if (terms.size() + spare_samples > values.size()) continue;
-      std::vector<Integers> columns;
-      std::vector<Polynomial> monomials;
-      bool fits = true;
-      for (const std::vector<std::size_t>& term : terms) {
-        Integers column(values.size(), 1);
-        Polynomial monomial(1);
-        for (const std::size_t v : term) {
-          monomial = monomial * Polynomial::symbol((*variables)[varying[v]]);
-          for (std::size_t k = 0; k < column.size(); ++k)
-            fits = fits && !__builtin_mul_overflow(column[k], at_samples[varying[v]][k], &column[k]);
-        }
-        columns.push_back(std::move(column));
-        monomials.push_back(monomial);
-      }
-      if (!fits) continue;
-      const auto coefficients = solve(columns, values);
-      if (!coefficients) continue;
-      Polynomial sum;
-      for (std::size_t i = 0; i < monomials.size(); ++i) sum = sum + monomials[i] * Polynomial((*coefficients)[i]);
-      const auto name = state_->name(sum);
-      if (!name) continue;
-      for (std::size_t k = 0; k < values.size(); ++k) fits = fits && at(*name, k) == values[k];
-      if (fits) return name;
+      columns.push_back(std::move(column));
+      monomials.push_back(monomial);
     }
+    if (!fits) continue;
+    const auto coefficients = solve(columns, values);
+    if (!coefficients) continue;
+    Polynomial sum;
+    for (std::size_t i = 0; i < monomials.size(); ++i) sum = sum + monomials[i] * Polynomial((*coefficients)[i]);
+    const auto found = name(sum);
+    if (!found) continue;
+    for (std::size_t k = 0; k < values.size() && fits; ++k)
+      fits = samples[k].evaluate(symbols, polynomial(*found)) == values[k];
+    if (fits) return found;
+  }
   return std::nullopt;
+}
+
+std::vector<SymbolId> SymbolicSizes::State::symbols_of(std::span<const std::int64_t> sizes) {
+  std::vector<SymbolId> result;
+  for (const std::int64_t size : sizes)
+    for (const SymbolId id : facts.reduce(polynomial(size)).symbols())
+      if (std::find(result.begin(), result.end(), id) == result.end()) result.push_back(id);
+  return result;
+}
+
+std::optional<std::int64_t> SymbolicSizes::fit_of(std::span<const std::int64_t> values,
+                                                  std::span<const std::int64_t> sizes) const {
+  if (values.empty() || values.size() != sample_count()) return std::nullopt;
+  if (all_equal(values)) return values[0];
+  return state_->fit(values, state_->symbols_of(sizes));
+}
+
+std::optional<std::int64_t> SymbolicSizes::fit(std::span<const std::int64_t> values,
+                                               std::span<const std::int64_t> near) const {
+  if (values.empty() || values.size() != sample_count()) return std::nullopt;
+  if (all_equal(values)) return values[0];
+  // Where sizes that have these values at the samples are not equal at all sizes, nothing tells which one it is.
+  std::optional<std::int64_t> found;
+  bool several = false;
+  const auto consider = [&](std::optional<std::int64_t> size) {
+    if (!size || state_->is_unknown(*size)) return;
+    several = several || (found && size != found && !follows(Condition::Relation::equal, *size, *found));
+    if (!found) found = size;
+  };
+  const auto named = state_->by_values.find(Integers(values.begin(), values.end()));
+  if (named != state_->by_values.end())
+    for (const std::int64_t size : named->second) consider(size);
+  const std::vector<SymbolId> close = state_->symbols_of(near);
+  consider(state_->fit(values, close));
+  consider(state_->fit(values, state_->given));
+  if (several) return std::nullopt;
+  if (!found) {
+    std::vector<SymbolId> both = close;
+    for (const SymbolId id : state_->given)
+      if (std::find(both.begin(), both.end(), id) == both.end()) both.push_back(id);
+    consider(state_->fit(values, both));
+  }
+  return found;
 }
 
 // ------------------------------------------------------------------------------------------------- the catalog
@@ -397,23 +452,44 @@ Expected<std::vector<TensorType>> SymbolicCatalog::infer(std::string_view op, co
   const Hash128 key = hasher.finish();
   const auto known = memory_->inferred.find(key);
   if (known != memory_->inferred.end()) return known->second;
-  return memory_->inferred.emplace(key, infer_anew(op, attributes, inputs, {})).first->second;
+  Expected<std::vector<TensorType>> inferred =
+      are_known(attributes) ? infer_anew(op, attributes, inputs, false)
+                            : Expected<std::vector<TensorType>>(bad_input(
+                                  std::string(op) + ": an attribute follows from extents that are not known"));
+  return memory_->inferred.emplace(key, std::move(inferred)).first->second;
 }
 
 Expected<std::vector<TensorType>> SymbolicCatalog::infer_of_model(std::string_view op, const Attributes& attributes,
-                                                                  std::span<const TensorType> inputs,
-                                                                  const Impossible& impossible) const {
+                                                                  std::span<const TensorType> inputs) const {
+  Expected<std::vector<TensorType>> inferred = infer(op, attributes, inputs);
+  return inferred || are_known(attributes) ? std::move(inferred) : infer_anew(op, attributes, inputs, false);
+}
+
+bool SymbolicCatalog::are_known(const Attributes& attributes) const {
+  return std::all_of(attributes.entries().begin(), attributes.entries().end(), [&](const Attributes::Entry& entry) {
+    if (const auto* integer = std::get_if<std::int64_t>(&entry.second)) return sizes_.is_known(*integer);
+    const auto* list = std::get_if<Integers>(&entry.second);
+    return list == nullptr ||
+           std::all_of(list->begin(), list->end(), [&](std::int64_t size) { return sizes_.is_known(size); });
+  });
+}
+
+Expected<std::vector<TensorType>> SymbolicCatalog::infer_with_elements(std::string_view op,
+                                                                       const Attributes& attributes,
+                                                                       std::span<const TensorType> inputs) const {
   Expected<std::vector<TensorType>> inferred = infer(op, attributes, inputs);
   if (inferred) return inferred;
-  Expected<std::vector<TensorType>> again = infer_anew(op, attributes, inputs, impossible);
+  Expected<std::vector<TensorType>> again = infer_anew(op, attributes, inputs, true);
   if (!again) return inferred;
-  memory_->inferred.clear();  // What did not follow may follow now.
+  forget();
   return again;
 }
 
+void SymbolicCatalog::forget() const { memory_->inferred.clear(); }
+
 Expected<std::vector<TensorType>> SymbolicCatalog::infer_anew(std::string_view op, const Attributes& attributes,
                                                               std::span<const TensorType> inputs,
-                                                              const Impossible& impossible) const {
+                                                              bool with_elements) const {
   const OperatorDefinition* definition = registry_.find(op);
   if (definition == nullptr) return bad_input("unknown operator '" + std::string(op) + "'");
   unbounded::SizeAttributes sizes;
@@ -422,7 +498,9 @@ Expected<std::vector<TensorType>> SymbolicCatalog::infer_anew(std::string_view o
       sizes[name] = unbounded::Sizes::of(sizes_.state_->polynomial(*integer));
     } else if (const auto* list = std::get_if<Integers>(&value)) {
       std::vector<Polynomial> elements;
-      for (const std::int64_t element : *list) elements.push_back(sizes_.state_->polynomial(element));
+      for (const std::int64_t element : *list) {
+        elements.push_back(sizes_.state_->polynomial(element));
+      }
       sizes[name] = unbounded::Sizes::of(std::move(elements));
     }
   }
@@ -434,10 +512,8 @@ Expected<std::vector<TensorType>> SymbolicCatalog::infer_anew(std::string_view o
   }
   unbounded::Facts& facts = sizes_.state_->facts;
   TASO_ASSIGN(const auto outputs,
-              impossible ? unbounded::infer_shapes_with_elements(
-                               registry_, *definition, sizes, shapes, facts,
-                               [&](const Polynomial& extent) { return sizes_.state_->never_empty(extent, impossible); })
-                         : unbounded::infer_shapes(registry_, *definition, sizes, shapes, facts));
+              with_elements ? unbounded::infer_shapes_with_elements(registry_, *definition, sizes, shapes, facts)
+                            : unbounded::infer_shapes(registry_, *definition, sizes, shapes, facts));
 
   // The samples must agree; they also tell element types.
   std::vector<TensorType> result;

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -57,15 +56,26 @@ class SymbolicSizes final : public SizeArithmetic {
   [[nodiscard]] std::int64_t symbol(std::size_t i) const;
   /// A new symbol, for a size of which nothing is known but that it is at least 1: its name.
   [[nodiscard]] std::int64_t unknown(const std::string& name, std::vector<std::int64_t> samples);
-  /// The size that has these values at the samples: linear in the symbols that occur in `near`, or a size that has a
-  /// name already, or a polynomial of low degree over these symbols and those that were given first. Nothing where the
-  /// samples do not determine one with some to spare.
+  /// The smaller one of two sizes, which is at least 1: its name.
+  [[nodiscard]] std::int64_t minimum(const std::string& name, std::int64_t a, std::int64_t b,
+                                     std::vector<std::int64_t> samples);
+  /// Of two sizes that are equal or, if `or_one`, one of which is 1: that they are equal is known from now on, if it
+  /// follows from that. Whether it does, and was not known before.
+  bool learn_equal(std::int64_t a, std::int64_t b, bool or_one);
+  /// The size that has these values at the samples: one that has a name already, or a polynomial of low degree over the
+  /// symbols that were given first and those that occur in `near`. Nothing where the samples do not determine one with
+  /// some to spare, or where there are several that are not equal at all sizes.
   [[nodiscard]] std::optional<std::int64_t> fit(std::span<const std::int64_t> values,
                                                 std::span<const std::int64_t> near) const;
+  /// The polynomial over the symbols that occur in `sizes`, for what is known to be one.
+  [[nodiscard]] std::optional<std::int64_t> fit_of(std::span<const std::int64_t> values,
+                                                   std::span<const std::int64_t> sizes) const;
 
   [[nodiscard]] Expected<std::int64_t> combine(Operation operation, std::int64_t a, std::int64_t b) const override;
   [[nodiscard]] bool follows(Condition::Relation relation, std::int64_t a, std::int64_t b) const override;
   [[nodiscard]] bool is_number(std::int64_t size) const override;
+  /// Whether a size follows from the symbols that were given first.
+  [[nodiscard]] bool is_known(std::int64_t size) const;
   /// The value at a sample; nothing beyond 64 bits.
   [[nodiscard]] std::optional<std::int64_t> at(std::int64_t size, std::size_t sample) const;
   /// "2*height + 1", "7".
@@ -90,7 +100,8 @@ class SymbolicCatalog final : public SizedCatalog {
   [[nodiscard]] Expected<Attributes> complete(std::string_view op, const Attributes& attributes) const override {
     return registry_.complete(op, attributes);
   }
-  /// An error says what does not follow for all sizes.
+  /// An error says what does not follow for all sizes. Attributes follow from the symbols that were given first: no
+  /// file could say others.
   [[nodiscard]] Expected<std::vector<TensorType>> infer(std::string_view op, const Attributes& attributes,
                                                         std::span<const TensorType> inputs) const override;
   [[nodiscard]] std::size_t output_count(std::string_view op, const Attributes& attributes) const override {
@@ -98,6 +109,10 @@ class SymbolicCatalog final : public SizedCatalog {
   }
   [[nodiscard]] bool is_commutative(std::string_view op) const override { return registry_.is_commutative(op); }
   [[nodiscard]] bool is_associative(std::string_view op) const override { return registry_.is_associative(op); }
+  [[nodiscard]] bool is_elementwise(std::string_view op) const {
+    const OperatorDefinition* definition = registry_.find(op);
+    return definition != nullptr && definition->elementwise;
+  }
   [[nodiscard]] const PieceAttributes* pieces(std::string_view op) const override { return registry_.pieces(op); }
   [[nodiscard]] bool is_function(std::string_view name) const override { return registry_.is_function(name); }
   [[nodiscard]] bool is_total_function(std::string_view name) const override {
@@ -105,22 +120,25 @@ class SymbolicCatalog final : public SizedCatalog {
   }
   [[nodiscard]] const SizeArithmetic& sizes() const override { return sizes_; }
 
-  /// Whether a model does not exist at these sizes of the symbols that were given first.
-  using Impossible = std::function<bool(const std::vector<std::int64_t>&)>;
-  /// The same of a node of a model that does not exist where the node's outputs have no elements: where that is needed,
-  /// and `impossible` agrees at such sizes, it is a fact from now on that they have.
+  /// The same of a node of the model, whose attributes may follow from any extents.
   [[nodiscard]] Expected<std::vector<TensorType>> infer_of_model(std::string_view op, const Attributes& attributes,
-                                                                 std::span<const TensorType> inputs,
-                                                                 const Impossible& impossible) const;
+                                                                 std::span<const TensorType> inputs) const;
+  /// The same of a node that does not exist where it computes nothing: where that is needed, it is a fact from now on
+  /// that its outputs have elements.
+  [[nodiscard]] Expected<std::vector<TensorType>> infer_with_elements(std::string_view op, const Attributes& attributes,
+                                                                      std::span<const TensorType> inputs) const;
+  /// Forgets what did not follow: more is known now.
+  void forget() const;
 
   /// Attributes and types at a sample; nothing beyond 64 bits.
   [[nodiscard]] std::optional<Attributes> at(const Attributes& attributes, std::size_t sample) const;
   [[nodiscard]] std::optional<TensorType> at(const TensorType& type, std::size_t sample) const;
 
  private:
+  [[nodiscard]] bool are_known(const Attributes& attributes) const;
   [[nodiscard]] Expected<std::vector<TensorType>> infer_anew(std::string_view op, const Attributes& attributes,
                                                              std::span<const TensorType> inputs,
-                                                             const Impossible& impossible) const;
+                                                             bool with_elements) const;
 
   const OperatorRegistry& registry_;
   const SymbolicSizes& sizes_;

@@ -153,15 +153,13 @@ Expected<std::vector<std::vector<Polynomial>>> infer_shapes(const OperatorRegist
 
 Expected<std::vector<std::vector<Polynomial>>> infer_shapes_with_elements(
     const OperatorRegistry& registry, const OperatorDefinition& definition, const SizeAttributes& attributes,
-    std::span<const std::vector<Polynomial>> inputs, Facts& facts,
-    const std::function<bool(const Polynomial&)>& may_assume) {
+    std::span<const std::vector<Polynomial>> inputs, Facts& facts) {
   Facts with_elements = facts;
   TASO_ASSIGN(const auto outputs, Inference(registry, definition, with_elements, true).run(attributes, inputs));
   for (const std::vector<Polynomial>& shape : outputs)
     for (const Polynomial& extent : shape) {
       if (facts.entails_quickly(at_least(extent, 1))) continue;
-      if (!may_assume(extent) || !with_elements.add(at_least(extent, 1)))
-        return bad_input(definition.name + ": it may have no elements");
+      if (!with_elements.add(at_least(extent, 1))) return bad_input(definition.name + ": it may have no elements");
     }
   TASO_ASSIGN(auto result, Inference(registry, definition, with_elements).run(attributes, inputs));
   facts = with_elements;

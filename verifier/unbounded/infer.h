@@ -4,7 +4,6 @@
 /// that what is inferred is true of a model at every size of its symbolic extents.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -27,11 +26,9 @@ using SizeAttributes = std::map<std::string, Sizes, std::less<>>;
     std::span<const std::vector<Polynomial>> inputs, Facts& facts);
 
 /// The same where the outputs have elements: that their extents are at least 1 is added to the facts if the
-/// requirements then follow, and if `may_assume` agrees for each extent of which it did not follow before. Else the
-/// facts stay as they are.
+/// requirements then follow. Else the facts stay as they are.
 [[nodiscard]] Expected<std::vector<std::vector<Polynomial>>> infer_shapes_with_elements(
     const OperatorRegistry& registry, const OperatorDefinition& definition, const SizeAttributes& attributes,
-    std::span<const std::vector<Polynomial>> inputs, Facts& facts,
-    const std::function<bool(const Polynomial&)>& may_assume);
+    std::span<const std::vector<Polynomial>> inputs, Facts& facts);
 
 }  // namespace taso::unbounded

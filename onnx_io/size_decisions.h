@@ -1,0 +1,59 @@
+/// What an import at one size of the symbolic extents decided by sizes: whoever takes the model at all sizes must show
+/// that it would have been decided alike at each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/attributes.h"
+#include "graph/graph.h"
+
+namespace taso {
+
+/// How the extents of a carried node's first output follow from those of its inputs, as far as the importer knows.
+struct CarriedShape {
+  enum class Rule : std::uint8_t {
+    unknown,     ///< Nothing is known but the numbers at these sizes.
+    same,        ///< Those of input `input`.
+    broadcast,   ///< Those that the inputs have in common.
+    polynomial,  ///< Sums and products of extents of the inputs and of numbers, the same at all sizes.
+    op           ///< Those of operator `op` with `attributes` on `operands`.
+  };
+  Rule rule = Rule::unknown;
+  std::size_t input = 0;  ///< Position among the graph node's inputs.
+  std::string op;
+  Attributes attributes;
+  std::vector<std::pair<std::size_t, ElementType>> operands;  ///< Input, and the element type that stands for its own.
+
+  /// Whether two samples of one node have the same rule, numbers apart.
+  [[nodiscard]] bool alike(const CarriedShape& other) const {
+    return rule == other.rule && input == other.input && op == other.op && operands == other.operands;
+  }
+};
+
+/// Extents, counted from the end (1 is the last), that are equal and more than 1 at these sizes: the model exists only
+/// where they are equal or, if the ONNX operator that reads both broadcasts, one of them is 1.
+struct EqualExtents {
+  Value a, b;
+  std::size_t axis = 1;
+  bool broadcast = false;
+  bool operator==(const EqualExtents&) const = default;
+};
+
+struct SizeDecisions {
+  std::map<NodeId, CarriedShape> carried;
+  std::vector<EqualExtents> equal;
+  /// For each node that became another name of its input, maybe because of extents: how many nodes stood before.
+  std::vector<NodeId> renamed;
+  /// What has extents that integers of the model follow from (Shape and Size).
+  std::vector<Value> shapes;
+  /// Nodes that do not exist where their windows do not fit into what they read.
+  std::set<NodeId> windows;
+};
+
+}  // namespace taso
