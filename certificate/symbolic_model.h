@@ -11,11 +11,14 @@
 /// spare. The importer makes no other numbers from extents than sums and products (onnx_io/symbol_flow.h refuses
 /// minima, quotients and comparisons; what handlers compute are extents, products of extents, and differences), so that
 /// two that agree at random sizes are equal but for a negligible chance. The samples follow from the file's hash, and
-/// not from anyone who writes a certificate.
+/// not from anyone who writes a certificate. Samples may have something in common that other sizes do not have (even
+/// heights, where the model exists at no others): where two sizes that are not equal agree at all of them, neither is
+/// taken.
 ///
-/// What opaque nodes compute may have extents that change their formula at some size (a slice that ends where a table
-/// does). Far sizes are looked at as well: where the model exists there, but in another form, nothing is concluded of
-/// such extents; where it does not exist, nothing is claimed.
+/// What the importer decides by sizes (onnx_io/size_decisions.h) must be decided alike at all sizes. Extents of carried
+/// nodes follow from those of their inputs by a rule, or nothing is known of them; then nothing is concluded of what
+/// may have been computed from them. That the model exists at a size is a fact, too: what is added or concatenated
+/// there has equal extents.
 ///
 /// As a second check, steps are repeated with the numbers of each sample, which must be those of the polynomials there,
 /// and the result is exported at all samples (onnx_io/symbolic_export.h). Samples at which different nodes are equal by
