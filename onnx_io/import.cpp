@@ -491,29 +491,6 @@ class Importer {
     return carried;
   }
 
-  /// The rule of a node that would have become another name, or one operator.
-  static CarriedShape shape_of_one_operator(const Graph& graph, const std::vector<std::optional<Value>>& outputs,
-                                            const std::map<NodeId, std::size_t>& places) {
-    CarriedShape shape;
-    if (outputs.empty() || !outputs[0]) return {};
-    if (const auto place = places.find(outputs[0]->node); place != places.end()) {
-      shape.rule = CarriedShape::Rule::same;
-      shape.input = place->second;
-      return shape;
-    }
-    const Node& node = graph.node(outputs[0]->node);
-    if (node.kind != NodeKind::op) return {};
-    shape.rule = CarriedShape::Rule::op;
-    shape.op = node.op;
-    shape.attributes = node.attributes;
-    for (const Value& input : node.inputs) {
-      const auto place = places.find(input.node);
-      if (place == places.end()) return {};
-      shape.operands.emplace_back(place->second, graph.type(input).element);
-    }
-    return shape;
-  }
-
   Status import_constant(int index) {
     const auto& node = document_.node(index);
     if (node.attribute_size() != 1)
@@ -616,16 +593,7 @@ class Importer {
     std::int64_t along = 0;  // the axis of a concatenation
     for (const onnx::AttributeProto& attribute : node.attribute())
       if (attribute.name() == "axis") along = attribute.i();
-    for (std::size_t i = 0; i < values.size(); ++i)
-      for (std::size_t j = i + 1; j < values.size(); ++j) {
-        const Shape &a = result_.graph.type(values[i]).shape, &b = result_.graph.type(values[j]).shape;
-        const auto rank = static_cast<std::int64_t>(a.size());
-        for (std::size_t axis = 1; axis <= std::min(a.size(), b.size()); ++axis) {
-          if (!broadcast && rank - static_cast<std::int64_t>(axis) == (along < 0 ? along + rank : along)) continue;
-          if (const std::int64_t extent = a[a.size() - axis]; extent > 1 && extent == b[b.size() - axis])
-            result_.decisions.equal.push_back({values[i], values[j], axis, broadcast});
-        }
-      }
+    note_equal_extents(result_.graph, values, broadcast ? std::nullopt : std::optional(along), result_.decisions.equal);
   }
 
   /// Makes a document node the origin of a graph node.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -55,5 +56,13 @@ struct SizeDecisions {
   /// Nodes that do not exist where their windows do not fit into what they read.
   std::set<NodeId> windows;
 };
+
+/// The rule of a node from what its handler makes of stand-ins (`places`: which input each is): another name for one of
+/// them, or one operator on them.
+[[nodiscard]] CarriedShape shape_of_one_operator(const Graph& graph, const std::vector<std::optional<Value>>& outputs,
+                                                 const std::map<NodeId, std::size_t>& places);
+/// Notes the extents of what one operator reads that are equal: one that broadcasts, or concatenates along an axis.
+void note_equal_extents(const Graph& graph, const std::vector<Value>& values, std::optional<std::int64_t> along,
+                        std::vector<EqualExtents>& equal);
 
 }  // namespace taso
