@@ -46,6 +46,10 @@ std::optional<std::size_t> number_of(std::int64_t name, std::size_t count) {
 
 bool looks_like_a_number(std::int64_t size) { return size < first_name; }
 
+bool all_equal(std::span<const std::int64_t> values) {
+  return std::all_of(values.begin(), values.end(), [&](std::int64_t value) { return value == values[0]; });
+}
+
 /// Solves for coefficients such that the sum of coefficient * column is `values`, modulo 2^61 - 1. Nothing if there
 /// are none, or several.
 std::optional<Integers> solve(const std::vector<Integers>& columns, std::span<const std::int64_t> values) {
@@ -223,6 +227,14 @@ bool SymbolicSizes::is_number(std::int64_t size) const { return looks_like_a_num
 
 bool SymbolicSizes::is_known(std::int64_t size) const { return !state_->is_unknown(size); }
 
+bool SymbolicSizes::is_told_by_samples(std::int64_t size) const {
+  if (looks_like_a_number(size)) return true;
+  Integers values;
+  for (std::size_t k = 0; k < sample_count(); ++k) values.push_back(at(size, k).value_or(0));
+  const auto other = all_equal(values) ? std::optional(values[0]) : state_->fit(values, state_->given);
+  return !other || follows(Condition::Relation::equal, size, *other);
+}
+
 std::optional<std::int64_t> SymbolicSizes::at(std::int64_t size, std::size_t sample) const {
   if (looks_like_a_number(size)) return size;
   return state_->samples.at(sample).evaluate(state_->symbols, state_->polynomial(size));
@@ -280,14 +292,6 @@ bool SymbolicSizes::follows(Condition::Relation relation, std::int64_t a, std::i
   }
   return false;
 }
-
-namespace {
-
-bool all_equal(std::span<const std::int64_t> values) {
-  return std::all_of(values.begin(), values.end(), [&](std::int64_t value) { return value == values[0]; });
-}
-
-}  // namespace
 
 /// The polynomial over some symbols, of the lowest degree, that has these values at the samples.
 std::optional<std::int64_t> SymbolicSizes::State::fit(std::span<const std::int64_t> values,
@@ -467,10 +471,10 @@ Expected<std::vector<TensorType>> SymbolicCatalog::infer_of_model(std::string_vi
 
 bool SymbolicCatalog::are_known(const Attributes& attributes) const {
   return std::all_of(attributes.entries().begin(), attributes.entries().end(), [&](const Attributes::Entry& entry) {
-    if (const auto* integer = std::get_if<std::int64_t>(&entry.second)) return sizes_.is_known(*integer);
+    const auto known = [&](std::int64_t size) { return sizes_.is_known(size) && sizes_.is_told_by_samples(size); };
+    if (const auto* integer = std::get_if<std::int64_t>(&entry.second)) return known(*integer);
     const auto* list = std::get_if<Integers>(&entry.second);
-    return list == nullptr ||
-           std::all_of(list->begin(), list->end(), [&](std::int64_t size) { return sizes_.is_known(size); });
+    return list == nullptr || std::all_of(list->begin(), list->end(), known);
   });
 }
 

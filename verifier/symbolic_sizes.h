@@ -76,6 +76,9 @@ class SymbolicSizes final : public SizeArithmetic {
   [[nodiscard]] bool is_number(std::int64_t size) const override;
   /// Whether a size follows from the symbols that were given first.
   [[nodiscard]] bool is_known(std::int64_t size) const;
+  /// Whether no other polynomial over these symbols, which a file could compute, has its values at the samples:
+  /// 2 * (height // 2) is the height where all samples are even.
+  [[nodiscard]] bool is_told_by_samples(std::int64_t size) const;
   /// The value at a sample; nothing beyond 64 bits.
   [[nodiscard]] std::optional<std::int64_t> at(std::int64_t size, std::size_t sample) const;
   /// "2*height + 1", "7".
