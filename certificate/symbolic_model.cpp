@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 
 #include "certificate/occurrence.h"
 #include "certificate/replay.h"
@@ -558,8 +559,19 @@ Status SymbolicModel::State::choose_ranges(const Model& model, const SymbolRange
   // What the model was optimized for before.
   std::string text = model.metadata(ranges_key);
   while (!text.empty()) {
-    const std::size_t end = text.find(", ");
-    TASO_ASSIGN(const auto entry, parse_range(text.substr(0, end)));
+    // A name with punctuation is quoted as in JSON.
+    std::size_t name = 0;
+    if (text[0] == '"')
+      for (name = 1; name < text.size() && text[name] != '"'; ++name) name += text[name] == '\\' ? 1 : 0;
+    const std::size_t end = text.find(", ", std::min(name, text.size()));
+    const std::string written = text.substr(0, end);
+    TASO_ASSIGN(auto entry, parse_range(written));
+    if (written[0] == '"') {
+      const auto quoted = nlohmann::json::parse(entry.first, nullptr, false);
+      if (!quoted.is_string())
+        return bad_input("the entry " + std::string(ranges_key) + " of the metadata: " + written);
+      entry.first = quoted.get<std::string>();
+    }
     if (ranges.contains(entry.first)) TASO_RETURN_IF_ERROR(restrict(entry.first, entry.second));
     text = end == std::string::npos ? "" : text.substr(end + 2);
   }
@@ -762,7 +774,8 @@ std::string to_string(const SymbolRanges& ranges) {
   std::string text;
   for (const auto& [name, range] : ranges) {
     if (range == SizeRange{}) continue;
-    text += fmt::format("{}{}={}:{}", text.empty() ? "" : ", ", name, range.least,
+    const bool plain = name.find_first_of("\",=:\\") == std::string::npos;
+    text += fmt::format("{}{}={}:{}", text.empty() ? "" : ", ", plain ? name : nlohmann::json(name).dump(), range.least,
                         range.most ? std::to_string(*range.most) : "");
   }
   return text;

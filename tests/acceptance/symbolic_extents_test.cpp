@@ -323,6 +323,22 @@ TEST_F(Heights, StayInTheRange) {
   EXPECT_THAT(outside.errors, HasSubstr("the model was optimized for another range, and no size is in both"));
 }
 
+// Names of symbols are any text, that of another entry, too.
+TEST_F(Symbolic, ARangeOfANameWithPunctuation) {
+  const std::string name = "n=1:, \"m\"";
+  ModelBuilder builder(17, "dynamic");
+  builder.add_symbolic_input("x", {name, "6"});
+  add_siblings(builder, "x", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {name, "4"});
+  const onnx::ModelProto once = optimize_for_all(message(builder.serialize()), {{"x:3,6"}}, {"--range", name + "=2:8"});
+  ASSERT_EQ(once.metadata_props_size(), 1);
+  EXPECT_EQ(once.metadata_props(0).value(), R"("n=1:, \"m\""=2:8)");
+  const onnx::ModelProto twice = optimize_for_all(once, {{"x:3,6"}}, {"--range", name + "=3:"});
+  ASSERT_EQ(twice.metadata_props_size(), 1);
+  EXPECT_EQ(twice.metadata_props(0).value(), R"("n=1:, \"m\""=3:8)");
+}
+
 TEST_F(Symbolic, WrongRanges) {
   const std::string before = folder_ / "model.onnx", after = folder_ / "out.onnx";
   ASSERT_TRUE(write_file_atomically(before, with_symbolic_batch().SerializeAsString()).ok());
