@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "certificate/occurrence.h"
 #include "certificate/replay.h"
@@ -31,6 +32,8 @@ Error unproved(std::string message) { return Error{ErrorCode::not_proved, std::m
 struct Scale {
   std::int64_t batch_most, least, most, unit;
 };
+/// Ranges of fewer sizes are narrow.
+constexpr std::int64_t narrow_range = 16;
 /// Not every model exists at every size: tables of positions end, networks of several scales need multiples.
 constexpr Scale symbol_scales[] = {{40, 3, 120, 1}, {40, 40, 400, 1}, {12, 64, 512, 32}, {12, 8, 76, 8}};
 
@@ -41,8 +44,11 @@ SymbolSizes draw_sizes(const std::vector<Symbol>& symbols, const SymbolRanges& r
   for (const Symbol& symbol : symbols) {
     const SizeRange& range = ranges.at(symbol.name);
     const bool batch = symbol.axis == 0;
-    std::int64_t least = std::max(range.least, batch ? std::int64_t{2} : scale.least);
-    std::int64_t most = std::min(range.most.value_or(INT64_MAX / 4), batch ? scale.batch_most : scale.most);
+    // Of a narrow range, all sizes; of others, those at which most models exist and are what they are elsewhere.
+    const bool narrow = range.most && *range.most - range.least < narrow_range;
+    std::int64_t least = narrow ? range.least : std::max(range.least, batch ? std::int64_t{2} : scale.least);
+    std::int64_t most = std::min(range.most.value_or(INT64_MAX / 4), std::max(batch ? scale.batch_most : scale.most,
+                                                                              narrow ? range.least + narrow_range : 0));
     if (least > most) {
       least = range.least;
       most = range.most.value_or(range.least + 200);
@@ -99,8 +105,10 @@ std::string difference(const Graph& a, const Graph& b) {
 /// no attribute of a later node is a polynomial then (nor a number, if the extent is one number at all samples).
 class Unifier {
  public:
-  Unifier(std::span<const SampledGraph> samples, SymbolicSizes& sizes, const SymbolicCatalog& catalog)
-      : samples_(samples), sizes_(sizes), catalog_(catalog), first_(*samples[0].graph) {}
+  /// `live`: nodes that outputs of the model need; others need not exist where the model does.
+  Unifier(std::span<const SampledGraph> samples, const std::vector<bool>& live, SymbolicSizes& sizes,
+          const SymbolicCatalog& catalog)
+      : samples_(samples), live_(live), sizes_(sizes), catalog_(catalog), first_(*samples[0].graph) {}
 
   Expected<Graph> run(std::vector<std::string>& untouched) {
     for (NodeId id = 0; id < first_.id_bound(); ++id) {
@@ -204,6 +212,12 @@ class Unifier {
 
   /// The attributes and types of an operator for all sizes.
   Status unify(NodeId id, Node& node) {
+    if (const SizeDecisions* decided = samples_[0].decisions)
+      if (const auto image = decided->rounded.find(id); image != decided->rounded.end()) {
+        const Shape& shape = graph_.type(image->second).shape;
+        for (std::size_t axis = 2; axis < shape.size(); ++axis)
+          if (!sizes_.is_number(shape[axis]) || unknown_) return bad_input("it rounds extents that are not one number");
+      }
     std::vector<const Attributes*> all;
     for (const SampledGraph& sample : samples_) all.push_back(&sample.graph->node(id).attributes);
     Attributes attributes;
@@ -217,7 +231,7 @@ class Unifier {
     std::vector<TensorType> inputs;
     for (const Value& input : node.inputs) inputs.push_back(graph_.type(input));
     const SizeDecisions* decisions = samples_[0].decisions;
-    const bool has_elements = decisions != nullptr && decisions->windows.contains(id);
+    const bool has_elements = decisions != nullptr && live_[id] && decisions->windows.contains(id);
     TASO_ASSIGN(std::vector<TensorType> outputs, has_elements
                                                      ? catalog_.infer_with_elements(node.op, attributes, inputs)
                                                      : catalog_.infer_of_model(node.op, attributes, inputs));
@@ -254,28 +268,15 @@ class Unifier {
     return true;
   }
 
-  /// The node under a name that no operator has. Equal nodes stay equal: their attributes are those at all samples.
+  /// The node under a name that no operator has, and no other node: what it is at other sizes is not known.
   Node untouchable(NodeId id) {
     Node node = first_.node(id);
     const CarriedShape shape = as_carried(node);
-    node.op = "untouched " + node.op;
-    Integers all;
-    for (const SampledGraph& sample : samples_)
-      for (const auto& [name, value] : sample.graph->node(id).attributes.entries()) {
-        if (const auto* list = std::get_if<Integers>(&value)) all.insert(all.end(), list->begin(), list->end());
-        if (const auto* integer = std::get_if<std::int64_t>(&value)) all.push_back(*integer);
-      }
-    node.attributes.set("samples", std::move(all));
-    for (const NodeId other : untouchable_)
-      if (graph_.node(other).op == node.op && graph_.node(other).inputs == node.inputs &&
-          graph_.node(other).attributes == node.attributes) {
-        node.outputs = graph_.node(other).outputs;
-        return node;
-      }
+    node.op = fmt::format("untouched {}", node.op);
     std::vector<const Attributes*> attributes;
     for (const SampledGraph& sample : samples_) attributes.push_back(&sample.graph->node(id).attributes);
     unify_shape(id, node, shape, attributes);
-    untouchable_.push_back(id);
+    node.attributes.set("node", static_cast<std::int64_t>(id));
     return node;
   }
 
@@ -312,30 +313,30 @@ class Unifier {
   /// The types of what is no operator here: what its rule makes of those of the inputs, where that follows. What such
   /// nodes compute is taken to have elements (docs/optimizing.md).
   void unify_shape(NodeId id, Node& node, const CarriedShape& shape, const std::vector<const Attributes*>& attributes) {
-    std::vector<std::optional<std::int64_t>> known;
+    std::vector<std::vector<std::optional<std::int64_t>>> known;  // of each port
+    for (const TensorType& type : node.outputs) known.emplace_back(type.known ? type.shape.size() : 0);
+    const auto set = [&](std::size_t port, const Shape& extents) {
+      for (std::size_t axis = 0; axis < std::min(known[port].size(), extents.size()); ++axis)
+        known[port][axis] = extents[axis];
+    };
     const bool one = !node.outputs.empty() && node.outputs[0].known;
-    if (one) known.resize(node.outputs[0].shape.size());
     switch (shape.rule) {
       case CarriedShape::Rule::unknown:
       case CarriedShape::Rule::polynomial:
         break;
       case CarriedShape::Rule::same:
-        if (const TensorType* type = input(node, shape.input); one && type != nullptr)
-          for (std::size_t axis = 0; axis < std::min(known.size(), type->shape.size()); ++axis)
-            known[axis] = type->shape[axis];
+        if (const TensorType* type = input(node, shape.input); one && type != nullptr) set(0, type->shape);
         break;
       case CarriedShape::Rule::broadcast:
-        if (one) known = common_extents(node, known.size());
+        if (one) known[0] = common_extents(node, known[0].size());
         break;
       case CarriedShape::Rule::op:
-        if (std::optional<std::vector<TensorType>> types = types_of(id, node, shape, attributes)) {
-          for (std::size_t port = 0; port < node.outputs.size() && port < types->size(); ++port) {
-            TensorType type{node.outputs[port].element, (*types)[port].shape, true};
-            if (node.outputs[port].known && is_at_samples(id, port, type)) node.outputs[port] = std::move(type);
-          }
-          return;
+        if (const std::optional<std::vector<TensorType>> types = types_of(id, node, shape, attributes)) {
+          for (std::size_t port = 0; port < std::min(known.size(), types->size()); ++port)
+            set(port, (*types)[port].shape);
+        } else if (one && shape.op == "slice") {
+          known[0] = extents_of_slice(id, node, shape, attributes);
         }
-        if (one && shape.op == "slice") known = extents_of_slice(id, node, shape, attributes);
         break;
     }
     const Integers close = near(node);
@@ -344,8 +345,9 @@ class Unifier {
       for (std::size_t axis = 0; axis < node.outputs[port].shape.size(); ++axis) {
         Integers values;
         for (const SampledGraph& sample : samples_) values.push_back(sample.graph->node(id).outputs[port].shape[axis]);
-        std::optional<std::int64_t> size = port == 0 ? known[axis] : std::nullopt;
-        if (!size && shape.rule == CarriedShape::Rule::polynomial && (!unknown_number_ || !all_equal(values)))
+        std::optional<std::int64_t> size = known[port][axis];
+        if (!size && port == 0 && shape.rule == CarriedShape::Rule::polynomial &&
+            (!unknown_number_ || !all_equal(values)))
           size = node.kind == NodeKind::op ? fit(id, values, close) : sizes_.fit_of(values, close);
         for (std::size_t k = 0; size && k < values.size(); ++k)
           if (sizes_.at(*size, k) != values[k]) size.reset();
@@ -452,10 +454,10 @@ class Unifier {
   }
 
   std::span<const SampledGraph> samples_;
+  const std::vector<bool>& live_;
   SymbolicSizes& sizes_;
   const SymbolicCatalog& catalog_;
   const Graph& first_;
-  std::vector<NodeId> untouchable_;
   std::optional<NodeId> unknown_;  ///< The first node with an extent of which no formula is known.
   bool unknown_number_ = false;    ///< One of these is one number at all samples.
   Graph graph_;
@@ -464,6 +466,16 @@ class Unifier {
 }  // namespace
 
 namespace {
+
+/// Nodes that outputs need.
+std::vector<bool> live_nodes(const Graph& graph) {
+  std::vector<bool> live(graph.id_bound(), false);
+  for (const Value& output : graph.outputs()) live[output.node] = true;
+  for (NodeId id = graph.id_bound(); id-- > 0;)
+    if (live[id] && graph.contains(id))
+      for (const Value& input : graph.node(id).inputs) live[input.node] = true;
+  return live;
+}
 
 /// Whether what the importer decided by extents, and the graph does not show, follows from extents that are known:
 /// integers of the model, and that a node is another name because its extents are those of what it reads.
@@ -477,6 +489,7 @@ Status check_decisions(std::span<const SampledGraph> samples, const SymbolicSize
   for (const SampledGraph& sample : samples) {
     if (sample.decisions == nullptr || !first_unknown) continue;
     for (const Value& value : sample.decisions->shapes) {
+      if (!graph.contains(value.node)) continue;
       const Shape& shape = graph.type(value).shape;
       if (std::any_of(shape.begin(), shape.end(), [&](std::int64_t extent) { return !sizes.is_known(extent); }))
         return refused(value.node, "integers of the model follow from them");
@@ -493,14 +506,16 @@ Expected<Graph> graph_for_all_sizes(std::span<const SampledGraph> samples, Symbo
                                     const SymbolicCatalog& catalog, std::vector<std::string>& untouched) {
   for (const SampledGraph& sample : samples)
     if (const std::string other = difference(*samples[0].graph, *sample.graph); !other.empty()) return unproved(other);
+  const std::vector<bool> live = live_nodes(*samples[0].graph);
   for (std::size_t pass = 0;; ++pass) {
     untouched.clear();
-    Unifier unifier(samples, sizes, catalog);
+    Unifier unifier(samples, live, sizes, catalog);
     TASO_ASSIGN(Graph graph, unifier.run(untouched));
     const SizeDecisions* decisions = samples[0].decisions;
     bool learned = false;
     if (decisions != nullptr && pass < most_passes)
       for (const EqualExtents& equal : decisions->equal) {
+        if (!live[equal.reader] || !graph.contains(equal.a.node) || !graph.contains(equal.b.node)) continue;
         const Shape &a = graph.type(equal.a).shape, &b = graph.type(equal.b).shape;
         if (equal.axis > a.size() || equal.axis > b.size()) continue;
         learned = sizes.learn_equal(a[a.size() - equal.axis], b[b.size() - equal.axis], equal.broadcast) || learned;
@@ -559,7 +574,7 @@ Status SymbolicModel::State::choose_ranges(const Model& model, const SymbolRange
   // What the model was optimized for before.
   std::string text = model.metadata(ranges_key);
   while (!text.empty()) {
-    // A name with punctuation is quoted as in JSON.
+    // A name with a comma or a quotation mark is quoted as in JSON.
     std::size_t name = 0;
     if (text[0] == '"')
       for (name = 1; name < text.size() && text[name] != '"'; ++name) name += text[name] == '\\' ? 1 : 0;
@@ -627,6 +642,18 @@ Status SymbolicModel::State::find_samples(const Model& model) {
   if (static_cast<double>(sizes.size()) < std::min(possible, static_cast<double>(least_samples)))
     return unproved(problem);
   find_far_samples(model, random);
+  // What is one number at all samples, or two, tells nothing of others.
+  for (const auto& [name, range] : ranges) {
+    std::set<std::int64_t> values;
+    for (const SymbolSizes& sample : sizes) values.insert(sample.at(name));
+    const std::int64_t largest = range.most.value_or(INT64_MAX);
+    const auto wanted = static_cast<std::size_t>(std::min<std::int64_t>(largest - range.least, least_samples - 1)) + 1;
+    if (values.size() < wanted)
+      return unproved(
+          fmt::format("{} sizes of {} were found at which the model exists and has one form, of {} that are "
+                      "needed{}{}",
+                      values.size(), name, wanted, problem.empty() ? "" : "; ", problem));
+  }
   return {};
 }
 
@@ -648,10 +675,12 @@ Status SymbolicModel::State::compare(const Graph& all, const Graph& there, std::
   for (NodeId id = 0; id < all.id_bound(); ++id) {
     if (!all.contains(id)) continue;
     const Node& node = all.node(id);
-    if (node.kind != NodeKind::op || !catalog->defines(node.op)) continue;
-    bool same = there.contains(id) && there.node(id).op == node.op && there.node(id).inputs == node.inputs &&
-                catalog->at(node.attributes, k) == there.node(id).attributes;
-    for (std::size_t port = 0; same && port < node.outputs.size(); ++port)
+    if (node.kind != NodeKind::op && node.kind != NodeKind::opaque) continue;
+    const bool defined = node.kind == NodeKind::op && catalog->defines(node.op);
+    bool same = there.contains(id) && there.node(id).inputs == node.inputs;
+    if (same && defined)
+      same = there.node(id).op == node.op && catalog->at(node.attributes, k) == there.node(id).attributes;
+    for (std::size_t port = 0; same && defined && port < node.outputs.size(); ++port)
       same = catalog->at(node.outputs[port], k) == there.node(id).outputs[port];
     if (!same) return unproved(fmt::format("node {} ({}) is another at {}", id, node.op, to_string(sizes[k])));
   }
@@ -774,7 +803,7 @@ std::string to_string(const SymbolRanges& ranges) {
   std::string text;
   for (const auto& [name, range] : ranges) {
     if (range == SizeRange{}) continue;
-    const bool plain = name.find_first_of("\",=:\\") == std::string::npos;
+    const bool plain = name.find_first_of("\",\\") == std::string::npos;
     text += fmt::format("{}{}={}:{}", text.empty() ? "" : ", ", plain ? name : nlohmann::json(name).dump(), range.least,
                         range.most ? std::to_string(*range.most) : "");
   }

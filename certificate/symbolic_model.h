@@ -99,7 +99,7 @@ class SymbolicModel {
 };
 
 /// "height=1:256, width=32:": ranges that are no more than "at least 1" are left out; empty if all are. Names with
-/// punctuation are quoted as in JSON.
+/// commas or quotation marks are quoted as in JSON.
 [[nodiscard]] std::string to_string(const SymbolRanges& ranges);
 /// Parses one, "SYMBOL=LEAST:MOST", "SYMBOL=LEAST:" or "SYMBOL=:MOST".
 [[nodiscard]] Expected<std::pair<std::string, SizeRange>> parse_range(const std::string& text);

@@ -555,8 +555,10 @@ class Importer {
         is_input = true;
         // Another name for a constant is a constant.
         const int tensor = document_.find(node.output(port));
-        if (input.constant && tensor >= 0)
+        if (input.constant && tensor >= 0) {
           result_.constants[static_cast<std::size_t>(tensor)] = ConstantTensor{input.constant, false};
+          flow_.alias(input.tensor, tensor);
+        }
       }
       alias = alias && is_input;
       if (!is_input) own(output->node, index);
@@ -567,9 +569,18 @@ class Importer {
     if (flow_.sizes() != NodeContext::Sizes::all) {
       static const std::set<std::string> windows = {"AveragePool", "Conv", "LpPool", "MaxPool"};
       if (alias && !only_renames(node.op_type())) result_.decisions.renamed.push_back(result_.graph.id_bound());
+      const bool rounds =
+          node.op_type() == "Resize" || node.op_type() == "Upsample" ||
+          std::any_of(node.attribute().begin(), node.attribute().end(), [](const auto& attribute) {
+            return (attribute.name() == "ceil_mode" && attribute.i() != 0) ||
+                   (attribute.name() == "auto_pad" && attribute.s() != "NOTSET" && attribute.s() != "VALID");
+          });
+      if (rounds && context.input_count() > 0 && context.inputs()[0].value)
+        for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id)
+          result_.decisions.rounded[id] = *context.inputs()[0].value;
       if (windows.contains(node.op_type()))
         for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id) result_.decisions.windows.insert(id);
-      record_equal_extents(node);
+      if (!record.outputs.empty() && record.outputs[0]) record_equal_extents(node, record.outputs[0]->node);
     }
     for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id)
       if (result_.graph.node(id).kind == NodeKind::op) own(id, index);
@@ -577,7 +588,7 @@ class Importer {
   }
 
   /// Notes what must be equal where the model exists: extents that are broadcast against each other, or concatenated.
-  void record_equal_extents(const onnx::NodeProto& node) {
+  void record_equal_extents(const onnx::NodeProto& node, NodeId reader) {
     static const std::set<std::string> broadcasting = {
         "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min",
         "Mul", "Or",  "Pow", "Sub",   "Sum",     "Where",          "Xor"};
@@ -593,7 +604,8 @@ class Importer {
     std::int64_t along = 0;  // the axis of a concatenation
     for (const onnx::AttributeProto& attribute : node.attribute())
       if (attribute.name() == "axis") along = attribute.i();
-    note_equal_extents(result_.graph, values, broadcast ? std::nullopt : std::optional(along), result_.decisions.equal);
+    note_equal_extents(result_.graph, reader, values, broadcast ? std::nullopt : std::optional(along),
+                       result_.decisions.equal);
   }
 
   /// Makes a document node the origin of a graph node.
@@ -651,7 +663,7 @@ class Importer {
     const NodeId id = result_.graph.add(std::move(node));
     if (flow_.sizes() != NodeContext::Sizes::all) {
       result_.decisions.carried[id] = carried.shape;
-      record_equal_extents(proto);
+      record_equal_extents(proto, id);
     }
     first_unowned_ = result_.graph.id_bound();
     for (int port = 0; port < proto.output_size(); ++port) {

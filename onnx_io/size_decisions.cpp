@@ -26,8 +26,8 @@ CarriedShape shape_of_one_operator(const Graph& graph, const std::vector<std::op
   return shape;
 }
 
-void note_equal_extents(const Graph& graph, const std::vector<Value>& values, std::optional<std::int64_t> along,
-                        std::vector<EqualExtents>& equal) {
+void note_equal_extents(const Graph& graph, NodeId reader, const std::vector<Value>& values,
+                        std::optional<std::int64_t> along, std::vector<EqualExtents>& equal) {
   for (std::size_t i = 0; i < values.size(); ++i)
     for (std::size_t j = i + 1; j < values.size(); ++j) {
       const Shape &a = graph.type(values[i]).shape, &b = graph.type(values[j]).shape;
@@ -35,7 +35,7 @@ void note_equal_extents(const Graph& graph, const std::vector<Value>& values, st
       for (std::size_t axis = 1; axis <= std::min(a.size(), b.size()); ++axis) {
         if (along && rank - static_cast<std::int64_t>(axis) == (*along < 0 ? *along + rank : *along)) continue;
         if (const std::int64_t extent = a[a.size() - axis]; extent > 1 && extent == b[b.size() - axis])
-          equal.push_back({values[i], values[j], axis, !along});
+          equal.push_back({reader, values[i], values[j], axis, !along});
       }
     }
 }

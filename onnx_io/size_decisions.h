@@ -40,6 +40,7 @@ struct CarriedShape {
 /// Extents, counted from the end (1 is the last), that are equal and more than 1 at these sizes: the model exists only
 /// where they are equal or, if the ONNX operator that reads both broadcasts, one of them is 1.
 struct EqualExtents {
+  NodeId reader = 0;  ///< A node of what the operator became.
   Value a, b;
   std::size_t axis = 1;
   bool broadcast = false;
@@ -53,6 +54,8 @@ struct SizeDecisions {
   std::vector<NodeId> renamed;
   /// What has extents that integers of the model follow from (Shape and Size).
   std::vector<Value> shapes;
+  /// Nodes that round extents as is right for the image that they read (pads, ceilings), from its third axis on.
+  std::map<NodeId, Value> rounded;
   /// Nodes that do not exist where their windows do not fit into what they read.
   std::set<NodeId> windows;
 };
@@ -62,7 +65,7 @@ struct SizeDecisions {
 [[nodiscard]] CarriedShape shape_of_one_operator(const Graph& graph, const std::vector<std::optional<Value>>& outputs,
                                                  const std::map<NodeId, std::size_t>& places);
 /// Notes the extents of what one operator reads that are equal: one that broadcasts, or concatenates along an axis.
-void note_equal_extents(const Graph& graph, const std::vector<Value>& values, std::optional<std::int64_t> along,
-                        std::vector<EqualExtents>& equal);
+void note_equal_extents(const Graph& graph, NodeId reader, const std::vector<Value>& values,
+                        std::optional<std::int64_t> along, std::vector<EqualExtents>& equal);
 
 }  // namespace taso

@@ -25,6 +25,15 @@ std::shared_ptr<const ConstantData> repeated(const Shape& shape, std::int64_t va
                        : ConstantData::splat({ElementType::i64, shape, true}, std::move(element));
 }
 
+/// Whether a Range counts up from 0: it has as many elements as its limit says.
+bool in_steps_of_one(const std::vector<NodeContext::Input>& inputs) {
+  const auto is = [&](std::size_t i, std::int64_t number) {
+    return i < inputs.size() && inputs[i].constant != nullptr &&
+           inputs[i].constant->to_integers() == std::vector{number};
+  };
+  return is(0, 0) && is(2, 1);
+}
+
 bool has(const ConstantData& flags, std::int64_t least) {
   const std::vector<std::int64_t> each = flags.to_integers();
   return std::any_of(each.begin(), each.end(), [&](std::int64_t flag) { return flag >= least; });
@@ -77,7 +86,7 @@ std::string SymbolFlow::fold(const NodeContext& context, const ConstantData& fol
     } else if (linear.contains(op) && integers) {
       flags = repeated(folded.type().shape, shaped ? shape_flag : element_flag);
     } else if (op == "ConstantOfShape" || (op == "Expand" && !flows_from(0)) ||
-               (op == "Range" && !flows_from(0) && !flows_from(2) && integers)) {
+               (op == "Range" && !flows_from(0) && !flows_from(2) && integers && in_steps_of_one(inputs))) {
       flags = repeated(folded.type().shape, shape_flag);
     } else {
       return wrong;

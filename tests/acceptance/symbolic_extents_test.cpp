@@ -803,6 +803,69 @@ INSTANTIATE_TEST_SUITE_P(
                  },
                  first_of_two,
                  {"1", "5"}},
+        Decision{"SlicesThatAreAlikeAtSomeSizes",
+                 [](ModelBuilder& b) {
+                   b.add_initializer("five", {1}, std::vector<std::int64_t>{5});
+                   b.add_initializer("last_five", {1}, std::vector<std::int64_t>{-5});
+                   b.add_node("Sub", {"size", "five"}, {"place"}, {}, "place");
+                   b.add_node("Slice", {"x", "last_five", "end", "zero"}, {"p"}, {}, "last");
+                   b.add_node("Slice", {"x", "place", "size", "zero"}, {"q"}, {}, "slice");
+                   b.add_node("Concat", {"p", "q"}, {"both"}, {{"axis", 0}}, "both");
+                   b.add_node("Neg", {"both"}, {"negative"}, {}, "negative");
+                   b.add_node("Neg", {"negative"}, {"z"}, {}, "positive");
+                 },
+                 "rule r: neg(neg(x)) => x\n",
+                 {"3", "4", "9"}},
+        Decision{"ARangeInLargeSteps",
+                 [](ModelBuilder& b) {
+                   b.add_initializer("table", {600, 2}, numbers(1200));
+                   b.add_initializer("start", {}, std::vector<std::int64_t>{0});
+                   b.add_initializer("step", {}, std::vector<std::int64_t>{30000});
+                   b.add_node("Squeeze", {"size"}, {"limit"}, {}, "limit");
+                   b.add_node("Range", {"start", "limit", "step"}, {"places"}, {}, "range");
+                   b.add_node("Shape", {"places"}, {"count"}, {}, "count");
+                   b.add_node("Slice", {"table", "zero", "count", "zero"}, {"z"}, {}, "slice");
+                 },
+                 first_of_two,
+                 {"5", "30001"}},
+        Decision{"AMinimumOfALengthUnderAnotherName",
+                 [](ModelBuilder& b) {
+                   b.add_initializer("table", {600, 2}, numbers(1200));
+                   b.add_initializer("two", {1}, std::vector<std::int64_t>{2});
+                   b.add_node("ConstantOfShape", {"size"}, {"zeros"}, {}, "zeros");
+                   b.add_node("Cast", {"zeros"}, {"again"}, {{"to", 1}}, "cast");
+                   b.add_node("Shape", {"again"}, {"length"}, {}, "length");
+                   b.add_node("Min", {"length", "two"}, {"least_length"}, {}, "min");
+                   b.add_node("Slice", {"table", "zero", "least_length", "zero"}, {"rows"}, {}, "rows");
+                   b.add_node("Neg", {"rows"}, {"z"}, {}, "negative");
+                 },
+                 first_of_two,
+                 {"1", "5"}},
+        Decision{"AMaskThatBeginsFarAway",
+                 [](ModelBuilder& b) {
+                   b.add_initializer("far", {}, std::vector<std::int64_t>{-30000});
+                   b.add_node("Trilu", {"x", "far"}, {"y"}, {{"upper", 1}}, "mask");
+                   b.add_node("Neg", {"y"}, {"z"}, {}, "negative");
+                 },
+                 "rule r: neg(mul(x, y)) => mul(neg(x), y)\n",
+                 {"5", "30010"}},
+        // The rows of a batch stand where an image has its height.
+        Decision{
+            "CeilingsOfABatch",
+            [](ModelBuilder& b) {
+              b.add_initializer("image", {4}, std::vector<std::int64_t>{1, 1, -1, 2});
+              b.add_initializer("flat", {2}, std::vector<std::int64_t>{-1, 2});
+              b.add_node("Reshape", {"x", "image"}, {"columns"}, {}, "columns");
+              b.add_node("Neg", {"columns"}, {"negative"}, {}, "negative");
+              b.add_node("AveragePool", {"negative"}, {"pooled"},
+                         {{"kernel_shape", {2, 1}}, {"strides", {2, 1}}, {"ceil_mode", 1}, {"count_include_pad", 1}},
+                         "pool");
+              b.add_node("Neg", {"pooled"}, {"positive"}, {}, "positive");
+              b.add_node("Reshape", {"positive", "flat"}, {"z"}, {}, "z");
+            },
+            "rule r: neg(avg_pool2d_include(neg(x); kernel=k, strides=s, pads=p)) => avg_pool2d_include(x; kernel=k, "
+            "strides=s, pads=p)\n",
+            {"4", "5", "7"}},
         // A pooling of pairs and its inverse are of the size only where that is even.
         Decision{
             "EvenSizes",
@@ -821,6 +884,30 @@ INSTANTIATE_TEST_SUITE_P(
             first_of_two,
             {"4", "5", "7"}}),
     [](const auto& decision) { return decision.param.name; });
+
+// Sizes of a symbol are as many as tell something of others, whatever other symbols there are.
+TEST_F(Symbolic, ASizeThatTheSamplesHaveInCommon) {
+  for (const char* range : {"n=1:2", "n=1:3", "n=40:"}) {
+    ModelBuilder builder(17, "common");
+    builder.add_symbolic_input("x", {"n", "2"});
+    builder.add_symbolic_input("y", {"m", "2"});
+    builder.add_node("Neg", {"x"}, {"negative"}, {}, "negative");
+    builder.add_node("Neg", {"negative"}, {"z"}, {}, "positive");
+    builder.add_node("Relu", {"y"}, {"w"}, {}, "relu");
+    builder.add_symbolic_output("z", {"n", "2"});
+    builder.add_symbolic_output("w", {"m", "2"});
+    const std::string rules = folder_ / "own.rules";
+    const std::string size = range == std::string("n=40:") ? "40" : "2";
+    ASSERT_TRUE(
+        write_file_atomically(rules, "rule r: neg(neg(x)) => slice(concat(x, x; axis=-2); starts=[0, 0], sizes=[" +
+                                         size + ", 2], steps=[1, 1]) if dim(x, -2) == " + size + "\n")
+            .ok());
+    optimize_for_all(message(builder.serialize()),
+                     size == "2" ? std::vector<std::vector<std::string>>{{"x:1,2", "y:5,2"}, {"x:2,2", "y:5,2"}}
+                                 : std::vector<std::vector<std::string>>{{"x:40,2", "y:5,2"}, {"x:50,2", "y:5,2"}},
+                     {"--rules", rules, "--range", range});
+  }
+}
 
 // An extent without a name is not that of another input which is called so.
 TEST_F(Symbolic, NamesOfExtentsAreApart) {
