@@ -152,6 +152,13 @@ class Unifier {
     });
   }
 
+  /// An extent at all samples.
+  [[nodiscard]] Integers at_samples(NodeId id, std::size_t port, std::size_t axis) const {
+    Integers values;
+    for (const SampledGraph& sample : samples_) values.push_back(sample.graph->node(id).outputs[port].shape[axis]);
+    return values;
+  }
+
   /// Sizes near a node: the extents of what it reads.
   [[nodiscard]] Integers near(const Node& node) const {
     Integers result;
@@ -343,8 +350,7 @@ class Unifier {
     for (std::size_t port = 0; port < node.outputs.size(); ++port) {
       if (!node.outputs[port].known) continue;
       for (std::size_t axis = 0; axis < node.outputs[port].shape.size(); ++axis) {
-        Integers values;
-        for (const SampledGraph& sample : samples_) values.push_back(sample.graph->node(id).outputs[port].shape[axis]);
+        Integers values = at_samples(id, port, axis);
         std::optional<std::int64_t> size = known[port][axis];
         if (!size && port == 0 && shape.rule == CarriedShape::Rule::polynomial &&
             (!unknown_number_ || !all_equal(values)))
@@ -430,8 +436,7 @@ class Unifier {
         return sizes_.follows(Condition::Relation::less_equal, 0, place);
       };
       if (!end || !rest || !lies_inside(start) || !lies_inside(*end)) continue;
-      Integers values;
-      for (const SampledGraph& sample : samples_) values.push_back(sample.graph->node(id).outputs[0].shape[axis]);
+      Integers values = at_samples(id, 0, axis);
       note_unknown(id, values);
       known[axis] = sizes_.minimum(fmt::format("extent {} of node {}", axis, id), size, *rest, std::move(values));
     }
@@ -444,8 +449,7 @@ class Unifier {
     for (std::size_t port = 0; port < node.outputs.size(); ++port) {
       if (!node.outputs[port].known) continue;
       for (std::size_t axis = 0; axis < node.outputs[port].shape.size(); ++axis) {
-        Integers values;
-        for (const SampledGraph& sample : samples_) values.push_back(sample.graph->node(id).outputs[port].shape[axis]);
+        Integers values = at_samples(id, port, axis);
         const bool given = node.kind == NodeKind::input || (node.kind == NodeKind::constant && !differs(id));
         const auto size = given ? sizes_.fit(values, close) : fit(id, values, close);
         node.outputs[port].shape[axis] = size ? *size : unknown(id, axis, std::move(values));

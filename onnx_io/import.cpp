@@ -488,6 +488,7 @@ class Importer {
       if (output) carried.types.back() = TensorType{element, scratch.type(*output).shape, true};
     }
     carried.shape = shape_of_one_operator(scratch, trial.outputs(), places);
+    if (carried.shape.rule == CarriedShape::Rule::same && !only_renames(node.op_type())) carried.shape = {};
     return carried;
   }
 

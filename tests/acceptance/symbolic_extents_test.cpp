@@ -707,6 +707,7 @@ struct Decision {
   std::function<void(ModelBuilder&)> add;  // makes "z" of "x" ([n, 2])
   const char* rule;
   std::vector<const char*> sizes;  // where the result was another
+  const char* why = "";            // what the program says
 };
 
 class DecidedBySizes : public Symbolic, public testing::WithParamInterface<Decision> {};
@@ -726,7 +727,8 @@ TEST_P(DecidedBySizes, IsDoneAtNoSize) {
   ASSERT_TRUE(write_file_atomically(rules, decision.rule).ok());
   std::vector<std::vector<std::string>> shapes;
   for (const char* size : decision.sizes) shapes.push_back({"x:" + std::string(size) + ",2"});
-  optimize_for_all(message(builder.serialize()), shapes, {"--rules", rules});
+  optimize_for_all(message(builder.serialize()), shapes, {"--rules", rules, "-v"});
+  EXPECT_THAT(warnings_ + report_, HasSubstr(decision.why));
 }
 
 constexpr const char* first_of_two =
