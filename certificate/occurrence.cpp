@@ -143,8 +143,8 @@ class Occurrence {
     Attributes actual = node(p).attributes;
     if (const auto part = part_.find(p); part != part_.end()) actual.set("sizes", part->second);
     if (*expected != actual)
-      return wrong(place(p) + " has other attributes (" + to_string(actual) + "; the rule says " +
-                   to_string(*expected) + ")");
+      return wrong(place(p) + " has other attributes (" + to_string(actual, sizes_of(catalog_)) + "; the rule says " +
+                   to_string(*expected, sizes_of(catalog_)) + ")");
     return {};
   }
 

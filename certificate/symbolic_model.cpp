@@ -107,8 +107,13 @@ class Unifier {
  public:
   /// `live`: nodes that outputs of the model need; others need not exist where the model does.
   Unifier(std::span<const SampledGraph> samples, const std::vector<bool>& live, SymbolicSizes& sizes,
-          const SymbolicCatalog& catalog)
-      : samples_(samples), live_(live), sizes_(sizes), catalog_(catalog), first_(*samples[0].graph) {}
+          const SymbolicCatalog& catalog, SymbolicConstants& constants)
+      : samples_(samples),
+        live_(live),
+        sizes_(sizes),
+        catalog_(catalog),
+        constants_(constants),
+        first_(*samples[0].graph) {}
 
   Expected<Graph> run(std::vector<std::string>& untouched) {
     for (NodeId id = 0; id < first_.id_bound(); ++id) {
@@ -130,10 +135,13 @@ class Unifier {
         unify_carried(id, node);
       } else {
         unify_outputs(id, node);
-        if (node.kind == NodeKind::constant && differs(id)) {
-          // Told from all others by its number; what it holds no step looks at.
-          const std::int64_t mark[] = {-1, static_cast<std::int64_t>(id)};
-          node.constant = ConstantData::of_integers({2}, mark);
+        if (node.kind == NodeKind::constant) {
+          std::vector<SymbolicConstants::Data> all;
+          for (const SampledGraph& sample : samples_) all.push_back(sample.graph->node(id).constant);
+          // Integers are the model's own, which follow from extents that are known (check_decisions); floats may be
+          // a handler's.
+          const bool told = node.outputs[0].element != ElementType::f32 || !unknown_ || *unknown_ > id;
+          node.constant = constants_.unify(all, told);
         }
       }
       graph_.add(std::move(node));
@@ -461,6 +469,7 @@ class Unifier {
   const std::vector<bool>& live_;
   SymbolicSizes& sizes_;
   const SymbolicCatalog& catalog_;
+  SymbolicConstants& constants_;
   const Graph& first_;
   std::optional<NodeId> unknown_;  ///< The first node with an extent of which no formula is known.
   bool unknown_number_ = false;    ///< One of these is one number at all samples.
@@ -507,13 +516,15 @@ Status check_decisions(std::span<const SampledGraph> samples, const SymbolicSize
 }  // namespace
 
 Expected<Graph> graph_for_all_sizes(std::span<const SampledGraph> samples, SymbolicSizes& sizes,
-                                    const SymbolicCatalog& catalog, std::vector<std::string>& untouched) {
+                                    const SymbolicCatalog& catalog, std::shared_ptr<SymbolicConstants>& constants,
+                                    std::vector<std::string>& untouched) {
   for (const SampledGraph& sample : samples)
     if (const std::string other = difference(*samples[0].graph, *sample.graph); !other.empty()) return unproved(other);
   const std::vector<bool> live = live_nodes(*samples[0].graph);
   for (std::size_t pass = 0;; ++pass) {
     untouched.clear();
-    Unifier unifier(samples, live, sizes, catalog);
+    constants = std::make_shared<SymbolicConstants>(sizes);
+    Unifier unifier(samples, live, sizes, catalog, *constants);
     TASO_ASSIGN(Graph graph, unifier.run(untouched));
     const SizeDecisions* decisions = samples[0].decisions;
     bool learned = false;
@@ -529,7 +540,6 @@ Expected<Graph> graph_for_all_sizes(std::span<const SampledGraph> samples, Symbo
       continue;
     }
     TASO_RETURN_IF_ERROR(check_decisions(samples, sizes, graph, unifier.first_unknown()));
-    normalize(graph, catalog);
     return graph;
   }
 }
@@ -542,7 +552,8 @@ struct SymbolicModel::State {
   std::vector<Graph> graphs;       ///< The same in normal form.
   std::unique_ptr<SymbolicSizes> symbolic;
   std::unique_ptr<SymbolicCatalog> catalog;
-  Graph graph;  ///< For all sizes, in normal form.
+  Model at_all;  ///< For all sizes.
+  Graph graph;   ///< The same in normal form.
   std::vector<std::string> untouched;
 
   Status choose_ranges(const Model& model, const SymbolRanges& given);
@@ -711,7 +722,11 @@ Expected<SymbolicModel> SymbolicModel::load(const Model& model, const OperatorRe
   for (const Model& sample : state->models) state->graphs.push_back(sample.graph());
   std::vector<SampledGraph> sampled;
   for (const Model& sample : state->models) sampled.push_back({&sample.graph(), &sample.size_decisions()});
-  TASO_ASSIGN(state->graph, graph_for_all_sizes(sampled, *state->symbolic, *state->catalog, state->untouched));
+  std::shared_ptr<SymbolicConstants> constants;
+  TASO_ASSIGN(state->graph,
+              graph_for_all_sizes(sampled, *state->symbolic, *state->catalog, constants, state->untouched));
+  state->at_all = Model::at_all_sizes(state->models, state->graph, *state->symbolic, std::move(constants));
+  normalize(state->graph, *state->catalog);
   for (Graph& graph : state->graphs) normalize(graph, registry);
   SymbolicModel result;
   result.state_ = std::move(state);
@@ -778,29 +793,19 @@ Expected<SizedGraph> SymbolicModel::repeat(const std::vector<Substitution>& rule
 std::vector<Model::Sized> SymbolicModel::sized(const SizedGraph& graph) const {
   std::vector<Model::Sized> all;
   for (std::size_t i = 0; i < graph.samples.size(); ++i)
-    all.push_back({&state_->models[graph.numbers[i]], &graph.samples[i]});
-  // Where a size is a number of the model by chance, constants that differ elsewhere are one, and the file is another.
-  const Expected<std::vector<Hash128>> forms = Model::forms_at_sizes(all);
-  if (!forms) return all;
-  std::map<Hash128, std::size_t> counts;
-  for (const Hash128& form : *forms) ++counts[form];
-  for (std::size_t first = 0; first < all.size(); ++first) {
-    if (2 * counts[(*forms)[first]] <= all.size()) continue;
-    std::vector<Model::Sized> alike;
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if ((*forms)[i] == (*forms)[first]) alike.push_back(all[i]);
-    return alike;
-  }
+    all.push_back({&state_->models[graph.numbers[i]], &graph.samples[i], graph.numbers[i]});
   return all;
 }
 
-Status SymbolicModel::can_save(const SizedGraph& graph) const { return Model::can_save_at_all_sizes(sized(graph)); }
+Status SymbolicModel::can_save(const SizedGraph& graph) const {
+  return state_->at_all.can_save_at_all_sizes(graph.graph, sized(graph));
+}
 
 Expected<SaveReport> SymbolicModel::save(const SizedGraph& graph, const std::string& path,
                                          const SaveOptions& options) const {
   SaveOptions with_ranges = options;
   if (const std::string text = to_string(state_->ranges); !text.empty()) with_ranges.metadata[ranges_key] = text;
-  return Model::save_at_all_sizes(sized(graph), path, with_ranges);
+  return state_->at_all.save_at_all_sizes(graph.graph, sized(graph), path, with_ranges);
 }
 
 std::string to_string(const SymbolRanges& ranges) {

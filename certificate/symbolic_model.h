@@ -21,7 +21,7 @@
 /// there has equal extents.
 ///
 /// As a second check, steps are repeated with the numbers of each sample, which must be those of the polynomials there,
-/// and the result is exported at all samples (onnx_io/symbolic_export.h). Samples at which different nodes are equal by
+/// and what is written for all sizes (onnx_io/symbolic_export.h) must be what is written at each. Samples at which different nodes are equal by
 /// chance are left out of both, as long as they are fewer than half.
 #pragma once
 
@@ -34,6 +34,7 @@
 #include "certificate/certificate.h"
 #include "graph/pattern.h"
 #include "onnx_io/model.h"
+#include "onnx_io/symbolic_constants.h"
 #include "operators/registry.h"
 #include "support/status.h"
 #include "verifier/symbolic_sizes.h"
@@ -57,10 +58,13 @@ struct SampledGraph {
   const SizeDecisions* decisions = nullptr;
 };
 
-/// The graph, in normal form, that is each of `samples` at the samples of `sizes`; these have the same nodes up to
-/// numbers, none of which reads a later one. Nodes that no step may touch are named in `untouched`, with the reason.
+/// The graph, node by node, that is each of `samples` at the samples of `sizes`; these have the same nodes up to
+/// numbers, none of which reads a later one. Constants that differ are stand-ins from `constants`. Nodes that no step
+/// may touch are named in `untouched`, with the reason.
 [[nodiscard]] Expected<Graph> graph_for_all_sizes(std::span<const SampledGraph> samples, SymbolicSizes& sizes,
-                                                  const SymbolicCatalog& catalog, std::vector<std::string>& untouched);
+                                                  const SymbolicCatalog& catalog,
+                                                  std::shared_ptr<SymbolicConstants>& constants,
+                                                  std::vector<std::string>& untouched);
 
 /// Immutable after load; copies share everything. Not for several threads at once.
 class SymbolicModel {

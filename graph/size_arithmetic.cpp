@@ -30,6 +30,24 @@ std::string to_string(const TensorType& type, const SizeArithmetic* sizes) {
   return text + "]";
 }
 
+std::string to_string(const Attributes& attributes, const SizeArithmetic* sizes) {
+  if (sizes == nullptr) return to_string(attributes);
+  std::string text;
+  for (const auto& [name, value] : attributes.entries()) {
+    text += (text.empty() ? "" : ", ") + name + "=";
+    if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value)) {
+      text += "[";
+      for (std::size_t i = 0; i < list->size(); ++i) text += (i == 0 ? "" : ", ") + sizes->to_string((*list)[i]);
+      text += "]";
+    } else if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+      text += sizes->to_string(*integer);
+    } else {
+      text += to_string(value);
+    }
+  }
+  return text;
+}
+
 bool has_elements(const TensorType& type, const SizeArithmetic* sizes) {
   return std::all_of(type.shape.begin(), type.shape.end(), [&](std::int64_t extent) {
     if (sizes == nullptr || sizes->is_number(extent)) return extent != 0;

@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "graph/pattern.h"
 #include "support/status.h"
@@ -28,6 +30,26 @@ class SizeArithmetic {
   [[nodiscard]] virtual bool is_number(std::int64_t size) const = 0;
   /// What a person reads: "2*height + 1".
   [[nodiscard]] virtual std::string to_string(std::int64_t size) const = 0;
+};
+
+/// A product of symbols, each named as often as it is a factor, times a number.
+struct SizeTerm {
+  std::int64_t factor = 1;
+  std::vector<std::string> symbols;
+};
+
+/// Such arithmetic where the values of all sizes are known at a few samples.
+class SampledSizes : public SizeArithmetic {
+ public:
+  [[nodiscard]] virtual std::size_t sample_count() const = 0;
+  /// The value at a sample; nothing beyond 64 bits, and for an integer that is neither a number nor a name.
+  [[nodiscard]] virtual std::optional<std::int64_t> at(std::int64_t size, std::size_t sample) const = 0;
+  /// The size that has these values at the samples; nothing where they do not determine it. Sizes of `near` are more
+  /// likely to occur in it.
+  [[nodiscard]] virtual std::optional<std::int64_t> fit(std::span<const std::int64_t> values,
+                                                        std::span<const std::int64_t> near) const = 0;
+  /// A size as a sum of products of the model's symbols; nothing if it is none.
+  [[nodiscard]] virtual std::optional<std::vector<SizeTerm>> terms(std::int64_t size) const = 0;
 };
 
 /// A catalog of operators over such integers: apply() and check_occurrence() (certificate/occurrence.h) ask it for
@@ -52,5 +74,7 @@ class SizedCatalog : public OperatorCatalog {
 [[nodiscard]] bool has_elements(const TensorType& type, const SizeArithmetic* sizes);
 /// "f32[batch, 2*height]"; `sizes` null: as to_string.
 [[nodiscard]] std::string to_string(const TensorType& type, const SizeArithmetic* sizes);
+/// "axis=-1, sizes=[batch, 4]"; `sizes` null: as to_string.
+[[nodiscard]] std::string to_string(const Attributes& attributes, const SizeArithmetic* sizes);
 
 }  // namespace taso

@@ -142,6 +142,10 @@ class Exporter {
         cover.kind = Cover::Kind::constant;
       } else if (node.weight_only && !is_varying(id) && is_worth_folding(id)) {
         cover.kind = Cover::Kind::folded;
+      } else if (!registry_.defines(node.op)) {
+        // A node of a graph for all sizes that no step touches.
+        if (!cover_original(id, cover))
+          return internal_error("what node " + std::to_string(id) + " (" + node.op + ") reads is another");
       } else if (!mode_.verbatim || !cover_original(id, cover)) {
         Status lowered = lower(id, cover);
         if (!lowered && !node.weight_only) return lowered;
@@ -253,7 +257,7 @@ class Exporter {
   Status lower(NodeId id, Cover& cover) {
     const Node& node = graph_.node(id);
     const MapWriter maps(document_, registry_);
-    LoweringContext context(graph_, id, document_.opset(), maps, constants_, temporaries_);
+    LoweringContext context(graph_, id, document_.opset(), maps, mode_.sizes, constants_, temporaries_);
     // As it was, else as ONNX has it, else as another domain that the model has already, else by its own name.
     using Lines = MapWriter::Lines;
     if (!maps.write(context, Lines::origin)) {

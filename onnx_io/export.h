@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/size_arithmetic.h"
 #include "onnx_io/builder.h"
 #include "onnx_io/import.h"
 
@@ -51,19 +52,36 @@ struct NewNode {
 /// One graph node on its way to ONNX nodes: what the handlers of the export table see.
 class LoweringContext {
  public:
-  LoweringContext(const Graph& graph, NodeId id, std::int64_t opset, const MapWriter& maps,
+  /// `sizes`: the arithmetic of the graph's integers; null: they are numbers.
+  LoweringContext(const Graph& graph, NodeId id, std::int64_t opset, const MapWriter& maps, const SampledSizes* sizes,
                   std::vector<std::shared_ptr<const ConstantData>>& constants, std::size_t& temporaries)
-      : graph_(&graph), id_(id), opset_(opset), maps_(&maps), constants_(&constants), temporaries_(&temporaries) {}
+      : graph_(&graph),
+        id_(id),
+        opset_(opset),
+        maps_(&maps),
+        sizes_(sizes),
+        constants_(&constants),
+        temporaries_(&temporaries) {}
 
+  [[nodiscard]] NodeId id() const { return id_; }
   [[nodiscard]] const Node& node() const { return graph_->node(id_); }
   [[nodiscard]] const Attributes& attributes() const { return node().attributes; }
   [[nodiscard]] std::int64_t opset() const { return opset_; }
   [[nodiscard]] const Shape& shape(std::size_t i) const { return graph_->type(node().inputs[i]).shape; }
   [[nodiscard]] const TensorType& type(Value value) const { return graph_->type(value); }
+  /// The type of a value; of a graph for all sizes, its type at the first sample.
+  [[nodiscard]] TensorType type_at_a_sample(Value value) const;
   [[nodiscard]] const Shape& result_shape() const { return node().outputs[0].shape; }
   [[nodiscard]] std::int64_t rank(std::size_t i) const { return static_cast<std::int64_t>(shape(i).size()); }
   /// An attribute axis, counted from the front of input `i`.
   [[nodiscard]] std::int64_t axis(std::size_t i) const { return attributes().integer("axis") + rank(i); }
+
+  /// Arithmetic and order of the graph's integers, which may be names of sizes. What does not follow is false; what is
+  /// no size fails.
+  [[nodiscard]] std::int64_t combine(SizeArithmetic::Operation operation, std::int64_t a, std::int64_t b);
+  [[nodiscard]] bool follows(Condition::Relation relation, std::int64_t a, std::int64_t b) const;
+  [[nodiscard]] bool is_number(std::int64_t size) const { return sizes_ == nullptr || sizes_->is_number(size); }
+  [[nodiscard]] bool are_numbers(const Shape& list) const;
 
   [[nodiscard]] TensorRef in(std::size_t i) { return of(node().inputs[i]); }
   /// Input `i` of an operator with numpy broadcasting: where the input is itself a broadcast, what it broadcasts,
@@ -107,6 +125,7 @@ class LoweringContext {
   NodeId id_;
   std::int64_t opset_;
   const MapWriter* maps_;
+  const SampledSizes* sizes_;
   std::vector<std::shared_ptr<const ConstantData>>* constants_;
   std::size_t* temporaries_;
   std::vector<NewNode> nodes_;
@@ -148,6 +167,8 @@ struct ExportMode {
   /// Per node id, nodes that are weight-only, but others at other sizes of symbolic extents: they are not folded. May
   /// be empty.
   std::vector<bool> varying;
+  /// Of a graph for all sizes: the arithmetic of its integers. Null: they are numbers.
+  const SampledSizes* sizes = nullptr;
 };
 
 [[nodiscard]] Expected<ExportedGraph> export_graph(const Document& document, const ImportedModel& imported,

@@ -33,7 +33,10 @@ void emit_with_list(LoweringContext& c, const std::string& op_type, TensorRef in
 
 void emit_reshape(LoweringContext& c, TensorRef input, const Shape& shape, TensorRef output) {
   // A 0 means "as in the input"; it stands for itself with allowzero only.
-  if (std::count(shape.begin(), shape.end(), 0) == 0) return c.emit("Reshape", {input, c.integers(shape)}, output);
+  const bool positive = std::all_of(shape.begin(), shape.end(), [&](std::int64_t extent) {
+    return c.is_number(extent) ? extent != 0 : c.follows(Condition::Relation::less_equal, 1, extent);
+  });
+  if (positive) return c.emit("Reshape", {input, c.integers(shape)}, output);
   if (c.opset() < 14) return c.fail("a tensor without elements cannot be reshaped before opset 14");
   c.emit("Reshape", {input, c.integers(shape)}, output, {{"allowzero", 1}});
 }
@@ -75,7 +78,7 @@ std::vector<OnnxAttribute> conv_attributes(LoweringContext& c) {
   const Shape& x = c.shape(0);
   const Shape& k = c.shape(1);
   return {{"dilations", c.attributes().integers("dilations")},
-          {"group", k[1] == 0 ? 1 : x[1] / k[1]},
+          {"group", k[1] == 0 ? 1 : c.combine(SizeArithmetic::Operation::floor_divide, x[1], k[1])},
           {"kernel_shape", extents_from(k, 2)},
           {"pads", c.attributes().integers("pads")},
           {"strides", c.attributes().integers("strides")}};
@@ -131,6 +134,7 @@ void pad_channels(LoweringContext& c) {
 void regroup(LoweringContext& c) {
   const std::int64_t groups = c.attributes().integer("groups"), factor = c.attributes().integer("factor");
   const Shape& k = c.shape(0);
+  if (!c.are_numbers(k)) return c.fail("its kernel depends on symbolic extents");
   const std::int64_t outputs = k[0] / (groups * factor), window = k[2] * k[3], block = outputs * k[1] * window;
   const TensorRef blocks = c.temporary(), padded = c.temporary(), flat = c.temporary(), diagonal = c.temporary();
   const TensorRef matrix = c.temporary(), ordered = c.temporary();
@@ -169,8 +173,14 @@ void slice(LoweringContext& c) {
   for (std::size_t i = 0; i < starts.size(); ++i) {
     if (starts[i] == 0 && sizes[i] == c.shape(0)[i] && steps[i] == 1) continue;
     begins.push_back(starts[i]);
-    const std::int64_t end = starts[i] + (sizes[i] == 0 ? 0 : (sizes[i] - 1) * steps[i] + (steps[i] > 0 ? 1 : -1));
-    ends.push_back(end < 0 ? std::numeric_limits<std::int64_t>::min() : end);
+    if (!c.are_numbers({starts[i], sizes[i], steps[i]})) {
+      // Of other steps it would have to be known whether there are elements.
+      if (steps[i] != 1) return c.fail("steps of a slice that depends on symbolic extents");
+      ends.push_back(c.combine(SizeArithmetic::Operation::add, starts[i], sizes[i]));
+    } else {
+      const std::int64_t end = starts[i] + (sizes[i] == 0 ? 0 : (sizes[i] - 1) * steps[i] + (steps[i] > 0 ? 1 : -1));
+      ends.push_back(end < 0 ? std::numeric_limits<std::int64_t>::min() : end);
+    }
     axes.push_back(static_cast<std::int64_t>(i));
     strides.push_back(steps[i]);
   }
@@ -193,7 +203,7 @@ void softmax(LoweringContext& c) {
   const std::int64_t axis = c.axis(0), rank = c.rank(0);
   const Shape& x = c.shape(0);
   // Before opset 13 all axes from `axis` on are normalised together.
-  if (c.opset() >= 13 || volume(extents_from(x, static_cast<std::size_t>(axis) + 1)) == 1)
+  if (c.opset() >= 13 || !any_above_one(extents_from(x, static_cast<std::size_t>(axis) + 1)))
     return c.emit("Softmax", {c.in(0)}, c.out(), {{"axis", axis}});
   Shape perm(static_cast<std::size_t>(rank));
   std::iota(perm.begin(), perm.end(), 0);
@@ -310,6 +320,41 @@ const ExportRow* find_export_row(std::string_view op) {
   const auto place = std::lower_bound(rows.begin(), rows.end(), op,
                                       [](const ExportRow& row, std::string_view name) { return row.op < name; });
   return place != rows.end() && place->op == op ? &*place : nullptr;
+}
+
+std::int64_t LoweringContext::combine(SizeArithmetic::Operation operation, std::int64_t a, std::int64_t b) {
+  if (sizes_ != nullptr) {
+    const Expected<std::int64_t> result = sizes_->combine(operation, a, b);
+    if (result) return *result;
+    fail(result.error().message);
+    return 0;
+  }
+  switch (operation) {
+    case SizeArithmetic::Operation::add:
+      return a + b;
+    case SizeArithmetic::Operation::subtract:
+      return a - b;
+    case SizeArithmetic::Operation::multiply:
+      return a * b;
+    case SizeArithmetic::Operation::floor_divide:
+      return a / b;
+  }
+  return 0;
+}
+
+TensorType LoweringContext::type_at_a_sample(Value value) const {
+  TensorType type = graph_->type(value);
+  if (sizes_ != nullptr)
+    for (std::int64_t& extent : type.shape) extent = sizes_->at(extent, 0).value_or(extent);
+  return type;
+}
+
+bool LoweringContext::follows(Condition::Relation relation, std::int64_t a, std::int64_t b) const {
+  return sizes_ != nullptr && sizes_->follows(relation, a, b);
+}
+
+bool LoweringContext::are_numbers(const Shape& list) const {
+  return std::all_of(list.begin(), list.end(), [&](std::int64_t size) { return is_number(size); });
 }
 
 std::vector<TensorRef> LoweringContext::broadcasting_operands() {

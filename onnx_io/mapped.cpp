@@ -141,6 +141,13 @@ bool MapWriter::may_write(const NodeMapping& mapping, const LoweringContext& c, 
 
 bool MapWriter::write(LoweringContext& c, Lines lines) const {
   const Node& node = c.node();
+  const bool has_numbers =
+      std::all_of(node.attributes.entries().begin(), node.attributes.entries().end(), [&](const auto& attribute) {
+        if (const auto* list = std::get_if<std::vector<std::int64_t>>(&attribute.second)) return c.are_numbers(*list);
+        const auto* integer = std::get_if<std::int64_t>(&attribute.second);
+        return integer == nullptr || c.is_number(*integer);
+      });
+  if (!has_numbers) return false;
   for (const auto& mapping : registry_->node_maps().of_operator(node.op)) {
     if (!may_write(*mapping, c, lines)) continue;
     std::vector<TensorRef> operands;
@@ -150,7 +157,7 @@ bool MapWriter::write(LoweringContext& c, Lines lines) const {
       for (std::size_t i = 0; i < node.inputs.size(); ++i) operands.push_back(c.in(i));
     std::vector<TensorType> types;
     types.reserve(operands.size());
-    for (const TensorRef& operand : operands) types.push_back(c.type(operand.value));
+    for (const TensorRef& operand : operands) types.push_back(c.type_at_a_sample(operand.value));
     const auto writing = write_node(*registry_, *mapping, document_->version(mapping->domain), node.attributes, types,
                                     node.outputs.size());
     if (!writing) continue;
@@ -166,7 +173,7 @@ bool MapWriter::write_function(LoweringContext& c, const std::string& function, 
                                Lines lines) const {
   const OperatorDefinition* definition = registry_->find(function);
   if (definition == nullptr || !applies_function(*definition, function)) return false;
-  const std::vector<TensorType> types = {c.node().outputs[0]};
+  const std::vector<TensorType> types = {c.type_at_a_sample({c.id(), 0})};
   for (const auto& mapping : registry_->node_maps().of_operator(function)) {
     if (!may_write(*mapping, c, lines)) continue;
     const auto writing = write_node(*registry_, *mapping, document_->version(mapping->domain), {}, types, 1);

@@ -22,6 +22,9 @@ struct ModelDocument {
   std::vector<OriginalNode> nodes;
   std::vector<std::string> warnings;
   const OperatorRegistry* registry = nullptr;
+  /// Of a model at all sizes: what its integers and constants are.
+  const SampledSizes* sizes = nullptr;
+  std::shared_ptr<SymbolicConstants> symbolic_constants;
 };
 
 namespace {
@@ -131,43 +134,53 @@ Expected<SaveReport> Model::save(const Graph& graph, const std::string& path, co
   return write_model(*document_->document, document_->imported, exported, document_->options, path, options);
 }
 
+Model Model::at_all_sizes(std::span<const Model> samples, const Graph& graph, const SampledSizes& sizes,
+                          std::shared_ptr<SymbolicConstants> constants) {
+  TASO_CHECK(!samples.empty(), "a model at no size");
+  auto all = std::make_shared<ModelDocument>(*samples[0].document_);
+  std::vector<const ImportedModel*> imported;
+  for (const Model& sample : samples) imported.push_back(&sample.document_->imported);
+  all->imported = import_at_all_sizes(imported, graph, *constants);
+  all->sizes = &sizes;
+  all->symbolic_constants = std::move(constants);
+  Model model;
+  model.document_ = std::move(all);
+  return model;
+}
+
 namespace {
 
-std::vector<SizedExport> exports_of(std::span<const Model::Sized> sized, const auto& document_of) {
+Expected<ExportedGraph> export_for_all(const ModelDocument& all, const Graph& graph,
+                                       std::span<const SizedExport> samples, bool verbatim, bool fold) {
+  const SymbolicExport symbolic{&all.imported, &graph, all.sizes, all.symbolic_constants.get()};
+  return export_at_all_sizes(*all.document, symbolic, samples, *all.registry, verbatim, fold);
+}
+
+std::vector<SizedExport> exports_of(std::span<const Model::Sized> samples, const auto& imported_of) {
   std::vector<SizedExport> exports;
-  for (const Model::Sized& one : sized) {
-    const ModelDocument& model = document_of(*one.model);
-    exports.push_back({&model.imported, one.graph, &model.options.symbol_sizes});
-  }
+  for (const Model::Sized& one : samples) exports.push_back({&imported_of(*one.model), one.graph, one.sample});
   return exports;
 }
 
 }  // namespace
 
-Expected<SaveReport> Model::save_at_all_sizes(std::span<const Sized> sized, const std::string& path,
-                                              const SaveOptions& options) {
-  TASO_CHECK(!sized.empty(), "a model at no size");
-  for (const Sized& one : sized) TASO_RETURN_IF_ERROR(check_ends(one.model->graph(), *one.graph));
-  const ModelDocument& first = *sized[0].model->document_;
-  const auto exports = exports_of(sized, [](const Model& model) -> const ModelDocument& { return *model.document_; });
-  TASO_ASSIGN(const ExportedGraph exported,
-              export_at_all_sizes(*first.document, exports, *first.registry, options.verbatim, true));
+Expected<SaveReport> Model::save_at_all_sizes(const Graph& graph, std::span<const Sized> samples,
+                                              const std::string& path, const SaveOptions& options) const {
+  TASO_CHECK(document_->sizes != nullptr && !samples.empty(), "not a model at all sizes");
+  TASO_RETURN_IF_ERROR(check_ends(this->graph(), graph));
+  for (const Sized& one : samples) TASO_RETURN_IF_ERROR(check_ends(one.model->graph(), *one.graph));
+  const auto exports = exports_of(
+      samples, [](const Model& model) -> const auto& { return model.document_->imported; });
+  TASO_ASSIGN(const ExportedGraph exported, export_for_all(*document_, graph, exports, options.verbatim, true));
+  const ModelDocument& first = *samples[0].model->document_;
   return write_model(*first.document, first.imported, exported, first.options, path, options);
 }
 
-Expected<std::vector<Hash128>> Model::forms_at_sizes(std::span<const Sized> sized) {
-  TASO_CHECK(!sized.empty(), "a model at no size");
-  const ModelDocument& first = *sized[0].model->document_;
-  const auto exports = exports_of(sized, [](const Model& model) -> const ModelDocument& { return *model.document_; });
-  return export_forms(*first.document, exports, *first.registry);
-}
-
-Status Model::can_save_at_all_sizes(std::span<const Sized> sized) {
-  TASO_CHECK(!sized.empty(), "a model at no size");
-  const ModelDocument& first = *sized[0].model->document_;
-  const auto exports = exports_of(sized, [](const Model& model) -> const ModelDocument& { return *model.document_; });
-  TASO_ASSIGN(const ExportedGraph exported,
-              export_at_all_sizes(*first.document, exports, *first.registry, true, false));
+Status Model::can_save_at_all_sizes(const Graph& graph, std::span<const Sized> samples) const {
+  TASO_CHECK(document_->sizes != nullptr && !samples.empty(), "not a model at all sizes");
+  const auto exports = exports_of(
+      samples, [](const Model& model) -> const auto& { return model.document_->imported; });
+  TASO_ASSIGN(const ExportedGraph exported, export_for_all(*document_, graph, exports, true, false));
   return {};
 }
 

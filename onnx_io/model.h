@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/size_arithmetic.h"
 #include "onnx_io/size_decisions.h"
 #include "operators/registry.h"
 #include "support/status.h"
@@ -109,6 +110,7 @@ struct SaveReport {
 };
 
 struct ModelDocument;  // onnx_io/document.h (holds protobuf messages)
+class SymbolicConstants;
 
 /// A loaded model. Copies share the document.
 class Model {
@@ -156,21 +158,25 @@ class Model {
   [[nodiscard]] Expected<SaveReport> save(const Graph& graph, const std::string& path,
                                           const SaveOptions& options = {}) const;
 
-  /// A graph, and the model read at the sizes of symbols for which it was made.
+  /// The model for all sizes of its symbols: `samples` are the same file at sizes of them, `graph` is the graph of each
+  /// there, and its integers are names in `sizes`. Constants that are others at other samples have stand-ins from
+  /// `constants` in `graph`, and in what this returns (onnx_io/symbolic_constants.h).
+  [[nodiscard]] static Model at_all_sizes(std::span<const Model> samples, const Graph& graph, const SampledSizes& sizes,
+                                          std::shared_ptr<SymbolicConstants> constants);
+
+  /// A graph, the model read at the sizes of symbols for which it was made, and the number of these sizes.
   struct Sized {
     const Model* model = nullptr;
     const Graph* graph = nullptr;
+    std::size_t sample = 0;
   };
-  /// Writes one file that is right at all sizes of the symbols. `sized` are the same model and graph at several sizes:
-  /// what save() would write at each must be equal but for shapes that an ONNX node can also take from its input
-  /// (onnx_io/symbolic_export.h). An error of code not_proved names a node that has no form for all sizes; nothing is
-  /// written.
-  [[nodiscard]] static Expected<SaveReport> save_at_all_sizes(std::span<const Sized> sized, const std::string& path,
-                                                              const SaveOptions& options = {});
-  /// A hash for each of these of what save_at_all_sizes compares: files with different hashes cannot be one.
-  [[nodiscard]] static Expected<std::vector<Hash128>> forms_at_sizes(std::span<const Sized> sized);
+  /// Of a model from at_all_sizes: writes one file that is right at all sizes of the symbols. `samples` are `graph` at
+  /// several sizes; as a second check, what save() would write at each must be that with the numbers of the sample, at
+  /// most of them. An error of code not_proved names a node that has no form for all sizes; nothing is written.
+  [[nodiscard]] Expected<SaveReport> save_at_all_sizes(const Graph& graph, std::span<const Sized> samples,
+                                                       const std::string& path, const SaveOptions& options = {}) const;
   /// Whether save_at_all_sizes would write a file; weights are not computed.
-  [[nodiscard]] static Status can_save_at_all_sizes(std::span<const Sized> sized);
+  [[nodiscard]] Status can_save_at_all_sizes(const Graph& graph, std::span<const Sized> samples) const;
 
   /// Whether save() can write `graph` at the file's opset: some operators have a form in ONNX from some opset on only
   /// (dilations of MaxPool, steps of Slice, Expand, ...). `nodes` are those that are new since a graph for which the

@@ -23,48 +23,53 @@ struct Use {
   std::optional<Integers> list;
 };
 
-/// factor * symbol + offset, or the offset alone.
-struct Affine {
-  std::optional<std::size_t> symbol;
-  std::int64_t factor = 0, offset = 0;
-};
-
-/// How nodes compute a constant that is another at every size.
-struct Computed {
-  enum class Kind : std::uint8_t {
-    list,      ///< Its elements are `terms`; of rank 1, or 0.
-    repeated,  ///< One element; its shape is `terms`.
-    range,     ///< start, start + step, ...; its shape is `terms`, and `limit` is where it ends.
-  };
-  Kind kind = Kind::list;
-  std::vector<Affine> terms;
-  std::int64_t start = 0, step = 0;
-  Affine limit;
-};
-
 class SymbolicExporter {
  public:
-  /// `exports`: without weights, one for each of `sized`.
-  SymbolicExporter(const Document& document, std::span<const SizedExport> sized, std::span<const ExportedGraph> exports)
-      : document_(document), sized_(sized), exports_(exports) {
-    for (const ExportedGraph& exported : exports_) {
-      constants_.emplace_back();
-      for (const WrittenConstant& constant : exported.constants)
-        if (constant.data) constants_.back().emplace(constant.name, constant.data.get());
-    }
+  /// `exported`: the graph for all sizes, its integers names of sizes.
+  SymbolicExporter(const Document& document, const SymbolicExport& all, const ExportedGraph& exported)
+      : document_(document), all_(all), exported_(exported) {
+    for (const WrittenConstant& constant : exported.constants)
+      if (constant.data) constants_.emplace(constant.name, constant.data.get());
   }
 
-  /// Finds what differs between the exports; an error if it is more than lists that can be replaced.
-  Status compare() {
-    for (std::size_t k = 1; k < exports_.size(); ++k) {
-      TASO_RETURN_IF_ERROR(compare_nodes(k));
-      TASO_RETURN_IF_ERROR(compare_constants(k));
-    }
-    for (const std::string& name : differing_) TASO_RETURN_IF_ERROR(replace(name));
+  /// Whether the export at a sample is this one with the numbers of the sample; else why not.
+  [[nodiscard]] Status compare(const ExportedGraph& there, const SizedExport& sample) const {
+    std::map<std::string, const ConstantData*> constants;
+    for (const WrittenConstant& constant : there.constants)
+      if (constant.data) constants.emplace(constant.name, constant.data.get());
+    for (std::size_t i = 0; i < std::min(exported_.nodes.size(), there.nodes.size()); ++i)
+      if (!is_at(exported_.nodes[i], there.nodes[i], constants, sample))
+        return wrong(describe(exported_.nodes[i]) + " is another at some sizes");
+    if (exported_.nodes.size() != there.nodes.size()) return wrong("there are other nodes at some sizes");
+    if (exported_.weights != there.weights) return wrong("a computed weight is another at some sizes");
     return {};
   }
 
-  /// Puts the lists into an export at the first size.
+  /// Finds the lists that the nodes read; an error if there is no form for all sizes.
+  Status find_lists() {
+    for (const auto& output : document_.graph().output())
+      if (form_of(output.name()) != nullptr)
+        return wrong("graph output " + in_quotes(output.name()) + " depends on the sizes");
+    for (std::size_t i = 0; i < exported_.nodes.size(); ++i) {
+      const onnx::NodeProto& node = exported_.nodes[i];
+      if (const int original = exported_.originals[i]; original >= 0)
+        for (const std::string& name : document_.captures(original))
+          if (form_of(name) != nullptr)
+            return wrong(describe(node) + " reads " + in_quotes(name) + " in a subgraph, which depends on the sizes");
+      for (int position = 0; position < node.input_size(); ++position) {
+        const std::string& name = node.input(position);
+        const ConstantForm* form = form_of(name);
+        if (form == nullptr) continue;
+        const std::optional<Integers> list = list_for(node, position, *form);
+        if (node.output_size() == 0 || (!list && !can_compute(*form)))
+          return wrong(describe(node) + " reads " + in_quotes(name) + ", which depends on the sizes");
+        uses_[name].push_back({node.output(0), position, list});
+      }
+    }
+    return {};
+  }
+
+  /// Puts the lists into the export, which may have computed weights besides.
   void apply(ExportedGraph& exported) {
     for (const WrittenConstant& constant : exported.constants) taken_.insert(constant.name);
     for (const onnx::NodeProto& node : exported.nodes) {
@@ -97,198 +102,141 @@ class SymbolicExporter {
   }
 
  private:
-  [[nodiscard]] Error wrong(const std::string& what, std::size_t k) const {
-    return Error{ErrorCode::not_proved,
-                 what + " (" + to_string(*sized_[0].sizes) + "; " + to_string(*sized_[k].sizes) + ")",
-                 {.file = document_.path()}};
+  [[nodiscard]] Error wrong(const std::string& what) const {
+    return Error{ErrorCode::not_proved, what, {.file = document_.path()}};
   }
 
-  Status compare_nodes(std::size_t k) const {
-    const auto& first = exports_[0].nodes;
-    const auto& other = exports_[k].nodes;
-    for (std::size_t i = 0; i < std::min(first.size(), other.size()); ++i)
-      if (exports_[0].originals[i] != exports_[k].originals[i] ||
-          first[i].SerializeAsString() != other[i].SerializeAsString())
-        return wrong(describe(first[i]) + " is another at other sizes", k);
-    if (first.size() != other.size()) return wrong("there are other nodes at other sizes", k);
-    return {};
+  /// The contents of a constant of the model; null if it is none.
+  static const ConstantData* find(const std::map<std::string, const ConstantData*>& written, const Document& document,
+                                  const ImportedModel& imported, const std::string& name) {
+    if (const auto place = written.find(name); place != written.end()) return place->second;
+    const int tensor = document.find(name);
+    if (tensor < 0 || !imported.constants[static_cast<std::size_t>(tensor)]) return nullptr;
+    return imported.constants[static_cast<std::size_t>(tensor)]->data.get();
   }
 
-  Status compare_constants(std::size_t k) {
-    const auto &first = exports_[0].constants, &other = exports_[k].constants;
-    if (exports_[0].weights != exports_[k].weights) return wrong("a computed weight is another at other sizes", k);
-    const auto same_place = [](const WrittenConstant& a, const WrittenConstant& b) {
-      return a.name == b.name && a.document_index == b.document_index;
-    };
-    if (!std::ranges::equal(first, other, same_place)) return wrong("there are other constants at other sizes", k);
-    for (std::size_t i = 0; i < first.size(); ++i)
-      if (first[i].data && first[i].data->identity() != other[i].data->identity()) differing_.insert(first[i].name);
-    return {};
+  /// The form of a new constant that is another at every size; null of anything else.
+  [[nodiscard]] const ConstantForm* form_of(const std::string& name) const {
+    const auto place = constants_.find(name);
+    return place == constants_.end() ? nullptr : all_.constants->form_of(*place->second);
   }
 
-  /// Finds lists for all that read a constant which depends on the sizes.
-  Status replace(const std::string& name) {
-    for (const auto& output : document_.graph().output())
-      if (output.name() == name) return wrong("graph output " + in_quotes(name) + " depends on the sizes", 1);
-    const std::vector<const ConstantData*> values = values_of(name);
-    for (const ConstantData* data : values)
-      if (data == nullptr || data->type().element != values[0]->type().element ||
-          data->type().shape.size() != values[0]->type().shape.size())
-        return wrong("tensor " + in_quotes(name) + " depends on the sizes", 1);
-    for (std::size_t i = 0; i < exports_[0].nodes.size(); ++i) {
-      const onnx::NodeProto& node = exports_[0].nodes[i];
-      const int original = exports_[0].originals[i];
-      if (original >= 0) {
-        const auto& captures = document_.captures(original);
-        if (std::count(captures.begin(), captures.end(), name) > 0)
-          return wrong(describe(node) + " reads " + in_quotes(name) + " in a subgraph, which depends on the sizes", 1);
-      }
-      for (int position = 0; position < node.input_size(); ++position) {
-        if (node.input(position) != name) continue;
-        // A slice ends where its input ends; the sizes of a split that stands in its place may not fit at all.
-        if (original < 0 && node.op_type() == "Split")
-          return wrong(describe(node) + " would have pieces that depend on the sizes", 1);
-        const std::optional<Integers> list = list_for(node, position, name);
-        if (node.output_size() == 0 || (!list && !find_form(name)))
-          return wrong(describe(node) + " reads " + in_quotes(name) + ", which depends on the sizes", 1);
-        uses_[name].push_back({node.output(0), position, list});
-      }
+  /// Whether a node is `there` at a sample: the same but for names of constants, which are equal there.
+  [[nodiscard]] bool is_at(const onnx::NodeProto& node, const onnx::NodeProto& there,
+                           const std::map<std::string, const ConstantData*>& constants,
+                           const SizedExport& sample) const {
+    if (node.input_size() != there.input_size()) return false;
+    bool same_names = true;
+    for (int i = 0; i < node.input_size(); ++i) {
+      const std::string &name = node.input(i), &other = there.input(i);
+      same_names = same_names && name == other;
+      if (name.empty() && other.empty()) continue;
+      const ConstantData* mine = find(constants_, document_, *all_.imported, name);
+      const ConstantData* its = find(constants, document_, *sample.imported, other);
+      if (mine == nullptr && its == nullptr && name == other) continue;
+      if (mine == nullptr || its == nullptr) return false;
+      if (mine->identity() == its->identity()) continue;
+      const ConstantForm* form = all_.constants->form_of(*mine);
+      if (form == nullptr || !all_.constants->is_at(*form, *its, sample.sample)) return false;
     }
-    return {};
+    if (same_names) return node.SerializeAsString() == there.SerializeAsString();
+    onnx::NodeProto a = node, b = there;
+    a.clear_input();
+    b.clear_input();
+    return a.SerializeAsString() == b.SerializeAsString();
   }
 
   // ---------------------------------------------------------------------------------- lists that are computed
 
-  /// Finds how a constant follows from the extents of graph inputs.
-  bool find_form(const std::string& name) {
-    if (computed_.contains(name)) return true;
-    Computed form;
-    if (const std::vector<Integers> lists = integers_of(name); !lists.empty()) {
-      if (auto terms = affine_terms(lists)) {
-        form.terms = std::move(*terms);
-        computed_.emplace(name, std::move(form));
-        return true;
-      }
-    }
-    const std::vector<const ConstantData*> values = values_of(name);
-    std::vector<Integers> shapes;
-    for (const ConstantData* data : values) shapes.push_back(data->type().shape);
-    auto terms = affine_terms(shapes);
-    if (!terms) return false;
-    form.terms = std::move(*terms);
-    if (is_repeated(values) && document_.opset() >= 9) {
-      form.kind = Computed::Kind::repeated;
-    } else if (is_range(values, form) && document_.opset() >= 11) {
-      form.kind = Computed::Kind::range;
-    } else {
-      return false;
-    }
-    computed_.emplace(name, std::move(form));
-    return true;
+  /// Whether an integer is no name of a size; those that are large are none.
+  [[nodiscard]] bool is_number(std::int64_t size) const {
+    return all_.sizes->is_number(size) || !all_.sizes->at(size, 0);
   }
 
-  /// All elements at all sizes are equal.
-  static bool is_repeated(const std::vector<const ConstantData*>& values) {
-    const auto size = static_cast<std::size_t>(size_of(values[0]->type().element));
-    std::vector<std::byte> first;
-    for (const ConstantData* data : values) {
-      const std::vector<std::byte> bytes = data->to_bytes();
-      if (size == 0 || bytes.size() < size) return false;
-      if (first.empty()) first.assign(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
-      for (std::size_t at = 0; at < bytes.size(); at += size)
-        if (!std::equal(first.begin(), first.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at))) return false;
-    }
-    return true;
+  [[nodiscard]] bool can_compute(const Integers& sizes) const {
+    return std::all_of(sizes.begin(), sizes.end(),
+                       [&](std::int64_t size) { return is_number(size) || all_.sizes->terms(size); });
   }
 
-  /// The elements at each size are start, start + step, ..., and so many that `limit` follows.
-  [[nodiscard]] bool is_range(const std::vector<const ConstantData*>& values, Computed& form) const {
-    std::vector<Integers> limits;
-    for (std::size_t k = 0; k < values.size(); ++k) {
-      if (values[k]->type().element != ElementType::i64) return false;
-      const Integers all = values[k]->to_integers();
-      if (all.size() < 2) return false;
-      const std::int64_t start = all[0], step = all[1] - all[0];
-      if (k == 0) {
-        form.start = start;
-        form.step = step;
-      }
-      if (step == 0 || start != form.start || step != form.step) return false;
-      for (std::size_t i = 0; i < all.size(); ++i)
-        if (all[i] != start + step * static_cast<std::int64_t>(i)) return false;
-      limits.push_back({start + step * static_cast<std::int64_t>(all.size())});
-    }
-    const std::optional<Affine> limit = affine(limits, 0);
-    if (limit) form.limit = *limit;
-    return limit.has_value();
-  }
-
-  /// Each entry of lists of equal length as a * symbol + b.
-  [[nodiscard]] std::optional<std::vector<Affine>> affine_terms(const std::vector<Integers>& lists) const {
-    std::vector<Affine> terms;
-    for (std::size_t i = 0; i < lists[0].size(); ++i) {
-      const std::optional<Affine> term = affine(lists, i);
-      if (!term) return std::nullopt;
-      terms.push_back(*term);
-    }
-    return terms;
-  }
-
-  /// Entry `i` of all lists as a * symbol + b: told by two sizes, and true at the others.
-  [[nodiscard]] std::optional<Affine> affine(const std::vector<Integers>& lists, std::size_t i) const {
-    if (equal_at(lists, i)) return Affine{std::nullopt, 0, lists[0][i]};
-    const std::vector<Symbol>& symbols = sized_[0].imported->symbols;
-    for (std::size_t s = 0; s < symbols.size(); ++s) {
-      const auto size = [&](std::size_t k) { return sized_[k].sizes->at(symbols[s].name); };
-      std::size_t other = 1;  // A size at which the symbol is another.
-      while (other < lists.size() && size(other) == size(0)) ++other;
-      if (other == lists.size() || (lists[other][i] - lists[0][i]) % (size(other) - size(0)) != 0) continue;
-      Affine term{s, (lists[other][i] - lists[0][i]) / (size(other) - size(0)), 0};
-      term.offset = lists[0][i] - term.factor * size(0);
-      bool fits = lists.size() > 2;  // two sizes fit anything
-      for (std::size_t k = 0; k < lists.size(); ++k) fits = fits && lists[k][i] == term.factor * size(k) + term.offset;
-      if (fits) return term;
-    }
-    return std::nullopt;
-  }
-
-  /// Adds nodes that compute the constant `source` under `name`.
-  void compute(ExportedGraph& exported, const std::string& name, const std::string& source) {
-    const Computed& form = computed_.at(source);
-    const TensorType& type = values_of(source)[0]->type();
+  [[nodiscard]] bool can_compute(const ConstantForm& form) const {
     switch (form.kind) {
-      case Computed::Kind::list:
-        compute_list(exported, name, form.terms, type.shape.empty());
+      case ConstantForm::Kind::list:
+        return can_compute(form.elements);
+      case ConstantForm::Kind::repeated:
+        return can_compute(form.type.shape) && document_.opset() >= 9;
+      case ConstantForm::Kind::count:
+        return can_compute(form.type.shape) && document_.opset() >= 11;
+      case ConstantForm::Kind::unknown:
+        break;
+    }
+    return false;
+  }
+
+  /// Adds nodes that compute a constant under `name`.
+  void compute(ExportedGraph& exported, const std::string& name, const ConstantForm& form) {
+    switch (form.kind) {
+      case ConstantForm::Kind::unknown:
         return;
-      case Computed::Kind::repeated: {
-        const std::string shape = compute_list(exported, fresh_name(name), form.terms, false);
+      case ConstantForm::Kind::list:
+        compute_list(exported, name, terms_of(form.elements), form.type.shape.empty());
+        return;
+      case ConstantForm::Kind::repeated: {
+        const std::string shape = compute_list(exported, fresh_name(name), terms_of(form.type.shape), false);
         add_node("ConstantOfShape", {shape}, name);
         auto& attribute = *new_nodes_.back().add_attribute();
         attribute.set_name("value");
         attribute.set_type(onnx::AttributeProto::TENSOR);
-        attribute.mutable_t()->set_data_type(data_type_of(type.element));
+        attribute.mutable_t()->set_data_type(data_type_of(form.type.element));
         attribute.mutable_t()->add_dims(1);
-        attribute.mutable_t()->set_raw_data(values_of(source)[0]->to_bytes().data(),
-                                            static_cast<std::size_t>(size_of(type.element)));
+        attribute.mutable_t()->set_raw_data(form.element.data(), form.element.size());
         return;
       }
-      case Computed::Kind::range: {
+      case ConstantForm::Kind::count: {
         const std::string start = add_constant(exported, {}, {form.start}),
                           step = add_constant(exported, {}, {form.step});
-        const std::string limit = compute_list(exported, fresh_name(name), {form.limit}, true);
-        const bool flat = type.shape.size() == 1;
+        const std::string limit = compute_list(exported, fresh_name(name), {limit_of(form)}, true);
+        const bool flat = form.type.shape.size() == 1;
         const std::string all = add_node("Range", {start, limit, step}, flat ? name : "");
-        if (!flat) add_node("Reshape", {all, compute_list(exported, fresh_name(name), form.terms, false)}, name);
+        if (!flat)
+          add_node("Reshape", {all, compute_list(exported, fresh_name(name), terms_of(form.type.shape), false)}, name);
         return;
       }
     }
   }
 
+  using Sum = std::vector<SizeTerm>;  // Of products.
+
+  [[nodiscard]] std::vector<Sum> terms_of(const Integers& sizes) const {
+    std::vector<Sum> result;
+    for (const std::int64_t size : sizes)
+      result.push_back(is_number(size) ? Sum{{size, {}}} : all_.sizes->terms(size).value());
+    return result;
+  }
+
+  /// Where a count ends: start + step * the number of its elements.
+  [[nodiscard]] Sum limit_of(const ConstantForm& form) const {
+    Sum product = {{form.step, {}}};
+    for (const Sum& extent : terms_of(form.type.shape)) {
+      Sum longer;
+      for (const SizeTerm& a : product)
+        for (const SizeTerm& b : extent) {
+          longer.push_back({a.factor * b.factor, a.symbols});
+          longer.back().symbols.insert(longer.back().symbols.end(), b.symbols.begin(), b.symbols.end());
+        }
+      product = std::move(longer);
+    }
+    if (form.start != 0) product.push_back({form.start, {}});
+    return product;
+  }
+
   /// Adds nodes that compute a list of integers, or a scalar; gives its name.
-  std::string compute_list(ExportedGraph& exported, const std::string& name, const std::vector<Affine>& terms,
+  std::string compute_list(ExportedGraph& exported, const std::string& name, const std::vector<Sum>& list,
                            bool scalar) {
     const auto constant = [&](const Integers& values) {
       return add_constant(exported, scalar ? Shape{} : Shape{static_cast<std::int64_t>(values.size())}, values);
+    };
+    const auto is_fixed = [](const Sum& sum) {
+      return std::all_of(sum.begin(), sum.end(), [](const SizeTerm& term) { return term.symbols.empty(); });
     };
     std::vector<std::string> parts;
     Integers fixed;
@@ -296,18 +244,28 @@ class SymbolicExporter {
       if (!fixed.empty()) parts.push_back(constant(fixed));
       fixed.clear();
     };
-    for (const Affine& term : terms) {
-      if (!term.symbol) {
-        fixed.push_back(term.offset);
+    for (const Sum& sum : list) {
+      std::int64_t number = 0;
+      for (const SizeTerm& term : sum)
+        if (term.symbols.empty()) number += term.factor;
+      if (is_fixed(sum)) {
+        fixed.push_back(number);
         continue;
       }
       end_fixed();
-      const Symbol& symbol = sized_[0].imported->symbols[*term.symbol];
-      std::string part =
-          add_node("Gather", {shape_of_input(symbol.input), constant({static_cast<std::int64_t>(symbol.axis)})});
-      if (term.factor != 1) part = add_node("Mul", {part, constant({term.factor})});
-      if (term.offset != 0) part = add_node("Add", {part, constant({term.offset})});
-      parts.push_back(part);
+      std::string total;
+      for (const SizeTerm& term : sum) {
+        if (term.symbols.empty()) continue;
+        std::string part;
+        for (const std::string& symbol : term.symbols) {
+          const std::string& extent = extent_of(symbol, scalar, constant);
+          part = part.empty() ? extent : add_node("Mul", {part, extent});
+        }
+        if (term.factor != 1) part = add_node("Mul", {part, constant({term.factor})});
+        total = total.empty() ? part : add_node("Add", {total, part});
+      }
+      if (number != 0) total = add_node("Add", {total, constant({number})});
+      parts.push_back(total);
     }
     end_fixed();
     add_node(parts.size() == 1 ? "Identity" : "Concat", parts, name);
@@ -317,6 +275,18 @@ class SymbolicExporter {
     axis.set_type(onnx::AttributeProto::INT);
     axis.set_i(0);
     return name;
+  }
+
+  /// A symbol, read from the graph input that has it, as a list of one or a scalar.
+  const std::string& extent_of(const std::string& name, bool scalar, const auto& constant) {
+    std::string& extent = extents_[{name, scalar}];
+    if (!extent.empty()) return extent;
+    const std::vector<Symbol>& symbols = all_.imported->symbols;
+    const auto symbol =
+        std::find_if(symbols.begin(), symbols.end(), [&](const Symbol& one) { return one.name == name; });
+    TASO_CHECK(symbol != symbols.end(), "a symbol that no input has");
+    extent = add_node("Gather", {shape_of_input(symbol->input), constant({static_cast<std::int64_t>(symbol->axis)})});
+    return extent;
   }
 
   std::string add_constant(ExportedGraph& exported, const Shape& shape, const Integers& values) {
@@ -345,29 +315,30 @@ class SymbolicExporter {
   // ------------------------------------------------------------------------- lists that nodes find by themselves
 
   [[nodiscard]] std::optional<Integers> list_for(const onnx::NodeProto& node, int position,
-                                                 const std::string& name) const {
-    if (!is_default_domain(node.domain())) return std::nullopt;
-    const std::vector<Integers> lists = integers_of(name);
-    if (lists.empty()) return std::nullopt;
-    if (node.op_type() == "Reshape" && position == 1) return list_of_reshape(node, lists);
-    if (node.op_type() == "Expand" && position == 1) return list_of_expand(node, lists);
-    if (node.op_type() == "Slice" && position == 2) return list_of_slice(node, lists);
+                                                 const ConstantForm& form) const {
+    if (!is_default_domain(node.domain()) || form.kind != ConstantForm::Kind::list) return std::nullopt;
+    const auto type = exported_.types.find(node.input(0));
+    if (type == exported_.types.end() || !type->second.known) return std::nullopt;
+    const Shape& input = type->second.shape;
+    if (node.op_type() == "Reshape" && position == 1) return list_of_reshape(node, form.elements, input);
+    if (node.op_type() == "Expand" && position == 1) return list_of_expand(form.elements, input);
+    if (node.op_type() == "Slice" && position == 2) return list_of_slice(node, form.elements, input);
     return std::nullopt;
   }
 
-  [[nodiscard]] std::optional<Integers> list_of_reshape(const onnx::NodeProto& node,
-                                                        const std::vector<Integers>& lists) const {
+  [[nodiscard]] std::optional<Integers> list_of_reshape(const onnx::NodeProto& node, Integers list,
+                                                        const Shape& input) const {
     for (const auto& attribute : node.attribute())
       if (attribute.name() == "allowzero" && attribute.i() != 0) return std::nullopt;
-    const std::vector<Shape> inputs = shapes_of(node.input(0));
-    Integers list = lists[0];
     bool rest = false, copied = false;
     for (std::size_t axis = 0; axis < list.size(); ++axis) {
-      if (equal_at(lists, axis)) {
+      if (is_number(list[axis])) {
         if (list[axis] <= 0) return std::nullopt;
         continue;
       }
-      if (!inputs.empty() && agree(lists, axis, inputs, axis)) {
+      // What may be 0 or -1 somewhere says something else there.
+      if (!all_.sizes->follows(Condition::Relation::less_equal, 1, list[axis])) return std::nullopt;
+      if (axis < input.size() && list[axis] == input[axis]) {
         list[axis] = 0;
         copied = true;
       } else {
@@ -381,93 +352,36 @@ class SymbolicExporter {
     return list;
   }
 
-  [[nodiscard]] std::optional<Integers> list_of_expand(const onnx::NodeProto& node,
-                                                       const std::vector<Integers>& lists) const {
-    const std::vector<Shape> inputs = shapes_of(node.input(0));
-    if (inputs.empty() || inputs[0].size() > lists[0].size()) return std::nullopt;
-    const std::size_t more = lists[0].size() - inputs[0].size();
-    Integers list = lists[0];
+  [[nodiscard]] std::optional<Integers> list_of_expand(Integers list, const Shape& input) const {
+    if (input.size() > list.size()) return std::nullopt;
+    const std::size_t more = list.size() - input.size();
     for (std::size_t axis = 0; axis < list.size(); ++axis) {
-      if (equal_at(lists, axis)) continue;
-      if (axis < more || !agree(lists, axis, inputs, axis - more)) return std::nullopt;
+      if (is_number(list[axis])) continue;
+      if (axis < more || list[axis] != input[axis - more]) return std::nullopt;
       list[axis] = 1;
     }
     return list;
   }
 
-  [[nodiscard]] std::optional<Integers> list_of_slice(const onnx::NodeProto& node,
-                                                      const std::vector<Integers>& lists) const {
-    const std::vector<Shape> inputs = shapes_of(node.input(0));
-    if (inputs.empty()) return std::nullopt;
+  [[nodiscard]] std::optional<Integers> list_of_slice(const onnx::NodeProto& node, Integers list,
+                                                      const Shape& input) const {
     Integers axes;
     if (node.input_size() > 3 && !node.input(3).empty()) {
-      const std::vector<Integers> all = integers_of(node.input(3));
-      if (all.empty() || std::any_of(all.begin(), all.end(), [&](const Integers& other) { return other != all[0]; }))
-        return std::nullopt;
-      axes = all[0];
+      const ConstantData* data = find(constants_, document_, *all_.imported, node.input(3));
+      if (data == nullptr || data->type().element != ElementType::i64) return std::nullopt;
+      axes = data->to_integers();
     } else {
-      for (std::size_t axis = 0; axis < lists[0].size(); ++axis) axes.push_back(static_cast<std::int64_t>(axis));
+      for (std::size_t axis = 0; axis < list.size(); ++axis) axes.push_back(static_cast<std::int64_t>(axis));
     }
-    if (axes.size() != lists[0].size()) return std::nullopt;
-    Integers list = lists[0];
+    if (axes.size() != list.size()) return std::nullopt;
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (equal_at(lists, i)) continue;
-      const auto rank = static_cast<std::int64_t>(inputs[0].size());
+      if (is_number(list[i])) continue;
+      const auto rank = static_cast<std::int64_t>(input.size());
       const std::int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
-      if (axis < 0 || axis >= rank || !agree(lists, i, inputs, static_cast<std::size_t>(axis))) return std::nullopt;
+      if (axis < 0 || axis >= rank || list[i] != input[static_cast<std::size_t>(axis)]) return std::nullopt;
       list[i] = std::numeric_limits<std::int64_t>::max();
     }
     return list;
-  }
-
-  static bool equal_at(const std::vector<Integers>& lists, std::size_t i) {
-    return std::all_of(lists.begin(), lists.end(), [&](const Integers& list) { return list[i] == lists[0][i]; });
-  }
-
-  /// Entry `i` of each list is the extent of `axis` of the input.
-  static bool agree(const std::vector<Integers>& lists, std::size_t i, const std::vector<Shape>& inputs,
-                    std::size_t axis) {
-    for (std::size_t k = 0; k < lists.size(); ++k)
-      if (axis >= inputs[k].size() || lists[k][i] != inputs[k][axis]) return false;
-    return true;
-  }
-
-  /// The shapes of a tensor at all sizes, of equal rank; empty if they are not known.
-  [[nodiscard]] std::vector<Shape> shapes_of(const std::string& name) const {
-    std::vector<Shape> shapes;
-    for (const ExportedGraph& exported : exports_) {
-      const auto type = exported.types.find(name);
-      if (type == exported.types.end() || !type->second.known) return {};
-      shapes.push_back(type->second.shape);
-      if (shapes.back().size() != shapes[0].size()) return {};
-    }
-    return shapes;
-  }
-
-  /// The contents of a constant at all sizes; null where it is none.
-  [[nodiscard]] std::vector<const ConstantData*> values_of(const std::string& name) const {
-    std::vector<const ConstantData*> values;
-    for (std::size_t k = 0; k < exports_.size(); ++k) {
-      const auto written = constants_[k].find(name);
-      const int tensor = document_.find(name);
-      values.push_back(nullptr);
-      if (written != constants_[k].end())
-        values.back() = written->second;
-      else if (tensor >= 0 && sized_[k].imported->constants[static_cast<std::size_t>(tensor)])
-        values.back() = sized_[k].imported->constants[static_cast<std::size_t>(tensor)]->data.get();
-    }
-    return values;
-  }
-
-  /// The same as lists of equal length; empty if they are not such.
-  [[nodiscard]] std::vector<Integers> integers_of(const std::string& name) const {
-    std::vector<Integers> lists;
-    for (const ConstantData* data : values_of(name)) {
-      if (data == nullptr || data->type().element != ElementType::i64 || data->type().shape.size() > 1) return {};
-      lists.push_back(data->to_integers());
-      if (lists.back().size() != lists[0].size()) return {};
-    }
-    return lists;
   }
 
   std::string fresh_name(const std::string& base) {
@@ -493,7 +407,7 @@ class SymbolicExporter {
              const std::string& source) {
     if (!list) {
       std::erase_if(exported.constants, [&](const WrittenConstant& constant) { return constant.name == name; });
-      return compute(exported, name, source);
+      return compute(exported, name, *form_of(source));
     }
     const auto data = ConstantData::of_integers({static_cast<std::int64_t>(list->size())}, *list);
     for (WrittenConstant& constant : exported.constants)
@@ -505,26 +419,32 @@ class SymbolicExporter {
   }
 
   const Document& document_;
-  std::span<const SizedExport> sized_;
-  std::span<const ExportedGraph> exports_;
-  std::vector<std::map<std::string, const ConstantData*>> constants_;  // New ones of each export, by name.
-  std::set<std::string> differing_;
+  const SymbolicExport& all_;
+  const ExportedGraph& exported_;
+  std::map<std::string, const ConstantData*> constants_;  // New ones, by name.
   std::map<std::string, std::vector<Use>> uses_;
-  std::map<std::string, Computed> computed_;
-  std::set<std::string> taken_;                // Names of constants and of nodes' outputs.
-  std::map<std::string, std::string> shapes_;  // Of graph inputs.
+  std::set<std::string> taken_;                                  // Names of constants and of nodes' outputs.
+  std::map<std::string, std::string> shapes_;                    // Of graph inputs.
+  std::map<std::pair<std::string, bool>, std::string> extents_;  // Symbols, by name; as scalars or as lists.
   std::vector<onnx::NodeProto> new_nodes_;
 };
 
 /// Per node id: weight-only nodes that are not the same at all sizes, in themselves or in what they read.
-std::vector<bool> varying_weights(std::span<const SizedExport> sized) {
-  const Graph& first = *sized[0].graph;
-  std::vector<bool> varying(first.id_bound(), false);
-  for (const NodeId id : first.topological_order()) {
-    const Node& node = first.node(id);
+std::vector<bool> varying_weights(const SymbolicExport& all) {
+  std::vector<bool> varying(all.graph->id_bound(), false);
+  const auto is_number = [&](std::int64_t size) { return all.sizes->is_number(size); };
+  for (const NodeId id : all.graph->topological_order()) {
+    const Node& node = all.graph->node(id);
     if (!node.weight_only) continue;
-    for (const SizedExport& other : sized)
-      varying[id] = varying[id] || !other.graph->contains(id) || other.graph->node(id).label != node.label;
+    varying[id] = node.constant != nullptr && all.constants->form_of(*node.constant) != nullptr;
+    for (const TensorType& type : node.outputs)
+      varying[id] = varying[id] || !std::all_of(type.shape.begin(), type.shape.end(), is_number);
+    for (const auto& [name, value] : node.attributes.entries()) {
+      if (const auto* list = std::get_if<Integers>(&value))
+        varying[id] = varying[id] || !std::all_of(list->begin(), list->end(), is_number);
+      else if (const auto* integer = std::get_if<std::int64_t>(&value))
+        varying[id] = varying[id] || !is_number(*integer);
+    }
     for (const Value& input : node.inputs) varying[id] = varying[id] || varying[input.node];
   }
   return varying;
@@ -532,37 +452,45 @@ std::vector<bool> varying_weights(std::span<const SizedExport> sized) {
 
 }  // namespace
 
-Expected<std::vector<Hash128>> export_forms(const Document& document, std::span<const SizedExport> sized,
-                                            const OperatorRegistry& registry) {
-  const ExportMode mode{.verbatim = true, .fold = false, .varying = varying_weights(sized)};
-  std::vector<Hash128> forms;
-  for (const SizedExport& one : sized) {
-    TASO_ASSIGN(const ExportedGraph exported, export_graph(document, *one.imported, *one.graph, registry, mode));
-    Hasher hasher;
-    for (const onnx::NodeProto& node : exported.nodes) hasher.add(node.SerializeAsString());
-    for (const int original : exported.originals) hasher.add(static_cast<std::int64_t>(original));
-    for (const WrittenConstant& constant : exported.constants)
-      hasher.add(constant.name).add(static_cast<std::int64_t>(constant.document_index));
-    for (const auto& [name, weight] : exported.weights) hasher.add(name).add(weight);
-    forms.push_back(hasher.finish());
+ImportedModel import_at_all_sizes(std::span<const ImportedModel* const> samples, const Graph& graph,
+                                  SymbolicConstants& constants) {
+  ImportedModel all = *samples[0];
+  all.graph = graph;
+  for (std::size_t tensor = 0; tensor < all.constants.size(); ++tensor) {
+    if (!all.constants[tensor]) continue;
+    std::vector<SymbolicConstants::Data> data;
+    for (const ImportedModel* sample : samples)
+      if (sample->constants[tensor]) data.push_back(sample->constants[tensor]->data);
+    if (data.size() == samples.size()) all.constants[tensor]->data = constants.unify(data);
   }
-  return forms;
+  return all;
 }
 
-Expected<ExportedGraph> export_at_all_sizes(const Document& document, std::span<const SizedExport> sized,
-                                            const OperatorRegistry& registry, bool verbatim, bool fold) {
-  ExportMode mode{.verbatim = verbatim, .fold = false, .varying = varying_weights(sized)};
-  std::vector<ExportedGraph> exports;
-  for (const SizedExport& one : sized) {
-    TASO_ASSIGN(ExportedGraph exported, export_graph(document, *one.imported, *one.graph, registry, mode));
-    exports.push_back(std::move(exported));
+Expected<ExportedGraph> export_at_all_sizes(const Document& document, const SymbolicExport& all,
+                                            std::span<const SizedExport> samples, const OperatorRegistry& registry,
+                                            bool verbatim, bool fold) {
+  ExportMode mode{.verbatim = verbatim, .fold = false, .varying = varying_weights(all), .sizes = all.sizes};
+  Expected<ExportedGraph> written = export_graph(document, *all.imported, *all.graph, registry, mode);
+  if (!written) return Error{ErrorCode::not_proved, written.error().message, {.file = document.path()}};
+  const ExportedGraph& exported = *written;
+  SymbolicExporter exporter(document, all, exported);
+  TASO_RETURN_IF_ERROR(exporter.find_lists());
+  // Where a size is a number of the model by chance, constants that differ elsewhere are one.
+  Status problem;
+  std::size_t alike = 0;
+  for (const SizedExport& sample : samples) {
+    ExportMode there = mode;
+    there.sizes = nullptr;
+    const Expected<ExportedGraph> one = export_graph(document, *sample.imported, *sample.graph, registry, there);
+    const Status same = one ? exporter.compare(*one, sample) : Status(one.error());
+    alike += same ? 1 : 0;
+    if (!same && problem) problem = same;
   }
-  SymbolicExporter exporter(document, sized, exports);
-  TASO_RETURN_IF_ERROR(exporter.compare());
-  ExportedGraph result = exports[0];
+  if (2 * alike < samples.size()) return problem.error();
+  ExportedGraph result = exported;
   if (fold) {
     mode.fold = true;
-    TASO_ASSIGN(result, export_graph(document, *sized[0].imported, *sized[0].graph, registry, mode));
+    TASO_ASSIGN(result, export_graph(document, *all.imported, *all.graph, registry, mode));
   }
   exporter.apply(result);
   return result;

@@ -70,7 +70,12 @@ OptimizeOptions::AtAllSizes AllSizes::check(const std::vector<RuleApplication>& 
   using AtAllSizes = OptimizeOptions::AtAllSizes;
   std::size_t failed = applications.size();
   const Expected<SizedGraph> graph = repeat(applications, &failed);
-  if (graph) return model_.symbolic()->can_save(*graph) ? AtAllSizes::holds : AtAllSizes::fails;
+  if (graph) {
+    const Status written = model_.symbolic()->can_save(*graph);
+    if (written) return AtAllSizes::holds;
+    unwritable_.insert(written.error().message);
+    return AtAllSizes::fails;
+  }
   if (failed >= applications.size()) return AtAllSizes::fails;
   // The graph in which the step was taken.
   Graph before = model_.model().graph();
@@ -92,6 +97,8 @@ std::vector<std::string> AllSizes::notes() const {
                   ranges.empty() ? "all sizes" : ranges, to_string(model_.sizes()))};
   for (const std::string& reason : refused_.reasons())
     notes.push_back("not done, as it does not hold at all sizes: " + reason);
+  for (const std::string& reason : unwritable_)
+    notes.push_back("not done, as there is no form of it for all sizes: " + reason);
   return notes;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -70,6 +71,7 @@ class AllSizes {
   const OperatorRegistry& registry_;
   std::vector<Substitution> rules_;
   RefusedPlaces refused_;
+  std::set<std::string> unwritable_;  ///< Why graphs have no form in a file for all sizes.
 };
 
 }  // namespace taso

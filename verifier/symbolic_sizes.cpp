@@ -240,6 +240,21 @@ std::optional<std::int64_t> SymbolicSizes::at(std::int64_t size, std::size_t sam
   return state_->samples.at(sample).evaluate(state_->symbols, state_->polynomial(size));
 }
 
+std::optional<std::vector<SizeTerm>> SymbolicSizes::terms(std::int64_t size) const {
+  const Polynomial p = state_->facts.reduce(state_->polynomial(size));
+  if (!p.valid()) return std::nullopt;
+  std::vector<SizeTerm> terms;
+  for (const auto& [monomial, coefficient] : p.terms()) {
+    SizeTerm term{coefficient, {}};
+    for (const SymbolId id : monomial.symbols()) {
+      if (std::find(state_->given.begin(), state_->given.end(), id) == state_->given.end()) return std::nullopt;
+      term.symbols.push_back(state_->symbols[id].name);
+    }
+    terms.push_back(std::move(term));
+  }
+  return terms;
+}
+
 std::string SymbolicSizes::to_string(std::int64_t size) const {
   const Polynomial p = state_->polynomial(size);
   return p.valid() ? state_->symbols.to_string(p) : "?";

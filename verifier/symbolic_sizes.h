@@ -43,7 +43,7 @@ struct SampledSymbol {
 /// Representation. A number is its own name up to 2^56; beyond stand names, each with a few bits of its hash, so that
 /// no sum or product of names that was computed as if they were numbers is a name. Polynomials, and what is known of
 /// the symbols, are behind `state_`. Not for several threads at once.
-class SymbolicSizes final : public SizeArithmetic {
+class SymbolicSizes final : public SampledSizes {
  public:
   /// All symbols have as many samples.
   explicit SymbolicSizes(const std::vector<SampledSymbol>& symbols);
@@ -51,7 +51,7 @@ class SymbolicSizes final : public SizeArithmetic {
   SymbolicSizes(const SymbolicSizes&) = delete;
   SymbolicSizes& operator=(const SymbolicSizes&) = delete;
 
-  [[nodiscard]] std::size_t sample_count() const;
+  [[nodiscard]] std::size_t sample_count() const override;
   /// The name of symbol `i` of those given first.
   [[nodiscard]] std::int64_t symbol(std::size_t i) const;
   /// A new symbol, for a size of which nothing is known but that it is at least 1: its name.
@@ -66,7 +66,7 @@ class SymbolicSizes final : public SizeArithmetic {
   /// symbols that were given first and those that occur in `near`. Nothing where the samples do not determine one with
   /// some to spare, or where there are several that are not equal at all sizes.
   [[nodiscard]] std::optional<std::int64_t> fit(std::span<const std::int64_t> values,
-                                                std::span<const std::int64_t> near) const;
+                                                std::span<const std::int64_t> near) const override;
   /// The polynomial over the symbols that occur in `sizes`, for what is known to be one.
   [[nodiscard]] std::optional<std::int64_t> fit_of(std::span<const std::int64_t> values,
                                                    std::span<const std::int64_t> sizes) const;
@@ -79,8 +79,9 @@ class SymbolicSizes final : public SizeArithmetic {
   /// Whether no other polynomial over these symbols, which a file could compute, has its values at the samples:
   /// 2 * (height // 2) is the height where all samples are even.
   [[nodiscard]] bool is_told_by_samples(std::int64_t size) const;
-  /// The value at a sample; nothing beyond 64 bits.
-  [[nodiscard]] std::optional<std::int64_t> at(std::int64_t size, std::size_t sample) const;
+  [[nodiscard]] std::optional<std::int64_t> at(std::int64_t size, std::size_t sample) const override;
+  /// Over the symbols that were given first; nothing for quotients, maxima and what depends on other symbols.
+  [[nodiscard]] std::optional<std::vector<SizeTerm>> terms(std::int64_t size) const override;
   /// "2*height + 1", "7".
   [[nodiscard]] std::string to_string(std::int64_t size) const override;
 

@@ -49,27 +49,41 @@ class Carried : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // Optimizes, compares, and gives the result. The program's warnings are in `warnings_`.
+  // Optimizes, compares, and gives the result. What the program said is in `warnings_` and `report_`.
   onnx::ModelProto optimize(const onnx::ModelProto& model, const std::vector<std::string>& options = {}) {
-    const std::string before = folder_ / "model.onnx", after = folder_ / "out.onnx";
-    EXPECT_TRUE(write_file_atomically(before, model.SerializeAsString()).ok());
-    std::vector<std::string> arguments = {program("taso-opt"), before, "-o", after, "--cost", "launches"};
+    const onnx::ModelProto result = run_optimizer(model, options);
+    compare(options);
+    return result;
+  }
+
+  // Optimizes, and checks the certificate.
+  onnx::ModelProto run_optimizer(const onnx::ModelProto& model, const std::vector<std::string>& options) {
+    EXPECT_TRUE(write_file_atomically(before(), model.SerializeAsString()).ok());
+    std::vector<std::string> arguments = {program("taso-opt"), before(), "-o", after(), "--cost", "launches"};
     arguments.insert(arguments.end(), options.begin(), options.end());
     const ProcessResult optimized = run_process(arguments);
     EXPECT_EQ(optimized.exit_code, 0) << optimized.errors;
     warnings_ = optimized.errors;
-    arguments = {program("taso-run"), before, "--compare", after, "--repeat", "1"};
-    arguments.insert(arguments.end(), options.begin(), options.end());
-    const ProcessResult same = run_process(arguments);
-    EXPECT_EQ(same.exit_code, 0) << same.errors << same.output;
-    const ProcessResult certified =
-        run_process({program("taso-verify"), "--certificate", (folder_ / "out.taso.json").string()});
+    report_ = optimized.output;
+    const ProcessResult certified = verify();
     EXPECT_EQ(certified.exit_code, 0) << certified.errors << certified.output;
-    return message(read_file(after).value());
+    return message(read_file(after()).value());
   }
 
+  ProcessResult verify() { return run_process({program("taso-verify"), "--certificate", folder_ / "out.taso.json"}); }
+
+  void compare(const std::vector<std::string>& options) {
+    std::vector<std::string> arguments = {program("taso-run"), before(), "--compare", after(), "--repeat", "1"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const ProcessResult same = run_process(arguments);
+    EXPECT_EQ(same.exit_code, 0) << testing::PrintToString(options) << ": " << same.errors << same.output;
+  }
+
+  [[nodiscard]] std::string before() const { return folder_ / "model.onnx"; }
+  [[nodiscard]] std::string after() const { return folder_ / "out.onnx"; }
+
   std::filesystem::path folder_;
-  std::string warnings_;
+  std::string warnings_, report_;
 };
 
 // Two products of one tensor, whose sum is one product after optimization.

@@ -4,49 +4,13 @@
 
 #include <functional>
 
-#include "tests/acceptance/partly_understood.h"
+#include "tests/acceptance/symbolic.h"
 
 namespace taso::acceptance {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-// Models with symbolic extents: one file, optimized, for all sizes.
-class Symbolic : public Carried {
- protected:
-  // Optimizes with the extents left symbolic, checks the certificate, and compares with the original at every one of
-  // these shapes of the inputs.
-  onnx::ModelProto optimize_for_all(const onnx::ModelProto& model, const std::vector<std::vector<std::string>>& shapes,
-                                    const std::vector<std::string>& options = {}) {
-    const std::string before = folder_ / "model.onnx", after = folder_ / "out.onnx";
-    EXPECT_TRUE(write_file_atomically(before, model.SerializeAsString()).ok());
-    std::vector<std::string> arguments = {program("taso-opt"), before, "-o", after, "--cost", "launches"};
-    arguments.insert(arguments.end(), options.begin(), options.end());
-    const ProcessResult optimized = run_process(arguments);
-    EXPECT_EQ(optimized.exit_code, 0) << optimized.errors;
-    warnings_ = optimized.errors;
-    report_ = optimized.output;
-    const ProcessResult certified = verify();
-    EXPECT_EQ(certified.exit_code, 0) << certified.errors << certified.output;
-    for (const std::vector<std::string>& inputs : shapes) {
-      arguments = {program("taso-run"), before, "--compare", after, "--repeat", "1"};
-      for (const std::string& input : inputs) arguments.insert(arguments.end(), {"--input-shape", input});
-      const ProcessResult same = run_process(arguments);
-      EXPECT_EQ(same.exit_code, 0) << inputs[0] << ": " << same.errors << same.output;
-    }
-    const onnx::ModelProto result = message(read_file(after).value());
-    EXPECT_EQ(result.graph().input(0).SerializeAsString(), model.graph().input(0).SerializeAsString());
-    EXPECT_EQ(result.graph().output(0).SerializeAsString(), model.graph().output(0).SerializeAsString());
-    return result;
-  }
-
-  ProcessResult verify() {
-    return run_process({program("taso-verify"), "--certificate", (folder_ / "out.taso.json").string()});
-  }
-
-  std::string report_;
-};
 
 onnx::ModelProto with_symbolic_batch() {
   ModelBuilder builder(17, "dynamic");
@@ -469,18 +433,54 @@ TEST_F(Symbolic, ConstantsThatRepeat) {
   EXPECT_EQ(counts(after)["MatMul"], 1);
 }
 
-// What has no form for all sizes is carried as ever, with the reason.
-TEST_F(Symbolic, SquaresAreCarried) {
-  ModelBuilder builder(17, "squares");
+// Rows of a token, as many as a target that is made of "size" says, after those of x.
+onnx::ModelProto with_tokens(const std::function<void(ModelBuilder&)>& add_target) {
+  ModelBuilder builder(17, "tokens");
   builder.add_symbolic_input("x", {"batch", "6"});
   builder.add_initializer("first", {1}, std::vector<std::int64_t>{0});
   builder.add_initializer("one", {1}, std::vector<std::int64_t>{1});
   builder.add_initializer("token", {1, 6}, numbers(6));
   builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
   builder.add_node("Gather", {"shape", "first"}, {"size"}, {{"axis", 0}}, "size");
-  builder.add_node("Mul", {"size", "size"}, {"square"}, {}, "square");
-  builder.add_node("Concat", {"square", "one"}, {"target"}, {{"axis", 0}}, "target");
+  add_target(builder);
   builder.add_node("Expand", {"token", "target"}, {"rows"}, {}, "expand");
+  builder.add_node("Concat", {"x", "rows"}, {"both"}, {{"axis", 0}}, "concat");
+  add_siblings(builder, "both", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"all", "4"});
+  return message(builder.serialize());
+}
+
+TEST_F(Symbolic, SumsOfProducts) {
+  const onnx::ModelProto model = with_tokens([](ModelBuilder& builder) {
+    builder.add_initializer("five", {1}, std::vector<std::int64_t>{5});
+    builder.add_node("Mul", {"size", "size"}, {"square"}, {}, "square");
+    builder.add_node("Mul", {"size", "five"}, {"linear"}, {}, "linear");
+    builder.add_node("Add", {"square", "linear"}, {"sum_of_both"}, {}, "sum_of_both");
+    builder.add_node("Add", {"sum_of_both", "one"}, {"count"}, {}, "count");
+    builder.add_node("Concat", {"count", "one"}, {"target"}, {{"axis", 0}}, "target");
+  });
+  const onnx::ModelProto after = optimize_for_all(model, {{"x:1,6"}, {"x:3,6"}});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+  EXPECT_EQ(counts(after)["Shape"], 1);
+  EXPECT_EQ(counts(after)["Gather"], 1);
+}
+
+// What has no form for all sizes is carried as ever, with the reason.
+TEST_F(Symbolic, PatternsOfPositionsAreCarried) {
+  ModelBuilder builder(17, "patterns");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  builder.add_initializer("first", {1}, std::vector<std::int64_t>{0});
+  builder.add_initializer("places", {2}, std::vector<std::int64_t>{4, 1});
+  builder.add_initializer("two", {1}, std::vector<std::int64_t>{2});
+  builder.add_initializer("table", {5, 6}, numbers(30));
+  builder.add_initializer("flat", {2}, std::vector<std::int64_t>{-1, 6});
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "first"}, {"size"}, {{"axis", 0}}, "size");
+  builder.add_node("Concat", {"size", "two"}, {"target"}, {{"axis", 0}}, "target");
+  builder.add_node("Expand", {"places", "target"}, {"indices"}, {}, "expand");  // 4, 1, 4, 1, ...
+  builder.add_node("Gather", {"table", "indices"}, {"pairs"}, {{"axis", 0}}, "pairs");
+  builder.add_node("Reshape", {"pairs", "flat"}, {"rows"}, {}, "rows");
   builder.add_node("Concat", {"x", "rows"}, {"both"}, {{"axis", 0}}, "concat");
   add_siblings(builder, "both", 6);
   builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
@@ -489,7 +489,7 @@ TEST_F(Symbolic, SquaresAreCarried) {
   const onnx::ModelProto after = optimize_for_all(model, {{"x:3,6"}});
   EXPECT_EQ(after.SerializeAsString(), model.SerializeAsString());
   EXPECT_THAT(warnings_, HasSubstr("the shape of input 'x' is symbolic, so what depends on it is carried through"));
-  EXPECT_THAT(warnings_, HasSubstr("node \"expand\" (Expand) reads \"target\", which depends on the sizes (batch="));
+  EXPECT_THAT(warnings_, HasSubstr("node \"pairs\" (Gather) reads \"indices\", which depends on the sizes"));
 }
 
 void add_size_of_batch(ModelBuilder& builder) {
@@ -699,232 +699,6 @@ TEST_F(Symbolic, ACertificateOfOtherExtentsDoesNotHold) {
   const ProcessResult without = with("\"symbols\": null");
   EXPECT_EQ(without.exit_code, 5);
   EXPECT_THAT(without.errors, HasSubstr("step 0"));
-}
-
-// What the importer decides by sizes, or the samples show, and is not so at all sizes. The rules are true.
-struct Decision {
-  const char* name;
-  std::function<void(ModelBuilder&)> add;  // makes "z" of "x" ([n, 2])
-  const char* rule;
-  std::vector<const char*> sizes;  // where the result was another
-  const char* why = "";            // what the program says
-};
-
-class DecidedBySizes : public Symbolic, public testing::WithParamInterface<Decision> {};
-
-TEST_P(DecidedBySizes, IsDoneAtNoSize) {
-  const Decision& decision = GetParam();
-  ModelBuilder builder(17, "decided");
-  builder.add_symbolic_input("x", {"n", "2"});
-  for (const auto& [name, number] : std::map<std::string, std::int64_t>{
-           {"zero", 0}, {"one", 1}, {"least", 20}, {"most", 300}, {"many", 30000}, {"end", std::int64_t{1} << 62}})
-    builder.add_initializer(name, {1}, std::vector<std::int64_t>{number});
-  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
-  builder.add_node("Gather", {"shape", "zero"}, {"size"}, {{"axis", 0}}, "size");
-  decision.add(builder);
-  builder.add_symbolic_output("z", {"some", "2"});
-  const std::string rules = folder_ / "own.rules";
-  ASSERT_TRUE(write_file_atomically(rules, decision.rule).ok());
-  std::vector<std::vector<std::string>> shapes;
-  for (const char* size : decision.sizes) shapes.push_back({"x:" + std::string(size) + ",2"});
-  optimize_for_all(message(builder.serialize()), shapes, {"--rules", rules, "-v"});
-  EXPECT_THAT(warnings_ + report_, HasSubstr(decision.why));
-}
-
-constexpr const char* first_of_two =
-    "rule r: slice(concat(x, y; axis=-2); starts=[0, 0], sizes=[dim(x, -2), dim(x, -1)], steps=[1, 1]) => x\n";
-
-INSTANTIATE_TEST_SUITE_P(
-    All, DecidedBySizes,
-    testing::Values(
-        Decision{"FarBeyondTheSamples",
-                 [](ModelBuilder& b) {
-                   b.add_node("Slice", {"x", "zero", "many", "zero"}, {"y"}, {}, "first");
-                   b.add_node("Concat", {"y", "x"}, {"both"}, {{"axis", 0}}, "both");
-                   b.add_node("Slice", {"both", "zero", "size", "zero"}, {"z"}, {}, "slice");
-                 },
-                 first_of_two,
-                 {"5", "30001"}},
-        Decision{"WhereTheModelHasAnotherForm",
-                 [](ModelBuilder& b) {
-                   b.add_node("Slice", {"x", "zero", "least", "zero"}, {"y"}, {}, "first");
-                   b.add_node("Concat", {"y", "x"}, {"both"}, {{"axis", 0}}, "both");
-                   b.add_node("Slice", {"both", "zero", "least", "zero"}, {"z"}, {}, "slice");
-                 },
-                 first_of_two,
-                 {"15", "30"}},
-        Decision{"IntegersOfExtentsThatAreNotKnown",
-                 [](ModelBuilder& b) {
-                   b.add_initializer("table", {600, 2}, numbers(1200));
-                   b.add_node("Slice", {"x", "zero", "most", "zero"}, {"y"}, {}, "first");
-                   b.add_node("Shape", {"y"}, {"shape_of_y"}, {}, "shape_of_y");
-                   b.add_node("Gather", {"shape_of_y", "zero"}, {"size_of_y"}, {{"axis", 0}}, "size_of_y");
-                   b.add_node("Slice", {"table", "zero", "size_of_y", "zero"}, {"rows"}, {}, "rows");
-                   b.add_node("Concat", {"rows", "x"}, {"both"}, {{"axis", 0}}, "both");
-                   b.add_node("Slice", {"both", "zero", "size", "zero"}, {"z"}, {}, "slice");
-                 },
-                 first_of_two,
-                 {"5", "301", "450"}},
-        Decision{
-            "FromTheEndAtSomeSizes",
-            [](ModelBuilder& b) {
-              b.add_initializer("table", {600, 2}, numbers(1200));
-              b.add_node("Sub", {"most", "size"}, {"rest"}, {}, "rest");
-              b.add_node("Slice", {"table", "zero", "rest", "zero"}, {"rows"}, {}, "rows");
-              b.add_node("Neg", {"rows"}, {"negative"}, {}, "negative");
-              b.add_node("Neg", {"negative"}, {"z"}, {}, "positive");
-            },
-            "rule r: neg(neg(x)) => slice(concat(x, neg(x); axis=-2); starts=[0, 0], sizes=[dim(x, -2), dim(x, -1)], "
-            "steps=[1, 1]) if rank(x) == 2\n",
-            {"5", "310", "400"}},
-        Decision{"ASliceThatIsNone",
-                 [](ModelBuilder& b) {
-                   b.add_node("Sub", {"least", "size"}, {"before"}, {}, "before");
-                   b.add_node("Sub", {"size", "least"}, {"after"}, {}, "after");
-                   b.add_node("Slice", {"x", "before", "end", "zero"}, {"y"}, {}, "last");
-                   b.add_node("Neg", {"y"}, {"negative"}, {}, "negative");
-                   b.add_node("Slice", {"negative", "zero", "after", "zero"}, {"z"}, {}, "slice");
-                 },
-                 first_of_two,
-                 {"15", "19", "30"}},
-        Decision{"AnExpansionThatIsNone",
-                 [](ModelBuilder& b) {
-                   b.add_initializer("twenty", {2}, std::vector<std::int64_t>{20, 2});
-                   b.add_node("Slice", {"x", "zero", "least", "zero"}, {"y"}, {}, "first");
-                   b.add_node("Expand", {"y", "twenty"}, {"all"}, {}, "expand");
-                   b.add_node("Neg", {"all"}, {"z"}, {}, "negative");
-                 },
-                 first_of_two,
-                 {"1", "20", "30"}},
-        Decision{"AReshapeThatIsNone",
-                 [](ModelBuilder& b) {
-                   b.add_initializer("rows", {2}, std::vector<std::int64_t>{-1, 2});
-                   b.add_node("Squeeze", {"x"}, {"thin"}, {}, "squeeze");
-                   b.add_node("Reshape", {"thin", "rows"}, {"y"}, {}, "again");
-                   b.add_node("Neg", {"y"}, {"z"}, {}, "negative");
-                 },
-                 first_of_two,
-                 {"1", "5"}},
-        Decision{"SlicesThatAreAlikeAtSomeSizes",
-                 [](ModelBuilder& b) {
-                   b.add_initializer("five", {1}, std::vector<std::int64_t>{5});
-                   b.add_initializer("last_five", {1}, std::vector<std::int64_t>{-5});
-                   b.add_node("Sub", {"size", "five"}, {"place"}, {}, "place");
-                   b.add_node("Slice", {"x", "last_five", "end", "zero"}, {"p"}, {}, "last");
-                   b.add_node("Slice", {"x", "place", "size", "zero"}, {"q"}, {}, "slice");
-                   b.add_node("Concat", {"p", "q"}, {"both"}, {{"axis", 0}}, "both");
-                   b.add_node("Neg", {"both"}, {"negative"}, {}, "negative");
-                   b.add_node("Neg", {"negative"}, {"z"}, {}, "positive");
-                 },
-                 "rule r: neg(neg(x)) => x\n",
-                 {"3", "4", "9"}},
-        Decision{"ARangeInLargeSteps",
-                 [](ModelBuilder& b) {
-                   b.add_initializer("table", {600, 2}, numbers(1200));
-                   b.add_initializer("start", {}, std::vector<std::int64_t>{0});
-                   b.add_initializer("step", {}, std::vector<std::int64_t>{30000});
-                   b.add_node("Squeeze", {"size"}, {"limit"}, {}, "limit");
-                   b.add_node("Range", {"start", "limit", "step"}, {"places"}, {}, "range");
-                   b.add_node("Shape", {"places"}, {"count"}, {}, "count");
-                   b.add_node("Slice", {"table", "zero", "count", "zero"}, {"z"}, {}, "slice");
-                 },
-                 first_of_two,
-                 {"5", "30001"}},
-        Decision{"AMinimumOfALengthUnderAnotherName",
-                 [](ModelBuilder& b) {
-                   b.add_initializer("table", {600, 2}, numbers(1200));
-                   b.add_initializer("two", {1}, std::vector<std::int64_t>{2});
-                   b.add_node("ConstantOfShape", {"size"}, {"zeros"}, {}, "zeros");
-                   b.add_node("Cast", {"zeros"}, {"again"}, {{"to", 1}}, "cast");
-                   b.add_node("Shape", {"again"}, {"length"}, {}, "length");
-                   b.add_node("Min", {"length", "two"}, {"least_length"}, {}, "min");
-                   b.add_node("Slice", {"table", "zero", "least_length", "zero"}, {"rows"}, {}, "rows");
-                   b.add_node("Neg", {"rows"}, {"z"}, {}, "negative");
-                 },
-                 first_of_two,
-                 {"1", "5"}},
-        Decision{"AMaskThatBeginsFarAway",
-                 [](ModelBuilder& b) {
-                   b.add_initializer("far", {}, std::vector<std::int64_t>{-30000});
-                   b.add_node("Trilu", {"x", "far"}, {"y"}, {{"upper", 1}}, "mask");
-                   b.add_node("Neg", {"y"}, {"z"}, {}, "negative");
-                 },
-                 "rule r: neg(mul(x, y)) => mul(neg(x), y)\n",
-                 {"5", "30010"}},
-        // The rows of a batch stand where an image has its height.
-        Decision{
-            "CeilingsOfABatch",
-            [](ModelBuilder& b) {
-              b.add_initializer("image", {4}, std::vector<std::int64_t>{1, 1, -1, 2});
-              b.add_initializer("flat", {2}, std::vector<std::int64_t>{-1, 2});
-              b.add_node("Reshape", {"x", "image"}, {"columns"}, {}, "columns");
-              b.add_node("Neg", {"columns"}, {"negative"}, {}, "negative");
-              b.add_node("AveragePool", {"negative"}, {"pooled"},
-                         {{"kernel_shape", {2, 1}}, {"strides", {2, 1}}, {"ceil_mode", 1}, {"count_include_pad", 1}},
-                         "pool");
-              b.add_node("Neg", {"pooled"}, {"positive"}, {}, "positive");
-              b.add_node("Reshape", {"positive", "flat"}, {"z"}, {}, "z");
-            },
-            "rule r: neg(avg_pool2d_include(neg(x); kernel=k, strides=s, pads=p)) => avg_pool2d_include(x; kernel=k, "
-            "strides=s, pads=p)\n",
-            {"4", "5", "7"}},
-        // A pooling of pairs and its inverse are of the size only where that is even.
-        Decision{
-            "EvenSizes",
-            [](ModelBuilder& b) {
-              b.add_initializer("image", {4}, std::vector<std::int64_t>{1, 1, -1, 2});
-              b.add_initializer("flat", {2}, std::vector<std::int64_t>{-1, 2});
-              b.add_initializer("kernel", {1, 1, 2, 1}, numbers(2));
-              b.add_node("Reshape", {"x", "image"}, {"columns"}, {}, "columns");
-              b.add_node("MaxPool", {"columns"}, {"pooled"}, {{"kernel_shape", {2, 1}}, {"strides", {2, 1}}}, "pool");
-              b.add_node("ConvTranspose", {"pooled", "kernel"}, {"large"},
-                         {{"kernel_shape", {2, 1}}, {"strides", {2, 1}}}, "deconvolution");
-              b.add_node("Reshape", {"large", "flat"}, {"y"}, {}, "y");
-              b.add_node("Concat", {"y", "x"}, {"both"}, {{"axis", 0}}, "both");
-              b.add_node("Slice", {"both", "zero", "size", "zero"}, {"z"}, {}, "slice");
-            },
-            first_of_two,
-            {"4", "5", "7"}}),
-    [](const auto& decision) { return decision.param.name; });
-
-// Sizes of a symbol are as many as tell something of others, whatever other symbols there are.
-TEST_F(Symbolic, ASizeThatTheSamplesHaveInCommon) {
-  for (const char* range : {"n=1:2", "n=1:3", "n=40:"}) {
-    ModelBuilder builder(17, "common");
-    builder.add_symbolic_input("x", {"n", "2"});
-    builder.add_symbolic_input("y", {"m", "2"});
-    builder.add_node("Neg", {"x"}, {"negative"}, {}, "negative");
-    builder.add_node("Neg", {"negative"}, {"z"}, {}, "positive");
-    builder.add_node("Relu", {"y"}, {"w"}, {}, "relu");
-    builder.add_symbolic_output("z", {"n", "2"});
-    builder.add_symbolic_output("w", {"m", "2"});
-    const std::string rules = folder_ / "own.rules";
-    const std::string size = range == std::string("n=40:") ? "40" : "2";
-    ASSERT_TRUE(
-        write_file_atomically(rules, "rule r: neg(neg(x)) => slice(concat(x, x; axis=-2); starts=[0, 0], sizes=[" +
-                                         size + ", 2], steps=[1, 1]) if dim(x, -2) == " + size + "\n")
-            .ok());
-    optimize_for_all(message(builder.serialize()),
-                     size == "2" ? std::vector<std::vector<std::string>>{{"x:1,2", "y:5,2"}, {"x:2,2", "y:5,2"}}
-                                 : std::vector<std::vector<std::string>>{{"x:40,2", "y:5,2"}, {"x:50,2", "y:5,2"}},
-                     {"--rules", rules, "--range", range});
-  }
-}
-
-// An extent without a name is not that of another input which is called so.
-TEST_F(Symbolic, NamesOfExtentsAreApart) {
-  ModelBuilder builder(17, "names");
-  builder.add_symbolic_input("x", {"", "2"});
-  builder.add_symbolic_input("y", {"x[0]", "2"});
-  builder.add_node("Concat", {"x", "y"}, {"both"}, {{"axis", 0}}, "both");
-  builder.add_node("Shape", {"y"}, {"shape"}, {}, "shape");
-  builder.add_initializer("zero", {1}, std::vector<std::int64_t>{0});
-  builder.add_node("Gather", {"shape", "zero"}, {"size"}, {{"axis", 0}}, "size");
-  builder.add_node("Slice", {"both", "zero", "size", "zero"}, {"z"}, {}, "slice");
-  builder.add_symbolic_output("z", {"some", "2"});
-  const std::string rules = folder_ / "own.rules";
-  ASSERT_TRUE(write_file_atomically(rules, first_of_two).ok());
-  optimize_for_all(message(builder.serialize()), {{"x:5,2", "y:3,2"}, {"x:3,2", "y:5,2"}}, {"--rules", rules});
 }
 
 }  // namespace

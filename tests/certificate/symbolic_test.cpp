@@ -181,8 +181,10 @@ TEST_P(SymbolicCases, AreDecidedForAllSizes) {
       decisions.windows.insert(id);
   for (const Graph& sampled : graphs) samples.push_back({&sampled, &decisions});
   std::vector<std::string> untouched;
-  const Expected<Graph> graph = graph_for_all_sizes(samples, symbolic, catalog, untouched);
+  std::shared_ptr<SymbolicConstants> constants;
+  Expected<Graph> graph = graph_for_all_sizes(samples, symbolic, catalog, constants, untouched);
   ASSERT_TRUE(graph) << graph.error().to_string();
+  normalize(*graph, catalog);
   EXPECT_EQ(untouched.empty(), !test.has("untouched")) << ::testing::PrintToString(untouched);
   if (!untouched.empty()) {
     EXPECT_THAT(untouched[0], HasSubstr(test.text("untouched")));
@@ -245,6 +247,28 @@ TEST(SymbolicSizes, NamesAreNoNumbers) {
   EXPECT_EQ(sizes.at(sum, 1), 7);
   EXPECT_EQ(sizes.combine(Operation::subtract, n, n).value(), 0);
   EXPECT_EQ(sizes.to_string(sizes.combine(Operation::multiply, n, 2).value()), "2 * n");
+}
+
+TEST(SymbolicSizes, AreSumsOfProductsOfSymbolsOrNot) {
+  SymbolicSizes sizes({{"n", {}, {2, 3, 5}}, {"m", {}, {7, 4, 9}}});
+  const std::int64_t n = sizes.symbol(0), m = sizes.symbol(1);
+  using Operation = SizeArithmetic::Operation;
+  const std::int64_t product = sizes.combine(Operation::multiply, n, m).value();
+  const std::int64_t sum =
+      sizes.combine(Operation::add, sizes.combine(Operation::multiply, product, 3).value(), 4).value();
+  const auto terms = sizes.terms(sum);
+  ASSERT_TRUE(terms.has_value());
+  std::int64_t at_first = 0;
+  for (const SizeTerm& term : *terms) {
+    std::int64_t value = term.factor;
+    for (const std::string& symbol : term.symbols) value *= symbol == "n" ? 2 : 7;
+    at_first += value;
+  }
+  EXPECT_EQ(at_first, 3 * 2 * 7 + 4);
+  EXPECT_TRUE(sizes.terms(12).has_value());
+  EXPECT_FALSE(sizes.terms(sizes.combine(Operation::floor_divide, n, 2).value()));
+  EXPECT_FALSE(sizes.terms(sizes.unknown("u", {1, 2, 3})));
+  EXPECT_FALSE(sizes.terms(n + 1));
 }
 
 }  // namespace
