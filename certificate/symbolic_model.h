@@ -6,23 +6,12 @@
 /// touches it, and the extents of its outputs are symbols of their own. A step is taken in this graph, so that it holds
 /// at all sizes or is refused.
 ///
-/// Polynomials of attributes. The model is imported at sample sizes, and an attribute that differs is the polynomial of
-/// low degree, in the symbols and in what its node reads, that it is at all samples: they determine it, with three to
-/// spare. The importer makes no other numbers from extents than sums and products (onnx_io/symbol_flow.h refuses
-/// minima, quotients and comparisons; what handlers compute are extents, products of extents, and differences), so that
-/// two that agree at random sizes are equal but for a negligible chance. The samples follow from the file's hash, and
-/// not from anyone who writes a certificate. Samples may have something in common that other sizes do not have (even
-/// heights, where the model exists at no others): where two sizes that are not equal agree at all of them, neither is
-/// taken.
-///
-/// What the importer decides by sizes (onnx_io/size_decisions.h) must be decided alike at all sizes. Extents of carried
-/// nodes follow from those of their inputs by a rule, or nothing is known of them; then nothing is concluded of what
-/// may have been computed from them. That the model exists at a size is a fact, too: what is added or concatenated
-/// there has equal extents.
+/// The model is imported at sample sizes, and the graph made of these (certificate/sampled_graphs.h). The samples
+/// follow from the file's hash, and not from anyone who writes a certificate.
 ///
 /// As a second check, steps are repeated with the numbers of each sample, which must be those of the polynomials there,
-/// and what is written for all sizes (onnx_io/symbolic_export.h) must be what is written at each. Samples at which different nodes are equal by
-/// chance are left out of both, as long as they are fewer than half.
+/// and what is written for all sizes (onnx_io/symbolic_export.h) must be what is written at each. Samples at which
+/// different nodes are equal by chance are left out of both, as long as they are fewer than half.
 #pragma once
 
 #include <map>
@@ -51,20 +40,6 @@ struct SizedGraph {
   std::vector<std::size_t> numbers;    ///< Of the samples: positions in SymbolicModel::samples().
   std::vector<CertificateStep> steps;  ///< That led to it, with the attributes that are the same at all sizes.
 };
-
-/// A graph at a sample, and what its import decided by sizes (null: nothing).
-struct SampledGraph {
-  const Graph* graph = nullptr;
-  const SizeDecisions* decisions = nullptr;
-};
-
-/// The graph, node by node, that is each of `samples` at the samples of `sizes`; these have the same nodes up to
-/// numbers, none of which reads a later one. Constants that differ are stand-ins from `constants`. Nodes that no step
-/// may touch are named in `untouched`, with the reason.
-[[nodiscard]] Expected<Graph> graph_for_all_sizes(std::span<const SampledGraph> samples, SymbolicSizes& sizes,
-                                                  const SymbolicCatalog& catalog,
-                                                  std::shared_ptr<SymbolicConstants>& constants,
-                                                  std::vector<std::string>& untouched);
 
 /// Immutable after load; copies share everything. Not for several threads at once.
 class SymbolicModel {

@@ -257,7 +257,7 @@ class Exporter {
   Status lower(NodeId id, Cover& cover) {
     const Node& node = graph_.node(id);
     const MapWriter maps(document_, registry_);
-    LoweringContext context(graph_, id, document_.opset(), maps, mode_.sizes, constants_, temporaries_);
+    LoweringContext context(graph_, id, document_.opset(), maps, mode_.symbolic, constants_, temporaries_);
     // As it was, else as ONNX has it, else as another domain that the model has already, else by its own name.
     using Lines = MapWriter::Lines;
     if (!maps.write(context, Lines::origin)) {

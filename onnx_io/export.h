@@ -22,6 +22,7 @@
 #include "graph/size_arithmetic.h"
 #include "onnx_io/builder.h"
 #include "onnx_io/import.h"
+#include "onnx_io/symbolic_constants.h"
 
 namespace taso {
 
@@ -49,17 +50,24 @@ struct NewNode {
   std::string domain;  ///< Empty: ONNX's own.
 };
 
+/// Integers of a graph for all sizes: their arithmetic, and constants that hold such.
+struct SymbolicIntegers {
+  const SampledSizes* sizes = nullptr;
+  SymbolicConstants* constants = nullptr;
+};
+
 /// One graph node on its way to ONNX nodes: what the handlers of the export table see.
 class LoweringContext {
  public:
-  /// `sizes`: the arithmetic of the graph's integers; null: they are numbers.
-  LoweringContext(const Graph& graph, NodeId id, std::int64_t opset, const MapWriter& maps, const SampledSizes* sizes,
-                  std::vector<std::shared_ptr<const ConstantData>>& constants, std::size_t& temporaries)
+  /// `symbolic`: what the graph's integers are; null: numbers.
+  LoweringContext(const Graph& graph, NodeId id, std::int64_t opset, const MapWriter& maps,
+                  const SymbolicIntegers* symbolic, std::vector<std::shared_ptr<const ConstantData>>& constants,
+                  std::size_t& temporaries)
       : graph_(&graph),
         id_(id),
         opset_(opset),
         maps_(&maps),
-        sizes_(sizes),
+        symbolic_(symbolic),
         constants_(&constants),
         temporaries_(&temporaries) {}
 
@@ -80,7 +88,9 @@ class LoweringContext {
   /// no size fails.
   [[nodiscard]] std::int64_t combine(SizeArithmetic::Operation operation, std::int64_t a, std::int64_t b);
   [[nodiscard]] bool follows(Condition::Relation relation, std::int64_t a, std::int64_t b) const;
-  [[nodiscard]] bool is_number(std::int64_t size) const { return sizes_ == nullptr || sizes_->is_number(size); }
+  [[nodiscard]] bool is_number(std::int64_t size) const {
+    return symbolic_ == nullptr || symbolic_->sizes->is_number(size);
+  }
   [[nodiscard]] bool are_numbers(const Shape& list) const;
 
   [[nodiscard]] TensorRef in(std::size_t i) { return of(node().inputs[i]); }
@@ -125,7 +135,7 @@ class LoweringContext {
   NodeId id_;
   std::int64_t opset_;
   const MapWriter* maps_;
-  const SampledSizes* sizes_;
+  const SymbolicIntegers* symbolic_;
   std::vector<std::shared_ptr<const ConstantData>>* constants_;
   std::size_t* temporaries_;
   std::vector<NewNode> nodes_;
@@ -167,8 +177,8 @@ struct ExportMode {
   /// Per node id, nodes that are weight-only, but others at other sizes of symbolic extents: they are not folded. May
   /// be empty.
   std::vector<bool> varying;
-  /// Of a graph for all sizes: the arithmetic of its integers. Null: they are numbers.
-  const SampledSizes* sizes = nullptr;
+  /// Of a graph for all sizes: what its integers are. Null: numbers.
+  const SymbolicIntegers* symbolic = nullptr;
 };
 
 [[nodiscard]] Expected<ExportedGraph> export_graph(const Document& document, const ImportedModel& imported,

@@ -323,8 +323,8 @@ const ExportRow* find_export_row(std::string_view op) {
 }
 
 std::int64_t LoweringContext::combine(SizeArithmetic::Operation operation, std::int64_t a, std::int64_t b) {
-  if (sizes_ != nullptr) {
-    const Expected<std::int64_t> result = sizes_->combine(operation, a, b);
+  if (symbolic_ != nullptr) {
+    const Expected<std::int64_t> result = symbolic_->sizes->combine(operation, a, b);
     if (result) return *result;
     fail(result.error().message);
     return 0;
@@ -344,13 +344,13 @@ std::int64_t LoweringContext::combine(SizeArithmetic::Operation operation, std::
 
 TensorType LoweringContext::type_at_a_sample(Value value) const {
   TensorType type = graph_->type(value);
-  if (sizes_ != nullptr)
-    for (std::int64_t& extent : type.shape) extent = sizes_->at(extent, 0).value_or(extent);
+  if (symbolic_ != nullptr)
+    for (std::int64_t& extent : type.shape) extent = symbolic_->sizes->at(extent, 0).value_or(extent);
   return type;
 }
 
 bool LoweringContext::follows(Condition::Relation relation, std::int64_t a, std::int64_t b) const {
-  return sizes_ != nullptr && sizes_->follows(relation, a, b);
+  return symbolic_ != nullptr && symbolic_->sizes->follows(relation, a, b);
 }
 
 bool LoweringContext::are_numbers(const Shape& list) const {
@@ -405,7 +405,9 @@ std::optional<TensorRef> LoweringContext::transposed_constant(std::size_t i) {
 }
 
 TensorRef LoweringContext::integers(const std::vector<std::int64_t>& values) {
-  constants_->push_back(ConstantData::of_integers({static_cast<std::int64_t>(values.size())}, values));
+  constants_->push_back(symbolic_ != nullptr
+                            ? symbolic_->constants->list(values)
+                            : ConstantData::of_integers({static_cast<std::int64_t>(values.size())}, values));
   return {TensorRef::Kind::constant, {}, constants_->size() - 1};
 }
 

@@ -1,8 +1,6 @@
 #include "onnx_io/import.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 
 #include "onnx_io/in_quotes.h"
 #include "onnx_io/mapped.h"
@@ -12,51 +10,24 @@
 namespace taso {
 namespace {
 
-const char* attribute_type_name(int type) {
-  switch (type) {
-    case onnx::AttributeProto::FLOAT:
-      return "FLOAT";
-    case onnx::AttributeProto::INT:
-      return "INT";
-    case onnx::AttributeProto::STRING:
-      return "STRING";
-    case onnx::AttributeProto::TENSOR:
-      return "TENSOR";
-    case onnx::AttributeProto::GRAPH:
-      return "GRAPH";
-    case onnx::AttributeProto::FLOATS:
-      return "FLOATS";
-    case onnx::AttributeProto::INTS:
-      return "INTS";
-    case onnx::AttributeProto::STRINGS:
-      return "STRINGS";
-    default:
-      return "another type";
-  }
-}
-
-Shape without_leading_ones(const Shape& shape) {
-  auto first = std::find_if(shape.begin(), shape.end(), [](std::int64_t extent) { return extent != 1; });
-  return {first, shape.end()};
-}
-
 /// Walks the document's nodes and keeps what each tensor is.
 class Importer {
  public:
   Importer(const Document& document, const OperatorRegistry& registry, const ImportOptions& options)
-      : document_(document), catalog_(registry), options_(options), flow_(document) {}
+      : document_(document), catalog_(registry), options_(options), flow_(document, result_.decisions) {}
 
   Expected<ImportedModel> run() {
     const std::size_t tensors = document_.tensors().size();
     result_.values.resize(tensors);
     result_.constants.resize(tensors);
-    types_.resize(tensors);
     result_.nodes.resize(static_cast<std::size_t>(document_.graph().node_size()));
     TASO_RETURN_IF_ERROR(add_inputs());
     flow_.begin(result_.symbols, options_, maps_round_extents(document_, catalog_));
     read_hints();
     for (int node : document_.order()) TASO_RETURN_IF_ERROR(import_node(node));
     TASO_RETURN_IF_ERROR(add_outputs());
+    if (flow_.sizes() != NodeContext::Sizes::all)
+      result_.decisions.imported = std::make_shared<const Graph>(result_.graph);
     result_.graph.remove_dead();
     TASO_RETURN_IF_ERROR(result_.graph.validate());
     for (auto& [op, summary] : opaque_) result_.opaque.push_back(std::move(summary));
@@ -130,7 +101,6 @@ class Importer {
       }
       const NodeId id = result_.graph.add_input(input.name(), declared.type);
       result_.values[static_cast<std::size_t>(tensor)] = Value{id, 0};
-      types_[static_cast<std::size_t>(tensor)] = declared.type;
       result_.inputs.push_back(std::move(declared));
     }
     return {};
@@ -274,9 +244,6 @@ class Importer {
     if (auto constant = fold_integers(context)) {
       if (const std::string reason = flow_.fold(context, *constant); !reason.empty())
         return add_opaque(index, reason, types_of_folded(row, index, *constant));
-      if (const auto& value = context.inputs()[0].value;
-          value && (node.op_type() == "Shape" || node.op_type() == "Size"))
-        result_.decisions.shapes.push_back(*value);
       set_constant(index, std::move(constant), node.op_type() == "ConstantOfShape");
       return {};
     }
@@ -705,7 +672,6 @@ class Importer {
   const ImportOptions& options_;
   ImportedModel result_;
   SymbolFlow flow_;
-  std::vector<TensorType> types_;
   std::map<int, TensorType> hints_;
   std::map<std::string, OpaqueSummary> opaque_;
   NodeId first_unowned_ = 0;
@@ -726,226 +692,6 @@ std::optional<Shape> declared_shape(const onnx::TypeProto& type) {
     shape.push_back(extent.dim_value());
   }
   return shape;
-}
-
-Value NodeContext::value(std::size_t i) {
-  Input& input = inputs_[i];
-  read_as_value_[i] = true;
-  if (!input.value) {
-    TASO_CHECK(input.constant != nullptr, "an input that is no constant has no value");
-    input.value = Value{graph_->add_constant(input.constant), 0};
-  }
-  return *input.value;
-}
-
-std::vector<std::int64_t> NodeContext::integers(std::size_t i) {
-  constexpr std::int64_t limit = 1 << 20;
-  if (stopped()) return {};
-  if (!is_constant(i)) {
-    decline("input " + std::to_string(i) + " is not constant");
-    return {};
-  }
-  const TensorType& type = inputs_[i].constant->type();
-  if (type.element == ElementType::f32 || type.element == ElementType::f64 || type.element == ElementType::f16 ||
-      type.element == ElementType::bf16) {
-    fail("input " + std::to_string(i) + " must be of integers, it is " + to_string(type.element));
-    return {};
-  }
-  if (type.elements() > limit) {
-    decline("input " + std::to_string(i) + " is too large to be a list of numbers");
-    return {};
-  }
-  return inputs_[i].constant->to_integers();
-}
-
-double NodeContext::real(std::size_t i) {
-  if (stopped()) return 0;
-  if (!is_constant(i)) {
-    decline("input " + std::to_string(i) + " is not constant");
-    return 0;
-  }
-  const TensorType& type = inputs_[i].constant->type();
-  if (type.element != ElementType::f32) {
-    decline("input " + std::to_string(i) + " is " + to_string(type.element));
-    return 0;
-  }
-  if (type.elements() != 1) {
-    fail("input " + std::to_string(i) + " must be a scalar, it is " + to_string(type));
-    return 0;
-  }
-  return static_cast<double>(inputs_[i].constant->to_floats()[0]);
-}
-
-std::vector<double> NodeContext::reals(std::size_t i) {
-  constexpr std::int64_t limit = 4096;
-  if (stopped()) return {};
-  if (!is_constant(i)) {
-    decline("input " + std::to_string(i) + " is not constant");
-    return {};
-  }
-  const TensorType& type = inputs_[i].constant->type();
-  if (type.element != ElementType::f32 || type.elements() > limit) {
-    decline("input " + std::to_string(i) + " is " + to_string(type));
-    return {};
-  }
-  const std::vector<float> values = inputs_[i].constant->to_floats();
-  return {values.begin(), values.end()};
-}
-
-std::string NodeContext::unknown_type(std::size_t i) const {
-  const DocumentTensor& tensor = document_->tensors()[static_cast<std::size_t>(inputs_[i].tensor)];
-  if (tensor.source != TensorSource::initializer) return "";
-  const std::int32_t data_type = document_->initializer(tensor.index).data_type;
-  return is_known_data_type(data_type) ? "" : data_type_name(data_type);
-}
-
-bool NodeContext::uses_output(std::size_t i) const {
-  if (!wants_output(i)) return false;
-  const int tensor = document_->find(document_->node(node_).output(static_cast<int>(i)));
-  return document_->tensors()[static_cast<std::size_t>(tensor)].used;
-}
-
-bool NodeContext::has_attribute(std::string_view name) const {
-  return std::any_of(proto().attribute().begin(), proto().attribute().end(),
-                     [&](const auto& attribute) { return attribute.name() == name; });
-}
-
-const onnx::AttributeProto* NodeContext::attribute(std::string_view name, onnx::AttributeProto::AttributeType type) {
-  seen_.insert(std::string(name));
-  if (stopped()) return nullptr;
-  for (const auto& candidate : proto().attribute()) {
-    if (candidate.name() != name) continue;
-    bool filled = false;
-    switch (type) {
-      case onnx::AttributeProto::INT:
-        filled = candidate.has_i();
-        break;
-      case onnx::AttributeProto::FLOAT:
-        filled = candidate.has_f();
-        break;
-      case onnx::AttributeProto::STRING:
-        filled = candidate.has_s();
-        break;
-      default:
-        filled = true;
-        break;
-    }
-    if (candidate.type() != onnx::AttributeProto::UNDEFINED && candidate.type() != type)
-      fail("attribute " + in_quotes(name) + " is " + attribute_type_name(candidate.type()) + ", " +
-           attribute_type_name(type) + " was expected");
-    else if (candidate.type() == onnx::AttributeProto::UNDEFINED && !filled)
-      fail("attribute " + in_quotes(name) + " holds no " + attribute_type_name(type));
-    return stopped() ? nullptr : &candidate;
-  }
-  return nullptr;
-}
-
-std::int64_t NodeContext::integer(std::string_view name, std::int64_t otherwise) {
-  const auto* found = attribute(name, onnx::AttributeProto::INT);
-  return found == nullptr ? otherwise : found->i();
-}
-
-double NodeContext::real(std::string_view name, float otherwise) {
-  const auto* found = attribute(name, onnx::AttributeProto::FLOAT);
-  return static_cast<double>(found == nullptr ? otherwise : found->f());
-}
-
-std::string NodeContext::text(std::string_view name, const std::string& otherwise) {
-  const auto* found = attribute(name, onnx::AttributeProto::STRING);
-  return found == nullptr ? otherwise : found->s();
-}
-
-std::vector<std::int64_t> NodeContext::integer_list(std::string_view name, std::vector<std::int64_t> otherwise) {
-  const auto* found = attribute(name, onnx::AttributeProto::INTS);
-  if (found == nullptr) return otherwise;
-  return {found->ints().begin(), found->ints().end()};
-}
-
-std::vector<double> NodeContext::real_list(std::string_view name) {
-  const auto* found = attribute(name, onnx::AttributeProto::FLOATS);
-  if (found == nullptr) return {};
-  return {found->floats().begin(), found->floats().end()};
-}
-
-Value NodeContext::op(std::string_view name, std::vector<Value> inputs, const Attributes& attributes) {
-  if (stopped()) return {};
-  auto added = add_op(*graph_, *catalog_, name, attributes, std::move(inputs));
-  if (!added) {
-    decline(added.error().message);
-    ill_typed_ = true;
-    return {};
-  }
-  for (const TensorType& type : graph_->node(*added).outputs) {
-    if (!is_reasonable(type.shape)) {
-      fail("its output would be " + to_string(type) + ", more than 2^40 elements");
-      return {};
-    }
-  }
-  return {*added, 0};
-}
-
-Value NodeContext::reshape(Value value, const Shape& shape) {
-  if (stopped() || shape_of(value) == shape) return value;
-  return op("reshape", {value}, {{"shape", shape}});
-}
-
-Value NodeContext::broadcast(Value value, const Shape& shape) {
-  if (stopped() || shape_of(value) == shape) return value;
-  const Shape own = shape_of(value);
-  const Shape stripped = without_leading_ones(own);
-  bool fits = stripped.size() <= shape.size();
-  for (std::size_t i = 0; fits && i < stripped.size(); ++i) {
-    const std::int64_t to = shape[shape.size() - stripped.size() + i];
-    fits = stripped[i] == to || stripped[i] == 1;
-  }
-  if (!fits) {
-    fail("shape " + shape_text(own) + " does not broadcast to " + shape_text(shape));
-    return value;
-  }
-  value = reshape(value, stripped);
-  if (stripped == shape) return value;
-  return op("broadcast", {value}, {{"shape", shape}});
-}
-
-Value NodeContext::splat(const Shape& shape, float number) {
-  std::vector<std::byte> element(sizeof number);
-  std::memcpy(element.data(), &number, sizeof number);
-  return constant(shape.empty() ? ConstantData::of_floats(shape, std::span(&number, 1))
-                                : ConstantData::splat({ElementType::f32, shape, true}, std::move(element)));
-}
-
-std::int64_t NodeContext::axis_from_front(std::int64_t axis, std::int64_t rank) {
-  if (axis < -rank || axis >= rank) {
-    fail("axis " + std::to_string(axis) + " is outside [" + std::to_string(-rank) + ", " + std::to_string(rank - 1) +
-         "]");
-    return 0;
-  }
-  return axis < 0 ? axis + rank : axis;
-}
-
-Shape NodeContext::common_shape(const std::vector<Shape>& shapes) {
-  Shape common;
-  for (const Shape& shape : shapes) {
-    if (shape.size() > common.size()) common.insert(common.begin(), shape.size() - common.size(), 1);
-    for (std::size_t i = 0; i < shape.size(); ++i) {
-      std::int64_t& extent = common[common.size() - shape.size() + i];
-      if (extent == shape[i] || shape[i] == 1) continue;
-      if (extent != 1) {
-        std::string text;
-        for (const Shape& each : shapes) text += (text.empty() ? "" : " and ") + shape_text(each);
-        fail("shapes " + text + " do not broadcast");
-        return common;
-      }
-      extent = shape[i];
-    }
-  }
-  return common;
-}
-
-void NodeContext::check_attributes() {
-  for (const auto& attribute : proto().attribute())
-    if (!seen_.contains(attribute.name()))
-      return decline("attribute " + in_quotes(attribute.name()) + " is not understood");
 }
 
 }  // namespace taso

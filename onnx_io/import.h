@@ -231,5 +231,7 @@ struct CarriedTypes {
 /// The constant that an operator on integer constants computes, if it is one of the shape arithmetic operators and the
 /// result is small.
 [[nodiscard]] std::shared_ptr<const ConstantData> fold_integers(NodeContext& context);
+/// The flat index in a tensor of `shape` of the element that broadcasts to position `flat` of `target`.
+[[nodiscard]] std::size_t broadcast_index(std::size_t flat, const Shape& target, const Shape& shape);
 
 }  // namespace taso

@@ -93,21 +93,6 @@ std::optional<Integers> read(const NodeContext& context, std::size_t i) {
   return Integers{constant->type().element, constant->type().shape, constant->to_integers()};
 }
 
-/// The flat index in a tensor of `shape` of the element that broadcasts to position `flat` of `target`.
-std::size_t broadcast_index(std::size_t flat, const Shape& target, const Shape& shape) {
-  std::size_t index = 0, stride = 1;
-  for (std::size_t back = 1; back <= target.size(); ++back) {
-    const auto extent = static_cast<std::size_t>(target[target.size() - back]);
-    const std::size_t coordinate = flat % extent;
-    flat /= extent;
-    if (back > shape.size()) continue;
-    const auto own = static_cast<std::size_t>(shape[shape.size() - back]);
-    if (own != 1) index += coordinate * stride;
-    stride *= own;
-  }
-  return index;
-}
-
 using Binary = std::function<std::optional<std::int64_t>(std::int64_t, std::int64_t)>;
 
 std::shared_ptr<const ConstantData> elementwise(NodeContext& context, ElementType result, const Binary& function) {
@@ -517,6 +502,20 @@ std::shared_ptr<const ConstantData> unary(NodeContext& context, std::string_view
 }
 
 }  // namespace
+
+std::size_t broadcast_index(std::size_t flat, const Shape& target, const Shape& shape) {
+  std::size_t index = 0, stride = 1;
+  for (std::size_t back = 1; back <= target.size(); ++back) {
+    const auto extent = static_cast<std::size_t>(target[target.size() - back]);
+    const std::size_t coordinate = flat % extent;
+    flat /= extent;
+    if (back > shape.size()) continue;
+    const auto own = static_cast<std::size_t>(shape[shape.size() - back]);
+    if (own != 1) index += coordinate * stride;
+    stride *= own;
+  }
+  return index;
+}
 
 std::shared_ptr<const ConstantData> fold_integers(NodeContext& context) {
   if (context.stopped() || context.output_count() != 1) return nullptr;

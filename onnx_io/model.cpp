@@ -152,7 +152,7 @@ namespace {
 
 Expected<ExportedGraph> export_for_all(const ModelDocument& all, const Graph& graph,
                                        std::span<const SizedExport> samples, bool verbatim, bool fold) {
-  const SymbolicExport symbolic{&all.imported, &graph, all.sizes, all.symbolic_constants.get()};
+  const SymbolicExport symbolic{&all.imported, &graph, {all.sizes, all.symbolic_constants.get()}};
   return export_at_all_sizes(*all.document, symbolic, samples, *all.registry, verbatim, fold);
 }
 

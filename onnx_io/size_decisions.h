@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -47,13 +48,31 @@ struct EqualExtents {
   bool operator==(const EqualExtents&) const = default;
 };
 
+/// An integer of the model that follows from extents: one of them, a number, or what is computed from earlier ones.
+struct SymbolicInteger {
+  enum class Kind : std::uint8_t { extent, number, add, subtract, multiply, divide };
+  Kind kind = Kind::number;
+  Value tensor;  ///< Kind extent: of its axis `axis`.
+  std::size_t axis = 0;
+  std::size_t a = 0, b = 0;  ///< Operands: positions among the integers.
+  std::int64_t value = 0;    ///< At these sizes.
+  /// Whether it is made in the same way as at other sizes.
+  [[nodiscard]] bool alike(const SymbolicInteger& other) const {
+    return kind == other.kind && tensor == other.tensor && axis == other.axis && a == other.a && b == other.b &&
+           (kind != Kind::number || value == other.value);
+  }
+};
+
 struct SizeDecisions {
+  /// The graph with all that was imported, whether outputs need it or not: extents of integers are of its values. Null:
+  /// the model's graph.
+  std::shared_ptr<const Graph> imported;
+  std::vector<SymbolicInteger> integers;  ///< Operands before what is computed from them.
+  std::vector<std::size_t> lengths;       ///< Those of the integers that say how long a list is: not negative.
   std::map<NodeId, CarriedShape> carried;
   std::vector<EqualExtents> equal;
   /// For each node that became another name of its input, maybe because of extents: how many nodes stood before.
   std::vector<NodeId> renamed;
-  /// What has extents that integers of the model follow from (Shape and Size).
-  std::vector<Value> shapes;
   /// Nodes that round extents as is right for the image that they read (pads, ceilings), from its third axis on.
   std::map<NodeId, Value> rounded;
   /// Nodes that do not exist where their windows do not fit into what they read.

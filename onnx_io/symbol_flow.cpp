@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <set>
+#include <utility>
 
 namespace taso {
 namespace {
 
-constexpr std::int64_t element_flag = 1, shape_flag = 2;
+/// Of every element of a constant whose shape follows from extents.
+constexpr std::int64_t shape_mark = -1;
 
 /// Operators whose outputs have rounded extents, or whose pads follow from extents: what they do at a few sizes of
 /// images says little of others.
@@ -18,10 +21,10 @@ bool rounds_extents(const std::string& op_type) {
   return some.contains(op_type);
 }
 
-std::shared_ptr<const ConstantData> repeated(const Shape& shape, std::int64_t value) {
-  std::vector<std::byte> element(sizeof value);
-  std::memcpy(element.data(), &value, sizeof value);
-  return shape.empty() ? ConstantData::of_integers({}, std::span(&value, 1))
+std::shared_ptr<const ConstantData> marks(const Shape& shape) {
+  std::vector<std::byte> element(sizeof shape_mark);
+  std::memcpy(element.data(), &shape_mark, sizeof shape_mark);
+  return shape.empty() ? ConstantData::of_integers({}, std::span(&shape_mark, 1))
                        : ConstantData::splat({ElementType::i64, shape, true}, std::move(element));
 }
 
@@ -32,11 +35,6 @@ bool in_steps_of_one(const std::vector<NodeContext::Input>& inputs) {
            inputs[i].constant->to_integers() == std::vector{number};
   };
   return is(0, 0) && is(2, 1);
-}
-
-bool has(const ConstantData& flags, std::int64_t least) {
-  const std::vector<std::int64_t> each = flags.to_integers();
-  return std::any_of(each.begin(), each.end(), [&](std::int64_t flag) { return flag >= least; });
 }
 
 }  // namespace
@@ -56,62 +54,244 @@ std::string SymbolFlow::fold(const NodeContext& context, const ConstantData& fol
   if (sizes_ == NodeContext::Sizes::all) return "";
   const std::string& op = context.proto().op_type();
   const auto& inputs = context.inputs();
-  const auto flows_from = [&](std::size_t i) { return i < inputs.size() && inputs[i].from_symbols; };
-  Flags flags;
+  std::optional<Flow> flow;
   if (op == "Shape" || op == "Size") {
-    if (context.is_constant(0) && !flows_from(0)) return "";
+    if (context.is_constant(0) && !flow_of(context, 0).shaped()) return "";
     if (sizes_ == NodeContext::Sizes::rounded) return "extents that may be rounded are not known at all sizes";
-    flags = repeated(folded.type().shape, element_flag);
+    flow = of_extents(context, folded);
   } else {
     bool any = false, beyond_first = false, shaped = false;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (!flows_from(i)) continue;
+      if (!inputs[i].from_symbols) continue;
       any = true;
       beyond_first = beyond_first || i > 0;
-      shaped = shaped || has(*flags_[static_cast<std::size_t>(inputs[i].tensor)], shape_flag);
+      shaped = shaped || flow_of(context, i).shaped();
     }
     if (!any) return "";
-    const std::string wrong = op + " of symbolic extents is not known at all sizes";
+    const auto flows_from = [&](std::size_t i) { return i < inputs.size() && inputs[i].from_symbols; };
     static const std::set<std::string> moving = {"Concat",  "Gather",  "Slice",    "Unsqueeze",
                                                  "Squeeze", "Reshape", "Identity", "Transpose"};
     static const std::set<std::string> linear = {"Add", "Sub", "Mul", "Neg"};
     const bool integers = folded.type().element == ElementType::i64;
     if (moving.contains(op) || (op == "Cast" && integers)) {
       // Of a list whose length is symbolic, positions are not known.
-      if ((beyond_first && op != "Concat") || (shaped && op != "Unsqueeze" && op != "Reshape" && op != "Identity"))
-        return wrong;
-      flags = moved(context);
-      if (!flags) return wrong;
-      if (!has(*flags, element_flag)) return "";
+      const bool known = !shaped || op == "Unsqueeze" || op == "Reshape" || op == "Identity";
+      if (known && (!beyond_first || op == "Concat")) flow = moved(context);
     } else if (linear.contains(op) && integers) {
-      flags = repeated(folded.type().shape, shaped ? shape_flag : element_flag);
+      flow = computed(context, folded);
     } else if (op == "ConstantOfShape" || (op == "Expand" && !flows_from(0)) ||
                (op == "Range" && !flows_from(0) && !flows_from(2) && integers && in_steps_of_one(inputs))) {
-      flags = repeated(folded.type().shape, shape_flag);
-    } else {
-      return wrong;
+      flow = repeated(context, folded);
     }
   }
+  if (!flow) return op + " of symbolic extents is not known at all sizes";
   const int tensor = document_->find(context.proto().output(0));
-  if (tensor >= 0) flags_[static_cast<std::size_t>(tensor)] = std::move(flags);
+  const std::vector<std::int64_t> each = flow->shaped() ? std::vector<std::int64_t>{1} : flow->elements->to_integers();
+  if (std::all_of(each.begin(), each.end(), [](std::int64_t element) { return element == 0; })) return "";
+  if (tensor >= 0) flows_[static_cast<std::size_t>(tensor)] = std::move(*flow);
   return "";
 }
 
-/// The flags of the output of an operator that moves elements: what it makes of the flags of its data.
-SymbolFlow::Flags SymbolFlow::moved(const NodeContext& context) const {
+const SymbolFlow::Flow& SymbolFlow::flow_of(const NodeContext& context, std::size_t i) const {
+  static const Flow none;
+  const int tensor = i < context.inputs().size() ? context.inputs()[i].tensor : -1;
+  return tensor < 0 ? none : flows_[static_cast<std::size_t>(tensor)];
+}
+
+/// The elements of a constant of integers.
+std::vector<SymbolFlow::Term> SymbolFlow::terms_of(const NodeContext& context, std::size_t i) const {
+  std::vector<Term> terms;
+  for (const std::int64_t value : context.inputs()[i].constant->to_integers()) terms.push_back({0, value});
+  const Flow& flow = flow_of(context, i);
+  if (flow.elements == nullptr || flow.shaped()) return terms;
+  const std::vector<std::int64_t> integers = flow.elements->to_integers();
+  for (std::size_t k = 0; k < terms.size(); ++k) terms[k].integer = static_cast<std::size_t>(integers[k]);
+  return terms;
+}
+
+/// The extents of an input.
+std::vector<SymbolFlow::Term> SymbolFlow::extents_of(const NodeContext& context, std::size_t i) {
+  const NodeContext::Input& input = context.inputs()[i];
+  if (flow_of(context, i).shaped()) return flow_of(context, i).shape;
+  std::vector<Term> terms;
+  for (std::size_t axis = 0; axis < input.type.shape.size(); ++axis) {
+    const std::int64_t extent = input.type.shape[axis];
+    if (input.constant || !input.value)
+      terms.push_back({0, extent});
+    else
+      terms.push_back(note({SymbolicInteger::Kind::extent, *input.value, axis, 0, 0, extent}));
+  }
+  return terms;
+}
+
+SymbolFlow::Term SymbolFlow::note(SymbolicInteger integer) {
+  decisions_->integers.push_back(integer);
+  return {decisions_->integers.size(), integer.value};
+}
+
+/// The position of an integer; a number becomes one.
+std::size_t SymbolFlow::integer_of(Term term) {
+  if (term.integer == 0) term = note({SymbolicInteger::Kind::number, {}, 0, 0, 0, term.value});
+  return term.integer - 1;
+}
+
+SymbolFlow::Term SymbolFlow::combine(SymbolicInteger::Kind kind, Term a, Term b, std::int64_t value) {
+  if (a.integer == 0 && b.integer == 0) return {0, value};
+  const std::size_t left = integer_of(a), right = integer_of(b);
+  return note({kind, {}, 0, left, right, value});
+}
+
+SymbolFlow::Term SymbolFlow::product(const std::vector<Term>& terms) {
+  Term result{0, 1};
+  for (const Term& term : terms)
+    result = combine(SymbolicInteger::Kind::multiply, result, term, result.value * term.value);
+  return result;
+}
+
+namespace {
+
+/// The input of a copy of a context.
+NodeContext with_first(const NodeContext& context, const auto& change) {
+  std::vector<NodeContext::Input> inputs = context.inputs();
+  change(inputs[0]);
+  return context.with_inputs(std::move(inputs));
+}
+
+}  // namespace
+
+std::optional<SymbolFlow::Flow> SymbolFlow::of_extents(const NodeContext& context, const ConstantData& folded) {
+  const std::vector<Term> extents = extents_of(context, 0);
+  if (context.proto().op_type() == "Size") {
+    const auto integer = static_cast<std::int64_t>(product(extents).integer);
+    return Flow{ConstantData::of_integers({}, std::span(&integer, 1)), {}};
+  }
+  // What Shape makes of a tensor whose extents are the integers.
+  NodeContext of_integers = with_first(context, [&](NodeContext::Input& input) {
+    for (std::size_t axis = 0; axis < extents.size(); ++axis)
+      input.type.shape[axis] = static_cast<std::int64_t>(extents[axis].integer);
+  });
+  Data elements = fold_integers(of_integers);
+  if (!elements || elements->type().shape != folded.type().shape) return std::nullopt;
+  return Flow{std::move(elements), {}};
+}
+
+/// What an operator that moves elements makes of the integers that they are.
+std::optional<SymbolFlow::Flow> SymbolFlow::moved(const NodeContext& context) {
   const std::string& op = context.proto().op_type();
   std::vector<NodeContext::Input> inputs = context.inputs();
   for (std::size_t i = 0; i < inputs.size() && (i == 0 || op == "Concat"); ++i) {
-    if (!inputs[i].constant) return nullptr;
-    const Flags& known = flags_[static_cast<std::size_t>(inputs[i].tensor)];
+    if (!inputs[i].constant) return std::nullopt;
+    const Data& known = flow_of(context, i).elements;
     const Shape shape = inputs[i].constant->type().shape;
     const std::vector<std::int64_t> none(static_cast<std::size_t>(inputs[i].constant->type().elements()), 0);
     inputs[i].constant = known ? known : ConstantData::of_integers(shape, none);
     inputs[i].type = inputs[i].constant->type();
   }
-  if (op == "Identity") return inputs[0].constant;
-  NodeContext flags = context.with_inputs(std::move(inputs));
-  return fold_integers(flags);
+  Flow flow;
+  if (flow_of(context, 0).shaped()) {
+    auto shape = shape_of_moved(context);
+    if (!shape) return std::nullopt;
+    flow.shape = std::move(*shape);
+  }
+  if (op == "Identity") {
+    flow.elements = inputs[0].constant;
+    return flow;
+  }
+  NodeContext of_integers = context.with_inputs(std::move(inputs));
+  flow.elements = fold_integers(of_integers);
+  if (!flow.elements || (flow.shaped() && flow.shape.size() != flow.elements->type().shape.size())) return std::nullopt;
+  return flow;
+}
+
+/// The extents of a constant whose shape follows from extents, after Unsqueeze, Reshape or Identity.
+std::optional<std::vector<SymbolFlow::Term>> SymbolFlow::shape_of_moved(const NodeContext& context) {
+  const std::string& op = context.proto().op_type();
+  const std::vector<Term>& extents = flow_of(context, 0).shape;
+  if (op == "Identity") return extents;
+  NodeContext copy = context.with_inputs(context.inputs());
+  if (op == "Unsqueeze") {
+    std::vector<std::int64_t> axes = copy.opset() >= 13 ? copy.integers(1) : copy.integer_list("axes", {});
+    const auto rank = static_cast<std::int64_t>(extents.size() + axes.size());
+    for (std::int64_t& axis : axes) axis = copy.axis_from_front(axis, rank);
+    if (copy.stopped()) return std::nullopt;
+    std::sort(axes.begin(), axes.end());
+    std::vector<Term> result = extents;
+    for (const std::int64_t axis : axes) result.insert(result.begin() + axis, Term{0, 1});
+    return result;
+  }
+  const std::vector<std::int64_t> list = copy.integers(1);
+  if (copy.integer("allowzero", 0) != 0 || copy.stopped()) return std::nullopt;
+  std::vector<Term> result;
+  std::optional<std::size_t> rest;
+  for (std::size_t axis = 0; axis < list.size(); ++axis) {
+    if (list[axis] == 0 && axis >= extents.size()) return std::nullopt;
+    if (list[axis] == -1) rest = axis;
+    result.push_back(list[axis] == 0 ? extents[axis] : Term{0, list[axis] == -1 ? 1 : list[axis]});
+  }
+  if (!rest) return result;
+  const Term all = product(extents), others = product(result);
+  if (others.value == 0) return std::nullopt;
+  result[*rest] = combine(SymbolicInteger::Kind::divide, all, others, all.value / others.value);
+  return result;
+}
+
+/// Sums, differences and products, element by element.
+std::optional<SymbolFlow::Flow> SymbolFlow::computed(const NodeContext& context, const ConstantData& folded) {
+  using Kind = SymbolicInteger::Kind;
+  const std::string& op = context.proto().op_type();
+  const Shape& shape = folded.type().shape;
+  const Kind kind = op == "Add" ? Kind::add : op == "Mul" ? Kind::multiply : Kind::subtract;
+  const bool negates = op == "Neg";
+  if (flow_of(context, 0).shaped() || flow_of(context, 1).shaped()) {
+    // Extents that are 1 are broadcast; others are equal.
+    Flow flow{marks(shape), std::vector<Term>(shape.size(), Term{0, 1})};
+    for (std::size_t i = 0; i < (negates ? 1U : 2U); ++i) {
+      const std::vector<Term> extents = extents_of(context, i);
+      for (std::size_t back = 1; back <= extents.size(); ++back) {
+        Term &common = flow.shape[shape.size() - back], extent = extents[extents.size() - back];
+        if (extent.integer == 0 && extent.value == 1) continue;
+        const bool free = common.integer == 0 && common.value == 1;
+        if (!free && (common.integer != extent.integer || common.value != extent.value)) return std::nullopt;
+        common = extent;
+      }
+    }
+    return flow;
+  }
+  const std::vector<Term> a = negates ? std::vector<Term>{{0, 0}} : terms_of(context, 0),
+                          b = terms_of(context, negates ? 0 : 1);
+  const Shape& shape_a = negates ? Shape() : context.shape(0);
+  const Shape& shape_b = context.shape(negates ? 0 : 1);
+  const std::vector<std::int64_t> values = folded.to_integers();
+  std::vector<std::int64_t> integers;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    integers.push_back(static_cast<std::int64_t>(
+        combine(kind, a[broadcast_index(i, shape, shape_a)], b[broadcast_index(i, shape, shape_b)], values[i])
+            .integer));
+  return Flow{ConstantData::of_integers(shape, integers), {}};
+}
+
+/// A constant whose shape follows from extents.
+std::optional<SymbolFlow::Flow> SymbolFlow::repeated(const NodeContext& context, const ConstantData& folded) {
+  const std::string& op = context.proto().op_type();
+  Flow flow{marks(folded.type().shape), {}};
+  if (op == "Range") {
+    const std::vector<Term> limit = terms_of(context, 1);
+    decisions_->lengths.push_back(integer_of(limit.at(0)));
+    flow.shape = limit;
+  } else if (op == "ConstantOfShape") {
+    flow.shape = terms_of(context, 0);
+  } else {
+    const Shape& own = context.shape(0);
+    flow.shape = terms_of(context, 1);
+    // An Expand broadcasts both ways.
+    for (std::size_t back = 1; back <= own.size(); ++back) {
+      if (back > flow.shape.size()) flow.shape.insert(flow.shape.begin(), Term{0, 1});
+      if (const std::int64_t extent = own[own.size() - back]; extent != 1)
+        flow.shape[flow.shape.size() - back] = {0, extent};
+    }
+  }
+  if (flow.shape.size() != folded.type().shape.size()) return std::nullopt;
+  return flow;
 }
 
 std::string SymbolFlow::misuse(const NodeContext& context) {

@@ -2,12 +2,14 @@
 /// protobuf.
 ///
 /// Shapes of a model with symbolic extents are numbers at the sizes given, and integer arithmetic on them is folded
-/// like any other. That is right at all sizes only for arithmetic that shows its dependence when the model is imported
-/// at other sizes (onnx_io/symbolic_export.h): moving elements, sums, differences and products, and shapes of
-/// constants. What may be right at some sizes only (a minimum, a quotient, a comparison) must not be folded.
+/// like any other. How each integer is made of extents is noted, so that who takes the model at all sizes knows it
+/// there: moving elements, sums, differences and products, and shapes of constants. What may be right at some sizes
+/// only (a minimum, a quotient, a comparison) must not be folded.
 ///
-/// Representation. Per tensor that is a folded constant, a constant of the same shape that says of each element whether
-/// it follows from symbolic extents: 0 (no), 1, or 2 (so does the constant's shape); null: none does.
+/// Representation. Each integer that follows from extents is noted with how (SymbolicInteger, in
+/// onnx_io/size_decisions.h). Per tensor that is a folded constant and has such elements, a constant of the same shape
+/// says of each element which it is (the first one is 1), or that it is a number (0). A constant whose shape follows
+/// from extents has shape_mark for each element instead, and the integers, or numbers, that its extents are.
 #pragma once
 
 #include <memory>
@@ -20,16 +22,18 @@ namespace taso {
 
 class SymbolFlow {
  public:
-  explicit SymbolFlow(const Document& document) : document_(&document), flags_(document.tensors().size()) {}
+  /// Integers are noted in `decisions`.
+  SymbolFlow(const Document& document, SizeDecisions& decisions)
+      : document_(&document), decisions_(&decisions), flows_(document.tensors().size()) {}
 
   /// Says what the inputs' extents are: `symbols` of which `options` give sizes. `rounding`: some node rounds extents,
   /// besides those that are known here.
   void begin(const std::vector<Symbol>& symbols, const ImportOptions& options, bool rounding);
   [[nodiscard]] NodeContext::Sizes sizes() const { return sizes_; }
   /// Some elements of a constant, or its shape, follow from symbolic extents.
-  [[nodiscard]] bool reaches(int tensor) const { return flags_[static_cast<std::size_t>(tensor)] != nullptr; }
+  [[nodiscard]] bool reaches(int tensor) const { return flows_[static_cast<std::size_t>(tensor)].elements != nullptr; }
   /// `to` is another name for `from`.
-  void alias(int from, int to) { flags_[static_cast<std::size_t>(to)] = flags_[static_cast<std::size_t>(from)]; }
+  void alias(int from, int to) { flows_[static_cast<std::size_t>(to)] = flows_[static_cast<std::size_t>(from)]; }
 
   /// Notes what flows into the output of a node that was folded to `folded`. A text is the reason why it must not be
   /// folded.
@@ -39,12 +43,36 @@ class SymbolFlow {
   [[nodiscard]] static std::string misuse(const NodeContext& context);
 
  private:
-  using Flags = std::shared_ptr<const ConstantData>;
-  [[nodiscard]] Flags moved(const NodeContext& context) const;
+  using Data = std::shared_ptr<const ConstantData>;
+  /// An integer (its position, from 1), or a number.
+  struct Term {
+    std::size_t integer = 0;
+    std::int64_t value = 0;
+  };
+  struct Flow {
+    Data elements;  ///< Null: nothing follows from extents.
+    std::vector<Term> shape;
+    [[nodiscard]] bool shaped() const { return !shape.empty(); }
+  };
+
+  [[nodiscard]] const Flow& flow_of(const NodeContext& context, std::size_t i) const;
+  [[nodiscard]] std::vector<Term> terms_of(const NodeContext& context, std::size_t i) const;
+  [[nodiscard]] std::vector<Term> extents_of(const NodeContext& context, std::size_t i);
+  [[nodiscard]] Term combine(SymbolicInteger::Kind kind, Term a, Term b, std::int64_t value);
+  [[nodiscard]] Term product(const std::vector<Term>& terms);
+  [[nodiscard]] std::size_t integer_of(Term term);
+  [[nodiscard]] Term note(SymbolicInteger integer);
+  /// What flows into the output; nothing where that is not known.
+  [[nodiscard]] std::optional<Flow> of_extents(const NodeContext& context, const ConstantData& folded);
+  [[nodiscard]] std::optional<Flow> moved(const NodeContext& context);
+  [[nodiscard]] std::optional<Flow> computed(const NodeContext& context, const ConstantData& folded);
+  [[nodiscard]] std::optional<Flow> repeated(const NodeContext& context, const ConstantData& folded);
+  [[nodiscard]] std::optional<std::vector<Term>> shape_of_moved(const NodeContext& context);
 
   const Document* document_;
+  SizeDecisions* decisions_;
   NodeContext::Sizes sizes_ = NodeContext::Sizes::all;
-  std::vector<Flags> flags_;
+  std::vector<Flow> flows_;
 };
 
 }  // namespace taso

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <tuple>
 #include <utility>
 
 namespace taso {
@@ -12,8 +14,10 @@ using Integers = std::vector<std::int64_t>;
 
 /// Longer lists are no shapes.
 constexpr std::int64_t longest_list = 4096;
-/// The first element of a stand-in that is no list.
-constexpr std::int64_t mark = -0x7461736F'73747364;
+/// Where a stand-in is said to be stored, before what tells it from others: no file is there.
+const std::string nowhere("\0", 1);
+/// Larger integers stand for "as far as there is": they are the same at all sizes.
+constexpr std::int64_t no_size = std::int64_t{1} << 62;
 
 /// The size that each entry is, from its values at the samples.
 std::optional<Integers> fit_each(const SampledSizes& sizes, const std::vector<Integers>& samples) {
@@ -21,7 +25,9 @@ std::optional<Integers> fit_each(const SampledSizes& sizes, const std::vector<In
   for (std::size_t i = 0; i < samples[0].size(); ++i) {
     Integers values;
     for (const Integers& sample : samples) values.push_back(sample[i]);
-    const std::optional<std::int64_t> size = sizes.fit(values, {});
+    const bool same = std::all_of(values.begin(), values.end(), [&](std::int64_t v) { return v == values[0]; });
+    const std::optional<std::int64_t> size =
+        same && (values[0] >= no_size || values[0] <= -no_size) ? values[0] : sizes.fit(values, {});
     if (!size) return std::nullopt;
     result.push_back(*size);
   }
@@ -47,16 +53,17 @@ bool counts(const Integers& elements, std::int64_t start, std::int64_t step) {
   return true;
 }
 
-/// Start and step of constants that count up, of two elements at least.
+/// Start and step of constants that count up, one of which has two elements.
 std::optional<std::pair<std::int64_t, std::int64_t>> count_of(const std::vector<Data>& samples) {
   std::optional<std::pair<std::int64_t, std::int64_t>> result;
+  std::vector<Integers> all;
   for (const Data& data : samples) {
-    if (data->type().element != ElementType::i64 || data->type().elements() < 2) return std::nullopt;
-    const Integers elements = data->to_integers();
-    if (!result) result.emplace(elements[0], elements[1] - elements[0]);
-    if (!counts(elements, result->first, result->second)) return std::nullopt;
+    if (data->type().element != ElementType::i64) return std::nullopt;
+    all.push_back(data->to_integers());
+    if (!result && all.back().size() > 1) result.emplace(all.back()[0], all.back()[1] - all.back()[0]);
   }
-  return result;
+  const auto fits = [&](const Integers& elements) { return counts(elements, result->first, result->second); };
+  return result && std::all_of(all.begin(), all.end(), fits) ? result : std::nullopt;
 }
 
 }  // namespace
@@ -112,40 +119,42 @@ ConstantForm SymbolicConstants::find_form(const std::vector<Data>& samples) cons
 }
 
 Data SymbolicConstants::stand_in(const ConstantForm& form) {
-  Data data;
-  if (form.kind == ConstantForm::Kind::list) {
-    data = ConstantData::of_integers(form.type.shape, form.elements);
-  } else {
-    Integers text = {mark, static_cast<std::int64_t>(form.kind), static_cast<std::int64_t>(form.type.element),
-                     static_cast<std::int64_t>(form.type.shape.size())};
-    text.insert(text.end(), form.type.shape.begin(), form.type.shape.end());
-    for (const std::byte byte : form.element) text.push_back(static_cast<std::int64_t>(byte));
-    text.insert(text.end(), {form.start, form.step});
-    // What is not known is equal to itself only.
-    if (form.kind == ConstantForm::Kind::unknown) text.push_back(static_cast<std::int64_t>(known_.size()));
-    data = ConstantData::of_integers({static_cast<std::int64_t>(text.size())}, text);
-  }
+  std::string text = nowhere + std::to_string(static_cast<int>(form.kind)) + " " + taso::to_string(form.type);
+  for (const std::int64_t element : form.elements) text += " " + std::to_string(element);
+  for (const std::byte byte : form.element) text += " " + std::to_string(static_cast<int>(byte));
+  text += " " + std::to_string(form.start) + " " + std::to_string(form.step);
+  // What is not known is equal to itself only.
+  if (form.kind == ConstantForm::Kind::unknown) text += " " + std::to_string(known_.size());
+  Data data = ConstantData::borrow({ElementType::i64, {0}, true}, {}, nullptr, std::move(text));
   forms_.emplace(data->identity(), form);
   return data;
 }
 
+bool SymbolicConstants::is_number(std::int64_t element) const {
+  return sizes_->is_number(element) || element >= no_size || element <= -no_size;
+}
+
+Data SymbolicConstants::list(const std::vector<std::int64_t>& elements) {
+  const Shape shape = {static_cast<std::int64_t>(elements.size())};
+  if (std::all_of(elements.begin(), elements.end(), [&](std::int64_t element) { return is_number(element); }))
+    return ConstantData::of_integers(shape, elements);
+  ConstantForm form;
+  form.kind = ConstantForm::Kind::list;
+  form.type = {ElementType::i64, shape, true};
+  form.elements = elements;
+  return stand_in(form);
+}
+
 const ConstantForm* SymbolicConstants::form_of(const ConstantData& data) const {
   const auto place = forms_.find(data.identity());
-  if (place != forms_.end()) return &place->second;
-  if (data.type().element != ElementType::i64 || data.type().shape.size() > 1 || data.type().elements() > longest_list)
-    return nullptr;
-  ConstantForm form{ConstantForm::Kind::list, data.type(), data.to_integers(), {}, 0, 0};
-  const bool named = std::any_of(form.elements.begin(), form.elements.end(), [&](std::int64_t element) {
-    return !sizes_->is_number(element) && sizes_->at(element, 0);
-  });
-  return named ? &forms_.emplace(data.identity(), std::move(form)).first->second : nullptr;
+  return place == forms_.end() ? nullptr : &place->second;
 }
 
 bool SymbolicConstants::is_at(const ConstantForm& form, const ConstantData& data, std::size_t sample) const {
   const TensorType& type = data.type();
   if (type.element != form.type.element || type.shape.size() != form.type.shape.size()) return false;
   const auto is = [&](std::int64_t size, std::int64_t number) {
-    return size == number || (!sizes_->is_number(size) && sizes_->at(size, sample) == number);
+    return is_number(size) ? size == number : sizes_->at(size, sample) == number;
   };
   if (!std::equal(form.type.shape.begin(), form.type.shape.end(), type.shape.begin(), is)) return false;
   switch (form.kind) {

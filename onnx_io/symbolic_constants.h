@@ -44,7 +44,11 @@ class SymbolicConstants {
   /// What is `samples[k]` at each sample k: that itself if it is the same at all, else a stand-in. The same constants
   /// have the same stand-in. `told`: the samples tell sizes that it may follow from; else what it is stays unknown.
   [[nodiscard]] Data unify(const std::vector<Data>& samples, bool told = true);
-  /// The form of a stand-in, or of a list of 64-bit integers some of which are names of sizes; nothing of others.
+  /// Whether an element of a list is no name of a size. Those beyond 2^62 say "as far as there is".
+  [[nodiscard]] bool is_number(std::int64_t element) const;
+  /// A list of 64-bit integers some of which may be names of sizes: a stand-in if one is.
+  [[nodiscard]] Data list(const std::vector<std::int64_t>& elements);
+  /// The form of a stand-in; null of any other constant.
   [[nodiscard]] const ConstantForm* form_of(const ConstantData& data) const;
   /// Whether a form is `data` at a sample. Of one that is unknown, that cannot be told: no.
   [[nodiscard]] bool is_at(const ConstantForm& form, const ConstantData& data, std::size_t sample) const;
@@ -55,7 +59,7 @@ class SymbolicConstants {
 
   const SampledSizes* sizes_;
   std::map<std::pair<bool, std::vector<Hash128>>, Data> known_;  ///< By the identities at the samples.
-  mutable std::map<Hash128, ConstantForm> forms_;                ///< By the identity of the stand-in.
+  std::map<Hash128, ConstantForm> forms_;                        ///< By the identity of the stand-in.
 };
 
 }  // namespace taso

@@ -16,6 +16,23 @@ std::string describe(const onnx::NodeProto& node) {
          node.op_type() + ")";
 }
 
+/// The names that nodes in the subgraphs of a node read, their own ones included.
+std::set<std::string> read_in_subgraphs(const onnx::NodeProto& node) {
+  std::set<std::string> names;
+  const auto read = [&](const onnx::GraphProto& graph) {
+    for (const onnx::NodeProto& inner : graph.node()) {
+      names.insert(inner.input().begin(), inner.input().end());
+      names.merge(read_in_subgraphs(inner));
+    }
+    for (const onnx::ValueInfoProto& output : graph.output()) names.insert(output.name());
+  };
+  for (const onnx::AttributeProto& attribute : node.attribute()) {
+    if (attribute.has_g()) read(attribute.g());
+    for (const onnx::GraphProto& graph : attribute.graphs()) read(graph);
+  }
+  return names;
+}
+
 /// A list of extents that a node reads, as it is to be in the file; nothing: it is computed when the model runs.
 struct Use {
   std::string node;  ///< Its first output.
@@ -29,14 +46,14 @@ class SymbolicExporter {
   SymbolicExporter(const Document& document, const SymbolicExport& all, const ExportedGraph& exported)
       : document_(document), all_(all), exported_(exported) {
     for (const WrittenConstant& constant : exported.constants)
-      if (constant.data) constants_.emplace(constant.name, constant.data.get());
+      if (constant.data) constants_.emplace(constant.name, constant.data);
   }
 
   /// Whether the export at a sample is this one with the numbers of the sample; else why not.
   [[nodiscard]] Status compare(const ExportedGraph& there, const SizedExport& sample) const {
-    std::map<std::string, const ConstantData*> constants;
+    Constants constants;
     for (const WrittenConstant& constant : there.constants)
-      if (constant.data) constants.emplace(constant.name, constant.data.get());
+      if (constant.data) constants.emplace(constant.name, constant.data);
     for (std::size_t i = 0; i < std::min(exported_.nodes.size(), there.nodes.size()); ++i)
       if (!is_at(exported_.nodes[i], there.nodes[i], constants, sample))
         return wrong(describe(exported_.nodes[i]) + " is another at some sizes");
@@ -52,10 +69,9 @@ class SymbolicExporter {
         return wrong("graph output " + in_quotes(output.name()) + " depends on the sizes");
     for (std::size_t i = 0; i < exported_.nodes.size(); ++i) {
       const onnx::NodeProto& node = exported_.nodes[i];
-      if (const int original = exported_.originals[i]; original >= 0)
-        for (const std::string& name : document_.captures(original))
-          if (form_of(name) != nullptr)
-            return wrong(describe(node) + " reads " + in_quotes(name) + " in a subgraph, which depends on the sizes");
+      for (const std::string& name : read_in_subgraphs(node))
+        if (form_of(name) != nullptr)
+          return wrong(describe(node) + " reads " + in_quotes(name) + " in a subgraph, which depends on the sizes");
       for (int position = 0; position < node.input_size(); ++position) {
         const std::string& name = node.input(position);
         const ConstantForm* form = form_of(name);
@@ -69,7 +85,7 @@ class SymbolicExporter {
     return {};
   }
 
-  /// Puts the lists into the export, which may have computed weights besides.
+  /// Puts the lists into the export.
   void apply(ExportedGraph& exported) {
     for (const WrittenConstant& constant : exported.constants) taken_.insert(constant.name);
     for (const onnx::NodeProto& node : exported.nodes) {
@@ -77,17 +93,11 @@ class SymbolicExporter {
       taken_.insert(node.output().begin(), node.output().end());
     }
     for (const auto& [name, uses] : uses_) {
-      std::size_t readers = 0;
-      for (const onnx::NodeProto& node : exported.nodes)
-        readers += static_cast<std::size_t>(std::count(node.input().begin(), node.input().end(), name));
-      // One list keeps the name, the computed one if there is one, unless something else reads what had it.
+      // One list keeps the name, the computed one if there is one.
       const bool computed = std::any_of(uses.begin(), uses.end(), [](const Use& use) { return !use.list; });
-      std::map<std::optional<Integers>, std::string> names;
-      if (readers == uses.size()) {
-        const std::optional<Integers> first = computed ? std::nullopt : uses[0].list;
-        names.emplace(first, name);
-        write(exported, name, first, name);
-      }
+      const std::optional<Integers> first = computed ? std::nullopt : uses[0].list;
+      std::map<std::optional<Integers>, std::string> names = {{first, name}};
+      write(exported, name, first, name);
       for (const Use& use : uses) {
         const auto [place, added] = names.try_emplace(use.list);
         if (added) {
@@ -97,19 +107,24 @@ class SymbolicExporter {
         if (place->second != name) set_input(exported, use, place->second);
       }
     }
+    std::erase_if(exported.constants, [&](const WrittenConstant& constant) {  // that nothing reads
+      return constant.data && all_.integers.constants->form_of(*constant.data) != nullptr;
+    });
     exported.nodes.insert(exported.nodes.begin(), new_nodes_.begin(), new_nodes_.end());
     exported.originals.insert(exported.originals.begin(), new_nodes_.size(), -1);
   }
 
  private:
+  using Constants = std::map<std::string, std::shared_ptr<const ConstantData>>;
+
   [[nodiscard]] Error wrong(const std::string& what) const {
     return Error{ErrorCode::not_proved, what, {.file = document_.path()}};
   }
 
   /// The contents of a constant of the model; null if it is none.
-  static const ConstantData* find(const std::map<std::string, const ConstantData*>& written, const Document& document,
-                                  const ImportedModel& imported, const std::string& name) {
-    if (const auto place = written.find(name); place != written.end()) return place->second;
+  static const ConstantData* find(const Constants& written, const Document& document, const ImportedModel& imported,
+                                  const std::string& name) {
+    if (const auto place = written.find(name); place != written.end()) return place->second.get();
     const int tensor = document.find(name);
     if (tensor < 0 || !imported.constants[static_cast<std::size_t>(tensor)]) return nullptr;
     return imported.constants[static_cast<std::size_t>(tensor)]->data.get();
@@ -118,12 +133,11 @@ class SymbolicExporter {
   /// The form of a new constant that is another at every size; null of anything else.
   [[nodiscard]] const ConstantForm* form_of(const std::string& name) const {
     const auto place = constants_.find(name);
-    return place == constants_.end() ? nullptr : all_.constants->form_of(*place->second);
+    return place == constants_.end() ? nullptr : all_.integers.constants->form_of(*place->second);
   }
 
   /// Whether a node is `there` at a sample: the same but for names of constants, which are equal there.
-  [[nodiscard]] bool is_at(const onnx::NodeProto& node, const onnx::NodeProto& there,
-                           const std::map<std::string, const ConstantData*>& constants,
+  [[nodiscard]] bool is_at(const onnx::NodeProto& node, const onnx::NodeProto& there, const Constants& constants,
                            const SizedExport& sample) const {
     if (node.input_size() != there.input_size()) return false;
     bool same_names = true;
@@ -136,8 +150,8 @@ class SymbolicExporter {
       if (mine == nullptr && its == nullptr && name == other) continue;
       if (mine == nullptr || its == nullptr) return false;
       if (mine->identity() == its->identity()) continue;
-      const ConstantForm* form = all_.constants->form_of(*mine);
-      if (form == nullptr || !all_.constants->is_at(*form, *its, sample.sample)) return false;
+      const ConstantForm* form = all_.integers.constants->form_of(*mine);
+      if (form == nullptr || !all_.integers.constants->is_at(*form, *its, sample.sample)) return false;
     }
     if (same_names) return node.SerializeAsString() == there.SerializeAsString();
     onnx::NodeProto a = node, b = there;
@@ -148,14 +162,10 @@ class SymbolicExporter {
 
   // ---------------------------------------------------------------------------------- lists that are computed
 
-  /// Whether an integer is no name of a size; those that are large are none.
-  [[nodiscard]] bool is_number(std::int64_t size) const {
-    return all_.sizes->is_number(size) || !all_.sizes->at(size, 0);
-  }
-
   [[nodiscard]] bool can_compute(const Integers& sizes) const {
-    return std::all_of(sizes.begin(), sizes.end(),
-                       [&](std::int64_t size) { return is_number(size) || all_.sizes->terms(size); });
+    return std::all_of(sizes.begin(), sizes.end(), [&](std::int64_t size) {
+      return all_.integers.constants->is_number(size) || all_.integers.sizes->terms(size);
+    });
   }
 
   [[nodiscard]] bool can_compute(const ConstantForm& form) const {
@@ -209,7 +219,8 @@ class SymbolicExporter {
   [[nodiscard]] std::vector<Sum> terms_of(const Integers& sizes) const {
     std::vector<Sum> result;
     for (const std::int64_t size : sizes)
-      result.push_back(is_number(size) ? Sum{{size, {}}} : all_.sizes->terms(size).value());
+      result.push_back(all_.integers.constants->is_number(size) ? Sum{{size, {}}}
+                                                                : all_.integers.sizes->terms(size).value());
     return result;
   }
 
@@ -332,12 +343,12 @@ class SymbolicExporter {
       if (attribute.name() == "allowzero" && attribute.i() != 0) return std::nullopt;
     bool rest = false, copied = false;
     for (std::size_t axis = 0; axis < list.size(); ++axis) {
-      if (is_number(list[axis])) {
+      if (all_.integers.constants->is_number(list[axis])) {
         if (list[axis] <= 0) return std::nullopt;
         continue;
       }
       // What may be 0 or -1 somewhere says something else there.
-      if (!all_.sizes->follows(Condition::Relation::less_equal, 1, list[axis])) return std::nullopt;
+      if (!all_.integers.sizes->follows(Condition::Relation::less_equal, 1, list[axis])) return std::nullopt;
       if (axis < input.size() && list[axis] == input[axis]) {
         list[axis] = 0;
         copied = true;
@@ -356,7 +367,7 @@ class SymbolicExporter {
     if (input.size() > list.size()) return std::nullopt;
     const std::size_t more = list.size() - input.size();
     for (std::size_t axis = 0; axis < list.size(); ++axis) {
-      if (is_number(list[axis])) continue;
+      if (all_.integers.constants->is_number(list[axis])) continue;
       if (axis < more || list[axis] != input[axis - more]) return std::nullopt;
       list[axis] = 1;
     }
@@ -375,7 +386,7 @@ class SymbolicExporter {
     }
     if (axes.size() != list.size()) return std::nullopt;
     for (std::size_t i = 0; i < list.size(); ++i) {
-      if (is_number(list[i])) continue;
+      if (all_.integers.constants->is_number(list[i])) continue;
       const auto rank = static_cast<std::int64_t>(input.size());
       const std::int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
       if (axis < 0 || axis >= rank || list[i] != input[static_cast<std::size_t>(axis)]) return std::nullopt;
@@ -421,7 +432,7 @@ class SymbolicExporter {
   const Document& document_;
   const SymbolicExport& all_;
   const ExportedGraph& exported_;
-  std::map<std::string, const ConstantData*> constants_;  // New ones, by name.
+  Constants constants_;  // New ones, by name.
   std::map<std::string, std::vector<Use>> uses_;
   std::set<std::string> taken_;                                  // Names of constants and of nodes' outputs.
   std::map<std::string, std::string> shapes_;                    // Of graph inputs.
@@ -432,11 +443,11 @@ class SymbolicExporter {
 /// Per node id: weight-only nodes that are not the same at all sizes, in themselves or in what they read.
 std::vector<bool> varying_weights(const SymbolicExport& all) {
   std::vector<bool> varying(all.graph->id_bound(), false);
-  const auto is_number = [&](std::int64_t size) { return all.sizes->is_number(size); };
+  const auto is_number = [&](std::int64_t size) { return all.integers.sizes->is_number(size); };
   for (const NodeId id : all.graph->topological_order()) {
     const Node& node = all.graph->node(id);
     if (!node.weight_only) continue;
-    varying[id] = node.constant != nullptr && all.constants->form_of(*node.constant) != nullptr;
+    varying[id] = node.constant != nullptr && all.integers.constants->form_of(*node.constant) != nullptr;
     for (const TensorType& type : node.outputs)
       varying[id] = varying[id] || !std::all_of(type.shape.begin(), type.shape.end(), is_number);
     for (const auto& [name, value] : node.attributes.entries()) {
@@ -469,10 +480,10 @@ ImportedModel import_at_all_sizes(std::span<const ImportedModel* const> samples,
 Expected<ExportedGraph> export_at_all_sizes(const Document& document, const SymbolicExport& all,
                                             std::span<const SizedExport> samples, const OperatorRegistry& registry,
                                             bool verbatim, bool fold) {
-  ExportMode mode{.verbatim = verbatim, .fold = false, .varying = varying_weights(all), .sizes = all.sizes};
+  ExportMode mode{.verbatim = verbatim, .fold = false, .varying = varying_weights(all), .symbolic = &all.integers};
   Expected<ExportedGraph> written = export_graph(document, *all.imported, *all.graph, registry, mode);
   if (!written) return Error{ErrorCode::not_proved, written.error().message, {.file = document.path()}};
-  const ExportedGraph& exported = *written;
+  ExportedGraph& exported = *written;
   SymbolicExporter exporter(document, all, exported);
   TASO_RETURN_IF_ERROR(exporter.find_lists());
   // Where a size is a number of the model by chance, constants that differ elsewhere are one.
@@ -480,20 +491,24 @@ Expected<ExportedGraph> export_at_all_sizes(const Document& document, const Symb
   std::size_t alike = 0;
   for (const SizedExport& sample : samples) {
     ExportMode there = mode;
-    there.sizes = nullptr;
+    there.symbolic = nullptr;
     const Expected<ExportedGraph> one = export_graph(document, *sample.imported, *sample.graph, registry, there);
     const Status same = one ? exporter.compare(*one, sample) : Status(one.error());
     alike += same ? 1 : 0;
     if (!same && problem) problem = same;
   }
   if (2 * alike < samples.size()) return problem.error();
-  ExportedGraph result = exported;
-  if (fold) {
-    mode.fold = true;
-    TASO_ASSIGN(result, export_graph(document, *all.imported, *all.graph, registry, mode));
+  if (!fold) {
+    exporter.apply(exported);
+    return exported;
   }
-  exporter.apply(result);
-  return result;
+  // Names are others where weights are computed.
+  mode.fold = true;
+  TASO_ASSIGN(ExportedGraph folded, export_graph(document, *all.imported, *all.graph, registry, mode));
+  SymbolicExporter of_folded(document, all, folded);
+  TASO_RETURN_IF_ERROR(of_folded.find_lists());
+  of_folded.apply(folded);
+  return folded;
 }
 
 }  // namespace taso

@@ -34,8 +34,7 @@ struct SizedExport {
 struct SymbolicExport {
   const ImportedModel* imported = nullptr;  ///< The model, its constants stand-ins.
   const Graph* graph = nullptr;
-  const SampledSizes* sizes = nullptr;
-  const SymbolicConstants* constants = nullptr;
+  SymbolicIntegers integers;
 };
 
 /// The model for all sizes: `samples[0]` with `graph`, which is the graph of each at its sample, and with stand-ins for

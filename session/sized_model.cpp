@@ -116,7 +116,15 @@ Expected<SizedModel> SizedModel::load(const std::string& path, const OperatorReg
       continue;
     }
     result.problem_.clear();
-    if (working_operators(model->graph()) <= working_operators(result.model_->graph())) return result;
+    if (working_operators(model->graph()) <= working_operators(result.model_->graph())) {
+      result.problem_ = "no more of it is understood at all sizes";
+      for (const OpaqueSummary& carried : model->opaque_operators())
+        if (carried.reason.find("at all sizes") != std::string::npos) {
+          result.problem_ += ": " + carried.reason;
+          break;
+        }
+      return result;
+    }
     result.model_ = std::move(*model);
     result.sizes_ = sizes;
     result.symbolic_ = std::move(*symbolic);

@@ -367,14 +367,15 @@ std::vector<SymbolId> SymbolicSizes::State::symbols_of(std::span<const std::int6
 std::optional<std::int64_t> SymbolicSizes::fit_of(std::span<const std::int64_t> values,
                                                   std::span<const std::int64_t> sizes) const {
   if (values.empty() || values.size() != sample_count()) return std::nullopt;
-  if (all_equal(values)) return values[0];
+  if (all_equal(values)) return state_->polynomial(values[0]).constant();
   return state_->fit(values, state_->symbols_of(sizes));
 }
 
 std::optional<std::int64_t> SymbolicSizes::fit(std::span<const std::int64_t> values,
                                                std::span<const std::int64_t> near) const {
   if (values.empty() || values.size() != sample_count()) return std::nullopt;
-  if (all_equal(values)) return values[0];
+  // A number that is as large as a name is none of these.
+  if (all_equal(values)) return state_->polynomial(values[0]).constant();
   // Where sizes that have these values at the samples are not equal at all sizes, nothing tells which one it is.
   std::optional<std::int64_t> found;
   bool several = false;

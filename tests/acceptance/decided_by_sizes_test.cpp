@@ -1,9 +1,11 @@
 // What the importer decides by the sizes of symbolic extents, or what the samples show, and is not so at all sizes.
 #include <gmock/gmock.h>
 
+#include <cstring>
 #include <functional>
 
 #include "tests/acceptance/symbolic.h"
+#include "verifier/symbolic_sizes.h"
 
 namespace taso::acceptance {
 namespace {
@@ -226,6 +228,49 @@ INSTANTIATE_TEST_SUITE_P(
                  "if rank(x) == 4\n",
                  {"5", "51", "600"},
                  "which depends on the sizes"},
+        // Integers of the model are polynomials of any degree; and a range may be empty.
+        Decision{"AProductThatIsZeroAtAllSamples",
+                 [](ModelBuilder& b) {
+                   b.add_initializer("tail", {21, 2}, numbers(42));
+                   b.add_initializer("weights", {10, 2}, numbers(20));
+                   b.add_initializer("five", {1}, std::vector<std::int64_t>{5});
+                   std::string product;
+                   for (std::int64_t i = 2; i <= 20; ++i) {
+                     const std::string difference = "d" + std::to_string(i);
+                     b.add_initializer("k" + difference, {1}, std::vector<std::int64_t>{i});
+                     b.add_node("Sub", {"size", "k" + difference}, {difference}, {}, difference);
+                     if (!product.empty())
+                       b.add_node("Mul", {product, difference}, {"p" + difference}, {}, "p" + difference);
+                     product = product.empty() ? difference : "p" + difference;
+                   }
+                   b.add_node("Add", {product, "five"}, {"count"}, {}, "count");
+                   b.add_node("Slice", {"weights", "zero", "count", "zero"}, {"part"}, {}, "slice");
+                   b.add_node("Gather", {"tail", "size"}, {"row"}, {{"axis", 0}}, "row");  // ends the model at 20
+                   b.add_node("Concat", {"part", "row"}, {"both"}, {{"axis", 0}}, "both");
+                   b.add_node("Add", {"both", "row"}, {"z"}, {}, "z");
+                 },
+                 first_of_two,
+                 {"2", "20"},
+                 "a size that is no polynomial of the symbolic extents with coefficients of 64 bits"},
+        Decision{"ARangeThatIsEmpty",
+                 [](ModelBuilder& b) {
+                   b.add_initializer("start", {}, std::vector<std::int64_t>{0});
+                   b.add_initializer("step", {}, std::vector<std::int64_t>{1});
+                   b.add_initializer("two", {1}, std::vector<std::int64_t>{2});
+                   b.add_initializer("seven", {1}, std::vector<std::int64_t>{7});
+                   b.add_initializer("v", {1, 2}, numbers(2));
+                   b.add_node("Sub", {"size", "two"}, {"less"}, {}, "less");
+                   b.add_node("Squeeze", {"less"}, {"limit"}, {}, "limit");
+                   b.add_node("Range", {"start", "limit", "step"}, {"places"}, {}, "range");
+                   b.add_node("Shape", {"places"}, {"length"}, {}, "length");
+                   b.add_node("Add", {"length", "seven"}, {"count"}, {}, "count");
+                   b.add_node("Concat", {"count", "two"}, {"target"}, {{"axis", 0}}, "target");
+                   b.add_node("Expand", {"v", "target"}, {"rows"}, {}, "expand");
+                   b.add_node("Relu", {"rows"}, {"z"}, {}, "relu");
+                 },
+                 first_of_two,
+                 {"1", "2", "5"},
+                 "a list has length n - 2, and that this is not negative does not follow"},
         // The rows of a batch stand where an image has its height.
         Decision{
             "CeilingsOfABatch",
@@ -285,6 +330,131 @@ TEST_F(Symbolic, ASizeThatTheSamplesHaveInCommon) {
                                  : std::vector<std::vector<std::string>>{{"x:40,2", "y:5,2"}, {"x:50,2", "y:5,2"}},
                      {"--rules", rules, "--range", range});
   }
+}
+
+// A number of the model is none of the names that stand for sizes.
+TEST_F(Symbolic, ANumberThatIsLikeAName) {
+  const std::int64_t name = SymbolicSizes({{"n", {}, {2, 3, 5, 7}}}).symbol(0);
+  ModelBuilder builder(17, "number");
+  builder.add_symbolic_input("x", {"n", "2"});
+  builder.add_input("i", {3}, ElementType::i64);
+  builder.add_initializer("before", {1}, std::vector<std::int64_t>{name - 1});
+  builder.add_initializer("one", {1}, std::vector<std::int64_t>{1});
+  builder.add_node("Add", {"before", "one"}, {"number"}, {}, "number");
+  builder.add_node("Add", {"i", "number"}, {"j"}, {}, "j");
+  builder.add_node("Neg", {"x"}, {"negative"}, {}, "negative");
+  builder.add_node("Neg", {"negative"}, {"positive"}, {}, "positive");
+  builder.add_node("Relu", {"positive"}, {"z"}, {}, "relu");
+  builder.add_symbolic_output("z", {"n", "2"});
+  builder.add_output("j", {3}, ElementType::i64);
+  const std::string rules = folder_ / "own.rules";
+  ASSERT_TRUE(write_file_atomically(rules, "rule r: neg(neg(x)) => x\n").ok());
+  const onnx::ModelProto after = optimize_for_all(message(builder.serialize()), {{"x:3,2"}}, {"--rules", rules});
+  EXPECT_EQ(counts(after)["Shape"], 0);
+  EXPECT_EQ(counts(after)["Neg"], 0);
+  const auto& constants = after.graph().initializer();
+  EXPECT_TRUE(std::any_of(constants.begin(), constants.end(), [&](const onnx::TensorProto& constant) {
+    std::int64_t value = 0;
+    if (constant.data_type() != onnx::TensorProto::INT64 || constant.raw_data().size() != sizeof value) return false;
+    std::memcpy(&value, constant.raw_data().data(), sizeof value);
+    return value == name;
+  }));
+}
+
+// Weights that are computed when the file is written take names, too.
+TEST_F(Symbolic, ListsBesideComputedWeights) {
+  ModelBuilder builder(17, "weights");
+  builder.add_symbolic_input("x", {"8", "n"});
+  builder.add_input("y", {600, 4});
+  builder.add_initializer("ones", {300, 4}, std::vector<float>(1200, 1.0F));
+  builder.add_initializer("zero", {1}, std::vector<std::int64_t>{0});
+  builder.add_initializer("two", {1}, std::vector<std::int64_t>{2});
+  builder.add_initializer("eight", {1}, std::vector<std::int64_t>{4});
+  builder.add_node("Concat", {"ones", "ones"}, {"weights"}, {{"axis", 0}}, "weights");
+  builder.add_node("Add", {"y", "weights"}, {"sum"}, {}, "sum");
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "one"}, {"size"}, {{"axis", 0}}, "size");
+  builder.add_initializer("one", {1}, std::vector<std::int64_t>{1});
+  builder.add_node("Mul", {"size", "two"}, {"double"}, {}, "double");
+  builder.add_node("Concat", {"double", "eight"}, {"list"}, {{"axis", 0}}, "list");
+  builder.add_node("Reshape", {"x", "list"}, {"thin"}, {}, "thin");
+  std::string last = "x";
+  for (int i = 0; i < 6; ++i) {
+    builder.add_node("Neg", {last}, {"n" + std::to_string(i)}, {}, "negative" + std::to_string(i));
+    last = "n" + std::to_string(i);
+  }
+  builder.add_symbolic_output(last, {"8", "n"});
+  builder.add_symbolic_output("thin", {"double", "4"});
+  builder.add_output("sum", {600, 4});
+  const std::string rules = folder_ / "own.rules";
+  ASSERT_TRUE(write_file_atomically(
+                  rules,
+                  "rule r: neg(neg(neg(neg(neg(neg(x)))))) => slice(concat(x, neg(x); axis=-1); starts=[0, 0], "
+                  "sizes=[dim(x, -2), dim(x, -1)], steps=[1, 1]) if rank(x) == 2\n")
+                  .ok());
+  const onnx::ModelProto after =
+      optimize_for_all(message(builder.serialize()), {{"x:8,1"}, {"x:8,2"}, {"x:8,50"}}, {"--rules", rules});
+  EXPECT_EQ(counts(after)["Slice"], 1);
+}
+
+// A subgraph reads a list that depends on the sizes, and its node another tensor than before.
+TEST_F(Symbolic, ListsThatSubgraphsRead) {
+  ModelBuilder builder(17, "subgraph");
+  builder.add_symbolic_input("x", {"n", "2"});
+  builder.add_initializer("two", {1}, std::vector<std::int64_t>{2});
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Mul", {"shape", "two"}, {"list"}, {}, "list");
+  builder.add_node("Identity", {"x"}, {"same"}, {}, "same");
+  builder.add_node("Neg", {"x"}, {"negative"}, {}, "negative");
+  builder.add_node("Neg", {"negative"}, {"z"}, {}, "positive");
+  builder.add_symbolic_output("z", {"n", "2"});
+  builder.add_symbolic_output("y", {"n", "2"});
+  onnx::ModelProto model = message(builder.serialize());
+  auto& outer = *model.mutable_graph();
+  const auto add_initializer = [](onnx::GraphProto& graph, const std::string& name, bool boolean) {
+    auto& tensor = *graph.add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(boolean ? onnx::TensorProto::BOOL : onnx::TensorProto::INT64);
+    tensor.set_raw_data(std::string(boolean ? "\1" : "\1\0\0\0\0\0\0\0", boolean ? 1 : 8));
+  };
+  add_initializer(outer, "trips", false);
+  add_initializer(outer, "always", true);
+  auto& loop = *outer.add_node();
+  loop.set_op_type("Loop");
+  loop.set_name("loop");
+  for (const char* input : {"trips", "always", "same"}) loop.add_input(input);
+  loop.add_output("y");
+  auto& attribute = *loop.add_attribute();
+  attribute.set_name("body");
+  attribute.set_type(onnx::AttributeProto::GRAPH);
+  auto& body = *attribute.mutable_g();
+  body.set_name("body");
+  const auto add_value = [](onnx::ValueInfoProto& value, const std::string& name, int type) {
+    value.set_name(name);
+    value.mutable_type()->mutable_tensor_type()->set_elem_type(type);
+  };
+  add_value(*body.add_input(), "trip", onnx::TensorProto::INT64);
+  add_value(*body.add_input(), "goes_on", onnx::TensorProto::BOOL);
+  add_value(*body.add_input(), "state", onnx::TensorProto::FLOAT);
+  const auto add_node = [&](const std::string& op_type, const std::vector<std::string>& inputs,
+                            const std::string& output) -> onnx::NodeProto& {
+    auto& node = *body.add_node();
+    node.set_op_type(op_type);
+    for (const std::string& input : inputs) node.add_input(input);
+    node.add_output(output);
+    return node;
+  };
+  add_node("Identity", {"goes_on"}, "still");
+  auto& to = *add_node("Cast", {"list"}, "numbers").add_attribute();
+  to.set_name("to");
+  to.set_type(onnx::AttributeProto::INT);
+  to.set_i(onnx::TensorProto::FLOAT);
+  add_node("Add", {"state", "numbers"}, "next");
+  add_value(*body.add_output(), "still", onnx::TensorProto::BOOL);
+  add_value(*body.add_output(), "next", onnx::TensorProto::FLOAT);
+  const onnx::ModelProto after = optimize_for_all(model, {{"x:3,2"}});
+  EXPECT_THAT(warnings_, HasSubstr("\"loop\" (Loop) reads \"list\" in a subgraph, which depends on the sizes"));
+  EXPECT_EQ(counts(after)["Mul"], 1);
 }
 
 // An extent without a name is not that of another input which is called so.

@@ -18,6 +18,7 @@
 
 #include "certificate/occurrence.h"
 #include "certificate/replay.h"
+#include "certificate/sampled_graphs.h"
 #include "certificate/symbolic_model.h"
 #include "graph/graph_text.h"
 #include "support/random.h"

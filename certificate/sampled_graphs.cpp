@@ -1,0 +1,535 @@
+#include "certificate/sampled_graphs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace taso {
+namespace {
+
+using Integers = std::vector<std::int64_t>;
+
+/// Times that a graph is made anew because more is known of its sizes.
+constexpr std::size_t most_passes = 16;
+
+Error unproved(std::string message) { return Error{ErrorCode::not_proved, std::move(message), {}}; }
+
+bool all_equal(const Integers& values) {
+  return std::all_of(values.begin(), values.end(), [&](std::int64_t value) { return value == values[0]; });
+}
+
+/// Makes the graph for all sizes from the graphs at the samples, node by node, with the same numbers.
+///
+/// An extent of which no formula is known is a symbol of its own. What follows in the file may have been computed from
+/// it, and cannot be told from what it equals at the samples by chance or because of a formula that holds there only:
+/// no attribute of a later node is a polynomial then (nor a number, if the extent is one number at all samples).
+class Unifier {
+ public:
+  /// `live`: nodes that outputs of the model need; others need not exist where the model does.
+  Unifier(std::span<const SampledGraph> samples, const std::vector<bool>& live, SymbolicSizes& sizes,
+          const SymbolicCatalog& catalog, SymbolicConstants& constants)
+      : samples_(samples),
+        live_(live),
+        sizes_(sizes),
+        catalog_(catalog),
+        constants_(constants),
+        first_(*samples[0].graph) {}
+
+  Expected<Graph> run(std::vector<std::string>& untouched) {
+    for (NodeId id = 0; id < first_.id_bound(); ++id) {
+      if (!first_.contains(id)) {
+        Node nothing;
+        nothing.kind = NodeKind::opaque;
+        graph_.erase(graph_.add(std::move(nothing)));
+        continue;
+      }
+      for (const Value& input : first_.node(id).inputs)
+        if (input.node >= id) return internal_error("an imported node reads a later one");
+      Node node = first_.node(id);
+      if (node.kind == NodeKind::op) {
+        if (const Status typed = unify(id, node); !typed) {
+          untouched.push_back(fmt::format("node {} ({}): {}", id, node.op, typed.error().message));
+          node = untouchable(id);
+        }
+      } else if (node.kind == NodeKind::opaque) {
+        unify_carried(id, node);
+      } else {
+        unify_outputs(id, node);
+        if (node.kind == NodeKind::constant) {
+          std::vector<SymbolicConstants::Data> all;
+          for (const SampledGraph& sample : samples_) all.push_back(sample.graph->node(id).constant);
+          // Integers are the model's own, which follow from extents that are known (check_decisions); floats may be
+          // a handler's.
+          const bool told = node.outputs[0].element != ElementType::f32 || !unknown_ || *unknown_ > id;
+          node.constant = constants_.unify(all, told);
+        }
+      }
+      graph_.add(std::move(node));
+    }
+    graph_.set_outputs(first_.outputs());
+    return std::move(graph_);
+  }
+
+  /// The first node that has an extent of which no formula is known.
+  [[nodiscard]] std::optional<NodeId> first_unknown() const { return unknown_; }
+
+ private:
+  [[nodiscard]] bool differs(NodeId id) const {
+    return std::any_of(samples_.begin(), samples_.end(), [&](const SampledGraph& sample) {
+      return sample.graph->node(id).constant->identity() != first_.node(id).constant->identity();
+    });
+  }
+
+  /// An extent at all samples.
+  [[nodiscard]] Integers at_samples(NodeId id, std::size_t port, std::size_t axis) const {
+    Integers values;
+    for (const SampledGraph& sample : samples_) values.push_back(sample.graph->node(id).outputs[port].shape[axis]);
+    return values;
+  }
+
+  /// Sizes near a node: the extents of what it reads.
+  [[nodiscard]] Integers near(const Node& node) const {
+    Integers result;
+    for (const Value& input : node.inputs) {
+      const Shape& shape = graph_.type(input).shape;
+      result.insert(result.end(), shape.begin(), shape.end());
+    }
+    return result;
+  }
+
+  /// The size that has these values at the samples, as node `id` may have it; nothing if none is known to be it.
+  [[nodiscard]] std::optional<std::int64_t> fit(NodeId id, const Integers& values, const Integers& close) const {
+    if (unknown_ && *unknown_ < id && (!all_equal(values) || unknown_number_)) return std::nullopt;
+    return sizes_.fit(values, close);
+  }
+
+  /// Attributes for all sizes, from those at the samples.
+  /// `pinned`: the operator's requirements leave no choice, so that a size is one of `close` if it can be.
+  Expected<Attributes> unify(NodeId id, const std::vector<const Attributes*>& all, const Integers& close,
+                             bool pinned = false) const {
+    Attributes attributes;
+    for (const auto& [name, value] : all[0]->entries()) {
+      std::vector<Integers> lists;
+      for (const Attributes* there : all) {
+        const AttributeValue* other = there->find(name);
+        if (other == nullptr || other->index() != value.index()) return bad_input(name + " is another at other sizes");
+        if (const auto* list = std::get_if<Integers>(other))
+          lists.push_back(*list);
+        else if (const auto* integer = std::get_if<std::int64_t>(other))
+          lists.push_back({*integer});
+        else if (*other != value)
+          return bad_input(name + " is another at other sizes");
+        if (!lists.empty() && lists.back().size() != lists[0].size())
+          return bad_input(name + " is longer at other sizes");
+      }
+      if (lists.empty()) {
+        attributes.set(name, value);
+        continue;
+      }
+      Integers unified;
+      for (std::size_t i = 0; i < lists[0].size(); ++i) {
+        Integers values;
+        for (const Integers& list : lists) values.push_back(list[i]);
+        auto size = fit(id, values, close);
+        if (!size && pinned && !(unknown_ && *unknown_ < id && unknown_number_)) size = sizes_.fit_of(values, close);
+        if (!size)
+          return bad_input(name + (unknown_ && *unknown_ < id ? " may depend on extents that are not known at all sizes"
+                                                              : " is no polynomial of the symbolic extents"));
+        unified.push_back(*size);
+      }
+      if (std::holds_alternative<Integers>(value))
+        attributes.set(name, std::move(unified));
+      else
+        attributes.set(name, unified[0]);
+    }
+    return attributes;
+  }
+
+  /// The attributes and types of an operator for all sizes.
+  Status unify(NodeId id, Node& node) {
+    if (const SizeDecisions* decided = samples_[0].decisions)
+      if (const auto image = decided->rounded.find(id); image != decided->rounded.end()) {
+        const Shape& shape = graph_.type(image->second).shape;
+        for (std::size_t axis = 2; axis < shape.size(); ++axis)
+          if (!sizes_.is_number(shape[axis]) || unknown_) return bad_input("it rounds extents that are not one number");
+      }
+    std::vector<const Attributes*> all;
+    for (const SampledGraph& sample : samples_) all.push_back(&sample.graph->node(id).attributes);
+    Attributes attributes;
+    if (const std::optional<Shape> beside = shape_beside(id)) {
+      attributes = node.attributes;
+      attributes.set("shape", *beside);
+    } else {
+      // A reshape has as many elements as what it reads.
+      TASO_ASSIGN(attributes, unify(id, all, near(node), node.op == "reshape"));
+    }
+    std::vector<TensorType> inputs;
+    for (const Value& input : node.inputs) inputs.push_back(graph_.type(input));
+    const SizeDecisions* decisions = samples_[0].decisions;
+    const bool has_elements = decisions != nullptr && live_[id] && decisions->windows.contains(id);
+    TASO_ASSIGN(std::vector<TensorType> outputs, has_elements
+                                                     ? catalog_.infer_with_elements(node.op, attributes, inputs)
+                                                     : catalog_.infer_of_model(node.op, attributes, inputs));
+    if (outputs.size() != node.outputs.size()) return internal_error("another number of outputs");
+    for (std::size_t port = 0; port < node.outputs.size(); ++port)
+      if (!is_at_samples(id, port, outputs[port])) return bad_input("its type is another at a sample");
+    node.attributes = std::move(attributes);
+    node.outputs = std::move(outputs);
+    return {};
+  }
+
+  /// What the importer broadcasts for an element-wise operator, it broadcasts to the shape of the other operand.
+  [[nodiscard]] std::optional<Shape> shape_beside(NodeId id) const {
+    const Node& node = first_.node(id);
+    if (node.op != "broadcast" || node.origin < 0 || id + 1 >= first_.id_bound() || !first_.contains(id + 1))
+      return std::nullopt;
+    const Node& user = first_.node(id + 1);
+    if (user.origin != node.origin || !catalog_.is_elementwise(user.op) || user.inputs.size() != 2 ||
+        std::count(user.inputs.begin(), user.inputs.end(), Value{id, 0}) != 1)
+      return std::nullopt;
+    const Value other = user.inputs[user.inputs[0] == Value{id, 0} ? 1 : 0];
+    if (other.node >= id || first_.node(other.node).origin == node.origin) return std::nullopt;
+    const Shape& shape = graph_.type(other).shape;
+    for (std::size_t k = 0; k < samples_.size(); ++k)
+      if (const auto there = catalog_.at({ElementType::f32, shape, true}, k);
+          !there || there->shape != samples_[k].graph->node(id).outputs[0].shape)
+        return std::nullopt;
+    return shape;
+  }
+
+  [[nodiscard]] bool is_at_samples(NodeId id, std::size_t port, const TensorType& type) const {
+    for (std::size_t k = 0; k < samples_.size(); ++k)
+      if (catalog_.at(type, k) != samples_[k].graph->node(id).outputs[port]) return false;
+    return true;
+  }
+
+  /// The node under a name that no operator has, and no other node: what it is at other sizes is not known.
+  Node untouchable(NodeId id) {
+    Node node = first_.node(id);
+    const CarriedShape shape = as_carried(node);
+    node.op = fmt::format("untouched {}", node.op);
+    std::vector<const Attributes*> attributes;
+    for (const SampledGraph& sample : samples_) attributes.push_back(&sample.graph->node(id).attributes);
+    unify_shape(id, node, shape, attributes);
+    node.attributes.set("node", static_cast<std::int64_t>(id));
+    return node;
+  }
+
+  /// What the extents of an operator are where its requirements do not follow: those of the model's own operator, which
+  /// broadcasts, or takes what there is.
+  [[nodiscard]] CarriedShape as_carried(const Node& node) const {
+    CarriedShape shape;
+    if (node.op == "slice") {
+      shape.rule = CarriedShape::Rule::op;
+      shape.op = node.op;
+      shape.operands = {{0, ElementType::f32}};
+    } else if (node.op == "reshape") {
+      shape.rule = CarriedShape::Rule::polynomial;
+    } else if (catalog_.is_elementwise(node.op)) {
+      shape.rule = CarriedShape::Rule::broadcast;
+    }
+    return shape;
+  }
+
+  void unify_carried(NodeId id, Node& node) {
+    CarriedShape shape;
+    std::vector<const Attributes*> attributes;
+    for (const SampledGraph& sample : samples_) {
+      if (sample.decisions == nullptr) break;
+      const auto known = sample.decisions->carried.find(id);
+      if (known == sample.decisions->carried.end() || (!attributes.empty() && !known->second.alike(shape))) break;
+      if (attributes.empty()) shape = known->second;
+      attributes.push_back(&known->second.attributes);
+    }
+    if (attributes.size() < samples_.size()) shape = {};
+    unify_shape(id, node, shape, attributes);
+  }
+
+  /// The types of what is no operator here: what its rule makes of those of the inputs, where that follows. What such
+  /// nodes compute is taken to have elements (docs/optimizing.md).
+  void unify_shape(NodeId id, Node& node, const CarriedShape& shape, const std::vector<const Attributes*>& attributes) {
+    std::vector<std::vector<std::optional<std::int64_t>>> known;  // of each port
+    for (const TensorType& type : node.outputs) known.emplace_back(type.known ? type.shape.size() : 0);
+    const auto set = [&](std::size_t port, const Shape& extents) {
+      for (std::size_t axis = 0; axis < std::min(known[port].size(), extents.size()); ++axis)
+        known[port][axis] = extents[axis];
+    };
+    const bool one = !node.outputs.empty() && node.outputs[0].known;
+    switch (shape.rule) {
+      case CarriedShape::Rule::unknown:
+      case CarriedShape::Rule::polynomial:
+        break;
+      case CarriedShape::Rule::same:
+        if (const TensorType* type = input(node, shape.input); one && type != nullptr) set(0, type->shape);
+        break;
+      case CarriedShape::Rule::broadcast:
+        if (one) known[0] = common_extents(node, known[0].size());
+        break;
+      case CarriedShape::Rule::op:
+        if (const std::optional<std::vector<TensorType>> types = types_of(id, node, shape, attributes)) {
+          for (std::size_t port = 0; port < std::min(known.size(), types->size()); ++port)
+            set(port, (*types)[port].shape);
+        } else if (one && shape.op == "slice") {
+          known[0] = extents_of_slice(id, node, shape, attributes);
+        }
+        break;
+    }
+    const Integers close = near(node);
+    for (std::size_t port = 0; port < node.outputs.size(); ++port) {
+      if (!node.outputs[port].known) continue;
+      for (std::size_t axis = 0; axis < node.outputs[port].shape.size(); ++axis) {
+        Integers values = at_samples(id, port, axis);
+        std::optional<std::int64_t> size = known[port][axis];
+        if (!size && port == 0 && shape.rule == CarriedShape::Rule::polynomial &&
+            (!unknown_number_ || !all_equal(values)))
+          size = node.kind == NodeKind::op ? fit(id, values, close) : sizes_.fit_of(values, close);
+        for (std::size_t k = 0; size && k < values.size(); ++k)
+          if (sizes_.at(*size, k) != values[k]) size.reset();
+        node.outputs[port].shape[axis] = size ? *size : unknown(id, axis, std::move(values));
+      }
+    }
+  }
+
+  /// A symbol for an extent of which nothing is known.
+  std::int64_t unknown(NodeId id, std::size_t axis, Integers values) {
+    note_unknown(id, values);
+    return sizes_.unknown(fmt::format("extent {} of node {}", axis, id), std::move(values));
+  }
+  void note_unknown(NodeId id, const Integers& values) {
+    if (!unknown_) unknown_ = id;
+    unknown_number_ = unknown_number_ || all_equal(values);
+  }
+
+  [[nodiscard]] const TensorType* input(const Node& node, std::size_t i) const {
+    if (i >= node.inputs.size()) return nullptr;
+    const TensorType& type = graph_.type(node.inputs[i]);
+    return type.known ? &type : nullptr;
+  }
+
+  /// Extents that the inputs have in common, where they are alike or 1.
+  [[nodiscard]] std::vector<std::optional<std::int64_t>> common_extents(const Node& node, std::size_t rank) const {
+    std::vector<std::optional<std::int64_t>> known(rank);
+    for (std::size_t axis = 0; axis < rank; ++axis) {
+      std::optional<std::int64_t> common = 1;
+      for (std::size_t i = 0; i < node.inputs.size() && common; ++i) {
+        const TensorType* type = input(node, i);
+        if (type == nullptr || type->shape.size() > rank) {
+          common.reset();
+          break;
+        }
+        if (type->shape.size() + axis < rank) continue;
+        const std::int64_t extent = type->shape[type->shape.size() + axis - rank];
+        if (extent == 1 || extent == *common) continue;
+        if (*common == 1)
+          common = extent;
+        else
+          common.reset();
+      }
+      known[axis] = common;
+    }
+    return known;
+  }
+
+  /// The types of an operator that stands for a carried node, where its requirements follow.
+  [[nodiscard]] std::optional<std::vector<TensorType>> types_of(
+      NodeId id, const Node& node, const CarriedShape& shape, const std::vector<const Attributes*>& attributes) const {
+    const Expected<Attributes> unified = unify(id, attributes, near(node));
+    std::vector<TensorType> inputs;
+    for (const auto& [i, element] : shape.operands) {
+      const TensorType* type = input(node, i);
+      if (type == nullptr) return std::nullopt;
+      inputs.push_back({element, type->shape, true});
+    }
+    if (!unified) return std::nullopt;
+    Expected<std::vector<TensorType>> types = catalog_.infer(shape.op, *unified, inputs);
+    return types ? std::optional(std::move(*types)) : std::nullopt;
+  }
+
+  /// A slice in steps of 1 from a place that lies inside takes as much as it asks for, or what there is from there on.
+  std::vector<std::optional<std::int64_t>> extents_of_slice(NodeId id, const Node& node, const CarriedShape& shape,
+                                                            const std::vector<const Attributes*>& attributes) {
+    std::vector<std::optional<std::int64_t>> known(node.outputs[0].shape.size());
+    const Expected<Attributes> unified = unify(id, attributes, near(node));
+    const TensorType* type = shape.operands.size() == 1 ? input(node, shape.operands[0].first) : nullptr;
+    if (!unified || type == nullptr || type->shape.size() != known.size()) return known;
+    const Integers &starts = unified->integers("starts"), &sizes = unified->integers("sizes"),
+                   &steps = unified->integers("steps");
+    for (std::size_t axis = 0; axis < known.size(); ++axis) {
+      const std::int64_t extent = type->shape[axis], start = starts[axis], size = sizes[axis];
+      if (start == 0 && size == extent) known[axis] = extent;
+      if (known[axis] || steps[axis] != 1) continue;
+      const auto end = sizes_.combine(SizeArithmetic::Operation::add, start, size);
+      const auto rest = sizes_.combine(SizeArithmetic::Operation::subtract, extent, start);
+      const auto lies_inside = [&](std::int64_t place) {
+        return sizes_.follows(Condition::Relation::less_equal, 0, place);
+      };
+      if (!end || !rest || !lies_inside(start) || !lies_inside(*end)) continue;
+      Integers values = at_samples(id, 0, axis);
+      note_unknown(id, values);
+      known[axis] = sizes_.minimum(fmt::format("extent {} of node {}", axis, id), size, *rest, std::move(values));
+    }
+    return known;
+  }
+
+  /// Extents of inputs and constants.
+  void unify_outputs(NodeId id, Node& node) {
+    const Integers close = near(node);
+    for (std::size_t port = 0; port < node.outputs.size(); ++port) {
+      if (!node.outputs[port].known) continue;
+      for (std::size_t axis = 0; axis < node.outputs[port].shape.size(); ++axis) {
+        Integers values = at_samples(id, port, axis);
+        const bool given = node.kind == NodeKind::input || (node.kind == NodeKind::constant && !differs(id));
+        const auto size = given ? sizes_.fit(values, close) : fit(id, values, close);
+        node.outputs[port].shape[axis] = size ? *size : unknown(id, axis, std::move(values));
+      }
+    }
+  }
+
+  std::span<const SampledGraph> samples_;
+  const std::vector<bool>& live_;
+  SymbolicSizes& sizes_;
+  const SymbolicCatalog& catalog_;
+  SymbolicConstants& constants_;
+  const Graph& first_;
+  std::optional<NodeId> unknown_;  ///< The first node with an extent of which no formula is known.
+  bool unknown_number_ = false;    ///< One of these is one number at all samples.
+  Graph graph_;
+};
+
+/// Nodes that outputs need.
+std::vector<bool> live_nodes(const Graph& graph) {
+  std::vector<bool> live(graph.id_bound(), false);
+  for (const Value& output : graph.outputs()) live[output.node] = true;
+  for (NodeId id = graph.id_bound(); id-- > 0;)
+    if (live[id] && graph.contains(id))
+      for (const Value& input : graph.node(id).inputs) live[input.node] = true;
+  return live;
+}
+
+/// The integers of the model at all sizes. What is computed with them later is told by their values at the samples, so
+/// that these must tell each of them; an error says which they do not.
+Status check_integers(std::span<const SampledGraph> samples, const SymbolicSizes& sizes, const Graph& graph) {
+  using Kind = SymbolicInteger::Kind;
+  const std::vector<SymbolicInteger>& integers = samples[0].decisions->integers;
+  for (const SampledGraph& sample : samples)
+    if (!std::ranges::equal(integers, sample.decisions->integers,
+                            [](const auto& a, const auto& b) { return a.alike(b); }) ||
+        sample.decisions->lengths != samples[0].decisions->lengths)
+      return unproved("integers that follow from extents are computed in another way at other sizes");
+  Integers all;
+  for (std::size_t i = 0; i < integers.size(); ++i) {
+    const SymbolicInteger& integer = integers[i];
+    Expected<std::int64_t> size = integer.value;
+    if (integer.kind == Kind::extent) {
+      const Node& node = samples[0].graph->node(integer.tensor.node);
+      size = graph.type(integer.tensor).shape.at(integer.axis);
+      if (!sizes.is_known(*size))
+        return unproved(
+            fmt::format("what node {} ({}) computes has extents that are not known at all sizes, and "
+                        "integers of the model follow from them",
+                        integer.tensor.node, node.op.empty() ? node.name : node.op));
+    } else if (integer.kind != Kind::number) {
+      using Operation = SizeArithmetic::Operation;
+      const Operation operation = integer.kind == Kind::add        ? Operation::add
+                                  : integer.kind == Kind::subtract ? Operation::subtract
+                                  : integer.kind == Kind::multiply ? Operation::multiply
+                                                                   : Operation::floor_divide;
+      size = sizes.combine(operation, all[integer.a], all[integer.b]);
+      if (!size) return size.error();
+    }
+    const std::vector<std::size_t>& lengths = samples[0].decisions->lengths;
+    if (std::find(lengths.begin(), lengths.end(), i) != lengths.end() &&
+        !sizes.follows(Condition::Relation::less_equal, 0, *size))
+      return unproved(
+          fmt::format("a list has length {}, and that this is not negative does not follow", sizes.to_string(*size)));
+    Integers values;
+    for (const SampledGraph& sample : samples) values.push_back(sample.decisions->integers[i].value);
+    for (std::size_t k = 0; k < values.size(); ++k)
+      if (sizes.at(*size, k) != values[k])
+        return unproved(fmt::format("{}, an integer of the model, is another at some sizes", sizes.to_string(*size)));
+    const std::optional<std::int64_t> told = sizes.fit(values, {});
+    if (!told || (*told != *size && !sizes.follows(Condition::Relation::equal, *told, *size)))
+      return unproved(
+          fmt::format("{}, an integer of the model, is not told by its values at the samples", sizes.to_string(*size)));
+    all.push_back(*size);
+  }
+  return {};
+}
+
+/// Whether what the importer decided by extents, and the graph does not show, follows from extents that are known:
+/// integers of the model, and that a node is another name because its extents are those of what it reads.
+Status check_decisions(std::span<const SampledGraph> samples, const SymbolicSizes& sizes, const Graph& graph,
+                       std::optional<NodeId> first_unknown) {
+  if (samples[0].decisions == nullptr) return {};
+  if (samples[0].decisions->imported != nullptr) TASO_RETURN_IF_ERROR(check_integers(samples, sizes, graph));
+  if (!first_unknown) return {};
+  for (const SampledGraph& sample : samples)
+    for (const NodeId place : sample.decisions->renamed)
+      if (*first_unknown < place) {
+        const Node& node = samples[0].graph->node(*first_unknown);
+        return unproved(
+            fmt::format("what node {} ({}) computes has extents that are not known at all sizes, and a node may be "
+                        "another name of what it reads there",
+                        *first_unknown, node.op.empty() ? node.name : node.op));
+      }
+  return {};
+}
+
+}  // namespace
+
+std::string structural_difference(const Graph& a, const Graph& b) {
+  if (a.id_bound() != b.id_bound() || a.inputs() != b.inputs() || a.outputs() != b.outputs())
+    return "there are other nodes";
+  for (NodeId id = 0; id < a.id_bound(); ++id) {
+    const std::string place = "node " + std::to_string(id);
+    if (a.contains(id) != b.contains(id)) return place + " is not there";
+    if (!a.contains(id)) continue;
+    const Node &x = a.node(id), &y = b.node(id);
+    bool same = x.kind == y.kind && x.op == y.op && x.name == y.name && x.inputs == y.inputs &&
+                x.outputs.size() == y.outputs.size();
+    for (std::size_t port = 0; same && port < x.outputs.size(); ++port)
+      same = x.outputs[port].known == y.outputs[port].known && x.outputs[port].element == y.outputs[port].element &&
+             x.outputs[port].shape.size() == y.outputs[port].shape.size();
+    if (!same) return place + (x.op.empty() ? "" : " (" + x.op + ")") + " is another";
+  }
+  return "";
+}
+
+Expected<Graph> graph_for_all_sizes(std::span<const SampledGraph> samples, SymbolicSizes& sizes,
+                                    const SymbolicCatalog& catalog, std::shared_ptr<SymbolicConstants>& constants,
+                                    std::vector<std::string>& untouched) {
+  std::vector<SampledGraph> whole(samples.begin(), samples.end());
+  for (SampledGraph& sample : whole)
+    if (sample.decisions != nullptr && sample.decisions->imported) sample.graph = sample.decisions->imported.get();
+  samples = whole;
+  for (const SampledGraph& sample : samples)
+    if (const std::string other = structural_difference(*samples[0].graph, *sample.graph); !other.empty())
+      return unproved(other);
+  const std::vector<bool> live = live_nodes(*samples[0].graph);
+  for (std::size_t pass = 0;; ++pass) {
+    untouched.clear();
+    constants = std::make_shared<SymbolicConstants>(sizes);
+    Unifier unifier(samples, live, sizes, catalog, *constants);
+    TASO_ASSIGN(Graph graph, unifier.run(untouched));
+    const SizeDecisions* decisions = samples[0].decisions;
+    bool learned = false;
+    if (decisions != nullptr && pass < most_passes)
+      for (const EqualExtents& equal : decisions->equal) {
+        if (!live[equal.reader] || !graph.contains(equal.a.node) || !graph.contains(equal.b.node)) continue;
+        const Shape &a = graph.type(equal.a).shape, &b = graph.type(equal.b).shape;
+        if (equal.axis > a.size() || equal.axis > b.size()) continue;
+        learned = sizes.learn_equal(a[a.size() - equal.axis], b[b.size() - equal.axis], equal.broadcast) || learned;
+      }
+    if (learned) {
+      catalog.forget();
+      continue;
+    }
+    TASO_RETURN_IF_ERROR(check_decisions(samples, sizes, graph, unifier.first_unknown()));
+    if (whole[0].decisions != nullptr && whole[0].decisions->imported) graph.remove_dead();
+    return graph;
+  }
+}
+
+}  // namespace taso
