@@ -14,7 +14,7 @@ using Integers = std::vector<std::int64_t>;
 /// Times that a graph is made anew because more is known of its sizes.
 constexpr std::size_t most_passes = 16;
 
-Error unproved(std::string message) { return Error{ErrorCode::not_proved, std::move(message), {}}; }
+Error not_for_all_sizes(std::string message) { return Error{ErrorCode::not_proved, std::move(message), {}}; }
 
 bool all_equal(const Integers& values) {
   return std::all_of(values.begin(), values.end(), [&](std::int64_t value) { return value == values[0]; });
@@ -417,7 +417,7 @@ Status check_integers(std::span<const SampledGraph> samples, const SymbolicSizes
     if (!std::ranges::equal(integers, sample.decisions->integers,
                             [](const auto& a, const auto& b) { return a.alike(b); }) ||
         sample.decisions->lengths != samples[0].decisions->lengths)
-      return unproved("integers that follow from extents are computed in another way at other sizes");
+      return not_for_all_sizes("integers that follow from extents are computed in another way at other sizes");
   Integers all;
   for (std::size_t i = 0; i < integers.size(); ++i) {
     const SymbolicInteger& integer = integers[i];
@@ -426,7 +426,7 @@ Status check_integers(std::span<const SampledGraph> samples, const SymbolicSizes
       const Node& node = samples[0].graph->node(integer.tensor.node);
       size = graph.type(integer.tensor).shape.at(integer.axis);
       if (!sizes.is_known(*size))
-        return unproved(
+        return not_for_all_sizes(
             fmt::format("what node {} ({}) computes has extents that are not known at all sizes, and "
                         "integers of the model follow from them",
                         integer.tensor.node, node.op.empty() ? node.name : node.op));
@@ -442,16 +442,17 @@ Status check_integers(std::span<const SampledGraph> samples, const SymbolicSizes
     const std::vector<std::size_t>& lengths = samples[0].decisions->lengths;
     if (std::find(lengths.begin(), lengths.end(), i) != lengths.end() &&
         !sizes.follows(Condition::Relation::less_equal, 0, *size))
-      return unproved(
+      return not_for_all_sizes(
           fmt::format("a list has length {}, and that this is not negative does not follow", sizes.to_string(*size)));
     Integers values;
     for (const SampledGraph& sample : samples) values.push_back(sample.decisions->integers[i].value);
     for (std::size_t k = 0; k < values.size(); ++k)
       if (sizes.at(*size, k) != values[k])
-        return unproved(fmt::format("{}, an integer of the model, is another at some sizes", sizes.to_string(*size)));
+        return not_for_all_sizes(
+            fmt::format("{}, an integer of the model, is another at some sizes", sizes.to_string(*size)));
     const std::optional<std::int64_t> told = sizes.fit(values, {});
     if (!told || (*told != *size && !sizes.follows(Condition::Relation::equal, *told, *size)))
-      return unproved(
+      return not_for_all_sizes(
           fmt::format("{}, an integer of the model, is not told by its values at the samples", sizes.to_string(*size)));
     all.push_back(*size);
   }
@@ -469,7 +470,7 @@ Status check_decisions(std::span<const SampledGraph> samples, const SymbolicSize
     for (const NodeId place : sample.decisions->renamed)
       if (*first_unknown < place) {
         const Node& node = samples[0].graph->node(*first_unknown);
-        return unproved(
+        return not_for_all_sizes(
             fmt::format("what node {} ({}) computes has extents that are not known at all sizes, and a node may be "
                         "another name of what it reads there",
                         *first_unknown, node.op.empty() ? node.name : node.op));
@@ -506,7 +507,7 @@ Expected<Graph> graph_for_all_sizes(std::span<const SampledGraph> samples, Symbo
   samples = whole;
   for (const SampledGraph& sample : samples)
     if (const std::string other = structural_difference(*samples[0].graph, *sample.graph); !other.empty())
-      return unproved(other);
+      return not_for_all_sizes(other);
   const std::vector<bool> live = live_nodes(*samples[0].graph);
   for (std::size_t pass = 0;; ++pass) {
     untouched.clear();
