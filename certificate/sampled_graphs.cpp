@@ -437,7 +437,7 @@ Status check_integers(std::span<const SampledGraph> samples, const SymbolicSizes
                                   : integer.kind == Kind::multiply ? Operation::multiply
                                                                    : Operation::floor_divide;
       size = sizes.combine(operation, all[integer.a], all[integer.b]);
-      if (!size) return size.error();
+      if (!size) return not_for_all_sizes(size.error().message);
     }
     const std::vector<std::size_t>& lengths = samples[0].decisions->lengths;
     if (std::find(lengths.begin(), lengths.end(), i) != lengths.end() &&

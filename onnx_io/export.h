@@ -84,10 +84,10 @@ class LoweringContext {
   /// An attribute axis, counted from the front of input `i`.
   [[nodiscard]] std::int64_t axis(std::size_t i) const { return attributes().integer("axis") + rank(i); }
 
-  /// Arithmetic and order of the graph's integers, which may be names of sizes. What does not follow is false; what is
-  /// no size fails.
-  [[nodiscard]] std::int64_t combine(SizeArithmetic::Operation operation, std::int64_t a, std::int64_t b);
-  [[nodiscard]] bool follows(Condition::Relation relation, std::int64_t a, std::int64_t b) const;
+  /// The sum of integers of the graph, which may be names of sizes; fails if it is no size.
+  [[nodiscard]] std::int64_t sum(std::int64_t a, std::int64_t b);
+  /// Whether one is at least 1, at all sizes.
+  [[nodiscard]] bool is_positive(std::int64_t size) const;
   [[nodiscard]] bool is_number(std::int64_t size) const {
     return symbolic_ == nullptr || symbolic_->sizes->is_number(size);
   }

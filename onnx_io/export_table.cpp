@@ -33,9 +33,8 @@ void emit_with_list(LoweringContext& c, const std::string& op_type, TensorRef in
 
 void emit_reshape(LoweringContext& c, TensorRef input, const Shape& shape, TensorRef output) {
   // A 0 means "as in the input"; it stands for itself with allowzero only.
-  const bool positive = std::all_of(shape.begin(), shape.end(), [&](std::int64_t extent) {
-    return c.is_number(extent) ? extent != 0 : c.follows(Condition::Relation::less_equal, 1, extent);
-  });
+  const bool positive =
+      std::all_of(shape.begin(), shape.end(), [&](std::int64_t extent) { return c.is_positive(extent); });
   if (positive) return c.emit("Reshape", {input, c.integers(shape)}, output);
   if (c.opset() < 14) return c.fail("a tensor without elements cannot be reshaped before opset 14");
   c.emit("Reshape", {input, c.integers(shape)}, output, {{"allowzero", 1}});
@@ -77,8 +76,10 @@ void clip(LoweringContext& c) {
 std::vector<OnnxAttribute> conv_attributes(LoweringContext& c) {
   const Shape& x = c.shape(0);
   const Shape& k = c.shape(1);
+  const bool known = c.are_numbers({x[1], k[1]});
+  if (!known) c.fail("its groups depend on symbolic extents");
   return {{"dilations", c.attributes().integers("dilations")},
-          {"group", k[1] == 0 ? 1 : c.combine(SizeArithmetic::Operation::floor_divide, x[1], k[1])},
+          {"group", !known || k[1] == 0 ? 1 : x[1] / k[1]},
           {"kernel_shape", extents_from(k, 2)},
           {"pads", c.attributes().integers("pads")},
           {"strides", c.attributes().integers("strides")}};
@@ -176,7 +177,7 @@ void slice(LoweringContext& c) {
     if (!c.are_numbers({starts[i], sizes[i], steps[i]})) {
       // Of other steps it would have to be known whether there are elements.
       if (steps[i] != 1) return c.fail("steps of a slice that depends on symbolic extents");
-      ends.push_back(c.combine(SizeArithmetic::Operation::add, starts[i], sizes[i]));
+      ends.push_back(c.sum(starts[i], sizes[i]));
     } else {
       const std::int64_t end = starts[i] + (sizes[i] == 0 ? 0 : (sizes[i] - 1) * steps[i] + (steps[i] > 0 ? 1 : -1));
       ends.push_back(end < 0 ? std::numeric_limits<std::int64_t>::min() : end);
@@ -322,24 +323,15 @@ const ExportRow* find_export_row(std::string_view op) {
   return place != rows.end() && place->op == op ? &*place : nullptr;
 }
 
-std::int64_t LoweringContext::combine(SizeArithmetic::Operation operation, std::int64_t a, std::int64_t b) {
-  if (symbolic_ != nullptr) {
-    const Expected<std::int64_t> result = symbolic_->sizes->combine(operation, a, b);
-    if (result) return *result;
-    fail(result.error().message);
-    return 0;
-  }
-  switch (operation) {
-    case SizeArithmetic::Operation::add:
-      return a + b;
-    case SizeArithmetic::Operation::subtract:
-      return a - b;
-    case SizeArithmetic::Operation::multiply:
-      return a * b;
-    case SizeArithmetic::Operation::floor_divide:
-      return a / b;
-  }
-  return 0;
+std::int64_t LoweringContext::sum(std::int64_t a, std::int64_t b) {
+  const std::int64_t list[] = {a, b};
+  const Expected<std::int64_t> result = sum_of_sizes(list, symbolic_ == nullptr ? nullptr : symbolic_->sizes);
+  if (!result) fail(result.error().message);
+  return result ? *result : 0;
+}
+
+bool LoweringContext::is_positive(std::int64_t size) const {
+  return is_number(size) ? size > 0 : symbolic_->sizes->follows(Condition::Relation::less_equal, 1, size);
 }
 
 TensorType LoweringContext::type_at_a_sample(Value value) const {
@@ -347,10 +339,6 @@ TensorType LoweringContext::type_at_a_sample(Value value) const {
   if (symbolic_ != nullptr)
     for (std::int64_t& extent : type.shape) extent = symbolic_->sizes->at(extent, 0).value_or(extent);
   return type;
-}
-
-bool LoweringContext::follows(Condition::Relation relation, std::int64_t a, std::int64_t b) const {
-  return symbolic_ != nullptr && symbolic_->sizes->follows(relation, a, b);
 }
 
 bool LoweringContext::are_numbers(const Shape& list) const {

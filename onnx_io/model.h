@@ -160,7 +160,7 @@ class Model {
 
   /// The model for all sizes of its symbols: `samples` are the same file at sizes of them, `graph` is the graph of each
   /// there, and its integers are names in `sizes`. Constants that are others at other samples have stand-ins from
-  /// `constants` in `graph`, and in what this returns (onnx_io/symbolic_constants.h).
+  /// `constants` in `graph`, and in what this returns (onnx_io/symbolic_constants.h). `sizes` must outlive that.
   [[nodiscard]] static Model at_all_sizes(std::span<const Model> samples, const Graph& graph, const SampledSizes& sizes,
                                           std::shared_ptr<SymbolicConstants> constants);
 

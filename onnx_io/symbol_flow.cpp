@@ -148,17 +148,6 @@ SymbolFlow::Term SymbolFlow::product(const std::vector<Term>& terms) {
   return result;
 }
 
-namespace {
-
-/// The input of a copy of a context.
-NodeContext with_first(const NodeContext& context, const auto& change) {
-  std::vector<NodeContext::Input> inputs = context.inputs();
-  change(inputs[0]);
-  return context.with_inputs(std::move(inputs));
-}
-
-}  // namespace
-
 std::optional<SymbolFlow::Flow> SymbolFlow::of_extents(const NodeContext& context, const ConstantData& folded) {
   const std::vector<Term> extents = extents_of(context, 0);
   if (context.proto().op_type() == "Size") {
@@ -166,10 +155,10 @@ std::optional<SymbolFlow::Flow> SymbolFlow::of_extents(const NodeContext& contex
     return Flow{ConstantData::of_integers({}, std::span(&integer, 1)), {}};
   }
   // What Shape makes of a tensor whose extents are the integers.
-  NodeContext of_integers = with_first(context, [&](NodeContext::Input& input) {
-    for (std::size_t axis = 0; axis < extents.size(); ++axis)
-      input.type.shape[axis] = static_cast<std::int64_t>(extents[axis].integer);
-  });
+  std::vector<NodeContext::Input> inputs = context.inputs();
+  for (std::size_t axis = 0; axis < extents.size(); ++axis)
+    inputs[0].type.shape[axis] = static_cast<std::int64_t>(extents[axis].integer);
+  NodeContext of_integers = context.with_inputs(std::move(inputs));
   Data elements = fold_integers(of_integers);
   if (!elements || elements->type().shape != folded.type().shape) return std::nullopt;
   return Flow{std::move(elements), {}};

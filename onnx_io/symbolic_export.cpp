@@ -43,7 +43,7 @@ struct Use {
 class SymbolicExporter {
  public:
   /// `exported`: the graph for all sizes, its integers names of sizes.
-  SymbolicExporter(const Document& document, const SymbolicExport& all, const ExportedGraph& exported)
+  SymbolicExporter(const Document& document, const SymbolicExport& all, ExportedGraph& exported)
       : document_(document), all_(all), exported_(exported) {
     for (const WrittenConstant& constant : exported.constants)
       if (constant.data) constants_.emplace(constant.name, constant.data);
@@ -86,9 +86,9 @@ class SymbolicExporter {
   }
 
   /// Puts the lists into the export.
-  void apply(ExportedGraph& exported) {
-    for (const WrittenConstant& constant : exported.constants) taken_.insert(constant.name);
-    for (const onnx::NodeProto& node : exported.nodes) {
+  void write_lists() {
+    for (const WrittenConstant& constant : exported_.constants) taken_.insert(constant.name);
+    for (const onnx::NodeProto& node : exported_.nodes) {
       taken_.insert(node.name());
       taken_.insert(node.output().begin(), node.output().end());
     }
@@ -97,21 +97,21 @@ class SymbolicExporter {
       const bool computed = std::any_of(uses.begin(), uses.end(), [](const Use& use) { return !use.list; });
       const std::optional<Integers> first = computed ? std::nullopt : uses[0].list;
       std::map<std::optional<Integers>, std::string> names = {{first, name}};
-      write(exported, name, first, name);
+      write(name, first, name);
       for (const Use& use : uses) {
         const auto [place, added] = names.try_emplace(use.list);
         if (added) {
           place->second = fresh_name(name);
-          write(exported, place->second, use.list, name);
+          write(place->second, use.list, name);
         }
-        if (place->second != name) set_input(exported, use, place->second);
+        if (place->second != name) set_input(use, place->second);
       }
     }
-    std::erase_if(exported.constants, [&](const WrittenConstant& constant) {  // that nothing reads
+    std::erase_if(exported_.constants, [&](const WrittenConstant& constant) {  // that nothing reads
       return constant.data && all_.integers.constants->form_of(*constant.data) != nullptr;
     });
-    exported.nodes.insert(exported.nodes.begin(), new_nodes_.begin(), new_nodes_.end());
-    exported.originals.insert(exported.originals.begin(), new_nodes_.size(), -1);
+    exported_.nodes.insert(exported_.nodes.begin(), new_nodes_.begin(), new_nodes_.end());
+    exported_.originals.insert(exported_.originals.begin(), new_nodes_.size(), -1);
   }
 
  private:
@@ -183,15 +183,15 @@ class SymbolicExporter {
   }
 
   /// Adds nodes that compute a constant under `name`.
-  void compute(ExportedGraph& exported, const std::string& name, const ConstantForm& form) {
+  void compute(const std::string& name, const ConstantForm& form) {
     switch (form.kind) {
       case ConstantForm::Kind::unknown:
         return;
       case ConstantForm::Kind::list:
-        compute_list(exported, name, terms_of(form.elements), form.type.shape.empty());
+        compute_list(name, terms_of(form.elements), form.type.shape.empty());
         return;
       case ConstantForm::Kind::repeated: {
-        const std::string shape = compute_list(exported, fresh_name(name), terms_of(form.type.shape), false);
+        const std::string shape = compute_list(fresh_name(name), terms_of(form.type.shape), false);
         add_node("ConstantOfShape", {shape}, name);
         auto& attribute = *new_nodes_.back().add_attribute();
         attribute.set_name("value");
@@ -202,13 +202,11 @@ class SymbolicExporter {
         return;
       }
       case ConstantForm::Kind::count: {
-        const std::string start = add_constant(exported, {}, {form.start}),
-                          step = add_constant(exported, {}, {form.step});
-        const std::string limit = compute_list(exported, fresh_name(name), {limit_of(form)}, true);
+        const std::string start = add_constant({}, {form.start}), step = add_constant({}, {form.step});
+        const std::string limit = compute_list(fresh_name(name), {limit_of(form)}, true);
         const bool flat = form.type.shape.size() == 1;
         const std::string all = add_node("Range", {start, limit, step}, flat ? name : "");
-        if (!flat)
-          add_node("Reshape", {all, compute_list(exported, fresh_name(name), terms_of(form.type.shape), false)}, name);
+        if (!flat) add_node("Reshape", {all, compute_list(fresh_name(name), terms_of(form.type.shape), false)}, name);
         return;
       }
     }
@@ -241,10 +239,9 @@ class SymbolicExporter {
   }
 
   /// Adds nodes that compute a list of integers, or a scalar; gives its name.
-  std::string compute_list(ExportedGraph& exported, const std::string& name, const std::vector<Sum>& list,
-                           bool scalar) {
+  std::string compute_list(const std::string& name, const std::vector<Sum>& list, bool scalar) {
     const auto constant = [&](const Integers& values) {
-      return add_constant(exported, scalar ? Shape{} : Shape{static_cast<std::int64_t>(values.size())}, values);
+      return add_constant(scalar ? Shape{} : Shape{static_cast<std::int64_t>(values.size())}, values);
     };
     const auto is_fixed = [](const Sum& sum) {
       return std::all_of(sum.begin(), sum.end(), [](const SizeTerm& term) { return term.symbols.empty(); });
@@ -300,9 +297,9 @@ class SymbolicExporter {
     return extent;
   }
 
-  std::string add_constant(ExportedGraph& exported, const Shape& shape, const Integers& values) {
+  std::string add_constant(const Shape& shape, const Integers& values) {
     const std::string name = fresh_name("taso_constant");
-    exported.constants.push_back({name, -1, ConstantData::of_integers(shape, values)});
+    exported_.constants.push_back({name, -1, ConstantData::of_integers(shape, values)});
     return name;
   }
 
@@ -403,35 +400,34 @@ class SymbolicExporter {
   }
 
   /// The node that `use` names reads another constant, and is no longer the user's, byte for byte.
-  static void set_input(ExportedGraph& exported, const Use& use, const std::string& name) {
-    for (std::size_t i = 0; i < exported.nodes.size(); ++i) {
-      onnx::NodeProto& node = exported.nodes[i];
+  void set_input(const Use& use, const std::string& name) {
+    for (std::size_t i = 0; i < exported_.nodes.size(); ++i) {
+      onnx::NodeProto& node = exported_.nodes[i];
       if (node.output_size() == 0 || node.output(0) != use.node) continue;
       node.set_input(use.input, name);
-      exported.verbatim_nodes -= exported.originals[i] >= 0 ? 1 : 0;
-      exported.originals[i] = -1;
+      exported_.verbatim_nodes -= exported_.originals[i] >= 0 ? 1 : 0;
+      exported_.originals[i] = -1;
     }
   }
 
   /// Defines `name` as a list, or as what the differing constant `source` is at each size.
-  void write(ExportedGraph& exported, const std::string& name, const std::optional<Integers>& list,
-             const std::string& source) {
+  void write(const std::string& name, const std::optional<Integers>& list, const std::string& source) {
     if (!list) {
-      std::erase_if(exported.constants, [&](const WrittenConstant& constant) { return constant.name == name; });
-      return compute(exported, name, *form_of(source));
+      std::erase_if(exported_.constants, [&](const WrittenConstant& constant) { return constant.name == name; });
+      return compute(name, *form_of(source));
     }
     const auto data = ConstantData::of_integers({static_cast<std::int64_t>(list->size())}, *list);
-    for (WrittenConstant& constant : exported.constants)
+    for (WrittenConstant& constant : exported_.constants)
       if (constant.name == name) {
         constant.data = data;
         return;
       }
-    exported.constants.push_back({name, -1, data});
+    exported_.constants.push_back({name, -1, data});
   }
 
   const Document& document_;
   const SymbolicExport& all_;
-  const ExportedGraph& exported_;
+  ExportedGraph& exported_;
   Constants constants_;  // New ones, by name.
   std::map<std::string, std::vector<Use>> uses_;
   std::set<std::string> taken_;                                  // Names of constants and of nodes' outputs.
@@ -499,15 +495,15 @@ Expected<ExportedGraph> export_at_all_sizes(const Document& document, const Symb
   }
   if (2 * alike < samples.size()) return problem.error();
   if (!fold) {
-    exporter.apply(exported);
-    return exported;
+    exporter.write_lists();
+    return written;
   }
   // Names are others where weights are computed.
   mode.fold = true;
   TASO_ASSIGN(ExportedGraph folded, export_graph(document, *all.imported, *all.graph, registry, mode));
   SymbolicExporter of_folded(document, all, folded);
   TASO_RETURN_IF_ERROR(of_folded.find_lists());
-  of_folded.apply(folded);
+  of_folded.write_lists();
   return folded;
 }
 

@@ -332,6 +332,46 @@ TEST_F(Symbolic, ASizeThatTheSamplesHaveInCommon) {
   }
 }
 
+// 5 + (n - 2)(n - 3)...(n - 9) is 5 at all sizes of the range: samples do not tell that it is no number.
+TEST_F(Symbolic, AnIntegerThatTheSamplesDoNotTell) {
+  ModelBuilder builder(17, "not_told");
+  builder.add_symbolic_input("x", {"n", "2"});
+  builder.add_initializer("zero", {1}, std::vector<std::int64_t>{0});
+  builder.add_initializer("five", {1}, std::vector<std::int64_t>{5});
+  builder.add_initializer("weights", {10, 2}, numbers(20));
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "zero"}, {"size"}, {{"axis", 0}}, "size");
+  std::string count = "five";
+  for (std::int64_t i = 2; i <= 9; ++i) {
+    const std::string number = std::to_string(i);
+    builder.add_initializer("k" + number, {1}, std::vector<std::int64_t>{i});
+    builder.add_node("Sub", {"size", "k" + number}, {"d" + number}, {}, "d" + number);
+    if (i > 2) builder.add_node("Mul", {count, "d" + number}, {"p" + number}, {}, "p" + number);
+    count = (i > 2 ? "p" : "d") + number;
+  }
+  builder.add_node("Add", {count, "five"}, {"count"}, {}, "count");
+  builder.add_node("Slice", {"weights", "zero", "count", "zero"}, {"rows"}, {}, "slice");
+  builder.add_node("Relu", {"rows"}, {"y"}, {}, "relu");
+  builder.add_symbolic_output("y", {"some", "2"});
+  optimize_for_all(message(builder.serialize()), {{"x:2,2"}, {"x:9,2"}}, {"--range", "n=2:9"});
+  EXPECT_THAT(warnings_, HasSubstr("an integer of the model, is not told by its values at the samples"));
+}
+
+TEST_F(Symbolic, NothingMoreIsUnderstood) {
+  ModelBuilder builder(17, "halves");
+  builder.add_symbolic_input("x", {"n", "2"});
+  builder.add_initializer("zero", {1}, std::vector<std::int64_t>{0});
+  builder.add_initializer("two", {1}, std::vector<std::int64_t>{2});
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "zero"}, {"size"}, {{"axis", 0}}, "size");
+  builder.add_node("Div", {"size", "two"}, {"half"}, {}, "half");
+  builder.add_node("Slice", {"x", "zero", "half", "zero"}, {"y"}, {}, "slice");
+  builder.add_symbolic_output("y", {"half", "2"});
+  optimize_for_all(message(builder.serialize()), {{"x:4,2"}});
+  EXPECT_THAT(warnings_,
+              HasSubstr("no more of it is understood at all sizes: Div of symbolic extents is not known at all sizes"));
+}
+
 // A number of the model is none of the names that stand for sizes.
 TEST_F(Symbolic, ANumberThatIsLikeAName) {
   const std::int64_t name = SymbolicSizes({{"n", {}, {2, 3, 5, 7}}}).symbol(0);
