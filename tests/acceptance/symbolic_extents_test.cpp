@@ -466,6 +466,31 @@ TEST_F(Symbolic, SumsOfProducts) {
   EXPECT_EQ(counts(after)["Gather"], 1);
 }
 
+TEST_F(Symbolic, PiecesOfAnySize) {
+  ModelBuilder builder(17, "pieces");
+  builder.add_symbolic_input("x", {"n", "6"});
+  builder.add_symbolic_input("y", {"m", "6"});
+  builder.add_initializer("w", {6, 4}, numbers(24));
+  for (const std::string side : {"x", "y"}) {
+    builder.add_node("MatMul", {side, "w"}, {side + "0"}, {}, "product_" + side);
+    for (int i = 0; i < 4; ++i)
+      builder.add_node("Neg", {side + std::to_string(i)}, {side + std::to_string(i + 1)}, {},
+                       "negative_" + side + std::to_string(i));
+  }
+  builder.add_symbolic_output("x4", {"n", "4"});
+  builder.add_symbolic_output("y4", {"m", "4"});
+  const std::string rules = folder_ / "own.rules";
+  ASSERT_TRUE(write_file_atomically(rules,
+                                    "rule r: neg(neg(neg(neg(matmul(x, w))))), neg(neg(neg(neg(matmul(y, w))))) => "
+                                    "s.0, s.1 where s = split(matmul(concat(x, y; axis=-2), w); axis=-2, "
+                                    "sizes=[dim(x, -2), dim(y, -2)]) if rank(x) == 2\n")
+                  .ok());
+  const onnx::ModelProto after = optimize_for_all(
+      message(builder.serialize()), {{"x:1,6", "y:1,6"}, {"x:2,6", "y:7,6"}, {"x:300,6", "y:1,6"}}, {"--rules", rules});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+  EXPECT_EQ(counts(after)["Split"], 1);
+}
+
 // What has no form for all sizes is carried as ever, with the reason.
 TEST_F(Symbolic, PatternsOfPositionsAreCarried) {
   ModelBuilder builder(17, "patterns");
