@@ -3,9 +3,9 @@
 #include <absl/container/inlined_vector.h>
 
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 
+#include "runtime/layout_choices.h"
 #include "runtime/strides.h"
 #include "support/reversed.h"
 
@@ -14,49 +14,23 @@ namespace {
 
 using Kind = Configuration::Kind;
 
-/// A set of layouts.
-using Mask = std::uint8_t;
-constexpr Mask bit(Layout layout) { return static_cast<Mask>(1U << static_cast<unsigned>(layout)); }
-constexpr std::array<Layout, layout_count> all_layouts = {
-    Layout::row_major,     Layout::channels_last, Layout::column_major, Layout::rows_outer,
-    Layout::columns_outer, Layout::blocks_of_8,   Layout::blocks_of_16};
-/// Those that are an order of axes.
-constexpr std::array<Layout, 5> orders = {Layout::row_major, Layout::channels_last, Layout::column_major,
-                                          Layout::rows_outer, Layout::columns_outer};
-
-/// What is known of a node's input when its configurations are made.
-struct Input {
-  const TensorType* type = nullptr;
-  bool weight = false;
-  Mask available = 0;  ///< Layouts in which it may be there, besides row_major.
-};
-
-/// The layouts that readers of a node's outputs profit from.
-struct ReaderPreferences {
-  Mask transposed = 0;    ///< Of a product: layouts in which a transpose behind it is a view of rows.
-  bool images = false;    ///< A convolution or pooling reads output 0.
-  bool piece = false;     ///< Output 0 may become a piece of a concatenation.
-  bool in_place = false;  ///< Of a concatenation: its operands may be pieces.
-};
-
 bool is_full_view(const Node& node) {
   return node.inputs.size() == 1 && node.outputs.size() == 1 &&
          (node.op == "reshape" || node.op == "broadcast" || node.op == "transpose");
 }
 
 using Code = LayoutSpace::Code;
-using Choices = std::vector<std::shared_ptr<const Configuration>>;
 
 /// What a node's label says: its operator, attributes and output types.
 struct Facts {
   const Behaviour* traits = nullptr;
   bool known = true;  ///< All outputs are of known type.
   bool full_view = false;
-  bool outermost = false;  ///< Of a concatenation: in some layout, its operands lie one behind the other.
-  Mask transposed = 0;     ///< Of a transpose: layouts of its input in which it is a view of rows.
+  bool outermost = false;    ///< Of a concatenation: in some layout, its operands lie one behind the other.
+  LayoutSet transposed = 0;  ///< Of a transpose: layouts of its input in which it is a view of rows.
   /// Per output: the layouts of images in which it may be wanted, and whether a reader of images wants channels_last.
   struct Image {
-    Mask layouts = 0;
+    LayoutSet layouts = 0;
     bool channels_last = false;
   };
   std::vector<Image> images;
@@ -67,9 +41,9 @@ struct Facts {
 struct Alternatives {
   std::uint32_t number = 0;  ///< By which others name it.
   Choices choices;
-  std::vector<Code> kernels;  ///< Per choice.
-  bool free = true;           ///< No choice has a kernel.
-  std::vector<Mask> made;     ///< Per output: the layouts of the choices.
+  std::vector<Code> kernels;    ///< Per choice.
+  bool free = true;             ///< No choice has a kernel.
+  std::vector<LayoutSet> made;  ///< Per output: the layouts of the choices.
 };
 
 /// The choices of a reader that ask for something: a form of a value, or the value as a piece.
@@ -135,7 +109,7 @@ struct LayoutSpaces::Builder {
   };
   /// Per output of each node.
   struct Slot {
-    Mask available = 0;
+    LayoutSet available = 0;
     ReaderPreferences preferences;
     bool used = false, output = false;  ///< `output`: read as rows by an output or an opaque node.
     std::uint32_t first_use = none, last_use = none;
@@ -181,9 +155,9 @@ struct LayoutSpaces::Builder {
       if (!type.known || !can_be_channels_last(type)) continue;
       Facts::Image& image = made.images.back();
       image.channels_last = canonical(type.shape, Layout::channels_last) == Layout::channels_last;
-      if (image.channels_last) image.layouts |= bit(Layout::channels_last);
+      if (image.channels_last) image.layouts |= set_of(Layout::channels_last);
       if (owner.blocks_ && fits(*owner.blocks_, type.shape))
-        image.layouts |= bit(canonical(type.shape, *owner.blocks_));
+        image.layouts |= set_of(canonical(type.shape, *owner.blocks_));
     }
     if (node.kind != NodeKind::op || !made.known) return made;
     if (made.traits->view == ViewKind::concat) {
@@ -201,7 +175,7 @@ struct LayoutSpaces::Builder {
       for (const Layout from : orders)
         if (from != Layout::channels_last && fits(from, type.shape) && canonical(type.shape, from) == from &&
             transpose_moves_nothing(node, type, from, Layout::row_major))
-          made.transposed |= bit(from);
+          made.transposed |= set_of(from);
     }
     return made;
   }
@@ -260,208 +234,6 @@ struct LayoutSpaces::Builder {
     return true;
   }
 
-  // ---- Configurations of one node.
-
-  std::shared_ptr<const Configuration> kernel_choice(const Node& node, std::span<const Input> in,
-                                                     std::vector<Layout> inputs, std::vector<Layout> outputs) {
-    std::vector<OperandView> operands;
-    for (std::size_t i = 0; i < in.size(); ++i) operands.push_back({in[i].type, inputs[i], in[i].weight});
-    auto made = std::make_shared<Configuration>();
-    made->kernel = owner.kernels_.of_node(node, operands, outputs);
-    made->inputs = std::move(inputs);
-    made->outputs = std::move(outputs);
-    return made;
-  }
-
-  /// A view, and one that claims its input if its output may become a piece of a concatenation.
-  void add_view(Choices& choices, const Node& node, Layout from, Layout to, std::vector<std::int64_t> offsets,
-                bool piece) {
-    Configuration view;
-    view.kind = Kind::view;
-    view.inputs = {from};
-    view.outputs.assign(node.outputs.size(), to);
-    view.offsets = std::move(offsets);
-    choices.push_back(std::make_shared<const Configuration>(view));
-    if (!piece) return;
-    view.claims = true;
-    choices.push_back(std::make_shared<const Configuration>(std::move(view)));
-  }
-
-  /// Layouts of a follower besides row_major: those its operands may be there in.
-  static std::vector<Layout> follower_layouts(const Node& node, const Behaviour& traits, std::span<const Input> in) {
-    std::vector<Layout> layouts = {Layout::row_major};
-    const std::size_t rank = node.outputs[0].shape.size();
-    Mask available = 0;
-    for (const Input& input : in)
-      if (!input.weight && input.type->shape.size() == rank) available |= input.available;
-    for (const Layout layout : all_layouts) {
-      if (layout == Layout::row_major || (available & bit(layout)) == 0) continue;
-      const bool blocks = block_of(layout) != 0;
-      if (blocks ? !traits.blocks : layout != Layout::channels_last && !traits.any_order) continue;
-      const auto possible = [&](const TensorType& type) {
-        return type.element == ElementType::f32 && type.shape.size() == rank && fits(layout, type.shape);
-      };
-      if (!std::all_of(node.outputs.begin(), node.outputs.end(), possible)) continue;
-      // Of a concatenation and a split, every piece is whole blocks.
-      if (blocks && traits.view != ViewKind::none &&
-          !std::all_of(in.begin(), in.end(), [&](const Input& input) { return possible(*input.type); }))
-        continue;
-      layouts.push_back(layout);
-    }
-    return layouts;
-  }
-
-  Choices make_choices(const Node& node, const Behaviour& traits, std::span<const Input> in,
-                       const ReaderPreferences& preferences) {
-    Choices choices;
-    const auto all = [&](Layout layout) { return std::vector<Layout>(node.outputs.size(), layout); };
-    const std::vector<Layout> rows(in.size(), Layout::row_major);
-    // Images in one layout, all else rows.
-    const auto images_in = [&](Layout layout) {
-      std::vector<Layout> inputs = rows;
-      for (std::size_t i = 0; i < in.size(); ++i)
-        if (traits.is_image(i)) inputs[i] = layout;
-      choices.push_back(kernel_choice(node, in, std::move(inputs), all(layout)));
-    };
-    switch (traits.view) {
-      case ViewKind::reshape:
-        add_view(choices, node, Layout::row_major, Layout::row_major, {0}, preferences.piece);
-        if (*in[0].type == node.outputs[0])
-          for (const Layout layout : all_layouts)
-            if (layout != Layout::row_major && (in[0].available & bit(layout)) != 0)
-              add_view(choices, node, layout, layout, {0}, preferences.piece);
-        return choices;
-      case ViewKind::broadcast:
-        if (in[0].type->elements() != node.outputs[0].elements()) break;
-        add_view(choices, node, Layout::row_major, Layout::row_major, {0}, preferences.piece);
-        return choices;
-      case ViewKind::transpose:
-        return transposes(node, in, preferences);
-      case ViewKind::none:
-      case ViewKind::split:
-      case ViewKind::slice:
-      case ViewKind::concat:
-        break;
-    }
-    switch (traits.preference) {
-      case LayoutPreference::row:
-        choices.push_back(kernel_choice(node, in, rows, all(Layout::row_major)));
-        break;
-      case LayoutPreference::spatial:
-        if (can_be_channels_last(node.outputs[0])) images_in(Layout::channels_last);
-        images_in(Layout::row_major);
-        if (owner.blocks_ && can_be_blocked(node, in)) {
-          // A first convolution reads three channels as rows.
-          std::vector<Layout> inputs = rows;
-          for (std::size_t i = 0; i < in.size(); ++i)
-            if (traits.is_image(i) && fits(*owner.blocks_, in[i].type->shape)) inputs[i] = *owner.blocks_;
-          choices.push_back(kernel_choice(node, in, std::move(inputs), all(*owner.blocks_)));
-        }
-        break;
-      case LayoutPreference::channel:
-        images_in(Layout::row_major);
-        if (can_be_channels_last(*in[0].type) && (in[0].available & bit(Layout::channels_last)) != 0)
-          images_in(Layout::channels_last);
-        break;
-      case LayoutPreference::follower:
-        for (const Layout layout : follower_layouts(node, traits, in))
-          follow(choices, node, traits, in, preferences, layout);
-        break;
-      case LayoutPreference::product:
-        products(choices, node, in, preferences);
-        break;
-    }
-    return choices;
-  }
-
-  /// Whether there are fast kernels with the result in blocks of channels: groups are whole blocks or single channels,
-  /// and poolings are not dilated.
-  bool can_be_blocked(const Node& node, std::span<const Input> in) const {
-    const Shape& x = in[0].type->shape;
-    const Shape& y = node.outputs[0].shape;
-    const std::int64_t block = block_of(*owner.blocks_);
-    if (!can_be_channels_last(node.outputs[0]) || !fits(*owner.blocks_, y)) return false;
-    if (in.size() == 1) {
-      const AttributeValue* dilations = node.attributes.find("dilations");
-      return fits(*owner.blocks_, x) && (dilations == nullptr || std::get<std::vector<std::int64_t>>(*dilations) ==
-                                                                     std::vector<std::int64_t>{1, 1});
-    }
-    const Shape& k = in[1].type->shape;
-    const std::int64_t groups = k[1] == 0 ? 0 : x[1] / k[1];
-    if (groups == 1) return true;
-    if (!fits(*owner.blocks_, x)) return false;
-    return groups == x[1] ? y[1] == x[1] : groups > 0 && k[1] % block == 0 && (y[1] / groups) % block == 0;
-  }
-
-  void follow(Choices& choices, const Node& node, const Behaviour& traits, std::span<const Input> in,
-              const ReaderPreferences& preferences, Layout layout) {
-    const std::size_t rank = node.outputs[0].shape.size();
-    std::vector<Layout> inputs;
-    for (const Input& input : in) {
-      const bool follows =
-          input.type->shape.size() == rank && input.type->element == ElementType::f32 &&
-          (block_of(layout) == 0 || traits.view != ViewKind::none || input.type->shape == node.outputs[0].shape);
-      inputs.push_back(follows ? layout : Layout::row_major);
-    }
-    std::optional<std::vector<std::int64_t>> offsets;
-    if (traits.view == ViewKind::split) offsets = split_offsets(node, *in[0].type, layout);
-    if (traits.view == ViewKind::slice) offsets = slice_offsets(node, *in[0].type, layout);
-    if (offsets) {
-      add_view(choices, node, layout, layout, std::move(*offsets), false);
-      return;
-    }
-    const std::vector<Layout> outputs(node.outputs.size(), layout);
-    if (traits.view == ViewKind::concat && preferences.in_place &&
-        is_outermost(node.outputs[0].shape, layout, axis_of(node.attributes.integer("axis"), rank))) {
-      auto made = std::make_shared<Configuration>();
-      made->kind = Kind::in_place;
-      made->inputs = inputs;
-      made->outputs = outputs;
-      choices.push_back(std::move(made));
-    }
-    choices.push_back(kernel_choice(node, in, std::move(inputs), outputs));
-  }
-
-  Choices transposes(const Node& node, std::span<const Input> in, const ReaderPreferences& preferences) {
-    Choices choices;
-    const TensorType& output = node.outputs[0];
-    for (const Layout from : orders) {
-      if (from != Layout::row_major && (in[0].available & bit(from)) == 0) continue;
-      bool simple = false;  // a view in a layout that every reader knows
-      for (const Layout to : orders) {
-        if (!fits(to, output.shape) || canonical(output.shape, to) != to) continue;
-        if (to != Layout::row_major && output.element != ElementType::f32) continue;
-        if (!transpose_moves_nothing(node, *in[0].type, from, to)) continue;
-        add_view(choices, node, from, to, {0}, preferences.piece);
-        simple = simple || to == Layout::row_major || to == Layout::channels_last;
-      }
-      if (simple) continue;
-      choices.push_back(kernel_choice(node, in, {from}, {Layout::row_major}));
-      if (preferences.images && can_be_channels_last(output))
-        choices.push_back(kernel_choice(node, in, {from}, {Layout::channels_last}));
-    }
-    return choices;
-  }
-
-  void products(Choices& choices, const Node& node, std::span<const Input> in, const ReaderPreferences& preferences) {
-    constexpr Mask matrices = bit(Layout::column_major) | bit(Layout::rows_outer) | bit(Layout::columns_outer);
-    std::vector<std::vector<Layout>> options(3, {Layout::row_major});
-    const bool floats = node.outputs[0].element == ElementType::f32;
-    for (std::size_t i = 0; i < 2 && floats; ++i)
-      for (const Layout layout : all_layouts)
-        if (!in[i].weight && (in[i].available & matrices & bit(layout)) != 0) options[i].push_back(layout);
-    for (const Layout layout : all_layouts)
-      if (floats && (preferences.transposed & matrices & bit(layout)) != 0) options[2].push_back(layout);
-    for (const Layout a : options[0])
-      for (const Layout b : options[1])
-        for (const Layout y : options[2]) {
-          std::vector<Layout> inputs(in.size(), Layout::row_major);
-          inputs[0] = a;
-          inputs[1] = b;
-          choices.push_back(kernel_choice(node, in, std::move(inputs), {y}));
-        }
-  }
-
   // ---- Variables and factors.
 
   /// Adds a factor with a table of numbers of kernels.
@@ -500,19 +272,19 @@ struct LayoutSpaces::Builder {
     Alternatives& made = place->second;
     if (!fresh) return made;
     made.number = static_cast<std::uint32_t>(memory.alternatives.size());
-    std::vector<Input> in;
+    std::vector<OperandLayouts> in;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Value value = operand_of(node, traits, i);
       const bool weight = graph.node(value.node).weight_only;
-      in.push_back({&graph.type(value), weight, weight ? Mask{0} : slot(value).available});
+      in.push_back({&graph.type(value), weight, weight ? LayoutSet{0} : slot(value).available});
     }
-    made.choices = make_choices(node, traits, in, preferences);
+    made.choices = LayoutChoices(owner.kernels_, owner.blocks_).of(node, traits, in, preferences);
     made.made.assign(node.outputs.size(), 0);
     for (const auto& choice : made.choices) {
       made.kernels.push_back(code_of(choice->kernel));
       made.free = made.free && made.kernels.back() == LayoutSpace::nothing;
       for (std::uint32_t port = 0; port < node.outputs.size(); ++port)
-        made.made[port] |= bit(canonical(node.outputs[port].shape, choice->outputs[port]));
+        made.made[port] |= set_of(canonical(node.outputs[port].shape, choice->outputs[port]));
     }
     memory.words += 32 + 32 * made.choices.size();
     return made;
@@ -554,7 +326,7 @@ struct LayoutSpaces::Builder {
   /// A reader of a value: per choice, the layouts it wants, and the one it claims the value in.
   struct Reader {
     const Alternatives* alternatives = nullptr;
-    std::vector<Mask> wants, claims;
+    std::vector<LayoutSet> wants, claims;
     bool claims_any = false;
   };
 
@@ -567,14 +339,15 @@ struct LayoutSpaces::Builder {
     std::vector<Reader> readers;
     for (std::uint32_t use = slot(value).first_use; use != none;) {
       const std::uint32_t variable = uses[use].variable;
-      Reader reader{alternatives[variable], std::vector<Mask>(alternatives[variable]->choices.size(), 0), {}, false};
+      Reader reader{
+          alternatives[variable], std::vector<LayoutSet>(alternatives[variable]->choices.size(), 0), {}, false};
       for (; use != none && uses[use].variable == variable; use = uses[use].next)
         for (std::size_t c = 0; c < reader.wants.size(); ++c)
-          reader.wants[c] |= bit(canonical(type.shape, reader.alternatives->choices[c]->inputs[uses[use].position]));
+          reader.wants[c] |= set_of(canonical(type.shape, reader.alternatives->choices[c]->inputs[uses[use].position]));
       for (std::size_t c = 0; c < reader.wants.size(); ++c) {
         const Configuration& choice = *reader.alternatives->choices[c];
         const bool claims = choice.claims || choice.kind == Kind::in_place;
-        reader.claims.push_back(claims ? reader.wants[c] : Mask{0});
+        reader.claims.push_back(claims ? reader.wants[c] : LayoutSet{0});
         reader.claims_any = reader.claims_any || claims;
       }
       readers.push_back(std::move(reader));
@@ -587,8 +360,8 @@ struct LayoutSpaces::Builder {
         return by && (by->kind == Kind::kernel || by->claims);
       };
       std::vector<Code> table = pair_table(natives.size(), readers[r].claims.size(), [&](std::size_t p, std::size_t c) {
-        return (readers[r].claims[c] & bit(natives[p])) != 0 && !whole(p) ? LayoutSpace::impossible
-                                                                          : LayoutSpace::nothing;
+        return (readers[r].claims[c] & set_of(natives[p])) != 0 && !whole(p) ? LayoutSpace::impossible
+                                                                             : LayoutSpace::nothing;
       });
       if (!is_free(table)) made.claims.push_back({r, std::move(table)});
     }
@@ -601,12 +374,12 @@ struct LayoutSpaces::Builder {
   }
 
   /// The readers of which some choice has the layout among its masks.
-  std::vector<Connection::Asks> asking(const std::vector<Reader>& readers, std::vector<Mask> Reader::*masks,
+  std::vector<Connection::Asks> asking(const std::vector<Reader>& readers, std::vector<LayoutSet> Reader::*masks,
                                        Layout layout) {
     std::vector<Connection::Asks> asks;
     for (std::uint32_t r = 0; r < readers.size(); ++r) {
       std::vector<char> choices;
-      for (const Mask mask : readers[r].*masks) choices.push_back((mask & bit(layout)) != 0 ? 1 : 0);
+      for (const LayoutSet mask : readers[r].*masks) choices.push_back((mask & set_of(layout)) != 0 ? 1 : 0);
       if (std::find(choices.begin(), choices.end(), 1) != choices.end())
         asks.push_back({r, &pattern_of(std::move(choices))});
     }
