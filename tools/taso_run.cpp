@@ -50,6 +50,8 @@ struct Options {
   double atol = 1e-6;
   /// --check-rtol, or what the math mode allows.
   [[nodiscard]] double tolerance() const { return rtol.value_or(tools::tolerance_of(device.math).maximum); }
+  /// Whether chains of operators that one kernel computes are fused first.
+  [[nodiscard]] bool fuses() const { return !as_is && device.device != "reference"; }
 };
 
 void declare(CLI::App& app, Options& options) {
@@ -507,6 +509,113 @@ bool compare_outputs(const Subject& subject, const std::vector<HostTensor>& refe
   return all_within;
 }
 
+/// The models that are run, cut to what both can execute if there are two.
+Expected<std::vector<Subject>> load_subjects(const Options& options, const OperatorRegistry& registry,
+                                             const Tensors& given) {
+  std::vector<Subject> subjects;
+  for (const std::string& path : {options.model, options.other}) {
+    if (path.empty()) continue;
+    TASO_ASSIGN(Subject subject, load_subject(path, options, registry, given));
+    subjects.push_back(std::move(subject));
+  }
+  if (subjects.size() < 2) return subjects;
+  cut_subjects(subjects[0], subjects[1]);
+  look_behind_softmax(subjects[0], subjects[1]);
+  if (subjects[0].opaque_nodes > 0 && !options.common.quiet)
+    tools::warn(program_name, fmt::format("{}: {} nodes cannot be executed; the parts between them are compared",
+                                          options.model, subjects[0].opaque_nodes));
+  return subjects;
+}
+
+/// Inputs, and what every subject makes of them.
+struct Values {
+  std::vector<HostTensor> inputs;
+  std::vector<std::vector<HostTensor>> outputs;
+};
+
+/// Fuses the subjects, builds their executors and runs each once.
+Expected<Values> run_subjects(std::vector<Subject>& subjects, const Options& options, const OperatorRegistry& registry,
+                              const tools::Device& device, const Tensors& given) {
+  const RuntimeTarget target(device.library, {.threads = options.threads,
+                                              .counting = false,
+                                              .row_major = false,
+                                              .float_storage = device.float_storage,
+                                              .cancelled = {}});
+  TASO_ASSIGN(const std::optional<CostDatabase> costs, open_costs(options, target));
+  tools::catch_interrupts();
+  Values values;
+  // What is compared with is what the file says: a fusion that were wrong would show.
+  if (options.fuses() && subjects.size() == 2) {
+    TASO_RETURN_IF_ERROR(build_executor(subjects[0], options, device, {}, std::make_shared<WeightStore>()));
+    TASO_ASSIGN(values.inputs, inputs_for(subjects[0], given, options.common.seed));
+    TASO_ASSIGN(std::vector<HostTensor> reference, run_once(subjects[0], values.inputs));
+    values.outputs.push_back(std::move(reference));
+    subjects[0].executor.reset();
+  }
+  if (options.fuses()) {
+    TASO_ASSIGN(const RuleIndex rules, fusing_rules(options, registry));
+    for (Subject& subject : subjects) TASO_RETURN_IF_ERROR(fuse(subject, rules, registry));
+  }
+  const auto weights = std::make_shared<WeightStore>();
+  for (Subject& subject : subjects) TASO_RETURN_IF_ERROR(build_executor(subject, options, device, costs, weights));
+  if (subjects.size() == 2) TASO_RETURN_IF_ERROR(check_comparable(subjects[0], subjects[1]));
+  TASO_ASSIGN(values.inputs, inputs_for(subjects[0], given, options.common.seed));
+  while (values.outputs.size() < subjects.size()) {
+    TASO_ASSIGN(std::vector<HostTensor> result, run_once(subjects[values.outputs.size()], values.inputs));
+    values.outputs.push_back(std::move(result));
+  }
+  return values;
+}
+
+Status save(const Subject& subject, const Values& values, const Options& options) {
+  if (!options.save_outputs.empty())
+    TASO_RETURN_IF_ERROR(save_tensors(options.save_outputs,
+                                      std::span<const std::string>(subject.output_names).first(subject.own_outputs),
+                                      values.outputs[0]));
+  if (!options.save_inputs.empty())
+    TASO_RETURN_IF_ERROR(save_tensors(options.save_inputs, subject.executor->input_names(), values.inputs));
+  return {};
+}
+
+/// The time of a subject, and of its kernels with --profile.
+Status report_time(Subject& subject, const Measurement& time, const Values& values, const Options& options,
+                   std::string& text, nlohmann::ordered_json& json) {
+  text += time_line(subject, time);
+  json["models"].push_back(to_json(subject, time));
+  if (!options.profile) return {};
+  TASO_ASSIGN(const std::vector<KernelProfile> profile, subject.executor->profile(values.inputs, options.repeat));
+  text += profile_table(profile) + "\n";
+  for (const KernelProfile& kernel : profile)
+    json["models"].back()["profile"].push_back({{"operator", kernel.op},
+                                                {"implementation", kernel.implementation},
+                                                {"request", kernel.key},
+                                                {"median_us", kernel.median_us},
+                                                {"minimum_us", kernel.minimum_us}});
+  return {};
+}
+
+/// Compares two subjects; true if outputs are within the tolerance.
+bool report_comparison(const Subject& subject, const std::vector<Measurement>& times, const Values& values,
+                       const Options& options, std::string& text, nlohmann::ordered_json& json) {
+  const double ratio = times[0].median_us / std::max(times[1].median_us, 1e-9);
+  text += fmt::format("{} takes {:.3f} times as long as {}\n", options.model, ratio, options.other);
+  json["time_ratio"] = ratio;
+  json["rtol"] = options.tolerance();
+  json["atol"] = options.atol;
+  const bool within = compare_outputs(subject, values.outputs[0], values.outputs[1], options, text, json);
+  json["within"] = within;
+  return within;
+}
+
+Status print_device(const KernelLibrary& library, const Options& options) {
+  if (!library.backend())
+    return Error{
+        ErrorCode::usage, fmt::format("--print-device: --device {} has no properties", options.device.device), {}};
+  TASO_ASSIGN(const std::string properties, library.backend()->device_properties());
+  fmt::print("{}\n", properties);
+  return {};
+}
+
 /// The exit code of a run without errors.
 Expected<int> run(Options& options) {
   if (options.model.empty() && !options.print_device) return Error{ErrorCode::usage, "MODEL is required", {}};
@@ -515,103 +624,33 @@ Expected<int> run(Options& options) {
   TASO_RETURN_IF_ERROR(claim_external_data(options));
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
   TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, true));
-  const KernelLibrary& library = device.library;
   if (options.print_device) {
-    if (!library.backend())
-      return Error{
-          ErrorCode::usage, fmt::format("--print-device: --device {} has no properties", options.device.device), {}};
-    TASO_ASSIGN(const std::string properties, library.backend()->device_properties());
-    fmt::print("{}\n", properties);
+    TASO_RETURN_IF_ERROR(print_device(device.library, options));
     return 0;
   }
   TASO_ASSIGN(const Tensors given, read_inputs(options));
-  std::vector<Subject> subjects;
-  for (const std::string& path : {options.model, options.other}) {
-    if (path.empty()) continue;
-    TASO_ASSIGN(Subject subject, load_subject(path, options, registry, given));
-    subjects.push_back(std::move(subject));
-  }
-  if (subjects.size() == 2) {
-    cut_subjects(subjects[0], subjects[1]);
-    look_behind_softmax(subjects[0], subjects[1]);
-    if (subjects[0].opaque_nodes > 0 && !options.common.quiet)
-      tools::warn(program_name, fmt::format("{}: {} nodes cannot be executed; the parts between them are compared",
-                                            options.model, subjects[0].opaque_nodes));
-  }
+  TASO_ASSIGN(std::vector<Subject> subjects, load_subjects(options, registry, given));
   TASO_RETURN_IF_ERROR(claim_tensors(options, subjects[0]));
-  const auto weights = std::make_shared<WeightStore>();
-  const RuntimeTarget target(library, {.threads = options.threads,
-                                       .counting = false,
-                                       .row_major = false,
-                                       .float_storage = device.float_storage,
-                                       .cancelled = {}});
-  TASO_ASSIGN(const std::optional<CostDatabase> costs, open_costs(options, target));
-  tools::catch_interrupts();
-  const bool fused = !options.as_is && options.device.device != "reference";
-  std::vector<HostTensor> inputs;
-  std::vector<std::vector<HostTensor>> outputs;
   Subject as_imported;
   if (options.check) as_imported.graph = subjects[0].graph;
-  // What is compared with is what the file says: a fusion that were wrong would show.
-  if (fused && subjects.size() == 2) {
-    TASO_RETURN_IF_ERROR(build_executor(subjects[0], options, device, {}, std::make_shared<WeightStore>()));
-    TASO_ASSIGN(inputs, inputs_for(subjects[0], given, options.common.seed));
-    TASO_ASSIGN(std::vector<HostTensor> reference, run_once(subjects[0], inputs));
-    outputs.push_back(std::move(reference));
-    subjects[0].executor.reset();
-  }
-  if (fused) {
-    TASO_ASSIGN(const RuleIndex rules, fusing_rules(options, registry));
-    for (Subject& subject : subjects) TASO_RETURN_IF_ERROR(fuse(subject, rules, registry));
-  }
-  for (Subject& subject : subjects) TASO_RETURN_IF_ERROR(build_executor(subject, options, device, costs, weights));
-  if (subjects.size() == 2) TASO_RETURN_IF_ERROR(check_comparable(subjects[0], subjects[1]));
-  TASO_ASSIGN(inputs, inputs_for(subjects[0], given, options.common.seed));
-  while (outputs.size() < subjects.size()) {
-    TASO_ASSIGN(std::vector<HostTensor> result, run_once(subjects[outputs.size()], inputs));
-    outputs.push_back(std::move(result));
-  }
-  const std::span<const std::string> output_names(subjects[0].output_names);
-  if (!options.save_outputs.empty())
-    TASO_RETURN_IF_ERROR(save_tensors(options.save_outputs, output_names.first(subjects[0].own_outputs), outputs[0]));
-  if (!options.save_inputs.empty())
-    TASO_RETURN_IF_ERROR(save_tensors(options.save_inputs, subjects[0].executor->input_names(), inputs));
-  TASO_ASSIGN(const std::vector<Measurement> times, time_subjects(subjects, inputs, options));
+  TASO_ASSIGN(const Values values, run_subjects(subjects, options, registry, device, given));
+  TASO_RETURN_IF_ERROR(save(subjects[0], values, options));
+  TASO_ASSIGN(const std::vector<Measurement> times, time_subjects(subjects, values.inputs, options));
 
   std::string text;
-  nlohmann::ordered_json json{{"device", library.device()},
+  nlohmann::ordered_json json{{"device", device.library.device()},
                               {"math", options.device.math},
                               {"threads", options.threads},
                               {"seed", options.common.seed},
-                              {"fused", fused}};
-  for (std::size_t i = 0; i < subjects.size(); ++i) {
-    text += time_line(subjects[i], times[i]);
-    json["models"].push_back(to_json(subjects[i], times[i]));
-    if (!options.profile) continue;
-    TASO_ASSIGN(const std::vector<KernelProfile> profile, subjects[i].executor->profile(inputs, options.repeat));
-    text += profile_table(profile) + "\n";
-    for (const KernelProfile& kernel : profile)
-      json["models"][i]["profile"].push_back({{"operator", kernel.op},
-                                              {"implementation", kernel.implementation},
-                                              {"request", kernel.key},
-                                              {"median_us", kernel.median_us},
-                                              {"minimum_us", kernel.minimum_us}});
-  }
-  bool within = true;
-  if (subjects.size() == 2) {
-    const double ratio = times[0].median_us / std::max(times[1].median_us, 1e-9);
-    text += fmt::format("{} takes {:.3f} times as long as {}\n", options.model, ratio, options.other);
-    nlohmann::ordered_json& comparison = json["comparison"];
-    comparison["time_ratio"] = ratio;
-    comparison["rtol"] = options.tolerance();
-    comparison["atol"] = options.atol;
-    within = compare_outputs(subjects[0], outputs[0], outputs[1], options, text, comparison);
-    comparison["within"] = within;
-  }
+                              {"fused", options.fuses()}};
+  for (std::size_t i = 0; i < subjects.size(); ++i)
+    TASO_RETURN_IF_ERROR(report_time(subjects[i], times[i], values, options, text, json));
+  const bool within =
+      subjects.size() < 2 || report_comparison(subjects[0], times, values, options, text, json["comparison"]);
   bool correct = true;
   if (options.check) {
-    TASO_ASSIGN(correct,
-                check_outputs(as_imported, subjects[0], inputs, outputs[0], options, registry, text, json["check"]));
+    TASO_ASSIGN(correct, check_outputs(as_imported, subjects[0], values.inputs, values.outputs[0], options, registry,
+                                       text, json["check"]));
   }
   if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(write_text(options.common.json, json.dump(2) + "\n"));
   if (!options.common.quiet && !options.files.claims().uses_stdout()) fmt::print("{}", text);
