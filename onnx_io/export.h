@@ -79,6 +79,10 @@ class LoweringContext {
   [[nodiscard]] const TensorType& type(Value value) const { return graph_->type(value); }
   /// The type of a value; of a graph for all sizes, its type at the first sample.
   [[nodiscard]] TensorType type_at_a_sample(Value value) const;
+  /// Whether a value follows from constants alone, and its shape from no size.
+  [[nodiscard]] bool is_constant(Value value) const {
+    return graph_->node(value.node).weight_only && are_numbers(graph_->type(value).shape);
+  }
   [[nodiscard]] const Shape& result_shape() const { return node().outputs[0].shape; }
   [[nodiscard]] std::int64_t rank(std::size_t i) const { return static_cast<std::int64_t>(shape(i).size()); }
   /// An attribute axis, counted from the front of input `i`.

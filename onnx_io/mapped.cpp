@@ -22,7 +22,8 @@ MappedNode description_of(const NodeContext& c) {
   node.type = c.proto().op_type();
   node.version = c.version();
   for (const NodeContext::Input& input : c.inputs())
-    node.inputs.push_back(input.present ? std::optional(input.type) : std::nullopt);
+    node.inputs.push_back(input.present ? std::optional(MappedOperand{input.type, input.constant != nullptr})
+                                        : std::nullopt);
   for (std::size_t i = 0; i < c.output_count(); ++i) node.outputs.push_back(c.uses_output(i));
   for (const auto& attribute : c.proto().attribute()) {
     switch (type_of(attribute)) {
@@ -155,10 +156,11 @@ bool MapWriter::write(LoweringContext& c, Lines lines) const {
       operands = c.broadcasting_operands();
     else
       for (std::size_t i = 0; i < node.inputs.size(); ++i) operands.push_back(c.in(i));
-    std::vector<TensorType> types;
-    types.reserve(operands.size());
-    for (const TensorRef& operand : operands) types.push_back(c.type_at_a_sample(operand.value));
-    const auto writing = write_node(*registry_, *mapping, document_->version(mapping->domain), node.attributes, types,
+    std::vector<MappedOperand> mapped;
+    mapped.reserve(operands.size());
+    for (const TensorRef& operand : operands)
+      mapped.push_back({c.type_at_a_sample(operand.value), c.is_constant(operand.value)});
+    const auto writing = write_node(*registry_, *mapping, document_->version(mapping->domain), node.attributes, mapped,
                                     node.outputs.size());
     if (!writing) continue;
     std::vector<TensorRef> outputs;
@@ -173,7 +175,7 @@ bool MapWriter::write_function(LoweringContext& c, const std::string& function, 
                                Lines lines) const {
   const OperatorDefinition* definition = registry_->find(function);
   if (definition == nullptr || !applies_function(*definition, function)) return false;
-  const std::vector<TensorType> types = {c.type_at_a_sample({c.id(), 0})};
+  const std::vector<MappedOperand> types = {{c.type_at_a_sample({c.id(), 0}), false}};
   for (const auto& mapping : registry_->node_maps().of_operator(function)) {
     if (!may_write(*mapping, c, lines)) continue;
     const auto writing = write_node(*registry_, *mapping, document_->version(mapping->domain), {}, types, 1);

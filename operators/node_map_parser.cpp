@@ -389,6 +389,11 @@ class MapParser {
       case Syntax::list:
         for (const ExpressionSyntax& entry : e.operands) TASO_RETURN_IF_ERROR(integer(entry, "an entry of a list"));
         return AttributeKind::integers;
+      case Syntax::dimension:
+        if (mapped)
+          return bad_input("an attribute is no extent: only conditions look at those, and of constants", e.where);
+        TASO_RETURN_IF_ERROR(integer(e.operands[0], "an axis"));
+        [[fallthrough]];
       case Syntax::rank: {
         const auto place = std::find(mapping_.inputs.begin(), mapping_.inputs.end(), e.name);
         if (place == mapping_.inputs.end() || e.name == NodeMapping::nothing)
@@ -397,9 +402,6 @@ class MapParser {
               e.where);
         return AttributeKind::integer;
       }
-      case Syntax::dimension:
-        return bad_input("a map does not look at extents; rank(" + e.name + ") is all that it sees of a shape",
-                         e.where);
       case Syntax::length:
       case Syntax::element: {
         TASO_ASSIGN(const AttributeKind kind, check(e.operands[0], mapped));

@@ -8,11 +8,16 @@ namespace {
 
 using Syntax = ExpressionSyntax::Kind;
 
-/// The attributes of a node, defaults filled in, and the ranks of its inputs: what expressions of a mapping speak of.
+/// The attributes of a node, defaults filled in, and its inputs: what expressions of a mapping speak of.
 struct NodeScope {
   const NodeMapping* mapping = nullptr;
   std::map<std::string, AttributeValue, std::less<>> attributes;
-  std::vector<std::int64_t> ranks;  // per input; -1 where it is absent
+  const std::vector<std::optional<MappedOperand>>* inputs = nullptr;
+
+  [[nodiscard]] const std::optional<MappedOperand>& input(const std::string& name) const {
+    const std::vector<std::string>& names = mapping->inputs;
+    return (*inputs)[static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin())];
+  }
 
   /// What an attribute's value stands for; nothing if it stands for nothing.
   [[nodiscard]] std::optional<AttributeValue> meaning(const std::string& name) const {
@@ -71,9 +76,16 @@ std::optional<AttributeValue> value_of(const ExpressionSyntax& e, const NodeScop
       return AttributeValue(std::move(list));
     }
     case Syntax::rank: {
-      const std::vector<std::string>& inputs = scope.mapping->inputs;
-      const auto place = static_cast<std::size_t>(std::find(inputs.begin(), inputs.end(), e.name) - inputs.begin());
-      return AttributeValue(scope.ranks[place]);
+      const std::optional<MappedOperand>& input = scope.input(e.name);
+      return AttributeValue(input && input->type.known ? static_cast<std::int64_t>(input->type.shape.size()) : -1);
+    }
+    case Syntax::dimension: {
+      const std::optional<MappedOperand>& input = scope.input(e.name);
+      if (!input || !input->constant || !input->type.known) return std::nullopt;
+      const auto rank = static_cast<std::int64_t>(input->type.shape.size());
+      const std::optional<std::int64_t> axis = integer(e.operands[0]);
+      if (!axis || *axis < -rank || *axis >= rank) return std::nullopt;
+      return AttributeValue(input->type.shape[static_cast<std::size_t>(*axis < 0 ? *axis + rank : *axis)]);
     }
     case Syntax::length:
     case Syntax::element: {
@@ -91,8 +103,6 @@ std::optional<AttributeValue> value_of(const ExpressionSyntax& e, const NodeScop
       const std::optional<std::int64_t> result = integer_arithmetic(e.operation, *left, *right);
       return result ? std::optional(AttributeValue(*result)) : std::nullopt;
     }
-    case Syntax::dimension:
-      break;
   }
   return std::nullopt;
 }
@@ -110,6 +120,14 @@ bool compare(const std::string& comparison, auto left, auto right) {
 double as_float(const AttributeValue& value) {
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
   return static_cast<double>(static_cast<float>(std::get<double>(value)));
+}
+
+/// The input of which an expression wants to know an extent, though it is no constant.
+const std::string* unknown_extent(const ExpressionSyntax& e, const NodeScope& scope) {
+  if (e.kind == Syntax::dimension && !(scope.input(e.name) && scope.input(e.name)->constant)) return &e.name;
+  for (const ExpressionSyntax& operand : e.operands)
+    if (const std::string* found = unknown_extent(operand, scope)) return found;
+  return nullptr;
 }
 
 bool condition_holds(const NodeMapping::Condition& condition, const NodeScope& scope) {
@@ -178,9 +196,7 @@ std::string place_of(const SourceLocation& where) {
 std::string read_by(const OperatorRegistry& registry, const NodeMapping& mapping, const MappedNode& node,
                     NodeReading& reading) {
   if (std::string reason = node_misfit(mapping, node); !reason.empty()) return reason;
-  NodeScope scope{&mapping, {}, {}};
-  for (const std::optional<TensorType>& input : node.inputs)
-    scope.ranks.push_back(input && input->known ? static_cast<std::int64_t>(input->shape.size()) : -1);
+  NodeScope scope{&mapping, {}, &node.inputs};
   for (const NodeMapping::Attribute& attribute : mapping.attributes) {
     const auto given = node.attributes.find(attribute.name);
     if (given == node.attributes.end() && !attribute.default_value)
@@ -196,7 +212,7 @@ std::string read_by(const OperatorRegistry& registry, const NodeMapping& mapping
         mapping.variadic && argument + 1 == mapping.inputs.size() ? node.inputs.size() : argument + 1;
     for (std::size_t i = argument; i < count; ++i) {
       reading.arguments.push_back(i);
-      types.push_back(*node.inputs[i]);
+      types.push_back(node.inputs[i]->type);
     }
   }
   for (std::size_t i = 0; i < types.size(); ++i) {
@@ -209,9 +225,14 @@ std::string read_by(const OperatorRegistry& registry, const NodeMapping& mapping
     if (volume(types[i].shape) == 0) return "an input is empty";
   }
   for (const NodeMapping::Condition& condition : mapping.conditions)
-    if (!condition_holds(condition, scope))
-      return "the condition at " + place_of(condition.where) + ":" + std::to_string(condition.where.column) +
-             " does not hold";
+    if (!condition_holds(condition, scope)) {
+      const std::string place = place_of(condition.where) + ":" + std::to_string(condition.where.column);
+      const std::string* open = unknown_extent(condition.left, scope);
+      if (open == nullptr && !condition.text) open = unknown_extent(condition.right, scope);
+      return open == nullptr
+                 ? "the condition at " + place + " does not hold"
+                 : "the condition at " + place + " looks at an extent of " + *open + ", which is no constant";
+    }
   if (mapping.broadcasting) {
     reading.common = common_shape(types);
     if (!reading.common || !is_reasonable(*reading.common)) return "its inputs do not broadcast";
@@ -332,13 +353,14 @@ bool same_attributes(const Attributes& x, const Attributes& y) {
 }
 
 /// A line that comes first, with nothing but operands, each once: what it writes means what it says.
-bool is_plain(const OperatorRegistry& registry, const NodeMapping& mapping, std::span<const TensorType> operands) {
+bool is_plain(const OperatorRegistry& registry, const NodeMapping& mapping, std::span<const MappedOperand> operands) {
   const auto named = std::count_if(mapping.inputs.begin(), mapping.inputs.end(),
                                    [](const std::string& name) { return name != NodeMapping::nothing; });
   return mapping.attributes.empty() && mapping.conditions.empty() && !mapping.variadic &&
          registry.find(mapping.op)->attributes.empty() && static_cast<std::size_t>(named) == mapping.arguments.size() &&
          registry.node_maps().of_type(mapping.domain, mapping.type)[0].get() == &mapping &&
-         std::all_of(operands.begin(), operands.end(), [](const TensorType& type) {
+         std::all_of(operands.begin(), operands.end(), [](const MappedOperand& operand) {
+           const TensorType& type = operand.type;
            return type.known && type.element == ElementType::f32 && volume(type.shape) > 0;
          });
 }
@@ -386,7 +408,7 @@ NodeReading read_node(const OperatorRegistry& registry, const MappedNode& node) 
 
 std::optional<NodeWriting> write_node(const OperatorRegistry& registry, const NodeMapping& mapping,
                                       std::int64_t version, const Attributes& attributes,
-                                      std::span<const TensorType> operands, std::size_t outputs) {
+                                      std::span<const MappedOperand> operands, std::size_t outputs) {
   if (version < mapping.first || version > mapping.last) return std::nullopt;
   NodeWriting result;
   result.node = {mapping.domain, mapping.type, version, {}, {}, {}, {}};
@@ -398,11 +420,9 @@ std::optional<NodeWriting> write_node(const OperatorRegistry& registry, const No
     const std::size_t place = mapping.variadic ? fixed - 1 + k : mapping.arguments[k];
     if (!result.inputs[place]) result.inputs[place] = k;
   }
-  NodeScope scope{&mapping, {}, {}};
-  for (const std::optional<std::size_t>& operand : result.inputs) {
+  for (const std::optional<std::size_t>& operand : result.inputs)
     result.node.inputs.push_back(operand ? std::optional(operands[*operand]) : std::nullopt);
-    scope.ranks.push_back(operand ? static_cast<std::int64_t>(operands[*operand].shape.size()) : -1);
-  }
+  NodeScope scope{&mapping, {}, &result.node.inputs};
   // Outputs.
   std::uint32_t port = 0;
   for (const std::string& name : mapping.outputs) {

@@ -96,11 +96,18 @@ class NodeMaps {
   std::map<std::string, Mappings, std::less<>> by_type_, by_operator_;
 };
 
+/// A tensor that a node reads.
+struct MappedOperand {
+  TensorType type;
+  bool constant =
+      false;  ///< Known in the model: its extents are the same at all sizes, and conditions may look at them.
+};
+
 /// A node of a model, as far as maps look at it.
 struct MappedNode {
   std::string domain, type;
   std::int64_t version = 0;                          ///< Of its domain.
-  std::vector<std::optional<TensorType>> inputs;     ///< Nothing: absent. Not at the end.
+  std::vector<std::optional<MappedOperand>> inputs;  ///< Nothing: absent. Not at the end.
   std::vector<bool> outputs;                         ///< Whether something reads them.
   std::map<std::string, AttributeValue> attributes;  ///< Strings as symbols; reals as the floats that files hold.
   std::set<std::string> other_attributes;            ///< Names of those of other kinds.
@@ -128,6 +135,6 @@ struct NodeWriting {
 /// `attributes` are complete; of a broadcasting mapping the operands may have any shapes that broadcast.
 [[nodiscard]] std::optional<NodeWriting> write_node(const OperatorRegistry& registry, const NodeMapping& mapping,
                                                     std::int64_t version, const Attributes& attributes,
-                                                    std::span<const TensorType> operands, std::size_t outputs);
+                                                    std::span<const MappedOperand> operands, std::size_t outputs);
 
 }  // namespace taso
