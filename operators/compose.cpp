@@ -129,13 +129,9 @@ class Expansion {
 
   /// The name of the tensor that holds the result.
   Expected<std::string> run() {
-    if (applied_.several_outputs())
-      return bad_input("'" + applied_.name +
-                           "' has several outputs, and a definition applies operators of one: read "
-                           "the elements that are needed instead",
-                       where_);
     TASO_RETURN_IF_ERROR(operands());
     TASO_RETURN_IF_ERROR(attributes());
+    TASO_RETURN_IF_ERROR(output());
     TASO_RETURN_IF_ERROR(solve_sizes());
     TASO_RETURN_IF_ERROR(name_result());
     for (const AttributeSpec& attribute : applied_.attributes) require_length(attribute);
@@ -160,6 +156,8 @@ class Expansion {
   struct View {
     std::string tensor;
     std::vector<Axes> axes;
+    /// Per axis: the extents of the digits where a pair of the applied definition is one axis here; otherwise empty.
+    std::vector<std::vector<Expression>> digits;
   };
   /// What an index variable is: the variables of the axes that it ranges over.
   struct Variable {
@@ -237,6 +235,39 @@ class Expansion {
         where_);
   }
 
+  /// Which output is meant. How many there are follows from the attributes.
+  Status output() {
+    const std::optional<std::int64_t>& output = application_.output;
+    if (!applied_.several_outputs()) {
+      if (output) return bad_input("'" + applied_.name + "' has one output: nothing stands behind it", where_);
+      return {};
+    }
+    if (!output)
+      return bad_input("'" + applied_.name + "' has several outputs: '.0' behind it is the first one", where_);
+    TASO_ASSIGN(Expression count, in_place(*applied_.output.count));
+    if (const std::optional<std::int64_t> number = known_count(*applied_.output.count, count)) {
+      if (*output >= *number)
+        return bad_input(
+            "there is no output " + std::to_string(*output) + " of " + std::to_string(*number) + in_application(),
+            where_);
+    } else {
+      composer_.require(make(Kind::greater, {std::move(count), integer_of(*output, where_)}, where_),
+                        "there must be an output " + std::to_string(*output) + in_application(), where_);
+    }
+    values_.insert_or_assign(applied_.output.piece, integer_of(*output, where_));
+    return {};
+  }
+
+  /// The number of outputs, if it does not depend on the sizes of the definition: the length of a list that is written
+  /// element by element, or a number.
+  [[nodiscard]] std::optional<std::int64_t> known_count(const Expression& count, const Expression& here) const {
+    if (count.kind == Kind::call && count.name == "length" && count.operands[0].kind == Kind::name)
+      for (const auto& [name, value] : application_.attributes)
+        if (name == count.operands[0].name && value.kind == Kind::list)
+          return static_cast<std::int64_t>(value.operands.size());
+    return constant(here);
+  }
+
   // ---- sizes ----
 
   [[nodiscard]] bool bound(const std::string& name) const { return values_.contains(name) || rests_.contains(name); }
@@ -264,7 +295,7 @@ class Expansion {
         }
         for (std::size_t k = 0; k < axes.size(); ++k) {
           if (done[i][k]) continue;
-          TASO_ASSIGN(const bool solved, solve_axis(i, axes[k], views_[i].axes[k]));
+          TASO_ASSIGN(const bool solved, solve_axis(i, axes[k], views_[i].axes[k], views_[i].digits[k]));
           done[i][k] = solved;
           progress = progress || solved;
         }
@@ -318,6 +349,7 @@ class Expansion {
       const bool single = axes[i].kind != AxisKind::rest || (axes[i].length && is_number(*axes[i].length));
       if (single && has_rest) return misfit(operand);
     }
+    views_[operand].digits.resize(parts.size());
     views_[operand].axes = std::move(parts);
     return true;
   }
@@ -349,7 +381,8 @@ class Expansion {
   }
 
   /// Binds or checks one axis of an input. False: not yet.
-  Expected<bool> solve_axis(std::size_t operand, const AxisSpec& axis, const Axes& own) {
+  Expected<bool> solve_axis(std::size_t operand, const AxisSpec& axis, const Axes& own,
+                            std::vector<Expression>& digits) {
     if (axis.kind == AxisKind::rest) {
       const auto [known, fresh] = rests_.emplace(axis.factors[0].name, own);
       if (!fresh) require_equal(extents_of(known->second, where_), extents_of(own, where_), axis);
@@ -363,6 +396,7 @@ class Expansion {
       values_.insert_or_assign(axis.factors[0].name, make(Kind::list, extents, where_));
       return true;
     }
+    if (axis.kind == AxisKind::composite && own[0].kind == AxisKind::size) return solve_digits(axis, extent, digits);
     const std::vector<Expression> extents =
         axis.kind == AxisKind::composite ? own[0].factors : std::vector<Expression>{extent};
     if (extents.size() != axis.factors.size()) return misfit(operand);
@@ -371,6 +405,39 @@ class Expansion {
       if (factor.kind != Kind::name && !computable(factor)) return false;
     for (std::size_t i = 0; i < extents.size(); ++i)
       TASO_RETURN_IF_ERROR(bind_or_require(axis.factors[i], extents[i], axis));
+    return true;
+  }
+
+  /// A pair (triple, ...) that is one axis of `extent` here: all factors but one are known, which is found by division,
+  /// as where shapes are given.
+  Expected<bool> solve_digits(const AxisSpec& axis, const Expression& extent, std::vector<Expression>& digits) {
+    const Expression* unknown = nullptr;
+    std::optional<Expression> known;
+    for (const Expression& factor : axis.factors) {
+      if (!computable(factor)) {
+        if (unknown != nullptr || factor.kind != Kind::name) return false;
+        unknown = &factor;
+        continue;
+      }
+      TASO_ASSIGN(Expression value, in_place(factor));
+      known = known ? make(Kind::multiply, {*std::move(known), std::move(value)}, where_) : std::move(value);
+    }
+    if (unknown == nullptr) {
+      require_equal(extent, *known, axis);
+    } else if (same_text(extent, *known)) {
+      values_.emplace(unknown->name, integer_of(1, where_));
+    } else {
+      composer_.require(
+          make(Kind::equal, {make(Kind::modulo, {extent, *known}, where_), integer_of(0, where_)}, where_),
+          "axis " + to_text(axis) + " of " + applied_.name + " must be a multiple of " + to_text(*known), where_);
+      const std::string name = prefix_ + unknown->name;
+      composer_.let(name, make(Kind::floor_divide, {extent, *known}, where_), where_);
+      values_.emplace(unknown->name, name_of(name, where_));
+    }
+    for (const Expression& factor : axis.factors) {
+      TASO_ASSIGN(Expression value, in_place(factor));
+      digits.push_back(std::move(value));
+    }
     return true;
   }
 
@@ -546,12 +613,12 @@ class Expansion {
         result_spec_.reset();
       }
       if (!applied_.variadic()) {
-        TASO_RETURN_IF_ERROR(this->equation(equation, {target_, result_}));
+        TASO_RETURN_IF_ERROR(this->equation(equation, {target_, result_, {}}));
         continue;
       }
       for (std::size_t k = 0; k < operands_.size(); ++k) {
         values_.insert_or_assign(applied_.inputs[0].piece, integer_of(static_cast<std::int64_t>(k), where_));
-        TASO_RETURN_IF_ERROR(this->equation(equation, {target_, result_}));
+        TASO_RETURN_IF_ERROR(this->equation(equation, {target_, result_, {}}));
       }
     }
     return {};
@@ -592,7 +659,7 @@ class Expansion {
         declare(coordinate.name, target.axes[i], coordinate.rest);
     }
     for (std::size_t i = 0; i < equation.coordinates.size(); ++i)
-      TASO_RETURN_IF_ERROR(coordinate(equation.coordinates[i], target.axes[i], own.coordinates));
+      TASO_RETURN_IF_ERROR(coordinate(equation.coordinates[i], target, i, own.coordinates));
     TASO_ASSIGN(own.value, in_place(equation.value));
     composer_.definition().equations.push_back(std::move(own));
     return {};
@@ -647,13 +714,24 @@ class Expansion {
     return Axes{std::move(own)};
   }
 
-  /// What a coordinate of the applied definition is on the axes that its axis stands for.
-  Status coordinate(const Expression& given, const Axes& axes, std::vector<Expression>& result) {
+  /// What a coordinate of the applied definition, for axis number `place`, is on the axes that it stands for.
+  Status coordinate(const Expression& given, const View& view, std::size_t place, std::vector<Expression>& result) {
+    const Axes& axes = view.axes[place];
     if (given.kind == Kind::tuple) {
       std::vector<Expression> digits;
       for (const Expression& digit : given.operands) {
         TASO_ASSIGN(Expression value, in_place(digit));
         digits.push_back(std::move(value));
+      }
+      if (place < view.digits.size() && !view.digits[place].empty()) {
+        Expression position = std::move(digits[0]);
+        for (std::size_t i = 1; i < digits.size(); ++i)
+          position =
+              make(Kind::add,
+                   {make(Kind::multiply, {std::move(position), view.digits[place][i]}, where_), std::move(digits[i])},
+                   where_);
+        result.push_back(std::move(position));
+        return {};
       }
       result.push_back(make(Kind::tuple, std::move(digits), given.where));
       return {};
@@ -785,7 +863,7 @@ class Expansion {
         TASO_ASSIGN(Expression position, in_place(e.operands[i]));
         result.operands.push_back(std::move(position));
       } else {
-        TASO_RETURN_IF_ERROR(coordinate(e.operands[i], views[which].axes[i], result.operands));
+        TASO_RETURN_IF_ERROR(coordinate(e.operands[i], views[which], i, result.operands));
       }
     }
     if (e.fallback != nullptr) {

@@ -271,6 +271,7 @@ struct Application {
   std::string op;
   std::vector<Operand> operands;
   std::vector<std::pair<std::string, Expression>> attributes;
+  std::optional<std::int64_t> output;  ///< Which one of several outputs: `split(x; ...).0`.
   /// So many statements and equations of the definition stand before it.
   std::size_t statements = 0, equations = 0;
   SourceLocation where;

@@ -493,7 +493,7 @@ class Parser {
     return {};
   }
 
-  /// op(x, op(y), ...; name=value, ...)
+  /// op(x, op(y), ...; name=value, ...), with .0 behind it if it has several outputs.
   Expected<Application> application() {
     Application result;
     result.where = cursor_.peek().where;
@@ -529,6 +529,9 @@ class Parser {
       } while (cursor_.accept(","));
     }
     TASO_RETURN_IF_ERROR(cursor_.expect(")", "after the operands and attributes"));
+    if (cursor_.accept(".")) {
+      TASO_ASSIGN(result.output, cursor_.expect_integer("the number of an output, from 0"));
+    }
     return result;
   }
 

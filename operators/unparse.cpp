@@ -205,7 +205,7 @@ std::string to_text(const Application& application) {
   }
   for (std::size_t i = 0; i < application.attributes.size(); ++i)
     text += (i == 0 ? "; " : ", ") + application.attributes[i].first + "=" + to_text(application.attributes[i].second);
-  return text + ")";
+  return text + ")" + (application.output ? "." + std::to_string(*application.output) : "");
 }
 
 std::string to_text(const InputSpec& input) {

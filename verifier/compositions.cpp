@@ -62,7 +62,8 @@ class ComposedTerm {
     std::sort(node.attributes.begin(), node.attributes.end(),
               [](const auto& a, const auto& b) { return a.first < b.first; });
     pattern_.nodes.push_back(std::move(node));
-    return PatternValue{false, static_cast<std::uint32_t>(pattern_.nodes.size() - 1), 0};
+    return PatternValue{false, static_cast<std::uint32_t>(pattern_.nodes.size() - 1),
+                        static_cast<std::uint32_t>(application.output.value_or(0))};
   }
 
   std::optional<Term> attribute(const Expression& e, AttributeKind kind) {
