@@ -200,6 +200,44 @@ TEST_F(RecurrentMaps, AnLstmOfABatchInPiecesIsOne) {
   EXPECT_EQ(types(after), "Concat com.acme::Lstm");
 }
 
+TEST_F(RecurrentMaps, OnnxsOwnLstm) {
+  prove_rules();
+  const std::int64_t steps = 5, features = 3, states = 2;
+  ModelBuilder model(17, "acme");
+  model.add_input("x", {steps, 2, features});
+  model.add_input("y", {steps, 2, features});
+  model.add_initializer("w", {1, 4 * states, features}, numbers(features * 4 * states));
+  model.add_initializer("r", {1, 4 * states, states}, numbers(states * 4 * states));
+  model.add_initializer("b", {1, 8 * states}, numbers(8 * states, 0.05F));
+  float first = 0.1F;
+  for (const char* name : {"h", "c", "g", "d"})
+    model.add_initializer(name, {1, 2, states}, numbers(2 * states, first += 0.1F));
+  model.add_node("LSTM", {"x", "w", "r", "b", "", "h", "c"}, {"p", "ph", "pc"}, {{"hidden_size", states}}, "first");
+  model.add_node("LSTM", {"y", "w", "r", "b", "", "g", "d"}, {"q"}, {{"hidden_size", states}}, "second");
+  model.add_node("Concat", {"p", "q"}, {"z"}, {{"axis", 2}}, "beside");
+  model.add_output("z", {steps, 1, 4, states});
+  const onnx::ModelProto after = optimize(model, {"--fp", "fast"});
+  EXPECT_THAT(report_, HasSubstr("onnx_lstm_of_one_batch"));
+  EXPECT_EQ(types(after), "Concat LSTM");
+}
+
+TEST_F(RecurrentMaps, AnLstmWhoseLastStateIsReadStaysAsItIs) {
+  ModelBuilder model(17, "acme");
+  model.add_input("x", {5, 2, 3});
+  model.add_initializer("w", {1, 8, 3}, numbers(24));
+  model.add_initializer("r", {1, 8, 2}, numbers(16));
+  model.add_initializer("b", {1, 16}, numbers(16, 0.05F));
+  model.add_initializer("h", {1, 2, 2}, numbers(4));
+  model.add_node("LSTM", {"x", "w", "r", "b", "", "h", "h"}, {"p", "ph"}, {{"hidden_size", std::int64_t{2}}}, "only");
+  model.add_output("ph", {1, 2, 2});
+  const std::string before = folder_ / "model.onnx", after = folder_ / "out.onnx";
+  ASSERT_TRUE(model.save(before).ok());
+  const ProcessResult optimized = run("taso-opt", {before, "-o", after, "--cost", "launches", "-v"});
+  EXPECT_EQ(optimized.exit_code, 0) << optimized.errors;
+  EXPECT_EQ(types(read_model(after)), "LSTM");
+  EXPECT_THAT(optimized.output + optimized.errors, HasSubstr("carried"));
+}
+
 TEST_F(RecurrentMaps, SumsOfSumsAreOne) {
   prove_rules();
   ModelBuilder model(17, "acme");

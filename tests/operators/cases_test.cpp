@@ -1,5 +1,5 @@
-// Every operator against cases/OPERATOR.cases: types, values over several rings, work, and one failing case for every
-// numbered constraint.
+// Every operator against OPERATOR.cases of its folder: types, values over several rings, work, and of shipped operators
+// one failing case for every numbered constraint.
 //
 //   apply op(x, y; attribute=value)
 //   input x [2] = 1 2         shape and elements; without '=' only the type counts; "x i64 [2]" gives another type
@@ -35,8 +35,31 @@ struct Tensor {
   std::optional<std::vector<double>> elements;
 };
 
+/// Cases, and the operators that they are of.
+struct Folder {
+  std::string cases;
+  const OperatorRegistry* registry;
+};
+
+/// The shipped operators, and those of folders that are added to them, in specifications of their own.
+const std::vector<Folder>& folders() {
+  static const std::vector<OperatorRegistry> added = [] {
+    std::vector<OperatorRegistry> result;
+    for (const std::string folder : {"composition", "recurrences"})
+      result.push_back(OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/tests/data/" + folder + "/operators",
+                                              &test::registry())
+                           .value());
+    return result;
+  }();
+  static const std::vector<Folder> all = {{"tests/operators/cases", &test::registry()},
+                                          {"tests/data/composition/cases", &added[0]},
+                                          {"tests/data/recurrences/cases", &added[1]}};
+  return all;
+}
+
 struct Case {
   test::TextCase source;
+  const OperatorRegistry* registry = nullptr;
   std::string op;
   std::vector<std::string> arguments;
   Attributes attributes;
@@ -144,8 +167,11 @@ Case parse_case(const test::TextCase& text) {
 const std::vector<Case>& all_cases() {
   static const std::vector<Case> cases = [] {
     std::vector<Case> result;
-    for (const test::TextCase& text : test::load_cases("tests/operators/cases", operator_keys()))
-      result.push_back(parse_case(text));
+    for (const Folder& folder : folders())
+      for (const test::TextCase& text : test::load_cases(folder.cases, operator_keys())) {
+        result.push_back(parse_case(text));
+        result.back().registry = folder.registry;
+      }
     return result;
   }();
   return cases;
@@ -197,7 +223,7 @@ class OperatorCases : public ::testing::TestWithParam<std::size_t> {
 TEST_P(OperatorCases, Agree) {
   const Case& c = current();
   SCOPED_TRACE(c.source.place() + " " + c.source.name);
-  const OperatorRegistry& registry = test::registry();
+  const OperatorRegistry& registry = *c.registry;
   ASSERT_TRUE(registry.defines(c.op));
   EXPECT_EQ(c.op + ".cases", std::filesystem::path(c.source.file).filename());
   const Expected<Attributes> complete = registry.complete(c.op, c.attributes);
@@ -274,7 +300,8 @@ TEST(OperatorCoverage, EveryOperatorHasValues) {
   std::set<std::string> seen;
   for (const Case& c : all_cases())
     if (!c.error && !c.outputs.empty() && c.outputs[0].elements) seen.insert(c.op);
-  for (const std::string& name : test::registry().names()) EXPECT_TRUE(seen.contains(name)) << name;
+  for (const Folder& folder : folders())
+    for (const std::string& name : folder.registry->names()) EXPECT_TRUE(seen.contains(name)) << name;
 }
 
 TEST(OperatorCoverage, EveryConstraintFailsOnce) {
