@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "operators/registry.h"
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace taso;
   const auto registry = OperatorRegistry::parse({reinterpret_cast<const char*>(data), size}, "fuzz", nullptr);

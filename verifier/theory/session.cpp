@@ -87,15 +87,14 @@ std::optional<std::string> Session::prove(const Substitution& rule, std::uint64_
     const std::optional<smt::Result> checked = check_goal(rule, output, true, rlimit);
     if (!checked) return "a number of the rule does not fit 64 bits, or its attributes do not fit their places";
     const smt::Result& result = *checked;
-    if (result.answer == smt::Answer::unsatisfiable) {
-      // Anything follows from hypotheses that contradict each other; where the goal did, so may they, as quickly.
-      if (!contradictory(rule, std::max(consistency_rlimit, rlimit))) continue;
-      return "the axioms and what output " + std::to_string(output) + " supposes contradict each other";
-    }
+    if (result.answer == smt::Answer::unsatisfiable) continue;
     std::string why = "output " + std::to_string(output) + " does not follow from the axioms";
     if (result.answer == smt::Answer::unknown && !result.reason.empty()) why += " (" + result.reason + ")";
     return why;
   }
+  // Anything follows from hypotheses that contradict each other; where the goal did, so may they, as quickly.
+  if (contradictory(rule, std::max(consistency_rlimit, rlimit)))
+    return "the axioms and what the rule supposes contradict each other";
   return std::nullopt;
 }
 
