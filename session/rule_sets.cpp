@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -26,11 +27,19 @@ Expected<std::vector<Substitution>> load_rule_file(const std::string& file, cons
   return rules;
 }
 
+/// "a, b, c and 4 more"
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, names.size()); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  return names.size() <= most ? text : fmt::format("{} and {} more", text, names.size() - most);
+}
+
 /// The rules of all files that are not disabled.
 Expected<std::vector<Substitution>> load_all_rules(const std::vector<std::string>& files, const RuleOptions& options,
                                                    const OperatorRegistry& registry, const MessageSink& message) {
   std::vector<Substitution> rules;
-  std::size_t unproved = 0;
+  std::vector<std::string> unproved;
   for (const std::string& file : files) {
     TASO_ASSIGN(std::vector<Substitution> loaded, load_rule_file(file, registry, message));
     for (Substitution& rule : loaded) {
@@ -41,14 +50,15 @@ Expected<std::vector<Substitution>> load_all_rules(const std::vector<std::string
                                      "writes proved rules with their conditions",
                                      rule.name, rule.proofs.empty() ? "no proof" : "no proof of what it says now"),
                          {file});
-      if (!proved) ++unproved;
+      if (!proved) unproved.push_back(rule.name);
       rules.push_back(std::move(rule));
     }
   }
-  if (unproved > 0 && message)
+  if (!unproved.empty() && message)
     message(MessageLevel::warning,
-            fmt::format("{} of {} rules carry no proof of what they say; taso-verify proves rules", unproved,
-                        rules.size()));
+            fmt::format("{} of {} rules carry no proof of what they say ({}); taso-verify proves "
+                        "rules",
+                        unproved.size(), rules.size(), some_of(unproved)));
   return rules;
 }
 

@@ -45,6 +45,7 @@ struct Options {
   double time_limit = 0, memory_limit_mb = 512;
   std::optional<double> check_rtol;
   bool no_check = false, fail_if_no_gain = false, explain = false, no_certificate = false;
+  const CLI::Option *beam_width = nullptr, *rerank = nullptr;
 };
 
 /// The options that name files.
@@ -103,9 +104,10 @@ void declare(CLI::App& app, Options& options) {
                  "backtracking: the cheapest graph is expanded first; beam: step by step, the cheapest of each")
       ->check(CLI::IsMember({"backtracking", "beam"}))
       ->capture_default_str();
-  app.add_option("--beam-width", optimize.search.beam_width, "Graphs expanded of each step of a beam search")
-      ->check(tools::whole_number(1))
-      ->capture_default_str();
+  options.beam_width =
+      app.add_option("--beam-width", optimize.search.beam_width, "Graphs expanded of each step of a beam search")
+          ->check(tools::whole_number(1))
+          ->capture_default_str();
   app.add_option("--alpha", optimize.search.alpha, "Graphs costlier than this times the best are dropped (at least 1)")
       ->check(tools::real_number(1, 1e6))
       ->capture_default_str();
@@ -123,13 +125,14 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--patience", optimize.search.patience, "Stop after so many expansions without improvement")
       ->check(tools::whole_number())
       ->capture_default_str();
-  app.add_option(
-         "--rerank", optimize.timed_candidates,
-         "With --cost time: the K cheapest graphs are timed whole, beside original, baseline and the one of fewest "
-         "launches (0: costs decide)")
-      ->type_name("K")
-      ->check(tools::whole_number(0, 1000))
-      ->default_str(std::to_string(optimize.timed_candidates));
+  options.rerank =
+      app.add_option(
+             "--rerank", optimize.timed_candidates,
+             "With --cost time: the K cheapest graphs are timed whole, beside original, baseline and the one of fewest "
+             "launches (0: costs decide)")
+          ->type_name("K")
+          ->check(tools::whole_number(0, 1000))
+          ->default_str(std::to_string(optimize.timed_candidates));
   app.add_option("--time-limit", options.time_limit, "Seconds of search; results then depend on the machine's speed")
       ->check(tools::real_number(0, 1e9, true))
       ->type_name("S");
@@ -211,6 +214,14 @@ Status read_texts(Options& options) {
   SessionOptions& session = options.session;
   OptimizeOptions& optimize = session.optimize;
   TASO_ASSIGN(session.cost, parse_cost_formula(options.cost));
+  if (options.beam_width->count() > 0 && options.method != "beam")
+    return Error{
+        ErrorCode::usage, fmt::format("--beam-width: --search {} has no beam; give --search beam", options.method), {}};
+  if (options.rerank->count() > 0 && optimize.timed_candidates > 0 && !session.cost.uses_time())
+    return Error{
+        ErrorCode::usage,
+        fmt::format("--rerank: with --cost {} no graph is timed; give --rerank 0 or a cost with time", options.cost),
+        {}};
   TASO_ASSIGN(optimize.rounding, parse_rounding(options.rounding));
   TASO_ASSIGN(optimize.strategy, parse_strategy(options.strategy));
   for (const std::string& text : options.input_shapes) {

@@ -496,7 +496,7 @@ bool has_composite_axis(const OperatorRegistry& registry, const Substitution& ru
 // each with another part of its instances.
 std::optional<TypedInstance> find_difference(const OperatorRegistry& registry, const Substitution& rule,
                                              const Substitution& order, std::uint64_t seed, std::size_t round,
-                                             std::set<const Domain*>& searched, LoweredCache& cache) {
+                                             std::set<const void*>& searched, LoweredCache& cache) {
   for (const Domain& domain : search_domains) {
     if (searched.contains(&domain) || (domain.bound == 1 && !has_composite_axis(registry, rule))) continue;
     Enumeration enumeration(registry, order, cache,
@@ -523,12 +523,16 @@ std::optional<TypedInstance> find_difference(const OperatorRegistry& registry, c
 
 // The same for both orders, if they are worth it, and all rounds.
 std::optional<TypedInstance> find_difference(const OperatorRegistry& registry, const Substitution& rule,
-                                             const InstanceOptions& options, LoweredCache& cache) {
+                                             const InstanceOptions& options, LoweredCache& cache,
+                                             const std::optional<FirstRound>& first) {
   Substitution reversed = rule;
   std::swap(reversed.source, reversed.target);
-  std::set<const Domain*> searched, searched_reversed;  // to their ends: no other round finds more
+  std::set<const void*> searched, searched_reversed;  // to their ends: no other round finds more
+  const bool has_first = first && !first->refuted;
+  if (has_first) searched = first->searched;
   for (std::size_t round = 0; round < options.search_rounds; ++round) {
-    std::optional<TypedInstance> found = find_difference(registry, rule, rule, options.seed, round, searched, cache);
+    std::optional<TypedInstance> found;
+    if (round > 0 || !has_first) found = find_difference(registry, rule, rule, options.seed, round, searched, cache);
     if (!found && options.search_both_ways && has_composite_axis(registry, rule))
       found = find_difference(registry, rule, reversed, options.seed, round, searched_reversed, cache);
     if (found) return found;
@@ -581,10 +585,11 @@ InstanceOutcome examine_instance(const OperatorRegistry& registry, const Substit
   return outcome;
 }
 
-bool is_quickly_refuted(const OperatorRegistry& registry, const Substitution& rule, const InstanceOptions& options,
-                        LoweredCache& cache) {
-  std::set<const Domain*> searched;
-  return find_difference(registry, rule, rule, options.seed, 0, searched, cache).has_value();
+FirstRound search_first_round(const OperatorRegistry& registry, const Substitution& rule,
+                              const InstanceOptions& options, LoweredCache& cache) {
+  FirstRound first;
+  first.refuted = find_difference(registry, rule, rule, options.seed, 0, first.searched, cache).has_value();
+  return first;
 }
 
 BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitution& rule,
@@ -594,10 +599,11 @@ BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitu
 }
 
 BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitution& rule,
-                                const InstanceOptions& options, LoweredCache& cache) {
+                                const InstanceOptions& options, LoweredCache& cache,
+                                const std::optional<FirstRound>& first) {
   BoundedOutcome outcome;
   if (options.search) {
-    std::optional<TypedInstance> found = find_difference(registry, rule, options, cache);
+    std::optional<TypedInstance> found = find_difference(registry, rule, options, cache, first);
     if (found) {
       InstanceOutcome examined = examine_instance(registry, rule, std::move(*found), options.seed);
       if (examined.kind == BoundedOutcome::Kind::differs) {

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "verifier/instances.h"
@@ -37,16 +38,21 @@ struct BoundedOutcome {
   std::vector<TypedInstance> typed;  ///< The instances, smallest first (for the numeric class).
 };
 
-/// The cache saves work only.
+/// What the first round of the search for a difference, with which validate_bounded begins, has done.
+struct FirstRound {
+  bool refuted = false;            ///< It found a difference: quick, and enough for most rules that are false.
+  std::set<const void*> searched;  ///< Sets of instances that it saw to their ends.
+};
+
+/// The cache saves work only, and so does the first round, if it was searched with the same options.
 [[nodiscard]] BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitution& rule,
-                                              const InstanceOptions& options, LoweredCache& cache);
+                                              const InstanceOptions& options, LoweredCache& cache,
+                                              const std::optional<FirstRound>& first = std::nullopt);
 [[nodiscard]] BoundedOutcome validate_bounded(const OperatorRegistry& registry, const Substitution& rule,
                                               const InstanceOptions& options);
 
-/// Whether the first round of the search for a difference, with which validate_bounded begins, finds one: quick, and
-/// enough for most rules that are false.
-[[nodiscard]] bool is_quickly_refuted(const OperatorRegistry& registry, const Substitution& rule,
-                                      const InstanceOptions& options, LoweredCache& cache);
+[[nodiscard]] FirstRound search_first_round(const OperatorRegistry& registry, const Substitution& rule,
+                                            const InstanceOptions& options, LoweredCache& cache);
 
 /// What is known of a rule at one instance.
 struct InstanceOutcome {

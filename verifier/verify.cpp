@@ -136,9 +136,9 @@ class Verifier::Examination {
     options.check_instances = !options_.bounded;
     if (options_.bounded)
       options.refuted = [this] {
-        if (!quickly_refuted_)
-          quickly_refuted_ = is_quickly_refuted(state_.registry, rule_, instance_options(), state_.shared->cache);
-        return *quickly_refuted_;
+        if (!first_round_)
+          first_round_ = search_first_round(state_.registry, rule_, instance_options(), state_.shared->cache);
+        return first_round_->refuted;
       };
     return options;
   }
@@ -210,7 +210,8 @@ class Verifier::Examination {
   }
 
   void examine_instances() {
-    const BoundedOutcome outcome = validate_bounded(state_.registry, rule_, instance_options(), state_.shared->cache);
+    const BoundedOutcome outcome =
+        validate_bounded(state_.registry, rule_, instance_options(), state_.shared->cache, first_round_);
     verdict_.instances = outcome.instances;
     verdict_.complete = outcome.complete;
     verdict_.ill_typed_target = outcome.ill_typed_target;
@@ -366,7 +367,7 @@ class Verifier::Examination {
   const VerifierOptions& options_;
   const Substitution& rule_;
   const bool brief_;
-  std::optional<bool> quickly_refuted_;
+  std::optional<FirstRound> first_round_;
   UnboundedProver unbounded_;
   Evidence evidence_;
   Verdict verdict_;

@@ -54,7 +54,7 @@ refused() {
 }
 refused 3 'cannot open' --profile "$folder/none.profile"
 refused 2 'leave out --shard' --profile "$profile" --shard 1/2
-refused 2 'not expected' --profile "$profile" --nonsense
+refused 2 'unknown option --nonsense' --profile "$profile" --nonsense
 refused 3 'more than 3000 terms' --profile "$profile" --max-terms 3000
 # A fault of one rank only: it cannot read what it saved.
 file=$(ls saved/*-000001.segment | head -1)
