@@ -5,6 +5,7 @@
 #include "onnx_io/in_quotes.h"
 #include "onnx_io/mapped.h"
 #include "onnx_io/specified.h"
+#include "onnx_io/stand_in.h"
 #include "onnx_io/symbol_flow.h"
 
 namespace taso {
@@ -30,7 +31,6 @@ class Importer {
       result_.decisions.imported = std::make_shared<const Graph>(result_.graph);
     result_.graph.remove_dead();
     TASO_RETURN_IF_ERROR(result_.graph.validate());
-    for (auto& [op, summary] : opaque_) result_.opaque.push_back(std::move(summary));
     return std::move(result_);
   }
 
@@ -226,11 +226,11 @@ class Importer {
     if (node.domain() == specified_domain && catalog_.defines(node.op_type())) return import_specified_node(index);
     const NodeMaps::Mappings& mappings = catalog_.node_maps().of_type(domain_of(node), node.op_type());
     if (!is_default_domain(node.domain())) {
-      if (mappings.empty()) return add_opaque(index, "it is of another domain", {});
-      TASO_ASSIGN(const std::string reason, import_by_maps(index, false));
-      return reason.empty() ? Status() : add_opaque(index, reason, {});
+      if (mappings.empty()) return add_opaque(index, {"it is of another domain", Obstacle::operator_type}, {});
+      TASO_ASSIGN(const std::optional<Refusal> refusal, import_by_maps(index, false));
+      return refusal ? add_opaque(index, *refusal, {}) : Status();
     }
-    if (document_.opset() < 7) return add_opaque(index, "the opset is older than 7", {});
+    if (document_.opset() < 7) return add_opaque(index, {"the opset is older than 7", Obstacle::opset}, {});
     if (node.op_type() == "Constant" && node.output_size() == 1) return import_constant(index);
 
     NodeContext context(document_, index, catalog_, result_.graph, read_inputs(node));
@@ -243,7 +243,7 @@ class Importer {
     if (context.error()) return *context.error();
     if (auto constant = fold_integers(context)) {
       if (const std::string reason = flow_.fold(context, *constant); !reason.empty())
-        return add_opaque(index, reason, types_of_folded(row, index, *constant));
+        return add_opaque(index, {reason, Obstacle::symbolic}, types_of_folded(row, index, *constant));
       set_constant(index, std::move(constant), node.op_type() == "ConstantOfShape");
       return {};
     }
@@ -262,37 +262,36 @@ class Importer {
       return {};
     }
     // Fresh contexts: folding may have asked for attributes.
-    std::string reason = "the operator is not modelled";
+    std::optional<Refusal> refusal = refusal_of_unmapped(node.op_type());
     if (!mappings.empty()) {
-      TASO_ASSIGN(reason, import_by_maps(index, row == nullptr && all_broadcast(mappings)));
-      if (reason.empty()) return {};
+      TASO_ASSIGN(refusal, import_by_maps(index, row == nullptr && all_broadcast(mappings)));
+      if (!refusal) return {};
     }
-    if (row == nullptr) {
-      NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(node));
-      plain.set_sizes(flow_.sizes());
-      return add_opaque(index, reason, carried_types(plain));
-    }
+    if (row == nullptr) return add_opaque(index, *refusal, types_of_carried(nullptr, index));
     NodeContext import(document_, index, catalog_, result_.graph, read_inputs(node));
     import.set_sizes(flow_.sizes());
-    if (reason = SymbolFlow::misuse(import); !reason.empty())
-      return add_opaque(index, reason, types_of_carried(*row, index));
+    if (const std::string reason = SymbolFlow::misuse(import); !reason.empty())
+      return add_opaque(index, {reason, Obstacle::symbolic}, types_of_carried(row, index));
     require_floats(row->float_inputs, import);
     if (!import.stopped()) row->handler(import);
     if (!import.stopped()) import.check_attributes();
     if (!import.stopped()) check_outputs(import);
     if (!import.stopped() && renames_unknown_extents(import))
-      import.decline("what it does may depend on symbolic extents");
+      import.decline("what it does may depend on symbolic extents", Obstacle::symbolic);
     if (import.error()) return *import.error();
     if (!import.declined()) {
       record_expansion(index, import);
       return {};
     }
-    return add_declined(index, import, types_of_carried(*row, index));
+    return add_declined(index, import, types_of_carried(row, index));
   }
 
-  /// Operators whose results are other names of what they read at all sizes.
-  static bool only_renames(const std::string& op_type) {
-    return op_type == "Cast" || op_type == "Dropout" || op_type == "Identity";
+  /// What is in the way of an operator that is neither in the table nor mapped.
+  static Refusal refusal_of_unmapped(const std::string& op_type) {
+    if (op_type == "Shape" || op_type == "Size")
+      return {"the shape of an input is not known before run time", Obstacle::unknown_type};
+    if (computes_constants(op_type)) return {"it is computed of constants only", Obstacle::constants_only};
+    return {"the operator is not modelled", Obstacle::operator_type};
   }
 
   /// Whether a node became another name of what a carried node computes, of whose extents no formula is known.
@@ -306,9 +305,9 @@ class Importer {
     });
   }
 
-  /// Imports a node by the maps; a text is why they do not apply. `strict`: another number of inputs, inputs of several
+  /// Imports a node by the maps, or says why they do not apply. `strict`: another number of inputs, inputs of several
   /// types, and shapes that do not broadcast are an error.
-  Expected<std::string> import_by_maps(int index, bool strict) {
+  Expected<std::optional<Refusal>> import_by_maps(int index, bool strict) {
     NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)));
     import.set_sizes(flow_.sizes());
     if (strict) {
@@ -328,9 +327,9 @@ class Importer {
     }
     if (!import.stopped()) import_mapped(import, catalog_);
     if (import.error()) return *import.error();
-    if (import.declined()) return *import.declined();
+    if (import.declined()) return import.declined();
     record_expansion(index, import);
-    return std::string();
+    return std::optional<Refusal>();
   }
 
   Status import_specified_node(int index) {
@@ -376,13 +375,12 @@ class Importer {
                             to_string(type.element));
       first = type.element;
     }
+    if (first && *first != ElementType::f32)
+      return context.decline("its elements are " + std::string(to_string(*first)), Obstacle::element_type);
     for (std::size_t i = 0; i < limit; ++i) {
       if (!context.has_input(i)) continue;
-      const TensorType& type = context.type(i);
-      if (type.element != ElementType::f32 && type.element != ElementType::other)
-        return context.decline("its elements are " + std::string(to_string(type.element)));
-      if (!type.known) return context.decline("the shape of an input is not known before run time");
-      if (volume(type.shape) == 0) return context.decline("an input is empty");
+      if (!context.type(i).known) return context.decline_untyped();
+      if (volume(context.shape(i)) == 0) return context.decline("an input is empty");
     }
   }
 
@@ -398,64 +396,28 @@ class Importer {
 
   /// The type of what could be computed at these sizes, but not at all.
   CarriedTypes types_of_folded(const ImportRow* row, int index, const ConstantData& folded) {
-    CarriedTypes carried;
-    if (row != nullptr) {
-      carried = types_of_carried(*row, index);
-    } else {
-      NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)));
-      plain.set_sizes(flow_.sizes());
-      carried = carried_types(plain);
-    }
+    CarriedTypes carried = types_of_carried(row, index);
     if (carried.types.size() != 1 || carried.types[0] != folded.type()) carried = {{folded.type()}, {}};
     return carried;
   }
 
-  CarriedTypes types_of_carried(const ImportRow& row, int index) {
+  CarriedInputs inputs_of(int index) { return {&document_, index, read_inputs(document_.node(index))}; }
+
+  /// Types of what a node makes that is carried; `row` is null where the table has none.
+  CarriedTypes types_of_carried(const ImportRow* row, int index) {
     NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)));
     plain.set_sizes(flow_.sizes());
     CarriedTypes carried = carried_types(plain);
-    if (!row.moves_elements || !carried.types.empty()) return carried;
+    if (!carried.types.empty()) return carried;
+    const CarriedInputs inputs = inputs_of(index);
+    if (row == nullptr || !row->moves_elements)
+      return flow_.sizes() == NodeContext::Sizes::all ? types_of_other_floats(inputs, catalog_) : carried;
     // What a handler does at all sizes, else what it does at these.
-    carried = types_by_handler(row, index, flow_.sizes());
+    carried = types_of_moved(inputs, *row, catalog_, flow_.sizes());
     if (carried.types.empty() && flow_.sizes() != NodeContext::Sizes::all) {
-      carried = types_by_handler(row, index, NodeContext::Sizes::all);
+      carried = types_of_moved(inputs, *row, catalog_, NodeContext::Sizes::all);
       carried.shape = {};
     }
-    return carried;
-  }
-
-  /// Shapes by running the handler on stand-ins of type f32, for operators that only move elements.
-  CarriedTypes types_by_handler(const ImportRow& row, int index, NodeContext::Sizes sizes) {
-    const auto& node = document_.node(index);
-    Graph scratch;
-    std::map<NodeId, std::size_t> places;  // of the stand-ins
-    std::size_t place = 0;
-    std::vector<NodeContext::Input> inputs = read_inputs(node);
-    const auto limit =
-        row.float_inputs < 0 ? inputs.size() : std::min(inputs.size(), static_cast<std::size_t>(row.float_inputs));
-    if (inputs.empty() || !inputs[0].present || !inputs[0].type.known) return {};
-    const ElementType element = inputs[0].type.element;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (!inputs[i].present) continue;
-      if (i < limit) {
-        if (!inputs[i].type.known || volume(inputs[i].type.shape) == 0) return {};
-        inputs[i].type.element = ElementType::f32;
-        inputs[i].constant = nullptr;
-      }
-      inputs[i].value = Value{scratch.add_input("", inputs[i].type), 0};
-      places[inputs[i].value->node] = place++;
-    }
-    NodeContext trial(document_, index, catalog_, scratch, std::move(inputs));
-    trial.set_sizes(sizes);
-    row.handler(trial);
-    if (trial.stopped()) return {};
-    CarriedTypes carried;
-    for (const auto& output : trial.outputs()) {
-      carried.types.emplace_back();
-      if (output) carried.types.back() = TensorType{element, scratch.type(*output).shape, true};
-    }
-    carried.shape = shape_of_one_operator(scratch, trial.outputs(), places);
-    if (carried.shape.rule == CarriedShape::Rule::same && !only_renames(node.op_type())) carried.shape = {};
     return carried;
   }
 
@@ -486,7 +448,7 @@ class Importer {
       return document_.error(document_.describe(index) + ": attribute " + in_quotes(attribute.name()) +
                              " does not hold a value");
     }
-    if (!constant) return add_opaque(index, "the constant's type is not modelled", {});
+    if (!constant) return add_opaque(index, {"the constant's type is not modelled", Obstacle::element_type}, {});
     set_constant(index, std::move(constant), true);
     return {};
   }
@@ -585,11 +547,11 @@ class Importer {
   }
 
   Status add_declined(int index, const NodeContext& import, const CarriedTypes& carried) {
-    if (import.ill_typed()) result_.ill_typed.push_back({document_.describe(index), *import.declined()});
+    if (import.ill_typed()) result_.ill_typed.push_back({document_.describe(index), import.declined()->reason});
     return add_opaque(index, *import.declined(), carried);
   }
 
-  Status add_opaque(int index, const std::string& reason, const CarriedTypes& carried) {
+  Status add_opaque(int index, const Refusal& refusal, const CarriedTypes& carried) {
     const std::vector<std::optional<TensorType>>& types = carried.types;
     const auto& proto = document_.node(index);
     NodeImport& record = result_.nodes[static_cast<std::size_t>(index)];
@@ -623,11 +585,7 @@ class Importer {
         type = hint->second;
       node.outputs.push_back(std::move(type));
     }
-    OpaqueSummary& summary = opaque_[node.op];
-    if (summary.count++ == 0) {
-      summary.op = node.op;
-      summary.reason = reason;
-    }
+    result_.carried[index] = {refusal, estimated_flops(inputs_of(index), catalog_, node.outputs)};
     const NodeId id = result_.graph.add(std::move(node));
     if (flow_.sizes() != NodeContext::Sizes::all) {
       result_.decisions.carried[id] = carried.shape;
@@ -673,7 +631,6 @@ class Importer {
   ImportedModel result_;
   SymbolFlow flow_;
   std::map<int, TensorType> hints_;
-  std::map<std::string, OpaqueSummary> opaque_;
   NodeId first_unowned_ = 0;
 };
 

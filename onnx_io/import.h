@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "onnx_io/carried.h"
 #include "onnx_io/document.h"
 #include "onnx_io/size_decisions.h"
 #include "operators/node_maps.h"
@@ -52,8 +53,8 @@ struct ImportedModel {
   std::vector<std::optional<Value>> values;              ///< Per document tensor, where it has one.
   std::vector<std::optional<ConstantTensor>> constants;  ///< Per document tensor.
   std::vector<TensorDeclaration> inputs, outputs;
-  std::vector<Symbol> symbols;  ///< Of the inputs.
-  std::vector<OpaqueSummary> opaque;
+  std::vector<Symbol> symbols;           ///< Of the inputs.
+  std::map<int, CarriedRecord> carried;  ///< By document node; those that no output needs, too.
   std::vector<IllTypedNode> ill_typed;
   SizeDecisions decisions;
 };
@@ -169,12 +170,19 @@ class NodeContext {
   void fail(const std::string& message) {
     if (!stopped()) error_ = document_->error(document_->describe(node_) + ": " + message);
   }
-  void decline(const std::string& reason) {
-    if (!stopped()) declined_ = reason;
+  void decline(const std::string& reason, Obstacle obstacle = Obstacle::form) {
+    if (!stopped()) refusal_ = Refusal{reason, obstacle};
   }
-  [[nodiscard]] bool stopped() const { return error_.has_value() || declined_.has_value(); }
+  /// Declines as the type of an input is not known.
+  void decline_untyped() { decline("the shape of an input is not known before run time", Obstacle::unknown_type); }
+  /// Declines as an input must be constant and is not. `what` names it: "its condition".
+  void decline_not_constant(std::size_t i, const std::string& what) {
+    if (!stopped()) refusal_ = Refusal{what + " is not constant", Obstacle::not_constant, i};
+  }
+  void decline_not_constant(std::size_t i) { decline_not_constant(i, "input " + std::to_string(i)); }
+  [[nodiscard]] bool stopped() const { return error_.has_value() || refusal_.has_value(); }
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
-  [[nodiscard]] const std::optional<std::string>& declined() const { return declined_; }
+  [[nodiscard]] const std::optional<Refusal>& declined() const { return refusal_; }
   /// The node was declined because an operator node that a handler added is ill-typed.
   [[nodiscard]] bool ill_typed() const { return ill_typed_; }
   /// Declines if the node has an attribute that no handler asked for.
@@ -198,7 +206,7 @@ class NodeContext {
   Sizes sizes_ = Sizes::all;
   std::set<std::string> seen_;
   std::optional<Error> error_;
-  std::optional<std::string> declined_;
+  std::optional<Refusal> refusal_;
   bool ill_typed_ = false;
 };
 
@@ -227,10 +235,14 @@ struct CarriedTypes {
 };
 /// Those that follow from the types of its inputs.
 [[nodiscard]] CarriedTypes carried_types(NodeContext& context);
+/// Whether carried_types() knows the operator: it works element by element, or about so.
+[[nodiscard]] bool has_carried_type(std::string_view op_type);
 
 /// The constant that an operator on integer constants computes, if it is one of the shape arithmetic operators and the
 /// result is small.
 [[nodiscard]] std::shared_ptr<const ConstantData> fold_integers(NodeContext& context);
+/// Whether it is one of these operators.
+[[nodiscard]] bool computes_constants(std::string_view op_type);
 /// The flat index in a tensor of `shape` of the element that broadcasts to position `flat` of `target`.
 [[nodiscard]] std::size_t broadcast_index(std::size_t flat, const Shape& target, const Shape& shape);
 

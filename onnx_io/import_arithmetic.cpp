@@ -36,9 +36,9 @@ void power(NodeContext& c) {
     const Value raised = c.broadcast(c.constant(ConstantData::of_floats(exponent.shape, floats)), shape);
     return c.output(0, c.op("pow", {c.broadcast(c.value(0), shape), raised}));
   }
-  if (exponent.element != ElementType::f32)
-    return c.decline(std::string("the exponent is ") + to_string(exponent.element));
-  if (!exponent.known) return c.decline("the shape of an input is not known before run time");
+  if (exponent.element != ElementType::f32 && exponent.element != ElementType::other)
+    return c.decline(std::string("the exponent is ") + to_string(exponent.element), Obstacle::element_type);
+  if (!exponent.known) return c.decline_untyped();
   binary(c, "pow");
 }
 
@@ -214,9 +214,9 @@ namespace {
 bool parameters_are_floats(NodeContext& c) {
   for (std::size_t i = 1; i < c.input_count(); ++i) {
     if (!c.has_input(i)) continue;
-    if (!c.type(i).known) c.decline("the shape of an input is not known before run time");
+    if (!c.type(i).known) c.decline_untyped();
     if (c.type(i).element != ElementType::f32)
-      c.decline("parameter " + std::to_string(i) + " is " + to_string(c.type(i).element));
+      c.decline("parameter " + std::to_string(i) + " is " + to_string(c.type(i).element), Obstacle::element_type);
   }
   return !c.stopped();
 }

@@ -123,11 +123,11 @@ void gelu(NodeContext& c) {
 
 /// Where with a constant condition: x * mask + y * (1 - mask).
 void where(NodeContext& c) {
-  if (!c.is_constant(0) || c.type(0).element != ElementType::boolean) return c.decline("its condition is not constant");
+  if (!c.is_constant(0) || c.type(0).element != ElementType::boolean) return c.decline_not_constant(0, "its condition");
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
-    if (c.type(i).element != ElementType::f32)
-      return c.decline(std::string("its elements are ") + to_string(c.type(i).element));
-    if (!c.type(i).known) return c.decline("the shape of an input is not known before run time");
+    if (c.type(i).element != ElementType::f32 && c.type(i).element != ElementType::other)
+      return c.decline(std::string("its elements are ") + to_string(c.type(i).element), Obstacle::element_type);
+    if (!c.type(i).known) return c.decline_untyped();
     if (volume(c.shape(i)) == 0) return c.decline("an input is empty");
   }
   const Shape shape = c.common_shape({c.shape(0), c.shape(1), c.shape(2)});
@@ -160,7 +160,8 @@ void triangle(NodeContext& c) {
   constexpr std::int64_t limit = std::int64_t{1} << 24;
   if (rows > limit / columns) return c.decline("its matrices are too large for a mask");
   // Far from the corners a mask shows at large sizes only which diagonal it begins at.
-  if (c.symbolic() && std::abs(diagonal) > 1) return c.decline("its mask may depend on symbolic extents");
+  if (c.symbolic() && std::abs(diagonal) > 1)
+    return c.decline("its mask may depend on symbolic extents", Obstacle::symbolic);
   // Beyond the corners all diagonals are alike.
   diagonal = std::clamp(diagonal, -rows, columns);
   std::vector<std::int64_t> kept;

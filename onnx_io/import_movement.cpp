@@ -75,7 +75,8 @@ void squeeze(NodeContext& c) {
   std::vector<std::int64_t> axes = axes_argument(c);
   if (c.stopped()) return;
   for (std::int64_t& axis : axes) axis = c.axis_from_front(axis, c.rank(0));
-  if (axes.empty() && c.symbolic()) return c.decline("which extents are 1 may depend on symbolic ones");
+  if (axes.empty() && c.symbolic())
+    return c.decline("which extents are 1 may depend on symbolic ones", Obstacle::symbolic);
   if (axes.empty())
     for (std::int64_t i = 0; i < c.rank(0); ++i)
       if (shape[at(i)] == 1) axes.push_back(i);
@@ -193,14 +194,14 @@ void slice(NodeContext& c) {
       return position < far - 1 && position > -far && (position > extent || position < -extent);
     };
     if (c.symbolic() && (is_beyond(starts[i]) || is_beyond(ends[i]) || std::abs(step) != 1))
-      return c.decline("what it takes may depend on symbolic extents");
+      return c.decline("what it takes may depend on symbolic extents", Obstacle::symbolic);
     // One that follows from symbolic extents may count from the end, or stand for it, at other sizes: as long as it
     // lies inside, the operator below asks for just that.
     const auto lies_inside = [&](std::size_t input, std::int64_t position) {
       return !follows(input) || (position >= 0 && position <= extent && step > 0);
     };
     if (!lies_inside(1, starts[i]) || !lies_inside(2, ends[i]))
-      return c.decline("what it takes may depend on symbolic extents");
+      return c.decline("what it takes may depend on symbolic extents", Obstacle::symbolic);
     if (step > 0) {
       const std::int64_t begin = clamp(starts[i], 0, extent), end = clamp(ends[i], 0, extent);
       begins[axis] = begin;
@@ -260,7 +261,7 @@ void gather(NodeContext& c) {
   const TensorType& index = c.type(1);
   if (index.element != ElementType::i64 && index.element != ElementType::i32 && index.element != ElementType::other)
     return c.fail("indices must be i32 or i64, they are " + std::string(to_string(index.element)));
-  if (!index.known) return c.decline("the shape of the indices is not known before run time");
+  if (!index.known) return c.decline_untyped();
   if (volume(index.shape) == 0) return c.decline("there are no indices");
   if (c.is_constant(1)) {
     const std::int64_t extent = c.shape(0)[at(axis)];
@@ -287,7 +288,8 @@ void expand(NodeContext& c) {
 
 void cast(NodeContext& c) {
   c.ignore("saturate");
-  if (c.integer("to", 0) != onnx::TensorProto::FLOAT) return c.decline("it changes the element type");
+  if (c.integer("to", 0) != onnx::TensorProto::FLOAT)
+    return c.decline("it changes the element type", Obstacle::element_type);
   c.output(0, c.value(0));
 }
 

@@ -302,11 +302,21 @@ const ImportRow* find_import_row(std::string_view op_type) {
   return place != rows.end() && place->op_type == op_type ? &*place : nullptr;
 }
 
+namespace {
+
+const CarriedRow* find_carried_row(std::string_view op_type) {
+  const auto row = std::lower_bound(carried_rows.begin(), carried_rows.end(), op_type,
+                                    [](const CarriedRow& r, std::string_view name) { return r.op_type < name; });
+  return row != carried_rows.end() && row->op_type == op_type ? &*row : nullptr;
+}
+
+}  // namespace
+
+bool has_carried_type(std::string_view op_type) { return find_carried_row(op_type) != nullptr; }
+
 CarriedTypes carried_types(NodeContext& c) {
-  const std::string& op = c.proto().op_type();
-  const auto row = std::lower_bound(carried_rows.begin(), carried_rows.end(), op,
-                                    [](const CarriedRow& r, const std::string& name) { return r.op_type < name; });
-  if (row == carried_rows.end() || row->op_type != op || !c.has_input(0)) return {};
+  const CarriedRow* const row = find_carried_row(c.proto().op_type());
+  if (row == nullptr || !c.has_input(0)) return {};
   const bool by_all = row->rule == Carried::broadcast || row->rule == Carried::broadcast_to_boolean ||
                       row->rule == Carried::where || row->rule == Carried::like_second;
   std::vector<Shape> shapes;

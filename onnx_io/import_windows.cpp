@@ -33,7 +33,7 @@ Window read_window(NodeContext& c, const Shape& extents, const Shape& kernel) {
   const std::string automatic = c.text("auto_pad", "NOTSET");
   const bool ceil = c.integer("ceil_mode", 0) != 0;
   if (c.may_be_rounded() && (ceil || automatic.starts_with("SAME")))
-    c.decline("its pads may depend on symbolic extents");
+    c.decline("its pads may depend on symbolic extents", Obstacle::symbolic);
   if (c.stopped()) return w;
   if (w.kernel.size() != n || w.strides.size() != n || w.dilations.size() != n || w.pads.size() != 2 * n) {
     c.fail("kernel_shape, strides, dilations or pads do not have " + std::to_string(n) + " spatial axes");

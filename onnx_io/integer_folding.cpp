@@ -10,6 +10,8 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <set>
+#include <string_view>
 
 #include "onnx_io/import.h"
 #include "support/reversed.h"
@@ -517,7 +519,19 @@ std::size_t broadcast_index(std::size_t flat, const Shape& target, const Shape& 
   return index;
 }
 
+bool computes_constants(std::string_view op_type) {
+  static const std::set<std::string_view> all = {
+      "Abs",       "Add",         "And",    "Cast",    "Concat",     "ConstantOfShape",
+      "Div",       "Equal",       "Expand", "Gather",  "Greater",    "GreaterOrEqual",
+      "Less",      "LessOrEqual", "Max",    "Min",     "Mod",        "Mul",
+      "Neg",       "Not",         "Or",     "Range",   "ReduceProd", "Reshape",
+      "Shape",     "Size",        "Slice",  "Squeeze", "Sub",        "Trilu",
+      "Unsqueeze", "Where",       "Xor"};
+  return all.contains(op_type);
+}
+
 std::shared_ptr<const ConstantData> fold_integers(NodeContext& context) {
+  if (!computes_constants(context.proto().op_type())) return nullptr;
   if (context.stopped() || context.output_count() != 1) return nullptr;
   const std::string& op = context.proto().op_type();
   if (op == "Shape") return shape_of_input(context);

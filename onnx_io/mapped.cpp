@@ -47,6 +47,18 @@ MappedNode description_of(const NodeContext& c) {
   return node;
 }
 
+Obstacle obstacle_of(NodeReading::Misfit misfit) {
+  switch (misfit) {
+    case NodeReading::Misfit::form:
+      return Obstacle::map;
+    case NodeReading::Misfit::element_type:
+      return Obstacle::element_type;
+    case NodeReading::Misfit::unknown_type:
+      return Obstacle::unknown_type;
+  }
+  return Obstacle::map;
+}
+
 OnnxAttribute attribute_of(const std::string& name, const AttributeValue& value) {
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return {name, *integer};
   if (const auto* real = std::get_if<double>(&value)) return {name, *real};
@@ -82,10 +94,10 @@ void import_mapped(NodeContext& c, const OperatorRegistry& registry) {
   if (c.output_count() == 0) return c.decline("it has no outputs");
   for (std::size_t i = 0; i < c.input_count(); ++i)
     if (c.inputs()[i].from_symbols && c.type(i).element != ElementType::f32)
-      return c.decline("input " + std::to_string(i) + " follows from symbolic extents");
+      return c.decline("input " + std::to_string(i) + " follows from symbolic extents", Obstacle::symbolic);
   const MappedNode node = description_of(c);
   const NodeReading reading = read_node(registry, node);
-  if (reading.mapping == nullptr) return c.decline(reading.reason);
+  if (reading.mapping == nullptr) return c.decline(reading.reason, obstacle_of(reading.misfit));
   std::vector<Value> operands;
   for (const std::size_t i : reading.arguments)
     operands.push_back(reading.common ? c.broadcast(c.value(i), *reading.common) : c.value(i));

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "onnx_io/carried.h"
 #include "onnx_io/document.h"
 #include "onnx_io/export.h"
 #include "onnx_io/import.h"
@@ -99,7 +100,13 @@ const std::vector<TensorDeclaration>& Model::inputs() const { return document_->
 const std::vector<TensorDeclaration>& Model::outputs() const { return document_->imported.outputs; }
 const std::vector<Symbol>& Model::symbols() const { return document_->imported.symbols; }
 const std::vector<OriginalNode>& Model::original_nodes() const { return document_->nodes; }
-const std::vector<OpaqueSummary>& Model::opaque_operators() const { return document_->imported.opaque; }
+std::vector<CarriedNode> Model::carried_nodes() const {
+  return explain_carried(*document_->document, document_->imported);
+}
+Coverage Model::coverage() const {
+  return coverage_of(*document_->document, document_->imported, *document_->registry);
+}
+std::string Model::describe_node(std::int32_t node) const { return document_->document->describe(node); }
 const std::vector<std::string>& Model::warnings() const { return document_->warnings; }
 const std::vector<IllTypedNode>& Model::ill_typed_nodes() const { return document_->imported.ill_typed; }
 std::int64_t Model::opset() const { return document_->document->opset(); }

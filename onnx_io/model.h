@@ -21,6 +21,7 @@
 #include "graph/graph.h"
 #include "graph/size_arithmetic.h"
 #include "onnx_io/size_decisions.h"
+#include "operators/coverage.h"
 #include "operators/registry.h"
 #include "support/status.h"
 
@@ -86,11 +87,14 @@ struct OriginalNode {
   std::string op_type;
 };
 
-/// How often an operator is carried as opaque, and why its first occurrence is.
-struct OpaqueSummary {
-  std::string op;  ///< "domain::OpType" ("OpType" alone in the default domain).
-  std::int64_t count = 0;
-  std::string reason;
+/// A node of the file that is carried as an opaque node.
+struct CarriedNode {
+  std::int32_t node = -1;  ///< Its position in the file.
+  std::string op;          ///< "domain::OpType" ("OpType" alone in the default domain).
+  std::string reason;      ///< Its own, or: "behind node "rnn" (LSTM)".
+  /// It is carried only because types or numbers that it reads are not known, which is so because of these nodes, in
+  /// ascending order. Empty: it has a reason of its own.
+  std::vector<std::int32_t> behind;
 };
 
 /// A node whose handler made a graph that is ill-typed: the node is carried. Either the file is wrong in a way that the
@@ -138,8 +142,12 @@ class Model {
   [[nodiscard]] const std::vector<Symbol>& symbols() const;
   /// Nodes of the file; Node::origin of a graph node is an index into it.
   [[nodiscard]] const std::vector<OriginalNode>& original_nodes() const;
-  /// Operators that are carried, by name.
-  [[nodiscard]] const std::vector<OpaqueSummary>& opaque_operators() const;
+  /// Nodes that are carried and that outputs need, each after those that it reads.
+  [[nodiscard]] std::vector<CarriedNode> carried_nodes() const;
+  /// How much of the model is understood, and why the rest is carried.
+  [[nodiscard]] Coverage coverage() const;
+  /// A node of the file as messages name it: `node "name" (Conv)`, or `node #12 (Conv)` if it has no name.
+  [[nodiscard]] std::string describe_node(std::int32_t node) const;
   /// Nodes that are carried because their import was ill-typed; warnings() counts them.
   [[nodiscard]] const std::vector<IllTypedNode>& ill_typed_nodes() const;
   /// Remarks for the user, such as an opset newer than the known ones.

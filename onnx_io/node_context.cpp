@@ -52,7 +52,7 @@ std::vector<std::int64_t> NodeContext::integers(std::size_t i) {
   constexpr std::int64_t limit = 1 << 20;
   if (stopped()) return {};
   if (!is_constant(i)) {
-    decline("input " + std::to_string(i) + " is not constant");
+    decline_not_constant(i);
     return {};
   }
   const TensorType& type = inputs_[i].constant->type();
@@ -71,12 +71,12 @@ std::vector<std::int64_t> NodeContext::integers(std::size_t i) {
 double NodeContext::real(std::size_t i) {
   if (stopped()) return 0;
   if (!is_constant(i)) {
-    decline("input " + std::to_string(i) + " is not constant");
+    decline_not_constant(i);
     return 0;
   }
   const TensorType& type = inputs_[i].constant->type();
   if (type.element != ElementType::f32) {
-    decline("input " + std::to_string(i) + " is " + to_string(type.element));
+    decline("input " + std::to_string(i) + " is " + to_string(type.element), Obstacle::element_type);
     return 0;
   }
   if (type.elements() != 1) {
@@ -90,7 +90,7 @@ std::vector<double> NodeContext::reals(std::size_t i) {
   constexpr std::int64_t limit = 4096;
   if (stopped()) return {};
   if (!is_constant(i)) {
-    decline("input " + std::to_string(i) + " is not constant");
+    decline_not_constant(i);
     return {};
   }
   const TensorType& type = inputs_[i].constant->type();

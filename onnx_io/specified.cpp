@@ -12,7 +12,7 @@ void import_specified(NodeContext& c, const OperatorCatalog& catalog) {
   std::vector<Value> inputs;
   for (std::size_t i = 0; i < c.input_count(); ++i) {
     if (!c.has_input(i)) return c.fail("input " + std::to_string(i) + " is absent but not optional");
-    if (!c.type(i).known) return c.decline("the shape of an input is not known before run time");
+    if (!c.type(i).known) return c.decline_untyped();
     inputs.push_back(c.value(i));
   }
   Attributes attributes;

@@ -218,11 +218,18 @@ std::string read_by(const OperatorRegistry& registry, const NodeMapping& mapping
   for (std::size_t i = 0; i < types.size(); ++i) {
     const ElementType element = types[i].element;
     const bool integers = definition.inputs[definition.variadic() ? 0 : i].integers;
-    if (element != ElementType::other &&
-        (integers ? element != ElementType::i32 && element != ElementType::i64 : element != ElementType::f32))
-      return std::string("its elements are ") + to_string(element);
-    if (!types[i].known) return "the shape of an input is not known before run time";
-    if (volume(types[i].shape) == 0) return "an input is empty";
+    if (element == ElementType::other ||
+        (integers ? element == ElementType::i32 || element == ElementType::i64 : element == ElementType::f32))
+      continue;
+    reading.misfit = NodeReading::Misfit::element_type;
+    return std::string("its elements are ") + to_string(element);
+  }
+  for (const TensorType& type : types) {
+    if (!type.known) {
+      reading.misfit = NodeReading::Misfit::unknown_type;
+      return "the shape of an input is not known before run time";
+    }
+    if (volume(type.shape) == 0) return "an input is empty";
   }
   for (const NodeMapping::Condition& condition : mapping.conditions)
     if (!condition_holds(condition, scope)) {
@@ -395,13 +402,16 @@ const NodeMaps::Mappings& NodeMaps::of_operator(std::string_view op) const {
 NodeReading read_node(const OperatorRegistry& registry, const MappedNode& node) {
   const NodeMaps::Mappings& mappings = registry.node_maps().of_type(node.domain, node.type);
   std::string reasons;
+  NodeReading::Misfit misfit = NodeReading::Misfit::form;
   for (const auto& mapping : mappings) {
     NodeReading reading;
     const std::string reason = read_by(registry, *mapping, node, reading);
     if (reason.empty()) return reading;
+    misfit = reading.misfit;
     reasons += (reasons.empty() ? "" : "; ") + (mappings.size() == 1 ? "" : place_of(mapping->where) + ": ") + reason;
   }
   NodeReading nothing;
+  nothing.misfit = misfit;
   nothing.reason = reasons.empty() ? "no map has a line for it" : reasons;
   return nothing;
 }

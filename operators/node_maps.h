@@ -117,9 +117,12 @@ struct MappedNode {
 struct NodeReading {
   const NodeMapping* mapping = nullptr;  ///< The first that applies.
   std::string reason;                    ///< Otherwise: why none does.
-  std::vector<std::size_t> arguments;    ///< The operands of the application: positions of inputs of the node.
-  Attributes attributes;                 ///< Complete.
-  std::optional<Shape> common;           ///< Operands are broadcast to this shape first.
+  /// What the last line that does not apply has against it.
+  enum class Misfit : std::uint8_t { form, element_type, unknown_type };
+  Misfit misfit = Misfit::form;
+  std::vector<std::size_t> arguments;  ///< The operands of the application: positions of inputs of the node.
+  Attributes attributes;               ///< Complete.
+  std::optional<Shape> common;         ///< Operands are broadcast to this shape first.
   /// Per output of the node the output of the application, or nothing.
   std::vector<std::optional<std::uint32_t>> outputs;
 };

@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 namespace taso {
 namespace {
@@ -24,6 +25,40 @@ std::string joined(const std::vector<std::string>& parts, std::string_view separ
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : std::string(separator)) + part;
   return text;
+}
+
+/// What of the model is open to the search, and the causes that keep most of the rest from it.
+std::string coverage_section(const Coverage& coverage) {
+  if (coverage.carried == 0) return "";
+  constexpr std::size_t shown_causes = 3;
+  std::string text =
+      fmt::format("\nopen    {}; {} of {} nodes of the file are carried, {} of them for what they read\n",
+                  open_share_text(coverage), coverage.carried, coverage.understood + coverage.carried, coverage.behind);
+  std::istringstream lines(causes_text(coverage, shown_causes));
+  for (std::string line; std::getline(lines, line);) text += "carried " + line + "\n";
+  return text;
+}
+
+nlohmann::json coverage_json(const Coverage& coverage) {
+  nlohmann::json causes = nlohmann::json::array();
+  for (const CarriedCause& cause : coverage.causes)
+    causes.push_back({{"operator", cause.op},
+                      {"cause", cause.cause},
+                      {"node", cause.node},
+                      {"nodes", cause.nodes},
+                      {"behind", cause.behind},
+                      {"blocked", cause.blocked},
+                      {"help", cause.help}});
+  const nlohmann::json carried_flops =
+      coverage.carried_flops ? nlohmann::json(*coverage.carried_flops) : nlohmann::json(nullptr);
+  return {{"nodes", coverage.understood + coverage.carried},
+          {"carried_nodes", coverage.carried},
+          {"behind", coverage.behind},
+          {"flops", coverage.understood_flops},
+          {"carried_flops", carried_flops},
+          {"open_share", coverage.open_share()},
+          {"open_share_of", coverage.counts_flops() ? "flops" : "nodes"},
+          {"causes", causes}};
 }
 
 }  // namespace
@@ -119,6 +154,7 @@ std::string report_text(const OptimizeResult& result, const ReportContext& conte
   if (!result.original.predicted_seconds || result.cost_model != "time")
     row("cost in " + cost_unit(result.cost_model), [](const GraphSummary& s) { return fmt::format("{:.6g}", s.cost); });
 
+  text += coverage_section(context.coverage);
   if (const auto counts = rule_counts(result); !counts.empty()) {
     text += fmt::format("\n{:<48}{:>10}{:>10}\n", "rules used", "baseline", "search");
     for (const auto& [name, count] : counts)
@@ -190,6 +226,7 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
   document["seconds"] = context.seconds;
   document["measured_kernels"] = context.measured_kernels;
   document["ill_typed_nodes"] = context.ill_typed_nodes;
+  document["coverage"] = coverage_json(context.coverage);
   document["choice"] = to_string(result.choice);
   document["gain"] = result.gain;
   document["verdict"] = verdict(result);

@@ -18,6 +18,9 @@ constexpr TensorIndex no_tensor = std::numeric_limits<TensorIndex>::max();
 
 std::string place(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
+  // A carried node is named after the first tensor that it defines.
+  if (node.kind == NodeKind::opaque && node.name.starts_with("node:"))
+    return "the node that defines '" + node.name.substr(5) + "' (" + node.op + ")";
   return "node " + std::to_string(id) + " (" + (node.op.empty() ? "input" : node.op) +
          (node.name.empty() ? "" : " '" + node.name + "'") + ")";
 }

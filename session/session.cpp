@@ -43,8 +43,10 @@ void describe(const SizedModel& sized, const MessageSink& message) {
               fmt::format("the shape of input '{}' is symbolic, so what depends on it is carried through; "
                           "--input-shape {}:D,D,.. makes it concrete{}",
                           input.name, input.name, sized.problem().empty() ? "" : "; " + sized.problem()));
-  for (const OpaqueSummary& opaque : model.opaque_operators())
-    message(MessageLevel::detail, fmt::format("carried: {} x {}: {}", opaque.count, opaque.op, opaque.reason));
+  const Coverage coverage = model.coverage();
+  if (const std::string warning = coverage_warning(coverage); !warning.empty()) message(MessageLevel::warning, warning);
+  for (const CarriedCause& cause : coverage.causes)
+    message(MessageLevel::detail, fmt::format("carried: {}", to_string(cause)));
   if (sized.symbolic())
     for (const std::string& node : sized.symbolic()->untouched())
       message(MessageLevel::detail, fmt::format("not touched, as it does not hold at all sizes: {}", node));
@@ -167,7 +169,9 @@ ReportContext Session::State::report_context() const {
   context.model = options.model;
   context.output = options.outputs.model;
   for (const OriginalNode& node : sized.model().original_nodes())
-    context.node_names.push_back(node.name.empty() ? node.op_type : node.name);
+    context.node_names.push_back(node.name.empty() ? fmt::format("{} #{}", node.op_type, context.node_names.size())
+                                                   : node.name);
+  context.coverage = sized.model().coverage();
   context.ill_typed_nodes = sized.model().ill_typed_nodes().size();
   context.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - options.start).count();
   context.rules = rules.search.rules().size();
@@ -216,6 +220,8 @@ Expected<SessionResult> Session::optimize(std::function<void(const SearchProgres
   TASO_ASSIGN(result.optimized, taso::optimize(state.sized.model().graph(), state.rules.search, state.library,
                                                *state.measured, *state.cost_model, options));
   result.unwritable = unwritable;
+  if (std::string warning = coverage_warning(state.sized.model().coverage()); !warning.empty())
+    result.optimized.notes.push_back(std::move(warning));
   if (all_sizes) TASO_RETURN_IF_ERROR(state.keep_sizes(*all_sizes, options.check, result));
   return result;
 }

@@ -118,7 +118,7 @@ Expected<SizedModel> SizedModel::load(const std::string& path, const OperatorReg
     result.problem_.clear();
     if (working_operators(model->graph()) <= working_operators(result.model_->graph())) {
       result.problem_ = "no more of it is understood at all sizes";
-      for (const OpaqueSummary& carried : model->opaque_operators())
+      for (const CarriedNode& carried : model->carried_nodes())
         if (carried.reason.find("at all sizes") != std::string::npos) {
           result.problem_ += ": " + carried.reason;
           break;

@@ -105,9 +105,9 @@ struct Subject {
   std::string path;
   Graph graph;
   std::vector<std::string> output_names;
-  std::size_t own_outputs = 0;  ///< The outputs after these are compared only.
-  std::size_t opaque_nodes = 0;
+  std::size_t own_outputs = 0;      ///< The outputs after these are compared only.
   std::size_t ill_typed_nodes = 0;  ///< Model::ill_typed_nodes().
+  Coverage coverage;                ///< Model::coverage().
   std::optional<Executor> executor;
 };
 
@@ -159,6 +159,7 @@ Expected<Subject> load_subject(const std::string& path, const Options& options, 
   subject.path = path;
   subject.graph = model.graph();
   subject.ill_typed_nodes = model.ill_typed_nodes().size();
+  subject.coverage = model.coverage();
   for (const TensorDeclaration& output : model.outputs()) subject.output_names.push_back(output.name);
   subject.own_outputs = subject.graph.outputs().size();
   return subject;
@@ -168,7 +169,6 @@ Expected<Subject> load_subject(const std::string& path, const Options& options, 
 void cut_subjects(Subject& left, Subject& right) {
   auto cuts = cut_alike(left.graph, right.graph, left.output_names, right.output_names);
   for (const auto& [subject, cut] : {std::pair{&left, &cuts.first}, {&right, &cuts.second}}) {
-    subject->opaque_nodes = cut->opaque_nodes;
     subject->graph = std::move(cut->graph);
     subject->output_names = std::move(cut->output_names);
     subject->own_outputs = subject->graph.outputs().size();
@@ -509,6 +509,33 @@ bool compare_outputs(const Subject& subject, const std::vector<HostTensor>& refe
   return all_within;
 }
 
+/// That nodes of a model cannot be executed: which, and why.
+std::string not_executable(const Coverage& coverage) {
+  const CarriedCause& first = coverage.causes[0];
+  const std::string why = fmt::format("{}; helps: {}", first.cause, first.help);
+  if (coverage.carried == 1) return fmt::format("{} cannot be executed: {}", first.node, why);
+  return fmt::format("{} of {} nodes cannot be executed, mainly because of {}: {}", coverage.carried,
+                     coverage.carried + coverage.understood, first.node, why);
+}
+
+/// Says what of the first model is not executed; an error where it is not to be compared only.
+Status describe_carried(const Subject& subject, const Options& options) {
+  const Coverage& coverage = subject.coverage;
+  if (options.common.verbosity > 0 && !options.common.quiet)
+    for (const CarriedCause& cause : coverage.causes) fmt::print(stderr, "carried: {}\n", to_string(cause));
+  if (coverage.carried == 0) return {};
+  // Lowering asks for the shapes of inputs.
+  const Graph& graph = subject.graph;
+  const bool typed = std::all_of(graph.inputs().begin(), graph.inputs().end(),
+                                 [&](NodeId input) { return graph.node(input).outputs[0].known; });
+  if (options.other.empty() && !typed) return {};
+  if (options.other.empty()) return bad_input(not_executable(coverage), {subject.path});
+  if (!options.common.quiet)
+    tools::warn(program_name,
+                fmt::format("{}: {}; the parts between them are compared", options.model, not_executable(coverage)));
+  return {};
+}
+
 /// The models that are run, cut to what both can execute if there are two.
 Expected<std::vector<Subject>> load_subjects(const Options& options, const OperatorRegistry& registry,
                                              const Tensors& given) {
@@ -518,12 +545,10 @@ Expected<std::vector<Subject>> load_subjects(const Options& options, const Opera
     TASO_ASSIGN(Subject subject, load_subject(path, options, registry, given));
     subjects.push_back(std::move(subject));
   }
+  TASO_RETURN_IF_ERROR(describe_carried(subjects[0], options));
   if (subjects.size() < 2) return subjects;
   cut_subjects(subjects[0], subjects[1]);
   look_behind_softmax(subjects[0], subjects[1]);
-  if (subjects[0].opaque_nodes > 0 && !options.common.quiet)
-    tools::warn(program_name, fmt::format("{}: {} nodes cannot be executed; the parts between them are compared",
-                                          options.model, subjects[0].opaque_nodes));
   return subjects;
 }
 

@@ -76,7 +76,7 @@ TEST(Composed, GroupNormalizationBeforeAndSinceOpset21) {
                                     builder.add_initializer("bias", {2 * repeat}, bias);
                                     return std::vector<std::string>{"scale", "bias"};
                                   }));
-    EXPECT_TRUE(model.opaque_operators().empty());
+    EXPECT_TRUE(model.carried_nodes().empty());
     const std::vector<double> actual = run(model, shape, x);
     ASSERT_EQ(actual.size(), expected.size());
     for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-6) << i;
@@ -100,7 +100,7 @@ TEST(Composed, NearestNeighboursThatRepeat) {
            {{"coordinate_transformation_mode", "asymmetric"}},  // rounds a half down
            {{"coordinate_transformation_mode", "pytorch_half_pixel"}, {"nearest_mode", "round_prefer_ceil"}}}) {
     const Model model = load(resize(2, attributes));
-    ASSERT_TRUE(model.opaque_operators().empty()) << model.opaque_operators()[0].reason;
+    ASSERT_TRUE(model.carried_nodes().empty()) << model.carried_nodes()[0].reason;
     EXPECT_EQ(run(model, {1, 1, 2, 2}, {1, 2, 3, 4}), twice);
   }
 }
@@ -108,7 +108,7 @@ TEST(Composed, NearestNeighboursThatRepeat) {
 TEST(Composed, UpsampleOfOldOpsets) {
   const Model model =
       load(node(7, "Upsample", {1, 1, 1, 2}, {1, 1, 2, 6}, {{"scales", std::vector<float>{1, 1, 2, 3}}}));
-  ASSERT_TRUE(model.opaque_operators().empty()) << model.opaque_operators()[0].reason;
+  ASSERT_TRUE(model.carried_nodes().empty()) << model.carried_nodes()[0].reason;
   EXPECT_THAT(run(model, {1, 1, 1, 2}, {5, 7}), ElementsAre(5, 5, 5, 7, 7, 7, 5, 5, 5, 7, 7, 7));
 }
 
@@ -137,14 +137,14 @@ TEST(Composed, WholeExponents) {
   builder.add_node("Pow", {"x", "e"}, {"y"}, {}, "node");
   builder.add_output("y", {3});
   const Model model = load(builder);
-  EXPECT_TRUE(model.opaque_operators().empty());
+  EXPECT_TRUE(model.carried_nodes().empty());
   EXPECT_THAT(run(model, {3}, {-3, -2, 4}), ElementsAre(9, -8, 0.25));
 }
 
 TEST(Composed, LogSoftmaxDoesNotUnderflow) {
   for (const int opset : {11, 13}) {
     const Model model = load(node(opset, "LogSoftmax", {1, 3}, {1, 3}, {{"axis", 1}}));
-    EXPECT_TRUE(model.opaque_operators().empty());
+    EXPECT_TRUE(model.carried_nodes().empty());
     const std::vector<double> actual = run(model, {1, 3}, {1000, 0, -1000});
     ASSERT_EQ(actual.size(), 3U);
     EXPECT_NEAR(actual[0], 0, 1e-9);
@@ -155,7 +155,7 @@ TEST(Composed, LogSoftmaxDoesNotUnderflow) {
 
 TEST(Composed, LogarithmsOfSumsOfExponentials) {
   const Model model = load(node(13, "ReduceLogSumExp", {2, 2}, {2}, {{"axes", {1}}, {"keepdims", 0}}));
-  EXPECT_TRUE(model.opaque_operators().empty());
+  EXPECT_TRUE(model.carried_nodes().empty());
   const std::vector<double> actual = run(model, {2, 2}, {1000, 1000, -1, 2});
   ASSERT_EQ(actual.size(), 2U);
   EXPECT_NEAR(actual[0], 1000 + std::log(2), 1e-9);
@@ -196,7 +196,7 @@ TEST(Composed, TransposedConvolutions) {
                     if (t.bias) builder.add_initializer("b", {y[1]}, b);
                     return t.bias ? std::vector<std::string>{"w", "b"} : std::vector<std::string>{"w"};
                   }));
-    ASSERT_TRUE(model.opaque_operators().empty()) << model.opaque_operators()[0].reason;
+    ASSERT_TRUE(model.carried_nodes().empty()) << model.carried_nodes()[0].reason;
     // With one axis, a first one of extent 1.
     const auto two = [](const Shape& shape, std::size_t i) {
       return shape.size() == 1 ? (i == 0 ? 1 : shape[0]) : shape[i];
@@ -239,7 +239,7 @@ TEST(Composed, FunctionsWithABend) {
                           const std::function<double(double)>& function) {
     SCOPED_TRACE(op);
     const Model model = load(node(opset, op, {6}, {6}, attributes));
-    ASSERT_TRUE(model.opaque_operators().empty()) << model.opaque_operators()[0].reason;
+    ASSERT_TRUE(model.carried_nodes().empty()) << model.carried_nodes()[0].reason;
     const std::vector<double> actual = run(model, {6}, x);
     ASSERT_EQ(actual.size(), x.size());
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -269,7 +269,7 @@ TEST(Composed, ParametricReluWithASlopePerChannel) {
     builder.add_initializer("slope", {2, 1}, std::vector<float>{0.25F, -3});
     return std::vector<std::string>{"slope"};
   }));
-  EXPECT_TRUE(model.opaque_operators().empty());
+  EXPECT_TRUE(model.carried_nodes().empty());
   EXPECT_THAT(run(model, {1, 2, 2}, {-4, 4, -4, 4}), ElementsAre(-1, 4, 12, 4));
 }
 
@@ -278,7 +278,7 @@ TEST(Composed, RootMeanSquareNormalization) {
     builder.add_initializer("scale", {2}, std::vector<float>{1, 10});
     return std::vector<std::string>{"scale"};
   }));
-  ASSERT_TRUE(model.opaque_operators().empty()) << model.opaque_operators()[0].reason;
+  ASSERT_TRUE(model.carried_nodes().empty()) << model.carried_nodes()[0].reason;
   const std::vector<double> actual = run(model, {2, 2}, {3, 4, 0, 1});
   ASSERT_EQ(actual.size(), 4U);
   EXPECT_NEAR(actual[0], 3 / std::sqrt(13.5), 1e-6);
@@ -302,7 +302,7 @@ ModelBuilder selection(const Shape& mask_shape, const std::vector<std::uint8_t>&
 TEST(Composed, SelectionByAConstantMask) {
   const auto value = [](const ModelBuilder& builder) {
     const Model model = load(builder);
-    EXPECT_TRUE(model.opaque_operators().empty());
+    EXPECT_TRUE(model.carried_nodes().empty());
     return run(model, {2, 2}, {1, 2, 3, 4});
   };
   const float lowest = std::numeric_limits<float>::lowest();
@@ -312,8 +312,8 @@ TEST(Composed, SelectionByAConstantMask) {
   EXPECT_THAT(value(selection({1}, {1}, {2}, {8, 9})), ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(value(selection({2}, {0, 0}, {2}, {8, INFINITY})), ElementsAre(8, INFINITY, 8, INFINITY));
   const Model infinite = load(selection({2}, {0, 1}, {}, {-INFINITY}));
-  ASSERT_EQ(infinite.opaque_operators().size(), 1U);
-  EXPECT_EQ(infinite.opaque_operators()[0].reason, "a constant to choose from is not finite");
+  ASSERT_EQ(infinite.carried_nodes().size(), 1U);
+  EXPECT_EQ(infinite.carried_nodes()[0].reason, "a constant to choose from is not finite");
 }
 
 // The masks of decoders as exporters spell them: each ends in Where, which is understood as the mask is constant.
@@ -331,8 +331,8 @@ TEST(Composed, MasksThatAreComputedFromConstants) {
     builder.add_node("Where", {"mask", "x", "low"}, {"y"}, {}, "select");
     builder.add_output("y", {tokens, tokens});
     const Model model = load(builder);
-    ASSERT_TRUE(model.opaque_operators().empty())
-        << model.opaque_operators()[0].op << ": " << model.opaque_operators()[0].reason;
+    ASSERT_TRUE(model.carried_nodes().empty())
+        << model.carried_nodes()[0].op << ": " << model.carried_nodes()[0].reason;
     const std::vector<double> y = run(model, {tokens, tokens}, std::vector<float>(tokens * tokens, 5));
     ASSERT_EQ(y.size(), static_cast<std::size_t>(tokens * tokens));
     for (std::int64_t i = 0; i < tokens; ++i)

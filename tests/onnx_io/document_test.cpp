@@ -158,12 +158,15 @@ TEST_F(DocumentTest, UnknownOperatorsAreCarriedAndFence) {
   builder.add_node("Add", {"f", "d"}, {"y"}, {}, "after");
   builder.add_symbolic_output("y", {"n"});
   const Model model = load(builder.serialize());
-  ASSERT_EQ(model.opaque_operators().size(), 3U);
-  EXPECT_EQ(model.opaque_operators()[0].op, "Add");
-  EXPECT_EQ(model.opaque_operators()[0].reason, "the shape of an input is not known before run time");
-  EXPECT_EQ(model.opaque_operators()[1].reason, "the operator is not modelled");
-  EXPECT_EQ(model.opaque_operators()[2].op, "acme::Twist");
-  EXPECT_EQ(model.opaque_operators()[2].count, 2);
+  const std::vector<CarriedNode> carried = model.carried_nodes();
+  ASSERT_EQ(carried.size(), 4U);
+  EXPECT_EQ(carried[0].op, "acme::Twist");
+  EXPECT_EQ(carried[0].node, 1);
+  EXPECT_EQ(carried[1].op, "acme::Twist");
+  EXPECT_EQ(carried[2].reason, "the operator is not modelled");
+  EXPECT_EQ(carried[3].op, "Add");
+  EXPECT_EQ(carried[3].reason, "behind node \"again\" (acme::Twist) and 1 more");
+  EXPECT_EQ(carried[3].behind, (std::vector<std::int32_t>{2, 3}));
   EXPECT_EQ(round_trip(builder.serialize()).SerializeAsString(), message(builder.serialize()).SerializeAsString());
 }
 
@@ -260,7 +263,7 @@ TEST_F(DocumentTest, ConstantsOfEveryKind) {
   builder.add_node("Unsqueeze", {"d", "axis"}, {"y"});
   builder.add_output("y", {1, 3, 2});
   const Model model = load(builder.serialize());
-  EXPECT_EQ(model.opaque_operators().size(), 1U);  // The string.
+  EXPECT_EQ(model.carried_nodes().size(), 1U);  // The string.
   EXPECT_EQ(round_trip(builder.serialize()).SerializeAsString(), message(builder.serialize()).SerializeAsString());
 }
 
@@ -271,7 +274,7 @@ TEST_F(DocumentTest, IdentitiesOfShapesAreConstants) {
   builder.add_node("Identity", {"shape"}, {"same"}, {}, "id");
   builder.add_node("Reshape", {"x", "same"}, {"y"}, {}, "reshape");
   builder.add_output("y", {3, 2});
-  EXPECT_TRUE(load(builder.serialize()).opaque_operators().empty());
+  EXPECT_TRUE(load(builder.serialize()).carried_nodes().empty());
   const onnx::ModelProto after = round_trip(builder.serialize());
   ASSERT_THAT(op_types(after), ElementsAre("Reshape"));
   EXPECT_EQ(after.graph().node(0).input(1), "shape");
@@ -290,7 +293,7 @@ TEST_F(DocumentTest, ShapeArithmeticIsFolded) {
   builder.add_node("Reshape", {"x", "target"}, {"y"}, {}, "reshape");
   builder.add_output("y", {2, 12});
   const Model model = load(builder.serialize());
-  EXPECT_TRUE(model.opaque_operators().empty());
+  EXPECT_TRUE(model.carried_nodes().empty());
   const onnx::ModelProto after = round_trip(builder.serialize());
   ASSERT_THAT(op_types(after), ElementsAre("Reshape"));
   // The node is as it was; what it reads is stored under the name it knows.
@@ -467,7 +470,7 @@ TEST_F(DocumentTest, LargeTensorsInAttributesSurvive) {
   tensor.add_dims(300);
   for (int i = 0; i < 300; ++i) tensor.add_float_data(static_cast<float>(i));
   const Model model = load(proto.SerializeAsString());
-  EXPECT_TRUE(model.opaque_operators().empty());
+  EXPECT_TRUE(model.carried_nodes().empty());
   // The file's nodes were not in order: the constant is written where it can be read.
   const onnx::ModelProto after = save(model, model.graph());
   EXPECT_THAT(op_types(after), ElementsAre("Relu", "Constant", "Add"));
@@ -513,7 +516,7 @@ TEST_F(DocumentTest, OldOpsetsAreCarriedWithAWarning) {
   ASSERT_EQ(model.warnings().size(), 1U);
   EXPECT_EQ(model.warnings()[0],
             "opset 6 is older than 7, the oldest that is understood; every node is carried as it is");
-  EXPECT_EQ(model.opaque_operators().size(), 2U);
+  EXPECT_EQ(model.carried_nodes().size(), 2U);
   const Model newer = load(small([](onnx::ModelProto&) {}, 99));
   ASSERT_EQ(newer.warnings().size(), 1U);
   EXPECT_EQ(newer.warnings()[0],

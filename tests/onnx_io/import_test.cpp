@@ -5,7 +5,9 @@
 //   sizes N=4, M=2          what symbolic extents stand for
 //   graph:                  the graph that is imported (graph/graph_text.h), in normal form; an opaque node has the
 //                           name of its first output, and the operator com.acme::Scale is written com_acme_Scale
-//   carried OP: REASON      an operator is carried, and why; all that are, and no other
+//   carried OP: REASON      nodes of an operator are carried, and why; all that are, and no other
+//   open SHARE              the part of the model that rules can rewrite: "50.0 % of the model's arithmetic"
+//   cause CAUSE             a line of the causes (to_string(CarriedCause)), the first one first; all of them
 //   ill_typed NODE: REASON  a handler made a graph that is ill-typed; all that did, and no other
 //   error MESSAGE           the model is refused
 //
@@ -33,6 +35,8 @@ const std::vector<test::TextCase>& import_cases() {
                                                 {"sizes", CaseValue::words, CaseCount::optional},
                                                 {"graph", CaseValue::section, CaseCount::optional},
                                                 {"carried", CaseValue::words, CaseCount::repeated},
+                                                {"open", CaseValue::words, CaseCount::optional},
+                                                {"cause", CaseValue::words, CaseCount::repeated},
                                                 {"ill_typed", CaseValue::words, CaseCount::repeated},
                                                 {"error", CaseValue::words, CaseCount::optional}});
   return cases;
@@ -104,10 +108,17 @@ TEST_P(ImportCases, BecomeWhatTheySay) {
       continue;
     }
     ASSERT_TRUE(model.ok()) << model.error().to_string();
-    std::vector<std::string> carried;
-    for (const OpaqueSummary& summary : model->opaque_operators())
-      carried.push_back(summary.op + ": " + summary.reason);
+    std::set<std::string> carried;
+    for (const CarriedNode& node : model->carried_nodes()) carried.insert(node.op + ": " + node.reason);
     EXPECT_THAT(carried, ::testing::UnorderedElementsAreArray(one.all("carried")));
+    if (one.has("open")) {
+      EXPECT_EQ(open_share_text(model->coverage()), one.text("open"));
+    }
+    if (one.has("cause")) {
+      std::vector<std::string> causes;
+      for (const CarriedCause& cause : model->coverage().causes) causes.push_back(to_string(cause));
+      EXPECT_THAT(causes, ::testing::ElementsAreArray(one.all("cause")));
+    }
     std::vector<std::string> ill_typed;
     for (const IllTypedNode& node : model->ill_typed_nodes()) ill_typed.push_back(node.node + ": " + node.reason);
     EXPECT_THAT(ill_typed, ::testing::UnorderedElementsAreArray(one.all("ill_typed")));

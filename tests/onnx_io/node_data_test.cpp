@@ -47,7 +47,7 @@ std::optional<Tensor> read_tensor(const fs::path& path) {
 }
 
 bool is_understood(const Model& model) {
-  if (!model.opaque_operators().empty()) return false;
+  if (!model.carried_nodes().empty()) return false;
   return std::all_of(model.outputs().begin(), model.outputs().end(),
                      [](const TensorDeclaration& d) { return d.type.known && d.type.element == ElementType::f32; });
 }
@@ -159,7 +159,7 @@ std::optional<Case> at_opset_7(const Case& stored) {
 /// What became of a case.
 struct Outcome {
   bool evaluated = false;
-  std::vector<OpaqueSummary> carried;
+  std::vector<CarriedNode> carried;
   std::vector<OriginalNode> nodes;
 };
 
@@ -186,7 +186,7 @@ Outcome run_case(const Case& stored) {
     return outcome;
   }
   for (const IllTypedNode& node : model->ill_typed_nodes()) ADD_FAILURE() << node.node << ": " << node.reason;
-  outcome.carried = model->opaque_operators();
+  outcome.carried = model->carried_nodes();
   outcome.nodes = model->original_nodes();
   Expected<Model> original = *model, lowered = *model;
   check_equal_after_saving(*model, written, true, original);
@@ -217,8 +217,7 @@ TEST(NodeData, EveryStoredTest) {
   auto run = [&](const Case& stored) {
     SCOPED_TRACE(stored.name);
     const Outcome outcome = run_case(stored);
-    for (const OpaqueSummary& summary : outcome.carried)
-      carried.emplace(summary.op, stored.name + ": " + summary.reason);
+    for (const CarriedNode& node : outcome.carried) carried.emplace(node.op, stored.name + ": " + node.reason);
     if (!outcome.evaluated) return;
     ++count;
     for (const OriginalNode& node : outcome.nodes) evaluated.insert(node.op_type);

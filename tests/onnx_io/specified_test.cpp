@@ -62,7 +62,7 @@ TEST_F(SpecifiedTest, ComeBackAsTheyWere) {
                            "input x f32[5]\ninput i i64[3]\noutput pick(x, i)\n"}) {
     const auto model = round_trip(text);
     ASSERT_TRUE(model.ok()) << text << model.error().to_string();
-    EXPECT_TRUE(model->opaque_operators().empty()) << text;
+    EXPECT_TRUE(model->carried_nodes().empty()) << text;
     const auto graph = parse_graph(text, "graph", extended());
     EXPECT_EQ(to_text(model->graph()), to_text(*graph));
   }
@@ -83,7 +83,7 @@ TEST_F(SpecifiedTest, WithoutTheSpecificationTheyAreCarried) {
   const auto model = Model::load(path("model.onnx"), test::registry());
   ASSERT_TRUE(model.ok()) << model.error().to_string();
   std::vector<std::string> carried;
-  for (const OpaqueSummary& summary : model->opaque_operators()) carried.push_back(summary.op);
+  for (const CarriedNode& node : model->carried_nodes()) carried.push_back(node.op);
   EXPECT_THAT(carried, ::testing::Contains("taso::halves"));
   ASSERT_TRUE(model->save(model->graph(), path("again.onnx")).ok());
   EXPECT_EQ(*read_file(path("again.onnx")), *read_file(path("model.onnx")));
@@ -119,8 +119,8 @@ TEST_F(SpecifiedTest, WrongNodesAreNamed) {
     if (!c.carried) {
       EXPECT_THAT(model.error().to_string(), HasSubstr(c.message));
     } else {
-      ASSERT_EQ(model->opaque_operators().size(), 1U) << c.message;
-      EXPECT_THAT(model->opaque_operators()[0].reason, HasSubstr(c.message));
+      ASSERT_EQ(model->carried_nodes().size(), 1U) << c.message;
+      EXPECT_THAT(model->carried_nodes()[0].reason, HasSubstr(c.message));
     }
   }
 }
