@@ -70,7 +70,7 @@ class Searches {
     if (!planned && planned.error().code == ErrorCode::interrupted) found.search.stop = StopReason::interrupted;
     if (!planned) return unless_unpriced(planned.error());
     if (planned->cost < limit)
-      found.graphs.push_back({"fewest launches", std::move(*planned), std::move(applications)});
+      found.graphs.push_back({"fewest launches", std::move(*planned), std::move(applications), {}});
     return {};
   }
 
@@ -106,7 +106,7 @@ class Searches {
         TASO_RETURN_IF_ERROR(unless_unpriced(planned.error()));
         continue;
       }
-      graphs.push_back({"", std::move(*planned), from_original(candidate)});
+      graphs.push_back({"", std::move(*planned), from_original(candidate), {}});
     }
     return {};
   }
@@ -116,6 +116,45 @@ class Searches {
   const OptimizeOptions& options_;
   SearchOptions common_;
 };
+
+/// Whether two graphs are computed by the same kernels in the same order.
+bool run_alike(const PlannedGraph& a, const PlannedGraph& b) {
+  return std::equal(a.plan.launches.begin(), a.plan.launches.end(), b.plan.launches.begin(), b.plan.launches.end(),
+                    [](const Launch& x, const Launch& y) { return x.kernel->hash == y.kernel->hash; });
+}
+
+/// Plans what is run of the files of graphs found, in their place. Those that then run as the baseline or as one before
+/// does, or hopelessly, are left out. Where it cannot be priced, the graph itself competes.
+Status take_from_files(const Prepared& prepared, const GraphPlanner& planner, const OptimizeOptions& options,
+                       Findings& found, std::vector<std::string>& notes) {
+  std::vector<Competitor> kept;
+  for (Competitor& graph : found.graphs) {
+    Expected<Graph> read = options.as_run(graph.planned.graph);
+    if (!read && read.error().code == ErrorCode::interrupted) {
+      found.search.stop = StopReason::interrupted;
+      return {};
+    }
+    if (!read) {
+      notes.push_back(
+          fmt::format("{} is timed as it was found, not as its file is run: {}", graph.name, read.error().message));
+    } else {
+      Expected<PlannedGraph> planned = planner.plan(std::move(*read));
+      if (!planned && planned.error().code == ErrorCode::interrupted) {
+        found.search.stop = StopReason::interrupted;
+        return {};
+      }
+      if (!planned && planned.error().code != ErrorCode::cost_missing) return planned.error();
+      if (planned) graph.from_file = std::move(*planned);
+    }
+    const PlannedGraph& run = graph.as_run();
+    const bool known =
+        std::any_of(kept.begin(), kept.end(), [&](const Competitor& other) { return run_alike(other.as_run(), run); });
+    if (!known && !run_alike(prepared.baseline.planned, run) && run.cost < hopeless * prepared.baseline.planned.cost)
+      kept.push_back(std::move(graph));
+  }
+  found.graphs = std::move(kept);
+  return {};
+}
 
 /// What became of graphs found.
 struct Sifted {
@@ -183,6 +222,8 @@ Expected<Findings> find_contenders(const Prepared& prepared, const GraphPlanner&
   if (times_graphs(planner, options) && options.strategy != Strategy::layout &&
       found.search.stop != StopReason::interrupted)
     TASO_RETURN_IF_ERROR(searches.by_launches(found));
+  if (times_graphs(planner, options) && options.as_run && found.search.stop != StopReason::interrupted)
+    TASO_RETURN_IF_ERROR(take_from_files(prepared, planner, options, found, notes));
   return found;
 }
 

@@ -8,9 +8,11 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 
 #include "optimizer/equal_costs.h"
+#include "optimizer/paired_times.h"
 
 namespace taso {
 namespace {
@@ -156,6 +158,12 @@ class WeightedSum final : public CostModel {
   tbb::enumerable_thread_specific<Local> locals_;
 };
 
+/// The date, as 20261126.
+double today() {
+  const std::chrono::year_month_day date(std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()));
+  return int{date.year()} * 10000 + unsigned{date.month()} * 100 + unsigned{date.day()};
+}
+
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
@@ -218,7 +226,7 @@ Expected<int> MeasuredCosts::cached_tenths(double bytes) {
     TASO_ASSIGN(tenths, database_->record("cache", key, target_->cached_tenths(bytes)));
   }
   if (!tenths) return 0;
-  others_[key] = {"cache", *tenths};
+  others_[{"cache", key}] = *tenths;
   return static_cast<int>(*tenths);
 }
 
@@ -235,25 +243,32 @@ Expected<GraphTimes> MeasuredCosts::graph_seconds(const std::vector<TimedGraph>&
   const std::string prefix = set.finish().to_string() + " ";
   auto key = [&](std::size_t i) { return prefix + std::to_string(i) + " " + hashes[i].to_string(); };
 
+  std::vector<char> is_reference;
+  for (const TimedGraph& timed : graphs) is_reference.push_back(timed.reference ? 1 : 0);
+  is_reference[0] = 1;
   GraphTimes times;
   const auto noise = database_->find("noise", prefix);
   for (std::size_t i = 0; noise && i < graphs.size(); ++i)
     if (const auto recorded = database_->find("graph", key(i))) times.seconds.push_back(*recorded);
-  if (noise && times.seconds.size() == graphs.size()) {
+  const bool recorded = noise && times.seconds.size() == graphs.size();
+  if (recorded) {
     times.noise = *noise;
-  } else if (!measure_) {
+    times.date = static_cast<int>(database_->find("date", prefix).value_or(0));
+  }
+  if (!recorded && !measure_)
     return Error{ErrorCode::cost_missing,
                  fmt::format("no recorded whole-graph times on '{}' (--no-measure)", database_->device()),
                  {database_->path()}};
-  } else {
+  if (measure_ && (!recorded || is_near_the_noise(times, is_reference))) {
     TASO_ASSIGN(times, target_->measure_graphs(graphs));
-    for (std::size_t i = 0; i < graphs.size(); ++i) {
-      TASO_ASSIGN(times.seconds[i], database_->record("graph", key(i), times.seconds[i]));
-    }
-    TASO_ASSIGN(times.noise, database_->record("noise", prefix, times.noise));
+    for (std::size_t i = 0; i < graphs.size(); ++i)
+      TASO_RETURN_IF_ERROR(database_->replace("graph", key(i), times.seconds[i]));
+    TASO_RETURN_IF_ERROR(database_->replace("noise", prefix, times.noise));
+    TASO_RETURN_IF_ERROR(database_->replace("date", prefix, today()));
   }
-  for (std::size_t i = 0; i < graphs.size(); ++i) others_[key(i)] = {"graph", times.seconds[i]};
-  others_[prefix] = {"noise", times.noise};
+  for (std::size_t i = 0; i < graphs.size(); ++i) others_[{"graph", key(i)}] = times.seconds[i];
+  others_[{"noise", prefix}] = times.noise;
+  if (const auto date = database_->find("date", prefix)) others_[{"date", prefix}] = *date;
   return times;
 }
 
@@ -263,7 +278,7 @@ std::vector<CostDatabase::Entry> MeasuredCosts::used() const {
   std::vector<CostDatabase::Entry> entries;
   for (const auto& [hash, kernel] : kernels_)
     entries.push_back({database_->device(), "kernel", kernel.first, kernel.second});
-  for (const auto& [key, graph] : others_) entries.push_back({database_->device(), graph.first, key, graph.second});
+  for (const auto& [key, value] : others_) entries.push_back({database_->device(), key.first, key.second, value});
   std::sort(entries.begin(), entries.end());
   return entries;
 }

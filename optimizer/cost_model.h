@@ -34,7 +34,9 @@ class MeasuredCosts {
   [[nodiscard]] Expected<double> seconds(const KernelPlan& plan);
   /// The seconds of a kernel if they are known without measuring. Not thread-safe.
   [[nodiscard]] std::optional<double> recorded(const KernelInfo& kernel);
-  /// Seconds of whole graphs timed in turn in one run, recorded under their structural hashes and layouts.
+  /// Seconds of whole graphs timed in turn in one run, recorded under their structural hashes and layouts. The first
+  /// one is a reference. Where they were recorded before and what they say is near the noise, they are timed anew, if
+  /// that may be.
   [[nodiscard]] Expected<GraphTimes> graph_seconds(const std::vector<TimedGraph>& graphs);
 
   /// Target::cached_tenths of this size in whole MB, recorded like the others; 0 if it is not recorded and may not be
@@ -55,7 +57,7 @@ class MeasuredCosts {
   bool measure_;
   std::size_t measured_count_ = 0;
   std::unordered_map<Hash128, std::pair<std::string, double>> kernels_;
-  std::map<std::string, std::pair<std::string, double>> others_;  ///< No kernels; by key: kind and value.
+  std::map<std::pair<std::string, std::string>, double> others_;  ///< No kernels; by kind and key.
 };
 
 /// The key under which the cached tenths of a working set are recorded, as "17 MB".

@@ -59,6 +59,9 @@ struct OptimizeOptions {
   std::optional<CheckOptions> check = CheckOptions{};  ///< No check if empty.
   /// Says whether the model's file can hold the result of a rewrite; others are not used.
   RewriteFilter writable;
+  /// What is run of the file that is written for a graph: the file read again, folded and fused. Where graphs are timed
+  /// whole, that is what competes. Empty: the graph itself.
+  std::function<Expected<Graph>(const Graph&)> as_run;
   /// Of a model with symbolic extents: matches at which a step is known not to hold at all sizes.
   MatchFilter applicable;
   /// What at_all_sizes says of applications.
@@ -89,6 +92,7 @@ struct OptimizeResult {
   GraphSummary original, baseline, result;
   std::vector<Contender> contenders;
   std::optional<double> noise;  ///< Relative, of the whole-graph times; set if and only if graphs were timed.
+  int timed_on = 0;             ///< The date of recorded whole-graph times, as 20261126; 0: they are of this run.
   SearchResult search;          ///< Statistics; its graphs are moved out.
   std::optional<CheckReport> check;
   std::string cost_model, target;

@@ -70,8 +70,8 @@ Expected<Prepared> prepare(const Graph& original, const RuleIndex& rules, const 
   normalize(start, rules.catalog());
   const RuleIndex& for_baseline = options.baseline_rules != nullptr ? *options.baseline_rules : rules;
   TASO_ASSIGN(Baseline baseline, baseline_at_all_sizes(start, for_baseline, registry, options, notes));
-  Prepared prepared{{"original", {}, {}},
-                    {"baseline", {}, std::move(baseline.applications)},
+  Prepared prepared{{"original", {}, {}, {}},
+                    {"baseline", {}, std::move(baseline.applications), {}},
                     RuleIndex(rules_for_search(rules, options), rules.catalog())};
   TASO_ASSIGN(prepared.original.planned, planner.plan(std::move(start)));
   TASO_RETURN_IF_ERROR(planner.summarize(prepared.original.planned));

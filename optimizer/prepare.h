@@ -21,6 +21,12 @@ struct Competitor {
   std::string name;  ///< As in Contender.
   PlannedGraph planned;
   std::vector<RuleApplication> applications;  ///< From the original to this graph.
+  /// What is run of its file (OptimizeOptions::as_run), where that is asked for and can be had: it is what competes.
+  std::optional<PlannedGraph> from_file;
+
+  /// The graph that is run.
+  [[nodiscard]] PlannedGraph& as_run() { return from_file ? *from_file : planned; }
+  [[nodiscard]] const PlannedGraph& as_run() const { return from_file ? *from_file : planned; }
 };
 
 /// The two graphs that every other one competes with, with their summaries, and the rules to make others.

@@ -20,6 +20,19 @@ std::map<std::string, std::pair<std::size_t, std::size_t>> rule_counts(const Opt
   return counts;
 }
 
+/// "2026-11-26" of 20261126.
+std::string date_text(int date) { return fmt::format("{:04}-{:02}-{:02}", date / 10000, date / 100 % 100, date % 100); }
+
+/// By how much the result is faster than the better of baseline and original.
+std::string faster_text(const OptimizeResult& result, const std::string& noise) {
+  const double baseline = *result.baseline.measured_seconds;
+  const bool original_is_better = result.original.measured_seconds.value_or(baseline) < baseline;
+  const double reference = original_is_better ? *result.original.measured_seconds : baseline;
+  return fmt::format("{:.2f}x faster than the {} ({} instead of {}, {})", reference / *result.result.measured_seconds,
+                     original_is_better ? "original" : "baseline", duration_text(*result.result.measured_seconds),
+                     duration_text(reference), noise);
+}
+
 std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : std::string(separator)) + part;
@@ -64,17 +77,17 @@ std::string place_of(const RuleApplication& application, const ReportContext& co
 
 std::string verdict(const OptimizeResult& result) {
   const std::string written = fmt::format("the {} graph is written", to_string(result.choice));
-  const auto noise = [&] { return fmt::format("noise {:.1f} %", *result.noise * 100); };
+  const auto noise = [&] {
+    return fmt::format("noise {:.1f} %{}", *result.noise * 100,
+                       result.timed_on == 0 ? "" : ", timed on " + date_text(result.timed_on));
+  };
   if (!result.gain) {
     std::string text = "no improvement over the baseline";
     if (result.noise) text += fmt::format(" beyond the noise ({})", noise());
     return text + "; " + written;
   }
   if (result.noise && result.result.measured_seconds && result.baseline.measured_seconds)
-    return fmt::format("{:.2f}x faster than the baseline ({} instead of {}, {})",
-                       *result.baseline.measured_seconds / *result.result.measured_seconds,
-                       duration_text(*result.result.measured_seconds), duration_text(*result.baseline.measured_seconds),
-                       noise());
+    return faster_text(result, noise());
   return fmt::format("cost {:.6g} instead of {:.6g} of the baseline ({})", result.result.cost, result.baseline.cost,
                      cost_unit(result.cost_model));
 }
@@ -194,6 +207,7 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
   document["gain"] = result.gain;
   document["verdict"] = verdict(result);
   document["noise"] = optional(result.noise);
+  document["timed_on"] = result.timed_on == 0 ? json(nullptr) : json(date_text(result.timed_on));
   document["original"] = summary(result.original);
   document["baseline"] = summary(result.baseline);
   document["result"] = summary(result.result);

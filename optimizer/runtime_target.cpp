@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "optimizer/paired_times.h"
 #include "runtime/executor.h"
 #include "runtime/lifetimes.h"
 #include "runtime/lowering.h"
@@ -17,8 +18,6 @@
 namespace taso {
 namespace {
 
-/// Differences below this are never called a gain, however quiet the machine seems.
-constexpr double noise_floor = 0.01;
 constexpr std::uint64_t input_seed = 1;
 
 /// What a lowered kernel costs besides time.
@@ -224,24 +223,18 @@ Expected<GraphTimes> RuntimeTarget::measure_graphs(std::span<const TimedGraph> g
     order.push_back(&executors[i]);
     feeds.emplace_back(inputs[i]);
   }
+  std::vector<char> is_reference;
+  for (const TimedGraph& timed : graphs) is_reference.push_back(timed.reference ? 1 : 0);
+  is_reference[0] = 1;
+  const PairedTimes paired(std::move(is_reference));
   WholeOptions whole;
   whole.maximum_rounds = 201;
   whole.thread_time = state_->options.threads == 1 && !state_->library->backend();
   whole.cancelled = state_->options.cancelled;
-  TASO_ASSIGN(const std::vector<Measurement> measurements, time_interleaved(order, feeds, whole));
+  whole.after_round = [&](const auto& samples, auto& goes_on) { paired.after_round(samples, goes_on); };
+  TASO_ASSIGN(const auto samples, sample_interleaved(order, feeds, whole));
   if (cancelled()) return interrupted;  // too few samples to decide, and to be recorded
-
-  GraphTimes times;
-  times.noise = noise_floor;
-  for (std::size_t i = 0; i < graphs.size(); ++i) times.seconds.push_back(measurements[i].median_us * 1e-6);
-  for (const Measurement& measurement : measurements)
-    if (measurement.samples > 0)  // about two standard errors of a median, from the interquartile range
-      times.noise = std::max(times.noise, 2 * 0.93 * measurement.spread / std::sqrt(measurement.samples));
-  const double first = measurements.front().median_us, second = measurements.back().median_us;
-  if (std::min(first, second) > 0)
-    times.noise = std::max(times.noise, std::abs(first - second) / std::min(first, second));
-  times.seconds[0] = (first + second) / 2 * 1e-6;
-  return times;
+  return paired.times(samples);
 }
 
 }  // namespace taso

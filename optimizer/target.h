@@ -54,14 +54,16 @@ struct TimedGraph {
   const Graph* graph = nullptr;
   std::shared_ptr<const LayoutAssignment> layouts;  ///< Null: by the target's rule.
   Hash128 kernels;                                  ///< Tells layouts apart; zero if by rule.
+  bool reference = false;                           ///< What the others must be faster than to be chosen.
 };
 
-/// Times of several graphs run whole, in turn, in one process.
+/// Times of several graphs run whole, in turn, in one process (optimizer/paired_times.h).
 struct GraphTimes {
-  std::vector<double> seconds;  ///< Median of each graph, in the order given.
-  /// Relative difference of two medians that may be noise: from two copies of one graph (an A/A pair) and from the
-  /// spread of the samples.
+  std::vector<double> seconds;  ///< Of each graph, in the order given.
+  /// Relative difference of two times that may be noise: from two copies of one graph (an A/A pair), and from the
+  /// confidence intervals of what was compared.
   double noise = 0;
+  int date = 0;  ///< When they were recorded, as 20261126; 0: just now.
 };
 
 class Target {
@@ -84,7 +86,8 @@ class Target {
   [[nodiscard]] virtual std::vector<std::string> declined(const KernelPlan& /*plan*/) const { return {}; }
   /// Tenths of a working set of so many bytes that the device's last cache keeps from one run of a model to the next.
   [[nodiscard]] virtual int cached_tenths(double /*bytes*/) { return 0; }
-  /// Runs whole graphs interleaved; the first one enters twice (the A/A pair that gives the noise).
+  /// Runs whole graphs interleaved; the first one, a reference, enters twice (the A/A pair). There are more rounds the
+  /// nearer to the noise what is faster than the references is.
   [[nodiscard]] virtual Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) = 0;
 };
 

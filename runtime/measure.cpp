@@ -280,9 +280,9 @@ Expected<Measurement> KernelTimer::measure(const KernelRequest& request, const S
   return measurement;
 }
 
-Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> executors,
-                                                    std::span<const std::span<const HostTensor>> inputs,
-                                                    const WholeOptions& options) {
+Expected<std::vector<std::vector<double>>> sample_interleaved(std::span<Executor* const> executors,
+                                                              std::span<const std::span<const HostTensor>> inputs,
+                                                              const WholeOptions& options) {
   TASO_CHECK(executors.size() == inputs.size(), "one set of inputs per executor is needed");
   using Clock = std::chrono::steady_clock;
   const clockid_t clock = options.thread_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
@@ -312,6 +312,7 @@ Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> e
       TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));  // uploads, and records
   }
   std::vector<std::vector<double>> samples(executors.size());
+  std::vector<char> goes_on(executors.size(), 1);
   const auto begin = Clock::now();
   for (int round = 0; round < options.maximum_rounds; ++round) {
     const double elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -324,13 +325,24 @@ Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> e
         break;
       }
       const std::size_t e = (turn + static_cast<std::size_t>(round)) % executors.size();
+      if (goes_on[e] == 0) continue;
       if (blocks[e] > 1) {
         TASO_ASSIGN([[maybe_unused]] const double untimed, time_runs(e, 1));
       }
       TASO_ASSIGN(const double one, time_runs(e, blocks[e]));
       samples[e].push_back(one);
     }
+    if (!options.after_round) continue;
+    options.after_round(samples, goes_on);
+    if (std::find(goes_on.begin(), goes_on.end(), 1) == goes_on.end()) break;
   }
+  return samples;
+}
+
+Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> executors,
+                                                    std::span<const std::span<const HostTensor>> inputs,
+                                                    const WholeOptions& options) {
+  TASO_ASSIGN(std::vector<std::vector<double>> samples, sample_interleaved(executors, inputs, options));
   std::vector<Measurement> results;
   results.reserve(samples.size());
   for (std::vector<double>& list : samples) results.push_back(summarize(std::move(list)));

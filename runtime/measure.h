@@ -97,9 +97,18 @@ struct WholeOptions {
   /// Asked between runs; true ends the timing early (Ctrl-C): with the samples so far, or with an error of code
   /// interrupted where an executor has none yet.
   std::function<bool()> cancelled;
+  /// Called after every round with the samples so far; takes executors out of the rounds that follow by clearing their
+  /// entries. The timing ends when no entry is set.
+  std::function<void(const std::vector<std::vector<double>>& samples, std::vector<char>& goes_on)> after_round;
 };
 
-/// Times executors whole, in turn, on the same kind of inputs. `inputs[i]` are executor i's inputs.
+/// Microseconds of executors run whole, in turn, on the same kind of inputs: per executor one sample of each round that
+/// it took part in, the first ones. `inputs[i]` are executor i's inputs.
+[[nodiscard]] Expected<std::vector<std::vector<double>>> sample_interleaved(
+    std::span<Executor* const> executors, std::span<const std::span<const HostTensor>> inputs,
+    const WholeOptions& options = {});
+
+/// What these samples are together.
 [[nodiscard]] Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> executors,
                                                                   std::span<const std::span<const HostTensor>> inputs,
                                                                   const WholeOptions& options = {});

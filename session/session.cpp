@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "optimizer/baseline.h"
 #include "optimizer/cost_database.h"
 #include "optimizer/html_report.h"
 #include "optimizer/runtime_target.h"
@@ -64,7 +65,12 @@ std::vector<std::string> used_rules(const RuleSets& rules, const std::vector<Rul
 
 struct Session::State {
   State(SessionOptions o, const OperatorRegistry& r, const KernelLibrary& l, RuleSets loaded)
-      : options(std::move(o)), registry(r), library(l), rules(std::move(loaded)), target(l, target_options(options)) {}
+      : options(std::move(o)),
+        registry(r),
+        library(l),
+        rules(std::move(loaded)),
+        fusing_rules(allowed_rules(rules.for_baseline().rules(), options.optimize.rounding, true), r),
+        target(l, target_options(options)) {}
 
   [[nodiscard]] Status open_costs(const MessageSink& message);
   [[nodiscard]] OptimizeOptions optimize_options(std::atomic<std::size_t>& unwritable, AllSizes* all_sizes) const;
@@ -79,7 +85,8 @@ struct Session::State {
   const OperatorRegistry& registry;
   const KernelLibrary& library;
   RuleSets rules;
-  FileIdentity original;  ///< Of the model's file as it was read; for the certificate.
+  RuleIndex fusing_rules;  ///< Those by which a model that is read is fused before it runs.
+  FileIdentity original;   ///< Of the model's file as it was read; for the certificate.
   SizedModel sized;
   RuntimeTarget target;
   std::optional<CostDatabase> database;
@@ -110,6 +117,13 @@ OptimizeOptions Session::State::optimize_options(std::atomic<std::size_t>& unwri
     const bool writable = model.can_save(rewrite.graph, nodes);
     if (!writable) unwritable.fetch_add(1, std::memory_order_relaxed);
     return writable;
+  };
+  result.as_run = [this, &model](const Graph& graph) -> Expected<Graph> {
+    TASO_ASSIGN(const Model written, model.read_again(graph));
+    Graph read = written.graph();
+    normalize(read, registry);
+    TASO_ASSIGN(Baseline fused, make_baseline(read, fusing_rules, registry, {}, options.optimize.search.interrupt));
+    return std::move(fused.graph);
   };
   if (all_sizes != nullptr) {
     result.applicable = [all_sizes](const Graph& graph, const Substitution& rule, const Match& match) {

@@ -48,7 +48,7 @@ struct SessionOptions {
   int threads = 1;                               ///< With which the kernels run.
   ElementType float_storage = ElementType::f32;  ///< In which a device keeps what is f32 in the model.
   bool row_major = false;                        ///< Layouts that are not chosen are row-major, as in the file.
-  /// How it is searched, chosen and checked. The session sets `baseline_rules`, `writable`, `applicable`,
+  /// How it is searched, chosen and checked. The session sets `baseline_rules`, `writable`, `as_run`, `applicable`,
   /// `at_all_sizes`, and of the check `threads`, `float_storage` and `output_names`. `search.interrupt` ends measuring,
   /// too.
   OptimizeOptions optimize;

@@ -103,6 +103,26 @@ TEST_F(ChoiceByTime, TheOriginalComesBackWhenItBeatsTheBestCandidate) {
   EXPECT_TRUE(result.applications.empty());
 }
 
+TEST_F(ChoiceByTime, WhatIsRunOfTheFileCompetes) {
+  target.graph_seconds = {1.0, 1.1, 0.9, 0.7, 0.8};
+  OptimizeOptions options;
+  // The file of every graph is run as the original is: no graph is left to compete with the baseline.
+  options.as_run = [&](const Graph&) -> Expected<Graph> {
+    Graph run = graph;
+    normalize(run, registry());
+    return run;
+  };
+  const OptimizeResult as_original = run(options);
+  EXPECT_EQ(as_original.contenders.size(), 3U);  // once, as it is not the baseline
+  EXPECT_EQ(as_original.result.kernels, as_original.original.kernels);
+  // One that cannot be read again competes as it was found.
+  options.as_run = [](const Graph&) -> Expected<Graph> { return bad_input("unreadable", {"file"}); };
+  const OptimizeResult unread = run(options);
+  ASSERT_FALSE(unread.notes.empty());
+  EXPECT_NE(unread.notes[0].find("is timed as it was found, not as its file is run: unreadable"), std::string::npos);
+  EXPECT_TRUE(unread.gain);
+}
+
 TEST(FewestLaunches, CompeteWhereGraphsAreTimed) {
   // Two siblings of unequal size: merged they seem to cost (9/8)^2 of the larger one, 1.25 times the two by themselves.
   const Graph graph = graph_of(R"(
