@@ -60,11 +60,15 @@ class WeightedSum final : public CostModel {
       TASO_ASSIGN(const double bytes, measured_->target().peak_bytes(graph, plan.layouts.get()));
       sum += grid_(weighted.weight * bytes * 1e-6);
     }
-    // What is not known is measured last, and only as far as that may matter.
-    for (const auto& [kernel, assumed] : missing) {
-      if (sum >= limit) break;
-      TASO_ASSIGN(const double found, find_out(*kernel));
-      sum += found - assumed;
+    // What is not known is measured last, and only as far as that may matter: first what it is at least.
+    for (std::vector<std::pair<const KernelInfo*, double>> open; !missing.empty(); missing = std::move(open)) {
+      open.clear();
+      for (const auto& [kernel, assumed] : missing) {
+        if (sum >= limit) return sum;
+        TASO_ASSIGN(const Price found, find_out(*kernel));
+        sum += found.value - assumed;
+        if (!found.known) open.emplace_back(kernel, found.value);
+      }
     }
     return sum;
   }
@@ -78,7 +82,7 @@ class WeightedSum final : public CostModel {
           if (const auto [place, fresh] = known.emplace(kernel.get(), Price()); fresh) place->second = price(*kernel);
     PriceList prices;
     prices.look_up = [&](const KernelInfo& kernel) { return known.at(&kernel); };
-    prices.find_out = [](const KernelInfo&) -> Expected<double> { return Error{ErrorCode::cost_missing, "", {}}; };
+    prices.find_out = [](const KernelInfo&) -> Expected<Price> { return Error{ErrorCode::cost_missing, "", {}}; };
     tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
       KernelPlan& plan = *plans[i];
       if (!plan.open || plan.layouts) return;
@@ -118,12 +122,11 @@ class WeightedSum final : public CostModel {
     return grid_(price);
   }
 
-  /// A kernel's price by all terms that are sums over kernels. Without a recorded time the other terms are a lower
-  /// bound.
+  /// A kernel's price by all terms that are sums over kernels. Without a recorded time it is a lower bound.
   [[nodiscard]] Price bound(const KernelInfo& kernel) const {
     if (!formula_.uses_time()) return {priced(kernel, 0), true};
-    const std::optional<double> seconds = measured_->recorded(kernel);
-    return {priced(kernel, seconds.value_or(0)), seconds.has_value()};
+    const MeasuredCosts::Known known = measured_->known(kernel);
+    return {priced(kernel, known.seconds), known.exactly};
   }
 
   /// The same for a choice of layouts. Where nothing may be measured, a prohibitive price makes that a kernel without a
@@ -134,9 +137,9 @@ class WeightedSum final : public CostModel {
     return price;
   }
 
-  [[nodiscard]] Expected<double> find_out(const KernelInfo& kernel) const {
-    TASO_ASSIGN(const double seconds, measured_->seconds(kernel));
-    return priced(kernel, seconds);
+  [[nodiscard]] Expected<Price> find_out(const KernelInfo& kernel) const {
+    TASO_ASSIGN(const MeasuredCosts::Known found, measured_->find_out(kernel));
+    return Price{priced(kernel, found.seconds), found.exactly};
   }
 
   Expected<double> choose(KernelPlan& plan, double limit) {
@@ -193,6 +196,27 @@ std::optional<double> MeasuredCosts::recorded(const KernelInfo& kernel) {
   const std::optional<double> value = database_->find("kernel", kernel.key);
   if (value) kernels_.emplace(kernel.hash, std::pair(kernel.key, *value));
   return value;
+}
+
+MeasuredCosts::Known MeasuredCosts::known(const KernelInfo& kernel) {
+  if (const std::optional<double> seconds = recorded(kernel)) return {*seconds, true};
+  const auto [place, fresh] = least_.emplace(kernel.hash, 0);
+  if (fresh) place->second = database_->find("least", kernel.key).value_or(0);
+  return {place->second, false};
+}
+
+Expected<MeasuredCosts::Known> MeasuredCosts::find_out(const KernelInfo& kernel) {
+  const Known before = known(kernel);
+  if (!before.exactly && before.seconds == 0 && measure_) {
+    TASO_ASSIGN(const double least, target_->least_seconds(kernel));
+    if (least > 0) {
+      TASO_ASSIGN(const double value, database_->record("least", kernel.key, least));
+      least_[kernel.hash] = value;
+      return Known{value, false};
+    }
+  }
+  TASO_ASSIGN(const double exact, seconds(kernel));
+  return Known{exact, true};
 }
 
 Expected<double> MeasuredCosts::seconds(const KernelInfo& kernel) {

@@ -30,6 +30,16 @@ class MeasuredCosts {
 
   /// Seconds of one kernel. Not thread-safe.
   [[nodiscard]] Expected<double> seconds(const KernelInfo& kernel);
+  /// What is known of the seconds of a kernel after one step of finding out: at first, where the target can tell, how
+  /// many there are at least, then all. So of a kernel that is given up for the former no more is measured. Not
+  /// thread-safe.
+  struct Known {
+    double seconds = 0;
+    bool exactly = true;  ///< False: there are at least so many.
+  };
+  [[nodiscard]] Expected<Known> find_out(const KernelInfo& kernel);
+  /// What is known already: nothing is at least 0 seconds. Not thread-safe.
+  [[nodiscard]] Known known(const KernelInfo& kernel);
   /// Sum over the launches of a plan.
   [[nodiscard]] Expected<double> seconds(const KernelPlan& plan);
   /// The seconds of a kernel if they are known without measuring. Not thread-safe.
@@ -57,6 +67,7 @@ class MeasuredCosts {
   bool measure_;
   std::size_t measured_count_ = 0;
   std::unordered_map<Hash128, std::pair<std::string, double>> kernels_;
+  std::unordered_map<Hash128, double> least_;                     ///< Of kernels that are not in kernels_.
   std::map<std::pair<std::string, std::string>, double> others_;  ///< No kernels; by kind and key.
 };
 

@@ -88,6 +88,22 @@ struct RuntimeTarget::State {
     return info;
   }
 
+  KernelRequest request_of(const KernelInfo& kernel) {
+    const std::lock_guard lock(mutex);
+    const auto place = requests.find(kernel.hash);
+    TASO_CHECK(place != requests.end(), "measuring a kernel that no plan has named: " + kernel.key);
+    return place->second;
+  }
+
+  KernelTimer& kernel_timer() {
+    if (!timer) {
+      MeasureOptions measure;
+      measure.cancelled = options.cancelled;
+      timer = std::make_unique<KernelTimer>(*library, std::move(measure));
+    }
+    return *timer;
+  }
+
   const KernelLibrary* library;
   RuntimeTargetOptions options;
   int cached_tenths = 0;
@@ -160,20 +176,13 @@ Expected<double> RuntimeTarget::peak_bytes(const Graph& graph, const LayoutAssig
 }
 
 Expected<double> RuntimeTarget::measure(const KernelInfo& kernel) {
-  KernelRequest request;
-  {
-    const std::lock_guard lock(state_->mutex);
-    const auto place = state_->requests.find(kernel.hash);
-    TASO_CHECK(place != state_->requests.end(), "measuring a kernel that no plan has named: " + kernel.key);
-    request = place->second;
-  }
-  if (!state_->timer) {
-    MeasureOptions measure;
-    measure.cancelled = state_->options.cancelled;
-    state_->timer = std::make_unique<KernelTimer>(*state_->library, std::move(measure));
-  }
-  TASO_ASSIGN(const Measurement measurement, state_->timer->measure(request));
+  TASO_ASSIGN(const Measurement measurement, state_->kernel_timer().measure(state_->request_of(kernel)));
   return measurement.median_us * 1e-6;
+}
+
+Expected<double> RuntimeTarget::least_seconds(const KernelInfo& kernel) {
+  TASO_ASSIGN(const double least_us, state_->kernel_timer().least_us(state_->request_of(kernel)));
+  return least_us * 1e-6;
 }
 
 std::vector<std::string> RuntimeTarget::declined(const KernelPlan& plan) const {

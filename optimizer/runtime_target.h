@@ -41,6 +41,7 @@ class RuntimeTarget final : public Target {
   /// Executor::arena_bytes() of measure_graphs: also in counting mode, concatenations may be written in place.
   [[nodiscard]] Expected<double> peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const override;
   [[nodiscard]] Expected<double> measure(const KernelInfo& kernel) override;
+  [[nodiscard]] Expected<double> least_seconds(const KernelInfo& kernel) override;
   [[nodiscard]] std::vector<std::string> declined(const KernelPlan& plan) const override;
   [[nodiscard]] int cached_tenths(double bytes) override;
   /// From now on kernels are planned and measured as if so many tenths of the model stayed in the last-level cache

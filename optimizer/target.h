@@ -82,6 +82,8 @@ class Target {
   /// Seconds of one launch of a kernel that plan() has named. Called by one thread at a time, with nothing else
   /// running. An error of code interrupted: the user wants to stop.
   [[nodiscard]] virtual Expected<double> measure(const KernelInfo& kernel) = 0;
+  /// Seconds that such a kernel takes at least, known with much less work; 0 if nothing is. As measure().
+  [[nodiscard]] virtual Expected<double> least_seconds(const KernelInfo& /*kernel*/) { return 0.0; }
   /// Operators of the plan's launches that the target's device has no kernel for and leaves to the host, in order.
   [[nodiscard]] virtual std::vector<std::string> declined(const KernelPlan& /*plan*/) const { return {}; }
   /// Tenths of a working set of so many bytes that the device's last cache keeps from one run of a model to the next.
