@@ -13,6 +13,7 @@ namespace {
 /// After so many rounds it is looked at what is decided.
 constexpr std::array<std::size_t, 6> looks = {11, 17, 27, 45, 90, 200};
 constexpr double error_of_a_look = allowed_error / static_cast<double>(looks.size());
+constexpr std::size_t few_rounds = 17;
 /// Graphs that are so much slower than a reference in each of the first rounds are not run any more.
 constexpr std::size_t first_rounds = 3;
 constexpr double clearly_slower = 1.1;
@@ -74,7 +75,9 @@ void PairedTimes::after_round(const std::vector<std::vector<double>>& samples, s
   const auto decided = [&](std::size_t graph, std::size_t reference) {
     const MedianInterval interval = median_interval(ratios(samples, graph, reference), error_of_a_look);
     const double width = std::max(interval.high - interval.median, interval.median - interval.low);
-    return interval.median < 1 - std::max(least_gain, copies + width) || interval.low > 1 - least;
+    // A gain that would have to be twice what the samples say is not waited for.
+    const bool out_of_reach = rounds >= few_rounds && interval.median > 1 - least / 2;
+    return interval.median < 1 - std::max(least_gain, copies + width) || interval.low > 1 - least || out_of_reach;
   };
   for (std::size_t graph = 1; graph < graphs; ++graph)
     for (std::size_t reference = 0; reference < graph; ++reference)
