@@ -14,16 +14,6 @@ namespace {
 /// The places of two graphs among those that compete; what was found follows in its order.
 constexpr std::size_t baseline = 0, original = 1, first_found = 2;
 
-TimedGraph to_be_timed(const PlannedGraph& planned) {
-  TimedGraph timed{&planned.graph, planned.plan.layouts, {}};
-  if (timed.layouts) {
-    Hasher hasher;
-    for (const Launch& launch : planned.plan.launches) hasher.add(launch.kernel->hash);
-    timed.kernels = hasher.finish();
-  }
-  return timed;
-}
-
 /// Times all competitors whole and enters that in result.contenders. If it is not possible here, a note says why; an
 /// interrupt leaves them untimed, too.
 void time_whole(const std::vector<Competitor*>& competitors, MeasuredCosts& measured, OptimizeResult& result) {
@@ -95,11 +85,16 @@ const char* to_string(Choice choice) {
   return "?";
 }
 
+std::vector<Competitor*> competitors_of(Prepared& prepared, Findings& found) {
+  std::vector<Competitor*> competitors = {&prepared.baseline, &prepared.original};
+  for (Competitor& competitor : found.graphs) competitors.push_back(&competitor);
+  return competitors;
+}
+
 Status choose(Prepared& prepared, Findings& found, const GraphPlanner& planner, const OptimizeOptions& options,
               OptimizeResult& result) {
   result.search = std::move(found.search);
-  std::vector<Competitor*> competitors = {&prepared.baseline, &prepared.original};
-  for (Competitor& competitor : found.graphs) competitors.push_back(&competitor);
+  const std::vector<Competitor*> competitors = competitors_of(prepared, found);
   for (const Competitor* competitor : competitors)
     result.contenders.push_back({competitor->name, competitor->as_run().cost, std::nullopt});
 
@@ -117,7 +112,7 @@ Status choose(Prepared& prepared, Findings& found, const GraphPlanner& planner, 
                                                     : Choice::baseline;
   if (result.choice != Choice::original) {
     result.applications = competitors[winner]->applications;
-    result.baseline_applications = prepared.baseline.applications.size();
+    result.baseline_applications = (result.gain ? prepared.start() : prepared.baseline).applications.size();
   }
   if (result.gain) {
     // Once more: in the statistics of layouts, which reports print, the result counts as a graph of its own.

@@ -21,7 +21,7 @@ bool contains(const std::vector<Competitor>& graphs, const Graph& graph) {
                      [&](const Competitor& other) { return other.planned.graph.equals(graph); });
 }
 
-/// The searches of one optimization: all of them start from the baseline, with the same rules.
+/// The searches of one optimization: all of them start from one graph, with the same rules.
 class Searches {
  public:
   Searches(const Prepared& prepared, const GraphPlanner& planner, const OptimizeOptions& options)
@@ -65,7 +65,7 @@ class Searches {
     if (!is_less(candidate.cost, fewest.start_cost) || contains(found.graphs, candidate.graph)) return {};
     std::vector<RuleApplication> applications = from_original(candidate);
     if (at_all_sizes(applications, options_) != AtAllSizes::holds) return {};
-    const double limit = hopeless * prepared_.baseline.planned.cost;
+    const double limit = hopeless * prepared_.start().planned.cost;
     Expected<PlannedGraph> planned = planner_.plan(std::move(candidate.graph), limit);
     if (!planned && planned.error().code == ErrorCode::interrupted) found.search.stop = StopReason::interrupted;
     if (!planned) return unless_unpriced(planned.error());
@@ -76,7 +76,7 @@ class Searches {
 
  private:
   [[nodiscard]] Expected<SearchResult> run(const SearchOptions& options, CostModel& model) const {
-    return search(prepared_.baseline.planned.graph, prepared_.search_rules, planner_.target(), model, options);
+    return search(prepared_.start().planned.graph, prepared_.search_rules, planner_.target(), model, options);
   }
 
   /// Takes seconds that were used off a search's limit.
@@ -91,7 +91,7 @@ class Searches {
   }
 
   [[nodiscard]] std::vector<RuleApplication> from_original(const Candidate& candidate) const {
-    std::vector<RuleApplication> all = prepared_.baseline.applications;
+    std::vector<RuleApplication> all = prepared_.start().applications;
     all.insert(all.end(), candidate.applications.begin(), candidate.applications.end());
     return all;
   }
@@ -149,7 +149,7 @@ Status take_from_files(const Prepared& prepared, const GraphPlanner& planner, co
     const PlannedGraph& run = graph.as_run();
     const bool known =
         std::any_of(kept.begin(), kept.end(), [&](const Competitor& other) { return run_alike(other.as_run(), run); });
-    if (!known && !run_alike(prepared.baseline.planned, run) && run.cost < hopeless * prepared.baseline.planned.cost)
+    if (!known && !run_alike(prepared.baseline.planned, run) && run.cost < hopeless * prepared.start().planned.cost)
       kept.push_back(std::move(graph));
   }
   found.graphs = std::move(kept);
@@ -158,7 +158,7 @@ Status take_from_files(const Prepared& prepared, const GraphPlanner& planner, co
 
 /// What became of graphs found.
 struct Sifted {
-  std::vector<Competitor> holding;  ///< Better than the baseline, at all sizes.
+  std::vector<Competitor> holding;  ///< Better than baseline and original, at all sizes.
   std::size_t refused = 0;          ///< So many are better, and do not hold.
   bool again = false;               ///< Another search knows more of where steps do not hold.
 };
@@ -168,7 +168,7 @@ Sifted sift(std::vector<Competitor> graphs, const Prepared& prepared, const Opti
   Sifted sifted;
   const std::size_t kept = std::max<std::size_t>(1, options.timed_candidates);
   for (Competitor& graph : graphs) {
-    if (!is_less(graph.planned.cost, prepared.baseline.planned.cost) || sifted.holding.size() == kept) continue;
+    if (!is_less(graph.planned.cost, prepared.start().planned.cost) || sifted.holding.size() == kept) continue;
     const AtAllSizes holds = at_all_sizes(graph.applications, options);
     if (holds == AtAllSizes::holds) {
       graph.name = fmt::format("candidate {}", sifted.holding.size() + 1);

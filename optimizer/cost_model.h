@@ -40,6 +40,8 @@ class MeasuredCosts {
   [[nodiscard]] Expected<Known> find_out(const KernelInfo& kernel);
   /// What is known already: nothing is at least 0 seconds. Not thread-safe.
   [[nodiscard]] Known known(const KernelInfo& kernel);
+  /// Records other seconds in the place of those that are recorded for a kernel. Not thread-safe.
+  [[nodiscard]] Status correct(const KernelInfo& kernel, double seconds);
   /// Sum over the launches of a plan.
   [[nodiscard]] Expected<double> seconds(const KernelPlan& plan);
   /// The seconds of a kernel if they are known without measuring. Not thread-safe.

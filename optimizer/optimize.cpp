@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "optimizer/choice.h"
 #include "optimizer/contenders.h"
+#include "optimizer/correction.h"
 #include "optimizer/planned_graph.h"
 #include "optimizer/prepare.h"
 
@@ -37,21 +40,43 @@ Status check_result(const PlannedGraph& original, const KernelLibrary& library, 
   return {};
 }
 
+/// One line on the prices that were corrected.
+void note_corrections(const std::vector<CorrectedPrice>& corrected, std::vector<std::string>& notes) {
+  if (corrected.empty()) return;
+  const auto change = [](const CorrectedPrice& price) { return std::abs(price.after - price.before); };
+  const CorrectedPrice& largest = *std::max_element(
+      corrected.begin(), corrected.end(), [&](const auto& a, const auto& b) { return change(a) < change(b); });
+  notes.push_back(fmt::format(
+      "graphs that should be faster were slower, so the costs of {} kernel{} were corrected by what they take inside "
+      "them, and the search went on; the most: {:.4g} us instead of {:.4g} us for {}",
+      corrected.size(), corrected.size() == 1 ? "" : "s", largest.after * 1e6, largest.before * 1e6, largest.kernel));
+}
+
 Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const RuleIndex& rules,
                                                     const KernelLibrary& library, MeasuredCosts& measured,
                                                     CostModel& model, const OptimizeOptions& options) {
-  OptimizeResult result;
-  result.cost_model = model.name();
-  result.target = measured.target().identity();
-  result.strategy = options.strategy;
   const GraphPlanner planner(measured, model, options.strategy != Strategy::graph);
-  TASO_ASSIGN(Prepared prepared, prepare(original, rules, library.registry(), planner, options, result.notes));
-  TASO_ASSIGN(Findings found, find_contenders(prepared, planner, options, result.notes));
-  TASO_RETURN_IF_ERROR(choose(prepared, found, planner, options, result));
-  result.layouts = model.layout_statistics();
-  note_inexact_layouts(result.layouts, result.notes);
-  TASO_RETURN_IF_ERROR(check_result(prepared.original.planned, library, options, result));
-  return result;
+  std::vector<CorrectedPrice> corrected;
+  for (int corrections = 0;; ++corrections) {
+    OptimizeResult result;
+    result.cost_model = model.name();
+    result.target = measured.target().identity();
+    result.strategy = options.strategy;
+    note_corrections(corrected, result.notes);
+    TASO_ASSIGN(Prepared prepared, prepare(original, rules, library.registry(), planner, options, result.notes));
+    TASO_ASSIGN(Findings found, find_contenders(prepared, planner, options, result.notes));
+    TASO_RETURN_IF_ERROR(choose(prepared, found, planner, options, result));
+    if (corrections < most_corrections) {
+      TASO_ASSIGN(const std::vector<CorrectedPrice> wrong, correct_prices(prepared, found, planner, result));
+      corrected.insert(corrected.end(), wrong.begin(), wrong.end());
+      if (!wrong.empty()) continue;
+    }
+    result.corrected = std::move(corrected);
+    result.layouts = model.layout_statistics();
+    note_inexact_layouts(result.layouts, result.notes);
+    TASO_RETURN_IF_ERROR(check_result(prepared.original.planned, library, options, result));
+    return result;
+  }
 }
 
 }  // namespace

@@ -82,6 +82,12 @@ struct Contender {
   std::optional<double> seconds;  ///< Timed whole, where the cost model uses time.
 };
 
+/// A kernel that takes another time inside the graphs than by itself.
+struct CorrectedPrice {
+  std::string kernel;            ///< KernelInfo::key
+  double before = 0, after = 0;  ///< Seconds.
+};
+
 struct OptimizeResult {
   Graph graph;
   Choice choice = Choice::original;
@@ -93,7 +99,9 @@ struct OptimizeResult {
   std::vector<Contender> contenders;
   std::optional<double> noise;  ///< Relative, of the whole-graph times; set if and only if graphs were timed.
   int timed_on = 0;             ///< The date of recorded whole-graph times, as 20261126; 0: they are of this run.
-  SearchResult search;          ///< Statistics; its graphs are moved out.
+  /// Times of graphs contradicted the sums of their kernels' times: these were corrected, and the search went on.
+  std::vector<CorrectedPrice> corrected;
+  SearchResult search;  ///< Statistics; its graphs are moved out.
   std::optional<CheckReport> check;
   std::string cost_model, target;
   Strategy strategy = Strategy::joint;

@@ -98,7 +98,7 @@ GraphTimes PairedTimes::times(const std::vector<std::vector<double>>& samples) c
   for (std::size_t graph = 1; graph < graphs; ++graph) {
     times.seconds.push_back(times.seconds[0] * median_of(ratios(samples, graph, 0)));
     // What was given up early is far away: its few samples say nothing of the noise.
-    if (samples[graph].size() < rounds) continue;
+    if (samples[graph].size() < std::max(rounds, first_rounds + 1)) continue;
     for (std::size_t reference = 0; reference < graph; ++reference) {
       if (is_reference_[reference] == 0 || samples[reference].size() < rounds) continue;
       const MedianInterval interval = median_interval(ratios(samples, graph, reference), error_of_a_look);

@@ -4,6 +4,16 @@
 
 namespace taso {
 
+TimedGraph to_be_timed(const PlannedGraph& planned) {
+  TimedGraph timed{&planned.graph, planned.plan.layouts, {}, false};
+  if (timed.layouts) {
+    Hasher hasher;
+    for (const Launch& launch : planned.plan.launches) hasher.add(launch.kernel->hash);
+    timed.kernels = hasher.finish();
+  }
+  return timed;
+}
+
 Expected<PlannedGraph> GraphPlanner::plan(Graph graph, double limit) const {
   PlannedGraph planned{std::move(graph), {}, 0, std::nullopt};
   TASO_ASSIGN(planned.plan, choose_layouts_ ? target().open_plan(planned.graph) : target().plan(planned.graph));

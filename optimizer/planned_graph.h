@@ -32,6 +32,9 @@ struct PlannedGraph {
   std::optional<GraphSummary> summary;  ///< Where GraphPlanner::summarize has made it.
 };
 
+/// The graph as Target runs it whole.
+[[nodiscard]] TimedGraph to_be_timed(const PlannedGraph& planned);
+
 /// Plans and prices graphs, all of them in the same way. Not for several threads at once: may measure.
 class GraphPlanner {
  public:

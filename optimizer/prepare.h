@@ -34,6 +34,12 @@ struct Prepared {
   Competitor original;  ///< In normal form.
   Competitor baseline;
   RuleIndex search_rules;  ///< Those that the options allow.
+
+  /// Where the search starts: the baseline, or the original where that is clearly cheaper.
+  [[nodiscard]] const Competitor& start() const {
+    constexpr double clearly = 0.98;
+    return original.planned.cost < clearly * baseline.planned.cost ? original : baseline;
+  }
 };
 
 /// Makes, plans and summarises both graphs. A baseline that does not hold at all sizes is the original, with a note.

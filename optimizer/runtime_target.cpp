@@ -19,6 +19,7 @@ namespace taso {
 namespace {
 
 constexpr std::uint64_t input_seed = 1;
+constexpr int profiled_runs = 9;
 
 /// What a lowered kernel costs besides time.
 Expected<std::shared_ptr<const KernelInfo>> describe(const PlannedKernel& kernel, const Node& node, const Graph& graph,
@@ -207,6 +208,25 @@ int RuntimeTarget::cached_tenths(double bytes) {
 void RuntimeTarget::set_cached_tenths(int tenths) {
   state_->locals.clear();
   state_->cached_tenths = tenths;
+}
+
+Expected<std::map<std::string, double>> RuntimeTarget::profile(const TimedGraph& graph) {
+  ExecutorOptions options = state_->executor_options();
+  options.layouts = graph.layouts;
+  TASO_ASSIGN(Executor executor, Executor::create(cut_at_opaque(*graph.graph).graph, *state_->library, options));
+  TASO_ASSIGN(const std::vector<KernelProfile> launches,
+              executor.profile(executor.random_inputs(input_seed), profiled_runs));
+  std::map<std::string, std::pair<double, double>> sums;  // seconds and launches
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    KernelRequest request = executor.lowered().steps[i].kernel->request;
+    request.cached_tenths = state_->cached_tenths;
+    auto& [seconds, count] = sums[request.key()];
+    seconds += launches[i].median_us * 1e-6;
+    ++count;
+  }
+  std::map<std::string, double> means;
+  for (const auto& [key, sum] : sums) means[key] = sum.first / sum.second;
+  return means;
 }
 
 Expected<GraphTimes> RuntimeTarget::measure_graphs(std::span<const TimedGraph> graphs) {

@@ -47,6 +47,7 @@ class RuntimeTarget final : public Target {
   /// From now on kernels are planned and measured as if so many tenths of the model stayed in the last-level cache
   /// (KernelRequest::cached_tenths); 0 at first. Not while anything is planned.
   void set_cached_tenths(int tenths);
+  [[nodiscard]] Expected<std::map<std::string, double>> profile(const TimedGraph& graph) override;
   [[nodiscard]] Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) override;
 
  private:

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -88,6 +89,11 @@ class Target {
   [[nodiscard]] virtual std::vector<std::string> declined(const KernelPlan& /*plan*/) const { return {}; }
   /// Tenths of a working set of so many bytes that the device's last cache keeps from one run of a model to the next.
   [[nodiscard]] virtual int cached_tenths(double /*bytes*/) { return 0; }
+  /// Seconds that one launch of each kernel takes inside of a graph that runs, by the keys of its plan: the mean over
+  /// its launches. Empty where the target cannot tell.
+  [[nodiscard]] virtual Expected<std::map<std::string, double>> profile(const TimedGraph& /*graph*/) {
+    return std::map<std::string, double>{};
+  }
   /// Runs whole graphs interleaved; the first one, a reference, enters twice (the A/A pair). There are more rounds the
   /// nearer to the noise what is faster than the references is.
   [[nodiscard]] virtual Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) = 0;

@@ -123,6 +123,26 @@ TEST_F(ChoiceByTime, WhatIsRunOfTheFileCompetes) {
   EXPECT_TRUE(unread.gain);
 }
 
+TEST_F(ChoiceByTime, PricesThatTimesContradictAreCorrected) {
+  // By itself matmul_bias costs nothing; inside of graphs it takes longer than the two operators that it replaces.
+  target.seconds_of_op = {{"matmul_bias_act", 1e-9}, {"matmul", 1e-6}, {"add", 1e-6}};
+  target.seconds_inside = {{"matmul_bias_act", 9e-6}};
+  target.graph_seconds_from_inside = true;
+  OptimizeOptions options;
+  options.search.max_steps = 0;
+  const OptimizeResult result = run(options);
+  EXPECT_EQ(result.choice, Choice::original);
+  ASSERT_EQ(result.corrected.size(), 1U);
+  EXPECT_TRUE(result.corrected[0].kernel.starts_with("matmul_bias")) << result.corrected[0].kernel;
+  EXPECT_EQ(result.corrected[0].before, 1e-9);
+  EXPECT_EQ(result.corrected[0].after, 9e-6);
+  ASSERT_FALSE(result.notes.empty());
+  EXPECT_NE(result.notes[0].find("the costs of 1 kernel were corrected"), std::string::npos) << result.notes[0];
+  EXPECT_GT(result.baseline.cost, result.original.cost);
+  // What was corrected stays so.
+  EXPECT_TRUE(run(options).corrected.empty());
+}
+
 TEST(FewestLaunches, CompeteWhereGraphsAreTimed) {
   // Two siblings of unequal size: merged they seem to cost (9/8)^2 of the larger one, 1.25 times the two by themselves.
   const Graph graph = graph_of(R"(

@@ -109,6 +109,14 @@ TEST(PairedTimes, TheNearerToTheNoiseTheMoreRounds) {
   EXPECT_GT(rounds(0.985), rounds(0.8));
 }
 
+TEST(PairedTimes, WhatIsGivenUpEarlySaysNothingOfTheNoise) {
+  Simulation machine{{1, 2, 3}, {1, 1, 0}, 0.01};
+  const GraphTimes times = machine.run(5);
+  EXPECT_EQ(machine.rounds, 3U);
+  EXPECT_LT(times.noise, 0.05);
+  EXPECT_NEAR(times.seconds[2] / times.seconds[0], 3, 0.1);
+}
+
 TEST(PairedTimes, BothReferencesMustBeBeaten) {
   Simulation machine{{1, 0.8, 0.9}, {1, 1, 0}, 0.01};
   const GraphTimes times = machine.run(3);
