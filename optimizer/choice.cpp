@@ -100,8 +100,10 @@ Status choose(Prepared& prepared, Findings& found, const GraphPlanner& planner, 
 
   const bool unchanged = prepared.original.planned.graph.equals(prepared.baseline.planned.graph);
   const bool all_equal = unchanged && found.graphs.empty();
-  if (times_graphs(planner, options) && result.search.stop != StopReason::interrupted && !all_equal)
+  if (times_graphs(planner, options) && result.search.stop != StopReason::interrupted && !all_equal) {
+    if (options.progress != nullptr) options.progress->begin_timing(competitors.size());
     time_whole(competitors, planner.measured(), result);
+  }
   const std::size_t winner = pick(result);
 
   PlannedGraph& chosen = competitors[winner]->planned;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -12,6 +13,9 @@ namespace taso {
 namespace {
 
 using AtAllSizes = OptimizeOptions::AtAllSizes;
+
+/// Of the time that is left, so much is the search's; the rest is for timing graphs whole.
+constexpr double share_of_search = 0.6;
 
 /// A graph whose predicted time is this many times the baseline's is not timed whole.
 constexpr double hopeless = 1.5;
@@ -28,6 +32,13 @@ class Searches {
       : prepared_(prepared), planner_(planner), options_(options), common_(options.search) {
     common_.keep = std::max(common_.keep, options.timed_candidates);
     common_.writable = options.writable;
+    if (common_.stop.deadline) {
+      const std::chrono::duration<double> left = *common_.stop.deadline - StopSignal::Clock::now();
+      const double share = std::max(0.0, share_of_search * left.count());
+      common_.time_limit = std::min(common_.time_limit.value_or(share), share);
+    }
+    if (options.progress != nullptr)
+      common_.progress = [progress = options.progress](const SearchProgress& state) { progress->update(state); };
     common_.applicable = options.applicable;
   }
 
@@ -76,6 +87,7 @@ class Searches {
 
  private:
   [[nodiscard]] Expected<SearchResult> run(const SearchOptions& options, CostModel& model) const {
+    if (options_.progress != nullptr) options_.progress->begin_search(options.max_steps);
     return search(prepared_.start().planned.graph, prepared_.search_rules, planner_.target(), model, options);
   }
 

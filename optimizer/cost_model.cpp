@@ -212,6 +212,7 @@ Expected<MeasuredCosts::Known> MeasuredCosts::find_out(const KernelInfo& kernel)
     if (least > 0) {
       TASO_ASSIGN(const double value, database_->record("least", kernel.key, least));
       least_[kernel.hash] = value;
+      ++tried_count_;
       return Known{value, false};
     }
   }

@@ -1,6 +1,7 @@
 /// What the search minimises. Models are interchangeable: the search does not know which one it has.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -60,6 +61,9 @@ class MeasuredCosts {
   [[nodiscard]] std::vector<CostDatabase::Entry> used() const;
   /// Number of kernels measured in this run (not found in the database).
   [[nodiscard]] std::size_t measured() const { return measured_count_; }
+  /// Number of kernels of which one has found out in this run how long they take at least. Both are safe to ask from
+  /// another thread.
+  [[nodiscard]] std::size_t tried() const { return tried_count_; }
   /// False: a cost that is not recorded is an error.
   [[nodiscard]] bool may_measure() const { return measure_; }
 
@@ -67,7 +71,7 @@ class MeasuredCosts {
   Target* target_;
   CostDatabase* database_;
   bool measure_;
-  std::size_t measured_count_ = 0;
+  std::atomic<std::size_t> measured_count_ = 0, tried_count_ = 0;
   std::unordered_map<Hash128, std::pair<std::string, double>> kernels_;
   std::unordered_map<Hash128, double> least_;                     ///< Of kernels that are not in kernels_.
   std::map<std::pair<std::string, std::string>, double> others_;  ///< No kernels; by kind and key.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "optimizer/choice.h"
@@ -30,6 +31,7 @@ Status check_result(const PlannedGraph& original, const KernelLibrary& library, 
     result.notes.push_back("no check: the result is the original graph");
     return {};
   }
+  if (options.progress != nullptr) options.progress->enter(OptimizeProgress::Phase::checking);
   CheckOptions check_options = *options.check;
   if (result.search.stop == StopReason::interrupted) check_options.inputs = 1;
   check_options.reference_layouts = original.plan.layouts;
@@ -63,6 +65,7 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
     result.target = measured.target().identity();
     result.strategy = options.strategy;
     note_corrections(corrected, result.notes);
+    if (options.progress != nullptr) options.progress->enter(OptimizeProgress::Phase::pricing);
     TASO_ASSIGN(Prepared prepared, prepare(original, rules, library.registry(), planner, options, result.notes));
     TASO_ASSIGN(Findings found, find_contenders(prepared, planner, options, result.notes));
     TASO_RETURN_IF_ERROR(choose(prepared, found, planner, options, result));
@@ -79,15 +82,36 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
   }
 }
 
+/// The original as the result, where there was no time to find out what it costs.
+Expected<OptimizeResult> unpriced(const Graph& original, const OperatorRegistry& registry, const Target& target,
+                                  const CostModel& model) {
+  OptimizeResult result;
+  result.cost_model = model.name();
+  result.target = target.identity();
+  result.graph = original;
+  normalize(result.graph, registry);
+  PlannedGraph planned{result.graph, {}, std::numeric_limits<double>::quiet_NaN(), {}};
+  TASO_ASSIGN(planned.plan, target.plan(planned.graph));
+  TASO_ASSIGN(result.original, summary_of(planned, target));
+  result.baseline = result.result = result.original;
+  result.search.stop = StopReason::time;
+  result.notes.emplace_back("the time limit passed before the costs of the model were known: it is written as it is");
+  return result;
+}
+
 }  // namespace
 
 Expected<OptimizeResult> optimize(const Graph& original, const RuleIndex& rules, const KernelLibrary& library,
                                   MeasuredCosts& measured, CostModel& model, const OptimizeOptions& options) {
   Expected<OptimizeResult> result = optimize_until_interrupted(original, rules, library, measured, model, options);
-  if (!result && result.error().code == ErrorCode::interrupted)
+  const bool out_of_time = !options.search.stop.by_user();
+  if (!result && result.error().code == ErrorCode::interrupted) {
+    if (out_of_time) return unpriced(original, library.registry(), measured.target(), model);
     return Error{ErrorCode::interrupted,
                  "interrupted before the search: " + result.error().message + "; nothing was written",
                  {}};
+  }
+  if (result && out_of_time && result->search.stop == StopReason::interrupted) result->search.stop = StopReason::time;
   return result;
 }
 

@@ -14,6 +14,7 @@
 #include "optimizer/check.h"
 #include "optimizer/cost_model.h"
 #include "optimizer/planned_graph.h"
+#include "optimizer/progress.h"
 #include "optimizer/search.h"
 #include "support/status.h"
 
@@ -57,6 +58,7 @@ struct OptimizeOptions {
   /// The search uses rules of at most so many operators on the source side; the baseline uses all.
   std::size_t max_rule_size = std::numeric_limits<std::size_t>::max();
   std::optional<CheckOptions> check = CheckOptions{};  ///< No check if empty.
+  OptimizeProgress* progress = nullptr;                ///< Is told of phases and searches, if not null.
   /// Says whether the model's file can hold the result of a rewrite; others are not used.
   RewriteFilter writable;
   /// What is run of the file that is written for a graph: the file read again, folded and fused. Where graphs are timed
@@ -111,9 +113,10 @@ struct OptimizeResult {
   std::vector<std::string> notes;  ///< For people: what could not be timed or checked, and why.
 };
 
-/// Optimizes one graph. A failed numeric check is an error of code check_failed. After an interrupt (see
-/// SearchOptions) the best graph so far is chosen by its cost, without timing graphs whole, and checked on one input;
-/// an interrupt before the search has begun is an error of code interrupted.
+/// Optimizes one graph. A failed numeric check is an error of code check_failed. After the stop signal (SearchOptions)
+/// the best graph so far is chosen by its cost, without timing graphs whole, and checked on one input. Before the
+/// search has begun, an interrupt by the user is an error of code interrupted, and a deadline leaves the original as it
+/// is, with a note.
 [[nodiscard]] Expected<OptimizeResult> optimize(const Graph& original, const RuleIndex& rules,
                                                 const KernelLibrary& library, MeasuredCosts& measured, CostModel& model,
                                                 const OptimizeOptions& options);

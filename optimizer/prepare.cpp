@@ -22,8 +22,8 @@ Expected<Baseline> baseline_at_all_sizes(const Graph& original, const RuleIndex&
   using AtAllSizes = OptimizeOptions::AtAllSizes;
   const RuleIndex allowed(allowed_rules(rules.rules(), options.rounding, true), rules.catalog());
   for (int round = 0; round < most_rounds; ++round) {
-    TASO_ASSIGN(Baseline baseline, make_baseline(original, allowed, registry, options.writable,
-                                                 options.search.interrupt, options.applicable));
+    TASO_ASSIGN(Baseline baseline,
+                make_baseline(original, allowed, registry, options.writable, options.search.stop, options.applicable));
     const AtAllSizes holds = at_all_sizes(baseline.applications, options);
     if (holds == AtAllSizes::holds) return baseline;
     if (holds == AtAllSizes::fails) break;

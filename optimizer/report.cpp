@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -130,7 +131,8 @@ std::string report_text(const OptimizeResult& result, const ReportContext& conte
   if (result.original.predicted_seconds) times("predicted", &GraphSummary::predicted_seconds);
   if (result.noise) times("measured", &GraphSummary::measured_seconds);
   if (!result.original.predicted_seconds || result.cost_model != "time")
-    row("cost in " + cost_unit(result.cost_model), [](const GraphSummary& s) { return fmt::format("{:.6g}", s.cost); });
+    row("cost in " + cost_unit(result.cost_model),
+        [](const GraphSummary& s) { return std::isfinite(s.cost) ? fmt::format("{:.6g}", s.cost) : std::string("-"); });
 
   if (const auto counts = rule_counts(result); !counts.empty()) {
     text += fmt::format("\n{:<48}{:>10}{:>10}\n", "rules used", "baseline", "search");

@@ -288,9 +288,7 @@ class Searcher {
   /// The tier of what is made from an entry's state.
   [[nodiscard]] int tier_behind(const QueueEntry& entry) const { return beam() ? entry.tier + 1 : 0; }
 
-  [[nodiscard]] bool interrupted() const {
-    return options_.interrupt != nullptr && options_.interrupt->load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] bool interrupted() const { return options_.stop.raised(); }
 
   [[nodiscard]] std::optional<StopReason> spent() const {
     if (interrupted()) return StopReason::interrupted;

@@ -26,7 +26,6 @@
 /// interrupt stops the search.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -40,6 +39,7 @@
 #include "optimizer/cost_model.h"
 #include "optimizer/trace.h"
 #include "support/status.h"
+#include "support/stop_signal.h"
 
 namespace taso {
 
@@ -48,7 +48,7 @@ enum class StopReason : std::uint8_t {
   steps,           ///< The budget of expansions or of candidates is spent.
   no_improvement,  ///< `patience` expansions in a row brought nothing.
   time,            ///< The time limit has passed.
-  interrupted,     ///< The caller's flag was raised.
+  interrupted,     ///< The stop signal was raised.
 };
 /// "queue empty", "step budget spent", ...
 [[nodiscard]] const char* to_string(StopReason reason);
@@ -83,7 +83,7 @@ struct SearchOptions {
                                                       ///< are made anew, and then the costliest graphs are dropped.
   std::size_t keep = 4;                               ///< Number of best graphs to return.
   int threads = 0;                                    ///< 0: all.
-  const std::atomic<bool>* interrupt = nullptr;
+  StopSignal stop;
   /// Layouts are chosen for every graph (Target::open_plan); else they follow the target's rule.
   bool choose_layouts = false;
   /// Graphs of more than three times as many nodes (weights not counted) are searched in parts of about so many; 0:

@@ -65,7 +65,7 @@ class PartsSearcher {
 
   bool out_of_time() {
     if (stopped_) return true;
-    if (options_.interrupt != nullptr && options_.interrupt->load(std::memory_order_relaxed))
+    if (options_.stop.raised())
       stopped_ = StopReason::interrupted;
     else if (options_.time_limit && elapsed() >= *options_.time_limit)
       stopped_ = StopReason::time;

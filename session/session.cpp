@@ -28,9 +28,7 @@ RuntimeTargetOptions target_options(const SessionOptions& options) {
           .counting = !options.cost.uses_time(),
           .row_major = options.row_major,
           .float_storage = options.float_storage,
-          .cancelled = [interrupt = options.optimize.search.interrupt] {
-            return interrupt != nullptr && interrupt->load();
-          }};
+          .cancelled = [stop = options.optimize.search.stop] { return stop.raised(); }};
 }
 
 /// Says what of a model is not as its user may expect.
@@ -59,6 +57,30 @@ std::vector<std::string> used_rules(const RuleSets& rules, const std::vector<Rul
   for (const Substitution& rule : rules.all())
     if (used.contains(rule.name)) texts.push_back(to_string(rule, rules.search.catalog()));
   return texts;
+}
+
+/// What goes on.
+std::string phase_text(const OptimizeProgress::State& state, std::size_t measured, std::size_t tried) {
+  using Phase = OptimizeProgress::Phase;
+  const std::string kernels = fmt::format("{} kernels measured, {} tried", measured, tried);
+  switch (state.phase) {
+    case Phase::pricing:
+      return "pricing the model: " + kernels;
+    case Phase::searching: {
+      const SearchProgress& search = state.search;
+      const double gain = search.start_cost > 0 ? 100 * (1 - search.best_cost / search.start_cost) : 0;
+      return fmt::format("search {}: {} steps of at most {}, {} candidates, {} queued, cost down {:.1f} %, {}",
+                         state.searches, search.steps, state.max_steps, search.candidates, search.queued, gain,
+                         kernels);
+    }
+    case Phase::timing:
+      return fmt::format("timing {} graphs whole", state.graphs);
+    case Phase::checking:
+      return "checking the result";
+    case Phase::writing:
+      return "writing";
+  }
+  return "";
 }
 
 }  // namespace
@@ -91,6 +113,7 @@ struct Session::State {
   RuntimeTarget target;
   std::optional<CostDatabase> database;
   std::optional<MeasuredCosts> measured;
+  OptimizeProgress progress;
   std::unique_ptr<CostModel> cost_model;
 };
 
@@ -122,7 +145,7 @@ OptimizeOptions Session::State::optimize_options(std::atomic<std::size_t>& unwri
     TASO_ASSIGN(const Model written, model.read_again(graph));
     Graph read = written.graph();
     normalize(read, registry);
-    TASO_ASSIGN(Baseline fused, make_baseline(read, fusing_rules, registry, {}, options.optimize.search.interrupt));
+    TASO_ASSIGN(Baseline fused, make_baseline(read, fusing_rules, registry, {}, options.optimize.search.stop));
     return std::move(fused.graph);
   };
   if (all_sizes != nullptr) {
@@ -219,13 +242,13 @@ Expected<Session> Session::open(SessionOptions options, const OperatorRegistry& 
   return Session(std::move(state));
 }
 
-Expected<SessionResult> Session::optimize(std::function<void(const SearchProgress&)> progress) {
+Expected<SessionResult> Session::optimize() {
   State& state = *state_;
   std::atomic<std::size_t> unwritable{0};
   std::optional<AllSizes> all_sizes;
   if (state.sized.symbolic()) all_sizes.emplace(state.sized, state.rules.all(), state.registry);
   OptimizeOptions options = state.optimize_options(unwritable, all_sizes ? &*all_sizes : nullptr);
-  options.search.progress = std::move(progress);
+  options.progress = &state.progress;
   SessionResult result;
   TASO_ASSIGN(result.optimized, taso::optimize(state.sized.model().graph(), state.rules.search, state.library,
                                                *state.measured, *state.cost_model, options));
@@ -236,6 +259,7 @@ Expected<SessionResult> Session::optimize(std::function<void(const SearchProgres
 
 Expected<SessionFiles> Session::write(const SessionResult& result) {
   State& state = *state_;
+  state.progress.enter(OptimizeProgress::Phase::writing);
   const SessionOutputs& outputs = state.options.outputs;
   SessionFiles files;
   if (!outputs.costs.empty()) TASO_RETURN_IF_ERROR(write_text(outputs.costs, export_text(state.measured->used())));
@@ -257,6 +281,15 @@ const Model& Session::model() const { return state_->sized.model(); }
 
 const RuleSets& Session::rules() const { return state_->rules; }
 
-std::size_t Session::measured_kernels() const { return state_->measured->measured(); }
+std::string Session::progress() const {
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - state_->options.start;
+  const StopSignal& stop = state_->options.optimize.search.stop;
+  std::string time = fmt::format("{:.0f} s", seconds.count());
+  if (stop.deadline) {
+    const std::chrono::duration<double> limit = *stop.deadline - state_->options.start;
+    time = fmt::format("{:.0f} of {:.0f} s", seconds.count(), limit.count());
+  }
+  return time + ": " + phase_text(state_->progress.state(), state_->measured->measured(), state_->measured->tried());
+}
 
 }  // namespace taso

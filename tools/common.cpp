@@ -26,6 +26,7 @@ namespace {
 constexpr auto terminal_pause = std::chrono::milliseconds(100);
 constexpr std::size_t longest_message = 500;  // of an error or a warning; the middle of a longer one is left out
 constexpr auto plain_pause = std::chrono::seconds(10);
+constexpr auto tick = std::chrono::milliseconds(250);
 
 /// The one piece of state that a signal handler can reach.
 std::atomic<bool> interrupt_flag{false};
@@ -271,6 +272,26 @@ void ProgressLine::clear() {
   fmt::print(stderr, "\r{}\r", std::string(shown_, ' '));
   std::fflush(stderr);
   shown_ = 0;
+}
+
+TickingLine::TickingLine(bool quiet, std::function<std::string()> text) : line_(quiet), text_(std::move(text)) {
+  if (quiet) return;
+  thread_ = std::thread([this] {
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, tick, [this] { return stopped_; })) line_.show(text_());
+  });
+}
+
+TickingLine::~TickingLine() { stop(); }
+
+void TickingLine::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  line_.clear();
 }
 
 }  // namespace taso::tools

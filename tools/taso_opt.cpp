@@ -133,7 +133,9 @@ void declare(CLI::App& app, Options& options) {
           ->type_name("K")
           ->check(tools::whole_number(0, 1000))
           ->default_str(std::to_string(optimize.timed_candidates));
-  app.add_option("--time-limit", options.time_limit, "Seconds of search; results then depend on the machine's speed")
+  app.add_option("--time-limit", options.time_limit,
+                 "Seconds for measuring, searching and timing together: then the best so far is checked and written; "
+                 "results depend on the machine's speed")
       ->check(tools::real_number(0, 1e9, true))
       ->type_name("S");
   app.add_option("--memory-limit", options.memory_limit_mb, "MB of graphs kept by the search")
@@ -246,9 +248,11 @@ Status read_texts(Options& options) {
   session.row_major = options.rule_layouts == "row-major";
   optimize.search.method = options.method == "beam" ? SearchMethod::beam : SearchMethod::backtracking;
   optimize.search.threads = options.common.threads;
-  optimize.search.interrupt = &tools::interrupted();
+  optimize.search.stop.flag = &tools::interrupted();
   optimize.search.memory_limit = static_cast<std::size_t>(options.memory_limit_mb * 1e6);
-  if (options.time_limit > 0) optimize.search.time_limit = options.time_limit;
+  if (options.time_limit > 0)
+    optimize.search.stop.deadline = session.start + std::chrono::duration_cast<StopSignal::Clock::duration>(
+                                                        std::chrono::duration<double>(options.time_limit));
   return {};
 }
 
@@ -280,12 +284,6 @@ void print_message(const tools::CommonOptions& common, MessageLevel level, const
   } else if (level == MessageLevel::important || !common.quiet) {
     tools::warn(program_name, text);
   }
-}
-
-std::string progress_text(const SearchProgress& state, std::size_t measured) {
-  return fmt::format("search: {} steps, {} candidates, {} queued, {} kernels measured, cost {:.6g} -> {:.6g}, {:.0f} s",
-                     state.steps, state.candidates, state.queued, measured, state.start_cost, state.best_cost,
-                     state.seconds);
 }
 
 void print_report(const Options& options, const Session& session, const OptimizeResult& result,
@@ -329,15 +327,16 @@ Expected<int> run(Options& options) {
   TASO_ASSIGN(Session session, Session::open(options.session, registry, device.library, message));
 
   tools::catch_interrupts();
-  tools::ProgressLine progress(options.common.quiet);
-  const Expected<SessionResult> result = session.optimize(
-      [&](const SearchProgress& state) { progress.show(progress_text(state, session.measured_kernels())); });
-  progress.clear();
+  tools::TickingLine progress(options.common.quiet, [&] { return session.progress(); });
+  const Expected<SessionResult> result = session.optimize();
   if (!result) {
+    progress.stop();
     TASO_RETURN_IF_ERROR(session.write_error(result.error()));
     return result.error();
   }
-  TASO_ASSIGN(const SessionFiles files, session.write(*result));
+  const Expected<SessionFiles> written = session.write(*result);
+  progress.stop();
+  TASO_ASSIGN(const SessionFiles files, written);
 
   const OptimizeResult& optimized = result->optimized;
   if (!options.common.quiet && !options.files.claims().uses_stdout())

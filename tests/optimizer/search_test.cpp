@@ -247,7 +247,7 @@ TEST(Search, StopsWhenInterrupted) {
   Costs costs("launches");
   std::atomic<bool> interrupt{false};
   SearchOptions options;
-  options.interrupt = &interrupt;
+  options.stop.flag = &interrupt;
   options.progress = [&](const SearchProgress& progress) {
     EXPECT_EQ(progress.start_cost, 4);
     interrupt = true;
