@@ -20,7 +20,9 @@ namespace taso {
 namespace {
 
 Expected<int> count(const std::vector<std::string>& models, int repeat) {
-  TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(tools::CommonOptions{}));
+  tools::CommonOptions common;
+  common.specs = tools::default_specs();
+  TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(common));
   const KernelLibrary library(registry);
   int gains = 0, runs = 0;
   for (const std::string& path : models) {

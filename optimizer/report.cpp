@@ -210,6 +210,9 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
   document["verdict"] = verdict(result);
   document["noise"] = optional(result.noise);
   document["timed_on"] = result.timed_on == 0 ? json(nullptr) : json(date_text(result.timed_on));
+  document["corrected"] = json::array();
+  for (const CorrectedPrice& price : result.corrected)
+    document["corrected"].push_back({{"kernel", price.kernel}, {"before", price.before}, {"after", price.after}});
   document["original"] = summary(result.original);
   document["baseline"] = summary(result.baseline);
   document["result"] = summary(result.result);

@@ -72,6 +72,30 @@ TEST(Report, SaysHonestlyWhenNothingPays) {
   EXPECT_EQ(verdict(result), "no improvement over the baseline; the baseline graph is written");
 }
 
+TEST(Report, GainsCountAgainstTheBetterOfOriginalAndBaseline) {
+  OptimizeResult result = sample();
+  result.original.measured_seconds = 0.75 * *result.baseline.measured_seconds;
+  EXPECT_TRUE(verdict(result).starts_with("1.50x faster than the original (")) << verdict(result);
+  result.original.measured_seconds = 1.1 * *result.baseline.measured_seconds;
+  EXPECT_TRUE(verdict(result).starts_with("2.00x faster than the baseline (")) << verdict(result);
+}
+
+TEST(Report, RecordedTimesCarryTheirDate) {
+  OptimizeResult result = sample();
+  EXPECT_TRUE(nlohmann::json::parse(report_json(result, report_context))["timed_on"].is_null());
+  result.timed_on = 20260907;
+  EXPECT_NE(verdict(result).find("noise 1.2 %, timed on 2026-09-07)"), std::string::npos) << verdict(result);
+  EXPECT_EQ(nlohmann::json::parse(report_json(result, report_context))["timed_on"], "2026-09-07");
+}
+
+TEST(Report, CorrectedCostsAreListed) {
+  OptimizeResult result = sample();
+  result.corrected = {{"relu; ; f32[2]:row -> f32[2]:row", 1e-6, 2e-6}};
+  const auto document = nlohmann::json::parse(report_json(result, report_context));
+  EXPECT_EQ(document["corrected"][0]["kernel"], "relu; ; f32[2]:row -> f32[2]:row");
+  EXPECT_EQ(document["corrected"][0]["after"], 2e-6);
+}
+
 TEST(Report, ExplainsEveryApplication) {
   const std::string text = explain_text(sample(), report_context);
   EXPECT_NE(text.find("fuse at conv2d, relu of conv_a, relu_a"), std::string::npos) << text;
