@@ -17,6 +17,8 @@
 #include <new>
 #include <system_error>
 
+#include "tools/memory_limit.h"
+
 /// mimalloc, where a program is linked with it, knows no handler of operator new; null elsewhere.
 extern "C" __attribute__((weak)) void mi_register_error(void (*callback)(int code, void* argument), void* argument);
 
@@ -200,6 +202,7 @@ CLI::Validator real_number(double least, double most, bool open) {
 }
 
 std::optional<int> parse_command_line(CLI::App& app, FileOptions& files, int argc, char** argv, bool claim) {
+  respect_group_memory_limit();
   std::set_new_handler(on_exhausted_memory);
   if (mi_register_error != nullptr) mi_register_error(on_allocator_error, nullptr);
   std::set_terminate(on_terminate);
