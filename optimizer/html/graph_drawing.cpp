@@ -210,10 +210,12 @@ class Layering {
     return crossed;
   }
 
+  [[nodiscard]] bool is_alone(Index element) const { return element < nodes_ && boxes_[layer_[element]] == 1; }
+
   /// A box that is alone in its layer is wanted in the middle, so that deep graphs do not drift to a side. The last
   /// sweeps look both ways.
   [[nodiscard]] double wanted_middle(Index element, const std::vector<double>& middles, int sweep, bool down) const {
-    if (element < nodes_ && boxes_[layer_[element]] == 1) return 0;
+    if (is_alone(element)) return 0;
     const bool both = sweep + 2 >= place_sweeps;
     double sum = 0;
     Index count = 0;
@@ -241,7 +243,9 @@ class Layering {
     };
     std::vector<Pool> pools;
     for (Index i = 0; i < row.size(); ++i) {
-      const double weight = row[i] < nodes_ ? 1 : 2;  // Long lines are to be straight.
+      const double weight = is_alone(row[i])  ? 8
+                            : row[i] < nodes_ ? 1
+                                              : 2;  // Trunks and long lines are to be straight.
       const double place = wanted.empty() ? -right / 2 : wanted[i] - offsets[i];
       pools.push_back({place * weight, weight, 1});
       while (pools.size() > 1 && pools[pools.size() - 2].mean() > pools.back().mean()) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "optimizer/equal_costs.h"
 #include "optimizer/html/assets.h"
 #include "optimizer/html/charts.h"
 #include "optimizer/html/page_data.h"
@@ -218,50 +219,66 @@ std::string graph_figure(const char* name, const ReportedGraph& graph) {
 }
 
 std::string graphs(const HtmlReport& report) {
-  return "<section><h2>Graphs</h2>\n"
-         "<p class=\"tools\"><label>search <input type=\"search\" id=\"search\" placeholder=\"operator, name, shape, "
-         "kernel\"></label> <button type=\"button\" id=\"previous\">previous</button> <button type=\"button\" "
-         "id=\"next\">next</button> <output id=\"found\" for=\"search\"></output></p>\n"
-         "<p class=\"legend\"><span class=\"swatch changed\"></span> changed: equal colours belong together; a click "
-         "shows the other side <span class=\"swatch same\"></span> unchanged <span class=\"swatch input\"></span> "
-         "input "
-         "<span class=\"swatch carried\"></span> carried, not understood <span class=\"swatch cost\"></span> time, if "
-         "there is any</p>\n<div class=\"pair\">\n" +
-         graph_figure("original", report.original) + graph_figure("result", report.optimized) +
-         "</div>\n<p id=\"keys\" class=\"keys\">drag: move; wheel with Ctrl, or after a click: zoom. Keys in a graph: "
-         "arrows go along lines and layers, Enter shows the other side, + \u2212 zoom, 0 fits, Esc ends the "
-         "selection</p>\n<noscript><p class=\"note\">The graphs, and the places of rules, are drawn by a script, which "
-         "is "
-         "switched off.</p></noscript></section>\n";
+  const char* tools = R"(<section><h2>Graphs</h2>
+<p class="tools"><label>search <input type="search" id="search" placeholder="operator, name, shape, kernel"></label>
+<button type="button" id="previous">previous</button> <button type="button" id="next">next</button>
+<output id="found" for="search"></output></p>
+<p class="legend"><span class="swatch changed"></span> changed: equal colours belong together; a click shows the other side
+<span class="swatch same"></span> unchanged <span class="swatch input"></span> input
+<span class="swatch carried"></span> carried, not understood)";
+  const char* keys = R"(</div>
+<p id="keys" class="keys">drag: move; wheel with Ctrl, or after a click: zoom. Keys in a graph: arrows go along lines and
+layers, with Shift they move it, Enter shows the other side, + &minus; zoom, 0 fits, Esc ends the selection</p>
+<noscript><p class="note">The graphs, and the places of rules, are drawn by a script, which is switched
+off.</p></noscript></section>
+)";
+  const bool timed = std::any_of(report.original.run.launches.begin(), report.original.run.launches.end(),
+                                 [](const ProfiledLaunch& launch) { return launch.predicted || launch.measured; });
+  return std::string(tools) + (timed ? " <span class=\"swatch cost\"></span> time" : "") +
+         "</p>\n<div class=\"pair\">\n" + graph_figure("original", report.original) +
+         graph_figure("result", report.optimized) + keys;
 }
 
-/// The rules in the order of their first application; the script fills in the places when one is unfolded.
-std::string rules(const OptimizeResult& result) {
-  struct Used {
-    std::size_t baseline = 0, search = 0;
-    double gain = 0;
-  };
-  std::map<std::string, Used> used;
-  std::vector<std::string> order;
+std::string counted(std::size_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+/// How a rule was used.
+struct RuleUses {
+  std::size_t first = 0;  ///< Its first application.
+  std::size_t baseline = 0, search = 0;
+  double gain = 0;
+};
+
+/// The rules in the order of their first applications.
+std::vector<RuleUses> uses_of_rules(const OptimizeResult& result) {
+  std::map<std::string, std::size_t> places;
+  std::vector<RuleUses> all;
   for (std::size_t i = 0; i < result.applications.size(); ++i) {
     const RuleApplication& application = result.applications[i];
-    const auto [place, fresh] = used.try_emplace(application.rule);
-    if (fresh) order.push_back(application.rule);
-    ++(i < result.baseline_applications ? place->second.baseline : place->second.search);
-    place->second.gain += application.cost_before - application.cost_after;
+    const auto [place, fresh] = places.emplace(application.rule, all.size());
+    if (fresh) all.push_back({i, 0, 0, 0});
+    RuleUses& uses = all[place->second];
+    ++(i < result.baseline_applications ? uses.baseline : uses.search);
+    uses.gain += application.cost_before - application.cost_after;
   }
-  std::string text =
-      fmt::format("<section><h2>{} applications of {} rules</h2>\n", result.applications.size(), order.size());
-  for (const std::string& rule : order) {
-    const Used& uses = used[rule];
+  return all;
+}
+
+/// The script fills in the places of a rule when it is unfolded.
+std::string rules(const OptimizeResult& result) {
+  const std::vector<RuleUses> all = uses_of_rules(result);
+  std::string text = "<section><h2>" + counted(result.applications.size(), "application") + " of " +
+                     counted(all.size(), "rule") + "</h2>\n";
+  for (const RuleUses& uses : all) {
     std::string counts;
-    if (uses.baseline > 0) counts += fmt::format("{} in the baseline", uses.baseline);
-    if (uses.search > 0)
-      counts += fmt::format("{}{} in the search, gain {} {}", counts.empty() ? "" : ", ", uses.search,
-                            chart_number(uses.gain), escape_markup(unit_of(result)));
+    if (uses.baseline > 0) counts = fmt::format("{} in the baseline", uses.baseline);
+    if (uses.search > 0) counts += fmt::format("{}{} in the search", counts.empty() ? "" : ", ", uses.search);
+    if (uses.search > 0 && tells_costs(result))
+      counts += fmt::format(", gain {} {}", chart_number(uses.gain), escape_markup(unit_of(result)));
     text += fmt::format(
-        "<details class=\"rule\" data-rule=\"{0}\"><summary><code>{0}</code> {1}</summary><ol></ol></details>\n",
-        escape_markup(rule), counts);
+        "<details class=\"rule\" data-first=\"{}\"><summary><code>{}</code> {}</summary><ol></ol></details>\n",
+        uses.first, escape_markup(result.applications[uses.first].rule), counts);
   }
   return text + "</section>\n";
 }
@@ -292,11 +309,17 @@ std::string head(const HtmlReport& report) {
 
 }  // namespace
 
+bool tells_costs(const OptimizeResult& result) {
+  if (result.applications.size() <= result.baseline_applications) return false;
+  const double told = result.applications.back().cost_after;
+  return !is_less(told, result.result.cost) && !is_less(result.result.cost, told);
+}
+
 std::string report_html(const HtmlReport& report) {
   const OptimizeResult& result = *report.result;
   std::string text = head(report);
   if (result.check) text += "<p>check: " + escape_markup(result.check->summary()) + "</p>\n";
-  for (const std::string& note : result.notes) text += "<p class=\"note\">note: " + escape_markup(note) + "</p>\n";
+  for (const std::string& note : result.notes) text += "<p class=\"facts\">note: " + escape_markup(note) + "</p>\n";
   text +=
       "</header>\n<main>\n<section><h2>What changed</h2>\n<p class=\"legend\"><span class=\"swatch before\"></span> "
       "original <span class=\"swatch after\"></span> result</p>\n" +

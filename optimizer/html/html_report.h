@@ -39,6 +39,10 @@ struct HtmlReport {
   std::vector<CarriedOperator> carried;
 };
 
+/// Whether the costs of applications are those of the cost model, and lead to that of the result: not where it was
+/// found by a search for something else (the fewest launches, or in other layouts).
+[[nodiscard]] bool tells_costs(const OptimizeResult& result);
+
 /// The page. Equal reports give equal bytes.
 [[nodiscard]] std::string report_html(const HtmlReport& report);
 

@@ -217,12 +217,13 @@ std::string page_data(const HtmlReport& report) {
   json data;
   data["regions"] = report.regions.size();
   data["baseline"] = report.result->baseline_applications;
-  data["unit"] = cost_unit(report.result->cost_model);
+  data["unit"] = tells_costs(*report.result) ? json(cost_unit(report.result->cost_model)) : json(nullptr);
   data["box"] = {GraphDrawing::box_width, GraphDrawing::box_height, GraphDrawing::layer_height};
   data["graphs"] = {graph_json(original, optimized, report, strings), graph_json(optimized, original, report, strings)};
   data["applications"] = applications_json(report, strings);
   data["carried"] = json::array();
-  for (const CarriedOperator& carried : report.carried) data["carried"].push_back({carried.op, carried.reason});
+  for (const CarriedOperator& carried : report.carried)
+    data["carried"].push_back({shortened(carried.op), carried.reason});
   data["strings"] = strings.texts();
   // Names come from files and need not be UTF-8; and nothing in a script element may look like its end.
   std::string text = data.dump(-1, ' ', false, json::error_handler_t::replace);

@@ -13,7 +13,7 @@ namespace taso {
 ///   strings                  all texts
 ///   regions                  number of changed regions; they count from 1, 0 is none
 ///   baseline                 so many of the applications, the first ones, made the baseline
-///   unit                     of the costs of applications
+///   unit                     of the costs of applications, or null if these are not told (tells_costs)
 ///   applications             columns rule, place, region; names: lists of the nodes' names; before, after: costs
 ///   carried                  per operator that is carried [name, reason]
 ///   graphs                   original and result, each:

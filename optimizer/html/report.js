@@ -576,16 +576,18 @@
 
   // ---- The places of rules, listed when a rule is unfolded; equal places once.
 
-  function placesOf(rule) {
+  // Of the rule of application number `first`.
+  function placesOf(first) {
     const {rule: rules, place, names, region, before, after} = data.applications;
     const places = new Map();
     rules.forEach((number, i) => {
-      if (text(number) !== rule) return;
+      if (number !== rules[first]) return;
       const nodes = names[i].map(text).join(', ');
       const told = text(place[i]) + (nodes ? ` of ${nodes}` : '');
       const one = places.get(`${told}|${region[i]}`) ?? {told, region: region[i], count: 0, gains: []};
       ++one.count;
-      one.gains.push(i < data.baseline ? 'baseline' : `${before[i]} \u2192 ${after[i]} ${data.unit}`);
+      if (i < data.baseline) one.gains.push('baseline');
+      else if (data.unit) one.gains.push(`${before[i]} \u2192 ${after[i]} ${data.unit}`);
       places.set(`${told}|${region[i]}`, one);
     });
     return [...places.values()];
@@ -596,7 +598,7 @@
       details.addEventListener('toggle', () => {
         const list = details.querySelector('ol');
         if (!details.open || list.children.length > 0) return;
-        for (const one of placesOf(details.dataset.rule)) {
+        for (const one of placesOf(Number(details.dataset.first))) {
           const item = element('li', '', list);
           const button = element('button', one.told, item);
           button.type = 'button';
@@ -604,8 +606,8 @@
             showRegion(one.region);
             document.querySelector('.pair').scrollIntoView({block: 'center'});
           });
-          item.append(` ${one.count > 1 ? `\u00d7${one.count} ` : ''}(${one.gains.slice(0, 3).join('; ')}` +
-                      `${one.gains.length > 3 ? '; \u2026' : ''})`);
+          const gains = [...one.gains.slice(0, 3), ...(one.gains.length > 3 ? ['\u2026'] : [])].join('; ');
+          item.append(one.count > 1 ? ` \u00d7${one.count}` : '', gains ? ` (${gains})` : '');
         }
       });
   }

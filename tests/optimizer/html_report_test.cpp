@@ -29,10 +29,19 @@ TEST(HtmlReport, HoldsTheFacts) {
   for (const std::string part :
        {"<h1>in.onnx</h1>", "cost 1000 instead of 2000 of the baseline (us)", "predicted time", "-66.7 %",
         "note: a &lt; b &amp; &quot;c&quot;", "<code>relu_twice</code> 1 in the search, gain 1000 \u00b5s",
-        "from 2000 of the baseline to 1000", "not understood", "no map reads it", "1 applications of 1 rules"})
+        "from 2000 of the baseline to 1000", "not understood", "no map reads it", "1 application of 1 rule<"})
     EXPECT_NE(page.find(part), std::string::npos) << part;
   EXPECT_EQ(count_of(page, "<canvas class=\"drawing\""), 2U);
   EXPECT_EQ(count_of(page, "<svg class=\"chart\""), 2U);
+}
+
+/// A result that was found by its launches has applications with numbers of launches.
+TEST(HtmlReport, CostsOfAnotherSearchAreNotTold) {
+  MadeUpReport made = small_report();
+  EXPECT_EQ(data_of(made)["unit"], "us");
+  made.result.result.cost = 1001;
+  EXPECT_TRUE(data_of(made)["unit"].is_null());
+  EXPECT_EQ(made.page().find("in the search, gain"), std::string::npos);
 }
 
 TEST(HtmlReport, BarsAreOfEveryMeasureThatAllLaunchesHave) {
