@@ -13,7 +13,7 @@ namespace {
 
 /// In the units of the drawing.
 constexpr double width = 460, height = 230, left = 66, right = 12, top = 12, bottom = 30;
-constexpr std::size_t most_points = 400, shown_bars = 12;
+constexpr std::size_t most_points = 400, shown_bars = 8;
 
 /// What a chart shows: x from 0 on, y between two values.
 struct Frame {
@@ -35,7 +35,11 @@ Frame frame_of(const Chart& chart) {
     }
   const double spread = high - low;
   frame.low = chart.from_zero ? 0 : std::max(0.0, low - spread / 10);
-  frame.high = high > frame.low ? high : frame.low + 1;
+  frame.high = high;
+  if (frame.high <= frame.low) {  // A flat line, in the middle.
+    frame.low = 0;
+    frame.high = high > 0 ? 2 * high : 1;
+  }
   return frame;
 }
 

@@ -32,7 +32,7 @@ struct ChartBar {
   double before = 0, after = 0;
 };
 
-/// Bars in the order of the larger of both, largest first, with `unit` behind their numbers; all but the first twelve
+/// Bars in the order of the larger of both, largest first, with `unit` behind their numbers; all but the first eight
 /// are folded away.
 [[nodiscard]] std::string bars_html(std::vector<ChartBar> bars, const std::string& unit);
 
