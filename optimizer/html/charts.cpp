@@ -11,15 +11,15 @@
 namespace taso {
 namespace {
 
-/// In the units of the drawing.
-constexpr double width = 460, height = 230, left = 66, right = 12, top = 12, bottom = 30;
 constexpr std::size_t most_points = 400, shown_bars = 8;
 
 /// What a chart shows: x from 0 on, y between two values.
 struct Frame {
+  /// Of the drawing, in its units: its size, and where the axes end.
+  static constexpr double width = 460, height = 230, left = 66, right = 448, top = 12, bottom = 200;
   double x_end = 1, low = 0, high = 1;
-  [[nodiscard]] double x(double value) const { return left + (width - left - right) * value / x_end; }
-  [[nodiscard]] double y(double value) const { return top + (height - top - bottom) * (high - value) / (high - low); }
+  [[nodiscard]] double x(double value) const { return left + (right - left) * value / x_end; }
+  [[nodiscard]] double y(double value) const { return top + (bottom - top) * (high - value) / (high - low); }
 };
 
 Frame frame_of(const Chart& chart) {
@@ -92,13 +92,13 @@ std::string chart_svg(const Chart& chart) {
   std::string text = fmt::format(
       "<svg class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n<path class=\"axis\" "
       "d=\"M{} {}V{}H{}\"/>\n",
-      width, height, escape_markup(chart.title), left, top, height - bottom, width - right);
-  text += text_at(left - 6, top + 8, "end", chart_number(frame.high)) +
-          text_at(left - 6, height - bottom, "end", chart_number(frame.low)) +
-          text_at(left - 6, (top + height - bottom) / 2 + 4, "end", chart.y_label) +
-          text_at(left, height - bottom + 16, "middle", "0") +
-          text_at(width - right, height - bottom + 16, "end", chart_number(chart.x_end)) +
-          text_at((left + width - right) / 2, height - bottom + 16, "middle", chart.x_label) + "\n";
+      Frame::width, Frame::height, escape_markup(chart.title), Frame::left, Frame::top, Frame::bottom, Frame::right);
+  const double beside = Frame::left - 6, below = Frame::bottom + 16;
+  text += text_at(beside, Frame::top + 8, "end", chart_number(frame.high)) +
+          text_at(beside, Frame::bottom, "end", chart_number(frame.low)) +
+          text_at(beside, (Frame::top + Frame::bottom) / 2 + 4, "end", chart.y_label) +
+          text_at(Frame::left, below, "middle", "0") + text_at(Frame::right, below, "end", chart_number(chart.x_end)) +
+          text_at((Frame::left + Frame::right) / 2, below, "middle", chart.x_label) + "\n";
   for (const ChartCurve& curve : chart.curves) {
     if (curve.points.empty()) continue;
     text += fmt::format("<path class=\"curve {}\" d=\"{}\"><title>{}</title></path>\n", curve.css_class,

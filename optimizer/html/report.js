@@ -135,7 +135,7 @@
       this.ratio = ratio;
       this.overview = null;
       if (!this.moved) this.showBeginning();
-      this.redraw();
+      this.draw();  // At once: a canvas of another size is empty.
     }
 
     get room() {

@@ -84,7 +84,7 @@ class HtmlPage : public ::testing::Test {
     write_file(folder / "page.html", page.substr(0, end) + probe_begin + script + probe_end + page.substr(end));
     const std::string command =
         "timeout 120 chromium --headless --no-sandbox --disable-gpu --no-first-run " + options +
-        " --user-data-dir=" + (folder / "profile") +
+        " --user-data-dir=" + (folder / ("profile" + std::to_string(++runs_))) +
         " --window-size=1400,1200 --virtual-time-budget=8000 --enable-logging=stderr --dump-dom "
         "'file://" +
         (folder / "page.html") + fragment + "' > " + (folder / "dom") + " 2> " + (folder / "log");
@@ -98,6 +98,9 @@ class HtmlPage : public ::testing::Test {
   }
 
   TemporaryFolder folder;
+
+ private:
+  int runs_ = 0;  ///< Each has a profile of its own: a process that is about to end may still hold the last one.
 };
 
 TEST_F(HtmlPage, ShowsBothGraphs) {
