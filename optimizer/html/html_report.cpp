@@ -99,21 +99,31 @@ std::optional<std::vector<ChartBar>> bars_by_operator(const HtmlReport& report, 
   return list;
 }
 
+/// Bars of microseconds, in milliseconds where one is long.
+std::string time_bars(std::vector<ChartBar> bars) {
+  constexpr double longest = 1e4;
+  const bool is_long = std::any_of(bars.begin(), bars.end(),
+                                   [](const ChartBar& bar) { return bar.before >= longest || bar.after >= longest; });
+  for (ChartBar& bar : bars) {
+    bar.before *= is_long ? 1e-3 : 1;
+    bar.after *= is_long ? 1e-3 : 1;
+  }
+  return bars_html(std::move(bars), is_long ? "ms" : microseconds);
+}
+
 /// The bars of each measure there is; a radio button shows one of them.
 std::string operator_bars(const HtmlReport& report) {
   struct Measure {
     const char* label;
-    const char* unit;
+    const char* unit;  ///< Null: times.
     std::optional<std::vector<ChartBar>> bars;
   };
   const auto us = [](const std::optional<double>& seconds) {
     return seconds ? std::optional(*seconds * 1e6) : std::nullopt;
   };
   const Measure measures[] = {
-      {"measured time", microseconds,
-       bars_by_operator(report, [&](const auto& launch) { return us(launch.measured); })},
-      {"predicted time", microseconds,
-       bars_by_operator(report, [&](const auto& launch) { return us(launch.predicted); })},
+      {"measured time", nullptr, bars_by_operator(report, [&](const auto& launch) { return us(launch.measured); })},
+      {"predicted time", nullptr, bars_by_operator(report, [&](const auto& launch) { return us(launch.predicted); })},
       {"kernels", "", bars_by_operator(report, [](const auto&) { return std::optional(1.0); })},
       {"arithmetic", "MFLOP",
        bars_by_operator(report, [](const auto& launch) { return std::optional(launch.flops * 1e-6); })},
@@ -128,7 +138,8 @@ std::string operator_bars(const HtmlReport& report) {
         "<input type=\"radio\" name=\"measure\" id=\"measure{0}\"{1}><label for=\"measure{0}\">{2}"
         "</label>\n",
         number, number == 1 ? " checked" : "", measure.label);
-    panels += fmt::format("<div class=\"measure\">\n{}</div>\n", bars_html(*measure.bars, measure.unit));
+    panels += fmt::format("<div class=\"measure\">\n{}</div>\n",
+                          measure.unit == nullptr ? time_bars(*measure.bars) : bars_html(*measure.bars, measure.unit));
   }
   return "<figure class=\"kinds\"><figcaption>By kind of kernel</figcaption>\n" + buttons + panels + "</figure>\n";
 }

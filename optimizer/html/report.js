@@ -69,7 +69,7 @@
 
   function readColours() {
     const style = getComputedStyle(document.documentElement);
-    const names = ['panel', 'text', 'faint', 'after', 'cost', 'box', 'box-line', 'input', 'carried', 'edge', 'edge-near',
+    const names = ['text', 'faint', 'after', 'cost', 'box', 'box-line', 'input', 'carried', 'edge', 'edge-near',
                    'found', 'selected', 'tint', 'tint-line'];
     colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
   }

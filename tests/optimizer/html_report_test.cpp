@@ -1,6 +1,8 @@
 #include "optimizer/html/html_report.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "optimizer/changed_regions.h"
 #include "optimizer/html/assets.h"
@@ -47,6 +49,9 @@ TEST(HtmlReport, CostsOfAnotherSearchAreNotTold) {
 TEST(HtmlReport, BarsAreOfEveryMeasureThatAllLaunchesHave) {
   MadeUpReport made = small_report();
   EXPECT_EQ(count_of(made.page(), "name=\"measure\""), 5U);
+  EXPECT_NE(made.page().find("<span>5 \u00b5s</span>"), std::string::npos);
+  made.original.launches[0].measured = 20e-3;
+  EXPECT_NE(made.page().find("<span>20.0 ms</span>"), std::string::npos) << "two relu";
   made.optimized.launches[0].measured.reset();
   const std::string page = made.page();
   EXPECT_EQ(count_of(page, "name=\"measure\""), 4U);
@@ -165,6 +170,42 @@ TEST(ChangedRegions, JoinStepsThatBuildUponEachOther) {
   EXPECT_EQ(changed_regions(before, before, rules, applications, registry()).error().code, ErrorCode::internal);
   EXPECT_EQ(changed_regions(before, graph, {}, applications, registry()).error().code, ErrorCode::internal);
   EXPECT_TRUE(value_of(changed_regions(before, before, rules, {}, registry())).empty());
+}
+
+class ChangedRegionsCase : public ::testing::TestWithParam<test::TextCase> {};
+INSTANTIATE_TEST_SUITE_P(Data, ChangedRegionsCase, ::testing::ValuesIn(optimizer_cases()), test::case_name);
+
+/// Of whole optimizations, in parts too: every node that only one of the graphs has is in one region, each application
+/// in one.
+TEST_P(ChangedRegionsCase, HoldWhatDiffers) {
+  const RuleIndex rules(test_rules(), registry());
+  Graph original = graph_of(GetParam());
+  normalize(original, registry());
+  for (const std::size_t part_size : {200UL, 2UL}) {
+    Costs costs("launches");
+    OptimizeOptions options;
+    options.check.reset();
+    options.search.part_size = part_size;
+    const OptimizeResult result = value_of(optimize(original, rules, library(), costs.measured, *costs.model, options));
+    const auto regions =
+        value_of(changed_regions(original, result.graph, test_rules(), result.applications, registry()));
+    std::multiset<NodeId> before, after;
+    std::multiset<std::size_t> applications;
+    for (const ChangedRegion& region : regions) {
+      before.insert(region.before.begin(), region.before.end());
+      after.insert(region.after.begin(), region.after.end());
+      applications.insert(region.applications.begin(), region.applications.end());
+    }
+    const auto only_in = [](const Graph& graph, const Graph& other) {
+      std::multiset<NodeId> ids;
+      for (const NodeId id : graph.topological_order())
+        if (!other.contains(id) && !graph.node(id).weight_only) ids.insert(id);
+      return ids;
+    };
+    EXPECT_EQ(before, only_in(original, result.graph));
+    EXPECT_EQ(after, only_in(result.graph, original));
+    EXPECT_EQ(applications.size(), result.applications.size());
+  }
 }
 
 /// Whether producers stand above, boxes of a layer beside each other, and lines reach to the layer before their ends.
