@@ -128,6 +128,7 @@ Status choose(Prepared& prepared, Findings& found, const GraphPlanner& planner, 
   result.result = *run.summary;
   note_declined(planner.target().declined(run.plan), result.notes);
   result.graph = chosen.graph;
+  result.graph_cost = chosen.cost;
   result.chosen_layouts = chosen.plan.layouts;
   return {};
 }

@@ -98,6 +98,7 @@ struct OptimizeResult {
   std::vector<RuleApplication> applications;  ///< From the original to the result.
   std::size_t baseline_applications = 0;      ///< So many of them, the first ones, made the baseline.
   GraphSummary original, baseline, result;
+  double graph_cost = 0;  ///< Of `graph` as it was found; `result.cost` is that of what runs of its file.
   std::vector<Contender> contenders;
   std::optional<double> noise;  ///< Relative, of the whole-graph times; set if and only if graphs were timed.
   int timed_on = 0;             ///< The date of recorded whole-graph times, as 20261126; 0: they are of this run.

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "optimizer/equal_costs.h"
+
 namespace taso {
 namespace {
 
@@ -154,13 +156,19 @@ std::string report_text(const OptimizeResult& result, const ReportContext& conte
   return text;
 }
 
+bool tells_costs(const OptimizeResult& result) {
+  if (result.applications.size() <= result.baseline_applications) return false;
+  const double told = result.applications.back().cost_after;
+  return !is_less(told, result.graph_cost) && !is_less(result.graph_cost, told);
+}
+
 std::string explain_text(const OptimizeResult& result, const ReportContext& context) {
   std::string text;
   for (std::size_t i = 0; i < result.applications.size(); ++i) {
     const RuleApplication& application = result.applications[i];
     text += fmt::format("{:>4} {:<8} {} at {}", i + 1, i < result.baseline_applications ? "baseline" : "search",
                         application.rule, place_of(application, context));
-    if (i >= result.baseline_applications)
+    if (i >= result.baseline_applications && tells_costs(result))
       text += fmt::format(": {:.6g} -> {:.6g} {}", application.cost_before, application.cost_after,
                           cost_unit(result.cost_model));
     text += "\n";
@@ -224,6 +232,7 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
   for (const auto& [name, count] : rule_counts(result))
     document["rules"].push_back({{"name", name}, {"baseline", count.first}, {"search", count.second}});
   document["applications"] = json::array();
+  const bool costs = tells_costs(result);
   for (std::size_t i = 0; i < result.applications.size(); ++i) {
     const RuleApplication& application = result.applications[i];
     json nodes = json::array();
@@ -234,8 +243,8 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
                                         {"stage", i < result.baseline_applications ? "baseline" : "search"},
                                         {"operators", application.operators},
                                         {"nodes", nodes},
-                                        {"cost_before", application.cost_before},
-                                        {"cost_after", application.cost_after}});
+                                        {"cost_before", costs ? json(application.cost_before) : json(nullptr)},
+                                        {"cost_after", costs ? json(application.cost_after) : json(nullptr)}});
   }
   document["search"] = {{"steps", result.search.steps},           {"candidates", result.search.candidates},
                         {"duplicates", result.search.duplicates}, {"rejected", result.search.rejected},

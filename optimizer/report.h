@@ -36,7 +36,10 @@ struct ReportContext {
 [[nodiscard]] std::string cost_unit(const std::string& cost_model);
 /// Where a rule was applied: the operators, and the user's nodes that they stand for.
 [[nodiscard]] std::string place_of(const RuleApplication& application, const ReportContext& context);
-/// Every rule application, one a line.
+/// Whether the costs of applications are those of the cost model, and lead to that of the result: not where it was
+/// found by a search for something else (the fewest launches, or in other layouts).
+[[nodiscard]] bool tells_costs(const OptimizeResult& result);
+/// Every rule application, one a line; with its costs if these can be told.
 [[nodiscard]] std::string explain_text(const OptimizeResult& result, const ReportContext& context);
 /// The same facts as JSON with sorted keys (docs/optimizing.md lists them).
 [[nodiscard]] std::string report_json(const OptimizeResult& result, const ReportContext& context);

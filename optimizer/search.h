@@ -36,6 +36,7 @@
 
 #include "graph/graph.h"
 #include "graph/rewrite.h"
+#include "optimizer/cost_curve.h"
 #include "optimizer/cost_model.h"
 #include "optimizer/trace.h"
 #include "support/status.h"
@@ -103,6 +104,7 @@ struct Candidate {
 struct SearchResult {
   std::vector<Candidate> best;  ///< Pairwise different, cheapest first; never empty: the start graph competes.
   double start_cost = 0;
+  CostCurve curve;  ///< From start_cost to the cost of best[0], over `steps`.
   StopReason stop = StopReason::exhausted;
   std::size_t steps = 0;            ///< States expanded.
   std::size_t candidates = 0;       ///< Graphs made by applying a rule.

@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "optimizer/baseline.h"
+#include "optimizer/changed_regions.h"
 #include "optimizer/cost_database.h"
-#include "optimizer/html_report.h"
+#include "optimizer/html/html_report.h"
+#include "optimizer/run_profile.h"
 #include "optimizer/runtime_target.h"
 #include "runtime/backend.h"
 #include "session/all_sizes.h"
@@ -19,6 +21,9 @@
 
 namespace taso {
 namespace {
+
+/// So often a graph is run for the times of its kernels in the HTML report.
+constexpr int profiled_runs = 10;
 
 /// Kernels run there: not so on a device that is only described.
 bool can_run(const KernelLibrary& library) { return !library.backend() || library.backend()->can_run(); }
@@ -217,10 +222,21 @@ ReportContext Session::State::report_context() const {
 Status Session::State::write_html(const OptimizeResult& result, const ReportContext& context) {
   Graph imported = sized.model().graph();
   normalize(imported, registry);
-  const bool open = result.strategy != Strategy::graph;
-  TASO_ASSIGN(const PricedGraph before, price_nodes(imported, *measured, *cost_model, open));
-  TASO_ASSIGN(const PricedGraph after, price_nodes(result.graph, *measured, *cost_model, open));
-  return write_text(options.outputs.html, report_html(result, context, before, after, options.cost.uses_time()));
+  // Graphs are run where their times count, may be measured, and are not what the user has interrupted.
+  const bool runs =
+      cost_model->uses_time() && measured->may_measure() && can_run(library) && !options.optimize.search.stop.raised();
+  const ProfileOptions profile{.choose_layouts = result.strategy != Strategy::graph, .runs = runs ? profiled_runs : 0};
+  HtmlReport report;
+  report.result = &result;
+  report.context = &context;
+  report.original.graph = &imported;
+  TASO_ASSIGN(report.original.run, profile_run(imported, target, *measured, *cost_model, profile));
+  report.optimized.graph = &result.graph;
+  TASO_ASSIGN(report.optimized.run, profile_run(result.graph, target, *measured, *cost_model, profile));
+  TASO_ASSIGN(report.regions, changed_regions(imported, result.graph, rules.all(), result.applications, registry));
+  for (const OpaqueSummary& opaque : sized.model().opaque_operators())
+    report.carried.push_back({opaque.op, static_cast<std::size_t>(opaque.count), opaque.reason});
+  return write_text(options.outputs.html, report_html(report));
 }
 
 Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -68,8 +68,10 @@ void declare_files(CLI::App& app, Options& options) {
                              "; with --no-measure also the files of costs/ of the specifications)");
   files.writes(app, "--record", options.session.outputs.costs,
                "Write the costs that were used as text, for --costs elsewhere");
-  files.writes(app, "--html", options.session.outputs.html,
-               "Write the report as an HTML page, with both graphs drawn, to FILE");
+  files.writes(
+      app, "--html", options.session.outputs.html,
+      "Write the report as one HTML page to FILE: what changed, where each rule was applied, and both graphs to look "
+      "through");
 }
 
 void declare(CLI::App& app, Options& options) {
