@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "graph/near_miss.h"
 #include "graph/rewrite.h"
+#include "onnx_io/original_names.h"
 #include "optimizer/baseline.h"
 #include "session/rule_sets.h"
 #include "session/sized_model.h"
@@ -37,16 +37,9 @@ class ValueNames {
   }
 
  private:
-  /// " 'n5' (Gemm)", the type where it is not that of the operator.
   [[nodiscard]] std::string original(const Node& node) const {
-    const auto& originals = model_.original_nodes();
-    if (node.origin < 0 || static_cast<std::size_t>(node.origin) >= originals.size()) return "";
-    const OriginalNode& from = originals[static_cast<std::size_t>(node.origin)];
-    std::string type = from.op_type;
-    std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) { return std::tolower(c); });
-    const std::string name = from.name.empty() ? fmt::format(" #{}", node.origin) : fmt::format(" '{}'", from.name);
-    const bool same = node.kind == NodeKind::opaque || type == node.op;
-    return same ? name : fmt::format("{} ({})", name, from.op_type);
+    const std::string name = original_name(node, model_.original_nodes());
+    return name.empty() ? "" : " " + name;
   }
 
   const Graph& graph_;
