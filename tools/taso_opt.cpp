@@ -321,6 +321,22 @@ void print_report(const Options& options, const Session& session, const Optimize
                unmet.places, unmet.places == 1 ? "place" : "places", unmet.condition);
 }
 
+/// Which operators of the result ONNX does not have, and how they stand in the file.
+void print_remarks_on_functions(const SaveReport& report) {
+  if (!report.functions.empty())
+    fmt::print(stderr, "{}: note: ONNX does not have {}: the file defines {} as {} of the model{}\n", program_name,
+               fmt::join(report.functions, ", "), report.functions.size() == 1 ? "it" : "them",
+               report.functions.size() == 1 ? "a function" : "functions",
+               report.raised_ir_version == 0
+                   ? ""
+                   : fmt::format(", for which its IR version {} was raised", report.raised_ir_version));
+  for (const auto& [op, reason] : report.without_function)
+    tools::warn(
+        program_name,
+        fmt::format("only programs with these specifications can run {} of the result, which ONNX does not have: {}",
+                    op, reason));
+}
+
 /// What is worth a line on stderr after all is written.
 void print_remarks(const Options& options, const Session& session, const SessionResult& result,
                    const SessionFiles& files) {
@@ -332,6 +348,7 @@ void print_remarks(const Options& options, const Session& session, const Session
   if (outputs.external_data && !files.model.external_data && !options.common.quiet)
     tools::warn(program_name, fmt::format("no weight has {} bytes, so all stay in the model: there is no {}.data",
                                           SaveOptions{}.external_minimum, outputs.model));
+  if (!options.common.quiet) print_remarks_on_functions(files.model);
   if (verbose)
     fmt::print(stderr, "wrote {} nodes ({} unchanged), {} folded constants, {:.1f} MB of weights in {:.1f} s\n",
                files.model.nodes, files.model.verbatim_nodes, files.model.folded_constants,
