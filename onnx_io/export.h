@@ -171,6 +171,9 @@ struct ExportedGraph {
   std::map<std::string, Hash128> weights;
   std::int64_t verbatim_nodes = 0;
   std::int64_t folded = 0;
+  std::vector<onnx::FunctionProto> functions;  ///< Besides those of the document (onnx_io/functions.h).
+  /// Operators that are written by their own name alone, which other programs do not know, and why.
+  std::map<std::string, std::string> without_function;
 };
 
 /// What is special about an export.

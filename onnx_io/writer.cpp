@@ -10,6 +10,7 @@
 #include <functional>
 #include <set>
 
+#include "onnx_io/functions.h"
 #include "onnx_io/in_quotes.h"
 #include "onnx_io/specified.h"
 #include "support/file.h"
@@ -161,6 +162,16 @@ class Writer {
       new_constants = new_constants || constant.document_index < 0;
     // Before version 4 every initializer had to be a graph input too.
     if (new_constants && header_.ir_version() < 4) header_.set_ir_version(4);
+    for (const onnx::FunctionProto& function : exported_.functions) {
+      *header_.add_functions() = function;
+      report_.functions.push_back(function.domain() + "::" + function.name());
+    }
+    for (const auto& [op, reason] : exported_.without_function)
+      report_.without_function.emplace_back(std::string(specified_domain) + "::" + op, reason);
+    if (!exported_.functions.empty() && header_.ir_version() < ir_version_of_functions) {
+      report_.raised_ir_version = header_.ir_version();
+      header_.set_ir_version(ir_version_of_functions);
+    }
     const auto imports = [&](const std::string& domain) {
       return std::any_of(header_.opset_import().begin(), header_.opset_import().end(),
                          [&](const auto& set) { return set.domain() == domain; });

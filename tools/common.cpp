@@ -18,6 +18,7 @@
 #include <system_error>
 
 #include "tools/memory_limit.h"
+#include "support/nearest_word.h"
 
 /// mimalloc, where a program is linked with it, knows no handler of operator new; null elsewhere.
 extern "C" __attribute__((weak)) void mi_register_error(void (*callback)(int code, void* argument), void* argument);
@@ -103,22 +104,6 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// How many letters must be put in, left out, replaced or exchanged with the next to make one word of another.
-std::size_t letters_apart(const std::string& a, const std::string& b) {
-  std::vector<std::vector<std::size_t>> apart(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i)
-    for (std::size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        apart[i][j] = i + j;
-        continue;
-      }
-      apart[i][j] = std::min({apart[i - 1][j] + 1, apart[i][j - 1] + 1, apart[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        apart[i][j] = std::min(apart[i][j], apart[i - 2][j - 2] + 1);
-    }
-  return apart[a.size()][b.size()];
-}
-
 /// What is wrong with the first argument that was left over, and the option that was probably meant.
 std::string unexpected_argument(const CLI::App& app) {
   const std::vector<std::string> left = app.remaining();
@@ -126,15 +111,10 @@ std::string unexpected_argument(const CLI::App& app) {
                                    [](const std::string& text) { return text.size() > 1 && text.starts_with('-'); });
   if (option == left.end()) return fmt::format("unexpected argument '{}'", left.empty() ? "" : left.front());
   const std::string given = option->substr(0, option->find('='));
-  std::string nearest;
-  // A third of the letters may be wrong.
-  std::size_t least = given.size() / 3 + 1;
-  for (const CLI::Option* known : app.get_options())
-    for (const std::string& name : known->get_lnames())
-      if (const std::size_t apart = letters_apart(given, "--" + name); apart < least) {
-        least = apart;
-        nearest = "--" + name;
-      }
+  std::vector<std::string> known;
+  for (const CLI::Option* one : app.get_options())
+    for (const std::string& name : one->get_lnames()) known.push_back("--" + name);
+  const std::string nearest = nearest_word(given, known);
   return fmt::format("unknown option {}{}", given, nearest.empty() ? "" : "; did you mean " + nearest + "?");
 }
 
