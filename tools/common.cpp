@@ -17,8 +17,8 @@
 #include <new>
 #include <system_error>
 
-#include "tools/memory_limit.h"
 #include "support/nearest_word.h"
+#include "tools/memory_limit.h"
 
 /// mimalloc, where a program is linked with it, knows no handler of operator new; null elsewhere.
 extern "C" __attribute__((weak)) void mi_register_error(void (*callback)(int code, void* argument), void* argument);
