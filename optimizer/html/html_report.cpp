@@ -332,7 +332,7 @@ std::string report_html(const HtmlReport& report) {
   text += graphs(report) + rules(result) + carried(report.carried);
   text += "<section>" + table_of_numbers(result) +
           "</section>\n</main>\n<script type=\"application/json\" id=\"data\">" + page_data(report) +
-          "</script>\n<script>\n";
+          "</script>\n<script type=\"module\">\n";
   text += report_js;
   return text + "</script>\n</body></html>\n";
 }

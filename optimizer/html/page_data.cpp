@@ -68,7 +68,8 @@ class Strings {
 
 std::string types_text(const std::vector<TensorType>& types) {
   std::string text;
-  for (const TensorType& type : types) text += (text.empty() ? "" : ", ") + to_string(type);
+  for (const TensorType& type : types)
+    text += (text.empty() ? "" : ", ") + (type.known ? to_string(type) : std::string("unknown"));
   return text;
 }
 

@@ -234,8 +234,10 @@ TEST(GraphDrawing, StandsInLayers) {
 
 TEST(GraphDrawing, WeightsAreNotDrawn) {
   const Graph graph = graph_of("input x f32[2, 3] weight w f32[3, 2] a = matmul(x, tanh(w)) output relu(a)");
-  std::vector<std::string> drawn;
-  for (const GraphDrawing::Box& box : draw_graph(graph).boxes) drawn.push_back(graph.node(box.node).op);
+  const GraphDrawing drawing = draw_graph(graph);
+  std::vector<std::string> drawn(drawing.boxes.size());
+  std::transform(drawing.boxes.begin(), drawing.boxes.end(), drawn.begin(),
+                 [&](const GraphDrawing::Box& box) { return graph.node(box.node).op; });
   EXPECT_EQ(drawn, (std::vector<std::string>{"", "matmul", "relu"}));
 }
 
@@ -277,6 +279,7 @@ TEST(Charts, AreBoundedAndKeepPeaks) {
 
 TEST(Charts, BarsAreSortedAndFolded) {
   std::vector<ChartBar> bars;
+  bars.reserve(20);
   for (int i = 0; i < 20; ++i) bars.push_back({"op" + std::to_string(i), 1.0 * i, 0});
   const std::string html = bars_html(bars, "MB");
   EXPECT_LT(html.find(">op19<"), html.find(">op18<"));
