@@ -150,9 +150,9 @@ std::vector<std::pair<std::uint32_t, Match>> RuleIndex::find_all(const Graph& gr
   std::vector<std::pair<std::uint32_t, Match>> result;
   for (std::uint32_t rule = 0; rule < rules_.size(); ++rule) {
     if (!plans_[rule]->matchable || !view.traits.covers(plans_[rule]->needed)) continue;
-    Matcher matcher(view, rules_[rule], *plans_[rule], *catalog_, false);
+    GraphMatcher matcher(view, rules_[rule], *plans_[rule], *catalog_, false);
     matcher.run();
-    for (Candidate& candidate : matcher.take()) result.emplace_back(rule, std::move(candidate.match));
+    for (FoundMatch& candidate : matcher.take()) result.emplace_back(rule, std::move(candidate.match));
   }
   return result;
 }
@@ -161,9 +161,9 @@ std::vector<Match> RuleIndex::find(const Graph& graph, std::uint32_t rule) const
   std::vector<Match> found;
   if (!plans_.at(rule)->matchable) return found;
   const GraphView view(graph, numbers_);
-  Matcher matcher(view, rules_[rule], *plans_[rule], *catalog_, false);
+  GraphMatcher matcher(view, rules_[rule], *plans_[rule], *catalog_, false);
   matcher.run();
-  for (Candidate& candidate : matcher.take()) found.push_back(std::move(candidate.match));
+  for (FoundMatch& candidate : matcher.take()) found.push_back(std::move(candidate.match));
   return found;
 }
 
@@ -207,7 +207,7 @@ MatchList RuleIndex::update(const MatchList& before, const Graph& graph) const {
         count += fate == reported ? 1 : 0;
         fates.push_back(fate);
       }
-    std::optional<Matcher> matcher;
+    std::optional<GraphMatcher> matcher;
     if (!anew && affected && may_match) {
       matcher.emplace(view, rules_[rule], plan, *catalog_, true);
       for (std::uint32_t p = 0; p < plan.nodes.size(); ++p) {
@@ -224,7 +224,7 @@ MatchList RuleIndex::update(const MatchList& before, const Graph& graph) const {
       if (may_match) matcher->run();
       differs = true;
     }
-    std::vector<Candidate> candidates = matcher ? matcher->take() : std::vector<Candidate>();
+    std::vector<FoundMatch> candidates = matcher ? matcher->take() : std::vector<FoundMatch>();
     if (!differs && candidates.empty()) {
       if (known) result.emplace_back(rule, std::move(known));
       continue;
@@ -238,7 +238,7 @@ MatchList RuleIndex::update(const MatchList& before, const Graph& graph) const {
       std::vector<Match> matches;
       matches.reserve(candidates.size());
       std::size_t bytes = sizeof(MatchList::Found);
-      for (Candidate& candidate : candidates) {
+      for (FoundMatch& candidate : candidates) {
         bytes += bytes_of(candidate.match);
         matches.push_back(std::move(candidate.match));
       }

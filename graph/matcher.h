@@ -25,7 +25,7 @@ using OperatorNumbers = std::unordered_map<std::string, std::uint32_t>;
 
 /// What a rule's source needs of a graph and a graph has, as bits: operators, how many of them, operators that read
 /// others. Different things may share a bit.
-struct Traits {
+struct SourceTraits {
   std::uint64_t counts = 0, edges = 0;
 
   static constexpr std::uint32_t most = 4;  ///< Operators are counted up to this.
@@ -35,7 +35,7 @@ struct Traits {
   void add_edge(std::uint32_t producer, std::uint32_t consumer) {
     edges |= std::uint64_t{1} << ((producer * 11 + consumer) % 64);
   }
-  [[nodiscard]] bool covers(const Traits& other) const {
+  [[nodiscard]] bool covers(const SourceTraits& other) const {
     return (other.counts & ~counts) == 0 && (other.edges & ~edges) == 0;
   }
 };
@@ -62,7 +62,7 @@ struct RuleIndex::Plan {
   /// Source nodes hang together by edges and shared variables: from any of them matching reaches all.
   bool connected = false;
   std::vector<std::uint32_t> operators;  ///< Of the source, ascending.
-  Traits needed;                         ///< Of the source.
+  SourceTraits needed;                   ///< Of the source.
   /// Attributes of the source that are computed: compared when everything is bound.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> computed;
   std::vector<RuleSymmetry> symmetries;
@@ -72,7 +72,7 @@ struct RuleIndex::Plan {
 struct GraphView {
   const Graph& graph;
   std::vector<std::uint32_t> op;  ///< Per node id; no_operator if no rule speaks of it.
-  Traits traits;
+  SourceTraits traits;
   std::vector<std::uint32_t> position;        ///< Per node id, in topological order.
   std::vector<std::vector<NodeId>> nodes_of;  ///< Per operator number.
   Consumers consumers;
@@ -89,7 +89,7 @@ struct GraphView {
 [[nodiscard]] bool precedes(const Match& a, const Match& b);
 
 /// A match, and whether it is reported: of matches that exchange symmetric roles only the first is.
-struct Candidate {
+struct FoundMatch {
   Match match;
   bool reported = true;
 };
@@ -123,12 +123,12 @@ class FurthestAttempt {
 };
 
 /// Backtracking search for one rule. Bindings are kept in a trail and undone on return.
-class Matcher {
+class GraphMatcher {
  public:
   /// With `keep_symmetric`, those that are not reported are candidates too. All arguments must outlive the matcher;
   /// `furthest` may be null.
-  Matcher(const GraphView& view, const Substitution& rule, const RuleIndex::Plan& plan, const OperatorCatalog& catalog,
-          bool keep_symmetric, FurthestAttempt* furthest = nullptr);
+  GraphMatcher(const GraphView& view, const Substitution& rule, const RuleIndex::Plan& plan,
+               const OperatorCatalog& catalog, bool keep_symmetric, FurthestAttempt* furthest = nullptr);
 
   /// All matches.
   void run();
@@ -144,7 +144,7 @@ class Matcher {
   [[nodiscard]] bool complete() const { return !full() && others_ < RuleIndex::max_matches; }
   [[nodiscard]] std::size_t reported() const { return reported_; }
   /// What was found, in the order of find_all.
-  [[nodiscard]] std::vector<Candidate> take();
+  [[nodiscard]] std::vector<FoundMatch> take();
 
  private:
   struct Mark {
@@ -220,7 +220,7 @@ class Matcher {
   const OperatorCatalog& catalog_;
   const bool keep_symmetric_;
   FurthestAttempt* const furthest_;
-  std::vector<Candidate> found_;
+  std::vector<FoundMatch> found_;
   std::size_t reported_ = 0, others_ = 0;  // Of what was found.
   std::uint32_t first_new_ = 0;
   const std::vector<char>* same_ = nullptr;  // Per node id; of use where first_new_ > 0.

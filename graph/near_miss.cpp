@@ -25,7 +25,7 @@ std::vector<Attempt> failed_attempts(const GraphView& view, const Substitution& 
     if (plan.nodes[p].fills || (!plan.connected && p != plan.root)) continue;
     for (const NodeId id : view.nodes_of[plan.nodes[p].op]) {
       FurthestAttempt furthest(name);
-      Matcher(view, rule, plan, catalog, false, &furthest).run_at(p, id, all);
+      GraphMatcher(view, rule, plan, catalog, false, &furthest).run_at(p, id, all);
       if (furthest.matched() == 0) continue;
       Attempt attempt;
       bool costs = false;
@@ -58,11 +58,11 @@ RuleOccurrences find_occurrences(const Graph& graph, const Substitution& rule, c
       result.absent.push_back(op);
   }
   if (!plan.matchable) return result;
-  Matcher matcher(view, rule, plan, catalog, false);
+  GraphMatcher matcher(view, rule, plan, catalog, false);
   matcher.run();
   std::vector<std::set<NodeId>> known;  // Nothing within these is worth a word.
   std::vector<Attempt> attempts;
-  for (const Candidate& candidate : matcher.take()) {
+  for (const FoundMatch& candidate : matcher.take()) {
     const std::vector<NodeId>& nodes = candidate.match.nodes;
     const Expected<Graph> applied = apply(graph, rule, candidate.match, catalog);
     if (applied) {
