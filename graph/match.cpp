@@ -17,8 +17,7 @@ struct Difference {
   std::vector<char> at, near;
   bool large = false;  // More is new than is kept.
 
-  Difference(const Graph& before, const MatchedGraph& view,
-             const std::unordered_map<std::string, std::uint32_t>& numbers)
+  Difference(const Graph& before, const GraphView& view, const std::unordered_map<std::string, std::uint32_t>& numbers)
       : same(std::max(before.id_bound(), view.graph.id_bound()), 0), at(numbers.size(), 0) {
     const Graph& after = view.graph;
     std::size_t kept = 0;
@@ -147,13 +146,13 @@ void RuleIndex::add(Substitution added) {
 }
 
 std::vector<std::pair<std::uint32_t, Match>> RuleIndex::find_all(const Graph& graph) const {
-  const MatchedGraph view(graph, numbers_);
+  const GraphView view(graph, numbers_);
   std::vector<std::pair<std::uint32_t, Match>> result;
   for (std::uint32_t rule = 0; rule < rules_.size(); ++rule) {
     if (!plans_[rule]->matchable || !view.traits.covers(plans_[rule]->needed)) continue;
-    RuleMatcher matcher(view, rules_[rule], *plans_[rule], *catalog_, false);
+    GraphMatcher matcher(view, rules_[rule], *plans_[rule], *catalog_, false);
     matcher.run();
-    for (MatchCandidate& candidate : matcher.take()) result.emplace_back(rule, std::move(candidate.match));
+    for (FoundMatch& candidate : matcher.take()) result.emplace_back(rule, std::move(candidate.match));
   }
   return result;
 }
@@ -161,10 +160,10 @@ std::vector<std::pair<std::uint32_t, Match>> RuleIndex::find_all(const Graph& gr
 std::vector<Match> RuleIndex::find(const Graph& graph, std::uint32_t rule) const {
   std::vector<Match> found;
   if (!plans_.at(rule)->matchable) return found;
-  const MatchedGraph view(graph, numbers_);
-  RuleMatcher matcher(view, rules_[rule], *plans_[rule], *catalog_, false);
+  const GraphView view(graph, numbers_);
+  GraphMatcher matcher(view, rules_[rule], *plans_[rule], *catalog_, false);
   matcher.run();
-  for (MatchCandidate& candidate : matcher.take()) found.push_back(std::move(candidate.match));
+  for (FoundMatch& candidate : matcher.take()) found.push_back(std::move(candidate.match));
   return found;
 }
 
@@ -176,7 +175,7 @@ std::vector<Match> RuleIndex::find(const Graph& graph, std::uint32_t rule) const
 MatchList RuleIndex::update(const MatchList& before, const Graph& graph) const {
   const MatchList::Contents& old = *before.contents_;
   const auto& total = old.counted.total();
-  MatchedGraph view(graph, numbers_);
+  GraphView view(graph, numbers_);
   const Difference difference(old.graph, view, numbers_);
   std::vector<std::pair<std::uint32_t, std::shared_ptr<const MatchList::OfRule>>> result;
   auto next_old = old.found.begin();
@@ -208,7 +207,7 @@ MatchList RuleIndex::update(const MatchList& before, const Graph& graph) const {
         count += fate == reported ? 1 : 0;
         fates.push_back(fate);
       }
-    std::optional<RuleMatcher> matcher;
+    std::optional<GraphMatcher> matcher;
     if (!anew && affected && may_match) {
       matcher.emplace(view, rules_[rule], plan, *catalog_, true);
       for (std::uint32_t p = 0; p < plan.nodes.size(); ++p) {
@@ -225,7 +224,7 @@ MatchList RuleIndex::update(const MatchList& before, const Graph& graph) const {
       if (may_match) matcher->run();
       differs = true;
     }
-    std::vector<MatchCandidate> candidates = matcher ? matcher->take() : std::vector<MatchCandidate>();
+    std::vector<FoundMatch> candidates = matcher ? matcher->take() : std::vector<FoundMatch>();
     if (!differs && candidates.empty()) {
       if (known) result.emplace_back(rule, std::move(known));
       continue;
@@ -239,7 +238,7 @@ MatchList RuleIndex::update(const MatchList& before, const Graph& graph) const {
       std::vector<Match> matches;
       matches.reserve(candidates.size());
       std::size_t bytes = sizeof(MatchList::Found);
-      for (MatchCandidate& candidate : candidates) {
+      for (FoundMatch& candidate : candidates) {
         bytes += bytes_of(candidate.match);
         matches.push_back(std::move(candidate.match));
       }

@@ -112,7 +112,7 @@ bool exchanged_is_less(const Match& match, const RuleSymmetry& symmetry, const s
 
 }  // namespace
 
-bool is_first_of_symmetric(const Match& match, const RuleIndex::Plan& plan, const MatchedGraph& view) {
+bool is_first_of_symmetric(const Match& match, const RuleIndex::Plan& plan, const GraphView& view) {
   return std::none_of(plan.symmetries.begin(), plan.symmetries.end(),
                       [&](const RuleSymmetry& symmetry) { return exchanged_is_less(match, symmetry, view.position); });
 }
@@ -172,7 +172,7 @@ RuleIndex::Plan::Plan(const Substitution& rule, const OperatorCatalog& catalog, 
   }
 }
 
-MatchedGraph::MatchedGraph(const Graph& g, const OperatorNumbers& numbers) : graph(g), consumers(g) {
+GraphView::GraphView(const Graph& g, const OperatorNumbers& numbers) : graph(g), consumers(g) {
   const NodeId bound = g.id_bound();
   op.assign(bound, no_operator);
   position.resize(bound);
@@ -193,8 +193,8 @@ MatchedGraph::MatchedGraph(const Graph& g, const OperatorNumbers& numbers) : gra
         if (op[input.node] != no_operator) traits.add_edge(op[input.node], op[id]);
 }
 
-RuleMatcher::RuleMatcher(const MatchedGraph& view, const Substitution& rule, const RuleIndex::Plan& plan,
-                         const OperatorCatalog& catalog, bool keep_symmetric, FurthestAttempt* furthest)
+GraphMatcher::GraphMatcher(const GraphView& view, const Substitution& rule, const RuleIndex::Plan& plan,
+                           const OperatorCatalog& catalog, bool keep_symmetric, FurthestAttempt* furthest)
     : view_(view), rule_(rule), plan_(plan), catalog_(catalog), keep_symmetric_(keep_symmetric), furthest_(furthest) {
   state_.variables.resize(rule.tensor_variables.size());
   bound_.assign(rule.tensor_variables.size(), 0);
@@ -204,27 +204,27 @@ RuleMatcher::RuleMatcher(const MatchedGraph& view, const Substitution& rule, con
   state_.port_begin.assign(rule.source.nodes.size(), -1);
 }
 
-void RuleMatcher::run() {
+void GraphMatcher::run() {
   for (const NodeId id : view_.nodes_of[plan_.nodes[plan_.root].op]) {
     if (full()) return;
     run_from(id);
   }
 }
 
-void RuleMatcher::run_at(std::uint32_t p, NodeId id, const std::vector<char>& same) {
+void GraphMatcher::run_at(std::uint32_t p, NodeId id, const std::vector<char>& same) {
   if (full()) return;
   first_new_ = p;
   same_ = &same;
   try_node(p, id);
 }
 
-std::vector<MatchCandidate> RuleMatcher::take() {
+std::vector<FoundMatch> GraphMatcher::take() {
   std::sort(found_.begin(), found_.end(),
-            [](const MatchCandidate& a, const MatchCandidate& b) { return precedes(a.match, b.match); });
+            [](const FoundMatch& a, const FoundMatch& b) { return precedes(a.match, b.match); });
   return std::move(found_);
 }
 
-void RuleMatcher::try_node(std::uint32_t p, NodeId id, std::optional<std::int64_t> shift) {
+void GraphMatcher::try_node(std::uint32_t p, NodeId id, std::optional<std::int64_t> shift) {
   const RuleIndex::Plan::PlanNode& plan = plan_.nodes[p];
   const auto other_output = [&] { return fmt::format("another output of {} is expected", name(id)); };
   if (plan.fills) {
@@ -249,7 +249,7 @@ void RuleMatcher::try_node(std::uint32_t p, NodeId id, std::optional<std::int64_
   state_.port_begin[p] = -1;
 }
 
-void RuleMatcher::try_fill(std::uint32_t p, NodeId id) {
+void GraphMatcher::try_fill(std::uint32_t p, NodeId id) {
   const std::optional<Attributes> attributes = as_fill(view_.graph, {id, 0}, rule_.source.nodes[p].op, catalog_);
   if (!attributes) {
     ends([&] { return fmt::format("expected a constant whose elements are one number, found {}", name(id)); });
@@ -271,7 +271,7 @@ void RuleMatcher::try_fill(std::uint32_t p, NodeId id) {
   undo(mark);
 }
 
-void RuleMatcher::try_ports(std::uint32_t p, NodeId id) {
+void GraphMatcher::try_ports(std::uint32_t p, NodeId id) {
   const RuleIndex::Plan::PlanNode& plan = plan_.nodes[p];
   if (std::find(state_.nodes.begin(), state_.nodes.end(), id) != state_.nodes.end()) {
     ends([&] { return fmt::format("{} would stand for two operators of the rule", name(id)); });
@@ -311,7 +311,7 @@ void RuleMatcher::try_ports(std::uint32_t p, NodeId id) {
   undo(mark);
 }
 
-void RuleMatcher::try_operands(std::uint32_t p, NodeId id, std::size_t begin, bool swapped) {
+void GraphMatcher::try_operands(std::uint32_t p, NodeId id, std::size_t begin, bool swapped) {
   const Mark mark = {trail_variables_.size(), trail_attributes_.size(), agenda_.size()};
   const PatternNode& pattern = rule_.source.nodes[p];
   const Node& node = view_.graph.node(id);
@@ -322,7 +322,7 @@ void RuleMatcher::try_operands(std::uint32_t p, NodeId id, std::size_t begin, bo
   undo(mark);
 }
 
-bool RuleMatcher::fits(const PatternValue& expected, Value value, NodeId reader) {
+bool GraphMatcher::fits(const PatternValue& expected, Value value, NodeId reader) {
   if (expected.is_variable) {
     if (bind_variable(expected.index, value)) return true;
     return ends([&] {
@@ -351,7 +351,7 @@ bool RuleMatcher::fits(const PatternValue& expected, Value value, NodeId reader)
   return true;
 }
 
-void RuleMatcher::advance() {
+void GraphMatcher::advance() {
   if (full()) return;
   if (!agenda_.empty()) {
     advance_to_due();
@@ -397,7 +397,7 @@ void RuleMatcher::advance() {
   }
 }
 
-void RuleMatcher::advance_to_due() {
+void GraphMatcher::advance_to_due() {
   const Due due = agenda_.back();
   agenda_.pop_back();
   if (state_.nodes[due.pattern] == no_node)
@@ -412,7 +412,7 @@ void RuleMatcher::advance_to_due() {
   agenda_.push_back(due);
 }
 
-void RuleMatcher::advance_to_consumers(std::uint32_t p, Value value) {
+void GraphMatcher::advance_to_consumers(std::uint32_t p, Value value) {
   NodeId previous = no_node;
   bool any = false;
   for (const auto& [consumer, position] : view_.uses_of(value.node)) {
@@ -429,7 +429,7 @@ void RuleMatcher::advance_to_consumers(std::uint32_t p, Value value) {
   });
 }
 
-std::vector<NodeId> RuleMatcher::neighbours(std::uint32_t op) const {
+std::vector<NodeId> GraphMatcher::neighbours(std::uint32_t op) const {
   std::vector<NodeId> result;
   auto consider = [&](NodeId id) {
     if (view_.op[id] == op) result.push_back(id);
@@ -446,7 +446,7 @@ std::vector<NodeId> RuleMatcher::neighbours(std::uint32_t op) const {
   return result;
 }
 
-bool RuleMatcher::bind_variable(std::uint32_t variable, Value value) {
+bool GraphMatcher::bind_variable(std::uint32_t variable, Value value) {
   if (bound_[variable] != 0) return state_.variables[variable] == value;
   if (!view_.graph.type(value).known) return false;
   bound_[variable] = 1;
@@ -455,7 +455,7 @@ bool RuleMatcher::bind_variable(std::uint32_t variable, Value value) {
   return true;
 }
 
-bool RuleMatcher::bind_attribute(std::uint32_t variable, const AttributeValue& value) {
+bool GraphMatcher::bind_attribute(std::uint32_t variable, const AttributeValue& value) {
   auto& slot = state_.attributes[variable];
   if (slot) return *slot == value;
   slot = value;
@@ -463,7 +463,7 @@ bool RuleMatcher::bind_attribute(std::uint32_t variable, const AttributeValue& v
   return true;
 }
 
-bool RuleMatcher::bind_attributes(std::uint32_t p, NodeId id) {
+bool GraphMatcher::bind_attributes(std::uint32_t p, NodeId id) {
   const Node& node = view_.graph.node(id);
   const PatternNode& pattern = rule_.source.nodes[p];
   const std::int32_t window = state_.port_begin[p];
@@ -486,7 +486,7 @@ bool RuleMatcher::bind_attributes(std::uint32_t p, NodeId id) {
 }
 
 template <class Same>
-bool RuleMatcher::bind_attribute(const AttributeExpression& expected, const AttributeValue& value, const Same& same) {
+bool GraphMatcher::bind_attribute(const AttributeExpression& expected, const AttributeValue& value, const Same& same) {
   if (expected.kind == Kind::literal) return same(expected.literal, value);
   if (expected.kind == Kind::variable) return bind_attribute(expected.index, value);
   if (expected.kind != Kind::list) return true;
@@ -498,7 +498,7 @@ bool RuleMatcher::bind_attribute(const AttributeExpression& expected, const Attr
   return true;
 }
 
-std::string RuleMatcher::asked(const AttributeExpression& expected, const AttributeValue& value) const {
+std::string GraphMatcher::asked(const AttributeExpression& expected, const AttributeValue& value) const {
   if (expected.kind == Kind::literal) return to_string(expected.literal);
   if (expected.kind == Kind::variable)
     return fmt::format("{} ({} of the rule)", to_string(*state_.attributes[expected.index]),
@@ -520,14 +520,14 @@ std::string RuleMatcher::asked(const AttributeExpression& expected, const Attrib
   return "[" + text + "]";
 }
 
-void RuleMatcher::undo(const Mark& mark) {
+void GraphMatcher::undo(const Mark& mark) {
   for (; trail_variables_.size() > mark.variables; trail_variables_.pop_back()) bound_[trail_variables_.back()] = 0;
   for (; trail_attributes_.size() > mark.attributes; trail_attributes_.pop_back())
     state_.attributes[trail_attributes_.back()].reset();
   agenda_.resize(mark.agenda);
 }
 
-void RuleMatcher::report() {
+void GraphMatcher::report() {
   if (!may_be_matched()) return;
   const bool reported = is_first_of_symmetric(state_, plan_, view_);
   if (!reported && !keep_symmetric_) return;
@@ -542,7 +542,7 @@ void RuleMatcher::report() {
   found_.push_back({state_, reported});
 }
 
-bool RuleMatcher::may_be_matched() const {
+bool GraphMatcher::may_be_matched() const {
   bool costs = false;
   for (const NodeId id : state_.nodes) costs = costs || !view_.graph.node(id).weight_only;
   if (!costs) return ends([] { return "all of it is computed once, when the model is written"; });
@@ -557,7 +557,7 @@ bool RuleMatcher::may_be_matched() const {
   return true;
 }
 
-RuleMatcher::Bound RuleMatcher::bind_all() const {
+GraphMatcher::Bound GraphMatcher::bind_all() const {
   Bound bound;
   Bindings& bindings = bound.bindings;
   for (const Value& value : state_.variables) bindings.tensors.push_back(&view_.graph.type(value));
@@ -575,7 +575,7 @@ RuleMatcher::Bound RuleMatcher::bind_all() const {
   return bound;
 }
 
-bool RuleMatcher::computed_attributes_fit(const Bindings& bindings) const {
+bool GraphMatcher::computed_attributes_fit(const Bindings& bindings) const {
   for (const auto& [p, a] : plan_.computed) {
     const auto& [name_of_attribute, expression] = rule_.source.nodes[p].attributes[a];
     const NodeId id = state_.nodes[p];
@@ -605,7 +605,7 @@ bool RuleMatcher::computed_attributes_fit(const Bindings& bindings) const {
   return true;
 }
 
-bool RuleMatcher::conditions_hold(const Bindings& bindings) const {
+bool GraphMatcher::conditions_hold(const Bindings& bindings) const {
   for (const Condition& condition : rule_.conditions) {
     const Expected<bool> holding = holds(condition, bindings);
     if (holding && *holding) continue;
@@ -625,7 +625,7 @@ bool RuleMatcher::conditions_hold(const Bindings& bindings) const {
   return true;
 }
 
-void RuleMatcher::settle_sign_of_zero(std::uint32_t variable) {
+void GraphMatcher::settle_sign_of_zero(std::uint32_t variable) {
   auto& slot = state_.attributes[variable];
   if (!slot || !std::holds_alternative<double>(*slot) || std::get<double>(*slot) != 0) return;
   for (std::size_t p = 0; p < state_.nodes.size(); ++p) {

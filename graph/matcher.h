@@ -25,7 +25,7 @@ using OperatorNumbers = std::unordered_map<std::string, std::uint32_t>;
 
 /// What a rule's source needs of a graph and a graph has, as bits: operators, how many of them, operators that read
 /// others. Different things may share a bit.
-struct PatternTraits {
+struct SourceTraits {
   std::uint64_t counts = 0, edges = 0;
 
   static constexpr std::uint32_t most = 4;  ///< Operators are counted up to this.
@@ -35,7 +35,7 @@ struct PatternTraits {
   void add_edge(std::uint32_t producer, std::uint32_t consumer) {
     edges |= std::uint64_t{1} << ((producer * 11 + consumer) % 64);
   }
-  [[nodiscard]] bool covers(const PatternTraits& other) const {
+  [[nodiscard]] bool covers(const SourceTraits& other) const {
     return (other.counts & ~counts) == 0 && (other.edges & ~edges) == 0;
   }
 };
@@ -62,34 +62,34 @@ struct RuleIndex::Plan {
   /// Source nodes hang together by edges and shared variables: from any of them matching reaches all.
   bool connected = false;
   std::vector<std::uint32_t> operators;  ///< Of the source, ascending.
-  PatternTraits needed;                  ///< Of the source.
+  SourceTraits needed;                   ///< Of the source.
   /// Attributes of the source that are computed: compared when everything is bound.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> computed;
   std::vector<RuleSymmetry> symmetries;
 };
 
 /// The parts of a graph that matching needs: nodes by operator, and consumers in one array.
-struct MatchedGraph {
+struct GraphView {
   const Graph& graph;
   std::vector<std::uint32_t> op;  ///< Per node id; no_operator if no rule speaks of it.
-  PatternTraits traits;
+  SourceTraits traits;
   std::vector<std::uint32_t> position;        ///< Per node id, in topological order.
   std::vector<std::vector<NodeId>> nodes_of;  ///< Per operator number.
   Consumers consumers;
 
-  MatchedGraph(const Graph& g, const OperatorNumbers& numbers);
+  GraphView(const Graph& g, const OperatorNumbers& numbers);
 
   [[nodiscard]] std::span<const std::pair<NodeId, std::uint32_t>> uses_of(NodeId id) const { return consumers.of(id); }
 };
 
 /// Whether no match that exchanges symmetric roles comes before: of such matches the first in topological order counts.
-[[nodiscard]] bool is_first_of_symmetric(const Match& match, const RuleIndex::Plan& plan, const MatchedGraph& view);
+[[nodiscard]] bool is_first_of_symmetric(const Match& match, const RuleIndex::Plan& plan, const GraphView& view);
 
 /// The order of matches of one rule.
 [[nodiscard]] bool precedes(const Match& a, const Match& b);
 
 /// A match, and whether it is reported: of matches that exchange symmetric roles only the first is.
-struct MatchCandidate {
+struct FoundMatch {
   Match match;
   bool reported = true;
 };
@@ -123,12 +123,12 @@ class FurthestAttempt {
 };
 
 /// Backtracking search for one rule. Bindings are kept in a trail and undone on return.
-class RuleMatcher {
+class GraphMatcher {
  public:
   /// With `keep_symmetric`, those that are not reported are candidates too. All arguments must outlive the matcher;
   /// `furthest` may be null.
-  RuleMatcher(const MatchedGraph& view, const Substitution& rule, const RuleIndex::Plan& plan,
-              const OperatorCatalog& catalog, bool keep_symmetric, FurthestAttempt* furthest = nullptr);
+  GraphMatcher(const GraphView& view, const Substitution& rule, const RuleIndex::Plan& plan,
+               const OperatorCatalog& catalog, bool keep_symmetric, FurthestAttempt* furthest = nullptr);
 
   /// All matches.
   void run();
@@ -144,7 +144,7 @@ class RuleMatcher {
   [[nodiscard]] bool complete() const { return !full() && others_ < RuleIndex::max_matches; }
   [[nodiscard]] std::size_t reported() const { return reported_; }
   /// What was found, in the order of find_all.
-  [[nodiscard]] std::vector<MatchCandidate> take();
+  [[nodiscard]] std::vector<FoundMatch> take();
 
  private:
   struct Mark {
@@ -214,13 +214,13 @@ class RuleMatcher {
   // began.
   void settle_sign_of_zero(std::uint32_t variable);
 
-  const MatchedGraph& view_;
+  const GraphView& view_;
   const Substitution& rule_;
   const RuleIndex::Plan& plan_;
   const OperatorCatalog& catalog_;
   const bool keep_symmetric_;
   FurthestAttempt* const furthest_;
-  std::vector<MatchCandidate> found_;
+  std::vector<FoundMatch> found_;
   std::size_t reported_ = 0, others_ = 0;  // Of what was found.
   std::uint32_t first_new_ = 0;
   const std::vector<char>* same_ = nullptr;  // Per node id; of use where first_new_ > 0.

@@ -16,7 +16,7 @@ struct Attempt {
 };
 
 /// The attempts that begin at any node that an operator of the source may stand for, and end without a match.
-std::vector<Attempt> failed_attempts(const MatchedGraph& view, const Substitution& rule, const RuleIndex::Plan& plan,
+std::vector<Attempt> failed_attempts(const GraphView& view, const Substitution& rule, const RuleIndex::Plan& plan,
                                      const OperatorCatalog& catalog, const std::function<std::string(Value)>& name) {
   std::vector<Attempt> attempts;
   const std::vector<char> all(view.graph.id_bound(), 1);
@@ -25,7 +25,7 @@ std::vector<Attempt> failed_attempts(const MatchedGraph& view, const Substitutio
     if (plan.nodes[p].fills || (!plan.connected && p != plan.root)) continue;
     for (const NodeId id : view.nodes_of[plan.nodes[p].op]) {
       FurthestAttempt furthest(name);
-      RuleMatcher(view, rule, plan, catalog, false, &furthest).run_at(p, id, all);
+      GraphMatcher(view, rule, plan, catalog, false, &furthest).run_at(p, id, all);
       if (furthest.matched() == 0) continue;
       Attempt attempt;
       bool costs = false;
@@ -48,7 +48,7 @@ RuleOccurrences find_occurrences(const Graph& graph, const Substitution& rule, c
                                  const std::function<std::string(Value)>& name) {
   OperatorNumbers numbers;
   const RuleIndex::Plan plan(rule, catalog, numbers);
-  const MatchedGraph view(graph, numbers);
+  const GraphView view(graph, numbers);
   RuleOccurrences result;
   result.operators = plan.nodes.size();
   for (std::uint32_t p = 0; p < plan.nodes.size(); ++p) {
@@ -58,11 +58,11 @@ RuleOccurrences find_occurrences(const Graph& graph, const Substitution& rule, c
       result.absent.push_back(op);
   }
   if (!plan.matchable) return result;
-  RuleMatcher matcher(view, rule, plan, catalog, false);
+  GraphMatcher matcher(view, rule, plan, catalog, false);
   matcher.run();
   std::vector<std::set<NodeId>> known;  // Nothing within these is worth a word.
   std::vector<Attempt> attempts;
-  for (const MatchCandidate& candidate : matcher.take()) {
+  for (const FoundMatch& candidate : matcher.take()) {
     const std::vector<NodeId>& nodes = candidate.match.nodes;
     const Expected<Graph> applied = apply(graph, rule, candidate.match, catalog);
     if (applied) {

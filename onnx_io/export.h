@@ -83,6 +83,8 @@ class LoweringContext {
   [[nodiscard]] bool is_constant(Value value) const {
     return graph_->node(value.node).weight_only && are_numbers(graph_->type(value).shape);
   }
+  /// The number that a value is, if it is a constant of one 32-bit float.
+  [[nodiscard]] std::optional<double> number(Value value) const;
   [[nodiscard]] const Shape& result_shape() const { return node().outputs[0].shape; }
   [[nodiscard]] std::int64_t rank(std::size_t i) const { return static_cast<std::int64_t>(shape(i).size()); }
   /// An attribute axis, counted from the front of input `i`.
