@@ -233,8 +233,8 @@ std::string graphs(const HtmlReport& report) {
 <p class="tools"><label>search <input type="search" id="search" placeholder="operator, name, shape, kernel"></label>
 <button type="button" id="previous">previous</button> <button type="button" id="next">next</button>
 <output id="found" for="search"></output></p>
-<p class="legend"><span class="swatch changed"></span> changed: equal colours belong together; a click shows the other side
-<span class="swatch same"></span> unchanged <span class="swatch input"></span> input
+<p class="legend"><span class="swatch changed"></span> changed: equal colours belong together; a click shows the other
+side <span class="swatch same"></span> unchanged <span class="swatch input"></span> input
 <span class="swatch carried"></span> carried, not understood)";
   const char* keys = R"(</div>
 <p id="keys" class="keys">drag: move; wheel with Ctrl, or after a click: zoom. Keys in a graph: arrows go along lines and

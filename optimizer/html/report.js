@@ -1,4 +1,5 @@
-// Draws the graphs of a report and answers to pointer and keys; a module. What stands in the data: optimizer/html/page_data.h.
+// Draws the graphs of a report and answers to pointer and keys; a module. What stands in the data:
+// optimizer/html/page_data.h.
 
 const data = JSON.parse(document.getElementById('data').textContent);
 const [boxWidth, boxHeight, layerHeight] = data.box;
