@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "onnx_io/tensor_proto.h"
@@ -111,6 +112,36 @@ class CallAsModel {
   std::vector<std::size_t> inputs_;
 };
 
+/// How many nodes functions are, those that they call put in place; beyond a limit it does not matter.
+class ExpandedSize {
+ public:
+  static constexpr std::size_t most = 10000;
+
+  explicit ExpandedSize(const Document& document) {
+    for (const onnx::FunctionProto& function : document.model().functions())
+      functions_.emplace(std::pair(function.domain(), function.name()), &function);
+  }
+
+  /// At most `most` + 1: also of a function that calls itself, or lies too deep.
+  std::size_t of(const onnx::FunctionProto& function, int depth = 0) {
+    constexpr int deepest = 32;
+    if (depth > deepest) return most + 1;
+    // Until it is known, a function that is met again calls itself.
+    const auto [place, added] = sizes_.emplace(&function, most + 1);
+    if (!added) return place->second;
+    std::size_t size = 0;
+    for (const onnx::NodeProto& node : function.node()) {
+      const auto called = functions_.find(std::pair(node.domain(), node.op_type()));
+      size = std::min(most + 1, size + (called == functions_.end() ? 1 : of(*called->second, depth + 1)));
+    }
+    return sizes_[&function] = size;
+  }
+
+ private:
+  std::map<std::pair<std::string, std::string>, const onnx::FunctionProto*> functions_;
+  std::map<const onnx::FunctionProto*, std::size_t> sizes_;
+};
+
 /// Copies what a graph computes; per node id, its values.
 std::map<NodeId, Value> copy_into(NodeContext& context, const Graph& graph, const std::vector<std::size_t>& inputs) {
   std::map<NodeId, Value> made;
@@ -144,6 +175,10 @@ std::shared_ptr<const ConstantData> import_function(NodeContext& context, const 
                                                     const OperatorRegistry& registry) {
   if (context.symbolic()) {
     context.decline("it calls a function of the model, and extents are symbolic");
+    return nullptr;
+  }
+  if (ExpandedSize(document).of(function) > ExpandedSize::most) {
+    context.decline("its function calls itself, or is more than " + std::to_string(ExpandedSize::most) + " nodes");
     return nullptr;
   }
   CallAsModel call(context, document, function);

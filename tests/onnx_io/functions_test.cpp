@@ -200,7 +200,19 @@ TEST(FunctionCalls, AreReadInFunctions) {
 TEST(FunctionCalls, ThatCallThemselvesAreCarried) {
   onnx::ModelProto model = caller("Loop", {"x"});
   add_node(add_function(model, "Loop", {"a"}, {"b"}), "Loop", {"a"}, "b", "", "", "mine");
-  EXPECT_EQ(read(model), "mine::Loop: its function: mine::Loop: it is of another domain");
+  EXPECT_EQ(read(model), "mine::Loop: its function calls itself, or is more than 10000 nodes");
+}
+
+TEST(FunctionCalls, OfVeryManyNodesAreCarried) {
+  onnx::ModelProto model = caller("F0", {"x"});
+  for (int i = 0; i < 30; ++i) {
+    onnx::FunctionProto& function = add_function(model, "F" + std::to_string(i), {"a"}, {"c"});
+    const std::string next = i == 29 ? "" : "mine";
+    const std::string op = i == 29 ? "Tanh" : "F" + std::to_string(i + 1);
+    add_node(function, op, {"a"}, "b", "", "", next);
+    add_node(function, op, {"b"}, "c", "", "", next);
+  }
+  EXPECT_EQ(read(model), "mine::F0: its function calls itself, or is more than 10000 nodes");
 }
 
 TEST(FunctionCalls, ReadConstantsOfTheCaller) {
