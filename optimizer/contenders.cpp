@@ -14,6 +14,9 @@ namespace {
 
 using AtAllSizes = OptimizeOptions::AtAllSizes;
 
+/// Where even the cheapest graph is better by less than this share, no other one is timed.
+constexpr double hardly_better = 0.005;
+
 /// Of the time that is left, so much is the search's; the rest is for timing graphs whole.
 constexpr double share_of_search = 0.6;
 
@@ -178,9 +181,11 @@ struct Sifted {
 /// The best of graphs in order of their costs.
 Sifted sift(std::vector<Competitor> graphs, const Prepared& prepared, const OptimizeOptions& options) {
   Sifted sifted;
-  const std::size_t kept = std::max<std::size_t>(1, options.timed_candidates);
+  std::size_t kept = std::max<std::size_t>(1, options.timed_candidates);
+  const double start = prepared.start().planned.cost;
+  if (!graphs.empty() && graphs.front().planned.cost > (1 - hardly_better) * start) kept = 1;
   for (Competitor& graph : graphs) {
-    if (!is_less(graph.planned.cost, prepared.start().planned.cost) || sifted.holding.size() == kept) continue;
+    if (!is_less(graph.planned.cost, start) || sifted.holding.size() == kept) continue;
     const AtAllSizes holds = at_all_sizes(graph.applications, options);
     if (holds == AtAllSizes::holds) {
       graph.name = fmt::format("candidate {}", sifted.holding.size() + 1);

@@ -16,7 +16,7 @@ constexpr double error_of_a_look = allowed_error / static_cast<double>(looks.siz
 constexpr std::size_t few_rounds = 17;
 /// Graphs that are so much slower than a reference in each of the first rounds are not run any more.
 constexpr std::size_t first_rounds = 3;
-constexpr double clearly_slower = 1.1;
+constexpr double clearly_slower = 1.05;
 
 double median_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());

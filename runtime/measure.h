@@ -1,9 +1,10 @@
 /// How kernels and whole graphs are timed.
 ///
 /// A kernel: caches are evicted (64 MB streamed), source and destination are touched (activations come warm from
-/// the previous kernel; weights cold from memory), then one execution is timed; the median of 5 such samples
+/// the previous kernel; weights cold from memory), then one execution is timed; the median of 3 such samples
 /// counts if they agree, else of 11. Of a kernel whose model stays in the last-level cache only the faster caches are
-/// evicted, between an untimed execution and the timed one: four times the size of the second-level cache is streamed.
+/// evicted, between an untimed execution and the timed one: four times the size of the second-level cache is streamed,
+/// as for a kernel without weights.
 /// Where a part of the model stays there, both are measured and weighted. With one thread the time is the thread's CPU
 /// time, which preemption by other programs does not inflate; with several it is wall time. Samples are taken again (up
 /// to three rounds, all counted) while they spread too much.
@@ -29,7 +30,7 @@ class HostTensor;  // runtime/tensor.h
 
 struct MeasureOptions {
   int samples = 11;          ///< Of a round.
-  int agreeing_samples = 5;  ///< So many suffice if their interquartile range over their median is
+  int agreeing_samples = 3;  ///< So many suffice if their interquartile range over their median is
   double agreement = 0.03;   ///< at most this.
   int rounds = 3;            ///< At most.
   double max_spread = 0.15;  ///< Largest interquartile range over median that one round is accepted with.
