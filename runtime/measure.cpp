@@ -26,6 +26,9 @@ constexpr double fastest_us = 0.01;  ///< No kernel is faster.
 /// Executions of which the fastest gives a lower bound, and the share of it that other circumstances leave.
 constexpr int quick_executions = 2;
 constexpr double certain_share = 0.8;
+/// A kernel that takes so long is not executed again: this share of its first execution is certain, though that maps
+/// pages and may generate code.
+constexpr double long_us = 50e3, share_of_first = 0.5;
 
 double now_us(clockid_t clock) {
   timespec time{};
@@ -97,6 +100,11 @@ void fill(AlignedBuffer& buffer, const Operand& operand, std::int64_t bound, Ran
     auto* values = reinterpret_cast<std::int32_t*>(buffer.data());
     for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::int32_t>(random.below(extent));
   }
+}
+
+/// With one thread its processor time counts.
+clockid_t clock_of(const KernelRequest& request) {
+  return request.threads <= 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
 }
 
 bool has_weights(const KernelRequest& request) {
@@ -187,6 +195,7 @@ struct KernelTimer::Subject {
   std::vector<std::byte*> outputs;
   std::vector<std::span<const std::byte>> warm;  ///< What the kernels before have just written, or made room for.
   AlignedBuffer workspace;
+  double first_us = 0;  ///< What its first execution took.
 
   [[nodiscard]] Status execute() const {
     return kernel->execute({inputs, outputs, const_cast<std::byte*>(workspace.data())});
@@ -222,14 +231,17 @@ Expected<KernelTimer::Subject> KernelTimer::prepare(const KernelRequest& request
   }
   subject.workspace = AlignedBuffer(kernel.workspace_bytes());
   std::fill(subject.workspace.data(), subject.workspace.data() + subject.workspace.size(), std::byte{0});
+  const double start = now_us(clock_of(request));
   TASO_RETURN_IF_ERROR(subject.execute());
+  subject.first_us = now_us(clock_of(request)) - start;
   return subject;
 }
 
 Expected<double> KernelTimer::least_us(const KernelRequest& request) {
   if (library_->backend()) return 0.0;
   TASO_ASSIGN(const Subject subject, prepare(request));
-  const clockid_t clock = request.threads <= 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+  if (subject.first_us > long_us) return share_of_first * subject.first_us;
+  const clockid_t clock = clock_of(request);
   double least = std::numeric_limits<double>::infinity();
   for (int i = 0; i < quick_executions; ++i) {
     const double start = now_us(clock);
@@ -264,7 +276,7 @@ Expected<Measurement> KernelTimer::measure_on_host(const KernelRequest& request)
 }
 
 Expected<Measurement> KernelTimer::measure(const KernelRequest& request, const Subject& subject, bool cached) {
-  const clockid_t clock = request.threads <= 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+  const clockid_t clock = clock_of(request);
   const double overhead = clock_overhead_us(clock);
   // Every thread has a second-level cache of its own.
   const auto threads = static_cast<std::size_t>(std::max(request.threads, 1));
