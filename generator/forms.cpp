@@ -492,7 +492,7 @@ bool FormFinder::Forms::test(Entry& entry) {
   if (different > 0 && !exclude_failures(atoms(entry), entry.tested, entry.conditions)) return false;
   entry.conditions.clear();
 
-  Sampler sampler(finder_.bank_, finder_.pool_, draft_, form.bases, options.seed);
+  DraftSampler sampler(finder_.bank_, finder_.pool_, draft_, form.bases, options.seed);
   int typed = 0, typed_grouped = 0;
   const bool grouped = may_have_groups(rule, finder_.bank_.registry());
   for (int attempt = 0; attempt < options.attempts; ++attempt) {
@@ -502,9 +502,9 @@ bool FormFinder::Forms::test(Entry& entry) {
     const bool enough = typed >= (again ? options.enough_again : options.enough * times);
     if (enough && (again || !grouped || typed_grouped >= options.enough_grouped * times)) break;
     TestedSample one;
-    if (!sampler.draw(one.sample, again    ? Sampler::Wanted::changed
-                                  : enough ? Sampler::Wanted::grouped
-                                           : Sampler::Wanted::any))
+    if (!sampler.draw(one.sample, again    ? DraftSampler::Wanted::changed
+                                  : enough ? DraftSampler::Wanted::grouped
+                                           : DraftSampler::Wanted::any))
       continue;
     const Comparison comparison = finder_.comparer_.compare(rule, one.sample.types, one.sample.attributes);
     if (comparison == Comparison::ill_typed) continue;

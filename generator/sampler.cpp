@@ -121,7 +121,7 @@ const std::vector<std::optional<TensorType>>& AssignmentPool::types(ClassId id, 
   return types;
 }
 
-bool Sampler::draw(Sample& sample, Wanted wanted) {
+bool DraftSampler::draw(Sample& sample, Wanted wanted) {
   random_ = Random(seed_ + ++draws_ * 0xd1342543de82ef95ULL);
   const std::uint64_t kind = wanted == Wanted::grouped ? 4 : wanted == Wanted::changed ? 1 : random_.below(8);
   sample.declared = kind == 0;
@@ -154,10 +154,10 @@ bool Sampler::draw(Sample& sample, Wanted wanted) {
   return true;
 }
 
-std::int64_t Sampler::between(std::int64_t low, std::int64_t high) { return draw_between(random_, low, high); }
+std::int64_t DraftSampler::between(std::int64_t low, std::int64_t high) { return draw_between(random_, low, high); }
 
 /// Multiplies one extent of one tensor, or of all tensors of its shape; all extents and factors take their turn.
-bool Sampler::multiply_one(std::vector<TensorType>& types) {
+bool DraftSampler::multiply_one(std::vector<TensorType>& types) {
   std::size_t axes = 0;
   for (const TensorType& type : types) axes += type.shape.size();
   if (axes == 0) return false;
@@ -173,7 +173,7 @@ bool Sampler::multiply_one(std::vector<TensorType>& types) {
   return true;
 }
 
-void Sampler::mutate(Sample& sample) {
+void DraftSampler::mutate(Sample& sample) {
   auto& types = sample.types;
   auto& attributes = sample.attributes;
   const std::uint64_t kind = random_.below(attributes.empty() ? 4 : 6);
@@ -212,7 +212,7 @@ void Sampler::mutate(Sample& sample) {
   }
 }
 
-void Sampler::change(AttributeValue& value) {
+void DraftSampler::change(AttributeValue& value) {
   if (auto* integer = std::get_if<std::int64_t>(&value)) {
     *integer = between(*integer < 0 ? -4 : 0, *integer < 0 ? -1 : 4);
   } else if (auto* list = std::get_if<std::vector<std::int64_t>>(&value)) {

@@ -58,11 +58,11 @@ class AssignmentPool {
 
 /// Draws instances of a draft: an assignment, then mostly a change that the profile does not foresee (other ranks,
 /// grouped channels, extents of 1, other literals).
-class Sampler {
+class DraftSampler {
  public:
   /// `bases`: per attribute variable of the rule, its value in terms of the group's symbols.
-  Sampler(const Bank& bank, AssignmentPool& pool, const Draft& draft, const std::vector<AttributeExpression>& bases,
-          std::uint64_t seed)
+  DraftSampler(const Bank& bank, AssignmentPool& pool, const Draft& draft,
+               const std::vector<AttributeExpression>& bases, std::uint64_t seed)
       : bank_(bank), pool_(pool), draft_(draft), bases_(bases), seed_(seed), random_(seed) {}
 
   enum class Wanted : std::uint8_t {

@@ -327,6 +327,10 @@ Expected<Graph> parse_graph(std::string_view text, const std::string& file, cons
 }
 
 std::string to_text(const Graph& graph) {
+  return to_text(graph, [](const Node&, bool) { return std::string(); });
+}
+
+std::string to_text(const Graph& graph, const std::function<std::string(const Node& node, bool complete)>& remark) {
   std::map<NodeId, std::string> names;
   std::set<std::string> taken;
   std::string text;
@@ -340,29 +344,35 @@ std::string to_text(const Graph& graph) {
   auto value = [&](Value v) {
     return names[v.node] + (graph.node(v.node).outputs.size() > 1 ? "." + std::to_string(v.port) : "");
   };
+  auto line = [&](const Node& node, const std::string& written, bool complete) {
+    const std::string comment = remark(node, complete);
+    text += written + (comment.empty() ? "" : "  # " + comment) + "\n";
+  };
   for (const NodeId id : graph.inputs()) {
     const Node& node = graph.node(id);
     const bool plain = is_identifier(node.name) && taken.insert(node.name).second;
     names[id] = plain ? node.name : fresh("x", inputs);
-    text += "input " + names[id] + (plain ? "" : " \"" + node.name + "\"") + " " + to_string(node.outputs[0]) + "\n";
+    line(node, "input " + names[id] + (plain ? "" : " \"" + node.name + "\"") + " " + to_string(node.outputs[0]), true);
   }
   for (const NodeId id : graph.topological_order()) {
     const Node& node = graph.node(id);
     if (node.kind == NodeKind::input) continue;
     if (node.kind == NodeKind::constant) {
       names[id] = fresh("w", weights);
-      text += "weight " + names[id] + " " + to_string(node.outputs[0]) + contents(*node.constant) + "\n";
+      const std::string written_out = contents(*node.constant);
+      line(node, "weight " + names[id] + " " + to_string(node.outputs[0]) + written_out, !written_out.empty());
       continue;
     }
     const bool opaque = node.kind == NodeKind::opaque;
     names[id] = opaque && is_identifier(node.name) && taken.insert(node.name).second ? node.name : fresh("t", others);
-    text += names[id] + " = " + (opaque ? "opaque " : "") + node.op + "(";
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) text += (i == 0 ? "" : ", ") + value(node.inputs[i]);
-    if (!node.attributes.empty()) text += "; " + to_string(node.attributes);
-    text += ")";
+    std::string written = names[id] + " = " + (opaque ? "opaque " : "") + node.op + "(";
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) written += (i == 0 ? "" : ", ") + value(node.inputs[i]);
+    if (!node.attributes.empty()) written += "; " + to_string(node.attributes);
+    written += ")";
     if (opaque)
-      for (std::size_t i = 0; i < node.outputs.size(); ++i) text += (i == 0 ? " " : ", ") + to_string(node.outputs[i]);
-    text += "\n";
+      for (std::size_t i = 0; i < node.outputs.size(); ++i)
+        written += (i == 0 ? " " : ", ") + to_string(node.outputs[i]);
+    line(node, written, true);
   }
   for (const Value& output : graph.outputs()) text += "output " + value(output) + "\n";
   return text;

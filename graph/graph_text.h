@@ -14,6 +14,7 @@
 /// output. An input's name in the model may follow in quotes where it is no identifier: `input x "images:0" f32[1, 3]`.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -29,5 +30,9 @@ namespace taso {
 /// The text of a graph, one node a line; parse_graph gives an equal graph again if all constants are written out.
 /// Constants of more than 64 elements, or of other types than f32 and i64, are written as weights without contents.
 [[nodiscard]] std::string to_text(const Graph& graph);
+/// The same with a comment at the end of a node's line where `remark` is not empty; it is also told whether the line
+/// says all of the node (false: a constant without its contents).
+[[nodiscard]] std::string to_text(const Graph& graph,
+                                  const std::function<std::string(const Node& node, bool complete)>& remark);
 
 }  // namespace taso

@@ -273,6 +273,10 @@ class Resolver {
         }
         return result;
       }
+      case ExpressionSyntax::Kind::value:
+        return bad_input(
+            "value(...) is for maps of nodes; in a rule, fill(; shape=s, value=e) binds the number of a constant",
+            syntax.where);
       case ExpressionSyntax::Kind::rank: {
         result.kind = Kind::rank;
         TASO_ASSIGN(result.index, tensor_named(syntax.name, syntax.where));

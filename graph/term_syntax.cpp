@@ -172,6 +172,12 @@ class TermParser {
         TASO_RETURN_IF_ERROR(cursor_.expect(")", "after length(..."));
         return result;
       }
+      if (result.name == "value" && cursor_.accept("(")) {
+        result.kind = ExpressionSyntax::Kind::value;
+        TASO_ASSIGN(result.name, cursor_.expect_identifier("a tensor in value(...)"));
+        TASO_RETURN_IF_ERROR(cursor_.expect(")", "after value(..."));
+        return result;
+      }
       if ((result.name == "dim" || result.name == "rank") && cursor_.at("(")) {
         cursor_.next();
         const bool rank = result.name == "rank";

@@ -20,6 +20,7 @@ struct ExpressionSyntax {
     list,       ///< [operands...].
     dimension,  ///< dim(name, operands[0]).
     rank,       ///< rank(name).
+    value,      ///< value(name): in maps of nodes, the one element of a constant tensor.
     length,     ///< length(operands[0]).
     element,    ///< operands[0][integer].
     binary,     ///< operands[0] `operation` operands[1].

@@ -8,6 +8,7 @@
 
 #include "onnx_io/attribute_proto.h"
 #include "onnx_io/fold.h"
+#include "onnx_io/functions.h"
 #include "onnx_io/in_quotes.h"
 #include "onnx_io/mapped.h"
 #include "onnx_io/specified.h"
@@ -47,6 +48,7 @@ class Exporter {
   Expected<ExportedGraph> run() {
     index_constants();
     TASO_RETURN_IF_ERROR(choose_covers());
+    define_functions();
     if (mode_.fold) TASO_RETURN_IF_ERROR(fold());
     TASO_RETURN_IF_ERROR(give_required_names());
     give_other_names();
@@ -286,6 +288,18 @@ class Exporter {
     if (const std::string reason = maps.why_not(op); !reason.empty() && !document_.has_node(specified_domain, op))
       return context.fail(reason);
     write_specified(context, registry_);
+  }
+
+  /// Nodes that stand for definitions call functions of the model, where definitions have such a form.
+  void define_functions() {
+    const MapWriter maps(document_, registry_);
+    FunctionWriter functions(document_, maps, registry_);
+    const SampledSizes* const sizes = mode_.symbolic == nullptr ? nullptr : mode_.symbolic->sizes;
+    for (const NodeId id : graph_.topological_order())
+      for (NewNode& made : covers_[id].nodes)
+        if (made.domain == specified_domain) made.op_type = functions.type_of(graph_, id, sizes);
+    result_.functions = functions.functions();
+    result_.without_function = functions.without_function();
   }
 
   Status fold() {

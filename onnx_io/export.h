@@ -83,6 +83,8 @@ class LoweringContext {
   [[nodiscard]] bool is_constant(Value value) const {
     return graph_->node(value.node).weight_only && are_numbers(graph_->type(value).shape);
   }
+  /// The number that a value is, if it is a constant of one 32-bit float.
+  [[nodiscard]] std::optional<double> number(Value value) const;
   [[nodiscard]] const Shape& result_shape() const { return node().outputs[0].shape; }
   [[nodiscard]] std::int64_t rank(std::size_t i) const { return static_cast<std::int64_t>(shape(i).size()); }
   /// An attribute axis, counted from the front of input `i`.
@@ -171,6 +173,9 @@ struct ExportedGraph {
   std::map<std::string, Hash128> weights;
   std::int64_t verbatim_nodes = 0;
   std::int64_t folded = 0;
+  std::vector<onnx::FunctionProto> functions;  ///< Besides those of the document (onnx_io/functions.h).
+  /// Operators that are written by their own name alone, which other programs do not know, and why.
+  std::map<std::string, std::string> without_function;
 };
 
 /// What is special about an export.

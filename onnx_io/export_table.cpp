@@ -345,6 +345,14 @@ bool LoweringContext::are_numbers(const Shape& list) const {
   return std::all_of(list.begin(), list.end(), [&](std::int64_t size) { return is_number(size); });
 }
 
+std::optional<double> LoweringContext::number(Value value) const {
+  const Node& node = graph_->node(value.node);
+  if (node.kind != NodeKind::constant || !is_constant(value)) return std::nullopt;
+  const TensorType& type = node.constant->type();
+  if (type.element != ElementType::f32 || type.elements() != 1) return std::nullopt;
+  return static_cast<double>(node.constant->to_floats().at(0));
+}
+
 std::vector<TensorRef> LoweringContext::broadcasting_operands() {
   auto stripped = [](const Shape& shape) {
     return Shape(std::find_if(shape.begin(), shape.end(), [](std::int64_t e) { return e != 1; }), shape.end());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "onnx_io/functions.h"
+#include "onnx_io/import_function.h"
 #include "onnx_io/in_quotes.h"
 #include "onnx_io/mapped.h"
 #include "onnx_io/specified.h"
@@ -223,12 +225,17 @@ class Importer {
 
   Status import_node(int index) {
     const auto& node = document_.node(index);
-    if (node.domain() == specified_domain && catalog_.defines(node.op_type())) return import_specified_node(index);
+    if (node.domain() == specified_domain && catalog_.defines(specified_operator(node.op_type())))
+      return import_specified_node(index);
     const NodeMaps::Mappings& mappings = catalog_.node_maps().of_type(domain_of(node), node.op_type());
     if (!is_default_domain(node.domain())) {
-      if (mappings.empty()) return add_opaque(index, {"it is of another domain", Obstacle::operator_type}, {});
-      TASO_ASSIGN(const std::optional<Refusal> refusal, import_by_maps(index, false));
-      return refusal ? add_opaque(index, *refusal, {}) : Status();
+      std::optional<Refusal> refusal = Refusal{"it is of another domain", Obstacle::operator_type};
+      if (!mappings.empty()) {
+        TASO_ASSIGN(refusal, import_by_maps(index, false));
+        if (!refusal) return {};
+      }
+      const onnx::FunctionProto* const function = called_function(document_, node);
+      return function == nullptr ? add_opaque(index, *refusal, {}) : import_call(index, *function);
     }
     if (document_.opset() < 7) return add_opaque(index, {"the opset is older than 7", Obstacle::opset}, {});
     if (node.op_type() == "Constant" && node.output_size() == 1) return import_constant(index);
@@ -330,6 +337,21 @@ class Importer {
     if (import.declined()) return import.declined();
     record_expansion(index, import);
     return std::optional<Refusal>();
+  }
+
+  /// A call of a function of the model.
+  Status import_call(int index, const onnx::FunctionProto& function) {
+    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)));
+    import.set_sizes(flow_.sizes());
+    if (auto constant = import_function(import, document_, function, catalog_)) {
+      set_constant(index, std::move(constant), false);
+      return {};
+    }
+    if (!import.stopped()) check_outputs(import);
+    if (import.error()) return *import.error();
+    if (import.declined()) return add_declined(index, import, {});
+    record_expansion(index, import);
+    return {};
   }
 
   Status import_specified_node(int index) {

@@ -149,7 +149,8 @@ class NodeContext {
   Value op(std::string_view name, std::vector<Value> inputs, const Attributes& attributes = {});
   /// `value` under another shape of the same volume (itself if the shape is the same).
   Value reshape(Value value, const Shape& shape);
-  /// `value` broadcast to a shape, its leading extents of 1 stripped first; fails if it does not broadcast.
+  /// `value` broadcast to a shape; leading extents of 1 of what follows from constants alone are stripped first. Fails
+  /// if it does not broadcast.
   Value broadcast(Value value, const Shape& shape);
   Value constant(std::shared_ptr<const ConstantData> data) { return {graph_->add_constant(std::move(data)), 0}; }
   /// A float repeated.

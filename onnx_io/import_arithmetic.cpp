@@ -154,9 +154,11 @@ Value multiply_matrices(NodeContext& c, Value a, Value b) {
     shape.insert(shape.end(), tail.begin(), tail.end());
     return shape;
   };
-  // Leading extents of 1 of b multiply nothing.
+  // Leading extents of 1 of b multiply nothing. They stay where b is computed and has the axes of a: at a batch of 1 a
+  // graph is what it is at others.
   std::size_t ones = 0;
-  while (ones < lead_b.size() && lead_b[ones] == 1) ++ones;
+  if (c.graph().node(b.node).weight_only || lead_a != lead_b)
+    while (ones < lead_b.size() && lead_b[ones] == 1) ++ones;
   lead_b.erase(lead_b.begin(), lead_b.begin() + static_cast<std::ptrdiff_t>(ones));
   b = c.reshape(b, with(lead_b, matrix_b));
   if (lead_a != lead) a = c.broadcast(a, with(lead, matrix_a));

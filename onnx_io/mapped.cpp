@@ -16,14 +16,23 @@ Type::AttributeType type_of(const onnx::AttributeProto& attribute) {
   return attribute.ints_size() > 0 ? Type::INTS : Type::UNDEFINED;
 }
 
+/// The number that a constant is, if it is one.
+std::optional<double> number_of(const NodeContext::Input& input) {
+  const TensorType& type = input.type;
+  if (input.constant == nullptr || input.from_symbols || type.element != ElementType::f32 || type.elements() != 1)
+    return std::nullopt;
+  return static_cast<double>(input.constant->to_floats().at(0));
+}
+
 MappedNode description_of(const NodeContext& c) {
   MappedNode node;
   node.domain = domain_of(c.proto());
   node.type = c.proto().op_type();
   node.version = c.version();
   for (const NodeContext::Input& input : c.inputs())
-    node.inputs.push_back(input.present ? std::optional(MappedOperand{input.type, input.constant != nullptr})
-                                        : std::nullopt);
+    node.inputs.push_back(input.present
+                              ? std::optional(MappedOperand{input.type, input.constant != nullptr, number_of(input)})
+                              : std::nullopt);
   for (std::size_t i = 0; i < c.output_count(); ++i) node.outputs.push_back(c.uses_output(i));
   for (const auto& attribute : c.proto().attribute()) {
     switch (type_of(attribute)) {
@@ -77,12 +86,16 @@ bool applies_function(const OperatorDefinition& definition, const std::string& f
          definition.output.piece.empty();
 }
 
-NewNode new_node(const NodeWriting& writing, const std::vector<TensorRef>& operands,
+NewNode new_node(const NodeWriting& writing, LoweringContext& c, const std::vector<TensorRef>& operands,
                  const std::vector<TensorRef>& outputs) {
   NewNode made;
   made.op_type = writing.node.type;
   made.domain = writing.node.domain;
-  for (const auto& input : writing.inputs) made.inputs.push_back(input ? operands[*input] : TensorRef{});
+  for (std::size_t i = 0; i < writing.inputs.size(); ++i) {
+    const auto& operand = writing.inputs[i];
+    const auto& number = writing.numbers[i];
+    made.inputs.push_back(operand ? operands[*operand] : number ? c.scalar(static_cast<float>(*number)) : TensorRef{});
+  }
   for (const auto& output : writing.outputs) made.outputs.push_back(output ? outputs[*output] : TensorRef{});
   for (const auto& [name, value] : writing.node.attributes) made.attributes.push_back(attribute_of(name, value));
   return made;
@@ -171,13 +184,13 @@ bool MapWriter::write(LoweringContext& c, Lines lines) const {
     std::vector<MappedOperand> mapped;
     mapped.reserve(operands.size());
     for (const TensorRef& operand : operands)
-      mapped.push_back({c.type_at_a_sample(operand.value), c.is_constant(operand.value)});
+      mapped.push_back({c.type_at_a_sample(operand.value), c.is_constant(operand.value), c.number(operand.value)});
     const auto writing = write_node(*registry_, *mapping, document_->version(mapping->domain), node.attributes, mapped,
                                     node.outputs.size());
     if (!writing) continue;
     std::vector<TensorRef> outputs;
     for (std::uint32_t port = 0; port < node.outputs.size(); ++port) outputs.push_back(c.out(port));
-    c.emit(new_node(*writing, operands, outputs));
+    c.emit(new_node(*writing, c, operands, outputs));
     return true;
   }
   return false;
@@ -187,12 +200,12 @@ bool MapWriter::write_function(LoweringContext& c, const std::string& function, 
                                Lines lines) const {
   const OperatorDefinition* definition = registry_->find(function);
   if (definition == nullptr || !applies_function(*definition, function)) return false;
-  const std::vector<MappedOperand> types = {{c.type_at_a_sample({c.id(), 0}), false}};
+  const std::vector<MappedOperand> types = {{c.type_at_a_sample({c.id(), 0}), false, std::nullopt}};
   for (const auto& mapping : registry_->node_maps().of_operator(function)) {
     if (!may_write(*mapping, c, lines)) continue;
     const auto writing = write_node(*registry_, *mapping, document_->version(mapping->domain), {}, types, 1);
     if (!writing) continue;
-    c.emit(new_node(*writing, {input}, {output}));
+    c.emit(new_node(*writing, c, {input}, {output}));
     return true;
   }
   return false;

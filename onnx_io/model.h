@@ -111,6 +111,13 @@ struct SaveReport {
   std::int64_t folded_constants = 0;  ///< Weight-only values that were computed and stored.
   std::int64_t weight_bytes = 0;      ///< Bytes of all weights in the file and its external data.
   bool external_data = false;
+  /// Functions that were added to the model: operators of the specifications that ONNX does not have, each with its
+  /// definition as body. "taso::silu".
+  std::vector<std::string> functions;
+  /// Such operators that stand in the file without one: only programs that know the specifications can run it. With the
+  /// reason.
+  std::vector<std::pair<std::string, std::string>> without_function;
+  std::int64_t raised_ir_version = 0;  ///< The model's IR version, where functions wanted a newer one; else 0.
 };
 
 struct ModelDocument;  // onnx_io/document.h (holds protobuf messages)
@@ -165,6 +172,10 @@ class Model {
   /// file the model was read from. Equal graphs give equal bytes.
   [[nodiscard]] Expected<SaveReport> save(const Graph& graph, const std::string& path,
                                           const SaveOptions& options = {}) const;
+
+  /// What load() gives of the file that save() writes for `graph`, at the same sizes of symbols, without a file.
+  /// Weights are held in memory; bad_input if they are more than 2 GiB.
+  [[nodiscard]] Expected<Model> read_again(const Graph& graph) const;
 
   /// The model for all sizes of its symbols: `samples` are the same file at sizes of them, `graph` is the graph of each
   /// there, and its integers are names in `sizes`. Constants that are others at other samples have stand-ins from

@@ -212,8 +212,10 @@ Value NodeContext::broadcast(Value value, const Shape& shape) {
     fail("shape " + shape_text(own) + " does not broadcast to " + shape_text(shape));
     return value;
   }
-  value = reshape(value, stripped);
-  if (stripped == shape) return value;
+  // Parameters have one form whatever shape they are written in. What is computed keeps its axes: at a batch of 1 a
+  // graph is what it is at others.
+  if (graph_->node(value.node).weight_only || own.size() > shape.size()) value = reshape(value, stripped);
+  if (shape_of(value) == shape) return value;
   return op("broadcast", {value}, {{"shape", shape}});
 }
 

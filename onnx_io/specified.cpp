@@ -1,11 +1,12 @@
 #include "onnx_io/specified.h"
 
 #include "graph/term_syntax.h"
+#include "onnx_io/functions.h"
 
 namespace taso {
 
 void import_specified(NodeContext& c, const OperatorCatalog& catalog) {
-  const std::string& op = c.proto().op_type();
+  const std::string op = specified_operator(c.proto().op_type());
   const OperatorSignature& signature = *catalog.signature(op);
   if (const std::string problem = arity_problem(signature, c.input_count()); !problem.empty())
     return c.fail(op + " " + problem);

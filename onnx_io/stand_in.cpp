@@ -99,7 +99,8 @@ bool only_moves(const std::string& op_type) {
       "Shape",   "Size",     "Range",    "OptionalHasElement"};
   const ImportRow* const row = find_import_row(op_type);
   // Resizing interpolates.
-  return others.contains(op_type) || (row != nullptr && row->moves_elements && !op_type.starts_with("Reduce") && !has_carried_type(op_type));
+  return others.contains(op_type) ||
+         (row != nullptr && row->moves_elements && !op_type.starts_with("Reduce") && !has_carried_type(op_type));
 }
 
 /// Operators that multiply each element of their weights once for each step and each sample.

@@ -10,6 +10,7 @@
 #include <functional>
 #include <set>
 
+#include "onnx_io/functions.h"
 #include "onnx_io/in_quotes.h"
 #include "onnx_io/specified.h"
 #include "support/file.h"
@@ -17,6 +18,7 @@
 namespace taso {
 namespace {
 
+constexpr std::size_t protobuf_limit = 0x7fffffff;  // Bytes of a message.
 // Field numbers of onnx.proto.
 constexpr int model_graph = 7, graph_node = 1, graph_initializer = 5, tensor_raw_data = 9;
 
@@ -48,6 +50,16 @@ class Pieces {
   void add(Pieces other) {
     size_ += other.size_;
     for (Piece& piece : other.pieces_) pieces_.push_back(std::move(piece));
+  }
+  /// All of it in one string.
+  [[nodiscard]] std::string join() const {
+    std::string all;
+    all.reserve(size_);
+    for (const Piece& piece : pieces_) {
+      if (!piece.text.empty()) all += piece.text;
+      all.append(reinterpret_cast<const char*>(piece.bytes.bytes.data()), piece.bytes.bytes.size());
+    }
+    return all;
   }
   /// Zeros up to a multiple of `alignment`.
   void align(std::size_t alignment) { add(std::string((alignment - size_ % alignment) % alignment, '\0')); }
@@ -91,10 +103,16 @@ class Writer {
         path_(std::move(path)),
         options_(options) {}
 
+  /// The model with all of its weights inside.
+  Expected<std::string> bytes() {
+    TASO_RETURN_IF_ERROR(make_ends());
+    TASO_ASSIGN(const Pieces model, assemble());
+    if (model.size() > protobuf_limit) return bad_input("the model with its weights is larger than 2 GiB", {path_});
+    return model.join();
+  }
+
   Expected<SaveReport> run() {
-    make_header();
-    make_frame();
-    TASO_RETURN_IF_ERROR(check_structure(header_, frame_, exported_, document_));
+    TASO_RETURN_IF_ERROR(make_ends());
     report_.nodes = static_cast<std::int64_t>(exported_.nodes.size());
     report_.verbatim_nodes = exported_.verbatim_nodes;
     report_.folded_constants = exported_.folded;
@@ -106,7 +124,6 @@ class Writer {
     }
     if (external_) {
       TASO_ASSIGN(model, assemble());
-      constexpr std::size_t protobuf_limit = 0x7fffffff;
       if (model.size() > protobuf_limit)
         return bad_input("the model without its external data is larger than 2 GiB", {path_});
     }
@@ -129,6 +146,13 @@ class Writer {
   }
 
  private:
+  /// All but nodes and weights, checked.
+  Status make_ends() {
+    make_header();
+    make_frame();
+    return check_structure(header_, frame_, exported_, document_);
+  }
+
   /// The model but for its graph.
   void make_header() {
     header_ = document_.model();
@@ -138,6 +162,16 @@ class Writer {
       new_constants = new_constants || constant.document_index < 0;
     // Before version 4 every initializer had to be a graph input too.
     if (new_constants && header_.ir_version() < 4) header_.set_ir_version(4);
+    for (const onnx::FunctionProto& function : exported_.functions) {
+      *header_.add_functions() = function;
+      report_.functions.push_back(function.domain() + "::" + function.name());
+    }
+    for (const auto& [op, reason] : exported_.without_function)
+      report_.without_function.emplace_back(std::string(specified_domain) + "::" + op, reason);
+    if (!exported_.functions.empty() && header_.ir_version() < ir_version_of_functions) {
+      report_.raised_ir_version = header_.ir_version();
+      header_.set_ir_version(ir_version_of_functions);
+    }
     const auto imports = [&](const std::string& domain) {
       return std::any_of(header_.opset_import().begin(), header_.opset_import().end(),
                          [&](const auto& set) { return set.domain() == domain; });
@@ -456,6 +490,12 @@ Expected<SaveReport> write_model(const Document& document, const ImportedModel& 
                                  const ImportOptions& import_options, const std::string& path,
                                  const SaveOptions& options) {
   return Writer(document, imported, exported, import_options, path, options).run();
+}
+
+Expected<std::string> model_bytes(const Document& document, const ImportedModel& imported,
+                                  const ExportedGraph& exported, const ImportOptions& import_options) {
+  const SaveOptions options;
+  return Writer(document, imported, exported, import_options, document.path(), options).bytes();
 }
 
 }  // namespace taso

@@ -14,6 +14,10 @@ namespace taso {
                                                const ExportedGraph& exported, const ImportOptions& import_options,
                                                const std::string& path, const SaveOptions& options);
 
+/// The bytes of the file that write_model writes, with all weights inside: bad_input if these are more than 2 GiB.
+[[nodiscard]] Expected<std::string> model_bytes(const Document& document, const ImportedModel& imported,
+                                                const ExportedGraph& exported, const ImportOptions& import_options);
+
 /// The structural check: names are defined once and before their use, domains imported, outputs defined and typed. Does
 /// not depend on the version of the linked ONNX.
 [[nodiscard]] Status check_structure(const onnx::ModelProto& header, const onnx::GraphProto& frame,

@@ -96,14 +96,7 @@ class Composer {
     return bad_input("there is no tensor '" + name + "' before this place", given.where);
   }
 
-  /// A prefix for the names of an application: no name that is written has a '.' in it.
-  std::string prefix_of(const Application& application) {
-    const std::string& wanted =
-        application.target.empty() || application.target == "out" ? application.op : application.target;
-    std::string prefix = wanted;
-    for (int i = 2; !prefixes_.insert(prefix).second; ++i) prefix = wanted + std::to_string(i);
-    return prefix + ".";
-  }
+  std::string prefix_of(const Application& application) { return prefixes_.next(application); }
 
   Expected<std::string> apply(const Application& application);
 
@@ -114,7 +107,7 @@ class Composer {
   OperatorDefinition& definition_;
   const DefinitionLookup& find_;
   std::set<std::string> names_;  ///< Of sizes, lets and attributes.
-  std::set<std::string> prefixes_;
+  ApplicationPrefixes prefixes_;
 };
 
 /// One application: the applied definition in the names of the definition around it.
@@ -899,6 +892,14 @@ Expected<std::string> Composer::apply(const Application& application) {
 }
 
 }  // namespace
+
+std::string ApplicationPrefixes::next(const Application& application) {
+  const std::string& wanted =
+      application.target.empty() || application.target == "out" ? application.op : application.target;
+  std::string prefix = wanted;
+  for (int i = 2; !given_.insert(prefix).second; ++i) prefix = wanted + std::to_string(i);
+  return prefix + ".";
+}
 
 Status compose(OperatorDefinition& definition, const DefinitionLookup& find) {
   if (definition.applications.empty()) return {};

@@ -35,11 +35,13 @@ class MapParser {
     while (!cursor_.at_end()) {
       mapping_ = {};
       TASO_RETURN_IF_ERROR(node());
-      TASO_RETURN_IF_ERROR(application());
+      const SourceLocation application = cursor_.peek().where;
+      TASO_RETURN_IF_ERROR(this->application());
       if (cursor_.accept("where")) {
         do TASO_RETURN_IF_ERROR(condition());
         while (cursor_.accept(","));
       }
+      TASO_RETURN_IF_ERROR(check_inputs(application));
       result.push_back(std::move(mapping_));
     }
     return result;
@@ -273,7 +275,9 @@ class MapParser {
       do TASO_RETURN_IF_ERROR(argument(*definition));
       while (cursor_.accept(","));
     }
-    TASO_RETURN_IF_ERROR(check_arguments(*definition, where));
+    if (const std::string problem = arity_problem(definition->signature, mapping_.arguments.size()); !problem.empty())
+      return bad_input(mapping_.op + " " + problem, where);
+    mapping_.valued.assign(mapping_.inputs.size(), false);
     if (cursor_.accept(";")) {
       do TASO_RETURN_IF_ERROR(value(*definition));
       while (cursor_.accept(","));
@@ -321,11 +325,9 @@ class MapParser {
     return {};
   }
 
-  Status check_arguments(const OperatorDefinition& definition, const SourceLocation& where) const {
-    if (const std::string problem = arity_problem(definition.signature, mapping_.arguments.size()); !problem.empty())
-      return bad_input(mapping_.op + " " + problem, where);
+  Status check_inputs(const SourceLocation& where) const {
     for (std::size_t i = 0; i < mapping_.inputs.size(); ++i)
-      if (mapping_.inputs[i] != NodeMapping::nothing &&
+      if (mapping_.inputs[i] != NodeMapping::nothing && !mapping_.valued[i] &&
           std::find(mapping_.arguments.begin(), mapping_.arguments.end(), i) == mapping_.arguments.end())
         return bad_input("input '" + mapping_.inputs[i] + "' is not read by " + mapping_.op +
                              "(...); an input that must be absent is '_'",
@@ -352,6 +354,7 @@ class MapParser {
     const SourceLocation place = cursor_.peek().where;
     TASO_ASSIGN(ExpressionSyntax expression, parse_expression(cursor_));
     TASO_ASSIGN(const AttributeKind kind, check(expression, true));
+    mark_valued(expression);
     if (kind != spec->kind && !(spec->kind == AttributeKind::real && kind == AttributeKind::integer))
       return bad_input(
           "attribute '" + name + "' of " + mapping_.op + " is " + describe(spec->kind) + ", here is " + describe(kind),
@@ -361,6 +364,23 @@ class MapParser {
   }
 
   // ------------------------------------------------------------------------------------------- expressions
+
+  /// Notes the inputs of which an expression reads the number.
+  void mark_valued(const ExpressionSyntax& e) {
+    for (std::size_t i = 0; i < mapping_.inputs.size(); ++i)
+      if (e.kind == Syntax::value && mapping_.inputs[i] == e.name) mapping_.valued[i] = true;
+    for (const ExpressionSyntax& operand : e.operands) mark_valued(operand);
+  }
+
+  /// That an expression names an input.
+  Status check_input(const ExpressionSyntax& e) const {
+    const auto place = std::find(mapping_.inputs.begin(), mapping_.inputs.end(), e.name);
+    if (place == mapping_.inputs.end() || e.name == NodeMapping::nothing)
+      return bad_input(
+          "'" + e.name + "' is not an input of " + subject() + "; its inputs are " + name_list(mapping_.inputs),
+          e.where);
+    return {};
+  }
 
   /// The kind of an expression's value, once its names are found. `mapped`: attributes are what they stand for.
   Expected<AttributeKind> check(const ExpressionSyntax& e, bool mapped) const {
@@ -389,19 +409,20 @@ class MapParser {
       case Syntax::list:
         for (const ExpressionSyntax& entry : e.operands) TASO_RETURN_IF_ERROR(integer(entry, "an entry of a list"));
         return AttributeKind::integers;
+      case Syntax::value:
+        TASO_RETURN_IF_ERROR(check_input(e));
+        if (mapping_.variadic && e.name == mapping_.inputs.back())
+          return bad_input("input '" + e.name + "' of " + subject() + " is any number of tensors; one has a value",
+                           e.where);
+        return AttributeKind::real;
       case Syntax::dimension:
         if (mapped)
           return bad_input("an attribute is no extent: only conditions look at those, and of constants", e.where);
         TASO_RETURN_IF_ERROR(integer(e.operands[0], "an axis"));
         [[fallthrough]];
-      case Syntax::rank: {
-        const auto place = std::find(mapping_.inputs.begin(), mapping_.inputs.end(), e.name);
-        if (place == mapping_.inputs.end() || e.name == NodeMapping::nothing)
-          return bad_input(
-              "'" + e.name + "' is not an input of " + subject() + "; its inputs are " + name_list(mapping_.inputs),
-              e.where);
+      case Syntax::rank:
+        TASO_RETURN_IF_ERROR(check_input(e));
         return AttributeKind::integer;
-      }
       case Syntax::length:
       case Syntax::element: {
         TASO_ASSIGN(const AttributeKind kind, check(e.operands[0], mapped));
@@ -449,6 +470,8 @@ class MapParser {
     }
     if (!equality && result.text)
       return bad_input("strings are equal or not; '" + result.comparison + "' compares numbers", result.where);
+    mark_valued(result.left);
+    if (!result.text) mark_valued(result.right);
     mapping_.conditions.push_back(std::move(result));
     return {};
   }

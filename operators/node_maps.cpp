@@ -79,6 +79,10 @@ std::optional<AttributeValue> value_of(const ExpressionSyntax& e, const NodeScop
       const std::optional<MappedOperand>& input = scope.input(e.name);
       return AttributeValue(input && input->type.known ? static_cast<std::int64_t>(input->type.shape.size()) : -1);
     }
+    case Syntax::value: {
+      const std::optional<MappedOperand>& input = scope.input(e.name);
+      return input && input->number ? std::optional(AttributeValue(*input->number)) : std::nullopt;
+    }
     case Syntax::dimension: {
       const std::optional<MappedOperand>& input = scope.input(e.name);
       if (!input || !input->constant || !input->type.known) return std::nullopt;
@@ -129,6 +133,16 @@ const std::string* unknown_extent(const ExpressionSyntax& e, const NodeScope& sc
     if (const std::string* found = unknown_extent(operand, scope)) return found;
   return nullptr;
 }
+
+/// The input of which an expression wants the number, though it is no constant of one.
+const std::string* unknown_number(const ExpressionSyntax& e, const NodeScope& scope) {
+  if (e.kind == Syntax::value && !(scope.input(e.name) && scope.input(e.name)->number)) return &e.name;
+  for (const ExpressionSyntax& operand : e.operands)
+    if (const std::string* found = unknown_number(operand, scope)) return found;
+  return nullptr;
+}
+
+std::string no_number(const std::string& input) { return "input " + input + " is no constant of one 32-bit float"; }
 
 bool condition_holds(const NodeMapping::Condition& condition, const NodeScope& scope) {
   const std::optional<AttributeValue> left = value_of(condition.left, scope, false);
@@ -234,6 +248,9 @@ std::string read_by(const OperatorRegistry& registry, const NodeMapping& mapping
   for (const NodeMapping::Condition& condition : mapping.conditions)
     if (!condition_holds(condition, scope)) {
       const std::string place = place_of(condition.where) + ":" + std::to_string(condition.where.column);
+      const std::string* number = unknown_number(condition.left, scope);
+      if (number == nullptr && !condition.text) number = unknown_number(condition.right, scope);
+      if (number != nullptr) return "the condition at " + place + " does not hold: " + no_number(*number);
       const std::string* open = unknown_extent(condition.left, scope);
       if (open == nullptr && !condition.text) open = unknown_extent(condition.right, scope);
       return open == nullptr
@@ -248,6 +265,8 @@ std::string read_by(const OperatorRegistry& registry, const NodeMapping& mapping
   Attributes attributes;
   for (const auto& [name, expression] : mapping.values) {
     std::optional<AttributeValue> value = value_of(expression, scope, true);
+    if (const std::string* input = unknown_number(expression, scope); !value && input != nullptr)
+      return no_number(*input) + ", which attribute " + name + " of " + mapping.op + " is";
     if (!value) return "attribute " + name + " of " + mapping.op + " has no value";
     attributes.set(name, std::move(*value));
   }
@@ -432,6 +451,23 @@ std::optional<NodeWriting> write_node(const OperatorRegistry& registry, const No
   }
   for (const std::optional<std::size_t>& operand : result.inputs)
     result.node.inputs.push_back(operand ? std::optional(operands[*operand]) : std::nullopt);
+  // Attributes that are constant inputs of the node.
+  result.numbers.resize(result.inputs.size());
+  const auto be_number = [&](const ExpressionSyntax& e, const AttributeValue& value) {
+    if (e.kind != Syntax::value) return;
+    const auto input = std::find(mapping.inputs.begin(), mapping.inputs.end(), e.name);
+    const auto place = static_cast<std::size_t>(input - mapping.inputs.begin());
+    if (result.inputs[place] || result.numbers[place]) return;
+    result.numbers[place] = as_float(value);
+    result.node.inputs[place] = MappedOperand{{ElementType::f32, {}, true}, true, result.numbers[place]};
+  };
+  for (const auto& [name, expression] : mapping.values) be_number(expression, *attributes.find(name));
+  for (const NodeMapping::Condition& condition : mapping.conditions) {
+    const bool number = condition.right.kind == Syntax::integer || condition.right.kind == Syntax::real;
+    if (condition.comparison != "==" || condition.text || !number) continue;
+    be_number(condition.left, condition.right.kind == Syntax::integer ? AttributeValue(condition.right.integer)
+                                                                      : AttributeValue(condition.right.real));
+  }
   NodeScope scope{&mapping, {}, &result.node.inputs};
   // Outputs.
   std::uint32_t port = 0;

@@ -63,6 +63,7 @@ struct NodeMapping {
   std::vector<std::string> outputs;
   std::string op;
   std::vector<std::size_t> arguments;  ///< Positions in `inputs`; of a variadic one the first tensor.
+  std::vector<bool> valued;            ///< Per input: `value(input)` is read of it.
   std::vector<std::pair<std::string, ExpressionSyntax>> values;  ///< Of attributes of the operator.
   bool broadcasting = false;  ///< Arguments are broadcast to their common shape first, as in numpy.
   std::vector<Condition> conditions;
@@ -99,8 +100,10 @@ class NodeMaps {
 /// A tensor that a node reads.
 struct MappedOperand {
   TensorType type;
-  bool constant =
-      false;  ///< Known in the model: its extents are the same at all sizes, and conditions may look at them.
+  /// Known in the model: its extents are the same at all sizes, and conditions may look at them.
+  bool constant = false;
+  /// Of a constant of one 32-bit float: that number, if it follows from no size.
+  std::optional<double> number = std::nullopt;
 };
 
 /// A node of a model, as far as maps look at it.
@@ -132,6 +135,7 @@ struct NodeReading {
 struct NodeWriting {
   MappedNode node;
   std::vector<std::optional<std::size_t>> inputs;     ///< Per input of the node the operand, or nothing.
+  std::vector<std::optional<double>> numbers;         ///< Per input: the constant that it must be instead, of rank 0.
   std::vector<std::optional<std::uint32_t>> outputs;  ///< Per output of the node that of the application.
 };
 /// The node by which a mapping writes an application, if it can. `version` is that of the mapping's domain;

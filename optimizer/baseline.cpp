@@ -19,8 +19,8 @@ bool contains_reduction(const Expression& expression) {
 class BaselineMaker {
  public:
   BaselineMaker(const RuleIndex& rules, const OperatorRegistry& registry, const RewriteFilter& writable,
-                const std::atomic<bool>* interrupt, const MatchFilter& applicable)
-      : rules_(rules), registry_(registry), writable_(writable), applicable_(applicable), interrupt_(interrupt) {
+                const StopSignal& stop, const MatchFilter& applicable)
+      : rules_(rules), registry_(registry), writable_(writable), applicable_(applicable), stop_(stop) {
     for (std::uint32_t rule = 0; rule < rules.rules().size(); ++rule)
       if (rules.rules()[rule].source.outputs.size() == 1) candidates_.push_back(rule);
   }
@@ -41,8 +41,7 @@ class BaselineMaker {
         current = true;
         for (const Match* const place : list.matches(number)) {
           const Match& match = *place;
-          if (interrupt_ != nullptr && interrupt_->load(std::memory_order_relaxed))
-            return Error{ErrorCode::interrupted, "interrupted while the baseline was made", {}};
+          if (stop_.raised()) return Error{ErrorCode::interrupted, "interrupted while the baseline was made", {}};
           if (!still_matches(list.graph(), result.graph, match)) continue;
           const std::optional<Chain> chain = chain_of(result.graph, match);
           if (!chain || (applicable_ && !applicable_(result.graph, rule, match))) continue;
@@ -157,7 +156,7 @@ class BaselineMaker {
   const OperatorRegistry& registry_;
   const RewriteFilter& writable_;
   const MatchFilter& applicable_;
-  const std::atomic<bool>* interrupt_;
+  const StopSignal stop_;
   std::vector<std::uint32_t> candidates_;
   std::map<std::string, bool, std::less<>> has_reduction_;
 };
@@ -165,9 +164,8 @@ class BaselineMaker {
 }  // namespace
 
 Expected<Baseline> make_baseline(const Graph& graph, const RuleIndex& rules, const OperatorRegistry& registry,
-                                 const RewriteFilter& writable, const std::atomic<bool>* interrupt,
-                                 const MatchFilter& applicable) {
-  return BaselineMaker(rules, registry, writable, interrupt, applicable).run(graph);
+                                 const RewriteFilter& writable, const StopSignal& stop, const MatchFilter& applicable) {
+  return BaselineMaker(rules, registry, writable, stop, applicable).run(graph);
 }
 
 }  // namespace taso

@@ -1,7 +1,6 @@
 /// The baseline: what any runtime does before it runs a model. Gains are reported against it.
 #pragma once
 
-#include <atomic>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "operators/registry.h"
 #include "optimizer/trace.h"
 #include "support/status.h"
+#include "support/stop_signal.h"
 
 namespace taso {
 
@@ -23,11 +23,10 @@ struct Baseline {
 /// replacement leaves the graph with fewer operators and no more arithmetic. Where the chain is joined by further
 /// tensors (a residual is added), the replacement is one operator that reads each of them as it was read. Merging
 /// siblings, enlarging kernels and the like are left to the search.
-/// Rewrites that `writable` refuses, and matches that `applicable` refuses, are left out. Once `interrupt` is raised:
+/// Rewrites that `writable` refuses, and matches that `applicable` refuses, are left out. Once `stop` is raised:
 /// an error of code interrupted.
 [[nodiscard]] Expected<Baseline> make_baseline(const Graph& graph, const RuleIndex& rules,
                                                const OperatorRegistry& registry, const RewriteFilter& writable = {},
-                                               const std::atomic<bool>* interrupt = nullptr,
-                                               const MatchFilter& applicable = {});
+                                               const StopSignal& stop = {}, const MatchFilter& applicable = {});
 
 }  // namespace taso

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -13,24 +14,17 @@ namespace {
 /// The places of two graphs among those that compete; what was found follows in its order.
 constexpr std::size_t baseline = 0, original = 1, first_found = 2;
 
-TimedGraph to_be_timed(const PlannedGraph& planned) {
-  TimedGraph timed{&planned.graph, planned.plan.layouts, {}};
-  if (timed.layouts) {
-    Hasher hasher;
-    for (const Launch& launch : planned.plan.launches) hasher.add(launch.kernel->hash);
-    timed.kernels = hasher.finish();
-  }
-  return timed;
-}
-
 /// Times all competitors whole and enters that in result.contenders. If it is not possible here, a note says why; an
 /// interrupt leaves them untimed, too.
 void time_whole(const std::vector<Competitor*>& competitors, MeasuredCosts& measured, OptimizeResult& result) {
   // Equal graphs are timed once: an original with nothing to fuse is the baseline.
   const bool merged = competitors[baseline]->planned.graph.equals(competitors[original]->planned.graph);
   std::vector<TimedGraph> timed;
-  for (std::size_t i = 0; i < competitors.size(); ++i)
-    if (!merged || i != original) timed.push_back(to_be_timed(competitors[i]->planned));
+  for (std::size_t i = 0; i < competitors.size(); ++i) {
+    if (merged && i == original) continue;
+    timed.push_back(to_be_timed(competitors[i]->as_run()));
+    timed.back().reference = i < first_found;
+  }
   const Expected<GraphTimes> times = measured.graph_seconds(timed);
   if (!times && times.error().code == ErrorCode::interrupted) {
     result.search.stop = StopReason::interrupted;
@@ -40,19 +34,21 @@ void time_whole(const std::vector<Competitor*>& competitors, MeasuredCosts& meas
     for (std::size_t i = 0; i < competitors.size(); ++i)
       result.contenders[i].seconds = times->seconds[merged && i > baseline ? i - 1 : i];
     result.noise = times->noise;
+    result.timed_on = times->date;
   }
 }
 
-/// Index of the winner: the best graph found if it beats the baseline by more than `margin`, else the baseline; but the
-/// original where it beats either by more than that.
+/// Index of the winner: the best graph found if it beats both baseline and original by more than `margin`, else the
+/// baseline; but the original where that beats the baseline so.
 template <class Value>
 std::size_t pick(const std::vector<Contender>& contenders, const Value& value, double margin) {
   std::size_t best = baseline;
+  if (value(contenders[original]) < value(contenders[baseline]) * (1 - margin)) best = original;
+  const double reference = std::min(value(contenders[baseline]), value(contenders[original]));
   for (std::size_t i = first_found; i < contenders.size(); ++i)
-    if (value(contenders[i]) < value(contenders[baseline]) * (1 - margin) &&
-        (best == baseline || value(contenders[i]) < value(contenders[best])))
+    if (value(contenders[i]) < reference * (1 - margin) &&
+        (best < first_found || value(contenders[i]) < value(contenders[best])))
       best = i;
-  if (value(contenders[original]) < value(contenders[best]) * (1 - margin)) best = original;
   return best;
 }
 
@@ -89,41 +85,50 @@ const char* to_string(Choice choice) {
   return "?";
 }
 
+std::vector<Competitor*> competitors_of(Prepared& prepared, Findings& found) {
+  std::vector<Competitor*> competitors = {&prepared.baseline, &prepared.original};
+  for (Competitor& competitor : found.graphs) competitors.push_back(&competitor);
+  return competitors;
+}
+
 Status choose(Prepared& prepared, Findings& found, const GraphPlanner& planner, const OptimizeOptions& options,
               OptimizeResult& result) {
   result.search = std::move(found.search);
-  std::vector<Competitor*> competitors = {&prepared.baseline, &prepared.original};
-  for (Competitor& competitor : found.graphs) competitors.push_back(&competitor);
+  const std::vector<Competitor*> competitors = competitors_of(prepared, found);
   for (const Competitor* competitor : competitors)
-    result.contenders.push_back({competitor->name, competitor->planned.cost, std::nullopt});
+    result.contenders.push_back({competitor->name, competitor->as_run().cost, std::nullopt});
 
   const bool unchanged = prepared.original.planned.graph.equals(prepared.baseline.planned.graph);
   const bool all_equal = unchanged && found.graphs.empty();
-  if (times_graphs(planner, options) && result.search.stop != StopReason::interrupted && !all_equal)
+  if (times_graphs(planner, options) && result.search.stop != StopReason::interrupted && !all_equal) {
+    if (options.progress != nullptr) options.progress->begin_timing(competitors.size());
     time_whole(competitors, planner.measured(), result);
+  }
   const std::size_t winner = pick(result);
 
   PlannedGraph& chosen = competitors[winner]->planned;
+  PlannedGraph& run = competitors[winner]->as_run();
   result.gain = winner >= first_found;
   result.choice = result.gain                       ? Choice::optimized
                   : winner == original || unchanged ? Choice::original
                                                     : Choice::baseline;
   if (result.choice != Choice::original) {
     result.applications = competitors[winner]->applications;
-    result.baseline_applications = prepared.baseline.applications.size();
+    result.baseline_applications = (result.gain ? prepared.start() : prepared.baseline).applications.size();
   }
   if (result.gain) {
     // Once more: in the statistics of layouts, which reports print, the result counts as a graph of its own.
     TASO_ASSIGN(chosen, planner.plan(chosen.graph));
   }
-  TASO_RETURN_IF_ERROR(planner.summarize(chosen));
+  TASO_RETURN_IF_ERROR(planner.summarize(run));
   for (const std::size_t i : {baseline, original, winner})
-    competitors[i]->planned.summary->measured_seconds = result.contenders[i].seconds;
+    competitors[i]->as_run().summary->measured_seconds = result.contenders[i].seconds;
   result.original = *prepared.original.planned.summary;
   result.baseline = *prepared.baseline.planned.summary;
-  result.result = *chosen.summary;
-  note_declined(planner.target().declined(chosen.plan), result.notes);
+  result.result = *run.summary;
+  note_declined(planner.target().declined(run.plan), result.notes);
   result.graph = chosen.graph;
+  result.graph_cost = chosen.cost;
   result.chosen_layouts = chosen.plan.layouts;
   return {};
 }

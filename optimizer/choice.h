@@ -9,6 +9,9 @@
 
 namespace taso {
 
+/// The graphs that compete: baseline, original, and what was found, in its order.
+[[nodiscard]] std::vector<Competitor*> competitors_of(Prepared& prepared, Findings& found);
+
 /// Lets baseline, original and what was found compete: by their times whole, or where these do not count, cannot be had
 /// (a note says why) or an interrupt ends the timing (result.search.stop), by their costs. Fills in what `result` says
 /// of the graphs and the search, and the summaries of the winner and of all times.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <utility>
 
@@ -13,6 +14,12 @@ namespace {
 
 using AtAllSizes = OptimizeOptions::AtAllSizes;
 
+/// Where even the cheapest graph is better by less than this share, no other one is timed.
+constexpr double hardly_better = 0.005;
+
+/// Of the time that is left, so much is the search's; the rest is for timing graphs whole.
+constexpr double share_of_search = 0.6;
+
 /// A graph whose predicted time is this many times the baseline's is not timed whole.
 constexpr double hopeless = 1.5;
 
@@ -21,13 +28,20 @@ bool contains(const std::vector<Competitor>& graphs, const Graph& graph) {
                      [&](const Competitor& other) { return other.planned.graph.equals(graph); });
 }
 
-/// The searches of one optimization: all of them start from the baseline, with the same rules.
+/// The searches of one optimization: all of them start from one graph, with the same rules.
 class Searches {
  public:
   Searches(const Prepared& prepared, const GraphPlanner& planner, const OptimizeOptions& options)
       : prepared_(prepared), planner_(planner), options_(options), common_(options.search) {
     common_.keep = std::max(common_.keep, options.timed_candidates);
     common_.writable = options.writable;
+    if (common_.stop.deadline) {
+      const std::chrono::duration<double> left = *common_.stop.deadline - StopSignal::Clock::now();
+      const double share = std::max(0.0, share_of_search * left.count());
+      common_.time_limit = std::min(common_.time_limit.value_or(share), share);
+    }
+    if (options.progress != nullptr)
+      common_.progress = [progress = options.progress](const SearchProgress& state) { progress->update(state); };
     common_.applicable = options.applicable;
   }
 
@@ -65,18 +79,19 @@ class Searches {
     if (!is_less(candidate.cost, fewest.start_cost) || contains(found.graphs, candidate.graph)) return {};
     std::vector<RuleApplication> applications = from_original(candidate);
     if (at_all_sizes(applications, options_) != AtAllSizes::holds) return {};
-    const double limit = hopeless * prepared_.baseline.planned.cost;
+    const double limit = hopeless * prepared_.start().planned.cost;
     Expected<PlannedGraph> planned = planner_.plan(std::move(candidate.graph), limit);
     if (!planned && planned.error().code == ErrorCode::interrupted) found.search.stop = StopReason::interrupted;
     if (!planned) return unless_unpriced(planned.error());
     if (planned->cost < limit)
-      found.graphs.push_back({"fewest launches", std::move(*planned), std::move(applications)});
+      found.graphs.push_back({"fewest launches", std::move(*planned), std::move(applications), {}});
     return {};
   }
 
  private:
   [[nodiscard]] Expected<SearchResult> run(const SearchOptions& options, CostModel& model) const {
-    return search(prepared_.baseline.planned.graph, prepared_.search_rules, planner_.target(), model, options);
+    if (options_.progress != nullptr) options_.progress->begin_search(options.max_steps);
+    return search(prepared_.start().planned.graph, prepared_.search_rules, planner_.target(), model, options);
   }
 
   /// Takes seconds that were used off a search's limit.
@@ -91,7 +106,7 @@ class Searches {
   }
 
   [[nodiscard]] std::vector<RuleApplication> from_original(const Candidate& candidate) const {
-    std::vector<RuleApplication> all = prepared_.baseline.applications;
+    std::vector<RuleApplication> all = prepared_.start().applications;
     all.insert(all.end(), candidate.applications.begin(), candidate.applications.end());
     return all;
   }
@@ -106,7 +121,7 @@ class Searches {
         TASO_RETURN_IF_ERROR(unless_unpriced(planned.error()));
         continue;
       }
-      graphs.push_back({"", std::move(*planned), from_original(candidate)});
+      graphs.push_back({"", std::move(*planned), from_original(candidate), {}});
     }
     return {};
   }
@@ -117,9 +132,48 @@ class Searches {
   SearchOptions common_;
 };
 
+/// Whether two graphs are computed by the same kernels in the same order.
+bool run_alike(const PlannedGraph& a, const PlannedGraph& b) {
+  return std::equal(a.plan.launches.begin(), a.plan.launches.end(), b.plan.launches.begin(), b.plan.launches.end(),
+                    [](const Launch& x, const Launch& y) { return x.kernel->hash == y.kernel->hash; });
+}
+
+/// Plans what is run of the files of graphs found, in their place. Those that then run as the baseline or as one before
+/// does, or hopelessly, are left out. Where it cannot be priced, the graph itself competes.
+Status take_from_files(const Prepared& prepared, const GraphPlanner& planner, const OptimizeOptions& options,
+                       Findings& found, std::vector<std::string>& notes) {
+  std::vector<Competitor> kept;
+  for (Competitor& graph : found.graphs) {
+    Expected<Graph> read = options.as_run(graph.planned.graph);
+    if (!read && read.error().code == ErrorCode::interrupted) {
+      found.search.stop = StopReason::interrupted;
+      return {};
+    }
+    if (!read) {
+      notes.push_back(
+          fmt::format("{} is timed as it was found, not as its file is run: {}", graph.name, read.error().message));
+    } else {
+      Expected<PlannedGraph> planned = planner.plan(std::move(*read));
+      if (!planned && planned.error().code == ErrorCode::interrupted) {
+        found.search.stop = StopReason::interrupted;
+        return {};
+      }
+      if (!planned && planned.error().code != ErrorCode::cost_missing) return planned.error();
+      if (planned) graph.from_file = std::move(*planned);
+    }
+    const PlannedGraph& run = graph.as_run();
+    const bool known =
+        std::any_of(kept.begin(), kept.end(), [&](const Competitor& other) { return run_alike(other.as_run(), run); });
+    if (!known && !run_alike(prepared.baseline.planned, run) && run.cost < hopeless * prepared.start().planned.cost)
+      kept.push_back(std::move(graph));
+  }
+  found.graphs = std::move(kept);
+  return {};
+}
+
 /// What became of graphs found.
 struct Sifted {
-  std::vector<Competitor> holding;  ///< Better than the baseline, at all sizes.
+  std::vector<Competitor> holding;  ///< Better than baseline and original, at all sizes.
   std::size_t refused = 0;          ///< So many are better, and do not hold.
   bool again = false;               ///< Another search knows more of where steps do not hold.
 };
@@ -127,9 +181,11 @@ struct Sifted {
 /// The best of graphs in order of their costs.
 Sifted sift(std::vector<Competitor> graphs, const Prepared& prepared, const OptimizeOptions& options) {
   Sifted sifted;
-  const std::size_t kept = std::max<std::size_t>(1, options.timed_candidates);
+  std::size_t kept = std::max<std::size_t>(1, options.timed_candidates);
+  const double start = prepared.start().planned.cost;
+  if (!graphs.empty() && graphs.front().planned.cost > (1 - hardly_better) * start) kept = 1;
   for (Competitor& graph : graphs) {
-    if (!is_less(graph.planned.cost, prepared.baseline.planned.cost) || sifted.holding.size() == kept) continue;
+    if (!is_less(graph.planned.cost, start) || sifted.holding.size() == kept) continue;
     const AtAllSizes holds = at_all_sizes(graph.applications, options);
     if (holds == AtAllSizes::holds) {
       graph.name = fmt::format("candidate {}", sifted.holding.size() + 1);
@@ -183,6 +239,8 @@ Expected<Findings> find_contenders(const Prepared& prepared, const GraphPlanner&
   if (times_graphs(planner, options) && options.strategy != Strategy::layout &&
       found.search.stop != StopReason::interrupted)
     TASO_RETURN_IF_ERROR(searches.by_launches(found));
+  if (times_graphs(planner, options) && options.as_run && found.search.stop != StopReason::interrupted)
+    TASO_RETURN_IF_ERROR(take_from_files(prepared, planner, options, found, notes));
   return found;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -108,6 +109,16 @@ struct CostDatabase::Connection {
         return failure(code, path);
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
+  }
+
+  /// A statement with texts as its first parameters; null if it cannot be prepared.
+  [[nodiscard]] sqlite3_stmt* bound(const char* sql, const std::array<std::string_view, 3>& texts) const {
+    sqlite3_stmt* statement = nullptr;
+    if (sqlite3_prepare_v2(handle, sql, -1, &statement, nullptr) != SQLITE_OK) return nullptr;
+    int parameter = 0;
+    for (const std::string_view text : texts)
+      sqlite3_bind_text(statement, ++parameter, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+    return statement;
   }
 
   /// The single integer that a query yields.
@@ -253,21 +264,15 @@ std::optional<double> CostDatabase::find(std::string_view kind, std::string_view
 Expected<double> CostDatabase::record(std::string_view kind, std::string_view key, double value) {
   TASO_CHECK(is_cost(value), "a cost is a finite number of at least 0");
   if (connection_ != nullptr && connection_->writable) {
-    auto bound = [&](const char* sql) {
-      sqlite3_stmt* statement = nullptr;
-      if (sqlite3_prepare_v2(connection_->handle, sql, -1, &statement, nullptr) != SQLITE_OK) return statement;
-      sqlite3_bind_text(statement, 1, device_.data(), static_cast<int>(device_.size()), SQLITE_TRANSIENT);
-      sqlite3_bind_text(statement, 2, kind.data(), static_cast<int>(kind.size()), SQLITE_TRANSIENT);
-      sqlite3_bind_text(statement, 3, key.data(), static_cast<int>(key.size()), SQLITE_TRANSIENT);
-      return statement;
-    };
-    sqlite3_stmt* insert = bound("INSERT OR IGNORE INTO costs VALUES (?1, ?2, ?3, ?4)");
+    const std::array<std::string_view, 3> place{device_, kind, key};
+    sqlite3_stmt* insert = connection_->bound("INSERT OR IGNORE INTO costs VALUES (?1, ?2, ?3, ?4)", place);
     if (insert == nullptr) return connection_->failure(sqlite3_errcode(connection_->handle), path_);
     sqlite3_bind_double(insert, 4, value);
     int code = sqlite3_step(insert);
     sqlite3_finalize(insert);
     if (code != SQLITE_DONE) return connection_->failure(code, path_);
-    sqlite3_stmt* select = bound("SELECT value FROM costs WHERE device = ?1 AND kind = ?2 AND key = ?3");
+    sqlite3_stmt* select =
+        connection_->bound("SELECT value FROM costs WHERE device = ?1 AND kind = ?2 AND key = ?3", place);
     if (select == nullptr) return connection_->failure(sqlite3_errcode(connection_->handle), path_);
     code = sqlite3_step(select);
     if (code == SQLITE_ROW) value = sqlite3_column_double(select, 0);
@@ -275,6 +280,21 @@ Expected<double> CostDatabase::record(std::string_view kind, std::string_view ke
     if (code != SQLITE_ROW) return connection_->failure(code, path_);
   }
   return costs_.emplace(std::pair<std::string, std::string>(kind, key), value).first->second;
+}
+
+Status CostDatabase::replace(std::string_view kind, std::string_view key, double value) {
+  TASO_CHECK(is_cost(value), "a cost is a finite number of at least 0");
+  if (connection_ != nullptr && connection_->writable) {
+    sqlite3_stmt* insert =
+        connection_->bound("INSERT OR REPLACE INTO costs VALUES (?1, ?2, ?3, ?4)", {device_, kind, key});
+    if (insert == nullptr) return connection_->failure(sqlite3_errcode(connection_->handle), path_);
+    sqlite3_bind_double(insert, 4, value);
+    const int code = sqlite3_step(insert);
+    sqlite3_finalize(insert);
+    if (code != SQLITE_DONE) return connection_->failure(code, path_);
+  }
+  costs_.insert_or_assign(std::pair<std::string, std::string>(kind, key), value);
+  return {};
 }
 
 std::vector<CostDatabase::Entry> CostDatabase::entries() const {

@@ -22,8 +22,9 @@ class CostDatabase {
  public:
   enum class Mode : std::uint8_t { read_only, read_write };
 
-  /// One recorded cost. `kind` is "kernel" (seconds of one launch) or "graph" (seconds of a whole graph) "noise", or
-  /// "cache" (tenths of a working set that stay in the last-level cache).
+  /// One recorded cost. `kind` is "kernel" (seconds of one launch), "least" (the same of a kernel of which no more is
+  /// known than that it is not faster), "graph" (seconds of a whole graph), "noise" and "date" (of graphs timed
+  /// together: 20261126), or "cache" (tenths of a working set that stay in the last-level cache).
   struct Entry {
     std::string device, kind, key;
     double value = 0;
@@ -46,6 +47,8 @@ class CostDatabase {
   [[nodiscard]] std::optional<double> find(std::string_view kind, std::string_view key) const;
   /// Records a cost and returns the value that now stands for the key: another process may have been first.
   [[nodiscard]] Expected<double> record(std::string_view kind, std::string_view key, double value);
+  /// Records a cost in the place of one that is there.
+  [[nodiscard]] Status replace(std::string_view kind, std::string_view key, double value);
   /// All devices that the file has costs of, ordered.
   [[nodiscard]] Expected<std::vector<std::string>> devices() const;
   /// All costs of the device, ordered by kind and key.

@@ -8,9 +8,11 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 
 #include "optimizer/equal_costs.h"
+#include "optimizer/paired_times.h"
 
 namespace taso {
 namespace {
@@ -58,11 +60,15 @@ class WeightedSum final : public CostModel {
       TASO_ASSIGN(const double bytes, measured_->target().peak_bytes(graph, plan.layouts.get()));
       sum += grid_(weighted.weight * bytes * 1e-6);
     }
-    // What is not known is measured last, and only as far as that may matter.
-    for (const auto& [kernel, assumed] : missing) {
-      if (sum >= limit) break;
-      TASO_ASSIGN(const double found, find_out(*kernel));
-      sum += found - assumed;
+    // What is not known is measured last, and only as far as that may matter: first what it is at least.
+    for (std::vector<std::pair<const KernelInfo*, double>> open; !missing.empty(); missing = std::move(open)) {
+      open.clear();
+      for (const auto& [kernel, assumed] : missing) {
+        if (sum >= limit) return sum;
+        TASO_ASSIGN(const Price found, find_out(*kernel));
+        sum += found.value - assumed;
+        if (!found.known) open.emplace_back(kernel, found.value);
+      }
     }
     return sum;
   }
@@ -76,7 +82,7 @@ class WeightedSum final : public CostModel {
           if (const auto [place, fresh] = known.emplace(kernel.get(), Price()); fresh) place->second = price(*kernel);
     PriceList prices;
     prices.look_up = [&](const KernelInfo& kernel) { return known.at(&kernel); };
-    prices.find_out = [](const KernelInfo&) -> Expected<double> { return Error{ErrorCode::cost_missing, "", {}}; };
+    prices.find_out = [](const KernelInfo&) -> Expected<Price> { return Error{ErrorCode::cost_missing, "", {}}; };
     tbb::parallel_for(std::size_t{0}, plans.size(), [&](std::size_t i) {
       KernelPlan& plan = *plans[i];
       if (!plan.open || plan.layouts) return;
@@ -116,12 +122,11 @@ class WeightedSum final : public CostModel {
     return grid_(price);
   }
 
-  /// A kernel's price by all terms that are sums over kernels. Without a recorded time the other terms are a lower
-  /// bound.
+  /// A kernel's price by all terms that are sums over kernels. Without a recorded time it is a lower bound.
   [[nodiscard]] Price bound(const KernelInfo& kernel) const {
     if (!formula_.uses_time()) return {priced(kernel, 0), true};
-    const std::optional<double> seconds = measured_->recorded(kernel);
-    return {priced(kernel, seconds.value_or(0)), seconds.has_value()};
+    const MeasuredCosts::Known known = measured_->known(kernel);
+    return {priced(kernel, known.seconds), known.exactly};
   }
 
   /// The same for a choice of layouts. Where nothing may be measured, a prohibitive price makes that a kernel without a
@@ -132,9 +137,9 @@ class WeightedSum final : public CostModel {
     return price;
   }
 
-  [[nodiscard]] Expected<double> find_out(const KernelInfo& kernel) const {
-    TASO_ASSIGN(const double seconds, measured_->seconds(kernel));
-    return priced(kernel, seconds);
+  [[nodiscard]] Expected<Price> find_out(const KernelInfo& kernel) const {
+    TASO_ASSIGN(const MeasuredCosts::Known found, measured_->find_out(kernel));
+    return Price{priced(kernel, found.seconds), found.exactly};
   }
 
   Expected<double> choose(KernelPlan& plan, double limit) {
@@ -155,6 +160,12 @@ class WeightedSum final : public CostModel {
   };
   tbb::enumerable_thread_specific<Local> locals_;
 };
+
+/// The date, as 20261126.
+double today() {
+  const std::chrono::year_month_day date(std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now()));
+  return int{date.year()} * 10000 + unsigned{date.month()} * 100 + unsigned{date.day()};
+}
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
@@ -187,6 +198,28 @@ std::optional<double> MeasuredCosts::recorded(const KernelInfo& kernel) {
   return value;
 }
 
+MeasuredCosts::Known MeasuredCosts::known(const KernelInfo& kernel) {
+  if (const std::optional<double> seconds = recorded(kernel)) return {*seconds, true};
+  const auto [place, fresh] = least_.emplace(kernel.hash, 0);
+  if (fresh) place->second = database_->find("least", kernel.key).value_or(0);
+  return {place->second, false};
+}
+
+Expected<MeasuredCosts::Known> MeasuredCosts::find_out(const KernelInfo& kernel) {
+  const Known before = known(kernel);
+  if (!before.exactly && before.seconds == 0 && measure_) {
+    TASO_ASSIGN(const double least, target_->least_seconds(kernel));
+    if (least > 0) {
+      TASO_ASSIGN(const double value, database_->record("least", kernel.key, least));
+      least_[kernel.hash] = value;
+      ++tried_count_;
+      return Known{value, false};
+    }
+  }
+  TASO_ASSIGN(const double exact, seconds(kernel));
+  return Known{exact, true};
+}
+
 Expected<double> MeasuredCosts::seconds(const KernelInfo& kernel) {
   if (const std::optional<double> value = recorded(kernel)) return *value;
   if (!measure_)
@@ -200,6 +233,12 @@ Expected<double> MeasuredCosts::seconds(const KernelInfo& kernel) {
   ++measured_count_;
   kernels_.emplace(kernel.hash, std::pair(kernel.key, value));
   return value;
+}
+
+Status MeasuredCosts::correct(const KernelInfo& kernel, double seconds) {
+  TASO_RETURN_IF_ERROR(database_->replace("kernel", kernel.key, seconds));
+  kernels_.insert_or_assign(kernel.hash, std::pair(kernel.key, seconds));
+  return {};
 }
 
 Expected<double> MeasuredCosts::seconds(const KernelPlan& plan) {
@@ -218,7 +257,7 @@ Expected<int> MeasuredCosts::cached_tenths(double bytes) {
     TASO_ASSIGN(tenths, database_->record("cache", key, target_->cached_tenths(bytes)));
   }
   if (!tenths) return 0;
-  others_[key] = {"cache", *tenths};
+  others_[{"cache", key}] = *tenths;
   return static_cast<int>(*tenths);
 }
 
@@ -235,25 +274,32 @@ Expected<GraphTimes> MeasuredCosts::graph_seconds(const std::vector<TimedGraph>&
   const std::string prefix = set.finish().to_string() + " ";
   auto key = [&](std::size_t i) { return prefix + std::to_string(i) + " " + hashes[i].to_string(); };
 
+  std::vector<char> is_reference;
+  for (const TimedGraph& timed : graphs) is_reference.push_back(timed.reference ? 1 : 0);
+  is_reference[0] = 1;
   GraphTimes times;
   const auto noise = database_->find("noise", prefix);
   for (std::size_t i = 0; noise && i < graphs.size(); ++i)
     if (const auto recorded = database_->find("graph", key(i))) times.seconds.push_back(*recorded);
-  if (noise && times.seconds.size() == graphs.size()) {
+  const bool recorded = noise && times.seconds.size() == graphs.size();
+  if (recorded) {
     times.noise = *noise;
-  } else if (!measure_) {
+    times.date = static_cast<int>(database_->find("date", prefix).value_or(0));
+  }
+  if (!recorded && !measure_)
     return Error{ErrorCode::cost_missing,
                  fmt::format("no recorded whole-graph times on '{}' (--no-measure)", database_->device()),
                  {database_->path()}};
-  } else {
+  if (measure_ && (!recorded || is_near_the_noise(times, is_reference))) {
     TASO_ASSIGN(times, target_->measure_graphs(graphs));
-    for (std::size_t i = 0; i < graphs.size(); ++i) {
-      TASO_ASSIGN(times.seconds[i], database_->record("graph", key(i), times.seconds[i]));
-    }
-    TASO_ASSIGN(times.noise, database_->record("noise", prefix, times.noise));
+    for (std::size_t i = 0; i < graphs.size(); ++i)
+      TASO_RETURN_IF_ERROR(database_->replace("graph", key(i), times.seconds[i]));
+    TASO_RETURN_IF_ERROR(database_->replace("noise", prefix, times.noise));
+    TASO_RETURN_IF_ERROR(database_->replace("date", prefix, today()));
   }
-  for (std::size_t i = 0; i < graphs.size(); ++i) others_[key(i)] = {"graph", times.seconds[i]};
-  others_[prefix] = {"noise", times.noise};
+  for (std::size_t i = 0; i < graphs.size(); ++i) others_[{"graph", key(i)}] = times.seconds[i];
+  others_[{"noise", prefix}] = times.noise;
+  if (const auto date = database_->find("date", prefix)) others_[{"date", prefix}] = *date;
   return times;
 }
 
@@ -263,7 +309,7 @@ std::vector<CostDatabase::Entry> MeasuredCosts::used() const {
   std::vector<CostDatabase::Entry> entries;
   for (const auto& [hash, kernel] : kernels_)
     entries.push_back({database_->device(), "kernel", kernel.first, kernel.second});
-  for (const auto& [key, graph] : others_) entries.push_back({database_->device(), graph.first, key, graph.second});
+  for (const auto& [key, value] : others_) entries.push_back({database_->device(), key.first, key.second, value});
   std::sort(entries.begin(), entries.end());
   return entries;
 }

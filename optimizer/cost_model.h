@@ -1,6 +1,7 @@
 /// What the search minimises. Models are interchangeable: the search does not know which one it has.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -30,11 +31,25 @@ class MeasuredCosts {
 
   /// Seconds of one kernel. Not thread-safe.
   [[nodiscard]] Expected<double> seconds(const KernelInfo& kernel);
+  /// What is known of the seconds of a kernel after one step of finding out: at first, where the target can tell, how
+  /// many there are at least, then all. So of a kernel that is given up for the former no more is measured. Not
+  /// thread-safe.
+  struct Known {
+    double seconds = 0;
+    bool exactly = true;  ///< False: there are at least so many.
+  };
+  [[nodiscard]] Expected<Known> find_out(const KernelInfo& kernel);
+  /// What is known already: nothing is at least 0 seconds. Not thread-safe.
+  [[nodiscard]] Known known(const KernelInfo& kernel);
+  /// Records other seconds in the place of those that are recorded for a kernel. Not thread-safe.
+  [[nodiscard]] Status correct(const KernelInfo& kernel, double seconds);
   /// Sum over the launches of a plan.
   [[nodiscard]] Expected<double> seconds(const KernelPlan& plan);
   /// The seconds of a kernel if they are known without measuring. Not thread-safe.
   [[nodiscard]] std::optional<double> recorded(const KernelInfo& kernel);
-  /// Seconds of whole graphs timed in turn in one run, recorded under their structural hashes and layouts.
+  /// Seconds of whole graphs timed in turn in one run, recorded under their structural hashes and layouts. The first
+  /// one is a reference. Where they were recorded before and what they say is near the noise, they are timed anew, if
+  /// that may be.
   [[nodiscard]] Expected<GraphTimes> graph_seconds(const std::vector<TimedGraph>& graphs);
 
   /// Target::cached_tenths of this size in whole MB, recorded like the others; 0 if it is not recorded and may not be
@@ -46,6 +61,9 @@ class MeasuredCosts {
   [[nodiscard]] std::vector<CostDatabase::Entry> used() const;
   /// Number of kernels measured in this run (not found in the database).
   [[nodiscard]] std::size_t measured() const { return measured_count_; }
+  /// Number of kernels of which one has found out in this run how long they take at least. Both are safe to ask from
+  /// another thread.
+  [[nodiscard]] std::size_t tried() const { return tried_count_; }
   /// False: a cost that is not recorded is an error.
   [[nodiscard]] bool may_measure() const { return measure_; }
 
@@ -53,9 +71,10 @@ class MeasuredCosts {
   Target* target_;
   CostDatabase* database_;
   bool measure_;
-  std::size_t measured_count_ = 0;
+  std::atomic<std::size_t> measured_count_ = 0, tried_count_ = 0;
   std::unordered_map<Hash128, std::pair<std::string, double>> kernels_;
-  std::map<std::string, std::pair<std::string, double>> others_;  ///< No kernels; by key: kind and value.
+  std::unordered_map<Hash128, double> least_;                     ///< Of kernels that are not in kernels_.
+  std::map<std::pair<std::string, std::string>, double> others_;  ///< No kernels; by kind and key.
 };
 
 /// The key under which the cached tenths of a working set are recorded, as "17 MB".

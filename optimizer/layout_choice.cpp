@@ -156,14 +156,13 @@ Expected<double> choose_layouts(KernelPlan& plan, const PriceList& prices, doubl
     }
     pause();
     for (const std::size_t kernel : missing) {
-      const Expected<double> found = prices.find_out(*open.kernels[kernel]);
+      const Expected<Price> found = prices.find_out(*open.kernels[kernel]);
       if (!found) {
         plan.attempt = attempt;
         return found.error();
       }
-      sum += *found - values[kernel];
-      values[kernel] = *found;
-      known[kernel] = 1;
+      values[kernel] = found->value;
+      known[kernel] = found->known ? 1 : 0;
     }
     start = Clock::now();
   }
@@ -180,7 +179,7 @@ Expected<std::shared_ptr<const LayoutAssignment>> recorded_layouts(const Graph& 
     const std::optional<double> seconds = costs.find("kernel", kernel.key);
     return seconds ? Price{grid(*seconds * 1e6), true} : Price{CostGrid::prohibitive, false};
   };
-  prices.find_out = [](const KernelInfo&) -> Expected<double> { return Error{ErrorCode::cost_missing, "", {}}; };
+  prices.find_out = [](const KernelInfo&) -> Expected<Price> { return Error{ErrorCode::cost_missing, "", {}}; };
   EliminationCache cache;
   LayoutStatistics statistics;
   const Expected<double> cost =

@@ -36,8 +36,9 @@ struct Price {
 
 struct PriceList {
   std::function<Price(const KernelInfo&)> look_up;
-  /// Makes a price known (by measuring).
-  std::function<Expected<double>(const KernelInfo&)> find_out;
+  /// Makes a price known (by measuring), if not at once, then when asked again: until then it may be a larger least
+  /// value.
+  std::function<Expected<Price>(const KernelInfo&)> find_out;
 };
 
 /// Models need tables of a few hundred entries. Candidates that take a dense block apart would need more than they are

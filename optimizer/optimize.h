@@ -14,6 +14,7 @@
 #include "optimizer/check.h"
 #include "optimizer/cost_model.h"
 #include "optimizer/planned_graph.h"
+#include "optimizer/progress.h"
 #include "optimizer/search.h"
 #include "support/status.h"
 
@@ -57,8 +58,12 @@ struct OptimizeOptions {
   /// The search uses rules of at most so many operators on the source side; the baseline uses all.
   std::size_t max_rule_size = std::numeric_limits<std::size_t>::max();
   std::optional<CheckOptions> check = CheckOptions{};  ///< No check if empty.
+  OptimizeProgress* progress = nullptr;                ///< Is told of phases and searches, if not null.
   /// Says whether the model's file can hold the result of a rewrite; others are not used.
   RewriteFilter writable;
+  /// What is run of the file that is written for a graph: the file read again, folded and fused. Where graphs are timed
+  /// whole, that is what competes. Empty: the graph itself.
+  std::function<Expected<Graph>(const Graph&)> as_run;
   /// Of a model with symbolic extents: matches at which a step is known not to hold at all sizes.
   MatchFilter applicable;
   /// What at_all_sizes says of applications.
@@ -79,6 +84,12 @@ struct Contender {
   std::optional<double> seconds;  ///< Timed whole, where the cost model uses time.
 };
 
+/// A kernel that takes another time inside the graphs than by itself.
+struct CorrectedPrice {
+  std::string kernel;            ///< KernelInfo::key
+  double before = 0, after = 0;  ///< Seconds.
+};
+
 struct OptimizeResult {
   Graph graph;
   Choice choice = Choice::original;
@@ -87,9 +98,13 @@ struct OptimizeResult {
   std::vector<RuleApplication> applications;  ///< From the original to the result.
   std::size_t baseline_applications = 0;      ///< So many of them, the first ones, made the baseline.
   GraphSummary original, baseline, result;
+  double graph_cost = 0;  ///< Of `graph` as it was found; `result.cost` is that of what runs of its file.
   std::vector<Contender> contenders;
   std::optional<double> noise;  ///< Relative, of the whole-graph times; set if and only if graphs were timed.
-  SearchResult search;          ///< Statistics; its graphs are moved out.
+  int timed_on = 0;             ///< The date of recorded whole-graph times, as 20261126; 0: they are of this run.
+  /// Times of graphs contradicted the sums of their kernels' times: these were corrected, and the search went on.
+  std::vector<CorrectedPrice> corrected;
+  SearchResult search;  ///< Statistics; its graphs are moved out.
   std::optional<CheckReport> check;
   std::string cost_model, target;
   Strategy strategy = Strategy::joint;
@@ -99,9 +114,10 @@ struct OptimizeResult {
   std::vector<std::string> notes;  ///< For people: what could not be timed or checked, and why.
 };
 
-/// Optimizes one graph. A failed numeric check is an error of code check_failed. After an interrupt (see
-/// SearchOptions) the best graph so far is chosen by its cost, without timing graphs whole, and checked on one input;
-/// an interrupt before the search has begun is an error of code interrupted.
+/// Optimizes one graph. A failed numeric check is an error of code check_failed. After the stop signal (SearchOptions)
+/// the best graph so far is chosen by its cost, without timing graphs whole, and checked on one input. Before the
+/// search has begun, an interrupt by the user is an error of code interrupted, and a deadline leaves the original as it
+/// is, with a note.
 [[nodiscard]] Expected<OptimizeResult> optimize(const Graph& original, const RuleIndex& rules,
                                                 const KernelLibrary& library, MeasuredCosts& measured, CostModel& model,
                                                 const OptimizeOptions& options);

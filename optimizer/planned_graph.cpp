@@ -4,6 +4,16 @@
 
 namespace taso {
 
+TimedGraph to_be_timed(const PlannedGraph& planned) {
+  TimedGraph timed{&planned.graph, planned.plan.layouts, {}, false};
+  if (timed.layouts) {
+    Hasher hasher;
+    for (const Launch& launch : planned.plan.launches) hasher.add(launch.kernel->hash);
+    timed.kernels = hasher.finish();
+  }
+  return timed;
+}
+
 Expected<PlannedGraph> GraphPlanner::plan(Graph graph, double limit) const {
   PlannedGraph planned{std::move(graph), {}, 0, std::nullopt};
   TASO_ASSIGN(planned.plan, choose_layouts_ ? target().open_plan(planned.graph) : target().plan(planned.graph));
@@ -11,8 +21,7 @@ Expected<PlannedGraph> GraphPlanner::plan(Graph graph, double limit) const {
   return planned;
 }
 
-Status GraphPlanner::summarize(PlannedGraph& planned) const {
-  if (planned.summary) return {};
+Expected<GraphSummary> summary_of(const PlannedGraph& planned, const Target& target) {
   const Graph& graph = planned.graph;
   const KernelPlan& plan = planned.plan;
   GraphSummary summary;
@@ -29,16 +38,22 @@ Status GraphPlanner::summarize(PlannedGraph& planned) const {
     summary.bytes += launch.kernel->bytes;
     summary.conversions += launch.kernel->op == reorder_op ? 1 : 0;
   }
-  TASO_ASSIGN(summary.peak_bytes, target().peak_bytes(graph, plan.layouts.get()));
+  TASO_ASSIGN(summary.peak_bytes, target.peak_bytes(graph, plan.layouts.get()));
+  return summary;
+}
+
+Status GraphPlanner::summarize(PlannedGraph& planned) const {
+  if (planned.summary) return {};
+  TASO_ASSIGN(GraphSummary summary, summary_of(planned, target()));
   summary.rule_cost = planned.cost;
-  if (plan.layouts) {
-    TASO_ASSIGN(KernelPlan by_rule, target().plan(graph));
-    const Expected<double> rule_cost = model_->cost(graph, by_rule);
+  if (planned.plan.layouts) {
+    TASO_ASSIGN(KernelPlan by_rule, target().plan(planned.graph));
+    const Expected<double> rule_cost = model_->cost(planned.graph, by_rule);
     if (!rule_cost && rule_cost.error().code != ErrorCode::cost_missing) return rule_cost.error();
     summary.rule_cost = rule_cost ? std::optional<double>(*rule_cost) : std::nullopt;
   }
   if (model_->uses_time()) {
-    TASO_ASSIGN(summary.predicted_seconds, measured_->seconds(plan));
+    TASO_ASSIGN(summary.predicted_seconds, measured_->seconds(planned.plan));
   }
   planned.summary = std::move(summary);
   return {};

@@ -32,6 +32,12 @@ struct PlannedGraph {
   std::optional<GraphSummary> summary;  ///< Where GraphPlanner::summarize has made it.
 };
 
+/// The graph as Target runs it whole.
+[[nodiscard]] TimedGraph to_be_timed(const PlannedGraph& planned);
+
+/// Counts of a planned graph; no times.
+[[nodiscard]] Expected<GraphSummary> summary_of(const PlannedGraph& planned, const Target& target);
+
 /// Plans and prices graphs, all of them in the same way. Not for several threads at once: may measure.
 class GraphPlanner {
  public:

@@ -22,8 +22,8 @@ Expected<Baseline> baseline_at_all_sizes(const Graph& original, const RuleIndex&
   using AtAllSizes = OptimizeOptions::AtAllSizes;
   const RuleIndex allowed(allowed_rules(rules.rules(), options.rounding, true), rules.catalog());
   for (int round = 0; round < most_rounds; ++round) {
-    TASO_ASSIGN(Baseline baseline, make_baseline(original, allowed, registry, options.writable,
-                                                 options.search.interrupt, options.applicable));
+    TASO_ASSIGN(Baseline baseline,
+                make_baseline(original, allowed, registry, options.writable, options.search.stop, options.applicable));
     const AtAllSizes holds = at_all_sizes(baseline.applications, options);
     if (holds == AtAllSizes::holds) return baseline;
     if (holds == AtAllSizes::fails) break;
@@ -70,8 +70,8 @@ Expected<Prepared> prepare(const Graph& original, const RuleIndex& rules, const 
   normalize(start, rules.catalog());
   const RuleIndex& for_baseline = options.baseline_rules != nullptr ? *options.baseline_rules : rules;
   TASO_ASSIGN(Baseline baseline, baseline_at_all_sizes(start, for_baseline, registry, options, notes));
-  Prepared prepared{{"original", {}, {}},
-                    {"baseline", {}, std::move(baseline.applications)},
+  Prepared prepared{{"original", {}, {}, {}},
+                    {"baseline", {}, std::move(baseline.applications), {}},
                     RuleIndex(rules_for_search(rules, options), rules.catalog())};
   TASO_ASSIGN(prepared.original.planned, planner.plan(std::move(start)));
   TASO_RETURN_IF_ERROR(planner.summarize(prepared.original.planned));

@@ -21,6 +21,12 @@ struct Competitor {
   std::string name;  ///< As in Contender.
   PlannedGraph planned;
   std::vector<RuleApplication> applications;  ///< From the original to this graph.
+  /// What is run of its file (OptimizeOptions::as_run), where that is asked for and can be had: it is what competes.
+  std::optional<PlannedGraph> from_file;
+
+  /// The graph that is run.
+  [[nodiscard]] PlannedGraph& as_run() { return from_file ? *from_file : planned; }
+  [[nodiscard]] const PlannedGraph& as_run() const { return from_file ? *from_file : planned; }
 };
 
 /// The two graphs that every other one competes with, with their summaries, and the rules to make others.
@@ -28,6 +34,12 @@ struct Prepared {
   Competitor original;  ///< In normal form.
   Competitor baseline;
   RuleIndex search_rules;  ///< Those that the options allow.
+
+  /// Where the search starts: the baseline, or the original where that is clearly cheaper.
+  [[nodiscard]] const Competitor& start() const {
+    constexpr double clearly = 0.98;
+    return original.planned.cost < clearly * baseline.planned.cost ? original : baseline;
+  }
 };
 
 /// Makes, plans and summarises both graphs. A baseline that does not hold at all sizes is the original, with a note.

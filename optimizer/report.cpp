@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+
+#include "optimizer/equal_costs.h"
 
 namespace taso {
 namespace {
@@ -19,6 +22,19 @@ std::map<std::string, std::pair<std::size_t, std::size_t>> rule_counts(const Opt
     ++(i < result.baseline_applications ? baseline : search);
   }
   return counts;
+}
+
+/// "2026-11-26" of 20261126.
+std::string date_text(int date) { return fmt::format("{:04}-{:02}-{:02}", date / 10000, date / 100 % 100, date % 100); }
+
+/// By how much the result is faster than the better of baseline and original.
+std::string faster_text(const OptimizeResult& result, const std::string& noise) {
+  const double baseline = *result.baseline.measured_seconds;
+  const bool original_is_better = result.original.measured_seconds.value_or(baseline) < baseline;
+  const double reference = original_is_better ? *result.original.measured_seconds : baseline;
+  return fmt::format("{:.2f}x faster than the {} ({} instead of {}, {})", reference / *result.result.measured_seconds,
+                     original_is_better ? "original" : "baseline", duration_text(*result.result.measured_seconds),
+                     duration_text(reference), noise);
 }
 
 std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
@@ -99,17 +115,17 @@ std::string place_of(const RuleApplication& application, const ReportContext& co
 
 std::string verdict(const OptimizeResult& result) {
   const std::string written = fmt::format("the {} graph is written", to_string(result.choice));
-  const auto noise = [&] { return fmt::format("noise {:.1f} %", *result.noise * 100); };
+  const auto noise = [&] {
+    return fmt::format("noise {:.1f} %{}", *result.noise * 100,
+                       result.timed_on == 0 ? "" : ", timed on " + date_text(result.timed_on));
+  };
   if (!result.gain) {
     std::string text = "no improvement over the baseline";
     if (result.noise) text += fmt::format(" beyond the noise ({})", noise());
     return text + "; " + written;
   }
   if (result.noise && result.result.measured_seconds && result.baseline.measured_seconds)
-    return fmt::format("{:.2f}x faster than the baseline ({} instead of {}, {})",
-                       *result.baseline.measured_seconds / *result.result.measured_seconds,
-                       duration_text(*result.result.measured_seconds), duration_text(*result.baseline.measured_seconds),
-                       noise());
+    return faster_text(result, noise());
   return fmt::format("cost {:.6g} instead of {:.6g} of the baseline ({})", result.result.cost, result.baseline.cost,
                      cost_unit(result.cost_model));
 }
@@ -152,7 +168,8 @@ std::string report_text(const OptimizeResult& result, const ReportContext& conte
   if (result.original.predicted_seconds) times("predicted", &GraphSummary::predicted_seconds);
   if (result.noise) times("measured", &GraphSummary::measured_seconds);
   if (!result.original.predicted_seconds || result.cost_model != "time")
-    row("cost in " + cost_unit(result.cost_model), [](const GraphSummary& s) { return fmt::format("{:.6g}", s.cost); });
+    row("cost in " + cost_unit(result.cost_model),
+        [](const GraphSummary& s) { return std::isfinite(s.cost) ? fmt::format("{:.6g}", s.cost) : std::string("-"); });
 
   text += coverage_section(context.coverage);
   if (const auto counts = rule_counts(result); !counts.empty()) {
@@ -175,13 +192,19 @@ std::string report_text(const OptimizeResult& result, const ReportContext& conte
   return text;
 }
 
+bool tells_costs(const OptimizeResult& result) {
+  if (result.applications.size() <= result.baseline_applications) return false;
+  const double told = result.applications.back().cost_after;
+  return !is_less(told, result.graph_cost) && !is_less(result.graph_cost, told);
+}
+
 std::string explain_text(const OptimizeResult& result, const ReportContext& context) {
   std::string text;
   for (std::size_t i = 0; i < result.applications.size(); ++i) {
     const RuleApplication& application = result.applications[i];
     text += fmt::format("{:>4} {:<8} {} at {}", i + 1, i < result.baseline_applications ? "baseline" : "search",
                         application.rule, place_of(application, context));
-    if (i >= result.baseline_applications)
+    if (i >= result.baseline_applications && tells_costs(result))
       text += fmt::format(": {:.6g} -> {:.6g} {}", application.cost_before, application.cost_after,
                           cost_unit(result.cost_model));
     text += "\n";
@@ -231,6 +254,10 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
   document["gain"] = result.gain;
   document["verdict"] = verdict(result);
   document["noise"] = optional(result.noise);
+  document["timed_on"] = result.timed_on == 0 ? json(nullptr) : json(date_text(result.timed_on));
+  document["corrected"] = json::array();
+  for (const CorrectedPrice& price : result.corrected)
+    document["corrected"].push_back({{"kernel", price.kernel}, {"before", price.before}, {"after", price.after}});
   document["original"] = summary(result.original);
   document["baseline"] = summary(result.baseline);
   document["result"] = summary(result.result);
@@ -242,6 +269,7 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
   for (const auto& [name, count] : rule_counts(result))
     document["rules"].push_back({{"name", name}, {"baseline", count.first}, {"search", count.second}});
   document["applications"] = json::array();
+  const bool costs = tells_costs(result);
   for (std::size_t i = 0; i < result.applications.size(); ++i) {
     const RuleApplication& application = result.applications[i];
     json nodes = json::array();
@@ -252,8 +280,8 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
                                         {"stage", i < result.baseline_applications ? "baseline" : "search"},
                                         {"operators", application.operators},
                                         {"nodes", nodes},
-                                        {"cost_before", application.cost_before},
-                                        {"cost_after", application.cost_after}});
+                                        {"cost_before", costs ? json(application.cost_before) : json(nullptr)},
+                                        {"cost_after", costs ? json(application.cost_after) : json(nullptr)}});
   }
   document["search"] = {{"steps", result.search.steps},           {"candidates", result.search.candidates},
                         {"duplicates", result.search.duplicates}, {"rejected", result.search.rejected},

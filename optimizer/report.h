@@ -21,7 +21,7 @@ struct ReportContext {
   std::string costs;                    ///< Path of the cost database; empty if it was held in memory.
   std::size_t measured_kernels = 0;     ///< Kernels that were not in the database.
   std::size_t ill_typed_nodes = 0;      ///< Nodes that are carried as their import was ill-typed.
-  Coverage coverage;                    ///< How much of the model is understood, and why the rest is not.
+  Coverage coverage = {};               ///< How much of the model is understood, and why the rest is not.
 };
 
 /// The before/after table with rules used, times and the verdict.
@@ -38,7 +38,10 @@ struct ReportContext {
 [[nodiscard]] std::string cost_unit(const std::string& cost_model);
 /// Where a rule was applied: the operators, and the user's nodes that they stand for.
 [[nodiscard]] std::string place_of(const RuleApplication& application, const ReportContext& context);
-/// Every rule application, one a line.
+/// Whether the costs of applications are those of the cost model, and lead to that of the result: not where it was
+/// found by a search for something else (the fewest launches, or in other layouts).
+[[nodiscard]] bool tells_costs(const OptimizeResult& result);
+/// Every rule application, one a line; with its costs if these can be told.
 [[nodiscard]] std::string explain_text(const OptimizeResult& result, const ReportContext& context);
 /// The same facts as JSON with sorted keys (docs/optimizing.md lists them).
 [[nodiscard]] std::string report_json(const OptimizeResult& result, const ReportContext& context);

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "optimizer/paired_times.h"
 #include "runtime/executor.h"
 #include "runtime/lifetimes.h"
 #include "runtime/lowering.h"
@@ -17,9 +18,8 @@
 namespace taso {
 namespace {
 
-/// Differences below this are never called a gain, however quiet the machine seems.
-constexpr double noise_floor = 0.01;
 constexpr std::uint64_t input_seed = 1;
+constexpr int profiled_runs = 9;
 
 /// What a lowered kernel costs besides time.
 Expected<std::shared_ptr<const KernelInfo>> describe(const PlannedKernel& kernel, const Node& node, const Graph& graph,
@@ -37,6 +37,17 @@ Expected<std::shared_ptr<const KernelInfo>> describe(const PlannedKernel& kernel
     info.flops = work.flops;
   }
   return std::make_shared<const KernelInfo>(std::move(info));
+}
+
+std::string layouts_text(const std::vector<Operand>& operands) {
+  std::string text;
+  for (const Operand& operand : operands)
+    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", to_string(operand.layout), operand.weight ? ":weight" : "");
+  return text;
+}
+
+std::string layouts_text(const KernelRequest& request) {
+  return layouts_text(request.inputs) + " -> " + layouts_text(request.outputs);
 }
 
 }  // namespace
@@ -77,6 +88,29 @@ struct RuntimeTarget::State {
             .float_storage = options.float_storage};
   }
 
+  /// An error if the user wants to stop.
+  [[nodiscard]] Status unless_cancelled() const {
+    if (options.cancelled && options.cancelled())
+      return Error{ErrorCode::interrupted, "interrupted while graphs were timed", {}};
+    return {};
+  }
+
+  [[nodiscard]] KernelRequest request_of(const KernelInfo& kernel) const {
+    const std::lock_guard lock(mutex);
+    const auto place = requests.find(kernel.hash);
+    TASO_CHECK(place != requests.end(), "a kernel that no plan has named: " + kernel.key);
+    return place->second;
+  }
+
+  /// The graph as executors run it, cut at opaque nodes, and where its tensors lie.
+  [[nodiscard]] Expected<std::pair<LoweredGraph, MemoryPlan>> memory_of(const Graph& graph,
+                                                                        const LayoutAssignment* layouts) {
+    const CutGraph cut = cut_at_opaque(graph);
+    TASO_ASSIGN(LoweredGraph lowered, locals.local().executed.lower(cut.graph, layouts));
+    MemoryPlan plan = plan_memory(lowered, library->backend() ? MemoryOf::device : MemoryOf::host);
+    return std::pair(std::move(lowered), std::move(plan));
+  }
+
   /// The description of a kernel that computes `node`, or converts what it makes. `infos`: of Local.
   Expected<std::shared_ptr<const KernelInfo>> info_of(const PlannedKernel& kernel, NodeId node, const Graph& graph,
                                                       std::vector<std::shared_ptr<const KernelInfo>>& infos) {
@@ -89,12 +123,38 @@ struct RuntimeTarget::State {
     return info;
   }
 
+  /// A run of a graph, kernel by kernel: the requests, in order, and what they took.
+  struct Profiled {
+    std::vector<KernelRequest> requests;
+    std::vector<KernelProfile> launches;
+  };
+  [[nodiscard]] Expected<Profiled> profile(const Graph& graph, std::shared_ptr<const LayoutAssignment> layouts,
+                                           int runs) const {
+    TASO_RETURN_IF_ERROR(unless_cancelled());
+    ExecutorOptions of_executor = executor_options();
+    of_executor.layouts = std::move(layouts);
+    TASO_ASSIGN(Executor executor, Executor::create(cut_at_opaque(graph).graph, *library, of_executor));
+    Profiled profiled;
+    TASO_ASSIGN(profiled.launches, executor.profile(executor.random_inputs(input_seed), runs));
+    for (const LoweredStep& step : executor.lowered().steps) profiled.requests.push_back(step.kernel->request);
+    return profiled;
+  }
+
+  KernelTimer& kernel_timer() {
+    if (!timer) {
+      MeasureOptions measure;
+      measure.cancelled = options.cancelled;
+      timer = std::make_unique<KernelTimer>(*library, std::move(measure));
+    }
+    return *timer;
+  }
+
   const KernelLibrary* library;
   RuntimeTargetOptions options;
   int cached_tenths = 0;
   std::string identity;
   tbb::enumerable_thread_specific<Local> locals;
-  std::mutex mutex;
+  mutable std::mutex mutex;
   std::unordered_map<Hash128, KernelRequest> requests;  ///< What measure() builds; guarded by `mutex`.
   std::unique_ptr<KernelTimer> timer;
 };
@@ -154,40 +214,26 @@ Expected<KernelPlan> RuntimeTarget::open_plan(const Graph& graph) const {
 }
 
 Expected<double> RuntimeTarget::peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const {
-  const CutGraph cut = cut_at_opaque(graph);
-  TASO_ASSIGN(const LoweredGraph lowered, state_->locals.local().executed.lower(cut.graph, layouts));
-  const MemoryOf memory = state_->library->backend() ? MemoryOf::device : MemoryOf::host;
-  return static_cast<double>(plan_memory(lowered, memory).bytes);
+  TASO_ASSIGN(const auto memory, state_->memory_of(graph, layouts));
+  return static_cast<double>(memory.second.bytes);
 }
 
 Expected<double> RuntimeTarget::measure(const KernelInfo& kernel) {
-  KernelRequest request;
-  {
-    const std::lock_guard lock(state_->mutex);
-    const auto place = state_->requests.find(kernel.hash);
-    TASO_CHECK(place != state_->requests.end(), "measuring a kernel that no plan has named: " + kernel.key);
-    request = place->second;
-  }
-  if (!state_->timer) {
-    MeasureOptions measure;
-    measure.cancelled = state_->options.cancelled;
-    state_->timer = std::make_unique<KernelTimer>(*state_->library, std::move(measure));
-  }
-  TASO_ASSIGN(const Measurement measurement, state_->timer->measure(request));
+  TASO_ASSIGN(const Measurement measurement, state_->kernel_timer().measure(state_->request_of(kernel)));
   return measurement.median_us * 1e-6;
+}
+
+Expected<double> RuntimeTarget::least_seconds(const KernelInfo& kernel) {
+  TASO_ASSIGN(const double least_us, state_->kernel_timer().least_us(state_->request_of(kernel)));
+  return least_us * 1e-6;
 }
 
 std::vector<std::string> RuntimeTarget::declined(const KernelPlan& plan) const {
   std::vector<std::string> operators;
   if (!state_->library->backend()) return operators;
-  for (const Launch& launch : plan.launches) {
-    KernelRequest request;
-    {
-      const std::lock_guard lock(state_->mutex);
-      request = state_->requests.at(launch.kernel->hash);
-    }
-    if (!state_->library->create_on_device(request).kernel) operators.push_back(launch.kernel->op);
-  }
+  for (const Launch& launch : plan.launches)
+    if (!state_->library->create_on_device(state_->request_of(*launch.kernel)).kernel)
+      operators.push_back(launch.kernel->op);
   return operators;
 }
 
@@ -201,6 +247,21 @@ void RuntimeTarget::set_cached_tenths(int tenths) {
   state_->cached_tenths = tenths;
 }
 
+Expected<std::map<std::string, double>> RuntimeTarget::profile(const TimedGraph& graph) {
+  TASO_ASSIGN(auto profiled, state_->profile(*graph.graph, graph.layouts, profiled_runs));
+  std::map<std::string, std::pair<double, double>> sums;  // seconds and launches
+  for (std::size_t i = 0; i < profiled.launches.size(); ++i) {
+    KernelRequest& request = profiled.requests[i];
+    request.cached_tenths = state_->cached_tenths;
+    auto& [seconds, count] = sums[request.key()];
+    seconds += profiled.launches[i].median_us * 1e-6;
+    ++count;
+  }
+  std::map<std::string, double> means;
+  for (const auto& [key, sum] : sums) means[key] = sum.first / sum.second;
+  return means;
+}
+
 Expected<GraphTimes> RuntimeTarget::measure_graphs(std::span<const TimedGraph> graphs) {
   TASO_CHECK(!graphs.empty(), "nothing to time");
   ExecutorOptions options = state_->executor_options();
@@ -208,10 +269,8 @@ Expected<GraphTimes> RuntimeTarget::measure_graphs(std::span<const TimedGraph> g
   // The first graph stands at both ends of the round: the A/A pair.
   std::vector<Executor> executors;
   std::vector<std::vector<HostTensor>> inputs;
-  const auto cancelled = [&] { return state_->options.cancelled && state_->options.cancelled(); };
-  const Error interrupted{ErrorCode::interrupted, "interrupted while graphs were timed", {}};
   for (std::size_t i = 0; i <= graphs.size(); ++i) {
-    if (cancelled()) return interrupted;
+    TASO_RETURN_IF_ERROR(state_->unless_cancelled());
     const CutGraph cut = cut_at_opaque(*graphs[i % graphs.size()].graph);
     options.layouts = graphs[i % graphs.size()].layouts;
     TASO_ASSIGN(Executor executor, Executor::create(cut.graph, *state_->library, options));
@@ -224,24 +283,51 @@ Expected<GraphTimes> RuntimeTarget::measure_graphs(std::span<const TimedGraph> g
     order.push_back(&executors[i]);
     feeds.emplace_back(inputs[i]);
   }
+  std::vector<char> is_reference;
+  for (const TimedGraph& timed : graphs) is_reference.push_back(timed.reference ? 1 : 0);
+  is_reference[0] = 1;
+  const PairedTimes paired(std::move(is_reference));
   WholeOptions whole;
   whole.maximum_rounds = 201;
   whole.thread_time = state_->options.threads == 1 && !state_->library->backend();
   whole.cancelled = state_->options.cancelled;
-  TASO_ASSIGN(const std::vector<Measurement> measurements, time_interleaved(order, feeds, whole));
-  if (cancelled()) return interrupted;  // too few samples to decide, and to be recorded
+  whole.after_round = [&](const auto& samples, auto& goes_on) { paired.after_round(samples, goes_on); };
+  TASO_ASSIGN(const auto samples, sample_interleaved(order, feeds, whole));
+  TASO_RETURN_IF_ERROR(state_->unless_cancelled());  // else too few samples to decide, and to be recorded
+  return paired.times(samples);
+}
 
-  GraphTimes times;
-  times.noise = noise_floor;
-  for (std::size_t i = 0; i < graphs.size(); ++i) times.seconds.push_back(measurements[i].median_us * 1e-6);
-  for (const Measurement& measurement : measurements)
-    if (measurement.samples > 0)  // about two standard errors of a median, from the interquartile range
-      times.noise = std::max(times.noise, 2 * 0.93 * measurement.spread / std::sqrt(measurement.samples));
-  const double first = measurements.front().median_us, second = measurements.back().median_us;
-  if (std::min(first, second) > 0)
-    times.noise = std::max(times.noise, std::abs(first - second) / std::min(first, second));
-  times.seconds[0] = (first + second) / 2 * 1e-6;
-  return times;
+std::string RuntimeTarget::layouts_of(const KernelInfo& kernel) const {
+  return layouts_text(state_->request_of(kernel));
+}
+
+Expected<std::vector<double>> RuntimeTarget::memory_in_use(const Graph& graph, const LayoutAssignment* layouts) const {
+  TASO_ASSIGN(const auto memory, state_->memory_of(graph, layouts));
+  const auto& [lowered, plan] = memory;
+  // What begins to be in use at each step, less what has ceased to be; then the sums.
+  std::vector<double> bytes(lowered.steps.size() + 2);
+  for (TensorIndex i = 0; i < plan.places.size(); ++i) {
+    const BufferLifetime& lifetime = plan.lifetimes[i];
+    if (plan.places[i].root != i || !plan.is_used(i)) continue;
+    bytes[lifetime.first] += static_cast<double>(lifetime.bytes);
+    bytes[lifetime.last + 1] -= static_cast<double>(lifetime.bytes);
+  }
+  for (std::size_t i = 1; i < bytes.size(); ++i) bytes[i] += bytes[i - 1];
+  bytes.resize(lowered.steps.size());
+  return bytes;
+}
+
+Expected<std::vector<TimedLaunch>> RuntimeTarget::time_launches(const Graph& graph,
+                                                                std::shared_ptr<const LayoutAssignment> layouts,
+                                                                int runs) const {
+  TASO_ASSIGN(const auto profiled, state_->profile(graph, std::move(layouts), runs));
+  std::vector<TimedLaunch> launches;
+  for (std::size_t i = 0; i < profiled.launches.size(); ++i) {
+    const KernelProfile& launch = profiled.launches[i];
+    launches.push_back(
+        {launch.node, launch.op, layouts_text(profiled.requests[i]), launch.implementation, launch.median_us * 1e-6});
+  }
+  return launches;
 }
 
 }  // namespace taso

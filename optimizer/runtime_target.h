@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "operators/registry.h"
 #include "optimizer/target.h"
@@ -28,6 +29,15 @@ struct RuntimeTargetOptions {
 /// intermediate tensors at one time.
 [[nodiscard]] double working_set_bytes(const Graph& graph, const Target& target);
 
+/// One launch of a kernel within a run of a graph.
+struct TimedLaunch {
+  NodeId node = 0;      ///< The node computed, or for a change of layout the producer of the tensor.
+  std::string op;       ///< As in KernelInfo.
+  std::string layouts;  ///< As layouts_of says.
+  std::string implementation;
+  double seconds = 0;  ///< Median.
+};
+
 class RuntimeTarget final : public Target {
  public:
   /// The library (and its registry) must outlive the target.
@@ -41,12 +51,24 @@ class RuntimeTarget final : public Target {
   /// Executor::arena_bytes() of measure_graphs: also in counting mode, concatenations may be written in place.
   [[nodiscard]] Expected<double> peak_bytes(const Graph& graph, const LayoutAssignment* layouts) const override;
   [[nodiscard]] Expected<double> measure(const KernelInfo& kernel) override;
+  [[nodiscard]] Expected<double> least_seconds(const KernelInfo& kernel) override;
   [[nodiscard]] std::vector<std::string> declined(const KernelPlan& plan) const override;
   [[nodiscard]] int cached_tenths(double bytes) override;
   /// From now on kernels are planned and measured as if so many tenths of the model stayed in the last-level cache
   /// (KernelRequest::cached_tenths); 0 at first. Not while anything is planned.
   void set_cached_tenths(int tenths);
+  [[nodiscard]] Expected<std::map<std::string, double>> profile(const TimedGraph& graph) override;
   [[nodiscard]] Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) override;
+
+  /// The layouts of a kernel's operands and results, of a kernel that a plan has named: "nhwc, row:weight -> nhwc".
+  [[nodiscard]] std::string layouts_of(const KernelInfo& kernel) const;
+  /// How much of the arena that peak_bytes measures is in use while each kernel runs, in order; bytes.
+  [[nodiscard]] Expected<std::vector<double>> memory_in_use(const Graph& graph, const LayoutAssignment* layouts) const;
+  /// Runs the graph, cut at its opaque nodes, so often on random inputs, and times each kernel; in order of execution.
+  /// An error of code interrupted: the user wants to stop.
+  [[nodiscard]] Expected<std::vector<TimedLaunch>> time_launches(const Graph& graph,
+                                                                 std::shared_ptr<const LayoutAssignment> layouts,
+                                                                 int runs) const;
 
  private:
   struct State;

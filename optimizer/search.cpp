@@ -171,6 +171,7 @@ class Searcher {
     TASO_ASSIGN(root->cost, model_.cost(*root->graph, plan));
     root->bytes = root->graph->id_bound() * sizeof(void*) * 2 + root->graph->size() * node_bytes;
     result_.start_cost = best_cost_ = root->cost;
+    result_.curve.add(0, best_cost_);
     remember(root);
     offer(root, plan);
     enqueue(0, root);
@@ -196,6 +197,7 @@ class Searcher {
       left_queue(*entry.state);
       if (!wanted) continue;
       ++result_.steps;
+      result_.curve.add(result_.steps, best_cost_);
       fruitless = is_less(best_cost_, before) ? 0 : fruitless + 1;
       report();
       if (stopped_) {
@@ -288,9 +290,7 @@ class Searcher {
   /// The tier of what is made from an entry's state.
   [[nodiscard]] int tier_behind(const QueueEntry& entry) const { return beam() ? entry.tier + 1 : 0; }
 
-  [[nodiscard]] bool interrupted() const {
-    return options_.interrupt != nullptr && options_.interrupt->load(std::memory_order_relaxed);
-  }
+  [[nodiscard]] bool interrupted() const { return options_.stop.raised(); }
 
   [[nodiscard]] std::optional<StopReason> spent() const {
     if (interrupted()) return StopReason::interrupted;
@@ -649,6 +649,7 @@ void join(SearchResult& all, SearchResult more, const std::vector<RuleApplicatio
                    [](const Candidate& a, const Candidate& b) { return is_less(a.cost, b.cost); });
   if (all.best.size() > keep) all.best.erase(all.best.begin() + static_cast<std::ptrdiff_t>(keep), all.best.end());
   all.stop = more.stop;
+  all.curve.append(more.curve, all.steps);
   for (const auto count :
        {&SearchResult::steps, &SearchResult::candidates, &SearchResult::duplicates, &SearchResult::rejected,
         &SearchResult::unwritable, &SearchResult::dropped, &SearchResult::parts, &SearchResult::candidate_nodes})

@@ -26,7 +26,6 @@
 /// interrupt stops the search.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -37,9 +36,11 @@
 
 #include "graph/graph.h"
 #include "graph/rewrite.h"
+#include "optimizer/cost_curve.h"
 #include "optimizer/cost_model.h"
 #include "optimizer/trace.h"
 #include "support/status.h"
+#include "support/stop_signal.h"
 
 namespace taso {
 
@@ -48,7 +49,7 @@ enum class StopReason : std::uint8_t {
   steps,           ///< The budget of expansions or of candidates is spent.
   no_improvement,  ///< `patience` expansions in a row brought nothing.
   time,            ///< The time limit has passed.
-  interrupted,     ///< The caller's flag was raised.
+  interrupted,     ///< The stop signal was raised.
 };
 /// "queue empty", "step budget spent", ...
 [[nodiscard]] const char* to_string(StopReason reason);
@@ -83,7 +84,7 @@ struct SearchOptions {
                                                       ///< are made anew, and then the costliest graphs are dropped.
   std::size_t keep = 4;                               ///< Number of best graphs to return.
   int threads = 0;                                    ///< 0: all.
-  const std::atomic<bool>* interrupt = nullptr;
+  StopSignal stop;
   /// Layouts are chosen for every graph (Target::open_plan); else they follow the target's rule.
   bool choose_layouts = false;
   /// Graphs of more than three times as many nodes (weights not counted) are searched in parts of about so many; 0:
@@ -103,6 +104,7 @@ struct Candidate {
 struct SearchResult {
   std::vector<Candidate> best;  ///< Pairwise different, cheapest first; never empty: the start graph competes.
   double start_cost = 0;
+  CostCurve curve;  ///< From start_cost to the cost of best[0], over `steps`.
   StopReason stop = StopReason::exhausted;
   std::size_t steps = 0;            ///< States expanded.
   std::size_t candidates = 0;       ///< Graphs made by applying a rule.

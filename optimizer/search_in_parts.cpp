@@ -27,6 +27,7 @@ class PartsSearcher {
     normalize(current_.graph, rules_.catalog());
     TASO_ASSIGN(current_.cost, price(current_.graph, MeasuredCosts::no_limit));
     result_.start_cost = current_.cost;
+    result_.curve.add(0, current_.cost);
     result_.best = {current_};
     int fruitless = 0;
     for (int pass = 0; pass < most_passes && fruitless < 2 && !stopped_; ++pass) {
@@ -65,7 +66,7 @@ class PartsSearcher {
 
   bool out_of_time() {
     if (stopped_) return true;
-    if (options_.interrupt != nullptr && options_.interrupt->load(std::memory_order_relaxed))
+    if (options_.stop.raised())
       stopped_ = StopReason::interrupted;
     else if (options_.time_limit && elapsed() >= *options_.time_limit)
       stopped_ = StopReason::time;
@@ -153,6 +154,7 @@ class PartsSearcher {
     current_.applications.insert(current_.applications.end(), replay.applications.begin(), replay.applications.end());
     current_.graph = std::move(replay.graph);
     current_.cost = *cost;
+    result_.curve.add(result_.steps, current_.cost);
     return replay.complete;
   }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -54,14 +55,16 @@ struct TimedGraph {
   const Graph* graph = nullptr;
   std::shared_ptr<const LayoutAssignment> layouts;  ///< Null: by the target's rule.
   Hash128 kernels;                                  ///< Tells layouts apart; zero if by rule.
+  bool reference = false;                           ///< What the others must be faster than to be chosen.
 };
 
-/// Times of several graphs run whole, in turn, in one process.
+/// Times of several graphs run whole, in turn, in one process (optimizer/paired_times.h).
 struct GraphTimes {
-  std::vector<double> seconds;  ///< Median of each graph, in the order given.
-  /// Relative difference of two medians that may be noise: from two copies of one graph (an A/A pair) and from the
-  /// spread of the samples.
+  std::vector<double> seconds;  ///< Of each graph, in the order given.
+  /// Relative difference of two times that may be noise: from two copies of one graph (an A/A pair), and from the
+  /// confidence intervals of what was compared.
   double noise = 0;
+  int date = 0;  ///< When they were recorded, as 20261126; 0: just now.
 };
 
 class Target {
@@ -80,11 +83,19 @@ class Target {
   /// Seconds of one launch of a kernel that plan() has named. Called by one thread at a time, with nothing else
   /// running. An error of code interrupted: the user wants to stop.
   [[nodiscard]] virtual Expected<double> measure(const KernelInfo& kernel) = 0;
+  /// Seconds that such a kernel takes at least, known with much less work; 0 if nothing is. As measure().
+  [[nodiscard]] virtual Expected<double> least_seconds(const KernelInfo& /*kernel*/) { return 0.0; }
   /// Operators of the plan's launches that the target's device has no kernel for and leaves to the host, in order.
   [[nodiscard]] virtual std::vector<std::string> declined(const KernelPlan& /*plan*/) const { return {}; }
   /// Tenths of a working set of so many bytes that the device's last cache keeps from one run of a model to the next.
   [[nodiscard]] virtual int cached_tenths(double /*bytes*/) { return 0; }
-  /// Runs whole graphs interleaved; the first one enters twice (the A/A pair that gives the noise).
+  /// Seconds that one launch of each kernel takes inside of a graph that runs, by the keys of its plan: the mean over
+  /// its launches. Empty where the target cannot tell.
+  [[nodiscard]] virtual Expected<std::map<std::string, double>> profile(const TimedGraph& /*graph*/) {
+    return std::map<std::string, double>{};
+  }
+  /// Runs whole graphs interleaved; the first one, a reference, enters twice (the A/A pair). There are more rounds the
+  /// nearer to the noise what is faster than the references is.
   [[nodiscard]] virtual Expected<GraphTimes> measure_graphs(std::span<const TimedGraph> graphs) = 0;
 };
 

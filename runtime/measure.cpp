@@ -22,7 +22,13 @@ namespace taso {
 namespace {
 
 constexpr std::size_t eviction_bytes = std::size_t{64} << 20;
-constexpr double least_us = 0.01;  ///< No kernel is faster.
+constexpr double fastest_us = 0.01;  ///< No kernel is faster.
+/// Executions of which the fastest gives a lower bound, and the share of it that other circumstances leave.
+constexpr int quick_executions = 2;
+constexpr double certain_share = 0.8;
+/// A kernel that takes so long is not executed again: this share of its first execution is certain, though that maps
+/// pages and may generate code.
+constexpr double long_us = 50e3, share_of_first = 0.5;
 
 double now_us(clockid_t clock) {
   timespec time{};
@@ -94,6 +100,15 @@ void fill(AlignedBuffer& buffer, const Operand& operand, std::int64_t bound, Ran
     auto* values = reinterpret_cast<std::int32_t*>(buffer.data());
     for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<std::int32_t>(random.below(extent));
   }
+}
+
+/// With one thread its processor time counts.
+clockid_t clock_of(const KernelRequest& request) {
+  return request.threads <= 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+}
+
+bool has_weights(const KernelRequest& request) {
+  return std::any_of(request.inputs.begin(), request.inputs.end(), [](const Operand& input) { return input.weight; });
 }
 
 }  // namespace
@@ -180,13 +195,15 @@ struct KernelTimer::Subject {
   std::vector<std::byte*> outputs;
   std::vector<std::span<const std::byte>> warm;  ///< What the kernels before have just written, or made room for.
   AlignedBuffer workspace;
+  double first_us = 0;  ///< What its first execution took.
 
   [[nodiscard]] Status execute() const {
     return kernel->execute({inputs, outputs, const_cast<std::byte*>(workspace.data())});
   }
 };
 
-Expected<Measurement> KernelTimer::measure_on_host(const KernelRequest& request) {
+/// The kernel and its operands, after one execution: pages are mapped, code is generated.
+Expected<KernelTimer::Subject> KernelTimer::prepare(const KernelRequest& request) const {
   Subject subject;
   TASO_ASSIGN(subject.kernel, library_->create(request));
   const Kernel& kernel = *subject.kernel;
@@ -214,13 +231,35 @@ Expected<Measurement> KernelTimer::measure_on_host(const KernelRequest& request)
   }
   subject.workspace = AlignedBuffer(kernel.workspace_bytes());
   std::fill(subject.workspace.data(), subject.workspace.data() + subject.workspace.size(), std::byte{0});
-  TASO_RETURN_IF_ERROR(subject.execute());  // pages are mapped, code is generated
+  const double start = now_us(clock_of(request));
+  TASO_RETURN_IF_ERROR(subject.execute());
+  subject.first_us = now_us(clock_of(request)) - start;
+  return subject;
+}
 
+Expected<double> KernelTimer::least_us(const KernelRequest& request) {
+  if (library_->backend()) return 0.0;
+  TASO_ASSIGN(const Subject subject, prepare(request));
+  if (subject.first_us > long_us) return share_of_first * subject.first_us;
+  const clockid_t clock = clock_of(request);
+  double least = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < quick_executions; ++i) {
+    const double start = now_us(clock);
+    TASO_RETURN_IF_ERROR(subject.execute());
+    least = std::min(least, now_us(clock) - start);
+  }
+  return certain_share * least;
+}
+
+Expected<Measurement> KernelTimer::measure_on_host(const KernelRequest& request) {
+  TASO_ASSIGN(const Subject subject, prepare(request));
   Measurement measurement;
-  if (request.cached_tenths < 10) {
+  // Without weights, all that is read has just been written: it makes no difference what the last-level cache keeps.
+  const bool one_time = !has_weights(request);
+  if (request.cached_tenths < 10 || one_time) {
     TASO_ASSIGN(measurement, measure(request, subject, false));
   }
-  if (request.cached_tenths > 0) {
+  if (request.cached_tenths > 0 && !one_time) {
     TASO_ASSIGN(Measurement cached, measure(request, subject, true));
     if (request.cached_tenths < 10) {
       const double share = request.cached_tenths / 10.0;
@@ -232,16 +271,18 @@ Expected<Measurement> KernelTimer::measure_on_host(const KernelRequest& request)
     }
     measurement = cached;
   }
-  measurement.implementation = kernel.implementation();
+  measurement.implementation = subject.kernel->implementation();
   return measurement;
 }
 
 Expected<Measurement> KernelTimer::measure(const KernelRequest& request, const Subject& subject, bool cached) {
-  const clockid_t clock = request.threads <= 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+  const clockid_t clock = clock_of(request);
   const double overhead = clock_overhead_us(clock);
   // Every thread has a second-level cache of its own.
   const auto threads = static_cast<std::size_t>(std::max(request.threads, 1));
-  const std::size_t evicted = cached ? std::min(eviction_bytes, 4 * threads * bytes_of_level(2)) : eviction_bytes;
+  const std::size_t fast_caches = 4 * threads * bytes_of_level(2);
+  const bool from_memory = !cached && (has_weights(request) || fast_caches == 0);
+  const std::size_t evicted = from_memory ? eviction_bytes : std::min(eviction_bytes, fast_caches);
   std::vector<std::uint64_t> sums(threads);
   // Each thread reads its part of a range: what the threads of kernels before would have left in their caches, as they
   // divide their work into parts, too. A part that lies in the other's cache is many times slower to get.
@@ -267,7 +308,8 @@ Expected<Measurement> KernelTimer::measure(const KernelRequest& request, const S
       (void)now_us(clock);  // its code is in the caches when it counts
       const double start = now_us(clock);
       TASO_RETURN_IF_ERROR(subject.execute());
-      samples.push_back(std::max(now_us(clock) - start - overhead, least_us));
+      samples.push_back(std::max(now_us(clock) - start - overhead, fastest_us));
+      if (round == 0 && i + 1 == options_.agreeing_samples && summarize(samples).spread <= options_.agreement) break;
     }
     measurement = summarize(samples);
     // With several threads a preempted one stalls all: the minimum tells whether the median is one of those.
@@ -280,9 +322,9 @@ Expected<Measurement> KernelTimer::measure(const KernelRequest& request, const S
   return measurement;
 }
 
-Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> executors,
-                                                    std::span<const std::span<const HostTensor>> inputs,
-                                                    const WholeOptions& options) {
+Expected<std::vector<std::vector<double>>> sample_interleaved(std::span<Executor* const> executors,
+                                                              std::span<const std::span<const HostTensor>> inputs,
+                                                              const WholeOptions& options) {
   TASO_CHECK(executors.size() == inputs.size(), "one set of inputs per executor is needed");
   using Clock = std::chrono::steady_clock;
   const clockid_t clock = options.thread_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
@@ -312,6 +354,7 @@ Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> e
       TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));  // uploads, and records
   }
   std::vector<std::vector<double>> samples(executors.size());
+  std::vector<char> goes_on(executors.size(), 1);
   const auto begin = Clock::now();
   for (int round = 0; round < options.maximum_rounds; ++round) {
     const double elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -324,13 +367,24 @@ Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> e
         break;
       }
       const std::size_t e = (turn + static_cast<std::size_t>(round)) % executors.size();
+      if (goes_on[e] == 0) continue;
       if (blocks[e] > 1) {
         TASO_ASSIGN([[maybe_unused]] const double untimed, time_runs(e, 1));
       }
       TASO_ASSIGN(const double one, time_runs(e, blocks[e]));
       samples[e].push_back(one);
     }
+    if (!options.after_round) continue;
+    options.after_round(samples, goes_on);
+    if (std::find(goes_on.begin(), goes_on.end(), 1) == goes_on.end()) break;
   }
+  return samples;
+}
+
+Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> executors,
+                                                    std::span<const std::span<const HostTensor>> inputs,
+                                                    const WholeOptions& options) {
+  TASO_ASSIGN(std::vector<std::vector<double>> samples, sample_interleaved(executors, inputs, options));
   std::vector<Measurement> results;
   results.reserve(samples.size());
   for (std::vector<double>& list : samples) results.push_back(summarize(std::move(list)));

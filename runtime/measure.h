@@ -1,12 +1,13 @@
 /// How kernels and whole graphs are timed.
 ///
 /// A kernel: caches are evicted (64 MB streamed), source and destination are touched (activations come warm from
-/// the previous kernel; weights cold from memory), then one execution is timed; the median of 11 such samples
-/// counts. Of a kernel whose model stays in the last-level cache only the faster caches are evicted, between an untimed
-/// execution and the timed one: four times the size of the second-level cache is streamed. Where a part of the model
-/// stays there, both are measured and weighted. With one thread the time is the thread's CPU time, which preemption by
-/// other programs does not inflate; with several it is wall time. Samples are taken again (up to three rounds, all
-/// counted) while they spread too much.
+/// the previous kernel; weights cold from memory), then one execution is timed; the median of 3 such samples
+/// counts if they agree, else of 11. Of a kernel whose model stays in the last-level cache only the faster caches are
+/// evicted, between an untimed execution and the timed one: four times the size of the second-level cache is streamed,
+/// as for a kernel without weights.
+/// Where a part of the model stays there, both are measured and weighted. With one thread the time is the thread's CPU
+/// time, which preemption by other programs does not inflate; with several it is wall time. Samples are taken again (up
+/// to three rounds, all counted) while they spread too much.
 ///
 /// Whole graphs: several executors in turn, A B C A B C, so that drift of the machine hits all alike; two
 /// executors of the same graph give the noise. On a device the time between two points of its stream counts, without
@@ -28,7 +29,9 @@ class Executor;    // runtime/executor.h
 class HostTensor;  // runtime/tensor.h
 
 struct MeasureOptions {
-  int samples = 11;
+  int samples = 11;          ///< Of a round.
+  int agreeing_samples = 3;  ///< So many suffice if their interquartile range over their median is
+  double agreement = 0.03;   ///< at most this.
   int rounds = 3;            ///< At most.
   double max_spread = 0.15;  ///< Largest interquartile range over median that one round is accepted with.
   std::uint64_t seed = 0;    ///< Of the operands' values.
@@ -69,12 +72,16 @@ class KernelTimer {
   /// host, with f32 for narrower floats, and that of the transfers round it. Fails (device_unavailable) where the
   /// device is only described.
   [[nodiscard]] Expected<Measurement> measure(const KernelRequest& request);
+  /// Microseconds that the kernel takes at least, from few executions with everything in the caches: much less work
+  /// than measure(). 0, which says nothing, for kernels of backends.
+  [[nodiscard]] Expected<double> least_us(const KernelRequest& request);
 
  private:
   [[nodiscard]] Expected<Measurement> measure_on_host(const KernelRequest& request);
   /// Microseconds of the transfers round a host step.
   [[nodiscard]] Expected<double> measure_transfers(const KernelRequest& request);
   struct Subject;
+  [[nodiscard]] Expected<Subject> prepare(const KernelRequest& request) const;
   [[nodiscard]] Expected<Measurement> measure(const KernelRequest& request, const Subject& subject, bool cached);
   const KernelLibrary* library_;
   MeasureOptions options_;
@@ -97,9 +104,18 @@ struct WholeOptions {
   /// Asked between runs; true ends the timing early (Ctrl-C): with the samples so far, or with an error of code
   /// interrupted where an executor has none yet.
   std::function<bool()> cancelled;
+  /// Called after every round with the samples so far; takes executors out of the rounds that follow by clearing their
+  /// entries. The timing ends when no entry is set.
+  std::function<void(const std::vector<std::vector<double>>& samples, std::vector<char>& goes_on)> after_round;
 };
 
-/// Times executors whole, in turn, on the same kind of inputs. `inputs[i]` are executor i's inputs.
+/// Microseconds of executors run whole, in turn, on the same kind of inputs: per executor one sample of each round that
+/// it took part in, the first ones. `inputs[i]` are executor i's inputs.
+[[nodiscard]] Expected<std::vector<std::vector<double>>> sample_interleaved(
+    std::span<Executor* const> executors, std::span<const std::span<const HostTensor>> inputs,
+    const WholeOptions& options = {});
+
+/// What these samples are together.
 [[nodiscard]] Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> executors,
                                                                   std::span<const std::span<const HostTensor>> inputs,
                                                                   const WholeOptions& options = {});

@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "optimizer/baseline.h"
+#include "optimizer/changed_regions.h"
 #include "optimizer/cost_database.h"
-#include "optimizer/html_report.h"
+#include "optimizer/html/html_report.h"
+#include "optimizer/run_profile.h"
 #include "optimizer/runtime_target.h"
 #include "runtime/backend.h"
 #include "session/all_sizes.h"
@@ -19,6 +23,9 @@
 namespace taso {
 namespace {
 
+/// So often a graph is run for the times of its kernels in the HTML report.
+constexpr int profiled_runs = 10;
+
 /// Kernels run there: not so on a device that is only described.
 bool can_run(const KernelLibrary& library) { return !library.backend() || library.backend()->can_run(); }
 
@@ -27,9 +34,7 @@ RuntimeTargetOptions target_options(const SessionOptions& options) {
           .counting = !options.cost.uses_time(),
           .row_major = options.row_major,
           .float_storage = options.float_storage,
-          .cancelled = [interrupt = options.optimize.search.interrupt] {
-            return interrupt != nullptr && interrupt->load();
-          }};
+          .cancelled = [stop = options.optimize.search.stop] { return stop.raised(); }};
 }
 
 /// Says what of a model is not as its user may expect.
@@ -52,6 +57,22 @@ void describe(const SizedModel& sized, const MessageSink& message) {
       message(MessageLevel::detail, fmt::format("not touched, as it does not hold at all sizes: {}", node));
 }
 
+/// The operators that are carried, each with the reason of the first node that has one of its own, or else of the
+/// first.
+std::vector<CarriedOperator> carried_operators(const Model& model) {
+  std::vector<CarriedOperator> operators;
+  std::map<std::string, std::size_t> places;
+  std::set<std::string> explained;
+  for (const CarriedNode& node : model.carried_nodes()) {
+    const auto [place, fresh] = places.emplace(node.op, operators.size());
+    if (fresh) operators.push_back({node.op, 0, node.reason});
+    CarriedOperator& one = operators[place->second];
+    ++one.count;
+    if (node.behind.empty() && explained.insert(node.op).second) one.reason = node.reason;
+  }
+  return operators;
+}
+
 /// The rules that were used, in the spelling of rule files.
 std::vector<std::string> used_rules(const RuleSets& rules, const std::vector<RuleApplication>& applications) {
   std::set<std::string> used;
@@ -62,11 +83,40 @@ std::vector<std::string> used_rules(const RuleSets& rules, const std::vector<Rul
   return texts;
 }
 
+/// What goes on.
+std::string phase_text(const OptimizeProgress::State& state, std::size_t measured, std::size_t tried) {
+  using Phase = OptimizeProgress::Phase;
+  const std::string kernels = fmt::format("{} kernels measured, {} tried", measured, tried);
+  switch (state.phase) {
+    case Phase::pricing:
+      return "pricing the model: " + kernels;
+    case Phase::searching: {
+      const SearchProgress& search = state.search;
+      const double gain = search.start_cost > 0 ? 100 * (1 - search.best_cost / search.start_cost) : 0;
+      return fmt::format("search {}: {} steps of at most {}, {} candidates, {} queued, cost down {:.1f} %, {}",
+                         state.searches, search.steps, state.max_steps, search.candidates, search.queued, gain,
+                         kernels);
+    }
+    case Phase::timing:
+      return fmt::format("timing {} graphs whole", state.graphs);
+    case Phase::checking:
+      return "checking the result";
+    case Phase::writing:
+      return "writing";
+  }
+  return "";
+}
+
 }  // namespace
 
 struct Session::State {
   State(SessionOptions o, const OperatorRegistry& r, const KernelLibrary& l, RuleSets loaded)
-      : options(std::move(o)), registry(r), library(l), rules(std::move(loaded)), target(l, target_options(options)) {}
+      : options(std::move(o)),
+        registry(r),
+        library(l),
+        rules(std::move(loaded)),
+        fusing_rules(allowed_rules(rules.for_baseline().rules(), options.optimize.rounding, true), r),
+        target(l, target_options(options)) {}
 
   [[nodiscard]] Status open_costs(const MessageSink& message);
   [[nodiscard]] OptimizeOptions optimize_options(std::atomic<std::size_t>& unwritable, AllSizes* all_sizes) const;
@@ -81,11 +131,13 @@ struct Session::State {
   const OperatorRegistry& registry;
   const KernelLibrary& library;
   RuleSets rules;
-  FileIdentity original;  ///< Of the model's file as it was read; for the certificate.
+  RuleIndex fusing_rules;  ///< Those by which a model that is read is fused before it runs.
+  FileIdentity original;   ///< Of the model's file as it was read; for the certificate.
   SizedModel sized;
   RuntimeTarget target;
   std::optional<CostDatabase> database;
   std::optional<MeasuredCosts> measured;
+  OptimizeProgress progress;
   std::unique_ptr<CostModel> cost_model;
 };
 
@@ -112,6 +164,13 @@ OptimizeOptions Session::State::optimize_options(std::atomic<std::size_t>& unwri
     const bool writable = model.can_save(rewrite.graph, nodes);
     if (!writable) unwritable.fetch_add(1, std::memory_order_relaxed);
     return writable;
+  };
+  result.as_run = [this, &model](const Graph& graph) -> Expected<Graph> {
+    TASO_ASSIGN(const Model written, model.read_again(graph));
+    Graph read = written.graph();
+    normalize(read, registry);
+    TASO_ASSIGN(Baseline fused, make_baseline(read, fusing_rules, registry, {}, options.optimize.search.stop));
+    return std::move(fused.graph);
   };
   if (all_sizes != nullptr) {
     result.applicable = [all_sizes](const Graph& graph, const Substitution& rule, const Match& match) {
@@ -184,10 +243,20 @@ ReportContext Session::State::report_context() const {
 Status Session::State::write_html(const OptimizeResult& result, const ReportContext& context) {
   Graph imported = sized.model().graph();
   normalize(imported, registry);
-  const bool open = result.strategy != Strategy::graph;
-  TASO_ASSIGN(const PricedGraph before, price_nodes(imported, *measured, *cost_model, open));
-  TASO_ASSIGN(const PricedGraph after, price_nodes(result.graph, *measured, *cost_model, open));
-  return write_text(options.outputs.html, report_html(result, context, before, after, options.cost.uses_time()));
+  // Graphs are run where their times count, may be measured, and are not what the user has interrupted.
+  const bool runs =
+      cost_model->uses_time() && measured->may_measure() && can_run(library) && !options.optimize.search.stop.raised();
+  const ProfileOptions profile{.choose_layouts = result.strategy != Strategy::graph, .runs = runs ? profiled_runs : 0};
+  HtmlReport report;
+  report.result = &result;
+  report.context = &context;
+  report.original.graph = &imported;
+  TASO_ASSIGN(report.original.run, profile_run(imported, target, *measured, *cost_model, profile));
+  report.optimized.graph = &result.graph;
+  TASO_ASSIGN(report.optimized.run, profile_run(result.graph, target, *measured, *cost_model, profile));
+  TASO_ASSIGN(report.regions, changed_regions(imported, result.graph, rules.all(), result.applications, registry));
+  report.carried = carried_operators(sized.model());
+  return write_text(options.outputs.html, report_html(report));
 }
 
 Session::Session(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -209,13 +278,13 @@ Expected<Session> Session::open(SessionOptions options, const OperatorRegistry& 
   return Session(std::move(state));
 }
 
-Expected<SessionResult> Session::optimize(std::function<void(const SearchProgress&)> progress) {
+Expected<SessionResult> Session::optimize() {
   State& state = *state_;
   std::atomic<std::size_t> unwritable{0};
   std::optional<AllSizes> all_sizes;
   if (state.sized.symbolic()) all_sizes.emplace(state.sized, state.rules.all(), state.registry);
   OptimizeOptions options = state.optimize_options(unwritable, all_sizes ? &*all_sizes : nullptr);
-  options.search.progress = std::move(progress);
+  options.progress = &state.progress;
   SessionResult result;
   TASO_ASSIGN(result.optimized, taso::optimize(state.sized.model().graph(), state.rules.search, state.library,
                                                *state.measured, *state.cost_model, options));
@@ -228,6 +297,7 @@ Expected<SessionResult> Session::optimize(std::function<void(const SearchProgres
 
 Expected<SessionFiles> Session::write(const SessionResult& result) {
   State& state = *state_;
+  state.progress.enter(OptimizeProgress::Phase::writing);
   const SessionOutputs& outputs = state.options.outputs;
   SessionFiles files;
   if (!outputs.costs.empty()) TASO_RETURN_IF_ERROR(write_text(outputs.costs, export_text(state.measured->used())));
@@ -249,6 +319,15 @@ const Model& Session::model() const { return state_->sized.model(); }
 
 const RuleSets& Session::rules() const { return state_->rules; }
 
-std::size_t Session::measured_kernels() const { return state_->measured->measured(); }
+std::string Session::progress() const {
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - state_->options.start;
+  const StopSignal& stop = state_->options.optimize.search.stop;
+  std::string time = fmt::format("{:.0f} s", seconds.count());
+  if (stop.deadline) {
+    const std::chrono::duration<double> limit = *stop.deadline - state_->options.start;
+    time = fmt::format("{:.0f} of {:.0f} s", seconds.count(), limit.count());
+  }
+  return time + ": " + phase_text(state_->progress.state(), state_->measured->measured(), state_->measured->tried());
+}
 
 }  // namespace taso

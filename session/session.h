@@ -48,8 +48,8 @@ struct SessionOptions {
   int threads = 1;                               ///< With which the kernels run.
   ElementType float_storage = ElementType::f32;  ///< In which a device keeps what is f32 in the model.
   bool row_major = false;                        ///< Layouts that are not chosen are row-major, as in the file.
-  /// How it is searched, chosen and checked. The session sets `baseline_rules`, `writable`, `applicable`,
-  /// `at_all_sizes`, and of the check `threads`, `float_storage` and `output_names`. `search.interrupt` ends measuring,
+  /// How it is searched, chosen and checked. The session sets `baseline_rules`, `writable`, `as_run`, `applicable`,
+  /// `at_all_sizes`, and of the check `threads`, `float_storage` and `output_names`. `search.stop` ends measuring,
   /// too.
   OptimizeOptions optimize;
   SessionOutputs outputs;
@@ -82,8 +82,8 @@ class Session {
   Session& operator=(Session&&) noexcept;
   ~Session();
 
-  /// Optimizes the model. `progress` is called during searches. Fails as taso::optimize does.
-  [[nodiscard]] Expected<SessionResult> optimize(std::function<void(const SearchProgress&)> progress = {});
+  /// Optimizes the model. Fails as taso::optimize does.
+  [[nodiscard]] Expected<SessionResult> optimize();
   /// Writes all outputs, once. Fails where a file cannot be written, and as Model::save does.
   [[nodiscard]] Expected<SessionFiles> write(const SessionResult& result);
   /// Writes what stands in the place of the JSON report where optimize() has failed.
@@ -92,8 +92,8 @@ class Session {
   /// The model, at the sizes for which costs count.
   [[nodiscard]] const Model& model() const;
   [[nodiscard]] const RuleSets& rules() const;
-  /// Number of kernels measured so far, as their costs were not recorded.
-  [[nodiscard]] std::size_t measured_kernels() const;
+  /// How far optimize() and write() have come, in one line. Safe to ask from another thread.
+  [[nodiscard]] std::string progress() const;
 
  private:
   struct State;

@@ -17,6 +17,9 @@
 #include <new>
 #include <system_error>
 
+#include "support/nearest_word.h"
+#include "tools/memory_limit.h"
+
 /// mimalloc, where a program is linked with it, knows no handler of operator new; null elsewhere.
 extern "C" __attribute__((weak)) void mi_register_error(void (*callback)(int code, void* argument), void* argument);
 
@@ -26,6 +29,7 @@ namespace {
 constexpr auto terminal_pause = std::chrono::milliseconds(100);
 constexpr std::size_t longest_message = 500;  // of an error or a warning; the middle of a longer one is left out
 constexpr auto plain_pause = std::chrono::seconds(10);
+constexpr auto tick = std::chrono::milliseconds(250);
 
 /// The one piece of state that a signal handler can reach.
 std::atomic<bool> interrupt_flag{false};
@@ -100,22 +104,6 @@ std::string one_line(std::string text) {
   return text;
 }
 
-/// How many letters must be put in, left out, replaced or exchanged with the next to make one word of another.
-std::size_t letters_apart(const std::string& a, const std::string& b) {
-  std::vector<std::vector<std::size_t>> apart(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i)
-    for (std::size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        apart[i][j] = i + j;
-        continue;
-      }
-      apart[i][j] = std::min({apart[i - 1][j] + 1, apart[i][j - 1] + 1, apart[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        apart[i][j] = std::min(apart[i][j], apart[i - 2][j - 2] + 1);
-    }
-  return apart[a.size()][b.size()];
-}
-
 /// What is wrong with the first argument that was left over, and the option that was probably meant.
 std::string unexpected_argument(const CLI::App& app) {
   const std::vector<std::string> left = app.remaining();
@@ -123,15 +111,10 @@ std::string unexpected_argument(const CLI::App& app) {
                                    [](const std::string& text) { return text.size() > 1 && text.starts_with('-'); });
   if (option == left.end()) return fmt::format("unexpected argument '{}'", left.empty() ? "" : left.front());
   const std::string given = option->substr(0, option->find('='));
-  std::string nearest;
-  // A third of the letters may be wrong.
-  std::size_t least = given.size() / 3 + 1;
-  for (const CLI::Option* known : app.get_options())
-    for (const std::string& name : known->get_lnames())
-      if (const std::size_t apart = letters_apart(given, "--" + name); apart < least) {
-        least = apart;
-        nearest = "--" + name;
-      }
+  std::vector<std::string> known;
+  for (const CLI::Option* one : app.get_options())
+    for (const std::string& name : one->get_lnames()) known.push_back("--" + name);
+  const std::string nearest = nearest_word(given, known);
   return fmt::format("unknown option {}{}", given, nearest.empty() ? "" : "; did you mean " + nearest + "?");
 }
 
@@ -199,6 +182,7 @@ CLI::Validator real_number(double least, double most, bool open) {
 }
 
 std::optional<int> parse_command_line(CLI::App& app, FileOptions& files, int argc, char** argv, bool claim) {
+  respect_group_memory_limit();
   std::set_new_handler(on_exhausted_memory);
   if (mi_register_error != nullptr) mi_register_error(on_allocator_error, nullptr);
   std::set_terminate(on_terminate);
@@ -271,6 +255,26 @@ void ProgressLine::clear() {
   fmt::print(stderr, "\r{}\r", std::string(shown_, ' '));
   std::fflush(stderr);
   shown_ = 0;
+}
+
+TickingLine::TickingLine(bool quiet, std::function<std::string()> text) : line_(quiet), text_(std::move(text)) {
+  if (quiet) return;
+  thread_ = std::thread([this] {
+    std::unique_lock lock(mutex_);
+    while (!wake_.wait_for(lock, tick, [this] { return stopped_; })) line_.show(text_());
+  });
+}
+
+TickingLine::~TickingLine() { stop(); }
+
+void TickingLine::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  line_.clear();
 }
 
 }  // namespace taso::tools

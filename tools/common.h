@@ -3,11 +3,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "support/status.h"
@@ -84,6 +88,24 @@ class ProgressLine {
   bool quiet_, terminal_;
   std::size_t shown_ = 0;
   std::chrono::steady_clock::time_point last_;
+};
+
+/// A progress line that shows what a function says every moment (every ten seconds where it is no terminal), from a
+/// thread of its own, until it is stopped.
+class TickingLine {
+ public:
+  TickingLine(bool quiet, std::function<std::string()> text);
+  ~TickingLine();
+  /// Ends the thread, and removes the line from a terminal.
+  void stop();
+
+ private:
+  ProgressLine line_;
+  std::function<std::string()> text_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopped_ = false;
+  std::thread thread_;
 };
 
 }  // namespace taso::tools

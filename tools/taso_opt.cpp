@@ -18,9 +18,11 @@
 #include "optimizer/cost_model.h"
 #include "optimizer/optimize.h"
 #include "optimizer/report.h"
+#include "session/rule_report.h"
 #include "session/session.h"
 #include "session/sized_model.h"
 #include "support/file.h"
+#include "support/text_output.h"
 #include "tools/common.h"
 #include "tools/costs.h"
 #include "tools/device.h"
@@ -42,6 +44,7 @@ struct Options {
   std::string cost = "time", rounding = "reassoc", strategy = "joint", method = "backtracking",
               rule_layouts = "channels-last";
   std::vector<std::string> input_shapes, assumed, ranges;
+  std::string why;  // A rule; empty: the model is optimized.
   double time_limit = 0, memory_limit_mb = 512;
   std::optional<double> check_rtol;
   bool no_check = false, fail_if_no_gain = false, explain = false, no_certificate = false;
@@ -52,10 +55,8 @@ struct Options {
 void declare_files(CLI::App& app, Options& options) {
   tools::FileOptions& files = options.files;
   files.reads(app, "model", options.session.model, "The ONNX model", "MODEL")->required();
-  files
-      .writes(app, "-o,--output", options.session.outputs.model,
-              "Where the optimized model goes; may be the model itself", "MODEL")
-      ->required();
+  files.writes(app, "-o,--output", options.session.outputs.model,
+               "Where the optimized model goes; may be the model itself; required but with --why", "MODEL");
   files.reads(app, "--rules", options.session.rules.files,
               "Rule file, instead of the shipped rules: rule text, or .pb of the original TASO; repeatable. The proof "
               "marks in it are believed: taso-verify FILE checks them");
@@ -68,8 +69,10 @@ void declare_files(CLI::App& app, Options& options) {
                              "; with --no-measure also the files of costs/ of the specifications)");
   files.writes(app, "--record", options.session.outputs.costs,
                "Write the costs that were used as text, for --costs elsewhere");
-  files.writes(app, "--html", options.session.outputs.html,
-               "Write the report as an HTML page, with both graphs drawn, to FILE");
+  files.writes(
+      app, "--html", options.session.outputs.html,
+      "Write the report as one HTML page to FILE: what changed, where each rule was applied, and both graphs to look "
+      "through");
 }
 
 void declare(CLI::App& app, Options& options) {
@@ -133,7 +136,9 @@ void declare(CLI::App& app, Options& options) {
           ->type_name("K")
           ->check(tools::whole_number(0, 1000))
           ->default_str(std::to_string(optimize.timed_candidates));
-  app.add_option("--time-limit", options.time_limit, "Seconds of search; results then depend on the machine's speed")
+  app.add_option("--time-limit", options.time_limit,
+                 "Seconds for measuring, searching and timing together: then the best so far is checked and written; "
+                 "results depend on the machine's speed")
       ->check(tools::real_number(0, 1e9, true))
       ->type_name("S");
   app.add_option("--memory-limit", options.memory_limit_mb, "MB of graphs kept by the search")
@@ -171,6 +176,9 @@ void declare(CLI::App& app, Options& options) {
       ->check(tools::real_number(0))
       ->capture_default_str();
   app.add_flag("--explain", options.explain, "List every application of a rule");
+  app.add_option("--why", options.why,
+                 "Optimize nothing; say how often RULE matches, where it nearly does, and what is missing there")
+      ->type_name("RULE");
   app.add_flag("--fail-if-no-gain", options.fail_if_no_gain, "Exit with code 5 if the baseline is not improved");
   app.add_flag("--no-certificate", options.no_certificate,
                "Do not write OUT.taso.json, which taso-verify --certificate checks");
@@ -207,6 +215,18 @@ Expected<std::string> claim_sidecars(Options& options) {
   TASO_RETURN_IF_ERROR(claims.writes("certificate of --output", certificate));
   TASO_RETURN_IF_ERROR(claims.can_write());
   return certificate;
+}
+
+/// Either the model is optimized, or a rule is looked for in it.
+Status check_purpose(const Options& options) {
+  const SessionOutputs& outputs = options.session.outputs;
+  if (options.why.empty())
+    return outputs.model.empty() ? Status(Error{ErrorCode::usage, "--output is required (see --help)", {}}) : Status();
+  for (const auto& [name, file] : {std::pair("--output", &outputs.model), std::pair("--record", &outputs.costs),
+                                   std::pair("--html", &outputs.html)})
+    if (!file->empty())
+      return Error{ErrorCode::usage, fmt::format("{}: --why optimizes nothing; leave it out", name), {}};
+  return {};
 }
 
 /// Makes values of the texts of a command line.
@@ -246,9 +266,19 @@ Status read_texts(Options& options) {
   session.row_major = options.rule_layouts == "row-major";
   optimize.search.method = options.method == "beam" ? SearchMethod::beam : SearchMethod::backtracking;
   optimize.search.threads = options.common.threads;
-  optimize.search.interrupt = &tools::interrupted();
+  optimize.search.stop.flag = &tools::interrupted();
   optimize.search.memory_limit = static_cast<std::size_t>(options.memory_limit_mb * 1e6);
-  if (options.time_limit > 0) optimize.search.time_limit = options.time_limit;
+  if (options.time_limit > 0)
+    optimize.search.stop.deadline = session.start + std::chrono::duration_cast<StopSignal::Clock::duration>(
+                                                        std::chrono::duration<double>(options.time_limit));
+  return {};
+}
+
+/// Without --rules: those of the folders of specifications.
+Status find_rule_files(Options& options) {
+  std::vector<std::string>& files = options.session.rules.files;
+  if (!files.empty()) return {};
+  TASO_ASSIGN(files, tools::rule_files(options.common));
   return {};
 }
 
@@ -265,9 +295,7 @@ Status complete(Options& options, const tools::Device& device) {
   if (device.can_run()) check->rtol = tools::tolerance_of(options.device.math).maximum;
   check->rtol = options.check_rtol.value_or(check->rtol);
   if (options.no_check) check.reset();
-  if (session.rules.files.empty()) {
-    TASO_ASSIGN(session.rules.files, tools::rule_files(options.common));
-  }
+  TASO_RETURN_IF_ERROR(find_rule_files(options));
   if (recorded_only && session.costs.file.empty() && session.cost.uses_time()) {
     TASO_ASSIGN(session.costs.shipped, tools::cost_files(options.common));
   }
@@ -282,12 +310,6 @@ void print_message(const tools::CommonOptions& common, MessageLevel level, const
   }
 }
 
-std::string progress_text(const SearchProgress& state, std::size_t measured) {
-  return fmt::format("search: {} steps, {} candidates, {} queued, {} kernels measured, cost {:.6g} -> {:.6g}, {:.0f} s",
-                     state.steps, state.candidates, state.queued, measured, state.start_cost, state.best_cost,
-                     state.seconds);
-}
-
 void print_report(const Options& options, const Session& session, const OptimizeResult& result,
                   const ReportContext& context) {
   fmt::print("{}", report_text(result, context));
@@ -297,6 +319,22 @@ void print_report(const Options& options, const Session& session, const Optimize
   for (const UnmetCondition& unmet : unmet_conditions(result.graph, rules.rules(), rules.catalog()))
     fmt::print("{} was not applied at {} {} of the result: nothing tells that {} holds there\n", unmet.rule,
                unmet.places, unmet.places == 1 ? "place" : "places", unmet.condition);
+}
+
+/// Which operators of the result ONNX does not have, and how they stand in the file.
+void print_remarks_on_functions(const SaveReport& report) {
+  if (!report.functions.empty())
+    fmt::print(stderr, "{}: note: ONNX does not have {}: the file defines {} as {} of the model{}\n", program_name,
+               fmt::join(report.functions, ", "), report.functions.size() == 1 ? "it" : "them",
+               report.functions.size() == 1 ? "a function" : "functions",
+               report.raised_ir_version == 0
+                   ? ""
+                   : fmt::format(", for which its IR version {} was raised", report.raised_ir_version));
+  for (const auto& [op, reason] : report.without_function)
+    tools::warn(
+        program_name,
+        fmt::format("only programs with these specifications can run {} of the result, which ONNX does not have: {}",
+                    op, reason));
 }
 
 /// What is worth a line on stderr after all is written.
@@ -310,15 +348,33 @@ void print_remarks(const Options& options, const Session& session, const Session
   if (outputs.external_data && !files.model.external_data && !options.common.quiet)
     tools::warn(program_name, fmt::format("no weight has {} bytes, so all stay in the model: there is no {}.data",
                                           SaveOptions{}.external_minimum, outputs.model));
+  if (!options.common.quiet) print_remarks_on_functions(files.model);
   if (verbose)
     fmt::print(stderr, "wrote {} nodes ({} unchanged), {} folded constants, {:.1f} MB of weights in {:.1f} s\n",
                files.model.nodes, files.model.verbatim_nodes, files.model.folded_constants,
                static_cast<double>(files.model.weight_bytes) * 1e-6, files.context.seconds);
 }
 
+/// Looks for the rule of --why.
+Status explain_rule(Options& options) {
+  constexpr std::size_t most = 10;  // Places that are named.
+  TASO_ASSIGN(const OperatorRegistry registry, tools::load_proved_operators(options.common, program_name));
+  TASO_RETURN_IF_ERROR(find_rule_files(options));
+  const auto message = [&](MessageLevel level, const std::string& text) { print_message(options.common, level, text); };
+  TASO_ASSIGN(const RuleReport report, report_on_rule(options.session, options.why, most, registry, message));
+  if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(write_text(options.common.json, to_json(report)));
+  if (!options.files.claims().uses_stdout()) fmt::print("{}", to_text(report));
+  return {};
+}
+
 /// The exit code of a run without errors.
 Expected<int> run(Options& options) {
+  TASO_RETURN_IF_ERROR(check_purpose(options));
   TASO_RETURN_IF_ERROR(read_texts(options));
+  if (!options.why.empty()) {
+    TASO_RETURN_IF_ERROR(explain_rule(options));
+    return 0;
+  }
   TASO_ASSIGN(options.session.outputs.certificate, claim_sidecars(options));
   tools::end_on_interrupt(program_name);
 
@@ -329,15 +385,16 @@ Expected<int> run(Options& options) {
   TASO_ASSIGN(Session session, Session::open(options.session, registry, device.library, message));
 
   tools::catch_interrupts();
-  tools::ProgressLine progress(options.common.quiet);
-  const Expected<SessionResult> result = session.optimize(
-      [&](const SearchProgress& state) { progress.show(progress_text(state, session.measured_kernels())); });
-  progress.clear();
+  tools::TickingLine progress(options.common.quiet, [&] { return session.progress(); });
+  const Expected<SessionResult> result = session.optimize();
   if (!result) {
+    progress.stop();
     TASO_RETURN_IF_ERROR(session.write_error(result.error()));
     return result.error();
   }
-  TASO_ASSIGN(const SessionFiles files, session.write(*result));
+  const Expected<SessionFiles> written = session.write(*result);
+  progress.stop();
+  TASO_ASSIGN(const SessionFiles files, written);
 
   const OptimizeResult& optimized = result->optimized;
   if (!options.common.quiet && !options.files.claims().uses_stdout())

@@ -13,6 +13,7 @@
 #include "graph/pattern.h"
 #include "onnx_io/external_files.h"
 #include "onnx_io/model.h"
+#include "onnx_io/original_names.h"
 #include "onnx_io/tensor_file.h"
 #include "operators/registry.h"
 #include "optimizer/baseline.h"
@@ -45,7 +46,7 @@ struct Options {
   std::vector<std::string> inputs, input_shapes;
   int threads = 1;
   int repeat = 10;
-  bool profile = false, as_is = false, check = false, print_device = false;
+  bool profile = false, as_is = false, check = false, print_device = false, print_graph = false;
   std::optional<double> rtol;
   double atol = 1e-6;
   /// --check-rtol, or what the math mode allows.
@@ -79,6 +80,8 @@ void declare(CLI::App& app, Options& options) {
       "--as-is", options.as_is,
       "Run the operators of the file one by one; otherwise chains of them that one kernel computes are fused first");
   app.add_flag("--profile", options.profile, "Time every kernel");
+  app.add_flag("--print-graph", options.print_graph,
+               "Run nothing; print the graph that would run, as text: fused, or with --as-is as imported");
   files.reads(app, "--input", options.inputs, "NAME=FILE gives an input as .npy or .pb; random otherwise; repeatable",
               "NAME=FILE");
   app.add_option("--input-shape", options.input_shapes, "NAME:D,D,.. makes a symbolic shape concrete; repeatable")
@@ -105,6 +108,7 @@ struct Subject {
   std::string path;
   Graph graph;
   std::vector<std::string> output_names;
+  std::vector<OriginalNode> original_nodes;
   std::size_t own_outputs = 0;      ///< The outputs after these are compared only.
   std::size_t ill_typed_nodes = 0;  ///< Model::ill_typed_nodes().
   Coverage coverage;                ///< Model::coverage().
@@ -158,6 +162,7 @@ Expected<Subject> load_subject(const std::string& path, const Options& options, 
   Subject subject;
   subject.path = path;
   subject.graph = model.graph();
+  subject.original_nodes = model.original_nodes();
   subject.ill_typed_nodes = model.ill_typed_nodes().size();
   subject.coverage = model.coverage();
   for (const TensorDeclaration& output : model.outputs()) subject.output_names.push_back(output.name);
@@ -641,6 +646,25 @@ Status print_device(const KernelLibrary& library, const Options& options) {
   return {};
 }
 
+/// Prints the graph that would run.
+Status print_graph(const Options& options, const OperatorRegistry& registry) {
+  for (const auto& [name, given] : {std::pair("--compare", !options.other.empty()),
+                                    {"--check", options.check},
+                                    {"--profile", options.profile},
+                                    {"--json", !options.common.json.empty()},
+                                    {"--save-outputs", !options.save_outputs.empty()},
+                                    {"--save-inputs", !options.save_inputs.empty()}})
+    if (given) return Error{ErrorCode::usage, fmt::format("{}: --print-graph runs nothing; leave it out", name), {}};
+  TASO_ASSIGN(const Tensors given, read_inputs(options));
+  TASO_ASSIGN(Subject subject, load_subject(options.model, options, registry, given));
+  if (options.fuses()) {
+    TASO_ASSIGN(const RuleIndex rules, fusing_rules(options, registry));
+    TASO_RETURN_IF_ERROR(fuse(subject, rules, registry));
+  }
+  fmt::print("{}", annotated_text(subject.graph, subject.original_nodes));
+  return {};
+}
+
 /// The exit code of a run without errors.
 Expected<int> run(Options& options) {
   if (options.model.empty() && !options.print_device) return Error{ErrorCode::usage, "MODEL is required", {}};
@@ -648,6 +672,10 @@ Expected<int> run(Options& options) {
     return Error{ErrorCode::usage, "--check: one model is compared with float64; leave out --compare", {}};
   TASO_RETURN_IF_ERROR(claim_external_data(options));
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
+  if (options.print_graph) {
+    TASO_RETURN_IF_ERROR(print_graph(options, registry));
+    return 0;
+  }
   TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, true));
   if (options.print_device) {
     TASO_RETURN_IF_ERROR(print_device(device.library, options));

@@ -5,11 +5,13 @@
 //   matches N       the rules have N matches in the normal form of the graph
 //   becomes:        applying some match gives this graph (without rules: normalize gives it)
 //   exhausts:       applying the first match that applies, again and again, ends in this graph
-//   fails TEXT      no match can be applied; the reason of the first holds this text
+//   misses TEXT     the first places at which the only rule nearly matches, in this order: "2 of 3: why"; `nothing`:
+//   none fails TEXT      no match can be applied; the reason of the first holds this text
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "graph/graph_text.h"
+#include "graph/near_miss.h"
 #include "graph/rewrite.h"
 #include "tests/support/cases.h"
 #include "tests/support/shipped.h"
@@ -25,7 +27,8 @@ const test::CaseKeys& rewrite_keys() {
   static const test::CaseKeys keys = {
       {"rules", CaseValue::section, CaseCount::optional},    {"graph", CaseValue::section, CaseCount::once},
       {"matches", CaseValue::integer, CaseCount::optional},  {"becomes", CaseValue::section, CaseCount::optional},
-      {"exhausts", CaseValue::section, CaseCount::optional}, {"fails", CaseValue::words, CaseCount::optional}};
+      {"exhausts", CaseValue::section, CaseCount::optional}, {"fails", CaseValue::words, CaseCount::optional},
+      {"misses", CaseValue::words, CaseCount::repeated}};
   return keys;
 }
 
@@ -42,7 +45,8 @@ TEST_P(RewriteData, Holds) {
     EXPECT_TRUE(result.validate().ok());
     return result;
   };
-  ASSERT_TRUE(test.has("matches") || test.has("becomes") || test.has("exhausts") || test.has("fails"));
+  ASSERT_TRUE(test.has("matches") || test.has("becomes") || test.has("exhausts") || test.has("fails") ||
+              test.has("misses"));
   Graph graph = graph_of("graph");
   Expected<std::vector<Substitution>> rules = std::vector<Substitution>();
   if (test.has("rules")) rules = parse_rules(test.placed("rules"), test.file, catalog);
@@ -76,6 +80,24 @@ TEST_P(RewriteData, Holds) {
     }
     EXPECT_THAT(reason, ::testing::HasSubstr(test.text("fails")));
     EXPECT_FALSE(reason.empty());
+  }
+  if (test.has("misses")) {
+    ASSERT_EQ(rules->size(), 1U);
+    const auto name = [&](Value value) {
+      const Node& node = graph.node(value.node);
+      return node.kind == NodeKind::input ? node.name : node.kind == NodeKind::constant ? "a constant" : node.op;
+    };
+    const RuleOccurrences found = find_occurrences(graph, rules->front(), catalog, name);
+    std::vector<std::string> lines;
+    for (const NearMiss& miss : found.near_misses)
+      lines.push_back(std::to_string(miss.nodes.size()) + " of " + std::to_string(found.operators) + ": " +
+                      miss.obstacle);
+    std::vector<std::string> expected = test.all("misses");
+    if (expected.front() == "nothing") expected.clear();
+    EXPECT_GE(lines.size(), expected.size());
+    if (!expected.empty()) lines.resize(std::min(lines.size(), expected.size()));
+    EXPECT_EQ(lines, expected);
+    EXPECT_LE(found.matches, index.find_all(graph).size());
   }
   if (test.has("exhausts")) {
     Graph now = graph;

@@ -115,6 +115,9 @@ INSTANTIATE_TEST_SUITE_P(
         WrongRule{"rule r: clip(x; min=a) => clip(x; min=b)", "attribute variable 'b' is not bound by the source"},
         WrongRule{"rule r: clip(x; min=a + 1) => x",
                   "attribute variable 'a' is not bound by the source: it must stand alone"},
+        WrongRule{
+            "rule r: clip(x; min=value(y)) => x",
+            "value(...) is for maps of nodes; in a rule, fill(; shape=s, value=e) binds the number of a constant"},
         WrongRule{"rule r: relu(x) => x if a == 1", "attribute variable 'a' is not bound by the source"},
         WrongRule{"rule r: relu(x) => x if dim(y, -1) == 1", "tensor 'y' does not occur in the source"},
         WrongRule{"rule r: split(x; axis=-1, sizes=[dim(y, -1), 1]).0 => x", "tensor 'y' does not occur in the source"},

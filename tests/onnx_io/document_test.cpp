@@ -548,14 +548,16 @@ TEST_F(DocumentTest, RewrittenValueKeepsItsNameForItsReaders) {
 }
 
 TEST_F(DocumentTest, NodesThatWouldReadAnotherShapeAreLowered) {
-  // y = x * Flatten(w), where the flattening merges with the reshape that strips the leading 1 of [1, 15]: what the
-  // product's expansion reads now is [3, 5], which Mul does not broadcast to [2, 15].
+  // y = f x, f the elements of w in a row, where that reshape merges with the one that makes a matrix of the vector f:
+  // what the product's expansion reads now is [3, 5], which MatMul does not take.
   ModelBuilder builder(13, "g");
-  builder.add_input("x", {2, 15});
+  builder.add_input("x", {15, 2});
   builder.add_input("w", {3, 5});
-  builder.add_node("Flatten", {"w"}, {"f"}, {{"axis", 0}}, "flatten");
-  builder.add_node("Mul", {"x", "f"}, {"y"}, {}, "mul");
-  builder.add_output("y", {2, 15});
+  const std::vector<std::int64_t> row = {15};
+  builder.add_initializer("row", {1}, row);
+  builder.add_node("Reshape", {"w", "row"}, {"f"}, {}, "reshape");
+  builder.add_node("MatMul", {"f", "x"}, {"y"}, {}, "product");
+  builder.add_output("y", {2});
   const Model model = load(builder.serialize());
   Graph graph = model.graph();
   for (NodeId id = 0; id < graph.id_bound(); ++id)
@@ -564,7 +566,7 @@ TEST_F(DocumentTest, NodesThatWouldReadAnotherShapeAreLowered) {
       graph.set_inputs(id, {Value{graph.inputs()[1], 0}});
   graph.remove_dead();
   const onnx::ModelProto after = save(model, graph);
-  EXPECT_THAT(op_types(after), ElementsAre("Reshape", "Mul"));
+  EXPECT_THAT(op_types(after), ElementsAre("Reshape", "MatMul", "Reshape"));
   EXPECT_TRUE(Model::load(path("out.onnx"), test::registry()).ok());
 }
 

@@ -91,7 +91,8 @@ TEST_F(LoweringTest, EveryGraphAtEveryOpset) {
       if (graph->node(id).kind == NodeKind::op) written.insert(graph->node(id).op);
     for (const int opset : {7, 8, 9, 10, 11, 12, 13, 14, 17, 18, 20, 21, 23}) {
       SCOPED_TRACE(one.place() + " " + one.name + " at opset " + std::to_string(opset));
-      const auto saved = carrier(*graph, opset).save(*graph, path("lowered.onnx"));
+      const Model model = carrier(*graph, opset);
+      const auto saved = model.save(*graph, path("lowered.onnx"));
       if (opset < one.integer("from_opset", 7)) {
         EXPECT_FALSE(saved.ok()) << "the case could name an older opset";
         continue;
@@ -99,6 +100,9 @@ TEST_F(LoweringTest, EveryGraphAtEveryOpset) {
       ASSERT_TRUE(saved.ok()) << saved.error().to_string();
       const auto again = Model::load(path("lowered.onnx"), test::registry());
       ASSERT_TRUE(again.ok()) << again.error().to_string();
+      const auto in_memory = model.read_again(*graph);
+      ASSERT_TRUE(in_memory.ok()) << in_memory.error().to_string();
+      EXPECT_EQ(to_string(in_memory->graph()), to_string(again->graph()));
       test::expect_well_typed(*again);
       for (const CarriedNode& summary : again->carried_nodes())
         ADD_FAILURE() << summary.op << " is not understood: " << summary.reason;

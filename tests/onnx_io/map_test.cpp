@@ -5,7 +5,7 @@
 //   error MESSAGE  the text is refused with "LINE:COLUMN: message"; nothing else follows
 //   opset N        of ONNX's own domain; 17 if it is not given
 //   nodes:         of a model, "com.acme::Silu v2 (x: f32[2, 3], _; alpha = 0.5) -> y"; an input without a type is the
-//                  output of a node before
+//                  output of a node before, one with a number ("e: f32[] = 0.5") a constant
 //   graph:         what is imported; a carried node is followed by why
 //   change:        a graph that is saved instead of what was imported
 //   written:       the nodes of the saved file when every operator is written anew
@@ -111,6 +111,13 @@ class Nodes {
       TASO_ASSIGN(const std::int64_t extent, cursor_.expect_integer("an extent"));
       shape.push_back(extent);
       cursor_.accept(",");
+    }
+    if (cursor_.accept("=")) {
+      TASO_ASSIGN(const ExpressionSyntax number, parse_expression(cursor_));
+      const std::vector<float> values(static_cast<std::size_t>(TensorType{ElementType::f32, shape, true}.elements()),
+                                      static_cast<float>(number.real));
+      model_->add_initializer(name, shape, values);
+      return {};
     }
     model_->add_input(name, shape,
                       element == "f32"   ? ElementType::f32

@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -22,7 +23,9 @@
 #include <string>
 #include <vector>
 
+#include "graph/graph_text.h"
 #include "operators/evaluate.h"
+#include "operators/unfold.h"
 #include "support/lexer.h"
 #include "tests/support/shipped.h"
 
@@ -199,6 +202,17 @@ class OperatorCases : public ::testing::TestWithParam<std::size_t> {
   template <class Ring>
   Expected<std::vector<RingTensor<typename Ring::Element>>> run(const OperatorInstance& instance, Ring& ring) const {
     using Element = typename Ring::Element;
+    const std::vector<RingTensor<Element>> given = tensors(ring);
+    std::vector<const RingTensor<Element>*> pointers;
+    pointers.reserve(given.size());
+    for (const auto& tensor : given) pointers.push_back(&tensor);
+    return evaluate(instance, ring, std::span<const RingTensor<Element>* const>(pointers));
+  }
+
+  /// What the case gives, in the order of the arguments.
+  template <class Ring>
+  std::vector<RingTensor<typename Ring::Element>> tensors(Ring& ring) const {
+    using Element = typename Ring::Element;
     std::vector<RingTensor<Element>> tensors;
     for (const std::string& argument : current().arguments)
       for (const Tensor& input : current().inputs) {
@@ -213,10 +227,7 @@ class OperatorCases : public ::testing::TestWithParam<std::size_t> {
         }
         tensors.push_back(std::move(tensor));
       }
-    std::vector<const RingTensor<Element>*> pointers;
-    pointers.reserve(tensors.size());
-    for (const auto& tensor : tensors) pointers.push_back(&tensor);
-    return evaluate(instance, ring, std::span<const RingTensor<Element>* const>(pointers));
+    return tensors;
   }
 };
 
@@ -289,6 +300,54 @@ TEST_P(OperatorCases, Agree) {
     for (std::size_t j = 0; j < c.outputs[i].elements->size(); ++j)
       EXPECT_EQ((*residues)[i].elements[j], Mod61(static_cast<std::int64_t>((*whole)[i].elements[j])))
           << "over GF(2^61-1), output " << i << " element " << j;
+}
+
+// A graph of other operators computes the same. Those that have none are listed: windows, reads outside of a tensor or
+// through indices, choices, several equations for one tensor, recurrences.
+TEST_P(OperatorCases, UnfoldedAgree) {
+  static const std::set<std::string> without = {"avg_pool2d_exclude",
+                                                "avg_pool2d_include",
+                                                "concat",
+                                                "conv2d",
+                                                "conv_identity",
+                                                "cumsum",
+                                                "enlarge",
+                                                "gather",
+                                                "lrn",
+                                                "matrix_identity",
+                                                "max_pool2d",
+                                                "pad",
+                                                "pad_channels",
+                                                "regroup"};
+  const Case& c = current();
+  if (c.error) return;
+  SCOPED_TRACE(c.source.place() + " " + c.source.name);
+  const OperatorRegistry& registry = *c.registry;
+  const Attributes attributes = registry.complete(c.op, c.attributes).value();
+  const Expected<Graph> graph = unfold(registry, c.op, attributes, types(), [](std::string_view) { return true; });
+  if (!graph) {
+    std::vector<TensorType> all = types();
+    for (const Tensor& output : c.outputs) all.push_back(output.type);
+    const bool empty = std::any_of(all.begin(), all.end(), [](const auto& type) { return type.elements() == 0; });
+    const auto& tensors = registry.find(c.op)->intermediates;
+    const bool steps =
+        std::any_of(tensors.begin(), tensors.end(), [](const auto& tensor) { return tensor.recurrence; });
+    EXPECT_TRUE(empty || steps || without.contains(c.op)) << graph.error().message;
+    return;
+  }
+  EXPECT_TRUE(graph->validate().ok());
+  if (!has_values()) return;
+  DoubleRing ring;
+  const auto outputs = evaluate(*graph, registry, ring, tensors(ring));
+  ASSERT_TRUE(outputs.ok()) << outputs.error().to_string();
+  ASSERT_EQ(outputs->size(), c.outputs.size());
+  for (std::size_t i = 0; i < c.outputs.size(); ++i) {
+    EXPECT_EQ((*outputs)[i].shape, c.outputs[i].type.shape);
+    for (std::size_t k = 0; c.outputs[i].elements && k < c.outputs[i].elements->size(); ++k) {
+      const double expected = (*c.outputs[i].elements)[k];
+      EXPECT_NEAR((*outputs)[i].elements[k], expected, 1e-6 * std::max(1.0, std::abs(expected))) << to_text(*graph);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, OperatorCases, ::testing::Range(std::size_t{0}, all_cases().size()),

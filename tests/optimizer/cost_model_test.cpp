@@ -150,12 +150,34 @@ TEST_F(CostModelTest, GraphTimesAreRecorded) {
   EXPECT_EQ(target.timed, 1);
   EXPECT_EQ(first.seconds, second.seconds);
   EXPECT_EQ(first.noise, second.noise);
-  EXPECT_EQ(measured.used().size(), 3U);
+  EXPECT_EQ(measured.used().size(), 4U);  // two times, their noise and date
+  EXPECT_EQ(first.date, 0);
+  EXPECT_GT(second.date, 20260000);
   MeasuredCosts fixed(target, database, false);
   EXPECT_EQ(value_of(fixed.graph_seconds({{&graph, nullptr, {}}, {&other, nullptr, {}}})).seconds, first.seconds);
   const auto missing = fixed.graph_seconds({{&other, nullptr, {}}, {&graph, nullptr, {}}});
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.error().code, ErrorCode::cost_missing);
+}
+
+TEST_F(CostModelTest, GraphTimesNearTheNoiseAreTakenAnew) {
+  const Graph other = graph_of("input x f32[4, 8]\noutput tanh(x)\n");
+  const std::vector<TimedGraph> graphs = {{&graph, nullptr, {}, true}, {&other, nullptr, {}, false}};
+  target.noise = 0.04;
+  target.graph_seconds = {1, 0.97};
+  EXPECT_EQ(value_of(measured.graph_seconds(graphs)).seconds, (std::vector<double>{1, 0.97}));
+  target.graph_seconds = {1, 1.02};
+  const GraphTimes anew = value_of(measured.graph_seconds(graphs));
+  EXPECT_EQ(target.timed, 2);
+  EXPECT_EQ(anew.seconds, target.graph_seconds);
+  EXPECT_EQ(anew.date, 0);
+  EXPECT_EQ(value_of(measured.graph_seconds(graphs)).seconds, target.graph_seconds);
+  EXPECT_EQ(target.timed, 2);
+  // Without measuring, what is recorded counts.
+  ASSERT_TRUE(database.replace("graph", database.entries().front().key, 1.0).ok());
+  MeasuredCosts fixed(target, database, false);
+  EXPECT_GT(value_of(fixed.graph_seconds(graphs)).date, 0);
+  EXPECT_EQ(target.timed, 2);
 }
 
 }  // namespace

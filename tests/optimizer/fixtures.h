@@ -65,14 +65,35 @@ class FakeTarget final : public Target {
     ++timed;
     GraphTimes times;
     times.noise = noise;
-    for (std::size_t i = 0; i < graphs.size(); ++i)
+    for (std::size_t i = 0; graph_seconds_from_inside && i < graphs.size(); ++i) {
+      double sum = 0;
+      for (const Launch& launch : test::value_of(plan(*graphs[i].graph)).launches) sum += inside(*launch.kernel);
+      times.seconds.push_back(sum);
+    }
+    for (std::size_t i = times.seconds.size(); i < graphs.size(); ++i)
       times.seconds.push_back(i < graph_seconds.size() ? graph_seconds[i] : 1.0);
     return times;
   }
 
+  [[nodiscard]] Expected<std::map<std::string, double>> profile(const TimedGraph& graph) override {
+    std::map<std::string, double> seconds;
+    TASO_ASSIGN(const KernelPlan planned, plan(*graph.graph));
+    for (const Launch& launch : planned.launches) seconds[launch.kernel->key] = inside(*launch.kernel);
+    return seconds;
+  }
+
+  /// Seconds of a kernel inside of a graph.
+  [[nodiscard]] double inside(const KernelInfo& kernel) const {
+    if (const auto place = seconds_inside.find(kernel.op); place != seconds_inside.end()) return place->second;
+    const auto place = seconds_of_op.find(kernel.op);
+    return place == seconds_of_op.end() ? 1e-6 : place->second;
+  }
+
   std::map<std::string, double> seconds_of_op;
-  double seconds_per_flop_squared = 0;  ///< If above 0, all kernels cost this: merging never seems to pay.
-  std::vector<double> graph_seconds;    ///< By position; 1 where missing.
+  std::map<std::string, double> seconds_inside;  ///< By operator, where it is not seconds_of_op.
+  bool graph_seconds_from_inside = false;        ///< Instead of graph_seconds: sums of inside().
+  double seconds_per_flop_squared = 0;           ///< If above 0, all kernels cost this: merging never seems to pay.
+  std::vector<double> graph_seconds;             ///< By position; 1 where missing.
   double noise = 0.02;
   std::vector<std::string> measured;
   int timed = 0;

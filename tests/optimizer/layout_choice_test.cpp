@@ -396,16 +396,22 @@ constexpr const char* two_convolutions = R"(
 /// As if everything were known, and with fewer questions than there are kernels.
 TEST(UnknownPrices, AreFoundOutWhereTheyMatter) {
   const Graph graph = graph_of(two_convolutions);
+  int saved = 0;  // prices of which it was enough to know what they are at least
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const Prices prices = random_prices(seed);
     const Chosen all_known = choose(graph, prices);
     KernelPlan plan = value_of(target().open_plan(graph));
-    std::map<std::string, double> asked;
+    std::map<std::string, int> asked;
     PriceList list;
     list.look_up = [](const KernelInfo&) { return Price{0, false}; };
-    list.find_out = [&](const KernelInfo& kernel) -> Expected<double> {
-      EXPECT_TRUE(asked.emplace(kernel.key, 0).second) << "asked twice: " << kernel.key;
-      return prices(kernel.key);
+    // Half of the time a price is first known to be 80 % at least.
+    const int steps = seed % 2 == 0 ? 1 : 2;
+    int exactly = 0;
+    list.find_out = [&](const KernelInfo& kernel) -> Expected<Price> {
+      EXPECT_LE(++asked[kernel.key], steps) << "asked too often: " << kernel.key;
+      const bool known = asked[kernel.key] == steps;
+      exactly += known ? 1 : 0;
+      return Price{known ? prices(kernel.key) : 0.8 * prices(kernel.key), known};
     };
     EliminationCache cache;
     LayoutStatistics statistics;
@@ -414,8 +420,10 @@ TEST(UnknownPrices, AreFoundOutWhereTheyMatter) {
     EXPECT_EQ(cost, all_known.cost);
     EXPECT_EQ(launches_of(plan), launches_of(all_known.plan));
     EXPECT_LE(asked.size(), plan.open->kernels.size());
+    saved += static_cast<int>(asked.size()) - exactly;
     EXPECT_GE(statistics.solved, 2U);
   }
+  EXPECT_GT(saved, 0);
 }
 
 /// A choice that had to wait for prices is not made again, unless one of them has become known.
@@ -429,9 +437,9 @@ TEST(UnknownPrices, AttemptsAreGoneOnWith) {
     waiting.look_up = [&](const KernelInfo& kernel) {
       return kernel.key == learnt ? Price{prices(kernel.key), true} : Price{0, false};
     };
-    waiting.find_out = [](const KernelInfo&) -> Expected<double> { return Error{ErrorCode::cost_missing, "", {}}; };
+    waiting.find_out = [](const KernelInfo&) -> Expected<Price> { return Error{ErrorCode::cost_missing, "", {}}; };
     asking = waiting;
-    asking.find_out = [&](const KernelInfo& kernel) -> Expected<double> { return prices(kernel.key); };
+    asking.find_out = [&](const KernelInfo& kernel) -> Expected<Price> { return Price{prices(kernel.key), true}; };
     const double limit = std::numeric_limits<double>::infinity();
     for (const bool learns : {false, true}) {
       learnt.clear();
@@ -507,7 +515,7 @@ TEST(UnknownPrices, AreNotAskedForBeyondTheLimit) {
   KernelPlan plan = value_of(target().open_plan(graph_of(two_convolutions)));
   PriceList list;
   list.look_up = [](const KernelInfo& kernel) { return Price{10, kernel.op != "relu"}; };
-  list.find_out = [](const KernelInfo&) -> Expected<double> { return internal_error("asked"); };
+  list.find_out = [](const KernelInfo&) -> Expected<Price> { return internal_error("asked"); };
   EliminationCache cache;
   LayoutStatistics statistics;
   EXPECT_GE(value_of(choose_layouts(plan, list, 25, cache, statistics)), 25);

@@ -103,6 +103,46 @@ TEST_F(ChoiceByTime, TheOriginalComesBackWhenItBeatsTheBestCandidate) {
   EXPECT_TRUE(result.applications.empty());
 }
 
+TEST_F(ChoiceByTime, WhatIsRunOfTheFileCompetes) {
+  target.graph_seconds = {1.0, 1.1, 0.9, 0.7, 0.8};
+  OptimizeOptions options;
+  // The file of every graph is run as the original is: no graph is left to compete with the baseline.
+  options.as_run = [&](const Graph&) -> Expected<Graph> {
+    Graph run = graph;
+    normalize(run, registry());
+    return run;
+  };
+  const OptimizeResult as_original = run(options);
+  EXPECT_EQ(as_original.contenders.size(), 3U);  // once, as it is not the baseline
+  EXPECT_EQ(as_original.result.kernels, as_original.original.kernels);
+  // One that cannot be read again competes as it was found.
+  options.as_run = [](const Graph&) -> Expected<Graph> { return bad_input("unreadable", {"file"}); };
+  const OptimizeResult unread = run(options);
+  ASSERT_FALSE(unread.notes.empty());
+  EXPECT_NE(unread.notes[0].find("is timed as it was found, not as its file is run: unreadable"), std::string::npos);
+  EXPECT_TRUE(unread.gain);
+}
+
+TEST_F(ChoiceByTime, PricesThatTimesContradictAreCorrected) {
+  // By itself matmul_bias costs nothing; inside of graphs it takes longer than the two operators that it replaces.
+  target.seconds_of_op = {{"matmul_bias_act", 1e-9}, {"matmul", 1e-6}, {"add", 1e-6}};
+  target.seconds_inside = {{"matmul_bias_act", 9e-6}};
+  target.graph_seconds_from_inside = true;
+  OptimizeOptions options;
+  options.search.max_steps = 0;
+  const OptimizeResult result = run(options);
+  EXPECT_EQ(result.choice, Choice::original);
+  ASSERT_EQ(result.corrected.size(), 1U);
+  EXPECT_TRUE(result.corrected[0].kernel.starts_with("matmul_bias")) << result.corrected[0].kernel;
+  EXPECT_EQ(result.corrected[0].before, 1e-9);
+  EXPECT_EQ(result.corrected[0].after, 9e-6);
+  ASSERT_FALSE(result.notes.empty());
+  EXPECT_NE(result.notes[0].find("the costs of 1 kernel were corrected"), std::string::npos) << result.notes[0];
+  EXPECT_GT(result.baseline.cost, result.original.cost);
+  // What was corrected stays so.
+  EXPECT_TRUE(run(options).corrected.empty());
+}
+
 TEST(FewestLaunches, CompeteWhereGraphsAreTimed) {
   // Two siblings of unequal size: merged they seem to cost (9/8)^2 of the larger one, 1.25 times the two by themselves.
   const Graph graph = graph_of(R"(

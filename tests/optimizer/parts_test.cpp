@@ -205,7 +205,7 @@ TEST(Parts, StopsWhenInterruptedAndAtTheTimeLimit) {
   std::atomic<bool> interrupt{false};
   SearchOptions options;
   options.part_size = 5;
-  options.interrupt = &interrupt;
+  options.stop.flag = &interrupt;
   options.progress = [&](const SearchProgress& progress) {
     EXPECT_LE(progress.best_cost, progress.start_cost);
     interrupt = true;
@@ -214,7 +214,7 @@ TEST(Parts, StopsWhenInterruptedAndAtTheTimeLimit) {
   EXPECT_EQ(result.stop, StopReason::interrupted);
   EXPECT_EQ(result.parts, 1U);
   expect_consistent(result, graph, rules, costs);
-  options.interrupt = nullptr;
+  options.stop = {};
   options.time_limit = 0;
   result = value_of(search(graph, rules, costs.target, *costs.model, options));
   EXPECT_EQ(result.stop, StopReason::time);

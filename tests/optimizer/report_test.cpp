@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "optimizer/html_report.h"
 #include "tests/optimizer/fixtures.h"
 
 namespace taso::testing {
@@ -26,6 +25,7 @@ OptimizeResult sample() {
   result.applications = {{"fuse", {"conv2d", "relu"}, {0, 1}, 0, 0, {}},
                          {"merge", {"conv2d_bias_act"}, {2}, 2000, 1000, {}}};
   result.baseline_applications = 1;
+  result.graph_cost = 1000;
   return result;
 }
 
@@ -72,11 +72,41 @@ TEST(Report, SaysHonestlyWhenNothingPays) {
   EXPECT_EQ(verdict(result), "no improvement over the baseline; the baseline graph is written");
 }
 
+TEST(Report, GainsCountAgainstTheBetterOfOriginalAndBaseline) {
+  OptimizeResult result = sample();
+  result.original.measured_seconds = 0.75 * *result.baseline.measured_seconds;
+  EXPECT_TRUE(verdict(result).starts_with("1.50x faster than the original (")) << verdict(result);
+  result.original.measured_seconds = 1.1 * *result.baseline.measured_seconds;
+  EXPECT_TRUE(verdict(result).starts_with("2.00x faster than the baseline (")) << verdict(result);
+}
+
+TEST(Report, RecordedTimesCarryTheirDate) {
+  OptimizeResult result = sample();
+  EXPECT_TRUE(nlohmann::json::parse(report_json(result, report_context))["timed_on"].is_null());
+  result.timed_on = 20260907;
+  EXPECT_NE(verdict(result).find("noise 1.2 %, timed on 2026-09-07)"), std::string::npos) << verdict(result);
+  EXPECT_EQ(nlohmann::json::parse(report_json(result, report_context))["timed_on"], "2026-09-07");
+}
+
+TEST(Report, CorrectedCostsAreListed) {
+  OptimizeResult result = sample();
+  result.corrected = {{"relu; ; f32[2]:row -> f32[2]:row", 1e-6, 2e-6}};
+  const auto document = nlohmann::json::parse(report_json(result, report_context));
+  EXPECT_EQ(document["corrected"][0]["kernel"], "relu; ; f32[2]:row -> f32[2]:row");
+  EXPECT_EQ(document["corrected"][0]["after"], 2e-6);
+}
+
 TEST(Report, ExplainsEveryApplication) {
   const std::string text = explain_text(sample(), report_context);
   EXPECT_NE(text.find("fuse at conv2d, relu of conv_a, relu_a"), std::string::npos) << text;
   EXPECT_NE(text.find("merge at conv2d_bias_act of conv_b: 2000 -> 1000 us"), std::string::npos) << text;
   EXPECT_EQ(explain_text({}, report_context), "no rule was applied\n");
+  // A result that was found by its launches has applications with numbers of launches: these are not told.
+  OptimizeResult by_launches = sample();
+  by_launches.graph_cost = 900;
+  EXPECT_NE(explain_text(by_launches, report_context).find("merge at conv2d_bias_act of conv_b\n"), std::string::npos);
+  EXPECT_TRUE(
+      nlohmann::json::parse(report_json(by_launches, report_context))["applications"][1]["cost_after"].is_null());
 }
 
 TEST(Report, JsonHoldsTheSameFacts) {
@@ -101,42 +131,6 @@ TEST(Report, JsonSurvivesNamesThatAreNotUtf8) {
   ReportContext context = report_context;
   context.node_names[0] = "\xff\xfe";
   EXPECT_TRUE(nlohmann::json::accept(report_json(sample(), context)));
-}
-
-TEST(HtmlReport, HoldsTheFactsAndBothGraphs) {
-  const Graph before = graph_of("input x f32[2, 3] output relu(tanh(x))");
-  const Graph after = graph_of("input x f32[2, 3] output tanh(x)");
-  const PricedGraph drawn_before{&before, {{before.outputs()[0].node, 2e-6}}}, drawn_after{&after, {}};
-  OptimizeResult result = sample();
-  result.notes = {"a < b & \"c\""};
-  ReportContext context = report_context;
-  context.model = "<in>.onnx";
-  const std::string page = report_html(result, context, drawn_before, drawn_after, true);
-  EXPECT_EQ(page, report_html(result, context, drawn_before, drawn_after, true));
-  for (const std::string part : {"<h1>&lt;in&gt;.onnx</h1>", "2.00x faster than the baseline",
-                                 "note: a &lt; b &amp; &quot;c&quot;", ">relu</text>", ">tanh</text>", "2.0 \u00b5s",
-                                 "<code>merge</code>", "2000 &rarr; 1000 us", "2 applications of rules"})
-    EXPECT_NE(page.find(part), std::string::npos) << part << "\n" << page;
-  EXPECT_EQ(page.find("<in>"), std::string::npos);
-  std::size_t drawings = 0;
-  for (std::size_t at = 0; (at = page.find("<svg ", at)) != std::string::npos; ++at) ++drawings;
-  EXPECT_EQ(drawings, 2U);
-}
-
-TEST(HtmlReport, DrawsNoWeightsAndProducersAboveConsumers) {
-  const Graph graph = graph_of("input x f32[2, 3] weight w f32[3, 2] a = matmul(x, tanh(w)) output relu(a)");
-  const std::string svg = graph_svg({&graph, {}}, {}, false);
-  EXPECT_EQ(svg.find(">tanh<"), std::string::npos) << svg;
-  auto top = [&](const std::string& label) {
-    const std::size_t text = svg.find(">" + label + "</text>"), y = svg.rfind(" y=\"", text);
-    return text == std::string::npos ? -1 : std::atoi(svg.c_str() + y + 4);
-  };
-  EXPECT_LT(top("x"), top("matmul")) << svg;
-  EXPECT_LT(top("matmul"), top("relu")) << svg;
-  // A graph without operators is drawn, too.
-  EXPECT_NE(graph_svg({&graph, {}}, {}, false).find("</svg>"), std::string::npos);
-  Graph empty;
-  EXPECT_NE(graph_svg({&empty, {}}, {}, false).find("</svg>"), std::string::npos);
 }
 
 }  // namespace

@@ -84,6 +84,8 @@ TEST_P(SearchCase, SameResultOnAnyNumberOfThreads) {
     std::string text = std::to_string(result.steps) + " " + std::to_string(result.candidates) + " " +
                        std::to_string(result.duplicates) + " " + std::to_string(result.rejected) + "\n";
     for (const Candidate& candidate : result.best) text += to_string(candidate.graph);
+    for (const CostCurve::Point& point : result.curve.points())
+      text += std::to_string(point.step) + ": " + std::to_string(point.cost) + "\n";
     for (const std::string& key : costs.target.measured) text += key + "\n";
     texts.push_back(text);
   }
@@ -106,6 +108,26 @@ TEST_P(SearchCase, ApplicationsLeadToTheResult) {
       EXPECT_FALSE(application.operators.empty());
     }
     EXPECT_EQ(candidate.cost, cost);
+  }
+}
+
+/// Whole, and in parts; a part has no say in the curve of the whole but by what the whole gains.
+TEST_P(SearchCase, CurveGoesFromTheStartToTheBest) {
+  const RuleIndex rules(test_rules(), registry());
+  Costs costs("launches");
+  const Graph graph = graph_of(GetParam());
+  SearchOptions options;
+  for (const std::size_t part_size : {200UL, 2UL}) {
+    options.part_size = part_size;
+    const SearchResult result = value_of(search(graph, rules, costs.target, *costs.model, options));
+    const std::vector<CostCurve::Point>& points = result.curve.points();
+    EXPECT_EQ(points.front(), (CostCurve::Point{0, result.start_cost}));
+    EXPECT_EQ(points.back().cost, result.best[0].cost);
+    EXPECT_LE(points.back().step, result.steps);
+    for (std::size_t i = 1; i < points.size(); ++i) {
+      EXPECT_GT(points[i].step, points[i - 1].step);
+      EXPECT_LT(points[i].cost, points[i - 1].cost);
+    }
   }
 }
 
@@ -247,7 +269,7 @@ TEST(Search, StopsWhenInterrupted) {
   Costs costs("launches");
   std::atomic<bool> interrupt{false};
   SearchOptions options;
-  options.interrupt = &interrupt;
+  options.stop.flag = &interrupt;
   options.progress = [&](const SearchProgress& progress) {
     EXPECT_EQ(progress.start_cost, 4);
     interrupt = true;

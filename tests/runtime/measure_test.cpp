@@ -37,19 +37,35 @@ TEST(KernelTimer, MeasuresWhatTheLibraryMakes) {
   }
 }
 
-/// Where a share of the model stays cached, a kernel is timed both ways.
+/// Where a share of the model stays cached, a kernel with weights is timed both ways.
 TEST(KernelTimer, WeighsCachedAndColdTimes) {
   KernelTimer timer(library(), {.samples = 3, .rounds = 1, .max_spread = 10, .seed = 0});
-  const LoweredGraph lowered = value_of(lower(graph_of("input x f32[4, 64]\noutput relu(x)"), registry()));
-  KernelRequest request = lowered.steps[0].kernel->request;
-  const std::string cold = request.key();
-  for (const int tenths : {0, 4, 10}) {
-    request.cached_tenths = tenths;
-    const Measurement measurement = value_of(timer.measure(request));
-    EXPECT_GT(measurement.median_us, 0.0);
-    EXPECT_EQ(measurement.samples, tenths == 4 ? 6 : 3);
-    EXPECT_EQ(request.key(), cold + (tenths == 0 ? "" : tenths == 4 ? "; cached=40%" : "; cached=100%"));
+  for (const bool weights : {true, false}) {
+    const LoweredGraph lowered =
+        value_of(lower(graph_of(weights ? "input x f32[4, 64] weight w f32[64, 8] output matmul(x, w)"
+                                        : "input x f32[4, 64] output relu(x)"),
+                       registry()));
+    KernelRequest request = lowered.steps[0].kernel->request;
+    const std::string cold = request.key();
+    for (const int tenths : {0, 4, 10}) {
+      request.cached_tenths = tenths;
+      const Measurement measurement = value_of(timer.measure(request));
+      EXPECT_GT(measurement.median_us, 0.0);
+      EXPECT_EQ(measurement.samples, tenths == 4 && weights ? 6 : 3);
+      EXPECT_EQ(request.key(), cold + (tenths == 0 ? "" : tenths == 4 ? "; cached=40%" : "; cached=100%"));
+    }
   }
+}
+
+/// What a kernel takes at least is no more than what it takes.
+TEST(KernelTimer, KnowsSoonHowLongAKernelTakesAtLeast) {
+  KernelTimer timer(library(), {.samples = 5, .rounds = 1, .max_spread = 10, .seed = 0});
+  const LoweredGraph lowered =
+      value_of(lower(graph_of("input x f32[64, 256] weight w f32[256, 256] output matmul(x, w)"), registry()));
+  const KernelRequest& request = lowered.steps[0].kernel->request;
+  const double least = value_of(timer.least_us(request));
+  EXPECT_GT(least, 0);
+  EXPECT_LE(least, 1.1 * value_of(timer.measure(request)).median_us);
 }
 
 TEST(CachedTenths, OfLittleAllOfMuchNothing) {

@@ -92,6 +92,17 @@ check_headers() {
     while IFS=: read -r number _; do violation "$file:$number: using namespace in a header"; done \
       < <(grep -nE '^[[:space:]]*using namespace' "$file")
   done
+  # Two types of one name are one type to the linker, which takes the functions of either for both.
+  mapfile -t files < <(sources h "${libraries[@]}")
+  if [ ${#files[@]} = 0 ]; then return; fi
+  while IFS= read -r line; do violation "$line"; done < <(awk '
+    FNR == 1 { scope = "" }
+    /^namespace [a-z_:]+ \{/ { scope = $2 }
+    /^(struct|class) [A-Za-z_]+ ?(final )?(: .*)?\{/ {
+      type = scope "::" $2
+      if (type in seen && seen[type] != FILENAME) print FILENAME ":" FNR ": " type " is a type of " seen[type] ", too"
+      else seen[type] = FILENAME
+    }' "${files[@]}")
 }
 
 # Every source file is named in a CMakeLists.txt of its folder or one above.

@@ -1,2 +1,5 @@
 #pragma once
 int  badly_formatted ;
+namespace taso {
+struct Twice {};
+}  // namespace taso
