@@ -241,13 +241,14 @@ TEST_F(TasoRun, UnknownOperators) {
   EXPECT_EQ(result.code, 3);
   EXPECT_THAT(result.err, HasSubstr("m.onnx: "));
   EXPECT_THAT(result.err, HasSubstr("Mystery"));
-  EXPECT_THAT(result.err, HasSubstr("is not an operator that this program can run"));
+  EXPECT_THAT(result.err, HasSubstr("nodes cannot be executed, mainly because of node"));
+  EXPECT_THAT(result.err, HasSubstr("it is of another domain"));
   // The part before it, whose shapes are known, can be compared.
   build("n.onnx", 1.0F, false, "Mystery", "my.domain");
   build("wrong.onnx", 1.1F, false, "Mystery", "my.domain");
   const Outcome same = run("m.onnx --compare n.onnx --repeat 1");
   EXPECT_EQ(same.code, 0) << same.err;
-  EXPECT_THAT(same.err, HasSubstr("3 nodes cannot be executed; the parts between them are compared"));
+  EXPECT_THAT(same.err, HasSubstr("; the parts between them are compared"));
   EXPECT_EQ(run("m.onnx --compare wrong.onnx --repeat 1").code, 4);
 }
 
