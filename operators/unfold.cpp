@@ -21,7 +21,7 @@
 namespace taso {
 namespace {
 
-using Kind = LoweredNode::Kind;
+using Lowered = LoweredNode::Kind;
 using Keep = std::function<bool(std::string_view)>;
 
 Shape row_major_strides(const Shape& shape) {
@@ -162,42 +162,42 @@ class StageUnfolding {
   Expected<Term> evaluate(std::uint32_t id, const Frame& frame) {
     const LoweredNode& node = stage_.nodes[id];
     switch (node.kind) {
-      case Kind::number:
+      case Lowered::number:
         return Term{node.number, {}, {}};
-      case Kind::read:
+      case Lowered::read:
         return read(stage_.accesses[node.access], frame);
-      case Kind::slot:
+      case Lowered::slot:
         return extended(slots_.at(node.slot), frame);
-      case Kind::bind: {
+      case Lowered::bind: {
         TASO_ASSIGN(slots_.at(node.slot), evaluate(node.operands[0], frame));
         return evaluate(node.operands[1], frame);
       }
-      case Kind::add:
+      case Lowered::add:
         return chain("add", node, frame);
-      case Kind::subtract:
+      case Lowered::subtract:
         return chain("sub", node, frame);
-      case Kind::multiply:
+      case Lowered::multiply:
         return chain("mul", node, frame);
-      case Kind::divide:
+      case Lowered::divide:
         return chain("div", node, frame);
-      case Kind::negate: {
+      case Lowered::negate: {
         TASO_ASSIGN(Term term, evaluate(node.operands[0], frame));
         return negated(term);
       }
-      case Kind::call:
+      case Lowered::call:
         return chain(node.function->name, node, frame);
-      case Kind::maximum:
-      case Kind::minimum:
+      case Lowered::maximum:
+      case Lowered::minimum:
         return clipped(node, frame);
-      case Kind::reduce:
+      case Lowered::reduce:
         return reduced(node, frame);
-      case Kind::valid:
-      case Kind::infinity:
-      case Kind::conditional:
-      case Kind::test:
-      case Kind::all_of:
-      case Kind::any_of:
-      case Kind::none_of:
+      case Lowered::valid:
+      case Lowered::infinity:
+      case Lowered::conditional:
+      case Lowered::test:
+      case Lowered::all_of:
+      case Lowered::any_of:
+      case Lowered::none_of:
         break;
     }
     return bad_input("it chooses between values by where they stand");
@@ -266,7 +266,7 @@ class StageUnfolding {
 
   /// The largest or smallest of a value and numbers.
   Expected<Term> clipped(const LoweredNode& node, const Frame& frame) {
-    const bool largest = node.kind == Kind::maximum;
+    const bool largest = node.kind == Lowered::maximum;
     std::optional<Term> tensor;
     std::optional<double> bound;
     for (const std::uint32_t operand : node.operands) {
@@ -294,7 +294,7 @@ class StageUnfolding {
     Frame inner = frame;
     for (const std::uint32_t loop : node.loops) inner.push_back({stage_.extents[loop], loop, 1});
     const LoweredNode& body = stage_.nodes[node.operands[0]];
-    if (node.reduction == Reduction::sum && body.kind == Kind::multiply && node.loops.size() == 1) {
+    if (node.reduction == Reduction::sum && body.kind == Lowered::multiply && node.loops.size() == 1) {
       TASO_ASSIGN(const Term a, evaluate(body.operands[0], inner));
       TASO_ASSIGN(const Term b, evaluate(body.operands[1], inner));
       if (!a.number && !b.number && blows_up(a, b)) return matrix_product(a, b, inner);
