@@ -127,7 +127,7 @@ bool precedes(const Match& a, const Match& b) {
 
 RuleIndex::Plan::Plan(const Substitution& rule, const OperatorCatalog& catalog, OperatorNumbers& numbers) {
   const Pattern& source = rule.source;
-  matchable = !source.nodes.empty() && !source.outputs.empty();
+  matchable = !source.nodes.empty() && !source.outputs.empty() && given_variables(rule).empty();
   for (const PatternValue& output : source.outputs) matchable = matchable && !output.is_variable;
   for (std::uint32_t p = 0; p < source.nodes.size(); ++p) {
     const PatternNode& node = source.nodes[p];

@@ -147,6 +147,54 @@ std::optional<AttributeKind> kind_of_arithmetic(AttributeExpression::Kind operat
   return list ? AttributeKind::integers : real ? AttributeKind::real : AttributeKind::integer;
 }
 
+std::vector<std::uint32_t> given_variables(const Substitution& rule) {
+  std::vector<bool> bound(rule.attribute_variables.size(), false);
+  const auto visit = [&](const auto& self, const AttributeExpression& e) -> void {
+    if (e.kind == Kind::variable) bound[e.index] = true;
+    for (const AttributeExpression& operand : e.operands) self(self, operand);
+  };
+  for (const PatternNode& node : rule.source.nodes)
+    for (const auto& [name, value] : node.attributes) visit(visit, value);
+  std::vector<std::uint32_t> given;
+  for (std::uint32_t v = 0; v < bound.size() && !rule.is_axiom; ++v)
+    if (!bound[v]) given.push_back(v);
+  return given;
+}
+
+Expected<Substitution> with_given_values(const Substitution& rule, const std::vector<std::int64_t>& values) {
+  const std::vector<std::uint32_t> given = given_variables(rule);
+  if (given.size() != values.size())
+    return bad_input("rule " + rule.name + " asks for " + std::to_string(given.size()) + " values, not " +
+                     std::to_string(values.size()));
+  Substitution result = rule;
+  std::vector<std::uint32_t> numbers(rule.attribute_variables.size());  // of the variables that stay
+  result.attribute_variables.clear();
+  for (std::uint32_t v = 0; v < numbers.size(); ++v) {
+    if (std::find(given.begin(), given.end(), v) != given.end()) continue;
+    numbers[v] = static_cast<std::uint32_t>(result.attribute_variables.size());
+    result.attribute_variables.push_back(rule.attribute_variables[v]);
+  }
+  const auto substitute = [&](const auto& self, AttributeExpression& e) -> void {
+    for (AttributeExpression& operand : e.operands) self(self, operand);
+    if (e.kind != Kind::variable) return;
+    const auto place = std::find(given.begin(), given.end(), e.index);
+    if (place == given.end()) {
+      e.index = numbers[e.index];
+    } else {
+      e = {};
+      e.literal = values[static_cast<std::size_t>(place - given.begin())];
+    }
+  };
+  for (Pattern* side : {&result.source, &result.target})
+    for (PatternNode& node : side->nodes)
+      for (auto& [name, value] : node.attributes) substitute(substitute, value);
+  for (Condition& condition : result.conditions) {
+    substitute(substitute, condition.left);
+    substitute(substitute, condition.right);
+  }
+  return result;
+}
+
 bool same_term(const Pattern& a, const PatternValue& x, const Pattern& b, const PatternValue& y) {
   if (x.is_variable || y.is_variable) return x.is_variable && y.is_variable && x.index == y.index;
   if (x.port != y.port) return false;

@@ -17,7 +17,9 @@
 /// Expressions: integers, reals, lists, `dim(x, axis)` (axis counted from the end; a variable serves too), `rank(x)`,
 /// `length(p)`, list elements `p[0]`, `+ - * //` (element by element on lists). Conditions compare by `== != < <= >
 /// >=`, or speak of values: `positive(x)`, `nonnegative(x)`, `nonzero(x)` of all elements of a tensor variable,
-/// `finite(a)` of a real attribute. docs/rules.md has the whole grammar.
+/// `finite(a)` of a real attribute. `for m` declares integer variables that the target and the conditions alone have: a
+/// rule says something of all their values for which the conditions hold, and who applies it gives them
+/// (with_given_values). docs/rules.md has the whole grammar.
 #pragma once
 
 #include <cstdint>
@@ -125,7 +127,7 @@ struct Substitution {
   std::string name;
   bool is_axiom = false;
   std::vector<std::string> tensor_variables;     ///< In order of first use in the source.
-  std::vector<std::string> attribute_variables;  ///< Likewise.
+  std::vector<std::string> attribute_variables;  ///< Likewise; then the given ones (given_variables).
   Pattern source, target;                        ///< Output i of one equals output i of the other.
   std::vector<Condition> conditions;
   std::vector<std::string> proofs;  ///< "axioms", "bounded 3", ...; empty if unproved.
@@ -170,6 +172,13 @@ struct Bindings {
 /// The canonical text of a rule; parse_rules(to_string(r)) gives r again. Attributes with default values are left
 /// out; multi-output subterms are named by `where`.
 [[nodiscard]] std::string to_string(const Substitution& rule, const OperatorCatalog& catalog);
+
+/// The attribute variables that do not occur in the source, ascending: integers that who applies the rule gives.
+/// RuleIndex finds no match of a rule that has any.
+[[nodiscard]] std::vector<std::uint32_t> given_variables(const Substitution& rule);
+/// The rule for these values of its given variables, one for each in their order: an ordinary rule, which can be matched.
+/// Its proof marks are those of the rule for all values; the seal is not valid for it.
+[[nodiscard]] Expected<Substitution> with_given_values(const Substitution& rule, const std::vector<std::int64_t>& values);
 
 /// A condition in the spelling of rules.
 [[nodiscard]] std::string to_string(const Condition& condition, const Substitution& rule);

@@ -13,8 +13,8 @@ namespace {
 
 using Kind = AttributeExpression::Kind;
 
-constexpr std::array<std::string_view, 9> reserved = {"rule",  "axiom",  "where", "if", "proof",
-                                                      "class", "expect", "inf",   "nan"};
+constexpr std::array<std::string_view, 10> reserved = {"rule",  "axiom", "where",  "if",  "for",
+                                                       "proof", "class", "expect", "inf", "nan"};
 
 bool is_reserved(std::string_view name) { return std::find(reserved.begin(), reserved.end(), name) != reserved.end(); }
 
@@ -24,21 +24,37 @@ struct Definition {
   bool used = false;
 };
 
+// A variable that `for` declares.
+struct Given {
+  std::string name;
+  SourceLocation where;
+};
+
 // Turns the syntax of one statement into a Substitution.
 class Resolver {
  public:
   Resolver(const OperatorCatalog& catalog, Substitution& rule, std::map<std::string, Definition>& definitions)
       : catalog_(catalog), rule_(rule), definitions_(definitions) {}
 
-  Status sides(const std::vector<TermSyntax>& source, const std::vector<TermSyntax>& target) {
+  Status sides(const std::vector<TermSyntax>& source, const std::vector<Given>& given,
+               const std::vector<TermSyntax>& target) {
     in_source_ = true;
     TASO_RETURN_IF_ERROR(side(source, rule_.source));
     TASO_RETURN_IF_ERROR(check_uses());
     in_source_ = false;
+    for (const Given& variable : given) TASO_RETURN_IF_ERROR(declare(variable));
     TASO_RETURN_IF_ERROR(side(target, rule_.target));
     TASO_RETURN_IF_ERROR(check_uses());
     for (const auto& [name, definition] : definitions_)
       if (!definition.used) return bad_input("'" + name + "' is named by 'where' but not used", definition.where);
+    return {};
+  }
+
+  // That something speaks of every given variable, once all conditions are resolved.
+  [[nodiscard]] Status check_given(const std::vector<Given>& given) const {
+    for (std::size_t i = 0; i < given.size(); ++i)
+      if (!used_[used_.size() - given.size() + i])
+        return bad_input("'" + given[i].name + "' is declared by 'for' but not used", given[i].where);
     return {};
   }
 
@@ -95,6 +111,20 @@ class Resolver {
     std::string what;
     SourceLocation where;
   };
+
+  Status declare(const Given& given) {
+    if (rule_.is_axiom) return bad_input("only a rule has variables that are given", given.where);
+    if (is_reserved(given.name) || catalog_.is_function(given.name))
+      return bad_input("'" + given.name + "' is a word of the language or a function", given.where);
+    auto& names = rule_.attribute_variables;
+    if (std::find(names.begin(), names.end(), given.name) != names.end())
+      return bad_input("'" + given.name + "' has a value already: it occurs in the source or stands behind 'for' twice",
+                       given.where);
+    names.push_back(given.name);
+    kinds_.emplace_back(AttributeKind::integer);
+    used_.push_back(false);
+    return {};
+  }
 
   Status side(const std::vector<TermSyntax>& terms, Pattern& pattern) {
     pattern_ = &pattern;
@@ -270,7 +300,9 @@ class Resolver {
             return bad_input("attribute variable '" + syntax.name + "' is not bound by the source", syntax.where);
           names.push_back(syntax.name);
           kinds_.emplace_back();
+          used_.push_back(false);
         }
+        used_[result.index] = true;
         return result;
       }
       case ExpressionSyntax::Kind::value:
@@ -441,6 +473,7 @@ class Resolver {
   int nesting_ = 0;
   std::map<std::string, std::optional<Reference>> memo_;  // Names of `where` on this side; empty while being defined.
   std::vector<std::optional<AttributeKind>> kinds_;       // Of the attribute variables; empty until bound.
+  std::vector<bool> used_;                                // Whether attribute variables were met in an expression.
   std::vector<Use> uses_;
   std::vector<std::pair<std::string, SourceLocation>> shape_only_;  // Tensors first met in dim or rank.
 };
@@ -486,13 +519,15 @@ class RuleParser {
                        arrow);
     std::map<std::string, Definition> definitions;
     std::vector<PendingCondition> conditions;
-    TASO_RETURN_IF_ERROR(clauses(rule, definitions, conditions));
+    std::vector<Given> given;
+    TASO_RETURN_IF_ERROR(clauses(rule, definitions, conditions, given));
     Resolver resolver(catalog_, rule, definitions);
-    TASO_RETURN_IF_ERROR(resolver.sides(source, target));
+    TASO_RETURN_IF_ERROR(resolver.sides(source, given, target));
     for (const PendingCondition& pending : conditions) {
       TASO_ASSIGN(Condition condition, resolver.condition(pending.relation, pending.left, pending.right));
       rule.conditions.push_back(std::move(condition));
     }
+    TASO_RETURN_IF_ERROR(resolver.check_given(given));
     return rule;
   }
 
@@ -511,7 +546,7 @@ class RuleParser {
   }
 
   Status clauses(Substitution& rule, std::map<std::string, Definition>& definitions,
-                 std::vector<PendingCondition>& conditions) {
+                 std::vector<PendingCondition>& conditions, std::vector<Given>& given) {
     while (true) {
       if (cursor_.accept("where")) {
         do {
@@ -530,6 +565,12 @@ class RuleParser {
           TASO_ASSIGN(PendingCondition condition, comparison());
           conditions.push_back(std::move(condition));
         } while (cursor_.accept(","));
+      } else if (cursor_.accept("for")) {
+        do {
+          const SourceLocation where = cursor_.peek().where;
+          TASO_ASSIGN(const std::string name, cursor_.expect_identifier("a variable"));
+          given.push_back({name, where});
+        } while (cursor_.accept(","));
       } else if (cursor_.accept("proof")) {
         do {
           TASO_ASSIGN(std::string proof, cursor_.expect_identifier("a kind of proof"));
@@ -547,7 +588,7 @@ class RuleParser {
       } else if (cursor_.at_end() || cursor_.at("rule") || cursor_.at("axiom")) {
         return {};
       } else {
-        return cursor_.unexpected("'where', 'if', 'proof', 'class', 'expect' or the next rule");
+        return cursor_.unexpected("'where', 'for', 'if', 'proof', 'class', 'expect' or the next rule");
       }
     }
   }

@@ -53,6 +53,9 @@ class RulePrinter {
     text += source.size() + target.size() + 6 > line_width ? "\n    " : " ";
     text += arrow + target + "\n";
     if (!definitions_.empty()) text += "  where " + joined(definitions_, ",\n        ") + "\n";
+    std::vector<std::string> given;
+    for (const std::uint32_t variable : given_variables(rule_)) given.push_back(rule_.attribute_variables[variable]);
+    if (!given.empty()) text += "  for " + joined(given, ", ") + "\n";
     std::vector<std::string> conditions;
     for (const Condition& one : rule_.conditions) conditions.push_back(condition(one));
     if (!conditions.empty()) text += "  if " + joined(conditions, ", ") + "\n";
