@@ -26,6 +26,7 @@
 #include "tools/verify_inputs.h"
 #include "tools/verify_missing.h"
 #include "tools/verify_reports.h"
+#include "tools/verify_strategies.h"
 #include "verifier/verify.h"
 
 namespace {
@@ -45,6 +46,7 @@ struct Arguments {
   VerifierOptions verifier;
   AxiomArguments axiom_modes;
   bool record_facts = false;
+  StrategyArguments strategies;
   CertificateArguments certificate;
 };
 
@@ -154,6 +156,14 @@ Expected<int> translate(const Arguments& arguments) {
   return problems.empty() ? 0 : static_cast<int>(ErrorCode::not_proved);
 }
 
+/// --strategies: of all operators, or of those that inputs name.
+Expected<int> strategies(Arguments& arguments) {
+  TASO_ASSIGN(const OperatorRegistry registry, load_proved_operators(arguments.common, program));
+  arguments.strategies.store = arguments.stored;
+  return run_strategies(registry, arguments.common, arguments.verifier, arguments.strategies,
+                        !arguments.common.quiet && !arguments.files.claims().uses_stdout());
+}
+
 /// Claims what --dump-smt2 will write.
 Status claim_goals(Arguments& arguments, const VerifyInputs& inputs) {
   if (arguments.dump_smt2.empty()) return {};
@@ -180,6 +190,7 @@ Status claim_facts(Arguments& arguments, const VerifyInputs& inputs) {
 
 Expected<int> run(Arguments& arguments) {
   if (!arguments.translation.empty()) return translate(arguments);
+  if (arguments.strategies.print) return strategies(arguments);
   TASO_RETURN_IF_ERROR(claim_models(arguments.files.claims(), arguments.certificate));
   TASO_ASSIGN(VerifyInputs inputs, read_verify_inputs(arguments.common, arguments.sources));
   TASO_RETURN_IF_ERROR(claim_facts(arguments, inputs));
@@ -282,6 +293,12 @@ int main(int argc, char** argv) {
               "with --certificate: the original model (default: the file that it names, in its folder)", "MODEL");
   files.reads(app, "--optimized", arguments.certificate.optimized,
               "with --certificate: the optimized model (default: the file that it names, in its folder)", "MODEL");
+  app.add_flag("--strategies", arguments.strategies.print,
+               "derive the partition strategies of the operators, prove each, and report nothing else; exit code 5 if one "
+               "is not proved");
+  app.add_option("--operator", arguments.strategies.operators, "with --strategies: of this operator alone (repeatable)")
+      ->type_name("NAME")
+      ->allow_extra_args(false);
   app.add_flag("--record-facts", arguments.record_facts,
                "write what instances say of the shapes of axioms beside their files, X.facts for X.axioms, and report "
                "nothing else");
@@ -307,7 +324,8 @@ int main(int argc, char** argv) {
   if (arguments.certificate.certificate.empty() &&
       (!arguments.certificate.original.empty() || !arguments.certificate.optimized.empty()))
     return fail(program, {ErrorCode::usage, "--original and --optimized belong to a --certificate", {}});
-  if (arguments.sources.inputs.empty() && arguments.sources.rules.empty() && arguments.certificate.certificate.empty())
+  if (arguments.sources.inputs.empty() && arguments.sources.rules.empty() &&
+      arguments.certificate.certificate.empty() && !arguments.strategies.print)
     return fail(
         program,
         {ErrorCode::usage, "nothing to verify: name a file, a folder, a --rule or a --certificate (see --help)", {}});

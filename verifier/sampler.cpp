@@ -65,7 +65,8 @@ class Sampler::Implementation {
         typer_(typer),
         options_(options),
         landmarks_(landmarks),
-        random_(random_for(registry, rule_, options.seed, landmarks == nullptr ? "instances" : "landmarks")) {
+        random_(random_for(registry, rule_, options.seed, landmarks == nullptr ? "instances" : "landmarks")),
+        given_(given_variables(rule_)) {
     for (const auto& [name, function] : registry.functions())
       if (registry.is_total_function(name)) functions_.push_back(name);
     find_ranks();
@@ -85,6 +86,7 @@ class Sampler::Implementation {
     // Variables that no operator of the source reads: outputs themselves.
     for (std::size_t v = 0; v < tensors_.size(); ++v)
       if (!is_assigned(v)) assign_tensor(v, any_shape(static_cast<std::uint32_t>(v)), ElementType::f32);
+    if (!choose_given(0)) return std::nullopt;
     for (std::optional<AttributeValue>& value : bindings_.attributes)
       if (!value) value = std::int64_t{1};
     if (!conditions_hold(rule_, bindings_)) return std::nullopt;
@@ -198,6 +200,33 @@ class Sampler::Implementation {
       done[*next] = true;
       order_.push_back(*next);
     }
+  }
+
+  // Whether no condition is false, as far as conditions have values.
+  [[nodiscard]] bool may_hold() const {
+    return std::all_of(rule_.conditions.begin(), rule_.conditions.end(), [&](const Condition& condition) {
+      if (condition.of_elements()) return true;
+      const Expected<bool> result = holds(condition, bindings_);
+      return !result.ok() || *result;
+    });
+  }
+
+  // Values for the given variables from `first` on with which the conditions hold, in a random order of small numbers,
+  // those about the landmark among them.
+  bool choose_given(std::size_t first) {
+    if (first == given_.size()) return may_hold();
+    Integers values;
+    for (std::int64_t value = -static_cast<std::int64_t>(max_instance_rank); value <= 2 * options_.bound; ++value)
+      values.push_back(value);
+    if (focus_)
+      for (const std::int64_t shift : {-1, 0, 1}) values.push_back(focus_->size + shift);
+    for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[random_.below(i)]);
+    for (const std::int64_t value : values) {
+      bindings_.attributes[given_[first]] = value;
+      if (may_hold() && choose_given(first + 1)) return true;
+    }
+    bindings_.attributes[given_[first]].reset();
+    return false;
   }
 
   // A tensor that could be broadcast to one of known shape: some of its innermost axes, some of them 1.
@@ -596,6 +625,7 @@ class Sampler::Implementation {
   std::vector<bool> integers_;
   std::vector<VariableUse> uses_;
   std::vector<std::size_t> order_;  // of the source's nodes
+  std::vector<std::uint32_t> given_;
   std::size_t style_ = 0;
   // The attempt: types of variables, all values, and the source's operators typed so far.
   std::vector<TensorType> tensors_;

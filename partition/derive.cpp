@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <set>
+
+#include "partition/cut.h"
+#include "partition/rule_builder.h"
+#include "partition/strategy.h"
+
+namespace taso {
+namespace {
+
+using Kind = Expression::Kind;
+
+/// Collects what the models of an operator give.
+class Derivation {
+ public:
+  Derivation(const OperatorRegistry& registry, const OperatorDefinition& definition)
+      : registry_(registry), definition_(definition) {}
+
+  OperatorStrategies run() {
+    std::string not_understood;
+    bool understood = false;
+    for (const ModelChoice& choice : model_choices(definition_)) {
+      const Expected<OperatorModel> model = make_model(registry_, definition_, choice);
+      if (!model) {
+        if (not_understood.empty()) not_understood = model.error().message;
+        continue;
+      }
+      understood = true;
+      cut_all(*model);
+      std::vector<std::string> factors = model->unknown_factors;
+      for (const std::string& factor : factors) {
+        ModelChoice unit = choice;
+        unit.unit = factor;
+        if (const Expected<OperatorModel> special = make_model(registry_, definition_, unit)) cut_all(*special);
+      }
+    }
+    if (!understood) result_.uncut.push_back({"*", false, "the definition is not understood: " + not_understood});
+    for (const UncutVariable& variable : uncut_)
+      if (!cut_names_.contains(variable.variable) && !is_listed(variable.variable)) result_.uncut.push_back(variable);
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] bool is_listed(const std::string& variable) const {
+    return std::any_of(result_.uncut.begin(), result_.uncut.end(),
+                       [&](const UncutVariable& other) { return other.variable == variable; });
+  }
+
+  void cut_all(const OperatorModel& model) {
+    for (std::size_t v = 0; v < model.variables.size(); ++v) {
+      std::vector<RemainderCase> cases = {RemainderCase::index};
+      if (has_remainder(model, v)) cases.push_back(RemainderCase::zero);
+      for (const RemainderCase remainders : cases) {
+        CutResult cut = cut_variable(model, v, remainders);
+        if (cut.cuts.empty()) uncut(model.variables[v], cut.obstacle);
+        for (VariableCut& one : cut.cuts) add(std::move(one));
+      }
+    }
+  }
+
+  void uncut(const ModelVariable& variable, const std::string& reason) {
+    uncut_.push_back({variable.name, !variable.reducer.empty(), reason});
+  }
+
+  void add(VariableCut cut) {
+    const ModelVariable variable = cut.model.variables[cut.variable];
+    const std::string base = definition_.name + "_cut_" + variable.name;
+    std::string name = base;
+    for (int number = 2; names_.contains(name); ++number) name = base + "_" + std::to_string(number);
+    Expected<PartitionStrategy> strategy = make_strategy(registry_, std::move(cut), name);
+    if (!strategy) return uncut(variable, strategy.error().message);
+    cut_names_.insert(variable.name);
+    // The same again, without something that the other one asks for or with it.
+    const auto same = std::find_if(result_.strategies.begin(), result_.strategies.end(), [&](const PartitionStrategy& other) {
+      return other.rule.source == strategy->rule.source && other.rule.target == strategy->rule.target &&
+             other.rule.attribute_variables == strategy->rule.attribute_variables;
+    });
+    if (same != result_.strategies.end()) {
+      if (strategy->rule.conditions.size() < same->rule.conditions.size()) {
+        strategy->rule.name = same->rule.name;
+        *same = std::move(*strategy);
+      }
+      return;
+    }
+    names_.insert(name);
+    result_.strategies.push_back(std::move(*strategy));
+  }
+
+  const OperatorRegistry& registry_;
+  const OperatorDefinition& definition_;
+  OperatorStrategies result_;
+  std::vector<UncutVariable> uncut_;
+  std::set<std::string> names_, cut_names_;
+};
+
+}  // namespace
+
+OperatorStrategies derive_strategies(const OperatorRegistry& registry, std::string_view op) {
+  const OperatorDefinition* definition = registry.find(op);
+  TASO_CHECK(definition != nullptr, "the strategies of an operator that the registry lacks are asked for");
+  return Derivation(registry, *definition).run();
+}
+
+std::string combining_operator(const OperatorRegistry& registry, std::string_view reducer) {
+  for (const std::string& name : registry.names()) {
+    const OperatorDefinition& definition = *registry.find(name);
+    if (!definition.elementwise || !definition.commutative || definition.equations.size() != 1 ||
+        !definition.attributes.empty() || definition.inputs.size() != 2)
+      continue;
+    const Expression& value = definition.equations[0].value;
+    const bool plain = value.operands.size() == 2 && value.operands[0].kind == Kind::read && value.operands[1].kind == Kind::read;
+    const bool fits = (reducer == "sum" && value.kind == Kind::add) || (reducer == "prod" && value.kind == Kind::multiply) ||
+                      ((reducer == "max" || reducer == "min") && value.kind == Kind::call && value.name == reducer);
+    if (plain && fits) return name;
+  }
+  return "";
+}
+
+}  // namespace taso
