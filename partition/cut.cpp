@@ -24,19 +24,19 @@ class Cutter {
   CutResult run() {
     const ModelVariable variable = model().variables[cut_.variable];
     cut_.extent = variable.extent;
-    if (!variable.obstacle.empty()) return {{}, variable.obstacle};
+    if (!variable.obstacle.empty()) return {{}, variable.obstacle, {}};
     if (variable.reducer.empty() && !is_outermost(model().outputs[0][variable.axis], variable.digit))
-      return {{}, obstacle_};
+      return {{}, obstacle_, unit_};
+    if (std::any_of(model().reads.begin(), model().reads.end(), [](const ModelRead& read) { return read.flat.has_value(); }))
+      return cut_of_position(model(), cut_.variable);
     resolve_remainders();
     require(Condition::Relation::less, zero, point_);
     require(Condition::Relation::less, point_, cut_.extent);
-    if (std::any_of(model().reads.begin(), model().reads.end(), [&](const ModelRead& read) { return read.flat && mentions(*read.flat); }))
-      return cut_flat();
     find_axis_cuts();
     if (obstacle_.empty()) find_attributes();
     if (obstacle_.empty()) check();
-    if (!obstacle_.empty()) return {{}, obstacle_};
-    return {{std::move(cut_)}, ""};
+    if (!obstacle_.empty()) return {{}, obstacle_, unit_};
+    return {{std::move(cut_)}, "", {}};
   }
 
  private:
@@ -86,6 +86,8 @@ class Cutter {
     for (std::size_t d = 0; d < digit; ++d) outer = outer * axis.factors[d];
     if (outer == one) return true;
     obstruct("its pieces are not contiguous: there are " + text_of(outer) + " of them");
+    for (const ModelFactor& factor : model().factors)
+      if (outer == atoms().of(variable_expression(factor.variable))) unit_ = factor.name;
     return false;
   }
 
@@ -219,7 +221,7 @@ class Cutter {
       return std::nullopt;
     }
     AxisCut result{read.tensor, axis, factor * (point_ - one) + window->second + one, start};
-    if (result.first_end == point_ && start == point_) return result;
+    if (result.first_end == point_ && start == point_ && !read.may_leave) return result;
     windows_.insert({read.tensor, axis});
     const SizePolynomial extent = model().tensors[read.tensor].axes[axis].extent;
     require(Condition::Relation::less_equal, zero, result.first_end);
@@ -344,54 +346,14 @@ class Cutter {
       }
   }
 
-  /// Reads at a row-major position: an axis of the input is cut where as many elements come before.
-  CutResult cut_flat();
-
   VariableCut cut_;
   RemainderCase remainders_;
   SizeAtomId index_ = 0;
   SizePolynomial point_;
   std::set<std::pair<std::size_t, std::size_t>> windows_;
   std::string obstacle_;
+  std::optional<std::string> unit_;
 };
-
-CutResult Cutter::cut_flat() {
-  CutResult result;
-  const ModelVariable variable = model().variables[cut_.variable];
-  if (model().reads.size() != 1 || !variable.reducer.empty()) return {{}, "positions are read in several ways"};
-  SizePolynomial position, before = one, inner = one;
-  const std::vector<ModelAxis> axes = model().outputs[0];
-  for (std::size_t a = 0; a < axes.size(); ++a) {
-    SizePolynomial index;
-    for (const ModelVariable& other : model().variables)
-      if (other.reducer.empty() && other.axis == a) index = SizePolynomial::atom(other.index);
-    position = position * axes[a].extent + index;
-    if (a < variable.axis) before = before * axes[a].extent;
-    if (a > variable.axis) inner = inner * axes[a].extent;
-  }
-  if (position != *model().reads[0].flat) return {{}, "the position that is read is not that of the output"};
-  find_attributes();
-  const std::size_t tensor = model().reads[0].tensor;
-  const Cutter start = *this;
-  for (std::size_t b = 0; b < model().tensors[tensor].axes.size(); ++b) {
-    Cutter one_axis = start;
-    const std::vector<ModelAxis> inputs = one_axis.model().tensors[tensor].axes;
-    SizePolynomial input_before = one, input_inner = one;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (i < b) input_before = input_before * inputs[i].extent;
-      if (i > b) input_inner = input_inner * inputs[i].extent;
-    }
-    const SizePolynomial at = one_axis.atoms().of(variable_expression(one_axis.new_given("n")));
-    one_axis.require(Condition::Relation::less, zero, at);
-    one_axis.require(Condition::Relation::less, at, inputs[b].extent);
-    if (before != input_before) one_axis.require(Condition::Relation::equal, before, input_before);
-    one_axis.require(Condition::Relation::equal, one_axis.point_ * inner, at * input_inner);
-    one_axis.cut_.axes.push_back({tensor, b, at, at});
-    if (one_axis.obstacle_.empty()) result.cuts.push_back(std::move(one_axis.cut_));
-  }
-  if (result.cuts.empty()) result.obstacle = obstacle_.empty() ? "the input has no axes" : obstacle_;
-  return result;
-}
 
 }  // namespace
 

@@ -26,12 +26,14 @@ class Derivation {
         continue;
       }
       understood = true;
-      cut_all(*model);
-      std::vector<std::string> factors = model->unknown_factors;
-      for (const std::string& factor : factors) {
-        ModelChoice unit = choice;
-        unit.unit = factor;
-        if (const Expected<OperatorModel> special = make_model(registry_, definition_, unit)) cut_all(*special);
+      for (std::size_t v = 0; v < model->variables.size(); ++v) {
+        const std::optional<std::string> unit = cut(*model, v);
+        if (!unit) continue;
+        ModelChoice special = choice;
+        special.unit = unit;
+        const Expected<OperatorModel> other = make_model(registry_, definition_, special);
+        for (std::size_t w = 0; other && w < other->variables.size(); ++w)
+          if (other->variables[w].name == model->variables[v].name) (void)cut(*other, w);
       }
     }
     if (!understood) result_.uncut.push_back({"*", false, "the definition is not understood: " + not_understood});
@@ -46,16 +48,18 @@ class Derivation {
                        [&](const UncutVariable& other) { return other.variable == variable; });
   }
 
-  void cut_all(const OperatorModel& model) {
-    for (std::size_t v = 0; v < model.variables.size(); ++v) {
-      std::vector<RemainderCase> cases = {RemainderCase::index};
-      if (has_remainder(model, v)) cases.push_back(RemainderCase::zero);
-      for (const RemainderCase remainders : cases) {
-        CutResult cut = cut_variable(model, v, remainders);
-        if (cut.cuts.empty()) uncut(model.variables[v], cut.obstacle);
-        for (VariableCut& one : cut.cuts) add(std::move(one));
-      }
+  /// Adds the strategies of a variable, or why there is none; the factor that would have to be 1 for one.
+  std::optional<std::string> cut(const OperatorModel& model, std::size_t v) {
+    std::vector<RemainderCase> cases = {RemainderCase::index};
+    if (has_remainder(model, v)) cases.push_back(RemainderCase::zero);
+    std::optional<std::string> unit;
+    for (const RemainderCase remainders : cases) {
+      CutResult cut = cut_variable(model, v, remainders);
+      if (cut.cuts.empty()) uncut(model.variables[v], cut.obstacle);
+      for (VariableCut& one : cut.cuts) add(std::move(one));
+      unit = cut.unit;
     }
+    return unit;
   }
 
   void uncut(const ModelVariable& variable, const std::string& reason) {

@@ -55,6 +55,10 @@ void ModelBuilder::statements() {
   for (const SizeStatement& statement : definition_.statements) {
     if (statement.name.empty() || !obstacle_.empty()) continue;
     ModelInterpreter::Value value = vector(statement.value);
+    // A size that cannot be said is an index of which nothing is known: what it is used for cannot be said, either.
+    if (!obstacle_.empty())
+      for (SizePolynomial& component : value.components) component = model_.atoms.new_index(statement.name);
+    obstacle_.clear();
     if (value.vector) {
       lengths_[statement.name] = SizePolynomial(static_cast<std::int64_t>(value.components.size()));
       std::set<std::string> names;

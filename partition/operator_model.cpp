@@ -278,7 +278,6 @@ void ModelBuilder::find_factor(const std::string& name, const AxisSpec& axis, co
   SizePolynomial rest(1);
   for (const Expression& factor : axis.factors)
     if (factor.kind != Kind::name || factor.name != name) rest = rest * scalar(factor);
-  model_.unknown_factors.push_back(name);
   if (rest == SizePolynomial(1)) {
     scope_.bind(name, ModelInterpreter::Value::of(extent));
   } else if (choice_.unit == name) {
@@ -289,7 +288,7 @@ void ModelBuilder::find_factor(const std::string& name, const AxisSpec& axis, co
     const std::uint32_t variable = new_variable(name);
     const SizePolynomial factor = model_.atoms.of(variable_expression(variable));
     model_.positive.insert(*factor.single_atom());
-    model_.factors.push_back({variable, rest, extent});
+    model_.factors.push_back({name, variable, rest, extent});
     scope_.bind(name, ModelInterpreter::Value::of(factor));
   }
 }

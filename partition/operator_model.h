@@ -79,6 +79,7 @@ struct ModelStep {
 
 /// A given variable that is a factor of an axis: factor * rest == axis.
 struct ModelFactor {
+  std::string name;  ///< In the definition.
   std::uint32_t variable = 0;
   SizePolynomial rest, axis;
 };
@@ -114,7 +115,6 @@ struct OperatorModel {
   std::set<SizeAtomId> nonnegative;    ///< At least 0.
   std::vector<Condition> conditions;   ///< Of the choice: ranks, a factor that is 1.
   std::optional<std::string> unit;     ///< Of the choice.
-  std::vector<std::string> unknown_factors;  ///< Names of factors of composite axes that are found by division.
 };
 
 /// The choices with which all of an operator is covered, as far as this goes.

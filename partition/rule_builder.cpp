@@ -157,7 +157,8 @@ class RuleBuilder {
     for (const auto& [name, rest] : cut_.model.rests) {
       if (!uses(rest.variable)) continue;
       const AttributeExpression axis = variable_expression(rest.variable);
-      before.push_back({Condition::Relation::less_equal, expression(rest.least), axis});
+      const SizePolynomial number = cut_.model.atoms.of(axis);
+      before.push_back({Condition::Relation::less_equal, integer_expression(0), expression(number - rest.least)});
       before.push_back({Condition::Relation::less_equal, axis, expression(rest.most)});
       for (const ModelAttribute& attribute : cut_.model.attributes)
         if (attribute.names_axes)
@@ -245,6 +246,11 @@ void compact_variables(Substitution& rule, std::vector<std::uint32_t>& moved) {
   // Then the conditions: they say first what others are made of.
   for_each_variable(rule.conditions, move);
   for_each_variable(rule.target, move);
+  // A number that tells apart what is left out is needed no more.
+  for (std::string& name : names) {
+    const std::string plain = name.substr(0, name.find_last_not_of("0123456789") + 1);
+    if (name.size() == 2 && plain.size() == 1 && std::find(names.begin(), names.end(), plain) == names.end()) name = plain;
+  }
   rule.attribute_variables = std::move(names);
   for (std::uint32_t& number : moved)
     if (number == none) number = 0;
