@@ -244,6 +244,25 @@ class Cutter {
         for (const ModelAxis& axis : model().outputs[0])
           if (is_end(axis.extent, id)) cut_.attributes[id] = {zero, SizePolynomial::atom(id)};
       }
+    const std::string& reducer = model().variables[cut_.variable].reducer;
+    if (!reducer.empty() && reducer != "sum") exclude_edges();
+  }
+
+  /// A piece of a sum may be a sum of nothing, a piece of a maximum may not: nothing may stand at the edges of what is
+  /// read.
+  void exclude_edges() {
+    for (const ModelRead& read : std::vector<ModelRead>(model().reads))
+      for (std::size_t a = 0; read.may_leave && a < read.coordinates.size(); ++a) {
+        for (const SizePolynomial& place : read.coordinates[a])
+          if (const auto begin = beginning(place))
+            require(Condition::Relation::equal, SizePolynomial::atom(begin->first), zero);
+        windows_.insert({read.tensor, a});
+      }
+    for (const ModelAttribute& attribute : std::vector<ModelAttribute>(model().attributes))
+      for (const SizePolynomial& element : attribute.list)
+        for (const ModelAxis& axis : model().outputs[0])
+          if (!is_read(*element.single_atom()) && is_end(axis.extent, *element.single_atom()))
+            require(Condition::Relation::equal, element, zero);
   }
 
   bool is_read(SizeAtomId id) {

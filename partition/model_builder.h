@@ -50,6 +50,7 @@ class ModelBuilder {
   void learn_signs(const Expression& e);
   [[nodiscard]] std::optional<std::size_t> model_length(const AxisSpec& axis) const;
   [[nodiscard]] std::optional<SizePolynomial> rule_length(const AxisSpec& axis);
+  [[nodiscard]] bool is_rest(const std::string& name) const;
   void align(std::size_t input, std::uint32_t tensor);
   [[nodiscard]] std::vector<ModelAxis> axes_of(const AxisSpec& axis, const ModelInterpreter::Value& extents,
                                                const SizePolynomial& trailing, bool input);

@@ -156,6 +156,11 @@ void ModelBuilder::align(std::size_t input, std::uint32_t tensor) {
         {Condition::Relation::equal, rank, integer_expression(static_cast<std::int64_t>(numbers))});
 }
 
+bool ModelBuilder::is_rest(const std::string& name) const {
+  const std::vector<std::string> rests = rests_of(definition_);
+  return std::find(rests.begin(), rests.end(), name) != rests.end();
+}
+
 // The axes of an entry whose extents are these: `trailing` axes stand right of it.
 std::vector<ModelAxis> ModelBuilder::axes_of(const AxisSpec& axis, const ModelInterpreter::Value& extents,
                                              const SizePolynomial& trailing, bool input) {
@@ -178,7 +183,7 @@ std::vector<ModelAxis> ModelBuilder::axes_of(const AxisSpec& axis, const ModelIn
       if (input) one.number = naming->list[i] - SizePolynomial(static_cast<std::int64_t>(count));
     } else if (!name.empty() && naming != nullptr && i > 0) {
       one.number = naming->list[i - 1];
-    } else if (!name.empty() && !choice_.rests.contains(rest) && lengths_.contains(rest)) {
+    } else if (!name.empty() && !choice_.rests.contains(rest) && is_rest(rest)) {
       one.rest = rest;
       one.number = generic_number(rest, trailing);
     }

@@ -37,6 +37,7 @@ struct VariableUse {
   std::optional<std::size_t> length;            // of a list
   std::optional<AttributeValue> default_value;  // of the operator's attribute
   bool known = false;
+  bool element = false;  // a number in a list
 };
 
 }  // namespace
@@ -169,7 +170,10 @@ class Sampler::Implementation {
                 if (const AttributeSpec* spec = registry_.find(node.op)->find_attribute(name);
                     spec != nullptr && spec->length && spec->length->kind == Expression::Kind::integer)
                   use.length = static_cast<std::size_t>(spec->length->integer);
-                if (is_list_element(expression, variable)) use = number;
+                if (is_list_element(expression, variable)) {
+                  use = number;
+                  use.element = true;
+                }
               }
             }
           }
@@ -513,6 +517,8 @@ class Sampler::Implementation {
       case AttributeKind::integer: {
         if (focus_ && chance(40)) return chance(25) ? -focus_->size : focus_->size;
         if (focus_ && focus_->rank && chance(50)) return pick(-static_cast<std::int64_t>(*focus_->rank), -1);
+        // Of a rule with given variables: elements of lists have an element per axis, which is a small number.
+        if (!given_.empty() && use.element && chance(80)) return pick(0, 2);
         if (!use.known || chance(50)) return pick(1, options_.bound);
         return pick(-static_cast<std::int64_t>(max_instance_rank), -1);
       }

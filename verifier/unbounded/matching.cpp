@@ -498,8 +498,10 @@ bool Matcher::covered(const Element& one, const Elements& all, const Facts& fact
   return includes(all, one, here, 0) && !failed_;
 }
 
-bool Matcher::includes(const Elements& all, const Element& given, Facts& facts, int depth) {
+bool Matcher::includes(const Elements& all, const Element& given, Facts& facts, int depth, int divisions) {
   FormBuilder builder(facts);
+  // The guard without which some of `given` is among one of the families: [0, m) of [0, n).
+  std::optional<Atom> boundary;
   const Element one = given.bound.empty() ? given : renamed(given, facts);  // as in match()
   for (const Element& original : all) {
     if (!step(facts)) return false;
@@ -529,16 +531,35 @@ bool Matcher::includes(const Elements& all, const Element& given, Facts& facts, 
       }
       for (const Map& complete : completions(map, other.bound, one.bound, false)) {
         if (!step(facts)) return false;
+        std::optional<Atom> lacking;
         bool holds = true;
-        for (const Atom& guard : other.guards)
-          holds = holds && under.entails({guard.relation, facts.substitute(guard.p, complete)});
+        for (const Atom& guard : other.guards) {
+          const Atom here{guard.relation, facts.substitute(guard.p, complete)};
+          if (under.entails(here)) continue;
+          holds = false;
+          if (!lacking) lacking = here;
+        }
         if (holds && equal(one.value, builder.substitute(other.value, complete), under, depth + 1)) return true;
+        if (lacking && !boundary && divides(one, *lacking, facts)) boundary = lacking;
       }
       return false;
     };
     if (search(0, {})) return true;
   }
-  return false;
+  if (!boundary || divisions == 0) return false;
+  for (const Atom& piece : alternatives(*boundary)) {
+    Element part = one;
+    part.guards.push_back(piece);
+    if (!facts.contradictory_quickly(part.guards) && !includes(all, part, facts, depth, divisions - 1)) return false;
+  }
+  return true;
+}
+
+bool Matcher::divides(const Element& family, const Atom& guard, Facts& facts) const {
+  std::vector<Atom> inside = family.guards;
+  inside.push_back(guard);
+  return guard.relation == Atom::Relation::nonnegative && !facts.contradictory_quickly(inside) &&
+         !unsettled(guard.p, facts, family.guards);
 }
 
 bool Matcher::same_product(const Element& a, const Element& b, const Facts& facts, int depth) {

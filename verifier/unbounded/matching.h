@@ -44,6 +44,7 @@ class Matcher {
 
  private:
   using Map = Facts::Replacement;
+  static constexpr int max_divisions = 2;  ///< Of a family that others cover together.
 
   [[nodiscard]] NormalForm simplify(const Term& term, Facts& facts, int depth);
   [[nodiscard]] NormalForm simplify(const Factor& factor, Facts& facts, const std::vector<Atom>& guards, int depth);
@@ -55,7 +56,12 @@ class Matcher {
   [[nodiscard]] bool match(const Term& a, const Term& b, Facts& facts, int depth);
   [[nodiscard]] bool match_with(const Term& a, const Term& b, Facts& facts, Map map, int depth);
   [[nodiscard]] bool same_factor(const Factor& a, const Factor& b, const Facts& facts, int depth);
-  [[nodiscard]] bool includes(const Elements& all, const Element& one, Facts& facts, int depth);
+  /// Whether every value of `one` is among those of `all`: by a map of variables, or piece by piece, divided by guards
+  /// of families of `all` at most `divisions` times in a row.
+  [[nodiscard]] bool includes(const Elements& all, const Element& one, Facts& facts, int depth,
+                              int divisions = max_divisions);
+  /// Whether a guard divides a family into two, either of which may have elements.
+  [[nodiscard]] bool divides(const Element& family, const Atom& guard, Facts& facts) const;
   [[nodiscard]] bool same_product(const Element& a, const Element& b, const Facts& facts, int depth);
   /// Solves equations for the variables of `bound`.
   void solve(const std::vector<Polynomial>& equations, const std::vector<SymbolId>& bound, Facts& facts,
