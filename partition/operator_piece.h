@@ -1,0 +1,108 @@
+/// Pieces of an operator application: what a device computes of it. A piece is an application of the same operator; it
+/// is reached by cuts into two, each the use of a strategy, whose conditions are checked at the shapes of what is cut.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "graph/graph.h"
+#include "operators/registry.h"
+#include "partition/strategy.h"
+#include "support/status.h"
+
+namespace taso {
+
+/// A half-open range of indices.
+struct IndexRange {
+  std::int64_t begin = 0, end = 0;
+  [[nodiscard]] std::int64_t size() const { return end > begin ? end - begin : 0; }
+  auto operator<=>(const IndexRange&) const = default;
+};
+
+/// A box of a tensor: a range per axis.
+using IndexBox = std::vector<IndexRange>;
+
+/// All of a tensor.
+[[nodiscard]] IndexBox whole_box(const Shape& shape);
+/// Number of elements.
+[[nodiscard]] std::int64_t volume_of(const IndexBox& box);
+
+/// Where piece `piece` of `pieces` begins in a range of n indices: floor(n * piece / pieces). Pieces are as equal as
+/// they can be, and pieces of pieces are those of one cut into as many.
+[[nodiscard]] constexpr std::int64_t piece_begin(std::int64_t n, std::int64_t piece, std::int64_t pieces) {
+  return n / pieces * piece + n % pieces * piece / pieces;
+}
+
+/// An application of an operator, and which part of a whole one it is.
+struct OperatorPiece {
+  std::string op;
+  Attributes attributes;
+  std::vector<TensorType> inputs, outputs;
+  std::vector<IndexBox> reads;  ///< Per input: of the whole's input.
+  std::vector<IndexBox> makes;  ///< Per output: of the whole's output.
+};
+
+/// A node as the piece that is all of it. The node is an operator, all of whose types are known (TASO_CHECK).
+[[nodiscard]] OperatorPiece all_of(const Graph& graph, NodeId id);
+
+/// The strategies that may be used, by operator: those whose rules are proved. Not thread-safe.
+class StrategyTable {
+ public:
+  /// Whether a rule is proved; asked once for each strategy of an operator that is met.
+  using IsProved = std::function<bool(const Substitution&)>;
+  /// The registry is referred to.
+  StrategyTable(const OperatorRegistry& registry, IsProved is_proved)
+      : registry_(registry), is_proved_(std::move(is_proved)) {}
+  /// Of an operator that the registry has.
+  [[nodiscard]] const std::vector<std::shared_ptr<const PartitionStrategy>>& of(std::string_view op);
+  [[nodiscard]] const OperatorRegistry& registry() const { return registry_; }
+
+ private:
+  const OperatorRegistry& registry_;
+  IsProved is_proved_;
+  std::map<std::string, std::vector<std::shared_ptr<const PartitionStrategy>>, std::less<>> strategies_;
+};
+
+/// A strategy at a piece: its numbers but for the cut point.
+struct PieceCut {
+  std::shared_ptr<const PartitionStrategy> strategy;
+  /// The variable as the definition calls it, and where parts lie side by side the axis of the output, counted from the
+  /// end: "i@-2". Pieces of one operator have cuts of equal names; strategies for different circumstances share one.
+  std::string name;
+  std::int64_t extent = 0;  ///< Of the range of the variable; at least 2.
+  /// The axis of every output along which parts lie side by side, from the front; nothing where they are combined by
+  /// the strategy's reducer.
+  std::optional<std::size_t> output_axis;
+  std::vector<std::optional<AttributeValue>> attributes;  ///< Of the rule's variables.
+};
+
+/// The cuts of a piece, in the order of the strategies, and of one that stands for several axes from the front.
+[[nodiscard]] std::vector<PieceCut> cuts_of(const OperatorPiece& piece, StrategyTable& strategies);
+
+/// One of the two parts of a piece at a cut point, 0 < point < extent. Fails where a condition of the strategy does not
+/// hold there.
+[[nodiscard]] Expected<OperatorPiece> part_of(const OperatorPiece& piece, const PieceCut& cut, std::int64_t point,
+                                              bool second, const OperatorRegistry& registry);
+
+/// Piece number `index` of `pieces` of a range of n indices.
+struct RangePiece {
+  std::int64_t n = 0, index = 0, pieces = 1;
+  [[nodiscard]] IndexRange range() const { return {piece_begin(n, index, pieces), piece_begin(n, index + 1, pieces)}; }
+  auto operator<=>(const RangePiece&) const = default;
+};
+
+/// Of `piece`, whose range of the variable `cut` (PieceCut::name) is `have`, the piece whose range is `wanted`, which
+/// lies in it: at most two cuts. Fails where the variable cannot be cut there, or a piece would be empty.
+[[nodiscard]] Expected<OperatorPiece> piece_at(const OperatorPiece& piece, const std::string& cut,
+                                               const RangePiece& wanted, const RangePiece& have,
+                                               StrategyTable& strategies);
+
+}  // namespace taso
