@@ -1,0 +1,53 @@
+/// Where the elements of a tensor are: on a mesh, every device holds a box. What moving from one placement to another
+/// takes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "partition/mesh.h"
+#include "partition/operator_piece.h"
+
+namespace taso {
+
+/// Who holds what of a tensor.
+struct Placement {
+  std::vector<IndexBox> boxes;  ///< Per device.
+  /// Mesh axes, ascending, along which the holders of a box have partial results, which `reducer` combines.
+  std::vector<std::size_t> partial;
+  std::string reducer;
+  auto operator<=>(const Placement&) const = default;
+};
+
+/// Payload of communication and its time. Times of steps that follow each other are added; nothing overlaps with
+/// computing.
+struct Transfer {
+  double bytes = 0;  ///< Received, by all devices together.
+  double seconds = 0;
+  bool possible = true;
+  Transfer& operator+=(const Transfer& other) {
+    bytes += other.bytes;
+    seconds += other.seconds;
+    possible = possible && other.possible;
+    return *this;
+  }
+};
+
+/// From `have`, so that every device holds at least its box of `need`.
+///
+/// What a device lacks it gets from the nearest owners: along the fastest mesh axis as far as devices there have it,
+/// then along the next. Partial results are combined first, along the axes that are partial in `have` and not in
+/// `need`: by a reduce-scatter, each device of a group keeping a part of the box along one axis of the tensor, or an
+/// all-reduce, whichever leads to less time in all; both inner axes first (hierarchical; Thakur, Rabenseifner and Gropp
+/// 2005: a ring of p moves (p - 1) / p of the data for each of scatter and gather). Boxes of `have` are as cuts make
+/// them: along every mesh axis equal, or side by side. Not possible: partial results of what is not partial, or of
+/// another reducer.
+[[nodiscard]] Transfer transfer(const Placement& have, const Placement& need, std::int64_t element_bytes,
+                                const Mesh& mesh);
+
+/// All devices hold everything.
+[[nodiscard]] Placement everywhere(const Shape& shape, const Mesh& mesh);
+
+}  // namespace taso
