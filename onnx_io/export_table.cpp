@@ -286,6 +286,7 @@ const std::vector<ExportRow> rows = {
     {"matmul_bias_act", matmul_bias_act},
     {"matrix_identity", only_folded},
     {"max_pool2d", max_pool},
+    {"maximum", [](LoweringContext& c) { binary(c, "Max"); }},
     {"ones", only_folded},
     {"pad",
      [](LoweringContext& c) {

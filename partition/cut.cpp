@@ -221,9 +221,9 @@ class Cutter {
       return std::nullopt;
     }
     AxisCut result{read.tensor, axis, factor * (point_ - one) + window->second + one, start};
-    if (result.first_end == point_ && start == point_ && !read.may_leave) return result;
-    windows_.insert({read.tensor, axis});
     const SizePolynomial extent = model().tensors[read.tensor].axes[axis].extent;
+    if (result.first_end == point_ && start == point_ && (!read.may_leave || extent == cut_.extent)) return result;
+    windows_.insert({read.tensor, axis});
     require(Condition::Relation::less_equal, zero, result.first_end);
     require(Condition::Relation::less_equal, result.first_end, extent);
     require(Condition::Relation::less_equal, zero, start);

@@ -159,18 +159,26 @@ OperatorPiece all_of(const Graph& graph, NodeId id) {
 }
 
 const std::vector<std::shared_ptr<const PartitionStrategy>>& StrategyTable::of(std::string_view op) {
-  const auto known = strategies_.find(op);
-  if (known != strategies_.end()) return known->second;
-  std::vector<std::shared_ptr<const PartitionStrategy>> proved;
-  OperatorStrategies derived = derive_strategies(registry_, op);
-  for (PartitionStrategy& strategy : derived.strategies)
-    if (is_proved_(strategy.rule)) proved.push_back(std::make_shared<const PartitionStrategy>(std::move(strategy)));
-  return strategies_.emplace(std::string(op), std::move(proved)).first->second;
+  const auto known = known_.find(op);
+  if (known != known_.end()) return known->second;
+  std::vector<std::shared_ptr<const PartitionStrategy>> list;
+  for (PartitionStrategy& strategy : strategies_(op))
+    list.push_back(std::make_shared<const PartitionStrategy>(std::move(strategy)));
+  return known_.emplace(std::string(op), std::move(list)).first->second;
 }
 
-std::vector<PieceCut> cuts_of(const OperatorPiece& piece, StrategyTable& strategies) {
+const std::vector<PartialPassage>& StrategyTable::passages_of(std::string_view op) {
+  const auto known = known_passages_.find(op);
+  if (known != known_passages_.end()) return known->second;
+  return known_passages_.emplace(std::string(op), passages_(op)).first->second;
+}
+
+std::vector<PieceCut> cuts_of(const OperatorPiece& piece, StrategyTable& strategies, std::string_view name) {
   std::vector<PieceCut> found;
-  for (const auto& strategy : strategies.of(piece.op)) Finder(strategy, piece, found).run();
+  const std::string_view variable = name.substr(0, name.find('@'));
+  for (const auto& strategy : strategies.of(piece.op))
+    if (name.empty() || strategy->variable == variable) Finder(strategy, piece, found).run();
+  if (!name.empty()) std::erase_if(found, [&](const PieceCut& cut) { return cut.name != name; });
   return found;
 }
 
@@ -226,11 +234,11 @@ Expected<OperatorPiece> piece_at(const OperatorPiece& piece, const std::string& 
   for (const bool second : {false, true}) {
     const std::int64_t point = (second ? range.begin : range.end) - left.begin;
     if (point == 0 || point == left.size()) continue;
-    const std::vector<PieceCut> cuts = cuts_of(result, strategies);
+    const std::vector<PieceCut> cuts = cuts_of(result, strategies, cut);
     // Of several strategies for one variable, the first whose conditions hold.
     Expected<OperatorPiece> part = bad_input(cut + " cannot be cut");
     for (const PieceCut& one : cuts) {
-      if (one.name != cut || one.extent != left.size()) continue;
+      if (one.extent != left.size()) continue;
       part = part_of(result, one, point, second, strategies.registry());
       if (part) break;
     }

@@ -53,22 +53,25 @@ struct OperatorPiece {
 /// A node as the piece that is all of it. The node is an operator, all of whose types are known (TASO_CHECK).
 [[nodiscard]] OperatorPiece all_of(const Graph& graph, NodeId id);
 
-/// The strategies that may be used, by operator: those whose rules are proved. Not thread-safe.
+/// The strategies and passages that may be used, by operator, each asked for once. Not thread-safe.
 class StrategyTable {
  public:
-  /// Whether a rule is proved; asked once for each strategy of an operator that is met.
-  using IsProved = std::function<bool(const Substitution&)>;
-  /// The registry is referred to.
-  StrategyTable(const OperatorRegistry& registry, IsProved is_proved)
-      : registry_(registry), is_proved_(std::move(is_proved)) {}
+  using Strategies = std::function<std::vector<PartitionStrategy>(std::string_view op)>;
+  using Passages = std::function<std::vector<PartialPassage>(std::string_view op)>;
+  /// The registry is referred to. `strategies` and `passages` give what is proved (ProvedStrategies).
+  StrategyTable(const OperatorRegistry& registry, Strategies strategies, Passages passages)
+      : registry_(registry), strategies_(std::move(strategies)), passages_(std::move(passages)) {}
   /// Of an operator that the registry has.
   [[nodiscard]] const std::vector<std::shared_ptr<const PartitionStrategy>>& of(std::string_view op);
+  [[nodiscard]] const std::vector<PartialPassage>& passages_of(std::string_view op);
   [[nodiscard]] const OperatorRegistry& registry() const { return registry_; }
 
  private:
   const OperatorRegistry& registry_;
-  IsProved is_proved_;
-  std::map<std::string, std::vector<std::shared_ptr<const PartitionStrategy>>, std::less<>> strategies_;
+  Strategies strategies_;
+  Passages passages_;
+  std::map<std::string, std::vector<std::shared_ptr<const PartitionStrategy>>, std::less<>> known_;
+  std::map<std::string, std::vector<PartialPassage>, std::less<>> known_passages_;
 };
 
 /// A strategy at a piece: its numbers but for the cut point.
@@ -84,8 +87,10 @@ struct PieceCut {
   std::vector<std::optional<AttributeValue>> attributes;  ///< Of the rule's variables.
 };
 
-/// The cuts of a piece, in the order of the strategies, and of one that stands for several axes from the front.
-[[nodiscard]] std::vector<PieceCut> cuts_of(const OperatorPiece& piece, StrategyTable& strategies);
+/// The cuts of a piece, in the order of the strategies, and of one that stands for several axes from the front; with
+/// `name`, those of that name only.
+[[nodiscard]] std::vector<PieceCut> cuts_of(const OperatorPiece& piece, StrategyTable& strategies,
+                                            std::string_view name = "");
 
 /// One of the two parts of a piece at a cut point, 0 < point < extent. Fails where a condition of the strategy does not
 /// hold there.

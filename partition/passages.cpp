@@ -16,14 +16,19 @@ Substitution passage_rule(const OperatorDefinition& definition, const std::vecto
   rule.name = name;
   const PatternNode whole = rule.source.nodes[0];
   rule.source = {};
-  rule.target = {};
+  rule.tensor_variables.clear();
   PatternNode combined = whole, first = whole, second = whole;
-  for (const std::size_t input : partial) {
-    const PatternValue one = whole.inputs[input];
-    const PatternValue other{true, static_cast<std::uint32_t>(rule.tensor_variables.size()), 0};
-    rule.tensor_variables.push_back(rule.tensor_variables[input] + "_2");
-    combined.inputs[input] = add_node(rule.source, {combine, {one, other}, {}});
-    second.inputs[input] = other;
+  const auto variable = [&](const std::string& wanted) {
+    rule.tensor_variables.push_back(wanted);
+    return PatternValue{true, static_cast<std::uint32_t>(rule.tensor_variables.size() - 1), 0};
+  };
+  for (std::size_t input = 0; input < whole.inputs.size(); ++input) {
+    const std::string& tensor = definition.inputs[input].name;
+    const PatternValue one = variable(tensor);
+    combined.inputs[input] = first.inputs[input] = second.inputs[input] = one;
+    if (std::find(partial.begin(), partial.end(), input) == partial.end()) continue;
+    second.inputs[input] = variable(tensor + "_2");
+    combined.inputs[input] = add_node(rule.source, {combine, {one, second.inputs[input]}, {}});
   }
   rule.source.outputs = {add_node(rule.source, combined)};
   rule.target.outputs = {add_node(

@@ -47,7 +47,7 @@ class RuleBuilder {
     result_.cut = cut_.point;
     std::vector<std::uint32_t> moved;
     join_lists();
-    compact_variables(rule, moved);
+    compact_variables(rule, *cut_.model.definition, moved);
     renumber(moved);
     return std::move(result_);
   }
@@ -109,6 +109,10 @@ class RuleBuilder {
   Status make_target() {
     if (registry_.pieces("split") == nullptr || !registry_.is_associative("concat"))
       return bad_input("there are no operators split and concat");
+    for (const AxisCut& cut : cut_.axes) {
+      const InputSpec& input = cut_.model.definition->inputs[cut_.model.definition->variadic() ? 0 : cut.tensor];
+      if (input.integers) return bad_input(input.name + " holds integers, which no operator cuts");
+    }
     std::string combine = "concat";
     if (!result_.reducer.empty()) {
       combine = combining_operator(registry_, result_.reducer);
@@ -231,7 +235,7 @@ PatternValue add_node(Pattern& pattern, PatternNode node, std::uint32_t port) {
   return {false, number, port};
 }
 
-void compact_variables(Substitution& rule, std::vector<std::uint32_t>& moved) {
+void compact_variables(Substitution& rule, const OperatorDefinition& definition, std::vector<std::uint32_t>& moved) {
   constexpr auto none = static_cast<std::uint32_t>(-1);
   moved.assign(rule.attribute_variables.size(), none);
   std::vector<std::string> names;
@@ -242,7 +246,11 @@ void compact_variables(Substitution& rule, std::vector<std::uint32_t>& moved) {
     }
     e.index = moved[e.index];
   };
-  for_each_variable(rule.source, move);
+  // In the order of the definition, as a parser numbers them.
+  for (PatternNode& node : rule.source.nodes)
+    for (const AttributeSpec& attribute : definition.attributes)
+      for (auto& [name, value] : node.attributes)
+        if (name == attribute.name) for_each_variable(value, move);
   // Then the conditions: they say first what others are made of.
   for_each_variable(rule.conditions, move);
   for_each_variable(rule.target, move);

@@ -18,9 +18,9 @@ namespace taso {
 /// The source `op(inputs; attributes)` of a rule: attributes are variables, named after them.
 [[nodiscard]] Substitution whole_operator(const OperatorDefinition& definition);
 
-/// Leaves out attribute variables that nothing names, and puts those of the source first; `moved[v]` is the new number
-/// of variable v.
-void compact_variables(Substitution& rule, std::vector<std::uint32_t>& moved);
+/// Leaves out attribute variables that nothing names, and numbers the others as a parser does, where the source has the
+/// operator of `definition` alone; `moved[v]` is the new number of variable v.
+void compact_variables(Substitution& rule, const OperatorDefinition& definition, std::vector<std::uint32_t>& moved);
 
 /// Adds a node to a pattern, or finds the equal one; attributes need not be in order.
 [[nodiscard]] PatternValue add_node(Pattern& pattern, PatternNode node, std::uint32_t port = 0);

@@ -19,7 +19,9 @@ using Tensor = RingTensor<double>;
 
 /// What these tests do not need proved.
 StrategyTable every_strategy() {
-  return StrategyTable(registry(), [](const Substitution&) { return true; });
+  return StrategyTable(
+      registry(), [](std::string_view op) { return derive_strategies(registry(), op).strategies; },
+      [](std::string_view op) { return derive_passages(registry(), op); });
 }
 
 /// The part of a tensor in a box.
