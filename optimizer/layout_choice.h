@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "optimizer/cost_database.h"
-#include "optimizer/elimination.h"
+#include "elimination/elimination.h"
 #include "optimizer/target.h"
 #include "support/status.h"
 

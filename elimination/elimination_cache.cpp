@@ -2,7 +2,7 @@
 #include <limits>
 #include <utility>
 
-#include "optimizer/elimination.h"
+#include "elimination/elimination.h"
 
 namespace taso {
 namespace {

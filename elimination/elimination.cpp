@@ -1,4 +1,4 @@
-#include "optimizer/elimination.h"
+#include "elimination/elimination.h"
 
 #include <absl/container/inlined_vector.h>
 
@@ -10,6 +10,7 @@
 #include <queue>
 #include <utility>
 
+#include "elimination/table_minimum.h"
 #include "support/reversed.h"
 #include "support/status.h"
 
@@ -18,15 +19,6 @@ namespace {
 
 using Variable = EliminationProblem::Variable;
 using Factor = EliminationProblem::Factor;
-
-/// The product of domain sizes, saturating: sizes of tables that are never made may overflow.
-std::size_t table_size(std::span<const std::uint32_t> sizes, std::span<const Variable> scope) {
-  std::size_t size = 1;
-  for (const Variable variable : scope)
-    if (__builtin_mul_overflow(size, static_cast<std::size_t>(sizes[variable]), &size))
-      return std::numeric_limits<std::size_t>::max();
-  return size;
-}
 
 constexpr Variable no_variable = ~Variable{0};
 
@@ -111,6 +103,10 @@ class Eliminator {
 
   /// All variables but `root`, in the order of elimination.
   std::vector<Variable> eliminate_all(Variable root) {
+    if (!rooted_ && !options_.order.empty()) {
+      for (const Variable variable : options_.order) eliminate(variable);
+      return {options_.order.begin(), options_.order.end()};
+    }
     std::vector<Rank> ranks;
     ranks.reserve(2 * sizes_.size());
     for (Variable variable = 0; variable < sizes_.size(); ++variable) {
@@ -237,42 +233,23 @@ class Eliminator {
   template <class AxisOf>
   void fill_minimum(MessageCache::Message& message, Variable variable, std::span<const std::uint32_t> members,
                     std::span<const Variable> scope, std::size_t entries, const AxisOf& axis_of) const {
-    message.table.resize(entries);
-    // How far each member's table advances along each variable of the scope, and along `variable`.
-    const std::size_t rank = scope.size();
-    std::vector<std::size_t> strides(members.size() * (rank + 1), 0), at(members.size(), 0);
-    std::vector<const double*> tables(members.size());
+    const std::size_t axes = scope.size() + 1;
+    absl::InlinedVector<std::uint32_t, 8> sizes;
+    for (const Variable other : scope) sizes.push_back(sizes_[other]);
+    sizes.push_back(sizes_[variable]);
+    absl::InlinedVector<std::size_t, 32> strides(members.size() * axes, 0);
+    absl::InlinedVector<const double*, 8> tables(members.size());
     for (std::size_t m = 0; m < members.size(); ++m) {
       const EliminationTerm& member = terms_[members[m]].term;
       tables[m] = member.table.data();
       std::size_t stride = 1;
       for (std::size_t i = member.scope.size(); i-- > 0;) {
-        strides[m * (rank + 1) + axis_of(member.scope[i])] = stride;
+        strides[m * axes + axis_of(member.scope[i])] = stride;
         stride *= sizes_[member.scope[i]];
       }
     }
-    std::vector<std::uint32_t> index(rank, 0);
-    const std::uint32_t values = sizes_[variable];
-    for (std::size_t entry = 0; entry < entries; ++entry) {
-      double best = EliminationProblem::forbidden_cost;
-      for (std::uint32_t value = 0; value < values; ++value) {
-        double sum = 0;
-        for (std::size_t m = 0; m < members.size(); ++m)
-          sum += tables[m][at[m] + value * strides[m * (rank + 1) + rank]];
-        best = std::min(best, sum);
-      }
-      message.table[entry] = best;
-      for (std::size_t axis = rank; axis-- > 0;) {
-        const std::uint32_t size = sizes_[scope[axis]];
-        const bool carry = ++index[axis] == size;
-        for (std::size_t m = 0; m < members.size(); ++m) {
-          at[m] += strides[m * (rank + 1) + axis];
-          if (carry) at[m] -= strides[m * (rank + 1) + axis] * size;
-        }
-        if (!carry) break;
-        index[axis] = 0;
-      }
-    }
+    message.table.resize(entries);
+    minimum_of_sum({sizes, tables, strides}, message.table, options_.parallel);
   }
 
   /// The value of least cost given the variables eliminated later.
@@ -326,44 +303,9 @@ class Eliminator {
 
 }  // namespace
 
-EliminationProblem::Variable EliminationProblem::add_variable(std::uint32_t size) {
-  TASO_CHECK(size > 0, "a variable without values");
-  sizes_.push_back(size);
-  return static_cast<Variable>(sizes_.size() - 1);
-}
-
-void EliminationProblem::add_factor(std::span<const Variable> scope, std::span<const double> table) {
-  for (std::size_t i = 0; i < scope.size(); ++i) {
-    TASO_CHECK(scope[i] < sizes_.size(), "a factor over a variable that there is not");
-    TASO_CHECK(std::find(scope.begin(), scope.begin() + static_cast<std::ptrdiff_t>(i), scope[i]) ==
-                   scope.begin() + static_cast<std::ptrdiff_t>(i),
-               "a factor that mentions a variable twice");
-  }
-  TASO_CHECK(table.size() == table_size(sizes_, scope), "a table that does not fit its variables");
-  places_.push_back({scopes_.size(), scope.size(), tables_.size(), table.size()});
-  scopes_.insert(scopes_.end(), scope.begin(), scope.end());
-  tables_.insert(tables_.end(), table.begin(), table.end());
-}
-
-void EliminationProblem::reserve(std::size_t variables, std::size_t factors, std::size_t scopes, std::size_t entries) {
-  sizes_.reserve(variables);
-  places_.reserve(factors);
-  scopes_.reserve(scopes);
-  tables_.reserve(entries);
-}
-
-double EliminationProblem::cost(std::span<const std::uint32_t> assignment) const {
-  double sum = 0;
-  for (std::size_t i = 0; i < factors(); ++i) {
-    const Factor one = factor(i);
-    std::size_t at = 0;
-    for (const Variable variable : one.scope) at = at * sizes_[variable] + assignment[variable];
-    sum += one.table[at];
-  }
-  return sum;
-}
-
 EliminationResult minimize(const EliminationProblem& problem, const EliminationOptions& options, MessageCache* cache) {
+  TASO_CHECK(options.order.empty() || options.order.size() == problem.variables(),
+             "an order that leaves out variables");
   if (cache != nullptr) cache->make_room();
   Eliminator eliminator(problem.sizes(), problem.factors(), options, cache);
   double constant = 0;
@@ -388,23 +330,6 @@ RootedResult minimize_rooted(std::span<const std::uint32_t> sizes, std::span<con
   Eliminator eliminator(sizes, terms.size(), options, &cache);
   for (const EliminationTerm& term : terms) eliminator.add(term);
   return eliminator.run_rooted(root);
-}
-
-const MessageCache::Message* MessageCache::find(const Hash128& key) const {
-  const auto place = messages_.find(key);
-  return place == messages_.end() ? nullptr : &place->second;
-}
-
-const MessageCache::Message* MessageCache::insert(const Hash128& key, Message message) {
-  constexpr std::size_t overhead = 16;  // of a message, in entries
-  entries_ += message.table.size() + overhead;
-  return &messages_.emplace(key, std::move(message)).first->second;
-}
-
-void MessageCache::make_room() {
-  if (entries_ <= maximum_entries_) return;
-  messages_.clear();
-  entries_ = 0;
 }
 
 }  // namespace taso

@@ -1,5 +1,5 @@
 // Variable elimination against enumeration of all assignments, on random problems.
-#include "optimizer/elimination.h"
+#include "elimination/elimination.h"
 
 #include <gtest/gtest.h>
 

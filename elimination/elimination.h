@@ -54,6 +54,8 @@ class EliminationProblem {
   void add_factor(const std::vector<Variable>& scope, const std::vector<double>& table) {
     add_factor(std::span(scope), std::span(table));
   }
+  /// Adds a term whose table lies with the caller, unchanged for as long as the problem is used.
+  void share_factor(std::span<const Variable> scope, std::span<const double> table);
   /// Makes room for so many variables, factors, variables in their scopes, and entries of their tables.
   void reserve(std::size_t variables, std::size_t factors, std::size_t scopes, std::size_t entries);
 
@@ -64,15 +66,17 @@ class EliminationProblem {
   [[nodiscard]] std::size_t factors() const { return places_.size(); }
   [[nodiscard]] Factor factor(std::size_t index) const {
     const Place& place = places_[index];
-    return {{scopes_.data() + place.scope, place.rank}, {tables_.data() + place.table, place.entries}};
+    const double* const table = place.shared != nullptr ? place.shared : tables_.data() + place.table;
+    return {{scopes_.data() + place.scope, place.rank}, {table, place.entries}};
   }
   /// The sum of all factors at an assignment of all variables.
   [[nodiscard]] double cost(std::span<const std::uint32_t> assignment) const;
 
  private:
-  /// Where a factor's scope and table lie in `scopes_` and `tables_`.
+  /// Where a factor's scope and table lie in `scopes_` and `tables_`, or the table of someone else.
   struct Place {
     std::size_t scope = 0, rank = 0, table = 0, entries = 0;
+    const double* shared = nullptr;
   };
   std::vector<std::uint32_t> sizes_;
   std::vector<Place> places_;
@@ -80,9 +84,19 @@ class EliminationProblem {
   std::vector<double> tables_;
 };
 
+/// The number of entries of a table over some variables: the product of their sizes, or the largest number if that
+/// overflows (sizes of tables that are never made may).
+[[nodiscard]] std::size_t table_size(std::span<const std::uint32_t> sizes,
+                                     std::span<const EliminationProblem::Variable> scope);
+
 struct EliminationOptions {
   /// Most entries of a table made by elimination. Tables that are given may be larger.
   std::size_t maximum_table = std::size_t{1} << 20;
+  /// All variables in the order of elimination (elimination/order.h makes such), kept by the caller; if empty, the
+  /// variable with the smallest table over its neighbours is next. Of EliminationCache, parts have no given order.
+  std::span<const EliminationProblem::Variable> order = {};
+  /// Large tables are made by several threads. The result is the same.
+  bool parallel = false;
 };
 
 struct EliminationResult {

@@ -1,0 +1,71 @@
+#include "partition/solve_exact.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "elimination/dominance.h"
+
+namespace taso {
+namespace {
+
+/// Changes one decision at a time as long as that lowers the cost.
+void descend(const EliminationProblem& problem, std::vector<std::uint32_t>& assignment) {
+  using Variable = EliminationProblem::Variable;
+  std::vector<std::vector<std::size_t>> factors_of(problem.variables());
+  for (std::size_t i = 0; i < problem.factors(); ++i)
+    for (const Variable variable : problem.factor(i).scope) factors_of[variable].push_back(i);
+  const auto cost_around = [&](Variable variable) {
+    double sum = 0;
+    for (const std::size_t number : factors_of[variable]) {
+      const EliminationProblem::Factor factor = problem.factor(number);
+      std::size_t at = 0;
+      for (const Variable other : factor.scope) at = at * problem.size(other) + assignment[other];
+      sum += factor.table[at];
+    }
+    return sum;
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Variable variable = 0; variable < problem.variables(); ++variable) {
+      std::uint32_t best = assignment[variable];
+      double least = cost_around(variable);
+      for (std::uint32_t value = 0; value < problem.size(variable); ++value) {
+        assignment[variable] = value;
+        const double cost = cost_around(variable);
+        if (cost >= least) continue;
+        least = cost;
+        best = value;
+        changed = true;
+      }
+      assignment[variable] = best;
+    }
+  }
+}
+
+}  // namespace
+
+PartitionSolution solve_exact(const PartitionProblem& problem, const ExactOptions& options) {
+  const EliminationProblem whole = problem.elimination_problem();
+  PartitionSolution solution;
+  solution.order = elimination_order(interaction_graph(whole), options.order);
+  solution.ways = std::accumulate(whole.sizes().begin(), whole.sizes().end(), std::size_t{0});
+  std::optional<ReducedProblem> reduced;
+  if (options.dominance) reduced = without_dominated_values(whole);
+  const EliminationProblem& solved = reduced ? reduced->problem : whole;
+  solution.kept_ways = std::accumulate(solved.sizes().begin(), solved.sizes().end(), std::size_t{0});
+  // Sizes have changed, and with them perhaps the best order.
+  const EliminationOrder order = elimination_order(interaction_graph(solved), options.order);
+  EliminationResult result = minimize(
+      solved, {.maximum_table = options.maximum_table, .order = order.variables, .parallel = options.parallel});
+  if (!result.exact) descend(solved, result.assignment);
+  solution.choice = reduced ? reduced->expand(result.assignment) : std::move(result.assignment);
+  solution.cost = problem.cost(solution.choice);
+  solution.lower_bound = result.lower_bound;
+  solution.exact = result.exact;
+  solution.largest_table = result.largest_table;
+  return solution;
+}
+
+}  // namespace taso
