@@ -1,0 +1,52 @@
+/// The ways in which an operator may be spread over a mesh.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "partition/mesh.h"
+#include "partition/operator_piece.h"
+#include "partition/placement.h"
+
+namespace taso {
+
+/// What the devices along one mesh axis do differently.
+struct AxisUse {
+  enum class Kind : std::uint8_t {
+    repeat,   ///< Nothing: all compute the same.
+    cut,      ///< Each takes a piece of the range of a variable.
+    partial,  ///< Each computes the same of partial operands, and has a partial result.
+  };
+  Kind kind = Kind::repeat;
+  std::string variable;             ///< Of a cut: PieceCut::name.
+  std::vector<std::size_t> inputs;  ///< Of partial: those that are.
+  std::string reducer;              ///< Of partial, and of a cut whose pieces are combined.
+  auto operator<=>(const AxisUse&) const = default;
+};
+
+/// One way to spread a node: what each mesh axis is used for, and what follows.
+struct NodeConfiguration {
+  std::vector<AxisUse> axes;
+  std::vector<Placement> reads;  ///< Per input: what devices need.
+  std::vector<Placement> makes;  ///< Per output: what they have then.
+  OperatorPiece largest;         ///< The piece of the device that has most to do.
+  /// "b@-4 | repeat": per mesh axis.
+  [[nodiscard]] std::string to_string() const;
+};
+
+struct ConfigurationOptions {
+  /// More configurations of a node are not made: then those with passages of partial results are left out, and then
+  /// those that use most mesh axes differently.
+  std::size_t most = 1024;
+};
+
+/// The configurations of an operator node all of whose types are known; the first one repeats everywhere. Every piece
+/// is reached by strategies of the table, whose conditions were checked. In a fixed order.
+[[nodiscard]] std::vector<NodeConfiguration> configurations_of(const Graph& graph, NodeId id, const Mesh& mesh,
+                                                               StrategyTable& strategies,
+                                                               const ConfigurationOptions& options = {});
+
+}  // namespace taso
