@@ -48,11 +48,12 @@ class Cutter {
 
   [[nodiscard]] std::size_t place(NodeId id) const { return places_[id]; }
 
-  /// What computes `outputs` from the values that nodes outside of `inside` make; weights are computed.
-  [[nodiscard]] Piece cut(const std::unordered_set<NodeId>& inside, const std::vector<Value>& outputs) const {
+  /// What computes `outputs` from the values that operators for which `inside` does not hold make; weights are
+  /// computed.
+  [[nodiscard]] Piece cut(const std::function<bool(NodeId)>& inside, const std::vector<Value>& outputs) const {
     const auto is_inside = [&](NodeId id) {
       const Node& node = graph_.node(id);
-      return node.weight_only || (node.kind == NodeKind::op && inside.contains(id));
+      return node.weight_only || (node.kind == NodeKind::op && inside(id));
     };
     std::unordered_set<NodeId> seen;
     std::vector<NodeId> open, nodes;
@@ -141,7 +142,7 @@ Expected<double> operations_of(const Graph& graph, const OperatorRegistry& regis
 class Preparation {
  public:
   Preparation(const Graph& original, const Graph& result, std::span<const ChangedRegion> regions)
-      : original_(original), before_(original), after_(result), result_(result) {
+      : original_(original), before_(original), after_(result) {
     for (const ChangedRegion& region : regions)
       for (const auto& [value, now] : region.outputs) originals_.emplace(now, value);
   }
@@ -159,8 +160,11 @@ class Preparation {
     if (now.empty()) return std::nullopt;
     prepared.place = before_.place(prepared.values.front().node);
     for (const Value value : prepared.values) prepared.place = std::min(prepared.place, before_.place(value.node));
-    prepared.before = before_.cut(nodes_of(region.before, region.around), prepared.values);
-    prepared.after = after_.cut(nodes_of(region.after, region.around), now);
+    const std::unordered_set<NodeId> before = nodes_of(region.before, region.around);
+    const std::unordered_set<NodeId> after = nodes_of(region.after, region.around);
+    prepared.before = before_.cut([&](NodeId id) { return before.contains(id); }, prepared.values);
+    // Another region may have made what this one reads, and the original has nothing like it.
+    prepared.after = after_.cut([&](NodeId id) { return after.contains(id) || is_new(id); }, now);
     const std::set<Value> known(prepared.before.leaves.begin(), prepared.before.leaves.end());
     for (const Value leaf : prepared.after.leaves) {
       const std::optional<Value> value = original_of(leaf);
@@ -178,6 +182,12 @@ class Preparation {
     nodes.insert(around.begin(), around.end());
     return nodes;
   }
+  /// Whether no output of a node of the result is known to be a value of the original.
+  [[nodiscard]] bool is_new(NodeId id) const {
+    if (original_.contains(id)) return false;
+    const auto known = originals_.lower_bound(Value{id, 0});
+    return known == originals_.end() || known->first.node != id;
+  }
   /// The value of the original that one of the result stands for.
   [[nodiscard]] std::optional<Value> original_of(Value value) const {
     if (original_.contains(value.node)) return value;
@@ -187,7 +197,6 @@ class Preparation {
 
   const Graph& original_;
   Cutter before_, after_;
-  const Graph& result_;
   std::map<Value, Value> originals_;
 };
 
