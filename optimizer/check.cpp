@@ -199,18 +199,23 @@ std::string describe(const WrongElement& wrong, const Graph& original, const Rew
 }  // namespace
 
 std::string CheckReport::summary() const {
-  if (tensors.empty()) return "nothing could be compared: no part of the graph can be executed";
-  std::string text = fmt::format("{} tensor{} compared, largest relative difference {:.1e}", tensors.size(),
-                                 tensors.size() == 1 ? "" : "s", worst);
   std::int64_t compared = 0, not_finite = 0;
   for (const CheckedTensor& tensor : tensors) {
     compared += tensor.compared;
     not_finite += tensor.not_finite;
   }
-  if (compared == 0 && not_finite > 0) return "nothing could be compared: no element of the original is finite";
-  if (not_finite > 0)
-    text += fmt::format("; {} of {} elements left out, which are not finite in the original", not_finite,
-                        compared + not_finite);
+  std::string text;
+  if (tensors.empty()) {
+    text = "nothing could be compared: no part of the graph can be executed";
+  } else if (compared == 0 && not_finite > 0) {
+    text = "nothing could be compared end to end: no element of the original is finite";
+  } else {
+    text = fmt::format("{} tensor{} compared, largest relative difference {:.1e}", tensors.size(),
+                       tensors.size() == 1 ? "" : "s", worst);
+    if (not_finite > 0)
+      text += fmt::format("; {} of {} elements left out, which are not finite in the original", not_finite,
+                          compared + not_finite);
+  }
   if (regions.regions > 0)
     text += fmt::format("; {} of {} rewritten regions right by themselves ({} elements)", regions.checked,
                         regions.regions, regions.elements);
