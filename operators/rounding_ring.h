@@ -29,18 +29,21 @@ class RoundingRing {
   using Element = RoundedNumber;
   static constexpr bool folds_extrema = true;
   /// `unit`: the unit roundoff of the narrower arithmetic, 2^-24 for f32.
-  explicit RoundingRing(double unit = 0x1p-24) : unit_(unit) {}
+  /// `least`: its smallest normal number.
+  explicit RoundingRing(double unit = 0x1p-24, double least = 0x1p-126) : unit_(unit), least_(least) {}
   [[nodiscard]] double unit() const { return unit_; }
 
   static Element number(double value) { return {value, 0}; }
-  static Element add(const Element& a, const Element& b) { return rounded(a.value + b.value, a.variance + b.variance); }
-  static Element subtract(const Element& a, const Element& b) {
+  [[nodiscard]] Element add(const Element& a, const Element& b) const {
+    return rounded(a.value + b.value, a.variance + b.variance);
+  }
+  [[nodiscard]] Element subtract(const Element& a, const Element& b) const {
     return rounded(a.value - b.value, a.variance + b.variance);
   }
-  static Element multiply(const Element& a, const Element& b) {
+  [[nodiscard]] Element multiply(const Element& a, const Element& b) const {
     return rounded(a.value * b.value, a.variance * b.value * b.value + b.variance * a.value * a.value);
   }
-  static Element divide(const Element& a, const Element& b) {
+  [[nodiscard]] Element divide(const Element& a, const Element& b) const {
     const double quotient = a.value / b.value;
     const double square = b.value * b.value;
     return rounded(quotient, a.variance / square + b.variance * quotient * quotient / square);
@@ -68,7 +71,11 @@ class RoundingRing {
   [[nodiscard]] static Status status() { return {}; }
 
  private:
-  static Element rounded(double value, double variance) { return {value, variance + value * value}; }
+  [[nodiscard]] Element rounded(double value, double variance) const {
+    // What is too small for the narrow arithmetic may become 0.
+    const double lost = value != 0 && std::fabs(value) < least_ ? value / unit_ : value;
+    return {value, variance + lost * lost};
+  }
   /// The variance that an argument's error makes in a function's value: by differences, as functions bend.
   template <class Function>
   [[nodiscard]] double carried(double value, const Element& x, const Function& function) const {
@@ -79,7 +86,7 @@ class RoundingRing {
     return change * change / (unit_ * unit_);
   }
 
-  double unit_;
+  double unit_, least_;
 };
 
 }  // namespace taso

@@ -67,6 +67,7 @@ struct CheckReport {
   double worst = 0;      ///< Largest max_difference / magnitude.
   double rtol = 0;       ///< That was allowed.
   RegionReport regions = {};
+  std::string not_checked = {};  ///< Where regions were not checked: the end of a message that says so.
   std::string wrong_region =
       {};  ///< Which tensor is wrong by itself, and what was applied before it; empty if none is.
   /// One line for people, e.g. "3 inputs, 1 output: largest relative difference 2.1e-07".

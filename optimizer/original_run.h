@@ -26,7 +26,6 @@ struct OriginalRunOptions {
   int inputs = 3;  ///< Number of random inputs, at least 1: uniform in [-1, 1), the last of several in [0, 1).
   std::uint64_t seed = 0;
   int threads = 1;
-  bool doubles = false;                             ///< It is also computed in double precision, at the first input.
   std::shared_ptr<const LayoutAssignment> layouts;  ///< Null: by the runtime's rule.
 };
 
@@ -38,14 +37,17 @@ class OriginalRun {
 
   /// Makes the inputs, and runs the original on them.
   [[nodiscard]] Status run();
+  /// Computes the original in double precision at the first `inputs` inputs, for deviations(). Slow: element by
+  /// element, by the definitions. Nothing is learnt where it is not of real numbers alone.
+  [[nodiscard]] Status compare_with_doubles(std::size_t inputs);
 
   /// Per input, those of `cut`.
   [[nodiscard]] const std::vector<std::vector<HostTensor>>& inputs() const { return inputs_; }
   /// Per input.
   [[nodiscard]] const std::vector<std::vector<HostTensor>>& outputs() const { return outputs_; }
   /// Per input and output: by how much it changes where inputs are changed by 1e-7 of their largest elements, or how
-  /// far it is from itself in double precision; the larger, relative to its largest element. At inputs where that was
-  /// not tried, as at the first.
+  /// far it is from itself in double precision; the larger, relative to its largest element. At inputs where the first
+  /// was not tried, as at the first input.
   [[nodiscard]] const std::vector<std::vector<double>>& deviations() const { return deviations_; }
 
   /// What the original computes at values of `whole`: on the first input, or (`attempt` > 0) on a positive one.
@@ -53,7 +55,6 @@ class OriginalRun {
 
  private:
   [[nodiscard]] Status deviate(Executor& executor, std::size_t input);
-  [[nodiscard]] Status compare_with_doubles();
 
   const Graph &whole_, &cut_;
   const KernelLibrary& host_;

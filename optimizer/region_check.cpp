@@ -144,7 +144,7 @@ class Preparation {
   Preparation(const Graph& original, const Graph& result, std::span<const ChangedRegion> regions)
       : original_(original), before_(original), after_(result) {
     for (const ChangedRegion& region : regions)
-      for (const auto& [value, now] : region.outputs) originals_.emplace(now, value);
+      for (const auto& [value, now] : region.outputs) originals_[now].push_back(value);
   }
 
   /// Nothing if the region cannot be computed by itself.
@@ -167,7 +167,7 @@ class Preparation {
     prepared.after = after_.cut([&](NodeId id) { return after.contains(id) || is_new(id); }, now);
     const std::set<Value> known(prepared.before.leaves.begin(), prepared.before.leaves.end());
     for (const Value leaf : prepared.after.leaves) {
-      const std::optional<Value> value = original_of(leaf);
+      const std::optional<Value> value = original_of(leaf, known);
       if (!value) return std::nullopt;
       prepared.after_leaves.push_back(*value);
       prepared.reads_rounded = prepared.reads_rounded || !known.contains(*value);
@@ -188,16 +188,21 @@ class Preparation {
     const auto known = originals_.lower_bound(Value{id, 0});
     return known == originals_.end() || known->first.node != id;
   }
-  /// The value of the original that one of the result stands for.
-  [[nodiscard]] std::optional<Value> original_of(Value value) const {
-    if (original_.contains(value.node)) return value;
+  /// The value of the original that one of the result stands for: one that the original's side reads, if there is any.
+  /// What stands for several is, in the original, each with another rounding.
+  [[nodiscard]] std::optional<Value> original_of(Value value, const std::set<Value>& wanted) const {
     const auto known = originals_.find(value);
-    return known == originals_.end() ? std::nullopt : std::optional(known->second);
+    const bool itself = original_.contains(value.node);
+    if (known != originals_.end() && !(itself && wanted.contains(value)))
+      for (const Value candidate : known->second)
+        if (wanted.contains(candidate)) return candidate;
+    if (itself) return value;
+    return known == originals_.end() ? std::nullopt : std::optional(known->second.front());
   }
 
   const Graph& original_;
   Cutter before_, after_;
-  std::map<Value, Value> originals_;
+  std::map<Value, std::vector<Value>> originals_;  // Of values of the result, what they stand for.
 };
 
 /// Elements of a piece's outputs: of all, computed at once, or of some, computed when asked for.
@@ -244,6 +249,7 @@ struct Sample {
   std::int64_t offset = 0;
   RoundedNumber before, after;
   std::optional<double> by_kernels;
+  std::optional<double> original;  ///< As the original computes it, in its own arithmetic.
 };
 
 std::vector<std::int64_t> index_of(std::int64_t offset, const Shape& shape) {
@@ -281,7 +287,10 @@ class RegionChecker {
     TASO_ASSIGN(const bool all, prepare_values(region, before, after));
     bool complete = true;
     for (std::size_t output = 0; output < region.values.size(); ++output) {
-      TASO_ASSIGN(const std::vector<Sample> samples, take_samples(region, output, all, before, after, kernels[output]));
+      const auto original = activations.find(region.values[output]);
+      TASO_ASSIGN(const std::vector<Sample> samples,
+                  take_samples(region, output, all, before, after, kernels[output],
+                               original == activations.end() ? nullptr : &original->second));
       complete = judge(region, output, samples, report) > 0 && complete;
       if (report.wrong) break;
     }
@@ -357,7 +366,8 @@ class RegionChecker {
   }
 
   Expected<std::vector<Sample>> take_samples(const Prepared& region, std::size_t output, bool all, PieceValues& before,
-                                             PieceValues& after, const std::optional<HostTensor>& kernels) {
+                                             PieceValues& after, const std::optional<HostTensor>& kernels,
+                                             const HostTensor* original) {
     const std::int64_t elements = original_.type(region.values[output]).elements();
     const auto count = options_.full ? elements : std::min(elements, static_cast<std::int64_t>(most_samples));
     const std::int64_t share = reads_ / 2 / static_cast<std::int64_t>(region.values.size());
@@ -376,7 +386,9 @@ class RegionChecker {
         }
         *element = *computed;
       }
-      if (kernels) sample.by_kernels = static_cast<double>(kernels->floats()[static_cast<std::size_t>(sample.offset)]);
+      const auto at = static_cast<std::size_t>(sample.offset);
+      if (kernels) sample.by_kernels = static_cast<double>(kernels->floats()[at]);
+      if (original != nullptr) sample.original = static_cast<double>(original->floats()[at]);
       samples.push_back(sample);
     }
     return samples;
@@ -393,25 +405,31 @@ class RegionChecker {
     const double besides = options_.rtol * magnitude + rounded;
     std::int64_t compared = 0;
     double worst = 1;
-    const auto consider = [&](const Sample& sample, double actual, double allowed, bool by_kernels) {
-      const double difference = std::isfinite(actual) ? std::fabs(actual - sample.before.value) : HUGE_VAL;
+    const auto consider = [&](const Sample& sample, double expected, double actual, double allowed,
+                              WrongElement::Cause cause) {
+      const double difference = std::isfinite(actual) ? std::fabs(actual - expected) : HUGE_VAL;
       const double share = difference == 0 ? 0 : difference / allowed;
       report.worst = std::max(report.worst, share);
       if (share <= worst) return;
       worst = share;
       const Value value = region.values[output];
-      report.wrong = WrongElement{region.number,       value,  index_of(sample.offset, original_.type(value).shape),
-                                  sample.before.value, actual, allowed,
-                                  by_kernels};
+      report.wrong = WrongElement{
+          region.number, value, index_of(sample.offset, original_.type(value).shape), expected, actual, allowed, cause};
     };
     for (const Sample& sample : samples) {
       const double deviation = sample.before.deviation() + sample.after.deviation();
       if (!std::isfinite(sample.before.value) || !std::isfinite(deviation)) continue;
       ++compared;
-      consider(sample, sample.after.value, exact_factor * unit * deviation + besides, false);
+      const double kernels = of_largest * unit * magnitude + besides;
+      consider(sample, sample.before.value, sample.after.value, exact_factor * unit * deviation + besides,
+               WrongElement::Cause::rule);
       if (sample.by_kernels)
-        consider(sample, *sample.by_kernels, kernel_factor * unit * deviation + of_largest * unit * magnitude + besides,
-                 true);
+        consider(sample, sample.before.value, *sample.by_kernels, kernel_factor * unit * deviation + kernels,
+                 WrongElement::Cause::kernels);
+      if (sample.original && std::isfinite(*sample.original))
+        consider(sample, *sample.original, sample.by_kernels.value_or(sample.after.value),
+                 kernel_factor * unit * sample.after.deviation() + options_.original_rtol * magnitude + kernels,
+                 WrongElement::Cause::rounding);
     }
     report.elements += compared;
     return compared;
@@ -424,8 +442,9 @@ class RegionChecker {
   Random random_;
 };
 
-/// The values of the original that a region reads.
-void add_leaves(const Prepared& region, std::set<Value>& leaves) {
+/// The values of the original that a region reads and makes.
+void add_values(const Prepared& region, std::set<Value>& leaves) {
+  leaves.insert(region.values.begin(), region.values.end());
   leaves.insert(region.before.leaves.begin(), region.before.leaves.end());
   leaves.insert(region.after_leaves.begin(), region.after_leaves.end());
 }
@@ -444,7 +463,7 @@ Expected<std::vector<const Prepared*>> check_all(const std::vector<const Prepare
   std::vector<const Prepared*> left;
   for (std::size_t begin = 0, end = 0; begin < regions.size(); begin = end) {
     std::set<Value> leaves;
-    do add_leaves(*regions[end++], leaves);
+    do add_values(*regions[end++], leaves);
     while (end < regions.size() && bytes_of(original, leaves) < batch_bytes);
     const std::vector<Value> values(leaves.begin(), leaves.end());
     std::map<Value, HostTensor> tensors;
@@ -482,8 +501,13 @@ Expected<RegionReport> check_regions(const Graph& original, const Graph& result,
   RegionChecker checker(original, library, options, options.reads / std::max<std::int64_t>(1, std::ssize(list)));
   for (int attempt = 0; attempt < 2 && !list.empty(); ++attempt) {
     TASO_ASSIGN(list, check_all(list, attempt, original, activations, checker, report));
-    if (report.wrong) break;
+    if (report.wrong) return report;
   }
+  std::set<std::size_t> unchecked;
+  for (std::size_t i = 0; i < regions.size(); ++i) unchecked.insert(i);
+  for (const Prepared& region : prepared)
+    if (std::find(list.begin(), list.end(), &region) == list.end()) unchecked.erase(region.number);
+  report.unchecked.assign(unchecked.begin(), unchecked.end());
   return report;
 }
 
