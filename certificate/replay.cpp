@@ -22,7 +22,8 @@ Error not_proved(std::string message, const std::string& file = "") {
 Status check_identity(const FileIdentity& named, const std::string& path) {
   TASO_ASSIGN(const FileIdentity found, identify_file(path));
   if (found.bytes == named.bytes && found.hash == named.hash) return {};
-  return not_proved(fmt::format("not the file that the certificate names ({} bytes, hash {}; here are {}, {})",
+  return not_proved(fmt::format("not the file that the certificate names ({} bytes, hash {}; here are {}, {}); "
+                                "--original and --optimized name others",
                                 named.bytes, named.hash.to_string(), found.bytes, found.hash.to_string()),
                     path);
 }

@@ -232,7 +232,10 @@ Status SymbolicModel::State::compare(const Graph& all, const Graph& there, std::
       same = there.node(id).op == node.op && catalog->at(node.attributes, k) == there.node(id).attributes;
     for (std::size_t port = 0; same && defined && port < node.outputs.size(); ++port)
       same = catalog->at(node.outputs[port], k) == there.node(id).outputs[port];
-    if (!same) return unproved(fmt::format("node {} ({}) is another at {}", id, node.op, to_string(sizes[k])));
+    if (same) continue;
+    const std::string name =
+        node.origin >= 0 ? models[0].describe_node(node.origin) : fmt::format("node {} of the graph", id);
+    return unproved(fmt::format("{} ({}) is another at {}", name, node.op, to_string(sizes[k])));
   }
   if (there.outputs() != all.outputs())
     return unproved(fmt::format("the outputs are others at {}", to_string(sizes[k])));

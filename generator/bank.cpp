@@ -195,8 +195,23 @@ Hash128 Bank::enumeration_hash(const TermEnumerator& enumerator, int level) cons
   return hasher.finish();
 }
 
+void Bank::note_applied(const TermEnumerator& enumerator) {
+  for (const Block& block : enumerator.blocks())
+    for (std::size_t row = 0; row < block.row_count() && !applied_[block.op]; ++row)
+      enumerator.for_each(block, row, row + 1,
+                          [&](std::span<const ClassId>, int /*weight_ops*/) { applied_[block.op] = true; });
+}
+
+std::vector<std::size_t> Bank::never_applied() const {
+  std::vector<std::size_t> never;
+  for (std::size_t op = 0; op < applied_.size(); ++op)
+    if (!applied_[op]) never.push_back(op);
+  return never;
+}
+
 Status Bank::add_level(int level, int weight_level) {
   const TermEnumerator enumerator(store_, group_, registry_, instances_, level, weight_level, options_.max_elements);
+  note_applied(enumerator);
   std::vector<FoundTerm> found;
   const std::string& folder = options_.scale.checkpoint;
   const std::string file = folder + "/" + group_.name + "-" + std::to_string(level) + "ops" +
@@ -410,6 +425,7 @@ void Bank::align_representatives(ClassId first_class, TermId first_term, std::si
 Status Bank::run() {
   const int max_ops = std::min(options_.max_ops, group_.max_ops);
   levels_.assign(static_cast<std::size_t>(max_ops) + 1, {});
+  applied_.assign(group_.operators.size(), false);
   add_inputs();
   for (int weight_ops = 1; weight_ops <= group_.max_weight_ops; ++weight_ops)
     TASO_RETURN_IF_ERROR(add_level(0, weight_ops));

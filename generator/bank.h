@@ -112,6 +112,9 @@ class Bank {
   [[nodiscard]] std::size_t output_count(TermId term) const { return output_counts_[term]; }
   /// Counts per number of operators; entry 0 is inputs and weights.
   [[nodiscard]] const std::vector<LevelCounts>& levels() const { return levels_; }
+  /// Operators of the group, by number, that no term of the enumeration applies: no value has a role and a type that
+  /// they take, or all would be weights.
+  [[nodiscard]] std::vector<std::size_t> never_applied() const;
   /// Renamings of inputs, with images of the classes below the last level.
   [[nodiscard]] const Symmetry& symmetry() const { return symmetry_; }
   [[nodiscard]] InstanceCache& instances() { return instances_; }
@@ -132,6 +135,8 @@ class Bank {
  private:
   friend class LastLevel;
   void add_inputs();
+  /// Notes which operators the terms of a level apply.
+  void note_applied(const TermEnumerator& enumerator);
   [[nodiscard]] Hash128 enumeration_hash(const TermEnumerator& enumerator, int level) const;
   [[nodiscard]] Status evaluate_level(const TermEnumerator& enumerator, int level, std::vector<FoundTerm>& found);
   /// One level whose classes are kept with their values.
@@ -159,6 +164,7 @@ class Bank {
   std::vector<MultiTerm> multi_terms_;
   std::vector<std::uint8_t> output_counts_;
   std::vector<LevelCounts> levels_;
+  std::vector<bool> applied_;  ///< Per operator of the group.
   std::uint64_t evaluated_ = 0;
   double seconds_per_term_ = 0;  ///< Evaluation only, on the level before the last.
   bool complete_ = true;

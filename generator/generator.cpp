@@ -123,6 +123,9 @@ class Run {
     report(group.name + ": terms", 0, 0);
     Bank bank(group, registry_, bank_options);
     TASO_RETURN_IF_ERROR(bank.run());
+    // Deeper terms may be those that apply it.
+    if (options_.never_applied && options_.max_ops >= group.max_ops)
+      for (const std::size_t op : bank.never_applied()) options_.never_applied(group, group.operators[op]);
     statistics.worlds = group.worlds;
     statistics.points = Bank::points;
     statistics.levels = bank.levels();

@@ -38,6 +38,9 @@ struct GeneratorOptions {
   std::function<void(const std::string& what, std::size_t done, std::size_t total)> progress;
   /// Told what the last level of a group is expected to take, before it begins. May be empty.
   std::function<void(const std::string& group, const LevelEstimate&)> estimate;
+  /// Told of every operator of a group that no term applies, where the group is enumerated up to its own size: as it
+  /// stands in the profile, it is of no use. May be empty.
+  std::function<void(const ProfileGroup& group, const ProfileOperator& op)> never_applied;
   /// Told of every candidate that was dropped after generalisation, and why. May be empty.
   std::function<void(const std::string& rule, const std::string& why)> dropped;
 };

@@ -45,6 +45,7 @@ LastLevel::LastLevel(Bank& bank, int level)
     const ClassId* const images = bank.symmetry_.images(id);
     first_[id] = std::all_of(images, images + bank.symmetry_.size(), [&](ClassId image) { return image >= id; });
   }
+  bank.note_applied(enumerator_);
 }
 
 std::uint64_t LastLevel::place_of(int weight_ops, std::uint32_t unit, std::uint32_t index, std::uint32_t port,

@@ -207,6 +207,7 @@ Expected<RewriteResult> apply_with_changes(const Graph& original, const Substitu
     if (result.graph.contains(id)) result.added.push_back(id);
   result.changed = editor.changed();
   result.removed = editor.removed();
+  result.replaced = editor.replaced();
   for (auto* list : {&result.changed, &result.removed}) {
     std::sort(list->begin(), list->end());
     list->erase(std::unique(list->begin(), list->end()), list->end());

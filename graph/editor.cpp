@@ -150,6 +150,7 @@ void GraphEditor::replace(const std::vector<std::pair<Value, Value>>& replacemen
       if (from == value) return to;
     return value;
   };
+  replaced_.insert(replaced_.end(), replacements.begin(), replacements.end());
   std::vector<NodeId> affected;
   for (const auto& [from, to] : replacements) {
     const std::vector<NodeId> readers = users(from.node);

@@ -41,6 +41,8 @@ class GraphEditor {
   /// Ids that existed at the beginning and differ now, or are gone; in no order, with repetitions.
   [[nodiscard]] const std::vector<NodeId>& changed() const { return changed_; }
   [[nodiscard]] const std::vector<NodeId>& removed() const { return removed_; }
+  /// What replaced what, in order: equal values all, if those given to replace() were.
+  [[nodiscard]] const std::vector<std::pair<Value, Value>>& replaced() const { return replaced_; }
 
  private:
   /// Live consumers of a node, ascending, each once.
@@ -68,6 +70,7 @@ class GraphEditor {
   std::unordered_map<NodeId, std::vector<NodeId>> extra_;
   std::deque<NodeId> pending_;
   std::vector<NodeId> suspects_, changed_, removed_;
+  std::vector<std::pair<Value, Value>> replaced_;
   /// Nodes without inputs by label (built at the first question).
   mutable std::unordered_map<Hash128, NodeId> leaves_;
   mutable bool leaves_known_ = false;

@@ -103,12 +103,15 @@ class RuleIndex {
 [[nodiscard]] Expected<Graph> apply(const Graph& graph, const Substitution& rule, const Match& match,
                                     const OperatorCatalog& catalog);
 
-/// A rewritten graph and how its nodes differ from the graph it was made from; each list ascends.
+/// A rewritten graph and how its nodes differ from the graph it was made from; each list of nodes ascends.
 struct RewriteResult {
   Graph graph;
   std::vector<NodeId> added;    ///< Nodes that the old graph does not have.
   std::vector<NodeId> changed;  ///< Nodes of both graphs whose inputs, attributes or `weight_only` differ.
   std::vector<NodeId> removed;  ///< Nodes that only the old graph has.
+  /// Which values stand now for which others, in the order of the edits: of (a, b) and then (b, c), c stands for a. The
+  /// right ones need not be in the new graph.
+  std::vector<std::pair<Value, Value>> replaced;
 };
 
 /// The same as apply, with the difference, for costs that are kept incrementally. Faster if the consumers of `graph`

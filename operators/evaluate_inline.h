@@ -7,28 +7,31 @@
 
 #include "operators/evaluate.h"
 #include "operators/lowered_body.h"
+#include "operators/stage_interpreter.h"
 
 namespace taso::detail {
 
-template <class Ring>
-concept FoldsExtrema = requires {
-  requires Ring::folds_extrema;
+/// Reads tensors that lie in memory.
+template <class Element>
+struct DenseReader {
+  std::span<const Element* const> buffers;
+  std::span<const std::int64_t* const> integers;
+  [[nodiscard]] const Element& read(std::uint32_t buffer, std::int64_t offset) const { return buffers[buffer][offset]; }
+  [[nodiscard]] std::int64_t integer(std::uint32_t buffer, std::int64_t offset) const {
+    return integers[buffer][offset];
+  }
 };
 
-/// Runs one stage. `values_[f]` is the value of form f at the current loop variables, kept up to date by
-/// additions only.
+/// Runs one stage over all its elements, those along the innermost own loop together where that is faster.
 template <class Ring>
-class StageRunner {
+class StageRunner : public StageInterpreter<Ring, DenseReader<typename Ring::Element>> {
+  using Base = StageInterpreter<Ring, DenseReader<typename Ring::Element>>;
+
  public:
   using Element = typename Ring::Element;
-  using Node = LoweredNode::Kind;
 
-  StageRunner(const LoweredStage& stage, Ring& ring, std::span<const Element* const> buffers,
-              std::span<const std::int64_t* const> integers, Element* output)
-      : stage_(stage), ring_(ring), buffers_(buffers), integers_(integers), output_(output) {
-    values_.reserve(stage.forms.size());
-    for (const Affine& form : stage.forms) values_.push_back(form.base);
-    slots_.assign(stage.slots, ring.number(0));
+  StageRunner(const LoweredStage& stage, Ring& ring, const DenseReader<Element>& reader, Element* output)
+      : Base(stage, ring, reader), output_(output) {
     if (!stage_.rows.empty()) {
       run_length_ = stage_.outer.empty() ? 1 : stage_.extents[stage_.outer.back()];
       rows_.resize(stage_.rows.size() * static_cast<std::size_t>(run_length_));
@@ -49,6 +52,17 @@ class StageRunner {
   }
 
  private:
+  using Base::position_;
+  using Base::reader_;
+  using Base::ring_;
+  using Base::row_of_node_;
+  using Base::rows_;
+  using Base::run_length_;
+  using Base::stage_;
+  using Base::status_;
+  using Base::step;
+  using Base::values_;
+
   void outer(std::size_t level) {
     if (level + 1 >= stage_.outer.size()) return innermost();
     const std::uint32_t variable = stage_.outer[level];
@@ -57,10 +71,6 @@ class StageRunner {
       step(variable, 1);
     }
     step(variable, -stage_.extents[variable]);
-  }
-
-  void step(std::uint32_t variable, std::int64_t count) {
-    for (const auto& [form, coefficient] : stage_.steps[variable]) values_[form] += coefficient * count;
   }
 
   /// A run of the innermost own loop.
@@ -73,13 +83,13 @@ class StageRunner {
     }
     if (stage_.outer.empty()) {
       position_ = 0;
-      output_[values_[stage_.write]] = value(stage_.root);
+      output_[this->place()] = this->value();
       return;
     }
     const std::uint32_t variable = stage_.outer.back();
     const std::int64_t extent = stage_.extents[variable];
     for (position_ = 0; position_ < extent; ++position_) {
-      output_[values_[stage_.write]] = value(stage_.root);
+      output_[this->place()] = this->value();
       step(variable, 1);
     }
     step(variable, -extent);
@@ -119,7 +129,7 @@ class StageRunner {
     if (begin >= end) return;
     auto first = [&](std::uint32_t factor) {
       const LoweredAccess& access = stage_.accesses[factor];
-      return buffers_[access.buffer] + values_[access.offset] + begin * run_step_[access.offset];
+      return reader_.buffers[access.buffer] + values_[access.offset] + begin * run_step_[access.offset];
     };
     auto stride = [&](std::uint32_t factor) { return run_step_[stage_.accesses[factor].offset]; };
     const std::int64_t count = end - begin;
@@ -151,182 +161,7 @@ class StageRunner {
     }
   }
 
-  [[nodiscard]] bool inside(const LoweredAccess& access) const {
-    for (const LoweredAccess::Guard& guard : access.guards)
-      if (values_[guard.form] < 0 || values_[guard.form] >= guard.extent) return false;
-    return true;
-  }
-
-  Element load(const LoweredAccess& access) {
-    std::int64_t offset = values_[access.offset];
-    for (const LoweredAccess::Indirect& indirect : access.indirect) {
-      std::int64_t index = integers_[indirect.buffer][values_[indirect.form]];
-      if (index < -indirect.extent || index >= indirect.extent) {
-        if (status_)
-          status_ = bad_input("index " + std::to_string(index) + " is outside [" + std::to_string(-indirect.extent) +
-                              ", " + std::to_string(indirect.extent) + ")");
-        return ring_.number(0);
-      }
-      if (index < 0) index += indirect.extent;
-      offset += index * indirect.stride;
-    }
-    return buffers_[access.buffer][offset];
-  }
-
-  [[nodiscard]] bool test(std::uint32_t id) const {
-    const LoweredNode& node = stage_.nodes[id];
-    if (node.kind == Node::test) {
-      const std::int64_t form = values_[node.access];
-      switch (node.comparison) {
-        case LoweredNode::Comparison::equal:
-          return form == 0;
-        case LoweredNode::Comparison::not_equal:
-          return form != 0;
-        case LoweredNode::Comparison::less:
-          return form < 0;
-        case LoweredNode::Comparison::less_equal:
-          return form <= 0;
-      }
-    }
-    bool all = true, any = false;
-    for (std::uint32_t operand : node.operands) {
-      const bool holds = test(operand);
-      all = all && holds;
-      any = any || holds;
-    }
-    return node.kind == Node::all_of ? all : node.kind == Node::any_of ? any : !any;
-  }
-
-  Element value(std::uint32_t id) {
-    const LoweredNode& node = stage_.nodes[id];
-    switch (node.kind) {
-      case Node::number:
-        return ring_.number(node.number);
-      case Node::read: {
-        const LoweredAccess& access = stage_.accesses[node.access];
-        if (!access.guards.empty() && !inside(access)) return value(node.operands[0]);
-        return load(access);
-      }
-      case Node::valid:
-        return ring_.number(inside(stage_.accesses[node.access]) ? 1 : 0);
-      case Node::slot:
-        return slots_[node.slot];
-      case Node::bind: {
-        Element bound = value(node.operands[0]);
-        slots_[node.slot] = std::move(bound);
-        return value(node.operands[1]);
-      }
-      case Node::add: {
-        const Element left = value(node.operands[0]);
-        return ring_.add(left, value(node.operands[1]));
-      }
-      case Node::subtract: {
-        const Element left = value(node.operands[0]);
-        return ring_.subtract(left, value(node.operands[1]));
-      }
-      case Node::multiply: {
-        const Element left = value(node.operands[0]);
-        return ring_.multiply(left, value(node.operands[1]));
-      }
-      case Node::divide: {
-        const Element left = value(node.operands[0]);
-        return ring_.divide(left, value(node.operands[1]));
-      }
-      case Node::negate:
-        return ring_.subtract(ring_.number(0), value(node.operands[0]));
-      case Node::call: {
-        const Element left = value(node.operands[0]);
-        if (node.operands.size() == 1) return ring_.call(*node.function, left);
-        return ring_.call(*node.function, left, value(node.operands[1]));
-      }
-      case Node::maximum:
-      case Node::minimum: {
-        const std::size_t begin = sets_.size();
-        for (std::uint32_t operand : node.operands) {
-          Element element = value(operand);
-          sets_.push_back(std::move(element));
-        }
-        return extremum_from(begin, node.kind == Node::maximum);
-      }
-      case Node::infinity:
-        return ring_.infinity(node.number < 0);
-      case Node::conditional:
-        return value(node.operands[test(node.operands[0]) ? 1 : 2]);
-      case Node::reduce: {
-        if (!row_of_node_.empty() && row_of_node_[id] >= 0)
-          return rows_[static_cast<std::size_t>(row_of_node_[id] * run_length_ + position_)];
-        return reduce(node);
-      }
-      case Node::test:
-      case Node::all_of:
-      case Node::any_of:
-      case Node::none_of:
-        break;
-    }
-    TASO_CHECK(false, "a condition where a value is needed");
-    return ring_.number(0);
-  }
-
-  Element reduce(const LoweredNode& node) {
-    using Reduction = LoweredNode::Reduction;
-    if (node.reduction == Reduction::sum || node.reduction == Reduction::product) {
-      Element total = ring_.number(node.reduction == Reduction::sum ? 0 : 1);
-      for_each(node, 0, [&] {
-        const Element element = value(node.operands[0]);
-        total = node.reduction == Reduction::sum ? ring_.add(total, element) : ring_.multiply(total, element);
-      });
-      return total;
-    }
-    const bool maximum = node.reduction == Reduction::maximum;
-    const std::size_t begin = sets_.size();
-    for_each(node, 0, [&] {
-      if (node.leave_out && !inside(stage_.accesses[stage_.nodes[node.operands[0]].access])) return;
-      Element element =
-          node.leave_out ? load(stage_.accesses[stage_.nodes[node.operands[0]].access]) : value(node.operands[0]);
-      sets_.push_back(std::move(element));
-      if constexpr (FoldsExtrema<Ring>) {
-        if (sets_.size() == begin + 2) {
-          Element best = extremum_from(begin, maximum);
-          sets_.push_back(std::move(best));
-        }
-      }
-    });
-    if (sets_.size() == begin) return ring_.infinity(maximum);
-    return extremum_from(begin, maximum);
-  }
-
-  /// The extremum of the elements of sets_ from `begin` on, which are taken away.
-  Element extremum_from(std::size_t begin, bool maximum) {
-    Element result = ring_.extremum(maximum, std::span<const Element>(sets_).subspan(begin));
-    sets_.erase(sets_.begin() + static_cast<std::ptrdiff_t>(begin), sets_.end());
-    return result;
-  }
-
-  template <class Body>
-  void for_each(const LoweredNode& node, std::size_t level, const Body& body) {
-    if (level == node.loops.size()) return body();
-    const std::uint32_t variable = node.loops[level];
-    const std::int64_t extent = stage_.extents[variable];
-    for (std::int64_t i = 0; i < extent; ++i) {
-      for_each(node, level + 1, body);
-      step(variable, 1);
-    }
-    step(variable, -extent);
-  }
-
-  const LoweredStage& stage_;
-  Ring& ring_;
-  std::span<const Element* const> buffers_;
-  std::span<const std::int64_t* const> integers_;
   Element* output_;
-  absl::InlinedVector<std::int64_t, 16> values_;
-  absl::InlinedVector<Element, 4> slots_;
-  std::vector<Element> sets_;  ///< Arguments of extrema that are being evaluated; those of inner ones are at the end.
-  Status status_;
-  std::int64_t run_length_ = 1;
-  std::int64_t position_ = 0;              ///< In the run.
-  absl::InlinedVector<Element, 16> rows_;  ///< Of each entry of stage_.rows, run_length_ elements.
-  absl::InlinedVector<int, 16> row_of_node_;
   absl::InlinedVector<std::int64_t, 16> run_step_;  ///< Per form: its coefficient of the innermost own loop.
 };
 
@@ -372,7 +207,7 @@ Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
       const LoweredStage& stage = body.stages[end];
       Element* target = stage.buffer >= first_output ? outputs[stage.buffer - first_output].elements.data()
                                                      : intermediates[stage.buffer - body.inputs].data();
-      together.emplace_back(stage, ring, buffers, integers, target);
+      together.emplace_back(stage, ring, detail::DenseReader<Element>{buffers, integers}, target);
       ++end;
     } while (steps && end < body.stages.size() && body.stages[end].steps_of &&
              body.stages[end].steps_of->recurrence == steps->recurrence);

@@ -16,6 +16,14 @@ bool contains_reduction(const Expression& expression) {
          std::any_of(expression.operands.begin(), expression.operands.end(), contains_reduction);
 }
 
+/// Whether a rewrite makes a weight of weights.
+bool folds_a_weight(const RewriteResult& rewritten) {
+  return std::any_of(rewritten.added.begin(), rewritten.added.end(), [&](NodeId id) {
+    const Node& node = rewritten.graph.node(id);
+    return node.kind == NodeKind::op && node.weight_only;
+  });
+}
+
 class BaselineMaker {
  public:
   BaselineMaker(const RuleIndex& rules, const OperatorRegistry& registry, const RewriteFilter& writable,
@@ -47,6 +55,7 @@ class BaselineMaker {
           if (!chain || (applicable_ && !applicable_(result.graph, rule, match))) continue;
           Expected<RewriteResult> rewritten = apply_with_changes(result.graph, rule, match, rules_.catalog());
           if (!rewritten || (chain->joins && !is_one_operator_on(*chain, *rewritten))) continue;
+          if (rule.numeric_class == NumericClass::distribution && !folds_a_weight(*rewritten)) continue;
           TASO_ASSIGN(const bool pays, pays_off(result.graph, *rewritten));
           if (!pays || (writable_ && !writable_(*rewritten))) continue;
           result.applications.push_back(describe_application(result.graph, rule, match));

@@ -38,12 +38,33 @@ struct Repeated {
   Graph graph;
   Sets sets;
   std::vector<std::pair<NodeId, std::size_t>> removed, added, seen;
+  /// Of values of the original that others stand for now: which, and the last application that had to do with it.
+  std::map<Value, std::pair<Value, std::size_t>> standing_for;
+  std::map<Value, std::vector<Value>> originals;  ///< The other way around: of values now.
 };
+
+/// Notes that `to` stands for what `from` stood for.
+void note_replaced(const Graph& original, Value from, Value to, std::size_t number, Repeated& all) {
+  std::vector<Value> values;
+  if (const auto known = all.originals.find(from); known != all.originals.end()) {
+    values = std::move(known->second);
+    all.originals.erase(known);
+  }
+  if (original.contains(from.node) && from.port < original.node(from.node).outputs.size()) values.push_back(from);
+  for (const Value value : values) {
+    const auto [place, fresh] = all.standing_for.try_emplace(value, to, number);
+    if (!fresh) {
+      all.sets.join(place->second.second, number);
+      place->second = {to, number};
+    }
+    all.originals[to].push_back(value);
+  }
+}
 
 bool is_shared(const Node& node) { return node.weight_only || node.kind == NodeKind::input; }
 
-Status repeat_one(std::size_t number, const Substitution& rule, const Match& match, const OperatorCatalog& catalog,
-                  std::unordered_map<NodeId, std::size_t>& makers, Repeated& all) {
+Status repeat_one(const Graph& original, std::size_t number, const Substitution& rule, const Match& match,
+                  const OperatorCatalog& catalog, std::unordered_map<NodeId, std::size_t>& makers, Repeated& all) {
   Expected<RewriteResult> step = apply_with_changes(all.graph, rule, match, catalog);
   if (!step)
     return internal_error(fmt::format("application {} of {} cannot be repeated for the report: {}", number + 1,
@@ -58,6 +79,7 @@ Status repeat_one(std::size_t number, const Substitution& rule, const Match& mat
     all.added.emplace_back(id, number);
     makers[id] = number;
   }
+  for (const auto& [from, to] : step->replaced) note_replaced(original, from, to, number, all);
   for (const NodeId id : match.nodes) all.seen.emplace_back(id, number);
   for (const NodeId id : step->changed) all.seen.emplace_back(id, number);
   all.graph = std::move(step->graph);
@@ -68,12 +90,12 @@ Expected<Repeated> repeat(const Graph& original, const std::vector<Substitution>
                           const std::vector<RuleApplication>& applications, const OperatorCatalog& catalog) {
   std::unordered_map<std::string_view, const Substitution*> by_name;
   for (const Substitution& rule : rules) by_name.emplace(rule.name, &rule);
-  Repeated all{original, Sets(applications.size()), {}, {}, {}};
+  Repeated all{original, Sets(applications.size()), {}, {}, {}, {}, {}};
   std::unordered_map<NodeId, std::size_t> makers;
   for (std::size_t i = 0; i < applications.size(); ++i) {
     const auto rule = by_name.find(applications[i].rule);
     if (rule == by_name.end()) return internal_error("a rule was applied that is not there: " + applications[i].rule);
-    TASO_RETURN_IF_ERROR(repeat_one(i, *rule->second, applications[i].match, catalog, makers, all));
+    TASO_RETURN_IF_ERROR(repeat_one(original, i, *rule->second, applications[i].match, catalog, makers, all));
   }
   return all;
 }
@@ -112,6 +134,11 @@ Expected<std::vector<ChangedRegion>> changed_regions(const Graph& original, cons
   place(all.added, &ChangedRegion::after, [&](NodeId id) { return result.contains(id); });
   place(all.seen, &ChangedRegion::around,
         [&](NodeId id) { return original.contains(id) && result.contains(id) && !is_shared(result.node(id)); });
+  for (const auto& [value, standing] : all.standing_for) {
+    const auto& [now, number] = standing;
+    if (result.contains(now.node) && !original.node(value.node).weight_only)
+      regions[all.sets.find(number)].outputs.emplace_back(value, now);
+  }
   std::vector<ChangedRegion> list;
   for (auto& [first, region] : regions) {
     for (auto* ids : {&region.before, &region.after, &region.around}) sort_unique(*ids);

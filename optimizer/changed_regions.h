@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
@@ -17,6 +18,9 @@ struct ChangedRegion {
   std::vector<NodeId> after;              ///< Nodes that only the result has; ascending.
   std::vector<NodeId> around;             ///< Nodes of both that were matched, or read something else now; ascending.
   std::vector<std::size_t> applications;  ///< By their numbers; ascending.
+  /// Values of the original, and the values of the result that stand for them: what the region gives to the rest of the
+  /// graph. Ascending.
+  std::vector<std::pair<Value, Value>> outputs = {};
 };
 
 /// The regions of a result, by their first applications. Two applications belong to one region if a node that one of

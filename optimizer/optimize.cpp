@@ -23,9 +23,22 @@ void note_inexact_layouts(const LayoutStatistics& layouts, std::vector<std::stri
         layouts.inexact, layouts.problems, 100 * layouts.largest_gap));
 }
 
+/// What was rewritten on the way to the result.
+Expected<Rewritten> rewritten_in(const PlannedGraph& original, const RuleIndex& rules, const OptimizeOptions& options,
+                                 const OptimizeResult& result) {
+  std::vector<Substitution> all = rules.rules();
+  if (options.baseline_rules != nullptr)
+    all.insert(all.end(), options.baseline_rules->rules().begin(), options.baseline_rules->rules().end());
+  Rewritten rewritten;
+  TASO_ASSIGN(rewritten.regions,
+              changed_regions(original.graph, result.graph, all, result.applications, rules.catalog()));
+  rewritten.applications = result.applications;
+  return rewritten;
+}
+
 /// Checks the result numerically against the original, if that is asked for and there is something to check.
-Status check_result(const PlannedGraph& original, const KernelLibrary& library, const OptimizeOptions& options,
-                    OptimizeResult& result) {
+Status check_result(const PlannedGraph& original, const RuleIndex& rules, const KernelLibrary& library,
+                    const OptimizeOptions& options, OptimizeResult& result) {
   if (!options.check) return {};
   if (result.choice == Choice::original) {
     result.notes.push_back("no check: the result is the original graph");
@@ -36,7 +49,8 @@ Status check_result(const PlannedGraph& original, const KernelLibrary& library, 
   if (result.search.stop == StopReason::interrupted) check_options.inputs = 1;
   check_options.reference_layouts = original.plan.layouts;
   check_options.result_layouts = result.chosen_layouts;
-  TASO_ASSIGN(result.check, check(original.graph, result.graph, library, check_options));
+  TASO_ASSIGN(const Rewritten rewritten, rewritten_in(original, rules, options, result));
+  TASO_ASSIGN(result.check, check(original.graph, result.graph, library, check_options, rewritten));
   for (const std::string& remark : result.check->remarks()) result.notes.push_back(remark);
   if (!result.check->passed) return Error{ErrorCode::check_failed, result.check->failure(), {}};
   return {};
@@ -77,7 +91,7 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
     result.corrected = std::move(corrected);
     result.layouts = model.layout_statistics();
     note_inexact_layouts(result.layouts, result.notes);
-    TASO_RETURN_IF_ERROR(check_result(prepared.original.planned, library, options, result));
+    TASO_RETURN_IF_ERROR(check_result(prepared.original.planned, rules, library, options, result));
     return result;
   }
 }

@@ -37,12 +37,6 @@ std::string faster_text(const OptimizeResult& result, const std::string& noise) 
                      duration_text(reference), noise);
 }
 
-std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : std::string(separator)) + part;
-  return text;
-}
-
 /// What of the model is open to the search, and the causes that keep most of the rest from it.
 std::string coverage_section(const Coverage& coverage) {
   if (coverage.carried == 0) return "";
@@ -96,21 +90,6 @@ std::string cost_unit(const std::string& cost_model) {
   for (const auto& [model, unit] : {std::pair("time", "us"), {"flops", "MFLOP"}, {"bytes", "MB"}, {"memory", "MB"}})
     if (cost_model == model) return unit;
   return cost_model;
-}
-
-std::string place_of(const RuleApplication& application, const ReportContext& context) {
-  std::vector<std::string> names;
-  for (const std::int32_t origin : application.origins)
-    if (static_cast<std::size_t>(origin) < context.node_names.size() &&
-        !context.node_names[static_cast<std::size_t>(origin)].empty())
-      names.push_back(context.node_names[static_cast<std::size_t>(origin)]);
-  constexpr std::size_t shown_names = 6;
-  const std::size_t more = names.size() > shown_names ? names.size() - shown_names : 0;
-  names.resize(names.size() - more);
-  std::string text = joined(application.operators, ", ");
-  if (!names.empty()) text += " of " + joined(names, ", ");
-  if (more > 0) text += fmt::format(" and {} more", more);
-  return text;
 }
 
 std::string verdict(const OptimizeResult& result) {
@@ -203,7 +182,7 @@ std::string explain_text(const OptimizeResult& result, const ReportContext& cont
   for (std::size_t i = 0; i < result.applications.size(); ++i) {
     const RuleApplication& application = result.applications[i];
     text += fmt::format("{:>4} {:<8} {} at {}", i + 1, i < result.baseline_applications ? "baseline" : "search",
-                        application.rule, place_of(application, context));
+                        application.rule, place_of(application, context.node_names));
     if (i >= result.baseline_applications && tells_costs(result))
       text += fmt::format(": {:.6g} -> {:.6g} {}", application.cost_before, application.cost_after,
                           cost_unit(result.cost_model));
@@ -299,10 +278,16 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
                          {"compared", tensor.compared},
                          {"not_finite", tensor.not_finite},
                          {"finite_share", tensor.finite_share},
+                         {"own_deviation", tensor.own_deviation},
+                         {"excused", tensor.excused},
                          {"within", tensor.within}});
     document["check"] = {{"passed", result.check->passed},
                          {"vacuous", result.check->vacuous},
                          {"worst", result.check->worst},
+                         {"regions",
+                          {{"count", result.check->regions.regions},
+                           {"checked", result.check->regions.checked},
+                           {"elements", result.check->regions.elements}}},
                          {"tensors", tensors}};
   }
   document["notes"] = result.notes;

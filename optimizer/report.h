@@ -36,8 +36,6 @@ struct ReportContext {
                                                     const std::vector<std::optional<double>>& seconds);
 /// The unit of costs under a cost model of that name: "us" of "time", "launches", ...; a sum has its own text.
 [[nodiscard]] std::string cost_unit(const std::string& cost_model);
-/// Where a rule was applied: the operators, and the user's nodes that they stand for.
-[[nodiscard]] std::string place_of(const RuleApplication& application, const ReportContext& context);
 /// Whether the costs of applications are those of the cost model, and lead to that of the result: not where it was
 /// found by a search for something else (the fewest launches, or in other layouts).
 [[nodiscard]] bool tells_costs(const OptimizeResult& result);

@@ -1,5 +1,8 @@
 #include "optimizer/trace.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace taso {
@@ -17,6 +20,20 @@ RuleApplication describe_application(const Graph& graph, const Substitution& rul
   std::sort(origins.begin(), origins.end());
   origins.erase(std::unique(origins.begin(), origins.end()), origins.end());
   return application;
+}
+
+std::string place_of(const RuleApplication& application, const std::vector<std::string>& node_names) {
+  std::vector<std::string> names;
+  for (const std::int32_t origin : application.origins)
+    if (static_cast<std::size_t>(origin) < node_names.size() && !node_names[static_cast<std::size_t>(origin)].empty())
+      names.push_back(node_names[static_cast<std::size_t>(origin)]);
+  constexpr std::size_t shown_names = 6;
+  const std::size_t more = names.size() > shown_names ? names.size() - shown_names : 0;
+  names.resize(names.size() - more);
+  std::string text = fmt::format("{}", fmt::join(application.operators, ", "));
+  if (!names.empty()) text += fmt::format(" of {}", fmt::join(names, ", "));
+  if (more > 0) text += fmt::format(" and {} more", more);
+  return text;
 }
 
 bool still_matches(const Graph& found_in, const Graph& graph, const Match& match) {

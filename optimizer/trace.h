@@ -30,6 +30,10 @@ struct RuleApplication {
 /// The record of applying `rule` at `match`; costs are left at 0.
 [[nodiscard]] RuleApplication describe_application(const Graph& graph, const Substitution& rule, const Match& match);
 
+/// Where it was applied, for people: "conv2d, relu of features.0, features.1". `node_names` are those of the user's
+/// nodes, by origin.
+[[nodiscard]] std::string place_of(const RuleApplication& application, const std::vector<std::string>& node_names);
+
 /// True if every node of a match that was found in `found_in` is the same in `graph`, a graph derived from it.
 [[nodiscard]] bool still_matches(const Graph& found_in, const Graph& graph, const Match& match);
 

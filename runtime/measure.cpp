@@ -21,7 +21,8 @@
 namespace taso {
 namespace {
 
-constexpr std::size_t eviction_bytes = std::size_t{64} << 20;
+/// What is read to take everything else out of the caches, at most: last-level caches beyond are shared with others.
+constexpr std::size_t most_evicted = std::size_t{64} << 20;
 constexpr double fastest_us = 0.01;  ///< No kernel is faster.
 /// Executions of which the fastest gives a lower bound, and the share of it that other circumstances leave.
 constexpr int quick_executions = 2;
@@ -119,6 +120,16 @@ std::size_t last_level_cache_bytes() {
   return last.second;
 }
 
+namespace {
+
+/// A quarter more than the last-level cache holds: what comes last takes everything else's place.
+std::size_t bytes_to_evict() {
+  const std::size_t last = last_level_cache_bytes();
+  return last == 0 ? most_evicted : std::min(most_evicted, last + last / 4);
+}
+
+}  // namespace
+
 int cached_tenths(std::size_t bytes) {
   const std::size_t last = last_level_cache_bytes(), little = 4 * bytes_of_level(2);
   if (little == 0 || last < 2 * little || bytes > 2 * last) return 0;
@@ -143,7 +154,7 @@ int cached_tenths(std::size_t bytes) {
 }
 
 KernelTimer::KernelTimer(const KernelLibrary& library, MeasureOptions options)
-    : library_(&library), options_(std::move(options)), eviction_(eviction_bytes / sizeof(std::uint64_t), 1) {}
+    : library_(&library), options_(std::move(options)), eviction_(bytes_to_evict() / sizeof(std::uint64_t), 1) {}
 
 Expected<Measurement> KernelTimer::measure(const KernelRequest& request) {
   const std::shared_ptr<Backend>& backend = library_->backend();
@@ -281,8 +292,9 @@ Expected<Measurement> KernelTimer::measure(const KernelRequest& request, const S
   // Every thread has a second-level cache of its own.
   const auto threads = static_cast<std::size_t>(std::max(request.threads, 1));
   const std::size_t fast_caches = 4 * threads * bytes_of_level(2);
+  const std::size_t all_caches = eviction_.size() * sizeof(std::uint64_t);
   const bool from_memory = !cached && (has_weights(request) || fast_caches == 0);
-  const std::size_t evicted = from_memory ? eviction_bytes : std::min(eviction_bytes, fast_caches);
+  const std::size_t evicted = from_memory ? all_caches : std::min(all_caches, fast_caches);
   std::vector<std::uint64_t> sums(threads);
   // Each thread reads its part of a range: what the threads of kernels before would have left in their caches, as they
   // divide their work into parts, too. A part that lies in the other's cache is many times slower to get.

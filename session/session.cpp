@@ -124,6 +124,8 @@ struct Session::State {
                                   SessionResult& result) const;
   [[nodiscard]] Expected<SaveReport> save(const SessionResult& result) const;
   [[nodiscard]] Status write_certificate(const SessionResult& result, bool external_data) const;
+  /// Of the user's nodes, by their numbers.
+  [[nodiscard]] std::vector<std::string> node_names() const;
   [[nodiscard]] ReportContext report_context() const;
   [[nodiscard]] Status write_html(const OptimizeResult& result, const ReportContext& context);
 
@@ -183,6 +185,7 @@ OptimizeOptions Session::State::optimize_options(std::atomic<std::size_t>& unwri
   if (result.check) {
     result.check->threads = options.threads;
     result.check->float_storage = options.float_storage;
+    result.check->node_names = node_names();
     for (const TensorDeclaration& output : model.outputs()) result.check->output_names.push_back(output.name);
   }
   return result;
@@ -223,13 +226,18 @@ Status Session::State::write_certificate(const SessionResult& result, bool exter
   return write_text(options.outputs.certificate, to_json(certificate));
 }
 
+std::vector<std::string> Session::State::node_names() const {
+  std::vector<std::string> names;
+  for (const OriginalNode& node : sized.model().original_nodes())
+    names.push_back(node.name.empty() ? fmt::format("{} #{}", node.op_type, names.size()) : node.name);
+  return names;
+}
+
 ReportContext Session::State::report_context() const {
   ReportContext context;
   context.model = options.model;
   context.output = options.outputs.model;
-  for (const OriginalNode& node : sized.model().original_nodes())
-    context.node_names.push_back(node.name.empty() ? fmt::format("{} #{}", node.op_type, context.node_names.size())
-                                                   : node.name);
+  context.node_names = node_names();
   context.coverage = sized.model().coverage();
   context.ill_typed_nodes = sized.model().ill_typed_nodes().size();
   context.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - options.start).count();

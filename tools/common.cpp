@@ -1,14 +1,17 @@
 #include "tools/common.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -63,6 +66,43 @@ extern "C" void on_early_interrupt(int /*signal*/) {
 void on_exhausted_memory() {
   end_with("out of memory: this needs more than the system gives; smaller extents or fewer threads need less", "",
            ErrorCode::bad_input);
+}
+
+void end_if_memory_is_exhausted() {
+  constexpr std::size_t some = std::size_t{128} << 20;
+  void* const memory = ::mmap(nullptr, some, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) on_exhausted_memory();
+  (void)::munmap(memory, some);
+}
+
+/// A library that does not look whether it was given memory crashes where there is none left: if that is so, the
+/// program ends as where it looks itself. Anything else ends it as a crash does.
+extern "C" void on_crash(int signal) {
+  end_if_memory_is_exhausted();
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+/// The library of OpenMP ends a program where there is no memory for a thread.
+extern "C" void on_exit_of_process(int code, void* /*argument*/) {
+  if (code == static_cast<int>(ErrorCode::internal)) end_if_memory_is_exhausted();
+}
+
+/// Sanitizers report crashes themselves.
+void handle_crashes() {
+  (void)::on_exit(on_exit_of_process, nullptr);
+#if !defined(__SANITIZE_ADDRESS__)
+  static std::array<std::byte, std::size_t{1} << 16> stack;
+  stack_t own{};
+  own.ss_sp = stack.data();
+  own.ss_size = stack.size();
+  if (::sigaltstack(&own, nullptr) != 0) return;
+  struct sigaction action;
+  std::memset(&action, 0, sizeof action);
+  action.sa_handler = on_crash;
+  action.sa_flags = SA_ONSTACK;
+  for (const int signal : {SIGSEGV, SIGBUS, SIGABRT}) ::sigaction(signal, &action, nullptr);
+#endif
 }
 
 extern "C" void on_allocator_error(int code, void* /*argument*/) {
@@ -186,6 +226,7 @@ std::optional<int> parse_command_line(CLI::App& app, FileOptions& files, int arg
   std::set_new_handler(on_exhausted_memory);
   if (mi_register_error != nullptr) mi_register_error(on_allocator_error, nullptr);
   std::set_terminate(on_terminate);
+  handle_crashes();
   const std::string undeclared = undeclared_option(app, files);
   TASO_CHECK(undeclared.empty(), undeclared);
   try {

@@ -306,6 +306,19 @@ Status run(const Arguments& arguments, Ranks& ranks, Setup& setup) {
       std::fprintf(stderr, "%s: about %s terms up to renaming, %s%.0f MB\n", group.c_str(),
                    std::to_string(estimate.terms).c_str(), seconds.c_str(), static_cast<double>(estimate.bytes) / 1e6);
     };
+  if (!arguments.common.quiet)
+    options.never_applied = [&](const ProfileGroup& group, const ProfileOperator& op) {
+      line.clear();
+      tools::warn(
+          "taso-gen",
+          Error{ErrorCode::bad_input,
+                fmt::format("'{}' is never applied in group '{}' at up to {} operators: no tensor has a role and "
+                            "a type that it takes{}",
+                            op.op, group.name, group.max_ops,
+                            op.on_weights ? "" : ", or all are weights (on_weights applies it to these)"),
+                op.where}
+              .to_string());
+    };
   if (arguments.common.verbosity > 0)
     options.dropped = [&](const std::string& rule, const std::string& why) {
       line.clear();

@@ -47,6 +47,7 @@ struct Options {
   std::string why;  // A rule; empty: the model is optimized.
   double time_limit = 0, memory_limit_mb = 512;
   std::optional<double> check_rtol;
+  std::string check = "sampled";
   bool no_check = false, fail_if_no_gain = false, explain = false, no_certificate = false;
   const CLI::Option *beam_width = nullptr, *rerank = nullptr;
 };
@@ -167,6 +168,11 @@ void declare(CLI::App& app, Options& options) {
       ->type_name("SYMBOL=L:M")
       ->expected(1)
       ->take_all();
+  app.add_option("--check", options.check,
+                 "How what rules have rewritten is checked: some elements of each place, or all (slow), in double "
+                 "precision: sampled, full")
+      ->check(CLI::IsMember({"sampled", "full"}))
+      ->capture_default_str();
   app.add_flag("--no-check", options.no_check, "Do not execute original and result on random inputs");
   app.add_option("--check-rtol", options.check_rtol,
                  "Allowed difference relative to the largest magnitude (default: 1e-4 with --math fp32, 5e-3 with "
@@ -294,6 +300,8 @@ Status complete(Options& options, const tools::Device& device) {
   check->seed = options.common.seed;
   if (device.can_run()) check->rtol = tools::tolerance_of(options.device.math).maximum;
   check->rtol = options.check_rtol.value_or(check->rtol);
+  check->region_rtol = options.check_rtol.value_or(0);
+  check->full = options.check == "full";
   if (options.no_check) check.reset();
   TASO_RETURN_IF_ERROR(find_rule_files(options));
   if (recorded_only && session.costs.file.empty() && session.cost.uses_time()) {

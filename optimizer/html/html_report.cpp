@@ -293,10 +293,28 @@ std::string rules(const OptimizeResult& result) {
   return text + "</section>\n";
 }
 
+/// What keeps nodes from being understood, by cause.
+std::string causes(const Coverage& coverage) {
+  if (coverage.causes.empty()) return "";
+  std::string text = fmt::format(
+      "<section><h2>What was not understood, and why</h2>\n<p>Open to rules: {}. {} of {} nodes of the file are "
+      "carried, "
+      "{} of them only for what they read.</p>\n<table "
+      "class=\"carried\"><tr><th>operator</th><th>number</th><th>cause</th>"
+      "<th>nodes behind it</th><th>what would help</th></tr>\n",
+      escape_markup(open_share_text(coverage)), coverage.carried, coverage.understood + coverage.carried,
+      coverage.behind);
+  for (const CarriedCause& cause : coverage.causes)
+    text += fmt::format("<tr><td>{}</td><td>{}</td><td title=\"{}\">{}</td><td>{}</td><td>{}</td></tr>\n",
+                        escape_markup(cause.op), cause.nodes, escape_markup(cause.node), escape_markup(cause.cause),
+                        cause.behind, escape_markup(cause.help));
+  return text + "</table></section>\n";
+}
+
 std::string carried(const std::vector<CarriedOperator>& operators) {
   if (operators.empty()) return "";
   std::string text =
-      "<section><h2>Operators that were not understood</h2>\n<p>They are carried as they are; no rule reaches across "
+      "<section><h2>Operators that are carried</h2>\n<p>They are carried as they are; no rule reaches across "
       "them.</p>\n<table class=\"carried\"><tr><th>operator</th><th>number</th><th>reason (of the first)</th></tr>\n";
   for (const CarriedOperator& one : operators)
     text += fmt::format("<tr><td><button type=\"button\" class=\"find\">{}</button></td><td>{}</td><td>{}</td></tr>\n",
@@ -329,7 +347,7 @@ std::string report_html(const HtmlReport& report) {
       "original <span class=\"swatch after\"></span> result</p>\n" +
       tiles(result) + "<div class=\"charts\">\n" + operator_bars(report) + cost_chart(result) + memory_chart(report) +
       "</div></section>\n";
-  text += graphs(report) + rules(result) + carried(report.carried);
+  text += graphs(report) + rules(result) + causes(report.context->coverage) + carried(report.carried);
   text += "<section>" + table_of_numbers(result) +
           "</section>\n</main>\n<script type=\"application/json\" id=\"data\">" + page_data(report) +
           "</script>\n<script type=\"module\">\n";

@@ -73,6 +73,29 @@ TEST(Bank, ThreadsDoNotChangeTheOrder) {
   EXPECT_EQ(seen[0], seen[1]);
 }
 
+TEST(Bank, TellsWhatIsNeverApplied) {
+  const Profile profile = parse(R"(
+profile p
+group g
+  max_ops 2
+  max_weight_ops 1
+  extent a: 2, 3
+  activation x [a]
+  weight w [a]
+  weight s []
+  apply relu(activation)
+  apply broadcast(weight) shape=[a]
+  apply transpose(activation) perm=[1, 0]
+  apply smul(activation, weight)
+  on_weights broadcast(weight) shape=[a]
+)");
+  BankOptions options;
+  options.max_ops = 2;
+  Bank bank(profile.groups[0], registry(), options);
+  ASSERT_TRUE(bank.run().ok());
+  EXPECT_EQ(bank.never_applied(), (std::vector<std::size_t>{1, 2}));
+}
+
 TEST(Bank, RefusesToExceedTheLimit) {
   const Profile profile = parse(sums);
   BankOptions options;

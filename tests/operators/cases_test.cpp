@@ -24,9 +24,11 @@
 #include <vector>
 
 #include "graph/graph_text.h"
+#include "operators/element_evaluator.h"
 #include "operators/evaluate.h"
 #include "operators/unfold.h"
 #include "support/lexer.h"
+#include "tests/support/graphs.h"
 #include "tests/support/shipped.h"
 
 namespace taso {
@@ -300,6 +302,72 @@ TEST_P(OperatorCases, Agree) {
     for (std::size_t j = 0; j < c.outputs[i].elements->size(); ++j)
       EXPECT_EQ((*residues)[i].elements[j], Mod61(static_cast<std::int64_t>((*whole)[i].elements[j])))
           << "over GF(2^61-1), output " << i << " element " << j;
+}
+
+// Single elements are those of the whole, over every ring: the same numbers are added in the same order, but for sums
+// over a window of which the whole leaves out what lies outside.
+TEST_P(OperatorCases, SingleElementsAgree) {
+  const Case& c = current();
+  if (c.error || !has_values()) return;
+  SCOPED_TRACE(c.source.place() + " " + c.source.name);
+  const OperatorRegistry& registry = *c.registry;
+  Graph graph;
+  std::vector<std::vector<double>> reals;
+  std::vector<std::vector<std::int64_t>> integers;
+  std::vector<Value> values;
+  DoubleRing ring;
+  for (const RingTensor<double>& tensor : tensors(ring)) {
+    reals.push_back(tensor.elements);
+    integers.push_back(tensor.integers);
+  }
+  std::vector<TensorElements> elements;
+  std::vector<TensorType> whole_types = types();
+  for (std::size_t i = 0; i < whole_types.size(); ++i) {
+    const bool real = integers[i].empty();
+    const TensorType type{real ? ElementType::f64 : ElementType::i64, whole_types[i].shape, true};
+    elements.push_back(
+        {type, real ? std::as_bytes(std::span(reals[i])) : std::as_bytes(std::span(integers[i])), false});
+    values.push_back({graph.add_input("in" + std::to_string(i), whole_types[i]), 0});
+  }
+  const Expected<NodeId> node = add_op(graph, registry, c.op, c.attributes, values);
+  ASSERT_TRUE(node.ok()) << node.error().to_string();
+  const OperatorInstance instance =
+      OperatorInstance::create(registry, c.op, graph.node(*node).attributes, whole_types).value();
+  const auto whole = run(instance, ring);
+  ASSERT_TRUE(whole.ok()) << whole.error().to_string();
+  ElementEvaluator<DoubleRing> evaluator(graph, registry, ring, elements);
+  for (std::uint32_t port = 0; port < whole->size(); ++port)
+    for (std::size_t k = (*whole)[port].elements.size(); k-- > 0;) {
+      const Expected<double> element = evaluator.at({*node, port}, static_cast<std::int64_t>(k));
+      ASSERT_TRUE(element.ok()) << element.error().to_string();
+      const double expected = (*whole)[port].elements[k];
+      EXPECT_TRUE(*element == expected || std::abs(*element - expected) <= 1e-12 * std::abs(expected))
+          << "output " << port << " element " << k << " is " << *element << ", expected " << expected;
+    }
+}
+
+TEST(ElementEvaluator, ComputesWhatIsAskedForAndNoMore) {
+  const Graph graph = test::graph_of("input x f32[100, 50]\noutput relu(matmul(x, transpose(x; perm=[1, 0])))\n");
+  std::vector<float> floats(5000);
+  for (std::size_t i = 0; i < floats.size(); ++i) floats[i] = static_cast<float>(i % 7) - 3;
+  const TensorElements x{{ElementType::f32, {100, 50}, true}, std::as_bytes(std::span(floats)), false};
+  DoubleRing ring;
+  ElementEvaluator<DoubleRing> evaluator(graph, test::registry(), ring, std::span(&x, 1));
+  double expected = 0;
+  for (std::size_t i = 0; i < 50; ++i)
+    expected += static_cast<double>(floats[3 * 50 + i]) * static_cast<double>(floats[8 * 50 + i]);
+  EXPECT_EQ(evaluator.at(graph.outputs()[0], 308).value(), std::max(0.0, expected));
+  EXPECT_EQ(evaluator.reads(), 2 + 50 * 3)
+      << "itself, relu's operand; of each product x and a transposed x, which reads x";
+  EXPECT_EQ(evaluator.at(graph.outputs()[0], 308).value(), std::max(0.0, expected));
+  EXPECT_EQ(evaluator.reads(), 3 + 50 * 3) << "it is known";
+  evaluator.allow(10);
+  const auto more = evaluator.at(graph.outputs()[0], 309);
+  ASSERT_FALSE(more.ok());
+  EXPECT_TRUE(evaluator.exhausted());
+  EXPECT_EQ(more.error().message, "more elements are read than allowed");
+  evaluator.allow(1000);
+  EXPECT_TRUE(evaluator.at(graph.outputs()[0], 309).ok());
 }
 
 // A graph of other operators computes the same. Those that have none are listed: windows, reads outside of a tensor or

@@ -79,6 +79,10 @@ inline MadeUpReport small_report() {
   made.original.memory = {24, 48};
   made.optimized.memory = {24};
   made.carried = {{"mystery", 1, "no map reads it"}};
+  made.context.coverage.understood = 4;
+  made.context.coverage.carried = 2;
+  made.context.coverage.behind = 1;
+  made.context.coverage.causes = {{"mystery", "no map reads it", "node \"m\" (mystery)", "a line of a map", 1, 1, 1}};
   return made;
 }
 

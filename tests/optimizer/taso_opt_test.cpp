@@ -226,9 +226,26 @@ TEST_F(TasoOpt, AFailedCheckIsExitCode4AndWritesNothing) {
   write_file(folder / "wrong.rules", "rule wrong:\n  add(matmul(x, w), y) => matmul(x, w)\n");
   const Outcome failed = run("m.onnx -o p.onnx --rules wrong.rules --cost launches");
   EXPECT_EQ(failed.code, 4) << failed.err;
-  EXPECT_NE(failed.err.find("numeric check failed: 'q' differs by "), std::string::npos) << failed.err;
+  EXPECT_NE(failed.err.find("numeric check failed: the output of add '"), std::string::npos) << failed.err;
+  EXPECT_NE(failed.err.find("applied before it: wrong at matmul, add of "), std::string::npos) << failed.err;
   EXPECT_FALSE(exists("p.onnx"));
   EXPECT_EQ(run("m.onnx -o p.onnx --rules wrong.rules --cost launches --no-check").code, 0);
+}
+
+TEST_F(TasoOpt, ChecksWhatWasRewrittenByItself) {
+  Outcome result = run("m.onnx -o p.onnx --rules $R --cost launches --json r.json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("rewritten regions right by themselves"), std::string::npos) << result.out;
+  const auto regions = nlohmann::json::parse(value_of(read_file(folder / "r.json")))["check"]["regions"];
+  EXPECT_GT(regions["count"], 0);
+  EXPECT_EQ(regions["checked"], regions["count"]);
+  result = run("m.onnx -o p.onnx --rules $R --cost launches --json r.json --check full");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_GE(nlohmann::json::parse(value_of(read_file(folder / "r.json")))["check"]["regions"]["elements"],
+            regions["elements"]);
+  result = run("m.onnx -o p.onnx --rules $R --check some");
+  EXPECT_EQ(result.code, 2);
+  EXPECT_NE(result.err.find("--check: some not in {sampled,full}"), std::string::npos) << result.err;
 }
 
 TEST_F(TasoOpt, NoGainIsExitCode5OnRequest) {
