@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   std::size_t counts[3] = {0, 0, 0};
   const std::size_t examined = std::min(count, all.size());
   for (std::size_t i = 0; i < examined; ++i) {
+    if (argc > 3) std::fprintf(stderr, "%s\n%s", all[i].what.c_str(), to_string(all[i].rule, *registry).c_str());
     const Verdict verdict = verifier.verify(all[i].rule);
     ++counts[static_cast<std::size_t>(verdict.kind)];
     if (verdict.kind == VerdictKind::refuted) continue;

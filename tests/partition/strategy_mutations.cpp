@@ -58,6 +58,7 @@ class Mutator {
     for (const std::int64_t by : {-1, 1}) {
       with(n, std::string("a piece ends ") + (by > 0 ? "a place later" : "a place earlier"), [&](PatternNode& m) {
         AttributeExpression* sizes = find(m, "sizes");
+        if (sizes->kind != Form::list || sizes->operands.size() != 2) return;
         sizes->operands[0] = moved(sizes->operands[0], by);
         sizes->operands[1] = moved(sizes->operands[1], -by);
       });
