@@ -183,7 +183,7 @@ class Cutter {
         if (!is_outermost(tensor_axis, d)) return std::nullopt;
         SizePolynomial inner = one;
         for (std::size_t i = d + 1; i < digits.size(); ++i) inner = inner * tensor_axis.factors[i];
-        return AxisCut{read.tensor, axis, point_ * inner, point_ * inner};
+        return AxisCut::at(read.tensor, axis, point_ * inner, tensor_axis.extent);
       }
       return window_cut(read, axis, digits[d]);
     }
@@ -220,7 +220,13 @@ class Cutter {
       obstruct("a piece would need what lies before its own part, and no attribute says where reads begin");
       return std::nullopt;
     }
-    AxisCut result{read.tensor, axis, factor * (point_ - one) + window->second + one, start};
+    const SizePolynomial end = factor * (point_ - one) + window->second + one;
+    const AxisCut result{read.tensor,
+                         axis,
+                         end,
+                         start,
+                         {window->first, start + offset},
+                         {end, factor * (cut_.extent - one) + window->second + one}};
     const SizePolynomial extent = model().tensors[read.tensor].axes[axis].extent;
     if (result.first_end == point_ && start == point_ && (!read.may_leave || extent == cut_.extent)) return result;
     windows_.insert({read.tensor, axis});

@@ -1,6 +1,7 @@
 /// A cut of one index variable of a model: what each input and attribute is in the pieces. Private to the folder.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -15,6 +16,14 @@ namespace taso {
 struct AxisCut {
   std::size_t tensor = 0, axis = 0;
   SizePolynomial first_end, second_begin;
+  /// What is read of it: places from here on (first piece, second piece), and up to there; not clipped to the axis.
+  std::array<SizePolynomial, 2> read_begin, read_end;
+
+  /// A cut at a place, without a halo.
+  [[nodiscard]] static AxisCut at(std::size_t tensor, std::size_t axis, const SizePolynomial& place,
+                                  const SizePolynomial& extent) {
+    return {tensor, axis, place, place, {SizePolynomial(), place}, {place, extent}};
+  }
 };
 
 struct VariableCut {

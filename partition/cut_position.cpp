@@ -93,7 +93,7 @@ CutResult cut_of_position(const OperatorModel& model, std::size_t number) {
         const SizePolynomial in_output = by_input ? behind.times * point : point;
         const SizePolynomial in_input = by_input ? point : behind.times * point;
         cut.extent = by_input ? input[b].extent : output[variable.axis].extent;
-        cut.axes.push_back({tensor, b, in_input, in_input});
+        cut.axes.push_back(AxisCut::at(tensor, b, in_input, input[b].extent));
         cut.attributes[*attribute] = {in_output, output[variable.axis].extent - in_output};
         bool said = true;
         const auto require = [&](Condition::Relation relation, const SizePolynomial& left, const SizePolynomial& right) {

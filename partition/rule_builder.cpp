@@ -128,9 +128,15 @@ class RuleBuilder {
       if (result_.reducer.empty()) node.attributes.emplace_back("axis", result_.axis);
       target.outputs.push_back(add_node(target, std::move(node)));
     }
-    for (const AxisCut& cut : cut_.axes)
-      result_.inputs.push_back({cut.tensor, expression(cut_.model.tensors[cut.tensor].axes[cut.axis].number),
-                                expression(cut.first_end), expression(cut.second_begin)});
+    for (const AxisCut& cut : cut_.axes) {
+      InputCut input{cut.tensor, expression(cut_.model.tensors[cut.tensor].axes[cut.axis].number),
+                     expression(cut.first_end), expression(cut.second_begin), {}, {}};
+      for (std::size_t piece : {0, 1}) {
+        input.read_begin.at(piece) = expression(cut.read_begin.at(piece));
+        input.read_end.at(piece) = expression(cut.read_end.at(piece));
+      }
+      result_.inputs.push_back(std::move(input));
+    }
     result_.extent = expression(cut_.extent);
     for (std::size_t a = 0; a < first.attributes.size(); ++a)
       if (first.attributes[a].second != cut_.model.attributes[a].value || second.attributes[a].second != cut_.model.attributes[a].value)
@@ -211,7 +217,9 @@ class RuleBuilder {
     for_each_variable(result_.axis, move);
     for_each_variable(result_.extent, move);
     for (InputCut& input : result_.inputs)
-      for (AttributeExpression* e : {&input.axis, &input.first_end, &input.second_begin}) for_each_variable(*e, move);
+      for (AttributeExpression* e : {&input.axis, &input.first_end, &input.second_begin, &input.read_begin[0],
+                                     &input.read_begin[1], &input.read_end[0], &input.read_end[1]})
+        for_each_variable(*e, move);
     for (LocalAttribute& attribute : result_.attributes) {
       for_each_variable(attribute.first, move);
       for_each_variable(attribute.second, move);

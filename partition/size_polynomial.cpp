@@ -166,18 +166,18 @@ std::optional<AttributeExpression> SizeAtoms::expression(SizeAtomId id) const {
 }
 
 std::optional<AttributeExpression> SizeAtoms::expression(const SizePolynomial& p) const {
-  // Positive terms first, so that few expressions begin with 0 - ...; the number last.
+  // Positive terms first, so that few expressions begin with 0 - ...; among them the number last.
   std::vector<std::pair<Product, std::int64_t>> terms(p.terms().begin(), p.terms().end());
   std::stable_sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) {
-    if (a.first.empty() != b.first.empty()) return b.first.empty();
-    return (a.second > 0) > (b.second > 0);
+    if ((a.second > 0) != (b.second > 0)) return a.second > 0;
+    return b.first.empty() && !a.first.empty();
   });
   std::optional<AttributeExpression> sum;
   for (const auto& [product, coefficient] : terms) {
     std::optional<AttributeExpression> term;
     const std::int64_t size = coefficient < 0 ? -coefficient : coefficient;
-    // A sum that begins with a negative number is that number.
-    if (!sum && product.empty()) return integer_expression(coefficient);
+    // A number alone is written as it is.
+    if (product.empty() && terms.size() == 1) return integer_expression(coefficient);
     if (size != 1 || product.empty()) term = integer_expression(size);
     for (const SizeAtomId id : product) {
       const std::optional<AttributeExpression> factor = expression(id);

@@ -11,6 +11,7 @@
 /// make the whole (docs/partitioning.md).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -22,12 +23,15 @@
 
 namespace taso {
 
-/// How a piece reads one axis of an input: the first piece [0, first_end), the second one [second_begin, extent). Where
-/// the first ends behind where the second begins there is a halo.
+/// What a piece is given of one axis of an input: the first piece [0, first_end), the second one [second_begin, extent).
+/// Where the first ends behind where the second begins there is a halo.
 struct InputCut {
   std::size_t input = 0;  ///< Number of the operand.
   AttributeExpression axis;
   AttributeExpression first_end, second_begin;
+  /// What it reads of that, where it does not read all: [read_begin, read_end) of the first piece and of the second, not
+  /// clipped to the axis (a window may stand over its ends).
+  std::array<AttributeExpression, 2> read_begin, read_end;
 };
 
 /// What an attribute is in the pieces, where it is not what it is in the whole.

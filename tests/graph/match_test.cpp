@@ -128,6 +128,28 @@ TEST(RuleIndex, BoundsTheNumberOfMatchesOfUnrelatedParts) {
   EXPECT_EQ(index.find_all(graph).size(), RuleIndex::max_matches);
 }
 
+// A rule with given variables is matched once they have values, and never without.
+TEST(RuleIndex, GivenVariablesNeedValues) {
+  World world(
+      "rule r: relu(x) => concat(relu(s.0), relu(s.1); axis=a) where s = split(x; axis=a, sizes=[m, dim(x, a) - m]) "
+      "for a, m if 0 < m, m < dim(x, a)",
+      "input x f32[2, 5] output relu(x)");
+  EXPECT_EQ(given_variables(world.rules[0]), (std::vector<std::uint32_t>{0, 1}));
+  EXPECT_TRUE(RuleIndex(world.rules, world.catalog).find_all(world.graph).empty());
+  EXPECT_EQ(with_given_values(world.rules[0], {-1}).error().message, "rule r asks for 2 values, not 1");
+  const Substitution rule = with_given_values(world.rules[0], {-1, 2}).value();
+  EXPECT_TRUE(rule.attribute_variables.empty());
+  const RuleIndex index({rule}, world.catalog);
+  const auto matches = index.find_all(world.graph);
+  ASSERT_EQ(matches.size(), 1u);
+  const Expected<Graph> result = apply(world.graph, rule, matches[0].second, world.catalog);
+  ASSERT_TRUE(result.ok()) << result.error().to_string();
+  EXPECT_THAT(to_string(*result), testing::HasSubstr("sizes=[2, 3]"));
+  // The range is a condition like any.
+  const Substitution outside = with_given_values(world.rules[0], {-1, 5}).value();
+  EXPECT_TRUE(RuleIndex({outside}, world.catalog).find_all(world.graph).empty());
+}
+
 TEST(RuleIndex, AxiomsWithABareVariableNeverMatch) {
   World world("axiom a: x = relu(x)", "input x f32[2] output relu(x)");
   EXPECT_TRUE(RuleIndex(world.rules, world.catalog).find_all(world.graph).empty());

@@ -29,6 +29,9 @@ rule arithmetic: conv2d(x, w; strides=[s, t], pads=p)
   if s <= t, [0, 0, 0, 0] <= p, p >= -1
 rule nothing_read: relu(ones(; shape=s)) => ones(; shape=s)
 rule limits: clip(x; min=-inf, max=inf) => x
+rule pieces: relu(x) => concat(relu(t.0), relu(t.1); axis=a)
+  where t = split(x; axis=a, sizes=[m, dim(x, a) - m])
+  for a, m if a < 0, 0 < m, m < dim(x, a)
 )";
 
 std::vector<Substitution> parsed_rules(const std::string& text) {
@@ -54,7 +57,7 @@ void expect_same(const Substitution& a, const Substitution& b) {
 TEST(RuleText, PrintsWhatParsesBack) {
   const FakeCatalog catalog;
   const std::vector<Substitution> rules = parsed_rules(rules_text);
-  ASSERT_EQ(rules.size(), 11u);
+  ASSERT_EQ(rules.size(), 12u);
   for (const Substitution& rule : rules) {
     const std::string text = to_string(rule, catalog);
     const std::vector<Substitution> again = parsed_rules(text);
@@ -72,7 +75,7 @@ TEST(RuleText, PrintsWhatParsesBack) {
 
 TEST(RuleText, ReadsAllClauses) {
   const std::vector<Substitution> rules = parsed_rules(rules_text);
-  ASSERT_EQ(rules.size(), 11u);
+  ASSERT_EQ(rules.size(), 12u);
   EXPECT_EQ(rules[0].proofs, (std::vector<std::string>{"axioms", "bounded 3"}));
   EXPECT_EQ(rules[0].numeric_class, NumericClass::exact);
   EXPECT_EQ(rules[0].conditions.size(), 3u);
@@ -113,6 +116,14 @@ INSTANTIATE_TEST_SUITE_P(
         WrongRule{"rule r: relu(x) => x rule r: tanh(x) => x", "f.rules:1:22: there is a rule 'r' already, at line 1"},
         WrongRule{"rule r: relu(x), tanh(x) => x", "the left side has 2 outputs, the right side 1"},
         WrongRule{"rule r: clip(x; min=a) => clip(x; min=b)", "attribute variable 'b' is not bound by the source"},
+        WrongRule{"rule r: clip(x; min=a, max=1) => x for a",
+                  "f.rules:1:40: 'a' has a value already: it occurs in the source or stands behind 'for' twice"},
+        WrongRule{"rule r: relu(x) => x for m, m if m == 1", "'m' has a value already"},
+        WrongRule{"rule r: relu(x) => x for m", "f.rules:1:26: 'm' is declared by 'for' but not used"},
+        WrongRule{"rule r: relu(x) => x for relu", "'relu' is a word of the language or a function"},
+        WrongRule{"rule r: relu(x) => x for if", "'if' is a word of the language or a function"},
+        WrongRule{"axiom r: relu(x) = tanh(x) for m if m == 1", "only a rule has variables that are given"},
+        WrongRule{"rule r: relu(x) => clip(x; min=m, max=n) for m if m == 1", "'n' is not bound by the source"},
         WrongRule{"rule r: clip(x; min=a + 1) => x",
                   "attribute variable 'a' is not bound by the source: it must stand alone"},
         WrongRule{
@@ -155,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongRule{"rule r: relu(x) => x if rank(x)", "expected one of == != < <= > >=, found the end of the file"},
         WrongRule{"rule r: relu(x) => x, then", "the left side has 1 outputs, the right side 2"},
         WrongRule{"rule r: relu(x) => x then",
-                  "expected 'where', 'if', 'proof', 'class', 'expect' or the next rule, found 'then'"},
+                  "expected 'where', 'for', 'if', 'proof', 'class', 'expect' or the next rule, found 'then'"},
         WrongRule{"rule r: relu(x) = x", "expected '=>' after the source, found '='"},
         WrongRule{"axiom r: relu(x) => x", "expected '=' between the sides of an axiom, found '=>'"},
         WrongRule{"rule r relu(x) => x", "expected ':' after the name, found 'relu'"},
