@@ -51,14 +51,24 @@ PartitionSolution solve_exact(const PartitionProblem& problem, const ExactOption
   PartitionSolution solution;
   solution.order = elimination_order(interaction_graph(whole), options.order);
   solution.ways = std::accumulate(whole.sizes().begin(), whole.sizes().end(), std::size_t{0});
+  solution.kept_ways = solution.ways;
+  EliminationOrder order = solution.order;
   std::optional<ReducedProblem> reduced;
-  if (options.dominance) reduced = without_dominated_values(whole);
+  if (order.combinations >= options.dominance_from ||
+      order.largest_table > static_cast<double>(options.maximum_table)) {
+    reduced = without_dominated_values(whole);
+    const auto sizes = reduced->problem.sizes();
+    solution.kept_ways = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+    order = elimination_order(interaction_graph(reduced->problem), options.order);
+  }
   const EliminationProblem& solved = reduced ? reduced->problem : whole;
-  solution.kept_ways = std::accumulate(solved.sizes().begin(), solved.sizes().end(), std::size_t{0});
-  // Sizes have changed, and with them perhaps the best order.
-  const EliminationOrder order = elimination_order(interaction_graph(solved), options.order);
-  EliminationResult result = minimize(
-      solved, {.maximum_table = options.maximum_table, .order = order.variables, .parallel = options.parallel});
+  MessageCache cache;  // equal layers in equal surroundings have equal tables
+  EliminationResult result = minimize(solved,
+                                      {.maximum_table = options.maximum_table,
+                                       .maximum_entries = options.maximum_entries,
+                                       .order = order.variables,
+                                       .parallel = options.parallel},
+                                      &cache);
   if (!result.exact) descend(solved, result.assignment);
   solution.choice = reduced ? reduced->expand(result.assignment) : std::move(result.assignment);
   solution.cost = problem.cost(solution.choice);
