@@ -94,6 +94,7 @@ std::string row(const Network& network, std::int64_t devices, const Order& order
   }
   ExactOptions options = request.options;
   options.order = order.rule;
+  options.known = {pase_data_parallel(graph, problem)};
   const PartitionSolution solution = solve_exact(problem.problem, options);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const double data_parallel = problem.problem.cost(pase_data_parallel(graph, problem));

@@ -10,7 +10,7 @@
 namespace taso {
 namespace {
 
-/// Changes one decision at a time as long as that lowers the cost.
+/// Changes one variable at a time as long as that lowers the cost.
 void descend(const EliminationProblem& problem, std::vector<std::uint32_t>& assignment) {
   using Variable = EliminationProblem::Variable;
   std::vector<std::vector<std::size_t>> factors_of(problem.variables());
@@ -69,11 +69,21 @@ PartitionSolution solve_exact(const PartitionProblem& problem, const ExactOption
                                        .order = order.variables,
                                        .parallel = options.parallel},
                                       &cache);
-  if (!result.exact) descend(solved, result.assignment);
   solution.choice = reduced ? reduced->expand(result.assignment) : std::move(result.assignment);
   solution.cost = problem.cost(solution.choice);
+  if (!result.exact) {
+    std::vector<std::vector<std::uint32_t>> starts = options.known;
+    starts.insert(starts.begin(), solution.choice);
+    for (std::vector<std::uint32_t>& start : starts) {
+      descend(whole, start);
+      const double cost = problem.cost(start);
+      if (cost > solution.cost) continue;
+      solution.cost = cost;
+      solution.choice = std::move(start);
+    }
+  }
   solution.lower_bound = result.lower_bound;
-  solution.exact = result.exact;
+  solution.exact = result.exact || solution.cost <= solution.lower_bound;
   solution.largest_table = result.largest_table;
   return solution;
 }
