@@ -18,11 +18,13 @@ struct ReducedProblem {
   [[nodiscard]] std::vector<std::uint32_t> expand(const std::vector<std::uint32_t>& assignment) const;
 };
 
-/// Drops every value that another value of its variable dominates: one whose costs are in every factor, for every
-/// combination of values of the other variables that remain, at most as large (the first of equal ones stays). Sums of
-/// costs are monotone, rounding included, so the least total cost stays the same to the last bit. Variables are looked
-/// at one after the other until nothing changes. (Goldstein's criterion for the sum of all factors drops more, but
-/// needs a margin for rounding.)
+/// Drops every value that another value of its variable dominates (Goldstein 1994, "dead-end elimination"): exchanging
+/// the one for the other changes no factor, at whatever remaining values of its other variables, by more than amounts
+/// whose sum is at most zero. Of values with the same costs everywhere the first stays. Variables are looked at one
+/// after the other, again where a neighbour has lost values, until nothing changes.
+///
+/// An optimal assignment remains. Because sums are rounded, an exchange must gain more than 2^-40 of the largest cost
+/// involved, or else be no worse in every single factor: that rounding cannot change.
 [[nodiscard]] ReducedProblem without_dominated_values(const EliminationProblem& problem);
 
 }  // namespace taso

@@ -152,7 +152,8 @@ class Eliminator {
       Neighbours& others = neighbours_[neighbour];
       others.erase(std::lower_bound(others.begin(), others.end(), variable));
     }
-    if (table_size(sizes_, neighbours) <= options_.maximum_table) {
+    const std::size_t maximum = std::min(options_.maximum_table, (options_.maximum_entries - entries_) / 2);
+    if (table_size(sizes_, neighbours) <= maximum) {
       message(variable, bucket, neighbours);
       return;
     }
@@ -172,7 +173,7 @@ class Eliminator {
       for (auto& [members, variables] : groups) {
         std::vector<Variable> together;
         std::set_union(variables.begin(), variables.end(), scope.begin(), scope.end(), std::back_inserter(together));
-        if (table_size(sizes_, together) > options_.maximum_table) continue;
+        if (table_size(sizes_, together) > maximum) continue;
         members.push_back(factor);
         variables = std::move(together);
         placed = true;
@@ -210,6 +211,7 @@ class Eliminator {
     }
     if (made == nullptr) {
       MessageCache::Message fresh;
+      entries_ += std::min(entries, options_.maximum_entries - entries_);
       fill_minimum(fresh, variable, members, scope, entries, axis_of);
       if (cache_ != nullptr) {
         const double least = *std::min_element(fresh.table.begin(), fresh.table.end());
@@ -298,6 +300,7 @@ class Eliminator {
   std::deque<MessageCache::Message> own_messages_;  ///< Where there is no cache.
   std::vector<std::uint64_t> content_;
   double constant_ = 0;
+  std::size_t entries_ = 0;  ///< Of the tables made, at most what is allowed.
   EliminationResult result_;
 };
 

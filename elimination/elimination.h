@@ -92,6 +92,9 @@ class EliminationProblem {
 struct EliminationOptions {
   /// Most entries of a table made by elimination. Tables that are given may be larger.
   std::size_t maximum_table = std::size_t{1} << 20;
+  /// Most entries of all tables together, roughly: a table may have half of what is left. What a cache holds already
+  /// does not count.
+  std::size_t maximum_entries = std::numeric_limits<std::size_t>::max();
   /// All variables in the order of elimination (elimination/order.h makes such), kept by the caller; if empty, the
   /// variable with the smallest table over its neighbours is next. Of EliminationCache, parts have no given order.
   std::span<const EliminationProblem::Variable> order = {};

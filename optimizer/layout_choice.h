@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "optimizer/cost_database.h"
 #include "elimination/elimination.h"
+#include "optimizer/cost_database.h"
 #include "optimizer/target.h"
 #include "support/status.h"
 

@@ -10,7 +10,7 @@
 namespace taso {
 namespace {
 
-/// Changes one decision at a time as long as that lowers the cost.
+/// Changes one variable at a time as long as that lowers the cost.
 void descend(const EliminationProblem& problem, std::vector<std::uint32_t>& assignment) {
   using Variable = EliminationProblem::Variable;
   std::vector<std::vector<std::size_t>> factors_of(problem.variables());
@@ -51,19 +51,39 @@ PartitionSolution solve_exact(const PartitionProblem& problem, const ExactOption
   PartitionSolution solution;
   solution.order = elimination_order(interaction_graph(whole), options.order);
   solution.ways = std::accumulate(whole.sizes().begin(), whole.sizes().end(), std::size_t{0});
+  solution.kept_ways = solution.ways;
+  EliminationOrder order = solution.order;
   std::optional<ReducedProblem> reduced;
-  if (options.dominance) reduced = without_dominated_values(whole);
+  if (order.combinations >= options.dominance_from ||
+      order.largest_table > static_cast<double>(options.maximum_table)) {
+    reduced = without_dominated_values(whole);
+    const auto sizes = reduced->problem.sizes();
+    solution.kept_ways = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+    order = elimination_order(interaction_graph(reduced->problem), options.order);
+  }
   const EliminationProblem& solved = reduced ? reduced->problem : whole;
-  solution.kept_ways = std::accumulate(solved.sizes().begin(), solved.sizes().end(), std::size_t{0});
-  // Sizes have changed, and with them perhaps the best order.
-  const EliminationOrder order = elimination_order(interaction_graph(solved), options.order);
-  EliminationResult result = minimize(
-      solved, {.maximum_table = options.maximum_table, .order = order.variables, .parallel = options.parallel});
-  if (!result.exact) descend(solved, result.assignment);
+  MessageCache cache;  // equal layers in equal surroundings have equal tables
+  EliminationResult result = minimize(solved,
+                                      {.maximum_table = options.maximum_table,
+                                       .maximum_entries = options.maximum_entries,
+                                       .order = order.variables,
+                                       .parallel = options.parallel},
+                                      &cache);
   solution.choice = reduced ? reduced->expand(result.assignment) : std::move(result.assignment);
   solution.cost = problem.cost(solution.choice);
+  if (!result.exact) {
+    std::vector<std::vector<std::uint32_t>> starts = options.known;
+    starts.insert(starts.begin(), solution.choice);
+    for (std::vector<std::uint32_t>& start : starts) {
+      descend(whole, start);
+      const double cost = problem.cost(start);
+      if (cost > solution.cost) continue;
+      solution.cost = cost;
+      solution.choice = std::move(start);
+    }
+  }
   solution.lower_bound = result.lower_bound;
-  solution.exact = result.exact;
+  solution.exact = result.exact || solution.cost <= solution.lower_bound;
   solution.largest_table = result.largest_table;
   return solution;
 }
