@@ -52,7 +52,7 @@ int run(const Mesh& mesh, const std::string& file, const OperatorRegistry& regis
 int main(int count, char** arguments) {
   if (count < 3) return fmt::print(stderr, "usage: plan_models MESH MODEL.onnx ...\n"), 2;
   tools::CommonOptions common;
-  common.specs = TASO_SOURCE_DIR "/specs";
+  common.specs = tools::default_specs();
   const auto registry = tools::load_operators(common);
   if (!registry) return fmt::print(stderr, "{}\n", registry.error().to_string()), 1;
   Mesh mesh;

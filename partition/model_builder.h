@@ -1,5 +1,5 @@
-/// Makes operator models (partition/operator_model.h). Private to the folder: shapes are in operator_model.cpp, equations
-/// in model_equations.cpp.
+/// Makes operator models (partition/operator_model.h). Private to the folder: shapes are in operator_model.cpp,
+/// equations in model_equations.cpp.
 #pragma once
 
 #include <map>

@@ -119,8 +119,7 @@ void ModelBuilder::equation(const Equation& equation) {
 }
 
 void ModelBuilder::bind_output(const Equation& equation) {
-  for (const Expression::Range& range : equation.ranges)
-    open(range, "range", "its pieces begin at different places");
+  for (const Expression::Range& range : equation.ranges) open(range, "range", "its pieces begin at different places");
   std::size_t axis = 0;
   const std::vector<ModelAxis>& axes = model_.outputs.back();
   for (std::size_t i = 0; i < equation.coordinates.size(); ++i) {
@@ -132,7 +131,8 @@ void ModelBuilder::bind_output(const Equation& equation) {
       const std::size_t count = vector(definition_.output.axes[i].factors[0]).components.size();
       ModelInterpreter::Value value;
       value.vector = true;
-      for (std::size_t c = 0; c < count; ++c, ++axis) value.components.push_back(output_variable(e.name, axis, 0, axes[axis].extent));
+      for (std::size_t c = 0; c < count; ++c, ++axis)
+        value.components.push_back(output_variable(e.name, axis, 0, axes[axis].extent));
       scope_.bind(e.name, std::move(value));
     } else if (e.kind == Kind::name && !declared) {
       scope_.bind(e.name, ModelInterpreter::Value::of(output_variable(e.name, axis, 0, axes[axis].extent)));
@@ -163,8 +163,8 @@ SizePolynomial ModelBuilder::output_variable(const std::string& name, std::size_
                                              const SizePolynomial& extent) {
   const auto known = outputs_.find({axis, digit});
   if (known == outputs_.end()) {
-    const SizePolynomial index = new_index({.name = name, .index = 0, .extent = extent, .reducer = "", .obstacle = "",
-                                            .axis = axis, .digit = digit});
+    const SizePolynomial index = new_index(
+        {.name = name, .index = 0, .extent = extent, .reducer = "", .obstacle = "", .axis = axis, .digit = digit});
     if (!index.is_zero()) outputs_[{axis, digit}] = model_.variables.size() - 1;
     return index;
   }
@@ -325,7 +325,9 @@ void ModelBuilder::unfold(const Expression& e, const Context& context) {
   std::size_t at = 0;
   for (std::size_t i = 0; i < equation->coordinates.size() && obstacle_.empty(); ++i) {
     const Expression& name = equation->coordinates[i];
-    const auto next = [&]() { return at < place.size() ? place[at++] : (note(e.name + " is not understood"), SizePolynomial()); };
+    const auto next = [&]() {
+      return at < place.size() ? place[at++] : (note(e.name + " is not understood"), SizePolynomial());
+    };
     if (name.kind == Kind::tuple) {
       for (const Expression& digit : name.operands) scope_.bind(digit.name, ModelInterpreter::Value::of(next()));
     } else if (name.kind == Kind::name && spec->axes[i].kind == AxisSpec::Kind::rest) {

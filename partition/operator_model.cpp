@@ -63,8 +63,8 @@ void ModelBuilder::bind_attribute(const AttributeSpec& attribute) {
     }
   } else {
     const ListUse use = use_of_list(definition_, attribute);
-    const std::size_t length = use == ListUse::fixed ? static_cast<std::size_t>(attribute.length->integer)
-                                                     : choice_.lists.at(attribute.name);
+    const std::size_t length =
+        use == ListUse::fixed ? static_cast<std::size_t>(attribute.length->integer) : choice_.lists.at(attribute.name);
     result.value.kind = Form::list;
     value.vector = true;
     result.names_axes = use == ListUse::axes || use == ListUse::permutation;
@@ -73,7 +73,7 @@ void ModelBuilder::bind_attribute(const AttributeSpec& attribute) {
       result.value.operands.push_back(element);
       result.list.push_back(model_.atoms.of(element));
       const auto number = static_cast<std::int64_t>(i);
-      value.components.push_back(use == ListUse::axes          ? SizePolynomial(number - static_cast<std::int64_t>(length))
+      value.components.push_back(use == ListUse::axes ? SizePolynomial(number - static_cast<std::int64_t>(length))
                                  : use == ListUse::permutation ? SizePolynomial(number)
                                                                : result.list.back());
     }
@@ -236,7 +236,8 @@ bool ModelBuilder::input(std::size_t number, const SizeStep& step, std::uint32_t
   entries_[tensor][step.entry] = axes;
   bind_entry(axis, step, entries_[tensor][step.entry]);
   result.axes.clear();
-  for (const std::vector<ModelAxis>& entry : entries_[tensor]) result.axes.insert(result.axes.end(), entry.begin(), entry.end());
+  for (const std::vector<ModelAxis>& entry : entries_[tensor])
+    result.axes.insert(result.axes.end(), entry.begin(), entry.end());
   return obstacle_.empty();
 }
 

@@ -1,5 +1,5 @@
-/// check_strategies [COUNT [SEED]]: verifies COUNT (default 300) strategies of the shipped operators that are changed in
-/// one place, and prints those that are not refuted. Exit code 5 if one is neither refuted nor proved.
+/// check_strategies [COUNT [SEED]]: verifies COUNT (default 300) strategies of the shipped operators that are changed
+/// in one place, and prints those that are not refuted. Exit code 5 if one is neither refuted nor proved.
 
 #include <algorithm>
 #include <cstdio>

@@ -1,2 +1,4 @@
 #include <gtest/gtest.h>
-namespace { TEST(Placeholder, Is) {} }
+namespace {
+TEST(Placeholder, Is) {}
+}  // namespace

@@ -1,0 +1,208 @@
+#include "partition/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "graph/rewrite.h"
+#include "tests/support/graphs.h"
+
+namespace taso {
+namespace {
+
+using test::graph_of;
+using test::registry;
+using test::value_of;
+
+StrategyTable every_strategy() {
+  return StrategyTable(
+      registry(), [](std::string_view op) { return derive_strategies(registry(), op).strategies; },
+      [](std::string_view op) { return derive_passages(registry(), op); });
+}
+
+Mesh mesh_of(std::initializer_list<std::int64_t> sizes, double bandwidth = 1e9) {
+  Mesh mesh;
+  mesh.device = {std::int64_t{1} << 30, 1e9, 1e12};
+  for (const std::int64_t size : sizes) mesh.axes.push_back({size, "link", bandwidth, 0});
+  return mesh;
+}
+
+Graph normal_graph(const std::string& text) {
+  Graph graph = graph_of(text);
+  normalize(graph, registry());
+  return graph;
+}
+
+/// What a plan with one configuration per node costs, by transfers from made to read or, of values with several readers
+/// and outputs, by the best placement to keep them in: the definition of the problem, written without tables.
+double least_by_trying(const Graph& graph, const Mesh& mesh, Planner& planner, StrategyTable& strategies) {
+  std::vector<NodeId> nodes;
+  for (const NodeId id : graph.topological_order())
+    if (graph.node(id).kind == NodeKind::op && !graph.node(id).weight_only) nodes.push_back(id);
+  const PieceCost cost = roofline(strategies.registry(), mesh.device);
+  std::map<NodeId, std::size_t> way;
+  double best = HUGE_VAL;
+  const auto evaluate_choice = [&] {
+    double total = 0;
+    for (const NodeId id : nodes) {
+      const NodeConfiguration& mine = planner.configurations(id)[way[id]];
+      total += cost(mine.largest);
+      for (std::uint32_t port = 0; port < graph.node(id).outputs.size(); ++port) {
+        const Value value{id, port};
+        std::vector<const Placement*> needs, places;
+        for (const NodeId reader : nodes)
+          for (std::size_t i = 0; i < graph.node(reader).inputs.size(); ++i)
+            if (graph.node(reader).inputs[i] == value)
+              needs.push_back(&planner.configurations(reader)[way[reader]].reads[i]);
+        const bool output = std::count(graph.outputs().begin(), graph.outputs().end(), value) > 0;
+        const auto seconds = [&](const Placement& from, const Placement& to) {
+          const Transfer moved = transfer(from, to, 4, mesh);
+          return moved.possible ? moved.seconds : HUGE_VAL;
+        };
+        if (needs.size() == 1 && !output) {
+          total += seconds(mine.makes[port], *needs[0]);
+          continue;
+        }
+        // Whatever anybody makes or reads may be where it is kept.
+        for (const NodeId other : nodes)
+          for (const NodeConfiguration& configuration : planner.configurations(other)) {
+            if (other == id) places.push_back(&configuration.makes[port]);
+            for (std::size_t i = 0; i < graph.node(other).inputs.size(); ++i)
+              if (graph.node(other).inputs[i] == value) places.push_back(&configuration.reads[i]);
+          }
+        double least = HUGE_VAL;
+        for (const Placement* place : places) {
+          if (output && !place->partial.empty()) continue;
+          double sum = seconds(mine.makes[port], *place);
+          for (const Placement* need : needs) sum += seconds(*place, *need);
+          least = std::min(least, sum);
+        }
+        total += least;
+      }
+    }
+    best = std::min(best, total);
+  };
+  const std::function<void(std::size_t)> choose = [&](std::size_t place) {
+    if (place == nodes.size()) return evaluate_choice();
+    for (way[nodes[place]] = 0; way[nodes[place]] < planner.configurations(nodes[place]).size(); ++way[nodes[place]])
+      choose(place + 1);
+  };
+  choose(0);
+  return best;
+}
+
+TEST(Planner, IsAsGoodAsTryingEverything) {
+  const char* graphs[] = {
+      "input x f32[4, 6]\nweight w f32[6, 8]\nweight v f32[8, 2]\noutput matmul(relu(matmul(x, w)), v)\n",
+      "input x f32[8, 4]\nweight w f32[4, 4]\ny = matmul(x, w)\noutput add(y, tanh(y))\n",
+      "input x f32[2, 4, 6, 6]\nweight k f32[4, 4, 3, 3]\ny = conv2d(x, k; pads=[1, 1, 1, 1])\noutput add(y, x)\n",
+      "input x f32[6, 6]\noutput softmax(transpose(x; perm=[1, 0]); axis=-1)\n",
+  };
+  for (const char* text : graphs)
+    for (const double bandwidth : {1e6, 1e8, 1e10}) {
+      const Graph graph = normal_graph(text);
+      const Mesh mesh = mesh_of({2}, bandwidth);
+      StrategyTable strategies = every_strategy();
+      Planner planner(graph, mesh, strategies, {});
+      const PartitionPlan plan = value_of(planner.plan());
+      EXPECT_TRUE(plan.exact);
+      const double tried = least_by_trying(graph, mesh, planner, strategies);
+      EXPECT_NEAR(plan.seconds, tried, 1e-9 * tried) << text << bandwidth;
+      EXPECT_NEAR(plan.seconds, plan.lower_bound, 1e-9 * plan.seconds);
+      EXPECT_NEAR(plan.seconds, plan.compute_seconds + plan.transfer_seconds, 1e-12);
+      const PartitionPlan alone = value_of(planner.plan(only_repeat()));
+      EXPECT_EQ(alone.transfer_bytes, 0);
+      EXPECT_LE(plan.seconds, alone.seconds * (1 + 1e-12));
+      EXPECT_LE(plan.seconds, value_of(planner.plan(only_data_parallel(graph))).seconds * (1 + 1e-12));
+    }
+}
+
+std::string uses(const Graph& graph, const PartitionPlan& plan) {
+  std::string text;
+  for (const PlannedNode& node : plan.nodes)
+    text += graph.node(node.node).op + " " + node.configuration.to_string() + "; ";
+  return text;
+}
+
+// Column, then row: one all-reduce for both products (Shoeybi et al., Megatron-LM, 2019). Comes out by itself.
+TEST(Planner, TwoProductsNeedOneReduction) {
+  const Graph graph = normal_graph(
+      "input x f32[1, 512]\nweight w f32[512, 2048]\nweight v f32[2048, 512]\noutput matmul(relu(matmul(x, w)), v)\n");
+  const Mesh mesh = mesh_of({4}, 1e9);
+  StrategyTable strategies = every_strategy();
+  Planner planner(graph, mesh, strategies, {});
+  const PartitionPlan plan = value_of(planner.plan());
+  EXPECT_EQ(uses(graph, plan), "matmul j@-1; relu I@-1; matmul t (sum); ");
+  ASSERT_EQ(plan.transfers.size(), 1U);
+  // A quarter of the output is left on every device: a reduce-scatter of 3/4 of it.
+  EXPECT_EQ(plan.transfer_bytes, 4 * 512 * 4 * 3 / 4);
+  EXPECT_EQ(plan.weight_bytes, 2 * 512 * 2048 * 4 / 4);
+}
+
+// With many rows and links as slow, the rows are cut: nothing moves.
+TEST(Planner, ManyRowsAreDataParallel) {
+  const Graph graph = normal_graph(
+      "input x f32[4096, 64]\nweight w f32[64, 64]\nweight v f32[64, 64]\noutput matmul(relu(matmul(x, w)), v)\n");
+  const Mesh mesh = mesh_of({4}, 1e7);
+  StrategyTable strategies = every_strategy();
+  Planner planner(graph, mesh, strategies, {});
+  const PartitionPlan plan = value_of(planner.plan());
+  EXPECT_EQ(uses(graph, plan), "matmul i@-2; relu I@-2; matmul i@-2; ");
+  EXPECT_EQ(plan.transfer_bytes, 0);
+}
+
+// What is carried stays whole: around it values are gathered.
+TEST(Planner, WhatIsCarriedReadsAndMakesEverything) {
+  const Graph graph = normal_graph("input x f32[8, 8]\ny = relu(x)\no = opaque mystery(y) f32[8, 8]\noutput tanh(o)\n");
+  const Mesh mesh = mesh_of({2}, 1e9);
+  StrategyTable strategies = every_strategy();
+  Planner planner(graph, mesh, strategies, {});
+  const PartitionPlan plan = value_of(planner.plan());
+  ASSERT_EQ(plan.nodes.size(), 3U);
+  EXPECT_EQ(plan.nodes[1].configuration.makes[0], everywhere({8, 8}, mesh));
+}
+
+// A strategy that is not proved is used by no plan.
+TEST(Planner, WithoutStrategiesEverythingRepeats) {
+  const Graph graph = normal_graph("input x f32[8, 8]\noutput relu(relu(x))\n");
+  const Mesh mesh = mesh_of({2, 2});
+  StrategyTable none(
+      registry(), [](std::string_view) { return std::vector<PartitionStrategy>(); },
+      [](std::string_view) { return std::vector<PartialPassage>(); });
+  Planner planner(graph, mesh, none, {});
+  EXPECT_EQ(uses(graph, value_of(planner.plan())), "relu repeat | repeat; relu repeat | repeat; ");
+}
+
+TEST(Transfers, OfOneTensor) {
+  const Mesh mesh = mesh_of({2, 2}, 1e6);
+  const Placement whole = everywhere({8, 4}, mesh);
+  Placement rows = whole, quarters = whole;
+  for (std::size_t d = 0; d < 4; ++d) {
+    rows.boxes[d][0] = {d < 2 ? 0 : 4, d < 2 ? 4 : 8};
+    quarters.boxes[d][0] = {static_cast<std::int64_t>(2 * d), static_cast<std::int64_t>(2 * d + 2)};
+  }
+  EXPECT_EQ(transfer(whole, rows, 4, mesh).bytes, 0) << "each has it";
+  EXPECT_EQ(transfer(rows, whole, 4, mesh).bytes, 4 * 4 * 4 * 4) << "every device lacks half of 32 elements";
+  EXPECT_EQ(transfer(rows, quarters, 4, mesh).bytes, 0);
+  // The fast axis brings 8 elements to each, the slow one 16.
+  const Transfer gathered = transfer(quarters, whole, 4, mesh);
+  EXPECT_EQ(gathered.bytes, 4 * (8 + 16) * 4);
+  EXPECT_DOUBLE_EQ(gathered.seconds, (8 * 4 + 16 * 4) / 1e6);
+  Placement partial = whole;
+  partial.partial = {1};
+  partial.reducer = "sum";
+  // A ring all-reduce of two devices moves the tensor once in each direction; or half of it, if the halves stay.
+  EXPECT_EQ(transfer(partial, whole, 4, mesh).bytes, 4 * 128);
+  Placement halves = whole;
+  for (std::size_t d = 0; d < 4; ++d) halves.boxes[d][0] = {d % 2 == 0 ? 0 : 4, d % 2 == 0 ? 4 : 8};
+  EXPECT_EQ(transfer(partial, halves, 4, mesh).bytes, 4 * 64);
+  EXPECT_FALSE(transfer(whole, partial, 4, mesh).possible) << "what is not partial is not made so";
+  EXPECT_TRUE(transfer(partial, partial, 4, mesh).possible);
+  EXPECT_EQ(transfer(partial, partial, 4, mesh).bytes, 0);
+}
+
+}  // namespace
+}  // namespace taso
