@@ -5,6 +5,7 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -15,6 +16,8 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
+/// Entries along an axis that are computed together.
+constexpr std::uint32_t lanes = 8;
 /// Additions below which one entry after the other is computed.
 constexpr std::size_t vector_work = 1 << 12;
 /// Additions that are worth a task of their own.
@@ -82,24 +85,49 @@ struct Row {
   bool side_by_side = false;
 };
 
-/// result[j] = min over the values of the sum of rows at j, for `Width` neighbouring j. Constant loop bounds: the sums
-/// stay in vector registers.
-template <std::size_t Width>
-void minimum_of_rows(std::span<const Row> rows, std::size_t first, std::uint32_t values, double* result) {
-  double best[Width];
-  for (std::size_t j = 0; j < Width; ++j) best[j] = infinity;
+/// Neighbouring entries that are computed at once, in registers. (GCC and Clang make what the processor has of it.)
+using Lanes = double __attribute__((vector_size(2 * sizeof(double))));
+
+Lanes load(const double* from) {
+  Lanes loaded;
+  std::memcpy(&loaded, from, sizeof loaded);
+  return loaded;
+}
+
+/// result[j] = min over the values of the sum of rows at j, for eight neighbouring j. The first `leading` rows have
+/// one entry for all.
+void minimum_of_eight(std::span<const Row> rows, std::size_t leading, std::size_t first, std::size_t values,
+                      double* result) {
+  const Lanes worst = {infinity, infinity};
+  Lanes best0 = worst, best1 = worst, best2 = worst, best3 = worst;
   for (std::size_t value = 0; value < values; ++value) {
-    double total[Width] = {};
-    for (const Row& row : rows) {
-      const double* entry = row.entries + value * row.value_stride;
-      if (row.side_by_side)
-        for (std::size_t j = 0; j < Width; ++j) total[j] += entry[first + j];
-      else
-        for (std::size_t j = 0; j < Width; ++j) total[j] += *entry;
+    double start = 0;
+    for (std::size_t r = 0; r < leading; ++r) start += rows[r].entries[value * rows[r].value_stride];
+    Lanes sum0 = {start, start}, sum1 = sum0, sum2 = sum0, sum3 = sum0;
+    for (std::size_t r = leading; r < rows.size(); ++r) {
+      const double* entry = rows[r].entries + value * rows[r].value_stride;
+      if (rows[r].side_by_side) {
+        sum0 += load(entry + first);
+        sum1 += load(entry + first + 2);
+        sum2 += load(entry + first + 4);
+        sum3 += load(entry + first + 6);
+      } else {
+        const Lanes same = {*entry, *entry};
+        sum0 += same;
+        sum1 += same;
+        sum2 += same;
+        sum3 += same;
+      }
     }
-    for (std::size_t j = 0; j < Width; ++j) best[j] = std::min(best[j], total[j]);
+    best0 = sum0 < best0 ? sum0 : best0;
+    best1 = sum1 < best1 ? sum1 : best1;
+    best2 = sum2 < best2 ? sum2 : best2;
+    best3 = sum3 < best3 ? sum3 : best3;
   }
-  for (std::size_t j = 0; j < Width; ++j) result[first + j] = best[j];
+  for (const Lanes& best : {best0, best1, best2, best3}) {
+    std::memcpy(result + first, &best, sizeof best);
+    first += 2;
+  }
 }
 
 /// The sum with tables whose entries lie side by side along the result's last axis; copies where they do not.
@@ -146,22 +174,48 @@ class Alongside {
   std::vector<std::unique_ptr<double[]>> copies_;
 };
 
-/// The rows of numbers [begin, end): all axes of the result but the last are one index.
+/// The rows of numbers [begin, end): all axes of the result but the last, which has at least `lanes`, are one
+/// index.
 void row_by_row(const SumOfTables& sum, std::size_t begin, std::size_t end, std::span<double> result) {
   const std::size_t axes = sum.sizes.size(), last = sum.rank() - 1;
   const std::size_t width = sum.sizes[last];
-  const std::uint32_t values = sum.sizes[last + 1];
+  const std::size_t values = sum.sizes[last + 1];
   Odometer at(sum, last, begin);
   absl::InlinedVector<Row, 8> rows(sum.tables.size());
+  std::size_t leading = 0;
+  while (leading < rows.size() && sum.strides[leading * axes + last] == 0) ++leading;
   for (std::size_t row = begin; row < end; ++row, at.advance()) {
     for (std::size_t t = 0; t < rows.size(); ++t)
       rows[t] = {sum.tables[t] + at.offsets()[t], sum.strides[t * axes + last + 1], sum.strides[t * axes + last] != 0};
     double* out = result.data() + row * width;
     std::size_t j = 0;
-    for (; j + 16 <= width; j += 16) minimum_of_rows<16>(rows, j, values, out);
-    for (; j + 4 <= width; j += 4) minimum_of_rows<4>(rows, j, values, out);
-    for (; j < width; ++j) minimum_of_rows<1>(rows, j, values, out);
+    for (; j + lanes <= width; j += lanes) minimum_of_eight(rows, leading, j, values, out);
+    if (j < width) minimum_of_eight(rows, leading, width - lanes, values, out);  // some once more
   }
+}
+
+}  // namespace
+
+namespace {
+
+/// The same by way of a result in which an axis and the last one have changed places.
+void with_last_axis(std::size_t axis, const SumOfTables& sum, std::span<double> result, bool parallel) {
+  const std::size_t axes = sum.sizes.size(), last = sum.rank() - 1;
+  std::vector<std::uint32_t> sizes(sum.sizes.begin(), sum.sizes.end());
+  std::vector<std::size_t> strides(sum.strides.begin(), sum.strides.end());
+  std::swap(sizes[axis], sizes[last]);
+  for (std::size_t t = 0; t < sum.tables.size(); ++t) std::swap(strides[t * axes + axis], strides[t * axes + last]);
+  std::vector<double> turned(result.size());
+  minimum_of_sum({sizes, sum.tables, strides}, turned, parallel);
+  Offsets places(axes - 1);
+  std::size_t place = 1;
+  for (std::size_t i = axes - 1; i-- > 0; place *= sum.sizes[i]) places[i] = place;
+  std::swap(places[axis], places[last]);
+  sizes.pop_back();
+  const double* const target[] = {result.data()};
+  const SumOfTables walk{sizes, target, places};
+  Odometer at(walk, sizes.size(), 0);
+  for (std::size_t i = 0; i < turned.size(); ++i, at.advance()) result[at.offsets()[0]] = turned[i];
 }
 
 }  // namespace
@@ -169,8 +223,13 @@ void row_by_row(const SumOfTables& sum, std::size_t begin, std::size_t end, std:
 void minimum_of_sum(const SumOfTables& sum, std::span<double> result, bool parallel) {
   const std::size_t rank = sum.rank();
   const std::size_t work_per_entry = sum.sizes[rank] * std::max<std::size_t>(sum.tables.size(), 1);
-  if (rank == 0 || result.size() * work_per_entry < vector_work || sum.sizes[rank - 1] < 4) {
+  const auto longest = std::max_element(sum.sizes.begin(), sum.sizes.end() - 1);
+  if (rank == 0 || result.size() * work_per_entry < vector_work || *longest < lanes) {
     entry_by_entry(sum, result);
+    return;
+  }
+  if (sum.sizes[rank - 1] < lanes) {
+    with_last_axis(static_cast<std::size_t>(longest - sum.sizes.begin()), sum, result, parallel);
     return;
   }
   const Alongside alongside(sum);

@@ -110,6 +110,24 @@ TEST_P(RandomProblems, StayBoundedInBoundedTables) {
   EXPECT_GT(inexact, 10);
 }
 
+/// The same where all tables together are bounded.
+TEST_P(RandomProblems, StayBoundedInAllTablesTogether) {
+  int inexact = 0;
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    const EliminationProblem problem = random_problem(GetParam() * 100 + i);
+    const double best = brute_force(problem);
+    const EliminationResult result = minimize(problem, {.maximum_entries = 12});
+    inexact += result.exact ? 0 : 1;
+    ASSERT_LE(result.lower_bound, best) << "seed " << GetParam() * 100 + i;
+    ASSERT_GE(result.cost, best);
+    if (result.exact) {
+      ASSERT_EQ(result.cost, best);
+    }
+    ASSERT_TRUE(minimize(problem, {.maximum_entries = 1000}).exact);
+  }
+  EXPECT_GT(inexact, 10);
+}
+
 /// Where tables are too large, too, the result does not depend on what the cache holds.
 TEST_P(RandomProblems, DoNotDependOnTheCache) {
   int inexact = 0;
@@ -145,6 +163,23 @@ TEST(Elimination, NothingToDecide) {
   EXPECT_EQ(result.cost, 7);
   EXPECT_EQ(result.assignment, std::vector<std::uint32_t>{0});
   EXPECT_EQ(result.width, 0U);
+}
+
+/// A shared table counts like one that was copied.
+TEST(Elimination, TablesCanBeShared) {
+  const std::vector<double> table = {4, 1, 2, 3};
+  EliminationProblem shared, copied;
+  for (EliminationProblem* problem : {&shared, &copied})
+    for (int i = 0; i < 3; ++i) problem->add_variable(2);
+  for (const std::vector<Variable>& scope : {std::vector<Variable>{0, 1}, std::vector<Variable>{2, 1}}) {
+    shared.share_factor(scope, table);
+    copied.add_factor(scope, table);
+    EXPECT_EQ(shared.factor(shared.factors() - 1).table.data(), table.data());
+    EXPECT_NE(copied.factor(copied.factors() - 1).table.data(), table.data());
+  }
+  EXPECT_EQ(minimize(shared).assignment, minimize(copied).assignment);
+  EXPECT_EQ(minimize(shared).cost, 2);
+  EXPECT_EQ(shared.cost(std::vector<std::uint32_t>{1, 0, 1}), 4);
 }
 
 TEST(Elimination, AnImpossibleProblemSaysSo) {

@@ -66,7 +66,7 @@ TEST(TableMinimum, IsItsDefinitionToTheLastBit) {
   for (int i = 0; i < 300; ++i) {
     std::vector<std::uint32_t> sizes;
     for (std::size_t axis = 1 + random.below(4); axis > 0; --axis)
-      sizes.push_back(1 + static_cast<std::uint32_t>(random.below(axis > 1 ? 9 : 40)));
+      sizes.push_back(1 + static_cast<std::uint32_t>(random.below(axis > 1 ? 12 : 40)));
     if (random.below(2) == 0) std::reverse(sizes.begin(), sizes.end());
     const Example example = random_example(random, sizes, random.below(6));
     const std::vector<double> expected = by_definition(example);
@@ -78,15 +78,18 @@ TEST(TableMinimum, IsItsDefinitionToTheLastBit) {
   }
 }
 
-/// Large enough for several tasks, with rows that are no multiple of a vector.
+/// Large enough for several tasks, with rows that are no multiple of a vector, and with a last axis shorter than one.
 TEST(TableMinimum, OfLargeTablesByThreads) {
   Random random(2, "tables");
-  const Example example = random_example(random, {53, 47, 39, 61}, 5);
-  const std::vector<double> expected = by_definition(example);
-  for (const bool parallel : {false, true}) {
-    std::vector<double> result(expected.size(), -1);
-    minimum_of_sum(example.sum(), result, parallel);
-    ASSERT_EQ(result, expected);
+  for (const std::vector<std::uint32_t>& sizes :
+       {std::vector<std::uint32_t>{53, 47, 39, 61}, std::vector<std::uint32_t>{31, 90, 2, 3, 61}}) {
+    const Example example = random_example(random, sizes, 5);
+    const std::vector<double> expected = by_definition(example);
+    for (const bool parallel : {false, true}) {
+      std::vector<double> result(expected.size(), -1);
+      minimum_of_sum(example.sum(), result, parallel);
+      ASSERT_EQ(result, expected);
+    }
   }
 }
 
