@@ -300,6 +300,9 @@ Expected<SessionResult> Session::optimize() {
   if (std::string warning = coverage_warning(state.sized.model().coverage()); !warning.empty())
     result.optimized.notes.push_back(std::move(warning));
   if (all_sizes) TASO_RETURN_IF_ERROR(state.keep_sizes(*all_sizes, options.check, result));
+  if (state.options.devices) {
+    TASO_ASSIGN(result.plan, plan_for_devices(result.optimized.graph, *state.options.devices, state.registry));
+  }
   return result;
 }
 
@@ -310,6 +313,10 @@ Expected<SessionFiles> Session::write(const SessionResult& result) {
   SessionFiles files;
   if (!outputs.costs.empty()) TASO_RETURN_IF_ERROR(write_text(outputs.costs, export_text(state.measured->used())));
   TASO_ASSIGN(files.model, state.save(result));
+  if (result.plan && !outputs.plan.empty()) {
+    TASO_ASSIGN(const FileIdentity model, identify_file(outputs.model));
+    TASO_RETURN_IF_ERROR(write_text(outputs.plan, plan_json(*result.plan, model, state.node_names())));
+  }
   if (!outputs.certificate.empty()) TASO_RETURN_IF_ERROR(state.write_certificate(result, files.model.external_data));
   files.context = state.report_context();
   if (!outputs.json.empty())

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "certificate/certificate.h"
@@ -21,6 +22,7 @@
 #include "optimizer/report.h"
 #include "runtime/kernel.h"
 #include "session/cost_files.h"
+#include "session/device_plan.h"
 #include "session/message.h"
 #include "session/rule_sets.h"
 #include "support/status.h"
@@ -33,6 +35,7 @@ struct SessionOutputs {
   bool external_data = false;  ///< Large weights go to "<model>.data" (SaveOptions::external_data).
   std::string certificate;     ///< Of the result (certificate/certificate.h); usually certificate_path(model).
   std::string costs;           ///< The costs that were used, as CostDatabase::open reads them. This file and
+  std::string plan;            ///< The plan for several devices, where one is asked for; usually plan_path(model).
   std::string json, html;      ///< the reports (optimizer/report.h, html_report.h) may be "-": stdout.
 };
 
@@ -52,6 +55,7 @@ struct SessionOptions {
   /// `at_all_sizes`, and of the check `threads`, `float_storage` and `output_names`. `search.stop` ends measuring,
   /// too.
   OptimizeOptions optimize;
+  std::optional<PlanRequest> devices;  ///< Whether the result is planned for several devices.
   SessionOutputs outputs;
   /// When the work began, from where reports count seconds.
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
@@ -60,8 +64,9 @@ struct SessionOptions {
 /// What a session has made of its model.
 struct SessionResult {
   OptimizeResult optimized;
-  SizedGraph at_all_sizes;     ///< The result, where symbolic extents are kept.
-  std::size_t unwritable = 0;  ///< Rewrites left out as the model's opset has no form for their result.
+  SizedGraph at_all_sizes;         ///< The result, where symbolic extents are kept.
+  std::optional<DevicePlan> plan;  ///< Where several devices are asked for.
+  std::size_t unwritable = 0;      ///< Rewrites left out as the model's opset has no form for their result.
 };
 
 /// What a session has written.

@@ -72,6 +72,13 @@ Expected<std::vector<std::string>> rule_files(const CommonOptions& options) {
   return files;
 }
 
+Expected<std::vector<std::string>> strategy_files(const CommonOptions& options) {
+  TASO_ASSIGN(std::vector<std::string> files, files_in(options.specs + "/strategies", {".rules"}));
+  TASO_ASSIGN(std::vector<std::string> added, added_files(options, "strategies", ".rules"));
+  std::move(added.begin(), added.end(), std::back_inserter(files));
+  return files;
+}
+
 Expected<std::vector<std::string>> cost_files(const CommonOptions& options) {
   std::vector<std::string> folders = {options.specs};
   folders.insert(folders.end(), options.added_specs.begin(), options.added_specs.end());

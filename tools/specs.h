@@ -1,6 +1,6 @@
 /// What the programs read from folders of specifications: the one that is shipped (--specs) and those that a user adds
 /// (--add-specs), each with operators/*.op, onnx/*.map, axioms/*.axioms, rules/*.rules and profiles/*.profile as it has
-/// them.
+/// them; strategies/*.rules and devices/*.json, too.
 #pragma once
 
 #include <string>
@@ -21,6 +21,9 @@ namespace taso::tools {
 
 /// The rules that are used where none are named: rules/default.rules, then those of the added folders.
 [[nodiscard]] Expected<std::vector<std::string>> rule_files(const CommonOptions& options);
+
+/// Strategies that are proved: strategies/*.rules of all folders, in order; those of one folder in name order.
+[[nodiscard]] Expected<std::vector<std::string>> strategy_files(const CommonOptions& options);
 
 /// Shipped costs of devices: costs/*.costs of the added folders, the last one first, then of the specifications; none
 /// where no folder has any.

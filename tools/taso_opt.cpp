@@ -18,6 +18,7 @@
 #include "optimizer/cost_model.h"
 #include "optimizer/optimize.h"
 #include "optimizer/report.h"
+#include "partition/topology.h"
 #include "session/rule_report.h"
 #include "session/session.h"
 #include "session/sized_model.h"
@@ -44,7 +45,9 @@ struct Options {
   std::string cost = "time", rounding = "reassoc", strategy = "joint", method = "backtracking",
               rule_layouts = "channels-last";
   std::vector<std::string> input_shapes, assumed, ranges;
-  std::string why;  // A rule; empty: the model is optimized.
+  std::string why;                      // A rule; empty: the model is optimized.
+  std::optional<std::int64_t> devices;  // For how many the result is planned.
+  std::string topology, mesh;
   double time_limit = 0, memory_limit_mb = 512;
   std::optional<double> check_rtol;
   std::string check = "sampled";
@@ -56,6 +59,8 @@ struct Options {
 void declare_files(CLI::App& app, Options& options) {
   tools::FileOptions& files = options.files;
   files.reads(app, "model", options.session.model, "The ONNX model", "MODEL")->required();
+  files.reads(app, "--topology", options.topology,
+              "The devices and their links (docs/topologies.md); implies --devices", "FILE");
   files.writes(app, "-o,--output", options.session.outputs.model,
                "Where the optimized model goes; may be the model itself; required but with --why", "MODEL");
   files.reads(app, "--rules", options.session.rules.files,
@@ -147,6 +152,13 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str();
   app.add_flag("--no-measure", options.session.costs.recorded_only,
                "Use recorded costs only; a missing one is an error (exit code 7)");
+  app.add_option(
+      "--devices", options.devices,
+      "Plan the result for so many devices, and write the plan to OUT.plan.json: how every operator is cut, and "
+      "what moves between devices, by the rates of the shipped topology of that size or of --topology");
+  app.add_option("--mesh", options.mesh,
+                 "The mesh of --devices, slowest links first: 2x4 (default: as the topology's levels)")
+      ->type_name("AxB");
   app.add_option("--fp", options.rounding, "exact, reassoc or fast: how far rules may change rounding")
       ->check(CLI::IsMember({"exact", "reassoc", "fast"}))
       ->capture_default_str();
@@ -204,6 +216,8 @@ Expected<Strategy> parse_strategy(const std::string& text) {
   return Error{ErrorCode::usage, fmt::format("--strategy {}: expected joint, graph, layout or sequential", text), {}};
 }
 
+bool plans_for_devices(const Options& options) { return options.devices || !options.topology.empty(); }
+
 /// Claims what goes beside the optimized model, and what lies beside the original. The value is the certificate's file;
 /// empty: there is none.
 Expected<std::string> claim_sidecars(Options& options) {
@@ -216,11 +230,43 @@ Expected<std::string> claim_sidecars(Options& options) {
   const bool in_place = place_of(options.session.outputs.model) == place_of(options.session.model);
   TASO_RETURN_IF_ERROR(claims.writes("external data of --output", options.session.outputs.model + ".data",
                                      in_place ? original_data : ""));
+  if (plans_for_devices(options)) {
+    options.session.outputs.plan = plan_path(options.session.outputs.model);
+    TASO_RETURN_IF_ERROR(claims.writes("plan of --output", options.session.outputs.plan));
+  }
   if (options.no_certificate) return std::string();
   const std::string certificate = certificate_path(options.session.outputs.model);
   TASO_RETURN_IF_ERROR(claims.writes("certificate of --output", certificate));
   TASO_RETURN_IF_ERROR(claims.can_write());
   return certificate;
+}
+
+/// The devices for which the result is planned, if it is.
+Expected<std::optional<PlanRequest>> plan_request(const Options& options) {
+  if (!plans_for_devices(options)) {
+    if (!options.mesh.empty()) return Error{ErrorCode::usage, "--mesh: give --devices or --topology, too", {}};
+    return std::optional<PlanRequest>();
+  }
+  Topology topology;
+  if (options.topology.empty()) {
+    TASO_ASSIGN(topology, topology_of(*options.devices, options.common.specs + "/devices"));
+  } else {
+    TASO_ASSIGN(topology, load_topology(options.topology));
+    if (options.devices && *options.devices != topology.devices())
+      return Error{
+          ErrorCode::usage,
+          fmt::format("--devices: {} has {} devices, not {}", options.topology, topology.devices(), *options.devices),
+          {}};
+  }
+  PlanRequest request;
+  request.topology = topology.name;
+  if (options.mesh.empty()) {
+    request.mesh = default_mesh(topology);
+  } else {
+    TASO_ASSIGN(request.mesh, parse_mesh(options.mesh, topology));
+  }
+  TASO_ASSIGN(request.strategy_files, tools::strategy_files(options.common));
+  return std::optional(std::move(request));
 }
 
 /// Either the model is optimized, or a rule is looked for in it.
@@ -389,6 +435,7 @@ Expected<int> run(Options& options) {
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_proved_operators(options.common, program_name));
   TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, false));
   TASO_RETURN_IF_ERROR(complete(options, device));
+  TASO_ASSIGN(options.session.devices, plan_request(options));
   const auto message = [&](MessageLevel level, const std::string& text) { print_message(options.common, level, text); };
   TASO_ASSIGN(Session session, Session::open(options.session, registry, device.library, message));
 
@@ -407,6 +454,8 @@ Expected<int> run(Options& options) {
   const OptimizeResult& optimized = result->optimized;
   if (!options.common.quiet && !options.files.claims().uses_stdout())
     print_report(options, session, optimized, files.context);
+  if (result->plan && !options.common.quiet && !options.files.claims().uses_stdout())
+    fmt::print("{}", plan_text(*result->plan, files.context.node_names));
   print_remarks(options, session, *result, files);
   if (optimized.search.stop == StopReason::interrupted) return static_cast<int>(ErrorCode::interrupted);
   if (options.fail_if_no_gain && !optimized.gain) {
