@@ -8,11 +8,11 @@ std::int64_t Mesh::devices() const {
   return devices;
 }
 
-std::vector<std::int64_t> Mesh::coordinates(std::int64_t device) const {
+std::vector<std::int64_t> Mesh::coordinates(std::int64_t number) const {
   std::vector<std::int64_t> place(axes.size());
   for (std::size_t axis = axes.size(); axis-- > 0;) {
-    place[axis] = device % axes[axis].size;
-    device /= axes[axis].size;
+    place[axis] = number % axes[axis].size;
+    number /= axes[axis].size;
   }
   return place;
 }

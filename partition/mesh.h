@@ -29,7 +29,7 @@ struct Mesh {
 
   [[nodiscard]] std::int64_t devices() const;
   /// The place of a device along each axis; the last axis runs fastest.
-  [[nodiscard]] std::vector<std::int64_t> coordinates(std::int64_t device) const;
+  [[nodiscard]] std::vector<std::int64_t> coordinates(std::int64_t number) const;
   /// "4x8", or "1" without an axis.
   [[nodiscard]] std::string to_string() const;
 };
