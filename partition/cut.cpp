@@ -27,7 +27,8 @@ class Cutter {
     if (!variable.obstacle.empty()) return {{}, variable.obstacle, {}};
     if (variable.reducer.empty() && !is_outermost(model().outputs[0][variable.axis], variable.digit))
       return {{}, obstacle_, unit_};
-    if (std::any_of(model().reads.begin(), model().reads.end(), [](const ModelRead& read) { return read.flat.has_value(); }))
+    if (std::any_of(model().reads.begin(), model().reads.end(),
+                    [](const ModelRead& read) { return read.flat.has_value(); }))
       return cut_of_position(model(), cut_.variable);
     resolve_remainders();
     require(Condition::Relation::less, zero, point_);
@@ -44,7 +45,9 @@ class Cutter {
   SizeAtoms& atoms() { return cut_.model.atoms; }
   bool mentions(const SizePolynomial& p) { return atoms().mentions(p, index_); }
   bool mentions_index(const SizePolynomial& p) {
-    return atoms().mentions(p, [&](SizeAtomId id) { return atoms()[id].kind != SizeAtom::Kind::expression && atoms()[id].kind != SizeAtom::Kind::quotient; });
+    return atoms().mentions(p, [&](SizeAtomId id) {
+      return atoms()[id].kind != SizeAtom::Kind::expression && atoms()[id].kind != SizeAtom::Kind::quotient;
+    });
   }
   void obstruct(const std::string& reason) {
     if (obstacle_.empty()) obstacle_ = reason;
@@ -284,7 +287,8 @@ class Cutter {
   bool is_end(const SizePolynomial& extent, SizeAtomId id) {
     const auto added = [&](const SizePolynomial& p) {
       return p.coefficient(id) == one && std::any_of(windows_.begin(), windows_.end(), [&](const auto& window) {
-               return p.coefficient(model().tensors[window.first].axes[window.second].extent.single_atom().value_or(id)) == one;
+               return p.coefficient(
+                          model().tensors[window.first].axes[window.second].extent.single_atom().value_or(id)) == one;
              });
     };
     if (added(extent)) return true;
@@ -320,7 +324,8 @@ class Cutter {
     for (const bool second : {false, true}) {
       const std::map<SizeAtomId, SizePolynomial> values = local_values(second);
       const auto local = [&](const SizePolynomial& p) { return atoms().substitute(p, values); };
-      const std::map<SizeAtomId, SizePolynomial> shift = {{index_, SizePolynomial::atom(index_) + (second ? point_ : zero)}};
+      const std::map<SizeAtomId, SizePolynomial> shift = {
+          {index_, SizePolynomial::atom(index_) + (second ? point_ : zero)}};
       const auto global = [&](const SizePolynomial& p) { return atoms().substitute(p, shift); };
       for (std::size_t v = 0; v < model().variables.size(); ++v) {
         const ModelVariable variable = model().variables[v];
@@ -333,8 +338,7 @@ class Cutter {
       for (const ModelSize& size : model().sizes)
         if (local(size.value) != size.value) return obstruct(size.text + " is a factor, and is another one in a piece");
       for (const ModelSize& comparison : model().comparisons)
-        if (local(comparison.value) != global(comparison.value))
-          return obstruct("it is compared: " + comparison.text);
+        if (local(comparison.value) != global(comparison.value)) return obstruct("it is compared: " + comparison.text);
       for (const ModelStep& step : model().steps)
         for (std::size_t i = 0; i < step.made.size(); ++i)
           if (mentions(step.made[i]) && step.made[i] != step.read[i])

@@ -78,10 +78,9 @@ CutResult cut_of_position(const OperatorModel& model, std::size_t number) {
   const std::optional<SizeAtomId> attribute = output[variable.axis].extent.single_atom();
   if (!attribute) return {{}, "nothing tells a piece the extent of its part", {}};
   for (std::size_t b = 0; b < input.size(); ++b)
-    for (const Equalities& before :
-         equal_elements(extents(output, 0, variable.axis), extents(input, 0, b)))
-      for (const Multiple& behind : multiples(extents(output, variable.axis + 1, output.size()),
-                                              extents(input, b + 1, input.size()))) {
+    for (const Equalities& before : equal_elements(extents(output, 0, variable.axis), extents(input, 0, b)))
+      for (const Multiple& behind :
+           multiples(extents(output, variable.axis + 1, output.size()), extents(input, b + 1, input.size()))) {
         VariableCut cut;
         cut.model = model;
         cut.variable = number;
@@ -96,7 +95,8 @@ CutResult cut_of_position(const OperatorModel& model, std::size_t number) {
         cut.axes.push_back(AxisCut::at(tensor, b, in_input, input[b].extent));
         cut.attributes[*attribute] = {in_output, output[variable.axis].extent - in_output};
         bool said = true;
-        const auto require = [&](Condition::Relation relation, const SizePolynomial& left, const SizePolynomial& right) {
+        const auto require = [&](Condition::Relation relation, const SizePolynomial& left,
+                                 const SizePolynomial& right) {
           const auto x = cut.model.atoms.expression(left), y = cut.model.atoms.expression(right);
           said = said && x && y;
           if (x && y && left != right) cut.conditions.push_back({relation, *x, *y});

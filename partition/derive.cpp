@@ -75,10 +75,11 @@ class Derivation {
     if (!strategy) return uncut(variable, strategy.error().message);
     cut_names_.insert(variable.name);
     // The same again, without something that the other one asks for or with it.
-    const auto same = std::find_if(result_.strategies.begin(), result_.strategies.end(), [&](const PartitionStrategy& other) {
-      return other.rule.source == strategy->rule.source && other.rule.target == strategy->rule.target &&
-             other.rule.attribute_variables == strategy->rule.attribute_variables;
-    });
+    const auto same =
+        std::find_if(result_.strategies.begin(), result_.strategies.end(), [&](const PartitionStrategy& other) {
+          return other.rule.source == strategy->rule.source && other.rule.target == strategy->rule.target &&
+                 other.rule.attribute_variables == strategy->rule.attribute_variables;
+        });
     if (same != result_.strategies.end()) {
       if (strategy->rule.conditions.size() < same->rule.conditions.size()) {
         strategy->rule.name = same->rule.name;
@@ -112,8 +113,10 @@ std::string combining_operator(const OperatorRegistry& registry, std::string_vie
         !definition.attributes.empty() || definition.inputs.size() != 2)
       continue;
     const Expression& value = definition.equations[0].value;
-    const bool plain = value.operands.size() == 2 && value.operands[0].kind == Kind::read && value.operands[1].kind == Kind::read;
-    const bool fits = (reducer == "sum" && value.kind == Kind::add) || (reducer == "prod" && value.kind == Kind::multiply) ||
+    const bool plain =
+        value.operands.size() == 2 && value.operands[0].kind == Kind::read && value.operands[1].kind == Kind::read;
+    const bool fits = (reducer == "sum" && value.kind == Kind::add) ||
+                      (reducer == "prod" && value.kind == Kind::multiply) ||
                       ((reducer == "max" || reducer == "min") && value.kind == Kind::call && value.name == reducer);
     if (plain && fits) return name;
   }

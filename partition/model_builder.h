@@ -1,5 +1,5 @@
-/// Makes operator models (partition/operator_model.h). Private to the folder: shapes are in operator_model.cpp, equations
-/// in model_equations.cpp.
+/// Makes operator models (partition/operator_model.h). Private to the folder: shapes are in operator_model.cpp,
+/// equations in model_equations.cpp.
 #pragma once
 
 #include <map>
@@ -14,9 +14,10 @@ namespace taso {
 
 using ModelInterpreter = SizeInterpreter<RuleDomain>;
 
-class ModelBuilder {
+class OperatorModelBuilder {
  public:
-  ModelBuilder(const OperatorRegistry& registry, const OperatorDefinition& definition, const ModelChoice& choice)
+  OperatorModelBuilder(const OperatorRegistry& registry, const OperatorDefinition& definition,
+                       const ModelChoice& choice)
       : registry_(registry), definition_(definition), choice_(choice) {
     model_.definition = &definition;
     model_.unit = choice.unit;

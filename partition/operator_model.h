@@ -111,10 +111,10 @@ struct OperatorModel {
   std::vector<ModelStep> steps;
   std::vector<ModelFactor> factors;
   std::map<std::string, ModelRest> rests;
-  std::set<SizeAtomId> positive;       ///< Atoms that are at least 1.
-  std::set<SizeAtomId> nonnegative;    ///< At least 0.
-  std::vector<Condition> conditions;   ///< Of the choice: ranks, a factor that is 1.
-  std::optional<std::string> unit;     ///< Of the choice.
+  std::set<SizeAtomId> positive;      ///< Atoms that are at least 1.
+  std::set<SizeAtomId> nonnegative;   ///< At least 0.
+  std::vector<Condition> conditions;  ///< Of the choice: ranks, a factor that is 1.
+  std::optional<std::string> unit;    ///< Of the choice.
 };
 
 /// The choices with which all of an operator is covered, as far as this goes.

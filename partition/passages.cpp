@@ -31,8 +31,8 @@ Substitution passage_rule(const OperatorDefinition& definition, const std::vecto
     combined.inputs[input] = add_node(rule.source, {combine, {one, second.inputs[input]}, {}});
   }
   rule.source.outputs = {add_node(rule.source, combined)};
-  rule.target.outputs = {add_node(
-      rule.target, {combine, {add_node(rule.target, first), add_node(rule.target, second)}, {}})};
+  rule.target.outputs = {
+      add_node(rule.target, {combine, {add_node(rule.target, first), add_node(rule.target, second)}, {}})};
   return rule;
 }
 

@@ -18,8 +18,8 @@ namespace taso {
 
 class ProvedStrategies {
  public:
-  /// Reads rule files; those of a folder of specifications are the *.rules of its folder `strategies`. The registry must
-  /// outlive the result.
+  /// Reads rule files; those of a folder of specifications are the *.rules of its folder `strategies`. The registry
+  /// must outlive the result.
   [[nodiscard]] static Expected<ProvedStrategies> load(const std::vector<std::string>& files,
                                                        const OperatorRegistry& registry);
 

@@ -63,8 +63,10 @@ class RuleBuilder {
     PatternNode node;
     node.op = result_.op;
     for (std::uint32_t t = 0; t < cut_.model.tensors.size(); ++t) node.inputs.push_back({true, t, 0});
-    for (const ModelAttribute& attribute : cut_.model.attributes) node.attributes.emplace_back(attribute.name, attribute.value);
-    for (std::uint32_t k = 0; k < cut_.model.outputs.size(); ++k) result_.rule.source.outputs.push_back(add_node(result_.rule.source, node, k));
+    for (const ModelAttribute& attribute : cut_.model.attributes)
+      node.attributes.emplace_back(attribute.name, attribute.value);
+    for (std::uint32_t k = 0; k < cut_.model.outputs.size(); ++k)
+      result_.rule.source.outputs.push_back(add_node(result_.rule.source, node, k));
   }
 
   /// The part of an operand that a piece reads.
@@ -78,8 +80,9 @@ class RuleBuilder {
       sizes.kind = Form::list;
       sizes.operands = {expression(at), expression(axis.extent - at)};
       const PieceAttributes* names = registry_.pieces("split");
-      value = add_node(result_.rule.target, {"split", {value}, {{names->axis, expression(axis.number)}, {names->sizes, sizes}}},
-                       second ? 1 : 0);
+      value =
+          add_node(result_.rule.target,
+                   {"split", {value}, {{names->axis, expression(axis.number)}, {names->sizes, sizes}}}, second ? 1 : 0);
     }
     return value;
   }
@@ -94,7 +97,9 @@ class RuleBuilder {
         std::vector<AttributeExpression> elements;
         for (const SizePolynomial& element : attribute.list) {
           const auto local = cut_.attributes.find(*element.single_atom());
-          elements.push_back(expression(local == cut_.attributes.end() ? element : second ? local->second.second : local->second.first));
+          elements.push_back(expression(local == cut_.attributes.end() ? element
+                                        : second                       ? local->second.second
+                                                                       : local->second.first));
         }
         if (value.kind == Form::list)
           value.operands = elements;
@@ -129,8 +134,12 @@ class RuleBuilder {
       target.outputs.push_back(add_node(target, std::move(node)));
     }
     for (const AxisCut& cut : cut_.axes) {
-      InputCut input{cut.tensor, expression(cut_.model.tensors[cut.tensor].axes[cut.axis].number),
-                     expression(cut.first_end), expression(cut.second_begin), {}, {}};
+      InputCut input{cut.tensor,
+                     expression(cut_.model.tensors[cut.tensor].axes[cut.axis].number),
+                     expression(cut.first_end),
+                     expression(cut.second_begin),
+                     {},
+                     {}};
       for (std::size_t piece : {0, 1}) {
         input.read_begin.at(piece) = expression(cut.read_begin.at(piece));
         input.read_end.at(piece) = expression(cut.read_end.at(piece));
@@ -139,8 +148,10 @@ class RuleBuilder {
     }
     result_.extent = expression(cut_.extent);
     for (std::size_t a = 0; a < first.attributes.size(); ++a)
-      if (first.attributes[a].second != cut_.model.attributes[a].value || second.attributes[a].second != cut_.model.attributes[a].value)
-        result_.attributes.push_back({first.attributes[a].first, first.attributes[a].second, second.attributes[a].second});
+      if (first.attributes[a].second != cut_.model.attributes[a].value ||
+          second.attributes[a].second != cut_.model.attributes[a].value)
+        result_.attributes.push_back(
+            {first.attributes[a].first, first.attributes[a].second, second.attributes[a].second});
     if (failed_) return bad_input("what a piece is cannot be said in a rule");
     return {};
   }
@@ -185,13 +196,15 @@ class RuleBuilder {
       if (attribute.value.kind != Form::list || attribute.value.operands.empty()) continue;
       std::size_t together = 0, elements = 0;
       const auto is_element = [&](const AttributeExpression& e) {
-        return std::find(attribute.value.operands.begin(), attribute.value.operands.end(), e) != attribute.value.operands.end();
+        return std::find(attribute.value.operands.begin(), attribute.value.operands.end(), e) !=
+               attribute.value.operands.end();
       };
       const auto count = [&](AttributeExpression& e) { elements += is_element(e) ? 1 : 0; };
       for (Pattern* side : {&rule.source, &rule.target}) {
         for_each_variable(*side, count);
         for (const PatternNode& node : side->nodes)
-          for (const auto& [name, value] : node.attributes) together += name == attribute.name && value == attribute.value ? 1 : 0;
+          for (const auto& [name, value] : node.attributes)
+            together += name == attribute.name && value == attribute.value ? 1 : 0;
       }
       for_each_variable(rule.conditions, count);
       if (elements != together * attribute.value.operands.size()) continue;
@@ -265,7 +278,8 @@ void compact_variables(Substitution& rule, const OperatorDefinition& definition,
   // A number that tells apart what is left out is needed no more.
   for (std::string& name : names) {
     const std::string plain = name.substr(0, name.find_last_not_of("0123456789") + 1);
-    if (name.size() == 2 && plain.size() == 1 && std::find(names.begin(), names.end(), plain) == names.end()) name = plain;
+    if (name.size() == 2 && plain.size() == 1 && std::find(names.begin(), names.end(), plain) == names.end())
+      name = plain;
   }
   rule.attribute_variables = std::move(names);
   for (std::uint32_t& number : moved)

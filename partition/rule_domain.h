@@ -76,11 +76,11 @@ class RuleDomain {
 
  private:
   Number extremum(const Number& a, const Number& b, bool largest, const Expression& where) {
-    if (const auto x = a.constant(), y = b.constant(); x && y) return Number(largest ? std::max(*x, *y) : std::min(*x, *y));
+    if (const auto x = a.constant(), y = b.constant(); x && y)
+      return Number(largest ? std::max(*x, *y) : std::min(*x, *y));
     for (const auto& [size, bound] : {std::pair(&a, b.constant()), std::pair(&b, a.constant())}) {
       const auto atom = size->single_atom();
-      if (bound && *bound <= 1 && atom &&
-          (*atoms_)[*atom].expression.kind == AttributeExpression::Kind::dimension)
+      if (bound && *bound <= 1 && atom && (*atoms_)[*atom].expression.kind == AttributeExpression::Kind::dimension)
         return largest ? *size : Number(*bound);
     }
     if (a == b) return a;

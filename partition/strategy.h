@@ -23,14 +23,14 @@
 
 namespace taso {
 
-/// What a piece is given of one axis of an input: the first piece [0, first_end), the second one [second_begin, extent).
-/// Where the first ends behind where the second begins there is a halo.
+/// What a piece is given of one axis of an input: the first piece [0, first_end), the second one [second_begin,
+/// extent). Where the first ends behind where the second begins there is a halo.
 struct InputCut {
   std::size_t input = 0;  ///< Number of the operand.
   AttributeExpression axis;
   AttributeExpression first_end, second_begin;
-  /// What it reads of that, where it does not read all: [read_begin, read_end) of the first piece and of the second, not
-  /// clipped to the axis (a window may stand over its ends).
+  /// What it reads of that, where it does not read all: [read_begin, read_end) of the first piece and of the second,
+  /// not clipped to the axis (a window may stand over its ends).
   std::array<AttributeExpression, 2> read_begin, read_end;
 };
 
@@ -43,12 +43,12 @@ struct LocalAttribute {
 /// One way to compute an operator in two parts. Expressions speak of the variables of `rule`.
 struct PartitionStrategy {
   std::string op;
-  std::string variable;      ///< As the definition calls it.
-  std::string reducer;       ///< "sum", "max", ...: the parts are combined by it. Empty: they are concatenated.
-  AttributeExpression axis;  ///< Concatenation: the axis of every output.
-  std::uint32_t cut = 0;     ///< The attribute variable of `rule` that is the cut point.
-  AttributeExpression extent;           ///< Of the range that is cut: 0 < cut < extent.
-  std::vector<InputCut> inputs;         ///< Axes that are cut; all others are read whole.
+  std::string variable;          ///< As the definition calls it.
+  std::string reducer;           ///< "sum", "max", ...: the parts are combined by it. Empty: they are concatenated.
+  AttributeExpression axis;      ///< Concatenation: the axis of every output.
+  std::uint32_t cut = 0;         ///< The attribute variable of `rule` that is the cut point.
+  AttributeExpression extent;    ///< Of the range that is cut: 0 < cut < extent.
+  std::vector<InputCut> inputs;  ///< Axes that are cut; all others are read whole.
   std::vector<LocalAttribute> attributes;
   Substitution rule;
 

@@ -70,7 +70,7 @@ TEST_P(Strategies, AreThoseOfTheDefinition) {
   std::vector<std::string> cuts, none, passes;
   for (const PartitionStrategy& strategy : derived.strategies) cuts.push_back(summary(strategy));
   for (const UncutVariable& variable : derived.uncut) none.push_back(variable.variable + ": " + variable.reason);
-  for (const PartialPassage& passage : derive_passages(registry, one.name)) 
+  for (const PartialPassage& passage : derive_passages(registry, one.name))
     passes.push_back(summary(passage, *registry.find(one.name)));
   // Of an operator whose ranks are numbers some are named.
   if (one.has("ranks"))

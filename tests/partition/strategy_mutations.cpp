@@ -33,7 +33,8 @@ class Mutator {
       if (node.op == "split") split(n);
       if (node.op == op) piece(n);
       if (node.op == "concat") {
-        for (const std::int64_t by : {-1, 1}) with(n, "parts lie along another axis", [&](PatternNode& m) { shift(m, "axis", by); });
+        for (const std::int64_t by : {-1, 1})
+          with(n, "parts lie along another axis", [&](PatternNode& m) { shift(m, "axis", by); });
       } else if (node.op != "split" && node.op != op) {
         for (const char* other : {"add", "mul", "maximum", "sub"})
           if (node.op != other)
@@ -91,9 +92,14 @@ class Mutator {
     mutant.name = rule_.name + "_" + std::to_string(result_.size());
     const auto again = parse_rules(to_string(mutant, registry_), "mutant", registry_);
     if (!again.ok()) return;
-    const auto same = [&](const Substitution& other) { return other.source == (*again)[0].source && other.target == (*again)[0].target; };
-    if (same(rule_) || std::any_of(result_.begin(), result_.end(), [&](const StrategyMutation& m) { return same(m.rule); })) return;
-    result_.push_back({rule_.name + ": " + what + " (" + rule_.target.nodes[node].op + " " + std::to_string(node) + ")", (*again)[0]});
+    const auto same = [&](const Substitution& other) {
+      return other.source == (*again)[0].source && other.target == (*again)[0].target;
+    };
+    if (same(rule_) ||
+        std::any_of(result_.begin(), result_.end(), [&](const StrategyMutation& m) { return same(m.rule); }))
+      return;
+    result_.push_back({rule_.name + ": " + what + " (" + rule_.target.nodes[node].op + " " + std::to_string(node) + ")",
+                       (*again)[0]});
   }
 
   const Substitution& rule_;
