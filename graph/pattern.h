@@ -176,9 +176,10 @@ struct Bindings {
 /// The attribute variables that do not occur in the source, ascending: integers that who applies the rule gives.
 /// RuleIndex finds no match of a rule that has any.
 [[nodiscard]] std::vector<std::uint32_t> given_variables(const Substitution& rule);
-/// The rule for these values of its given variables, one for each in their order: an ordinary rule, which can be matched.
-/// Its proof marks are those of the rule for all values; the seal is not valid for it.
-[[nodiscard]] Expected<Substitution> with_given_values(const Substitution& rule, const std::vector<std::int64_t>& values);
+/// The rule for these values of its given variables, one for each in their order: an ordinary rule, which can be
+/// matched. Its proof marks are those of the rule for all values; the seal is not valid for it.
+[[nodiscard]] Expected<Substitution> with_given_values(const Substitution& rule,
+                                                       const std::vector<std::int64_t>& values);
 
 /// A condition in the spelling of rules.
 [[nodiscard]] std::string to_string(const Condition& condition, const Substitution& rule);

@@ -14,9 +14,10 @@ namespace taso {
 
 using ModelInterpreter = SizeInterpreter<RuleDomain>;
 
-class ModelBuilder {
+class OperatorModelBuilder {
  public:
-  ModelBuilder(const OperatorRegistry& registry, const OperatorDefinition& definition, const ModelChoice& choice)
+  OperatorModelBuilder(const OperatorRegistry& registry, const OperatorDefinition& definition,
+                       const ModelChoice& choice)
       : registry_(registry), definition_(definition), choice_(choice) {
     model_.definition = &definition;
     model_.unit = choice.unit;

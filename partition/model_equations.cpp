@@ -16,7 +16,7 @@ std::vector<SizePolynomial> flattened(const std::vector<std::vector<SizePolynomi
 
 }  // namespace
 
-Expected<OperatorModel> ModelBuilder::build() {
+Expected<OperatorModel> OperatorModelBuilder::build() {
   for (const AttributeSpec& attribute : definition_.attributes) bind_attribute(attribute);
   for (const ModelAttribute& attribute : model_.attributes)
     lengths_[attribute.name] = SizePolynomial(static_cast<std::int64_t>(attribute.list.size()));
@@ -51,7 +51,7 @@ Expected<OperatorModel> ModelBuilder::build() {
   return std::move(model_);
 }
 
-void ModelBuilder::statements() {
+void OperatorModelBuilder::statements() {
   for (const SizeStatement& statement : definition_.statements) {
     if (statement.name.empty() || !obstacle_.empty()) continue;
     ModelInterpreter::Value value = vector(statement.value);
@@ -77,7 +77,7 @@ void ModelBuilder::statements() {
   }
 }
 
-std::vector<ModelAxis> ModelBuilder::output_axes() {
+std::vector<ModelAxis> OperatorModelBuilder::output_axes() {
   std::vector<ModelAxis> result;
   const std::vector<AxisSpec>& axes = definition_.output.axes;
   for (std::size_t e = 0; e < axes.size(); ++e) {
@@ -104,7 +104,7 @@ std::vector<ModelAxis> ModelBuilder::output_axes() {
   return result;
 }
 
-void ModelBuilder::equation(const Equation& equation) {
+void OperatorModelBuilder::equation(const Equation& equation) {
   // An equation for every tensor of a variadic input.
   const bool pieces = definition_.variadic() && !definition_.several_outputs();
   for (std::size_t k = 0; k < (pieces ? model_.tensors.size() : 1); ++k) {
@@ -118,7 +118,7 @@ void ModelBuilder::equation(const Equation& equation) {
   }
 }
 
-void ModelBuilder::bind_output(const Equation& equation) {
+void OperatorModelBuilder::bind_output(const Equation& equation) {
   for (const Expression::Range& range : equation.ranges) open(range, "range", "its pieces begin at different places");
   std::size_t axis = 0;
   const std::vector<ModelAxis>& axes = model_.outputs.back();
@@ -149,7 +149,7 @@ void ModelBuilder::bind_output(const Equation& equation) {
   }
 }
 
-SizePolynomial ModelBuilder::new_index(ModelVariable variable) {
+SizePolynomial OperatorModelBuilder::new_index(ModelVariable variable) {
   // A variable with one value is that value.
   if (variable.extent == SizePolynomial(1)) return SizePolynomial();
   const SizePolynomial index = model_.atoms.new_index(variable.name);
@@ -159,8 +159,8 @@ SizePolynomial ModelBuilder::new_index(ModelVariable variable) {
   return index;
 }
 
-SizePolynomial ModelBuilder::output_variable(const std::string& name, std::size_t axis, std::size_t digit,
-                                             const SizePolynomial& extent) {
+SizePolynomial OperatorModelBuilder::output_variable(const std::string& name, std::size_t axis, std::size_t digit,
+                                                     const SizePolynomial& extent) {
   const auto known = outputs_.find({axis, digit});
   if (known == outputs_.end()) {
     const SizePolynomial index = new_index(
@@ -174,7 +174,8 @@ SizePolynomial ModelBuilder::output_variable(const std::string& name, std::size_
   return SizePolynomial::atom(variable.index);
 }
 
-void ModelBuilder::open(const Expression::Range& range, const std::string& reducer, const std::string& obstacle) {
+void OperatorModelBuilder::open(const Expression::Range& range, const std::string& reducer,
+                                const std::string& obstacle) {
   ModelInterpreter::Value extents = vector(*range.extent);
   ModelInterpreter::Value value;
   value.vector = range.rest;
@@ -184,7 +185,7 @@ void ModelBuilder::open(const Expression::Range& range, const std::string& reduc
   scope_.bind(range.name, std::move(value));
 }
 
-void ModelBuilder::walk(const Expression& e, const Context& context) {
+void OperatorModelBuilder::walk(const Expression& e, const Context& context) {
   if (!obstacle_.empty() || e.kind == Kind::infinity) return;
   if (e.kind == Kind::negate && e.operands[0].kind == Kind::infinity) return;
   if (e.sort == Sort::integer && e.kind != Kind::integer) {
@@ -222,11 +223,11 @@ void ModelBuilder::walk(const Expression& e, const Context& context) {
   }
 }
 
-void ModelBuilder::walk_call(const Expression& e, const Context& context) {
+void OperatorModelBuilder::walk_call(const Expression& e, const Context& context) {
   for (const Expression& operand : e.operands) walk(operand, context.below("it stands under " + e.name));
 }
 
-void ModelBuilder::compare(const Expression& e) {
+void OperatorModelBuilder::compare(const Expression& e) {
   switch (e.kind) {
     case Kind::equal:
     case Kind::not_equal:
@@ -244,7 +245,7 @@ void ModelBuilder::compare(const Expression& e) {
   }
 }
 
-void ModelBuilder::walk_reduction(const Expression& e, const Context& context) {
+void OperatorModelBuilder::walk_reduction(const Expression& e, const Context& context) {
   const std::size_t mark = scope_.size();
   const bool sum = e.name == "sum";
   for (const Expression::Range& range : e.ranges) open(range, e.name, sum ? context.of_sums : context.of_others);
@@ -253,7 +254,7 @@ void ModelBuilder::walk_reduction(const Expression& e, const Context& context) {
   scope_.shrink(mark);
 }
 
-std::vector<std::vector<SizePolynomial>> ModelBuilder::coordinates_of(const Expression& e) {
+std::vector<std::vector<SizePolynomial>> OperatorModelBuilder::coordinates_of(const Expression& e) {
   std::vector<std::vector<SizePolynomial>> result;
   for (const Expression& coordinate : e.operands) {
     if (coordinate.sort == Sort::integer_read) {
@@ -270,7 +271,7 @@ std::vector<std::vector<SizePolynomial>> ModelBuilder::coordinates_of(const Expr
   return result;
 }
 
-void ModelBuilder::walk_read(const Expression& e, const Context& context) {
+void OperatorModelBuilder::walk_read(const Expression& e, const Context& context) {
   if (e.fallback != nullptr) walk(*e.fallback, context.below("it stands behind an or"));
   for (std::size_t input = 0; input < definition_.inputs.size(); ++input) {
     if (definition_.inputs[input].name != e.name) continue;
@@ -281,7 +282,7 @@ void ModelBuilder::walk_read(const Expression& e, const Context& context) {
   unfold(e, context);
 }
 
-void ModelBuilder::read_input(const Expression& e, std::size_t tensor) {
+void OperatorModelBuilder::read_input(const Expression& e, std::size_t tensor) {
   ModelRead read;
   read.tensor = tensor;
   read.may_leave = e.fallback != nullptr;
@@ -298,7 +299,7 @@ void ModelBuilder::read_input(const Expression& e, std::size_t tensor) {
 }
 
 // An element of an intermediate is what its equation says.
-void ModelBuilder::unfold(const Expression& e, const Context& context) {
+void OperatorModelBuilder::unfold(const Expression& e, const Context& context) {
   const Equation* equation = nullptr;
   for (const Equation& one : definition_.equations) {
     if (one.target != e.name) continue;

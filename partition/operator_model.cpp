@@ -24,21 +24,21 @@ AttributeExpression dimension_of(std::uint32_t tensor, const AttributeExpression
 
 }  // namespace
 
-SizePolynomial ModelBuilder::scalar(const Expression& e) {
+SizePolynomial OperatorModelBuilder::scalar(const Expression& e) {
   ModelInterpreter interpreter(registry_.size_functions(), scope_, RuleDomain(model_.atoms));
   SizePolynomial result = interpreter.scalar(e);
   if (interpreter.domain().failed()) note(interpreter.domain().reason());
   return result;
 }
 
-ModelInterpreter::Value ModelBuilder::vector(const Expression& e) {
+ModelInterpreter::Value OperatorModelBuilder::vector(const Expression& e) {
   ModelInterpreter interpreter(registry_.size_functions(), scope_, RuleDomain(model_.atoms));
   ModelInterpreter::Value result = interpreter.value(e);
   if (interpreter.domain().failed()) note(interpreter.domain().reason());
   return result;
 }
 
-std::uint32_t ModelBuilder::new_variable(const std::string& wanted) {
+std::uint32_t OperatorModelBuilder::new_variable(const std::string& wanted) {
   std::string name = wanted;
   auto& names = model_.attribute_variables;
   const auto taken = [&] {
@@ -51,7 +51,7 @@ std::uint32_t ModelBuilder::new_variable(const std::string& wanted) {
   return static_cast<std::uint32_t>(names.size() - 1);
 }
 
-void ModelBuilder::bind_attribute(const AttributeSpec& attribute) {
+void OperatorModelBuilder::bind_attribute(const AttributeSpec& attribute) {
   ModelAttribute result;
   result.name = attribute.name;
   ModelInterpreter::Value value;
@@ -84,7 +84,7 @@ void ModelBuilder::bind_attribute(const AttributeSpec& attribute) {
 }
 
 // `require strides >= 1`, alone or in a conjunction: what is known of the sign of attributes.
-void ModelBuilder::learn_signs(const Expression& e) {
+void OperatorModelBuilder::learn_signs(const Expression& e) {
   if (e.kind == Kind::conjunction)
     for (const Expression& operand : e.operands) learn_signs(operand);
   if ((e.kind != Kind::greater_equal && e.kind != Kind::greater) || e.operands[0].kind != Kind::name) return;
@@ -100,7 +100,7 @@ void ModelBuilder::learn_signs(const Expression& e) {
 }
 
 // How many axes an entry has in the model.
-std::optional<std::size_t> ModelBuilder::model_length(const AxisSpec& axis) const {
+std::optional<std::size_t> OperatorModelBuilder::model_length(const AxisSpec& axis) const {
   if (axis.kind != AxisSpec::Kind::rest) return 1;
   const auto chosen = choice_.rests.find(axis.factors[0].name);
   if (chosen != choice_.rests.end()) return chosen->second;
@@ -111,7 +111,7 @@ std::optional<std::size_t> ModelBuilder::model_length(const AxisSpec& axis) cons
 }
 
 // How many axes it has, as a rule says it.
-std::optional<SizePolynomial> ModelBuilder::rule_length(const AxisSpec& axis) {
+std::optional<SizePolynomial> OperatorModelBuilder::rule_length(const AxisSpec& axis) {
   if (axis.kind != AxisSpec::Kind::rest) return SizePolynomial(1);
   const Expression& extents = axis.factors[0];
   const auto known = lengths_.find(extents.name);
@@ -125,7 +125,7 @@ std::optional<SizePolynomial> ModelBuilder::rule_length(const AxisSpec& axis) {
 }
 
 // The lengths of the rests of an input: one of them may follow from its rank.
-void ModelBuilder::align(std::size_t input, std::uint32_t tensor) {
+void OperatorModelBuilder::align(std::size_t input, std::uint32_t tensor) {
   const InputSpec& spec = definition_.inputs[input];
   AttributeExpression rank;
   rank.kind = Form::rank;
@@ -156,14 +156,14 @@ void ModelBuilder::align(std::size_t input, std::uint32_t tensor) {
         {Condition::Relation::equal, rank, integer_expression(static_cast<std::int64_t>(numbers))});
 }
 
-bool ModelBuilder::is_rest(const std::string& name) const {
+bool OperatorModelBuilder::is_rest(const std::string& name) const {
   const std::vector<std::string> rests = rests_of(definition_);
   return std::find(rests.begin(), rests.end(), name) != rests.end();
 }
 
 // The axes of an entry whose extents are these: `trailing` axes stand right of it.
-std::vector<ModelAxis> ModelBuilder::axes_of(const AxisSpec& axis, const ModelInterpreter::Value& extents,
-                                             const SizePolynomial& trailing, bool input) {
+std::vector<ModelAxis> OperatorModelBuilder::axes_of(const AxisSpec& axis, const ModelInterpreter::Value& extents,
+                                                     const SizePolynomial& trailing, bool input) {
   std::vector<ModelAxis> result;
   const std::size_t count = extents.components.size();
   const std::string name = axis.kind == AxisSpec::Kind::rest ? axis.factors[0].name : "";
@@ -193,7 +193,7 @@ std::vector<ModelAxis> ModelBuilder::axes_of(const AxisSpec& axis, const ModelIn
 }
 
 // The number of any axis of an open rest in a tensor: the variable numbers it where the rest was first met.
-SizePolynomial ModelBuilder::generic_number(const std::string& rest, const SizePolynomial& trailing) {
+SizePolynomial OperatorModelBuilder::generic_number(const std::string& rest, const SizePolynomial& trailing) {
   auto known = model_.rests.find(rest);
   if (known == model_.rests.end()) {
     const std::uint32_t variable = new_variable("c");
@@ -207,7 +207,7 @@ SizePolynomial ModelBuilder::generic_number(const std::string& rest, const SizeP
 }
 
 // The axes of an input tensor, named and compared as its specification says.
-bool ModelBuilder::input(std::size_t number, const SizeStep& step, std::uint32_t tensor) {
+bool OperatorModelBuilder::input(std::size_t number, const SizeStep& step, std::uint32_t tensor) {
   const InputSpec& spec = definition_.inputs[number];
   ModelTensor& result = model_.tensors[tensor];
   if (step.entry == SizeStep::align) {
@@ -242,7 +242,7 @@ bool ModelBuilder::input(std::size_t number, const SizeStep& step, std::uint32_t
 }
 
 // What an entry says of the extents of its axes.
-void ModelBuilder::bind_entry(const AxisSpec& axis, const SizeStep& step, std::vector<ModelAxis>& axes) {
+void OperatorModelBuilder::bind_entry(const AxisSpec& axis, const SizeStep& step, std::vector<ModelAxis>& axes) {
   const Expression& first = axis.factors[0];
   const auto known = [&](const std::string& name) { return std::as_const(scope_).find(name) != nullptr; };
   if (axis.kind == AxisSpec::Kind::rest) {
@@ -280,7 +280,7 @@ void ModelBuilder::bind_entry(const AxisSpec& axis, const SizeStep& step, std::v
 }
 
 // A factor that is found by division is a variable whose value is given, with what it is as a condition; or 1.
-void ModelBuilder::find_factor(const std::string& name, const AxisSpec& axis, const SizePolynomial& extent) {
+void OperatorModelBuilder::find_factor(const std::string& name, const AxisSpec& axis, const SizePolynomial& extent) {
   SizePolynomial rest(1);
   for (const Expression& factor : axis.factors)
     if (factor.kind != Kind::name || factor.name != name) rest = rest * scalar(factor);
@@ -299,14 +299,14 @@ void ModelBuilder::find_factor(const std::string& name, const AxisSpec& axis, co
   }
 }
 
-bool ModelBuilder::note(const std::string& obstacle) {
+bool OperatorModelBuilder::note(const std::string& obstacle) {
   if (obstacle_.empty()) obstacle_ = obstacle;
   return false;
 }
 
 Expected<OperatorModel> make_model(const OperatorRegistry& registry, const OperatorDefinition& definition,
                                    const ModelChoice& choice) {
-  return ModelBuilder(registry, definition, choice).build();
+  return OperatorModelBuilder(registry, definition, choice).build();
 }
 
 }  // namespace taso

@@ -293,9 +293,10 @@ int main(int argc, char** argv) {
               "with --certificate: the original model (default: the file that it names, in its folder)", "MODEL");
   files.reads(app, "--optimized", arguments.certificate.optimized,
               "with --certificate: the optimized model (default: the file that it names, in its folder)", "MODEL");
-  app.add_flag("--strategies", arguments.strategies.print,
-               "derive the partition strategies of the operators, prove each, and report nothing else; exit code 5 if one "
-               "is not proved");
+  app.add_flag(
+      "--strategies", arguments.strategies.print,
+      "derive the partition strategies of the operators, prove each, and report nothing else; exit code 5 if one "
+      "is not proved");
   app.add_option("--operator", arguments.strategies.operators, "with --strategies: of this operator alone (repeatable)")
       ->type_name("NAME")
       ->allow_extra_args(false);

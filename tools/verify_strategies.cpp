@@ -39,8 +39,8 @@ void verify_all(std::vector<Examined>& operators, const Verifier& first, const C
       line.show(fmt::format("verified {} of {}: {}", ++done, tasks.size(), one->tasks[number].rule.name));
     }
   };
-  const auto wanted = common.threads > 0 ? static_cast<unsigned>(common.threads)
-                                         : std::max(1U, std::thread::hardware_concurrency());
+  const auto wanted =
+      common.threads > 0 ? static_cast<unsigned>(common.threads) : std::max(1U, std::thread::hardware_concurrency());
   std::vector<std::thread> threads;
   for (unsigned t = 1; t < std::min<std::size_t>(wanted, tasks.size()); ++t) threads.emplace_back(work);
   work();
@@ -60,14 +60,16 @@ std::string indented(const std::string& text) {
 std::string report(const std::string& op, const Examined& one, const OperatorRegistry& registry) {
   std::string text = fmt::format("{}: {} strateg{}", op, one.strategies.strategies.size(),
                                  one.strategies.strategies.size() == 1 ? "y" : "ies");
-  if (!one.passages.empty()) text += fmt::format(", {} passage{} of partial results", one.passages.size(), one.passages.size() == 1 ? "" : "s");
+  if (!one.passages.empty())
+    text += fmt::format(", {} passage{} of partial results", one.passages.size(), one.passages.size() == 1 ? "" : "s");
   text += "\n";
   for (std::size_t i = 0; i < one.tasks.size(); ++i) {
     text += text_report({&one.tasks[i], one.verdicts[i]});
     text += indented(to_string(one.tasks[i].rule, registry));
   }
   for (const UncutVariable& variable : one.strategies.uncut)
-    text += fmt::format("none     {} ({}): {}\n", variable.variable, variable.reduction ? "reduction" : "output", variable.reason);
+    text += fmt::format("none     {} ({}): {}\n", variable.variable, variable.reduction ? "reduction" : "output",
+                        variable.reason);
   return text;
 }
 
@@ -77,7 +79,8 @@ Expected<int> run_strategies(const OperatorRegistry& registry, const CommonOptio
                              const VerifierOptions& options, const StrategyArguments& arguments, bool print) {
   std::vector<std::string> names = arguments.operators.empty() ? registry.names() : arguments.operators;
   for (const std::string& name : names)
-    if (registry.find(name) == nullptr) return Error{ErrorCode::usage, "--operator: there is no operator '" + name + "'", {}};
+    if (registry.find(name) == nullptr)
+      return Error{ErrorCode::usage, "--operator: there is no operator '" + name + "'", {}};
   std::vector<Examined> operators(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     Examined& one = operators[i];
@@ -104,7 +107,8 @@ Expected<int> run_strategies(const OperatorRegistry& registry, const CommonOptio
       stored += "\n" + to_string(stored_form(operators[i].tasks[t].rule, operators[i].verdicts[t], registry), registry);
     }
   }
-  text += fmt::format("{} operators: {} strategies and passages, {} proved; {} variables have none\n", names.size(), all, proved, uncut);
+  text += fmt::format("{} operators: {} strategies and passages, {} proved; {} variables have none\n", names.size(),
+                      all, proved, uncut);
   if (print) std::fputs(text.c_str(), stdout);
   if (!arguments.store.empty()) TASO_RETURN_IF_ERROR(write_text(arguments.store, stored));
   return proved == all ? 0 : static_cast<int>(ErrorCode::not_proved);

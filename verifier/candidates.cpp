@@ -70,7 +70,13 @@ void factorise(const AxisSpec& axis, std::size_t at, std::int64_t extent, NamedS
     return;
   }
   if (factor.kind != ElementForm::name) return factorise(axis, at + 1, 1, sizes, next);  // for type inference to decide
-  for (std::int64_t divisor = at + 1 == axis.factors.size() ? extent : 1; divisor <= extent; ++divisor) {
+  if (at + 1 == axis.factors.size()) {                                                   // all that is left, 0 as well
+    sizes[factor.name] = {extent};
+    factorise(axis, at + 1, 1, sizes, next);
+    sizes.erase(factor.name);
+    return;
+  }
+  for (std::int64_t divisor = 1; divisor <= extent; ++divisor) {
     if (extent % divisor != 0) continue;
     sizes[factor.name] = {divisor};
     factorise(axis, at + 1, extent / divisor, sizes, next);

@@ -13,6 +13,8 @@ using Integers = std::vector<std::int64_t>;
 
 // Proposals for one operator before a sample is given up.
 constexpr int proposals_per_node = 24;
+// The same of a rule with given variables, whose lists are written element by element.
+constexpr int proposals_with_given = 150;
 // Divisors of extents that are proposed as factors of a composite axis, beside the extent itself.
 constexpr std::int64_t max_divisor = 4096;
 
@@ -449,7 +451,8 @@ class Sampler::Implementation {
     std::erase_if(open_attributes, [&](std::uint32_t v) { return bindings_.attributes[v].has_value(); });
     const bool open = !open_tensors.empty() || !open_attributes.empty();
     std::vector<const TensorType*> inputs(node.inputs.size());
-    for (int attempt = 0; attempt < (open ? proposals_per_node : 1); ++attempt) {
+    const int proposals = given_.empty() ? proposals_per_node : proposals_with_given;
+    for (int attempt = 0; attempt < (open ? proposals : 1); ++attempt) {
       for (const std::uint32_t v : open_tensors) bindings_.tensors[v] = nullptr;
       for (const std::uint32_t v : open_attributes) bindings_.attributes[v].reset();
       propose_inputs(node, *definition, open_tensors);
@@ -517,8 +520,9 @@ class Sampler::Implementation {
       case AttributeKind::integer: {
         if (focus_ && chance(40)) return chance(25) ? -focus_->size : focus_->size;
         if (focus_ && focus_->rank && chance(50)) return pick(-static_cast<std::int64_t>(*focus_->rank), -1);
-        // Of a rule with given variables: elements of lists have an element per axis, which is a small number.
-        if (!given_.empty() && use.element && chance(80)) return pick(0, 2);
+        // Of a rule with given variables: lists have an element for every axis, which are small numbers, or axes.
+        if (!given_.empty() && use.element)
+          return style_ % 2 == 0 ? pick(0, 2) : pick(-static_cast<std::int64_t>(max_instance_rank), -1);
         if (!use.known || chance(50)) return pick(1, options_.bound);
         return pick(-static_cast<std::int64_t>(max_instance_rank), -1);
       }
