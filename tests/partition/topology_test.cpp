@@ -48,8 +48,17 @@ TEST(Topology, OddTextsAreRefused) {
             "file:1: unknown key \"" + name.substr(0, 40) + "...\"; known are name, source, devices, device, levels");
   EXPECT_EQ(error_of("{\n\"na\xff\": 1}"),
             "file:2: this is not JSON: syntax error while parsing object key - invalid string: ill-formed UTF-8 byte");
-  EXPECT_EQ(error_of(std::string("{\n\0}", 4)),
-            "file:2: this is not JSON: syntax error while parsing object key - invalid literal");
+  EXPECT_EQ(error_of(std::string("{}\n\0}", 5)), "file:2: this is not JSON: a byte is zero");
+}
+
+TEST(Topology, AnIntegerMayHaveAnExponent) {
+  const auto topology = parse_topology(
+      R"({"name": "t", "source": "stated", "devices": 1.0, "levels": [],
+          "device": {"memory": 8e10, "flops": 1, "memory_bandwidth": 1}})",
+      "file");
+  ASSERT_TRUE(topology.ok()) << topology.error().to_string();
+  EXPECT_EQ(topology->devices(), 1);
+  EXPECT_EQ(topology->device.memory, 80000000000);
 }
 
 TEST(Topology, AFileThatCannotBeReadIsAnError) {
