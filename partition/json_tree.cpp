@@ -88,8 +88,11 @@ class TreeBuilder {
     // "[json...] parse error at line 1, column 5: REASON; last read: '...'; expected ..."
     std::string_view reason = error.what();
     if (const std::size_t at = reason.find(": "); at != std::string_view::npos) reason.remove_prefix(at + 2);
-    reason = reason.substr(0, reason.find("; last read"));
-    return fail(fmt::format("this is not JSON: {}", reason));
+    std::string message = fmt::format("this is not JSON: {}", reason.substr(0, reason.find("; last read")));
+    // The parser forgets that more could follow.
+    for (const char* end : {"expected '}'", "expected ']'"})
+      if (message.ends_with(end)) message.insert(message.size() - 3, "',' or ");
+    return fail(std::move(message));
   }
 
   [[nodiscard]] Expected<JsonTree> result() {
@@ -164,6 +167,10 @@ std::string JsonTree::kind() const {
 
 Expected<JsonTree> parse_json_tree(const std::string& text, const std::string& file) {
   ReadPosition position;
+  if (const std::size_t zero = text.find('\0'); zero != std::string::npos) {  // the parser takes it for the end
+    for (const char c : text.substr(0, zero)) position.read(c);
+    return bad_input("this is not JSON: a byte is zero", {file, position.line});
+  }
   TreeBuilder builder(position, file);
   json::sax_parse(NotedIterator(text.data(), &position), NotedIterator(text.data() + text.size(), &position), &builder);
   return builder.result();

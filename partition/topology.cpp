@@ -35,7 +35,7 @@ class MemberReader {
                           fmt::format("expected an object with {}, found {}", fmt::join(names, ", "), tree.kind()));
     for (const auto& [name, member] : *object) {
       if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-      const std::string nearest = nearest_word(name, names);
+      const std::string nearest = name.size() <= longest_name ? nearest_word(name, names) : "";
       return reader.wrong(place, member,
                           fmt::format("unknown key {}; {}", JsonTree{name}.kind(),
                                       nearest.empty() ? fmt::format("known are {}", fmt::join(names, ", "))
@@ -61,11 +61,12 @@ class MemberReader {
     return *text;
   }
 
+  /// An integer from 1 to `most`, which is less than 2^53; 8e9 is one, too.
   [[nodiscard]] Expected<std::int64_t> integer(const std::string& name, std::int64_t most) const {
-    const auto* number = std::get_if<std::int64_t>(&member(name).value);
-    if (number == nullptr || *number < 1 || *number > most)
+    const double number = number_of(name);
+    if (!(number >= 1 && number <= static_cast<double>(most) && number == std::floor(number)))
       return expected(name, fmt::format("an integer from 1 to {}", most));
-    return *number;
+    return static_cast<std::int64_t>(number);
   }
 
   [[nodiscard]] Expected<double> rate(const std::string& name) const {

@@ -5,10 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
+#include "support/file.h"
 #include "tests/support/cases.h"
 
 namespace taso {
@@ -48,8 +50,48 @@ TEST(Topology, OddTextsAreRefused) {
             "file:1: unknown key \"" + name.substr(0, 40) + "...\"; known are name, source, devices, device, levels");
   EXPECT_EQ(error_of("{\n\"na\xff\": 1}"),
             "file:2: this is not JSON: syntax error while parsing object key - invalid string: ill-formed UTF-8 byte");
-  EXPECT_EQ(error_of(std::string("{\n\0}", 4)),
-            "file:2: this is not JSON: syntax error while parsing object key - invalid literal");
+  EXPECT_EQ(error_of(std::string("{}\n\0}", 5)), "file:2: this is not JSON: a byte is zero");
+}
+
+TEST(Topology, AnIntegerMayHaveAnExponent) {
+  const auto topology = parse_topology(
+      R"({"name": "t", "source": "stated", "devices": 1.0, "levels": [],
+          "device": {"memory": 8e10, "flops": 1, "memory_bandwidth": 1}})",
+      "file");
+  ASSERT_TRUE(topology.ok()) << topology.error().to_string();
+  EXPECT_EQ(topology->devices(), 1);
+  EXPECT_EQ(topology->device.memory, 80000000000);
+}
+
+// A file with one byte left out, put in or replaced is a topology or refused in one line, whatever the byte.
+TEST(Topology, AnyOtherByteIsReadOrRefused) {
+  const auto text = read_file(shipped + "/dgx-h100-x4.json");
+  ASSERT_TRUE(text.ok()) << text.error().to_string();
+  std::size_t refused = 0;
+  const auto check = [&](const std::string& changed) {
+    const auto topology = parse_topology(changed, "file");
+    if (topology.ok()) {
+      EXPECT_EQ(topology->devices(), 32) << changed;
+      return;
+    }
+    ++refused;
+    const std::string error = topology.error().to_string();
+    EXPECT_THAT(error, testing::StartsWith("file:"));
+    EXPECT_TRUE(std::none_of(error.begin(), error.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }))
+        << error;
+    EXPECT_EQ(topology.error().exit_code(), 3);
+  };
+  for (std::size_t i = 0; i < text->size(); ++i) {
+    check(text->substr(0, i));
+    check(text->substr(0, i) + text->substr(i + 1));
+    for (const char byte : {'\0', '\n', '\\', '"', '{', ']', ',', '0', '-', 'e', '\xff'}) {
+      std::string changed = *text;
+      changed[i] = byte;
+      check(changed);
+      check(text->substr(0, i) + byte + text->substr(i));
+    }
+  }
+  EXPECT_GT(refused, text->size());
 }
 
 TEST(Topology, AFileThatCannotBeReadIsAnError) {
