@@ -36,7 +36,7 @@ using IndexBox = std::vector<IndexRange>;
 [[nodiscard]] std::int64_t volume_of(const IndexBox& box);
 
 /// Where piece `piece` of `pieces` begins in a range of n indices: floor(n * piece / pieces). Pieces are as equal as
-/// they can be, and pieces of pieces are those of one cut into as many.
+/// they can be, and the bounds of few pieces are among those of a multiple of as many.
 [[nodiscard]] constexpr std::int64_t piece_begin(std::int64_t n, std::int64_t piece, std::int64_t pieces) {
   return n / pieces * piece + n % pieces * piece / pieces;
 }
