@@ -1,69 +1,72 @@
-// Plans for models on a mesh of devices, as a table: plan_models MESH MODEL.onnx ..., MESH as 2x2x2.
+// Plans of models for several devices, as a table: plan_models TOPOLOGY.json MESH|default MODEL.onnx ...
 #include <fmt/format.h>
 
 #include <chrono>
 #include <cstdio>
-#include <map>
+#include <filesystem>
+#include <string>
 
 #include "graph/rewrite.h"
 #include "onnx_io/model.h"
 #include "partition/planner.h"
 #include "partition/proved_strategies.h"
+#include "partition/topology.h"
 #include "tools/specs.h"
 
 namespace {
 
 using namespace taso;
 
-int run(const Mesh& mesh, const std::string& file, const OperatorRegistry& registry) {
-  auto model = Model::load(file, registry);
-  if (!model) return fmt::print(stderr, "{}\n", model.error().to_string()), 1;
-  Graph graph = model->graph();
+Expected<std::string> row(const Mesh& mesh, const std::string& file, const OperatorRegistry& registry,
+                          const ProvedStrategies& proved) {
+  TASO_ASSIGN(const Model model, Model::load(file, registry, {}));
+  Graph graph = model.graph();
   normalize(graph, registry);
   StrategyTable strategies(
-      registry, [&](std::string_view op) { return derive_strategies(registry, op).strategies; },
-      [&](std::string_view op) { return derive_passages(registry, op); });
+      registry, [&](std::string_view op) { return proved.of(op); },
+      [&](std::string_view op) { return proved.passages_of(op); });
   const auto start = std::chrono::steady_clock::now();
   Planner planner(graph, mesh, strategies, {});
-  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-  const double prepared = seconds();
-  const auto plan = planner.plan();
-  if (!plan) return fmt::print(stderr, "{}\n", plan.error().to_string()), 1;
-  const double planned = seconds();
-  fmt::print(
-      "{} on {}: {:.3f} ms (compute {:.3f}, move {:.3f}; {:.3f} MB), bound {:.3f}, exact {}, M {}, {} decisions, "
-      "{} ways, weights {:.1f} MB per device; {:.2f} s to prepare, {:.2f} s to solve\n",
-      file, mesh.to_string(), plan->seconds * 1e3, plan->compute_seconds * 1e3, plan->transfer_seconds * 1e3,
-      plan->transfer_bytes * 1e-6, plan->lower_bound * 1e3, plan->exact, plan->order.width, plan->decisions, plan->ways,
-      plan->weight_bytes * 1e-6, prepared, planned - prepared);
-  for (const auto& [name, filter] :
-       {std::pair("one device", only_repeat()), {"data parallel", only_data_parallel(graph)}}) {
-    const auto other = planner.plan(filter);
-    if (other) fmt::print("  {}: {:.3f} ms\n", name, other->seconds * 1e3);
+  TASO_ASSIGN(const PartitionPlan plan, planner.plan());
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  TASO_ASSIGN(const PartitionPlan repeated, planner.plan(only_repeat()));
+  TASO_ASSIGN(const PartitionPlan data, planner.plan(only_data_parallel(graph)));
+  return fmt::format("| {} | {} | {:.1f} | {:.1f} | {:.2f} | {:.1f} | {:.1f} | {} | {} | {} | {:.2f} |\n",
+                     std::filesystem::path(file).stem().string(), mesh.to_string(), plan.seconds * 1e6,
+                     plan.transfer_seconds * 1e6, plan.transfer_bytes * 1e-6, repeated.seconds * 1e6,
+                     data.seconds * 1e6, plan.exact ? "yes" : "no", plan.order.width, plan.decisions, seconds);
+}
+
+Status run(int count, char** arguments) {
+  tools::CommonOptions common;
+  common.specs = tools::default_specs();
+  TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(common));
+  TASO_ASSIGN(const std::vector<std::string> files, tools::strategy_files(common));
+  TASO_ASSIGN(const ProvedStrategies proved, ProvedStrategies::load(files, registry));
+  TASO_ASSIGN(const Topology topology, load_topology(arguments[1]));
+  Mesh mesh = default_mesh(topology);
+  if (arguments[2] != std::string("default")) {
+    TASO_ASSIGN(mesh, parse_mesh(arguments[2], topology));
   }
-  std::map<std::string, int> uses;
-  for (const PlannedNode& node : plan->nodes) ++uses[graph.node(node.node).op + ": " + node.configuration.to_string()];
-  for (const auto& [use, count] : uses) fmt::print("  {:4} {}\n", count, use);
-  return 0;
+  fmt::print(
+      "| model | mesh | us | of it moving | MB moved | all repeated, us | data parallel, us | exact | M | decisions | "
+      "s to plan |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
+  for (int i = 3; i < count; ++i) {
+    TASO_ASSIGN(const std::string text, row(mesh, arguments[i], registry, proved));
+    fmt::print("{}", text);
+  }
+  return {};
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count < 3) return fmt::print(stderr, "usage: plan_models MESH MODEL.onnx ...\n"), 2;
-  tools::CommonOptions common;
-  common.specs = tools::default_specs();
-  const auto registry = tools::load_operators(common);
-  if (!registry) return fmt::print(stderr, "{}\n", registry.error().to_string()), 1;
-  Mesh mesh;
-  mesh.device = {std::int64_t{80} << 30, 60e12, 3.3e12};
-  for (const char* at = arguments[1]; *at != 0; ++at) {
-    char* end = nullptr;
-    mesh.axes.push_back({std::strtol(at, &end, 10), "link", 450e9 / 2, 3e-6});
-    at = end;
-    if (*at == 0) break;
+  if (count < 4) {
+    fmt::print(stderr, "usage: plan_models TOPOLOGY.json MESH|default MODEL.onnx ...\n");
+    return 2;
   }
-  int code = 0;
-  for (int i = 2; i < count; ++i) code = std::max(code, run(mesh, arguments[i], *registry));
-  return code;
+  const Status status = run(count, arguments);
+  if (status) return 0;
+  fmt::print(stderr, "{}\n", status.error().to_string());
+  return status.error().exit_code();
 }
