@@ -264,15 +264,18 @@ class StageUnfolding {
     return definition != nullptr && definition->elementwise && definition->attributes.empty();
   }
 
-  /// The largest or smallest of a value and numbers.
+  /// The largest or smallest of values and numbers.
   Expected<Term> clipped(const LoweredNode& node, const Frame& frame) {
     const bool largest = node.kind == Lowered::maximum;
     std::optional<Term> tensor;
     std::optional<double> bound;
     for (const std::uint32_t operand : node.operands) {
       TASO_ASSIGN(Term term, evaluate(operand, frame));
-      if (!term.number && tensor) return bad_input("the larger or smaller of two tensors is taken");
-      if (!term.number)
+      if (!term.number && tensor) {
+        if (!largest) return bad_input("the smaller of two tensors is taken");
+        TASO_ASSIGN(Term both, binary("maximum", *tensor, term));
+        tensor = std::move(both);
+      } else if (!term.number)
         tensor = std::move(term);
       else if (!bound || (*term.number > *bound) == largest)
         bound = term.number;

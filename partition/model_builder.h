@@ -20,7 +20,6 @@ class OperatorModelBuilder {
                        const ModelChoice& choice)
       : registry_(registry), definition_(definition), choice_(choice) {
     model_.definition = &definition;
-    model_.unit = choice.unit;
   }
   [[nodiscard]] Expected<OperatorModel> build();
 

@@ -51,11 +51,10 @@ struct ModelVariable {
   std::string name;
   SizeAtomId index = 0;
   SizePolynomial extent;
-  std::string reducer;        ///< "sum", ...; empty for a digit of the output.
-  std::string obstacle;       ///< Why no piece of its range makes a piece or a part of the output; or empty.
-  std::size_t axis = 0;       ///< Of the output.
-  std::size_t digit = 0;      ///< Of that axis.
-  bool several_axes = false;  ///< The output has it in more than one place.
+  std::string reducer;    ///< "sum", ...; empty for a digit of the output.
+  std::string obstacle;   ///< Why no piece of its range makes a piece or a part of the output; or empty.
+  std::size_t axis = 0;   ///< Of the output.
+  std::size_t digit = 0;  ///< Of that axis.
 };
 
 /// A read of an input.
@@ -114,7 +113,6 @@ struct OperatorModel {
   std::set<SizeAtomId> positive;      ///< Atoms that are at least 1.
   std::set<SizeAtomId> nonnegative;   ///< At least 0.
   std::vector<Condition> conditions;  ///< Of the choice: ranks, a factor that is 1.
-  std::optional<std::string> unit;    ///< Of the choice.
 };
 
 /// The choices with which all of an operator is covered, as far as this goes.

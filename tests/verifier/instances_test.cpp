@@ -8,6 +8,7 @@
 
 #include "tests/verifier/fixture.h"
 #include "verifier/bounded.h"
+#include "verifier/candidates.h"
 #include "verifier/enumerate.h"
 #include "verifier/fact_field.h"
 
@@ -219,6 +220,31 @@ TEST(FactField, GrowsAndSaysWhenItIsFull) {
   EXPECT_TRUE(ring.full());
   ring.forget();
   EXPECT_FALSE(ring.full());
+}
+
+// A piece of a kernel may have no outputs.
+TEST(Candidates, AnExtentOfZeroHasFactors) {
+  const InputSpec& kernel = registry().find("conv2d")->inputs.at(1);
+  const std::vector<NamedSizes> found = solve_sizes(kernel, {0, 2, 1, 1}, {{"g", {3}}});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].at("o"), std::vector<std::int64_t>{0});
+}
+
+// Given variables have values at which the conditions hold, also where few values do.
+TEST(Instances, GivenVariablesSatisfyTheConditions) {
+  const std::vector<Substitution> rules = parse(
+      "rule r: conv2d(x, k) => concat(conv2d(s.0, t.0), conv2d(s.1, t.1); axis=-3)\n"
+      "  where s = split(x; axis=-3, sizes=[dim(k, -3) * m, dim(x, -3) - dim(k, -3) * m]),\n"
+      "        t = split(k; axis=-4, sizes=[o * m, dim(k, -4) - o * m])\n"
+      "  for g, o, m if dim(k, -3) * g == dim(x, -3), g * o == dim(k, -4), 0 < m, m < g");
+  ASSERT_EQ(rules.size(), 1u);
+  const InstanceSet set = find_instances(registry(), rules[0], {.max_instances = 20});
+  EXPECT_GE(set.instances.size(), 10u);
+  for (const TypedInstance& typed : set.instances) {
+    const auto value = [&](std::size_t v) { return std::get<std::int64_t>(*typed.instance.attributes.at(v)); };
+    EXPECT_EQ(value(0) * typed.instance.variables[1].shape[1], typed.instance.variables[0].shape[1]);
+    EXPECT_LT(value(2), value(0));
+  }
 }
 
 }  // namespace
