@@ -98,7 +98,7 @@ void clip(NodeContext& c) {
   c.output(0, c.op("clip", {c.value(0)}, {{"min", low}, {"max", high}}));
 }
 
-/// Max or Min of two operands, one of them a number that is repeated at most to the other's shape: a clip.
+/// Max or Min of two operands: a clip where one of them is a number that is repeated at most to the other's shape.
 void extremum(NodeContext& c, bool maximum) {
   if (c.input_count() == 1) return c.output(0, c.value(0));
   if (c.input_count() > 2) return c.decline("it has more than two operands");
@@ -111,6 +111,7 @@ void extremum(NodeContext& c, bool maximum) {
     return c.output(
         0, c.op("clip", {c.value(1 - i)}, {{"min", maximum ? bound : -infinity}, {"max", maximum ? infinity : bound}}));
   }
+  if (maximum) return binary(c, "maximum");
   c.decline("neither operand is a constant number");
 }
 

@@ -174,7 +174,8 @@ std::string loop_of(const KernelRequest& request, const OperatorRegistry& regist
       const std::string function =
           definition->find_attribute(value.name) != nullptr ? request.attributes.symbol(value.name) : value.name;
       // These loops are named after operators.
-      if (function == "neg" || function == "clip") return "";
+      if (function == "neg" || function == "clip" || function == "maximum") return "";
+      if (function == "max" && value.operands.size() == 2) return "maximum";
       return value.operands.size() == 1 || function == "pow" ? function : "";
     }
     default:

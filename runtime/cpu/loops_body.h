@@ -190,6 +190,9 @@ struct Add {
 struct Sub {
   static float apply(float a, float b) { return a - b; }
 };
+struct Maximum {
+  static float apply(float a, float b) { return a > b ? a : b; }
+};
 struct Mul {
   static float apply(float a, float b) { return a * b; }
 };
@@ -261,6 +264,7 @@ constexpr BinaryEntry binary_entries[] = {
     {"mul", both<Mul>, second_scalar<Mul>, first_scalar<Mul>},
     {"div", both<Div>, second_scalar<Div>, first_scalar<Div>},
     {"pow", power_both, power_second_scalar, power_first_scalar},
+    {"maximum", both<Maximum>, second_scalar<Maximum>, first_scalar<Maximum>},
 };
 
 float sum(const float* x, Count count) {

@@ -31,7 +31,7 @@ enum class Function : std::uint8_t {
 };
 
 /// Functions of two numbers.
-enum class Binary : std::uint8_t { add, sub, mul, div, pow };
+enum class Binary : std::uint8_t { add, sub, mul, div, pow, maximum };
 
 /// By name; nothing if there is none.
 [[nodiscard]] inline std::optional<Function> function_named(std::string_view name) {
@@ -43,7 +43,7 @@ enum class Binary : std::uint8_t { add, sub, mul, div, pow };
   return std::nullopt;
 }
 [[nodiscard]] inline std::optional<Binary> binary_named(std::string_view name) {
-  constexpr std::string_view names[] = {"add", "sub", "mul", "div", "pow"};
+  constexpr std::string_view names[] = {"add", "sub", "mul", "div", "pow", "maximum"};
   for (std::size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i)
     if (names[i] == name) return static_cast<Binary>(i);
   return std::nullopt;
@@ -96,6 +96,8 @@ TASO_BOTH float evaluate(Binary function, float x, float y) {
       return x * y;
     case Binary::div:
       return x / y;
+    case Binary::maximum:
+      return x > y ? x : y;
     case Binary::pow:
       return powf(x, y);
   }

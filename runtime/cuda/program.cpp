@@ -415,8 +415,8 @@ struct Row {
 
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = {
-      {{"add", "sub", "mul",  "div",     "pow",  "smul", "neg",        "abs",          "sqrt", "exp",
-        "log", "erf", "tanh", "sigmoid", "relu", "gelu", "hard_swish", "hard_sigmoid", "clip", "apply"},
+      {{"add", "sub",  "mul",     "div",  "pow",  "smul",       "neg",          "abs",  "sqrt",  "exp",    "log",
+        "erf", "tanh", "sigmoid", "relu", "gelu", "hard_swish", "hard_sigmoid", "clip", "apply", "maximum"},
        elementwise},
       {{"transpose", reorder_op, "concat", "split", "slice", "broadcast", "reshape", "pad", "enlarge", "pad_channels",
         "regroup"},

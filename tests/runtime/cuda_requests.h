@@ -34,6 +34,7 @@ class RequestMaker {
             "mul",
             "div",
             "pow",
+            "maximum",
             "smul",
             "neg",
             "abs",
@@ -238,7 +239,7 @@ class RequestMaker {
 
  private:
   static bool is_binary(const std::string& op) {
-    return op == "add" || op == "sub" || op == "mul" || op == "div" || op == "pow";
+    return op == "add" || op == "sub" || op == "mul" || op == "div" || op == "pow" || op == "maximum";
   }
   static bool is_pointwise(const std::string& op) {
     const auto names = operators();
