@@ -522,7 +522,7 @@ class Sampler::Implementation {
         if (focus_ && focus_->rank && chance(50)) return pick(-static_cast<std::int64_t>(*focus_->rank), -1);
         // Of a rule with given variables: lists have an element for every axis, which are small numbers, or axes.
         if (!given_.empty() && use.element)
-          return style_ % 2 == 0 ? pick(0, 2) : pick(-static_cast<std::int64_t>(max_instance_rank), -1);
+          return style_ % 2 == 0 ? pick(0, 3) : pick(-static_cast<std::int64_t>(max_instance_rank), -1);
         if (!use.known || chance(50)) return pick(1, options_.bound);
         return pick(-static_cast<std::int64_t>(max_instance_rank), -1);
       }
