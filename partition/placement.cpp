@@ -16,12 +16,62 @@ IndexBox common(const IndexBox& a, const IndexBox& b) {
   return box;
 }
 
-void grow(IndexBox& hull, const IndexBox& box) {
-  for (std::size_t axis = 0; axis < hull.size(); ++axis) {
-    hull[axis].begin = std::min(hull[axis].begin, box[axis].begin);
-    hull[axis].end = std::max(hull[axis].end, box[axis].end);
-  }
+bool is_empty(const IndexBox& box) {
+  return std::any_of(box.begin(), box.end(), [](const IndexRange& range) { return range.size() == 0; });
 }
+
+/// Elements of `boxes`, which may overlap, in slabs along the axes from `axis` on.
+std::int64_t volume_of_union(const std::vector<const IndexBox*>& boxes, std::size_t axis) {
+  if (boxes.empty()) return 0;
+  if (axis == boxes[0]->size()) return 1;
+  std::vector<std::int64_t> bounds;
+  for (const IndexBox* box : boxes) {
+    bounds.push_back((*box)[axis].begin);
+    bounds.push_back((*box)[axis].end);
+  }
+  std::sort(bounds.begin(), bounds.end());
+  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+  std::int64_t volume = 0;
+  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
+    std::vector<const IndexBox*> inside;
+    for (const IndexBox* box : boxes)
+      if ((*box)[axis].begin <= bounds[i] && bounds[i + 1] <= (*box)[axis].end) inside.push_back(box);
+    volume += (bounds[i + 1] - bounds[i]) * volume_of_union(inside, axis + 1);
+  }
+  return volume;
+}
+
+/// What the devices of a group have together: boxes that differ.
+class Holdings {
+ public:
+  Holdings(const std::vector<IndexBox>& boxes, std::int64_t first, std::int64_t size) {
+    for (std::int64_t d = first; d < first + size; ++d) {
+      const IndexBox& box = boxes[static_cast<std::size_t>(d)];
+      const auto equal = [&](const IndexBox* other) { return *other == box; };
+      if (!is_empty(box) && std::none_of(boxes_.begin(), boxes_.end(), equal)) boxes_.push_back(&box);
+    }
+    for (std::size_t i = 0; i < boxes_.size() && disjoint_; ++i)
+      for (std::size_t j = 0; j < i && disjoint_; ++j) disjoint_ = is_empty(common(*boxes_[i], *boxes_[j]));
+  }
+  /// How many elements of a box are among them.
+  [[nodiscard]] std::int64_t among(const IndexBox& box) const {
+    std::vector<IndexBox> parts;
+    std::int64_t sum = 0;
+    for (const IndexBox* held : boxes_) {
+      parts.push_back(common(box, *held));
+      sum += volume_of(parts.back());
+    }
+    if (disjoint_) return sum;
+    std::vector<const IndexBox*> pointers;
+    for (const IndexBox& part : parts)
+      if (!is_empty(part)) pointers.push_back(&part);
+    return volume_of_union(pointers, 0);
+  }
+
+ private:
+  std::vector<const IndexBox*> boxes_;
+  bool disjoint_ = true;
+};
 
 /// Devices of one group at a level of the mesh, those that differ in the axes from `axis` on only, are numbered one
 /// after the other.
@@ -44,11 +94,10 @@ Transfer fetch(const std::vector<IndexBox>& have, const std::vector<IndexBox>& n
     std::int64_t most = 0;
     double messages = 0;
     for (std::int64_t first = 0; first < devices; first += size) {
-      IndexBox hull = have[static_cast<std::size_t>(first)];
-      for (std::int64_t d = first; d < first + size; ++d) grow(hull, have[static_cast<std::size_t>(d)]);
+      const Holdings holdings(have, first, size);
       for (std::int64_t d = first; d < first + size; ++d) {
         const auto at = static_cast<std::size_t>(d);
-        const std::int64_t now = volume_of(common(need[at], hull)), more = now - covered[at];
+        const std::int64_t now = holdings.among(need[at]), more = now - covered[at];
         if (more <= 0) continue;
         covered[at] = now;
         most = std::max(most, more);
@@ -64,18 +113,21 @@ Transfer fetch(const std::vector<IndexBox>& have, const std::vector<IndexBox>& n
   return total;
 }
 
-/// A reduce-scatter along the given axes, inner ones first, of `bytes` on every device; or, with `gather`, an
-/// all-reduce.
-Transfer reduce(const std::vector<std::size_t>& axes, double bytes, bool gather, const Mesh& mesh) {
+/// A reduce-scatter along the given axes, inner ones first, of `elements` on every device; or, with `gather`, an
+/// all-reduce. Steps take what the largest piece takes.
+Transfer reduce(const std::vector<std::size_t>& axes, std::int64_t elements, std::int64_t element_bytes, bool gather,
+                const Mesh& mesh) {
   Transfer total;
-  double left = bytes;
+  auto held = static_cast<double>(elements);  // On average; the largest piece has `largest`.
+  std::int64_t largest = elements;
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
     const MeshAxis& link = mesh.axes[*axis];
-    const auto size = static_cast<double>(link.size);
-    const double moved = left * (size - 1) / size, times = gather ? 2 : 1;
-    total.bytes += times * moved * static_cast<double>(mesh.devices());
-    total.seconds += times * ((size - 1) * link.latency + moved / link.bandwidth);
-    left /= size;
+    const auto size = static_cast<double>(link.size), bytes = static_cast<double>(element_bytes);
+    const double times = gather ? 2 : 1;
+    largest = (largest + link.size - 1) / link.size;
+    total.bytes += times * held * (size - 1) / size * bytes * static_cast<double>(mesh.devices());
+    total.seconds += times * (size - 1) * (link.latency + static_cast<double>(largest) * bytes / link.bandwidth);
+    held /= size;
   }
   return total;
 }
@@ -110,10 +162,9 @@ Transfer transfer(const Placement& have, const Placement& need, std::int64_t ele
   if (axes.empty()) return fetch(have.boxes, need.boxes, element_bytes, mesh);
   std::int64_t largest = 0;
   for (const IndexBox& box : have.boxes) largest = std::max(largest, volume_of(box));
-  const double bytes = static_cast<double>(largest * element_bytes);
-  Transfer best = reduce(axes, bytes, true, mesh);
+  Transfer best = reduce(axes, largest, element_bytes, true, mesh);
   best += fetch(have.boxes, need.boxes, element_bytes, mesh);
-  const Transfer scatter = reduce(axes, bytes, false, mesh);
+  const Transfer scatter = reduce(axes, largest, element_bytes, false, mesh);
   for (std::size_t axis = 0; axis < have.boxes[0].size(); ++axis) {
     if (have.boxes[0][axis].size() < 2) continue;
     Transfer other = scatter;

@@ -41,9 +41,8 @@ struct Transfer {
 /// then along the next. Partial results are combined first, along the axes that are partial in `have` and not in
 /// `need`: by a reduce-scatter, each device of a group keeping a part of the box along one axis of the tensor, or an
 /// all-reduce, whichever leads to less time in all; both inner axes first (hierarchical; Thakur, Rabenseifner and Gropp
-/// 2005: a ring of p moves (p - 1) / p of the data for each of scatter and gather). Boxes of `have` are as cuts make
-/// them: along every mesh axis equal, or side by side. Not possible: partial results of what is not partial, or of
-/// another reducer.
+/// 2005: a ring of p devices takes p - 1 steps of the largest of p pieces for each of scatter and gather). Not
+/// possible: partial results of what is not partial, or of another reducer; elements that nobody has.
 [[nodiscard]] Transfer transfer(const Placement& have, const Placement& need, std::int64_t element_bytes,
                                 const Mesh& mesh);
 

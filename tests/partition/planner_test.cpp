@@ -8,6 +8,7 @@
 #include <map>
 
 #include "graph/rewrite.h"
+#include "support/random.h"
 #include "tests/support/graphs.h"
 
 namespace taso {
@@ -202,6 +203,105 @@ TEST(Transfers, OfOneTensor) {
   EXPECT_FALSE(transfer(whole, partial, 4, mesh).possible) << "what is not partial is not made so";
   EXPECT_TRUE(transfer(partial, partial, 4, mesh).possible);
   EXPECT_EQ(transfer(partial, partial, 4, mesh).bytes, 0);
+}
+
+// The steps of a ring take what the largest piece takes.
+TEST(Transfers, OfUnevenPieces) {
+  const Mesh mesh = mesh_of({2}, 1);
+  Placement partial = everywhere({3}, mesh);
+  partial.partial = {0};
+  partial.reducer = "sum";
+  const Transfer reduced = transfer(partial, everywhere({3}, mesh), 1, mesh);
+  EXPECT_EQ(reduced.bytes, 2 * 3);
+  EXPECT_DOUBLE_EQ(reduced.seconds, 2 + 2);
+}
+
+/// Cuts some axes of a tensor along mesh axes; others are repeated.
+Placement random_placement(const Shape& shape, const Mesh& mesh, Random& random, bool halos) {
+  Placement placement = everywhere(shape, mesh);
+  std::vector<std::size_t> cut_axis(mesh.axes.size());
+  for (std::size_t& axis : cut_axis) axis = random.below(shape.size() + 1);  // The last: none.
+  const std::int64_t halo = halos ? static_cast<std::int64_t>(random.below(3)) : 0;
+  for (std::size_t d = 0; d < placement.boxes.size(); ++d) {
+    const std::vector<std::int64_t> place = mesh.coordinates(static_cast<std::int64_t>(d));
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      RangePiece piece{shape[axis], 0, 1};
+      for (std::size_t m = 0; m < mesh.axes.size(); ++m) {
+        if (cut_axis[m] != axis) continue;
+        piece.index = piece.index * mesh.axes[m].size + place[m];
+        piece.pieces *= mesh.axes[m].size;
+      }
+      IndexRange range = piece.range();
+      if (piece.pieces > 1)
+        range = {std::max<std::int64_t>(0, range.begin - halo), std::min(shape[axis], range.end + halo)};
+      placement.boxes[d][axis] = range;
+    }
+  }
+  return placement;
+}
+
+bool holds_element(const IndexBox& box, std::int64_t offset, const Shape& shape) {
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    const std::int64_t index = offset % shape[axis];
+    offset /= shape[axis];
+    if (index < box[axis].begin || index >= box[axis].end) return false;
+  }
+  return true;
+}
+
+// Element by element: each comes from the nearest device that has it.
+TEST(Transfers, AreThoseOfSingleElements) {
+  Random random(11);
+  for (int trial = 0; trial < 1000; ++trial) {
+    Mesh mesh = trial % 2 == 0 ? mesh_of({2, 3}, 1) : mesh_of({2, 2, 2}, 1);
+    for (std::size_t axis = 0; axis < mesh.axes.size(); ++axis)
+      mesh.axes[axis].bandwidth = 1 + 3 * static_cast<double>(axis);
+    Shape shape;
+    for (std::size_t axis = 0; axis < 1 + random.below(3); ++axis)
+      shape.push_back(1 + static_cast<std::int64_t>(random.below(7)));
+    const Placement have = random_placement(shape, mesh, random, trial % 3 == 0);
+    const Placement need = random_placement(shape, mesh, random, true);
+    std::vector<double> most(mesh.axes.size(), 0);
+    double bytes = 0;
+    for (std::size_t d = 0; d < have.boxes.size(); ++d) {
+      std::vector<double> along(mesh.axes.size(), 0);
+      for (std::int64_t element = 0; element < volume(shape); ++element) {
+        if (!holds_element(need.boxes[d], element, shape) || holds_element(have.boxes[d], element, shape)) continue;
+        std::size_t nearest = 0;
+        bool found = false;
+        for (std::size_t axis = mesh.axes.size(); axis-- > 0 && !found;) {
+          std::int64_t group = 1;
+          for (std::size_t m = axis; m < mesh.axes.size(); ++m) group *= mesh.axes[m].size;
+          const std::int64_t first = static_cast<std::int64_t>(d) / group * group;
+          for (std::int64_t other = first; other < first + group && !found; ++other)
+            found = holds_element(have.boxes[static_cast<std::size_t>(other)], element, shape);
+          nearest = axis;
+        }
+        ASSERT_TRUE(found);
+        along[nearest] += 4;
+        bytes += 4;
+      }
+      for (std::size_t axis = 0; axis < along.size(); ++axis) most[axis] = std::max(most[axis], along[axis]);
+    }
+    double seconds = 0;
+    for (std::size_t axis = 0; axis < most.size(); ++axis) seconds += most[axis] / mesh.axes[axis].bandwidth;
+    const Transfer moved = transfer(have, need, 4, mesh);
+    ASSERT_TRUE(moved.possible);
+    EXPECT_EQ(moved.bytes, bytes) << trial;
+    EXPECT_NEAR(moved.seconds, seconds, 1e-9) << trial;
+  }
+}
+
+// After a reduce-scatter along slow links, what devices along fast ones have together has gaps.
+TEST(Transfers, OfWhatIsLeftAfterAReduceScatter) {
+  Mesh mesh = mesh_of({2, 2}, 1);
+  mesh.axes[1].bandwidth = 1000;
+  Placement scattered = everywhere({8}, mesh);
+  const std::int64_t begins[] = {0, 4, 2, 6};
+  for (std::size_t d = 0; d < 4; ++d) scattered.boxes[d][0] = {begins[d], begins[d] + 2};
+  const Transfer moved = transfer(scattered, everywhere({8}, mesh), 1, mesh);
+  EXPECT_EQ(moved.bytes, 24);
+  EXPECT_DOUBLE_EQ(moved.seconds, 2 / 1000.0 + 4);
 }
 
 }  // namespace
