@@ -16,12 +16,17 @@ bool contains_reduction(const Expression& expression) {
          std::any_of(expression.operands.begin(), expression.operands.end(), contains_reduction);
 }
 
-/// Whether a rewrite makes a weight of weights.
-bool folds_a_weight(const RewriteResult& rewritten) {
-  return std::any_of(rewritten.added.begin(), rewritten.added.end(), [&](NodeId id) {
-    const Node& node = rewritten.graph.node(id);
-    return node.kind == NodeKind::op && node.weight_only;
-  });
+/// Whether a rule cancels: what its source computes with a tensor, and its target does without, is rounding.
+bool cancels(const Substitution& rule) {
+  if (rule.numeric_class != NumericClass::distribution) return false;
+  std::vector<char> read(rule.tensor_variables.size(), 0);
+  const auto note = [&](const std::vector<PatternValue>& values) {
+    for (const PatternValue& value : values)
+      if (value.is_variable) read[value.index] = 1;
+  };
+  for (const PatternNode& node : rule.target.nodes) note(node.inputs);
+  note(rule.target.outputs);
+  return std::find(read.begin(), read.end(), 0) != read.end();
 }
 
 class BaselineMaker {
@@ -30,7 +35,7 @@ class BaselineMaker {
                 const StopSignal& stop, const MatchFilter& applicable)
       : rules_(rules), registry_(registry), writable_(writable), applicable_(applicable), stop_(stop) {
     for (std::uint32_t rule = 0; rule < rules.rules().size(); ++rule)
-      if (rules.rules()[rule].source.outputs.size() == 1) candidates_.push_back(rule);
+      if (rules.rules()[rule].source.outputs.size() == 1 && !cancels(rules.rules()[rule])) candidates_.push_back(rule);
   }
 
   Expected<Baseline> run(const Graph& start) {
@@ -55,7 +60,6 @@ class BaselineMaker {
           if (!chain || (applicable_ && !applicable_(result.graph, rule, match))) continue;
           Expected<RewriteResult> rewritten = apply_with_changes(result.graph, rule, match, rules_.catalog());
           if (!rewritten || (chain->joins && !is_one_operator_on(*chain, *rewritten))) continue;
-          if (rule.numeric_class == NumericClass::distribution && !folds_a_weight(*rewritten)) continue;
           TASO_ASSIGN(const bool pays, pays_off(result.graph, *rewritten));
           if (!pays || (writable_ && !writable_(*rewritten))) continue;
           result.applications.push_back(describe_application(result.graph, rule, match));

@@ -22,8 +22,8 @@ struct Baseline {
 /// most one reduction (convolution, product, pooling, ...) in it, all others element by element, and whose
 /// replacement leaves the graph with fewer operators and no more arithmetic. Where the chain is joined by further
 /// tensors (a residual is added), the replacement is one operator that reads each of them as it was read. Merging
-/// siblings, enlarging kernels and the like are left to the search. Rules of class distribution count where they fold a
-/// weight: others, as (x + y) - y = x, change what rounding makes of a model.
+/// siblings, enlarging kernels and the like are left to the search. Rules that cancel, as (x + y) - y = x, are left
+/// out: they change what rounding makes of a model.
 /// Rewrites that `writable` refuses, and matches that `applicable` refuses, are left out. Once `stop` is raised:
 /// an error of code interrupted.
 [[nodiscard]] Expected<Baseline> make_baseline(const Graph& graph, const RuleIndex& rules,

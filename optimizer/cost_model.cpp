@@ -229,7 +229,9 @@ Expected<double> MeasuredCosts::seconds(const KernelInfo& kernel) {
                              kernel.key, database_->device()),
                  {database_->path()}};
   TASO_ASSIGN(const double measured, target_->measure(kernel));
-  TASO_ASSIGN(const double value, database_->record("kernel", kernel.key, measured));
+  // What was chosen in view of a bound must stay chosen, also when all is known from the beginning.
+  const double bound = known(kernel).seconds;
+  TASO_ASSIGN(const double value, database_->record("kernel", kernel.key, std::max(measured, bound)));
   ++measured_count_;
   kernels_.emplace(kernel.hash, std::pair(kernel.key, value));
   return value;

@@ -90,6 +90,26 @@ TEST_F(CostModelTest, DoesNotMeasureWhatIsTooSlowAlready) {
   EXPECT_EQ(target.measured.size(), 1U);
 }
 
+// Else a search that has given a kernel up for its bound and one that finds it recorded would choose differently.
+TEST_F(CostModelTest, NoTimeIsBelowTheBoundThatWasRecordedBefore) {
+  class Bounded final : public FakeTarget {
+   public:
+    [[nodiscard]] Expected<double> least_seconds(const KernelInfo& /*kernel*/) override { return 5e-6; }
+  };
+  Bounded bounded;
+  bounded.seconds_of_op = {{"matmul", 2e-6}, {"tanh", 7e-6}};
+  MeasuredCosts costs(bounded, database, true);
+  for (const Launch& launch : value_of(bounded.plan(graph)).launches) {
+    const KernelInfo& kernel = *launch.kernel;
+    const MeasuredCosts::Known least = value_of(costs.find_out(kernel));
+    EXPECT_FALSE(least.exactly);
+    EXPECT_EQ(least.seconds, 5e-6);
+    const MeasuredCosts::Known all = value_of(costs.find_out(kernel));
+    EXPECT_TRUE(all.exactly);
+    EXPECT_EQ(all.seconds, kernel.op == "tanh" ? 7e-6 : 5e-6) << kernel.op;
+  }
+}
+
 TEST_F(CostModelTest, WeightsAndViewsAreFree) {
   const Graph weights = graph_of(R"(
 input x f32[4, 8]

@@ -43,7 +43,7 @@ inline const std::vector<Substitution>& test_rules() {
 }
 
 /// Plans like the CPU target in counting mode; kernel costs come from a function and are counted.
-class FakeTarget final : public Target {
+class FakeTarget : public Target {
  public:
   FakeTarget() : plans_(library(), {.threads = 1, .counting = true, .cancelled = {}}) {}
   [[nodiscard]] const std::string& identity() const override { return identity_; }
