@@ -8,10 +8,8 @@ namespace {
 using Sizes = std::vector<SizePolynomial>;
 using Equalities = std::vector<std::pair<SizePolynomial, SizePolynomial>>;
 
-const SizePolynomial zero, one(1);
-
 SizePolynomial product(const Sizes& sizes) {
-  SizePolynomial result = one;
+  SizePolynomial result(1);
   for (const SizePolynomial& size : sizes) result = result * size;
   return result;
 }
@@ -40,7 +38,7 @@ std::vector<Equalities> equal_elements(const Sizes& a, const Sizes& b) {
 // A way in which one list has `times` as many elements as the other one.
 struct Multiple {
   Equalities equalities;
-  SizePolynomial times = one;
+  SizePolynomial times = SizePolynomial(1);
   bool of_output = false;  // The output has more elements behind its axis.
 };
 
@@ -54,7 +52,8 @@ std::vector<Multiple> multiples(const Sizes& output, const Sizes& input) {
   trailing.times = product(Sizes(longer.begin(), longer.begin() + static_cast<std::ptrdiff_t>(more)));
   for (std::size_t i = 0; i < shorter.size(); ++i) trailing.equalities.emplace_back(shorter[i], longer[more + i]);
   ways.push_back(std::move(trailing));
-  if (shorter.size() == 1 && longer.size() > 1) ways.push_back({{{shorter[0], product(longer)}}, one, false});
+  if (shorter.size() == 1 && longer.size() > 1)
+    ways.push_back({{{shorter[0], product(longer)}}, SizePolynomial(1), false});
   return ways;
 }
 
@@ -88,7 +87,7 @@ CutResult cut_of_position(const OperatorModel& model, std::size_t number) {
         cut.model.attribute_variables.emplace_back("m");
         const SizePolynomial point = cut.model.atoms.of(variable_expression(cut.point));
         // Where the input has more elements behind its axis, each step along it is several along that of the output.
-        const bool by_input = !behind.of_output && behind.times != one;
+        const bool by_input = !behind.of_output && behind.times != SizePolynomial(1);
         const SizePolynomial in_output = by_input ? behind.times * point : point;
         const SizePolynomial in_input = by_input ? point : behind.times * point;
         cut.extent = by_input ? input[b].extent : output[variable.axis].extent;
@@ -103,7 +102,7 @@ CutResult cut_of_position(const OperatorModel& model, std::size_t number) {
         };
         for (const Equalities* equalities : {&before, &behind.equalities})
           for (const auto& [left, right] : *equalities) require(Condition::Relation::equal, left, right);
-        require(Condition::Relation::less, zero, point);
+        require(Condition::Relation::less, SizePolynomial(), point);
         require(Condition::Relation::less, point, cut.extent);
         if (said) result.cuts.push_back(std::move(cut));
       }

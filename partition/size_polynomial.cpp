@@ -5,7 +5,7 @@
 namespace taso {
 namespace {
 
-using Kind = AttributeExpression::Kind;
+using Form = AttributeExpression::Kind;
 using Product = SizePolynomial::Product;
 
 // The product without these factors; nothing if one of them is not there.
@@ -79,7 +79,7 @@ SizePolynomial SizeAtoms::intern(SizeAtom atom) {
 }
 
 SizePolynomial SizeAtoms::of(const AttributeExpression& expression) {
-  if (expression.kind == Kind::literal)
+  if (expression.kind == Form::literal)
     if (const auto* number = std::get_if<std::int64_t>(&expression.literal)) return SizePolynomial(*number);
   return intern({SizeAtom::Kind::expression, expression, "", {}});
 }
@@ -162,7 +162,7 @@ std::optional<AttributeExpression> SizeAtoms::expression(SizeAtomId id) const {
   if (atom.kind != SizeAtom::Kind::quotient) return std::nullopt;
   const auto a = expression(atom.operands[0]), b = expression(atom.operands[1]);
   if (!a || !b) return std::nullopt;
-  return arithmetic_expression(Kind::floor_divide, *a, *b);
+  return arithmetic_expression(Form::floor_divide, *a, *b);
 }
 
 std::optional<AttributeExpression> SizeAtoms::expression(const SizePolynomial& p) const {
@@ -182,10 +182,10 @@ std::optional<AttributeExpression> SizeAtoms::expression(const SizePolynomial& p
     for (const SizeAtomId id : product) {
       const std::optional<AttributeExpression> factor = expression(id);
       if (!factor) return std::nullopt;
-      term = term ? arithmetic_expression(Kind::multiply, *term, *factor) : *factor;
+      term = term ? arithmetic_expression(Form::multiply, *term, *factor) : *factor;
     }
     if (!sum && coefficient < 0) sum = integer_expression(0);
-    sum = !sum ? *term : arithmetic_expression(coefficient < 0 ? Kind::subtract : Kind::add, *sum, *term);
+    sum = !sum ? *term : arithmetic_expression(coefficient < 0 ? Form::subtract : Form::add, *sum, *term);
   }
   return sum ? sum : integer_expression(0);
 }
@@ -198,7 +198,7 @@ AttributeExpression integer_expression(std::int64_t value) {
 
 AttributeExpression variable_expression(std::uint32_t variable) {
   AttributeExpression result;
-  result.kind = Kind::variable;
+  result.kind = Form::variable;
   result.index = variable;
   return result;
 }
