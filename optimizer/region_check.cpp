@@ -103,7 +103,7 @@ class Cutter {
 };
 
 /// A region, ready to be computed on both sides. Outputs of the pieces correspond.
-struct Prepared {
+struct PreparedRegion {
   std::size_t number = 0;  ///< Of the region.
   std::size_t place = 0;   ///< Of its first output, in the original's order.
   std::vector<Value> values;
@@ -148,8 +148,8 @@ class Preparation {
   }
 
   /// Nothing if the region cannot be computed by itself.
-  [[nodiscard]] std::optional<Prepared> prepare(const ChangedRegion& region, std::size_t number) const {
-    Prepared prepared;
+  [[nodiscard]] std::optional<PreparedRegion> prepare(const ChangedRegion& region, std::size_t number) const {
+    PreparedRegion prepared;
     prepared.number = number;
     std::vector<Value> now;
     for (const auto& [value, standing] : region.outputs) {
@@ -272,7 +272,8 @@ class RegionChecker {
         random_(options.seed, "elements of regions") {}
 
   /// Compares one region on activations of the original. True if at least one finite element of each output was.
-  Expected<bool> check(const Prepared& region, const std::map<Value, HostTensor>& activations, RegionReport& report) {
+  Expected<bool> check(const PreparedRegion& region, const std::map<Value, HostTensor>& activations,
+                       RegionReport& report) {
     const auto elements_of = [&](const std::vector<Value>& leaves) {
       std::vector<TensorElements> inputs;
       for (const Value leaf : leaves) {
@@ -299,7 +300,7 @@ class RegionChecker {
 
  private:
   /// The result's kernels for the region; nothing for outputs that no kernel computes.
-  Expected<std::vector<std::optional<HostTensor>>> run_kernels(const Prepared& region,
+  Expected<std::vector<std::optional<HostTensor>>> run_kernels(const PreparedRegion& region,
                                                                const std::map<Value, HostTensor>& activations) {
     std::vector<std::optional<HostTensor>> results(region.values.size());
     Graph graph = region.after.graph;
@@ -346,7 +347,7 @@ class RegionChecker {
   }
 
   /// Whether all elements are computed at once.
-  Expected<bool> prepare_values(const Prepared& region, PieceValues& before, PieceValues& after) {
+  Expected<bool> prepare_values(const PreparedRegion& region, PieceValues& before, PieceValues& after) {
     bool all = options_.full;
     if (!all) {
       for (auto* values : {&before, &after}) values->evaluator().allow(reads_ / 2);
@@ -365,9 +366,9 @@ class RegionChecker {
     return true;
   }
 
-  Expected<std::vector<Sample>> take_samples(const Prepared& region, std::size_t output, bool all, PieceValues& before,
-                                             PieceValues& after, const std::optional<HostTensor>& kernels,
-                                             const HostTensor* original) {
+  Expected<std::vector<Sample>> take_samples(const PreparedRegion& region, std::size_t output, bool all,
+                                             PieceValues& before, PieceValues& after,
+                                             const std::optional<HostTensor>& kernels, const HostTensor* original) {
     const std::int64_t elements = original_.type(region.values[output]).elements();
     const auto count = options_.full ? elements : std::min(elements, static_cast<std::int64_t>(most_samples));
     const std::int64_t share = reads_ / 2 / static_cast<std::int64_t>(region.values.size());
@@ -395,7 +396,7 @@ class RegionChecker {
   }
 
   /// Number of elements compared.
-  std::int64_t judge(const Prepared& region, std::size_t output, const std::vector<Sample>& samples,
+  std::int64_t judge(const PreparedRegion& region, std::size_t output, const std::vector<Sample>& samples,
                      RegionReport& report) const {
     constexpr double unit = 0x1p-24;
     double magnitude = 0;
@@ -443,7 +444,7 @@ class RegionChecker {
 };
 
 /// The values of the original that a region reads and makes.
-void add_values(const Prepared& region, std::set<Value>& leaves) {
+void add_values(const PreparedRegion& region, std::set<Value>& leaves) {
   leaves.insert(region.values.begin(), region.values.end());
   leaves.insert(region.before.leaves.begin(), region.before.leaves.end());
   leaves.insert(region.after_leaves.begin(), region.after_leaves.end());
@@ -457,10 +458,10 @@ std::int64_t bytes_of(const Graph& graph, const std::set<Value>& values) {
 }
 
 /// Checks regions in order; gives those of which not every output showed something finite.
-Expected<std::vector<const Prepared*>> check_all(const std::vector<const Prepared*>& regions, int attempt,
-                                                 const Graph& original, const Activations& activations,
-                                                 RegionChecker& checker, RegionReport& report) {
-  std::vector<const Prepared*> left;
+Expected<std::vector<const PreparedRegion*>> check_all(const std::vector<const PreparedRegion*>& regions, int attempt,
+                                                       const Graph& original, const Activations& activations,
+                                                       RegionChecker& checker, RegionReport& report) {
+  std::vector<const PreparedRegion*> left;
   for (std::size_t begin = 0, end = 0; begin < regions.size(); begin = end) {
     std::set<Value> leaves;
     do add_values(*regions[end++], leaves);
@@ -491,13 +492,14 @@ Expected<RegionReport> check_regions(const Graph& original, const Graph& result,
   RegionReport report;
   report.regions = regions.size();
   const Preparation preparation(original, result, regions);
-  std::vector<Prepared> prepared;
+  std::vector<PreparedRegion> prepared;
   for (std::size_t i = 0; i < regions.size(); ++i)
-    if (std::optional<Prepared> region = preparation.prepare(regions[i], i)) prepared.push_back(std::move(*region));
+    if (std::optional<PreparedRegion> region = preparation.prepare(regions[i], i))
+      prepared.push_back(std::move(*region));
   std::stable_sort(prepared.begin(), prepared.end(),
-                   [](const Prepared& a, const Prepared& b) { return a.place < b.place; });
-  std::vector<const Prepared*> list;
-  for (const Prepared& region : prepared) list.push_back(&region);
+                   [](const PreparedRegion& a, const PreparedRegion& b) { return a.place < b.place; });
+  std::vector<const PreparedRegion*> list;
+  for (const PreparedRegion& region : prepared) list.push_back(&region);
   RegionChecker checker(original, library, options, options.reads / std::max<std::int64_t>(1, std::ssize(list)));
   for (int attempt = 0; attempt < 2 && !list.empty(); ++attempt) {
     TASO_ASSIGN(list, check_all(list, attempt, original, activations, checker, report));
@@ -505,7 +507,7 @@ Expected<RegionReport> check_regions(const Graph& original, const Graph& result,
   }
   std::set<std::size_t> unchecked;
   for (std::size_t i = 0; i < regions.size(); ++i) unchecked.insert(i);
-  for (const Prepared& region : prepared)
+  for (const PreparedRegion& region : prepared)
     if (std::find(list.begin(), list.end(), &region) == list.end()) unchecked.erase(region.number);
   report.unchecked.assign(unchecked.begin(), unchecked.end());
   return report;

@@ -29,16 +29,6 @@ std::vector<std::string> texts(const std::vector<ImplicitCondition>& conditions)
   return result;
 }
 
-std::string indented(const std::string& text) {
-  std::string result = "    ";
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    result += text[i];
-    if (text[i] == '\n' && i + 1 < text.size()) result += "    ";
-  }
-  if (result.back() != '\n') result += '\n';
-  return result;
-}
-
 /// What a file format with one encoding may hold: other bytes become U+FFFD.
 std::string utf8(std::string_view text) {
   const std::string dumped = Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -182,6 +172,16 @@ Json to_json(const MissingFindings& findings, const OperatorCatalog& catalog) {
 }
 
 }  // namespace
+
+std::string indented(const std::string& text) {
+  std::string result = "    ";
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    result += text[i];
+    if (text[i] == '\n' && i + 1 < text.size()) result += "    ";
+  }
+  if (result.back() != '\n') result += '\n';
+  return result;
+}
 
 bool VerifyResult::as_expected() const {
   return task->rule.expect ? *task->rule.expect == to_string(verdict.kind) : verdict.kind == VerdictKind::proved;

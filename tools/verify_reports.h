@@ -30,6 +30,9 @@ struct ReportContext {
   const OperatorCatalog* catalog = nullptr;  ///< For the text of its identities.
 };
 
+/// Lines, each indented by four spaces, the last one ended.
+[[nodiscard]] std::string indented(const std::string& text);
+
 /// One statement: a line, and what a person needs to see below it.
 [[nodiscard]] std::string text_report(const VerifyResult& result);
 

@@ -48,15 +48,6 @@ void verify_all(std::vector<Examined>& operators, const Verifier& first, const C
   line.clear();
 }
 
-std::string indented(const std::string& text) {
-  std::string result = "    ";
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    result += text[i];
-    if (text[i] == '\n' && i + 1 < text.size()) result += "    ";
-  }
-  return result;
-}
-
 std::string report(const std::string& op, const Examined& one, const OperatorRegistry& registry) {
   std::string text = fmt::format("{}: {} strateg{}", op, one.strategies.strategies.size(),
                                  one.strategies.strategies.size() == 1 ? "y" : "ies");
