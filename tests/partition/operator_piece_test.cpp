@@ -6,23 +6,18 @@
 
 #include "operators/evaluate.h"
 #include "support/random.h"
+#include "tests/partition/strategy_tables.h"
 #include "tests/support/graphs.h"
 
 namespace taso {
 namespace {
 
+using test::every_strategy;
 using test::graph_of;
 using test::registry;
 using test::value_of;
 
 using Tensor = RingTensor<double>;
-
-/// What these tests do not need proved.
-StrategyTable every_strategy() {
-  return StrategyTable(
-      registry(), [](std::string_view op) { return derive_strategies(registry(), op).strategies; },
-      [](std::string_view op) { return derive_passages(registry(), op); });
-}
 
 /// The part of a tensor in a box.
 Tensor cropped(const Tensor& whole, const IndexBox& box) {

@@ -9,20 +9,16 @@
 
 #include "graph/rewrite.h"
 #include "support/random.h"
+#include "tests/partition/strategy_tables.h"
 #include "tests/support/graphs.h"
 
 namespace taso {
 namespace {
 
+using test::every_strategy;
 using test::graph_of;
 using test::registry;
 using test::value_of;
-
-StrategyTable every_strategy() {
-  return StrategyTable(
-      registry(), [](std::string_view op) { return derive_strategies(registry(), op).strategies; },
-      [](std::string_view op) { return derive_passages(registry(), op); });
-}
 
 Mesh mesh_of(std::initializer_list<std::int64_t> sizes, double bandwidth = 1e9) {
   Mesh mesh;

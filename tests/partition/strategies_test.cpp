@@ -18,8 +18,6 @@
 namespace taso {
 namespace {
 
-const std::string source_dir = TASO_SOURCE_DIR;
-
 const test::CaseKeys keys = {{"specs", test::CaseValue::text},
                              {"ranks", test::CaseValue::none},
                              {"cut", test::CaseValue::text, test::CaseCount::repeated},
@@ -57,10 +55,11 @@ std::string summary(const PartialPassage& passage, const OperatorDefinition& def
 // The folder of a case's operators, on top of the shipped ones.
 OperatorRegistry registry_of(const test::TextCase& one) {
   if (!one.has("specs")) return test::registry();
-  return test::value_of(OperatorRegistry::load(source_dir + "/" + one.text("specs"), &test::registry()));
+  return test::value_of(
+      OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/" + one.text("specs"), &test::registry()));
 }
 
-class Strategies : public testing::TestWithParam<test::TextCase> {};
+class Strategies : public ::testing::TestWithParam<test::TextCase> {};
 
 TEST_P(Strategies, AreThoseOfTheDefinition) {
   const test::TextCase& one = GetParam();
@@ -74,16 +73,16 @@ TEST_P(Strategies, AreThoseOfTheDefinition) {
     passes.push_back(summary(passage, *registry.find(one.name)));
   // Of an operator whose ranks are numbers some are named.
   if (one.has("ranks"))
-    EXPECT_THAT(cuts, testing::IsSupersetOf(one.all("cut"))) << one.place();
+    EXPECT_THAT(cuts, ::testing::IsSupersetOf(one.all("cut"))) << one.place();
   else
-    EXPECT_THAT(cuts, testing::ElementsAreArray(one.all("cut"))) << one.place();
-  EXPECT_THAT(none, testing::ElementsAreArray(one.all("none"))) << one.place();
-  EXPECT_THAT(passes, testing::ElementsAreArray(one.all("pass"))) << one.place();
+    EXPECT_THAT(cuts, ::testing::ElementsAreArray(one.all("cut"))) << one.place();
+  EXPECT_THAT(none, ::testing::ElementsAreArray(one.all("none"))) << one.place();
+  EXPECT_THAT(passes, ::testing::ElementsAreArray(one.all("pass"))) << one.place();
 }
 
 std::vector<test::TextCase> all_cases() { return test::load_cases("tests/partition/strategies", keys); }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Strategies, testing::ValuesIn(all_cases()), test::case_name);
+INSTANTIATE_TEST_SUITE_P(Cases, Strategies, ::testing::ValuesIn(all_cases()), test::case_name);
 
 TEST(StrategyCases, SpeakOfEveryShippedOperator) {
   std::set<std::string> named;
@@ -113,7 +112,8 @@ TEST(StrategyRules, ParseAsThemselves) {
 
 // What is shipped as proved is what definitions give now: nothing else has a proof, and nothing lacks one.
 TEST(ShippedStrategies, AreAllProved) {
-  const auto proved = ProvedStrategies::load({source_dir + "/specs/strategies/default.rules"}, test::registry());
+  const auto proved =
+      ProvedStrategies::load({std::string(TASO_SOURCE_DIR) + "/specs/strategies/default.rules"}, test::registry());
   ASSERT_TRUE(proved.ok()) << proved.error().to_string();
   std::size_t count = 0;
   for (const std::string& op : test::registry().names()) {
@@ -133,7 +133,7 @@ TEST(ShippedStrategies, WithoutAValidMarkAreNotUsed) {
   seal_proofs(rule, registry);
   const std::string sealed = to_string(rule, registry);
   const auto of = [&](const std::string& text) {
-    const std::string file = testing::TempDir() + "strategies_test.rules";
+    const std::string file = ::testing::TempDir() + "strategies_test.rules";
     std::FILE* out = std::fopen(file.c_str(), "w");
     std::fputs(text.c_str(), out);
     std::fclose(out);
