@@ -38,7 +38,7 @@ struct Repeated {
   Graph graph;
   Sets sets;
   std::vector<std::pair<NodeId, std::size_t>> removed, added, seen;
-  /// Of values of the original that others stand for now: which, and the last application that had to do with it.
+  /// Of values of the original that others stand for now: which, and the last application that replaced one.
   std::map<Value, std::pair<Value, std::size_t>> standing_for;
   std::map<Value, std::vector<Value>> originals;  ///< The other way around: of values now.
 };

@@ -20,7 +20,7 @@ class Maker {
   Maker(const Graph& graph, NodeId id, const Mesh& mesh, StrategyTable& strategies, const ConfigurationOptions& options)
       : mesh_(mesh), strategies_(strategies), options_(options), all_(all_of(graph, id)) {}
 
-  std::vector<NodeConfiguration> run() {
+  NodeConfigurations run() {
     uses_.emplace_back();
     for (const PieceCut& cut : cuts_of(all_, strategies_)) {
       const AxisUse use{AxisUse::Kind::cut, cut.name, {}, cut.strategy->reducer};
@@ -30,9 +30,11 @@ class Maker {
     }
     const std::size_t without_passages = uses_.size();
     for (const PartialPassage& passage : strategies_.passages_of(all_.op))
-      if (passage.rule.conditions.empty())
-        uses_.push_back({AxisUse::Kind::partial, "", passage.inputs, passage.reducer});
-    if (count(uses_.size()) > options_.most) uses_.resize(without_passages);
+      if (applies(passage, all_)) uses_.push_back({AxisUse::Kind::partial, "", passage.inputs, passage.reducer});
+    if (count(uses_.size()) > options_.most && uses_.size() > without_passages) {
+      uses_.resize(without_passages);
+      made_.complete = false;
+    }
     std::vector<AxisUse> axes;
     choose(axes);
     return std::move(made_);
@@ -46,9 +48,12 @@ class Maker {
   }
 
   void choose(std::vector<AxisUse>& axes) {
-    if (made_.size() >= options_.most) return;
+    if (made_.list.size() >= options_.most) {
+      made_.complete = false;
+      return;
+    }
     if (axes.size() == mesh_.axes.size()) {
-      if (std::optional<NodeConfiguration> made = make(axes)) made_.push_back(std::move(*made));
+      if (std::optional<NodeConfiguration> made = make(axes)) made_.list.push_back(std::move(*made));
       return;
     }
     for (const AxisUse& use : uses_) {
@@ -73,12 +78,23 @@ class Maker {
     made.makes.assign(all_.outputs.size(), {{}, partial, reducer});
     for (std::int64_t device = 0; device < mesh_.devices(); ++device) {
       const OperatorPiece* piece = piece_of_device(axes, mesh_.coordinates(device));
-      if (piece == nullptr) return std::nullopt;
+      if (piece == nullptr || !passes(axes, *piece)) return std::nullopt;
       for (std::size_t i = 0; i < piece->reads.size(); ++i) made.reads[i].boxes.push_back(piece->reads[i]);
       for (std::size_t i = 0; i < piece->makes.size(); ++i) made.makes[i].boxes.push_back(piece->makes[i]);
       if (device == 0 || work_of(*piece) > work_of(made.largest)) made.largest = *piece;
     }
     return made;
+  }
+
+  /// Whether the passages that are used hold for a piece as they do for the whole.
+  [[nodiscard]] bool passes(const std::vector<AxisUse>& axes, const OperatorPiece& piece) {
+    return std::all_of(axes.begin(), axes.end(), [&](const AxisUse& use) {
+      if (use.kind != AxisUse::Kind::partial) return true;
+      const std::vector<PartialPassage>& passages = strategies_.passages_of(piece.op);
+      return std::any_of(passages.begin(), passages.end(), [&](const PartialPassage& passage) {
+        return passage.inputs == use.inputs && passage.reducer == use.reducer && applies(passage, piece);
+      });
+    });
   }
 
   [[nodiscard]] static Placement read_placement(const std::vector<AxisUse>& axes, std::size_t input) {
@@ -134,7 +150,7 @@ class Maker {
   std::vector<AxisUse> uses_;
   std::map<std::string, std::int64_t> extents_;
   std::map<std::vector<std::pair<std::string, RangePiece>>, std::optional<OperatorPiece>> pieces_;
-  std::vector<NodeConfiguration> made_;
+  NodeConfigurations made_;
 };
 
 }  // namespace
@@ -158,8 +174,8 @@ std::string NodeConfiguration::to_string() const {
   return text.empty() ? "whole" : text;
 }
 
-std::vector<NodeConfiguration> configurations_of(const Graph& graph, NodeId id, const Mesh& mesh,
-                                                 StrategyTable& strategies, const ConfigurationOptions& options) {
+NodeConfigurations configurations_of(const Graph& graph, NodeId id, const Mesh& mesh, StrategyTable& strategies,
+                                     const ConfigurationOptions& options) {
   return Maker(graph, id, mesh, strategies, options).run();
 }
 

@@ -39,14 +39,18 @@ struct NodeConfiguration {
 
 struct ConfigurationOptions {
   /// More configurations of a node are not made: then those with passages of partial results are left out, and then
-  /// those that use most mesh axes differently.
-  std::size_t most = 1024;
+  /// the last ones.
+  std::size_t most = 4096;
+};
+
+struct NodeConfigurations {
+  std::vector<NodeConfiguration> list;
+  bool complete = true;  ///< None was left out for their number.
 };
 
 /// The configurations of an operator node all of whose types are known; the first one repeats everywhere. Every piece
 /// is reached by strategies of the table, whose conditions were checked. In a fixed order.
-[[nodiscard]] std::vector<NodeConfiguration> configurations_of(const Graph& graph, NodeId id, const Mesh& mesh,
-                                                               StrategyTable& strategies,
-                                                               const ConfigurationOptions& options = {});
+[[nodiscard]] NodeConfigurations configurations_of(const Graph& graph, NodeId id, const Mesh& mesh,
+                                                   StrategyTable& strategies, const ConfigurationOptions& options = {});
 
 }  // namespace taso

@@ -182,6 +182,31 @@ std::vector<PieceCut> cuts_of(const OperatorPiece& piece, StrategyTable& strateg
   return found;
 }
 
+bool applies(const PartialPassage& passage, const OperatorPiece& piece) {
+  const Substitution& rule = passage.rule;
+  const PatternNode& applied = rule.source.nodes.at(rule.source.outputs.at(0).index);
+  if (applied.op != piece.op || applied.inputs.size() != piece.inputs.size()) return false;
+  Bindings bindings;
+  bindings.tensors.assign(rule.tensor_variables.size(), nullptr);
+  bindings.attributes.assign(rule.attribute_variables.size(), std::nullopt);
+  for (std::size_t i = 0; i < applied.inputs.size(); ++i) {
+    // An operand, or the two parts of which it is combined.
+    const PatternValue& input = applied.inputs[i];
+    const std::vector<PatternValue> parts =
+        input.is_variable ? std::vector<PatternValue>{input} : rule.source.nodes[input.index].inputs;
+    for (const PatternValue& part : parts)
+      if (part.is_variable) bindings.tensors[part.index] = &piece.inputs[i];
+  }
+  for (const auto& [name, expression] : applied.attributes) {
+    const AttributeValue* value = piece.attributes.find(name);
+    if (value == nullptr || !bind_attribute(expression, *value, bindings.attributes)) return false;
+  }
+  return std::all_of(rule.conditions.begin(), rule.conditions.end(), [&](const Condition& condition) {
+    const Expected<bool> holding = holds(condition, bindings);
+    return holding && *holding;
+  });
+}
+
 Expected<OperatorPiece> part_of(const OperatorPiece& piece, const PieceCut& cut, std::int64_t point, bool second,
                                 const OperatorRegistry& registry) {
   const PartitionStrategy& strategy = *cut.strategy;

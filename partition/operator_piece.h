@@ -92,6 +92,9 @@ struct PieceCut {
 [[nodiscard]] std::vector<PieceCut> cuts_of(const OperatorPiece& piece, StrategyTable& strategies,
                                             std::string_view name = "");
 
+/// Whether the conditions of a passage hold at a piece, so that it makes partial results of partial operands.
+[[nodiscard]] bool applies(const PartialPassage& passage, const OperatorPiece& piece);
+
 /// One of the two parts of a piece at a cut point, 0 < point < extent. Fails where a condition of the strategy does not
 /// hold there.
 [[nodiscard]] Expected<OperatorPiece> part_of(const OperatorPiece& piece, const PieceCut& cut, std::int64_t point,

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
+
+#include "partition/collectives.h"
 
 namespace taso {
 namespace {
@@ -14,6 +17,13 @@ IndexBox common(const IndexBox& a, const IndexBox& b) {
     box[axis].end = std::min(box[axis].end, b[axis].end);
   }
   return box;
+}
+
+std::int64_t volume_of_common(const IndexBox& a, const IndexBox& b) {
+  std::int64_t volume = 1;
+  for (std::size_t axis = 0; axis < a.size() && volume > 0; ++axis)
+    volume *= std::max<std::int64_t>(0, std::min(a[axis].end, b[axis].end) - std::max(a[axis].begin, b[axis].begin));
+  return volume;
 }
 
 bool is_empty(const IndexBox& box) {
@@ -51,20 +61,18 @@ class Holdings {
       if (!is_empty(box) && std::none_of(boxes_.begin(), boxes_.end(), equal)) boxes_.push_back(&box);
     }
     for (std::size_t i = 0; i < boxes_.size() && disjoint_; ++i)
-      for (std::size_t j = 0; j < i && disjoint_; ++j) disjoint_ = is_empty(common(*boxes_[i], *boxes_[j]));
+      for (std::size_t j = 0; j < i && disjoint_; ++j) disjoint_ = volume_of_common(*boxes_[i], *boxes_[j]) == 0;
   }
   /// How many elements of a box are among them.
   [[nodiscard]] std::int64_t among(const IndexBox& box) const {
-    std::vector<IndexBox> parts;
     std::int64_t sum = 0;
-    for (const IndexBox* held : boxes_) {
-      parts.push_back(common(box, *held));
-      sum += volume_of(parts.back());
-    }
+    for (const IndexBox* held : boxes_) sum += volume_of_common(box, *held);
     if (disjoint_) return sum;
+    std::vector<IndexBox> parts;
+    for (const IndexBox* held : boxes_)
+      if (volume_of_common(box, *held) > 0) parts.push_back(common(box, *held));
     std::vector<const IndexBox*> pointers;
-    for (const IndexBox& part : parts)
-      if (!is_empty(part)) pointers.push_back(&part);
+    for (const IndexBox& part : parts) pointers.push_back(&part);
     return volume_of_union(pointers, 0);
   }
 
@@ -81,53 +89,19 @@ std::int64_t group_size(const Mesh& mesh, std::size_t axis) {
   return size;
 }
 
-/// Gets what devices lack; nothing is partial.
-Transfer fetch(const std::vector<IndexBox>& have, const std::vector<IndexBox>& need, std::int64_t element_bytes,
-               const Mesh& mesh) {
-  Transfer total;
-  const auto devices = static_cast<std::int64_t>(have.size());
-  std::vector<std::int64_t> covered(have.size());
-  for (std::size_t d = 0; d < have.size(); ++d) covered[d] = volume_of(common(need[d], have[d]));
-  for (std::size_t axis = mesh.axes.size(); axis-- > 0;) {
-    const MeshAxis& link = mesh.axes[axis];
-    const std::int64_t size = group_size(mesh, axis);
-    std::int64_t most = 0;
-    double messages = 0;
-    for (std::int64_t first = 0; first < devices; first += size) {
-      const Holdings holdings(have, first, size);
-      for (std::int64_t d = first; d < first + size; ++d) {
-        const auto at = static_cast<std::size_t>(d);
-        const std::int64_t now = holdings.among(need[at]), more = now - covered[at];
-        if (more <= 0) continue;
-        covered[at] = now;
-        most = std::max(most, more);
-        total.bytes += static_cast<double>(more * element_bytes);
-        const double owned = static_cast<double>(std::max<std::int64_t>(1, volume_of(have[at])));
-        messages = std::max(messages,
-                            std::min(static_cast<double>(link.size - 1), std::ceil(static_cast<double>(more) / owned)));
-      }
-    }
-    if (most > 0) total.seconds += messages * link.latency + static_cast<double>(most * element_bytes) / link.bandwidth;
-  }
-  for (std::size_t d = 0; d < have.size(); ++d) total.possible = total.possible && covered[d] == volume_of(need[d]);
-  return total;
-}
-
-/// A reduce-scatter along the given axes, inner ones first, of `elements` on every device; or, with `gather`, an
-/// all-reduce. Steps take what the largest piece takes.
-Transfer reduce(const std::vector<std::size_t>& axes, std::int64_t elements, std::int64_t element_bytes, bool gather,
-                const Mesh& mesh) {
+/// A reduce-scatter along the given axes, inner ones first, of `elements` on every device.
+Transfer scatter_cost(const std::vector<std::size_t>& axes, std::int64_t elements, std::int64_t element_bytes,
+                      const Mesh& mesh) {
   Transfer total;
   auto held = static_cast<double>(elements);  // On average; the largest piece has `largest`.
   std::int64_t largest = elements;
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
     const MeshAxis& link = mesh.axes[*axis];
-    const auto size = static_cast<double>(link.size), bytes = static_cast<double>(element_bytes);
-    const double times = gather ? 2 : 1;
-    largest = (largest + link.size - 1) / link.size;
-    total.bytes += times * held * (size - 1) / size * bytes * static_cast<double>(mesh.devices());
-    total.seconds += times * (size - 1) * (link.latency + static_cast<double>(largest) * bytes / link.bandwidth);
+    total.seconds += reduce_scatter(largest, element_bytes, link).seconds;
+    const auto size = static_cast<double>(link.size);
+    total.bytes += held * (size - 1) / size * static_cast<double>(element_bytes * mesh.devices());
     held /= size;
+    largest = (largest + link.size - 1) / link.size;
   }
   return total;
 }
@@ -152,26 +126,100 @@ std::vector<IndexBox> scattered(const std::vector<IndexBox>& boxes, const std::v
 
 }  // namespace
 
-Transfer transfer(const Placement& have, const Placement& need, std::int64_t element_bytes, const Mesh& mesh) {
+/// What devices have, and what those of each group have together.
+class TransferSource::Held {
+ public:
+  Held(std::vector<IndexBox> boxes, const Mesh& mesh) : mesh_(mesh), boxes_(std::move(boxes)) {
+    const auto devices = static_cast<std::int64_t>(boxes_.size());
+    for (const IndexBox& box : boxes_) volumes_.push_back(volume_of(box));
+    for (std::size_t axis = 0; axis < mesh.axes.size(); ++axis) {
+      sizes_.push_back(group_size(mesh, axis));
+      std::vector<Holdings>& groups = groups_.emplace_back();
+      for (std::int64_t first = 0; first < devices; first += sizes_[axis])
+        groups.emplace_back(boxes_, first, sizes_[axis]);
+    }
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  /// Gets what devices lack. If results are partial, all along the same axes: owners with the same summand are as near.
+  [[nodiscard]] Transfer to(const std::vector<IndexBox>& need, std::int64_t element_bytes) const {
+    Transfer total;
+    std::vector<std::int64_t> covered(boxes_.size());
+    for (std::size_t d = 0; d < boxes_.size(); ++d) covered[d] = volume_of_common(need[d], boxes_[d]);
+    for (std::size_t axis = mesh_.axes.size(); axis-- > 0;) {
+      const MeshAxis& link = mesh_.axes[axis];
+      std::int64_t most = 0;
+      double messages = 0;
+      for (std::size_t d = 0; d < boxes_.size(); ++d) {
+        const Holdings& group = groups_[axis][d / static_cast<std::size_t>(sizes_[axis])];
+        const std::int64_t now = group.among(need[d]), more = now - covered[d];
+        if (more <= 0) continue;
+        covered[d] = now;
+        most = std::max(most, more);
+        total.bytes += static_cast<double>(more * element_bytes);
+        const auto owned = static_cast<double>(std::max<std::int64_t>(1, volumes_[d]));
+        messages = std::max(messages,
+                            std::min(static_cast<double>(link.size - 1), std::ceil(static_cast<double>(more) / owned)));
+      }
+      if (most > 0)
+        total.seconds += messages * link.latency + static_cast<double>(most * element_bytes) / link.bandwidth;
+    }
+    for (std::size_t d = 0; d < boxes_.size(); ++d) total.possible = total.possible && covered[d] == volume_of(need[d]);
+    return total;
+  }
+  [[nodiscard]] const std::vector<IndexBox>& boxes() const { return boxes_; }
+  [[nodiscard]] std::int64_t largest() const { return *std::max_element(volumes_.begin(), volumes_.end()); }
+
+ private:
+  const Mesh& mesh_;
+  std::vector<IndexBox> boxes_;
+  std::vector<std::int64_t> volumes_, sizes_;  ///< Per device; per mesh axis.
+  std::vector<std::vector<Holdings>> groups_;  ///< Per mesh axis.
+};
+
+/// Partial results along some axes, combined: everything everywhere, or a part of it each.
+struct TransferSource::Reduced {
+  Transfer all, scatter;
+  std::vector<std::unique_ptr<Held>> parts;  ///< After the scatter, per axis of the tensor that can be divided.
+};
+
+TransferSource::TransferSource(const Placement& have, std::int64_t element_bytes, const Mesh& mesh)
+    : have_(have), element_bytes_(element_bytes), mesh_(mesh), held_(std::make_unique<Held>(have.boxes, mesh)) {}
+
+TransferSource::~TransferSource() = default;
+
+Transfer TransferSource::to(const Placement& need) {
   std::vector<std::size_t> axes;
-  std::set_difference(have.partial.begin(), have.partial.end(), need.partial.begin(), need.partial.end(),
+  std::set_difference(have_.partial.begin(), have_.partial.end(), need.partial.begin(), need.partial.end(),
                       std::back_inserter(axes));
-  const bool kept = std::includes(have.partial.begin(), have.partial.end(), need.partial.begin(), need.partial.end()) &&
-                    (need.partial.empty() || need.reducer == have.reducer);
+  const bool kept =
+      std::includes(have_.partial.begin(), have_.partial.end(), need.partial.begin(), need.partial.end()) &&
+      (need.partial.empty() || need.reducer == have_.reducer);
   if (!kept) return {0, 0, false};
-  if (axes.empty()) return fetch(have.boxes, need.boxes, element_bytes, mesh);
-  std::int64_t largest = 0;
-  for (const IndexBox& box : have.boxes) largest = std::max(largest, volume_of(box));
-  Transfer best = reduce(axes, largest, element_bytes, true, mesh);
-  best += fetch(have.boxes, need.boxes, element_bytes, mesh);
-  const Transfer scatter = reduce(axes, largest, element_bytes, false, mesh);
-  for (std::size_t axis = 0; axis < have.boxes[0].size(); ++axis) {
-    if (have.boxes[0][axis].size() < 2) continue;
-    Transfer other = scatter;
-    other += fetch(scattered(have.boxes, axes, axis, mesh), need.boxes, element_bytes, mesh);
+  if (axes.empty()) return held_->to(need.boxes, element_bytes_);
+  std::unique_ptr<Reduced>& reduced = reduced_[axes];
+  if (!reduced) {
+    reduced = std::make_unique<Reduced>();
+    reduced->scatter = scatter_cost(axes, held_->largest(), element_bytes_, mesh_);
+    reduced->all = reduced->scatter;  // and back: the gather takes as long
+    reduced->all += reduced->scatter;
+    for (std::size_t axis = 0; axis < held_->boxes()[0].size(); ++axis)
+      if (held_->boxes()[0][axis].size() >= 2)
+        reduced->parts.push_back(std::make_unique<Held>(scattered(held_->boxes(), axes, axis, mesh_), mesh_));
+  }
+  Transfer best = reduced->all;
+  best += held_->to(need.boxes, element_bytes_);
+  for (const std::unique_ptr<Held>& part : reduced->parts) {
+    Transfer other = reduced->scatter;
+    other += part->to(need.boxes, element_bytes_);
     if (other.possible && (!best.possible || other.seconds < best.seconds)) best = other;
   }
   return best;
+}
+
+Transfer transfer(const Placement& have, const Placement& need, std::int64_t element_bytes, const Mesh& mesh) {
+  return TransferSource(have, element_bytes, mesh).to(need);
 }
 
 Placement everywhere(const Shape& shape, const Mesh& mesh) {

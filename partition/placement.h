@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,7 +17,8 @@ namespace taso {
 /// Who holds what of a tensor.
 struct Placement {
   std::vector<IndexBox> boxes;  ///< Per device.
-  /// Mesh axes, ascending, along which the holders of a box have partial results, which `reducer` combines.
+  /// Mesh axes, ascending, along which the holders of a box have partial results, which `reducer` combines. Boxes do
+  /// not differ along these.
   std::vector<std::size_t> partial;
   std::string reducer;
   auto operator<=>(const Placement&) const = default;
@@ -45,6 +48,26 @@ struct Transfer {
 /// possible: partial results of what is not partial, or of another reducer; elements that nobody has.
 [[nodiscard]] Transfer transfer(const Placement& have, const Placement& need, std::int64_t element_bytes,
                                 const Mesh& mesh);
+
+/// The same from one placement to many: what does not depend on the other one is found out once. Not thread-safe.
+class TransferSource {
+ public:
+  /// All are referred to, and stay as they are.
+  TransferSource(const Placement& have, std::int64_t element_bytes, const Mesh& mesh);
+  ~TransferSource();
+  TransferSource(const TransferSource&) = delete;
+  TransferSource& operator=(const TransferSource&) = delete;
+  [[nodiscard]] Transfer to(const Placement& need);
+
+ private:
+  class Held;
+  struct Reduced;
+  const Placement& have_;
+  std::int64_t element_bytes_;
+  const Mesh& mesh_;
+  std::unique_ptr<Held> held_;
+  std::map<std::vector<std::size_t>, std::unique_ptr<Reduced>> reduced_;  ///< By the axes along which is reduced.
+};
 
 /// All devices hold everything.
 [[nodiscard]] Placement everywhere(const Shape& shape, const Mesh& mesh);

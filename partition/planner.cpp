@@ -1,5 +1,7 @@
 #include "partition/planner.h"
 
+#include <tbb/parallel_for.h>
+
 #include <algorithm>
 #include <memory>
 #include <set>
@@ -166,9 +168,11 @@ class Planner::Builder {
     number(have, from, rows, sources);
     number(need, to, columns, targets);
     std::vector<double> seconds(sources.size() * targets.size());
-    for (std::size_t i = 0; i < sources.size(); ++i)
+    tbb::parallel_for(std::size_t{0}, sources.size(), [&](std::size_t i) {
+      TransferSource source(*sources[i], bytes, planner_.mesh_);
       for (std::size_t j = 0; j < targets.size(); ++j)
-        seconds[i * targets.size() + j] = seconds_of(transfer(*sources[i], *targets[j], bytes, planner_.mesh_));
+        seconds[i * targets.size() + j] = seconds_of(source.to(*targets[j]));
+    });
     auto made = std::make_shared<std::vector<double>>();
     made->reserve(rows.size() * columns.size());
     for (const std::size_t row : rows)
@@ -182,6 +186,7 @@ class Planner::Builder {
     plan.mesh = planner_.mesh_;
     plan.lower_bound = solution.lower_bound;
     plan.exact = solution.exact;
+    plan.complete = planner_.complete_;
     plan.order = solution.order;
     plan.decisions = problem_.decisions();
     plan.ways = solution.ways;
@@ -282,7 +287,9 @@ Planner::Planner(const Graph& graph, const Mesh& mesh, StrategyTable& strategies
     }
     auto prepared = std::make_shared<Prepared>();
     if (understood) {
-      prepared->configurations = configurations_of(graph, id, mesh, strategies_, options_.configurations);
+      NodeConfigurations made = configurations_of(graph, id, mesh, strategies_, options_.configurations);
+      prepared->configurations = std::move(made.list);
+      complete_ = complete_ && made.complete;
       for (const NodeConfiguration& configuration : prepared->configurations)
         prepared->seconds.push_back(options_.cost(configuration.largest));
     } else {

@@ -60,7 +60,8 @@ struct PartitionPlan {
   double transfer_bytes = 0;  ///< Payload received, all devices together.
   double weight_bytes = 0;    ///< Of the device that holds most of the weights.
   double lower_bound = 0;     ///< No plan takes less.
-  bool exact = true;
+  bool exact = true;          ///< No plan of the configurations that were made takes less.
+  bool complete = true;       ///< All configurations were made.
   EliminationOrder order;
   std::size_t decisions = 0, ways = 0;
 };
@@ -87,11 +88,12 @@ class Planner {
   StrategyTable& strategies_;
   PlannerOptions options_;
   std::map<NodeId, std::shared_ptr<const Prepared>> prepared_;
+  bool complete_ = true;
 };
 
 /// Every operator repeats: as on one device.
 [[nodiscard]] ConfigurationFilter only_repeat();
-/// Every operator whose first output's first axis can be cut along all mesh axes is so cut, all others repeat.
+/// Every operator is cut along its first output's first axis by all mesh axes, or repeats, whichever takes less.
 [[nodiscard]] ConfigurationFilter only_data_parallel(const Graph& graph);
 
 }  // namespace taso

@@ -107,9 +107,13 @@ std::string plan_text(const DevicePlan& device_plan, const std::vector<std::stri
   };
   text += row("this plan", plan);
   for (const auto& [name, other] : device_plan.others) text += row(name, other);
-  return text + (plan.exact
-                     ? "no plan of these strategies takes less\n"
-                     : fmt::format("no plan takes less than {}: a table was too large\n", duration(plan.lower_bound)));
+  if (plan.weight_bytes > static_cast<double>(plan.mesh.device.memory))
+    text += fmt::format("the weights alone do not fit: a device of this topology has {:.2f} MB\n",
+                        static_cast<double>(plan.mesh.device.memory) * 1e-6);
+  if (!plan.complete) text += "not every way to use the mesh was looked at: some operators have too many\n";
+  if (!plan.exact)
+    return text + fmt::format("no plan takes less than {}: a table was too large\n", duration(plan.lower_bound));
+  return text + fmt::format("no plan of these {} takes less\n", plan.complete ? "strategies" : "ways");
 }
 
 std::string plan_json(const DevicePlan& device_plan, const FileIdentity& model,
@@ -126,6 +130,8 @@ std::string plan_json(const DevicePlan& device_plan, const FileIdentity& model,
   document["costs"] = "rates of the topology";
   document["plan"] = sums_json(plan);
   document["plan"]["exact"] = plan.exact;
+  document["plan"]["complete"] = plan.complete;
+  document["plan"]["weights_fit"] = plan.weight_bytes <= static_cast<double>(plan.mesh.device.memory);
   document["plan"]["lower_bound"] = plan.lower_bound;
   document["others"] = json::object();
   for (const auto& [name, other] : device_plan.others) document["others"][name] = sums_json(other);

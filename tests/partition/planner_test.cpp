@@ -8,6 +8,7 @@
 #include <map>
 
 #include "graph/rewrite.h"
+#include "partition/proved_strategies.h"
 #include "support/random.h"
 #include "tests/partition/strategy_tables.h"
 #include "tests/support/graphs.h"
@@ -160,6 +161,40 @@ TEST(Planner, WhatIsCarriedReadsAndMakesEverything) {
   const PartitionPlan plan = value_of(planner.plan());
   ASSERT_EQ(plan.nodes.size(), 3U);
   EXPECT_EQ(plan.nodes[1].configuration.makes[0], everywhere({8, 8}, mesh));
+}
+
+// Partial sums travel through what is linear, with the conditions that their proofs ask for: one reduction for two
+// products, not two.
+TEST(Planner, PartialSumsAreAddedBeforeTheyAreReduced) {
+  const Graph graph = normal_graph(
+      "input x f32[1, 512]\ninput y f32[1, 512]\nweight w f32[512, 512]\nweight v f32[512, 512]\n"
+      "output tanh(add(matmul(relu(x), w), matmul(relu(y), v)))\n");
+  const Mesh mesh = mesh_of({4}, 1e7);
+  const ProvedStrategies proved =
+      value_of(ProvedStrategies::load({std::string(TASO_SOURCE_DIR) + "/specs/strategies/default.rules"}, registry()));
+  StrategyTable strategies(
+      registry(), [&](std::string_view op) { return proved.of(op); },
+      [&](std::string_view op) { return proved.passages_of(op); });
+  Planner planner(graph, mesh, strategies, {});
+  const PartitionPlan plan = value_of(planner.plan([&](NodeId id, const NodeConfiguration& configuration) {
+    return !graph.node(id).is_op("matmul") || configuration.to_string() == "t (sum)";
+  }));
+  EXPECT_NE(uses(graph, plan).find("add partial sum; "), std::string::npos) << uses(graph, plan);
+  // What is left on every device is a quarter of the sum.
+  ASSERT_EQ(plan.transfers.size(), 1U) << uses(graph, plan);
+  EXPECT_EQ(plan.transfer_bytes, 4 * 512 * 4 * 3 / 4);
+}
+
+TEST(Planner, SaysWhereWaysWereLeftOut) {
+  const Graph graph = normal_graph("input x f32[8, 8]\noutput relu(x)\n");
+  const Mesh mesh = mesh_of({2, 2});
+  StrategyTable strategies = every_strategy();
+  PlannerOptions options;
+  options.configurations.most = 3;
+  Planner planner(graph, mesh, strategies, options);
+  EXPECT_FALSE(value_of(planner.plan()).complete);
+  Planner all(graph, mesh, strategies, {});
+  EXPECT_TRUE(value_of(all.plan()).complete);
 }
 
 // A strategy that is not proved is used by no plan.
