@@ -1,5 +1,7 @@
 #include "partition/placement.h"
 
+#include <absl/container/inlined_vector.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -10,15 +12,6 @@
 namespace taso {
 namespace {
 
-IndexBox common(const IndexBox& a, const IndexBox& b) {
-  IndexBox box = a;
-  for (std::size_t axis = 0; axis < box.size(); ++axis) {
-    box[axis].begin = std::max(box[axis].begin, b[axis].begin);
-    box[axis].end = std::min(box[axis].end, b[axis].end);
-  }
-  return box;
-}
-
 std::int64_t volume_of_common(const IndexBox& a, const IndexBox& b) {
   std::int64_t volume = 1;
   for (std::size_t axis = 0; axis < a.size() && volume > 0; ++axis)
@@ -26,14 +19,11 @@ std::int64_t volume_of_common(const IndexBox& a, const IndexBox& b) {
   return volume;
 }
 
-bool is_empty(const IndexBox& box) {
-  return std::any_of(box.begin(), box.end(), [](const IndexRange& range) { return range.size() == 0; });
-}
-
-/// Elements of `boxes`, which may overlap, in slabs along the axes from `axis` on.
-std::int64_t volume_of_union(const std::vector<const IndexBox*>& boxes, std::size_t axis) {
-  if (boxes.empty()) return 0;
-  if (axis == boxes[0]->size()) return 1;
+/// The union of boxes as boxes that do not overlap, in their axes from `axis` on: slab by slab between the bounds along
+/// an axis; slabs that go on alike are one.
+std::vector<IndexBox> disjoint_boxes(const std::vector<const IndexBox*>& boxes, std::size_t axis) {
+  if (boxes.empty()) return {};
+  if (axis == boxes[0]->size()) return {IndexBox()};
   std::vector<std::int64_t> bounds;
   for (const IndexBox* box : boxes) {
     bounds.push_back((*box)[axis].begin);
@@ -41,44 +31,47 @@ std::int64_t volume_of_union(const std::vector<const IndexBox*>& boxes, std::siz
   }
   std::sort(bounds.begin(), bounds.end());
   bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
-  std::int64_t volume = 0;
+  std::vector<std::pair<IndexRange, std::vector<IndexBox>>> slabs;
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     std::vector<const IndexBox*> inside;
     for (const IndexBox* box : boxes)
       if ((*box)[axis].begin <= bounds[i] && bounds[i + 1] <= (*box)[axis].end) inside.push_back(box);
-    volume += (bounds[i + 1] - bounds[i]) * volume_of_union(inside, axis + 1);
+    std::vector<IndexBox> rest = disjoint_boxes(inside, axis + 1);
+    if (!slabs.empty() && slabs.back().first.end == bounds[i] && slabs.back().second == rest)
+      slabs.back().first.end = bounds[i + 1];
+    else
+      slabs.push_back({{bounds[i], bounds[i + 1]}, std::move(rest)});
   }
-  return volume;
+  std::vector<IndexBox> result;
+  for (const auto& [range, rest] : slabs)
+    for (const IndexBox& box : rest) {
+      IndexBox& whole = result.emplace_back(IndexBox{range});
+      whole.insert(whole.end(), box.begin(), box.end());
+    }
+  return result;
 }
 
-/// What the devices of a group have together: boxes that differ.
+/// What the devices of a group have together, as boxes that do not overlap.
 class Holdings {
  public:
   Holdings(const std::vector<IndexBox>& boxes, std::int64_t first, std::int64_t size) {
+    std::vector<const IndexBox*> different;
     for (std::int64_t d = first; d < first + size; ++d) {
       const IndexBox& box = boxes[static_cast<std::size_t>(d)];
       const auto equal = [&](const IndexBox* other) { return *other == box; };
-      if (!is_empty(box) && std::none_of(boxes_.begin(), boxes_.end(), equal)) boxes_.push_back(&box);
+      if (volume_of(box) > 0 && std::none_of(different.begin(), different.end(), equal)) different.push_back(&box);
     }
-    for (std::size_t i = 0; i < boxes_.size() && disjoint_; ++i)
-      for (std::size_t j = 0; j < i && disjoint_; ++j) disjoint_ = volume_of_common(*boxes_[i], *boxes_[j]) == 0;
+    boxes_ = disjoint_boxes(different, 0);
   }
   /// How many elements of a box are among them.
   [[nodiscard]] std::int64_t among(const IndexBox& box) const {
     std::int64_t sum = 0;
-    for (const IndexBox* held : boxes_) sum += volume_of_common(box, *held);
-    if (disjoint_) return sum;
-    std::vector<IndexBox> parts;
-    for (const IndexBox* held : boxes_)
-      if (volume_of_common(box, *held) > 0) parts.push_back(common(box, *held));
-    std::vector<const IndexBox*> pointers;
-    for (const IndexBox& part : parts) pointers.push_back(&part);
-    return volume_of_union(pointers, 0);
+    for (const IndexBox& held : boxes_) sum += volume_of_common(box, held);
+    return sum;
   }
 
  private:
-  std::vector<const IndexBox*> boxes_;
-  bool disjoint_ = true;
+  std::vector<IndexBox> boxes_;
 };
 
 /// Devices of one group at a level of the mesh, those that differ in the axes from `axis` on only, are numbered one
@@ -145,7 +138,7 @@ class TransferSource::Held {
   /// Gets what devices lack. If results are partial, all along the same axes: owners with the same summand are as near.
   [[nodiscard]] Transfer to(const std::vector<IndexBox>& need, std::int64_t element_bytes) const {
     Transfer total;
-    std::vector<std::int64_t> covered(boxes_.size());
+    absl::InlinedVector<std::int64_t, 32> covered(boxes_.size());
     for (std::size_t d = 0; d < boxes_.size(); ++d) covered[d] = volume_of_common(need[d], boxes_[d]);
     for (std::size_t axis = mesh_.axes.size(); axis-- > 0;) {
       const MeshAxis& link = mesh_.axes[axis];
