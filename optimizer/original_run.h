@@ -37,6 +37,9 @@ class OriginalRun {
 
   /// Makes the inputs, and runs the original on them.
   [[nodiscard]] Status run();
+  /// Finds out more, for deviations(): at every input several small changes, and the original in double precision. What
+  /// one input shows then counts at all: of an output of few elements one change may show little by chance. Slow.
+  [[nodiscard]] Status look_closer();
   /// Computes the original in double precision at the first `inputs` inputs, for deviations(). Slow: element by
   /// element, by the definitions. Nothing is learnt where it is not of real numbers alone.
   [[nodiscard]] Status compare_with_doubles(std::size_t inputs);
@@ -54,7 +57,7 @@ class OriginalRun {
   [[nodiscard]] Expected<std::vector<HostTensor>> activations(std::span<const Value> values, int attempt) const;
 
  private:
-  [[nodiscard]] Status deviate(Executor& executor, std::size_t input);
+  [[nodiscard]] Status deviate(Executor& executor, std::size_t input, std::uint64_t draw);
 
   const Graph &whole_, &cut_;
   const KernelLibrary& host_;

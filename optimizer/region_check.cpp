@@ -5,13 +5,12 @@
 #include <map>
 #include <set>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "operators/element_evaluator.h"
 #include "operators/evaluate.h"
 #include "operators/rounding_ring.h"
+#include "optimizer/region_pieces.h"
 #include "runtime/executor.h"
 #include "support/random.h"
 
@@ -30,102 +29,6 @@ constexpr double most_operations = 2e8;
 /// Activations are kept for so many regions at a time.
 constexpr std::int64_t batch_bytes = 256'000'000;
 
-/// A part of a graph as a graph of its own.
-struct Piece {
-  Graph graph;
-  std::vector<Value> leaves;                  ///< Per input of `graph`: the value of the whole graph.
-  std::unordered_map<NodeId, NodeId> copies;  ///< Of nodes of the whole graph.
-  double operations = 0;
-};
-
-/// Makes pieces of one graph.
-class Cutter {
- public:
-  explicit Cutter(const Graph& graph) : graph_(graph), places_(graph.id_bound(), 0) {
-    std::size_t place = 0;
-    for (const NodeId id : graph.topological_order()) places_[id] = place++;
-  }
-
-  [[nodiscard]] std::size_t place(NodeId id) const { return places_[id]; }
-
-  /// What computes `outputs` from the values that operators for which `inside` does not hold make; weights are
-  /// computed.
-  [[nodiscard]] Piece cut(const std::function<bool(NodeId)>& inside, const std::vector<Value>& outputs) const {
-    const auto is_inside = [&](NodeId id) {
-      const Node& node = graph_.node(id);
-      return node.weight_only || (node.kind == NodeKind::op && inside(id));
-    };
-    std::unordered_set<NodeId> seen;
-    std::vector<NodeId> open, nodes;
-    std::set<Value> leaves;
-    const auto visit = [&](Value value) {
-      if (!is_inside(value.node))
-        leaves.insert(value);
-      else if (seen.insert(value.node).second)
-        open.push_back(value.node);
-    };
-    for (const Value output : outputs) visit(output);
-    while (!open.empty()) {
-      const NodeId id = open.back();
-      open.pop_back();
-      nodes.push_back(id);
-      for (const Value input : graph_.node(id).inputs) visit(input);
-    }
-    std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return places_[a] < places_[b]; });
-    return copy(nodes, leaves, outputs);
-  }
-
- private:
-  [[nodiscard]] Piece copy(const std::vector<NodeId>& nodes, const std::set<Value>& leaves,
-                           const std::vector<Value>& outputs) const {
-    Piece piece;
-    std::map<Value, Value> inputs;
-    for (const Value leaf : leaves) {
-      const NodeId input = piece.graph.add_input("in" + std::to_string(piece.leaves.size()), graph_.type(leaf));
-      inputs.emplace(leaf, Value{input, 0});
-      piece.leaves.push_back(leaf);
-    }
-    const auto copied = [&](Value value) {
-      const auto input = inputs.find(value);
-      return input != inputs.end() ? input->second : Value{piece.copies.at(value.node), value.port};
-    };
-    for (const NodeId id : nodes) {
-      Node node = graph_.node(id);
-      for (Value& input : node.inputs) input = copied(input);
-      piece.copies.emplace(id, piece.graph.add(std::move(node)));
-    }
-    for (const Value output : outputs) piece.graph.add_output(copied(output));
-    return piece;
-  }
-
-  const Graph& graph_;
-  std::vector<std::size_t> places_;
-};
-
-/// A region, ready to be computed on both sides. Outputs of the pieces correspond.
-struct PreparedRegion {
-  std::size_t number = 0;  ///< Of the region.
-  std::size_t place = 0;   ///< Of its first output, in the original's order.
-  std::vector<Value> values;
-  Piece before, after;
-  std::vector<Value> after_leaves;  ///< Of `after`, as values of the original.
-  bool reads_rounded = false;       ///< `after` reads what `before` computes.
-};
-
-/// Whether both sides can be evaluated at all.
-bool is_numeric(const Piece& piece) {
-  const auto readable = [](const TensorType& type) {
-    return type.known && TensorElements{type, {}, false}.is_readable();
-  };
-  for (const NodeId id : piece.graph.topological_order()) {
-    const Node& node = piece.graph.node(id);
-    if (!std::all_of(node.outputs.begin(), node.outputs.end(), readable)) return false;
-    const auto is_real = [](const TensorType& type) { return type.element == ElementType::f32; };
-    if (node.kind == NodeKind::op && !std::all_of(node.outputs.begin(), node.outputs.end(), is_real)) return false;
-  }
-  return true;
-}
-
 Expected<double> operations_of(const Graph& graph, const OperatorRegistry& registry) {
   double operations = 0;
   for (const NodeId id : graph.topological_order()) {
@@ -139,76 +42,10 @@ Expected<double> operations_of(const Graph& graph, const OperatorRegistry& regis
   return operations;
 }
 
-class Preparation {
- public:
-  Preparation(const Graph& original, const Graph& result, std::span<const ChangedRegion> regions)
-      : original_(original), before_(original), after_(result) {
-    for (const ChangedRegion& region : regions)
-      for (const auto& [value, now] : region.outputs) originals_[now].push_back(value);
-  }
-
-  /// Nothing if the region cannot be computed by itself.
-  [[nodiscard]] std::optional<PreparedRegion> prepare(const ChangedRegion& region, std::size_t number) const {
-    PreparedRegion prepared;
-    prepared.number = number;
-    std::vector<Value> now;
-    for (const auto& [value, standing] : region.outputs) {
-      if (!original_.type(value).known) continue;
-      prepared.values.push_back(value);
-      now.push_back(standing);
-    }
-    if (now.empty()) return std::nullopt;
-    prepared.place = before_.place(prepared.values.front().node);
-    for (const Value value : prepared.values) prepared.place = std::min(prepared.place, before_.place(value.node));
-    const std::unordered_set<NodeId> before = nodes_of(region.before, region.around);
-    const std::unordered_set<NodeId> after = nodes_of(region.after, region.around);
-    prepared.before = before_.cut([&](NodeId id) { return before.contains(id); }, prepared.values);
-    // Another region may have made what this one reads, and the original has nothing like it.
-    prepared.after = after_.cut([&](NodeId id) { return after.contains(id) || is_new(id); }, now);
-    const std::set<Value> known(prepared.before.leaves.begin(), prepared.before.leaves.end());
-    for (const Value leaf : prepared.after.leaves) {
-      const std::optional<Value> value = original_of(leaf, known);
-      if (!value) return std::nullopt;
-      prepared.after_leaves.push_back(*value);
-      prepared.reads_rounded = prepared.reads_rounded || !known.contains(*value);
-    }
-    if (!is_numeric(prepared.before) || !is_numeric(prepared.after)) return std::nullopt;
-    return prepared;
-  }
-
- private:
-  static std::unordered_set<NodeId> nodes_of(const std::vector<NodeId>& own, const std::vector<NodeId>& around) {
-    std::unordered_set<NodeId> nodes(own.begin(), own.end());
-    nodes.insert(around.begin(), around.end());
-    return nodes;
-  }
-  /// Whether no output of a node of the result is known to be a value of the original.
-  [[nodiscard]] bool is_new(NodeId id) const {
-    if (original_.contains(id)) return false;
-    const auto known = originals_.lower_bound(Value{id, 0});
-    return known == originals_.end() || known->first.node != id;
-  }
-  /// The value of the original that one of the result stands for: one that the original's side reads, if there is any.
-  /// What stands for several is, in the original, each with another rounding.
-  [[nodiscard]] std::optional<Value> original_of(Value value, const std::set<Value>& wanted) const {
-    const auto known = originals_.find(value);
-    const bool itself = original_.contains(value.node);
-    if (known != originals_.end() && !(itself && wanted.contains(value)))
-      for (const Value candidate : known->second)
-        if (wanted.contains(candidate)) return candidate;
-    if (itself) return value;
-    return known == originals_.end() ? std::nullopt : std::optional(known->second.front());
-  }
-
-  const Graph& original_;
-  Cutter before_, after_;
-  std::map<Value, std::vector<Value>> originals_;  // Of values of the result, what they stand for.
-};
-
 /// Elements of a piece's outputs: of all, computed at once, or of some, computed when asked for.
 class PieceValues {
  public:
-  PieceValues(const Piece& piece, const OperatorRegistry& registry, std::vector<TensorElements> inputs)
+  PieceValues(const GraphPiece& piece, const OperatorRegistry& registry, std::vector<TensorElements> inputs)
       : piece_(piece),
         registry_(registry),
         inputs_(std::move(inputs)),
@@ -236,7 +73,7 @@ class PieceValues {
   [[nodiscard]] ElementEvaluator<RoundingRing>& evaluator() { return evaluator_; }
 
  private:
-  const Piece& piece_;
+  const GraphPiece& piece_;
   const OperatorRegistry& registry_;
   RoundingRing ring_;
   std::vector<TensorElements> inputs_;
@@ -334,7 +171,7 @@ class RegionChecker {
   }
 
   /// The layouts chosen for nodes of the whole graph, where they say something of the node alone.
-  [[nodiscard]] std::shared_ptr<const LayoutAssignment> layouts_of(const Piece& piece) const {
+  [[nodiscard]] std::shared_ptr<const LayoutAssignment> layouts_of(const GraphPiece& piece) const {
     if (!options_.result_layouts) return nullptr;
     auto assignment = std::make_shared<LayoutAssignment>(piece.graph.id_bound());
     for (const auto& [id, copy] : piece.copies) {
@@ -491,7 +328,7 @@ Expected<RegionReport> check_regions(const Graph& original, const Graph& result,
                                      const RegionCheckOptions& options) {
   RegionReport report;
   report.regions = regions.size();
-  const Preparation preparation(original, result, regions);
+  const RegionPreparation preparation(original, result, regions);
   std::vector<PreparedRegion> prepared;
   for (std::size_t i = 0; i < regions.size(); ++i)
     if (std::optional<PreparedRegion> region = preparation.prepare(regions[i], i))
