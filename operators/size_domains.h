@@ -41,11 +41,24 @@ using AffineScope = SizeScope<Affine>;
 [[nodiscard]] std::pair<std::int64_t, std::int64_t> interval(const Affine& affine,
                                                              const std::vector<std::int64_t>& extents);
 
+/// Conditions of a domain in which each of them is true or false.
+struct TwoTruths {
+  using Truth = bool;
+  static bool truth(bool value) { return value; }
+  static bool decides(bool truth, bool value) { return truth == value; }
+  static bool both(bool a, bool b, const Expression& /*where*/) { return a && b; }
+  static bool either(bool a, bool b, const Expression& /*where*/) { return a || b; }
+  static bool negated(bool a) { return !a; }
+  template <class Evaluate>
+  static bool in_case(bool /*truth*/, bool /*value*/, const Evaluate& evaluate) {
+    return evaluate();
+  }
+};
+
 /// What the two domains have in common. The first failure (a division by zero, a vector of the wrong length, an
 /// overflow) is kept in status().
-class ConcreteDomain {
+class ConcreteDomain : public TwoTruths {
  public:
-  using Truth = bool;
   static constexpr bool has_reals = true;
 
   explicit ConcreteDomain(const Attributes& attributes) : attributes_(attributes) {}
@@ -57,15 +70,6 @@ class ConcreteDomain {
   [[nodiscard]] bool failed() const { return !status_.ok(); }
   void fail(const Expression& where, const std::string& what);
 
-  static bool truth(bool value) { return value; }
-  static bool decides(bool truth, bool value) { return truth == value; }
-  static bool both(bool a, bool b, const Expression& /*where*/) { return a && b; }
-  static bool either(bool a, bool b, const Expression& /*where*/) { return a || b; }
-  static bool negated(bool a) { return !a; }
-  template <class Evaluate>
-  static bool in_case(bool /*truth*/, bool /*value*/, const Evaluate& evaluate) {
-    return evaluate();
-  }
   static bool compare_reals(Expression::Kind kind, double a, double b);
   [[nodiscard]] double real_attribute(const std::string& name) const { return attributes_.real(name); }
 

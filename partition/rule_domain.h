@@ -6,16 +6,16 @@
 #include <optional>
 #include <string>
 
+#include "operators/size_domains.h"
 #include "operators/size_interpreter.h"
 #include "partition/size_polynomial.h"
 
 namespace taso {
 
 /// What must be known as a number and is none, and a comparison of sizes, is a failure.
-class RuleDomain {
+class RuleDomain : public TwoTruths {
  public:
   using Number = SizePolynomial;
-  using Truth = bool;
   static constexpr bool has_reals = false;
 
   explicit RuleDomain(SizeAtoms& atoms) : atoms_(&atoms) {}
@@ -43,15 +43,6 @@ class RuleDomain {
   Number larger(const Number& a, const Number& b, const Expression& where) { return extremum(a, b, true, where); }
   Number smaller(const Number& a, const Number& b, const Expression& where) { return extremum(a, b, false, where); }
 
-  static bool truth(bool value) { return value; }
-  static bool decides(bool truth, bool value) { return truth == value; }
-  static bool both(bool a, bool b, const Expression& /*where*/) { return a && b; }
-  static bool either(bool a, bool b, const Expression& /*where*/) { return a || b; }
-  static bool negated(bool a) { return !a; }
-  template <class Evaluate>
-  static bool in_case(bool /*truth*/, bool /*value*/, const Evaluate& evaluate) {
-    return evaluate();
-  }
   bool compare(Expression::Kind /*kind*/, const Number& /*a*/, const Number& /*b*/, const Expression& where) {
     fail(where, "depends on sizes that are not known");
     return true;
