@@ -5,23 +5,23 @@
 namespace taso {
 namespace {
 
-using Sizes = std::vector<SizePolynomial>;
+using Polynomials = std::vector<SizePolynomial>;
 using Equalities = std::vector<std::pair<SizePolynomial, SizePolynomial>>;
 
-SizePolynomial product(const Sizes& sizes) {
+SizePolynomial product(const Polynomials& sizes) {
   SizePolynomial result(1);
   for (const SizePolynomial& size : sizes) result = result * size;
   return result;
 }
 
-Sizes extents(const std::vector<ModelAxis>& axes, std::size_t begin, std::size_t end) {
-  Sizes result;
+Polynomials extents(const std::vector<ModelAxis>& axes, std::size_t begin, std::size_t end) {
+  Polynomials result;
   for (std::size_t i = begin; i < end; ++i) result.push_back(axes[i].extent);
   return result;
 }
 
 // The ways in which two lists of axes have as many elements.
-std::vector<Equalities> equal_elements(const Sizes& a, const Sizes& b) {
+std::vector<Equalities> equal_elements(const Polynomials& a, const Polynomials& b) {
   std::vector<Equalities> ways;
   if (a.size() == b.size()) {
     Equalities pairs;
@@ -42,14 +42,14 @@ struct Multiple {
   bool of_output = false;  // The output has more elements behind its axis.
 };
 
-std::vector<Multiple> multiples(const Sizes& output, const Sizes& input) {
+std::vector<Multiple> multiples(const Polynomials& output, const Polynomials& input) {
   std::vector<Multiple> ways;
   const bool of_output = output.size() > input.size();
-  const Sizes &longer = of_output ? output : input, &shorter = of_output ? input : output;
+  const Polynomials &longer = of_output ? output : input, &shorter = of_output ? input : output;
   const std::size_t more = longer.size() - shorter.size();
   Multiple trailing;
   trailing.of_output = of_output;
-  trailing.times = product(Sizes(longer.begin(), longer.begin() + static_cast<std::ptrdiff_t>(more)));
+  trailing.times = product(Polynomials(longer.begin(), longer.begin() + static_cast<std::ptrdiff_t>(more)));
   for (std::size_t i = 0; i < shorter.size(); ++i) trailing.equalities.emplace_back(shorter[i], longer[more + i]);
   ways.push_back(std::move(trailing));
   if (shorter.size() == 1 && longer.size() > 1)
