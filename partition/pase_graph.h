@@ -107,6 +107,8 @@ struct PaseGraph {
 /// The networks of PaSE's evaluation and ResNet-101, as its prototype defines them; batches of 128 images are its
 /// default, and of 64 sentences its choice for the last two.
 [[nodiscard]] PaseGraph pase_alexnet(std::int64_t batch = 128);
+/// With another number of classes than its prototype's 1,024.
+[[nodiscard]] PaseGraph pase_alexnet_with_classes(std::int64_t batch, std::int64_t classes);
 [[nodiscard]] PaseGraph pase_inception_v3(std::int64_t batch = 128);
 [[nodiscard]] PaseGraph pase_resnet101(std::int64_t batch = 128);
 /// An embedding, two layers of LSTM cells, a projection onto 100,000 words.

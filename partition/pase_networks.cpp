@@ -50,7 +50,9 @@ PaseValue feed_forward(PaseGraphBuilder& net, const PaseValue& input, std::int64
 
 }  // namespace
 
-PaseGraph pase_alexnet(std::int64_t batch) {
+PaseGraph pase_alexnet(std::int64_t batch) { return pase_alexnet_with_classes(batch, 1024); }
+
+PaseGraph pase_alexnet_with_classes(std::int64_t batch, std::int64_t classes) {
   PaseGraphBuilder net("AlexNet", tile);
   PaseValue value = net.convolution(PaseGraphBuilder::outside({batch, 3, 227, 227}), 96, {11, 11}, {4}, 1);
   value = net.pooling(value, {3, 3}, {2});
@@ -61,7 +63,7 @@ PaseGraph pase_alexnet(std::int64_t batch) {
   value = net.reshape(value, {batch, 256 * 6 * 6});
   value = net.fully_connected(value, 4096, 1);
   value = net.fully_connected(value, 4096, 1);
-  net.cross_entropy(net.fully_connected(value, 1024));
+  net.cross_entropy(net.fully_connected(value, classes));
   return std::move(net).finish();
 }
 
