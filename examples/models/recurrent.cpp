@@ -1,5 +1,6 @@
 // Layers of LSTM: spelled out over their steps, as training systems unroll them, and as ONNX's own operator between an
 // embedding and a product with the vocabulary.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,9 @@ ModelBuilder build_lstm(const ModelOptions& options) {
       1024 * (options.wider > 0 ? options.wider : 1) / (options.narrower > 0 ? options.narrower : 1);
   Network net("lstm", options.seed, options.batch, options.without_weights);
   std::vector<Activation> sequence;
-  for (std::int64_t t = 0; t < steps; ++t) sequence.push_back(net.input("x" + std::to_string(t), {features}));
+  // What the first layer reads is small beside its state.
+  const std::int64_t read = std::min<std::int64_t>(features, 64);
+  for (std::int64_t t = 0; t < steps; ++t) sequence.push_back(net.input("x" + std::to_string(t), {read}));
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     const std::string name = "layer" + std::to_string(layer);
     CellState state = {net.input(name + ".h", {features}), net.input(name + ".c", {features})};
