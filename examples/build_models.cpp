@@ -71,6 +71,10 @@ int main(int argc, char** argv) {
   app.add_option("--narrower", options.narrower, "Divide the numbers of channels by this")->check(CLI::PositiveNumber);
   app.add_option("--depth", options.depth, "Blocks per stage, layers or steps")->check(CLI::PositiveNumber);
   app.add_option("--batch", options.batch, "Images or sequences at a time (default 1)")->check(CLI::PositiveNumber);
+  app.add_option("--wider", options.wider, "Multiply the numbers of channels by this (ResNets, lstm)")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--without-weights", options.without_weights,
+               "Write no weights, only their types: such a file can be planned with, not run");
   app.add_flag("--small", small, "The variant that tests use");
   app.add_flag_callback(
          "--list",
@@ -96,7 +100,12 @@ int main(int argc, char** argv) {
     options = model.small;
     options.seed = given.seed;
     options.batch = given.batch;
+    options.without_weights = given.without_weights;
   }
+  const bool as_published = options.depth == 0 && options.narrower == 0;
+  if (model.large && as_published && !options.without_weights)
+    return tools::fail("build-models", bad_input("the weights of " + name + " are more than a model file can hold; " +
+                                                 "give --without-weights, --small, --depth or --narrower"));
   if (taso::Status status = model.build(options).save(path); !status) {
     std::fprintf(stderr, "build-models: %s\n", status.error().to_string().c_str());
     return status.error().exit_code();

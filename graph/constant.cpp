@@ -59,6 +59,16 @@ std::shared_ptr<const ConstantData> ConstantData::splat(TensorType type, std::ve
   return data;
 }
 
+std::shared_ptr<const ConstantData> ConstantData::shape_only(TensorType type, std::string name) {
+  TASO_CHECK(type.known, "a constant that is only a shape has a known one");
+  auto data = std::make_shared<ConstantData>();
+  data->type_ = std::move(type);
+  data->place_ = std::move(name);
+  data->shape_only_ = true;
+  data->compute_identity();
+  return data;
+}
+
 std::shared_ptr<const ConstantData> ConstantData::of_floats(Shape shape, std::span<const float> values) {
   return own({ElementType::f32, std::move(shape), true}, copy_bytes(values));
 }
@@ -76,12 +86,18 @@ std::shared_ptr<const ConstantData> ConstantData::reshaped(Shape shape) const {
   return data;
 }
 
+Status ConstantData::require_data() const {
+  if (has_data()) return {};
+  return bad_input("constant '" + place_ + "' " + to_string(type_) + " is only a shape: its elements are not known");
+}
+
 std::span<const std::byte> ConstantData::dense_bytes() const {
-  TASO_CHECK(is_dense(), "dense bytes of a splat constant");
+  TASO_CHECK(is_dense(), "dense bytes of a constant that has none");
   return bytes_;
 }
 
 std::vector<std::byte> ConstantData::to_bytes() const {
+  TASO_CHECK(has_data(), "bytes of a constant that is only a shape");
   if (is_dense()) return {bytes_.begin(), bytes_.end()};
   std::vector<std::byte> bytes(static_cast<std::size_t>(type_.bytes()));
   for (std::size_t i = 0; i < bytes.size(); i += splat_.size())
@@ -141,7 +157,9 @@ void ConstantData::compute_identity() {
   hasher.add(static_cast<std::uint64_t>(type_.element));
   hasher.add(static_cast<std::uint64_t>(type_.shape.size()));
   for (std::int64_t extent : type_.shape) hasher.add(extent);
-  if (!is_dense())
+  if (shape_only_)
+    hasher.add("shape").add(place_);
+  else if (!is_dense())
     hasher.add("splat").add(hash_bytes(splat_));
   else if (!place_.empty())
     hasher.add("place").add(place_);
@@ -171,6 +189,7 @@ ConstantData::Signs signs_of(std::span<const std::byte> bytes) {
 
 std::optional<ConstantData::Signs> ConstantData::signs() const {
   if (type_.element != ElementType::f32 && type_.element != ElementType::f64) return std::nullopt;
+  if (!has_data()) return std::nullopt;
   constexpr std::uint8_t known = 8;
   std::uint8_t bits = signs_.bits.load(std::memory_order_relaxed);
   if (bits == 0) {

@@ -13,11 +13,14 @@
 #include "graph/tensor_type.h"
 #include "support/file.h"
 #include "support/hash.h"
+#include "support/status.h"
 
 namespace taso {
 
 /// An immutable constant tensor in row-major order. Its bytes lie in memory it owns or keeps alive, in a
-/// mapped file, or are one element repeated (ConstantOfShape), which is never expanded until asked for.
+/// mapped file, or are one element repeated (ConstantOfShape), which is never expanded until asked for. Or it is only a
+/// shape: a type and a name, of which no element is known (a weight of a model whose data is elsewhere). What needs
+/// elements of such a constant fails with the error of require_data(), or is not done; no condition on elements holds.
 class ConstantData {
  public:
   /// Owned bytes; their number is the type's.
@@ -29,6 +32,8 @@ class ConstantData {
                                                                   std::string place = "");
   /// One element (size_of(type.element) bytes) repeated.
   [[nodiscard]] static std::shared_ptr<const ConstantData> splat(TensorType type, std::vector<std::byte> element);
+  /// A tensor of which only the type is known. Equal names and types mean equal contents, other names say nothing.
+  [[nodiscard]] static std::shared_ptr<const ConstantData> shape_only(TensorType type, std::string name);
   /// A float tensor from values.
   [[nodiscard]] static std::shared_ptr<const ConstantData> of_floats(Shape shape, std::span<const float> values);
   /// An int64 tensor from values.
@@ -38,10 +43,16 @@ class ConstantData {
   [[nodiscard]] std::shared_ptr<const ConstantData> reshaped(Shape shape) const;
 
   [[nodiscard]] const TensorType& type() const { return type_; }
+  /// False if it is only a shape: then there is nothing to read (TASO_CHECK).
+  [[nodiscard]] bool has_data() const { return !shape_only_; }
+  /// bad_input where the constant is only a shape, with its name.
+  [[nodiscard]] Status require_data() const;
+  /// Of a constant that is only a shape.
+  [[nodiscard]] const std::string& name() const { return place_; }
   /// The repeated element, or an empty span if the constant is not a splat.
   [[nodiscard]] std::span<const std::byte> splat_element() const { return splat_; }
-  /// True if bytes() costs nothing: not a splat.
-  [[nodiscard]] bool is_dense() const { return splat_.empty(); }
+  /// True if dense_bytes() are there: neither a splat nor only a shape.
+  [[nodiscard]] bool is_dense() const { return splat_.empty() && !shape_only_; }
   /// All bytes of a dense constant (TASO_CHECK).
   [[nodiscard]] std::span<const std::byte> dense_bytes() const;
   /// All bytes, expanded if need be.
@@ -54,10 +65,10 @@ class ConstantData {
   struct Signs {
     bool positive = false, nonnegative = false, nonzero = false;
   };
-  /// Nothing for other elements. Read once; later questions cost nothing.
+  /// Nothing for other elements, and where they are not known. Read once; later questions cost nothing.
   [[nodiscard]] std::optional<Signs> signs() const;
-  /// Identity of the constant, the same in every process: type and contents, or type and place. Equal
-  /// identities mean equal contents.
+  /// Identity of the constant, the same in every process: type and contents, or type and place, or of what is only a
+  /// shape type and name. Equal identities mean equal contents.
   [[nodiscard]] const Hash128& identity() const { return identity_; }
 
  private:
@@ -65,7 +76,8 @@ class ConstantData {
   std::vector<std::byte> owned_;
   std::span<const std::byte> bytes_;
   std::shared_ptr<const void> owner_;
-  std::string place_;
+  std::string place_;  ///< Or the name of what is only a shape.
+  bool shape_only_ = false;
   std::vector<std::byte> splat_;
   Hash128 identity_;
   /// Signs once they were read, as bits; a copy reads them anew.

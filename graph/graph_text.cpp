@@ -112,9 +112,20 @@ class GraphParser {
   Status weight() {
     const SourceLocation where = cursor_.peek().where;
     TASO_ASSIGN(const std::string name, cursor_.expect_identifier("the name of a weight"));
+    std::optional<std::string> full_name;
+    if (cursor_.peek().kind == TokenKind::string) full_name = cursor_.next().text;
     TASO_ASSIGN(TensorType tensor_type, type());
-    if (!tensor_type.known || tensor_type.elements() > max_elements || size_of(tensor_type.element) == 0)
+    const bool only_shape = cursor_.at("=") && cursor_.peek(1).text == "?";
+    if (!tensor_type.known || (!only_shape && tensor_type.elements() > max_elements) ||
+        size_of(tensor_type.element) == 0)
       return bad_input("a weight cannot have type " + to_string(tensor_type), where);
+    if (only_shape) {
+      cursor_.next();
+      cursor_.next();
+      auto constant = ConstantData::shape_only(std::move(tensor_type), full_name.value_or(name));
+      return define(name, {graph_.add_constant(std::move(constant)), 0}, where);
+    }
+    if (full_name) return bad_input("only a weight without contents (= ?) has a name in quotes", where);
     if (!cursor_.accept("="))
       return define(name, {graph_.add_constant(contents_from_name(tensor_type, name)), 0}, where);
     const bool real = tensor_type.element == ElementType::f32;
@@ -292,6 +303,7 @@ bool is_identifier(const std::string& name) {
 
 std::string contents(const ConstantData& constant) {
   const TensorType& type = constant.type();
+  if (!constant.has_data()) return " = ?";
   const bool real = type.element == ElementType::f32;
   if ((!real && type.element != ElementType::i64) || (constant.is_dense() && type.elements() > max_written_elements))
     return "";
@@ -358,9 +370,15 @@ std::string to_text(const Graph& graph, const std::function<std::string(const No
     const Node& node = graph.node(id);
     if (node.kind == NodeKind::input) continue;
     if (node.kind == NodeKind::constant) {
-      names[id] = fresh("w", weights);
+      const std::string& name = node.constant->name();
+      const bool only_shape = !node.constant->has_data();
+      const bool plain = only_shape && is_identifier(name) && taken.insert(name).second;
+      names[id] = plain ? name : fresh("w", weights);
       const std::string written_out = contents(*node.constant);
-      line(node, "weight " + names[id] + " " + to_string(node.outputs[0]) + written_out, !written_out.empty());
+      line(node,
+           "weight " + names[id] + (only_shape && !plain ? " \"" + name + "\" " : " ") + to_string(node.outputs[0]) +
+               written_out,
+           !written_out.empty());
       continue;
     }
     const bool opaque = node.kind == NodeKind::opaque;

@@ -358,6 +358,7 @@ Expected<bool> holds_of_one(const Condition& condition, const Bindings& bindings
   if (condition.left.kind != Kind::elements || tensor >= bindings.constants.size() ||
       bindings.constants[tensor] == nullptr)
     return bad_input("the elements of a tensor are not known: it is no constant");
+  TASO_RETURN_IF_ERROR(bindings.constants[tensor]->require_data());
   const std::optional<ConstantData::Signs> signs = bindings.constants[tensor]->signs();
   if (!signs) return bad_input("the elements of a constant are no 32-bit or 64-bit floats");
   return condition.relation == Relation::positive      ? signs->positive

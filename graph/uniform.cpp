@@ -11,7 +11,8 @@ namespace {
 constexpr int max_steps = 16;
 
 std::optional<float> repeated_element(const ConstantData& constant) {
-  if (constant.type().element != ElementType::f32 || constant.type().elements() == 0) return std::nullopt;
+  if (!constant.has_data() || constant.type().element != ElementType::f32 || constant.type().elements() == 0)
+    return std::nullopt;
   const std::span<const std::byte> bytes = constant.is_dense() ? constant.dense_bytes() : constant.splat_element();
   if (bytes.size() < sizeof(float)) return std::nullopt;
   // Equal bytes all along: each element is the one before it.

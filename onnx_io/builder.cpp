@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <map>
 
 #include "onnx_io/attribute_proto.h"
 #include "onnx_io/tensor_proto.h"
@@ -58,6 +59,7 @@ bool write(const onnx::ModelProto& model, google::protobuf::io::ZeroCopyOutputSt
 
 struct ModelBuilder::State {
   onnx::ModelProto model;
+  std::map<std::string, std::int64_t> absent;  ///< Bytes in each file that is not there.
 };
 
 ModelBuilder::ModelBuilder(int opset, const std::string& graph_name) : state_(std::make_unique<State>()) {
@@ -100,6 +102,25 @@ void ModelBuilder::add_initializer(const std::string& name, const Shape& shape, 
 void ModelBuilder::add_boolean_initializer(const std::string& name, const Shape& shape,
                                            std::span<const std::uint8_t> values) {
   fill(*state_->model.mutable_graph()->add_initializer(), name, shape, onnx::TensorProto::BOOL, values);
+}
+
+void ModelBuilder::add_absent_initializer(const std::string& name, const Shape& shape, const std::string& location) {
+  auto& tensor = *state_->model.mutable_graph()->add_initializer();
+  tensor.set_name(name);
+  tensor.set_data_type(onnx::TensorProto::FLOAT);
+  for (const std::int64_t extent : shape) tensor.add_dims(extent);
+  tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+  std::int64_t& offset = state_->absent[location];
+  const auto bytes = volume(shape) * static_cast<std::int64_t>(sizeof(float));
+  const auto entry = [&](const char* key, const std::string& value) {
+    auto& added = *tensor.add_external_data();
+    added.set_key(key);
+    added.set_value(value);
+  };
+  entry("location", location);
+  entry("offset", std::to_string(offset));
+  entry("length", std::to_string(bytes));
+  offset += bytes;
 }
 
 void ModelBuilder::add_node(const std::string& op_type, const std::vector<std::string>& inputs,

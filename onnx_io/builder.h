@@ -70,6 +70,10 @@ class ModelBuilder {
   /// Elements of type BOOL, one byte for each: 0 or 1.
   void add_boolean_initializer(const std::string& name, const Shape& shape, std::span<const std::uint8_t> values);
 
+  /// A float initializer whose data are said to lie in the file `location` beside the model, which nobody writes: one
+  /// after the other, in the order of calls.
+  void add_absent_initializer(const std::string& name, const Shape& shape, const std::string& location);
+
   /// Appends a node. Empty input names stand for absent optional inputs.
   void add_node(const std::string& op_type, const std::vector<std::string>& inputs,
                 const std::vector<std::string>& outputs, const std::vector<OnnxAttribute>& attributes = {},

@@ -57,10 +57,11 @@ NameSet definitions(const onnx::GraphProto& graph) {
 
 Expected<std::shared_ptr<const Document>> Document::parse(std::span<const std::byte> bytes,
                                                           std::shared_ptr<const void> owner, bool mapped,
-                                                          const std::string& path) {
+                                                          const std::string& path, AbsentData absent) {
   std::shared_ptr<Document> document(new Document(path));
   document->owner_ = std::move(owner);
   document->mapped_ = mapped;
+  document->absent_ = absent;
   if (bytes.empty()) return document->error("the file is empty; an ONNX model was expected");
   TASO_ASSIGN(document->skeleton_, wire::take_weights_out(bytes, path));
   std::string& skeleton = document->skeleton_.bytes;
@@ -152,7 +153,7 @@ Status Document::collect_tensors() {
     TASO_RETURN_IF_ERROR(define({tensor.name(), TensorSource::initializer, i, 0, false, false}));
     const auto taken = skeleton_.initializers.find(static_cast<std::size_t>(i));
     auto contents = read_contents(tensor, taken == skeleton_.initializers.end() ? nullptr : &taken->second, external_,
-                                  owner_, mapped_);
+                                  owner_, mapped_, absent_);
     if (!contents) return error("initializer " + in_quotes(tensor.name()) + ": " + contents.error().message);
     has_external_data_ = has_external_data_ || contents->external;
     initializers_.push_back(std::move(*contents));
@@ -269,13 +270,21 @@ Status Document::sort_nodes() {
 Expected<TensorContents> Document::attribute_tensor(int node_index, int attribute) const {
   const auto key = std::make_pair(static_cast<std::size_t>(node_index), static_cast<std::size_t>(attribute));
   const auto taken = skeleton_.attributes.find(key);
-  auto contents =
-      read_contents(node(node_index).attribute(attribute).t(),
-                    taken == skeleton_.attributes.end() ? nullptr : &taken->second, external_, owner_, mapped_);
+  auto contents = read_contents(node(node_index).attribute(attribute).t(),
+                                taken == skeleton_.attributes.end() ? nullptr : &taken->second, external_, owner_,
+                                mapped_, absent_);
   if (!contents)
     return error(describe(node_index) + ": attribute " + in_quotes(node(node_index).attribute(attribute).name()) +
                  ": " + contents.error().message);
   return contents;
+}
+
+Status Document::require_data() const {
+  for (std::size_t i = 0; i < initializers_.size(); ++i)
+    if (initializers_[i].absent)
+      return error("initializer " + in_quotes(graph().initializer(static_cast<int>(i)).name()) +
+                   " is only a shape: without its data the model cannot be written");
+  return {};
 }
 
 Expected<TensorContents> Document::external_tensor(const onnx::TensorProto& tensor) const {

@@ -41,11 +41,12 @@ struct DocumentTensor {
 class Document {
  public:
   /// Parses and checks: names defined once, every name that is read defined, no cycle, tensors consistent, operator
-  /// sets declared. `bytes` is kept alive by `owner`; `mapped` says that it is a
-  /// mapped file.
+  /// sets declared. `bytes` is kept alive by `owner`; `mapped` says that it is a mapped file. `absent`: whether
+  /// initializers and attributes may lack their bytes.
   [[nodiscard]] static Expected<std::shared_ptr<const Document>> parse(std::span<const std::byte> bytes,
                                                                        std::shared_ptr<const void> owner, bool mapped,
-                                                                       const std::string& path);
+                                                                       const std::string& path,
+                                                                       AbsentData absent = AbsentData::refused);
 
   [[nodiscard]] const onnx::ModelProto& model() const { return model_; }
   [[nodiscard]] const onnx::GraphProto& graph() const { return model_.graph(); }
@@ -80,6 +81,8 @@ class Document {
   }
   /// Contents of a tensor attribute of a node; an error names the node.
   [[nodiscard]] Expected<TensorContents> attribute_tensor(int node, int attribute) const;
+  /// bad_input where an initializer lacks its bytes: the file cannot be written.
+  [[nodiscard]] Status require_data() const;
   /// True if some tensor of the file lies in external data.
   [[nodiscard]] bool has_external_data() const { return has_external_data_; }
   /// Reads any other tensor that lies in external data (in subgraphs, functions, attributes).
@@ -103,6 +106,7 @@ class Document {
   std::string path_;
   std::shared_ptr<const void> owner_;
   bool mapped_ = false;
+  AbsentData absent_ = AbsentData::refused;
   onnx::ModelProto model_;
   wire::Skeleton skeleton_;
   mutable ExternalData external_;

@@ -350,7 +350,7 @@ std::optional<double> LoweringContext::number(Value value) const {
   const Node& node = graph_->node(value.node);
   if (node.kind != NodeKind::constant || !is_constant(value)) return std::nullopt;
   const TensorType& type = node.constant->type();
-  if (type.element != ElementType::f32 || type.elements() != 1) return std::nullopt;
+  if (type.element != ElementType::f32 || type.elements() != 1 || !node.constant->has_data()) return std::nullopt;
   return static_cast<double>(node.constant->to_floats().at(0));
 }
 

@@ -33,8 +33,8 @@ class Descriptor {
   int value_;
 };
 
-/// Opens folder/location step by step without following links.
-Expected<Descriptor> open_inside(const std::string& folder, const std::string& location) {
+/// Opens folder/location step by step without following links; one of -1 if `may_be_absent` and there is none.
+Expected<Descriptor> open_inside(const std::string& folder, const std::string& location, bool may_be_absent) {
   const std::filesystem::path relative(location);
   if (location.empty() || relative.is_absolute() || location.find('\0') != std::string::npos)
     return bad_input("external data location " + in_quotes(location) +
@@ -48,6 +48,7 @@ Expected<Descriptor> open_inside(const std::string& folder, const std::string& l
                              O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (last ? 0 : O_DIRECTORY)));
     if (next.get() < 0) {
       const int reason = errno;
+      if (may_be_absent && reason == ENOENT) return Descriptor(-1);
       struct stat info {};
       if (::fstatat(current.get(), part->c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode))
         return bad_input("external data " + in_quotes(location) + " is reached through a symbolic link");
@@ -59,7 +60,7 @@ Expected<Descriptor> open_inside(const std::string& folder, const std::string& l
 }
 
 Expected<SharedBytes> map_inside(const std::string& folder, const std::string& location) {
-  TASO_ASSIGN(const Descriptor file, open_inside(folder, location));
+  TASO_ASSIGN(const Descriptor file, open_inside(folder, location, false));
   struct stat info {};
   if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
     return bad_input("external data " + in_quotes(location) + " is not a regular file");
@@ -86,6 +87,12 @@ void release_pages(std::span<const std::byte> mapped) {
 ExternalData::ExternalData(std::string model_path) {
   folder_ = std::filesystem::path(std::move(model_path)).parent_path().string();
   if (folder_.empty()) folder_ = ".";
+}
+
+Expected<bool> ExternalData::exists(const std::string& location) const {
+  if (files_.contains(location)) return true;
+  TASO_ASSIGN(const Descriptor file, open_inside(folder_, location, true));
+  return file.get() >= 0;
 }
 
 Expected<SharedBytes> ExternalData::read(const std::string& location, std::int64_t offset,

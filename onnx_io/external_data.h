@@ -30,6 +30,9 @@ void release_pages(std::span<const std::byte> mapped);
 class ExternalData {
  public:
   explicit ExternalData(std::string model_path);
+  /// Whether there is anything at a location, of which read() may yet fail. Fails as that where the location itself is
+  /// refused.
+  [[nodiscard]] Expected<bool> exists(const std::string& location) const;
   /// `length` bytes (the rest of the file if absent) at `offset`. Error messages do not name the tensor; the caller
   /// adds it.
   [[nodiscard]] Expected<SharedBytes> read(const std::string& location, std::int64_t offset,

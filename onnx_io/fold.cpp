@@ -312,6 +312,7 @@ Expected<std::vector<Constant>> fold_weights(const Graph& graph, std::span<const
     if (uses[id] == 0) continue;
     const Node& node = graph.node(id);
     if (node.kind == NodeKind::constant) {
+      TASO_RETURN_IF_ERROR(node.constant->require_data());
       computed[id] = {node.constant};
     } else {
       std::vector<Constant> inputs;

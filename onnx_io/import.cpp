@@ -175,7 +175,7 @@ class Importer {
     const DocumentTensor& entry = document_.tensors()[static_cast<std::size_t>(tensor)];
     if (!known && entry.source == TensorSource::initializer) {
       const TensorContents& contents = document_.initializer(entry.index);
-      if (contents.type.element != ElementType::other) known = ConstantTensor{make_constant(contents), true};
+      if (contents.type.element != ElementType::other) known = ConstantTensor{make_constant(contents, entry.name), true};
     }
     return known ? known->data : nullptr;
   }
@@ -188,6 +188,11 @@ class Importer {
     const auto index = static_cast<std::size_t>(input.tensor);
     input.from_symbols = flow_.reaches(input.tensor);
     input.constant = constant_of(input.tensor);
+    // To handlers, what is only a shape is a tensor like any other.
+    if (input.constant && !input.constant->has_data()) {
+      value_of(input.tensor);
+      input.constant = nullptr;
+    }
     input.value = result_.values[index];
     if (input.constant)
       input.type = input.constant->type();
@@ -452,7 +457,7 @@ class Importer {
     std::shared_ptr<const ConstantData> constant;
     if (attribute.name() == "value" && attribute.has_t()) {
       TASO_ASSIGN(const TensorContents contents, document_.attribute_tensor(index, 0));
-      if (contents.type.element != ElementType::other) constant = make_constant(contents);
+      if (contents.type.element != ElementType::other) constant = make_constant(contents, document_.describe(index));
     } else if (attribute.name() == "value_float") {
       const float number = attribute.f();
       constant = ConstantData::of_floats({}, std::span(&number, 1));

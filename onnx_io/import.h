@@ -71,7 +71,7 @@ struct ImportedModel {
 /// does nothing, so that handlers read straight through.
 class NodeContext {
  public:
-  /// One input: its type, its constant contents if it has any, and its value (made on demand).
+  /// One input: its type, its constant contents if they are known, and its value (made on demand).
   struct Input {
     bool present = false;
     TensorType type;
@@ -115,6 +115,8 @@ class NodeContext {
   [[nodiscard]] const Shape& shape(std::size_t i) const { return inputs_[i].type.shape; }
   [[nodiscard]] std::int64_t rank(std::size_t i) const { return static_cast<std::int64_t>(shape(i).size()); }
   [[nodiscard]] bool is_constant(std::size_t i) const { return has_input(i) && inputs_[i].constant != nullptr; }
+  /// The input is a constant of which only type and shape are known.
+  [[nodiscard]] bool is_only_shape(std::size_t i) const;
   /// The number of an initializer's element type if ONNX, as known here, has no such type; else empty.
   [[nodiscard]] std::string unknown_type(std::size_t i) const;
   /// The graph value of an input.
@@ -178,7 +180,9 @@ class NodeContext {
   void decline_untyped() { decline("the shape of an input is not known before run time", Obstacle::unknown_type); }
   /// Declines as an input must be constant and is not. `what` names it: "its condition".
   void decline_not_constant(std::size_t i, const std::string& what) {
-    if (!stopped()) refusal_ = Refusal{what + " is not constant", Obstacle::not_constant, i};
+    if (!stopped())
+      refusal_ = Refusal{what + (is_only_shape(i) ? " is only a shape: its data is not there" : " is not constant"),
+                         Obstacle::not_constant, i};
   }
   void decline_not_constant(std::size_t i) { decline_not_constant(i, "input " + std::to_string(i)); }
   [[nodiscard]] bool stopped() const { return error_.has_value() || refusal_.has_value(); }

@@ -44,7 +44,7 @@ Value softplus_of(NodeContext& c, Value x) {
 
 /// Whether an input that is constant has finite elements only. A mask of zeros does not hide others.
 bool is_finite(NodeContext& c, std::size_t i) {
-  if (!c.is_constant(i)) return true;
+  if (!c.is_constant(i)) return !c.is_only_shape(i);
   const std::vector<float> values = c.inputs()[i].constant->to_floats();
   return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
 }

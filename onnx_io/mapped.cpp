@@ -29,10 +29,12 @@ MappedNode description_of(const NodeContext& c) {
   node.domain = domain_of(c.proto());
   node.type = c.proto().op_type();
   node.version = c.version();
-  for (const NodeContext::Input& input : c.inputs())
-    node.inputs.push_back(input.present
-                              ? std::optional(MappedOperand{input.type, input.constant != nullptr, number_of(input)})
-                              : std::nullopt);
+  for (std::size_t i = 0; i < c.input_count(); ++i) {
+    const NodeContext::Input& input = c.inputs()[i];
+    const bool constant = c.is_constant(i) || c.is_only_shape(i);
+    node.inputs.push_back(input.present ? std::optional(MappedOperand{input.type, constant, number_of(input)})
+                                        : std::nullopt);
+  }
   for (std::size_t i = 0; i < c.output_count(); ++i) node.outputs.push_back(c.uses_output(i));
   for (const auto& attribute : c.proto().attribute()) {
     switch (type_of(attribute)) {

@@ -51,7 +51,8 @@ Expected<std::shared_ptr<const ModelDocument>> open_document(std::span<const std
   auto model = std::make_shared<ModelDocument>();
   model->registry = &registry;
   model->options = options;
-  TASO_ASSIGN(model->document, Document::parse(bytes, std::move(owner), mapped, path));
+  const AbsentData absent = options.absent_weights ? AbsentData::allowed : AbsentData::refused;
+  TASO_ASSIGN(model->document, Document::parse(bytes, std::move(owner), mapped, path, absent));
   TASO_ASSIGN(model->imported, import_document(*model->document, registry, options));
   describe_import(*model);
   for (const auto& node : model->document->graph().node())
@@ -115,9 +116,11 @@ const std::string& Model::path() const { return document_->document->path(); }
 
 namespace {
 
-/// Whether `graph` may stand for the model's: same inputs, same types of outputs.
+/// Whether `graph` may stand for the model's: same inputs, same types of outputs, and all its constants have data.
 Status check_ends(const Graph& before, const Graph& graph) {
   TASO_RETURN_IF_ERROR(graph.validate());
+  for (const NodeId id : graph.topological_order())
+    if (graph.node(id).kind == NodeKind::constant) TASO_RETURN_IF_ERROR(graph.node(id).constant->require_data());
   if (graph.inputs().size() != before.inputs().size() || graph.outputs().size() != before.outputs().size())
     return internal_error("the graph to be saved has other inputs or outputs than the model");
   for (std::size_t i = 0; i < graph.inputs().size(); ++i) {
@@ -134,6 +137,7 @@ Status check_ends(const Graph& before, const Graph& graph) {
 }  // namespace
 
 Expected<SaveReport> Model::save(const Graph& graph, const std::string& path, const SaveOptions& options) const {
+  TASO_RETURN_IF_ERROR(document_->document->require_data());
   TASO_RETURN_IF_ERROR(check_ends(this->graph(), graph));
   TASO_ASSIGN(const ExportedGraph exported,
               export_graph(*document_->document, document_->imported, graph, *document_->registry,
@@ -142,6 +146,7 @@ Expected<SaveReport> Model::save(const Graph& graph, const std::string& path, co
 }
 
 Expected<Model> Model::read_again(const Graph& graph) const {
+  TASO_RETURN_IF_ERROR(document_->document->require_data());
   TASO_RETURN_IF_ERROR(check_ends(this->graph(), graph));
   TASO_ASSIGN(const ExportedGraph exported,
               export_graph(*document_->document, document_->imported, graph, *document_->registry,
@@ -183,6 +188,7 @@ std::vector<SizedExport> exports_of(std::span<const Model::Sized> samples, const
 Expected<SaveReport> Model::save_at_all_sizes(const Graph& graph, std::span<const Sized> samples,
                                               const std::string& path, const SaveOptions& options) const {
   TASO_CHECK(document_->sizes != nullptr && !samples.empty(), "not a model at all sizes");
+  TASO_RETURN_IF_ERROR(document_->document->require_data());
   TASO_RETURN_IF_ERROR(check_ends(this->graph(), graph));
   for (const Sized& one : samples) TASO_RETURN_IF_ERROR(check_ends(one.model->graph(), *one.graph));
   const auto exports = exports_of(

@@ -47,6 +47,10 @@ struct ImportOptions {
   /// Extents that symbols of graph inputs stand for while the model is worked on (Model::symbols). The saved model
   /// keeps the symbols: see Model::save_at_all_sizes.
   SymbolSizes symbol_sizes;
+  /// Initializers whose data is not there (the external file is missing, or none is stored) are constants that are only
+  /// shapes (ConstantData::shape_only), named as in the file; else they are an error. What needs their elements is
+  /// carried. Such a model can be looked at, and planned, but not saved (bad_input).
+  bool absent_weights = false;
 };
 
 /// How a model is written.

@@ -102,6 +102,12 @@ std::vector<double> NodeContext::reals(std::size_t i) {
   return {values.begin(), values.end()};
 }
 
+bool NodeContext::is_only_shape(std::size_t i) const {
+  if (!has_input(i) || !inputs_[i].value) return false;
+  const Node& node = graph_->node(inputs_[i].value->node);
+  return node.kind == NodeKind::constant && !node.constant->has_data();
+}
+
 std::string NodeContext::unknown_type(std::size_t i) const {
   const DocumentTensor& tensor = document_->tensors()[static_cast<std::size_t>(inputs_[i].tensor)];
   if (tensor.source != TensorSource::initializer) return "";

@@ -11,7 +11,7 @@
 namespace taso {
 namespace {
 
-/// Of all bytes, wherever they lie.
+/// Of all bytes of a constant with data, wherever they lie.
 std::string short_hash(const ConstantData& constant) {
   const Hash128 hash = hash_bytes(constant.is_dense() ? constant.dense_bytes() : constant.splat_element());
   return fmt::format("{:08x}", static_cast<std::uint32_t>(hash.low));

@@ -114,6 +114,13 @@ Expected<std::vector<std::byte>> typed_bytes(const onnx::TensorProto& tensor, co
   return out;
 }
 
+/// No field of a tensor holds an element.
+bool stores_nothing(const onnx::TensorProto& tensor, const wire::TakenData* taken) {
+  return (taken == nullptr || taken->bytes.empty()) && tensor.raw_data().empty() && tensor.float_data_size() == 0 &&
+         tensor.int32_data_size() == 0 && tensor.int64_data_size() == 0 && tensor.double_data_size() == 0 &&
+         tensor.uint64_data_size() == 0;
+}
+
 /// Hash of large data, chunk by chunk: hashing a model does not make it resident.
 std::string digest(std::span<const std::byte> bytes, bool mapped) {
   constexpr std::size_t chunk = std::size_t{16} << 20;
@@ -148,7 +155,8 @@ std::string data_type_name(std::int32_t data_type) {
 }
 
 Expected<TensorContents> read_contents(const onnx::TensorProto& tensor, const wire::TakenData* taken,
-                                       ExternalData& external, const std::shared_ptr<const void>& owner, bool mapped) {
+                                       ExternalData& external, const std::shared_ptr<const void>& owner, bool mapped,
+                                       AbsentData absent) {
   TensorContents contents;
   contents.data_type = tensor.data_type();
   contents.type.element = element_of(tensor.data_type());
@@ -164,6 +172,11 @@ Expected<TensorContents> read_contents(const onnx::TensorProto& tensor, const wi
   const DataType* type = find_type(tensor.data_type());
   const std::int64_t needed = type == nullptr ? -1 : (elements * type->bits + 7) / 8;
 
+  const bool may_be_absent = absent == AbsentData::allowed && needed > 0;
+  if (may_be_absent && !contents.external && stores_nothing(tensor, taken)) {
+    contents.absent = true;
+    return contents;
+  }
   if (contents.external) {
     std::string location;
     std::int64_t offset = 0;
@@ -181,6 +194,11 @@ Expected<TensorContents> read_contents(const onnx::TensorProto& tensor, const wi
       }
     }
     if (!length && needed >= 0) length = needed;
+    if (may_be_absent) {
+      TASO_ASSIGN(const bool exists, external.exists(location));
+      contents.absent = !exists;
+      if (contents.absent) return contents;
+    }
     TASO_ASSIGN(contents.bytes, external.read(location, offset, length));
   } else if (taken != nullptr) {
     if (taken->field == 4 && tensor.data_type() != onnx::TensorProto::FLOAT)
@@ -209,7 +227,8 @@ Expected<TensorContents> read_contents(const onnx::TensorProto& tensor, const wi
   return contents;
 }
 
-std::shared_ptr<const ConstantData> make_constant(const TensorContents& contents) {
+std::shared_ptr<const ConstantData> make_constant(const TensorContents& contents, const std::string& name) {
+  if (contents.absent) return ConstantData::shape_only(contents.type, name);
   constexpr std::size_t large = std::size_t{1} << 20;
   const auto& [bytes, owner, mapped] = contents.bytes;
   if (bytes.size() < large) return ConstantData::own(contents.type, {bytes.begin(), bytes.end()});

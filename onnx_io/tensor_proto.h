@@ -35,15 +35,20 @@ struct TensorContents {
   std::int32_t data_type = 0;
   SharedBytes bytes;  ///< Row-major little-endian elements; empty for strings.
   bool external = false;
+  bool absent = false;  ///< There are no bytes though there are elements (AbsentData::allowed).
 };
+
+/// Whether a tensor of numbers may be stored without its bytes: its external file is not there, or no field has any.
+enum class AbsentData : std::uint8_t { refused, allowed };
 
 /// Checks a tensor and finds its bytes: in the file they were taken from (kept alive by `owner`, perhaps mapped), in an
 /// external file, or copied from raw_data or typed fields. Errors do not name the tensor.
 [[nodiscard]] Expected<TensorContents> read_contents(const onnx::TensorProto& tensor, const wire::TakenData* taken,
                                                      ExternalData& external, const std::shared_ptr<const void>& owner,
-                                                     bool mapped = false);
+                                                     bool mapped = false, AbsentData absent = AbsentData::refused);
 
-/// The constant of contents whose element type is not `other`.
-[[nodiscard]] std::shared_ptr<const ConstantData> make_constant(const TensorContents& contents);
+/// The constant of contents whose element type is not `other`; where its bytes are absent only a shape, called `name`.
+[[nodiscard]] std::shared_ptr<const ConstantData> make_constant(const TensorContents& contents,
+                                                                const std::string& name = "");
 
 }  // namespace taso

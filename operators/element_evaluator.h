@@ -176,6 +176,7 @@ class ElementEvaluator {
       }
       case NodeKind::constant: {
         const ConstantData& constant = *node.constant;
+        TASO_RETURN_IF_ERROR(constant.require_data());
         operand.tensor = {constant.type(), constant.is_dense() ? constant.dense_bytes() : constant.splat_element(),
                           !constant.is_dense()};
         break;

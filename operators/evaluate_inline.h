@@ -248,6 +248,7 @@ Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
       case NodeKind::input:
         break;
       case NodeKind::constant: {
+        TASO_RETURN_IF_ERROR(node.constant->require_data());
         Tensor tensor;
         tensor.shape = node.outputs[0].shape;
         switch (node.outputs[0].element) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "partition/collectives.h"
@@ -12,7 +13,8 @@
 namespace taso {
 namespace {
 
-std::int64_t volume_of_common(const IndexBox& a, const IndexBox& b) {
+/// `b` has as many ranges as `a`.
+std::int64_t volume_of_common(const IndexBox& a, const IndexRange* b) {
   std::int64_t volume = 1;
   for (std::size_t axis = 0; axis < a.size() && volume > 0; ++axis)
     volume *= std::max<std::int64_t>(0, std::min(a[axis].end, b[axis].end) - std::max(a[axis].begin, b[axis].begin));
@@ -61,17 +63,21 @@ class Holdings {
       const auto equal = [&](const IndexBox* other) { return *other == box; };
       if (volume_of(box) > 0 && std::none_of(different.begin(), different.end(), equal)) different.push_back(&box);
     }
-    boxes_ = disjoint_boxes(different, 0);
+    for (const IndexBox& box : disjoint_boxes(different, 0)) {
+      ranges_.insert(ranges_.end(), box.begin(), box.end());
+      ++count_;
+    }
   }
   /// How many elements of a box are among them.
   [[nodiscard]] std::int64_t among(const IndexBox& box) const {
     std::int64_t sum = 0;
-    for (const IndexBox& held : boxes_) sum += volume_of_common(box, held);
+    for (std::size_t i = 0; i < count_; ++i) sum += volume_of_common(box, ranges_.data() + i * box.size());
     return sum;
   }
 
  private:
-  std::vector<IndexBox> boxes_;
+  std::vector<IndexRange> ranges_;  ///< Box by box.
+  std::size_t count_ = 0;
 };
 
 /// Devices of one group at a level of the mesh, those that differ in the axes from `axis` on only, are numbered one
@@ -135,20 +141,29 @@ class TransferSource::Held {
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
 
-  /// Gets what devices lack. If results are partial, all along the same axes: owners with the same summand are as near.
-  [[nodiscard]] Transfer to(const std::vector<IndexBox>& need, std::int64_t element_bytes) const {
+  /// Gets what devices lack, after what took `before`; the sum. If results are partial, all along the same axes: owners
+  /// with the same summand are as near. Not possible, either, where that takes `limit` seconds or more.
+  [[nodiscard]] Transfer to(const std::vector<IndexBox>& need, std::int64_t element_bytes, const Transfer& before = {},
+                            double limit = std::numeric_limits<double>::infinity()) const {
     Transfer total;
-    absl::InlinedVector<std::int64_t, 32> covered(boxes_.size());
-    for (std::size_t d = 0; d < boxes_.size(); ++d) covered[d] = volume_of_common(need[d], boxes_[d]);
-    for (std::size_t axis = mesh_.axes.size(); axis-- > 0;) {
+    absl::InlinedVector<std::int64_t, 32> covered(boxes_.size()), wanted(boxes_.size());
+    std::size_t lacking = 0;  // Devices that do not have all.
+    for (std::size_t d = 0; d < boxes_.size(); ++d) {
+      covered[d] = volume_of_common(need[d], boxes_[d].data());
+      wanted[d] = volume_of(need[d]);
+      if (covered[d] < wanted[d]) ++lacking;
+    }
+    for (std::size_t axis = mesh_.axes.size(); axis-- > 0 && lacking > 0;) {
       const MeshAxis& link = mesh_.axes[axis];
       std::int64_t most = 0;
       double messages = 0;
       for (std::size_t d = 0; d < boxes_.size(); ++d) {
+        if (covered[d] == wanted[d]) continue;
         const Holdings& group = groups_[axis][d / static_cast<std::size_t>(sizes_[axis])];
         const std::int64_t now = group.among(need[d]), more = now - covered[d];
         if (more <= 0) continue;
         covered[d] = now;
+        if (now == wanted[d]) --lacking;
         most = std::max(most, more);
         total.bytes += static_cast<double>(more * element_bytes);
         const auto owned = static_cast<double>(std::max<std::int64_t>(1, volumes_[d]));
@@ -157,8 +172,10 @@ class TransferSource::Held {
       }
       if (most > 0)
         total.seconds += messages * link.latency + static_cast<double>(most * element_bytes) / link.bandwidth;
+      if (before.seconds + total.seconds >= limit) return {0, 0, false};
     }
-    for (std::size_t d = 0; d < boxes_.size(); ++d) total.possible = total.possible && covered[d] == volume_of(need[d]);
+    total.possible = lacking == 0;
+    total += before;
     return total;
   }
   [[nodiscard]] const std::vector<IndexBox>& boxes() const { return boxes_; }
@@ -201,11 +218,10 @@ Transfer TransferSource::to(const Placement& need) {
       if (held_->boxes()[0][axis].size() >= 2)
         reduced->parts.push_back(std::make_unique<Held>(scattered(held_->boxes(), axes, axis, mesh_), mesh_));
   }
-  Transfer best = reduced->all;
-  best += held_->to(need.boxes, element_bytes_);
+  Transfer best = held_->to(need.boxes, element_bytes_, reduced->all);
   for (const std::unique_ptr<Held>& part : reduced->parts) {
-    Transfer other = reduced->scatter;
-    other += part->to(need.boxes, element_bytes_);
+    const double limit = best.possible ? best.seconds : std::numeric_limits<double>::infinity();
+    const Transfer other = part->to(need.boxes, element_bytes_, reduced->scatter, limit);
     if (other.possible && (!best.possible || other.seconds < best.seconds)) best = other;
   }
   return best;

@@ -73,6 +73,7 @@ HostTensor HostTensor::of_integers(Shape shape, std::span<const std::int64_t> va
 }
 
 HostTensor HostTensor::of_constant(const ConstantData& constant) {
+  TASO_CHECK(constant.has_data(), "a tensor of a constant that is only a shape");
   HostTensor tensor(constant.type());
   if (constant.is_dense()) {
     if (tensor.size_ > 0) std::memcpy(tensor.buffer_.data(), constant.dense_bytes().data(), tensor.size_);

@@ -33,7 +33,10 @@ class Evaluator {
   Expected<Constant> evaluate(Value wanted) {
     const Node& node = graph_->node(wanted.node);
     TASO_CHECK(node.weight_only, "a value is not weight-only");
-    if (node.kind == NodeKind::constant) return node.constant;
+    if (node.kind == NodeKind::constant) {
+      TASO_RETURN_IF_ERROR(node.constant->require_data());
+      return node.constant;
+    }
     const std::vector<NodeId> order = plan(wanted.node);
     for (const NodeId id : order) {
       TASO_RETURN_IF_ERROR(compute(id));
@@ -87,6 +90,7 @@ class Evaluator {
   Status compute(NodeId id) {
     const Node& node = graph_->node(id);
     if (node.kind == NodeKind::constant) {
+      TASO_RETURN_IF_ERROR(node.constant->require_data());
       results_[id] = {node.constant};
       return {};
     }

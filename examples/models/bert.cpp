@@ -12,7 +12,7 @@ ModelBuilder build_bert_base(const ModelOptions& options) {
   const std::int64_t features = 768 / (options.narrower > 0 ? options.narrower : 1);
   const std::int64_t layers = options.depth > 0 ? options.depth : 12;
   const std::int64_t heads = std::max<std::int64_t>(1, features / 64);
-  Network net("bert_base", options.seed, options.batch);
+  Network net("bert_base", options.seed, options.batch, options.without_weights);
 
   Activation x = net.input("embeddings", {tokens, features});
   for (std::int64_t layer = 0; layer < layers; ++layer) {

@@ -1,5 +1,5 @@
-// Blocks of decoders as exporters write them: GPT-2 and LLaMA, without embeddings, for one pass over all tokens (no
-// cache).
+// Decoders as exporters write them: GPT-2 and LLaMA, as blocks without embeddings and as whole models, for one pass
+// over all tokens (no cache).
 //
 // GPT-2: queries, keys and values are one product, split; the causal mask selects by Where; gelu is the approximation
 // by tanh, spelled out. LLaMA: root mean square norms, rotary position embedding of queries and keys, keys and values
@@ -63,13 +63,13 @@ Activation gpt2_block(Network& net, const std::string& name, const Activation& x
 }
 
 // x cos + rotated(x) sin, where the halves of a head are rotated against each other.
-Activation rotary(Network& net, const Activation& x) {
+Activation rotary(Network& net, const Activation& x, double base) {
   const std::int64_t tokens = x.shape[1], depth = x.shape[2];
   std::vector<float> cosines, sines;
   for (std::int64_t t = 0; t < tokens; ++t) {
     for (std::int64_t i = 0; i < depth; ++i) {
       const double exponent = static_cast<double>(2 * (i % (depth / 2))) / static_cast<double>(depth);
-      const double angle = static_cast<double>(t) * std::pow(500000.0, -exponent);
+      const double angle = static_cast<double>(t) * std::pow(base, -exponent);
       cosines.push_back(static_cast<float>(std::cos(angle)));
       sines.push_back(static_cast<float>(std::sin(angle)));
     }
@@ -83,6 +83,7 @@ Activation rotary(Network& net, const Activation& x) {
 
 // Every head `times` times, one after the other.
 Activation repeat_heads(Network& net, const Activation& x, std::int64_t times) {
+  if (times == 1) return x;
   const std::int64_t heads = x.shape[0], tokens = x.shape[1], depth = x.shape[2];
   const Activation apart = net.node("Unsqueeze", {x.name, net.integers({2})}, {heads, 1, tokens, depth});
   const Activation repeated =
@@ -91,14 +92,14 @@ Activation repeat_heads(Network& net, const Activation& x, std::int64_t times) {
 }
 
 Activation llama_block(Network& net, const std::string& name, const Activation& x, std::int64_t heads,
-                       std::int64_t key_heads, std::int64_t hidden) {
+                       std::int64_t key_heads, std::int64_t hidden, double base) {
   const std::int64_t tokens = x.shape[0], features = x.shape[1], depth = features / heads;
   const Activation normal = net.rms_norm(name + ".input_layernorm", x);
   const auto project = [&](const std::string& part, std::int64_t count) {
     return in_heads(net, net.matmul(name + ".self_attn." + part, normal, count * depth), count);
   };
-  const Activation query = rotary(net, project("q_proj", heads));
-  const Activation key = repeat_heads(net, rotary(net, project("k_proj", key_heads)), heads / key_heads);
+  const Activation query = rotary(net, project("q_proj", heads), base);
+  const Activation key = repeat_heads(net, rotary(net, project("k_proj", key_heads), base), heads / key_heads);
   const Activation value = repeat_heads(net, project("v_proj", key_heads), heads / key_heads);
   std::vector<float> mask;
   for (std::int64_t i = 0; i < tokens; ++i)
@@ -121,7 +122,7 @@ Activation llama_block(Network& net, const std::string& name, const Activation& 
 ModelBuilder build_gpt2_block(const ModelOptions& options) {
   const std::int64_t tokens = options.extent > 0 ? options.extent : 128;
   const std::int64_t features = 768 / (options.narrower > 0 ? options.narrower : 1);
-  Network net("gpt2_block", options.seed, options.batch);
+  Network net("gpt2_block", options.seed, options.batch, options.without_weights);
   Activation x = net.input("hidden_states", {tokens, features});
   for (std::int64_t i = 0; i < std::max<std::int64_t>(1, options.depth); ++i)
     x = gpt2_block(net, "h." + std::to_string(i), x, std::max<std::int64_t>(1, features / 64));
@@ -135,11 +136,45 @@ ModelBuilder build_llama_block(const ModelOptions& options) {
   // Narrower: shallower heads, as many of them as there are features for, at most 32.
   const std::int64_t features = 2048 / narrower,
                      key_heads = std::min<std::int64_t>(8, std::max<std::int64_t>(1, features / 32));
-  Network net("llama_block", options.seed, options.batch);
+  Network net("llama_block", options.seed, options.batch, options.without_weights);
   Activation x = net.input("hidden_states", {tokens, features});
   for (std::int64_t i = 0; i < std::max<std::int64_t>(1, options.depth); ++i)
-    x = llama_block(net, "layers." + std::to_string(i), x, 4 * key_heads, key_heads, 8192 / narrower);
+    x = llama_block(net, "layers." + std::to_string(i), x, 4 * key_heads, key_heads, 8192 / narrower, 500000.0);
   net.output(x);
+  return net.take();
+}
+
+ModelBuilder build_gpt2_xl(const ModelOptions& options) {
+  const std::int64_t tokens = options.extent > 0 ? options.extent : 1024;
+  const std::int64_t narrower = options.narrower > 0 ? options.narrower : 1;
+  const std::int64_t features = 1600 / narrower, words = 50257 / narrower, positions = 1024;
+  Network net("gpt2_xl", options.seed, options.batch, options.without_weights);
+  const Activation embedded = net.embedding("wte", net.tokens("input_ids", {tokens}), words, features);
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t i = 0; i < tokens; ++i) numbers.push_back(i);
+  const Activation place = {net.integers("positions", numbers), {tokens}};
+  Activation x = net.binary("Add", embedded, net.embedding("wpe", place, positions, features));
+  const std::int64_t layers = options.depth > 0 ? options.depth : 48;
+  for (std::int64_t i = 0; i < layers; ++i)
+    x = gpt2_block(net, "h." + std::to_string(i), x, std::max<std::int64_t>(1, features / 64));
+  x = net.layer_norm("ln_f", x, 1e-5F);
+  // The table of the embedding once more.
+  const Activation table = net.node("Transpose", {"wte"}, {}, {{"perm", {1, 0}}});
+  net.output(net.node("MatMul", {x.name, table.name}, {tokens, words}));
+  return net.take();
+}
+
+ModelBuilder build_llama_7b(const ModelOptions& options) {
+  const std::int64_t tokens = options.extent > 0 ? options.extent : 2048;
+  const std::int64_t narrower = options.narrower > 0 ? options.narrower : 1;
+  const std::int64_t features = 4096 / narrower, words = 32000 / narrower, hidden = 11008 / narrower;
+  const std::int64_t heads = std::min<std::int64_t>(32, std::max<std::int64_t>(1, features / 16));
+  Network net("llama_7b", options.seed, options.batch, options.without_weights);
+  Activation x = net.embedding("embed_tokens", net.tokens("input_ids", {tokens}), words, features);
+  const std::int64_t layers = options.depth > 0 ? options.depth : 32;
+  for (std::int64_t i = 0; i < layers; ++i)
+    x = llama_block(net, "layers." + std::to_string(i), x, heads, heads, hidden, 10000.0);
+  net.output(net.matmul("lm_head", net.rms_norm("norm", x), words));
   return net.take();
 }
 

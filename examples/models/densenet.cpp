@@ -14,7 +14,7 @@ ModelBuilder build_densenet121(const ModelOptions& options) {
   const std::int64_t side = options.extent > 0 ? options.extent : 224;
   const std::int64_t narrower = options.narrower > 0 ? options.narrower : 1;
   const std::int64_t growth = 32 / narrower;
-  Network net("densenet121", options.seed, options.batch);
+  Network net("densenet121", options.seed, options.batch, options.without_weights);
 
   const auto normal = [&](const std::string& name, const Activation& x) { return net.relu(net.batch_norm(name, x)); };
 

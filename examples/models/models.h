@@ -21,6 +21,10 @@ struct ModelOptions {
   std::int64_t depth = 0;
   /// Images or sequences at a time (1 as published).
   std::int64_t batch = 0;
+  /// Multiplies all channel or feature counts (ResNets: "Wide" ones of Zagoruyko and Komodakis 2016).
+  std::int64_t wider = 0;
+  /// Of weights only the types: the model is a file without data.
+  bool without_weights = false;
 };
 
 struct ExampleModel {
@@ -29,6 +33,8 @@ struct ExampleModel {
   ModelBuilder (*build)(const ModelOptions& options);
   /// A variant of the same structure that runs in milliseconds, for tests.
   ModelOptions small;
+  /// As published its weights are more than a model file can hold: it is built without them.
+  bool large = false;
 };
 
 /// All of them, in alphabetical order.
@@ -36,19 +42,28 @@ struct ExampleModel {
 /// The one of that name, or null.
 [[nodiscard]] const ExampleModel* find_example_model(std::string_view name);
 
+ModelBuilder build_alexnet(const ModelOptions& options);
 ModelBuilder build_bert_base(const ModelOptions& options);
 ModelBuilder build_densenet121(const ModelOptions& options);
 ModelBuilder build_gpt2_block(const ModelOptions& options);
+ModelBuilder build_gpt2_xl(const ModelOptions& options);
 ModelBuilder build_inception_resnet_v2(const ModelOptions& options);
 ModelBuilder build_inception_v3(const ModelOptions& options);
+ModelBuilder build_llama_7b(const ModelOptions& options);
 ModelBuilder build_llama_block(const ModelOptions& options);
+ModelBuilder build_lstm(const ModelOptions& options);
 ModelBuilder build_nasnet_a_large(const ModelOptions& options);
 ModelBuilder build_nasnet_a_mobile(const ModelOptions& options);
 ModelBuilder build_nasrnn(const ModelOptions& options);
+ModelBuilder build_resnet101(const ModelOptions& options);
+ModelBuilder build_resnet152(const ModelOptions& options);
 ModelBuilder build_resnet50(const ModelOptions& options);
 ModelBuilder build_resnext50_32x4d(const ModelOptions& options);
+ModelBuilder build_rnnlm(const ModelOptions& options);
 ModelBuilder build_squeezenet1_1(const ModelOptions& options);
+ModelBuilder build_transformer(const ModelOptions& options);
 ModelBuilder build_unet(const ModelOptions& options);
 ModelBuilder build_unet_resize(const ModelOptions& options);
+ModelBuilder build_vgg19(const ModelOptions& options);
 
 }  // namespace taso::examples

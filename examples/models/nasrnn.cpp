@@ -13,7 +13,7 @@ namespace taso::examples {
 ModelBuilder build_nasrnn(const ModelOptions& options) {
   const std::int64_t features = 512 / (options.narrower > 0 ? options.narrower : 1);
   const std::int64_t steps = options.depth > 0 ? options.depth : 5;
-  Network net("nasrnn", options.seed, options.batch);
+  Network net("nasrnn", options.seed, options.batch, options.without_weights);
 
   std::vector<Activation> inputs;
   for (std::int64_t step = 0; step < steps; ++step) inputs.push_back(net.input("x" + std::to_string(step), {features}));

@@ -50,8 +50,11 @@ Window square(std::int64_t extent, std::int64_t stride, std::int64_t pad, std::i
   return {extent, extent, stride, pad, pad, groups};
 }
 
-Network::Network(const std::string& name, std::uint64_t seed, std::int64_t batch)
-    : model_(17, name), seed_(seed), batch_(std::max<std::int64_t>(batch, 1)) {}
+Network::Network(const std::string& name, std::uint64_t seed, std::int64_t batch, bool without_weights)
+    : model_(17, name),
+      seed_(seed),
+      batch_(std::max<std::int64_t>(batch, 1)),
+      weights_(without_weights ? name + ".weights" : "") {}
 
 Shape Network::with_batch(const Shape& shape) const {
   Shape full = {batch_};
@@ -61,14 +64,16 @@ Shape Network::with_batch(const Shape& shape) const {
 
 std::string Network::fresh(const std::string& op) { return op + "_" + std::to_string(nodes_++); }
 
-bool Network::is_new(const std::string& name) {
-  if (std::find(initializers_.begin(), initializers_.end(), name) != initializers_.end()) return false;
-  initializers_.push_back(name);
+bool Network::is_new(const std::string& name) { return initializers_.insert(name).second; }
+
+bool Network::absent(const std::string& name, const Shape& shape) {
+  if (weights_.empty()) return false;
+  model_.add_absent_initializer(name, shape, weights_);
   return true;
 }
 
 std::string Network::filters(const std::string& name, const Shape& shape) {
-  if (!is_new(name)) return name;
+  if (!is_new(name) || absent(name, shape)) return name;
   std::vector<float> values = normal(seed_, name, volume(shape));
   const std::size_t fan_in = values.size() / static_cast<std::size_t>(shape[0]);
   const double scale = relu_gain / std::sqrt(static_cast<double>(fan_in));
@@ -83,7 +88,7 @@ std::string Network::filters(const std::string& name, const Shape& shape) {
 }
 
 std::string Network::matrix(const std::string& name, std::int64_t rows, std::int64_t columns) {
-  if (!is_new(name)) return name;
+  if (!is_new(name) || absent(name, {rows, columns})) return name;
   std::vector<float> values = normal(seed_, name, rows * columns);
   const auto scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(rows)));
   for (float& value : values) value *= scale;
@@ -92,7 +97,7 @@ std::string Network::matrix(const std::string& name, std::int64_t rows, std::int
 }
 
 std::string Network::vector(const std::string& name, std::int64_t size, double mean, double deviation) {
-  if (!is_new(name)) return name;
+  if (!is_new(name) || absent(name, {size})) return name;
   std::vector<float> values = normal(seed_, name, size);
   // Bounded at two deviations, so that scales and variances stay positive.
   for (float& value : values)
@@ -110,6 +115,10 @@ std::string Network::scalar(float value) {
 std::string Network::integers(const std::vector<std::int64_t>& values) {
   std::string name = "integers";
   for (std::int64_t value : values) name += "_" + std::to_string(value);
+  return integers(name, values);
+}
+
+std::string Network::integers(const std::string& name, const std::vector<std::int64_t>& values) {
   if (is_new(name)) model_.add_initializer(name, {static_cast<std::int64_t>(values.size())}, values);
   return name;
 }
@@ -129,6 +138,11 @@ Activation Network::node(const std::string& op, const std::vector<std::string>& 
   Activation y = {fresh(op), shape};
   model_.add_node(op, inputs, {y.name}, attributes, name.empty() ? y.name : name);
   return y;
+}
+
+Activation Network::tokens(const std::string& name, const Shape& shape) {
+  model_.add_input(name, with_batch(shape), ElementType::i64);
+  return {name, shape};
 }
 
 Activation Network::input(const std::string& name, const Shape& shape) {
@@ -265,6 +279,8 @@ Activation Network::repeat_pixels(const Activation& x, std::int64_t factor) {
               {{"coordinate_transformation_mode", "asymmetric"}, {"mode", "nearest"}, {"nearest_mode", "floor"}});
 }
 
+Activation Network::flatten(const Activation& x) { return node("Flatten", {x.name}, {volume(x.shape)}, {{"axis", 1}}); }
+
 Activation Network::global_average(const Activation& x) {
   const Activation pool = node("GlobalAveragePool", {x.name}, {x.shape[0], 1, 1});
   return node("Flatten", {pool.name}, {x.shape[0]}, {{"axis", 1}});
@@ -301,6 +317,13 @@ Activation Network::matmul(const std::string& weight, const Activation& x, std::
   Shape shape = x.shape;
   shape.back() = features;
   return node("MatMul", {x.name, matrix(weight, x.shape.back(), features)}, shape);
+}
+
+Activation Network::embedding(const std::string& table, const Activation& numbers, std::int64_t entries,
+                              std::int64_t features) {
+  Shape shape = numbers.shape;
+  shape.push_back(features);
+  return node("Gather", {matrix(table, entries, features), numbers.name}, shape, {{"axis", 0}});
 }
 
 Activation Network::linear(const std::string& name, const Activation& x, std::int64_t features) {

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -38,11 +39,14 @@ struct Window {
 
 class Network {
  public:
-  /// `batch`: extent of every activation's first axis; 0 is 1.
-  Network(const std::string& name, std::uint64_t seed, std::int64_t batch = 1);
+  /// `batch`: extent of every activation's first axis; 0 is 1. `without_weights`: weights have no data, which are said
+  /// to lie in "NAME.weights".
+  Network(const std::string& name, std::uint64_t seed, std::int64_t batch = 1, bool without_weights = false);
 
   /// A graph input of shape [batch, shape...].
   Activation input(const std::string& name, const Shape& shape);
+  /// A graph input of integers, of shape [batch, shape...].
+  Activation tokens(const std::string& name, const Shape& shape);
   /// A graph output.
   void output(const Activation& x);
 
@@ -67,6 +71,8 @@ class Network {
   Activation average_pool(const Activation& x, const Window& window, bool count_padding = true);
   /// Every pixel `factor` times along height and width: Resize by the nearest.
   Activation repeat_pixels(const Activation& x, std::int64_t factor);
+  /// All channels, rows and columns as one axis.
+  Activation flatten(const Activation& x);
   /// Average over height and width, then flattened: [c].
   Activation global_average(const Activation& x);
   /// Concatenation of channels.
@@ -78,6 +84,9 @@ class Network {
   Activation gemm_of_rows(const std::string& name, const Activation& x, std::int64_t features);
   /// x * w without bias; equal names share the weight.
   Activation matmul(const std::string& weight, const Activation& x, std::int64_t features);
+  /// Rows of a table [entries, features], by number.
+  Activation embedding(const std::string& table, const Activation& numbers, std::int64_t entries,
+                       std::int64_t features);
   /// MatMul and Add, as exporters write a linear layer.
   Activation linear(const std::string& name, const Activation& x, std::int64_t features);
   Activation layer_norm(const std::string& name, const Activation& x, float epsilon = 1e-12F);
@@ -105,8 +114,11 @@ class Network {
   Activation node(const std::string& op, const std::vector<std::string>& inputs, const Shape& shape,
                   const std::vector<OnnxAttribute>& attributes = {}, const std::string& name = "");
 
+  /// A weight of any shape; the name.
+  std::string weight(const std::string& name, const Shape& shape) { return filters(name, shape); }
   /// Names of initializers that are no weights.
   std::string integers(const std::vector<std::int64_t>& values);
+  std::string integers(const std::string& name, const std::vector<std::int64_t>& values);
   std::string constant(const std::string& name, const Shape& shape, const std::vector<float>& values);
   /// One byte for each element.
   std::string booleans(const std::string& name, const Shape& shape, const std::vector<std::uint8_t>& values);
@@ -116,6 +128,8 @@ class Network {
 
  private:
   std::string fresh(const std::string& op);
+  /// A weight without data, if the network has such; false otherwise.
+  bool absent(const std::string& name, const Shape& shape);
   /// Names of initializers; each is added once.
   std::string filters(const std::string& name, const Shape& shape);
   std::string matrix(const std::string& name, std::int64_t rows, std::int64_t columns);
@@ -127,8 +141,9 @@ class Network {
   [[nodiscard]] Shape with_batch(const Shape& shape) const;
   std::uint64_t seed_;
   std::int64_t batch_;
+  std::string weights_;  ///< The file that data are said to lie in; empty: they are in the model.
   int nodes_ = 0;
-  std::vector<std::string> initializers_;
+  std::unordered_set<std::string> initializers_;
 };
 
 }  // namespace taso::examples

@@ -9,7 +9,7 @@ namespace taso::examples {
 ModelBuilder build_squeezenet1_1(const ModelOptions& options) {
   const std::int64_t side = options.extent > 0 ? options.extent : 224;
   const std::int64_t narrower = options.narrower > 0 ? options.narrower : 1;
-  Network net("squeezenet1_1", options.seed, options.batch);
+  Network net("squeezenet1_1", options.seed, options.batch, options.without_weights);
 
   int module = 0;
   const auto fire = [&](const Activation& x, std::int64_t squeezed, std::int64_t expanded) {

@@ -43,7 +43,7 @@ Sizes sizes_of(const ModelOptions& options, std::int64_t side, std::int64_t leve
 // Ronneberger et al. 2015 with padded convolutions and batch normalization.
 ModelBuilder build_unet(const ModelOptions& options) {
   const Sizes sizes = sizes_of(options, 128, 4);
-  Network net("unet", options.seed, options.batch);
+  Network net("unet", options.seed, options.batch, options.without_weights);
   const auto twice = [&](const std::string& name, const Activation& x, std::int64_t channels) {
     const Activation y = net.relu(net.conv_bn(name + ".1", x, channels, square(3, 1, 1)));
     return net.relu(net.conv_bn(name + ".2", y, channels, square(3, 1, 1)));
@@ -59,7 +59,7 @@ ModelBuilder build_unet(const ModelOptions& options) {
 // As in diffusion models: group normalization and SiLU before convolutions, pixels repeated by Resize.
 ModelBuilder build_unet_resize(const ModelOptions& options) {
   const Sizes sizes = sizes_of(options, 64, 2);
-  Network net("unet_resize", options.seed, options.batch);
+  Network net("unet_resize", options.seed, options.batch, options.without_weights);
   const auto silu = [&](const Activation& x) { return net.binary("Mul", x, net.unary("Sigmoid", x)); };
   const auto half = [&](const std::string& name, const Activation& x, std::int64_t channels) {
     const std::int64_t groups = std::min<std::int64_t>(32, x.shape[0] / 2);
