@@ -8,6 +8,7 @@
 
 #include "graph/rewrite.h"
 #include "onnx_io/model.h"
+#include "partition/plan_baselines.h"
 #include "partition/planner.h"
 #include "partition/proved_strategies.h"
 #include "partition/topology.h"
