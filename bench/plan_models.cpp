@@ -15,6 +15,7 @@
 #include "examples/models/models.h"
 #include "graph/rewrite.h"
 #include "onnx_io/model.h"
+#include "partition/plan_baselines.h"
 #include "partition/planner.h"
 #include "partition/proved_strategies.h"
 #include "partition/topology.h"

@@ -15,25 +15,33 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
 #include "partition/mesh.h"
 #include "partition/node_configurations.h"
+#include "partition/piece_costs.h"
 #include "partition/solve_exact.h"
 #include "support/status.h"
+#include "support/stop_signal.h"
 
 namespace taso {
 
-/// Seconds that a device takes for a piece.
-using PieceCost = std::function<double(const OperatorPiece&)>;
-/// By the rates of the device: arithmetic or traffic of memory, whichever takes longer.
-[[nodiscard]] PieceCost roofline(const OperatorRegistry& registry, const DeviceRates& rates);
+/// An input of the graph, and the output that is its value in the next run: a weight and the updated one, a cache of
+/// keys and values.
+struct StatePair {
+  Value input;   ///< Of an input or a constant of the graph.
+  Value output;  ///< Made by an operator, of the same type.
+};
 
 struct PlannerOptions {
   ConfigurationOptions configurations;
   ExactOptions solver;
-  PieceCost cost;  ///< Empty: roofline.
+  PieceCost cost;                ///< Empty: roofline. In another unit than seconds, the mesh is that of in_unit().
+  std::optional<double> memory;  ///< Bytes that a device has; nothing: plans do not keep to it.
+  std::vector<StatePair> state;
+  StopSignal stop;  ///< Once raised, what was not looked at repeats, and the plan that is found is the result.
 };
 
 /// What the plan does with one operator.
@@ -41,6 +49,15 @@ struct PlannedNode {
   NodeId node = 0;
   NodeConfiguration configuration;
   double compute_seconds = 0;
+  double memory = 0;  ///< Bytes that the device with most holds while it runs.
+};
+
+/// What devices store of a weight.
+struct StoredWeight {
+  Value value;
+  std::vector<NodeId> readers;
+  std::size_t parts = 0;  ///< In how many different ways it is cut by its readers.
+  double bytes = 0;       ///< Of the device that stores most of it.
 };
 
 /// One movement of a value.
@@ -59,41 +76,66 @@ struct PartitionPlan {
   double compute_seconds = 0, transfer_seconds = 0;
   double transfer_bytes = 0;  ///< Payload received, all devices together.
   double weight_bytes = 0;    ///< Of the device that holds most of the weights.
-  double lower_bound = 0;     ///< No plan takes less.
-  bool exact = true;          ///< No plan of the configurations that were made takes less.
-  bool complete = true;       ///< All configurations were made.
+  std::vector<StoredWeight> weights;
+  double memory = 0;  ///< Bytes of the device that holds most, while `memory_node` runs.
+  NodeId memory_node = 0;
+  double lower_bound = 0;                              ///< No plan (that keeps to the memory) takes less.
+  bool exact = true;                                   ///< No plan of the configurations that were made takes less.
+  bool complete = true;                                ///< All configurations were made.
+  bool stopped = false;                                ///< By PlannerOptions::stop, somewhere on the way.
+  std::vector<std::uint32_t> choice;                   ///< As the planner numbers decisions and ways.
+  std::vector<std::pair<std::size_t, double>> prices;  ///< Of a byte while an operator (by its place) runs, as found.
   EliminationOrder order;
   std::size_t decisions = 0, ways = 0;
 };
 
-/// A restriction of what a node may do; the first configuration (repeat) always may.
+/// A restriction of what a node may do. A node for which nothing is allowed repeats.
 using ConfigurationFilter = std::function<bool(NodeId, const NodeConfiguration&)>;
+
+/// What else a node could do.
+struct PlanAlternative {
+  NodeId node = 0;
+  std::size_t equal = 1;  ///< Nodes that apply the same operator to the same types and are cut as it is; the first one.
+  /// The best plan in which it is spread in another way (at the prices of memory of the plan); none if it has no other.
+  std::optional<PartitionPlan> plan;
+  NodeConfiguration configuration;  ///< Of the node in that plan.
+};
+
+struct PreparedNode;
+class PlanProblem;
 
 /// A graph on a mesh, prepared for several plans.
 class Planner {
  public:
   /// All are referred to.
   Planner(const Graph& graph, const Mesh& mesh, StrategyTable& strategies, PlannerOptions options);
+  ~Planner();
 
-  /// The plan of least cost among the configurations for which `allowed` holds (empty: all).
-  [[nodiscard]] Expected<PartitionPlan> plan(const ConfigurationFilter& allowed = {});
+  /// The plan of least cost that keeps to the memory. not_proved where none was found to, with what is needed at least;
+  /// bad_input where state is none; and what PieceCost fails with.
+  [[nodiscard]] Expected<PartitionPlan> plan();
+  /// The plan of least cost among the configurations for which `allowed` holds, whatever memory it takes.
+  [[nodiscard]] Expected<PartitionPlan> plan(const ConfigurationFilter& allowed);
+  /// What the next best ways would cost, of all nodes that are cut; as many as there is time for. `plan` is that of
+  /// plan() just before.
+  [[nodiscard]] std::vector<PlanAlternative> alternatives(const PartitionPlan& plan);
 
   [[nodiscard]] const std::vector<NodeConfiguration>& configurations(NodeId id) const;
 
  private:
-  struct Prepared;
-  class Builder;
+  [[nodiscard]] Status prepare(NodeId id, std::map<std::string, std::shared_ptr<const PreparedNode>>& equal);
+  [[nodiscard]] std::optional<Error> unfit_state() const;
+  [[nodiscard]] ExactOptions solver_for(const PlanProblem& problem, bool& stopped) const;
+  void describe(const PlanProblem& problem, const PartitionSolution& solution, PartitionPlan& plan) const;
+
   const Graph& graph_;
   const Mesh& mesh_;
   StrategyTable& strategies_;
   PlannerOptions options_;
-  std::map<NodeId, std::shared_ptr<const Prepared>> prepared_;
-  bool complete_ = true;
+  std::map<NodeId, std::shared_ptr<const PreparedNode>> prepared_;
+  std::unique_ptr<PlanProblem> whole_;  ///< With all configurations; once made.
+  std::optional<Error> problem_;        ///< Why there is no plan.
+  bool complete_ = true, stopped_ = false;
 };
-
-/// Every operator repeats: as on one device.
-[[nodiscard]] ConfigurationFilter only_repeat();
-/// Every operator is cut along its first output's first axis by all mesh axes, or repeats, whichever takes less.
-[[nodiscard]] ConfigurationFilter only_data_parallel(const Graph& graph);
 
 }  // namespace taso

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "graph/rewrite.h"
+#include "partition/plan_baselines.h"
 #include "partition/proved_strategies.h"
 #include "support/random.h"
 #include "tests/partition/strategy_tables.h"
@@ -47,7 +48,7 @@ double least_by_trying(const Graph& graph, const Mesh& mesh, Planner& planner, S
     double total = 0;
     for (const NodeId id : nodes) {
       const NodeConfiguration& mine = planner.configurations(id)[way[id]];
-      total += cost(mine.largest);
+      total += value_of(cost(mine.largest, {}));
       for (std::uint32_t port = 0; port < graph.node(id).outputs.size(); ++port) {
         const Value value{id, port};
         std::vector<const Placement*> needs, places;
