@@ -22,12 +22,13 @@ Hash128 label_of(const Node& node) {
     for (std::int64_t extent : type.shape) hasher.add(extent);
   }
   if (node.constant) hasher.add(node.constant->identity());
+  if (node.device >= 0) hasher.add("device").add(static_cast<std::uint64_t>(node.device));
   return hasher.finish();
 }
 
 bool same_label(const Node& a, const Node& b) {
-  return a.label == b.label && a.kind == b.kind && a.op == b.op && a.name == b.name && a.attributes == b.attributes &&
-         a.outputs == b.outputs && a.inputs.size() == b.inputs.size();
+  return a.label == b.label && a.kind == b.kind && a.op == b.op && a.name == b.name && a.device == b.device &&
+         a.attributes == b.attributes && a.outputs == b.outputs && a.inputs.size() == b.inputs.size();
 }
 
 }  // namespace
@@ -359,7 +360,7 @@ std::string to_string(const Graph& graph) {
 }
 
 Expected<NodeId> add_op(Graph& graph, const OperatorCatalog& catalog, std::string_view op, const Attributes& attributes,
-                        std::vector<Value> inputs, std::int32_t origin) {
+                        std::vector<Value> inputs, std::int32_t origin, std::int32_t device) {
   TASO_ASSIGN(Attributes complete, catalog.complete(op, attributes));
   std::vector<TensorType> types;
   types.reserve(inputs.size());
@@ -371,6 +372,7 @@ Expected<NodeId> add_op(Graph& graph, const OperatorCatalog& catalog, std::strin
   node.inputs = std::move(inputs);
   node.outputs = std::move(outputs);
   node.origin = origin;
+  node.device = device;
   return graph.add(std::move(node));
 }
 

@@ -55,6 +55,9 @@ struct Node {
   std::string name;                              ///< Kind input: the input's name. Kind opaque: a unique key.
   /// Index of the user's original node that this one stands for, or -1. Not part of the graph's identity.
   std::int32_t origin = -1;
+  /// In a graph for several devices the one that computes the node (partition/expand.h), so that equal nodes of two
+  /// devices stay apart; else -1.
+  std::int32_t device = -1;
   /// Computed by Graph::add: a constant, or an op all of whose inputs are weight-only. Costs nothing at run
   /// time: it is folded at export.
   bool weight_only = false;
@@ -206,9 +209,9 @@ class OperatorCatalog {
   [[nodiscard]] virtual bool is_total_function(std::string_view name) const = 0;
 };
 
-/// Completes attributes, infers types and adds an operator node.
+/// Completes attributes, infers types and adds an operator node (Node::origin, Node::device).
 [[nodiscard]] Expected<NodeId> add_op(Graph& graph, const OperatorCatalog& catalog, std::string_view op,
-                                      const Attributes& attributes, std::vector<Value> inputs,
-                                      std::int32_t origin = -1);
+                                      const Attributes& attributes, std::vector<Value> inputs, std::int32_t origin = -1,
+                                      std::int32_t device = -1);
 
 }  // namespace taso

@@ -20,6 +20,22 @@ class Maker {
   Maker(const Graph& graph, NodeId id, const Mesh& mesh, StrategyTable& strategies, const ConfigurationOptions& options)
       : mesh_(mesh), strategies_(strategies), options_(options), all_(all_of(graph, id)) {}
 
+  Expected<std::vector<OperatorPiece>> pieces(const std::vector<AxisUse>& axes) {
+    for (const PieceCut& cut : cuts_of(all_, strategies_)) extents_.emplace(cut.name, cut.extent);
+    std::vector<OperatorPiece> made;
+    for (std::int64_t device = 0; device < mesh_.devices(); ++device) {
+      const bool known =
+          axes.size() == mesh_.axes.size() && std::all_of(axes.begin(), axes.end(), [&](const AxisUse& use) {
+            return use.kind != AxisUse::Kind::cut || extents_.contains(use.variable);
+          });
+      const OperatorPiece* piece = known ? piece_of_device(axes, mesh_.coordinates(device)) : nullptr;
+      if (piece == nullptr)
+        return bad_input(all_.op + " cannot be cut so: " + NodeConfiguration{axes, {}, {}, {}}.to_string());
+      made.push_back(*piece);
+    }
+    return made;
+  }
+
   NodeConfigurations run() {
     uses_.emplace_back();
     for (const PieceCut& cut : cuts_of(all_, strategies_)) {
@@ -177,6 +193,11 @@ std::string NodeConfiguration::to_string() const {
 NodeConfigurations configurations_of(const Graph& graph, NodeId id, const Mesh& mesh, StrategyTable& strategies,
                                      const ConfigurationOptions& options) {
   return Maker(graph, id, mesh, strategies, options).run();
+}
+
+Expected<std::vector<OperatorPiece>> pieces_of(const Graph& graph, NodeId id, const Mesh& mesh,
+                                               const std::vector<AxisUse>& axes, StrategyTable& strategies) {
+  return Maker(graph, id, mesh, strategies, {}).pieces(axes);
 }
 
 }  // namespace taso

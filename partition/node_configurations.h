@@ -53,4 +53,9 @@ struct NodeConfigurations {
 [[nodiscard]] NodeConfigurations configurations_of(const Graph& graph, NodeId id, const Mesh& mesh,
                                                    StrategyTable& strategies, const ConfigurationOptions& options = {});
 
+/// The piece of every device of a node whose axes are used like this. Fails where a piece cannot be made.
+[[nodiscard]] Expected<std::vector<OperatorPiece>> pieces_of(const Graph& graph, NodeId id, const Mesh& mesh,
+                                                             const std::vector<AxisUse>& axes,
+                                                             StrategyTable& strategies);
+
 }  // namespace taso

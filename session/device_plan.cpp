@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "partition/plan_baselines.h"
 #include "partition/proved_strategies.h"
 
 namespace taso {

@@ -1,0 +1,167 @@
+// Plans written out as graphs: they compute what the graph computes.
+#include "partition/expand.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "operators/ring.h"
+#include "partition/plan_baselines.h"
+#include "support/hash.h"
+#include "tests/optimizer/random_graph.h"
+#include "tests/partition/strategy_tables.h"
+#include "tests/support/graphs.h"
+
+namespace taso::test {
+namespace {
+
+Mesh mesh_of_sizes(const std::vector<std::int64_t>& sizes) {
+  Mesh mesh;
+  mesh.device = {std::int64_t{1} << 30, 1e6, 1e9};  // Slow: it pays to cut.
+  for (const std::int64_t size : sizes) mesh.axes.push_back({size, "link", 1e12, 0});
+  return mesh;
+}
+
+/// One in `of` configurations, drawn by node.
+ConfigurationFilter drawn(std::uint64_t seed, std::uint64_t of) {
+  return [=](NodeId id, const NodeConfiguration& configuration) {
+    Hasher hasher;
+    hasher.add(seed).add(static_cast<std::uint64_t>(id)).add(configuration.to_string());
+    return hasher.finish().low % of == 0;
+  };
+}
+
+using Doubles = std::vector<RingTensor<double>>;
+
+void expect_equal(const Doubles& expected, const Doubles& actual, const std::string& what) {
+  ASSERT_EQ(expected.size(), actual.size()) << what;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(expected[i].shape, actual[i].shape) << what;
+    EXPECT_EQ(expected[i].integers, actual[i].integers) << what;
+    ASSERT_EQ(expected[i].elements.size(), actual[i].elements.size()) << what;
+    for (std::size_t at = 0; at < expected[i].elements.size(); ++at)
+      ASSERT_NEAR(expected[i].elements[at], actual[i].elements[at], 1e-9 * (1 + std::abs(expected[i].elements[at])))
+          << what << " output " << i << " element " << at;
+  }
+}
+
+std::size_t count_on(const Graph& graph, std::int32_t device) {
+  std::size_t count = 0;
+  for (const NodeId id : graph.topological_order()) count += graph.node(id).device == device ? 1 : 0;
+  return count;
+}
+
+TEST(Expand, RandomGraphsInRandomPlans) {
+  const std::vector<std::vector<std::int64_t>> meshes = {{2}, {3}, {4}, {2, 2}, {8}, {2, 3}};
+  StrategyTable strategies = every_strategy();
+  std::size_t compared = 0, cut = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    testing::GraphGenerator generator(registry(), seed);
+    const testing::RandomGraph drawn_graph = generator.finish(8);
+    const Graph& graph = drawn_graph.graph;
+    const auto order = graph.topological_order();
+    if (std::any_of(order.begin(), order.end(), [&](NodeId id) { return graph.node(id).kind == NodeKind::opaque; }))
+      continue;
+    Doubles inputs;
+    for (const NodeId id : graph.inputs()) inputs.push_back(drawn_graph.inputs.at(graph.node(id).name));
+    DoubleRing ring;
+    const Doubles expected = value_of(evaluate(graph, registry(), ring, inputs));
+    const Mesh mesh = mesh_of_sizes(meshes[seed % meshes.size()]);
+    Planner planner(graph, mesh, strategies, {});
+    for (const std::uint64_t of : {1, 3}) {
+      const PartitionPlan plan = value_of(planner.plan(drawn(seed, of)));
+      const Graph expanded = value_of(expand(graph, plan, strategies));
+      EXPECT_TRUE(expanded.validate());
+      const std::string what = "seed " + std::to_string(seed) + " on " + mesh.to_string() + "\n" + to_text(graph);
+      expect_equal(expected, value_of(evaluate(expanded, registry(), ring, inputs)), what);
+      ++compared;
+      cut += std::any_of(plan.nodes.begin(), plan.nodes.end(), [](const PlannedNode& node) {
+        return std::any_of(node.configuration.axes.begin(), node.configuration.axes.end(),
+                           [](const AxisUse& use) { return use.kind != AxisUse::Kind::repeat; });
+      });
+    }
+  }
+  EXPECT_GT(compared, 80U);
+  EXPECT_GT(cut, compared / 2);
+}
+
+TEST(Expand, SumsOverAFieldAreExact) {
+  // Column, then row: partial sums are combined; the second product's bias is added after.
+  const Graph graph = graph_of(R"(
+input x f32[5, 7]
+weight w f32[7, 11]
+weight v f32[11, 6]
+y = matmul(x, w)
+output add(matmul(mul(y, y), v), matmul(x, matmul(w, v)))
+)");
+  std::uint64_t number = 0;
+  for (const auto& sizes : std::vector<std::vector<std::int64_t>>{{2}, {3}, {4}, {2, 2}})
+    for (std::uint64_t seed = 0; seed < 12; ++seed) {
+      const Mesh mesh = mesh_of_sizes(sizes);
+      StrategyTable strategies = every_strategy();
+      Planner planner(graph, mesh, strategies, {});
+      const PartitionPlan plan = value_of(planner.plan(drawn(seed, 4)));
+      const Graph expanded = value_of(expand(graph, plan, strategies));
+      FieldRing ring(++number);
+      RingTensor<FieldRing::Element> x{{5, 7}, {}, {}};
+      for (int i = 0; i < 35; ++i) x.elements.push_back(ring.number(i * i - 17));
+      const auto expected = value_of(evaluate(graph, registry(), ring, {x}));
+      const auto actual = value_of(evaluate(expanded, registry(), ring, {x}));
+      EXPECT_EQ(expected[0].elements, actual[0].elements);
+    }
+}
+
+TEST(Expand, EqualPiecesStayApart) {
+  const Graph graph = graph_of("input x f32[4, 4]\noutput relu(x)\n");
+  const Mesh mesh = mesh_of_sizes({3});
+  StrategyTable strategies = every_strategy();
+  Planner planner(graph, mesh, strategies, {});
+  const PartitionPlan plan = value_of(planner.plan(only_repeat()));
+  const Graph expanded = value_of(expand(graph, plan, strategies));
+  // Two of the three results are read by nobody, but they are there.
+  for (std::int32_t device = 0; device < 3; ++device) EXPECT_LE(count_on(expanded, device), 1U);
+  EXPECT_EQ(count_on(expanded, 0), 1U);
+}
+
+TEST(Expand, WhatIsNotUnderstoodStandsOnce) {
+  const Graph graph = graph_of(R"(
+input x f32[4, 6]
+y = relu(x)
+z = opaque custom(y) f32[4, 6]
+output add(z, y)
+)");
+  const Mesh mesh = mesh_of_sizes({2});
+  StrategyTable strategies = every_strategy();
+  Planner planner(graph, mesh, strategies, {});
+  const PartitionPlan plan = value_of(planner.plan());
+  const Graph expanded = value_of(expand(graph, plan, strategies));
+  std::size_t opaque = 0, added = 0;
+  for (const NodeId id : expanded.topological_order()) {
+    opaque += expanded.node(id).kind == NodeKind::opaque ? 1 : 0;
+    added += expanded.node(id).is_op("add") ? 1 : 0;
+  }
+  EXPECT_EQ(opaque, 1U);
+  EXPECT_EQ(added, 2U);
+  ASSERT_EQ(expanded.outputs().size(), 1U);
+  EXPECT_EQ(expanded.type(expanded.outputs()[0]), graph.type(graph.outputs()[0]));
+}
+
+TEST(Expand, APlanOfAnotherGraphIsAnError) {
+  const Graph graph = graph_of("input x f32[4, 6]\noutput relu(x)\n");
+  const Mesh mesh = mesh_of_sizes({2});
+  StrategyTable strategies = every_strategy();
+  Planner planner(graph, mesh, strategies, {});
+  PartitionPlan plan = value_of(planner.plan());
+  plan.nodes[0].configuration.axes[0] = {AxisUse::Kind::cut, "I@-3", {}, ""};
+  const Expected<Graph> expanded = expand(graph, plan, strategies);
+  ASSERT_FALSE(expanded);
+  EXPECT_EQ(expanded.error().message, "relu cannot be cut so: I@-3");
+  plan.nodes.clear();
+  EXPECT_EQ(expand(graph, plan, strategies).error().message, "the plan says nothing of relu");
+}
+
+}  // namespace
+}  // namespace taso::test
