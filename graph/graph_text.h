@@ -12,8 +12,8 @@
 ///   output relu(y)
 ///
 /// Terms are those of rules (graph/pattern.h), attributes are numbers, lists or function names. `s.1` selects an
-/// output. The name in the model of an input, or of what is only a shape, may follow in quotes where it is no identifier:
-/// `input x "images:0" f32[1, 3]`, `weight s "layer.0.weight" f32[64, 64] = ?`.
+/// output. The name in the model of an input, or of what is only a shape, may follow in quotes where it is no
+/// identifier: `input x "images:0" f32[1, 3]`, `weight s "layer.0.weight" f32[64, 64] = ?`.
 #pragma once
 
 #include <functional>

@@ -175,7 +175,8 @@ class Importer {
     const DocumentTensor& entry = document_.tensors()[static_cast<std::size_t>(tensor)];
     if (!known && entry.source == TensorSource::initializer) {
       const TensorContents& contents = document_.initializer(entry.index);
-      if (contents.type.element != ElementType::other) known = ConstantTensor{make_constant(contents, entry.name), true};
+      if (contents.type.element != ElementType::other)
+        known = ConstantTensor{make_constant(contents, entry.name), true};
     }
     return known ? known->data : nullptr;
   }

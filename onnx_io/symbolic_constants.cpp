@@ -88,7 +88,8 @@ ConstantForm SymbolicConstants::find_form(const std::vector<Data>& samples) cons
   const Shape& first = form.type.shape;
   std::vector<Integers> shapes;
   for (const Data& data : samples) {
-    if (!data->has_data() || data->type().element != form.type.element || data->type().shape.size() != first.size()) return form;
+    if (!data->has_data() || data->type().element != form.type.element || data->type().shape.size() != first.size())
+      return form;
     shapes.push_back(data->type().shape);
   }
   const bool same_shape = std::all_of(shapes.begin(), shapes.end(), [&](const Shape& shape) { return shape == first; });

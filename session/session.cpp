@@ -37,26 +37,6 @@ RuntimeTargetOptions target_options(const SessionOptions& options) {
           .cancelled = [stop = options.optimize.search.stop] { return stop.raised(); }};
 }
 
-/// Says what of a model is not as its user may expect.
-void describe(const SizedModel& sized, const MessageSink& message) {
-  if (!message) return;
-  const Model& model = sized.model();
-  for (const std::string& warning : model.warnings()) message(MessageLevel::warning, warning);
-  for (const TensorDeclaration& input : model.inputs())
-    if (!input.type.known && input.has_shape)
-      message(MessageLevel::warning,
-              fmt::format("the shape of input '{}' is symbolic, so what depends on it is carried through; "
-                          "--input-shape {}:D,D,.. makes it concrete{}",
-                          input.name, input.name, sized.problem().empty() ? "" : "; " + sized.problem()));
-  const Coverage coverage = model.coverage();
-  if (const std::string warning = coverage_warning(coverage); !warning.empty()) message(MessageLevel::warning, warning);
-  for (const CarriedCause& cause : coverage.causes)
-    message(MessageLevel::detail, fmt::format("carried: {}", to_string(cause)));
-  if (sized.symbolic())
-    for (const std::string& node : sized.symbolic()->untouched())
-      message(MessageLevel::detail, fmt::format("not touched, as it does not hold at all sizes: {}", node));
-}
-
 /// The operators that are carried, each with the reason of the first node that has one of its own, or else of the
 /// first.
 std::vector<CarriedOperator> carried_operators(const Model& model) {
@@ -124,8 +104,7 @@ struct Session::State {
                                   SessionResult& result) const;
   [[nodiscard]] Expected<SaveReport> save(const SessionResult& result) const;
   [[nodiscard]] Status write_certificate(const SessionResult& result, bool external_data) const;
-  /// Of the user's nodes, by their numbers.
-  [[nodiscard]] std::vector<std::string> node_names() const;
+  [[nodiscard]] std::vector<std::string> node_names() const { return taso::node_names(sized.model()); }
   [[nodiscard]] ReportContext report_context() const;
   [[nodiscard]] Status write_html(const OptimizeResult& result, const ReportContext& context);
 
@@ -226,13 +205,6 @@ Status Session::State::write_certificate(const SessionResult& result, bool exter
   return write_text(options.outputs.certificate, to_json(certificate));
 }
 
-std::vector<std::string> Session::State::node_names() const {
-  std::vector<std::string> names;
-  for (const OriginalNode& node : sized.model().original_nodes())
-    names.push_back(node.name.empty() ? fmt::format("{} #{}", node.op_type, names.size()) : node.name);
-  return names;
-}
-
 ReportContext Session::State::report_context() const {
   ReportContext context;
   context.model = options.model;
@@ -280,7 +252,8 @@ Expected<Session> Session::open(SessionOptions options, const OperatorRegistry& 
   if (!kept.outputs.certificate.empty()) {
     TASO_ASSIGN(state->original, identify_file(kept.model));
   }
-  TASO_ASSIGN(state->sized, SizedModel::load(kept.model, registry, {kept.input_shapes, {}}, kept.assumed, kept.ranges));
+  TASO_ASSIGN(state->sized,
+              SizedModel::load(kept.model, registry, {kept.input_shapes, {}, false}, kept.assumed, kept.ranges));
   describe(state->sized, message);
   TASO_RETURN_IF_ERROR(state->open_costs(message));
   return Session(std::move(state));

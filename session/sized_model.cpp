@@ -133,4 +133,30 @@ Expected<SizedModel> SizedModel::load(const std::string& path, const OperatorReg
   return result;
 }
 
+void describe(const SizedModel& sized, const MessageSink& message) {
+  if (!message) return;
+  const Model& model = sized.model();
+  for (const std::string& warning : model.warnings()) message(MessageLevel::warning, warning);
+  for (const TensorDeclaration& input : model.inputs())
+    if (!input.type.known && input.has_shape)
+      message(MessageLevel::warning,
+              fmt::format("the shape of input '{}' is symbolic, so what depends on it is carried through; "
+                          "--input-shape {}:D,D,.. makes it concrete{}",
+                          input.name, input.name, sized.problem().empty() ? "" : "; " + sized.problem()));
+  const Coverage coverage = model.coverage();
+  if (const std::string warning = coverage_warning(coverage); !warning.empty()) message(MessageLevel::warning, warning);
+  for (const CarriedCause& cause : coverage.causes)
+    message(MessageLevel::detail, fmt::format("carried: {}", to_string(cause)));
+  if (sized.symbolic())
+    for (const std::string& node : sized.symbolic()->untouched())
+      message(MessageLevel::detail, fmt::format("not touched, as it does not hold at all sizes: {}", node));
+}
+
+std::vector<std::string> node_names(const Model& model) {
+  std::vector<std::string> names;
+  for (const OriginalNode& node : model.original_nodes())
+    names.push_back(node.name.empty() ? fmt::format("{} #{}", node.op_type, names.size()) : node.name);
+  return names;
+}
+
 }  // namespace taso

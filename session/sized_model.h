@@ -11,6 +11,7 @@
 #include "certificate/symbolic_model.h"
 #include "onnx_io/model.h"
 #include "operators/registry.h"
+#include "session/message.h"
 #include "support/status.h"
 
 namespace taso {
@@ -50,5 +51,11 @@ class SizedModel {
   std::optional<SymbolicModel> symbolic_;
   std::string problem_;
 };
+
+/// Says what of a model is not as its user may expect.
+void describe(const SizedModel& sized, const MessageSink& message);
+
+/// Names of the user's nodes, by their numbers; "Conv #12" for one that has none.
+[[nodiscard]] std::vector<std::string> node_names(const Model& model);
 
 }  // namespace taso

@@ -19,6 +19,7 @@
 #include "optimizer/optimize.h"
 #include "optimizer/report.h"
 #include "partition/topology.h"
+#include "session/model_plan.h"
 #include "session/rule_report.h"
 #include "session/session.h"
 #include "session/sized_model.h"
@@ -62,7 +63,12 @@ void declare_files(CLI::App& app, Options& options) {
   files.reads(app, "--topology", options.topology,
               "The devices and their links (docs/topologies.md); implies --devices", "FILE");
   files.writes(app, "-o,--output", options.session.outputs.model,
-               "Where the optimized model goes; may be the model itself; required but with --why", "MODEL");
+               "Where the optimized model goes; may be the model itself; required but with --why and --plan-only",
+               "MODEL");
+  files.writes(
+      app, "--plan-only", options.session.outputs.plan,
+      "Optimize nothing; plan the model as it is for --devices, and write only that to FILE. Weights whose data "
+      "is not there are taken as shapes");
   files.reads(app, "--rules", options.session.rules.files,
               "Rule file, instead of the shipped rules: rule text, or .pb of the original TASO; repeatable. The proof "
               "marks in it are believed: taso-verify FILE checks them");
@@ -269,15 +275,22 @@ Expected<std::optional<PlanRequest>> plan_request(const Options& options) {
   return std::optional(std::move(request));
 }
 
-/// Either the model is optimized, or a rule is looked for in it.
+/// Either the model is optimized, or a rule is looked for in it, or it is planned as it is.
 Status check_purpose(const Options& options) {
   const SessionOutputs& outputs = options.session.outputs;
-  if (options.why.empty())
+  const bool plans_only = !outputs.plan.empty();
+  if (plans_only && !options.why.empty())
+    return Error{ErrorCode::usage, "--plan-only: --why looks for a rule; leave one out", {}};
+  if (plans_only && !plans_for_devices(options))
+    return Error{ErrorCode::usage, "--plan-only: give --devices or --topology, too", {}};
+  if (!plans_only && options.why.empty())
     return outputs.model.empty() ? Status(Error{ErrorCode::usage, "--output is required (see --help)", {}}) : Status();
   for (const auto& [name, file] : {std::pair("--output", &outputs.model), std::pair("--record", &outputs.costs),
                                    std::pair("--html", &outputs.html)})
     if (!file->empty())
-      return Error{ErrorCode::usage, fmt::format("{}: --why optimizes nothing; leave it out", name), {}};
+      return Error{ErrorCode::usage,
+                   fmt::format("{}: {} optimizes nothing; leave it out", name, plans_only ? "--plan-only" : "--why"),
+                   {}};
   return {};
 }
 
@@ -421,12 +434,32 @@ Status explain_rule(Options& options) {
   return {};
 }
 
+/// Plans the model of --plan-only as it is.
+Status plan_as_it_is(Options& options) {
+  const std::string& file = options.session.outputs.plan;
+  for (const std::string& data : external_data_of_model(options.session.model))
+    TASO_RETURN_IF_ERROR(options.files.claims().reads("external data of MODEL", data));
+  TASO_RETURN_IF_ERROR(options.files.claims().can_write());
+  TASO_ASSIGN(const OperatorRegistry registry, tools::load_proved_operators(options.common, program_name));
+  TASO_ASSIGN(options.session.devices, plan_request(options));
+  const auto message = [&](MessageLevel level, const std::string& text) { print_message(options.common, level, text); };
+  TASO_ASSIGN(const ModelPlan planned, plan_model(options.session, registry, message));
+  TASO_RETURN_IF_ERROR(write_text(file, plan_json(planned.plan, planned.model, planned.node_names)));
+  if (!options.common.quiet && !options.files.claims().uses_stdout())
+    fmt::print("{}", plan_text(planned.plan, planned.node_names));
+  return {};
+}
+
 /// The exit code of a run without errors.
 Expected<int> run(Options& options) {
   TASO_RETURN_IF_ERROR(check_purpose(options));
   TASO_RETURN_IF_ERROR(read_texts(options));
   if (!options.why.empty()) {
     TASO_RETURN_IF_ERROR(explain_rule(options));
+    return 0;
+  }
+  if (!options.session.outputs.plan.empty()) {
+    TASO_RETURN_IF_ERROR(plan_as_it_is(options));
     return 0;
   }
   TASO_ASSIGN(options.session.outputs.certificate, claim_sidecars(options));

@@ -100,5 +100,22 @@ TEST(Constant, DoublesAreRead) {
   EXPECT_EQ(ConstantData::own({ElementType::f64, {2}, true}, bytes)->to_floats(), (std::vector<float>{0.5f, -3.0f}));
 }
 
+TEST(Constant, OnlyAShapeIsToldByTypeAndName) {
+  const TensorType type{ElementType::f32, {1 << 20, 1 << 20}, true};
+  const auto a = ConstantData::shape_only(type, "a");
+  EXPECT_FALSE(a->has_data());
+  EXPECT_FALSE(a->is_dense());
+  EXPECT_TRUE(a->splat_element().empty());
+  EXPECT_FALSE(a->signs().has_value());
+  EXPECT_EQ(a->name(), "a");
+  EXPECT_EQ(a->identity(), ConstantData::shape_only(type, "a")->identity());
+  EXPECT_NE(a->identity(), ConstantData::shape_only(type, "b")->identity());
+  EXPECT_NE(a->identity(), ConstantData::shape_only({ElementType::f32, {2}, true}, "a")->identity());
+  const Status status = a->require_data();
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message, "constant 'a' f32[1048576, 1048576] is only a shape: its elements are not known");
+  EXPECT_TRUE(ConstantData::of_floats({}, std::vector<float>{1})->require_data());
+}
+
 }  // namespace
 }  // namespace taso

@@ -48,6 +48,22 @@ TEST(GraphText, WeightsWithoutContentsAreMadeFromTheirNames) {
   EXPECT_FALSE(a->equals(*b));
 }
 
+TEST(GraphText, WhatIsOnlyAShapeKeepsItsName) {
+  const FakeCatalog catalog;
+  const std::string text =
+      "weight s f32[1000000, 100000] = ?\n"
+      "weight w0 \"layer.0\" f32[2] = ?\n"
+      "output s\n"
+      "output w0\n";
+  const auto graph = parse_graph(text, "g", catalog);
+  ASSERT_TRUE(graph.ok()) << graph.error().to_string();
+  EXPECT_EQ(to_text(*graph), text);
+  const auto other =
+      parse_graph("weight s f32[1000000, 100000] = ? weight w \"layer.1\" f32[2] = ? output s, w", "g", catalog);
+  ASSERT_TRUE(other.ok());
+  EXPECT_FALSE(other->equals(*graph));
+}
+
 struct WrongGraph {
   const char* text;
   const char* message;
@@ -76,6 +92,8 @@ INSTANTIATE_TEST_SUITE_P(
         WrongGraph{"weight w f32[?]", "a weight cannot have type f32[?]"},
         WrongGraph{"weight w other[1]", "a weight cannot have type other[1]"},
         WrongGraph{"weight w f32[1000000, 100000]", "a weight cannot have type"},
+        WrongGraph{"weight w f32[?] = ?", "a weight cannot have type f32[?]"},
+        WrongGraph{"weight w \"v\" f32[2] = 1", "only a weight without contents (= ?) has a name in quotes"},
         WrongGraph{"weight w f32[2] = [1]", "f32[2] has 2 elements, here are 1"},
         WrongGraph{"weight w i64[1] = [1.5]", "expected an integer"},
         WrongGraph{"weight w f32[1] = [a]", "expected a number"},

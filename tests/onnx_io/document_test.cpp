@@ -401,6 +401,30 @@ TEST_F(DocumentTest, ExternalDataBothWays) {
             "initializer \"w\": cannot open external data \"out.onnx.data\": No such file or directory");
 }
 
+TEST_F(DocumentTest, WeightsThatAreNotThereAreOnlyShapes) {
+  ModelBuilder model(17, "absent");
+  model.add_input("x", {2, 4});
+  model.add_absent_initializer("w", {4, 8}, "absent.weights");
+  model.add_absent_initializer("low", {}, "absent.weights");
+  model.add_node("MatMul", {"x", "w"}, {"y"});
+  model.add_node("Clip", {"y", "low"}, {"z"});
+  model.add_output("z", {2, 8});
+  const ImportOptions import{.input_shapes = {}, .symbol_sizes = {}, .absent_weights = true};
+  const Model read = load(model.serialize(), import);
+  bool found = false;
+  for (const NodeId id : read.graph().topological_order()) {
+    const Node& node = read.graph().node(id);
+    if (node.kind == NodeKind::constant && !node.constant->has_data() && node.constant->name() == "w") found = true;
+  }
+  EXPECT_TRUE(found);
+  // What needs a number is carried.
+  ASSERT_EQ(read.carried_nodes().size(), 1U);
+  EXPECT_EQ(read.carried_nodes()[0].reason, "input 1 is only a shape: its data is not there");
+  const auto saved = read.save(read.graph(), path("out.onnx"));
+  ASSERT_FALSE(saved.ok());
+  EXPECT_EQ(saved.error().message, "initializer \"w\" is only a shape: without its data the model cannot be written");
+}
+
 TEST_F(DocumentTest, LargeModelsGetExternalData) {
   const Model model = load(small());
   SaveOptions options;

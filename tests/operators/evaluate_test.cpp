@@ -190,6 +190,10 @@ TEST(EvaluateGraph, SharedValuesConstantsAndPorts) {
   EXPECT_EQ(out[1].elements, (std::vector<double>{9, 16}));
   EXPECT_EQ(out[2].elements, (std::vector<double>{3}));
   EXPECT_EQ(evaluate(graph, registry, ring, {}).error().message, "the graph has 1 inputs, not 0");
+  Graph shape_only;
+  shape_only.add_output({shape_only.add_constant(ConstantData::shape_only({ElementType::f32, {2}, true}, "w")), 0});
+  EXPECT_EQ(evaluate(shape_only, registry, ring, {}).error().message,
+            "constant 'w' f32[2] is only a shape: its elements are not known");
   EXPECT_EQ(evaluate(graph, registry, ring, {Doubles{{2}, {3, 4}, {}}}).error().message,
             "input 'x' is [2], expected [1, 2]");
 }

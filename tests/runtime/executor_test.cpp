@@ -154,6 +154,15 @@ TEST(EvaluateWeights, EveryKindOfExpression) {
   EXPECT_EQ(value_of(evaluate_weights(graph, graph.outputs(), library()))[0]->identity(), values[0]->identity());
 }
 
+TEST(EvaluateWeights, WhatIsOnlyAShapeHasNoValue) {
+  const Graph graph = graph_of("weight a f32[2] = ?\noutput a, relu(a)");
+  for (const Value& output : graph.outputs()) {
+    const auto values = evaluate_weights(graph, std::span(&output, 1), library());
+    ASSERT_FALSE(values.ok());
+    EXPECT_EQ(values.error().message, "constant 'a' f32[2] is only a shape: its elements are not known");
+  }
+}
+
 TEST(WeightHashes, StructureNotIds) {
   const char* text = "weight a f32[2, 3]\nweight b f32[3, 2]\ninput x f32[2, 3]\n";
   const Graph left = graph_of(std::string(text) + "output matmul(x, add(b, transpose(a; perm=[1, 0])))");

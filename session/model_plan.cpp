@@ -1,0 +1,24 @@
+#include "session/model_plan.h"
+
+#include "graph/rewrite.h"
+#include "session/sized_model.h"
+
+namespace taso {
+
+Expected<ModelPlan> plan_model(const SessionOptions& options, const OperatorRegistry& registry,
+                               const MessageSink& message) {
+  TASO_CHECK(options.devices.has_value(), "a plan for no devices");
+  ModelPlan result;
+  TASO_ASSIGN(result.model, identify_file(options.model));
+  const ImportOptions import{.input_shapes = options.input_shapes, .symbol_sizes = {}, .absent_weights = true};
+  TASO_ASSIGN(const SizedModel sized,
+              SizedModel::load(options.model, registry, import, options.assumed, options.ranges));
+  describe(sized, message);
+  result.node_names = node_names(sized.model());
+  Graph graph = sized.model().graph();
+  normalize(graph, registry);
+  TASO_ASSIGN(result.plan, plan_for_devices(graph, *options.devices, registry));
+  return result;
+}
+
+}  // namespace taso
