@@ -652,7 +652,12 @@ Elaborator::Place Elaborator::place(const Expression& e, Frame& frame, bool may_
   if (!indices) return result;
   for (std::size_t axis = 0; axis < indices->axes.size() && !obstacle_.any(); ++axis) {
     if (const Expression* integers = indices->axes[axis].read) {
-      result.indices.push_back(lookup(*integers, frame, shape[axis]));
+      // The same function of the tensor wherever the number of places is: pieces of an axis see one index.
+      const auto& [digits, read, places, offset] = indices->axes[axis];
+      const Polynomial position =
+          lookup(*integers, frame, places.value_or(shape[axis])) - offset.value_or(Polynomial());
+      if (places || offset) bounded(position, shape[axis]);
+      result.indices.push_back(facts_.reduce(position));
       continue;
     }
     Polynomial total;
