@@ -31,8 +31,9 @@ struct IndexPlace {
   struct Axis {
     absl::InlinedVector<Digit, 1> digits;
     const Expression* read = nullptr;
-    std::optional<Number> places = std::nullopt;  ///< Of `read`: how many there are; nothing: the extent of the axis.
-    std::optional<Number> offset = std::nullopt;  ///< Of `read`: what is taken away; nothing: 0.
+    Number places{};    ///< Of `read`: how many there are.
+    Number offset{};    ///< Of `read`: what is taken away.
+    bool whole = true;  ///< Of `read`: its places are those of the axis.
   };
   std::vector<Axis> axes;
 };
@@ -50,8 +51,10 @@ template <class Interpreter>
     const Expression& coordinate = read.operands[i];
     if (coordinate.sort == Sort::integer_read) {
       const IndirectCoordinate indirect = indirect_coordinate(coordinate);
-      typename Place::Axis axis{{}, indirect.read};
-      if (indirect.places != nullptr) axis.places = interpreter.scalar(*indirect.places);
+      typename Place::Axis axis;
+      axis.read = indirect.read;
+      axis.places = indirect.places != nullptr ? interpreter.scalar(*indirect.places) : shape[covered];
+      axis.whole = indirect.places == nullptr && indirect.offset == nullptr;
       if (indirect.offset != nullptr) axis.offset = interpreter.scalar(*indirect.offset);
       result.axes.push_back(std::move(axis));
       ++covered;

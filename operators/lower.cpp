@@ -690,9 +690,9 @@ class Lowerer {
   Status indirect(const Expression& e, const Expression& read, const Axis& axis, std::int64_t size, std::int64_t stride,
                   bool may_leave, LoweredAccess& access) {
     TASO_ASSIGN(const LoweredAccess index, this->access(read, false));
-    LoweredAccess::Indirect result{index.buffer, index.offset, stride, size, 0, size};
-    if (axis.places) result.extent = evaluator_.domain().constant(*axis.places, read);
-    if (axis.offset) result.offset = evaluator_.domain().constant(*axis.offset, read);
+    LoweredAccess::Indirect result{index.buffer, index.offset, stride, 0, 0, size};
+    result.extent = evaluator_.domain().constant(axis.places, read);
+    result.offset = evaluator_.domain().constant(axis.offset, read);
     TASO_RETURN_IF_ERROR(evaluation());
     if (!may_leave && result.may_leave())
       return fail(read.where, "'" + e.name + "' is read outside at " + to_text(read) + " % " +

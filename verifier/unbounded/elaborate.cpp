@@ -652,11 +652,9 @@ Elaborator::Place Elaborator::place(const Expression& e, Frame& frame, bool may_
   if (!indices) return result;
   for (std::size_t axis = 0; axis < indices->axes.size() && !obstacle_.any(); ++axis) {
     if (const Expression* integers = indices->axes[axis].read) {
-      // The same function of the tensor wherever the number of places is: pieces of an axis see one index.
-      const auto& [digits, read, places, offset] = indices->axes[axis];
-      const Polynomial position =
-          lookup(*integers, frame, places.value_or(shape[axis])) - offset.value_or(Polynomial());
-      if (places || offset) bounded(position, shape[axis]);
+      const auto& from = indices->axes[axis];
+      const Polynomial position = lookup(*integers, frame, from.places) - from.offset;
+      if (!from.whole) bounded(position, shape[axis]);
       result.indices.push_back(facts_.reduce(position));
       continue;
     }
