@@ -71,7 +71,7 @@ std::string compare(const std::string& text) {
     tensor.shape = type.shape;
     for (std::int64_t i = 0; i < type.elements(); ++i) {
       if (type.element == ElementType::i64)
-        tensor.integers.push_back(static_cast<std::int64_t>(random.below(3)));
+        tensor.integers.push_back(static_cast<std::int64_t>(random.below(9)) - 4);
       else
         tensor.elements.push_back(0.1 + random.uniform());
     }
