@@ -162,6 +162,16 @@ void note(StrategyReasons& reasons, const Parts& parts, const OperatorPiece& who
     reasons.unexplained = where;
 }
 
+/// The rule with what the types of its target ask for as conditions, where instances with it are rare.
+Substitution where_typed(const Substitution& rule, const Verdict& verdict, const OperatorRegistry& registry) {
+  std::string text = to_string(rule, registry);
+  text.resize(text.find_last_not_of(" \n") + 1);
+  for (const ImplicitCondition& condition : verdict.implicit)
+    if (condition.kind == ImplicitCondition::Kind::of_target) text += ", " + condition.what;
+  const auto parsed = parse_rules(text + "\n", "rule", registry);
+  return parsed ? (*parsed)[0] : rule;
+}
+
 /// The value of the rule's cut point, which is called m.
 std::optional<std::int64_t> point_of(const Substitution& rule, const Instance& instance) {
   const auto& names = rule.attribute_variables;
@@ -187,13 +197,18 @@ std::string StrategyReasons::text() const {
   return result;
 }
 
-StrategyReasons strategy_reasons(const Substitution& rule, const std::string& changed,
+StrategyReasons strategy_reasons(const Substitution& rule, const std::string& changed, const Verdict& verdict,
                                  const OperatorRegistry& registry) {
   StrategyReasons reasons;
   StrategyTable strategies(
       registry, [&](std::string_view op) { return derive_strategies(registry, op).strategies; },
       [](std::string_view) { return std::vector<PartialPassage>(); });
-  const InstanceSet set = find_instances(registry, rule, {});
+  InstanceSet set = find_instances(registry, rule, {});
+  if (set.instances.empty()) {
+    const std::size_t ill_typed = set.ill_typed_target + (set.shapes_differ ? 1 : 0);
+    set = find_instances(registry, where_typed(rule, verdict, registry), {});
+    set.ill_typed_target += ill_typed;
+  }
   reasons.ill_typed = set.ill_typed_target;
   for (const TypedInstance& typed : set.instances) {
     const PartsReader reader(rule, typed.instance, registry);

@@ -7,6 +7,7 @@
 
 #include "graph/pattern.h"
 #include "operators/registry.h"
+#include "verifier/verify.h"
 
 namespace taso::test {
 
@@ -26,8 +27,8 @@ struct StrategyReasons {
   [[nodiscard]] std::string text() const;
 };
 
-/// Of a rule "whole => pieces" that a change of the strategy named `changed` has made.
+/// Of a rule "whole => pieces" that a change of the strategy named `changed` has made, and that `verdict` proves.
 [[nodiscard]] StrategyReasons strategy_reasons(const Substitution& rule, const std::string& changed,
-                                               const OperatorRegistry& registry);
+                                               const Verdict& verdict, const OperatorRegistry& registry);
 
 }  // namespace taso::test
