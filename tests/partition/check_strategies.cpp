@@ -42,7 +42,7 @@ int main(int argc, char** argv) {
     if (verdict.kind == VerdictKind::refuted) continue;
     std::string why = verdict.reason;
     if (verdict.kind == VerdictKind::proved) {
-      const test::StrategyReasons reasons = test::strategy_reasons(all[i].rule, all[i].changed, verdict, *registry);
+      const test::StrategyReasons reasons = test::strategy_reasons(all[i].rule, all[i].changed, *registry);
       why = reasons.text() + (reasons.unexplained.empty() ? "" : " first at " + reasons.unexplained);
       unexplained += reasons.explained() ? 0 : 1;
     }

@@ -162,14 +162,18 @@ void note(StrategyReasons& reasons, const Parts& parts, const OperatorPiece& who
     reasons.unexplained = where;
 }
 
-/// The rule with what the types of its target ask for as conditions, where instances with it are rare.
-Substitution where_typed(const Substitution& rule, const Verdict& verdict, const OperatorRegistry& registry) {
-  std::string text = to_string(rule, registry);
-  text.resize(text.find_last_not_of(" \n") + 1);
-  for (const ImplicitCondition& condition : verdict.implicit)
-    if (condition.kind == ImplicitCondition::Kind::of_target) text += ", " + condition.what;
-  const auto parsed = parse_rules(text + "\n", "rule", registry);
-  return parsed ? (*parsed)[0] : rule;
+/// Where samples have no well-typed instance: those of the strategy with one attribute 0.
+void add_neighbours(const Substitution& rule, const Substitution& strategy, const OperatorRegistry& registry,
+                    InstanceSet& set) {
+  if (rule.attribute_variables != strategy.attribute_variables) return;
+  for (const TypedInstance& typed : find_instances(registry, strategy, {}).instances)
+    for (std::size_t a = 0; a < typed.instance.attributes.size(); ++a) {
+      Instance changed = typed.instance;
+      if (!changed.attributes[a] || !std::holds_alternative<std::int64_t>(*changed.attributes[a])) continue;
+      changed.attributes[a] = std::int64_t{0};
+      TypeCheck check = check_types(registry, rule, changed);
+      if (check.typed) set.instances.push_back(std::move(*check.typed));
+    }
 }
 
 /// The value of the rule's cut point, which is called m.
@@ -197,19 +201,17 @@ std::string StrategyReasons::text() const {
   return result;
 }
 
-StrategyReasons strategy_reasons(const Substitution& rule, const std::string& changed, const Verdict& verdict,
+StrategyReasons strategy_reasons(const Substitution& rule, const std::string& changed,
                                  const OperatorRegistry& registry) {
   StrategyReasons reasons;
   StrategyTable strategies(
       registry, [&](std::string_view op) { return derive_strategies(registry, op).strategies; },
       [](std::string_view) { return std::vector<PartialPassage>(); });
   InstanceSet set = find_instances(registry, rule, {});
-  if (set.instances.empty()) {
-    const std::size_t ill_typed = set.ill_typed_target + (set.shapes_differ ? 1 : 0);
-    set = find_instances(registry, where_typed(rule, verdict, registry), {});
-    set.ill_typed_target += ill_typed;
-  }
-  reasons.ill_typed = set.ill_typed_target;
+  reasons.ill_typed = set.ill_typed_target + (set.shapes_differ ? 1 : 0);
+  if (set.instances.empty())
+    for (const auto& strategy : strategies.of(rule.source.nodes[0].op))
+      if (strategy->rule.name == changed) add_neighbours(rule, strategy->rule, registry, set);
   for (const TypedInstance& typed : set.instances) {
     const PartsReader reader(rule, typed.instance, registry);
     const auto whole = reader.whole();

@@ -7,7 +7,6 @@
 
 #include "graph/pattern.h"
 #include "operators/registry.h"
-#include "verifier/verify.h"
 
 namespace taso::test {
 
@@ -27,8 +26,8 @@ struct StrategyReasons {
   [[nodiscard]] std::string text() const;
 };
 
-/// Of a rule "whole => pieces" that a change of the strategy named `changed` has made, and that `verdict` proves.
+/// Of a rule "whole => pieces" that a change of the strategy named `changed` has made.
 [[nodiscard]] StrategyReasons strategy_reasons(const Substitution& rule, const std::string& changed,
-                                               const Verdict& verdict, const OperatorRegistry& registry);
+                                               const OperatorRegistry& registry);
 
 }  // namespace taso::test
