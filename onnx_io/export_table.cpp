@@ -237,6 +237,20 @@ void batch_norm(LoweringContext& c) {
          {{"epsilon", static_cast<float>(c.attributes().real("epsilon"))}});
 }
 
+/// Of a part of a table the rest is padding.
+void gather_slices(LoweringContext& c) {
+  const std::int64_t before = c.attributes().integer("before"), after = c.attributes().integer("after");
+  TensorRef table = c.in(0);
+  if (before != 0 || after != 0) {
+    Shape in_front(static_cast<std::size_t>(c.rank(0)), 0), behind = in_front;
+    in_front[static_cast<std::size_t>(c.axis(0))] = before;
+    behind[static_cast<std::size_t>(c.axis(0))] = after;
+    table = c.temporary();
+    emit_pad(c, c.in(0), table, in_front, behind, 0);
+  }
+  c.emit("Gather", {table, c.in(1)}, c.out(), {{"axis", c.axis(0)}});
+}
+
 /// Operators without inputs: their values are folded, never written as nodes.
 void only_folded(LoweringContext& c) { c.fail("its value is a constant and should have been folded"); }
 
@@ -271,10 +285,7 @@ const std::vector<ExportRow> rows = {
     {"conv_identity", only_folded},
     {"enlarge", enlarge},
     {"fill", only_folded},
-    {"gather",
-     [](LoweringContext& c) {
-       c.emit("Gather", {c.in(0), c.in(1)}, c.out(), {{"axis", c.axis(0)}});
-     }},
+    {"gather", gather_slices},
     {"gelu", function},
     {"hard_sigmoid", function},
     {"hard_swish", function},

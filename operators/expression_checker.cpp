@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "operators/indirect_coordinate.h"
 #include "operators/unparse.h"
 #include "support/reversed.h"
 
@@ -438,6 +439,25 @@ Status ExpressionChecker::read(Expression& e, bool extremum) {
   return {};
 }
 
+/// Whether a coordinate makes something of an element of an input of integers (operators/indirect_coordinate.h).
+bool ExpressionChecker::says_integers(const Expression& e) const {
+  const Expression* read = indirect_coordinate(e).read;
+  const ReadableTensor* tensor = read != &e && read->kind == Kind::read ? find_tensor(read->name) : nullptr;
+  return tensor != nullptr && tensor->integers;
+}
+
+Status ExpressionChecker::indirect(Expression& e) {
+  const bool moved = e.kind == Kind::subtract;
+  Expression& index = moved ? e.operands[0] : e;
+  if (index.kind != Kind::modulo)
+    return bad_input("how many places '" + to_text(index) + "' is one of must be said: '" + to_text(index) + " % n'",
+                     index.where);
+  TASO_RETURN_IF_ERROR(read(index.operands[0], false));
+  TASO_RETURN_IF_ERROR(expect(index.operands[1], Sort::integer, "the number of places of a coordinate"));
+  index.sort = e.sort = Sort::integer_read;
+  return moved ? expect(e.operands[1], Sort::integer, "what is taken from a coordinate") : Status();
+}
+
 Status ExpressionChecker::coordinate(Expression& e, const AxisSpec& axis) {
   const bool rest = axis.kind == AxisSpec::Kind::rest;
   if (rest != e.rest)
@@ -456,6 +476,7 @@ Status ExpressionChecker::coordinate(Expression& e, const AxisSpec& axis) {
     e.sort = Sort::index;
     return {};
   }
+  if (!rest && says_integers(e)) return indirect(e);
   TASO_RETURN_IF_ERROR(check(e));
   const bool fits =
       rest ? is_vector(e.sort) : e.sort == Sort::integer || e.sort == Sort::index || e.sort == Sort::integer_read;

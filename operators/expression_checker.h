@@ -73,6 +73,8 @@ class ExpressionChecker {
   /// Checks a read; `extremum` if an infinite fallback is in place.
   Status read(Expression& e, bool extremum);
   Status coordinate(Expression& e, const AxisSpec& axis);
+  [[nodiscard]] bool says_integers(const Expression& e) const;
+  Status indirect(Expression& e);
 };
 
 }  // namespace taso

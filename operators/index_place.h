@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "operators/definition.h"
+#include "operators/indirect_coordinate.h"
 #include "operators/size_interpreter.h"
 
 namespace taso {
@@ -26,10 +27,13 @@ struct IndexPlace {
     const Expression* coordinate = nullptr;  ///< What says the index.
   };
   /// The digits of an axis, outermost first: one, but for a composite axis. None where a tensor of integers says the
-  /// index: `read` is the place in it.
+  /// index: `read` is the place in it (operators/indirect_coordinate.h).
   struct Axis {
     absl::InlinedVector<Digit, 1> digits;
     const Expression* read = nullptr;
+    Number places{};    ///< Of `read`: how many there are.
+    Number offset{};    ///< Of `read`: what is taken away.
+    bool whole = true;  ///< Of `read`: its places are those of the axis.
   };
   std::vector<Axis> axes;
 };
@@ -46,7 +50,13 @@ template <class Interpreter>
   for (std::size_t i = 0; i < read.operands.size(); ++i) {
     const Expression& coordinate = read.operands[i];
     if (coordinate.sort == Sort::integer_read) {
-      result.axes.push_back({{}, &coordinate});
+      const IndirectCoordinate indirect = indirect_coordinate(coordinate);
+      typename Place::Axis axis;
+      axis.read = indirect.read;
+      axis.places = indirect.places != nullptr ? interpreter.scalar(*indirect.places) : shape[covered];
+      axis.whole = indirect.places == nullptr && indirect.offset == nullptr;
+      if (indirect.offset != nullptr) axis.offset = interpreter.scalar(*indirect.offset);
+      result.axes.push_back(std::move(axis));
       ++covered;
       continue;
     }

@@ -209,7 +209,7 @@ class InjectivityAnalysis {
     const LoweredAccess& access = stage.accesses[node.access];
     if (is_indirect(access)) return {};
     // What stands for elements outside may be 0.
-    if (!dependent_[access.buffer]) return {.form = Form::fixed, .nonzero = access.guards.empty()};
+    if (!dependent_[access.buffer]) return {.form = Form::fixed, .nonzero = !access.may_leave()};
     if (!access.guards.empty() || !access.indirect.empty()) return {};
     const Affine& offset = stage.forms[access.offset];
     std::vector<std::uint32_t> along;

@@ -251,7 +251,7 @@ class Lowerer {
     if (node.kind == Node::multiply)
       return collect_factors(node.operands[0], factors) && collect_factors(node.operands[1], factors);
     if (node.kind != Node::read || !stage_.accesses[node.access].indirect.empty()) return false;
-    if (!stage_.accesses[node.access].guards.empty()) {
+    if (stage_.accesses[node.access].may_leave()) {
       const LoweredNode& fallback = stage_.nodes[node.operands.at(0)];
       if (fallback.kind != Node::number || fallback.number != 0) return false;
     }
@@ -491,7 +491,7 @@ class Lowerer {
         return read(e);
       case Kind::valid: {
         TASO_ASSIGN(const LoweredAccess access, this->access(e.operands[0], true));
-        if (access.guards.empty()) return number(1);
+        if (!access.may_leave()) return number(1);
         LoweredNode node;
         node.kind = Node::valid;
         node.access = static_cast<std::uint32_t>(stage_.accesses.size());
@@ -612,7 +612,7 @@ class Lowerer {
       element.kind = Node::read;
       TASO_ASSIGN(LoweredAccess place, access(body, true));
       element.access = static_cast<std::uint32_t>(stage_.accesses.size());
-      node.leave_out = !place.guards.empty();
+      node.leave_out = place.may_leave();
       stage_.accesses.push_back(std::move(place));
       node.operands = {new_node(std::move(element))};
     } else {
@@ -627,7 +627,7 @@ class Lowerer {
     TASO_ASSIGN(LoweredAccess place, access(e, e.fallback != nullptr));
     LoweredNode node;
     node.kind = Node::read;
-    if (!place.guards.empty()) {
+    if (place.may_leave()) {
       TASO_ASSIGN(const std::uint32_t fallback, real(*e.fallback));
       if (always_outside(place)) return fallback;
       node.operands.push_back(fallback);
@@ -668,8 +668,8 @@ class Lowerer {
     Affine offset;
     for (std::size_t axis = 0; axis < place->axes.size(); ++axis) {
       if (const Expression* integers = place->axes[axis].read) {
-        TASO_ASSIGN(const LoweredAccess index, access(*integers, false));
-        result.indirect.push_back({index.buffer, index.offset, strides.at(axis), shape.at(axis)});
+        TASO_RETURN_IF_ERROR(
+            indirect(e, *integers, place->axes[axis], shape.at(axis), strides.at(axis), may_leave, result));
         continue;
       }
       Affine total;
@@ -683,6 +683,23 @@ class Lowerer {
     TASO_RETURN_IF_ERROR(evaluation());
     result.offset = new_form(std::move(offset));
     return result;
+  }
+
+  /// A coordinate that the input of integers `read` says.
+  template <class Axis>
+  Status indirect(const Expression& e, const Expression& read, const Axis& axis, std::int64_t size, std::int64_t stride,
+                  bool may_leave, LoweredAccess& access) {
+    TASO_ASSIGN(const LoweredAccess index, this->access(read, false));
+    LoweredAccess::Indirect result{index.buffer, index.offset, stride, 0, 0, size};
+    result.extent = evaluator_.domain().constant(axis.places, read);
+    result.offset = evaluator_.domain().constant(axis.offset, read);
+    TASO_RETURN_IF_ERROR(evaluation());
+    if (!may_leave && result.may_leave())
+      return fail(read.where, "'" + e.name + "' is read outside at " + to_text(read) + " % " +
+                                  std::to_string(result.extent) + " - " + std::to_string(result.offset) +
+                                  ", where the extent is " + std::to_string(size) + "; 'or' would give a value there");
+    access.indirect.push_back(result);
+    return {};
   }
 
   Status guard(const Expression& e, const Expression& coordinate, const Affine& index, std::int64_t extent,

@@ -11,6 +11,7 @@
 
 #include <absl/container/inlined_vector.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,24 +31,35 @@ struct Affine {
   bool operator==(const Affine&) const = default;
 };
 
-/// One read: element `offset` of a buffer, if every guard's form lies in [0, extent).
+/// One read: element `offset` of a buffer, if every guard's form lies in [0, extent), and every indirect coordinate
+/// inside.
 struct LoweredAccess {
   struct Guard {
     std::uint32_t form = 0;
     std::int64_t extent = 0;
   };
   /// A coordinate that is read from an input of integers: adds stride * index to the offset; a negative index counts
-  /// from the end; outside [-extent, extent) is an error.
+  /// from the end; outside [-extent, extent) is an error. The coordinate is the index less `offset`; where that is not
+  /// in [0, size), the element lies outside.
   struct Indirect {
     std::uint32_t buffer = 0;
     std::uint32_t form = 0;
     std::int64_t stride = 0;
     std::int64_t extent = 0;
+    std::int64_t offset = 0;
+    std::int64_t size = 0;
+    /// Whether an index that is none of the errors lies outside.
+    [[nodiscard]] bool may_leave() const { return offset > 0 || extent - offset > size; }
   };
   std::uint32_t buffer = 0;
   std::uint32_t offset = 0;  ///< A form.
   absl::InlinedVector<Guard, 2> guards;
   std::vector<Indirect> indirect;
+  /// Whether it may lie outside of the buffer.
+  [[nodiscard]] bool may_leave() const {
+    return !guards.empty() ||
+           std::any_of(indirect.begin(), indirect.end(), [](const Indirect& index) { return index.may_leave(); });
+  }
 };
 
 struct LoweredNode {

@@ -57,6 +57,13 @@ class StageInterpreter {
   [[nodiscard]] bool inside(const LoweredAccess& access) const {
     for (const LoweredAccess::Guard& guard : access.guards)
       if (values_[guard.form] < 0 || values_[guard.form] >= guard.extent) return false;
+    for (const LoweredAccess::Indirect& indirect : access.indirect) {
+      if (!indirect.may_leave()) continue;
+      const std::int64_t index = reader_.integer(indirect.buffer, values_[indirect.form]);
+      const std::int64_t at = (index < 0 ? index + indirect.extent : index) - indirect.offset;
+      // One out of range is an error, which is found where the element is loaded.
+      if (index >= -indirect.extent && index < indirect.extent && (at < 0 || at >= indirect.size)) return false;
+    }
     return true;
   }
 
@@ -71,7 +78,7 @@ class StageInterpreter {
         return ring_.number(0);
       }
       if (index < 0) index += indirect.extent;
-      offset += index * indirect.stride;
+      offset += (index - indirect.offset) * indirect.stride;
     }
     return reader_.read(access.buffer, offset);
   }
@@ -107,7 +114,7 @@ class StageInterpreter {
         return ring_.number(node.number);
       case Node::read: {
         const LoweredAccess& access = stage_.accesses[node.access];
-        if (!access.guards.empty() && !inside(access)) return value(node.operands[0]);
+        if (!node.operands.empty() && !inside(access)) return value(node.operands[0]);
         return load(access);
       }
       case Node::valid:

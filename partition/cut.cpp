@@ -240,8 +240,32 @@ class Cutter {
     return result;
   }
 
+  /// Attributes that say which part of the places of an indirect axis a piece has: where it begins, and what is behind.
+  void find_parts() {
+    for (const ModelIndirect& indirect : model().indirect) {
+      if (indirect.variable != cut_.variable) continue;
+      std::optional<SizeAtomId> begin;
+      for_each_element([&](SizeAtomId id) {
+        const SizePolynomial element = SizePolynomial::atom(id);
+        if (!begin && indirect.offset.coefficient(id) == one) {
+          begin = id;
+          cut_.attributes[id] = {element, element + point_};
+        } else if (indirect.offset.coefficient(id) == zero && indirect.places.coefficient(id) == one) {
+          cut_.attributes[id] = {element + cut_.extent - point_, element};
+        }
+      });
+    }
+  }
+
+  template <class Visit>
+  void for_each_element(const Visit& visit) {
+    for (const ModelAttribute& attribute : model().attributes)
+      for (const SizePolynomial& element : attribute.list) visit(*element.single_atom());
+  }
+
   /// Attributes that are the extent of the variable, and those that say how much stands behind the last read.
   void find_attributes() {
+    find_parts();
     for (const ModelAttribute& attribute : model().attributes)
       for (const SizePolynomial& element : attribute.list) {
         const SizeAtomId id = *element.single_atom();
@@ -343,7 +367,18 @@ class Cutter {
         for (std::size_t i = 0; i < step.made.size(); ++i)
           if (mentions(step.made[i]) && step.made[i] != step.read[i])
             return obstruct("elements are made of others along it");
+      check_indirect(second, local);
       check_reads(second, local, global);
+    }
+  }
+
+  /// An index must name the same place of the whole in both pieces.
+  template <class Local>
+  void check_indirect(bool second, const Local& local) {
+    for (const ModelIndirect& indirect : model().indirect) {
+      const SizePolynomial moved = second && indirect.variable == cut_.variable ? point_ : zero;
+      if (local(indirect.places) != indirect.places || local(indirect.offset) != indirect.offset + moved)
+        obstruct("a piece would read other places at " + indirect.text);
     }
   }
 

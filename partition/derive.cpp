@@ -74,11 +74,18 @@ class Derivation {
     Expected<PartitionStrategy> strategy = make_strategy(registry_, std::move(cut), name);
     if (!strategy) return uncut(variable, strategy.error().message);
     cut_names_.insert(variable.name);
-    // The same again, without something that the other one asks for or with it.
+    // The same again, without something that the other one asks for or with it. Where each asks for something else,
+    // they are for other axes.
+    const auto asks_more = [](const Substitution& one, const Substitution& other) {
+      return std::all_of(other.conditions.begin(), other.conditions.end(), [&](const Condition& condition) {
+        return std::find(one.conditions.begin(), one.conditions.end(), condition) != one.conditions.end();
+      });
+    };
     const auto same =
         std::find_if(result_.strategies.begin(), result_.strategies.end(), [&](const PartitionStrategy& other) {
           return other.rule.source == strategy->rule.source && other.rule.target == strategy->rule.target &&
-                 other.rule.attribute_variables == strategy->rule.attribute_variables;
+                 other.rule.attribute_variables == strategy->rule.attribute_variables &&
+                 (asks_more(other.rule, strategy->rule) || asks_more(strategy->rule, other.rule));
         });
     if (same != result_.strategies.end()) {
       if (strategy->rule.conditions.size() < same->rule.conditions.size()) {

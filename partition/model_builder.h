@@ -74,9 +74,10 @@ class OperatorModelBuilder {
   void walk_reduction(const Expression& e, const Context& context);
   void walk_read(const Expression& e, const Context& context);
   void compare(const Expression& e);
-  void read_input(const Expression& e, std::size_t tensor);
+  void read_input(const Expression& e, std::size_t tensor, const Context& context);
   void unfold(const Expression& e, const Context& context);
-  [[nodiscard]] std::vector<std::vector<SizePolynomial>> coordinates_of(const Expression& e);
+  [[nodiscard]] std::vector<std::vector<SizePolynomial>> coordinates_of(const Expression& e, const Context& context);
+  [[nodiscard]] SizePolynomial indirect(const Expression& e, std::size_t axis, const Context& context);
 
   const OperatorRegistry& registry_;
   const OperatorDefinition& definition_;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "operators/indirect_coordinate.h"
 #include "partition/definition_uses.h"
 #include "partition/model_builder.h"
 
@@ -254,12 +255,42 @@ void OperatorModelBuilder::walk_reduction(const Expression& e, const Context& co
   scope_.shrink(mark);
 }
 
-std::vector<std::vector<SizePolynomial>> OperatorModelBuilder::coordinates_of(const Expression& e) {
+/// The coordinate `axis` of a read, which an input of integers says: an index of the sum over the axis.
+SizePolynomial OperatorModelBuilder::indirect(const Expression& e, std::size_t axis, const Context& context) {
+  const IndirectCoordinate parts = indirect_coordinate(e.operands[axis]);
+  const auto input = std::find_if(definition_.inputs.begin(), definition_.inputs.end(),
+                                  [&](const InputSpec& spec) { return spec.name == e.name; });
+  if (input == definition_.inputs.end()) {
+    note(to_text(e) + " is not understood");
+    return {};
+  }
+  const Expression& extent = input->axes[axis].factors[0];
+  const auto is_zero = [](const Expression& value) {
+    return (value.kind == Kind::integer && value.integer == 0) || (value.kind == Kind::real && value.real == 0);
+  };
+  std::string obstacle = context.of_sums;
+  if (parts.places == nullptr)
+    obstacle = "nothing tells a piece which part of the axis it has";
+  else if (e.fallback == nullptr || !is_zero(*e.fallback))
+    obstacle = "what is read outside of a piece is not 0";
+  const std::size_t number = model_.variables.size();
+  const SizePolynomial index = new_index(
+      {.name = to_text(extent), .index = 0, .extent = scalar(extent), .reducer = "sum", .obstacle = obstacle});
+  if (!index.is_zero() && parts.places != nullptr)
+    model_.indirect.push_back({number, scalar(*parts.places),
+                               parts.offset != nullptr ? scalar(*parts.offset) : SizePolynomial(),
+                               to_text(e.operands[axis])});
+  return index;
+}
+
+std::vector<std::vector<SizePolynomial>> OperatorModelBuilder::coordinates_of(const Expression& e,
+                                                                              const Context& context) {
   std::vector<std::vector<SizePolynomial>> result;
-  for (const Expression& coordinate : e.operands) {
+  for (std::size_t i = 0; i < e.operands.size(); ++i) {
+    const Expression& coordinate = e.operands[i];
     if (coordinate.sort == Sort::integer_read) {
-      walk_read(coordinate, {});
-      result.emplace_back();
+      walk_read(*indirect_coordinate(coordinate).read, {});
+      result.push_back({indirect(e, i, context)});
     } else if (coordinate.kind == Kind::tuple) {
       std::vector<SizePolynomial> digits;
       for (const Expression& digit : coordinate.operands) digits.push_back(scalar(digit));
@@ -277,19 +308,19 @@ void OperatorModelBuilder::walk_read(const Expression& e, const Context& context
     if (definition_.inputs[input].name != e.name) continue;
     std::size_t tensor = input;
     if (e.piece != nullptr) tensor += static_cast<std::size_t>(scalar(*e.piece).constant().value_or(0));
-    return read_input(e, tensor);
+    return read_input(e, tensor, context);
   }
   unfold(e, context);
 }
 
-void OperatorModelBuilder::read_input(const Expression& e, std::size_t tensor) {
+void OperatorModelBuilder::read_input(const Expression& e, std::size_t tensor, const Context& context) {
   ModelRead read;
   read.tensor = tensor;
   read.may_leave = e.fallback != nullptr;
   if (e.flat) {
     read.flat = scalar(e.operands[0]);
   } else {
-    read.coordinates = coordinates_of(e);
+    read.coordinates = coordinates_of(e, context);
     if (read.coordinates.size() != model_.tensors[tensor].axes.size()) {
       note(to_text(e) + " is not understood");
       return;
@@ -311,7 +342,7 @@ void OperatorModelBuilder::unfold(const Expression& e, const Context& context) {
     note(to_text(e) + " is not understood");
     return;
   }
-  const std::vector<std::vector<SizePolynomial>> digits = coordinates_of(e);
+  const std::vector<std::vector<SizePolynomial>> digits = coordinates_of(e, context);
   const std::vector<SizePolynomial> place = flattened(digits);
   for (const Unfolded& outer : unfolding_)
     if (outer.name == e.name) {

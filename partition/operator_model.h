@@ -60,7 +60,7 @@ struct ModelVariable {
 /// A read of an input.
 struct ModelRead {
   std::size_t tensor = 0;
-  std::vector<std::vector<SizePolynomial>> coordinates;  ///< Digits per axis; none where a tensor holds the index.
+  std::vector<std::vector<SizePolynomial>> coordinates;  ///< Digits per axis.
   std::optional<SizePolynomial> flat;                    ///< Instead: a row-major position.
   bool may_leave = false;                                ///< Something else stands for elements outside.
 };
@@ -68,6 +68,14 @@ struct ModelRead {
 /// A size that is a scalar, or the difference of what a condition compares.
 struct ModelSize {
   SizePolynomial value;
+  std::string text;
+};
+
+/// An axis that is read where an input of integers says (operators/indirect_coordinate.h): the read is a sum over all
+/// places of the axis, of which the one at `index % places - offset` counts, if it is one of them.
+struct ModelIndirect {
+  std::size_t variable = 0;  ///< That of the sum.
+  SizePolynomial places, offset;
   std::string text;
 };
 
@@ -108,6 +116,7 @@ struct OperatorModel {
   std::vector<ModelRead> reads;
   std::vector<ModelSize> sizes, comparisons;
   std::vector<ModelStep> steps;
+  std::vector<ModelIndirect> indirect;
   std::vector<ModelFactor> factors;
   std::map<std::string, ModelRest> rests;
   std::set<SizeAtomId> positive;      ///< Atoms that are at least 1.

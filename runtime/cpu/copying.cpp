@@ -224,6 +224,8 @@ class Gathering final : public Kernel {
     const std::size_t axis = axis_position(request.attributes.integer("axis"), data.type.shape.size());
     for (std::size_t i = 0; i < axis; ++i) outer_ *= data.type.shape[i];
     extent_ = data.type.shape[axis];
+    before_ = request.attributes.integer("before");
+    places_ = before_ + extent_ + request.attributes.integer("after");
     row_bytes_ = static_cast<std::int64_t>(size_of(data.type.element));
     for (std::size_t i = axis + 1; i < data.type.shape.size(); ++i) row_bytes_ *= data.type.shape[i];
     count_ = request.inputs[1].type.elements();
@@ -243,17 +245,21 @@ class Gathering final : public Kernel {
         std::memcpy(&narrow, index + i * 4, 4);
         position = narrow;
       }
-      if (position < -extent_ || position >= extent_)
+      if (position < -places_ || position >= places_)
         return bad_input("gather: index " + std::to_string(position) + " at position " + std::to_string(i) +
-                         " is outside an axis of " + std::to_string(extent_));
-      positions[i] = position < 0 ? position + extent_ : position;
+                         " is outside an axis of " + std::to_string(places_));
+      positions[i] = (position < 0 ? position + places_ : position) - before_;
     }
     const std::int64_t grain = std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(row_bytes_, 1));
     parallel_chunks(threads_, outer_ * count_, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
-        const std::int64_t source = row / count_ * extent_ + positions[static_cast<std::size_t>(row % count_)];
-        std::memcpy(arguments.outputs[0] + row * row_bytes_, data + source * row_bytes_,
-                    static_cast<std::size_t>(row_bytes_));
+        const std::int64_t position = positions[static_cast<std::size_t>(row % count_)];
+        std::byte* to = arguments.outputs[0] + row * row_bytes_;
+        if (position < 0 || position >= extent_)
+          std::memset(to, 0, static_cast<std::size_t>(row_bytes_));  // not in this part of the table
+        else
+          std::memcpy(to, data + (row / count_ * extent_ + position) * row_bytes_,
+                      static_cast<std::size_t>(row_bytes_));
       }
     });
     return {};
@@ -261,6 +267,7 @@ class Gathering final : public Kernel {
 
  private:
   std::int64_t outer_ = 1, extent_ = 0, row_bytes_ = 0, count_ = 0;
+  std::int64_t before_ = 0, places_ = 0;  // Slices of the table before the part that is here; and all of them.
   bool wide_ = true;
   int threads_;
 };

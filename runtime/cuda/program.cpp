@@ -254,6 +254,8 @@ PlannedProgram gathered(const KernelRequest& request) {
   const std::size_t axis = position_of(request.attributes.integer("axis"), rank);
   const Strides from = strides_of(x), of_index = strides_of(index);
   if (x.type.shape[axis] == 0) return no_program("nothing to choose from");
+  if (request.attributes.integer("before") != 0 || request.attributes.integer("after") != 0)
+    return no_program("a part of a table");
   // The output's axes: those of x before `axis`, those of the index, those of x behind.
   Strides source(y.type.shape.size(), 0), place(y.type.shape.size(), 0);
   for (std::size_t i = 0; i < axis; ++i) source[i] = from[i];

@@ -1,6 +1,8 @@
-/// check_strategies [COUNT [SEED]]: verifies COUNT (default 300) strategies of the shipped operators that are changed
-/// in one place, and prints those that are not refuted: by numbers, or since the pieces are ill-typed wherever the
-/// whole is well-typed. Exit code 5 if one is neither refuted nor proved.
+/// check_strategies [COUNT [SEED [-v]]]: verifies COUNT (default 300) strategies of the shipped operators that are
+/// changed in one place, and prints a table (markdown) of those that are proved, with the reason why they are true,
+/// which is computed from what their pieces are at instances; -v: their rules, too. Refuted are the others by numbers,
+/// or by types: a strategy says that its pieces are well-typed wherever its conditions hold. Exit code 5 if one is
+/// neither refuted nor proved, or proved without a reason.
 
 #include <algorithm>
 #include <cstdio>
@@ -9,6 +11,7 @@
 #include "partition/strategy.h"
 #include "support/random.h"
 #include "tests/partition/strategy_mutations.h"
+#include "tests/partition/strategy_reasons.h"
 #include "verifier/verify.h"
 
 int main(int argc, char** argv) {
@@ -26,8 +29,9 @@ int main(int argc, char** argv) {
   VerifierOptions options;
   options.axioms = false;
   Verifier verifier(*registry, {}, options);
-  std::size_t counts[3] = {0, 0, 0}, ill_typed = 0;
+  std::size_t counts[3] = {0, 0, 0}, ill_typed = 0, unexplained = 0;
   const std::size_t examined = std::min(count, all.size());
+  std::puts("| changed strategy | verdict | why (instances) |\n|---|---|---|");
   for (std::size_t i = 0; i < examined; ++i) {
     const Verdict verdict = verifier.verify(all[i].rule);
     if (test::is_refuted_by_types(verdict)) {
@@ -36,10 +40,18 @@ int main(int argc, char** argv) {
     }
     ++counts[static_cast<std::size_t>(verdict.kind)];
     if (verdict.kind == VerdictKind::refuted) continue;
-    std::printf("%s: %s %s\n%s", to_string(verdict.kind), all[i].what.c_str(), verdict.reason.c_str(),
-                to_string(all[i].rule, *registry).c_str());
+    std::string why = verdict.reason;
+    if (verdict.kind == VerdictKind::proved) {
+      const test::StrategyReasons reasons = test::strategy_reasons(all[i].rule, all[i].changed, *registry);
+      why = reasons.text() + (reasons.unexplained.empty() ? "" : " first at " + reasons.unexplained);
+      unexplained += reasons.explained() ? 0 : 1;
+    }
+    std::printf("| %s | %s | %s |\n", all[i].what.c_str(), to_string(verdict.kind), why.c_str());
+    if (argc > 3) std::printf("%s", to_string(all[i].rule, *registry).c_str());
   }
-  std::printf("%zu of %zu changed strategies: %zu proved, %zu refuted by numbers, %zu by types, %zu unknown\n",
-              examined, all.size(), counts[0], counts[1], ill_typed, counts[2]);
-  return counts[2] == 0 ? 0 : 5;
+  std::printf(
+      "\n%zu of %zu changed strategies: %zu refuted by numbers, %zu by types, %zu proved (%zu without a reason), %zu "
+      "unknown\n",
+      examined, all.size(), counts[1], ill_typed, counts[0], unexplained, counts[2]);
+  return counts[2] + unexplained == 0 ? 0 : 5;
 }

@@ -71,7 +71,7 @@ std::string compare(const std::string& text) {
     tensor.shape = type.shape;
     for (std::int64_t i = 0; i < type.elements(); ++i) {
       if (type.element == ElementType::i64)
-        tensor.integers.push_back(static_cast<std::int64_t>(random.below(3)));
+        tensor.integers.push_back(static_cast<std::int64_t>(random.below(9)) - 4);
       else
         tensor.elements.push_back(0.1 + random.uniform());
     }
@@ -138,15 +138,15 @@ TEST(OperatorPiece, PiecesMakeTheWhole) {
       {"input x f32[2, 4, 9, 9]\noutput max_pool2d(x; kernel=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])\n",
        "b@-4:2 i@-3:234 y@-2:234 z@-1:234 "},
       {"input x f32[4, 6]\ninput y f32[4, 6]\noutput add(x, y)\n", "I@-2:234 I@-1:234 "},
-      {"input x f32[9, 6]\ninput i i64[5]\noutput gather(x, i; axis=-2)\n", "R@-1:234 "},
+      {"input x f32[9, 6]\ninput i i64[5]\noutput gather(x, i; axis=-2)\n", "R@-1:234 n:234 "},
       {"input x f32[2, 3, 4, 4]\ninput s f32[3]\ninput b f32[3]\ninput m f32[3]\ninput v f32[3]\n"
        "output batch_norm(x, s, b, m, v)\n",
        "b@-4:2 i@-3:23 I@-2:234 I@-1:234 "},
       {"input x f32[2, 3, 4]\ninput s f32[4]\ninput b f32[4]\noutput layer_norm(x, s, b)\n", "I@-3:2 I@-2:23 "},
-      {"input x f32[2, 6]\ninput y f32[3, 6]\noutput concat(x, y; axis=-2)\n", ""},
+      {"input x f32[2, 6]\ninput y f32[3, 6]\noutput concat(x, y; axis=-2)\n", "J@-1:234 "},
       {"input x f32[8, 6]\ns = split(x; axis=-1, sizes=[2, 4])\noutput s.0\noutput s.1\n", "I@-2:234 "},
       {"input x f32[8, 6]\noutput slice(x; starts=[1, 0], sizes=[6, 3], steps=[1, 2])\n", "I@-2:234 I@-1:23 "},
-      {"input x f32[6]\noutput broadcast(x; shape=[4, 6])\n", "I@-1:234 "},
+      {"input x f32[6]\noutput broadcast(x; shape=[4, 6])\n", "I@-2:234 I@-1:234 "},
       {"input a f32[5, 6]\ninput b f32[6, 7]\ninput c f32[7]\noutput matmul_bias_act(a, b, c; act=relu)\n",
        "i@-2:234 j@-1:234 "},
   };

@@ -59,6 +59,18 @@ TEST(StrategyProofs, AreUnbounded) {
       EXPECT_TRUE(verifier.verify(strategy.rule).by_unbounded) << strategy.rule.name;
 }
 
+// Wherever the conditions of a derived strategy hold, its pieces are well-typed: what is not is no such strategy
+// (is_refuted_by_types).
+TEST(StrategyProofs, PiecesAreWellTyped) {
+  Verifier verifier(test::registry(), {}, options());
+  for (const char* op : {"concat", "conv2d", "gather", "matmul", "pad_channels", "reduce_max", "slice"})
+    for (const PartitionStrategy& strategy : derive_strategies(test::registry(), op).strategies) {
+      const Verdict verdict = verifier.verify(strategy.rule);
+      EXPECT_EQ(verdict.kind, VerdictKind::proved) << strategy.rule.name << verdict.reason;
+      EXPECT_EQ(verdict.ill_typed_target, 0u) << strategy.rule.name;
+    }
+}
+
 TEST(StrategyProofs, FalseCutsAreRefuted) {
   const auto rules = test::value_of(load_rules(source_dir + "/tests/partition/false.rules", test::registry()));
   Verifier verifier(test::registry(), {}, options());

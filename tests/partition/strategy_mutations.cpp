@@ -99,7 +99,7 @@ class Mutator {
         std::any_of(result_.begin(), result_.end(), [&](const StrategyMutation& m) { return same(m.rule); }))
       return;
     result_.push_back({rule_.name + ": " + what + " (" + rule_.target.nodes[node].op + " " + std::to_string(node) + ")",
-                       (*again)[0]});
+                       (*again)[0], rule_.name});
   }
 
   const Substitution& rule_;

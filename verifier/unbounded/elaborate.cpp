@@ -652,7 +652,10 @@ Elaborator::Place Elaborator::place(const Expression& e, Frame& frame, bool may_
   if (!indices) return result;
   for (std::size_t axis = 0; axis < indices->axes.size() && !obstacle_.any(); ++axis) {
     if (const Expression* integers = indices->axes[axis].read) {
-      result.indices.push_back(lookup(*integers, frame, shape[axis]));
+      const auto& from = indices->axes[axis];
+      const Polynomial position = lookup(*integers, frame, from.places) - from.offset;
+      if (!from.whole) bounded(position, shape[axis]);
+      result.indices.push_back(facts_.reduce(position));
       continue;
     }
     Polynomial total;

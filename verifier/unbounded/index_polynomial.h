@@ -146,7 +146,9 @@ struct Symbol {
     bound,      ///< A variable of a reduction.
     quotient,   ///< arguments[0] // arguments[1], rounded down; the divisor is positive.
     maximum,    ///< The largest of arguments[0] and arguments[1].
-    lookup,     ///< An element of an input of integers: arguments are the extent that it indexes, then the indices.
+    /// An element of an input of integers, as one of a number of places, in [0, places): arguments are that number,
+    /// then the indices. Two of them are one function of the tensor only if the numbers are equal.
+    lookup,
   };
   Kind kind = Kind::extent;
   std::string name;                   ///< For a person, in the spelling of rules.
