@@ -275,10 +275,13 @@ Planner::Planner(const Graph& graph, const Mesh& mesh, StrategyTable& strategies
     const Node& node = graph.node(id);
     if (!is_planned(node)) continue;
     const bool understood = node.kind == NodeKind::op && types_known(graph, node);
+    ConfigurationOptions options = options_.configurations;
+    if (const auto at = options_.decided.find(id); at != options_.decided.end()) options.decided = at->second;
     std::string key;
     if (understood) {
       key = node.op + to_string(node.attributes);
       for (const Value& input : node.inputs) key += " " + to_string(graph.type(input));
+      key += " | " + NodeConfiguration{options.decided, {}, {}, {}}.to_string();
     }
     std::shared_ptr<const Prepared>* known = understood ? &equal[key] : nullptr;
     if (known != nullptr && *known) {
@@ -287,7 +290,7 @@ Planner::Planner(const Graph& graph, const Mesh& mesh, StrategyTable& strategies
     }
     auto prepared = std::make_shared<Prepared>();
     if (understood) {
-      NodeConfigurations made = configurations_of(graph, id, mesh, strategies_, options_.configurations);
+      NodeConfigurations made = configurations_of(graph, id, mesh, strategies_, options);
       prepared->configurations = std::move(made.list);
       complete_ = complete_ && made.complete;
       for (const NodeConfiguration& configuration : prepared->configurations)

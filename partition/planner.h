@@ -34,6 +34,8 @@ struct PlannerOptions {
   ConfigurationOptions configurations;
   ExactOptions solver;
   PieceCost cost;  ///< Empty: roofline.
+  /// What the first mesh axes are used for, of nodes where that is decided (ConfigurationOptions::decided).
+  std::map<NodeId, std::vector<AxisUse>> decided = {};
 };
 
 /// What the plan does with one operator.
