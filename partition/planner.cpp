@@ -275,13 +275,16 @@ Planner::Planner(const Graph& graph, const Mesh& mesh, StrategyTable& strategies
     const Node& node = graph.node(id);
     if (!is_planned(node)) continue;
     const bool understood = node.kind == NodeKind::op && types_known(graph, node);
-    ConfigurationOptions options = options_.configurations;
-    if (const auto at = options_.decided.find(id); at != options_.decided.end()) options.decided = at->second;
+    ConfigurationOptions limits = options_.configurations;
+    if (const auto at = options_.decided.find(id); at != options_.decided.end()) limits.decided = at->second;
     std::string key;
     if (understood) {
       key = node.op + to_string(node.attributes);
       for (const Value& input : node.inputs) key += " " + to_string(graph.type(input));
-      key += " | " + NodeConfiguration{options.decided, {}, {}, {}}.to_string();
+      for (const AxisUse& use : limits.decided) {
+        key += " | " + use.variable + use.reducer;
+        for (const std::size_t input : use.inputs) key += " " + std::to_string(input);
+      }
     }
     std::shared_ptr<const Prepared>* known = understood ? &equal[key] : nullptr;
     if (known != nullptr && *known) {
@@ -290,7 +293,7 @@ Planner::Planner(const Graph& graph, const Mesh& mesh, StrategyTable& strategies
     }
     auto prepared = std::make_shared<Prepared>();
     if (understood) {
-      NodeConfigurations made = configurations_of(graph, id, mesh, strategies_, options);
+      NodeConfigurations made = configurations_of(graph, id, mesh, strategies_, limits);
       prepared->configurations = std::move(made.list);
       complete_ = complete_ && made.complete;
       for (const NodeConfiguration& configuration : prepared->configurations)

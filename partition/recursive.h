@@ -26,8 +26,8 @@ namespace taso {
 [[nodiscard]] Mesh with_prime_axes(const Mesh& mesh);
 
 /// The plan that deciding axis by axis leads to, on all axes of the mesh. `lower_bound` is 0 and `exact` false (but on
-/// at most one axis, where the plan is the exact one): the exact plan says how far it is off. `decisions` and `ways` are
-/// those of all steps together. `options.decided` must be empty (TASO_CHECK).
+/// at most one axis, where the plan is the exact one): the exact plan says how far it is off. `decisions` and `ways`
+/// are those of all steps together. `options.decided` must be empty (TASO_CHECK).
 [[nodiscard]] Expected<PartitionPlan> plan_recursively(const Graph& graph, const Mesh& mesh, StrategyTable& strategies,
                                                        const PlannerOptions& options = {});
 
