@@ -2,9 +2,10 @@
 // limits (tables as in bench/planner). bench/partition.md has the figures.
 //
 //   tofu [--devices N]... [--weights]
+//   tofu --plans TOPOLOGY.json MESH MODEL.onnx ...
 //
 // --weights: the sizes of weights of the networks alone, as Table 2 of the paper counts them (weights, gradients and
-// history of 4 bytes each; GB are GiB there).
+// history of 4 bytes each; GB are GiB there). --plans: the planner's own space and costs, exact and axis by axis.
 #include "partition/tofu.h"
 
 #include <fmt/format.h>
@@ -13,12 +14,17 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "bench/tofu_networks.h"
+#include "graph/rewrite.h"
+#include "onnx_io/model.h"
+#include "partition/proved_strategies.h"
 #include "partition/recursive.h"
+#include "partition/topology.h"
 #include "tools/specs.h"
 
 namespace {
@@ -74,6 +80,43 @@ Status print_weights(const OperatorRegistry& registry) {
   return {};
 }
 
+Status plan_row(const Mesh& mesh, const std::string& file, const OperatorRegistry& registry,
+                const ProvedStrategies& proved) {
+  TASO_ASSIGN(const Model model, Model::load(file, registry, {}));
+  Graph graph = model.graph();
+  normalize(graph, registry);
+  StrategyTable strategies(
+      registry, [&](std::string_view op) { return proved.of(op); },
+      [&](std::string_view op) { return proved.passages_of(op); });
+  auto start = std::chrono::steady_clock::now();
+  TASO_ASSIGN(const PartitionPlan recursive, plan_recursively(graph, mesh, strategies));
+  const double recursive_seconds = seconds_since(start);
+  start = std::chrono::steady_clock::now();
+  Planner planner(graph, mesh, strategies, {});
+  TASO_ASSIGN(const PartitionPlan exact, planner.plan());
+  fmt::print("| {} | {} | {:.1f} | {:.2f} | {} | {:.1f} | {:.2f} | {} | {:.1f} % |\n",
+             std::filesystem::path(file).stem().string(), mesh.to_string(), recursive.seconds * 1e6, recursive_seconds,
+             recursive.ways, exact.seconds * 1e6, seconds_since(start), exact.ways,
+             100 * (recursive.seconds - exact.seconds) / exact.seconds);
+  std::fflush(stdout);
+  return {};
+}
+
+Status print_plans(const std::vector<std::string>& words) {
+  tools::CommonOptions common;
+  common.specs = tools::default_specs();
+  TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(common));
+  TASO_ASSIGN(const std::vector<std::string> files, tools::strategy_files(common));
+  TASO_ASSIGN(const ProvedStrategies proved, ProvedStrategies::load(files, registry));
+  TASO_ASSIGN(const Topology topology, load_topology(words[0]));
+  TASO_ASSIGN(const Mesh mesh, parse_mesh(words[1], topology));
+  fmt::print(
+      "| model | mesh | us, axis by axis | s to plan | ways | us, exact | s to plan | ways | above |\n"
+      "|---|---|---:|---:|---:|---:|---:|---:|---:|\n");
+  for (std::size_t i = 2; i < words.size(); ++i) TASO_RETURN_IF_ERROR(plan_row(mesh, words[i], registry, proved));
+  return {};
+}
+
 Status run(const std::vector<std::int64_t>& devices, bool weights) {
   tools::CommonOptions common;
   common.specs = tools::default_specs();
@@ -97,6 +140,11 @@ Status run(const std::vector<std::int64_t>& devices, bool weights) {
 }  // namespace
 
 int main(int count, char** arguments) {
+  if (count > 4 && arguments[1] == std::string_view("--plans")) {
+    const Status status = print_plans({arguments + 2, arguments + count});
+    if (!status) fmt::print(stderr, "{}\n", status.error().to_string());
+    return status ? 0 : status.error().exit_code();
+  }
   std::vector<std::int64_t> devices;
   bool weights = false;
   for (int i = 1; i < count; ++i) {
@@ -106,7 +154,7 @@ int main(int count, char** arguments) {
     } else if (word == "--devices" && i + 1 < count && std::atoll(arguments[i + 1]) >= 1) {
       devices.push_back(std::atoll(arguments[++i]));
     } else {
-      std::fputs("usage: tofu [--devices N]... [--weights]\n", stderr);
+      std::fputs("usage: tofu [--devices N]... [--weights] | --plans TOPOLOGY.json MESH MODEL.onnx ...\n", stderr);
       return 2;
     }
   }
