@@ -1,11 +1,12 @@
 // Tofu's search: how long it takes and what it finds, recursion and all steps at once, each in a process of its own
 // limits (tables as in bench/planner). bench/partition.md has the figures.
 //
-//   tofu [--devices N]... [--weights]
+//   tofu [--devices N]... [--replicate] [--weights]
 //   tofu --plans TOPOLOGY.json MESH MODEL.onnx ...
 //
-// --weights: the sizes of weights of the networks alone, as Table 2 of the paper counts them (weights, gradients and
-// history of 4 bytes each; GB are GiB there). --plans: the planner's own space and costs, exact and axis by axis.
+// --replicate: tensors may also be kept whole along a step, as SoyBean's. --weights: the sizes of weights of the
+// networks alone, as Table 2 of the paper counts them (weights, gradients and history of 4 bytes each; GB are GiB
+// there). --plans: the planner's own space and costs, exact and axis by axis.
 #include "partition/tofu.h"
 
 #include <fmt/format.h>
@@ -35,8 +36,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-Status row(const std::string& name, const TofuNetwork& network, std::int64_t devices,
-           const OperatorRegistry& registry) {
+Status row(const std::string& name, const TofuNetwork& network, std::int64_t devices, const OperatorRegistry& registry,
+           const TofuOptions& options) {
   StrategyTable strategies(
       registry, [&](std::string_view op) { return derive_strategies(registry, op).strategies; },
       [](std::string_view) { return std::vector<PartialPassage>(); });
@@ -45,10 +46,10 @@ Status row(const std::string& name, const TofuNetwork& network, std::int64_t dev
   TASO_ASSIGN(const TofuCoarsening coarsening, coarsen(network.graph, registry, network.groups));
   const double coarsening_seconds = seconds_since(start);
   start = std::chrono::steady_clock::now();
-  const TofuPlan recursive = tofu_recursive(network.graph, coarsening, steps, strategies);
+  const TofuPlan recursive = tofu_recursive(network.graph, coarsening, steps, strategies, options);
   const double recursive_seconds = seconds_since(start);
   start = std::chrono::steady_clock::now();
-  const TofuPlan exact = tofu_exact(network.graph, coarsening, steps, strategies, {}, recursive.decisions);
+  const TofuPlan exact = tofu_exact(network.graph, coarsening, steps, strategies, options, recursive.decisions);
   const double exact_seconds = seconds_since(start);
   std::string deltas;
   for (const double delta : recursive.steps)
@@ -117,7 +118,7 @@ Status print_plans(const std::vector<std::string>& words) {
   return {};
 }
 
-Status run(const std::vector<std::int64_t>& devices, bool weights) {
+Status run(const std::vector<std::int64_t>& devices, bool weights, const TofuOptions& options) {
   tools::CommonOptions common;
   common.specs = tools::default_specs();
   TASO_ASSIGN(const OperatorRegistry shipped, tools::load_operators(common));
@@ -130,9 +131,9 @@ Status run(const std::vector<std::int64_t>& devices, bool weights) {
       "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
   for (const std::int64_t count : devices) {
     TASO_ASSIGN(const TofuNetwork resnet, wide_resnet_in_training(152, 10, 32, registry));
-    TASO_RETURN_IF_ERROR(row("WResNet-152-10", resnet, count, registry));
+    TASO_RETURN_IF_ERROR(row("WResNet-152-10", resnet, count, registry, options));
     TASO_ASSIGN(const TofuNetwork lstm, lstm_in_training(10, 8192, 512, 20, registry));
-    TASO_RETURN_IF_ERROR(row("RNN-10-8K", lstm, count, registry));
+    TASO_RETURN_IF_ERROR(row("RNN-10-8K", lstm, count, registry, options));
   }
   return {};
 }
@@ -147,19 +148,23 @@ int main(int count, char** arguments) {
   }
   std::vector<std::int64_t> devices;
   bool weights = false;
+  TofuOptions options;
   for (int i = 1; i < count; ++i) {
     const std::string_view word = arguments[i];
     if (word == "--weights") {
       weights = true;
+    } else if (word == "--replicate") {
+      options.replicate = true;
     } else if (word == "--devices" && i + 1 < count && std::atoll(arguments[i + 1]) >= 1) {
       devices.push_back(std::atoll(arguments[++i]));
     } else {
-      std::fputs("usage: tofu [--devices N]... [--weights] | --plans TOPOLOGY.json MESH MODEL.onnx ...\n", stderr);
+      std::fputs("usage: tofu [--devices N]... [--replicate] [--weights] | --plans TOPOLOGY.json MESH MODEL.onnx ...\n",
+                 stderr);
       return 2;
     }
   }
   if (devices.empty()) devices = {8};
-  const Status status = run(devices, weights);
+  const Status status = run(devices, weights, options);
   if (status) return 0;
   fmt::print(stderr, "{}\n", status.error().to_string());
   return status.error().exit_code();

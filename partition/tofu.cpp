@@ -7,7 +7,7 @@
 namespace taso {
 namespace {
 
-TofuPlan solved(const TofuProblem& problem, const ExactOptions& options) {
+TofuPlan tofu_plan_of(const TofuProblem& problem, const ExactOptions& options) {
   PartitionSolution solution = solve_exact(problem.problem(), options);
   TofuPlan plan;
   plan.decisions = problem.decisions_of(solution.choice);
@@ -52,7 +52,7 @@ TofuPlan tofu_recursive(const Graph& graph, const TofuCoarsening& coarsening, co
     const TilingSteps first(steps.begin(),
                             steps.begin() + static_cast<std::ptrdiff_t>(std::min(step + 1, steps.size())));
     const double before = plan.bytes;
-    plan = solved(TofuProblem(graph, coarsening, first, options.replicate, strategies, decided), options.solver);
+    plan = tofu_plan_of(TofuProblem(graph, coarsening, first, options.replicate, strategies, decided), options.solver);
     decided = plan.decisions;
     deltas.push_back(plan.bytes - before);
     ways += plan.ways;
@@ -73,7 +73,7 @@ TofuPlan tofu_exact(const Graph& graph, const TofuCoarsening& coarsening, const 
   const TofuProblem problem(graph, coarsening, steps, options.replicate, strategies);
   ExactOptions solver = options.solver;
   if (!known.tilings.empty()) solver.known.push_back(choice_of(problem, known));
-  return solved(problem, solver);
+  return tofu_plan_of(problem, solver);
 }
 
 }  // namespace taso
