@@ -209,9 +209,9 @@ std::vector<std::string> volumes_of_pieces(const std::string& text) {
 TEST(TofuVolumes, OfTheConvolutionOfThePaper) {
   EXPECT_THAT(
       volumes_of_pieces("input data f32[8, 4, 34]\ninput filters f32[4, 16, 3]\noutput conv1d(data, filters)\n"),
-      testing::ElementsAre("n@-3: 544 192 544 192", "o@-2: 1088 96 1088 96", "x@-1: 576 192 576 192",
-                           "i (sum): 544 96 544 96", "d (sum): 1024 64 1056 128"));
-  EXPECT_THAT(volumes_of_pieces("input a f32[12]\noutput shift_two(a)\n"), testing::ElementsAre("i@-1: 7 7"));
+      ::testing::ElementsAre("n@-3: 544 192 544 192", "o@-2: 1088 96 1088 96", "x@-1: 576 192 576 192",
+                             "i (sum): 544 96 544 96", "d (sum): 1024 64 1056 128"));
+  EXPECT_THAT(volumes_of_pieces("input a f32[12]\noutput shift_two(a)\n"), ::testing::ElementsAre("i@-1: 7 7"));
 }
 
 TEST(TofuTilings, CutAxesThatAreLongEnough) {
