@@ -1,5 +1,5 @@
-// Tofu's search: how long it takes and what it finds, recursion and all steps at once, each in a process of its own
-// limits (tables as in bench/planner). bench/partition.md has the figures.
+// Tofu's search: how long it takes and what it finds, recursion and all steps at once.
+// bench/partition.md has the figures.
 //
 //   tofu [--devices N]... [--replicate] [--weights]
 //   tofu --plans TOPOLOGY.json MESH MODEL.onnx ...
