@@ -51,7 +51,7 @@ class Maker {
       uses_.resize(without_passages);
       made_.complete = false;
     }
-    std::vector<AxisUse> axes;
+    std::vector<AxisUse> axes = options_.decided;
     choose(axes);
     return std::move(made_);
   }
@@ -59,7 +59,8 @@ class Maker {
  private:
   [[nodiscard]] std::size_t count(std::size_t uses) const {
     std::size_t count = 1;
-    for (std::size_t axis = 0; axis < mesh_.axes.size() && count <= options_.most; ++axis) count *= uses;
+    for (std::size_t axis = options_.decided.size(); axis < mesh_.axes.size() && count <= options_.most; ++axis)
+      count *= uses;
     return count;
   }
 

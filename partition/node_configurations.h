@@ -41,6 +41,9 @@ struct ConfigurationOptions {
   /// More configurations of a node are not made: then those with passages of partial results are left out, and then
   /// the last ones.
   std::size_t most = 4096;
+  /// What the first mesh axes are used for, where that is decided: only such configurations are made. They are uses of
+  /// a configuration on those axes alone.
+  std::vector<AxisUse> decided = {};
 };
 
 struct NodeConfigurations {
@@ -48,7 +51,8 @@ struct NodeConfigurations {
   bool complete = true;  ///< None was left out for their number.
 };
 
-/// The configurations of an operator node all of whose types are known; the first one repeats everywhere. Every piece
+/// The configurations of an operator node all of whose types are known; the first one repeats along every axis that is
+/// not decided. Every piece
 /// is reached by strategies of the table, whose conditions were checked. In a fixed order.
 [[nodiscard]] NodeConfigurations configurations_of(const Graph& graph, NodeId id, const Mesh& mesh,
                                                    StrategyTable& strategies, const ConfigurationOptions& options = {});

@@ -85,14 +85,20 @@ Status Planner::prepare(NodeId id, std::map<std::string, std::shared_ptr<const P
     prepared_[id] = std::move(prepared);
     return {};
   }
-  std::shared_ptr<const PreparedNode>& known = equal[application_of(graph_, node)];
+  ConfigurationOptions limits = options_.configurations;
+  if (const auto at = options_.decided.find(id); at != options_.decided.end()) limits.decided = at->second;
+  std::string key = application_of(graph_, node);
+  for (const AxisUse& use : limits.decided) {
+    key += " | " + use.variable + use.reducer;
+    for (const std::size_t input : use.inputs) key += " " + std::to_string(input);
+  }
+  std::shared_ptr<const PreparedNode>& known = equal[key];
   if (!known) {
-    ConfigurationOptions options = options_.configurations;
     if (options_.stop.raised()) {
       stopped_ = true;
-      options.most = 1;
+      limits.most = 1;
     }
-    NodeConfigurations made = configurations_of(graph_, id, mesh_, strategies_, options);
+    NodeConfigurations made = configurations_of(graph_, id, mesh_, strategies_, limits);
     prepared->configurations = std::move(made.list);
     complete_ = complete_ && made.complete;
     std::vector<bool> weights;

@@ -42,6 +42,8 @@ struct PlannerOptions {
   std::optional<double> memory;  ///< Bytes that a device has; nothing: plans do not keep to it.
   std::vector<StatePair> state;
   StopSignal stop;  ///< Once raised, what was not looked at repeats, and the plan that is found is the result.
+  /// What the first mesh axes are used for, of nodes where that is decided (ConfigurationOptions::decided).
+  std::map<NodeId, std::vector<AxisUse>> decided = {};
 };
 
 /// What the plan does with one operator.
