@@ -98,7 +98,7 @@ Placement placement_of(const OperatorPiece& piece, const FormPath& path, Operand
   for (std::size_t cut = 0; place.output && cut < path.size(); ++cut)
     if (path[cut]->outputs[place.number].kind == BasicTiling::Kind::reduced) {
       placement.partial.push_back(cut);
-      placement.reducer = "sum";
+      placement.reducer = "sum";  // which reducer it is does not matter for what moves
     }
   for (std::size_t device = 0; device < std::size_t{1} << path.size(); ++device) {
     const OperatorPiece* computed = &piece;
