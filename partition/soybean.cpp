@@ -15,7 +15,7 @@ std::string to_string(const Tiling& tiling, std::size_t rank) {
   return text;
 }
 
-Tiling flattened(Tiling tiling) {
+Tiling in_order_of_axes(Tiling tiling) {
   std::sort(tiling.begin(), tiling.end());
   return tiling;
 }

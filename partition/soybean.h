@@ -35,7 +35,7 @@ using Tiling = std::vector<BasicTiling>;
 /// "RrC": the cuts one after the other.
 [[nodiscard]] std::string to_string(const Tiling& tiling, std::size_t rank);
 /// The same with the cuts in the order of axes, r last: equal for tilings that differ in order only (Theorem 2).
-[[nodiscard]] Tiling flattened(Tiling tiling);
+[[nodiscard]] Tiling in_order_of_axes(Tiling tiling);
 
 /// The cuts of a mesh into two, slowest links first. Fails for an axis whose size is no power of two.
 [[nodiscard]] Expected<std::vector<MeshAxis>> binary_cuts(const Mesh& mesh);

@@ -21,9 +21,9 @@ using test::graph_of;
 using test::linear_layers;
 using test::TrainingStep;
 using test::value_of;
-using Kind = BasicTiling::Kind;
+using TilingKind = BasicTiling::Kind;
 
-constexpr BasicTiling row{Kind::cut, 0}, column{Kind::cut, 1}, whole{}, red{Kind::reduced};
+constexpr BasicTiling row{TilingKind::cut, 0}, column{TilingKind::cut, 1}, whole{}, red{TilingKind::reduced};
 
 OperatorPiece only_operator(const Graph& graph) { return all_of(graph, graph.outputs().at(0).node); }
 
@@ -124,12 +124,12 @@ TEST(SoybeanTilings, OfAMatrixFlattened) {
   for (std::size_t k = 1; k <= 4; ++k) {
     std::set<Tiling> flat;
     const std::vector<Tiling> all = tilings_of({32, 32}, k);
-    for (const Tiling& tiling : all) flat.insert(flattened(tiling));
+    for (const Tiling& tiling : all) flat.insert(in_order_of_axes(tiling));
     EXPECT_EQ(all.size(), static_cast<std::size_t>(std::pow(3, k)));
     EXPECT_EQ(flat.size(), (k + 2) * (k + 1) / 2);
   }
   std::set<std::string> names;
-  for (const Tiling& tiling : tilings_of({4, 4}, 2)) names.insert(to_string(flattened(tiling), 2));
+  for (const Tiling& tiling : tilings_of({4, 4}, 2)) names.insert(to_string(in_order_of_axes(tiling), 2));
   EXPECT_EQ(names, (std::set<std::string>{"RR", "RC", "Rr", "CC", "Cr", "rr"}));
   // A tile whose extent is odd is not cut again.
   EXPECT_EQ(tilings_of({6, 5}, 2).size(), 3U);
@@ -336,7 +336,8 @@ TEST(SoybeanPlans, CutTheSlowestLinkFirst) {
   EXPECT_EQ(cuts[2].size, 2);
 }
 
-std::string error_of(const std::string& text, const std::function<void(const Graph&, SoybeanOptions&)>& change = {}) {
+std::string tiler_error(const std::string& text,
+                        const std::function<void(const Graph&, SoybeanOptions&)>& change = {}) {
   const Graph graph = graph_of(text);
   StrategyTable strategies = every_strategy();
   SoybeanOptions options;
@@ -346,14 +347,14 @@ std::string error_of(const std::string& text, const std::function<void(const Gra
 }
 
 TEST(SoybeanPlans, SayWhatCannotBeTiled) {
-  EXPECT_EQ(error_of("input x f32[4, 6]\ny = opaque strange(x) f32[4, 6]\noutput y\n"),
+  EXPECT_EQ(tiler_error("input x f32[4, 6]\ny = opaque strange(x) f32[4, 6]\noutput y\n"),
             "strange has no definition, and so no aligned forms");
-  EXPECT_EQ(error_of("input x f32[4, 6]\ny = opaque strange(x) f32[?]\noutput y\n"),
+  EXPECT_EQ(tiler_error("input x f32[4, 6]\ny = opaque strange(x) f32[?]\noutput y\n"),
             "the type of a value of strange is not known, so that it cannot be tiled");
-  EXPECT_EQ(error_of("input x f32[4, 6]\noutput transpose(x; perm=[1, 0])\n",
-                     [](const Graph& graph, SoybeanOptions& options) {
-                       options.same.emplace_back(Value{graph.inputs()[0], 0}, graph.outputs()[0]);
-                     }),
+  EXPECT_EQ(tiler_error("input x f32[4, 6]\noutput transpose(x; perm=[1, 0])\n",
+                        [](const Graph& graph, SoybeanOptions& options) {
+                          options.same.emplace_back(Value{graph.inputs()[0], 0}, graph.outputs()[0]);
+                        }),
             "a weight of type f32[4, 6] cannot become one of type f32[6, 4]");
   Mesh mesh;
   mesh.axes = {{2, "network", 1e9, 0}, {12, "bus", 1e10, 0}};
