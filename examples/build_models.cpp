@@ -76,6 +76,16 @@ int main(int argc, char** argv) {
   app.add_flag("--without-weights", options.without_weights,
                "Write no weights, only their types: such a file can be planned with, not run");
   app.add_flag("--small", small, "The variant that tests use");
+  app.add_option_function<std::int64_t>(
+         "--list-below",
+         [](std::int64_t megabytes) {
+           for (const ExampleModel& model : example_models())
+             if (model.megabytes < megabytes) std::printf("%s\n", std::string(model.name).c_str());
+           throw CLI::Success();
+         },
+         "Print the names of the models whose weights take less than so many megabytes, and exit")
+      ->type_name("MB")
+      ->trigger_on_parse();
   app.add_flag_callback(
          "--list",
          [&] {
@@ -103,7 +113,7 @@ int main(int argc, char** argv) {
     options.without_weights = given.without_weights;
   }
   const bool as_published = options.depth == 0 && options.narrower == 0;
-  if (model.large && as_published && !options.without_weights)
+  if (model.is_large() && as_published && !options.without_weights)
     return tools::fail("build-models", bad_input("the weights of " + name + " are more than a model file can hold; " +
                                                  "give --without-weights, --small, --depth or --narrower"));
   if (taso::Status status = model.build(options).save(path); !status) {

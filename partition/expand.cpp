@@ -15,9 +15,11 @@ namespace {
 
 using Device = std::size_t;
 
+/// Of a range without indices there is everything everywhere.
 bool contains(const IndexBox& outer, const IndexBox& inner) {
   for (std::size_t axis = 0; axis < inner.size(); ++axis)
-    if (inner[axis].begin < outer[axis].begin || inner[axis].end > outer[axis].end) return false;
+    if (inner[axis].size() > 0 && (inner[axis].begin < outer[axis].begin || inner[axis].end > outer[axis].end))
+      return false;
   return true;
 }
 
@@ -177,6 +179,7 @@ class Expansion {
     for (const Device e : reading.candidates)
       if (contains(reading.held.placement.boxes[e], box)) return take(reading, e, box);
     if (axis == box.size()) return internal_error("nobody has what a piece reads");
+    if (box[axis].size() == 0) return assemble(reading, box, axis + 1);
     std::vector<std::int64_t> bounds = {box[axis].begin, box[axis].end};
     for (const Device e : reading.candidates)
       for (const std::int64_t bound :
@@ -240,7 +243,7 @@ class Expansion {
     if (has == box) return tensor;
     std::vector<std::int64_t> starts, sizes;
     for (std::size_t axis = 0; axis < box.size(); ++axis) {
-      starts.push_back(box[axis].begin - has[axis].begin);
+      starts.push_back(box[axis].size() == 0 ? 0 : box[axis].begin - has[axis].begin);
       sizes.push_back(box[axis].size());
     }
     Attributes attributes;

@@ -231,6 +231,15 @@ Transfer transfer(const Placement& have, const Placement& need, std::int64_t ele
   return TransferSource(have, element_bytes, mesh).to(need);
 }
 
+bool covers(const Placement& placement, const Shape& shape) {
+  std::vector<const IndexBox*> boxes;
+  for (const IndexBox& box : placement.boxes)
+    if (volume_of(box) > 0) boxes.push_back(&box);
+  std::int64_t held = 0;
+  for (const IndexBox& box : disjoint_boxes(boxes, 0)) held += volume_of(box);
+  return held == volume_of(whole_box(shape));
+}
+
 Placement everywhere(const Shape& shape, const Mesh& mesh) {
   return {std::vector<IndexBox>(static_cast<std::size_t>(mesh.devices()), whole_box(shape)), {}, ""};
 }

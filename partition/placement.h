@@ -69,6 +69,9 @@ class TransferSource {
   std::map<std::vector<std::size_t>, std::unique_ptr<Reduced>> reduced_;  ///< By the axes along which is reduced.
 };
 
+/// Whether all elements of a tensor are somewhere.
+[[nodiscard]] bool covers(const Placement& placement, const Shape& shape);
+
 /// All devices hold everything.
 [[nodiscard]] Placement everywhere(const Shape& shape, const Mesh& mesh);
 

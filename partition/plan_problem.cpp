@@ -16,6 +16,13 @@ double cost_of(const Transfer& transfer) {
 
 }  // namespace
 
+bool reads_what_there_is(const Graph& graph, NodeId id, const NodeConfiguration& configuration) {
+  for (std::size_t input = 0; input < configuration.reads.size(); ++input)
+    if (!configuration.reads[input].partial.empty() && !is_planned(graph.node(graph.node(id).inputs[input].node)))
+      return false;
+  return true;
+}
+
 bool is_planned(const Node& node) {
   return !node.weight_only && (node.kind == NodeKind::op || node.kind == NodeKind::opaque);
 }
@@ -33,7 +40,9 @@ void PlanProblem::add_node(NodeId id, const PreparedNode& prepared, const Config
   node.position = order_.size();
   node.prepared = &prepared;
   for (std::uint32_t i = 0; i < prepared.configurations.size(); ++i)
-    if (!allowed || allowed(id, prepared.configurations[i])) node.configurations.push_back(i);
+    if (reads_what_there_is(graph_, id, prepared.configurations[i]) &&
+        (!allowed || allowed(id, prepared.configurations[i])))
+      node.configurations.push_back(i);
   if (node.configurations.empty()) node.configurations.push_back(0);
   order_.push_back(id);
   auto costs = std::make_shared<std::vector<double>>();
@@ -138,7 +147,8 @@ void PlanProblem::add_value(PlannedValue value) {
 void PlanProblem::keep(PlannedValue& value, const Placements& candidates) {
   std::set<Placement> seen;
   for (const Placement* placement : candidates)
-    if ((!value.output || placement->partial.empty()) && seen.insert(*placement).second)
+    if (seen.insert(*placement).second &&
+        (!value.output || (placement->partial.empty() && covers(*placement, graph_.type(value.value).shape))))
       value.placements.push_back(placement);
   if (value.placements.empty()) {
     whole_.push_back(std::make_unique<Placement>(everywhere(graph_.type(value.value).shape, mesh_)));

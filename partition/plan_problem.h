@@ -28,6 +28,10 @@ struct PreparedNode {
 /// Whether an operator of the graph runs, so that a plan says how.
 [[nodiscard]] bool is_planned(const Node& node);
 
+/// False where an operand that is supplied (a weight, an input of the graph) is read as a part of a sum, which it is
+/// not.
+[[nodiscard]] bool reads_what_there_is(const Graph& graph, NodeId id, const NodeConfiguration& configuration);
+
 /// An operand that is a value.
 struct ValueReader {
   NodeId node = 0;

@@ -328,7 +328,8 @@ Activation Network::embedding(const std::string& table, const Activation& number
 
 Activation Network::linear(const std::string& name, const Activation& x, std::int64_t features) {
   const Activation product = matmul(name + ".weight", x, features);
-  return node("Add", {vector(name + ".bias", features, 0.0, 0.1), product.name}, product.shape, {}, name);
+  const bool again = initializers_.contains(name + ".bias");  // The weights of a node before: it has the name.
+  return node("Add", {vector(name + ".bias", features, 0.0, 0.1), product.name}, product.shape, {}, again ? "" : name);
 }
 
 Activation Network::layer_norm(const std::string& name, const Activation& x, float epsilon) {

@@ -12,7 +12,8 @@ if ! "$python" -c 'import numpy, onnx, onnxruntime' 2> /dev/null; then
 fi
 mkdir -p "$work/models"
 models=()
-names=$("$programs/build-models" --list)
+# Full models: those of moderate size.
+names=$("$programs/build-models" $([ "$size" = small ] && echo --list || echo --list-below 201))
 for model in $names; do
   file=$work/models/$model.onnx
   if [ "$size" = small ]; then

@@ -48,6 +48,11 @@ double least_by_trying(const Graph& graph, const Mesh& mesh, Planner& planner, S
     double total = 0;
     for (const NodeId id : nodes) {
       const NodeConfiguration& mine = planner.configurations(id)[way[id]];
+      // What is supplied is no part of a sum.
+      for (std::size_t i = 0; i < mine.reads.size(); ++i) {
+        const Node& producer = graph.node(graph.node(id).inputs[i].node);
+        if (!mine.reads[i].partial.empty() && (producer.weight_only || producer.kind != NodeKind::op)) return;
+      }
       total += value_of(cost(mine.largest, {}));
       for (std::uint32_t port = 0; port < graph.node(id).outputs.size(); ++port) {
         const Value value{id, port};
