@@ -7,20 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "graph/graph_text.h"
 #include "partition/pase_problem.h"
 #include "partition/solve_exact.h"
 #include "support/file.h"
 #include "tests/partition/strategy_tables.h"
+#include "tests/support/graphs.h"
 
 namespace taso::test {
 namespace {
-
-Graph graph_of(const std::string& text) {
-  Expected<Graph> graph = parse_graph(text, "test", registry());
-  EXPECT_TRUE(graph) << graph.error().to_string();
-  return graph ? std::move(*graph) : Graph();
-}
 
 Expected<PaseGraph> read_graph(const std::string& text, const PaseReading& reading = {}) {
   StrategyTable strategies = every_strategy();

@@ -23,7 +23,7 @@ Mesh mesh_of_axes(std::initializer_list<std::int64_t> sizes, double bandwidth) {
   return mesh;
 }
 
-Graph normal(const std::string& text) {
+Graph normalized(const std::string& text) {
   Graph graph = graph_of(text);
   normalize(graph, registry());
   return graph;
@@ -68,7 +68,7 @@ PartitionPlan again(const Graph& graph, const Mesh& mesh, StrategyTable& strateg
 TEST(RecursivePlan, IsAPlanOfTheMeshAndNoBetterThanTheExactOne) {
   for (const char* text : chains)
     for (const double bandwidth : {1e6, 1e8, 1e10}) {
-      const Graph graph = normal(text);
+      const Graph graph = normalized(text);
       const Mesh mesh = mesh_of_axes({2, 2}, bandwidth);
       StrategyTable strategies = every_strategy();
       Planner planner(graph, mesh, strategies, {});
@@ -87,7 +87,7 @@ TEST(RecursivePlan, IsAPlanOfTheMeshAndNoBetterThanTheExactOne) {
 }
 
 TEST(RecursivePlan, IsTheExactOneOnOneAxisAndOnOneDevice) {
-  const Graph graph = normal(chains[1]);
+  const Graph graph = normalized(chains[1]);
   StrategyTable strategies = every_strategy();
   for (const Mesh& mesh : {mesh_of_axes({}, 1e9), mesh_of_axes({3}, 1e9)}) {
     Planner planner(graph, mesh, strategies, {});
@@ -103,7 +103,7 @@ TEST(RecursivePlan, IsTheExactOneOnOneAxisAndOnOneDevice) {
 // What the first axis is used for is that of the plan on the first axis alone.
 TEST(RecursivePlan, KeepsWhatEarlierStepsDecided) {
   for (const char* text : chains) {
-    const Graph graph = normal(text);
+    const Graph graph = normalized(text);
     const Mesh first = mesh_of_axes({3}, 1e8), both = mesh_of_axes({3, 2}, 1e8);
     StrategyTable strategies = every_strategy();
     const PartitionPlan before = value_of(plan_recursively(graph, first, strategies));

@@ -185,7 +185,8 @@ TEST(Programs, LongRowsTakeBlocks) {
 TEST(Programs, IndicesOutsideAreNoted) {
   KernelRequest request;
   request.op = "gather";
-  request.attributes.set("axis", std::int64_t{-2});
+  for (const auto& [name, value] : {std::pair("axis", -2), std::pair("before", 0), std::pair("after", 0)})
+    request.attributes.set(name, std::int64_t{value});
   request.inputs = {{{ElementType::f32, {5, 4}}, Layout::row_major, false},
                     {{ElementType::i64, {3}}, Layout::row_major, false}};
   request.outputs = {{{ElementType::f32, {3, 4}}, Layout::row_major, false}};
