@@ -44,7 +44,8 @@ bool GraphEditor::is_output(Value value) const {
 bool GraphEditor::same_application(const Node& a, const Node& b) const {
   if (a.kind != b.kind || a.kind == NodeKind::input || a.kind == NodeKind::opaque) return false;
   if (a.kind == NodeKind::constant) return a.label == b.label;
-  if (a.inputs.size() != b.inputs.size() || a.op != b.op || a.attributes != b.attributes) return false;
+  if (a.inputs.size() != b.inputs.size() || a.device != b.device || a.op != b.op || a.attributes != b.attributes)
+    return false;
   if (a.inputs == b.inputs) return true;
   return a.inputs.size() == 2 && a.inputs[0] == b.inputs[1] && a.inputs[1] == b.inputs[0] &&
          catalog_.is_commutative(a.op);
@@ -89,13 +90,14 @@ std::optional<NodeId> GraphEditor::find_equal(const Node& node, NodeId self) con
 }
 
 Expected<NodeId> GraphEditor::add_op(std::string_view op, const Attributes& attributes, std::vector<Value> inputs,
-                                     std::int32_t origin) {
+                                     std::int32_t origin, std::int32_t device) {
   TASO_ASSIGN(Attributes complete, catalog_.complete(op, attributes));
   Node node;
   node.op = op;
   node.attributes = std::move(complete);
   node.inputs = std::move(inputs);
   node.origin = origin;
+  node.device = device;
   if (!node.inputs.empty())
     if (const auto equal = find_equal(node, static_cast<NodeId>(-1))) return *equal;
   std::vector<TensorType> types;
@@ -232,7 +234,9 @@ bool GraphEditor::flatten_associative(NodeId id) {
 bool GraphEditor::flattens_into(NodeId id, NodeId outer_id) const {
   const Node& node = graph_.node(id);
   const Node& outer = graph_.node(outer_id);
-  if (node.inputs.size() != 1 || node.inputs[0].node != outer_id || !outer.is_op(node.op)) return false;
+  if (node.inputs.size() != 1 || node.inputs[0].node != outer_id || !outer.is_op(node.op) ||
+      outer.device != node.device)
+    return false;
   const Value input = node.inputs[0];
   if (is_output(input)) return false;
   for (const NodeId user : users(outer_id)) {
@@ -269,7 +273,7 @@ bool GraphEditor::flatten_coassociative(NodeId id) {
   sizes.insert(sizes.begin() + input.port, inner_sizes.begin(), inner_sizes.end());
   Attributes attributes = outer.attributes;
   attributes.set(list, std::move(sizes));
-  const Expected<NodeId> flat = add_op(node.op, attributes, outer.inputs, outer.origin);
+  const Expected<NodeId> flat = add_op(node.op, attributes, outer.inputs, outer.origin, outer.device);
   if (!flat) return false;
   std::vector<std::pair<Value, Value>> replacements;
   for (std::uint32_t port = 0; port < outer_count; ++port)
@@ -284,7 +288,7 @@ bool GraphEditor::flatten_coassociative(NodeId id) {
 
 bool GraphEditor::can_absorb(const Node& user, NodeId id) const {
   const Node& inner = graph_.node(id);
-  return inner.is_op(user.op) && inner.attributes == user.attributes &&
+  return inner.is_op(user.op) && inner.device == user.device && inner.attributes == user.attributes &&
          (inner.weight_only || (!is_output({id, 0}) && users(id).size() == 1));
 }
 

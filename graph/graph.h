@@ -56,7 +56,7 @@ struct Node {
   /// Index of the user's original node that this one stands for, or -1. Not part of the graph's identity.
   std::int32_t origin = -1;
   /// In a graph for several devices the one that computes the node (partition/expand.h), so that equal nodes of two
-  /// devices stay apart; else -1.
+  /// devices stay apart; else -1. Part of the graph's identity. What rules make has none: they are for one device.
   std::int32_t device = -1;
   /// Computed by Graph::add: a constant, or an op all of whose inputs are weight-only. Costs nothing at run
   /// time: it is folded at export.

@@ -207,7 +207,7 @@ class Expansion {
     if (parts.size() == 1) return parts[0];
     Attributes attributes;
     attributes.set("axis", static_cast<std::int64_t>(axis) - static_cast<std::int64_t>(box.size()));
-    TASO_ASSIGN(const NodeId joined, apply(joining(), attributes, std::move(parts), reading.device, -1));
+    TASO_ASSIGN(const NodeId joined, apply("concat", attributes, std::move(parts), reading.device, -1));
     return Value{joined, 0};
   }
 
@@ -264,9 +264,6 @@ class Expansion {
     if (held.whole) return held.parts[0];
     return read(held, everywhere(graph_.type(value).shape, plan_.mesh), 0);
   }
-
-  /// The operator that joins tensors.
-  [[nodiscard]] static std::string_view joining() { return "concat"; }
 
   const Graph& graph_;
   const PartitionPlan& plan_;

@@ -298,9 +298,8 @@ class PaseReader {
       }
     }
     const Shape& shape = node.outputs[0].shape;
-    PaseWork work = PaseElementwise{};
-    if (weighted) work = PaseNorm{0};
-    add_layer(weighted ? "Norm" : "Elementwise", extents_of(shape), work);
+    const bool scales = weighted && !passes_all(node);
+    add_layer(node.op, extents_of(shape), scales ? PaseWork(PaseNorm{0}) : PaseWork(PaseElementwise{}));
     for (const std::size_t i : given) add_input(node.inputs[i], each_axis(shape.size()));
     set_output({id, 0}, each_axis(shape.size()));
     return {};

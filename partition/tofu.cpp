@@ -22,23 +22,6 @@ TofuPlan tofu_plan_of(const TofuProblem& problem, const ExactOptions& options) {
   return plan;
 }
 
-/// The choice that is these decisions.
-std::vector<std::uint32_t> choice_of(const TofuProblem& problem, const TofuDecisions& decisions) {
-  std::vector<std::uint32_t> choice;
-  for (std::size_t c = 0; c < decisions.tilings.size(); ++c) {
-    const auto& all = problem.tilings(c);
-    choice.push_back(static_cast<std::uint32_t>(std::find(all.begin(), all.end(), decisions.tilings[c]) - all.begin()));
-  }
-  for (std::size_t c = 0; c < decisions.uses.size(); ++c) {
-    const auto& all = problem.configurations(c);
-    const auto at = std::find_if(all.begin(), all.end(),
-                                 [&](const NodeConfiguration& one) { return one.axes == decisions.uses[c]; });
-    // An operator of few indices: the recursion may have left it whole where other orders of cuts do not.
-    choice.push_back(at == all.end() ? 0 : static_cast<std::uint32_t>(at - all.begin()));
-  }
-  return choice;
-}
-
 }  // namespace
 
 TofuPlan tofu_recursive(const Graph& graph, const TofuCoarsening& coarsening, const TilingSteps& steps,
@@ -72,7 +55,7 @@ TofuPlan tofu_exact(const Graph& graph, const TofuCoarsening& coarsening, const 
                     StrategyTable& strategies, const TofuOptions& options, const TofuDecisions& known) {
   const TofuProblem problem(graph, coarsening, steps, options.replicate, strategies);
   ExactOptions solver = options.solver;
-  if (!known.tilings.empty()) solver.known.push_back(choice_of(problem, known));
+  if (!known.tilings.empty()) solver.known.push_back(problem.choice_of(known));
   return tofu_plan_of(problem, solver);
 }
 

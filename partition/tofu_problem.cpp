@@ -225,4 +225,21 @@ TofuDecisions TofuProblem::decisions_of(const std::vector<std::uint32_t>& choice
   return decisions;
 }
 
+std::vector<std::uint32_t> TofuProblem::choice_of(const TofuDecisions& decisions) const {
+  std::vector<std::uint32_t> choice;
+  for (std::size_t c = 0; c < decisions.tilings.size(); ++c) {
+    const auto& all = tilings(c);
+    const auto at = std::find(all.begin(), all.end(), decisions.tilings[c]);
+    TASO_CHECK(at != all.end(), "a tiling that the problem does not have");
+    choice.push_back(static_cast<std::uint32_t>(at - all.begin()));
+  }
+  for (std::size_t c = 0; c < decisions.uses.size(); ++c) {
+    const auto& all = configurations(c);
+    const auto at = std::find_if(all.begin(), all.end(),
+                                 [&](const NodeConfiguration& one) { return one.axes == decisions.uses[c]; });
+    choice.push_back(at == all.end() ? 0 : static_cast<std::uint32_t>(at - all.begin()));
+  }
+  return choice;
+}
+
 }  // namespace taso

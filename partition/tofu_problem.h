@@ -42,6 +42,9 @@ class TofuProblem {
   [[nodiscard]] const std::vector<TensorTiling>& tilings(std::size_t tensor_class) const;
   [[nodiscard]] const std::vector<NodeConfiguration>& configurations(std::size_t operator_class) const;
   [[nodiscard]] TofuDecisions decisions_of(const std::vector<std::uint32_t>& choice) const;
+  /// The choice that is these decisions. Operators that have no such configuration repeat: of few indices, the first
+  /// cuts may have left one whole where others do not.
+  [[nodiscard]] std::vector<std::uint32_t> choice_of(const TofuDecisions& decisions) const;
   [[nodiscard]] bool complete() const { return complete_; }  ///< All configurations were made.
 
  private:

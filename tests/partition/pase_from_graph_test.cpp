@@ -94,6 +94,21 @@ output add(z, sigmoid(y))
   EXPECT_EQ(read->edges.size(), 4U);
 }
 
+TEST(PaseFromGraph, ABiasIsNoNormalization) {
+  const Expected<PaseGraph> read = read_graph(R"(
+input x f32[8, 12]
+weight w f32[12, 16] = 0.5
+weight b f32[16] = 0.5
+y = matmul(x, w)
+output add(y, broadcast(b; shape=[8, 16])), tanh(y)
+)",
+                                              {.cutoff = 1, .loss = false});
+  ASSERT_TRUE(read) << read.error().to_string();
+  ASSERT_EQ(read->layers.size(), 3U);
+  EXPECT_TRUE(std::holds_alternative<PaseElementwise>(read->layers[1].work));
+  EXPECT_TRUE(std::holds_alternative<PaseElementwise>(read->layers[2].work));
+}
+
 TEST(PaseFromGraph, PoolingMeansConcatenationsAndReshapes) {
   const Expected<PaseGraph> read = read_graph(R"(
 input x f32[8, 12, 14, 14]

@@ -204,6 +204,62 @@ TEST(Planner, SaysWhereWaysWereLeftOut) {
 }
 
 // A strategy that is not proved is used by no plan.
+TEST(Planner, WhatIsSuppliedIsNoPartOfASum) {
+  // A product passes partial sums of either operand on, but nobody has parts of a sum that is a weight or an input.
+  const Graph graph = normal_graph("input x f32[4, 6]\nweight w f32[6, 8]\noutput matmul(x, w)\n");
+  const Mesh mesh = mesh_of({2});
+  StrategyTable strategies = every_strategy();
+  Planner planner(graph, mesh, strategies, {});
+  std::size_t passages = 0;
+  const PartitionPlan plan = value_of(planner.plan([&](NodeId, const NodeConfiguration& configuration) {
+    const bool passes = configuration.axes[0].kind == AxisUse::Kind::partial;
+    passages += passes ? 1 : 0;
+    return passes;
+  }));
+  EXPECT_EQ(plan.nodes.at(0).configuration.axes[0].kind, AxisUse::Kind::repeat);
+  const auto& all = planner.configurations(plan.nodes[0].node);
+  EXPECT_EQ(std::count_if(all.begin(), all.end(),
+                          [](const NodeConfiguration& one) { return one.axes[0].kind == AxisUse::Kind::partial; }),
+            2);
+  EXPECT_EQ(passages, 0U);  // They are not even asked for.
+}
+
+TEST(Planner, OutputsAreKeptWhole) {
+  // Two readers leave every second column out: to keep what they read would be cheapest, but y is an output.
+  const Graph graph = normal_graph(R"(
+input x f32[4, 8]
+y = relu(x)
+output y
+output tanh(slice(y; starts=[0, 0], sizes=[4, 4], steps=[1, 2]))
+output slice(y; starts=[0, 0], sizes=[3, 4], steps=[1, 2])
+)");
+  const Mesh mesh = mesh_of({2}, 1e6);
+  StrategyTable strategies = every_strategy();
+  Planner planner(graph, mesh, strategies, {});
+  std::size_t gaps = 0;
+  const PartitionPlan plan = value_of(planner.plan([&](NodeId id, const NodeConfiguration& configuration) {
+    const Node& node = graph.node(id);
+    if (node.is_op("slice")) {
+      const bool cut = configuration.to_string() == "I@-1";
+      gaps += cut && !covers(configuration.reads[0], {4, 8}) ? 1 : 0;
+      return cut;
+    }
+    return configuration.to_string() == (node.is_op("relu") ? "I@-2" : "I@-1");
+  }));
+  EXPECT_EQ(gaps, 2U);
+  for (const auto& [value, placement] : plan.kept)
+    EXPECT_TRUE(covers(placement, graph.type(value).shape)) << graph.node(value.node).op;
+}
+
+TEST(Transfers, PlacementsThatCover) {
+  const Shape shape = {4, 6};
+  EXPECT_TRUE(covers({{{{0, 2}, {0, 6}}, {{2, 4}, {0, 6}}}, {}, ""}, shape));
+  EXPECT_TRUE(covers({{{{0, 3}, {0, 6}}, {{1, 4}, {0, 6}}}, {}, ""}, shape));  // Overlapping.
+  EXPECT_FALSE(covers({{{{0, 2}, {0, 6}}, {{2, 4}, {0, 5}}}, {}, ""}, shape));
+  EXPECT_FALSE(covers({{{{0, 2}, {0, 6}}, {{3, 4}, {0, 6}}}, {}, ""}, shape));
+  EXPECT_TRUE(covers({{{{0, 0}, {0, 6}}}, {}, ""}, {0, 6}));
+}
+
 TEST(Planner, WithoutStrategiesEverythingRepeats) {
   const Graph graph = normal_graph("input x f32[8, 8]\noutput relu(relu(x))\n");
   const Mesh mesh = mesh_of({2, 2});

@@ -35,22 +35,6 @@ Choice random_choice(const TofuProblem& problem, Random& random) {
   return choice;
 }
 
-/// The choice of the problem that is these decisions.
-Choice choice_of(const TofuProblem& problem, const TofuDecisions& decisions) {
-  Choice choice;
-  for (std::size_t c = 0; c < decisions.tilings.size(); ++c) {
-    const auto& all = problem.tilings(c);
-    choice.push_back(static_cast<std::uint32_t>(std::find(all.begin(), all.end(), decisions.tilings[c]) - all.begin()));
-  }
-  for (std::size_t c = 0; c < decisions.uses.size(); ++c) {
-    const auto& all = problem.configurations(c);
-    const auto at = std::find_if(all.begin(), all.end(),
-                                 [&](const NodeConfiguration& one) { return one.axes == decisions.uses[c]; });
-    choice.push_back(static_cast<std::uint32_t>(at - all.begin()));
-  }
-  return choice;
-}
-
 bool cuts_once(const TofuDecisions& decisions) {
   return std::none_of(decisions.tilings.begin(), decisions.tilings.end(),
                       [](const TensorTiling& tiling) { return tiling[0] && tiling[0] == tiling[1]; }) &&
@@ -77,7 +61,7 @@ TEST(TofuTheorems, StepsCommute) {
       for (TensorTiling& tiling : decisions.tilings) std::swap(tiling[0], tiling[1]);
       for (std::vector<AxisUse>& uses : decisions.uses) std::swap(uses[0], uses[1]);
       const double cost = problem.problem().cost(choice);
-      const double swapped = problem.problem().cost(choice_of(problem, decisions));
+      const double swapped = problem.problem().cost(problem.choice_of(decisions));
       if (once) {
         EXPECT_EQ(cost, swapped);
       }
