@@ -51,6 +51,9 @@ struct SoybeanOptions {
   std::vector<std::pair<Value, Value>> same;
   /// Which tilings a value may have; empty: all. A value none of whose tilings is allowed may have any.
   std::function<bool(Value, const Tiling&)> allowed;
+  /// Which aligned forms an operator, or a piece of it, may have; empty: all. One none of whose forms is allowed may
+  /// have any.
+  std::function<bool(NodeId, const AlignedForm&)> allowed_forms;
   ExactOptions solver;
 };
 

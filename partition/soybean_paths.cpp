@@ -27,14 +27,20 @@ const FormTable::Forms& FormTable::of(const OperatorPiece& piece) {
   return place->second;
 }
 
-std::vector<FormPath> form_paths(const OperatorPiece& piece, std::size_t cuts, FormTable& forms) {
+std::vector<FormPath> form_paths(const OperatorPiece& piece, std::size_t cuts, FormTable& forms,
+                                 const FormFilter& allowed) {
   if (cuts == 0) return {FormPath()};
+  const FormTable::Forms& all = forms.of(piece);
+  const auto is_allowed = [&](const auto& form) { return !allowed || allowed(*form); };
+  const bool any = std::none_of(all.begin(), all.end(), is_allowed);
   std::vector<FormPath> paths;
-  for (const auto& form : forms.of(piece))
-    for (const FormPath& rest : form_paths(form->first, cuts - 1, forms)) {
+  for (const auto& form : all) {
+    if (!any && !is_allowed(form)) continue;
+    for (const FormPath& rest : form_paths(form->first, cuts - 1, forms, allowed)) {
       FormPath& path = paths.emplace_back(FormPath{form});
       path.insert(path.end(), rest.begin(), rest.end());
     }
+  }
   return paths;
 }
 

@@ -23,9 +23,9 @@ using test::graph_of;
 using test::registry;
 using test::value_of;
 
-constexpr std::int64_t features = 256, heads = 4, devices = 4;
+constexpr std::int64_t block_features = 256, block_heads = 4, block_devices = 4;
 /// Queries, keys, their product, values, their mean, the output of attention, and the two layers behind it.
-constexpr const char* megatron = "j@-1 j@-1 (J@-3) j@-1 (J@-3) t (sum) j@-1 t (sum)";
+constexpr const char* megatron_cuts = "j@-1 j@-1 (J@-3) j@-1 (J@-3) t (sum) j@-1 t (sum)";
 
 std::string numbers(std::initializer_list<std::int64_t> list) {
   std::string text;
@@ -33,30 +33,31 @@ std::string numbers(std::initializer_list<std::int64_t> list) {
   return text + "]";
 }
 
-/// An encoder's block of `heads` heads. `fused`: queries, keys and values are one product with a bias, as in GPT-2, and
+/// An encoder's block. `fused`: queries, keys and values are one product with a bias, as in GPT-2, and
 /// so are the others.
 std::string encoder(std::int64_t batch, std::int64_t tokens, bool fused) {
-  const std::string shape = numbers({batch, tokens, features});
-  const std::string apart = numbers({batch, tokens, heads, features / heads});
+  const std::string shape = numbers({batch, tokens, block_features});
+  const std::string apart = numbers({batch, tokens, block_heads, block_features / block_heads});
   std::string text = "input x f32" + shape + "\n";
   const auto weight = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {
     text += "weight w" + name + " f32" + numbers({rows, columns}) + "\nweight b" + name + " f32" + numbers({columns}) +
             "\n";
   };
-  weight("o", features, features);
-  weight("1", features, 4 * features);
-  weight("2", 4 * features, features);
+  weight("o", block_features, block_features);
+  weight("1", block_features, 4 * block_features);
+  weight("2", 4 * block_features, block_features);
   for (const char* const norm : {"n", "m"})
-    text += std::string("weight g") + norm + " f32" + numbers({features}) + "\nweight s" + norm + " f32" +
-            numbers({features}) + "\n";
+    text += std::string("weight g") + norm + " f32" + numbers({block_features}) + "\nweight s" + norm + " f32" +
+            numbers({block_features}) + "\n";
   const auto product = [&](const std::string& x, const std::string& name) {
     return fused ? "matmul_bias_act(" + x + ", w" + name + ", b" + name + ")" : "matmul(" + x + ", w" + name + ")";
   };
   if (fused) {
-    weight("a", features, 3 * features);
-    text += "p = split(" + product("x", "a") + "; axis=-1, sizes=" + numbers({features, features, features}) + ")\n";
+    weight("a", block_features, 3 * block_features);
+    text += "p = split(" + product("x", "a") +
+            "; axis=-1, sizes=" + numbers({block_features, block_features, block_features}) + ")\n";
   } else {
-    for (const char* const name : {"q", "k", "v"}) weight(name, features, features);
+    for (const char* const name : {"q", "k", "v"}) weight(name, block_features, block_features);
   }
   const auto in_heads = [&](const std::string& part, const std::string& name, const std::string& perm) {
     return "transpose(reshape(" + (fused ? part : product("x", name)) + "; shape=" + apart + "); perm=" + perm + ")";
@@ -74,7 +75,7 @@ class Block {
   explicit Block(const std::string& text, std::optional<double> memory = std::nullopt)
       : strategies_(every_strategy()), graph_(made(text)) {
     mesh_.device = {std::int64_t{1} << 30, 5e10, 1e10};
-    mesh_.axes = {{devices, "link", 4e9, 1e-7}};
+    mesh_.axes = {{block_devices, "link", 4e9, 1e-7}};
     PlannerOptions options;
     options.memory = memory;
     planner_.emplace(graph_, mesh_, strategies_, std::move(options));
@@ -134,12 +135,12 @@ class Block {
 // Columns, then rows, heads between: and of each half of the block one sum, of which each device gets its part, is all
 // that moves; where the next product reads the whole, the parts are gathered. Together that is an all-reduce.
 TEST(TransformerCuts, AreMegatronsWhereFewTokensReadManyWeights) {
-  constexpr std::int64_t tokens = 8, half_all_reduce = (devices - 1) * tokens * features * 4;
+  constexpr std::int64_t tokens = 8, half_all_reduce = (block_devices - 1) * tokens * block_features * 4;
   for (const bool fused : {false, true}) {
     Block block(encoder(1, tokens, fused));
     const PartitionPlan plan = block.plan();
     EXPECT_TRUE(plan.exact);
-    EXPECT_EQ(block.products(plan), megatron);
+    EXPECT_EQ(block.products(plan), megatron_cuts);
     EXPECT_DOUBLE_EQ(plan.seconds, block.with_megatrons_products().seconds);
     const std::map<Value, double> sums = block.sums(plan);
     EXPECT_EQ(sums.size(), 2U);
@@ -169,7 +170,7 @@ TEST(TransformerCuts, OfManyTokensAreMegatronsWhereWeightsDoNotFit) {
     const PartitionPlan plan = block.plan(), within = limited.plan();
     EXPECT_EQ(block.products(plan), "j@-1 j@-1 (J@-3) j@-1 (J@-3) i@-2 i@-2 i@-2");
     EXPECT_GT(plan.memory, 2.5e6);
-    EXPECT_EQ(limited.products(within), megatron);
+    EXPECT_EQ(limited.products(within), megatron_cuts);
     EXPECT_LE(within.memory, 1.1e6);
     EXPECT_LT(plan.seconds, within.seconds);
     EXPECT_DOUBLE_EQ(within.seconds, block.with_megatrons_products().seconds);
