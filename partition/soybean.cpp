@@ -214,6 +214,7 @@ SoybeanPlan SoybeanTiler::recursive(std::size_t cuts) {
   std::vector<Applied> operators = operators_;
   std::vector<Tensor> tensors = tensors_;
   std::vector<Tiling> tilings(tensors.size());
+  for (const Applied& applied : operators) plan.forms[applied.node] = {};
   for (std::size_t cut = 0; cut < cuts; ++cut) {
     Problem problem(*this, operators, tensors, 1, SoybeanPrice::cut_by_cut);
     const PartitionSolution solution = problem.solve(tilings);
@@ -257,13 +258,7 @@ double SoybeanTiler::price(const SoybeanPlan& plan, SoybeanPrice price) {
   const Mesh mesh = binary_mesh(plan.cuts);
   double sum = 0;
   for (const Applied& applied : operators_) {
-    FormPath path;
-    const OperatorPiece* piece = &applied.piece;
-    for (const std::string& variable : plan.forms.at(applied.node)) {
-      for (const auto& form : forms.of(*piece))
-        if (form->variable == variable) path.push_back(form);
-      piece = &path.back()->first;
-    }
+    const FormPath path = form_path(applied.piece, plan.forms.at(applied.node), forms);
     Problem::for_each_place(applied, [&](OperandPlace place, std::size_t tensor) {
       const TensorType& type = tensors_[tensor].type;
       const Tiling& tiling = plan.tilings.at(tensors_[tensor].values.front());
@@ -278,6 +273,16 @@ double SoybeanTiler::price(const SoybeanPlan& plan, SoybeanPrice price) {
     });
   }
   return sum;
+}
+
+std::vector<OperatorPiece> SoybeanTiler::pieces(const SoybeanPlan& plan) {
+  FormTable forms(*strategies_);
+  std::vector<OperatorPiece> pieces;
+  for (const Applied& applied : operators_) {
+    const FormPath path = form_path(applied.piece, plan.forms.at(applied.node), forms);
+    pieces.push_back(path.empty() ? applied.piece : path.back()->first);
+  }
+  return pieces;
 }
 
 double parallelism_bytes(double weight_bytes, double activation_bytes, double groups, double devices,

@@ -80,6 +80,8 @@ class SoybeanTiler {
   [[nodiscard]] SoybeanPlan exact(std::size_t cuts, SoybeanPrice price = SoybeanPrice::cut_by_cut);
   /// What the tilings and forms of a plan cost at another price.
   [[nodiscard]] double price(const SoybeanPlan& plan, SoybeanPrice price);
+  /// What a device computes of every operator; all devices' pieces are alike.
+  [[nodiscard]] std::vector<OperatorPiece> pieces(const SoybeanPlan& plan);
 
  private:
   class Problem;

@@ -38,6 +38,9 @@ using FormFilter = std::function<bool(const AlignedForm&)>;
 /// All of a piece, of so many cuts: at each of the forms that are allowed, of all if none is.
 [[nodiscard]] std::vector<FormPath> form_paths(const OperatorPiece& piece, std::size_t cuts, FormTable& forms,
                                                const FormFilter& allowed = {});
+/// The one that cuts these variables (AlignedForm::variable), which there is (TASO_CHECK).
+[[nodiscard]] FormPath form_path(const OperatorPiece& piece, const std::vector<std::string>& variables,
+                                 FormTable& forms);
 /// All tilings of a tensor: T^cuts.
 [[nodiscard]] std::vector<Tiling> tilings_of(const Shape& shape, std::size_t cuts);
 

@@ -374,6 +374,24 @@ TEST(SoybeanPlans, SumOverCutsAndStayWithinWhatIsExact) {
   }
 }
 
+// Each cut leaves half of the work of an operator to a group.
+TEST(SoybeanPlans, HalveTheWorkWithEveryCut) {
+  const TrainingStep step = linear_layers(64, {32, 64, 32});
+  StrategyTable strategies = every_strategy();
+  SoybeanOptions options;
+  options.same = step.weights;
+  SoybeanTiler tiler = value_of(SoybeanTiler::make(step.graph, strategies, options));
+  const auto work = [&](std::size_t cuts) {
+    double sum = 0;
+    for (const OperatorPiece& piece : tiler.pieces(tiler.recursive(cuts)))
+      if (piece.op == "matmul") sum += static_cast<double>(piece.inputs[0].elements() * piece.inputs[1].shape.at(1));
+    return sum;
+  };
+  EXPECT_EQ(work(0), (3 + 2) * 64.0 * 32 * 64);
+  EXPECT_EQ(work(1), work(0) / 2);
+  EXPECT_EQ(work(3), work(0) / 8);
+}
+
 TEST(SoybeanPlans, CutTheSlowestLinkFirst) {
   Mesh mesh;
   mesh.axes = {{4, "network", 1e9, 0}, {2, "bus", 1e10, 0}};
