@@ -11,18 +11,15 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "examples/models/models.h"
+#include "bench/read_model.h"
 #include "graph/rewrite.h"
-#include "onnx_io/model.h"
 #include "partition/plan_baselines.h"
 #include "partition/planner.h"
 #include "partition/products_apart.h"
@@ -34,32 +31,6 @@
 namespace {
 
 using namespace taso;
-
-/// A model from a file, or an example model.
-Expected<Model> read_model(const std::string& text, const OperatorRegistry& registry) {
-  const ImportOptions import{.input_shapes = {}, .symbol_sizes = {}, .absent_weights = true};
-  std::size_t end = text.find(':');
-  const examples::ExampleModel* const example = examples::find_example_model(text.substr(0, end));
-  if (example == nullptr) return Model::load(text, registry, import);
-  examples::ModelOptions options;
-  options.without_weights = true;
-  const std::map<std::string, std::int64_t*, std::less<>> known = {{"batch", &options.batch},
-                                                                   {"depth", &options.depth},
-                                                                   {"extent", &options.extent},
-                                                                   {"narrower", &options.narrower},
-                                                                   {"wider", &options.wider}};
-  while (end != std::string::npos) {
-    const std::size_t begin = end + 1;
-    end = text.find(':', begin);
-    const std::string option = text.substr(begin, end == std::string::npos ? end : end - begin);
-    const std::size_t equals = option.find('=');
-    const auto place = known.find(option.substr(0, equals));
-    if (place == known.end() || equals == std::string::npos)
-      return Error{ErrorCode::usage, fmt::format("{}: '{}' is no option of example models", text, option), {}};
-    std::from_chars(option.data() + equals + 1, option.data() + option.size(), *place->second);
-  }
-  return Model::parse(example->build(options).serialize(), text, registry, import);
-}
 
 /// The greatest resident memory of this process so far.
 double resident_mb() {
