@@ -52,9 +52,9 @@ struct CutResult {
 [[nodiscard]] CutResult cut_variable(const OperatorModel& model, std::size_t variable, RemainderCase remainders);
 
 /// The same where an input is read at a row-major position (`x.flat[position(I, shape)]`): an axis of the input is cut
-/// where as many elements come before. Shapes must have digits in common: what stands before both axes must be equal
-/// axis by axis, or one axis that is the product of the others; what stands behind them likewise, or one shape has more
-/// axes there, and a piece of the other one has as many times more elements.
+/// where as many elements come before. Shapes must have digits in common: what stands before both axes must be equal,
+/// axis by axis or an axis the product of several; what stands behind them likewise, or one shape has more axes there,
+/// and a piece of the other one has as many times more elements.
 [[nodiscard]] CutResult cut_of_position(const OperatorModel& model, std::size_t variable);
 
 /// Whether a remainder by something else than 1 is taken of the variable.
