@@ -25,6 +25,7 @@ class Cutter {
     const ModelVariable variable = model().variables[cut_.variable];
     cut_.extent = variable.extent;
     if (!variable.obstacle.empty()) return {{}, variable.obstacle, {}};
+    if (variable.row) return cut_of_segment(model(), cut_.variable);
     if (variable.reducer.empty() && !is_outermost(model().outputs[0][variable.axis], variable.digit))
       return {{}, obstacle_, unit_};
     if (std::any_of(model().reads.begin(), model().reads.end(),
