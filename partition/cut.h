@@ -57,8 +57,8 @@ struct CutResult {
 /// axes there, and a piece of the other one has as many times more elements.
 [[nodiscard]] CutResult cut_of_position(const OperatorModel& model, std::size_t variable);
 
-/// The same for a variable of a row of segments (SegmentRow), where the cut is in its segment: what is before it is all of the
-/// first piece, what is behind it all of the second one, where pieces of other segments have no elements.
+/// The same for a variable of a row of segments (SegmentRow), where the cut is in its segment: what is before it is all
+/// of the first piece, what is behind it all of the second one, where pieces of other segments have no elements.
 [[nodiscard]] CutResult cut_of_segment(const OperatorModel& model, std::size_t variable);
 
 /// Whether a remainder by something else than 1 is taken of the variable.

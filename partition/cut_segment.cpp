@@ -8,8 +8,7 @@ namespace {
 /// Cuts a row of segments in one of them.
 class SegmentCutter {
  public:
-  SegmentCutter(const OperatorModel& model, std::size_t variable)
-      : row_(model.rows[*model.variables[variable].row]) {
+  SegmentCutter(const OperatorModel& model, std::size_t variable) : row_(model.rows[*model.variables[variable].row]) {
     cut_.model = model;
     cut_.variable = variable;
     while (row_.segments[here_].variable != variable) ++here_;
@@ -146,7 +145,8 @@ class SegmentCutter {
     for (const ModelAttribute& attribute : cut_.model.attributes)
       for (const SizePolynomial& element : attribute.list)
         for (std::size_t s = 0; s < row_.segments.size(); ++s)
-          if (row_.segments[s].extent == element) cut_.attributes[*element.single_atom()] = {part(s, false), part(s, true)};
+          if (row_.segments[s].extent == element)
+            cut_.attributes[*element.single_atom()] = {part(s, false), part(s, true)};
   }
 
   /// Compares both pieces with the whole.
@@ -189,8 +189,8 @@ class SegmentCutter {
       }
     if (row_.of_outputs) return;
     for (std::size_t s = 0; s < row_.segments.size(); ++s)
-      if (!part(s, second).is_zero() &&
-          local(row_.segments[s].offset) + (second ? point_ : SizePolynomial()) != row_.segments[s].offset + moved(s, second))
+      if (!part(s, second).is_zero() && local(row_.segments[s].offset) + (second ? point_ : SizePolynomial()) !=
+                                            row_.segments[s].offset + moved(s, second))
         obstruct("its elements would stand elsewhere in a piece");
   }
 

@@ -126,16 +126,16 @@ SegmentRow& OperatorModelBuilder::row_of(std::size_t axis, bool of_outputs) {
   return known != model_.rows.end() ? *known : model_.rows.emplace_back(SegmentRow{axis, of_outputs, {}});
 }
 
-// A coordinate with a declared variable: an offset plus it is a segment of the axis. Variables from `first` on are those
-// of the equation's ranges.
+// A coordinate with a declared variable: an offset plus it is a segment of the axis. Variables from `first` on are
+// those of the equation's ranges.
 void OperatorModelBuilder::bind_segment(const Expression& coordinate, const Equation& equation, std::size_t axis,
                                         std::size_t first) {
   const SizePolynomial place = scalar(coordinate);
   for (std::size_t v = first; v < first + equation.ranges.size() && v < model_.variables.size(); ++v) {
     ModelVariable& variable = model_.variables[v];
     const SizePolynomial offset = place - SizePolynomial::atom(variable.index);
-    const bool plain = !model_.atoms.mentions(
-        offset, [&](SizeAtomId id) { return model_.atoms[id].kind == SizeAtom::Kind::index; });
+    const bool plain =
+        !model_.atoms.mentions(offset, [&](SizeAtomId id) { return model_.atoms[id].kind == SizeAtom::Kind::index; });
     if (!plain || definition_.several_outputs() || !model_.atoms.mentions(place, variable.index)) continue;
     SegmentRow& row = row_of(axis, false);
     row.segments.push_back({v, offset, variable.extent});

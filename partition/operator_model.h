@@ -58,8 +58,8 @@ struct ModelVariable {
   std::optional<std::size_t> row = std::nullopt;  ///< Its segment is one of OperatorModel::rows.
 };
 
-/// What an index variable ranges over: a stretch of an output axis that an equation of its own writes, or the axis of one
-/// of several outputs.
+/// What an index variable ranges over: a stretch of an output axis that an equation of its own writes, or the axis of
+/// one of several outputs.
 struct ModelSegment {
   std::size_t variable = 0;
   SizePolynomial offset, extent;  ///< Where it begins in the row, and how much it is.

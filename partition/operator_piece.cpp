@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "partition/folded_piece.h"
+
 namespace taso {
 namespace {
 
@@ -55,21 +57,28 @@ std::size_t largest_rank(const OperatorPiece& piece) {
 /// Finds the numbers for which a strategy holds at a piece.
 class Finder {
  public:
-  Finder(std::shared_ptr<const PartitionStrategy> strategy, const OperatorPiece& piece, std::vector<PieceCut>& found)
-      : strategy_(std::move(strategy)), piece_(piece), found_(found), bindings_(bindings_of(piece)) {}
+  Finder(std::shared_ptr<const PartitionStrategy> strategy, const OperatorPiece& piece,
+         std::shared_ptr<const std::vector<PieceCut>> of_rest, std::vector<PieceCut>& found)
+      : strategy_(std::move(strategy)),
+        piece_(piece),
+        of_rest_(std::move(of_rest)),
+        found_(found),
+        bindings_(bindings_of(piece)) {}
 
-  void run() {
+  /// False where the strategy speaks of another number of inputs, or of elements of an attribute.
+  bool run() {
     const Substitution& rule = strategy_->rule;
     const PatternNode& source = rule.source.nodes.at(0);
-    if (source.inputs.size() != piece_.inputs.size()) return;
+    if (source.inputs.size() != piece_.inputs.size()) return false;
     bindings_.attributes.assign(rule.attribute_variables.size(), std::nullopt);
     for (const auto& [name, expression] : source.attributes) {
       const AttributeValue* value = piece_.attributes.find(name);
-      if (value == nullptr || !bind_attribute(expression, *value, bindings_.attributes)) return;
+      if (value == nullptr || !bind_attribute(expression, *value, bindings_.attributes)) return false;
     }
     given_ = given_variables(rule);
     std::erase(given_, strategy_->cut);
     choose(0);
+    return true;
   }
 
  private:
@@ -104,7 +113,7 @@ class Finder {
       const Expected<bool> holding = holds(condition, bindings_);
       if (!holding || !*holding) return;
     }
-    PieceCut cut{strategy_, strategy_->variable, 0, std::nullopt, bindings_.attributes};
+    PieceCut cut{strategy_, strategy_->variable, 0, std::nullopt, bindings_.attributes, of_rest_};
     const auto extent = integer(strategy_->extent, bindings_);
     if (!extent || *extent < 2) return;
     cut.extent = *extent;
@@ -123,6 +132,7 @@ class Finder {
 
   std::shared_ptr<const PartitionStrategy> strategy_;
   const OperatorPiece& piece_;
+  std::shared_ptr<const std::vector<PieceCut>> of_rest_;
   std::vector<PieceCut>& found_;
   Bindings bindings_;
   std::vector<std::uint32_t> given_;
@@ -130,6 +140,27 @@ class Finder {
 
 Error no_number(const PartitionStrategy& strategy) {
   return internal_error("an expression of the strategy " + strategy.rule.name + " is no number");
+}
+
+/// The part of a piece that a strategy makes of it as it is.
+Expected<OperatorPiece> direct_part(const OperatorPiece& piece, const PieceCut& cut, std::int64_t point, bool second,
+                                    const OperatorRegistry& registry);
+
+/// The part of what is folded, where the operator of two has the part `part`.
+Expected<OperatorPiece> rest_part(const FoldedPiece& folded, const std::vector<PieceCut>& cuts,
+                                  const OperatorPiece& part, bool second, const OperatorRegistry& registry) {
+  const std::optional<RestCut> cut = cut_of_rest(folded, part, second);
+  if (!cut) return folded.rest;
+  const bool single = (folded.of_inputs ? folded.rest.inputs.size() : folded.rest.outputs.size()) == 1;
+  const bool empty = cut->point == (second ? cut->extent : 0);
+  if (single || empty) return plain_part(folded.rest, *cut, second, registry);
+  Expected<OperatorPiece> made = bad_input("the other inputs or outputs cannot be cut so");
+  for (const PieceCut& one : cuts) {
+    if (one.output_axis != cut->axis || one.extent != cut->extent) continue;
+    made = part_of(folded.rest, one, cut->point, second, registry);
+    if (made) break;
+  }
+  return made;
 }
 
 }  // namespace
@@ -176,8 +207,13 @@ const std::vector<PartialPassage>& StrategyTable::passages_of(std::string_view o
 std::vector<PieceCut> cuts_of(const OperatorPiece& piece, StrategyTable& strategies, std::string_view name) {
   std::vector<PieceCut> found;
   const std::string_view variable = name.substr(0, name.find('@'));
-  for (const auto& strategy : strategies.of(piece.op))
-    if (name.empty() || strategy->variable == variable) Finder(strategy, piece, found).run();
+  const std::optional<FoldedPiece> folded = fold(piece, strategies.registry());
+  std::shared_ptr<const std::vector<PieceCut>> of_rest;
+  if (folded) of_rest = std::make_shared<const std::vector<PieceCut>>(cuts_of(folded->rest, strategies));
+  for (const auto& strategy : strategies.of(piece.op)) {
+    if (!name.empty() && strategy->variable != variable) continue;
+    if (!Finder(strategy, piece, nullptr, found).run() && folded) Finder(strategy, folded->two, of_rest, found).run();
+  }
   if (!name.empty()) std::erase_if(found, [&](const PieceCut& cut) { return cut.name != name; });
   return found;
 }
@@ -209,6 +245,18 @@ bool applies(const PartialPassage& passage, const OperatorPiece& piece) {
 
 Expected<OperatorPiece> part_of(const OperatorPiece& piece, const PieceCut& cut, std::int64_t point, bool second,
                                 const OperatorRegistry& registry) {
+  if (cut.of_rest == nullptr) return direct_part(piece, cut, point, second, registry);
+  const std::optional<FoldedPiece> folded = fold(piece, registry);
+  TASO_CHECK(folded.has_value(), "a cut of an operator of more than two");
+  TASO_ASSIGN(OperatorPiece two, direct_part(folded->two, cut, point, second, registry));
+  TASO_ASSIGN(const OperatorPiece rest, rest_part(*folded, *cut.of_rest, two, second, registry));
+  return unfold(piece, *folded, std::move(two), rest, registry);
+}
+
+namespace {
+
+Expected<OperatorPiece> direct_part(const OperatorPiece& piece, const PieceCut& cut, std::int64_t point, bool second,
+                                    const OperatorRegistry& registry) {
   const PartitionStrategy& strategy = *cut.strategy;
   Bindings bindings = bindings_of(piece);
   bindings.attributes = cut.attributes;
@@ -248,6 +296,8 @@ Expected<OperatorPiece> part_of(const OperatorPiece& piece, const PieceCut& cut,
   }
   return part;
 }
+
+}  // namespace
 
 Expected<OperatorPiece> piece_at(const OperatorPiece& piece, const std::string& cut, const RangePiece& wanted,
                                  const RangePiece& have, StrategyTable& strategies) {

@@ -85,6 +85,9 @@ struct PieceCut {
   /// the strategy's reducer.
   std::optional<std::size_t> output_axis;
   std::vector<std::optional<AttributeValue>> attributes;  ///< Of the rule's variables.
+  /// Where the strategy speaks of two inputs or outputs and there are more: the cuts of the operator of all but the
+  /// first one (partition/folded_piece.h).
+  std::shared_ptr<const std::vector<PieceCut>> of_rest;
 };
 
 /// The cuts of a piece, in the order of the strategies, and of one that stands for several axes from the front; with

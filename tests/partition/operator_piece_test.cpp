@@ -143,8 +143,16 @@ TEST(OperatorPiece, PiecesMakeTheWhole) {
        "output batch_norm(x, s, b, m, v)\n",
        "b@-4:2 i@-3:23 I@-2:234 I@-1:234 "},
       {"input x f32[2, 3, 4]\ninput s f32[4]\ninput b f32[4]\noutput layer_norm(x, s, b)\n", "I@-3:2 I@-2:23 "},
-      {"input x f32[2, 6]\ninput y f32[3, 6]\noutput concat(x, y; axis=-2)\n", "J@-1:234 "},
-      {"input x f32[8, 6]\ns = split(x; axis=-1, sizes=[2, 4])\noutput s.0\noutput s.1\n", "I@-2:234 "},
+      {"input x f32[2, 6]\ninput y f32[3, 6]\noutput concat(x, y; axis=-2)\n", "j@-2:234 J@-1:234 j@-2:234 "},
+      // Three and more are two, one of which is the others.
+      {"input x f32[2, 6]\ninput y f32[3, 6]\ninput z f32[1, 6]\ninput u f32[4, 6]\n"
+       "output concat(x, y, z, u; axis=-2)\n",
+       "j@-2:234 J@-1:234 j@-2:234 "},
+      {"input x f32[8, 6]\ns = split(x; axis=-1, sizes=[2, 4])\noutput s.0\noutput s.1\n",
+       "I@-2:234 j@-1:234 j@-1:234 "},
+      {"input x f32[2, 9]\ns = split(x; axis=-1, sizes=[3, 1, 3, 2])\noutput s.0\noutput s.1\noutput s.2\n"
+       "output s.3\n",
+       "I@-2:2 j@-1:234 j@-1:234 "},
       {"input x f32[8, 6]\noutput slice(x; starts=[1, 0], sizes=[6, 3], steps=[1, 2])\n", "I@-2:234 I@-1:23 "},
       {"input x f32[6]\noutput broadcast(x; shape=[4, 6])\n", "I@-2:234 I@-1:234 "},
       {"input a f32[5, 6]\ninput b f32[6, 7]\ninput c f32[7]\noutput matmul_bias_act(a, b, c; act=relu)\n",

@@ -20,9 +20,9 @@ struct StrategyReasons {
   /// Those of a strategy, with another attribute that makes no difference to what is read: the pieces have equal values
   /// at random points of GF(2^61-1).
   std::size_t no_difference = 0;
-  std::size_t none = 0;        ///< None of these.
-  std::size_t ill_typed = 0;   ///< There are none: they do not fit together.
-  std::string unexplained;     ///< The first instance without a reason.
+  std::size_t none = 0;       ///< None of these.
+  std::size_t ill_typed = 0;  ///< There are none: they do not fit together.
+  std::string unexplained;    ///< The first instance without a reason.
 
   [[nodiscard]] bool explained() const {
     return none == 0 && the_strategy + another_cut + empty + reads_more + no_difference > 0;
