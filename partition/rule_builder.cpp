@@ -116,7 +116,9 @@ class RuleBuilder {
       return bad_input("there are no operators split and concat");
     for (const AxisCut& cut : cut_.axes) {
       const InputSpec& input = cut_.model.definition->inputs[cut_.model.definition->variadic() ? 0 : cut.tensor];
-      if (input.integers) return bad_input(input.name + " holds integers, which no operator cuts");
+      const OperatorSignature* split = registry_.signature("split");
+      if (input.integers && (split == nullptr || !split->copies))
+        return bad_input(input.name + " holds integers, which no operator cuts");
     }
     std::string combine = "concat";
     if (!result_.reducer.empty()) {

@@ -138,7 +138,7 @@ TEST(OperatorPiece, PiecesMakeTheWhole) {
       {"input x f32[2, 4, 9, 9]\noutput max_pool2d(x; kernel=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])\n",
        "b@-4:2 i@-3:234 y@-2:234 z@-1:234 "},
       {"input x f32[4, 6]\ninput y f32[4, 6]\noutput add(x, y)\n", "I@-2:234 I@-1:234 "},
-      {"input x f32[9, 6]\ninput i i64[5]\noutput gather(x, i; axis=-2)\n", "R@-1:234 n:234 "},
+      {"input x f32[9, 6]\ninput i i64[5]\noutput gather(x, i; axis=-2)\n", "Q@-2:234 R@-1:234 n:234 "},
       {"input x f32[2, 3, 4, 4]\ninput s f32[3]\ninput b f32[3]\ninput m f32[3]\ninput v f32[3]\n"
        "output batch_norm(x, s, b, m, v)\n",
        "b@-4:2 i@-3:23 I@-2:234 I@-1:234 "},
