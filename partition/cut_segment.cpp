@@ -15,19 +15,17 @@ class SegmentCutter {
   }
 
   CutResult run() {
-    const OperatorModel original = cut_.model;
     cut_.point = static_cast<std::uint32_t>(cut_.model.attribute_variables.size());
     cut_.model.attribute_variables.push_back(free_name());
     point_ = cut_.model.atoms.of(variable_expression(cut_.point));
     for (const ModelSegment& segment : row_.segments) cut_.extent = cut_.extent + segment.extent;
-    const bool follow = follow_one_another();
-    if (!follow) return {{}, "its elements do not stand side by side", {}};
+    if (!follow_one_another()) return {{}, "its elements do not stand side by side", false, {}};
     find_conditions();
     find_axes();
     find_attributes();
     if (obstacle_.empty()) check();
-    if (!obstacle_.empty()) return {{}, obstacle_, {}};
-    return {{std::move(cut_)}, "", {}};
+    if (!obstacle_.empty()) return {{}, obstacle_, false, {}};
+    return {{std::move(cut_)}, "", false, {}};
   }
 
  private:
@@ -174,7 +172,8 @@ class SegmentCutter {
       const auto segment = std::find_if(row_.segments.begin(), row_.segments.end(),
                                         [&](const ModelSegment& one) { return one.variable == v; });
       if (segment == row_.segments.end()) {
-        if (local(variable.extent) != variable.extent) obstruct("its extent is that of " + variable.name + ", too");
+        if (local(variable.extent) != variable.extent)
+          obstruct("one size is its extent and that of " + variable.name + ": a piece would have less of both");
       } else if (local(variable.extent) != part(static_cast<std::size_t>(segment - row_.segments.begin()), second)) {
         obstruct("nothing tells a piece the extent of its part");
       }
@@ -197,10 +196,11 @@ class SegmentCutter {
   template <class Local>
   void check_values(const Local& local) {
     for (const ModelSize& size : cut_.model.sizes)
-      if (local(size.value) != size.value) obstruct(size.text + " is a factor, and is another one in a piece");
+      if (local(size.value) != size.value)
+        obstruct(size.text + " is a number of the definition, and would be another one in a piece");
     for (const ModelSize& comparison : cut_.model.comparisons)
       if (local(comparison.value) != comparison.value || segment_in(comparison.value))
-        obstruct("it is compared: " + comparison.text);
+        obstruct("a piece would compare other numbers: " + comparison.text);
     for (const ModelIndirect& indirect : cut_.model.indirect)
       if (local(indirect.places) != indirect.places || local(indirect.offset) != indirect.offset)
         obstruct("a piece would read other places at " + indirect.text);

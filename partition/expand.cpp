@@ -110,7 +110,10 @@ class Expansion {
         operands.push_back(operand);
       }
       TASO_ASSIGN(const NodeId added, apply(node.op, pieces[d].attributes, std::move(operands), d, node.origin));
-      for (std::uint32_t port = 0; port < results.size(); ++port) results[port].parts.push_back({added, port});
+      for (std::uint32_t port = 0; port < results.size(); ++port) {
+        TASO_ASSIGN(const Value part, slice({added, port}, whole_of({added, port}), pieces[d].keeps[port], d));
+        results[port].parts.push_back(part);
+      }
     }
     for (std::uint32_t port = 0; port < results.size(); ++port) {
       const Value value{planned.node, port};

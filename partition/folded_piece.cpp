@@ -10,6 +10,7 @@ OperatorPiece of_other_outputs(const OperatorPiece& piece, const PieceAttributes
   OperatorPiece rest = piece;
   rest.outputs.erase(rest.outputs.begin());
   rest.makes.erase(rest.makes.begin());
+  rest.keeps.erase(rest.keeps.begin());
   std::vector<std::int64_t> sizes = piece.attributes.integers(names.sizes);
   const std::int64_t first = sizes[0];
   sizes.erase(sizes.begin());
@@ -33,6 +34,7 @@ std::optional<FoldedPiece> fold_outputs(const OperatorPiece& piece, const PieceA
   result.two.attributes.set(names.sizes, std::vector<std::int64_t>{(*sizes)[0], sum});
   result.two.outputs = {piece.outputs[0], others};
   result.two.makes = {piece.makes[0], whole_box(others.shape)};
+  result.two.keeps = {piece.keeps[0], whole_box(others.shape)};
   return result;
 }
 
@@ -44,7 +46,7 @@ std::optional<FoldedPiece> fold_inputs(const OperatorPiece& piece, const Operato
   Expected<std::vector<TensorType>> others = registry.infer(piece.op, piece.attributes, result.rest.inputs);
   if (!others || others->size() != 1) return std::nullopt;
   result.rest.outputs = std::move(*others);
-  result.rest.makes = {whole_box(result.rest.outputs[0].shape)};
+  result.rest.makes = result.rest.keeps = {whole_box(result.rest.outputs[0].shape)};
   result.two.inputs = {piece.inputs[0], result.rest.outputs[0]};
   result.two.reads = {piece.reads[0], result.rest.makes[0]};
   return result;
@@ -80,8 +82,10 @@ OperatorPiece unfold(const OperatorPiece& piece, const FoldedPiece& folded, Oper
   result.attributes.set(sizes, std::move(list));
   result.outputs.resize(1);
   result.makes.resize(1);
+  result.keeps.resize(1);
   result.outputs.insert(result.outputs.end(), rest.outputs.begin(), rest.outputs.end());
   result.makes.insert(result.makes.end(), rest.makes.begin(), rest.makes.end());
+  result.keeps.insert(result.keeps.end(), rest.keeps.begin(), rest.keeps.end());
   return result;
 }
 
@@ -97,7 +101,10 @@ OperatorPiece plain_part(const OperatorPiece& rest, const RestCut& cut, bool sec
   OperatorPiece part = rest;
   const std::int64_t size = second ? cut.extent - cut.point : cut.point;
   for (std::size_t i = 0; i < part.inputs.size(); ++i) restrict(part.inputs[i], part.reads[i], cut, second, size);
-  for (std::size_t i = 0; i < part.outputs.size(); ++i) restrict(part.outputs[i], part.makes[i], cut, second, size);
+  for (std::size_t i = 0; i < part.outputs.size(); ++i) {
+    restrict(part.outputs[i], part.makes[i], cut, second, size);
+    part.keeps[i] = whole_box(part.outputs[i].shape);
+  }
   const PieceAttributes* names = registry.pieces(rest.op);
   if (names == nullptr) return part;
   const auto rank = static_cast<std::int64_t>(rest.inputs[0].shape.size());

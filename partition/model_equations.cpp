@@ -239,24 +239,27 @@ void OperatorModelBuilder::walk(const Expression& e, const Context& context) {
   }
   switch (e.kind) {
     case Kind::negate:
-      walk(e.operands[0], context.linear("it stands under a minus"));
+      walk(e.operands[0], context.linear("parts of it would be negated before they are combined"));
       return;
     case Kind::add:
     case Kind::subtract:
-      for (const Expression& operand : e.operands) walk(operand, context.below("something is added to it"));
+      for (const Expression& operand : e.operands)
+        walk(operand, context.below("something would be added to parts of it before they are combined"));
       return;
     case Kind::multiply:
-      for (const Expression& operand : e.operands) walk(operand, context.linear("it is multiplied by something"));
+      for (const Expression& operand : e.operands)
+        walk(operand, context.linear("parts of it would be multiplied before they are combined"));
       return;
     case Kind::divide:
-      walk(e.operands[0], context.linear("it is divided by something"));
-      walk(e.operands[1], context.below("something is divided by it"));
+      walk(e.operands[0], context.linear("parts of it would be divided before they are combined"));
+      walk(e.operands[1], context.below("something would be divided by parts of it before they are combined"));
       return;
     case Kind::call:
       return walk_call(e, context);
     case Kind::conditional:
       compare(e.operands[0]);
-      for (std::size_t i : {1, 2}) walk(e.operands[i], context.below("it stands under an if"));
+      for (std::size_t i : {1, 2})
+        walk(e.operands[i], context.below("parts of it would stand under an if before they are combined"));
       return;
     case Kind::read:
     case Kind::valid:
@@ -269,7 +272,8 @@ void OperatorModelBuilder::walk(const Expression& e, const Context& context) {
 }
 
 void OperatorModelBuilder::walk_call(const Expression& e, const Context& context) {
-  for (const Expression& operand : e.operands) walk(operand, context.below("it stands under " + e.name));
+  for (const Expression& operand : e.operands)
+    walk(operand, context.below("parts of it would go through " + e.name + " before they are combined"));
 }
 
 void OperatorModelBuilder::compare(const Expression& e) {
@@ -294,7 +298,7 @@ void OperatorModelBuilder::walk_reduction(const Expression& e, const Context& co
   const std::size_t mark = scope_.size();
   const bool sum = e.name == "sum";
   for (const Expression::Range& range : e.ranges) open(range, e.name, sum ? context.of_sums : context.of_others);
-  const std::string inside = "it stands under another " + e.name;
+  const std::string inside = "parts of it would go through another " + e.name + " before they are combined";
   walk(e.operands[0], sum ? context.linear(inside) : context.below(inside));
   scope_.shrink(mark);
 }
@@ -347,7 +351,8 @@ std::vector<std::vector<SizePolynomial>> OperatorModelBuilder::coordinates_of(co
 }
 
 void OperatorModelBuilder::walk_read(const Expression& e, const Context& context) {
-  if (e.fallback != nullptr) walk(*e.fallback, context.below("it stands behind an or"));
+  if (e.fallback != nullptr)
+    walk(*e.fallback, context.below("parts of it would stand behind an or before they are combined"));
   for (std::size_t input = 0; input < definition_.inputs.size(); ++input) {
     if (definition_.inputs[input].name != e.name) continue;
     std::size_t tensor = input;

@@ -146,6 +146,21 @@ Error no_number(const PartitionStrategy& strategy) {
 Expected<OperatorPiece> direct_part(const OperatorPiece& piece, const PieceCut& cut, std::int64_t point, bool second,
                                     const OperatorRegistry& registry);
 
+/// What a part keeps of its results along an axis: `part` has the results of the part, and otherwise what holds of the
+/// piece. `whole` is the shape of the piece's, `surplus` how many the part makes beyond the cut.
+void cut_results(OperatorPiece& part, const Shape& whole, std::size_t output, std::size_t axis, bool second,
+                 std::int64_t surplus) {
+  IndexRange& made = part.makes[output][axis];
+  IndexRange& kept = part.keeps[output][axis];
+  const std::int64_t size = part.outputs[output].shape[axis];
+  const std::int64_t begin = second ? whole[axis] - size : 0;
+  // Where the cut is among the results of the piece.
+  const std::int64_t place = second ? begin + surplus : size - surplus;
+  (second ? made.begin : made.end) = made.begin + place - kept.begin;
+  (second ? kept.begin : kept.end) = place;
+  kept = {kept.begin - begin, kept.end - begin};
+}
+
 /// The part of what is folded, where the operator of two has the part `part`.
 Expected<OperatorPiece> rest_part(const FoldedPiece& folded, const std::vector<PieceCut>& cuts,
                                   const OperatorPiece& part, bool second, const OperatorRegistry& registry) {
@@ -179,13 +194,14 @@ std::int64_t volume_of(const IndexBox& box) {
 
 OperatorPiece all_of(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  OperatorPiece piece{node.op, node.attributes, {}, node.outputs, {}, {}};
+  OperatorPiece piece{node.op, node.attributes, {}, node.outputs, {}, {}, {}};
   for (const Value& input : node.inputs) piece.inputs.push_back(graph.type(input));
   for (const TensorType& type : piece.inputs) {
     TASO_CHECK(type.known, "a piece of a node of unknown types");
     piece.reads.push_back(whole_box(type.shape));
   }
   for (const TensorType& type : piece.outputs) piece.makes.push_back(whole_box(type.shape));
+  piece.keeps = piece.makes;
   return piece;
 }
 
@@ -283,18 +299,30 @@ Expected<OperatorPiece> direct_part(const OperatorPiece& piece, const PieceCut& 
   TASO_ASSIGN(part.attributes, registry.complete(piece.op, part.attributes));
   TASO_ASSIGN(part.outputs, registry.infer(piece.op, part.attributes, part.inputs));
   if (part.outputs.size() != piece.outputs.size()) return internal_error("a piece has another number of outputs");
+  const auto surplus = integer(second ? strategy.before_second : strategy.behind_first, bindings);
+  if (!surplus) return no_number(strategy);
   for (std::size_t i = 0; i < part.outputs.size(); ++i) {
     Shape expected = piece.outputs[i].shape;
-    if (cut.output_axis) {
-      IndexRange& range = part.makes[i][*cut.output_axis];
-      const std::int64_t size = part.outputs[i].shape[*cut.output_axis];
-      (second ? range.begin : range.end) = second ? range.end - size : range.begin + size;
-      expected[*cut.output_axis] = size;
-    }
+    if (cut.output_axis) expected[*cut.output_axis] = part.outputs[i].shape[*cut.output_axis];
     if (part.outputs[i].shape != expected)
       return internal_error("the strategy " + strategy.rule.name + " makes pieces of another shape");
+    if (cut.output_axis) cut_results(part, piece.outputs[i].shape, i, *cut.output_axis, second, *surplus);
   }
   return part;
+}
+
+}  // namespace
+
+namespace {
+
+/// The values of a variable for which a piece keeps results: all, but where it makes more along their axis than its
+/// part.
+IndexRange kept_of(const OperatorPiece& piece, const PieceCut& cut) {
+  if (cut.output_axis) {
+    const IndexRange kept = piece.keeps[0][*cut.output_axis];
+    if (kept.size() != piece.outputs[0].shape[*cut.output_axis]) return kept;
+  }
+  return {0, cut.extent};
 }
 
 }  // namespace
@@ -313,8 +341,9 @@ Expected<OperatorPiece> piece_at(const OperatorPiece& piece, const std::string& 
     // Of several strategies for one variable, the first whose conditions hold.
     Expected<OperatorPiece> part = bad_input(cut + " cannot be cut");
     for (const PieceCut& one : cuts) {
-      if (one.extent != left.size()) continue;
-      part = part_of(result, one, point, second, strategies.registry());
+      const IndexRange kept = kept_of(result, one);
+      if (kept.size() != left.size()) continue;
+      part = part_of(result, one, kept.begin + point, second, strategies.registry());
       if (part) break;
     }
     if (!part) return part.error();

@@ -45,7 +45,9 @@ std::vector<Tensor> run(const OperatorPiece& piece, const std::vector<Tensor>& w
   const OperatorInstance instance =
       value_of(OperatorInstance::create(registry(), piece.op, piece.attributes, piece.inputs));
   DoubleRing ring;
-  return value_of(evaluate(instance, ring, std::span<const Tensor* const>(pointers)));
+  std::vector<Tensor> outputs = value_of(evaluate(instance, ring, std::span<const Tensor* const>(pointers)));
+  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = cropped(outputs[i], piece.keeps[i]);
+  return outputs;
 }
 
 /// Pieces of the range of a cut, each reached by cuts into two.
@@ -153,6 +155,9 @@ TEST(OperatorPiece, PiecesMakeTheWhole) {
       {"input x f32[2, 9]\ns = split(x; axis=-1, sizes=[3, 1, 3, 2])\noutput s.0\noutput s.1\noutput s.2\n"
        "output s.3\n",
        "I@-2:2 j@-1:234 j@-1:234 "},
+      // Channels of the neighbourhood are made, too, and cut off: of few channels not all pieces can be made.
+      {"input x f32[2, 16, 3]\noutput lrn(x; size=5)\n", "b@-3:2 i@-2:234 I@-1:23 "},
+      {"input x f32[2, 4, 3]\noutput lrn(x; size=5)\n", "b@-3:2 i@-2:2 I@-1:23 "},
       {"input x f32[8, 6]\noutput slice(x; starts=[1, 0], sizes=[6, 3], steps=[1, 2])\n", "I@-2:234 I@-1:23 "},
       {"input x f32[6]\noutput broadcast(x; shape=[4, 6])\n", "I@-2:234 I@-1:234 "},
       {"input a f32[5, 6]\ninput b f32[6, 7]\ninput c f32[7]\noutput matmul_bias_act(a, b, c; act=relu)\n",

@@ -20,6 +20,7 @@ struct Parts {
   Attributes combine_attributes;
   std::vector<Attributes> attributes;
   std::vector<Boxes> reads;
+  std::vector<IndexBox> keeps;  ///< Of the first output of each.
 };
 
 class PartsReader {
@@ -45,6 +46,7 @@ class PartsReader {
     if (!outputs) return std::nullopt;
     piece.outputs = std::move(*outputs);
     for (const TensorType& type : piece.outputs) piece.makes.push_back(whole_box(type.shape));
+    piece.keeps = piece.makes;
     return piece;
   }
 
@@ -58,8 +60,13 @@ class PartsReader {
     if (!how || combine.inputs.size() != 2) return std::nullopt;
     result.combine_attributes = *how;
     for (const PatternValue& part : combine.inputs) {
-      if (part.is_variable || rule_.target.nodes[part.index].op != rule_.source.nodes[0].op) return std::nullopt;
-      const PatternNode& node = rule_.target.nodes[part.index];
+      // A piece, or a part of it.
+      PatternValue made = part;
+      const std::string& op = rule_.source.nodes[0].op;
+      if (!made.is_variable && rule_.target.nodes[made.index].op == "split" && op != "split")
+        made = rule_.target.nodes[made.index].inputs[0];
+      if (made.is_variable || rule_.target.nodes[made.index].op != op) return std::nullopt;
+      const PatternNode& node = rule_.target.nodes[made.index];
       const auto attributes = attributes_of(node);
       if (!attributes) return std::nullopt;
       result.attributes.push_back(*attributes);
@@ -69,6 +76,9 @@ class PartsReader {
         if (!box) return std::nullopt;
         reads.push_back(*box);
       }
+      const auto kept = kept_box(part, made, *attributes, reads);
+      if (!kept) return std::nullopt;
+      result.keeps.push_back(*kept);
     }
     return result;
   }
@@ -85,11 +95,29 @@ class PartsReader {
     return complete ? std::optional(std::move(*complete)) : std::nullopt;
   }
 
+  /// What of a piece's results `made` the value `part` is.
+  std::optional<IndexBox> kept_box(const PatternValue& part, const PatternValue& made, const Attributes& attributes,
+                                   const Boxes& reads) const {
+    std::vector<TensorType> types;
+    for (const PatternValue& input : rule_.source.nodes[0].inputs) types.push_back(instance_.variables[input.index]);
+    for (std::size_t i = 0; i < types.size(); ++i)
+      for (std::size_t axis = 0; axis < reads[i].size(); ++axis) types[i].shape[axis] = reads[i][axis].size();
+    const auto outputs = registry_.infer(rule_.source.nodes[0].op, attributes, types);
+    if (!outputs) return std::nullopt;
+    const IndexBox whole = whole_box((*outputs)[0].shape);
+    return part == made ? whole : part_of_box(whole, part);
+  }
+
   std::optional<IndexBox> box_of(const PatternValue& value) const {
     if (value.is_variable) return whole_box(instance_.variables[value.index].shape);
     const PatternNode& node = rule_.target.nodes[value.index];
     if (node.op != "split") return std::nullopt;
-    auto box = box_of(node.inputs[0]);
+    return part_of_box(box_of(node.inputs[0]), value);
+  }
+
+  /// An output of a split of a box.
+  std::optional<IndexBox> part_of_box(std::optional<IndexBox> box, const PatternValue& value) const {
+    const PatternNode& node = rule_.target.nodes[value.index];
     const auto attributes = attributes_of(node);
     if (!box || !attributes) return std::nullopt;
     const std::int64_t axis = attributes->integer("axis") + static_cast<std::int64_t>(box->size());
@@ -173,9 +201,10 @@ void note(StrategyReasons& reasons, const Parts& parts, const OperatorPiece& who
         const auto part = part_of(whole, cut, point, second, strategies.registry());
         const std::size_t k = second ? 1 : 0;
         const bool same_attributes = part && part->attributes == parts.attributes[k];
-        const bool same_reads = part && part->reads == parts.reads[k];
+        const bool same_reads = part && part->reads == parts.reads[k] && part->keeps[0] == parts.keeps[k];
         equal = equal && same_attributes && same_reads;
-        wider = wider && same_attributes && contains(parts.reads[k], part->reads);
+        wider = wider && same_attributes && contains(parts.reads[k], part->reads) &&
+                part->keeps[0].size() == parts.keeps[k].size();
         same_values = same_values && same_reads &&
                       (same_attributes || has_values_of(*part, parts.attributes[k], strategies.registry()));
         if (!wider && !same_values) break;
