@@ -128,25 +128,27 @@ class Cutter {
     });
   }
 
-  /// The same of differences: atoms that are at least 1 are 1 and a number more, a // b is between 0 and a for a number
-  /// b.
+  /// The same of differences. Atoms that are at least 1 are 1 and a number more. For a number b, a // b is at least 0
+  /// where a is; and p - a // b is an integer that is at least (b p - a) / b: at least 0 where b p - a is more than -b.
   bool is_nonnegative(const SizePolynomial& p) {
     std::map<SizeAtomId, SizePolynomial> more;
     for (const SizeAtomId id : model().positive) more[id] = SizePolynomial::atom(id) + one;
     const SizePolynomial shifted = atoms().substitute(p, more);
-    SizePolynomial least;
+    SizePolynomial rest;
+    std::optional<SizeAtom> subtracted;
     for (const auto& [product, factor] : shifted.terms()) {
-      SizePolynomial term(factor);
-      for (const SizeAtomId id : product) {
-        const SizeAtom atom = atoms()[id];
-        const bool quotient = atom.kind == SizeAtom::Kind::quotient && has_sign(atom.operands[0], false) &&
-                              atom.operands[1].constant().value_or(0) > 0;
-        if (quotient && factor > 0) term = SizePolynomial();
-        term = term * (quotient ? atom.operands[0] : SizePolynomial::atom(id));
-      }
-      least = least + term;
+      const SizeAtom atom = product.size() == 1 ? atoms()[product[0]] : SizeAtom();
+      const bool quotient = atom.kind == SizeAtom::Kind::quotient && has_sign(atom.operands[0], false) &&
+                            atom.operands[1].constant().value_or(0) > 0;
+      if (quotient && factor > 0) continue;
+      if (quotient && factor == -1 && !subtracted)
+        subtracted = atom;
+      else
+        rest.add(product, factor);
     }
-    return has_sign(least, false);
+    if (!subtracted) return has_sign(rest, false);
+    const SizePolynomial& by = subtracted->operands[1];
+    return has_sign(by * rest - subtracted->operands[0] + by - one, false);
   }
 
   /// Least and largest value over all index variables but the one that is cut; each must be linear, with a factor that
