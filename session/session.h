@@ -20,6 +20,7 @@
 #include "optimizer/cost_model.h"
 #include "optimizer/optimize.h"
 #include "optimizer/report.h"
+#include "optimizer/runtime_target.h"
 #include "runtime/kernel.h"
 #include "session/cost_files.h"
 #include "session/device_plan.h"
@@ -60,6 +61,10 @@ struct SessionOptions {
   /// When the work began, from where reports count seconds.
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
 };
+
+/// The target on which pieces of operators are timed for a plan for several devices (PieceTimes). It is not
+/// interrupted: planning asks for less once it is to end.
+[[nodiscard]] RuntimeTargetOptions piece_target(const SessionOptions& options);
 
 /// What a session has made of its model.
 struct SessionResult {
