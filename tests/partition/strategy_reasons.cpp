@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "operators/evaluate.h"
@@ -233,18 +234,33 @@ void note(StrategyReasons& reasons, const Parts& parts, const OperatorPiece& who
     reasons.unexplained = where;
 }
 
-/// Where samples have no well-typed instance: those of the strategy with one attribute 0.
+/// Where samples have no well-typed instance: those of the strategy, and those beside them in one attribute or extent.
 void add_neighbours(const Substitution& rule, const Substitution& strategy, const OperatorRegistry& registry,
                     InstanceSet& set) {
   if (rule.attribute_variables != strategy.attribute_variables) return;
-  for (const TypedInstance& typed : find_instances(registry, strategy, {}).instances)
-    for (std::size_t a = 0; a < typed.instance.attributes.size(); ++a) {
+  const auto add = [&](const Instance& instance) {
+    TypeCheck check = check_types(registry, rule, instance);
+    if (check.typed) set.instances.push_back(std::move(*check.typed));
+  };
+  for (const TypedInstance& typed : find_instances(registry, strategy, {}).instances) {
+    add(typed.instance);
+    for (const std::int64_t value : {0, 1, 2, 3}) {
       Instance changed = typed.instance;
-      if (!changed.attributes[a] || !std::holds_alternative<std::int64_t>(*changed.attributes[a])) continue;
-      changed.attributes[a] = std::int64_t{0};
-      TypeCheck check = check_types(registry, rule, changed);
-      if (check.typed) set.instances.push_back(std::move(*check.typed));
+      for (std::optional<AttributeValue>& attribute : changed.attributes) {
+        auto* number = attribute ? std::get_if<std::int64_t>(&*attribute) : nullptr;
+        if (number == nullptr) continue;
+        const std::int64_t before = std::exchange(*number, value);
+        if (before != value) add(changed);
+        *number = before;
+      }
+      for (TensorType& type : changed.variables)
+        for (std::int64_t& extent : type.shape) {
+          const std::int64_t before = std::exchange(extent, value);
+          if (before != value && value > 0) add(changed);
+          extent = before;
+        }
     }
+  }
 }
 
 /// The value of the rule's cut point, which is called m.
