@@ -1,5 +1,5 @@
-// Models read from ONNX under PaSE's restrictions beside PaSE's own networks: pase_models MODEL.onnx
-// alexnet|inception_v3
+// Models read from ONNX under PaSE's restrictions beside PaSE's own networks: pase_models MODEL alexnet|inception_v3
+// (models as plan_models has them: alexnet:batch=128)
 //
 // The model's layers, domains and costs are made from the definitions of its operators (partition/pase_from_graph.h).
 // The least costs of both for 4 to 64 devices; domains that only one of them has are listed after the table.
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "onnx_io/model.h"
+#include "bench/read_model.h"
 #include "partition/pase_from_graph.h"
 #include "partition/pase_problem.h"
 #include "partition/proved_strategies.h"
@@ -56,7 +56,7 @@ Status run(const std::string& file, const std::string& network) {
   StrategyTable strategies(
       registry, [&](std::string_view op) { return proved.of(op); },
       [&](std::string_view op) { return proved.passages_of(op); });
-  TASO_ASSIGN(const Model model, Model::load(file, registry, {}));
+  TASO_ASSIGN(const Model model, read_model(file, registry));
   const Graph& graph = model.graph();
   TASO_ASSIGN(const PaseGraph read, pase_from_graph(graph, strategies));
   const std::int64_t batch = graph.node(graph.inputs().at(0)).outputs[0].shape.at(0);

@@ -1,6 +1,12 @@
 // Partition plans of least cost: what they cost, how large the tables of the solver become, time and memory. One
 // process a row, since the greatest memory is that of a process. bench/partition.md has the figures.
 //
+//   planner --list FILE.md | --make FILE.md
+//
+// The tables of a document like bench/partition.md: its headings, and the commands that stand in it (lines that are
+// indented by four or more; a backslash at the end goes on in the next one). --make runs them, and prints what they
+// print.
+//
 //   planner [--network NAME]... [--devices N]... [--order RULE]... [--maximum-table ENTRIES] [--dominance]
 //           [--every-tensor] [--sizes] [-j N]
 //
@@ -19,12 +25,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "partition/pase_problem.h"
 #include "partition/solve_exact.h"
+#include "support/file.h"
 
 namespace {
 
@@ -171,9 +179,48 @@ bool print_from_own_process(const Make& make) {
   return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/// The headings and the indented commands of a document, in order.
+std::vector<std::string> headings_and_commands(const std::string& text) {
+  std::vector<std::string> lines;
+  bool goes_on = false;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    const bool is_command = line.starts_with("    ");
+    if (goes_on && is_command) {
+      lines.back() += "\n" + line;
+    } else if (is_command || line.starts_with('#')) {
+      lines.push_back(line);
+    }
+    goes_on = is_command && line.ends_with('\\');
+  }
+  return lines;
+}
+
+/// Lists or makes the tables of a document; the exit code.
+int tables_of_document(const std::string& path, bool make) {
+  const Expected<std::string> text = read_file(path);
+  if (!text) {
+    std::fprintf(stderr, "%s\n", text.error().to_string().c_str());
+    return text.error().exit_code();
+  }
+  for (const std::string& line : headings_and_commands(*text)) {
+    std::printf("\n%s\n", line.c_str());
+    if (!make || line.starts_with('#')) continue;
+    std::fputs("\n", stdout);
+    std::fflush(stdout);
+    if (const int status = std::system(line.c_str()); status != 0) {  // NOLINT(concurrency-mt-unsafe)
+      std::fprintf(stderr, "planner: this command of %s failed:\n%s\n", path.c_str(), line.c_str());
+      return 1;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::string_view first = argc == 3 ? argv[1] : "";
+  if (first == "--list" || first == "--make") return tables_of_document(argv[2], first == "--make");
   const std::optional<Request> request = parse(argc, argv);
   if (!request) {
     std::fputs("planner: no such option, network, order, or number of devices; the source's first lines say which\n",

@@ -2,11 +2,11 @@
 // bench/partition.md has the figures.
 //
 //   tofu [--devices N]... [--replicate] [--weights]
-//   tofu --plans TOPOLOGY.json MESH MODEL.onnx ...
+//   tofu --plans TOPOLOGY.json MESH MODEL ...
 //
 // --replicate: tensors may also be kept whole along a step, as SoyBean's. --weights: the sizes of weights of the
 // networks alone, as Table 2 of the paper counts them (weights, gradients and history of 4 bytes each; GB are GiB
-// there). --plans: the planner's own space and costs, exact and axis by axis.
+// there). --plans: the planner's own space and costs, exact and axis by axis; models as plan_models has them.
 #include "partition/tofu.h"
 
 #include <fmt/format.h>
@@ -20,9 +20,9 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/read_model.h"
 #include "bench/tofu_networks.h"
 #include "graph/rewrite.h"
-#include "onnx_io/model.h"
 #include "partition/proved_strategies.h"
 #include "partition/recursive.h"
 #include "partition/topology.h"
@@ -83,7 +83,7 @@ Status print_weights(const OperatorRegistry& registry) {
 
 Status plan_row(const Mesh& mesh, const std::string& file, const OperatorRegistry& registry,
                 const ProvedStrategies& proved) {
-  TASO_ASSIGN(const Model model, Model::load(file, registry, {}));
+  TASO_ASSIGN(const Model model, read_model(file, registry));
   Graph graph = model.graph();
   normalize(graph, registry);
   StrategyTable strategies(
@@ -158,7 +158,7 @@ int main(int count, char** arguments) {
     } else if (word == "--devices" && i + 1 < count && std::atoll(arguments[i + 1]) >= 1) {
       devices.push_back(std::atoll(arguments[++i]));
     } else {
-      std::fputs("usage: tofu [--devices N]... [--replicate] [--weights] | --plans TOPOLOGY.json MESH MODEL.onnx ...\n",
+      std::fputs("usage: tofu [--devices N]... [--replicate] [--weights] | --plans TOPOLOGY.json MESH MODEL ...\n",
                  stderr);
       return 2;
     }

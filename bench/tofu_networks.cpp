@@ -161,6 +161,59 @@ void lstm_layer(Tape& tape, std::vector<std::string>& sequence, std::int64_t inp
   }
 }
 
+/// A convolution without bias; where nothing reads the gradient of images it is not computed.
+std::string plain_convolution(Tape& tape, const std::string& x, std::int64_t inputs, std::int64_t outputs,
+                              std::int64_t kernel, std::int64_t stride, std::int64_t pad, bool of_data) {
+  const std::string w = tape.weight(fmt::format("{}, {}, {}, {}", outputs, inputs, kernel, kernel));
+  const std::string term =
+      fmt::format("conv2d({}, {}; strides=[{}, {}], pads=[{}, {}, {}, {}])", x, w, stride, stride, pad, pad, pad, pad);
+  return tape.apply(term, [=, &tape](const std::string& d) {
+    tape.gradient(w, fmt::format("kernel_gradient({}, {}; kernel={}, stride={}, pad={})", x, d, kernel, stride, pad));
+    if (!of_data) tape.gradient(x, fmt::format("image_gradient({}, {}; pad={})", d, w, pad));
+  });
+}
+
+/// Images and filters of a layer.
+struct Images {
+  std::string name;
+  std::int64_t channels = 0, size = 0;
+};
+
+Images filtered(Tape& tape, const Images& x, std::int64_t filters, std::int64_t kernel, std::int64_t stride,
+                std::int64_t pad, bool of_data = false) {
+  const std::string y = plain_convolution(tape, x.name, x.channels, filters, kernel, stride, pad, of_data);
+  return {through(tape, "relu", y), filters, (x.size + 2 * pad - kernel) / stride + 1};
+}
+
+Images max_pooled(Tape& tape, const Images& x, std::int64_t kernel) {
+  const std::string y =
+      tape.apply(fmt::format("max_pool2d({}; kernel=[{}, {}], strides=[2, 2])", x.name, kernel, kernel),
+                 [name = x.name, size = x.size, &tape](const std::string& d) {
+                   tape.gradient(name, fmt::format("pool_gradient({}; size={})", d, size));
+                 });
+  return {y, x.channels, (x.size - kernel) / 2 + 1};
+}
+
+/// Two layers of 4,096 neurons, and one of 1,000.
+std::string three_layers(Tape& tape, const Images& x, std::int64_t batch, std::int64_t width) {
+  std::int64_t units = x.channels * x.size * x.size;
+  std::string y =
+      tape.apply(fmt::format("reshape({}; shape=[{}, {}])", x.name, batch, units), [=, &tape](const auto& d) {
+        tape.gradient(x.name, fmt::format("reshape({}; shape=[{}, {}, {}, {}])", d, batch, x.channels, x.size, x.size));
+      });
+  for (int layer = 0; layer < 2; ++layer) {
+    y = through(tape, "relu", product(tape, y, tape.weight(fmt::format("{}, {}", units, 4096 * width))));
+    units = 4096 * width;
+  }
+  return product(tape, y, tape.weight(fmt::format("{}, 1000", units)));
+}
+
+Expected<TofuNetwork> against_wanted(Tape& tape, const std::string& made, const std::string& shape,
+                                     const OperatorRegistry& registry) {
+  tape.gradient(made, fmt::format("sub({}, {})", made, tape.input(shape)));
+  return tape.finish(registry);
+}
+
 }  // namespace
 
 Expected<TofuNetwork> wide_resnet_in_training(std::int64_t layers, std::int64_t width, std::int64_t batch,
@@ -197,6 +250,53 @@ Expected<TofuNetwork> lstm_in_training(std::int64_t layers, std::int64_t units, 
   for (const std::string& state : sequence)
     tape.gradient(state, fmt::format("sub({}, {})", state, tape.input(fmt::format("{}, {}", batch, units))));
   return tape.finish(registry);
+}
+
+Expected<TofuNetwork> mlp_in_training(std::int64_t batch, const std::vector<std::int64_t>& units,
+                                      const OperatorRegistry& registry) {
+  Tape tape;
+  const std::string data = tape.input(fmt::format("{}, {}", batch, units[0]));
+  std::string x = data;
+  for (std::size_t layer = 0; layer + 1 < units.size(); ++layer) {
+    const std::string read = x, w = tape.weight(fmt::format("{}, {}", units[layer], units[layer + 1]));
+    x = tape.apply(fmt::format("matmul({}, {})", read, w), [=, &tape](const std::string& d) {
+      if (read != data) tape.gradient(read, fmt::format("product_of_rows({}, {})", d, w));
+      tape.gradient(w, fmt::format("product_of_columns({}, {})", read, d));
+    });
+    if (layer + 2 < units.size()) x = through(tape, "relu", x);
+  }
+  return against_wanted(tape, x, fmt::format("{}, {}", batch, units.back()), registry);
+}
+
+Expected<TofuNetwork> convolutions_in_training(std::int64_t layers, std::int64_t filters, std::int64_t size,
+                                               std::int64_t batch, const OperatorRegistry& registry) {
+  Tape tape;
+  const std::string shape = fmt::format("{}, {}, {}, {}", batch, filters, size, size);
+  Images x{tape.input(shape), filters, size};
+  for (std::int64_t layer = 0; layer < layers; ++layer) x = filtered(tape, x, filters, 3, 1, 1, layer == 0);
+  return against_wanted(tape, x.name, shape, registry);
+}
+
+Expected<TofuNetwork> alexnet_in_training(std::int64_t batch, std::int64_t width, const OperatorRegistry& registry) {
+  Tape tape;
+  Images x{tape.input(fmt::format("{}, 3, 227, 227", batch)), 3, 227};
+  x = max_pooled(tape, filtered(tape, x, 96 * width, 11, 4, 0, true), 3);
+  x = max_pooled(tape, filtered(tape, x, 256 * width, 5, 1, 2), 3);
+  x = filtered(tape, x, 384 * width, 3, 1, 1);
+  x = filtered(tape, x, 384 * width, 3, 1, 1);
+  x = max_pooled(tape, filtered(tape, x, 256 * width, 3, 1, 1), 3);
+  return against_wanted(tape, three_layers(tape, x, batch, width), fmt::format("{}, 1000", batch), registry);
+}
+
+Expected<TofuNetwork> vgg19_in_training(std::int64_t batch, std::int64_t width, const OperatorRegistry& registry) {
+  constexpr std::pair<int, std::int64_t> stages[] = {{2, 64}, {2, 128}, {4, 256}, {4, 512}, {4, 512}};
+  Tape tape;
+  Images x{tape.input(fmt::format("{}, 3, 224, 224", batch)), 3, 224};
+  for (const auto& [layers, filters] : stages) {
+    for (int layer = 0; layer < layers; ++layer) x = filtered(tape, x, filters * width, 3, 1, 1, x.channels == 3);
+    x = max_pooled(tape, x, 2);
+  }
+  return against_wanted(tape, three_layers(tape, x, batch, width), fmt::format("{}, 1000", batch), registry);
 }
 
 }  // namespace taso

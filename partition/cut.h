@@ -56,9 +56,9 @@ struct CutResult {
 [[nodiscard]] CutResult cut_variable(const OperatorModel& model, std::size_t variable, RemainderCase remainders);
 
 /// The same where an input is read at a row-major position (`x.flat[position(I, shape)]`): an axis of the input is cut
-/// where as many elements come before. Shapes must have digits in common: what stands before both axes must be equal
-/// axis by axis, or one axis that is the product of the others; what stands behind them likewise, or one shape has more
-/// axes there, and a piece of the other one has as many times more elements.
+/// where as many elements come before. Shapes must have digits in common: what stands before both axes must be equal,
+/// axis by axis or an axis the product of several; what stands behind them likewise, or one shape has more axes there,
+/// and a piece of the other one has as many times more elements.
 [[nodiscard]] CutResult cut_of_position(const OperatorModel& model, std::size_t variable);
 
 /// The same for a variable of a row of segments (SegmentRow), where the cut is in its segment: what is before it is all

@@ -20,18 +20,29 @@ Polynomials extents(const std::vector<ModelAxis>& axes, std::size_t begin, std::
   return result;
 }
 
-// The ways in which two lists of axes have as many elements.
+// The ways in which two lists of axes have as many elements: from the front on, axes are equal, or one is the product
+// of several of the other list.
+void find_equal_elements(const Polynomials& a, std::size_t i, const Polynomials& b, std::size_t j, Equalities& so_far,
+                         std::vector<Equalities>& ways) {
+  if (i == a.size() && j == b.size()) ways.push_back(so_far);
+  if (i == a.size() || j == b.size()) return;
+  const auto go_on = [&](std::size_t i_end, std::size_t j_end) {
+    const auto part = [](const Polynomials& sizes, std::size_t begin, std::size_t end) {
+      return product(
+          {sizes.begin() + static_cast<std::ptrdiff_t>(begin), sizes.begin() + static_cast<std::ptrdiff_t>(end)});
+    };
+    so_far.emplace_back(part(a, i, i_end), part(b, j, j_end));
+    find_equal_elements(a, i_end, b, j_end, so_far, ways);
+    so_far.pop_back();
+  };
+  for (std::size_t end = j + 1; end <= b.size(); ++end) go_on(i + 1, end);
+  for (std::size_t end = i + 2; end <= a.size(); ++end) go_on(end, j + 1);
+}
+
 std::vector<Equalities> equal_elements(const Polynomials& a, const Polynomials& b) {
   std::vector<Equalities> ways;
-  if (a.size() == b.size()) {
-    Equalities pairs;
-    for (std::size_t i = 0; i < a.size(); ++i) pairs.emplace_back(a[i], b[i]);
-    ways.push_back(std::move(pairs));
-  } else if (a.size() == 1 && !b.empty()) {
-    ways.push_back({{a[0], product(b)}});
-  } else if (b.size() == 1 && !a.empty()) {
-    ways.push_back({{product(a), b[0]}});
-  }
+  Equalities so_far;
+  find_equal_elements(a, 0, b, 0, so_far, ways);
   return ways;
 }
 
@@ -52,8 +63,8 @@ std::vector<Multiple> multiples(const Polynomials& output, const Polynomials& in
   trailing.times = product(Polynomials(longer.begin(), longer.begin() + static_cast<std::ptrdiff_t>(more)));
   for (std::size_t i = 0; i < shorter.size(); ++i) trailing.equalities.emplace_back(shorter[i], longer[more + i]);
   ways.push_back(std::move(trailing));
-  if (shorter.size() == 1 && longer.size() > 1)
-    ways.push_back({{{shorter[0], product(longer)}}, SizePolynomial(1), false});
+  for (Equalities& equalities : equal_elements(output, input))
+    if (equalities.size() < longer.size()) ways.push_back({std::move(equalities), SizePolynomial(1), false});
   return ways;
 }
 

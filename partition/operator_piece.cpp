@@ -192,6 +192,11 @@ std::int64_t volume_of(const IndexBox& box) {
   return volume;
 }
 
+bool types_known(const Graph& graph, const Node& node) {
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Value& v) { return graph.type(v).known; }) &&
+         std::all_of(node.outputs.begin(), node.outputs.end(), [](const TensorType& type) { return type.known; });
+}
+
 OperatorPiece all_of(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   OperatorPiece piece{node.op, node.attributes, {}, node.outputs, {}, {}, {}};

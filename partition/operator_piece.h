@@ -53,6 +53,9 @@ struct OperatorPiece {
   std::vector<IndexBox> keeps;
 };
 
+/// Whether all types of what a node reads and makes are known.
+[[nodiscard]] bool types_known(const Graph& graph, const Node& node);
+
 /// A node as the piece that is all of it. The node is an operator, all of whose types are known (TASO_CHECK).
 [[nodiscard]] OperatorPiece all_of(const Graph& graph, NodeId id);
 

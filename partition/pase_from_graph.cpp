@@ -8,8 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "operators/definition.h"
-#include "operators/unfold.h"
+#include "partition/products_apart.h"
 
 namespace taso {
 namespace {
@@ -66,58 +65,6 @@ std::vector<DomainVariable> variables_of(const OperatorPiece& whole, StrategyTab
   std::stable_sort(variables.begin(), variables.end(),
                    [&](const DomainVariable& a, const DomainVariable& b) { return place(a) < place(b); });
   return variables;
-}
-
-bool has_product(std::string_view op, StrategyTable& strategies) {
-  const auto& all = strategies.of(op);
-  return std::any_of(all.begin(), all.end(), [](const auto& strategy) {
-    std::set<std::size_t> operands;
-    for (const InputCut& input : strategy->inputs) operands.insert(input.input);
-    return strategy->reducer == "sum" && operands.size() > 1;
-  });
-}
-
-/// A definition that applies a product, whose sum then stands below other operations.
-bool hides_product(std::string_view op, StrategyTable& strategies) {
-  const OperatorDefinition* const definition = strategies.registry().find(op);
-  if (definition == nullptr || definition->written == nullptr || has_product(op, strategies)) return false;
-  const auto& applied = definition->written->applications;
-  return std::any_of(applied.begin(), applied.end(),
-                     [&](const Application& application) { return has_product(application.op, strategies); });
-}
-
-/// The graph with operators that hide a product as their definitions have them.
-Expected<Graph> with_products_apart(const Graph& graph, StrategyTable& strategies) {
-  Graph made;
-  std::map<Value, Value> values;
-  const auto copy = [&](const Graph& from, NodeId id, std::map<Value, Value>& known) {
-    Node node = from.node(id);
-    for (Value& input : node.inputs) input = known.at(input);
-    const std::size_t outputs = node.outputs.size();
-    const NodeId copied = node.kind == NodeKind::input ? made.add_input(node.name, node.outputs[0]) : made.add(node);
-    for (std::uint32_t port = 0; port < outputs; ++port) known[{id, port}] = {copied, port};
-  };
-  for (const NodeId id : graph.inputs()) copy(graph, id, values);
-  for (const NodeId id : graph.topological_order()) {
-    const Node& node = graph.node(id);
-    if (node.kind == NodeKind::input) continue;
-    if (node.kind != NodeKind::op || !hides_product(node.op, strategies)) {
-      copy(graph, id, values);
-      continue;
-    }
-    std::vector<TensorType> types;
-    for (const Value& input : node.inputs) types.push_back(graph.type(input));
-    TASO_ASSIGN(const Graph apart,
-                unfold(strategies.registry(), node.op, node.attributes, types, [](std::string_view) { return true; }));
-    std::map<Value, Value> parts;
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) parts[{apart.inputs()[i], 0}] = values.at(node.inputs[i]);
-    for (const NodeId part : apart.topological_order())
-      if (apart.node(part).kind != NodeKind::input) copy(apart, part, parts);
-    for (std::uint32_t port = 0; port < node.outputs.size(); ++port)
-      values[{id, port}] = parts.at(apart.outputs()[port]);
-  }
-  for (const Value& output : graph.outputs()) made.add_output(values.at(output));
-  return made;
 }
 
 std::vector<std::int64_t> extents_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
@@ -434,7 +381,7 @@ class PaseReader {
 }  // namespace
 
 Expected<PaseGraph> pase_from_graph(const Graph& graph, StrategyTable& strategies, const PaseReading& reading) {
-  TASO_ASSIGN(const Graph apart, with_products_apart(graph, strategies));
+  TASO_ASSIGN(const Graph apart, products_apart(graph, strategies));
   return PaseReader(apart, strategies, reading).read();
 }
 

@@ -27,11 +27,6 @@ NodeConfiguration carried(const Graph& graph, const Node& node, const Mesh& mesh
   return configuration;
 }
 
-bool types_known(const Graph& graph, const Node& node) {
-  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](const Value& v) { return graph.type(v).known; }) &&
-         std::all_of(node.outputs.begin(), node.outputs.end(), [](const TensorType& type) { return type.known; });
-}
-
 /// What is the same of equal applications.
 std::string application_of(const Graph& graph, const Node& node) {
   std::string key = node.op + to_string(node.attributes);

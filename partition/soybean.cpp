@@ -100,21 +100,28 @@ class SoybeanTiler::Problem {
     return kept.empty() ? all : kept;
   }
 
-  /// The first operator that is like this one, or this one.
-  std::size_t like(const Applied& applied) {
-    const std::size_t number = paths_.size();
-    for (std::size_t i = 0; i < number; ++i) {
+  /// The first operator that is like this one and may have the same forms, or this one.
+  [[nodiscard]] std::size_t like(const Applied& applied, const std::vector<FormPath>& paths) const {
+    for (std::size_t i = 0; i < paths_.size(); ++i) {
       const OperatorPiece& one = operators_[i].piece;
       const OperatorPiece& other = applied.piece;
-      if (one.op == other.op && one.attributes == other.attributes && one.inputs == other.inputs) return i;
+      if (one.op == other.op && one.attributes == other.attributes && one.inputs == other.inputs && paths_[i] == paths)
+        return i;
     }
-    return number;
+    return paths_.size();
   }
 
   void add(const Applied& applied) {
-    const std::size_t same = like(applied);
-    paths_.push_back(same < paths_.size() ? paths_[same] : form_paths(applied.piece, cuts_, forms_));
-    const std::vector<FormPath>& paths = paths_.back();
+    FormFilter filter;
+    if (const auto& allowed = tiler_.options_.allowed_forms)
+      filter = [&](const AlignedForm& form) { return allowed(applied.node, form); };
+    std::vector<FormPath> paths = form_paths(applied.piece, cuts_, forms_, filter);
+    const std::size_t same = like(applied, paths);
+    paths_.push_back(same < paths_.size() ? paths_[same] : std::move(paths));
+    add(applied, same, paths_.back());
+  }
+
+  void add(const Applied& applied, std::size_t same, const std::vector<FormPath>& paths) {
     const auto decision = problem_.add_decision(static_cast<std::uint32_t>(paths.size()));
     for_each_place(applied, [&](OperandPlace place, std::size_t tensor) {
       const std::vector<Tiling>& tilings = tilings_[tensor];
@@ -207,6 +214,7 @@ SoybeanPlan SoybeanTiler::recursive(std::size_t cuts) {
   std::vector<Applied> operators = operators_;
   std::vector<Tensor> tensors = tensors_;
   std::vector<Tiling> tilings(tensors.size());
+  for (const Applied& applied : operators) plan.forms[applied.node] = {};
   for (std::size_t cut = 0; cut < cuts; ++cut) {
     Problem problem(*this, operators, tensors, 1, SoybeanPrice::cut_by_cut);
     const PartitionSolution solution = problem.solve(tilings);
@@ -250,13 +258,7 @@ double SoybeanTiler::price(const SoybeanPlan& plan, SoybeanPrice price) {
   const Mesh mesh = binary_mesh(plan.cuts);
   double sum = 0;
   for (const Applied& applied : operators_) {
-    FormPath path;
-    const OperatorPiece* piece = &applied.piece;
-    for (const std::string& variable : plan.forms.at(applied.node)) {
-      for (const auto& form : forms.of(*piece))
-        if (form->variable == variable) path.push_back(form);
-      piece = &path.back()->first;
-    }
+    const FormPath path = form_path(applied.piece, plan.forms.at(applied.node), forms);
     Problem::for_each_place(applied, [&](OperandPlace place, std::size_t tensor) {
       const TensorType& type = tensors_[tensor].type;
       const Tiling& tiling = plan.tilings.at(tensors_[tensor].values.front());
@@ -271,6 +273,16 @@ double SoybeanTiler::price(const SoybeanPlan& plan, SoybeanPrice price) {
     });
   }
   return sum;
+}
+
+std::vector<OperatorPiece> SoybeanTiler::pieces(const SoybeanPlan& plan) {
+  FormTable forms(*strategies_);
+  std::vector<OperatorPiece> pieces;
+  for (const Applied& applied : operators_) {
+    const FormPath path = form_path(applied.piece, plan.forms.at(applied.node), forms);
+    pieces.push_back(path.empty() ? applied.piece : path.back()->first);
+  }
+  return pieces;
 }
 
 double parallelism_bytes(double weight_bytes, double activation_bytes, double groups, double devices,

@@ -51,6 +51,9 @@ struct SoybeanOptions {
   std::vector<std::pair<Value, Value>> same;
   /// Which tilings a value may have; empty: all. A value none of whose tilings is allowed may have any.
   std::function<bool(Value, const Tiling&)> allowed;
+  /// Which aligned forms an operator, or a piece of it, may have; empty: all. One none of whose forms is allowed may
+  /// have any.
+  std::function<bool(NodeId, const AlignedForm&)> allowed_forms;
   ExactOptions solver;
 };
 
@@ -77,6 +80,8 @@ class SoybeanTiler {
   [[nodiscard]] SoybeanPlan exact(std::size_t cuts, SoybeanPrice price = SoybeanPrice::cut_by_cut);
   /// What the tilings and forms of a plan cost at another price.
   [[nodiscard]] double price(const SoybeanPlan& plan, SoybeanPrice price);
+  /// What a device computes of every operator; all devices' pieces are alike.
+  [[nodiscard]] std::vector<OperatorPiece> pieces(const SoybeanPlan& plan);
 
  private:
   class Problem;

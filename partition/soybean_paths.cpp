@@ -17,6 +17,15 @@ std::string key_of(const OperatorPiece& piece) {
 /// The bit of a device's number that says on which side of a cut it is.
 bool is_second(std::size_t device, std::size_t cut, std::size_t cuts) { return (device >> (cuts - 1 - cut) & 1) != 0; }
 
+std::shared_ptr<const AlignedForm> form_cutting(const OperatorPiece& piece, const std::string& variable,
+                                                FormTable& forms) {
+  const FormTable::Forms& known = forms.of(piece);
+  const auto form =
+      std::find_if(known.begin(), known.end(), [&](const auto& one) { return one->variable == variable; });
+  TASO_CHECK(form != known.end(), "two halves have different forms");
+  return *form;
+}
+
 }  // namespace
 
 const FormTable::Forms& FormTable::of(const OperatorPiece& piece) {
@@ -27,15 +36,31 @@ const FormTable::Forms& FormTable::of(const OperatorPiece& piece) {
   return place->second;
 }
 
-std::vector<FormPath> form_paths(const OperatorPiece& piece, std::size_t cuts, FormTable& forms) {
+std::vector<FormPath> form_paths(const OperatorPiece& piece, std::size_t cuts, FormTable& forms,
+                                 const FormFilter& allowed) {
   if (cuts == 0) return {FormPath()};
+  const FormTable::Forms& all = forms.of(piece);
+  const auto is_allowed = [&](const auto& form) { return !allowed || allowed(*form); };
+  const bool any = std::none_of(all.begin(), all.end(), is_allowed);
   std::vector<FormPath> paths;
-  for (const auto& form : forms.of(piece))
-    for (const FormPath& rest : form_paths(form->first, cuts - 1, forms)) {
+  for (const auto& form : all) {
+    if (!any && !is_allowed(form)) continue;
+    for (const FormPath& rest : form_paths(form->first, cuts - 1, forms, allowed)) {
       FormPath& path = paths.emplace_back(FormPath{form});
       path.insert(path.end(), rest.begin(), rest.end());
     }
+  }
   return paths;
+}
+
+FormPath form_path(const OperatorPiece& piece, const std::vector<std::string>& variables, FormTable& forms) {
+  FormPath path;
+  const OperatorPiece* computed = &piece;
+  for (const std::string& variable : variables) {
+    path.push_back(form_cutting(*computed, variable, forms));
+    computed = &path.back()->first;
+  }
+  return path;
 }
 
 std::vector<Tiling> tilings_of(const Shape& shape, std::size_t cuts) {
@@ -103,11 +128,8 @@ Placement placement_of(const OperatorPiece& piece, const FormPath& path, Operand
   for (std::size_t device = 0; device < std::size_t{1} << path.size(); ++device) {
     const OperatorPiece* computed = &piece;
     for (std::size_t cut = 0; cut < path.size(); ++cut) {
-      const FormTable::Forms& known = forms.of(*computed);
-      const auto form = std::find_if(known.begin(), known.end(),
-                                     [&](const auto& one) { return one->variable == path[cut]->variable; });
-      TASO_CHECK(form != known.end(), "two halves have different forms");
-      computed = is_second(device, cut, path.size()) ? &(*form)->second : &(*form)->first;
+      const auto form = form_cutting(*computed, path[cut]->variable, forms);
+      computed = is_second(device, cut, path.size()) ? &form->second : &form->first;
     }
     placement.boxes.push_back((place.output ? computed->makes : computed->reads)[place.number]);
   }

@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,8 +32,15 @@ class FormTable {
 /// A form per cut, each of the first piece of the one before.
 using FormPath = std::vector<std::shared_ptr<const AlignedForm>>;
 
-/// All of a piece, of so many cuts.
-[[nodiscard]] std::vector<FormPath> form_paths(const OperatorPiece& piece, std::size_t cuts, FormTable& forms);
+/// Which forms are looked at; empty: all.
+using FormFilter = std::function<bool(const AlignedForm&)>;
+
+/// All of a piece, of so many cuts: at each of the forms that are allowed, of all if none is.
+[[nodiscard]] std::vector<FormPath> form_paths(const OperatorPiece& piece, std::size_t cuts, FormTable& forms,
+                                               const FormFilter& allowed = {});
+/// The one that cuts these variables (AlignedForm::variable), which there is (TASO_CHECK).
+[[nodiscard]] FormPath form_path(const OperatorPiece& piece, const std::vector<std::string>& variables,
+                                 FormTable& forms);
 /// All tilings of a tensor: T^cuts.
 [[nodiscard]] std::vector<Tiling> tilings_of(const Shape& shape, std::size_t cuts);
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "partition/expand.h"
 #include "partition/plan_baselines.h"
 #include "partition/proved_strategies.h"
 #include "partition/recursive.h"
@@ -38,6 +39,9 @@ class DevicePlanning {
     } else {
       TASO_ASSIGN(result_.plan, planner.plan());
       if (request_.alternatives) result_.alternatives = planner.alternatives(result_.plan);
+    }
+    if (request_.expanded) {
+      TASO_ASSIGN(result_.expanded, expand(result_.graph, result_.plan, strategies_));
     }
     return add_others(planner);
   }

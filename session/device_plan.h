@@ -32,6 +32,7 @@ struct PlanRequest {
   PlanCost cost = PlanCost::roofline;
   std::optional<double> memory;  ///< Bytes that a device has for what a plan keeps there; nothing: no limit.
   bool alternatives = false;     ///< Whether next best ways are looked for.
+  bool expanded = false;         ///< Whether the plan is written out as one graph.
   /// So long planning takes at most, or a little longer: then what is found is the result. Nothing: no limit.
   std::optional<StopSignal::Clock::duration> time_limit;
   const std::atomic<bool>* interrupted = nullptr;  ///< Once true, what is found is the result. Null: never.
@@ -55,6 +56,7 @@ struct DevicePlan {
   std::optional<PartitionPlan> exact;  ///< Beside a recursive one: the plan of all axes at once, if there was time.
   std::vector<OtherPlan> others;       ///< The baselines of partition/plan_baselines.h.
   std::vector<PlanAlternative> alternatives;  ///< Of an exact plan, if they were asked for.
+  std::optional<Graph> expanded;              ///< The plan written out (partition/expand.h), if that was asked for.
 };
 
 /// Plans `graph`. `times`: where costs are times of kernels (piece_cost). Fails where a file of strategies cannot be

@@ -108,4 +108,8 @@ std::string plan_path(const std::string& model) {
   return std::filesystem::path(model).replace_extension(".plan.json").string();
 }
 
+std::string expanded_path(const std::string& model) {
+  return std::filesystem::path(model).replace_extension(".expanded.onnx").string();
+}
+
 }  // namespace taso

@@ -15,5 +15,7 @@ namespace taso {
                                     const std::vector<std::string>& node_names);
 /// The file of the plan beside a model: out.plan.json of out.onnx.
 [[nodiscard]] std::string plan_path(const std::string& model);
+/// The plan as one model, beside a model: out.expanded.onnx of out.onnx.
+[[nodiscard]] std::string expanded_path(const std::string& model);
 
 }  // namespace taso

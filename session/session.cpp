@@ -12,6 +12,7 @@
 
 #include "optimizer/baseline.h"
 #include "optimizer/changed_regions.h"
+#include "optimizer/check.h"
 #include "optimizer/cost_database.h"
 #include "optimizer/html/html_report.h"
 #include "optimizer/run_profile.h"
@@ -114,6 +115,7 @@ struct Session::State {
 
   [[nodiscard]] Status open_costs();
   [[nodiscard]] Status plan_result(SessionResult& result);
+  [[nodiscard]] CheckOptions check_options() const;
   [[nodiscard]] std::vector<CostDatabase::Entry> used_costs() const;
   [[nodiscard]] OptimizeOptions optimize_options(std::atomic<std::size_t>& unwritable, AllSizes* all_sizes) const;
   [[nodiscard]] Status keep_sizes(const AllSizes& all_sizes, const std::optional<CheckOptions>& check,
@@ -179,12 +181,7 @@ OptimizeOptions Session::State::optimize_options(std::atomic<std::size_t>& unwri
       return all_sizes->check(applications);
     };
   }
-  if (result.check) {
-    result.check->threads = options.threads;
-    result.check->float_storage = options.float_storage;
-    result.check->node_names = node_names();
-    for (const TensorDeclaration& output : model.outputs()) result.check->output_names.push_back(output.name);
-  }
+  if (result.check) result.check = check_options();
   return result;
 }
 
@@ -206,8 +203,23 @@ Status Session::State::plan_result(SessionResult& result) {
   if (request.cost == PlanCost::time) {
     TASO_ASSIGN(piece_times, PieceTimes::open(library, piece_target(options), options.costs, message));
   }
-  TASO_ASSIGN(result.plan, plan_for_devices(result.optimized.graph, request, registry, piece_times.get()));
-  return {};
+  const Graph& graph = result.optimized.graph;
+  TASO_ASSIGN(result.plan, plan_for_devices(graph, request, registry, piece_times.get()));
+  if (!result.plan->expanded || !options.optimize.check) return {};
+  progress.enter(OptimizeProgress::Phase::checking);
+  TASO_ASSIGN(const CheckReport report, check(graph, *result.plan->expanded, library, check_options()));
+  return report.passed ? Status()
+                       : Status(Error{ErrorCode::check_failed, "the plan as one model: " + report.failure(), {}});
+}
+
+/// Of graphs of the model.
+CheckOptions Session::State::check_options() const {
+  CheckOptions check = *options.optimize.check;
+  check.threads = options.threads;
+  check.float_storage = options.float_storage;
+  check.node_names = node_names();
+  for (const TensorDeclaration& output : sized.model().outputs()) check.output_names.push_back(output.name);
+  return check;
 }
 
 std::vector<CostDatabase::Entry> Session::State::used_costs() const {
@@ -295,6 +307,9 @@ Expected<Session> Session::open(SessionOptions options, const OperatorRegistry& 
   TASO_ASSIGN(state->sized,
               SizedModel::load(kept.model, registry, {kept.input_shapes, {}, false}, kept.assumed, kept.ranges));
   describe(state->sized, message);
+  if (kept.devices && kept.devices->expanded && state->sized.symbolic())
+    return Error{
+        ErrorCode::usage, "--emit onnx: a plan is for one size of symbolic extents; give them with --input-shape", {}};
   TASO_RETURN_IF_ERROR(state->open_costs());
   return Session(std::move(state));
 }
@@ -327,6 +342,11 @@ Expected<SessionFiles> Session::write(const SessionResult& result) {
   if (result.plan && !outputs.plan.empty()) {
     TASO_ASSIGN(const FileIdentity model, identify_file(outputs.model));
     TASO_RETURN_IF_ERROR(write_text(outputs.plan, plan_json(*result.plan, model, state.node_names())));
+  }
+  if (result.plan && result.plan->expanded && !outputs.expanded.empty()) {
+    SaveOptions save_options;
+    save_options.external_data = outputs.external_data;
+    TASO_ASSIGN(files.expanded, state.sized.model().save(*result.plan->expanded, outputs.expanded, save_options));
   }
   if (!outputs.certificate.empty()) TASO_RETURN_IF_ERROR(state.write_certificate(result, files.model.external_data));
   files.context = state.report_context();

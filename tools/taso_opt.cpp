@@ -52,7 +52,7 @@ struct Options {
   std::vector<std::string> input_shapes, assumed, ranges;
   std::string why;                      // A rule; empty: the model is optimized.
   std::optional<std::int64_t> devices;  // For how many the result is planned.
-  std::string topology, mesh, memory_per_device, partition = "exact", plan_cost = "roofline";
+  std::string topology, mesh, memory_per_device, partition = "exact", plan_cost = "roofline", emit;
   double time_limit = 0, memory_limit_mb = 512;
   std::optional<double> check_rtol;
   std::string check = "sampled";
@@ -111,7 +111,11 @@ void declare_plans(CLI::App& app, Options& options) {
              "What operators of a plan cost: roofline (the rates that the topology states), time (of kernels on "
              "--device, recorded or measured), flops, bytes")
           ->check(CLI::IsMember({"roofline", "time", "flops", "bytes"}))
-          ->capture_default_str()};
+          ->capture_default_str(),
+      app.add_option("--emit", options.emit,
+                     "onnx: write the plan, too, as one ordinary model OUT.expanded.onnx, in which the pieces of all "
+                     "devices stand one beside the other")
+          ->check(CLI::IsMember({"onnx"}))};
 }
 
 void declare(CLI::App& app, Options& options) {
@@ -267,6 +271,12 @@ Expected<std::string> claim_sidecars(Options& options) {
     options.session.outputs.plan = plan_path(options.session.outputs.model);
     TASO_RETURN_IF_ERROR(claims.writes("plan of --output", options.session.outputs.plan));
   }
+  if (!options.emit.empty()) {
+    std::string& expanded = options.session.outputs.expanded;
+    expanded = expanded_path(options.session.outputs.model);
+    TASO_RETURN_IF_ERROR(claims.writes("plan of --output as a model", expanded));
+    TASO_RETURN_IF_ERROR(claims.writes("external data of the plan as a model", expanded + ".data"));
+  }
   if (options.no_certificate) return std::string();
   const std::string certificate = certificate_path(options.session.outputs.model);
   TASO_RETURN_IF_ERROR(claims.writes("certificate of --output", certificate));
@@ -309,6 +319,7 @@ Expected<std::optional<PlanRequest>> plan_request(const Options& options) {
   TASO_ASSIGN(request.strategy_files, tools::strategy_files(options.common));
   request.method = options.partition == "exact" ? PlanMethod::exact : PlanMethod::recursive;
   request.alternatives = options.explain;
+  request.expanded = !options.emit.empty();
   request.interrupted = &tools::interrupted();
   if (options.time_limit > 0)
     request.time_limit =
@@ -336,6 +347,8 @@ Status check_purpose(const Options& options) {
       return Error{ErrorCode::usage,
                    fmt::format("{}: {} optimizes nothing; leave it out", name, plans_only ? "--plan-only" : "--why"),
                    {}};
+  if (plans_only && !options.emit.empty())
+    return Error{ErrorCode::usage, "--emit: --plan-only writes the plan alone; give --output instead", {}};
   if (plans_only && !options.common.json.empty())
     return Error{ErrorCode::usage, "--json: the plan of --plan-only is JSON itself; leave it out", {}};
   return {};

@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 
+#include "partition/soybean_baselines.h"
 #include "partition/soybean_paths.h"
 #include "partition/topology.h"
 #include "support/random.h"
@@ -238,6 +239,52 @@ TEST(SoybeanExample, TilingsCostWhatTheyMove) {
   EXPECT_LE(tiler.recursive(4).bytes, 25.2e6);
 }
 
+/// A step with its inputs but for the weights.
+SoybeanPlan restricted(const TrainingStep& step, std::size_t cuts,
+                       SoybeanOptions (*restriction)(const Graph&, const ExampleAxes&, SoybeanOptions)) {
+  StrategyTable strategies = every_strategy();
+  SoybeanOptions options;
+  options.same = step.weights;
+  std::vector<Value> examples;
+  for (const NodeId id : step.graph.inputs())
+    if (std::none_of(step.weights.begin(), step.weights.end(), [&](const auto& w) { return w.first.node == id; }))
+      examples.push_back({id, 0});
+  const ExampleAxes axes = example_axes(step.graph, strategies, examples);
+  if (restriction != nullptr) options = restriction(step.graph, axes, options);
+  return value_of(SoybeanTiler::make(step.graph, strategies, options)).recursive(cuts);
+}
+
+TEST(SoybeanBaselines, KnowTheExamples) {
+  const Graph graph = graph_of(
+      "input x f32[4, 6]\ninput w f32[6, 8]\ninput d f32[4, 8]\nt = transpose(x; perm=[1, 0])\n"
+      "output relu(matmul(x, w)), matmul(t, d), relu(w)\n");
+  StrategyTable strategies = every_strategy();
+  const Value x{graph.inputs()[0], 0}, d{graph.inputs()[2], 0};
+  const ExampleAxes axes = example_axes(graph, strategies, {x, d});
+  EXPECT_EQ(axes.at(x), 0U);
+  EXPECT_EQ(axes.at(graph.outputs()[0]), 0U);
+  EXPECT_EQ(axes.at(graph.node(graph.outputs()[1].node).inputs[0]), 1U);  // transposed
+  EXPECT_FALSE(axes.contains(graph.outputs()[1]));                        // the sum over examples
+  EXPECT_FALSE(axes.contains(graph.outputs()[2]));
+}
+
+// Data parallelism of the example is what the paper counts, less the copies that do not move. Its model parallelism,
+// that cuts all weights by rows, is not the best that leaves examples alone.
+TEST(SoybeanBaselines, OfTheExample) {
+  const TrainingStep step = linear_layers(400, {300, 300, 300, 300, 300, 300});
+  const SoybeanPlan data = restricted(step, 4, data_parallelism), model = restricted(step, 4, model_parallelism);
+  EXPECT_DOUBLE_EQ(data.bytes, 54.0e6);
+  for (const auto& [before, after] : step.weights) EXPECT_EQ(data.tilings.at(before), Tiling(4, whole));
+  EXPECT_LT(model.bytes, 72.0e6);
+  for (const auto& [node, forms] : model.forms)
+    for (const std::string& form : forms) {
+      const Node& product = step.graph.node(node);
+      const bool of_weight = product.is_op("matmul") && step.graph.node(product.inputs[0].node).is_op("transpose");
+      EXPECT_FALSE(product.is_op("matmul") && form == (of_weight ? "t" : "i@-2")) << node;
+    }
+  EXPECT_LT(restricted(step, 4, nullptr).bytes, std::min(data.bytes, model.bytes));
+}
+
 /// c_k of the best tiling, by trying all tilings and all sequences of forms, cut by cut as Theorem 1 has it.
 double least_of_all(const TrainingStep& step, std::size_t cuts) {
   StrategyTable strategies = every_strategy();
@@ -325,6 +372,24 @@ TEST(SoybeanPlans, SumOverCutsAndStayWithinWhatIsExact) {
     EXPECT_LE(plan.cut_bytes[1], 2 * plan.cut_bytes[2]);
     for (const auto& [before, after] : step.weights) EXPECT_EQ(plan.tilings.at(before), plan.tilings.at(after));
   }
+}
+
+// Each cut leaves half of the work of an operator to a group.
+TEST(SoybeanPlans, HalveTheWorkWithEveryCut) {
+  const TrainingStep step = linear_layers(64, {32, 64, 32});
+  StrategyTable strategies = every_strategy();
+  SoybeanOptions options;
+  options.same = step.weights;
+  SoybeanTiler tiler = value_of(SoybeanTiler::make(step.graph, strategies, options));
+  const auto work = [&](std::size_t cuts) {
+    double sum = 0;
+    for (const OperatorPiece& piece : tiler.pieces(tiler.recursive(cuts)))
+      if (piece.op == "matmul") sum += static_cast<double>(piece.inputs[0].elements() * piece.inputs[1].shape.at(1));
+    return sum;
+  };
+  EXPECT_EQ(work(0), (3 + 2) * 64.0 * 32 * 64);
+  EXPECT_EQ(work(1), work(0) / 2);
+  EXPECT_EQ(work(3), work(0) / 8);
 }
 
 TEST(SoybeanPlans, CutTheSlowestLinkFirst) {

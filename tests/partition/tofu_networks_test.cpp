@@ -27,6 +27,16 @@ TEST(TofuNetworks, HaveThePublishedWeights) {
             76.0 * 8192 * 8192 + 4.0 * 128 * 8192);
 }
 
+// And those of the example models, without biases.
+TEST(TofuNetworks, OfSoybeanHaveThePublishedWeights) {
+  const auto alexnet = value_of(alexnet_in_training(32, 1, product_registry()));
+  EXPECT_EQ(alexnet.weights, 62'378'344 - 10'568);
+  EXPECT_EQ(alexnet.graph.outputs().size(), 8U);
+  EXPECT_EQ(value_of(vgg19_in_training(32, 1, product_registry())).weights, 143'667'240 - 14'696);
+  EXPECT_EQ(value_of(mlp_in_training(8, {16, 32, 64}, product_registry())).weights, 16 * 32 + 32 * 64);
+  EXPECT_EQ(value_of(convolutions_in_training(5, 16, 8, 4, product_registry())).weights, 5 * 9 * 16 * 16);
+}
+
 // Time steps change nothing but how often a layer counts.
 TEST(TofuNetworks, TimeStepsMakeNoDecisions) {
   StrategyTable strategies = product_strategies();
