@@ -151,17 +151,18 @@ class Cutter {
     return has_sign(by * rest - subtracted->operands[0] + by - one, false);
   }
 
-  /// Least and largest value over all index variables but the one that is cut; each must be linear, with a factor that
-  /// is not negative.
+  /// Least and largest value over all index variables but the one that is cut; each must be linear, with a factor whose
+  /// sign is known.
   std::optional<Bounds> bounds(const SizePolynomial& p) {
     std::map<SizeAtomId, SizePolynomial> least, most;
     for (const ModelVariable& other : model().variables) {
       if (!atoms().mentions(p, other.index)) continue;
       const SizePolynomial factor = p.coefficient(other.index);
       if (mentions_index(factor)) return std::nullopt;
-      if (!has_sign(factor, false)) return std::nullopt;
-      least[other.index] = zero;
-      most[other.index] = other.extent - one;
+      const bool falls = has_sign(zero - factor, false);
+      if (!falls && !has_sign(factor, false)) return std::nullopt;
+      (falls ? most : least)[other.index] = zero;
+      (falls ? least : most)[other.index] = other.extent - one;
     }
     const Bounds result{atoms().substitute(p, least), atoms().substitute(p, most)};
     if (mentions_index(result.first) || mentions_index(result.second)) return std::nullopt;
@@ -341,7 +342,8 @@ class Cutter {
         }
         if (is_read(id)) continue;
         for (const ModelAxis& axis : model().outputs[0])
-          if (is_end(axis.extent, id)) cut_.attributes[id] = {zero, SizePolynomial::atom(id)};
+          for (const SizePolynomial& digit : axis.factors)
+            if (is_end(digit, id)) cut_.attributes[id] = {zero, SizePolynomial::atom(id)};
       }
     const std::string& reducer = model().variables[cut_.variable].reducer;
     if (!reducer.empty() && reducer != "sum") exclude_edges();

@@ -193,6 +193,23 @@ PartitionProblem::Table PlanProblem::table(const Placements& have, const Placeme
   return known;
 }
 
+PlanProblem::Choice PlanProblem::repeated() const {
+  Choice choice(problem_.decisions(), 0);
+  const auto repeats = [](const AxisUse& use) { return use.kind == AxisUse::Kind::repeat; };
+  for (const NodeId id : order_)
+    for (std::uint32_t way = ways(id); way-- > 0;) {
+      const std::vector<AxisUse>& axes = configuration(id, way).axes;
+      if (std::all_of(axes.begin(), axes.end(), repeats)) choice[decision(id)] = way;
+    }
+  for (const PlannedValue& value : values_) {
+    if (!value.kept) continue;
+    const Placement whole = everywhere(graph_.type(value.value).shape, mesh_);
+    for (std::uint32_t way = 0; way < value.placements.size(); ++way)
+      if (*value.placements[way] == whole) choice[*value.kept] = way;
+  }
+  return choice;
+}
+
 PartitionPlan PlanProblem::plan_of(const Choice& choice) const {
   PartitionPlan plan;
   plan.mesh = mesh_;

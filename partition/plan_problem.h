@@ -91,6 +91,9 @@ class PlanProblem {
     return configuration(reader.node, way).reads[reader.input];
   }
 
+  /// The choice in which every operator repeats on all devices, as far as it is allowed to.
+  [[nodiscard]] Choice repeated() const;
+
   /// What a choice does and costs; all but what memory it takes, and how it was found.
   [[nodiscard]] PartitionPlan plan_of(const Choice& choice) const;
 

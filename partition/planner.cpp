@@ -111,6 +111,7 @@ Status Planner::prepare(NodeId id, std::map<std::string, std::shared_ptr<const P
 /// With tables small enough for the time that is left.
 ExactOptions Planner::solver_for(const PlanProblem& problem, bool& stopped) const {
   ExactOptions solver = options_.solver;
+  solver.known.push_back(problem.repeated());
   if (!options_.stop.flag && !options_.stop.deadline) return solver;
   constexpr double combinations_per_second = 2e8;
   const double combinations =

@@ -44,6 +44,83 @@ void descend(const EliminationProblem& problem, std::vector<std::uint32_t>& assi
   }
 }
 
+using Variable = EliminationProblem::Variable;
+
+/// The variables without which what is left can be solved exactly at little cost: those with the most neighbours, as
+/// many as it takes.
+std::vector<bool> cutset(const EliminationProblem& problem, const ExactOptions& options) {
+  constexpr double most_combinations = 1e8;
+  InteractionGraph graph = interaction_graph(problem);
+  std::vector<bool> fixed(problem.variables(), false);
+  for (;;) {
+    const EliminationOrder order = elimination_order(graph, options.order);
+    if (order.largest_table <= static_cast<double>(options.maximum_table) && order.combinations <= most_combinations)
+      return fixed;
+    Variable most = 0;
+    for (Variable variable = 1; variable < graph.neighbours.size(); ++variable)
+      if (graph.neighbours[variable].size() > graph.neighbours[most].size()) most = variable;
+    if (graph.neighbours[most].empty()) return fixed;
+    fixed[most] = true;
+    graph.sizes[most] = 1;
+    for (const Variable other : graph.neighbours[most]) std::erase(graph.neighbours[other], most);
+    graph.neighbours[most].clear();
+  }
+}
+
+/// The best assignment in which fixed variables have these values: the others are solved exactly (cutset conditioning,
+/// Dechter 1990).
+std::vector<std::uint32_t> conditioned(const EliminationProblem& problem, const std::vector<bool>& fixed,
+                                       std::vector<std::uint32_t> assignment, const ExactOptions& options) {
+  EliminationProblem rest;
+  std::vector<Variable> place(problem.variables(), 0);
+  for (Variable variable = 0; variable < problem.variables(); ++variable)
+    if (!fixed[variable]) place[variable] = rest.add_variable(problem.size(variable));
+  for (std::size_t number = 0; number < problem.factors(); ++number) {
+    const EliminationProblem::Factor factor = problem.factor(number);
+    std::vector<Variable> scope;
+    for (const Variable variable : factor.scope)
+      if (!fixed[variable]) scope.push_back(place[variable]);
+    if (scope.empty()) continue;
+    if (scope.size() == factor.scope.size()) {
+      rest.share_factor(scope, factor.table);
+      continue;
+    }
+    std::vector<double> table;
+    for (std::size_t entry = 0; entry < factor.table.size(); ++entry) {
+      bool fits = true;
+      std::size_t left = entry;
+      for (std::size_t i = factor.scope.size(); i-- > 0;) {
+        const Variable variable = factor.scope[i];
+        fits = fits && (!fixed[variable] || left % problem.size(variable) == assignment[variable]);
+        left /= problem.size(variable);
+      }
+      if (fits) table.push_back(factor.table[entry]);
+    }
+    rest.add_factor(scope, table);
+  }
+  const EliminationOrder order = elimination_order(interaction_graph(rest), options.order);
+  const EliminationResult result = minimize(rest, {.maximum_table = options.maximum_table,
+                                                   .maximum_entries = options.maximum_entries,
+                                                   .order = order.variables,
+                                                   .parallel = options.parallel});
+  for (Variable variable = 0; variable < problem.variables(); ++variable)
+    if (!fixed[variable]) assignment[variable] = result.assignment[place[variable]];
+  return assignment;
+}
+
+/// Improves an assignment: all but a cutset at once, then variables one by one, as long as that helps.
+void improve(const EliminationProblem& problem, const std::vector<bool>& fixed, const ExactOptions& options,
+             std::vector<std::uint32_t>& assignment) {
+  constexpr int most_rounds = 8;
+  descend(problem, assignment);
+  for (int round = 0; round < most_rounds; ++round) {
+    std::vector<std::uint32_t> better = conditioned(problem, fixed, assignment, options);
+    descend(problem, better);
+    if (problem.cost(better) >= problem.cost(assignment) * (1 - 1e-12)) return;
+    assignment = std::move(better);
+  }
+}
+
 }  // namespace
 
 PartitionSolution solve_exact(const PartitionProblem& problem, const ExactOptions& options) {
@@ -74,8 +151,9 @@ PartitionSolution solve_exact(const PartitionProblem& problem, const ExactOption
   if (!result.exact) {
     std::vector<std::vector<std::uint32_t>> starts = options.known;
     starts.insert(starts.begin(), solution.choice);
+    const std::vector<bool> fixed = cutset(whole, options);
     for (std::vector<std::uint32_t>& start : starts) {
-      descend(whole, start);
+      improve(whole, fixed, options, start);
       const double cost = problem.cost(start);
       if (cost > solution.cost) continue;
       solution.cost = cost;

@@ -23,6 +23,7 @@ struct ExactOptions {
   std::size_t maximum_table = std::size_t{1} << 24;
   std::size_t maximum_entries = std::size_t{1} << 27;
   /// Choices that are known: where tables are too large, each is improved, too, and the best of all is the solution.
+  /// All decisions but some with many neighbours are improved at once, then each by itself.
   std::vector<std::vector<std::uint32_t>> known = {};
   bool parallel = true;  ///< Several threads; the solution is the same.
 };
@@ -39,7 +40,7 @@ struct PartitionSolution {
   [[nodiscard]] double gap() const { return exact || cost <= 0 ? 0 : (cost - lower_bound) / cost; }
 };
 
-/// Solves; never fails. Where tables were too large, decisions are improved one by one until none gets better.
+/// Solves; never fails. Where tables were too large, the choice is improved as known ones are.
 [[nodiscard]] PartitionSolution solve_exact(const PartitionProblem& problem, const ExactOptions& options = {});
 
 }  // namespace taso

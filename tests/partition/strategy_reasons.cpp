@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "operators/evaluate.h"
@@ -155,48 +156,86 @@ bool combined_alike(const Parts& parts, const OperatorPiece& whole, const PieceC
          static_cast<std::int64_t>(*cut.output_axis);
 }
 
-std::optional<std::vector<RingTensor<Mod61>>> values_of(const std::string& op, const Attributes& attributes,
-                                                        const std::vector<TensorType>& types,
-                                                        const std::vector<RingTensor<Mod61>>& inputs,
-                                                        const OperatorRegistry& registry) {
-  const auto instance = OperatorInstance::create(registry, op, attributes, types);
-  if (!instance) return std::nullopt;
-  std::vector<const RingTensor<Mod61>*> pointers;
-  for (const RingTensor<Mod61>& input : inputs) pointers.push_back(&input);
-  FieldRing ring(1);
-  auto outputs = evaluate(*instance, ring, std::span<const RingTensor<Mod61>* const>(pointers));
-  return outputs ? std::optional(std::move(*outputs)) : std::nullopt;
+/// The elements of a box.
+RingTensor<Mod61> cropped(const RingTensor<Mod61>& whole, const IndexBox& box) {
+  RingTensor<Mod61> part;
+  for (const IndexRange& range : box) part.shape.push_back(range.size());
+  for (std::int64_t i = 0; i < volume(part.shape); ++i) {
+    std::int64_t rest = i, offset = 0, stride = 1;
+    for (std::size_t axis = box.size(); axis-- > 0;) {
+      offset += (box[axis].begin + rest % part.shape[axis]) * stride;
+      rest /= part.shape[axis];
+      stride *= whole.shape[axis];
+    }
+    part.elements.push_back(whole.elements[static_cast<std::size_t>(offset)]);
+    part.integers.push_back(0);
+  }
+  return part;
 }
 
-/// Whether a piece with these attributes has the values of `part`, at random elements.
-bool has_values_of(const OperatorPiece& part, const Attributes& attributes, const OperatorRegistry& registry) {
+/// What a piece of `whole` makes of the tensors `inputs`, as far as it keeps it: its first output.
+std::optional<RingTensor<Mod61>> value_of(const OperatorPiece& whole, const std::vector<RingTensor<Mod61>>& inputs,
+                                          const Attributes& attributes, const Boxes& reads, const IndexBox& keeps,
+                                          const OperatorRegistry& registry) {
+  std::vector<TensorType> types = whole.inputs;
+  std::vector<RingTensor<Mod61>> read;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    read.push_back(cropped(inputs[i], reads[i]));
+    types[i].shape = read.back().shape;
+  }
+  const auto instance = OperatorInstance::create(registry, whole.op, attributes, types);
+  if (!instance) return std::nullopt;
+  std::vector<const RingTensor<Mod61>*> pointers;
+  for (const RingTensor<Mod61>& tensor : read) pointers.push_back(&tensor);
+  FieldRing ring(1);
+  const auto outputs = evaluate(*instance, ring, std::span<const RingTensor<Mod61>* const>(pointers));
+  return outputs ? std::optional(cropped((*outputs)[0], keeps)) : std::nullopt;
+}
+
+std::vector<RingTensor<Mod61>> random_inputs(const OperatorPiece& whole) {
   Random random(1, "elements of pieces");
   FieldRing ring(1);
   std::vector<RingTensor<Mod61>> inputs;
-  for (const TensorType& type : part.inputs) {
+  for (const TensorType& type : whole.inputs) {
     RingTensor<Mod61>& tensor = inputs.emplace_back();
     tensor.shape = type.shape;
-    for (std::int64_t i = 0; i < type.elements(); ++i) {
-      tensor.elements.push_back(ring.element(random.next()));
-      tensor.integers.push_back(0);
+    for (std::int64_t i = 0; i < type.elements(); ++i) tensor.elements.push_back(ring.element(random.next()));
+  }
+  return inputs;
+}
+
+/// Whether the pieces have the values of those of a strategy, at random elements, whatever else they are given.
+bool have_equal_values(const Parts& parts, const OperatorPiece& whole, StrategyTable& strategies) {
+  const std::vector<RingTensor<Mod61>> inputs = random_inputs(whole);
+  const OperatorRegistry& registry = strategies.registry();
+  for (const PieceCut& cut : cuts_of(whole, strategies)) {
+    if (!combined_alike(parts, whole, cut, registry)) continue;
+    for (std::int64_t point = 1; point < cut.extent; ++point) {
+      bool equal = true;
+      for (const std::size_t k : {0, 1}) {
+        const auto part = equal ? part_of(whole, cut, point, k == 1, registry) : bad_input("differs");
+        if (!part) {
+          equal = false;
+          continue;
+        }
+        const auto here = value_of(whole, inputs, parts.attributes[k], parts.reads[k], parts.keeps[k], registry);
+        const auto there = value_of(whole, inputs, part->attributes, part->reads, part->keeps[0], registry);
+        equal = here && there && here->shape == there->shape && here->elements == there->elements;
+      }
+      if (equal) return true;
     }
   }
-  const auto here = values_of(part.op, attributes, part.inputs, inputs, registry);
-  const auto there = values_of(part.op, part.attributes, part.inputs, inputs, registry);
-  if (!here || !there || here->size() != there->size()) return false;
-  for (std::size_t i = 0; i < here->size(); ++i)
-    if ((*here)[i].shape != (*there)[i].shape || (*here)[i].elements != (*there)[i].elements) return false;
-  return true;
+  return false;
 }
 
 /// Compares the pieces at one instance with those of every strategy.
 void note(StrategyReasons& reasons, const Parts& parts, const OperatorPiece& whole, const std::string& changed,
           std::optional<std::int64_t> point_of_rule, StrategyTable& strategies, const std::string& where) {
-  bool itself = false, other = false, more = false, alike = false;
+  bool itself = false, other = false, more = false;
   for (const PieceCut& cut : cuts_of(whole, strategies)) {
     if (!combined_alike(parts, whole, cut, strategies.registry())) continue;
     for (std::int64_t point = 1; point < cut.extent; ++point) {
-      bool equal = true, wider = true, same_values = true;
+      bool equal = true, wider = true;
       for (const bool second : {false, true}) {
         const auto part = part_of(whole, cut, point, second, strategies.registry());
         const std::size_t k = second ? 1 : 0;
@@ -205,14 +244,11 @@ void note(StrategyReasons& reasons, const Parts& parts, const OperatorPiece& who
         equal = equal && same_attributes && same_reads;
         wider = wider && same_attributes && contains(parts.reads[k], part->reads) &&
                 part->keeps[0].size() == parts.keeps[k].size();
-        same_values = same_values && same_reads &&
-                      (same_attributes || has_values_of(*part, parts.attributes[k], strategies.registry()));
-        if (!wider && !same_values) break;
+        if (!wider) break;
       }
       if (equal && cut.strategy->rule.name == changed && point == point_of_rule) itself = true;
       other = other || equal;
       more = more || wider;
-      alike = alike || same_values;
     }
   }
   bool empty = false;
@@ -227,24 +263,39 @@ void note(StrategyReasons& reasons, const Parts& parts, const OperatorPiece& who
     ++reasons.empty;
   else if (more)
     ++reasons.reads_more;
-  else if (alike)
+  else if (have_equal_values(parts, whole, strategies))
     ++reasons.no_difference;
   else if (++reasons.none == 1)
     reasons.unexplained = where;
 }
 
-/// Where samples have no well-typed instance: those of the strategy with one attribute 0.
+/// Where samples have no well-typed instance: those of the strategy, and those beside them in one attribute or extent.
 void add_neighbours(const Substitution& rule, const Substitution& strategy, const OperatorRegistry& registry,
                     InstanceSet& set) {
   if (rule.attribute_variables != strategy.attribute_variables) return;
-  for (const TypedInstance& typed : find_instances(registry, strategy, {}).instances)
-    for (std::size_t a = 0; a < typed.instance.attributes.size(); ++a) {
+  const auto add = [&](const Instance& instance) {
+    TypeCheck check = check_types(registry, rule, instance);
+    if (check.typed) set.instances.push_back(std::move(*check.typed));
+  };
+  for (const TypedInstance& typed : find_instances(registry, strategy, {}).instances) {
+    add(typed.instance);
+    for (const std::int64_t value : {0, 1, 2, 3}) {
       Instance changed = typed.instance;
-      if (!changed.attributes[a] || !std::holds_alternative<std::int64_t>(*changed.attributes[a])) continue;
-      changed.attributes[a] = std::int64_t{0};
-      TypeCheck check = check_types(registry, rule, changed);
-      if (check.typed) set.instances.push_back(std::move(*check.typed));
+      for (std::optional<AttributeValue>& attribute : changed.attributes) {
+        auto* number = attribute ? std::get_if<std::int64_t>(&*attribute) : nullptr;
+        if (number == nullptr) continue;
+        const std::int64_t before = std::exchange(*number, value);
+        if (before != value) add(changed);
+        *number = before;
+      }
+      for (TensorType& type : changed.variables)
+        for (std::int64_t& extent : type.shape) {
+          const std::int64_t before = std::exchange(extent, value);
+          if (before != value && value > 0) add(changed);
+          extent = before;
+        }
     }
+  }
 }
 
 /// The value of the rule's cut point, which is called m.
@@ -267,7 +318,7 @@ std::string StrategyReasons::text() const {
   add(another_cut, "it is another cut");
   add(empty, "one piece is the whole, the other one is empty");
   add(reads_more, "a piece is given more than it reads");
-  add(no_difference, "another attribute changes nothing that is read");
+  add(no_difference, "what differs is read by nothing");
   add(none, "no reason found");
   add(ill_typed, "pieces do not fit together");
   return result;

@@ -17,8 +17,8 @@ struct StrategyReasons {
       0;                  ///< Those of that strategy or of another one, at another cut point or along another axis.
   std::size_t empty = 0;  ///< One is the whole, the other one reads nothing.
   std::size_t reads_more = 0;  ///< Those of a strategy, with more of an input than they need.
-  /// Those of a strategy, with another attribute that makes no difference to what is read: the pieces have equal values
-  /// at random points of GF(2^61-1).
+  /// Of other attributes, or given other parts, but of the values of those of a strategy, at random points of
+  /// GF(2^61-1): what differs (padding that no window reaches, rows that a stride passes over) is read by nothing.
   std::size_t no_difference = 0;
   std::size_t none = 0;       ///< None of these.
   std::size_t ill_typed = 0;  ///< There are none: they do not fit together.
