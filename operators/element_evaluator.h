@@ -182,6 +182,11 @@ class ElementEvaluator {
         break;
       }
       case NodeKind::op: {
+        if (const ElementType element = graph_.type(value).element;
+            element == ElementType::i32 || element == ElementType::i64) {
+          TASO_ASSIGN(operand.tensor, copied_integers(value));
+          return operand;
+        }
         TASO_ASSIGN(operand.producer, operator_of(value.node));
         const LoweredBody& body = operand.producer->instance.body();
         operand.buffer = static_cast<std::uint32_t>(body.inputs + body.intermediates.size() + value.port);
@@ -194,6 +199,27 @@ class ElementEvaluator {
       return bad_input("a tensor of type " + std::string(to_string(operand.tensor.type.element)) +
                        " cannot be evaluated");
     return operand;
+  }
+
+  /// Integers that an operator copies, all of them.
+  Expected<TensorElements> copied_integers(Value value) {
+    const TensorType type{ElementType::i64, graph_.type(value).shape, true};
+    if (copied_.find(value.node) == copied_.end()) {
+      const Node& node = graph_.node(value.node);
+      std::vector<TensorType> types;
+      std::vector<std::vector<std::int64_t>> inputs;
+      for (const Value& input : node.inputs) {
+        types.push_back(graph_.type(input));
+        TASO_ASSIGN(const Operand operand, operand_of(input));
+        std::vector<std::int64_t>& elements = inputs.emplace_back();
+        for (std::int64_t i = 0; i < types.back().elements(); ++i) elements.push_back(operand.tensor.integer(i));
+      }
+      TASO_ASSIGN(const OperatorInstance instance,
+                  OperatorInstance::create(registry_, node.op, node.attributes, types));
+      const std::vector<std::span<const std::int64_t>> spans(inputs.begin(), inputs.end());
+      TASO_ASSIGN(copied_[value.node], copy_integers(instance, spans));
+    }
+    return TensorElements{type, std::as_bytes(std::span(copied_[value.node].at(value.port))), false};
   }
 
   Expected<Operator*> operator_of(NodeId id) {
@@ -281,6 +307,7 @@ class ElementEvaluator {
   Ring& ring_;
   std::span<const TensorElements> inputs_;
   std::unordered_map<NodeId, std::unique_ptr<Operator>> operators_;
+  std::unordered_map<NodeId, std::vector<std::vector<std::int64_t>>> copied_;
   std::int64_t reads_ = 0, allowed_ = std::numeric_limits<std::int64_t>::max();
   bool exhausted_ = false;
   Status status_;

@@ -24,6 +24,14 @@ template <class Ring>
 [[nodiscard]] Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
     const OperatorInstance& instance, Ring& ring, std::span<const RingTensor<typename Ring::Element>* const> inputs);
 
+/// Whether the operator only copies elements (OperatorSignature::copies) and they are integers.
+[[nodiscard]] bool copies_integers(const OperatorInstance& instance);
+
+/// The outputs of such an operator, whatever the ring; evaluate() does this. Fails where inputs do not have all
+/// elements.
+[[nodiscard]] Expected<std::vector<std::vector<std::int64_t>>> copy_integers(
+    const OperatorInstance& instance, std::span<const std::span<const std::int64_t>> inputs);
+
 /// The outputs of a graph of ops (no opaque nodes); `inputs` in the order of graph.inputs(). Float constants enter by
 /// Ring::number.
 template <class Ring>

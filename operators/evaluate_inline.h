@@ -169,9 +169,13 @@ class StageRunner : public StageInterpreter<Ring, DenseReader<typename Ring::Ele
 
 namespace taso {
 
+namespace detail {
+
+/// `integers_are_elements`: tensors of integers, too, have ring elements.
 template <class Ring>
-Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
-    const OperatorInstance& instance, Ring& ring, std::span<const RingTensor<typename Ring::Element>* const> inputs) {
+Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate_elements(
+    const OperatorInstance& instance, Ring& ring, std::span<const RingTensor<typename Ring::Element>* const> inputs,
+    bool integers_are_elements) {
   using Element = typename Ring::Element;
   const LoweredBody& body = instance.body();
   if (inputs.size() != body.inputs)
@@ -182,8 +186,8 @@ Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Shape& shape = instance.input_types()[i].shape;
     const auto elements = static_cast<std::size_t>(volume(shape));
-    const bool reals =
-        instance.input_types()[i].element != ElementType::i32 && instance.input_types()[i].element != ElementType::i64;
+    const bool reals = integers_are_elements || (instance.input_types()[i].element != ElementType::i32 &&
+                                                 instance.input_types()[i].element != ElementType::i64);
     if (inputs[i]->shape != shape || (reals ? inputs[i]->elements.size() : inputs[i]->integers.size()) != elements)
       return bad_input(body.op + ": input " + std::to_string(i) + " is " + to_string(inputs[i]->shape) + ", expected " +
                        to_string(shape) + " with all elements");
@@ -217,6 +221,21 @@ Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
         if (Status status = runner.run(); !status) return bad_input(body.op + ": " + status.error().message);
   }
   if (Status status = ring.status(); !status) return status.error();
+  return outputs;
+}
+
+}  // namespace detail
+
+template <class Ring>
+Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
+    const OperatorInstance& instance, Ring& ring, std::span<const RingTensor<typename Ring::Element>* const> inputs) {
+  if (!copies_integers(instance)) return detail::evaluate_elements(instance, ring, inputs, false);
+  std::vector<RingTensor<typename Ring::Element>> outputs;
+  std::vector<std::span<const std::int64_t>> integers;
+  for (const auto* input : inputs) integers.emplace_back(input->integers);
+  TASO_ASSIGN(std::vector<std::vector<std::int64_t>> copied, copy_integers(instance, integers));
+  for (std::size_t i = 0; i < copied.size(); ++i)
+    outputs.push_back({instance.output_types()[i].shape, {}, std::move(copied[i])});
   return outputs;
 }
 

@@ -144,10 +144,13 @@ class Solver : private Result, public Base {
       const TensorType& type = inputs_[i];
       if (!type.known) return fail([&] { return "the shape of " + argument.name() + " is not known"; });
       const bool integers = argument.spec->integers;
-      if (integers ? !is_index(type.element) : !is_real(type.element))
+      const bool copies = definition_.signature.copies;
+      if (integers ? !is_index(type.element) : !is_real(type.element) && !(copies && is_index(type.element)))
         return fail(argument.constraint, [&] {
           return argument.name() + " holds " + to_string(type.element) + ", expected " +
-                 (integers ? "i32 or i64" : "floating-point numbers");
+                 (integers ? "i32 or i64"
+                  : copies ? "floating-point numbers, i32 or i64"
+                           : "floating-point numbers");
         });
       if (!integers) {
         if (first_real == nullptr) first_real = &type;

@@ -12,7 +12,7 @@ namespace taso {
 /// Written by the optimization, read by another thread.
 class OptimizeProgress {
  public:
-  enum class Phase : std::uint8_t { pricing, searching, timing, checking, writing };
+  enum class Phase : std::uint8_t { pricing, searching, timing, checking, planning, writing };
   struct State {
     Phase phase = Phase::pricing;
     std::size_t searches = 0;   ///< Begun so far.

@@ -13,7 +13,9 @@ const SizePolynomial zero, one(1);
 /// Cuts one variable; the first obstacle ends it.
 class Cutter {
  public:
-  Cutter(const OperatorModel& model, std::size_t variable, RemainderCase remainders) : remainders_(remainders) {
+  /// `surplus`: pieces make more results than their parts.
+  Cutter(const OperatorModel& model, std::size_t variable, RemainderCase remainders, bool surplus)
+      : remainders_(remainders), surplus_(surplus) {
     cut_.model = model;
     cut_.variable = variable;
     index_ = model.variables[variable].index;
@@ -24,20 +26,22 @@ class Cutter {
   CutResult run() {
     const ModelVariable variable = model().variables[cut_.variable];
     cut_.extent = variable.extent;
-    if (!variable.obstacle.empty()) return {{}, variable.obstacle, {}};
+    if (!variable.obstacle.empty()) return {{}, variable.obstacle, false, {}};
+    if (variable.row) return cut_of_segment(model(), cut_.variable);
     if (variable.reducer.empty() && !is_outermost(model().outputs[0][variable.axis], variable.digit))
-      return {{}, obstacle_, unit_};
+      return {{}, obstacle_, false, unit_};
     if (std::any_of(model().reads.begin(), model().reads.end(),
                     [](const ModelRead& read) { return read.flat.has_value(); }))
       return cut_of_position(model(), cut_.variable);
     resolve_remainders();
     require(Condition::Relation::less, zero, point_);
     require(Condition::Relation::less, point_, cut_.extent);
-    find_axis_cuts();
+    if (surplus_) find_surplus();
+    if (obstacle_.empty()) find_axis_cuts();
     if (obstacle_.empty()) find_attributes();
     if (obstacle_.empty()) check();
-    if (!obstacle_.empty()) return {{}, obstacle_, unit_};
-    return {{std::move(cut_)}, "", {}};
+    if (!obstacle_.empty()) return {{}, obstacle_, lacks_begin_, unit_};
+    return {{std::move(cut_)}, "", false, {}};
   }
 
  private:
@@ -88,7 +92,7 @@ class Cutter {
     SizePolynomial outer = one;
     for (std::size_t d = 0; d < digit; ++d) outer = outer * axis.factors[d];
     if (outer == one) return true;
-    obstruct("its pieces are not contiguous: there are " + text_of(outer) + " of them");
+    obstruct("a range of it is " + text_of(outer) + " separate stretches of its axis");
     for (const ModelFactor& factor : model().factors)
       if (outer == atoms().of(variable_expression(factor.variable))) unit_ = factor.name;
     return false;
@@ -124,6 +128,29 @@ class Cutter {
     });
   }
 
+  /// The same of differences. Atoms that are at least 1 are 1 and a number more. For a number b, a // b is at least 0
+  /// where a is; and p - a // b is an integer that is at least (b p - a) / b: at least 0 where b p - a is more than -b.
+  bool is_nonnegative(const SizePolynomial& p) {
+    std::map<SizeAtomId, SizePolynomial> more;
+    for (const SizeAtomId id : model().positive) more[id] = SizePolynomial::atom(id) + one;
+    const SizePolynomial shifted = atoms().substitute(p, more);
+    SizePolynomial rest;
+    std::optional<SizeAtom> subtracted;
+    for (const auto& [product, factor] : shifted.terms()) {
+      const SizeAtom atom = product.size() == 1 ? atoms()[product[0]] : SizeAtom();
+      const bool quotient = atom.kind == SizeAtom::Kind::quotient && has_sign(atom.operands[0], false) &&
+                            atom.operands[1].constant().value_or(0) > 0;
+      if (quotient && factor > 0) continue;
+      if (quotient && factor == -1 && !subtracted)
+        subtracted = atom;
+      else
+        rest.add(product, factor);
+    }
+    if (!subtracted) return has_sign(rest, false);
+    const SizePolynomial& by = subtracted->operands[1];
+    return has_sign(by * rest - subtracted->operands[0] + by - one, false);
+  }
+
   /// Least and largest value over all index variables but the one that is cut; each must be linear, with a factor that
   /// is not negative.
   std::optional<Bounds> bounds(const SizePolynomial& p) {
@@ -150,6 +177,44 @@ class Cutter {
         if (factor == one || factor == zero - one) return std::pair(id, factor);
       }
     return std::nullopt;
+  }
+
+  /// How much more pieces make, so that all that their parts read is between what they make first and last.
+  void find_surplus() {
+    const ModelVariable variable = model().variables[cut_.variable];
+    if (!variable.reducer.empty() || model().outputs[0][variable.axis].factors.size() > 1)
+      return obstruct("its pieces have no results besides their parts");
+    for (const ModelRead& read : std::vector<ModelRead>(model().reads))
+      for (const auto& digits : read.coordinates)
+        for (const SizePolynomial& digit : digits) {
+          if (!mentions(digit)) continue;
+          const std::optional<Bounds> window = bounds(digit - SizePolynomial::atom(index_));
+          if (digits.size() > 1 || !window || mentions(digit - SizePolynomial::atom(index_)))
+            return obstruct("what is read beside it is not known to be a window");
+          widen(cut_.before_second, zero - window->first);
+          widen(cut_.behind_first, window->second);
+        }
+  }
+
+  void widen(SizePolynomial& surplus, const SizePolynomial& needed) {
+    if (is_nonnegative(surplus - needed)) return;
+    if (!is_nonnegative(needed - surplus)) return obstruct("what is read beside it is not known to be a window");
+    surplus = needed;
+  }
+
+  /// What a piece has of the range.
+  SizePolynomial part(bool second) {
+    return second ? cut_.extent - point_ + cut_.before_second : point_ + cut_.behind_first;
+  }
+  /// Where it begins.
+  SizePolynomial begin(bool second) { return second ? point_ - cut_.before_second : zero; }
+
+  AxisCut surplus_cut(const ModelRead& read, std::size_t axis) {
+    const SizePolynomial extent = model().tensors[read.tensor].axes[axis].extent;
+    if (extent != cut_.extent) obstruct(model().tensors[read.tensor].name + " has another extent along it");
+    require(Condition::Relation::less_equal, zero, begin(true));
+    require(Condition::Relation::less_equal, part(false), extent);
+    return {read.tensor, axis, part(false), begin(true), {zero, begin(true)}, {part(false), extent}};
   }
 
   void find_axis_cuts() {
@@ -188,7 +253,7 @@ class Cutter {
         for (std::size_t i = d + 1; i < digits.size(); ++i) inner = inner * tensor_axis.factors[i];
         return AxisCut::at(read.tensor, axis, point_ * inner, tensor_axis.extent);
       }
-      return window_cut(read, axis, digits[d]);
+      return surplus_ ? surplus_cut(read, axis) : window_cut(read, axis, digits[d]);
     }
     return std::nullopt;
   }
@@ -220,6 +285,7 @@ class Cutter {
       cut_.attributes[begin->first] = {SizePolynomial::atom(begin->first), zero};
     }
     if (!has_sign(offset, false)) {
+      lacks_begin_ = obstacle_.empty();
       obstruct("a piece would need what lies before its own part, and no attribute says where reads begin");
       return std::nullopt;
     }
@@ -270,7 +336,7 @@ class Cutter {
       for (const SizePolynomial& element : attribute.list) {
         const SizeAtomId id = *element.single_atom();
         if (element == cut_.extent) {
-          cut_.attributes[id] = {point_, cut_.extent - point_};
+          cut_.attributes[id] = {part(false), part(true)};
           continue;
         }
         if (is_read(id)) continue;
@@ -348,21 +414,22 @@ class Cutter {
     for (const bool second : {false, true}) {
       const std::map<SizeAtomId, SizePolynomial> values = local_values(second);
       const auto local = [&](const SizePolynomial& p) { return atoms().substitute(p, values); };
-      const std::map<SizeAtomId, SizePolynomial> shift = {
-          {index_, SizePolynomial::atom(index_) + (second ? point_ : zero)}};
+      const std::map<SizeAtomId, SizePolynomial> shift = {{index_, SizePolynomial::atom(index_) + begin(second)}};
       const auto global = [&](const SizePolynomial& p) { return atoms().substitute(p, shift); };
       for (std::size_t v = 0; v < model().variables.size(); ++v) {
         const ModelVariable variable = model().variables[v];
-        const SizePolynomial part = second ? cut_.extent - point_ : point_;
-        if (local(variable.extent) != (v == cut_.variable ? part : variable.extent))
+        if (local(variable.extent) != (v == cut_.variable ? part(second) : variable.extent))
           return obstruct(v == cut_.variable ? "nothing tells a piece the extent of its part"
-                                             : "its extent is that of " + variable.name + ", too");
+                                             : "one size is its extent and that of " + variable.name +
+                                                   ": a piece would have less of both");
       }
       check_tensors(second, local);
       for (const ModelSize& size : model().sizes)
-        if (local(size.value) != size.value) return obstruct(size.text + " is a factor, and is another one in a piece");
+        if (local(size.value) != size.value)
+          return obstruct(size.text + " is a number of the definition, and would be another one in a piece");
       for (const ModelSize& comparison : model().comparisons)
-        if (local(comparison.value) != global(comparison.value)) return obstruct("it is compared: " + comparison.text);
+        if (local(comparison.value) != global(comparison.value))
+          return obstruct("a piece would compare other numbers: " + comparison.text);
       for (const ModelStep& step : model().steps)
         for (std::size_t i = 0; i < step.made.size(); ++i)
           if (mentions(step.made[i]) && step.made[i] != step.read[i])
@@ -415,7 +482,9 @@ class Cutter {
   SizeAtomId index_ = 0;
   SizePolynomial point_;
   std::set<std::pair<std::size_t, std::size_t>> windows_;
+  bool surplus_;
   std::string obstacle_;
+  bool lacks_begin_ = false;
   std::optional<std::string> unit_;
 };
 
@@ -435,7 +504,10 @@ bool has_remainder(const OperatorModel& model, std::size_t variable) {
 }
 
 CutResult cut_variable(const OperatorModel& model, std::size_t variable, RemainderCase remainders) {
-  return Cutter(model, variable, remainders).run();
+  CutResult plain = Cutter(model, variable, remainders, false).run();
+  if (!plain.lacks_begin) return plain;
+  CutResult more = Cutter(model, variable, remainders, true).run();
+  return more.cuts.empty() ? plain : more;
 }
 
 }  // namespace taso

@@ -34,6 +34,9 @@ struct VariableCut {
   std::vector<AxisCut> axes;
   std::map<SizeAtomId, std::pair<SizePolynomial, SizePolynomial>> attributes;  ///< Elements that differ in the pieces.
   std::vector<Condition> conditions;
+  /// Results that pieces make besides their parts, since no attribute says where reads begin: the first one so many
+  /// behind its part, the second one so many before it.
+  SizePolynomial behind_first, before_second;
 };
 
 /// What a remainder `i % n` of the variable is taken to be.
@@ -46,6 +49,7 @@ enum class RemainderCase : std::uint8_t {
 struct CutResult {
   std::vector<VariableCut> cuts;
   std::string obstacle;
+  bool lacks_begin = false;  ///< The obstacle: a piece reads before its part, and no attribute says where reads begin.
   /// The factor of a composite axis that is found by division and would have to be 1.
   std::optional<std::string> unit;
 };
@@ -56,6 +60,10 @@ struct CutResult {
 /// axis by axis or an axis the product of several; what stands behind them likewise, or one shape has more axes there,
 /// and a piece of the other one has as many times more elements.
 [[nodiscard]] CutResult cut_of_position(const OperatorModel& model, std::size_t variable);
+
+/// The same for a variable of a row of segments (SegmentRow), where the cut is in its segment: what is before it is all
+/// of the first piece, what is behind it all of the second one, where pieces of other segments have no elements.
+[[nodiscard]] CutResult cut_of_segment(const OperatorModel& model, std::size_t variable);
 
 /// Whether a remainder by something else than 1 is taken of the variable.
 [[nodiscard]] bool has_remainder(const OperatorModel& model, std::size_t variable);

@@ -73,7 +73,8 @@ std::vector<Multiple> multiples(const Polynomials& output, const Polynomials& in
 CutResult cut_of_position(const OperatorModel& model, std::size_t number) {
   CutResult result;
   const ModelVariable& variable = model.variables[number];
-  if (model.reads.size() != 1 || !variable.reducer.empty()) return {{}, "positions are read in several ways", {}};
+  if (model.reads.size() != 1 || !variable.reducer.empty())
+    return {{}, "positions are read in several ways", false, {}};
   const std::vector<ModelAxis>& output = model.outputs[0];
   SizePolynomial position;
   for (std::size_t a = 0; a < output.size(); ++a) {
@@ -82,11 +83,11 @@ CutResult cut_of_position(const OperatorModel& model, std::size_t number) {
       if (other.reducer.empty() && other.axis == a) index = SizePolynomial::atom(other.index);
     position = position * output[a].extent + index;
   }
-  if (position != *model.reads[0].flat) return {{}, "the position that is read is not that of the output", {}};
+  if (position != *model.reads[0].flat) return {{}, "the position that is read is not that of the output", false, {}};
   const std::size_t tensor = model.reads[0].tensor;
   const std::vector<ModelAxis>& input = model.tensors[tensor].axes;
   const std::optional<SizeAtomId> attribute = output[variable.axis].extent.single_atom();
-  if (!attribute) return {{}, "nothing tells a piece the extent of its part", {}};
+  if (!attribute) return {{}, "nothing tells a piece the extent of its part", false, {}};
   for (std::size_t b = 0; b < input.size(); ++b)
     for (const Equalities& before : equal_elements(extents(output, 0, variable.axis), extents(input, 0, b)))
       for (const Multiple& behind :

@@ -109,8 +109,12 @@ class Expansion {
         TASO_ASSIGN(const Value operand, read(held_.at(node.inputs[i]), need, d));
         operands.push_back(operand);
       }
+      leave_out_empty(node.op, operands);
       TASO_ASSIGN(const NodeId added, apply(node.op, pieces[d].attributes, std::move(operands), d, node.origin));
-      for (std::uint32_t port = 0; port < results.size(); ++port) results[port].parts.push_back({added, port});
+      for (std::uint32_t port = 0; port < results.size(); ++port) {
+        TASO_ASSIGN(const Value part, slice({added, port}, whole_of({added, port}), pieces[d].keeps[port], d));
+        results[port].parts.push_back(part);
+      }
     }
     for (std::uint32_t port = 0; port < results.size(); ++port) {
       const Value value{planned.node, port};
@@ -125,6 +129,14 @@ class Expansion {
       held = std::move(moved);
     }
     return {};
+  }
+
+  /// A concatenation needs no operands without elements, which a piece may have, unless it has no others.
+  void leave_out_empty(std::string_view op, std::vector<Value>& operands) const {
+    if (!strategies_.registry().is_associative(op)) return;
+    const Value first = operands[0];
+    std::erase_if(operands, [&](const Value& operand) { return made_.type(operand).elements() == 0; });
+    if (operands.empty()) operands.push_back(first);
   }
 
   Expected<NodeId> apply(std::string_view op, const Attributes& attributes, std::vector<Value> inputs, Device device,

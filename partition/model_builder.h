@@ -66,7 +66,8 @@ class OperatorModelBuilder {
   void bind_output(const Equation& equation);
   [[nodiscard]] SizePolynomial output_variable(const std::string& name, std::size_t axis, std::size_t digit,
                                                const SizePolynomial& extent);
-  void boxed(std::size_t axis, const std::string& name, const SizePolynomial& extent);
+  void bind_segment(const Expression& coordinate, const Equation& equation, std::size_t axis, std::size_t first);
+  [[nodiscard]] SegmentRow& row_of(std::size_t axis, bool of_outputs);
   void open(const Expression::Range& range, const std::string& reducer, const std::string& obstacle);
   [[nodiscard]] SizePolynomial new_index(ModelVariable variable);
   void walk(const Expression& e, const Context& context);

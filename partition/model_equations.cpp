@@ -119,8 +119,35 @@ void OperatorModelBuilder::equation(const Equation& equation) {
   }
 }
 
+SegmentRow& OperatorModelBuilder::row_of(std::size_t axis, bool of_outputs) {
+  const auto known = std::find_if(model_.rows.begin(), model_.rows.end(), [&](const SegmentRow& row) {
+    return row.axis == axis && row.of_outputs == of_outputs;
+  });
+  return known != model_.rows.end() ? *known : model_.rows.emplace_back(SegmentRow{axis, of_outputs, {}});
+}
+
+// A coordinate with a declared variable: an offset plus it is a segment of the axis. Variables from `first` on are
+// those of the equation's ranges.
+void OperatorModelBuilder::bind_segment(const Expression& coordinate, const Equation& equation, std::size_t axis,
+                                        std::size_t first) {
+  const SizePolynomial place = scalar(coordinate);
+  for (std::size_t v = first; v < first + equation.ranges.size() && v < model_.variables.size(); ++v) {
+    ModelVariable& variable = model_.variables[v];
+    const SizePolynomial offset = place - SizePolynomial::atom(variable.index);
+    const bool plain =
+        !model_.atoms.mentions(offset, [&](SizeAtomId id) { return model_.atoms[id].kind == SizeAtom::Kind::index; });
+    if (!plain || definition_.several_outputs() || !model_.atoms.mentions(place, variable.index)) continue;
+    SegmentRow& row = row_of(axis, false);
+    row.segments.push_back({v, offset, variable.extent});
+    variable.row = static_cast<std::size_t>(&row - model_.rows.data());
+    variable.axis = axis;
+    variable.obstacle.clear();
+  }
+}
+
 void OperatorModelBuilder::bind_output(const Equation& equation) {
-  for (const Expression::Range& range : equation.ranges) open(range, "range", "its pieces begin at different places");
+  const std::size_t first = model_.variables.size();
+  for (const Expression::Range& range : equation.ranges) open(range, "", "its elements do not stand side by side");
   std::size_t axis = 0;
   const std::vector<ModelAxis>& axes = model_.outputs.back();
   for (std::size_t i = 0; i < equation.coordinates.size(); ++i) {
@@ -144,7 +171,8 @@ void OperatorModelBuilder::bind_output(const Equation& equation) {
                     ModelInterpreter::Value::of(output_variable(e.operands[d].name, axis, d, axes[axis].factors[d])));
       ++axis;
     } else {
-      ++axis;  // a box: its variables are those of the ranges
+      bind_segment(e, equation, axis, first);
+      ++axis;
     }
     if (axis > axes.size()) note("the coordinates of the output are not understood");
   }
@@ -169,10 +197,26 @@ SizePolynomial OperatorModelBuilder::output_variable(const std::string& name, st
     if (!index.is_zero()) outputs_[{axis, digit}] = model_.variables.size() - 1;
     return index;
   }
-  ModelVariable& variable = model_.variables[known->second];
-  if (variable.extent != extent && variable.obstacle.empty())
-    variable.obstacle = "it has another extent in each output";
-  return SizePolynomial::atom(variable.index);
+  const ModelVariable variable = model_.variables[known->second];
+  if (variable.extent == extent || output_ == 0) return SizePolynomial::atom(variable.index);
+  // It has another extent in each output.
+  SegmentRow& row = row_of(axis, true);
+  const std::size_t number = static_cast<std::size_t>(&row - model_.rows.data());
+  if (row.segments.empty()) {
+    row.segments.push_back({known->second, SizePolynomial(), variable.extent});
+    model_.variables[known->second].row = number;
+  }
+  const SizePolynomial offset = row.segments.back().offset + row.segments.back().extent;
+  const SizePolynomial index = new_index({.name = name,
+                                          .index = 0,
+                                          .extent = extent,
+                                          .reducer = "",
+                                          .obstacle = digit > 0 ? "it has another extent in each output" : "",
+                                          .axis = axis,
+                                          .digit = digit,
+                                          .row = number});
+  if (!index.is_zero()) row.segments.push_back({model_.variables.size() - 1, offset, extent});
+  return index;
 }
 
 void OperatorModelBuilder::open(const Expression::Range& range, const std::string& reducer,
@@ -195,24 +239,27 @@ void OperatorModelBuilder::walk(const Expression& e, const Context& context) {
   }
   switch (e.kind) {
     case Kind::negate:
-      walk(e.operands[0], context.linear("it stands under a minus"));
+      walk(e.operands[0], context.linear("parts of it would be negated before they are combined"));
       return;
     case Kind::add:
     case Kind::subtract:
-      for (const Expression& operand : e.operands) walk(operand, context.below("something is added to it"));
+      for (const Expression& operand : e.operands)
+        walk(operand, context.below("something would be added to parts of it before they are combined"));
       return;
     case Kind::multiply:
-      for (const Expression& operand : e.operands) walk(operand, context.linear("it is multiplied by something"));
+      for (const Expression& operand : e.operands)
+        walk(operand, context.linear("parts of it would be multiplied before they are combined"));
       return;
     case Kind::divide:
-      walk(e.operands[0], context.linear("it is divided by something"));
-      walk(e.operands[1], context.below("something is divided by it"));
+      walk(e.operands[0], context.linear("parts of it would be divided before they are combined"));
+      walk(e.operands[1], context.below("something would be divided by parts of it before they are combined"));
       return;
     case Kind::call:
       return walk_call(e, context);
     case Kind::conditional:
       compare(e.operands[0]);
-      for (std::size_t i : {1, 2}) walk(e.operands[i], context.below("it stands under an if"));
+      for (std::size_t i : {1, 2})
+        walk(e.operands[i], context.below("parts of it would stand under an if before they are combined"));
       return;
     case Kind::read:
     case Kind::valid:
@@ -225,7 +272,8 @@ void OperatorModelBuilder::walk(const Expression& e, const Context& context) {
 }
 
 void OperatorModelBuilder::walk_call(const Expression& e, const Context& context) {
-  for (const Expression& operand : e.operands) walk(operand, context.below("it stands under " + e.name));
+  for (const Expression& operand : e.operands)
+    walk(operand, context.below("parts of it would go through " + e.name + " before they are combined"));
 }
 
 void OperatorModelBuilder::compare(const Expression& e) {
@@ -250,7 +298,7 @@ void OperatorModelBuilder::walk_reduction(const Expression& e, const Context& co
   const std::size_t mark = scope_.size();
   const bool sum = e.name == "sum";
   for (const Expression::Range& range : e.ranges) open(range, e.name, sum ? context.of_sums : context.of_others);
-  const std::string inside = "it stands under another " + e.name;
+  const std::string inside = "parts of it would go through another " + e.name + " before they are combined";
   walk(e.operands[0], sum ? context.linear(inside) : context.below(inside));
   scope_.shrink(mark);
 }
@@ -303,7 +351,8 @@ std::vector<std::vector<SizePolynomial>> OperatorModelBuilder::coordinates_of(co
 }
 
 void OperatorModelBuilder::walk_read(const Expression& e, const Context& context) {
-  if (e.fallback != nullptr) walk(*e.fallback, context.below("it stands behind an or"));
+  if (e.fallback != nullptr)
+    walk(*e.fallback, context.below("parts of it would stand behind an or before they are combined"));
   for (std::size_t input = 0; input < definition_.inputs.size(); ++input) {
     if (definition_.inputs[input].name != e.name) continue;
     std::size_t tensor = input;

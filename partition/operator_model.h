@@ -55,6 +55,22 @@ struct ModelVariable {
   std::string obstacle;   ///< Why no piece of its range makes a piece or a part of the output; or empty.
   std::size_t axis = 0;   ///< Of the output.
   std::size_t digit = 0;  ///< Of that axis.
+  std::optional<std::size_t> row = std::nullopt;  ///< Its segment is one of OperatorModel::rows.
+};
+
+/// What an index variable ranges over: a stretch of an output axis that an equation of its own writes, or the axis of
+/// one of several outputs.
+struct ModelSegment {
+  std::size_t variable = 0;
+  SizePolynomial offset, extent;  ///< Where it begins in the row, and how much it is.
+};
+
+/// Segments one behind the other, which are cut as one range: the axis of a concatenation, or the same axis of several
+/// outputs whose extents differ.
+struct SegmentRow {
+  std::size_t axis = 0;  ///< Of the output, or of every output.
+  bool of_outputs = false;
+  std::vector<ModelSegment> segments;
 };
 
 /// A read of an input.
@@ -113,6 +129,7 @@ struct OperatorModel {
   std::vector<ModelTensor> tensors;
   std::vector<std::vector<ModelAxis>> outputs;
   std::vector<ModelVariable> variables;
+  std::vector<SegmentRow> rows;
   std::vector<ModelRead> reads;
   std::vector<ModelSize> sizes, comparisons;
   std::vector<ModelStep> steps;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "partition/folded_piece.h"
+
 namespace taso {
 namespace {
 
@@ -55,21 +57,28 @@ std::size_t largest_rank(const OperatorPiece& piece) {
 /// Finds the numbers for which a strategy holds at a piece.
 class Finder {
  public:
-  Finder(std::shared_ptr<const PartitionStrategy> strategy, const OperatorPiece& piece, std::vector<PieceCut>& found)
-      : strategy_(std::move(strategy)), piece_(piece), found_(found), bindings_(bindings_of(piece)) {}
+  Finder(std::shared_ptr<const PartitionStrategy> strategy, const OperatorPiece& piece,
+         std::shared_ptr<const std::vector<PieceCut>> of_rest, std::vector<PieceCut>& found)
+      : strategy_(std::move(strategy)),
+        piece_(piece),
+        of_rest_(std::move(of_rest)),
+        found_(found),
+        bindings_(bindings_of(piece)) {}
 
-  void run() {
+  /// False where the strategy speaks of another number of inputs, or of elements of an attribute.
+  bool run() {
     const Substitution& rule = strategy_->rule;
     const PatternNode& source = rule.source.nodes.at(0);
-    if (source.inputs.size() != piece_.inputs.size()) return;
+    if (source.inputs.size() != piece_.inputs.size()) return false;
     bindings_.attributes.assign(rule.attribute_variables.size(), std::nullopt);
     for (const auto& [name, expression] : source.attributes) {
       const AttributeValue* value = piece_.attributes.find(name);
-      if (value == nullptr || !bind_attribute(expression, *value, bindings_.attributes)) return;
+      if (value == nullptr || !bind_attribute(expression, *value, bindings_.attributes)) return false;
     }
     given_ = given_variables(rule);
     std::erase(given_, strategy_->cut);
     choose(0);
+    return true;
   }
 
  private:
@@ -104,7 +113,7 @@ class Finder {
       const Expected<bool> holding = holds(condition, bindings_);
       if (!holding || !*holding) return;
     }
-    PieceCut cut{strategy_, strategy_->variable, 0, std::nullopt, bindings_.attributes};
+    PieceCut cut{strategy_, strategy_->variable, 0, std::nullopt, bindings_.attributes, of_rest_};
     const auto extent = integer(strategy_->extent, bindings_);
     if (!extent || *extent < 2) return;
     cut.extent = *extent;
@@ -123,6 +132,7 @@ class Finder {
 
   std::shared_ptr<const PartitionStrategy> strategy_;
   const OperatorPiece& piece_;
+  std::shared_ptr<const std::vector<PieceCut>> of_rest_;
   std::vector<PieceCut>& found_;
   Bindings bindings_;
   std::vector<std::uint32_t> given_;
@@ -130,6 +140,42 @@ class Finder {
 
 Error no_number(const PartitionStrategy& strategy) {
   return internal_error("an expression of the strategy " + strategy.rule.name + " is no number");
+}
+
+/// The part of a piece that a strategy makes of it as it is.
+Expected<OperatorPiece> direct_part(const OperatorPiece& piece, const PieceCut& cut, std::int64_t point, bool second,
+                                    const OperatorRegistry& registry);
+
+/// What a part keeps of its results along an axis: `part` has the results of the part, and otherwise what holds of the
+/// piece. `whole` is the shape of the piece's, `surplus` how many the part makes beyond the cut.
+void cut_results(OperatorPiece& part, const Shape& whole, std::size_t output, std::size_t axis, bool second,
+                 std::int64_t surplus) {
+  IndexRange& made = part.makes[output][axis];
+  IndexRange& kept = part.keeps[output][axis];
+  const std::int64_t size = part.outputs[output].shape[axis];
+  const std::int64_t begin = second ? whole[axis] - size : 0;
+  // Where the cut is among the results of the piece.
+  const std::int64_t place = second ? begin + surplus : size - surplus;
+  (second ? made.begin : made.end) = made.begin + place - kept.begin;
+  (second ? kept.begin : kept.end) = place;
+  kept = {kept.begin - begin, kept.end - begin};
+}
+
+/// The part of what is folded, where the operator of two has the part `part`.
+Expected<OperatorPiece> rest_part(const FoldedPiece& folded, const std::vector<PieceCut>& cuts,
+                                  const OperatorPiece& part, bool second, const OperatorRegistry& registry) {
+  const std::optional<RestCut> cut = cut_of_rest(folded, part, second);
+  if (!cut) return folded.rest;
+  const bool single = (folded.of_inputs ? folded.rest.inputs.size() : folded.rest.outputs.size()) == 1;
+  const bool empty = cut->point == (second ? cut->extent : 0);
+  if (single || empty) return plain_part(folded.rest, *cut, second, registry);
+  Expected<OperatorPiece> made = bad_input("the other inputs or outputs cannot be cut so");
+  for (const PieceCut& one : cuts) {
+    if (one.output_axis != cut->axis || one.extent != cut->extent) continue;
+    made = part_of(folded.rest, one, cut->point, second, registry);
+    if (made) break;
+  }
+  return made;
 }
 
 }  // namespace
@@ -153,13 +199,14 @@ bool types_known(const Graph& graph, const Node& node) {
 
 OperatorPiece all_of(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  OperatorPiece piece{node.op, node.attributes, {}, node.outputs, {}, {}};
+  OperatorPiece piece{node.op, node.attributes, {}, node.outputs, {}, {}, {}};
   for (const Value& input : node.inputs) piece.inputs.push_back(graph.type(input));
   for (const TensorType& type : piece.inputs) {
     TASO_CHECK(type.known, "a piece of a node of unknown types");
     piece.reads.push_back(whole_box(type.shape));
   }
   for (const TensorType& type : piece.outputs) piece.makes.push_back(whole_box(type.shape));
+  piece.keeps = piece.makes;
   return piece;
 }
 
@@ -181,8 +228,13 @@ const std::vector<PartialPassage>& StrategyTable::passages_of(std::string_view o
 std::vector<PieceCut> cuts_of(const OperatorPiece& piece, StrategyTable& strategies, std::string_view name) {
   std::vector<PieceCut> found;
   const std::string_view variable = name.substr(0, name.find('@'));
-  for (const auto& strategy : strategies.of(piece.op))
-    if (name.empty() || strategy->variable == variable) Finder(strategy, piece, found).run();
+  const std::optional<FoldedPiece> folded = fold(piece, strategies.registry());
+  std::shared_ptr<const std::vector<PieceCut>> of_rest;
+  if (folded) of_rest = std::make_shared<const std::vector<PieceCut>>(cuts_of(folded->rest, strategies));
+  for (const auto& strategy : strategies.of(piece.op)) {
+    if (!name.empty() && strategy->variable != variable) continue;
+    if (!Finder(strategy, piece, nullptr, found).run() && folded) Finder(strategy, folded->two, of_rest, found).run();
+  }
   if (!name.empty()) std::erase_if(found, [&](const PieceCut& cut) { return cut.name != name; });
   return found;
 }
@@ -214,6 +266,18 @@ bool applies(const PartialPassage& passage, const OperatorPiece& piece) {
 
 Expected<OperatorPiece> part_of(const OperatorPiece& piece, const PieceCut& cut, std::int64_t point, bool second,
                                 const OperatorRegistry& registry) {
+  if (cut.of_rest == nullptr) return direct_part(piece, cut, point, second, registry);
+  const std::optional<FoldedPiece> folded = fold(piece, registry);
+  TASO_CHECK(folded.has_value(), "a cut of an operator of more than two");
+  TASO_ASSIGN(OperatorPiece two, direct_part(folded->two, cut, point, second, registry));
+  TASO_ASSIGN(const OperatorPiece rest, rest_part(*folded, *cut.of_rest, two, second, registry));
+  return unfold(piece, *folded, std::move(two), rest, registry);
+}
+
+namespace {
+
+Expected<OperatorPiece> direct_part(const OperatorPiece& piece, const PieceCut& cut, std::int64_t point, bool second,
+                                    const OperatorRegistry& registry) {
   const PartitionStrategy& strategy = *cut.strategy;
   Bindings bindings = bindings_of(piece);
   bindings.attributes = cut.attributes;
@@ -240,19 +304,33 @@ Expected<OperatorPiece> part_of(const OperatorPiece& piece, const PieceCut& cut,
   TASO_ASSIGN(part.attributes, registry.complete(piece.op, part.attributes));
   TASO_ASSIGN(part.outputs, registry.infer(piece.op, part.attributes, part.inputs));
   if (part.outputs.size() != piece.outputs.size()) return internal_error("a piece has another number of outputs");
+  const auto surplus = integer(second ? strategy.before_second : strategy.behind_first, bindings);
+  if (!surplus) return no_number(strategy);
   for (std::size_t i = 0; i < part.outputs.size(); ++i) {
     Shape expected = piece.outputs[i].shape;
-    if (cut.output_axis) {
-      IndexRange& range = part.makes[i][*cut.output_axis];
-      const std::int64_t size = part.outputs[i].shape[*cut.output_axis];
-      (second ? range.begin : range.end) = second ? range.end - size : range.begin + size;
-      expected[*cut.output_axis] = size;
-    }
+    if (cut.output_axis) expected[*cut.output_axis] = part.outputs[i].shape[*cut.output_axis];
     if (part.outputs[i].shape != expected)
       return internal_error("the strategy " + strategy.rule.name + " makes pieces of another shape");
+    if (cut.output_axis) cut_results(part, piece.outputs[i].shape, i, *cut.output_axis, second, *surplus);
   }
   return part;
 }
+
+}  // namespace
+
+namespace {
+
+/// The values of a variable for which a piece keeps results: all, but where it makes more along their axis than its
+/// part.
+IndexRange kept_of(const OperatorPiece& piece, const PieceCut& cut) {
+  if (cut.output_axis) {
+    const IndexRange kept = piece.keeps[0][*cut.output_axis];
+    if (kept.size() != piece.outputs[0].shape[*cut.output_axis]) return kept;
+  }
+  return {0, cut.extent};
+}
+
+}  // namespace
 
 Expected<OperatorPiece> piece_at(const OperatorPiece& piece, const std::string& cut, const RangePiece& wanted,
                                  const RangePiece& have, StrategyTable& strategies) {
@@ -268,8 +346,9 @@ Expected<OperatorPiece> piece_at(const OperatorPiece& piece, const std::string& 
     // Of several strategies for one variable, the first whose conditions hold.
     Expected<OperatorPiece> part = bad_input(cut + " cannot be cut");
     for (const PieceCut& one : cuts) {
-      if (one.extent != left.size()) continue;
-      part = part_of(result, one, point, second, strategies.registry());
+      const IndexRange kept = kept_of(result, one);
+      if (kept.size() != left.size()) continue;
+      part = part_of(result, one, kept.begin + point, second, strategies.registry());
       if (part) break;
     }
     if (!part) return part.error();

@@ -48,6 +48,9 @@ struct OperatorPiece {
   std::vector<TensorType> inputs, outputs;
   std::vector<IndexBox> reads;  ///< Per input: of the whole's input.
   std::vector<IndexBox> makes;  ///< Per output: of the whole's output.
+  /// Per output: which of the application's results these are. All, but where it has to make more than its part
+  /// (PartitionStrategy::behind_first).
+  std::vector<IndexBox> keeps;
 };
 
 /// Whether all types of what a node reads and makes are known.
@@ -88,6 +91,9 @@ struct PieceCut {
   /// the strategy's reducer.
   std::optional<std::size_t> output_axis;
   std::vector<std::optional<AttributeValue>> attributes;  ///< Of the rule's variables.
+  /// Where the strategy speaks of two inputs or outputs and there are more: the cuts of the operator of all but the
+  /// first one (partition/folded_piece.h).
+  std::shared_ptr<const std::vector<PieceCut>> of_rest;
 };
 
 /// The cuts of a piece, in the order of the strategies, and of one that stands for several axes from the front; with
@@ -98,8 +104,8 @@ struct PieceCut {
 /// Whether the conditions of a passage hold at a piece, so that it makes partial results of partial operands.
 [[nodiscard]] bool applies(const PartialPassage& passage, const OperatorPiece& piece);
 
-/// One of the two parts of a piece at a cut point, 0 < point < extent. Fails where a condition of the strategy does not
-/// hold there.
+/// One of the two parts of a piece at a cut point, 0 < point < extent, which is among the values for which the piece
+/// keeps results. Fails where a condition of the strategy does not hold there.
 [[nodiscard]] Expected<OperatorPiece> part_of(const OperatorPiece& piece, const PieceCut& cut, std::int64_t point,
                                               bool second, const OperatorRegistry& registry);
 

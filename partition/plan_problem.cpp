@@ -41,7 +41,7 @@ bool is_planned(const Node& node) {
 
 PlanProblem::PlanProblem(const Graph& graph, const Mesh& mesh, const Prepared& prepared,
                          const std::vector<StatePair>& state, const ConfigurationFilter& allowed)
-    : graph_(graph), mesh_(mesh) {
+    : graph_(graph), mesh_(mesh), nodes_(graph.id_bound()) {
   for (const NodeId id : graph.topological_order())
     if (is_planned(graph.node(id))) add_node(id, *prepared.at(id), allowed);
   find_values(state);
@@ -64,12 +64,12 @@ void PlanProblem::add_node(NodeId id, const PreparedNode& prepared, const Config
 }
 
 const NodeConfiguration& PlanProblem::configuration(NodeId id, std::uint32_t way) const {
-  const PlacedNode& node = nodes_.at(id);
+  const PlacedNode& node = nodes_[id];
   return node.prepared->configurations[node.configurations[way]];
 }
 
 double PlanProblem::cost(NodeId id, std::uint32_t way) const {
-  const PlacedNode& node = nodes_.at(id);
+  const PlacedNode& node = nodes_[id];
   return node.prepared->costs[node.configurations[way]];
 }
 

@@ -75,10 +75,10 @@ class PlanProblem {
   [[nodiscard]] const PartitionProblem& problem() const { return problem_; }
   /// The operators of the plan, in topological order, and the place of each in it.
   [[nodiscard]] const std::vector<NodeId>& order() const { return order_; }
-  [[nodiscard]] std::size_t position(NodeId id) const { return nodes_.at(id).position; }
-  [[nodiscard]] PartitionProblem::Decision decision(NodeId id) const { return nodes_.at(id).decision; }
+  [[nodiscard]] std::size_t position(NodeId id) const { return nodes_[id].position; }
+  [[nodiscard]] PartitionProblem::Decision decision(NodeId id) const { return nodes_[id].decision; }
   [[nodiscard]] std::uint32_t ways(NodeId id) const {
-    return static_cast<std::uint32_t>(nodes_.at(id).configurations.size());
+    return static_cast<std::uint32_t>(nodes_[id].configurations.size());
   }
   [[nodiscard]] const NodeConfiguration& configuration(NodeId id, std::uint32_t way) const;
   [[nodiscard]] double cost(NodeId id, std::uint32_t way) const;
@@ -119,7 +119,7 @@ class PlanProblem {
   const Mesh& mesh_;
   PartitionProblem problem_;
   std::vector<NodeId> order_;
-  std::map<NodeId, PlacedNode> nodes_;
+  std::vector<PlacedNode> nodes_;  ///< By number; of nodes that are planned.
   std::vector<PlannedValue> values_;
   std::vector<SuppliedValue> supplied_;
   std::map<Value, std::vector<ValueReader>> readers_;

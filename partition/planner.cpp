@@ -154,6 +154,16 @@ Expected<PartitionPlan> Planner::plan(const ConfigurationFilter& allowed) {
   return plan;
 }
 
+/// Why no plan keeps to the memory: none does (`proved`), or none was found to.
+Error Planner::unfit(const std::string& need, bool proved, bool stopped) const {
+  return {ErrorCode::not_proved,
+          fmt::format("no plan {} {} per device: {} on {} {}{}{}", proved ? "fits" : "was found that fits",
+                      byte_size_text(*options_.memory, false), need, mesh_.devices(),
+                      mesh_.devices() == 1 ? "device" : "devices", proved ? "" : ", as far as is known",
+                      stopped ? "; the time limit was reached" : ""),
+          {}};
+}
+
 Expected<PartitionPlan> Planner::plan() {
   if (problem_) return *problem_;
   if (!whole_) whole_ = std::make_unique<PlanProblem>(graph_, mesh_, prepared_, options_.state, ConfigurationFilter());
@@ -171,22 +181,15 @@ Expected<PartitionPlan> Planner::plan() {
     return ResourceLimit::Use{*most, static_cast<std::size_t>(most - bytes.begin())};
   };
   limit.at_least = [&](std::size_t place) { return memory.at_least(place); };
-  if (const double weights = memory.weights_at_least(); weights > limit.most * (1 + 1e-12))
-    return Error{ErrorCode::not_proved,
-                 fmt::format("no plan fits {} per device: the weights alone need at least {} on {} {}",
-                             byte_size_text(limit.most, false), byte_size_text(weights, true), mesh_.devices(),
-                             mesh_.devices() == 1 ? "device" : "devices"),
-                 {}};
+  // Of ways that were not made nothing is known.
+  const bool all_ways = complete_ && !stopped_;
+  if (const double weights = memory.weights_at_least(); all_ways && weights > limit.most * (1 + 1e-12))
+    return unfit(fmt::format("the weights alone need at least {}", byte_size_text(weights, true)), true, false);
   const LimitedSolution solved = solve_limited(whole_->problem(), limit, options);
   if (!solved.found) {
-    const bool proved = solved.needs_at_least > limit.most * (1 + 1e-12);
-    return Error{ErrorCode::not_proved,
-                 fmt::format("no plan {} {} per device: at least {} {} on {} devices{}",
-                             proved ? "fits" : "was found that fits", byte_size_text(limit.most, false),
-                             byte_size_text(std::max(solved.needs_at_least, memory.weights_at_least()), true),
-                             proved ? "are needed" : "are needed as far as is known", mesh_.devices(),
-                             solved.stopped ? "; the time limit was reached" : ""),
-                 {}};
+    const double needed = std::max(solved.needs_at_least, memory.weights_at_least());
+    return unfit(fmt::format("at least {} are needed", byte_size_text(needed, true)),
+                 all_ways && solved.needs_at_least > limit.most * (1 + 1e-12), stopped_ || stopped || solved.stopped);
   }
   PartitionPlan plan = whole_->plan_of(solved.solution.choice);
   plan.stopped = stopped || solved.stopped;
@@ -224,7 +227,6 @@ std::vector<PlanAlternative> Planner::alternatives(const PartitionPlan& plan) {
     const PartitionSolution solution = priced.solve(terms, options_.solver, &restriction);
     if (solution.cost >= EliminationProblem::forbidden_cost) continue;
     other.plan = whole_->plan_of(solution.choice);
-    describe(*whole_, solution, *other.plan);
     other.configuration = whole_->configuration(node.node, solution.choice[decision]);
   }
   return all;

@@ -98,7 +98,8 @@ using ConfigurationFilter = std::function<bool(NodeId, const NodeConfiguration&)
 struct PlanAlternative {
   NodeId node = 0;
   std::size_t equal = 1;  ///< Nodes that apply the same operator to the same types and are cut as it is; the first one.
-  /// The best plan in which it is spread in another way (at the prices of memory of the plan); none if it has no other.
+  /// The best plan in which it is spread in another way (at the prices of memory of the plan), without what memory that
+  /// takes; none if it has no other.
   std::optional<PartitionPlan> plan;
   NodeConfiguration configuration;  ///< Of the node in that plan.
 };
@@ -127,6 +128,7 @@ class Planner {
  private:
   [[nodiscard]] Status prepare(NodeId id, std::map<std::string, std::shared_ptr<const PreparedNode>>& equal);
   [[nodiscard]] std::optional<Error> unfit_state() const;
+  [[nodiscard]] Error unfit(const std::string& need, bool proved, bool stopped) const;
   [[nodiscard]] ExactOptions solver_for(const PlanProblem& problem, bool& stopped) const;
   void describe(const PlanProblem& problem, const PartitionSolution& solution, PartitionPlan& plan) const;
 

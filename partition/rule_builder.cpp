@@ -87,6 +87,17 @@ class RuleBuilder {
     return value;
   }
 
+  /// The results of a piece that are its part: those before or behind a place.
+  PatternValue without(const PatternValue& made, const SizePolynomial& before, const SizePolynomial& behind,
+                       std::uint32_t kept) {
+    if ((kept == 0 ? behind : before).is_zero()) return made;
+    AttributeExpression sizes;
+    sizes.kind = Form::list;
+    sizes.operands = {expression(before), expression(behind)};
+    const PieceAttributes* names = registry_.pieces("split");
+    return add_node(result_.rule.target, {"split", {made}, {{names->axis, result_.axis}, {names->sizes, sizes}}}, kept);
+  }
+
   PatternNode piece(bool second) {
     PatternNode node;
     node.op = result_.op;
@@ -116,7 +127,9 @@ class RuleBuilder {
       return bad_input("there are no operators split and concat");
     for (const AxisCut& cut : cut_.axes) {
       const InputSpec& input = cut_.model.definition->inputs[cut_.model.definition->variadic() ? 0 : cut.tensor];
-      if (input.integers) return bad_input(input.name + " holds integers, which no operator cuts");
+      const OperatorSignature* split = registry_.signature("split");
+      if (input.integers && (split == nullptr || !split->copies))
+        return bad_input(input.name + " holds integers, which no operator cuts");
     }
     std::string combine = "concat";
     if (!result_.reducer.empty()) {
@@ -128,8 +141,13 @@ class RuleBuilder {
     }
     const PatternNode first = piece(false), second = piece(true);
     Pattern& target = result_.rule.target;
+    result_.behind_first = expression(cut_.behind_first);
+    result_.before_second = expression(cut_.before_second);
+    const SizePolynomial point = cut_.model.atoms.of(variable_expression(cut_.point));
     for (std::uint32_t k = 0; k < cut_.model.outputs.size(); ++k) {
-      PatternNode node{combine, {add_node(target, first, k), add_node(target, second, k)}, {}};
+      const PatternValue one = without(add_node(target, first, k), point, cut_.behind_first, 0);
+      const PatternValue other = without(add_node(target, second, k), cut_.before_second, cut_.extent - point, 1);
+      PatternNode node{combine, {one, other}, {}};
       if (result_.reducer.empty()) node.attributes.emplace_back("axis", result_.axis);
       target.outputs.push_back(add_node(target, std::move(node)));
     }
@@ -229,6 +247,8 @@ class RuleBuilder {
     result_.cut = moved[result_.cut];
     for_each_variable(result_.axis, move);
     for_each_variable(result_.extent, move);
+    for_each_variable(result_.behind_first, move);
+    for_each_variable(result_.before_second, move);
     for (InputCut& input : result_.inputs)
       for (AttributeExpression* e : {&input.axis, &input.first_end, &input.second_begin, &input.read_begin[0],
                                      &input.read_begin[1], &input.read_end[0], &input.read_end[1]})

@@ -50,6 +50,9 @@ struct PartitionStrategy {
   AttributeExpression extent;    ///< Of the range that is cut: 0 < cut < extent.
   std::vector<InputCut> inputs;  ///< Axes that are cut; all others are read whole.
   std::vector<LocalAttribute> attributes;
+  /// Results that are cut off a piece, since it has to make them to make its part: so many behind the part of the first
+  /// one, and before that of the second.
+  AttributeExpression behind_first, before_second;
   Substitution rule;
 
   [[nodiscard]] bool concatenates() const { return reducer.empty(); }

@@ -39,6 +39,17 @@ std::string inputs_text(const PartitionStrategy& strategy) {
   return joined(parts);
 }
 
+// "side by side along -1", or the reducer; what pieces make besides their parts.
+std::string parts_text(const PartitionStrategy& strategy) {
+  if (!strategy.concatenates()) return strategy.reducer;
+  std::string text = "side by side along " + text_of(strategy.axis, strategy.rule);
+  const std::string behind = text_of(strategy.behind_first, strategy.rule);
+  const std::string before = text_of(strategy.before_second, strategy.rule);
+  if (behind != "0") text += ", of the first without the last `" + behind + "`";
+  if (before != "0") text += ", of the second without the first `" + before + "`";
+  return text;
+}
+
 std::string attributes_text(const PartitionStrategy& strategy) {
   std::vector<std::string> parts;
   for (const LocalAttribute& attribute : strategy.attributes)
@@ -62,10 +73,8 @@ std::string strategy_rows(const std::string& op, const OperatorRegistry& registr
   if (!strategies.empty())
     text += "| rule | variable | parts | inputs | attributes | if |\n|---|---|---|---|---|---|\n";
   for (const PartitionStrategy& strategy : strategies)
-    text +=
-        "| " + strategy.rule.name + " | " + strategy.variable + " | " +
-        (strategy.concatenates() ? "side by side along " + text_of(strategy.axis, strategy.rule) : strategy.reducer) +
-        " | " + inputs_text(strategy) + " | " + attributes_text(strategy) + " | " + conditions_text(strategy) + " |\n";
+    text += "| " + strategy.rule.name + " | " + strategy.variable + " | " + parts_text(strategy) + " | " +
+            inputs_text(strategy) + " | " + attributes_text(strategy) + " | " + conditions_text(strategy) + " |\n";
   const OperatorStrategies derived = derive_strategies(registry, op);
   std::string others;
   for (const PartitionStrategy& strategy : derived.strategies)

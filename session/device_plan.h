@@ -1,47 +1,67 @@
-/// A plan for several devices of an optimized graph (partition/planner.h): as text, and as the file beside the model
-/// (docs/partitioning.md).
+/// A plan for several devices of a graph (partition/planner.h), and what other plans would cost.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "certificate/certificate.h"
 #include "graph/graph.h"
 #include "operators/registry.h"
 #include "partition/mesh.h"
 #include "partition/planner.h"
+#include "session/plan_costs.h"
 #include "support/status.h"
+#include "support/stop_signal.h"
 
 namespace taso {
 
-/// For which devices a plan is wanted.
+/// How a plan is found.
+enum class PlanMethod : std::uint8_t {
+  exact,      ///< All mesh axes at once.
+  recursive,  ///< Axis by axis (partition/recursive.h).
+};
+
+/// For which devices a plan is wanted, and which.
 struct PlanRequest {
   Mesh mesh;
   std::string topology;                     ///< Its name.
   std::vector<std::string> strategy_files;  ///< Rules: strategies that are proved.
+  PlanMethod method = PlanMethod::exact;
+  PlanCost cost = PlanCost::roofline;
+  std::optional<double> memory;  ///< Bytes that a device has for what a plan keeps there; nothing: no limit.
+  bool alternatives = false;     ///< Whether next best ways are looked for.
+  bool expanded = false;         ///< Whether the plan is written out as one graph.
+  /// So long planning takes at most, or a little longer: then what is found is the result. Nothing: no limit.
+  std::optional<StopSignal::Clock::duration> time_limit;
+  const std::atomic<bool>* interrupted = nullptr;  ///< Once true, what is found is the result. Null: never.
 };
 
-/// A plan, and what others would take.
+/// Another plan of the same graph on the same mesh, whatever memory it takes.
+struct OtherPlan {
+  std::string name;
+  std::optional<PartitionPlan> plan;
+  std::string missing;  ///< Why there is none.
+};
+
 struct DevicePlan {
   Graph graph;
   std::string topology;
+  Mesh mesh;
+  PlanMethod method = PlanMethod::exact;
+  PlanCost cost = PlanCost::roofline;
+  std::optional<double> memory;  ///< As in the request.
   PartitionPlan plan;
-  /// Plans of one kind: everything repeated on all devices, and the first axis of everything cut.
-  std::vector<std::pair<std::string, PartitionPlan>> others;
+  std::optional<PartitionPlan> exact;  ///< Beside a recursive one: the plan of all axes at once, if there was time.
+  std::vector<OtherPlan> others;       ///< The baselines of partition/plan_baselines.h.
+  std::vector<PlanAlternative> alternatives;  ///< Of an exact plan, if they were asked for.
+  std::optional<Graph> expanded;              ///< The plan written out (partition/expand.h), if that was asked for.
 };
 
-/// Plans `graph`, by the rates that the topology states. Fails where a file of strategies cannot be read.
+/// Plans `graph`. `times`: where costs are times of kernels (piece_cost). Fails where a file of strategies cannot be
+/// read, with not_proved where no plan keeps to the memory, or none was found to, and as Planner::plan does.
 [[nodiscard]] Expected<DevicePlan> plan_for_devices(const Graph& graph, const PlanRequest& request,
-                                                    const OperatorRegistry& registry);
-
-/// A table: per operator that is cut or after which something moves its use of the mesh, time and bytes; the sums; the
-/// other plans. `node_names` are those of the user's nodes, by origin.
-[[nodiscard]] std::string plan_text(const DevicePlan& plan, const std::vector<std::string>& node_names);
-/// The plan file. `model` is the file that the plan is of.
-[[nodiscard]] std::string plan_json(const DevicePlan& plan, const FileIdentity& model,
-                                    const std::vector<std::string>& node_names);
-/// The file of the plan beside a model: out.plan.json of out.onnx.
-[[nodiscard]] std::string plan_path(const std::string& model);
+                                                    const OperatorRegistry& registry, PieceTimes* times = nullptr);
 
 }  // namespace taso

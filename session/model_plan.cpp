@@ -1,12 +1,15 @@
 #include "session/model_plan.h"
 
+#include <memory>
+#include <utility>
+
 #include "graph/rewrite.h"
 #include "session/sized_model.h"
 
 namespace taso {
 
 Expected<ModelPlan> plan_model(const SessionOptions& options, const OperatorRegistry& registry,
-                               const MessageSink& message) {
+                               const KernelLibrary* library, const MessageSink& message) {
   TASO_CHECK(options.devices.has_value(), "a plan for no devices");
   ModelPlan result;
   TASO_ASSIGN(result.model, identify_file(options.model));
@@ -17,7 +20,12 @@ Expected<ModelPlan> plan_model(const SessionOptions& options, const OperatorRegi
   result.node_names = node_names(sized.model());
   Graph graph = sized.model().graph();
   normalize(graph, registry);
-  TASO_ASSIGN(result.plan, plan_for_devices(graph, *options.devices, registry));
+  std::unique_ptr<PieceTimes> times;
+  if (options.devices->cost == PlanCost::time) {
+    TASO_CHECK(library != nullptr, "times of no device");
+    TASO_ASSIGN(times, PieceTimes::open(*library, piece_target(options), options.costs, message));
+  }
+  TASO_ASSIGN(result.plan, plan_for_devices(graph, *options.devices, registry, times.get()));
   return result;
 }
 

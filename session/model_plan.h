@@ -6,6 +6,7 @@
 
 #include "certificate/certificate.h"
 #include "operators/registry.h"
+#include "runtime/kernel.h"
 #include "session/device_plan.h"
 #include "session/message.h"
 #include "session/session.h"
@@ -19,11 +20,12 @@ struct ModelPlan {
   std::vector<std::string> node_names;  ///< Of the user's nodes, by their numbers.
 };
 
-/// Reads the model of a session and plans it for `options.devices`, which must be set; rules, costs and outputs are not
-/// looked at. Weights whose data is not there are only shapes (ImportOptions::absent_weights): planning needs no more.
-/// Symbolic extents have the sizes for which costs count. `message` is told what a user may want to know of the model.
-/// Fails as SizedModel::load and plan_for_devices do.
+/// Reads the model of a session and plans it for `options.devices`, which must be set; rules and outputs are not looked
+/// at. `library`: where kernels run, where costs are times of kernels (TASO_CHECK); else null. Weights whose data is
+/// not there are only shapes (ImportOptions::absent_weights): planning needs no more. Symbolic extents have the sizes
+/// for which costs count. `message` is told what a user may want to know of the model. Fails as SizedModel::load,
+/// open_costs and plan_for_devices do.
 [[nodiscard]] Expected<ModelPlan> plan_model(const SessionOptions& options, const OperatorRegistry& registry,
-                                             const MessageSink& message = {});
+                                             const KernelLibrary* library, const MessageSink& message = {});
 
 }  // namespace taso

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <optional>
@@ -11,12 +12,16 @@
 
 #include "optimizer/baseline.h"
 #include "optimizer/changed_regions.h"
+#include "optimizer/check.h"
 #include "optimizer/cost_database.h"
 #include "optimizer/html/html_report.h"
 #include "optimizer/run_profile.h"
 #include "optimizer/runtime_target.h"
 #include "runtime/backend.h"
 #include "session/all_sizes.h"
+#include "session/plan_costs.h"
+#include "session/plan_file.h"
+#include "session/plan_page.h"
 #include "session/sized_model.h"
 #include "support/text_output.h"
 
@@ -30,11 +35,10 @@ constexpr int profiled_runs = 10;
 bool can_run(const KernelLibrary& library) { return !library.backend() || library.backend()->can_run(); }
 
 RuntimeTargetOptions target_options(const SessionOptions& options) {
-  return {.threads = options.threads,
-          .counting = !options.cost.uses_time(),
-          .row_major = options.row_major,
-          .float_storage = options.float_storage,
-          .cancelled = [stop = options.optimize.search.stop] { return stop.raised(); }};
+  RuntimeTargetOptions target = piece_target(options);
+  target.counting = !options.cost.uses_time();
+  target.cancelled = [stop = options.optimize.search.stop] { return stop.raised(); };
+  return target;
 }
 
 /// The operators that are carried, each with the reason of the first node that has one of its own, or else of the
@@ -81,6 +85,8 @@ std::string phase_text(const OptimizeProgress::State& state, std::size_t measure
       return fmt::format("timing {} graphs whole", state.graphs);
     case Phase::checking:
       return "checking the result";
+    case Phase::planning:
+      return "planning for several devices";
     case Phase::writing:
       return "writing";
   }
@@ -89,16 +95,28 @@ std::string phase_text(const OptimizeProgress::State& state, std::size_t measure
 
 }  // namespace
 
+RuntimeTargetOptions piece_target(const SessionOptions& options) {
+  return {.threads = options.threads,
+          .counting = false,
+          .row_major = options.row_major,
+          .float_storage = options.float_storage,
+          .cancelled = {}};
+}
+
 struct Session::State {
-  State(SessionOptions o, const OperatorRegistry& r, const KernelLibrary& l, RuleSets loaded)
+  State(SessionOptions o, const OperatorRegistry& r, const KernelLibrary& l, RuleSets loaded, MessageSink sink)
       : options(std::move(o)),
         registry(r),
         library(l),
+        message(std::move(sink)),
         rules(std::move(loaded)),
         fusing_rules(allowed_rules(rules.for_baseline().rules(), options.optimize.rounding, true), r),
         target(l, target_options(options)) {}
 
-  [[nodiscard]] Status open_costs(const MessageSink& message);
+  [[nodiscard]] Status open_costs();
+  [[nodiscard]] Status plan_result(SessionResult& result);
+  [[nodiscard]] CheckOptions check_options() const;
+  [[nodiscard]] std::vector<CostDatabase::Entry> used_costs() const;
   [[nodiscard]] OptimizeOptions optimize_options(std::atomic<std::size_t>& unwritable, AllSizes* all_sizes) const;
   [[nodiscard]] Status keep_sizes(const AllSizes& all_sizes, const std::optional<CheckOptions>& check,
                                   SessionResult& result) const;
@@ -106,11 +124,12 @@ struct Session::State {
   [[nodiscard]] Status write_certificate(const SessionResult& result, bool external_data) const;
   [[nodiscard]] std::vector<std::string> node_names() const { return taso::node_names(sized.model()); }
   [[nodiscard]] ReportContext report_context() const;
-  [[nodiscard]] Status write_html(const OptimizeResult& result, const ReportContext& context);
+  [[nodiscard]] Status write_html(const SessionResult& result, const ReportContext& context);
 
   SessionOptions options;
   const OperatorRegistry& registry;
   const KernelLibrary& library;
+  MessageSink message;
   RuleSets rules;
   RuleIndex fusing_rules;  ///< Those by which a model that is read is fused before it runs.
   FileIdentity original;   ///< Of the model's file as it was read; for the certificate.
@@ -118,11 +137,12 @@ struct Session::State {
   RuntimeTarget target;
   std::optional<CostDatabase> database;
   std::optional<MeasuredCosts> measured;
+  std::unique_ptr<PieceTimes> piece_times;  ///< Null: no plan needs them.
   OptimizeProgress progress;
   std::unique_ptr<CostModel> cost_model;
 };
 
-Status Session::State::open_costs(const MessageSink& message) {
+Status Session::State::open_costs() {
   const bool timed = options.cost.uses_time();
   TASO_ASSIGN(database, taso::open_costs(options.costs, target.identity(), timed, !can_run(library), message));
   measured.emplace(target, *database, !options.costs.recorded_only);
@@ -161,12 +181,7 @@ OptimizeOptions Session::State::optimize_options(std::atomic<std::size_t>& unwri
       return all_sizes->check(applications);
     };
   }
-  if (result.check) {
-    result.check->threads = options.threads;
-    result.check->float_storage = options.float_storage;
-    result.check->node_names = node_names();
-    for (const TensorDeclaration& output : model.outputs()) result.check->output_names.push_back(output.name);
-  }
+  if (result.check) result.check = check_options();
   return result;
 }
 
@@ -180,6 +195,41 @@ Status Session::State::keep_sizes(const AllSizes& all_sizes, const std::optional
   TASO_ASSIGN(std::string note, all_sizes.check_at_another_size(result.at_all_sizes, library, *check));
   if (!note.empty()) optimized.notes.push_back(std::move(note));
   return {};
+}
+
+Status Session::State::plan_result(SessionResult& result) {
+  const PlanRequest& request = *options.devices;
+  progress.enter(OptimizeProgress::Phase::planning);
+  if (request.cost == PlanCost::time) {
+    TASO_ASSIGN(piece_times, PieceTimes::open(library, piece_target(options), options.costs, message));
+  }
+  const Graph& graph = result.optimized.graph;
+  TASO_ASSIGN(result.plan, plan_for_devices(graph, request, registry, piece_times.get()));
+  if (!result.plan->expanded || !options.optimize.check) return {};
+  progress.enter(OptimizeProgress::Phase::checking);
+  TASO_ASSIGN(const CheckReport report, check(graph, *result.plan->expanded, library, check_options()));
+  return report.passed ? Status()
+                       : Status(Error{ErrorCode::check_failed, "the plan as one model: " + report.failure(), {}});
+}
+
+/// Of graphs of the model.
+CheckOptions Session::State::check_options() const {
+  CheckOptions check = *options.optimize.check;
+  check.threads = options.threads;
+  check.float_storage = options.float_storage;
+  check.node_names = node_names();
+  for (const TensorDeclaration& output : sized.model().outputs()) check.output_names.push_back(output.name);
+  return check;
+}
+
+std::vector<CostDatabase::Entry> Session::State::used_costs() const {
+  std::vector<CostDatabase::Entry> used = measured->used();
+  if (!piece_times) return used;
+  const std::vector<CostDatabase::Entry> of_pieces = piece_times->used();
+  used.insert(used.end(), of_pieces.begin(), of_pieces.end());
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  return used;
 }
 
 Expected<SaveReport> Session::State::save(const SessionResult& result) const {
@@ -220,7 +270,8 @@ ReportContext Session::State::report_context() const {
   return context;
 }
 
-Status Session::State::write_html(const OptimizeResult& result, const ReportContext& context) {
+Status Session::State::write_html(const SessionResult& session_result, const ReportContext& context) {
+  const OptimizeResult& result = session_result.optimized;
   Graph imported = sized.model().graph();
   normalize(imported, registry);
   // Graphs are run where their times count, may be measured, and are not what the user has interrupted.
@@ -236,6 +287,7 @@ Status Session::State::write_html(const OptimizeResult& result, const ReportCont
   TASO_ASSIGN(report.optimized.run, profile_run(result.graph, target, *measured, *cost_model, profile));
   TASO_ASSIGN(report.regions, changed_regions(imported, result.graph, rules.all(), result.applications, registry));
   report.carried = carried_operators(sized.model());
+  if (session_result.plan) report.plan = plan_section(*session_result.plan, context.node_names);
   return write_text(options.outputs.html, report_html(report));
 }
 
@@ -247,7 +299,7 @@ Session::~Session() = default;
 Expected<Session> Session::open(SessionOptions options, const OperatorRegistry& registry, const KernelLibrary& library,
                                 const MessageSink& message) {
   TASO_ASSIGN(RuleSets rules, load_rule_sets(options.rules, registry, message));
-  auto state = std::make_unique<State>(std::move(options), registry, library, std::move(rules));
+  auto state = std::make_unique<State>(std::move(options), registry, library, std::move(rules), message);
   const SessionOptions& kept = state->options;
   if (!kept.outputs.certificate.empty()) {
     TASO_ASSIGN(state->original, identify_file(kept.model));
@@ -255,7 +307,10 @@ Expected<Session> Session::open(SessionOptions options, const OperatorRegistry& 
   TASO_ASSIGN(state->sized,
               SizedModel::load(kept.model, registry, {kept.input_shapes, {}, false}, kept.assumed, kept.ranges));
   describe(state->sized, message);
-  TASO_RETURN_IF_ERROR(state->open_costs(message));
+  if (kept.devices && kept.devices->expanded && state->sized.symbolic())
+    return Error{
+        ErrorCode::usage, "--emit onnx: a plan is for one size of symbolic extents; give them with --input-shape", {}};
+  TASO_RETURN_IF_ERROR(state->open_costs());
   return Session(std::move(state));
 }
 
@@ -273,9 +328,7 @@ Expected<SessionResult> Session::optimize() {
   if (std::string warning = coverage_warning(state.sized.model().coverage()); !warning.empty())
     result.optimized.notes.push_back(std::move(warning));
   if (all_sizes) TASO_RETURN_IF_ERROR(state.keep_sizes(*all_sizes, options.check, result));
-  if (state.options.devices) {
-    TASO_ASSIGN(result.plan, plan_for_devices(result.optimized.graph, *state.options.devices, state.registry));
-  }
+  if (state.options.devices) TASO_RETURN_IF_ERROR(state.plan_result(result));
   return result;
 }
 
@@ -284,17 +337,22 @@ Expected<SessionFiles> Session::write(const SessionResult& result) {
   state.progress.enter(OptimizeProgress::Phase::writing);
   const SessionOutputs& outputs = state.options.outputs;
   SessionFiles files;
-  if (!outputs.costs.empty()) TASO_RETURN_IF_ERROR(write_text(outputs.costs, export_text(state.measured->used())));
+  if (!outputs.costs.empty()) TASO_RETURN_IF_ERROR(write_text(outputs.costs, export_text(state.used_costs())));
   TASO_ASSIGN(files.model, state.save(result));
   if (result.plan && !outputs.plan.empty()) {
     TASO_ASSIGN(const FileIdentity model, identify_file(outputs.model));
     TASO_RETURN_IF_ERROR(write_text(outputs.plan, plan_json(*result.plan, model, state.node_names())));
   }
+  if (result.plan && result.plan->expanded && !outputs.expanded.empty()) {
+    SaveOptions save_options;
+    save_options.external_data = outputs.external_data;
+    TASO_ASSIGN(files.expanded, state.sized.model().save(*result.plan->expanded, outputs.expanded, save_options));
+  }
   if (!outputs.certificate.empty()) TASO_RETURN_IF_ERROR(state.write_certificate(result, files.model.external_data));
   files.context = state.report_context();
   if (!outputs.json.empty())
     TASO_RETURN_IF_ERROR(write_text(outputs.json, report_json(result.optimized, files.context)));
-  if (!outputs.html.empty()) TASO_RETURN_IF_ERROR(state.write_html(result.optimized, files.context));
+  if (!outputs.html.empty()) TASO_RETURN_IF_ERROR(state.write_html(result, files.context));
   return files;
 }
 

@@ -20,6 +20,7 @@
 #include "optimizer/cost_model.h"
 #include "optimizer/optimize.h"
 #include "optimizer/report.h"
+#include "optimizer/runtime_target.h"
 #include "runtime/kernel.h"
 #include "session/cost_files.h"
 #include "session/device_plan.h"
@@ -36,6 +37,7 @@ struct SessionOutputs {
   std::string certificate;     ///< Of the result (certificate/certificate.h); usually certificate_path(model).
   std::string costs;           ///< The costs that were used, as CostDatabase::open reads them. This file and
   std::string plan;            ///< The plan for several devices, where one is asked for; usually plan_path(model).
+  std::string expanded;        ///< That plan as one model (partition/expand.h); usually expanded_path(model).
   std::string json, html;      ///< the reports (optimizer/report.h, html_report.h) may be "-": stdout.
 };
 
@@ -55,11 +57,17 @@ struct SessionOptions {
   /// `at_all_sizes`, and of the check `threads`, `float_storage` and `output_names`. `search.stop` ends measuring,
   /// too.
   OptimizeOptions optimize;
-  std::optional<PlanRequest> devices;  ///< Whether the result is planned for several devices.
+  /// Whether the result is planned for several devices. PlanRequest::expanded needs a model without symbolic extents,
+  /// and where there is a check, the plan as one graph is checked, too.
+  std::optional<PlanRequest> devices;
   SessionOutputs outputs;
   /// When the work began, from where reports count seconds.
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
 };
+
+/// The target on which pieces of operators are timed for a plan for several devices (PieceTimes). It is not
+/// interrupted: planning asks for less once it is to end.
+[[nodiscard]] RuntimeTargetOptions piece_target(const SessionOptions& options);
 
 /// What a session has made of its model.
 struct SessionResult {
@@ -72,6 +80,7 @@ struct SessionResult {
 /// What a session has written.
 struct SessionFiles {
   SaveReport model;
+  SaveReport expanded;    ///< Of the plan as one model, where there is one.
   ReportContext context;  ///< For report_text() and its like.
 };
 

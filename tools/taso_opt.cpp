@@ -20,9 +20,13 @@
 #include "optimizer/report.h"
 #include "partition/topology.h"
 #include "session/model_plan.h"
+#include "session/plan_file.h"
+#include "session/plan_page.h"
+#include "session/plan_text.h"
 #include "session/rule_report.h"
 #include "session/session.h"
 #include "session/sized_model.h"
+#include "support/byte_size.h"
 #include "support/file.h"
 #include "support/text_output.h"
 #include "tools/common.h"
@@ -48,12 +52,13 @@ struct Options {
   std::vector<std::string> input_shapes, assumed, ranges;
   std::string why;                      // A rule; empty: the model is optimized.
   std::optional<std::int64_t> devices;  // For how many the result is planned.
-  std::string topology, mesh;
+  std::string topology, mesh, memory_per_device, partition = "exact", plan_cost = "roofline", emit;
   double time_limit = 0, memory_limit_mb = 512;
   std::optional<double> check_rtol;
   std::string check = "sampled";
   bool no_check = false, fail_if_no_gain = false, explain = false, no_certificate = false;
   const CLI::Option *beam_width = nullptr, *rerank = nullptr;
+  std::vector<const CLI::Option*> of_plans;  // Of no use without --devices or --topology.
 };
 
 /// The options that name files.
@@ -85,6 +90,32 @@ void declare_files(CLI::App& app, Options& options) {
       app, "--html", options.session.outputs.html,
       "Write the report as one HTML page to FILE: what changed, where each rule was applied, and both graphs to look "
       "through");
+}
+
+/// The options of plans for several devices.
+void declare_plans(CLI::App& app, Options& options) {
+  options.of_plans = {
+      app.add_option("--mesh", options.mesh,
+                     "The mesh of --devices, slowest links first: 2x4 (default: as the topology's levels)")
+          ->type_name("AxB"),
+      app.add_option("--memory-per-device", options.memory_per_device,
+                     "Plans keep to so much memory of each device (80GB, 512MiB), or to no limit: none (default: what "
+                     "the topology says)")
+          ->type_name("SIZE|none"),
+      app.add_option("--partition", options.partition,
+                     "exact: the plan of least cost; recursive: one mesh axis after the other, as Tofu does")
+          ->check(CLI::IsMember({"exact", "recursive"}))
+          ->capture_default_str(),
+      app.add_option(
+             "--plan-cost", options.plan_cost,
+             "What operators of a plan cost: roofline (the rates that the topology states), time (of kernels on "
+             "--device, recorded or measured), flops, bytes")
+          ->check(CLI::IsMember({"roofline", "time", "flops", "bytes"}))
+          ->capture_default_str(),
+      app.add_option("--emit", options.emit,
+                     "onnx: write the plan, too, as one ordinary model OUT.expanded.onnx, in which the pieces of all "
+                     "devices stand one beside the other")
+          ->check(CLI::IsMember({"onnx"}))};
 }
 
 void declare(CLI::App& app, Options& options) {
@@ -150,7 +181,7 @@ void declare(CLI::App& app, Options& options) {
           ->default_str(std::to_string(optimize.timed_candidates));
   app.add_option("--time-limit", options.time_limit,
                  "Seconds for measuring, searching and timing together: then the best so far is checked and written; "
-                 "results depend on the machine's speed")
+                 "with --devices as many again for planning; results depend on the machine's speed")
       ->check(tools::real_number(0, 1e9, true))
       ->type_name("S");
   app.add_option("--memory-limit", options.memory_limit_mb, "MB of graphs kept by the search")
@@ -162,9 +193,7 @@ void declare(CLI::App& app, Options& options) {
       "--devices", options.devices,
       "Plan the result for so many devices, and write the plan to OUT.plan.json: how every operator is cut, and "
       "what moves between devices, by the rates of the shipped topology of that size or of --topology");
-  app.add_option("--mesh", options.mesh,
-                 "The mesh of --devices, slowest links first: 2x4 (default: as the topology's levels)")
-      ->type_name("AxB");
+  declare_plans(app, options);
   app.add_option("--fp", options.rounding, "exact, reassoc or fast: how far rules may change rounding")
       ->check(CLI::IsMember({"exact", "reassoc", "fast"}))
       ->capture_default_str();
@@ -199,7 +228,9 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--check-atol", optimize.check->atol, "Allowed absolute difference besides")
       ->check(tools::real_number(0))
       ->capture_default_str();
-  app.add_flag("--explain", options.explain, "List every application of a rule");
+  app.add_flag("--explain", options.explain,
+               "List every application of a rule; with --devices also what the next best cut of each operator would "
+               "cost");
   app.add_option("--why", options.why,
                  "Optimize nothing; say how often RULE matches, where it nearly does, and what is missing there")
       ->type_name("RULE");
@@ -240,6 +271,12 @@ Expected<std::string> claim_sidecars(Options& options) {
     options.session.outputs.plan = plan_path(options.session.outputs.model);
     TASO_RETURN_IF_ERROR(claims.writes("plan of --output", options.session.outputs.plan));
   }
+  if (!options.emit.empty()) {
+    std::string& expanded = options.session.outputs.expanded;
+    expanded = expanded_path(options.session.outputs.model);
+    TASO_RETURN_IF_ERROR(claims.writes("plan of --output as a model", expanded));
+    TASO_RETURN_IF_ERROR(claims.writes("external data of the plan as a model", expanded + ".data"));
+  }
   if (options.no_certificate) return std::string();
   const std::string certificate = certificate_path(options.session.outputs.model);
   TASO_RETURN_IF_ERROR(claims.writes("certificate of --output", certificate));
@@ -247,12 +284,18 @@ Expected<std::string> claim_sidecars(Options& options) {
   return certificate;
 }
 
+/// The limit to which plans keep.
+Expected<std::optional<double>> memory_per_device(const Options& options, const Topology& topology) {
+  if (options.memory_per_device.empty()) return std::optional(static_cast<double>(topology.device.memory));
+  if (options.memory_per_device == "none") return std::optional<double>();
+  const Expected<double> size = parse_byte_size(options.memory_per_device);
+  if (!size) return Error{ErrorCode::usage, "--memory-per-device: " + size.error().message, {}};
+  return std::optional(*size);
+}
+
 /// The devices for which the result is planned, if it is.
 Expected<std::optional<PlanRequest>> plan_request(const Options& options) {
-  if (!plans_for_devices(options)) {
-    if (!options.mesh.empty()) return Error{ErrorCode::usage, "--mesh: give --devices or --topology, too", {}};
-    return std::optional<PlanRequest>();
-  }
+  if (!plans_for_devices(options)) return std::optional<PlanRequest>();
   Topology topology;
   if (options.topology.empty()) {
     TASO_ASSIGN(topology, topology_of(*options.devices, options.common.specs + "/devices"));
@@ -271,7 +314,16 @@ Expected<std::optional<PlanRequest>> plan_request(const Options& options) {
   } else {
     TASO_ASSIGN(request.mesh, parse_mesh(options.mesh, topology));
   }
+  TASO_ASSIGN(request.memory, memory_per_device(options, topology));
+  TASO_ASSIGN(request.cost, parse_plan_cost(options.plan_cost));
   TASO_ASSIGN(request.strategy_files, tools::strategy_files(options.common));
+  request.method = options.partition == "exact" ? PlanMethod::exact : PlanMethod::recursive;
+  request.alternatives = options.explain;
+  request.expanded = !options.emit.empty();
+  request.interrupted = &tools::interrupted();
+  if (options.time_limit > 0)
+    request.time_limit =
+        std::chrono::duration_cast<StopSignal::Clock::duration>(std::chrono::duration<double>(options.time_limit));
   return std::optional(std::move(request));
 }
 
@@ -279,6 +331,10 @@ Expected<std::optional<PlanRequest>> plan_request(const Options& options) {
 Status check_purpose(const Options& options) {
   const SessionOutputs& outputs = options.session.outputs;
   const bool plans_only = !outputs.plan.empty();
+  if (!plans_for_devices(options))
+    for (const CLI::Option* option : options.of_plans)
+      if (option->count() > 0)
+        return Error{ErrorCode::usage, option->get_name() + ": give --devices or --topology, too", {}};
   if (plans_only && !options.why.empty())
     return Error{ErrorCode::usage, "--plan-only: --why looks for a rule; leave one out", {}};
   if (plans_only && !plans_for_devices(options))
@@ -286,11 +342,15 @@ Status check_purpose(const Options& options) {
   if (!plans_only && options.why.empty())
     return outputs.model.empty() ? Status(Error{ErrorCode::usage, "--output is required (see --help)", {}}) : Status();
   for (const auto& [name, file] : {std::pair("--output", &outputs.model), std::pair("--record", &outputs.costs),
-                                   std::pair("--html", &outputs.html)})
-    if (!file->empty())
+                                   std::pair("--html", plans_only ? nullptr : &outputs.html)})
+    if (file != nullptr && !file->empty())
       return Error{ErrorCode::usage,
                    fmt::format("{}: {} optimizes nothing; leave it out", name, plans_only ? "--plan-only" : "--why"),
                    {}};
+  if (plans_only && !options.emit.empty())
+    return Error{ErrorCode::usage, "--emit: --plan-only writes the plan alone; give --output instead", {}};
+  if (plans_only && !options.common.json.empty())
+    return Error{ErrorCode::usage, "--json: the plan of --plan-only is JSON itself; leave it out", {}};
   return {};
 }
 
@@ -347,14 +407,23 @@ Status find_rule_files(Options& options) {
   return {};
 }
 
-/// Sets what depends on the device, and on the folders of specifications.
-Status complete(Options& options, const tools::Device& device) {
+/// Sets where costs of the device are from, `timed`: of kernels.
+Status find_costs(Options& options, const tools::Device& device, bool timed) {
   SessionOptions& session = options.session;
-  const bool recorded_only = session.costs.recorded_only;
-  if (!device.can_run() && !recorded_only)
+  if (!device.can_run() && !session.costs.recorded_only)
     return Error{
         ErrorCode::usage, "--device-properties: a device that is not there cannot be measured; give --no-measure", {}};
   session.float_storage = device.float_storage;
+  if (session.costs.recorded_only && session.costs.file.empty() && timed) {
+    TASO_ASSIGN(session.costs.shipped, tools::cost_files(options.common));
+  }
+  return {};
+}
+
+/// Sets what depends on the device, and on the folders of specifications.
+Status complete(Options& options, const tools::Device& device) {
+  SessionOptions& session = options.session;
+  TASO_RETURN_IF_ERROR(find_costs(options, device, session.cost.uses_time() || options.plan_cost == "time"));
   std::optional<CheckOptions>& check = session.optimize.check;
   check->seed = options.common.seed;
   if (device.can_run()) check->rtol = tools::tolerance_of(options.device.math).maximum;
@@ -362,11 +431,7 @@ Status complete(Options& options, const tools::Device& device) {
   check->region_rtol = options.check_rtol.value_or(0);
   check->full = options.check == "full";
   if (options.no_check) check.reset();
-  TASO_RETURN_IF_ERROR(find_rule_files(options));
-  if (recorded_only && session.costs.file.empty() && session.cost.uses_time()) {
-    TASO_ASSIGN(session.costs.shipped, tools::cost_files(options.common));
-  }
-  return {};
+  return find_rule_files(options);
 }
 
 void print_message(const tools::CommonOptions& common, MessageLevel level, const std::string& text) {
@@ -434,6 +499,13 @@ Status explain_rule(Options& options) {
   return {};
 }
 
+/// Prints a plan, if anything is printed.
+void print_plan(const Options& options, const DevicePlan& plan, const std::vector<std::string>& node_names) {
+  if (options.common.quiet || options.files.claims().uses_stdout()) return;
+  fmt::print("{}", plan_text(plan, node_names));
+  if (options.explain) fmt::print("{}", plan_reasons(plan, node_names));
+}
+
 /// Plans the model of --plan-only as it is.
 Status plan_as_it_is(Options& options) {
   const std::string& file = options.session.outputs.plan;
@@ -443,10 +515,17 @@ Status plan_as_it_is(Options& options) {
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_proved_operators(options.common, program_name));
   TASO_ASSIGN(options.session.devices, plan_request(options));
   const auto message = [&](MessageLevel level, const std::string& text) { print_message(options.common, level, text); };
-  TASO_ASSIGN(const ModelPlan planned, plan_model(options.session, registry, message));
+  std::optional<tools::Device> device;
+  if (options.session.devices->cost == PlanCost::time) {
+    TASO_ASSIGN(device, tools::open_device(options.device, registry, false));
+    TASO_RETURN_IF_ERROR(find_costs(options, *device, true));
+  }
+  TASO_ASSIGN(const ModelPlan planned,
+              plan_model(options.session, registry, device ? &device->library : nullptr, message));
   TASO_RETURN_IF_ERROR(write_text(file, plan_json(planned.plan, planned.model, planned.node_names)));
-  if (!options.common.quiet && !options.files.claims().uses_stdout())
-    fmt::print("{}", plan_text(planned.plan, planned.node_names));
+  if (const std::string& html = options.session.outputs.html; !html.empty())
+    TASO_RETURN_IF_ERROR(write_text(html, plan_page(planned.plan, options.session.model, planned.node_names)));
+  print_plan(options, planned.plan, planned.node_names);
   return {};
 }
 
@@ -487,8 +566,7 @@ Expected<int> run(Options& options) {
   const OptimizeResult& optimized = result->optimized;
   if (!options.common.quiet && !options.files.claims().uses_stdout())
     print_report(options, session, optimized, files.context);
-  if (result->plan && !options.common.quiet && !options.files.claims().uses_stdout())
-    fmt::print("{}", plan_text(*result->plan, files.context.node_names));
+  if (result->plan) print_plan(options, *result->plan, files.context.node_names);
   print_remarks(options, session, *result, files);
   if (optimized.search.stop == StopReason::interrupted) return static_cast<int>(ErrorCode::interrupted);
   if (options.fail_if_no_gain && !optimized.gain) {

@@ -9,6 +9,7 @@
 
 #include "optimizer/html/assets.h"
 #include "optimizer/html/charts.h"
+#include "optimizer/html/page.h"
 #include "optimizer/html/page_data.h"
 #include "support/markup.h"
 
@@ -324,15 +325,13 @@ std::string carried(const std::vector<CarriedOperator>& operators) {
 
 std::string head(const HtmlReport& report) {
   const OptimizeResult& result = *report.result;
-  // Nothing may be loaded; the page's own style and script stand in it.
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" "
-      "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<meta name=\"viewport\" "
-      "content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n"
-      "<title>{0}</title>\n<style>\n{1}</style></head>\n<body>\n<header><h1>{0}</h1>\n"
-      "<p class=\"verdict\"><strong>{2}</strong></p>\n<p class=\"facts\">target {3}; cost {4}; rounding {5}</p>\n",
-      escape_markup(report.context->model), report_css, escape_markup(verdict(result)), escape_markup(result.target),
-      escape_markup(result.cost_model), escape_markup(report.context->numeric_classes));
+  return page_begin(report.context->model) +
+         fmt::format(
+             "<header><h1>{}</h1>\n<p class=\"verdict\"><strong>{}</strong></p>\n<p class=\"facts\">target {}; cost "
+             "{}; "
+             "rounding {}</p>\n",
+             escape_markup(report.context->model), escape_markup(verdict(result)), escape_markup(result.target),
+             escape_markup(result.cost_model), escape_markup(report.context->numeric_classes));
 }
 
 }  // namespace
@@ -347,7 +346,7 @@ std::string report_html(const HtmlReport& report) {
       "original <span class=\"swatch after\"></span> result</p>\n" +
       tiles(result) + "<div class=\"charts\">\n" + operator_bars(report) + cost_chart(result) + memory_chart(report) +
       "</div></section>\n";
-  text += graphs(report) + rules(result) + causes(report.context->coverage) + carried(report.carried);
+  text += report.plan + graphs(report) + rules(result) + causes(report.context->coverage) + carried(report.carried);
   text += "<section>" + table_of_numbers(result) +
           "</section>\n</main>\n<script type=\"application/json\" id=\"data\">" + page_data(report) +
           "</script>\n<script type=\"module\">\n";

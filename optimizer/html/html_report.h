@@ -37,6 +37,7 @@ struct HtmlReport {
   ReportedGraph original, optimized;   ///< The original in normal form, and result->graph.
   std::vector<ChangedRegion> regions;  ///< By changed_regions() for these two.
   std::vector<CarriedOperator> carried;
+  std::string plan;  ///< A section about a plan for several devices, as HTML; empty: there is none.
 };
 
 /// The page. Equal reports give equal bytes.

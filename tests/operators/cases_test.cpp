@@ -370,6 +370,24 @@ TEST(ElementEvaluator, ComputesWhatIsAskedForAndNoMore) {
   EXPECT_TRUE(evaluator.at(graph.outputs()[0], 309).ok());
 }
 
+// Integers that operators copy say places as those of an input do.
+TEST(ElementEvaluator, LooksUpIntegersThatAreCopied) {
+  const Graph graph = test::graph_of(
+      "input x f32[4, 2]\ninput i i64[2, 3]\ns = split(transpose(i; perm=[1, 0]); axis=-2, sizes=[1, 2])\n"
+      "output gather(x, s.1; axis=-2)\n");
+  const std::vector<float> floats = {0, 1, 2, 3, 4, 5, 6, 7};
+  const std::vector<std::int64_t> integers = {0, 1, 2, 3, -1, -2};
+  const TensorElements inputs[] = {{{ElementType::f32, {4, 2}, true}, std::as_bytes(std::span(floats)), false},
+                                   {{ElementType::i64, {2, 3}, true}, std::as_bytes(std::span(integers)), false}};
+  DoubleRing ring;
+  ElementEvaluator<DoubleRing> evaluator(graph, test::registry(), ring, inputs);
+  const std::vector<double> expected = {2, 3, 6, 7, 4, 5, 4, 5};  // Rows 1, -1, 2, -2.
+  for (std::size_t k = 0; k < expected.size(); ++k)
+    EXPECT_EQ(evaluator.at(graph.outputs()[0], static_cast<std::int64_t>(k)).value(), expected[k]) << k;
+  const std::vector<RingTensor<double>> whole = {{{4, 2}, {floats.begin(), floats.end()}, {}}, {{2, 3}, {}, integers}};
+  EXPECT_EQ(evaluate(graph, test::registry(), ring, whole).value()[0].elements, expected);
+}
+
 // A graph of other operators computes the same. Those that have none are listed: windows, reads outside of a tensor or
 // through indices, choices, several equations for one tensor, recurrences.
 TEST_P(OperatorCases, UnfoldedAgree) {

@@ -132,6 +132,44 @@ TEST(Expand, EqualPiecesStayApart) {
   }
 }
 
+// Cuts of an axis of neighbours, of an index, and of operators of more than two inputs or outputs along their own axis.
+TEST(Expand, PiecesThatAreMoreOrLessThanTheirParts) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"input x f32[2, 9, 3]\noutput lrn(x; size=4)\n", "i@-2"},
+      {"input x f32[9, 6]\ninput i i64[5, 2]\noutput gather(x, i; axis=-2)\n", "Q@-3"},
+      {"input x f32[2, 6]\ninput y f32[3, 6]\ninput z f32[4, 6]\noutput concat(x, y, z; axis=-2)\n", "j@-2"},
+      {"input x f32[2, 9]\ns = split(x; axis=-1, sizes=[3, 1, 5])\noutput s.0\noutput s.1\noutput s.2\n", "j@-1"}};
+  StrategyTable strategies = every_strategy();
+  const Mesh mesh = mesh_of_sizes({3});
+  for (const auto& [text, cut] : cases) {
+    const Graph graph = graph_of(text);
+    Doubles inputs;
+    for (const NodeId id : graph.inputs()) {
+      const TensorType& type = graph.node(id).outputs[0];
+      RingTensor<double>& tensor = inputs.emplace_back(RingTensor<double>{type.shape, {}, {}});
+      for (std::int64_t i = 0; i < type.elements(); ++i) {
+        if (type.element == ElementType::i64)
+          tensor.integers.push_back(i % 9 - 4);
+        else
+          tensor.elements.push_back(static_cast<double>(i * i % 23) / 7);
+      }
+    }
+    DoubleRing ring;
+    const Doubles expected = value_of(evaluate(graph, registry(), ring, inputs));
+    Planner planner(graph, mesh, strategies, {});
+    const PartitionPlan plan = value_of(
+        planner.plan([&](NodeId, const NodeConfiguration& configuration) { return configuration.to_string() == cut; }));
+    ASSERT_EQ(plan.nodes.size(), 1U);
+    EXPECT_EQ(plan.nodes[0].configuration.to_string(), cut);
+    const Graph expanded = value_of(expand(graph, plan, strategies));
+    expect_equal(expected, value_of(evaluate(expanded, registry(), ring, inputs)), text);
+    for (const NodeId id : expanded.topological_order()) {
+      if (!expanded.node(id).is_op("concat")) continue;
+      for (const Value& operand : expanded.node(id).inputs) EXPECT_GT(expanded.type(operand).elements(), 0) << text;
+    }
+  }
+}
+
 TEST(Expand, WhatIsNotUnderstoodStandsOnce) {
   const Graph graph = graph_of(R"(
 input x f32[4, 6]

@@ -45,7 +45,9 @@ std::vector<Tensor> run(const OperatorPiece& piece, const std::vector<Tensor>& w
   const OperatorInstance instance =
       value_of(OperatorInstance::create(registry(), piece.op, piece.attributes, piece.inputs));
   DoubleRing ring;
-  return value_of(evaluate(instance, ring, std::span<const Tensor* const>(pointers)));
+  std::vector<Tensor> outputs = value_of(evaluate(instance, ring, std::span<const Tensor* const>(pointers)));
+  for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = cropped(outputs[i], piece.keeps[i]);
+  return outputs;
 }
 
 /// Pieces of the range of a cut, each reached by cuts into two.
@@ -138,13 +140,24 @@ TEST(OperatorPiece, PiecesMakeTheWhole) {
       {"input x f32[2, 4, 9, 9]\noutput max_pool2d(x; kernel=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])\n",
        "b@-4:2 i@-3:234 y@-2:234 z@-1:234 "},
       {"input x f32[4, 6]\ninput y f32[4, 6]\noutput add(x, y)\n", "I@-2:234 I@-1:234 "},
-      {"input x f32[9, 6]\ninput i i64[5]\noutput gather(x, i; axis=-2)\n", "R@-1:234 n:234 "},
+      {"input x f32[9, 6]\ninput i i64[5]\noutput gather(x, i; axis=-2)\n", "Q@-2:234 R@-1:234 n:234 "},
       {"input x f32[2, 3, 4, 4]\ninput s f32[3]\ninput b f32[3]\ninput m f32[3]\ninput v f32[3]\n"
        "output batch_norm(x, s, b, m, v)\n",
        "b@-4:2 i@-3:23 I@-2:234 I@-1:234 "},
       {"input x f32[2, 3, 4]\ninput s f32[4]\ninput b f32[4]\noutput layer_norm(x, s, b)\n", "I@-3:2 I@-2:23 "},
-      {"input x f32[2, 6]\ninput y f32[3, 6]\noutput concat(x, y; axis=-2)\n", "J@-1:234 "},
-      {"input x f32[8, 6]\ns = split(x; axis=-1, sizes=[2, 4])\noutput s.0\noutput s.1\n", "I@-2:234 "},
+      {"input x f32[2, 6]\ninput y f32[3, 6]\noutput concat(x, y; axis=-2)\n", "j@-2:234 J@-1:234 j@-2:234 "},
+      // Three and more are two, one of which is the others.
+      {"input x f32[2, 6]\ninput y f32[3, 6]\ninput z f32[1, 6]\ninput u f32[4, 6]\n"
+       "output concat(x, y, z, u; axis=-2)\n",
+       "j@-2:234 J@-1:234 j@-2:234 "},
+      {"input x f32[8, 6]\ns = split(x; axis=-1, sizes=[2, 4])\noutput s.0\noutput s.1\n",
+       "I@-2:234 j@-1:234 j@-1:234 "},
+      {"input x f32[2, 9]\ns = split(x; axis=-1, sizes=[3, 1, 3, 2])\noutput s.0\noutput s.1\noutput s.2\n"
+       "output s.3\n",
+       "I@-2:2 j@-1:234 j@-1:234 "},
+      // Channels of the neighbourhood are made, too, and cut off: of few channels not all pieces can be made.
+      {"input x f32[2, 16, 3]\noutput lrn(x; size=5)\n", "b@-3:2 i@-2:234 I@-1:23 "},
+      {"input x f32[2, 4, 3]\noutput lrn(x; size=5)\n", "b@-3:2 i@-2:2 I@-1:23 "},
       {"input x f32[8, 6]\noutput slice(x; starts=[1, 0], sizes=[6, 3], steps=[1, 2])\n", "I@-2:234 I@-1:23 "},
       {"input x f32[6]\noutput broadcast(x; shape=[4, 6])\n", "I@-2:234 I@-1:234 "},
       {"input a f32[5, 6]\ninput b f32[6, 7]\ninput c f32[7]\noutput matmul_bias_act(a, b, c; act=relu)\n",

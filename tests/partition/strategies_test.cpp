@@ -40,6 +40,9 @@ std::string summary(const PartitionStrategy& strategy) {
     if (end != "m" || begin != "m") text += " [" + end + " | " + begin + "]";
     separator = ", ";
   }
+  const std::string behind = text_of(strategy.behind_first, strategy.rule);
+  const std::string before = text_of(strategy.before_second, strategy.rule);
+  if (behind != "0" || before != "0") text += "; besides " + behind + " | " + before;
   for (const LocalAttribute& attribute : strategy.attributes)
     text += "; " + attribute.name + "=" + text_of(attribute.first, strategy.rule) + " | " +
             text_of(attribute.second, strategy.rule);

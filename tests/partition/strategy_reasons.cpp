@@ -4,7 +4,9 @@
 #include <optional>
 #include <vector>
 
+#include "operators/evaluate.h"
 #include "partition/operator_piece.h"
+#include "support/random.h"
 #include "verifier/instances.h"
 
 namespace taso::test {
@@ -18,6 +20,7 @@ struct Parts {
   Attributes combine_attributes;
   std::vector<Attributes> attributes;
   std::vector<Boxes> reads;
+  std::vector<IndexBox> keeps;  ///< Of the first output of each.
 };
 
 class PartsReader {
@@ -43,6 +46,7 @@ class PartsReader {
     if (!outputs) return std::nullopt;
     piece.outputs = std::move(*outputs);
     for (const TensorType& type : piece.outputs) piece.makes.push_back(whole_box(type.shape));
+    piece.keeps = piece.makes;
     return piece;
   }
 
@@ -56,8 +60,13 @@ class PartsReader {
     if (!how || combine.inputs.size() != 2) return std::nullopt;
     result.combine_attributes = *how;
     for (const PatternValue& part : combine.inputs) {
-      if (part.is_variable || rule_.target.nodes[part.index].op != rule_.source.nodes[0].op) return std::nullopt;
-      const PatternNode& node = rule_.target.nodes[part.index];
+      // A piece, or a part of it.
+      PatternValue made = part;
+      const std::string& op = rule_.source.nodes[0].op;
+      if (!made.is_variable && rule_.target.nodes[made.index].op == "split" && op != "split")
+        made = rule_.target.nodes[made.index].inputs[0];
+      if (made.is_variable || rule_.target.nodes[made.index].op != op) return std::nullopt;
+      const PatternNode& node = rule_.target.nodes[made.index];
       const auto attributes = attributes_of(node);
       if (!attributes) return std::nullopt;
       result.attributes.push_back(*attributes);
@@ -67,6 +76,9 @@ class PartsReader {
         if (!box) return std::nullopt;
         reads.push_back(*box);
       }
+      const auto kept = kept_box(part, made, *attributes, reads);
+      if (!kept) return std::nullopt;
+      result.keeps.push_back(*kept);
     }
     return result;
   }
@@ -83,11 +95,29 @@ class PartsReader {
     return complete ? std::optional(std::move(*complete)) : std::nullopt;
   }
 
+  /// What of a piece's results `made` the value `part` is.
+  std::optional<IndexBox> kept_box(const PatternValue& part, const PatternValue& made, const Attributes& attributes,
+                                   const Boxes& reads) const {
+    std::vector<TensorType> types;
+    for (const PatternValue& input : rule_.source.nodes[0].inputs) types.push_back(instance_.variables[input.index]);
+    for (std::size_t i = 0; i < types.size(); ++i)
+      for (std::size_t axis = 0; axis < reads[i].size(); ++axis) types[i].shape[axis] = reads[i][axis].size();
+    const auto outputs = registry_.infer(rule_.source.nodes[0].op, attributes, types);
+    if (!outputs) return std::nullopt;
+    const IndexBox whole = whole_box((*outputs)[0].shape);
+    return part == made ? whole : part_of_box(whole, part);
+  }
+
   std::optional<IndexBox> box_of(const PatternValue& value) const {
     if (value.is_variable) return whole_box(instance_.variables[value.index].shape);
     const PatternNode& node = rule_.target.nodes[value.index];
     if (node.op != "split") return std::nullopt;
-    auto box = box_of(node.inputs[0]);
+    return part_of_box(box_of(node.inputs[0]), value);
+  }
+
+  /// An output of a split of a box.
+  std::optional<IndexBox> part_of_box(std::optional<IndexBox> box, const PatternValue& value) const {
+    const PatternNode& node = rule_.target.nodes[value.index];
     const auto attributes = attributes_of(node);
     if (!box || !attributes) return std::nullopt;
     const std::int64_t axis = attributes->integer("axis") + static_cast<std::int64_t>(box->size());
@@ -125,25 +155,64 @@ bool combined_alike(const Parts& parts, const OperatorPiece& whole, const PieceC
          static_cast<std::int64_t>(*cut.output_axis);
 }
 
+std::optional<std::vector<RingTensor<Mod61>>> values_of(const std::string& op, const Attributes& attributes,
+                                                        const std::vector<TensorType>& types,
+                                                        const std::vector<RingTensor<Mod61>>& inputs,
+                                                        const OperatorRegistry& registry) {
+  const auto instance = OperatorInstance::create(registry, op, attributes, types);
+  if (!instance) return std::nullopt;
+  std::vector<const RingTensor<Mod61>*> pointers;
+  for (const RingTensor<Mod61>& input : inputs) pointers.push_back(&input);
+  FieldRing ring(1);
+  auto outputs = evaluate(*instance, ring, std::span<const RingTensor<Mod61>* const>(pointers));
+  return outputs ? std::optional(std::move(*outputs)) : std::nullopt;
+}
+
+/// Whether a piece with these attributes has the values of `part`, at random elements.
+bool has_values_of(const OperatorPiece& part, const Attributes& attributes, const OperatorRegistry& registry) {
+  Random random(1, "elements of pieces");
+  FieldRing ring(1);
+  std::vector<RingTensor<Mod61>> inputs;
+  for (const TensorType& type : part.inputs) {
+    RingTensor<Mod61>& tensor = inputs.emplace_back();
+    tensor.shape = type.shape;
+    for (std::int64_t i = 0; i < type.elements(); ++i) {
+      tensor.elements.push_back(ring.element(random.next()));
+      tensor.integers.push_back(0);
+    }
+  }
+  const auto here = values_of(part.op, attributes, part.inputs, inputs, registry);
+  const auto there = values_of(part.op, part.attributes, part.inputs, inputs, registry);
+  if (!here || !there || here->size() != there->size()) return false;
+  for (std::size_t i = 0; i < here->size(); ++i)
+    if ((*here)[i].shape != (*there)[i].shape || (*here)[i].elements != (*there)[i].elements) return false;
+  return true;
+}
+
 /// Compares the pieces at one instance with those of every strategy.
 void note(StrategyReasons& reasons, const Parts& parts, const OperatorPiece& whole, const std::string& changed,
           std::optional<std::int64_t> point_of_rule, StrategyTable& strategies, const std::string& where) {
-  bool itself = false, other = false, more = false;
+  bool itself = false, other = false, more = false, alike = false;
   for (const PieceCut& cut : cuts_of(whole, strategies)) {
     if (!combined_alike(parts, whole, cut, strategies.registry())) continue;
     for (std::int64_t point = 1; point < cut.extent; ++point) {
-      bool equal = true, wider = true;
+      bool equal = true, wider = true, same_values = true;
       for (const bool second : {false, true}) {
         const auto part = part_of(whole, cut, point, second, strategies.registry());
         const std::size_t k = second ? 1 : 0;
-        if (!part || part->attributes != parts.attributes[k]) equal = wider = false;
-        if (!wider) break;
-        equal = equal && part->reads == parts.reads[k];
-        wider = contains(parts.reads[k], part->reads);
+        const bool same_attributes = part && part->attributes == parts.attributes[k];
+        const bool same_reads = part && part->reads == parts.reads[k] && part->keeps[0] == parts.keeps[k];
+        equal = equal && same_attributes && same_reads;
+        wider = wider && same_attributes && contains(parts.reads[k], part->reads) &&
+                part->keeps[0].size() == parts.keeps[k].size();
+        same_values = same_values && same_reads &&
+                      (same_attributes || has_values_of(*part, parts.attributes[k], strategies.registry()));
+        if (!wider && !same_values) break;
       }
       if (equal && cut.strategy->rule.name == changed && point == point_of_rule) itself = true;
       other = other || equal;
       more = more || wider;
+      alike = alike || same_values;
     }
   }
   bool empty = false;
@@ -158,6 +227,8 @@ void note(StrategyReasons& reasons, const Parts& parts, const OperatorPiece& who
     ++reasons.empty;
   else if (more)
     ++reasons.reads_more;
+  else if (alike)
+    ++reasons.no_difference;
   else if (++reasons.none == 1)
     reasons.unexplained = where;
 }
@@ -196,6 +267,7 @@ std::string StrategyReasons::text() const {
   add(another_cut, "it is another cut");
   add(empty, "one piece is the whole, the other one is empty");
   add(reads_more, "a piece is given more than it reads");
+  add(no_difference, "another attribute changes nothing that is read");
   add(none, "no reason found");
   add(ill_typed, "pieces do not fit together");
   return result;

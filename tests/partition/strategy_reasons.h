@@ -17,11 +17,16 @@ struct StrategyReasons {
       0;                  ///< Those of that strategy or of another one, at another cut point or along another axis.
   std::size_t empty = 0;  ///< One is the whole, the other one reads nothing.
   std::size_t reads_more = 0;  ///< Those of a strategy, with more of an input than they need.
-  std::size_t none = 0;        ///< None of these.
-  std::size_t ill_typed = 0;   ///< There are none: they do not fit together.
-  std::string unexplained;     ///< The first instance without a reason.
+  /// Those of a strategy, with another attribute that makes no difference to what is read: the pieces have equal values
+  /// at random points of GF(2^61-1).
+  std::size_t no_difference = 0;
+  std::size_t none = 0;       ///< None of these.
+  std::size_t ill_typed = 0;  ///< There are none: they do not fit together.
+  std::string unexplained;    ///< The first instance without a reason.
 
-  [[nodiscard]] bool explained() const { return none == 0 && the_strategy + another_cut + empty + reads_more > 0; }
+  [[nodiscard]] bool explained() const {
+    return none == 0 && the_strategy + another_cut + empty + reads_more + no_difference > 0;
+  }
   /// "another cut (31), a piece is empty (9)".
   [[nodiscard]] std::string text() const;
 };

@@ -101,6 +101,17 @@ void write_half_model(const fs::path& path) {
   ASSERT_TRUE(saved) << saved.error().to_string();
 }
 
+/// A model of any number of rows.
+void write_symbolic_model(const fs::path& path) {
+  ModelBuilder model(17, "rows");
+  model.add_symbolic_input("x", {"rows", "8"});
+  model.add_node("Relu", {"x"}, {"h"});
+  model.add_node("Relu", {"h"}, {"y"});
+  model.add_symbolic_output("y", {"rows", "8"});
+  const Status saved = model.save(path.string());
+  ASSERT_TRUE(saved) << saved.error().to_string();
+}
+
 /// Makes what every case finds in its folder; see outputs/README.md.
 void make_files(const fs::path& folder) {
   fs::create_directories(folder / "empty");
@@ -111,6 +122,7 @@ void make_files(const fs::path& folder) {
   write_model(folder / "e.onnx", "e.onnx.data");
   write_ill_typed_model(folder / "l.onnx");
   write_half_model(folder / "f.onnx");
+  write_symbolic_model(folder / "y.onnx");
   write(folder / "r.rules", "rule relu_twice:\n  relu(relu(x)) => relu(x)\n");
   write(folder / "s.rules", "rule neg_twice:\n  neg(neg(x)) => x\n");
   write(folder / "p.pb", "not read");

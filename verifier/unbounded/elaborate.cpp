@@ -279,14 +279,13 @@ NormalForm Elaborator::equation_at(const TypedNode& node, const Equation& equati
   return result;
 }
 
-NormalForm Elaborator::equation_at(const TypedNode& node, const Equation& equation, const Written& tensor,
-                                   const std::vector<Polynomial>& indices, bool only, Frame& frame) {
+bool Elaborator::bind_left_side(const TypedNode& node, const Equation& equation, const std::vector<AxisSpec>& axes,
+                                const std::vector<Polynomial>& indices, Frame& frame,
+                                std::vector<std::pair<const Expression*, Polynomial>>& later) {
   auto ranged = [&](const std::string& name) {
     return std::any_of(equation.ranges.begin(), equation.ranges.end(),
                        [&](const Expression::Range& range) { return range.name == name; });
   };
-  const std::vector<AxisSpec>& axes = tensor.axes;
-  std::vector<std::pair<const Expression*, Polynomial>> later;  // coordinates with a 'where' variable
   std::size_t axis = 0;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const Expression& coordinate = equation.coordinates[i];
@@ -299,7 +298,7 @@ NormalForm Elaborator::equation_at(const TypedNode& node, const Equation& equati
     }
     if (axis >= indices.size()) {
       unsupported("the axes of an output of " + node.definition->name);
-      return {};
+      return false;
     }
     const Polynomial& position = indices[axis++];
     if (coordinate.kind == Kind::tuple) {
@@ -313,8 +312,16 @@ NormalForm Elaborator::equation_at(const TypedNode& node, const Equation& equati
     } else {
       later.emplace_back(&coordinate, position);
     }
-    if (obstacle_.any()) return {};
+    if (obstacle_.any()) return false;
   }
+  return true;
+}
+
+NormalForm Elaborator::equation_at(const TypedNode& node, const Equation& equation, const Written& tensor,
+                                   const std::vector<Polynomial>& indices, bool only, Frame& frame) {
+  const std::vector<AxisSpec>& axes = tensor.axes;
+  std::vector<std::pair<const Expression*, Polynomial>> later;  // coordinates with a 'where' variable
+  if (!bind_left_side(node, equation, axes, indices, frame, later)) return {};
   // Each 'where' variable is what the coordinate that has it makes it.
   std::vector<Atom> guards;
   for (const Expression::Range& range : equation.ranges) {
@@ -582,15 +589,36 @@ Polynomial Elaborator::lookup(const Expression& e, Frame& frame, const Polynomia
     unsupported("a coordinate read from " + e.name);
     return Polynomial::invalid();
   }
-  const PatternValue& value = frame.node->inputs[where.position];
-  if (!value.is_variable) {
+  return lookup(frame.node->inputs[where.position], where.indices, extent, e);
+}
+
+Polynomial Elaborator::lookup(const PatternValue& value, const std::vector<Polynomial>& indices,
+                              const Polynomial& extent, const Expression& e) {
+  if (value.is_variable) {
+    std::vector<Polynomial> arguments = {facts_.reduce(extent)};
+    for (const Polynomial& position : indices) arguments.push_back(facts_.reduce(position));
+    oblige_index(value.index, arguments, e);
+    return Polynomial::symbol(facts_.symbols().lookup(value.index, std::move(arguments)));
+  }
+  // An operator that copies: the element that its equation reads.
+  const TypedNode& node = side_.nodes[value.index];
+  const OperatorDefinition& definition = *node.definition;
+  Frame frame;
+  frame.node = &node;
+  frame.environment = node.environment;
+  if (definition.several_outputs())
+    frame.environment.bind(definition.output.piece, Sizes::of(Polynomial(static_cast<std::int64_t>(value.port))));
+  std::vector<std::pair<const Expression*, Polynomial>> later;
+  if (definition.equations.size() != 1 || !definition.equations[0].ranges.empty()) {
     unsupported("a coordinate that is computed");
     return Polynomial::invalid();
   }
-  std::vector<Polynomial> arguments = {facts_.reduce(extent)};
-  for (const Polynomial& position : where.indices) arguments.push_back(facts_.reduce(position));
-  oblige_index(value.index, arguments, e);
-  return Polynomial::symbol(facts_.symbols().lookup(value.index, std::move(arguments)));
+  const Equation& equation = definition.equations[0];
+  if (!bind_left_side(node, equation, definition.output.axes, indices, frame, later)) return Polynomial::invalid();
+  if (!later.empty()) unsupported("a coordinate that is computed");
+  const Place from = place(equation.value, frame, false);
+  if (obstacle_.any()) return Polynomial::invalid();
+  return lookup(node.inputs[from.position], from.indices, extent, e);
 }
 
 Elaborator::Place Elaborator::place(const Expression& e, Frame& frame, bool may_leave) {

@@ -85,6 +85,11 @@ class Elaborator {
                                        std::size_t k, const std::vector<Polynomial>& indices, bool only);
   [[nodiscard]] NormalForm equation_at(const TypedNode& node, const Equation& equation, const Written& tensor,
                                        const std::vector<Polynomial>& indices, bool only, Frame& frame);
+  /// Gives the names on the left side of an equation their indices; false with an obstacle. What it leaves are
+  /// coordinates that are more than a name, with their indices.
+  [[nodiscard]] bool bind_left_side(const TypedNode& node, const Equation& equation, const std::vector<AxisSpec>& axes,
+                                    const std::vector<Polynomial>& indices, Frame& frame,
+                                    std::vector<std::pair<const Expression*, Polynomial>>& later);
   [[nodiscard]] NormalForm scalar(const Expression& e, Frame& frame);
   [[nodiscard]] NormalForm call(const Expression& e, Frame& frame);
   [[nodiscard]] const FunctionLaw* special_case(const FunctionDefinition& function,
@@ -101,6 +106,9 @@ class Elaborator {
   void check_steps(std::uint32_t number);
   [[nodiscard]] std::size_t place_of_steps(const IntermediateSpec& spec, Frame& frame);
   [[nodiscard]] Polynomial lookup(const Expression& e, Frame& frame, const Polynomial& extent);
+  /// The element of a value that holds integers, as one of `extent` places; `e` is the read that asks for it.
+  [[nodiscard]] Polynomial lookup(const PatternValue& value, const std::vector<Polynomial>& indices,
+                                  const Polynomial& extent, const Expression& e);
   /// New variables for ranges; what bounds them goes to `guards`.
   void open(std::span<const Expression::Range> ranges, Frame& frame, std::vector<SymbolId>& bound,
             std::vector<Atom>& guards);

@@ -103,7 +103,8 @@ std::vector<SharedValues::Pair> SharedValues::candidates() const {
     for (Id v = 0; v < variables_; ++v)
       if (!typing_.integers(v)) all.push_back({true, v, 0});
     for (std::uint32_t n = 0; n < side.nodes.size(); ++n)
-      for (std::uint32_t port = 0; port < side.nodes[n].outputs.size(); ++port) all.push_back({false, n, port});
+      for (std::uint32_t port = 0; port < side.nodes[n].outputs.size() && !side.nodes[n].integers; ++port)
+        all.push_back({false, n, port});
     return all;
   };
   const TypedSide &source = typing_.source(), &target = typing_.target();

@@ -441,9 +441,10 @@ AttributeTerm Typing::evaluate(const AttributeExpression& e) {
 // Finds the types of one application; what must hold is assumed.
 class Typing::Solver : public SizeSolver<Typing::Solver, SizeEvaluator, std::vector<Polynomial>> {
  public:
-  Solver(Typing& typing, TypedNode& node, std::string key)
+  Solver(Typing& typing, const TypedSide& side, TypedNode& node, std::string key)
       : SizeSolver(*node.definition, typing.registry_.size_functions(), node.environment, typing.facts_, no_context),
         typing_(typing),
+        side_(side),
         facts_(typing.facts_),
         node_(node),
         key_(std::move(key)) {}
@@ -475,9 +476,9 @@ class Typing::Solver : public SizeSolver<Typing::Solver, SizeEvaluator, std::vec
     for (const Shape& shape : node_.input_shapes) shapes.push_back(&shape);
     if (!set_arguments(shapes)) return fail();
     for (std::size_t i = 0; i < arguments_.size(); ++i) {
-      const PatternValue& value = node_.inputs[i];
-      const bool holds_integers = value.is_variable && typing_.kinds_.integers[value.index];
-      if (arguments_[i].spec->integers != holds_integers) return fail();
+      const bool holds_integers = typing_.integers(side_, node_.inputs[i]);
+      node_.integers = node_.integers || (definition_.signature.copies && holds_integers);
+      if (arguments_[i].spec->integers != holds_integers && !node_.integers) return fail();
     }
     return true;
   }
@@ -601,6 +602,7 @@ class Typing::Solver : public SizeSolver<Typing::Solver, SizeEvaluator, std::vec
   }
 
   Typing& typing_;
+  const TypedSide& side_;
   Facts& facts_;
   TypedNode& node_;
   std::string key_;
@@ -647,7 +649,7 @@ bool Typing::side(const Pattern& pattern, TypedSide& typed, const std::string& n
       if (obstacle_.any()) return false;
     }
     typed.nodes.push_back(std::move(result));
-    if (!Solver(*this, typed.nodes.back(), name + std::to_string(n)).run()) return false;
+    if (!Solver(*this, typed, typed.nodes.back(), name + std::to_string(n)).run()) return false;
   }
   return true;
 }

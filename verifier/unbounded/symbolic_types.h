@@ -52,6 +52,7 @@ struct TypedNode {
   SizeEnvironment environment;
   std::map<std::string, AttributeTerm, std::less<>> attributes;
   std::vector<std::vector<Polynomial>> outputs;
+  bool integers = false;  ///< It copies integers (OperatorSignature::copies).
 };
 
 /// One side of a rule.
@@ -108,6 +109,10 @@ class Typing {
   };
   [[nodiscard]] const std::vector<RealCondition>& real_conditions() const { return real_conditions_; }
   [[nodiscard]] bool integers(std::uint32_t tensor) const { return kinds_.integers[tensor]; }
+  /// Whether a value of a side holds integers.
+  [[nodiscard]] bool integers(const TypedSide& side, const PatternValue& value) const {
+    return value.is_variable ? kinds_.integers[value.index] : side.nodes[value.index].integers;
+  }
   /// The length that was chosen for an attribute variable, a list whose length no definition fixes; else nothing.
   [[nodiscard]] std::optional<std::size_t> chosen_length(std::uint32_t attribute) const {
     return kinds_.lengths[attribute] ? std::nullopt : assumptions_.lengths[attribute];

@@ -1,0 +1,103 @@
+#include "session/plan_costs.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "graph/constant.h"
+#include "graph/graph.h"
+#include "runtime/backend.h"
+
+namespace taso {
+namespace {
+
+struct KnownCost {
+  PlanCost cost;
+  std::string_view name, source;
+  CostUnit unit;
+};
+constexpr std::array<KnownCost, 4> known_costs = {{
+    {PlanCost::roofline, "roofline", "the rates that the topology states", CostUnit::seconds},
+    {PlanCost::time, "time", "times of kernels, and the links that the topology states", CostUnit::seconds},
+    {PlanCost::flops, "flops", "scalar operations, and those that a device does while a link passes a byte",
+     CostUnit::flops},
+    {PlanCost::bytes, "bytes", "bytes that are read, written and received", CostUnit::bytes},
+}};
+
+const KnownCost& known(PlanCost cost) { return known_costs[static_cast<std::size_t>(cost)]; }
+
+/// A graph of one application of an operator, as the piece is.
+Expected<Graph> graph_of_piece(const OperatorPiece& piece, const std::vector<bool>& weights,
+                               const OperatorCatalog& catalog) {
+  Graph graph;
+  std::vector<Value> inputs;
+  for (std::size_t i = 0; i < piece.inputs.size(); ++i) {
+    const std::string name = fmt::format("operand{}", i);
+    inputs.push_back({weights[i] ? graph.add_constant(ConstantData::shape_only(piece.inputs[i], name))
+                                 : graph.add_input(name, piece.inputs[i]),
+                      0});
+  }
+  TASO_ASSIGN(const NodeId node, add_op(graph, catalog, piece.op, piece.attributes, std::move(inputs)));
+  for (std::uint32_t port = 0; port < graph.node(node).outputs.size(); ++port) graph.add_output({node, port});
+  return graph;
+}
+
+}  // namespace
+
+Expected<PlanCost> parse_plan_cost(std::string_view text) {
+  for (const KnownCost& one : known_costs)
+    if (one.name == text) return one.cost;
+  return Error{ErrorCode::usage, fmt::format("--plan-cost {}: expected roofline, time, flops or bytes", text), {}};
+}
+
+CostUnit unit_of(PlanCost cost) { return known(cost).unit; }
+
+std::string_view source_of(PlanCost cost) { return known(cost).source; }
+
+PieceTimes::PieceTimes(const KernelLibrary& library, const RuntimeTargetOptions& options)
+    : target_(library, options), registry_(library.registry()) {}
+
+Expected<std::unique_ptr<PieceTimes>> PieceTimes::open(const KernelLibrary& library,
+                                                       const RuntimeTargetOptions& options, const CostFiles& files,
+                                                       const MessageSink& message) {
+  std::unique_ptr<PieceTimes> times(new PieceTimes(library, options));
+  const bool described = library.backend() != nullptr && !library.backend()->can_run();
+  TASO_ASSIGN(times->database_, open_costs(files, times->target_.identity(), true, described, message));
+  times->measured_.emplace(times->target_, *times->database_, !files.recorded_only);
+  return times;
+}
+
+PieceCost PieceTimes::cost() {
+  return [this](const OperatorPiece& piece, const std::vector<bool>& weights) { return seconds(piece, weights); };
+}
+
+Expected<double> PieceTimes::seconds(const OperatorPiece& piece, const std::vector<bool>& weights) {
+  TASO_ASSIGN(const Graph graph, graph_of_piece(piece, weights, registry_));
+  TASO_ASSIGN(const KernelPlan plan, target_.plan(graph));
+  double sum = 0;
+  for (const Launch& launch : plan.launches) {
+    if (launch.kernel->op == reorder_op) continue;
+    TASO_ASSIGN(const double one, measured_->seconds(*launch.kernel));
+    sum += one;
+  }
+  return sum;
+}
+
+PieceCost piece_cost(PlanCost cost, const Mesh& mesh, const OperatorRegistry& registry, PieceTimes* times) {
+  switch (cost) {
+    case PlanCost::roofline:
+      break;
+    case PlanCost::time:
+      TASO_CHECK(times != nullptr, "times of no device");
+      return times->cost();
+    case PlanCost::flops:
+      return flops_of_pieces(registry);
+    case PlanCost::bytes:
+      return bytes_of_pieces(registry);
+  }
+  return roofline(registry, mesh.device);
+}
+
+}  // namespace taso

@@ -1,0 +1,69 @@
+/// Where the costs of a plan for several devices come from: rates of the topology, counts, or times of the kernels that
+/// run on a device.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "operators/registry.h"
+#include "optimizer/cost_database.h"
+#include "optimizer/cost_model.h"
+#include "optimizer/runtime_target.h"
+#include "partition/mesh.h"
+#include "partition/piece_costs.h"
+#include "runtime/kernel.h"
+#include "session/cost_files.h"
+#include "session/message.h"
+#include "support/status.h"
+
+namespace taso {
+
+/// What operators of a plan cost.
+enum class PlanCost : std::uint8_t {
+  roofline,  ///< Seconds by the rates that the topology states.
+  time,      ///< Seconds of the kernels of pieces: recorded, or measured on the device.
+  flops,     ///< Scalar operations.
+  bytes,     ///< Bytes read, written and received.
+};
+
+/// As --plan-cost spells it: roofline, time, flops, bytes. Fails (usage) otherwise.
+[[nodiscard]] Expected<PlanCost> parse_plan_cost(std::string_view text);
+/// In which unit such costs are.
+[[nodiscard]] CostUnit unit_of(PlanCost cost);
+/// Where they are from: "the rates that the topology states".
+[[nodiscard]] std::string_view source_of(PlanCost cost);
+
+/// Times of pieces of operators: of the kernels that a target launches for an operator by itself, with the layouts of
+/// the target's rule and without conversions between layouts, which depend on neighbours. Not for several threads at
+/// once.
+class PieceTimes {
+ public:
+  /// Opens the costs of the device where the library's kernels run, which is referred to. Fails as open_costs does;
+  /// where files.recorded_only, a time that is not recorded is an error of code cost_missing.
+  [[nodiscard]] static Expected<std::unique_ptr<PieceTimes>> open(const KernelLibrary& library,
+                                                                  const RuntimeTargetOptions& options,
+                                                                  const CostFiles& files, const MessageSink& message);
+
+  /// Refers to this.
+  [[nodiscard]] PieceCost cost();
+  /// Every time handed out so far, ordered.
+  [[nodiscard]] std::vector<CostDatabase::Entry> used() const { return measured_->used(); }
+
+ private:
+  PieceTimes(const KernelLibrary& library, const RuntimeTargetOptions& options);
+  [[nodiscard]] Expected<double> seconds(const OperatorPiece& piece, const std::vector<bool>& weights);
+
+  RuntimeTarget target_;
+  std::optional<CostDatabase> database_;
+  std::optional<MeasuredCosts> measured_;
+  const OperatorRegistry& registry_;
+};
+
+/// The cost of pieces on a mesh. `times`: of PlanCost::time, where it must be given (TASO_CHECK); referred to.
+[[nodiscard]] PieceCost piece_cost(PlanCost cost, const Mesh& mesh, const OperatorRegistry& registry,
+                                   PieceTimes* times);
+
+}  // namespace taso

@@ -1,0 +1,21 @@
+/// The file of a plan for several devices (docs/partitioning.md).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "certificate/certificate.h"
+#include "session/device_plan.h"
+
+namespace taso {
+
+/// Its text. `model` is the file that the plan is of; `node_names` are those of the user's nodes, by origin. Equal
+/// plans give equal bytes.
+[[nodiscard]] std::string plan_json(const DevicePlan& plan, const FileIdentity& model,
+                                    const std::vector<std::string>& node_names);
+/// The file of the plan beside a model: out.plan.json of out.onnx.
+[[nodiscard]] std::string plan_path(const std::string& model);
+/// The plan as one model, beside a model: out.expanded.onnx of out.onnx.
+[[nodiscard]] std::string expanded_path(const std::string& model);
+
+}  // namespace taso

@@ -1,0 +1,162 @@
+#include "session/plan_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "support/byte_size.h"
+
+namespace taso {
+namespace {
+
+bool repeats(const NodeConfiguration& configuration) {
+  return std::all_of(configuration.axes.begin(), configuration.axes.end(),
+                     [](const AxisUse& use) { return use.kind == AxisUse::Kind::repeat; });
+}
+
+std::string table_of_nodes(const DevicePlan& device_plan, const std::vector<std::string>& node_names) {
+  const PartitionPlan& plan = device_plan.plan;
+  const CostUnit unit = unit_of(device_plan.cost);
+  std::string text = fmt::format("{:<32} {:<20} {:<28} {:>12} {:>12} {:>12} {:>12} {:>10}\n", "node", "operator",
+                                 "mesh axes", "compute", "moving", "bytes in", "bytes out", "memory");
+  const std::vector<MovedForNode> moved = moved_by_node(plan);
+  std::size_t left_out = 0;
+  for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
+    const PlannedNode& node = plan.nodes[i];
+    const auto& [in, out] = moved[i];
+    if (repeats(node.configuration) && in.bytes == 0 && out.bytes == 0) {
+      ++left_out;
+      continue;
+    }
+    text += fmt::format("{:<32} {:<20} {:<28} {:>12} {:>12} {:>12.0f} {:>12.0f} {:>10}\n",
+                        planned_name(device_plan.graph, node.node, node_names), device_plan.graph.node(node.node).op,
+                        node.configuration.to_string(), amount_text(node.compute_seconds, unit),
+                        amount_text(in.seconds + out.seconds, unit), in.bytes, out.bytes,
+                        byte_size_text(node.memory, true));
+  }
+  if (left_out > 0) text += fmt::format("{} more are repeated on all devices, and nothing moves for them\n", left_out);
+  return text;
+}
+
+std::string table_of_plans(const DevicePlan& device_plan) {
+  const CostUnit unit = unit_of(device_plan.cost);
+  std::string text = fmt::format("\n{:<18} {:>12} {:>12} {:>12} {:>12} {:>12} {:>10}\n", "plan", "cost", "compute",
+                                 "moving", "bytes moved", "weights", "memory");
+  for (const NamedPlan& one : all_plans(device_plan)) {
+    if (one.plan == nullptr) {
+      text += fmt::format("{:<18} none: {}\n", one.name, one.missing);
+      continue;
+    }
+    const bool fits = !device_plan.memory || one.plan->memory <= *device_plan.memory;
+    text += fmt::format("{:<18} {:>12} {:>12} {:>12} {:>12.0f} {:>12} {:>10}{}\n", one.name,
+                        amount_text(one.plan->seconds, unit), amount_text(one.plan->compute_seconds, unit),
+                        amount_text(one.plan->transfer_seconds, unit), one.plan->transfer_bytes,
+                        byte_size_text(one.plan->weight_bytes, true), byte_size_text(one.plan->memory, true),
+                        fits ? "" : ", does not fit");
+  }
+  return text;
+}
+
+/// "0.12 us more (1.5 %)".
+std::string more(double cost, double than, CostUnit unit) {
+  return fmt::format("{} more ({:.3g} %)", amount_text(cost - than, unit), than > 0 ? 100 * (cost - than) / than : 0.0);
+}
+
+/// What the exact plan does otherwise.
+std::string other_uses(const DevicePlan& device_plan, const std::vector<std::string>& node_names) {
+  if (!device_plan.exact) return "";
+  std::string text;
+  std::map<NodeId, const NodeConfiguration*> exact;
+  for (const PlannedNode& node : device_plan.exact->nodes) exact[node.node] = &node.configuration;
+  for (const PlannedNode& node : device_plan.plan.nodes)
+    if (const NodeConfiguration& other = *exact.at(node.node); other.axes != node.configuration.axes)
+      text += fmt::format("{}: {}; all axes at once: {}\n", planned_name(device_plan.graph, node.node, node_names),
+                          node.configuration.to_string(), other.to_string());
+  return text.empty() ? "the plan of all axes at once cuts every operator as this one does\n" : text;
+}
+
+}  // namespace
+
+std::string amount_text(double amount, CostUnit unit) {
+  switch (unit) {
+    case CostUnit::seconds:
+      break;
+    case CostUnit::flops:
+      return fmt::format("{:.4g} MFLOP", amount * 1e-6);
+    case CostUnit::bytes:
+      return fmt::format("{:.4g} MB", amount * 1e-6);
+  }
+  return amount < 1e-3 ? fmt::format("{:.2f} us", amount * 1e6) : fmt::format("{:.3f} ms", amount * 1e3);
+}
+
+std::string planned_name(const Graph& graph, NodeId id, const std::vector<std::string>& node_names) {
+  const Node& node = graph.node(id);
+  if (node.origin >= 0 && static_cast<std::size_t>(node.origin) < node_names.size())
+    return node_names[static_cast<std::size_t>(node.origin)];
+  return node.kind == NodeKind::opaque ? node.name : fmt::format("{} {}", node.op, id);
+}
+
+std::vector<MovedForNode> moved_by_node(const PartitionPlan& plan) {
+  std::map<NodeId, MovedForNode> sums;
+  for (const PlannedTransfer& moved : plan.transfers)
+    (moved.reader ? sums[*moved.reader].in : sums[moved.value.node].out) += moved.transfer;
+  std::vector<MovedForNode> list;
+  list.reserve(plan.nodes.size());
+  for (const PlannedNode& node : plan.nodes) list.push_back(sums[node.node]);
+  return list;
+}
+
+std::vector<NamedPlan> all_plans(const DevicePlan& plan) {
+  std::vector<NamedPlan> list{{"this plan", &plan.plan, {}}};
+  if (plan.exact) list.push_back({"all axes at once", &*plan.exact, {}});
+  for (const OtherPlan& other : plan.others)
+    list.push_back({other.name, other.plan ? &*other.plan : nullptr, other.missing});
+  return list;
+}
+
+std::string plan_quality(const DevicePlan& device_plan) {
+  const PartitionPlan& plan = device_plan.plan;
+  const CostUnit unit = unit_of(device_plan.cost);
+  std::string text;
+  if (plan.stopped) text += "the time limit was reached: there may be better plans\n";
+  if (!plan.complete) text += "not every way to use the mesh was looked at: some operators have too many\n";
+  if (device_plan.exact && device_plan.exact->seconds > 0)
+    text += fmt::format("decided axis by axis: {:.3f} times what the plan of all axes at once takes\n",
+                        plan.seconds / device_plan.exact->seconds);
+  const std::string fitting =
+      device_plan.memory ? fmt::format(" that fits {} per device", byte_size_text(*device_plan.memory, false)) : "";
+  if (plan.exact)
+    return text + fmt::format("no plan of these {}{} takes less\n", plan.complete ? "strategies" : "ways", fitting);
+  if (plan.lower_bound > 0)
+    text += fmt::format("no plan{} takes less than {}, {:.3g} % less than this one\n", fitting,
+                        amount_text(plan.lower_bound, unit), 100 * (1 - plan.lower_bound / plan.seconds));
+  return text;
+}
+
+std::string plan_text(const DevicePlan& plan, const std::vector<std::string>& node_names) {
+  return fmt::format("\nplan for {} devices, mesh {} of {}; costs by {}\n", plan.mesh.devices(), plan.mesh.to_string(),
+                     plan.topology, source_of(plan.cost)) +
+         table_of_nodes(plan, node_names) + table_of_plans(plan) + plan_quality(plan);
+}
+
+std::string plan_reasons(const DevicePlan& plan, const std::vector<std::string>& node_names) {
+  std::string text = "\nwhy it is cut so\n";
+  if (plan.method == PlanMethod::recursive) return text + other_uses(plan, node_names);
+  std::map<NodeId, const NodeConfiguration*> uses;
+  for (const PlannedNode& node : plan.plan.nodes) uses[node.node] = &node.configuration;
+  const CostUnit unit = unit_of(plan.cost);
+  for (const PlanAlternative& other : plan.alternatives) {
+    text += fmt::format("{}{}: {}; ", planned_name(plan.graph, other.node, node_names),
+                        other.equal > 1 ? fmt::format(" and {} like it", other.equal - 1) : "",
+                        uses.at(other.node)->to_string());
+    text += !other.plan ? std::string("there is no other way\n")
+                        : fmt::format("next best {}: the plan would take {}\n", other.configuration.to_string(),
+                                      more(other.plan->seconds, plan.plan.seconds, unit));
+  }
+  if (plan.alternatives.empty()) text += plan.plan.stopped ? "there was no time to find out\n" : "nothing is cut\n";
+  return text;
+}
+
+}  // namespace taso

@@ -1,0 +1,45 @@
+/// Plans for several devices as text (docs/partitioning.md).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "partition/placement.h"
+#include "session/device_plan.h"
+
+namespace taso {
+
+/// An amount of such costs: "2.352 ms", "34.21 us", "1.5 GFLOP", "12.00 MB".
+[[nodiscard]] std::string amount_text(double amount, CostUnit unit);
+/// The name of a node in the file, or else of its operator with its number in the graph.
+[[nodiscard]] std::string planned_name(const Graph& graph, NodeId id, const std::vector<std::string>& node_names);
+
+/// What moves for one operator.
+struct MovedForNode {
+  Transfer in;   ///< To what it reads.
+  Transfer out;  ///< From where it makes its results to where they are kept.
+};
+/// In the order of the plan's nodes.
+[[nodiscard]] std::vector<MovedForNode> moved_by_node(const PartitionPlan& plan);
+
+/// All plans, with their names: the plan itself, the exact one beside a recursive one, and the others.
+struct NamedPlan {
+  std::string_view name;
+  const PartitionPlan* plan = nullptr;
+  std::string_view missing;  ///< Why there is none.
+};
+[[nodiscard]] std::vector<NamedPlan> all_plans(const DevicePlan& plan);
+/// What is known of how good the plan is, a sentence a line.
+[[nodiscard]] std::string plan_quality(const DevicePlan& plan);
+
+/// A table: per operator that is cut or for which something moves its use of the mesh, what computing and moving cost,
+/// bytes in and out, and memory of the device that holds most; then the sums, beside those of other plans.
+/// `node_names` are those of the user's nodes, by origin.
+[[nodiscard]] std::string plan_text(const DevicePlan& plan, const std::vector<std::string>& node_names);
+/// Why operators are cut as they are: what the next best way of each would cost; of a recursive plan, where the exact
+/// one does otherwise.
+[[nodiscard]] std::string plan_reasons(const DevicePlan& plan, const std::vector<std::string>& node_names);
+
+}  // namespace taso
