@@ -109,8 +109,9 @@ class GradientParser {
       return {};
     }
     TASO_ASSIGN(Expression value, parse_size_expression(cursor_));
-    if (const auto tried = SizeQuery::create(registry_, op_->name, sizes_, value); !tried) return tried.error();
     sizes_.emplace_back(std::move(name), std::move(value));
+    const auto tried = SizeQuery::create(registry_, op_->name, sizes_, Expression{});
+    if (!tried) return tried.error();
     return {};
   }
 
