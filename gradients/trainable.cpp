@@ -4,7 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "gradients/training_step.h"
+#include "gradients/gradient_descent.h"
+#include "operators/unfold.h"
 
 namespace taso {
 namespace {
@@ -12,7 +13,8 @@ namespace {
 /// Copies a graph node by node.
 class Rewriter {
  public:
-  Rewriter(const Graph& from, const OperatorRegistry& registry) : from_(from), registry_(registry) {}
+  Rewriter(const Graph& from, const OperatorRegistry& registry, const GradientTable& table)
+      : from_(from), registry_(registry), table_(table) {}
 
   Expected<TrainableGraph> run() {
     for (const NodeId id : from_.inputs()) {
@@ -35,9 +37,38 @@ class Rewriter {
     const std::size_t kept = node.is_op("batch_norm") ? 3 : node.inputs.size();
     for (std::size_t i = 0; i < kept; ++i) copied.inputs[i] = copy_of(node.inputs[i]);
     if (kept < node.inputs.size()) status_ = use_batch_statistics(copied);
-    if (!status_) return;
+    if (!status_ || take_apart(id, copied)) return;
     const NodeId added = result_.graph.add(std::move(copied));
     for (std::uint32_t port = 0; port < node.outputs.size(); ++port) values_[{id, port}] = {added, port};
+  }
+
+  [[nodiscard]] bool has_gradients(std::string_view op) const {
+    return table_.find(op) != nullptr || registry_.find(op)->inputs.empty();
+  }
+
+  /// Adds an operator that the table does not know as what its definition is made of; false where that has no such
+  /// form.
+  bool take_apart(NodeId id, const Node& node) {
+    if (node.kind != NodeKind::op || has_gradients(node.op)) return false;
+    std::vector<TensorType> types;
+    for (const Value input : node.inputs) types.push_back(result_.graph.type(input));
+    const Expected<Graph> parts =
+        unfold(registry_, node.op, node.attributes, types, [&](std::string_view op) { return has_gradients(op); });
+    if (!parts) return false;
+    std::map<Value, Value> placed;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) placed[{parts->inputs()[i], 0}] = node.inputs[i];
+    for (const NodeId part : parts->topological_order()) {
+      Node copied = parts->node(part);
+      if (copied.kind == NodeKind::input) continue;
+      for (Value& input : copied.inputs) input = placed.at(input);
+      copied.origin = node.origin;
+      const auto ports = static_cast<std::uint32_t>(copied.outputs.size());
+      const NodeId added = result_.graph.add(std::move(copied));
+      for (std::uint32_t port = 0; port < ports; ++port) placed[{part, port}] = {added, port};
+    }
+    for (std::uint32_t port = 0; port < node.outputs.size(); ++port)
+      values_[{id, port}] = placed.at(parts->outputs()[port]);
+    return true;
   }
 
   /// What stands for a value; a constant is copied where it is first read.
@@ -95,6 +126,7 @@ class Rewriter {
 
   const Graph& from_;
   const OperatorRegistry& registry_;
+  const GradientTable& table_;
   TrainableGraph result_;
   std::map<Value, Value> values_;  // Of the graph that is copied, in the copy.
   std::set<std::string> names_;
@@ -103,8 +135,8 @@ class Rewriter {
 
 }  // namespace
 
-Expected<TrainableGraph> trainable(const Graph& graph, const OperatorRegistry& registry) {
-  return Rewriter(graph, registry).run();
+Expected<TrainableGraph> trainable(const Graph& graph, const OperatorRegistry& registry, const GradientTable& table) {
+  return Rewriter(graph, registry, table).run();
 }
 
 }  // namespace taso

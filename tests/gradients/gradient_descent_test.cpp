@@ -1,9 +1,9 @@
-// Training steps of small networks (training_steps.cases): gradients of all weights beside differences of the loss in
+// Training steps of small networks (gradient_descent.cases): gradients of all weights beside differences of the loss in
 // doubles, and updated weights.
 //
 //   weights w b             the inputs that are trained; the loss is the only output of the graph
 //   error MESSAGE           or why there is no step
-#include "gradients/training_step.h"
+#include "gradients/gradient_descent.h"
 
 #include <gtest/gtest.h>
 
@@ -73,7 +73,7 @@ TEST_P(TrainingSteps, DescendAlongTheDifferences) {
   const Graph forward = value_of(parse_graph(one.placed("graph"), one.file, gradient_registry()));
   const std::vector<std::string> names = test::words_of(one.text("weights"));
   const Value loss = forward.outputs()[0];
-  const auto made = training_step(forward, loss, named(forward, names), gradient_registry(), gradient_table());
+  const auto made = gradient_descent_step(forward, loss, named(forward, names), gradient_registry(), gradient_table());
   if (one.has("error")) {
     ASSERT_FALSE(made.ok());
     EXPECT_EQ(made.error().message, one.text("error"));
@@ -118,8 +118,8 @@ TEST_P(TrainingSteps, GroupsHoldEveryBackwardNodeOnce) {
   if (one.has("error")) return;
   const Graph forward = value_of(parse_graph(one.placed("graph"), one.file, gradient_registry()));
   const std::vector<std::string> names = test::words_of(one.text("weights"));
-  const TrainingStep step = value_of(
-      training_step(forward, forward.outputs()[0], named(forward, names), gradient_registry(), gradient_table()));
+  const GradientDescentStep step = value_of(gradient_descent_step(forward, forward.outputs()[0], named(forward, names),
+                                                                  gradient_registry(), gradient_table()));
   std::multiset<NodeId> grouped;
   for (const auto& [node, group] : step.backward) {
     EXPECT_TRUE(forward.contains(node));
@@ -137,15 +137,15 @@ TEST_P(TrainingSteps, GroupsHoldEveryBackwardNodeOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, TrainingSteps,
-                         ::testing::ValuesIn(test::load_cases("tests/gradients/training_steps.cases", step_keys())),
+                         ::testing::ValuesIn(test::load_cases("tests/gradients/gradient_descent.cases", step_keys())),
                          test::case_name);
 
-TEST(TrainingStep, WeightsAreInputsGivenOnce) {
+TEST(GradientDescentStep, WeightsAreInputsGivenOnce) {
   const Graph graph = value_of(parse_graph("input x f32[2]\ny = neg(x)\noutput y\n", "test", gradient_registry()));
   const Value y = graph.outputs()[0], x{graph.inputs()[0], 0};
-  EXPECT_EQ(training_step(graph, y, {y}, gradient_registry(), gradient_table()).error().message,
+  EXPECT_EQ(gradient_descent_step(graph, y, {y}, gradient_registry(), gradient_table()).error().message,
             "a weight that is trained must be an input of the graph");
-  EXPECT_EQ(training_step(graph, y, {x, x}, gradient_registry(), gradient_table()).error().message,
+  EXPECT_EQ(gradient_descent_step(graph, y, {x, x}, gradient_registry(), gradient_table()).error().message,
             "weight 'x' is given twice");
 }
 
@@ -155,7 +155,7 @@ TEST(TrainableGraph, HasWeightsAsInputsAndStatisticsOfTheBatch) {
                   "weight mean f32[5]\nweight variance f32[5]\ny = batch_norm(conv2d(x, k), scale, bias, mean, "
                   "variance)\noutput y\n",
                   "test", gradient_registry()));
-  const TrainableGraph made = value_of(trainable(graph, gradient_registry()));
+  const TrainableGraph made = value_of(trainable(graph, gradient_registry(), gradient_table()));
   ASSERT_TRUE(made.graph.validate().ok());
   std::vector<std::string> shapes;
   for (const Value weight : made.weights) shapes.push_back(to_string(made.graph.type(weight)));

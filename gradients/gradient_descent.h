@@ -14,7 +14,7 @@
 namespace taso {
 
 /// A training step. Ids of forward nodes are those of the graph that it was made from.
-struct TrainingStep {
+struct GradientDescentStep {
   Graph graph;  ///< Its outputs: the loss, then the updated weights.
   /// Each weight and its value after the step.
   std::vector<std::pair<Value, Value>> weights;
@@ -28,8 +28,10 @@ struct TrainingStep {
 /// the sum of all elements of `loss`: by a table, backwards from it; gradients of a value that is read more than once
 /// are added. `weights`: values without a producer in which the loss is to become less, inputs of the graph. Fails
 /// where a node between them and the loss is not understood or has no gradient in the table.
-[[nodiscard]] Expected<TrainingStep> training_step(const Graph& forward, Value loss, const std::vector<Value>& weights,
-                                                   const OperatorRegistry& registry, const GradientTable& table);
+[[nodiscard]] Expected<GradientDescentStep> gradient_descent_step(const Graph& forward, Value loss,
+                                                                  const std::vector<Value>& weights,
+                                                                  const OperatorRegistry& registry,
+                                                                  const GradientTable& table);
 
 /// The cross-entropy of the softmax of scores with a new input `target` of their type, for every row.
 [[nodiscard]] Expected<Value> add_cross_entropy(Graph& graph, const OperatorRegistry& registry, Value scores);
@@ -44,8 +46,10 @@ struct TrainableGraph {
 };
 
 /// The graph with all constants of floating-point numbers that have more than one element as inputs, named as the
-/// constants are (`weight0`, ... where they have no name). Inference statistics of batch_norm are replaced by those of
-/// the batch, which are computed: mean and variance over all but the channels.
-[[nodiscard]] Expected<TrainableGraph> trainable(const Graph& graph, const OperatorRegistry& registry);
+/// constants are (`weight0`, ... where they have no name). Operators that the table does not know are taken apart by
+/// their definitions (operators/unfold.h), where these have such a form. Recorded statistics of batch_norm are replaced
+/// by those of the batch, which are computed: mean and variance over all but the channels.
+[[nodiscard]] Expected<TrainableGraph> trainable(const Graph& graph, const OperatorRegistry& registry,
+                                                 const GradientTable& table);
 
 }  // namespace taso

@@ -1,4 +1,4 @@
-#include "gradients/training_step.h"
+#include "gradients/gradient_descent.h"
 
 #include <algorithm>
 #include <optional>
@@ -107,10 +107,10 @@ Status check_weights(const Graph& graph, const std::vector<Value>& weights) {
 
 }  // namespace
 
-Expected<TrainingStep> training_step(const Graph& forward, Value loss, const std::vector<Value>& weights,
-                                     const OperatorRegistry& registry, const GradientTable& table) {
+Expected<GradientDescentStep> gradient_descent_step(const Graph& forward, Value loss, const std::vector<Value>& weights,
+                                                    const OperatorRegistry& registry, const GradientTable& table) {
   TASO_RETURN_IF_ERROR(check_weights(forward, weights));
-  TrainingStep step;
+  GradientDescentStep step;
   step.graph = forward;
   step.graph.set_outputs({loss});
   Backward backward(step.graph, registry, table);
