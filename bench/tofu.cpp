@@ -62,7 +62,7 @@ Status row(const std::string& name, const TrainingNetwork& network, std::int64_t
   return {};
 }
 
-Status print_weights(const OperatorRegistry& registry, const GradientTable& table) {
+Status print_weights(const GradientSpecifications& specifications) {
   fmt::print("| network | weights | GB |\n|---|---:|---:|\n");
   const auto print = [](const std::string& name, double weights) {
     const double gib = std::round(weights * 4 / (1 << 30) * 10) / 10;
@@ -70,12 +70,12 @@ Status print_weights(const OperatorRegistry& registry, const GradientTable& tabl
   };
   for (const std::int64_t layers : {50, 101, 152})
     for (const std::int64_t width : {1, 4, 6, 8, 10}) {
-      TASO_ASSIGN(const TrainingNetwork network, wide_resnet_in_training(layers, width, 8, registry, table));
+      TASO_ASSIGN(const TrainingNetwork network, wide_resnet_in_training(layers, width, 8, specifications));
       print(fmt::format("WResNet-{}-{}", layers, width), network.weights);
     }
   for (const std::int64_t layers : {6, 8, 10})
     for (const std::int64_t units : {4096, 6144, 8192}) {
-      TASO_ASSIGN(const TrainingNetwork network, lstm_in_training(layers, units, 8, 1, registry, table));
+      TASO_ASSIGN(const TrainingNetwork network, lstm_in_training(layers, units, 8, 1, specifications));
       print(fmt::format("RNN-{}-{}K", layers, units / 1024), network.weights);
     }
   return {};
@@ -121,19 +121,19 @@ Status print_plans(const std::vector<std::string>& words) {
 Status run(const std::vector<std::int64_t>& devices, bool weights, const TofuOptions& options) {
   tools::CommonOptions common;
   common.specs = tools::default_specs();
-  common.added_specs = {common.specs + "/gradients"};
-  TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(common));
-  TASO_ASSIGN(const GradientTable table, GradientTable::load(common.added_specs[0], registry));
-  if (weights) return print_weights(registry, table);
+  TASO_ASSIGN(const OperatorRegistry shipped, tools::load_operators(common));
+  TASO_ASSIGN(const auto loaded, GradientSpecifications::load(common.specs + "/gradients", shipped));
+  const GradientSpecifications& specifications = *loaded;
+  if (weights) return print_weights(specifications);
   fmt::print(
       "| network | devices | operators | tensors | decisions | M | s to coarsen | s, recursion | GB, recursion | "
       "s, all steps | GB, all steps | bound, GB | recursion above |\n"
       "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
   for (const std::int64_t count : devices) {
-    TASO_ASSIGN(const TrainingNetwork resnet, wide_resnet_in_training(152, 10, 32, registry, table));
-    TASO_RETURN_IF_ERROR(row("WResNet-152-10", resnet, count, registry, options));
-    TASO_ASSIGN(const TrainingNetwork lstm, lstm_in_training(10, 8192, 512, 20, registry, table));
-    TASO_RETURN_IF_ERROR(row("RNN-10-8K", lstm, count, registry, options));
+    TASO_ASSIGN(const TrainingNetwork resnet, wide_resnet_in_training(152, 10, 32, specifications));
+    TASO_RETURN_IF_ERROR(row("WResNet-152-10", resnet, count, specifications.registry, options));
+    TASO_ASSIGN(const TrainingNetwork lstm, lstm_in_training(10, 8192, 512, 20, specifications));
+    TASO_RETURN_IF_ERROR(row("RNN-10-8K", lstm, count, specifications.registry, options));
   }
   return {};
 }

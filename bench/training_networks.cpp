@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "graph/graph_text.h"
-#include "graph/rewrite.h"
 #include "onnx_io/model.h"
 
 namespace taso {
@@ -18,16 +17,17 @@ std::size_t operators_of(const Graph& graph) {
   return count;
 }
 
-Expected<TrainingNetwork> in_training(TrainableGraph network, Loss wanted, const OperatorRegistry& registry,
-                                      const GradientTable& table) {
+Expected<TrainingNetwork> in_training(TrainableGraph network, Loss wanted,
+                                      const GradientSpecifications& specifications) {
   const Value output = network.graph.outputs().at(0);
   TASO_ASSIGN(const Value loss, wanted == Loss::cross_entropy
-                                    ? add_cross_entropy(network.graph, registry, output)
-                                    : add_squared_error(network.graph, registry, output, "target"));
+                                    ? add_cross_entropy(network.graph, specifications.registry, output)
+                                    : add_squared_error(network.graph, specifications.registry, output, "target"));
   network.graph.set_outputs({loss});
   TrainingNetwork result;
   result.forward = operators_of(network.graph);
-  TASO_ASSIGN(result.step, gradient_descent_step(network.graph, loss, network.weights, registry, table));
+  TASO_ASSIGN(result.step, gradient_descent_step(network.graph, loss, network.weights, specifications.registry,
+                                                 specifications.table));
   result.groups.weights = network.weights;
   for (const Value weight : network.weights)
     result.weights += static_cast<double>(network.graph.type(weight).elements());
@@ -36,31 +36,38 @@ Expected<TrainingNetwork> in_training(TrainableGraph network, Loss wanted, const
 
 }  // namespace
 
+Expected<std::unique_ptr<const GradientSpecifications>> GradientSpecifications::load(const std::string& folder,
+                                                                                     const OperatorRegistry& base) {
+  auto result = std::make_unique<GradientSpecifications>();
+  TASO_ASSIGN(result->registry, OperatorRegistry::load(folder + "/operators", &base));
+  TASO_ASSIGN(result->table, GradientTable::load(folder, result->registry));
+  TASO_ASSIGN(result->rules, load_rules(folder + "/training.rules", result->registry));
+  return std::unique_ptr<const GradientSpecifications>(std::move(result));
+}
+
 Expected<TrainingNetwork> example_in_training(std::string_view name, examples::ModelOptions options, Loss loss,
-                                              const OperatorRegistry& registry, const GradientTable& table) {
+                                              const GradientSpecifications& specifications) {
   const examples::ExampleModel* example = examples::find_example_model(name);
   if (example == nullptr) return bad_input(fmt::format("there is no example model '{}'", name));
   options.without_weights = true;
   const ImportOptions import{.input_shapes = {}, .symbol_sizes = {}, .absent_weights = true};
   TASO_ASSIGN(const Model model,
-              Model::parse(example->build(options).serialize(), std::string(name), registry, import));
-  Graph graph = model.graph();
-  normalize(graph, registry);
-  TASO_ASSIGN(TrainableGraph network, trainable(graph, registry, table));
-  return in_training(std::move(network), loss, registry, table);
+              Model::parse(example->build(options).serialize(), std::string(name), specifications.registry, import));
+  TASO_ASSIGN(TrainableGraph network,
+              trainable(model.graph(), specifications.registry, specifications.table, specifications.rules));
+  return in_training(std::move(network), loss, specifications);
 }
 
 Expected<TrainingNetwork> wide_resnet_in_training(std::int64_t layers, std::int64_t width, std::int64_t batch,
-                                                  const OperatorRegistry& registry, const GradientTable& table) {
+                                                  const GradientSpecifications& specifications) {
   examples::ModelOptions options;
   options.wider = width;
   options.batch = batch;
-  return example_in_training(fmt::format("resnet{}", layers), options, Loss::cross_entropy, registry, table);
+  return example_in_training(fmt::format("resnet{}", layers), options, Loss::cross_entropy, specifications);
 }
 
 Expected<TrainingNetwork> lstm_in_training(std::int64_t layers, std::int64_t units, std::int64_t batch,
-                                           std::int64_t steps, const OperatorRegistry& registry,
-                                           const GradientTable& table) {
+                                           std::int64_t steps, const GradientSpecifications& specifications) {
   if (units % 1024 != 0 && 1024 % units != 0)
     return bad_input(fmt::format("{} units are neither a multiple of 1,024 nor a part of it", units));
   examples::ModelOptions options;
@@ -69,11 +76,11 @@ Expected<TrainingNetwork> lstm_in_training(std::int64_t layers, std::int64_t uni
   options.extent = steps;
   options.wider = units >= 1024 ? units / 1024 : 0;
   options.narrower = units < 1024 ? 1024 / units : 0;
-  return example_in_training("lstm", options, Loss::squared_error, registry, table);
+  return example_in_training("lstm", options, Loss::squared_error, specifications);
 }
 
 Expected<TrainingNetwork> perceptron_in_training(std::int64_t batch, const std::vector<std::int64_t>& units,
-                                                 const OperatorRegistry& registry, const GradientTable& table) {
+                                                 const GradientSpecifications& specifications) {
   std::string inputs = fmt::format("input x0 f32[{}, {}]\n", batch, units[0]), lines, last = "x0";
   for (std::size_t l = 1; l < units.size(); ++l) {
     inputs += fmt::format("input w{0} f32[{1}, {2}]\ninput b{0} f32[{2}]\n", l, units[l - 1], units[l]);
@@ -83,10 +90,11 @@ Expected<TrainingNetwork> perceptron_in_training(std::int64_t batch, const std::
     lines += l + 1 < units.size() ? fmt::format("{} = relu({})\n", last, sum) : fmt::format("{} = {}\n", last, sum);
   }
   TrainableGraph network;
-  TASO_ASSIGN(network.graph, parse_graph(inputs + lines + "output " + last + "\n", "perceptron", registry));
+  TASO_ASSIGN(network.graph,
+              parse_graph(inputs + lines + "output " + last + "\n", "perceptron", specifications.registry));
   for (std::size_t i = 1; i < network.graph.inputs().size(); ++i)
     network.weights.push_back({network.graph.inputs()[i], 0});
-  return in_training(std::move(network), Loss::cross_entropy, registry, table);
+  return in_training(std::move(network), Loss::cross_entropy, specifications);
 }
 
 }  // namespace taso

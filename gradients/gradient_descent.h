@@ -8,6 +8,7 @@
 
 #include "gradients/table.h"
 #include "graph/graph.h"
+#include "graph/pattern.h"
 #include "operators/registry.h"
 #include "support/status.h"
 
@@ -46,10 +47,12 @@ struct TrainableGraph {
 };
 
 /// The graph with all constants of floating-point numbers that have more than one element as inputs, named as the
-/// constants are (`weight0`, ... where they have no name). Operators that the table does not know are taken apart by
-/// their definitions (operators/unfold.h), where these have such a form. Recorded statistics of batch_norm are replaced
-/// by those of the batch, which are computed: mean and variance over all but the channels.
-[[nodiscard]] Expected<TrainableGraph> trainable(const Graph& graph, const OperatorRegistry& registry,
-                                                 const GradientTable& table);
+/// constants are (`weight0`, ... where they have no name). Before that, the rules are applied, in this order, as long
+/// as one occurs; each must carry a proof. Operators that the table does not know are taken apart by their definitions
+/// (operators/unfold.h), where these have such a form. Recorded statistics of batch_norm are replaced by those of the
+/// batch, which are computed: mean and variance over all but the channels.
+[[nodiscard]] Expected<TrainableGraph> trainable(Graph graph, const OperatorRegistry& registry,
+                                                 const GradientTable& table,
+                                                 const std::vector<Substitution>& rules = {});
 
 }  // namespace taso

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gradients/gradient_descent.h"
+#include "graph/rewrite.h"
 #include "operators/unfold.h"
 
 namespace taso {
@@ -135,7 +136,15 @@ class Rewriter {
 
 }  // namespace
 
-Expected<TrainableGraph> trainable(const Graph& graph, const OperatorRegistry& registry, const GradientTable& table) {
+Expected<TrainableGraph> trainable(Graph graph, const OperatorRegistry& registry, const GradientTable& table,
+                                   const std::vector<Substitution>& rules) {
+  normalize(graph, registry);
+  const RuleIndex index(rules, registry);
+  for (const Substitution& rule : rules)
+    if (!carries_proof(rule, registry)) return bad_input("rule '" + rule.name + "' carries no proof", rule.where);
+  for (auto matches = index.find_all(graph); !matches.empty(); matches = index.find_all(graph)) {
+    TASO_ASSIGN(graph, apply(graph, rules[matches[0].first], matches[0].second, registry));
+  }
   return Rewriter(graph, registry, table).run();
 }
 

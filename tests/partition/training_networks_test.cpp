@@ -3,27 +3,31 @@
 #include <gtest/gtest.h>
 
 #include "partition/tofu.h"
-#include "tests/gradients/shipped_gradients.h"
+#include "tests/support/shipped.h"
 
 namespace taso {
 namespace {
 
-using test::gradient_registry;
-using test::gradient_table;
 using test::value_of;
+
+const GradientSpecifications& shipped() {
+  static const auto loaded =
+      value_of(GradientSpecifications::load(TASO_SOURCE_DIR "/specs/gradients", test::registry()));
+  return *loaded;
+}
 
 StrategyTable gradient_strategies() {
   return StrategyTable(
-      gradient_registry(), [](std::string_view op) { return derive_strategies(gradient_registry(), op).strategies; },
+      shipped().registry, [](std::string_view op) { return derive_strategies(shipped().registry, op).strategies; },
       [](std::string_view) { return std::vector<PartialPassage>(); });
 }
 
 TrainingNetwork resnet(std::int64_t layers, std::int64_t width) {
-  return value_of(wide_resnet_in_training(layers, width, 8, gradient_registry(), gradient_table()));
+  return value_of(wide_resnet_in_training(layers, width, 8, shipped()));
 }
 
 TrainingNetwork lstm(std::int64_t layers, std::int64_t units, std::int64_t batch, std::int64_t steps) {
-  return value_of(lstm_in_training(layers, units, batch, steps, gradient_registry(), gradient_table()));
+  return value_of(lstm_in_training(layers, units, batch, steps, shipped()));
 }
 
 /// Every weight is updated, and no operator is left that none needs.
@@ -48,7 +52,7 @@ TEST(TrainingNetworks, OfAllPapersAreDescended) {
   examples::ModelOptions options;
   options.batch = 4;
   const auto of = [&](const char* name) {
-    return value_of(example_in_training(name, options, Loss::cross_entropy, gradient_registry(), gradient_table()));
+    return value_of(example_in_training(name, options, Loss::cross_entropy, shipped()));
   };
   const TrainingNetwork alexnet = of("alexnet"), vgg = of("vgg19");
   expect_complete(alexnet);
@@ -56,8 +60,7 @@ TEST(TrainingNetworks, OfAllPapersAreDescended) {
   expect_complete(resnet(50, 2));
   expect_complete(lstm(2, 64, 4, 3));
   EXPECT_EQ(vgg.weights, 143'667'240);
-  const TrainingNetwork perceptron =
-      value_of(perceptron_in_training(16, {20, 30, 10}, gradient_registry(), gradient_table()));
+  const TrainingNetwork perceptron = value_of(perceptron_in_training(16, {20, 30, 10}, shipped()));
   expect_complete(perceptron);
   EXPECT_EQ(perceptron.weights, 20 * 30 + 30 + 30 * 10 + 10);
 }
@@ -67,7 +70,7 @@ TEST(TrainingNetworks, TimeStepsMakeNoDecisions) {
   StrategyTable strategies = gradient_strategies();
   const auto plan = [&](std::int64_t steps) {
     const TrainingNetwork network = lstm(2, 64, 16, steps);
-    const TofuCoarsening coarsening = value_of(coarsen(network.step.graph, gradient_registry(), network.groups));
+    const TofuCoarsening coarsening = value_of(coarsen(network.step.graph, shipped().registry, network.groups));
     return tofu_recursive(network.step.graph, coarsening, {2, 2}, strategies);
   };
   const TofuPlan few = plan(4), many = plan(8);
@@ -78,7 +81,7 @@ TEST(TrainingNetworks, TimeStepsMakeNoDecisions) {
 TEST(TrainingNetworks, ArePlannedStepByStep) {
   StrategyTable strategies = gradient_strategies();
   const TrainingNetwork network = resnet(50, 1);
-  const TofuCoarsening coarsening = value_of(coarsen(network.step.graph, gradient_registry(), network.groups));
+  const TofuCoarsening coarsening = value_of(coarsen(network.step.graph, shipped().registry, network.groups));
   const TofuPlan plan = tofu_recursive(network.step.graph, coarsening, {2, 2, 2}, strategies);
   EXPECT_TRUE(plan.complete);
   EXPECT_GT(plan.steps[0], 0);
