@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "gradients/gradient_descent.h"
+#include "gradients/node_adder.h"
 #include "graph/rewrite.h"
 #include "operators/unfold.h"
 
@@ -15,7 +16,7 @@ namespace {
 class Rewriter {
  public:
   Rewriter(const Graph& from, const OperatorRegistry& registry, const GradientTable& table)
-      : from_(from), registry_(registry), table_(table) {}
+      : from_(from), registry_(registry), table_(table), adder_(result_.graph, registry) {}
 
   Expected<TrainableGraph> run() {
     for (const NodeId id : from_.inputs()) {
@@ -101,7 +102,7 @@ class Rewriter {
   }
 
   Expected<Value> add(std::string_view op, const Attributes& attributes, std::vector<Value> inputs) {
-    TASO_ASSIGN(const NodeId id, add_op(result_.graph, registry_, op, attributes, std::move(inputs)));
+    TASO_ASSIGN(const NodeId id, adder_.add(op, attributes, std::move(inputs)));
     return Value{id, 0};
   }
 
@@ -129,6 +130,7 @@ class Rewriter {
   const OperatorRegistry& registry_;
   const GradientTable& table_;
   TrainableGraph result_;
+  NodeAdder adder_;                // Of its graph.
   std::map<Value, Value> values_;  // Of the graph that is copied, in the copy.
   std::set<std::string> names_;
   Status status_;
