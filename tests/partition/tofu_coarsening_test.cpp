@@ -57,9 +57,9 @@ std::string unrolled(int steps) {
 // What follows from attributes alone is read by operators that have nothing to do with each other.
 TEST(TofuCoarsening, OnesAreNoWeights) {
   const Graph graph = parsed(
-      "input x f32[4, 4]\ninput y f32[4, 4]\nweight w f32[4, 4]\n"
+      "input x f32[4, 4]\ninput y f32[4, 4]\ninput s f32[4, 4]\ninput t f32[4, 4]\nweight w f32[4, 4]\n"
       "e = matrix_identity(; size=4)\nv = add(w, e)\n"
-      "output matmul(x, e), matmul(y, e), softmax(matmul(x, v)), softmax(matmul(y, v))\n");
+      "output matmul(x, e), matmul(y, e), softmax(matmul(s, v)), softmax(matmul(t, v))\n");
   const TofuCoarsening coarsening = coarse(graph);
   const auto decided = [&](std::size_t output) { return coarsening.operators.at(graph.outputs()[output].node); };
   EXPECT_NE(decided(0), decided(1));
