@@ -16,7 +16,7 @@
 namespace taso {
 namespace {
 
-using Kind = GradientVerdict::Kind;
+using Outcome = GradientVerdict::Kind;
 using Dual = DualRing<FieldRing>;
 using FieldTensor = RingTensor<Mod61>;
 using DualTensor = RingTensor<Dual::Element>;
@@ -258,7 +258,7 @@ class Judge {
       last = sides.error();
     }
     for (const auto& [position, entry] : trial.entries())
-      if (GradientVerdict& verdict = of(*entry); verdict.instances == 0 && verdict.kind == Kind::unknown)
+      if (GradientVerdict& verdict = of(*entry); verdict.instances == 0 && verdict.kind == Outcome::unknown)
         verdict.reason = last.to_string();
   }
 
@@ -270,8 +270,8 @@ class Judge {
       if (sides[e].first != sides[e].second)
         refute(entry, "the derivative is " + std::to_string(sides[e].first.value()) + ", the entry gives " +
                           std::to_string(sides[e].second.value()) + " at " + applied.text);
-      if (verdict.kind != Kind::unknown) continue;
-      verdict.kind = Kind::holds;
+      if (verdict.kind != Outcome::unknown) continue;
+      verdict.kind = Outcome::holds;
       verdict.reason.clear();
     }
   }
@@ -279,8 +279,8 @@ class Judge {
   /// Keeps the first reason.
   void refute(const GradientEntry& entry, const std::string& why) {
     GradientVerdict& verdict = of(entry);
-    if (verdict.kind == Kind::refuted) return;
-    verdict.kind = Kind::refuted;
+    if (verdict.kind == Outcome::refuted) return;
+    verdict.kind = Outcome::refuted;
     verdict.reason = why;
   }
 
@@ -365,10 +365,10 @@ std::vector<GradientVerdict> check_derivatives(const OperatorRegistry& registry,
       ++verdict.instances;
       const double given = derivative_at(derivative.partial[parameter], point);
       if (std::fabs(given - narrow) <= 1e-5 * scale) {
-        if (verdict.kind == Kind::unknown) verdict.kind = Kind::holds, verdict.reason.clear();
+        if (verdict.kind == Outcome::unknown) verdict.kind = Outcome::holds, verdict.reason.clear();
         continue;
       }
-      verdict.kind = Kind::refuted;
+      verdict.kind = Outcome::refuted;
       verdict.reason = "differences give " + std::to_string(narrow) + ", the derivative is " + std::to_string(given) +
                        " at " + std::to_string(point[0]) + (point.size() > 1 ? ", " + std::to_string(point[1]) : "");
       break;
