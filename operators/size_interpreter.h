@@ -407,16 +407,16 @@ auto SizeInterpreter<D>::part(const Expression& e, const Value& list, const Numb
   return vector_of(typename Value::Components(begin, begin + *number));
 }
 
-// The positions of the elements that are not 0: how many there are must be known.
+// The positions of the elements that are not 0: their values must be known.
 template <class D>
 auto SizeInterpreter<D>::nonzero(const Expression& e, const Value& list) -> Value {
+  constexpr std::int64_t any = std::int64_t{1} << 61;
   typename Value::Components positions;
   for (std::size_t i = 0; i < list.components.size(); ++i) {
-    const Truth differs = domain_.compare(Kind::not_equal, list.components[i], domain_.number(0), e);
-    if (domain_.decides(differs, true)) positions.push_back(domain_.number(static_cast<std::int64_t>(i)));
-    if (domain_.decides(differs, true) || domain_.decides(differs, false)) continue;
-    domain_.fail(e, "has an element that may be 0 or not");
-    return vector_of({});
+    const auto element = domain_.within(list.components[i], -any, any, e, e,
+                                        [](std::int64_t found) { return "has the element " + std::to_string(found); });
+    if (!element) return vector_of({});
+    if (*element != 0) positions.push_back(domain_.number(static_cast<std::int64_t>(i)));
   }
   return vector_of(std::move(positions));
 }

@@ -16,7 +16,7 @@
 namespace taso {
 namespace {
 
-using Kind = GradientVerdict::Kind;
+using Outcome = GradientVerdict::Kind;
 using Dual = DualRing<FieldRing>;
 using FieldTensor = RingTensor<Mod61>;
 using DualTensor = RingTensor<Dual::Element>;
@@ -68,6 +68,7 @@ Expected<std::vector<Applied>> instances_of(const OperatorRegistry& registry, co
     limits.seed = options.seed;
     limits.max_instances = options.max_instances;
     limits.search = false;
+    limits.bound = options.bound;
     for (const TypedInstance& one : find_instances(registry, rules[0], limits).instances) {
       TASO_ASSIGN(const Attributes attributes,
                   evaluate_attributes(rules[0].source.nodes[0], bindings_of(one.instance), registry));
@@ -128,21 +129,26 @@ class Trial {
 
   [[nodiscard]] const std::vector<std::pair<std::size_t, const GradientEntry*>>& entries() const { return entries_; }
 
-  /// The two sides of each entry at a random point; an error where there is no value.
-  Expected<std::vector<std::pair<Mod61, Mod61>>> sides(Random& random) {
+  /// The derivative at a random point, and what an entry gives; an error where it has no value.
+  struct Sides {
+    Mod61 derivative;
+    Expected<Mod61> given;
+  };
+  /// Of each entry; an error where the operator has no derivative.
+  Expected<std::vector<Sides>> sides(Random& random) {
     FieldRing field(random.next(), compares(instance_->body()));
-    std::vector<FieldTensor> inputs = random_tensors(applied_.inputs, [&] { return field.element(random.next()); });
+    const std::vector<FieldTensor> inputs =
+        random_tensors(applied_.inputs, [&] { return field.element(random.next()); });
     const auto any = [&] { return Mod61::from_bits(random.next()); };
     const std::vector<FieldTensor> directions = random_tensors(applied_.inputs, any);
     const std::vector<FieldTensor> output_gradients = random_tensors(instance_->output_types(), any);
     std::vector<FieldTensor> all = inputs;
     all.insert(all.end(), output_gradients.begin(), output_gradients.end());
-    TASO_ASSIGN(const std::vector<FieldTensor> values, evaluate(graph_, registry_, field, all));
-    TASO_RETURN_IF_ERROR(field.status());
-    std::vector<std::pair<Mod61, Mod61>> result;
+    std::vector<Sides> result;
     for (std::size_t e = 0; e < entries_.size(); ++e) {
-      TASO_ASSIGN(const Mod61 forward, along(field, inputs, directions, entries_[e].first, output_gradients));
-      result.emplace_back(forward, product(directions[entries_[e].first], values[e]));
+      const std::size_t position = entries_[e].first;
+      TASO_ASSIGN(const Mod61 derivative, along(field, inputs, directions, position, output_gradients));
+      result.push_back({derivative, given(e, field, all, directions[position])});
     }
     return result;
   }
@@ -157,6 +163,17 @@ class Trial {
       for (std::int64_t i = 0; i < type.elements(); ++i) tensor.elements.push_back(draw());
     }
     return result;
+  }
+
+  /// < direction, value of an entry >
+  Expected<Mod61> given(std::size_t number, const FieldRing& field, const std::vector<FieldTensor>& inputs,
+                        const FieldTensor& direction) const {
+    Graph alone = graph_;
+    alone.set_outputs({graph_.outputs()[number]});
+    FieldRing own = field;
+    TASO_ASSIGN(const std::vector<FieldTensor> values, evaluate(alone, registry_, own, inputs));
+    TASO_RETURN_IF_ERROR(own.status());
+    return product(direction, values[0]);
   }
 
   static Mod61 product(const FieldTensor& a, const FieldTensor& b) {
@@ -201,13 +218,22 @@ class Trial {
   std::vector<std::pair<std::size_t, const GradientEntry*>> entries_;  // Input positions, and what counts for them.
 };
 
-/// Real attributes become integers where values are compared, so that the order of the field is the real one.
-void round_attributes(const OperatorRegistry& registry, const std::string& op, Applied& applied) {
+/// Where values are compared, real attributes become integers as the values are, so that the order of the field is the
+/// real one and attributes lie among the values; where the operator does not take those, what they were, rounded.
+void draw_real_attributes(const OperatorRegistry& registry, const std::string& op, Applied& applied, Random& random) {
   const auto instance = OperatorInstance::create(registry, op, applied.attributes, applied.inputs);
   if (!instance || !compares(instance->body())) return;
-  const Attributes given = applied.attributes;
-  for (const auto& [name, value] : given.entries())
-    if (const auto* real = std::get_if<double>(&value)) applied.attributes.set(name, std::nearbyint(*real));
+  Attributes drawn = applied.attributes, rounded = applied.attributes;
+  for (const auto& [name, value] : applied.attributes.entries()) {
+    const auto* real = std::get_if<double>(&value);
+    if (real == nullptr) continue;
+    constexpr double half = 1 << (FieldRing::ordered_bits - 1);
+    drawn.set(name, std::nearbyint((2 * random.uniform() - 1) * half));
+    rounded.set(name, std::nearbyint(*real));
+  }
+  const bool possible = registry.accepts(op, drawn, applied.inputs);
+  if (!(drawn == applied.attributes)) applied.text += "; " + to_string(possible ? drawn : rounded);
+  applied.attributes = possible ? std::move(drawn) : std::move(rounded);
 }
 
 /// Verdicts on the entries for one operator.
@@ -237,14 +263,14 @@ class Judge {
     }
     Random random(options.seed, "gradients of " + op_.name);
     for (Applied& applied : *instances) {
-      round_attributes(registry_, op_.name, applied);
+      draw_real_attributes(registry_, op_.name, applied, random);
       try_at(applied, random);
     }
     return std::move(verdicts_);
   }
 
  private:
-  /// Some points have no value: a divisor is 0, or the largest elements are equal.
+  /// At some points there is no derivative: the largest elements are equal.
   static constexpr int attempts = 20;
 
   void try_at(const Applied& applied, Random& random) {
@@ -258,20 +284,24 @@ class Judge {
       last = sides.error();
     }
     for (const auto& [position, entry] : trial.entries())
-      if (GradientVerdict& verdict = of(*entry); verdict.instances == 0 && verdict.kind == Kind::unknown)
+      if (GradientVerdict& verdict = of(*entry); verdict.instances == 0 && verdict.kind == Outcome::unknown)
         verdict.reason = last.to_string();
   }
 
-  void compare(const Trial& trial, const std::vector<std::pair<Mod61, Mod61>>& sides, const Applied& applied) {
-    for (std::size_t e = 0; e < sides.size(); ++e) {
+  void compare(const Trial& trial, const std::vector<Trial::Sides>& sides, const Applied& applied) {
+    for (std::size_t e = 0; e < trial.entries().size(); ++e) {
       const GradientEntry& entry = *trial.entries()[e].second;
       GradientVerdict& verdict = of(entry);
       ++verdict.instances;
-      if (sides[e].first != sides[e].second)
-        refute(entry, "the derivative is " + std::to_string(sides[e].first.value()) + ", the entry gives " +
-                          std::to_string(sides[e].second.value()) + " at " + applied.text);
-      if (verdict.kind != Kind::unknown) continue;
-      verdict.kind = Kind::holds;
+      const auto& [derivative, given] = sides[e];
+      if (!given)
+        refute(entry, "the operator has a derivative where the entry has no value (" + given.error().to_string() +
+                          ") at " + applied.text);
+      else if (derivative != *given)
+        refute(entry, "the derivative is " + std::to_string(derivative.value()) + ", the entry gives " +
+                          std::to_string(given->value()) + " at " + applied.text);
+      if (verdict.kind != Outcome::unknown) continue;
+      verdict.kind = Outcome::holds;
       verdict.reason.clear();
     }
   }
@@ -279,8 +309,8 @@ class Judge {
   /// Keeps the first reason.
   void refute(const GradientEntry& entry, const std::string& why) {
     GradientVerdict& verdict = of(entry);
-    if (verdict.kind == Kind::refuted) return;
-    verdict.kind = Kind::refuted;
+    if (verdict.kind == Outcome::refuted) return;
+    verdict.kind = Outcome::refuted;
     verdict.reason = why;
   }
 
@@ -365,10 +395,10 @@ std::vector<GradientVerdict> check_derivatives(const OperatorRegistry& registry,
       ++verdict.instances;
       const double given = derivative_at(derivative.partial[parameter], point);
       if (std::fabs(given - narrow) <= 1e-5 * scale) {
-        if (verdict.kind == Kind::unknown) verdict.kind = Kind::holds, verdict.reason.clear();
+        if (verdict.kind == Outcome::unknown) verdict.kind = Outcome::holds, verdict.reason.clear();
         continue;
       }
-      verdict.kind = Kind::refuted;
+      verdict.kind = Outcome::refuted;
       verdict.reason = "differences give " + std::to_string(narrow) + ", the derivative is " + std::to_string(given) +
                        " at " + std::to_string(point[0]) + (point.size() > 1 ? ", " + std::to_string(point[1]) : "");
       break;

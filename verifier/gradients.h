@@ -36,7 +36,8 @@ struct GradientVerdict {
 
 struct GradientCheckOptions {
   std::uint64_t seed = 1;
-  std::size_t max_instances = 60;  ///< Of each operator.
+  std::int64_t bound = 4;           ///< No extent is larger.
+  std::size_t max_instances = 300;  ///< Of each operator.
 };
 
 /// Verdicts on all entries for an operator, in their order. An entry with a condition is tried where it counts. For
