@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "partition/soybean_baselines.h"
 #include "partition/tofu.h"
 #include "tests/support/shipped.h"
 
@@ -35,6 +38,41 @@ void expect_complete(const TrainingNetwork& network) {
   EXPECT_TRUE(network.step.graph.validate().ok());
   EXPECT_EQ(network.step.weights.size(), network.groups.weights.size());
   EXPECT_EQ(network.step.graph.outputs().size(), 1 + network.step.weights.size());
+}
+
+// SoyBean's: AlexNet with 62,378,344 parameters, and with twice the channels and neurons; layers of convolutions. Data
+// parallelism on 8 devices sums up gradients and sends weights again: 2 * 7 times the weights' bytes.
+TEST(TrainingNetworks, OfSoybeanAreDataParallel) {
+  examples::ModelOptions options;
+  options.batch = 64;
+  const TrainingNetwork alexnet = value_of(example_in_training("alexnet", options, Loss::cross_entropy, shipped()));
+  EXPECT_EQ(alexnet.weights, 62'378'344);
+  options.wider = 2;
+  EXPECT_EQ(value_of(example_in_training("alexnet", options, Loss::cross_entropy, shipped())).weights, 241'229'544);
+  const TrainingNetwork convolutions = value_of(convolutions_in_training(3, 16, 8, 64, shipped()));
+  EXPECT_EQ(convolutions.weights, 3 * 9 * 16 * 16);
+  for (const TrainingNetwork* const network : {&alexnet, &convolutions}) {
+    expect_complete(*network);
+    StrategyTable strategies = gradient_strategies();
+    std::vector<Value> examples;
+    for (const NodeId id : network->step.graph.inputs()) {
+      const auto& weights = network->groups.weights;
+      const Value input{id, 0};
+      if (std::find(weights.begin(), weights.end(), input) == weights.end() &&
+          !network->step.graph.type(input).shape.empty())
+        examples.push_back(input);
+    }
+    SoybeanOptions step;
+    step.same = network->step.weights;
+    const ExampleAxes axes = example_axes(network->step.graph, strategies, examples);
+    const SoybeanOptions data = data_parallelism(network->step.graph, axes, step);
+    const double sums = 2 * 7 * 4 * network->weights;
+    const double bytes = value_of(SoybeanTiler::make(network->step.graph, strategies, data)).recursive(3).bytes;
+    EXPECT_GE(bytes, sums);
+    // A gradient of a bias is reshaped from [1, n] to [n], which no strategy cuts: it moves once more.
+    EXPECT_LE(bytes, sums * 1.0001);
+    EXPECT_LT(value_of(SoybeanTiler::make(network->step.graph, strategies, step)).recursive(3).bytes, sums);
+  }
 }
 
 // Parameters of the published networks: those of the well-known ones at width 1.
