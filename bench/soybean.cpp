@@ -17,7 +17,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/tofu_networks.h"
+#include "bench/training_networks.h"
 #include "partition/piece_costs.h"
 #include "partition/soybean_baselines.h"
 #include "tools/specs.h"
@@ -26,28 +26,26 @@ namespace {
 
 using namespace taso;
 
-/// A training step, and for which batch.
-using Network = std::function<Expected<TofuNetwork>(std::int64_t batch, const OperatorRegistry& registry)>;
+/// A training step for a batch.
+using Network =
+    std::function<Expected<TrainingNetwork>(std::int64_t batch, const GradientSpecifications& specifications)>;
 
-// The networks of the paper's figures. Another source of training steps is another function here.
 Network mlp(std::int64_t width) {
-  return [width](std::int64_t batch, const OperatorRegistry& registry) {
-    return mlp_in_training(batch, std::vector<std::int64_t>(5, width), registry);
+  return [width](std::int64_t batch, const GradientSpecifications& specifications) {
+    return perceptron_in_training(batch, std::vector<std::int64_t>(5, width), specifications);
   };
 }
 Network cnn(std::int64_t filters, std::int64_t size) {
-  return [=](std::int64_t batch, const OperatorRegistry& registry) {
-    return convolutions_in_training(5, filters, size, batch, registry);
+  return [=](std::int64_t batch, const GradientSpecifications& specifications) {
+    return convolutions_in_training(5, filters, size, batch, specifications);
   };
 }
-Network alexnet(std::int64_t width) {
-  return [width](std::int64_t batch, const OperatorRegistry& registry) {
-    return alexnet_in_training(batch, width, registry);
-  };
-}
-Network vgg19(std::int64_t width) {
-  return [width](std::int64_t batch, const OperatorRegistry& registry) {
-    return vgg19_in_training(batch, width, registry);
+Network example(std::string name, std::int64_t wider) {
+  return [=](std::int64_t batch, const GradientSpecifications& specifications) {
+    examples::ModelOptions options;
+    options.batch = batch;
+    options.wider = wider;
+    return example_in_training(name, options, Loss::cross_entropy, specifications);
   };
 }
 
@@ -63,10 +61,10 @@ std::vector<Row> rows() {
           {"MLP, 4 x 12288", mlp(12288), {2048}, {1, 2, 3}},
           {"CNN, 6 x 6, 2048 filters", cnn(2048, 6), {256}, {1, 2, 3}},
           {"CNN, 24 x 24, 512 filters", cnn(512, 24), {256}, {1, 2, 3}},
-          {"AlexNet", alexnet(1), {32, 64, 128, 256, 512, 1024, 2048}, {3}},
-          {"AlexNet, 2 x wider", alexnet(2), {256, 1024}, {3}},
-          {"VGG-19", vgg19(1), {32, 64, 128, 256, 512}, {3}},
-          {"VGG-19, 2 x wider", vgg19(2), {64, 256}, {3}}};
+          {"AlexNet", example("alexnet", 1), {32, 64, 128, 256, 512, 1024, 2048}, {3}},
+          {"AlexNet, 2 x wider", example("alexnet", 2), {256, 1024}, {3}},
+          {"VGG-19", example("vgg19", 1), {32, 64, 128, 256, 512}, {3}},
+          {"VGG-19, 2 x wider", example("vgg19", 2), {64, 256}, {3}}};
 }
 
 // A GPU of the paper's machine (GK210: data sheet of NVIDIA's Tesla K80, half of it, boosted), and what the paper says
@@ -76,23 +74,22 @@ constexpr double link = 10e9;
 
 /// A training step: which of its values are weights, and which have examples.
 struct Step {
-  const TofuNetwork& network;
   SoybeanOptions options;
   ExampleAxes axes;
 };
 
-Step step_of(const TofuNetwork& network, StrategyTable& strategies) {
-  Step step{network, {}, {}};
+Step step_of(const TrainingNetwork& network, StrategyTable& strategies) {
+  Step step;
+  step.options.same = network.step.weights;
   const std::vector<Value>& weights = network.groups.weights;
-  for (std::size_t i = 0; i < weights.size(); ++i)
-    step.options.same.emplace_back(weights[i], network.graph.outputs()[i]);
+  const Graph& graph = network.step.graph;
   std::vector<Value> examples;
-  for (const NodeId id : network.graph.inputs()) {
+  for (const NodeId id : graph.inputs()) {
     const Value input{id, 0};
     const bool is_weight = std::find(weights.begin(), weights.end(), input) != weights.end();
-    if (!is_weight && !network.graph.type(input).shape.empty()) examples.push_back(input);  // not the rate
+    if (!is_weight && !graph.type(input).shape.empty()) examples.push_back(input);  // not the learning rate
   }
-  step.axes = example_axes(network.graph, strategies, examples);
+  step.axes = example_axes(graph, strategies, examples);
   return step;
 }
 
@@ -109,20 +106,21 @@ Expected<double> seconds_of(SoybeanTiler& tiler, const SoybeanPlan& plan, const 
 
 std::string megabytes(double bytes) { return fmt::format("{:.1f}", bytes / 1e6); }
 
-Status print_row(const Row& row, std::int64_t batch, std::size_t cuts, const OperatorRegistry& registry) {
-  TASO_ASSIGN(const TofuNetwork network, row.network(batch, registry));
+Status print_row(const Row& row, std::int64_t batch, std::size_t cuts, const GradientSpecifications& specifications) {
+  const OperatorRegistry& registry = specifications.registry;
+  TASO_ASSIGN(const TrainingNetwork network, row.network(batch, specifications));
   StrategyTable strategies(
       registry, [&](std::string_view op) { return derive_strategies(registry, op).strategies; },
       [](std::string_view) { return std::vector<PartialPassage>(); });
   const Step step = step_of(network, strategies);
   const auto start = std::chrono::steady_clock::now();
-  TASO_ASSIGN(SoybeanTiler tiler, SoybeanTiler::make(network.graph, strategies, step.options));
+  TASO_ASSIGN(SoybeanTiler tiler, SoybeanTiler::make(network.step.graph, strategies, step.options));
   const SoybeanPlan plan = tiler.recursive(cuts);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const SoybeanPlan best = tiler.exact(cuts);
   const auto restricted = [&](auto restriction) -> Expected<SoybeanPlan> {
-    TASO_ASSIGN(SoybeanTiler one,
-                SoybeanTiler::make(network.graph, strategies, restriction(network.graph, step.axes, step.options)));
+    TASO_ASSIGN(SoybeanTiler one, SoybeanTiler::make(network.step.graph, strategies,
+                                                     restriction(network.step.graph, step.axes, step.options)));
     return one.recursive(cuts);
   };
   TASO_ASSIGN(const SoybeanPlan data, restricted(data_parallelism));
@@ -142,19 +140,20 @@ Status print_row(const Row& row, std::int64_t batch, std::size_t cuts, const Ope
   return {};
 }
 
-Status print_networks(const OperatorRegistry& registry) {
+Status print_networks(const GradientSpecifications& specifications) {
   fmt::print(
       "| network | batch | devices | weights, MB | data parallel, MB | batch uncut, MB | SoyBean, MB | by cut, in one "
       "group | s | all cuts at once, MB | payload, data parallel | payload, SoyBean | faster, data parallel | faster, "
       "SoyBean |\n|---|---:|---:|---:|---:|---:|---:|---|---:|---:|---:|---:|---:|---:|\n");
   for (const Row& row : rows())
     for (const std::int64_t batch : row.batches)
-      for (const std::size_t cuts : row.cuts) TASO_RETURN_IF_ERROR(print_row(row, batch, cuts, registry));
+      for (const std::size_t cuts : row.cuts) TASO_RETURN_IF_ERROR(print_row(row, batch, cuts, specifications));
   return {};
 }
 
 /// Five layers of 300 neurons, 400 examples, 16 devices (section 2.2).
-Status print_example(const OperatorRegistry& registry) {
+Status print_example(const GradientSpecifications& specifications) {
+  const OperatorRegistry& registry = specifications.registry;
   constexpr double weights = 300.0 * 300 * 5 * 4, activations = 400.0 * 300 * 5 * 4;
   fmt::print("| groups | devices in each | | formula, MB | exact, MB |\n|---:|---:|---|---:|---:|\n");
   for (const double groups : {16, 8, 4, 2, 1})
@@ -164,14 +163,15 @@ Status print_example(const OperatorRegistry& registry) {
                              : "hybrid",
                parallelism_bytes(weights, activations, groups, 16, CountedCopies::all) / 1e6,
                parallelism_bytes(weights, activations, groups, 16, CountedCopies::others) / 1e6);
-  TASO_ASSIGN(const TofuNetwork network, mlp_in_training(400, std::vector<std::int64_t>(6, 300), registry));
+  TASO_ASSIGN(const TrainingNetwork network,
+              perceptron_in_training(400, std::vector<std::int64_t>(6, 300), specifications));
   StrategyTable strategies(
       registry, [&](std::string_view op) { return derive_strategies(registry, op).strategies; },
       [](std::string_view) { return std::vector<PartialPassage>(); });
   const Step step = step_of(network, strategies);
-  TASO_ASSIGN(SoybeanTiler tiler, SoybeanTiler::make(network.graph, strategies, step.options));
-  TASO_ASSIGN(SoybeanTiler data,
-              SoybeanTiler::make(network.graph, strategies, data_parallelism(network.graph, step.axes, step.options)));
+  TASO_ASSIGN(SoybeanTiler tiler, SoybeanTiler::make(network.step.graph, strategies, step.options));
+  TASO_ASSIGN(SoybeanTiler data, SoybeanTiler::make(network.step.graph, strategies,
+                                                    data_parallelism(network.step.graph, step.axes, step.options)));
   const SoybeanPlan plan = tiler.recursive(4), best = tiler.exact(4), batch = data.recursive(4);
   fmt::print("\nAs a graph: data parallelism {} MB; Algorithm 1 {} MB; all cuts at once {} MB{}\n",
              megabytes(batch.bytes), megabytes(plan.bytes), megabytes(best.bytes),
@@ -195,12 +195,11 @@ Status run(const std::set<std::string_view>& sections) {
   tools::CommonOptions common;
   common.specs = tools::default_specs();
   TASO_ASSIGN(const OperatorRegistry shipped, tools::load_operators(common));
-  TASO_ASSIGN(const OperatorRegistry registry,
-              OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/tests/partition/products", &shipped));
+  TASO_ASSIGN(const auto specifications, GradientSpecifications::load(common.specs + "/gradients", shipped));
   const auto wanted = [&](std::string_view section) { return sections.empty() || sections.contains(section); };
-  if (wanted("example")) TASO_RETURN_IF_ERROR(print_example(registry));
+  if (wanted("example")) TASO_RETURN_IF_ERROR(print_example(*specifications));
   if (wanted("conversions")) print_conversions();
-  return wanted("networks") ? print_networks(registry) : Status();
+  return wanted("networks") ? print_networks(*specifications) : Status();
 }
 
 }  // namespace

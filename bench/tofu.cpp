@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "bench/read_model.h"
-#include "bench/tofu_networks.h"
+#include "bench/training_networks.h"
 #include "graph/rewrite.h"
 #include "partition/proved_strategies.h"
 #include "partition/recursive.h"
@@ -36,20 +36,20 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-Status row(const std::string& name, const TofuNetwork& network, std::int64_t devices, const OperatorRegistry& registry,
-           const TofuOptions& options) {
+Status row(const std::string& name, const TrainingNetwork& network, std::int64_t devices,
+           const OperatorRegistry& registry, const TofuOptions& options) {
   StrategyTable strategies(
       registry, [&](std::string_view op) { return derive_strategies(registry, op).strategies; },
       [](std::string_view) { return std::vector<PartialPassage>(); });
   const TilingSteps steps = recursion_steps(devices);
   auto start = std::chrono::steady_clock::now();
-  TASO_ASSIGN(const TofuCoarsening coarsening, coarsen(network.graph, registry, network.groups));
+  TASO_ASSIGN(const TofuCoarsening coarsening, coarsen(network.step.graph, registry, network.groups));
   const double coarsening_seconds = seconds_since(start);
   start = std::chrono::steady_clock::now();
-  const TofuPlan recursive = tofu_recursive(network.graph, coarsening, steps, strategies, options);
+  const TofuPlan recursive = tofu_recursive(network.step.graph, coarsening, steps, strategies, options);
   const double recursive_seconds = seconds_since(start);
   start = std::chrono::steady_clock::now();
-  const TofuPlan exact = tofu_exact(network.graph, coarsening, steps, strategies, options, recursive.decisions);
+  const TofuPlan exact = tofu_exact(network.step.graph, coarsening, steps, strategies, options, recursive.decisions);
   const double exact_seconds = seconds_since(start);
   std::string deltas;
   for (const double delta : recursive.steps)
@@ -62,7 +62,7 @@ Status row(const std::string& name, const TofuNetwork& network, std::int64_t dev
   return {};
 }
 
-Status print_weights(const OperatorRegistry& registry) {
+Status print_weights(const GradientSpecifications& specifications) {
   fmt::print("| network | weights | GB |\n|---|---:|---:|\n");
   const auto print = [](const std::string& name, double weights) {
     const double gib = std::round(weights * 4 / (1 << 30) * 10) / 10;
@@ -70,12 +70,12 @@ Status print_weights(const OperatorRegistry& registry) {
   };
   for (const std::int64_t layers : {50, 101, 152})
     for (const std::int64_t width : {1, 4, 6, 8, 10}) {
-      TASO_ASSIGN(const TofuNetwork network, wide_resnet_in_training(layers, width, 8, registry));
+      TASO_ASSIGN(const TrainingNetwork network, wide_resnet_in_training(layers, width, 8, specifications));
       print(fmt::format("WResNet-{}-{}", layers, width), network.weights);
     }
   for (const std::int64_t layers : {6, 8, 10})
     for (const std::int64_t units : {4096, 6144, 8192}) {
-      TASO_ASSIGN(const TofuNetwork network, lstm_in_training(layers, units, 8, 1, registry));
+      TASO_ASSIGN(const TrainingNetwork network, lstm_in_training(layers, units, 8, 1, specifications));
       print(fmt::format("RNN-{}-{}K", layers, units / 1024), network.weights);
     }
   return {};
@@ -122,18 +122,18 @@ Status run(const std::vector<std::int64_t>& devices, bool weights, const TofuOpt
   tools::CommonOptions common;
   common.specs = tools::default_specs();
   TASO_ASSIGN(const OperatorRegistry shipped, tools::load_operators(common));
-  TASO_ASSIGN(const OperatorRegistry registry,
-              OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/tests/partition/products", &shipped));
-  if (weights) return print_weights(registry);
+  TASO_ASSIGN(const auto loaded, GradientSpecifications::load(common.specs + "/gradients", shipped));
+  const GradientSpecifications& specifications = *loaded;
+  if (weights) return print_weights(specifications);
   fmt::print(
       "| network | devices | operators | tensors | decisions | M | s to coarsen | s, recursion | GB, recursion | "
       "s, all steps | GB, all steps | bound, GB | recursion above |\n"
       "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n");
   for (const std::int64_t count : devices) {
-    TASO_ASSIGN(const TofuNetwork resnet, wide_resnet_in_training(152, 10, 32, registry));
-    TASO_RETURN_IF_ERROR(row("WResNet-152-10", resnet, count, registry, options));
-    TASO_ASSIGN(const TofuNetwork lstm, lstm_in_training(10, 8192, 512, 20, registry));
-    TASO_RETURN_IF_ERROR(row("RNN-10-8K", lstm, count, registry, options));
+    TASO_ASSIGN(const TrainingNetwork resnet, wide_resnet_in_training(152, 10, 32, specifications));
+    TASO_RETURN_IF_ERROR(row("WResNet-152-10", resnet, count, specifications.registry, options));
+    TASO_ASSIGN(const TrainingNetwork lstm, lstm_in_training(10, 8192, 512, 20, specifications));
+    TASO_RETURN_IF_ERROR(row("RNN-10-8K", lstm, count, specifications.registry, options));
   }
   return {};
 }

@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
   app.add_option("--narrower", options.narrower, "Divide the numbers of channels by this")->check(CLI::PositiveNumber);
   app.add_option("--depth", options.depth, "Blocks per stage, layers or steps")->check(CLI::PositiveNumber);
   app.add_option("--batch", options.batch, "Images or sequences at a time (default 1)")->check(CLI::PositiveNumber);
-  app.add_option("--wider", options.wider, "Multiply the numbers of channels by this (ResNets, lstm)")
+  app.add_option("--wider", options.wider, "Multiply the numbers of channels by this (ResNets, AlexNet, VGG, lstm)")
       ->check(CLI::PositiveNumber);
   app.add_flag("--without-weights", options.without_weights,
                "Write no weights, only their types: such a file can be planned with, not run");

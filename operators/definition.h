@@ -38,6 +38,7 @@ enum class SizeBuiltin : std::uint8_t {
   length,
   max,
   min,
+  nonzero,
   on,
   position,
   prod,

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "operators/table_expressions.h"
 #include "operators/unparse.h"
 #include "support/lexer.h"
 
@@ -23,7 +24,12 @@ bool is_keyword(std::string_view text) { return std::find(keywords.begin(), keyw
 /// A recursive-descent parser; one function per production of the grammar in docs/spec-language.md.
 class Parser {
  public:
-  explicit Parser(std::vector<Token> tokens) : cursor_(std::move(tokens)) {}
+  explicit Parser(TokenCursor cursor) : cursor_(std::move(cursor)) {}
+
+  /// One expression and no more.
+  Expected<Expression> single_expression() { return expression(); }
+  /// Where it stands.
+  TokenCursor take_cursor() { return std::move(cursor_); }
 
   Expected<ParsedSpecification> file() {
     ParsedSpecification result;
@@ -838,7 +844,14 @@ class Parser {
 
 Expected<ParsedSpecification> parse_specification(std::string_view text, const std::string& file) {
   TASO_ASSIGN(std::vector<Token> tokens, tokenize(text, file));
-  return Parser(std::move(tokens)).file();
+  return Parser(TokenCursor(std::move(tokens))).file();
+}
+
+Expected<Expression> parse_size_expression(TokenCursor& cursor) {
+  Parser parser(std::move(cursor));
+  Expected<Expression> result = parser.single_expression();
+  cursor = parser.take_cursor();
+  return result;
 }
 
 }  // namespace taso

@@ -20,7 +20,7 @@ constexpr Argument sizes[] = {Argument::integer_or_integers};
 constexpr Argument anything[] = {Argument::whole};
 
 // By name.
-constexpr std::array<SizeBuiltinSpec, 14> builtins = {{
+constexpr std::array<SizeBuiltinSpec, 15> builtins = {{
     {"before", SizeBuiltin::before, list_and_count, false, Result::integer},
     {"first", SizeBuiltin::first, vector_and_count, false, Result::as_first},
     {"inverse", SizeBuiltin::inverse, list, false, Result::integers},
@@ -30,6 +30,7 @@ constexpr std::array<SizeBuiltinSpec, 14> builtins = {{
     {"length", SizeBuiltin::length, one_vector, false, Result::integer},
     {"max", SizeBuiltin::max, sizes, true, Result::widest},
     {"min", SizeBuiltin::min, sizes, true, Result::widest},
+    {"nonzero", SizeBuiltin::nonzero, list, false, Result::integers},
     {"on", SizeBuiltin::on, axes_and_two, false, Result::integers},
     {"position", SizeBuiltin::position, indices_and_shape, false, Result::index},
     {"prod", SizeBuiltin::prod, list, false, Result::integer},

@@ -142,6 +142,7 @@ class SizeInterpreter {
   [[nodiscard]] Value extremum(const Expression& e, const Arguments& arguments);
   [[nodiscard]] Value part(const Expression& e, const Value& list, const Number& count);
   [[nodiscard]] Value inverse(const Expression& e, const Value& list);
+  [[nodiscard]] Value nonzero(const Expression& e, const Value& list);
   [[nodiscard]] Value on(const Expression& e, const Value& axes, const Value& chosen, const Value& others);
   [[nodiscard]] Truth is_permutation(const Expression& e, bool required);
   [[nodiscard]] Truth comparison(const Expression& e);
@@ -360,6 +361,8 @@ auto SizeInterpreter<D>::builtin(const Expression& e, const Arguments& arguments
     }
     case SizeBuiltin::inverse:
       return inverse(e, first);
+    case SizeBuiltin::nonzero:
+      return nonzero(e, first);
     case SizeBuiltin::on:
       return on(e, first, arguments[1], arguments[2]);
     case SizeBuiltin::none:
@@ -402,6 +405,20 @@ auto SizeInterpreter<D>::part(const Expression& e, const Value& list, const Numb
   if (!number) return vector_of({});
   const auto begin = e.builtin == SizeBuiltin::last ? list.components.end() - *number : list.components.begin();
   return vector_of(typename Value::Components(begin, begin + *number));
+}
+
+// The positions of the elements that are not 0: their values must be known.
+template <class D>
+auto SizeInterpreter<D>::nonzero(const Expression& e, const Value& list) -> Value {
+  constexpr std::int64_t any = std::int64_t{1} << 61;
+  typename Value::Components positions;
+  for (std::size_t i = 0; i < list.components.size(); ++i) {
+    const auto element = domain_.within(list.components[i], -any, any, e, e,
+                                        [](std::int64_t found) { return "has the element " + std::to_string(found); });
+    if (!element) return vector_of({});
+    if (*element != 0) positions.push_back(domain_.number(static_cast<std::int64_t>(i)));
+  }
+  return vector_of(std::move(positions));
 }
 
 template <class D>

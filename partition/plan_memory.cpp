@@ -21,6 +21,12 @@ double bytes_of(const IndexBox& box, std::int64_t element_bytes) {
   return static_cast<double>(volume_of(box)) * static_cast<double>(element_bytes);
 }
 
+/// What is stored of a part of a supplied value.
+IndexBox stored_box(const SuppliedValue& value, IndexBox box) {
+  for (const std::size_t axis : value.repeated) box[axis] = {0, std::min<std::int64_t>(1, box[axis].size())};
+  return box;
+}
+
 /// What is fetched besides what is there, to be read.
 double fetched(const IndexBox& held, const IndexBox& read, std::int64_t element_bytes) {
   return lies_in(read, held) ? 0 : bytes_of(read, element_bytes);
@@ -86,15 +92,15 @@ PlanMemory::Life PlanMemory::life_of(const SuppliedValue& value) const {
 }
 
 double PlanMemory::stored(const SuppliedValue& value, const PlanProblem::Choice& choice, std::size_t device) const {
-  std::vector<const IndexBox*> boxes;
+  std::vector<IndexBox> boxes;
   for (const ValueReader& reader : value.readers) {
-    const IndexBox& box = plan_.read(reader, choice[plan_.decision(reader.node)]).boxes[device];
-    if (std::any_of(boxes.begin(), boxes.end(), [&](const IndexBox* other) { return lies_in(box, *other); })) continue;
-    std::erase_if(boxes, [&](const IndexBox* other) { return lies_in(*other, box); });
-    boxes.push_back(&box);
+    IndexBox box = stored_box(value, plan_.read(reader, choice[plan_.decision(reader.node)]).boxes[device]);
+    if (std::any_of(boxes.begin(), boxes.end(), [&](const IndexBox& other) { return lies_in(box, other); })) continue;
+    std::erase_if(boxes, [&](const IndexBox& other) { return lies_in(other, box); });
+    boxes.push_back(std::move(box));
   }
   double bytes = 0;
-  for (const IndexBox* box : boxes) bytes += bytes_of(*box, value.element_bytes);
+  for (const IndexBox& box : boxes) bytes += bytes_of(box, value.element_bytes);
   return bytes;
 }
 
@@ -171,7 +177,8 @@ std::vector<PartitionProblem::Cost> PlanMemory::at_least(std::size_t at) const {
     const auto readers = static_cast<double>(value.readers.size());
     for (const ValueReader& reader : value.readers)
       tables.add({plan_.decision(reader.node)}, table_of(1, plan_.ways(reader.node), [&](auto, std::uint32_t way) {
-                   return bytes_of(plan_.read(reader, way).boxes[device], value.element_bytes) / readers;
+                   const IndexBox box = stored_box(value, plan_.read(reader, way).boxes[device]);
+                   return bytes_of(box, value.element_bytes) / readers;
                  }));
   }
   for (const PlannedValue& value : plan_.values()) {
@@ -208,7 +215,7 @@ double PlanMemory::weights_at_least() const {
     for (const ValueReader& reader : value.readers) {
       std::vector<double>& bytes = of_node.try_emplace(reader.node, plan_.ways(reader.node), 0.0).first->second;
       for (std::uint32_t way = 0; way < bytes.size(); ++way)
-        bytes[way] += bytes_of(plan_.read(reader, way).boxes[devices_ - 1], value.element_bytes) /
+        bytes[way] += bytes_of(stored_box(value, plan_.read(reader, way).boxes[devices_ - 1]), value.element_bytes) /
                       static_cast<double>(value.readers.size());
     }
   }

@@ -4,8 +4,8 @@
 /// later, what it reads of it; of each value that is alive (made, and not yet read for the last time, or an output)
 /// its part of where the value is kept, or was made if that is not a decision; what the operator itself makes; and of
 /// what it reads the parts that were fetched for it. A weight or input that several operators read in different parts
-/// is stored in each of these parts that does not lie in another one. Nothing is computed in the place of something
-/// else, and what kernels need besides is not counted.
+/// is stored in each of these parts that does not lie in another one; of a weight that is broadcast what it is made of.
+/// Nothing is computed in the place of something else, and what kernels need besides is not counted.
 #pragma once
 
 #include <cstddef>

@@ -10,6 +10,18 @@
 namespace taso {
 namespace {
 
+/// The axes along which a value is a broadcast of what depends on constants alone.
+std::vector<std::size_t> repeated_axes(const Graph& graph, Value value) {
+  std::vector<std::size_t> axes;
+  const Node& node = graph.node(value.node);
+  if (!node.weight_only || !node.is_op("broadcast") || !graph.type(node.inputs[0]).known) return axes;
+  const Shape &from = graph.type(node.inputs[0]).shape, &to = node.outputs[0].shape;
+  const std::size_t added = to.size() - from.size();
+  for (std::size_t axis = 0; axis < to.size(); ++axis)
+    if (axis < added || from[axis - added] != to[axis]) axes.push_back(axis);
+  return axes;
+}
+
 double cost_of(const Transfer& transfer) {
   return transfer.possible ? transfer.seconds : EliminationProblem::forbidden_cost;
 }
@@ -92,7 +104,7 @@ void PlanProblem::find_values(const std::vector<StatePair>& state) {
   for (const auto& [value, readers] : readers_)
     if (!done.contains(value) && graph_.type(value).known)
       supplied_.push_back({value, static_cast<std::int64_t>(size_of(graph_.type(value).element)),
-                           graph_.node(value.node).weight_only, readers});
+                           graph_.node(value.node).weight_only, readers, repeated_axes(graph_, value)});
 }
 
 /// Both values of a pair are kept where one decision says.

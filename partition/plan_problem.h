@@ -55,6 +55,8 @@ struct SuppliedValue {
   std::int64_t element_bytes = 0;
   bool weight = false;
   std::vector<ValueReader> readers;  ///< In topological order, at least one.
+  /// Axes along which all elements are alike, because it is a broadcast: one of each is stored.
+  std::vector<std::size_t> repeated;
 };
 
 class PlanProblem {

@@ -29,10 +29,11 @@ bool has_examples(const Operands& operands) {
   return std::any_of(operands.begin(), operands.end(), [](const auto& axis) { return axis.has_value(); });
 }
 
-/// Whether a form cuts examples, and nothing else.
+/// Whether a form cuts examples. Other operands it may read whole (weights), or cut as well (a bias that was broadcast
+/// to all examples).
 bool cuts_examples(const AlignedForm& form, const Operands& operands) {
   for (std::size_t i = 0; i < operands.size(); ++i)
-    if (operands[i] ? !is_cut_along(form.inputs[i], *operands[i]) : form.inputs[i] != BasicTiling{}) return false;
+    if (operands[i] && !is_cut_along(form.inputs[i], *operands[i])) return false;
   return true;
 }
 

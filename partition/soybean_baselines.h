@@ -15,8 +15,8 @@ namespace taso {
 using ExampleAxes = std::map<Value, std::size_t>;
 
 /// Of `inputs` (examples and what is wanted of them) it is the first one. Of what an operator makes it is the axis that
-/// it cuts where all of its operands that have one are cut along theirs, and all others are read whole. What is made as
-/// a sum over examples, such as the gradient of a weight, has none, nor has what depends on weights alone.
+/// it cuts where all of its operands that have one are cut along theirs. What is made as a sum over examples, such as
+/// the gradient of a weight, has none, nor has what depends on weights alone.
 [[nodiscard]] ExampleAxes example_axes(const Graph& graph, StrategyTable& strategies, const std::vector<Value>& inputs);
 
 /// The same options but for what is allowed: all that has examples is cut along them, in whatever it is read by, and

@@ -96,16 +96,19 @@ class Coarsener {
     return {};
   }
 
-  /// What depends on weights alone is a weight, too.
+  /// What depends on weights alone is a weight, too; what follows from attributes alone (ones) is none.
   void unite_readers_of_weights() {
-    std::set<Value> weights(groups_.weights.begin(), groups_.weights.end());
+    std::set<Value> weights(groups_.weights.begin(), groups_.weights.end()), made;
     std::map<std::tuple<std::size_t, std::size_t, std::size_t>, NodeId> readers;
     for (const NodeId id : order_) {
       const Node& node = graph_.node(id);
       const auto is_weight = [&](const Value& value) { return weights.contains(value); };
+      const auto is_known = [&](const Value& value) { return weights.contains(value) || made.contains(value); };
       if (node.kind == NodeKind::constant ||
-          (node.kind == NodeKind::op && std::all_of(node.inputs.begin(), node.inputs.end(), is_weight))) {
-        for (std::uint32_t port = 0; port < node.outputs.size(); ++port) weights.insert({id, port});
+          (node.kind == NodeKind::op && std::all_of(node.inputs.begin(), node.inputs.end(), is_known))) {
+        const bool weight =
+            node.kind == NodeKind::constant || std::any_of(node.inputs.begin(), node.inputs.end(), is_weight);
+        for (std::uint32_t port = 0; port < node.outputs.size(); ++port) (weight ? weights : made).insert({id, port});
         continue;
       }
       if (node.kind != NodeKind::op) continue;

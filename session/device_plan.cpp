@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "partition/expand.h"
+#include "partition/expansion_check.h"
 #include "partition/plan_baselines.h"
 #include "partition/proved_strategies.h"
 #include "partition/recursive.h"
@@ -42,6 +43,9 @@ class DevicePlanning {
     }
     if (request_.expanded) {
       TASO_ASSIGN(result_.expanded, expand(result_.graph, result_.plan, strategies_));
+      PlannedUses uses;
+      for (const PlannedNode& node : result_.plan.nodes) uses[node.node] = node.configuration.axes;
+      TASO_RETURN_IF_ERROR(check_expansion(result_.graph, *result_.expanded, mesh_, uses, strategies_));
     }
     return add_others(planner);
   }
@@ -87,11 +91,12 @@ class DevicePlanning {
 
 }  // namespace
 
-Expected<DevicePlan> plan_for_devices(const Graph& graph, const PlanRequest& request, const OperatorRegistry& registry,
-                                      PieceTimes* times) {
+Expected<DevicePlan> plan_for_devices(Graph graph, std::vector<std::string> node_names, const PlanRequest& request,
+                                      const OperatorRegistry& registry, PieceTimes* times) {
   TASO_ASSIGN(const ProvedStrategies proved, ProvedStrategies::load(request.strategy_files, registry));
   DevicePlan result;
-  result.graph = graph;
+  result.graph = std::move(graph);
+  result.node_names = std::move(node_names);
   result.topology = request.topology;
   result.mesh = request.mesh;
   result.method = request.method;

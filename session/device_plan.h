@@ -47,6 +47,7 @@ struct OtherPlan {
 
 struct DevicePlan {
   Graph graph;
+  std::vector<std::string> node_names;  ///< Of the nodes of the file, by Node::origin.
   std::string topology;
   Mesh mesh;
   PlanMethod method = PlanMethod::exact;
@@ -59,9 +60,11 @@ struct DevicePlan {
   std::optional<Graph> expanded;              ///< The plan written out (partition/expand.h), if that was asked for.
 };
 
-/// Plans `graph`. `times`: where costs are times of kernels (piece_cost). Fails where a file of strategies cannot be
-/// read, with not_proved where no plan keeps to the memory, or none was found to, and as Planner::plan does.
-[[nodiscard]] Expected<DevicePlan> plan_for_devices(const Graph& graph, const PlanRequest& request,
-                                                    const OperatorRegistry& registry, PieceTimes* times = nullptr);
+/// Plans `graph`, whose nodes have these names in a file, by Node::origin. `times`: where costs are times of kernels
+/// (piece_cost). Fails where a file of strategies cannot be read, with not_proved where no plan keeps to the memory, or
+/// none was found to, and as Planner::plan does.
+[[nodiscard]] Expected<DevicePlan> plan_for_devices(Graph graph, std::vector<std::string> node_names,
+                                                    const PlanRequest& request, const OperatorRegistry& registry,
+                                                    PieceTimes* times = nullptr);
 
 }  // namespace taso

@@ -17,7 +17,6 @@ Expected<ModelPlan> plan_model(const SessionOptions& options, const OperatorRegi
   TASO_ASSIGN(const SizedModel sized,
               SizedModel::load(options.model, registry, import, options.assumed, options.ranges));
   describe(sized, message);
-  result.node_names = node_names(sized.model());
   Graph graph = sized.model().graph();
   normalize(graph, registry);
   std::unique_ptr<PieceTimes> times;
@@ -25,7 +24,8 @@ Expected<ModelPlan> plan_model(const SessionOptions& options, const OperatorRegi
     TASO_CHECK(library != nullptr, "times of no device");
     TASO_ASSIGN(times, PieceTimes::open(*library, piece_target(options), options.costs, message));
   }
-  TASO_ASSIGN(result.plan, plan_for_devices(graph, *options.devices, registry, times.get()));
+  TASO_ASSIGN(result.plan,
+              plan_for_devices(std::move(graph), node_names(sized.model()), *options.devices, registry, times.get()));
   return result;
 }
 

@@ -16,8 +16,7 @@ namespace taso {
 
 struct ModelPlan {
   DevicePlan plan;
-  FileIdentity model;                   ///< The file that was read.
-  std::vector<std::string> node_names;  ///< Of the user's nodes, by their numbers.
+  FileIdentity model;  ///< The file that was read.
 };
 
 /// Reads the model of a session and plans it for `options.devices`, which must be set; rules and outputs are not looked

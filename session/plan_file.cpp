@@ -57,8 +57,7 @@ std::string_view unit_name(CostUnit unit) {
 
 }  // namespace
 
-std::string plan_json(const DevicePlan& device_plan, const FileIdentity& model,
-                      const std::vector<std::string>& node_names) {
+std::string plan_json(const DevicePlan& device_plan, const FileIdentity& model) {
   const PartitionPlan& plan = device_plan.plan;
   json document{{"format", "taso partition plan"}, {"version", 2}};
   document["model"] = {{"file", model.name}, {"bytes", model.bytes}, {"hash", model.hash.to_string()}};
@@ -84,7 +83,7 @@ std::string plan_json(const DevicePlan& device_plan, const FileIdentity& model,
     const PlannedNode& node = plan.nodes[i];
     json uses = json::array();
     for (const AxisUse& use : node.configuration.axes) uses.push_back(use_json(use));
-    document["nodes"].push_back({{"name", planned_name(device_plan.graph, node.node, node_names)},
+    document["nodes"].push_back({{"name", planned_name(device_plan, node.node)},
                                  {"op", device_plan.graph.node(node.node).op},
                                  {"axes", uses},
                                  {"cost", node.compute_seconds},
@@ -94,12 +93,11 @@ std::string plan_json(const DevicePlan& device_plan, const FileIdentity& model,
   }
   document["transfers"] = json::array();
   for (const PlannedTransfer& one : plan.transfers)
-    document["transfers"].push_back(
-        {{"from", planned_name(device_plan.graph, one.value.node, node_names)},
-         {"output", one.value.port},
-         {"to", one.reader ? json(planned_name(device_plan.graph, *one.reader, node_names)) : json(nullptr)},
-         {"bytes", one.transfer.bytes},
-         {"cost", one.transfer.seconds}});
+    document["transfers"].push_back({{"from", planned_name(device_plan, one.value.node)},
+                                     {"output", one.value.port},
+                                     {"to", one.reader ? json(planned_name(device_plan, *one.reader)) : json(nullptr)},
+                                     {"bytes", one.transfer.bytes},
+                                     {"cost", one.transfer.seconds}});
   // Names come from files and need not be UTF-8.
   return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

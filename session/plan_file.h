@@ -9,10 +9,8 @@
 
 namespace taso {
 
-/// Its text. `model` is the file that the plan is of; `node_names` are those of the user's nodes, by origin. Equal
-/// plans give equal bytes.
-[[nodiscard]] std::string plan_json(const DevicePlan& plan, const FileIdentity& model,
-                                    const std::vector<std::string>& node_names);
+/// Its text. `model` is the file that the plan is of. Equal plans give equal bytes.
+[[nodiscard]] std::string plan_json(const DevicePlan& plan, const FileIdentity& model);
 /// The file of the plan beside a model: out.plan.json of out.onnx.
 [[nodiscard]] std::string plan_path(const std::string& model);
 /// The plan as one model, beside a model: out.expanded.onnx of out.onnx.

@@ -22,7 +22,7 @@ struct Span {
 };
 
 /// What devices do one after the other: costs of a plan are added, so all do the same at a time.
-std::vector<Span> spans_of(const DevicePlan& device_plan, const std::vector<std::string>& node_names) {
+std::vector<Span> spans_of(const DevicePlan& device_plan) {
   const PartitionPlan& plan = device_plan.plan;
   const CostUnit unit = unit_of(device_plan.cost);
   std::vector<Span> spans;
@@ -34,7 +34,7 @@ std::vector<Span> spans_of(const DevicePlan& device_plan, const std::vector<std:
   };
   const std::vector<MovedForNode> moved = moved_by_node(plan);
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
-    const std::string name = planned_name(device_plan.graph, plan.nodes[i].node, node_names);
+    const std::string name = planned_name(device_plan, plan.nodes[i].node);
     add(true, moved[i].in.seconds, "to " + name);
     add(false, plan.nodes[i].compute_seconds, name + " " + plan.nodes[i].configuration.to_string());
     add(true, moved[i].out.seconds, "from " + name);
@@ -42,9 +42,9 @@ std::vector<Span> spans_of(const DevicePlan& device_plan, const std::vector<std:
   return spans;
 }
 
-std::string time_line(const DevicePlan& plan, const std::vector<std::string>& node_names) {
+std::string time_line(const DevicePlan& plan) {
   constexpr double width = 1200, lane = 26;
-  const std::vector<Span> spans = spans_of(plan, node_names);
+  const std::vector<Span> spans = spans_of(plan);
   const double scale = plan.plan.seconds > 0 ? width / plan.plan.seconds : 0;
   std::string text = fmt::format(
       "<figure><figcaption>Time line <small>all devices, {} in all; above computing, below "
@@ -106,7 +106,7 @@ std::string tensor_drawing(const Placement& placement, const Shape& shape) {
   return text + "</svg>";
 }
 
-std::string table_of_tensors(const DevicePlan& device_plan, const std::vector<std::string>& node_names) {
+std::string table_of_tensors(const DevicePlan& device_plan) {
   std::string text =
       "<table class=\"tensors\"><tr><th>node</th><th>operator</th><th>mesh axes</th><th>made</th><th>compute</th>"
       "<th>moving</th><th>bytes in</th><th>bytes out</th><th>memory</th></tr>\n";
@@ -122,7 +122,7 @@ std::string table_of_tensors(const DevicePlan& device_plan, const std::vector<st
     text += fmt::format(
         "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.0f}</td><td>{:.0f}</td><td>{}"
         "</td></tr>\n",
-        escape_markup(planned_name(device_plan.graph, planned.node, node_names)), escape_markup(node.op),
+        escape_markup(planned_name(device_plan, planned.node)), escape_markup(node.op),
         escape_markup(planned.configuration.to_string()), drawings, amount_text(planned.compute_seconds, unit),
         amount_text(moved[i].in.seconds + moved[i].out.seconds, unit), moved[i].in.bytes, moved[i].out.bytes,
         byte_size_text(planned.memory, true));
@@ -149,18 +149,18 @@ std::string table_of_plans(const DevicePlan& device_plan) {
 
 }  // namespace
 
-std::string plan_section(const DevicePlan& plan, const std::vector<std::string>& node_names) {
+std::string plan_section(const DevicePlan& plan) {
   return fmt::format("<section><h2>Plan for {} devices</h2>\n<p class=\"facts\">mesh {} of {}; costs by {}. {}</p>\n",
                      plan.mesh.devices(), plan.mesh.to_string(), escape_markup(plan.topology), source_of(plan.cost),
                      escape_markup(plan_quality(plan))) +
-         table_of_plans(plan) + time_line(plan, node_names) +
+         table_of_plans(plan) + time_line(plan) +
          "<details><summary>Operators and their tensors, with the parts that devices hold</summary>\n" +
-         table_of_tensors(plan, node_names) + "</details></section>\n";
+         table_of_tensors(plan) + "</details></section>\n";
 }
 
-std::string plan_page(const DevicePlan& plan, const std::string& model, const std::vector<std::string>& node_names) {
+std::string plan_page(const DevicePlan& plan, const std::string& model) {
   return page_begin(model) + fmt::format("<header><h1>{}</h1></header>\n<main>\n", escape_markup(model)) +
-         plan_section(plan, node_names) + "</main>\n</body></html>\n";
+         plan_section(plan) + "</main>\n</body></html>\n";
 }
 
 }  // namespace taso

@@ -9,11 +9,9 @@
 
 namespace taso {
 
-/// A section of a page with the style of reports (optimizer/html/report.css). `node_names` are those of the user's
-/// nodes, by origin. Equal plans give equal bytes.
-[[nodiscard]] std::string plan_section(const DevicePlan& plan, const std::vector<std::string>& node_names);
+/// A section of a page with the style of reports (optimizer/html/report.css). Equal plans give equal bytes.
+[[nodiscard]] std::string plan_section(const DevicePlan& plan);
 /// A page of its own, for the model of that name.
-[[nodiscard]] std::string plan_page(const DevicePlan& plan, const std::string& model,
-                                    const std::vector<std::string>& node_names);
+[[nodiscard]] std::string plan_page(const DevicePlan& plan, const std::string& model);
 
 }  // namespace taso

@@ -16,7 +16,7 @@ bool repeats(const NodeConfiguration& configuration) {
                      [](const AxisUse& use) { return use.kind == AxisUse::Kind::repeat; });
 }
 
-std::string table_of_nodes(const DevicePlan& device_plan, const std::vector<std::string>& node_names) {
+std::string table_of_nodes(const DevicePlan& device_plan) {
   const PartitionPlan& plan = device_plan.plan;
   const CostUnit unit = unit_of(device_plan.cost);
   std::string text = fmt::format("{:<32} {:<20} {:<28} {:>12} {:>12} {:>12} {:>12} {:>10}\n", "node", "operator",
@@ -30,11 +30,10 @@ std::string table_of_nodes(const DevicePlan& device_plan, const std::vector<std:
       ++left_out;
       continue;
     }
-    text += fmt::format("{:<32} {:<20} {:<28} {:>12} {:>12} {:>12.0f} {:>12.0f} {:>10}\n",
-                        planned_name(device_plan.graph, node.node, node_names), device_plan.graph.node(node.node).op,
-                        node.configuration.to_string(), amount_text(node.compute_seconds, unit),
-                        amount_text(in.seconds + out.seconds, unit), in.bytes, out.bytes,
-                        byte_size_text(node.memory, true));
+    text += fmt::format(
+        "{:<32} {:<20} {:<28} {:>12} {:>12} {:>12.0f} {:>12.0f} {:>10}\n", planned_name(device_plan, node.node),
+        device_plan.graph.node(node.node).op, node.configuration.to_string(), amount_text(node.compute_seconds, unit),
+        amount_text(in.seconds + out.seconds, unit), in.bytes, out.bytes, byte_size_text(node.memory, true));
   }
   if (left_out > 0) text += fmt::format("{} more are repeated on all devices, and nothing moves for them\n", left_out);
   return text;
@@ -65,14 +64,14 @@ std::string more(double cost, double than, CostUnit unit) {
 }
 
 /// What the exact plan does otherwise.
-std::string other_uses(const DevicePlan& device_plan, const std::vector<std::string>& node_names) {
+std::string other_uses(const DevicePlan& device_plan) {
   if (!device_plan.exact) return "";
   std::string text;
   std::map<NodeId, const NodeConfiguration*> exact;
   for (const PlannedNode& node : device_plan.exact->nodes) exact[node.node] = &node.configuration;
   for (const PlannedNode& node : device_plan.plan.nodes)
     if (const NodeConfiguration& other = *exact.at(node.node); other.axes != node.configuration.axes)
-      text += fmt::format("{}: {}; all axes at once: {}\n", planned_name(device_plan.graph, node.node, node_names),
+      text += fmt::format("{}: {}; all axes at once: {}\n", planned_name(device_plan, node.node),
                           node.configuration.to_string(), other.to_string());
   return text.empty() ? "the plan of all axes at once cuts every operator as this one does\n" : text;
 }
@@ -91,10 +90,10 @@ std::string amount_text(double amount, CostUnit unit) {
   return amount < 1e-3 ? fmt::format("{:.2f} us", amount * 1e6) : fmt::format("{:.3f} ms", amount * 1e3);
 }
 
-std::string planned_name(const Graph& graph, NodeId id, const std::vector<std::string>& node_names) {
-  const Node& node = graph.node(id);
-  if (node.origin >= 0 && static_cast<std::size_t>(node.origin) < node_names.size())
-    return node_names[static_cast<std::size_t>(node.origin)];
+std::string planned_name(const DevicePlan& plan, NodeId id) {
+  const Node& node = plan.graph.node(id);
+  if (node.origin >= 0 && static_cast<std::size_t>(node.origin) < plan.node_names.size())
+    return plan.node_names[static_cast<std::size_t>(node.origin)];
   return node.kind == NodeKind::opaque ? node.name : fmt::format("{} {}", node.op, id);
 }
 
@@ -135,20 +134,20 @@ std::string plan_quality(const DevicePlan& device_plan) {
   return text;
 }
 
-std::string plan_text(const DevicePlan& plan, const std::vector<std::string>& node_names) {
+std::string plan_text(const DevicePlan& plan) {
   return fmt::format("\nplan for {} devices, mesh {} of {}; costs by {}\n", plan.mesh.devices(), plan.mesh.to_string(),
                      plan.topology, source_of(plan.cost)) +
-         table_of_nodes(plan, node_names) + table_of_plans(plan) + plan_quality(plan);
+         table_of_nodes(plan) + table_of_plans(plan) + plan_quality(plan);
 }
 
-std::string plan_reasons(const DevicePlan& plan, const std::vector<std::string>& node_names) {
+std::string plan_reasons(const DevicePlan& plan) {
   std::string text = "\nwhy it is cut so\n";
-  if (plan.method == PlanMethod::recursive) return text + other_uses(plan, node_names);
+  if (plan.method == PlanMethod::recursive) return text + other_uses(plan);
   std::map<NodeId, const NodeConfiguration*> uses;
   for (const PlannedNode& node : plan.plan.nodes) uses[node.node] = &node.configuration;
   const CostUnit unit = unit_of(plan.cost);
   for (const PlanAlternative& other : plan.alternatives) {
-    text += fmt::format("{}{}: {}; ", planned_name(plan.graph, other.node, node_names),
+    text += fmt::format("{}{}: {}; ", planned_name(plan, other.node),
                         other.equal > 1 ? fmt::format(" and {} like it", other.equal - 1) : "",
                         uses.at(other.node)->to_string());
     text += !other.plan ? std::string("there is no other way\n")

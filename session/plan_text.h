@@ -14,7 +14,7 @@ namespace taso {
 /// An amount of such costs: "2.352 ms", "34.21 us", "1.5 GFLOP", "12.00 MB".
 [[nodiscard]] std::string amount_text(double amount, CostUnit unit);
 /// The name of a node in the file, or else of its operator with its number in the graph.
-[[nodiscard]] std::string planned_name(const Graph& graph, NodeId id, const std::vector<std::string>& node_names);
+[[nodiscard]] std::string planned_name(const DevicePlan& plan, NodeId id);
 
 /// What moves for one operator.
 struct MovedForNode {
@@ -36,10 +36,9 @@ struct NamedPlan {
 
 /// A table: per operator that is cut or for which something moves its use of the mesh, what computing and moving cost,
 /// bytes in and out, and memory of the device that holds most; then the sums, beside those of other plans.
-/// `node_names` are those of the user's nodes, by origin.
-[[nodiscard]] std::string plan_text(const DevicePlan& plan, const std::vector<std::string>& node_names);
+[[nodiscard]] std::string plan_text(const DevicePlan& plan);
 /// Why operators are cut as they are: what the next best way of each would cost; of a recursive plan, where the exact
 /// one does otherwise.
-[[nodiscard]] std::string plan_reasons(const DevicePlan& plan, const std::vector<std::string>& node_names);
+[[nodiscard]] std::string plan_reasons(const DevicePlan& plan);
 
 }  // namespace taso

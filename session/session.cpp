@@ -203,11 +203,15 @@ Status Session::State::plan_result(SessionResult& result) {
   if (request.cost == PlanCost::time) {
     TASO_ASSIGN(piece_times, PieceTimes::open(library, piece_target(options), options.costs, message));
   }
-  const Graph& graph = result.optimized.graph;
-  TASO_ASSIGN(result.plan, plan_for_devices(graph, request, registry, piece_times.get()));
+  // A plan is of the file that is written, by whoever reads it.
+  TASO_ASSIGN(result.written, sized.model().read_again(result.optimized.graph));
+  Graph graph = result.written->graph();
+  normalize(graph, registry);
+  TASO_ASSIGN(result.plan, plan_for_devices(std::move(graph), taso::node_names(*result.written), request, registry,
+                                            piece_times.get()));
   if (!result.plan->expanded || !options.optimize.check) return {};
   progress.enter(OptimizeProgress::Phase::checking);
-  TASO_ASSIGN(const CheckReport report, check(graph, *result.plan->expanded, library, check_options()));
+  TASO_ASSIGN(const CheckReport report, check(result.plan->graph, *result.plan->expanded, library, check_options()));
   return report.passed ? Status()
                        : Status(Error{ErrorCode::check_failed, "the plan as one model: " + report.failure(), {}});
 }
@@ -287,7 +291,7 @@ Status Session::State::write_html(const SessionResult& session_result, const Rep
   TASO_ASSIGN(report.optimized.run, profile_run(result.graph, target, *measured, *cost_model, profile));
   TASO_ASSIGN(report.regions, changed_regions(imported, result.graph, rules.all(), result.applications, registry));
   report.carried = carried_operators(sized.model());
-  if (session_result.plan) report.plan = plan_section(*session_result.plan, context.node_names);
+  if (session_result.plan) report.plan = plan_section(*session_result.plan);
   return write_text(options.outputs.html, report_html(report));
 }
 
@@ -341,12 +345,12 @@ Expected<SessionFiles> Session::write(const SessionResult& result) {
   TASO_ASSIGN(files.model, state.save(result));
   if (result.plan && !outputs.plan.empty()) {
     TASO_ASSIGN(const FileIdentity model, identify_file(outputs.model));
-    TASO_RETURN_IF_ERROR(write_text(outputs.plan, plan_json(*result.plan, model, state.node_names())));
+    TASO_RETURN_IF_ERROR(write_text(outputs.plan, plan_json(*result.plan, model)));
   }
   if (result.plan && result.plan->expanded && !outputs.expanded.empty()) {
     SaveOptions save_options;
     save_options.external_data = outputs.external_data;
-    TASO_ASSIGN(files.expanded, state.sized.model().save(*result.plan->expanded, outputs.expanded, save_options));
+    TASO_ASSIGN(files.expanded, result.written->save(*result.plan->expanded, outputs.expanded, save_options));
   }
   if (!outputs.certificate.empty()) TASO_RETURN_IF_ERROR(state.write_certificate(result, files.model.external_data));
   files.context = state.report_context();

@@ -72,9 +72,11 @@ struct SessionOptions {
 /// What a session has made of its model.
 struct SessionResult {
   OptimizeResult optimized;
-  SizedGraph at_all_sizes;         ///< The result, where symbolic extents are kept.
-  std::optional<DevicePlan> plan;  ///< Where several devices are asked for.
-  std::size_t unwritable = 0;      ///< Rewrites left out as the model's opset has no form for their result.
+  SizedGraph at_all_sizes;  ///< The result, where symbolic extents are kept.
+  /// Where several devices are asked for: a plan of the result as it is read from the file that is written.
+  std::optional<DevicePlan> plan;
+  std::optional<Model> written;  ///< That model.
+  std::size_t unwritable = 0;    ///< Rewrites left out as the model's opset has no form for their result.
 };
 
 /// What a session has written.

@@ -500,10 +500,10 @@ Status explain_rule(Options& options) {
 }
 
 /// Prints a plan, if anything is printed.
-void print_plan(const Options& options, const DevicePlan& plan, const std::vector<std::string>& node_names) {
+void print_plan(const Options& options, const DevicePlan& plan) {
   if (options.common.quiet || options.files.claims().uses_stdout()) return;
-  fmt::print("{}", plan_text(plan, node_names));
-  if (options.explain) fmt::print("{}", plan_reasons(plan, node_names));
+  fmt::print("{}", plan_text(plan));
+  if (options.explain) fmt::print("{}", plan_reasons(plan));
 }
 
 /// Plans the model of --plan-only as it is.
@@ -522,10 +522,10 @@ Status plan_as_it_is(Options& options) {
   }
   TASO_ASSIGN(const ModelPlan planned,
               plan_model(options.session, registry, device ? &device->library : nullptr, message));
-  TASO_RETURN_IF_ERROR(write_text(file, plan_json(planned.plan, planned.model, planned.node_names)));
+  TASO_RETURN_IF_ERROR(write_text(file, plan_json(planned.plan, planned.model)));
   if (const std::string& html = options.session.outputs.html; !html.empty())
-    TASO_RETURN_IF_ERROR(write_text(html, plan_page(planned.plan, options.session.model, planned.node_names)));
-  print_plan(options, planned.plan, planned.node_names);
+    TASO_RETURN_IF_ERROR(write_text(html, plan_page(planned.plan, options.session.model)));
+  print_plan(options, planned.plan);
   return {};
 }
 
@@ -566,7 +566,7 @@ Expected<int> run(Options& options) {
   const OptimizeResult& optimized = result->optimized;
   if (!options.common.quiet && !options.files.claims().uses_stdout())
     print_report(options, session, optimized, files.context);
-  if (result->plan) print_plan(options, *result->plan, files.context.node_names);
+  if (result->plan) print_plan(options, *result->plan);
   print_remarks(options, session, *result, files);
   if (optimized.search.stop == StopReason::interrupted) return static_cast<int>(ErrorCode::interrupted);
   if (options.fail_if_no_gain && !optimized.gain) {

@@ -23,6 +23,7 @@
 #include "tools/proved_specs.h"
 #include "tools/verify_axioms.h"
 #include "tools/verify_certificate.h"
+#include "tools/verify_gradients.h"
 #include "tools/verify_inputs.h"
 #include "tools/verify_missing.h"
 #include "tools/verify_reports.h"
@@ -47,6 +48,7 @@ struct Arguments {
   AxiomArguments axiom_modes;
   bool record_facts = false;
   StrategyArguments strategies;
+  bool gradients = false;
   CertificateArguments certificate;
 };
 
@@ -191,6 +193,7 @@ Status claim_facts(Arguments& arguments, const VerifyInputs& inputs) {
 Expected<int> run(Arguments& arguments) {
   if (!arguments.translation.empty()) return translate(arguments);
   if (arguments.strategies.print) return strategies(arguments);
+  if (arguments.gradients) return run_gradients(arguments.common, arguments.sources.inputs, !arguments.common.quiet);
   TASO_RETURN_IF_ERROR(claim_models(arguments.files.claims(), arguments.certificate));
   TASO_ASSIGN(VerifyInputs inputs, read_verify_inputs(arguments.common, arguments.sources));
   TASO_RETURN_IF_ERROR(claim_facts(arguments, inputs));
@@ -252,7 +255,7 @@ int main(int argc, char** argv) {
                     ->type_name("INPUT"),
                 [&](FileClaims& claims, const std::string& name) -> Status {
                   for (const std::string& input : arguments.sources.inputs)
-                    TASO_RETURN_IF_ERROR(claims.reads_all(name, input, {".op", ".axioms", ".rules"}));
+                    TASO_RETURN_IF_ERROR(claims.reads_all(name, input, {".op", ".axioms", ".rules", ".grad"}));
                   return {};
                 });
   app.add_option("--rule", arguments.sources.rules, "a rule as text: 'add(x, y) => add(y, x)' (repeatable)")
@@ -300,6 +303,11 @@ int main(int argc, char** argv) {
   app.add_option("--operator", arguments.strategies.operators, "with --strategies: of this operator alone (repeatable)")
       ->type_name("NAME")
       ->allow_extra_args(false);
+  app.add_flag(
+      "--gradients", arguments.gradients,
+      "check the entries of tables of gradients (INPUT: .grad files or folders; default: those of the "
+      "specifications) against the definitions of the operators, exactly, and report nothing else; exit code 5 "
+      "if one does not hold");
   app.add_flag("--record-facts", arguments.record_facts,
                "write what instances say of the shapes of axioms beside their files, X.facts for X.axioms, and report "
                "nothing else");
@@ -326,7 +334,7 @@ int main(int argc, char** argv) {
       (!arguments.certificate.original.empty() || !arguments.certificate.optimized.empty()))
     return fail(program, {ErrorCode::usage, "--original and --optimized belong to a --certificate", {}});
   if (arguments.sources.inputs.empty() && arguments.sources.rules.empty() &&
-      arguments.certificate.certificate.empty() && !arguments.strategies.print)
+      arguments.certificate.certificate.empty() && !arguments.strategies.print && !arguments.gradients)
     return fail(
         program,
         {ErrorCode::usage, "nothing to verify: name a file, a folder, a --rule or a --certificate (see --help)", {}});

@@ -21,7 +21,8 @@ struct ModelOptions {
   std::int64_t depth = 0;
   /// Images or sequences at a time (1 as published).
   std::int64_t batch = 0;
-  /// Multiplies all channel or feature counts (ResNets: "Wide" ones of Zagoruyko and Komodakis 2016).
+  /// Multiplies all channel or feature counts (ResNets: "Wide" ones of Zagoruyko and Komodakis 2016; AlexNet, VGG;
+  /// lstm).
   std::int64_t wider = 0;
   /// Of weights only the types: the model is a file without data.
   bool without_weights = false;

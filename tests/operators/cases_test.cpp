@@ -50,15 +50,16 @@ struct Folder {
 const std::vector<Folder>& folders() {
   static const std::vector<OperatorRegistry> added = [] {
     std::vector<OperatorRegistry> result;
-    for (const std::string folder : {"composition", "recurrences"})
-      result.push_back(OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/tests/data/" + folder + "/operators",
-                                              &test::registry())
-                           .value());
+    for (const std::string folder : {"tests/data/composition", "tests/data/recurrences", "specs/gradients"})
+      result.push_back(
+          OperatorRegistry::load(std::string(TASO_SOURCE_DIR) + "/" + folder + "/operators", &test::registry())
+              .value());
     return result;
   }();
   static const std::vector<Folder> all = {{"tests/operators/cases", &test::registry()},
                                           {"tests/data/composition/cases", &added[0]},
-                                          {"tests/data/recurrences/cases", &added[1]}};
+                                          {"tests/data/recurrences/cases", &added[1]},
+                                          {"tests/gradients/cases", &added[2]}};
   return all;
 }
 
@@ -395,13 +396,18 @@ TEST_P(OperatorCases, UnfoldedAgree) {
                                                 "avg_pool2d_include",
                                                 "concat",
                                                 "conv2d",
+                                                "conv2d_data_gradient",
+                                                "conv2d_kernel_gradient",
                                                 "conv_identity",
                                                 "cumsum",
                                                 "enlarge",
                                                 "gather",
+                                                "grouped_conv2d_data_gradient",
+                                                "grouped_conv2d_kernel_gradient",
                                                 "lrn",
                                                 "matrix_identity",
                                                 "max_pool2d",
+                                                "max_pool2d_padded_gradient",
                                                 "pad",
                                                 "pad_channels",
                                                 "regroup"};

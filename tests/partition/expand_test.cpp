@@ -10,33 +10,13 @@
 
 #include "graph/rewrite.h"
 #include "operators/ring.h"
-#include "support/hash.h"
 #include "tests/optimizer/random_graph.h"
+#include "tests/partition/drawn_plans.h"
 #include "tests/partition/strategy_tables.h"
 #include "tests/support/graphs.h"
 
 namespace taso::test {
 namespace {
-
-Mesh mesh_of_sizes(const std::vector<std::int64_t>& sizes) {
-  Mesh mesh;
-  mesh.device = {std::int64_t{1} << 30, 1e6, 1e9};  // Slow: it pays to cut.
-  for (const std::int64_t size : sizes) mesh.axes.push_back({size, "link", 1e12, 0});
-  return mesh;
-}
-
-/// One in `of` configurations, drawn by node. Those that read parts of sums only if all are allowed: nobody might make
-/// what they read.
-ConfigurationFilter drawn(std::uint64_t seed, std::uint64_t of) {
-  return [=](NodeId id, const NodeConfiguration& configuration) {
-    const bool passes = std::any_of(configuration.axes.begin(), configuration.axes.end(),
-                                    [](const AxisUse& use) { return use.kind == AxisUse::Kind::partial; });
-    if (passes && of > 1) return false;
-    Hasher hasher;
-    hasher.add(seed).add(static_cast<std::uint64_t>(id)).add(configuration.to_string());
-    return hasher.finish().low % of == 0;
-  };
-}
 
 using Doubles = std::vector<RingTensor<double>>;
 

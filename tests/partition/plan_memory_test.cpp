@@ -233,6 +233,25 @@ TEST(PlanMemory, WhatIsStoredOfAWeightIsStated) {
 }
 
 // A weight and its next value stay in one placement: what reads it elsewhere, or makes it elsewhere, moves.
+// A bias is read as a tensor of the size of what it is added to, and stored as it is.
+TEST(PlanMemory, ABroadcastWeightIsStoredOnce) {
+  const Problem problem(
+      "input x f32[6, 8]\nweight w f32[8, 4]\nweight b f32[4]\n"
+      "output add(matmul(x, w), broadcast(b; shape=[6, 4]))\n",
+      small_mesh({2}));
+  const PlanMemory memory(*problem.plan);
+  double least = HUGE_VAL, most = 0;
+  problem.for_each([&](const PlanProblem::Choice& choice) {
+    double bytes = 0;
+    static_cast<void>(memory.weights(choice, bytes));
+    least = std::min(least, bytes);
+    most = std::max(most, bytes);
+  });
+  EXPECT_EQ(most, (8 * 4 + 4) * 4);
+  EXPECT_EQ(least, (8 * 2 + 2) * 4);
+  EXPECT_EQ(memory.weights_at_least(), least);
+}
+
 TEST(PlanState, IsKeptInOnePlacement) {
   const Graph graph =
       normal("input x f32[64, 32]\ninput w f32[32, 32]\ninput g f32[32, 32]\noutput matmul(x, w)\noutput sub(w, g)\n");

@@ -256,8 +256,8 @@ SoybeanPlan restricted(const TrainingStep& step, std::size_t cuts,
 
 TEST(SoybeanBaselines, KnowTheExamples) {
   const Graph graph = graph_of(
-      "input x f32[4, 6]\ninput w f32[6, 8]\ninput d f32[4, 8]\nt = transpose(x; perm=[1, 0])\n"
-      "output relu(matmul(x, w)), matmul(t, d), relu(w)\n");
+      "input x f32[4, 6]\ninput w f32[6, 8]\ninput d f32[4, 8]\ninput b f32[8]\nt = transpose(x; perm=[1, 0])\n"
+      "output relu(add(matmul(x, w), broadcast(b; shape=[4, 8]))), matmul(t, d), relu(w)\n");
   StrategyTable strategies = every_strategy();
   const Value x{graph.inputs()[0], 0}, d{graph.inputs()[2], 0};
   const ExampleAxes axes = example_axes(graph, strategies, {x, d});

@@ -128,6 +128,20 @@ TEST(ShippedStrategies, AreAllProved) {
   EXPECT_GT(count, 200u);
 }
 
+TEST(ShippedStrategies, OfOperatorsOfGradientsAreAllProved) {
+  const std::string folder = std::string(TASO_SOURCE_DIR) + "/specs/gradients";
+  const OperatorRegistry registry = test::value_of(OperatorRegistry::load(folder + "/operators", &test::registry()));
+  const ProvedStrategies proved =
+      test::value_of(ProvedStrategies::load({folder + "/strategies/default.rules"}, registry));
+  for (const std::string& op : registry.names()) {
+    if (test::registry().find(op) != nullptr) continue;
+    const std::size_t derived = derive_strategies(registry, op).strategies.size();
+    EXPECT_GT(derived, 0U) << op;
+    EXPECT_EQ(proved.of(op).size(), derived) << op << ": run scripts/make-strategies";
+    EXPECT_EQ(proved.passages_of(op).size(), derive_passages(registry, op).size()) << op;
+  }
+}
+
 // A mark of proof that is not sealed for what the rule says is none.
 TEST(ShippedStrategies, WithoutAValidMarkAreNotUsed) {
   const OperatorRegistry& registry = test::registry();

@@ -54,6 +54,18 @@ std::string unrolled(int steps) {
   return text;
 }
 
+// What follows from attributes alone is read by operators that have nothing to do with each other.
+TEST(TofuCoarsening, OnesAreNoWeights) {
+  const Graph graph = parsed(
+      "input x f32[4, 4]\ninput y f32[4, 4]\ninput s f32[4, 4]\ninput t f32[4, 4]\nweight w f32[4, 4]\n"
+      "e = matrix_identity(; size=4)\nv = add(w, e)\n"
+      "output matmul(x, e), matmul(y, e), softmax(matmul(s, v)), softmax(matmul(t, v))\n");
+  const TofuCoarsening coarsening = coarse(graph);
+  const auto decided = [&](std::size_t output) { return coarsening.operators.at(graph.outputs()[output].node); };
+  EXPECT_NE(decided(0), decided(1));
+  EXPECT_EQ(decided(2), decided(3));
+}
+
 TEST(TofuCoarsening, TimeStepsAreDecidedTogether) {
   const Graph graph = parsed(unrolled(5));
   const TofuCoarsening coarsening = coarse(graph);

@@ -27,7 +27,7 @@ constexpr std::int64_t block_features = 256, block_heads = 4, block_devices = 4;
 /// Queries, keys, their product, values, their mean, the output of attention, and the two layers behind it.
 constexpr const char* megatron_cuts = "j@-1 j@-1 (J@-3) j@-1 (J@-3) t (sum) j@-1 t (sum)";
 
-std::string numbers(std::initializer_list<std::int64_t> list) {
+std::string shape_text(std::initializer_list<std::int64_t> list) {
   std::string text;
   for (const std::int64_t number : list) text += (text.empty() ? "[" : ", ") + std::to_string(number);
   return text + "]";
@@ -36,26 +36,26 @@ std::string numbers(std::initializer_list<std::int64_t> list) {
 /// An encoder's block. `fused`: queries, keys and values are one product with a bias, as in GPT-2, and
 /// so are the others.
 std::string encoder(std::int64_t batch, std::int64_t tokens, bool fused) {
-  const std::string shape = numbers({batch, tokens, block_features});
-  const std::string apart = numbers({batch, tokens, block_heads, block_features / block_heads});
+  const std::string shape = shape_text({batch, tokens, block_features});
+  const std::string apart = shape_text({batch, tokens, block_heads, block_features / block_heads});
   std::string text = "input x f32" + shape + "\n";
   const auto weight = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {
-    text += "weight w" + name + " f32" + numbers({rows, columns}) + "\nweight b" + name + " f32" + numbers({columns}) +
-            "\n";
+    text += "weight w" + name + " f32" + shape_text({rows, columns}) + "\nweight b" + name + " f32" +
+            shape_text({columns}) + "\n";
   };
   weight("o", block_features, block_features);
   weight("1", block_features, 4 * block_features);
   weight("2", 4 * block_features, block_features);
   for (const char* const norm : {"n", "m"})
-    text += std::string("weight g") + norm + " f32" + numbers({block_features}) + "\nweight s" + norm + " f32" +
-            numbers({block_features}) + "\n";
+    text += std::string("weight g") + norm + " f32" + shape_text({block_features}) + "\nweight s" + norm + " f32" +
+            shape_text({block_features}) + "\n";
   const auto product = [&](const std::string& x, const std::string& name) {
     return fused ? "matmul_bias_act(" + x + ", w" + name + ", b" + name + ")" : "matmul(" + x + ", w" + name + ")";
   };
   if (fused) {
     weight("a", block_features, 3 * block_features);
     text += "p = split(" + product("x", "a") +
-            "; axis=-1, sizes=" + numbers({block_features, block_features, block_features}) + ")\n";
+            "; axis=-1, sizes=" + shape_text({block_features, block_features, block_features}) + ")\n";
   } else {
     for (const char* const name : {"q", "k", "v"}) weight(name, block_features, block_features);
   }

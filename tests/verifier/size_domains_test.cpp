@@ -104,7 +104,7 @@ class Writer {
 
   std::string list(int depth) {
     if (depth == 0) return one_of(lists_);
-    switch (random_.below(11)) {
+    switch (random_.below(12)) {
       case 0:
         return "[" + number(depth - 1) + "]";
       case 1:
@@ -128,6 +128,8 @@ class Writer {
                list(depth - 1) + ")";
       case 9:
         return one_of(lists_) + "[" + list(depth - 1) + "]";
+      case 10:
+        return "nonzero(" + list(depth - 1) + ")";
       default:
         return one_of(lists_);
     }

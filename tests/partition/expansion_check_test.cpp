@@ -1,0 +1,186 @@
+// Plans as graphs are found to be right, and changed ones not.
+#include "partition/expansion_check.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "graph/rewrite.h"
+#include "operators/ring.h"
+#include "partition/expand.h"
+#include "support/random.h"
+#include "tests/optimizer/random_graph.h"
+#include "tests/partition/drawn_plans.h"
+#include "tests/partition/strategy_tables.h"
+#include "tests/support/graphs.h"
+
+namespace taso::test {
+namespace {
+
+PlannedUses uses_of(const PartitionPlan& plan) {
+  PlannedUses uses;
+  for (const PlannedNode& node : plan.nodes) uses[node.node] = node.configuration.axes;
+  return uses;
+}
+
+std::vector<RingTensor<double>> outputs_of(const Graph& graph, const std::vector<RingTensor<double>>& inputs) {
+  DoubleRing ring;
+  return value_of(evaluate(graph, registry(), ring, inputs));
+}
+
+bool equal(const std::vector<RingTensor<double>>& a, const std::vector<RingTensor<double>>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i].shape != b[i].shape || a[i].integers != b[i].integers) return false;
+    for (std::size_t at = 0; at < a[i].elements.size(); ++at)
+      if (!(std::abs(a[i].elements[at] - b[i].elements[at]) <= 1e-9 * (1 + std::abs(a[i].elements[at])))) return false;
+  }
+  return true;
+}
+
+/// The graph with one operand of one operator in the place of another one of its type; nothing if none can be.
+std::optional<Graph> with_other_operand(const Graph& graph, Random& random) {
+  std::vector<NodeId> order;
+  for (const NodeId id : graph.topological_order())
+    if (graph.node(id).kind == NodeKind::op && !graph.node(id).weight_only) order.push_back(id);
+  if (order.empty()) return std::nullopt;
+  const NodeId id = order[random.below(order.size())];
+  std::vector<Value> inputs = graph.node(id).inputs;
+  Value& input = inputs[random.below(inputs.size())];
+  std::vector<Value> others;
+  for (const NodeId other : graph.topological_order()) {
+    if (other == id) break;
+    for (std::uint32_t port = 0; port < graph.node(other).outputs.size(); ++port)
+      if (const Value value{other, port}; value != input && graph.type(value) == graph.type(input))
+        others.push_back(value);
+  }
+  if (others.empty()) return std::nullopt;
+  input = others[random.below(others.size())];
+  Graph changed = graph;
+  changed.set_inputs(id, inputs);
+  return changed;
+}
+
+TEST(ExpansionCheck, RandomPlansAreRightAndChangedOnesNot) {
+  const std::vector<std::vector<std::int64_t>> meshes = {{2}, {3}, {4}, {2, 2}, {2, 3}};
+  StrategyTable strategies = every_strategy();
+  std::size_t right = 0, wrong = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    testing::GraphGenerator generator(registry(), seed);
+    const testing::RandomGraph drawn_graph = generator.finish(8);
+    const Graph& graph = drawn_graph.graph;
+    const Mesh mesh = mesh_of_sizes(meshes[seed % meshes.size()]);
+    Planner planner(graph, mesh, strategies, {});
+    const PartitionPlan plan = value_of(planner.plan(drawn(seed, seed % 2 == 0 ? 1 : 3)));
+    const Graph expanded = value_of(expand(graph, plan, strategies));
+    const PlannedUses uses = uses_of(plan);
+    const Status status = check_expansion(graph, expanded, mesh, uses, strategies);
+    EXPECT_TRUE(status) << status.error().message << "\nseed " << seed << "\n" << to_text(graph);
+    ++right;
+    const auto order = graph.topological_order();
+    if (std::any_of(order.begin(), order.end(), [&](NodeId id) { return graph.node(id).kind == NodeKind::opaque; }))
+      continue;
+    std::vector<RingTensor<double>> inputs;
+    for (const NodeId id : graph.inputs()) inputs.push_back(drawn_graph.inputs.at(graph.node(id).name));
+    const auto expected = outputs_of(graph, inputs);
+    Random random(seed);
+    for (int change = 0; change < 5; ++change) {
+      const std::optional<Graph> changed = with_other_operand(expanded, random);
+      if (!changed || equal(expected, outputs_of(*changed, inputs))) continue;
+      const Status refuted = check_expansion(graph, *changed, mesh, uses, strategies);
+      ASSERT_FALSE(refuted) << "seed " << seed << "\n" << to_text(*changed);
+      EXPECT_EQ(refuted.error().code, ErrorCode::not_proved);
+      ++wrong;
+    }
+  }
+  EXPECT_GT(right, 50U);
+  EXPECT_GT(wrong, 50U);
+}
+
+/// What is said of a text of an expansion, on two devices.
+std::string said(const std::string& original, const std::string& expanded, const std::vector<AxisUse>& use) {
+  const Graph graph = graph_of(original);
+  StrategyTable strategies = every_strategy();
+  PlannedUses uses;
+  for (const NodeId id : graph.topological_order())
+    if (graph.node(id).kind == NodeKind::op) uses[id] = use;
+  const Status status = check_expansion(graph, graph_of(expanded), mesh_of_sizes({2}), uses, strategies);
+  return status ? "right" : status.error().message;
+}
+
+const std::string product = "input x f32[4, 6]\ninput y f32[6, 8]\noutput matmul(x, y)\n";
+std::string halves(const std::string& last) {
+  return "input x f32[4, 6]\ninput y f32[6, 8]\n"
+         "a = slice(x; starts=[0, 0], sizes=[4, 3], steps=[1, 1])\nb = slice(x; starts=[0, 3], sizes=[4, 3], steps=[1, "
+         "1])\n"
+         "c = slice(y; starts=[0, 0], sizes=[3, 8], steps=[1, 1])\nd = slice(y; starts=[3, 0], sizes=[3, 8], steps=[1, "
+         "1])\n"
+         "p = matmul(a, c)\nq = matmul(b, d)\noutput " +
+         last + "\n";
+}
+
+TEST(ExpansionCheck, Sums) {
+  const std::vector<AxisUse> sum = {{AxisUse::Kind::cut, "t", {}, "sum"}};
+  EXPECT_EQ(said(product, halves("add(p, q)"), sum), "right");
+  EXPECT_EQ(said(product, halves("add(q, p)"), sum), "right");
+  EXPECT_NE(said(product, halves("add(p, p)"), sum).find("its output 0 is not that of the model"), std::string::npos);
+  EXPECT_NE(said(product, halves("p"), sum).find("its output 0 is not that of the model"), std::string::npos);
+  EXPECT_NE(said(product, halves("maximum(p, q)"), sum).find("the first operator that is no piece of it is maximum"),
+            std::string::npos);
+  EXPECT_NE(said(product, halves("add(matmul(a, d), q)"), sum).find("is matmul(f32[4, 3], f32[3, 8])"),
+            std::string::npos);
+}
+
+// Summands are added one after the other, so that all of one axis are there before those of the other one.
+TEST(ExpansionCheck, SumsOverTwoAxes) {
+  const Graph graph = graph_of("input x f32[4, 8]\ninput y f32[8, 6]\noutput relu(matmul(x, y))\n");
+  const Mesh mesh = mesh_of_sizes({2, 3});
+  StrategyTable strategies = every_strategy();
+  Planner planner(graph, mesh, strategies, {});
+  const PartitionPlan plan = value_of(planner.plan([&](NodeId id, const NodeConfiguration& configuration) {
+    return configuration.to_string() == (graph.node(id).is_op("relu") ? "repeat | repeat" : "t (sum) | t (sum)");
+  }));
+  ASSERT_EQ(plan.nodes[0].configuration.to_string(), "t (sum) | t (sum)");
+  const Status status =
+      check_expansion(graph, value_of(expand(graph, plan, strategies)), mesh, uses_of(plan), strategies);
+  EXPECT_TRUE(status) << status.error().message;
+}
+
+TEST(ExpansionCheck, PlansThatAreNone) {
+  const auto message = [](const std::vector<AxisUse>& use) { return said(product, product, use); };
+  EXPECT_EQ(message({{AxisUse::Kind::repeat, "", {}, ""}}), "right");
+  EXPECT_NE(message({}).find("it names another number of mesh axes"), std::string::npos);
+  EXPECT_NE(message({{AxisUse::Kind::cut, "z@-1", {}, ""}}).find("no proved strategy cuts z@-1"), std::string::npos);
+  EXPECT_NE(message({{AxisUse::Kind::cut, "t", {}, "max"}}).find("no proved strategy cuts t"), std::string::npos);
+  EXPECT_NE(message({{AxisUse::Kind::partial, "", {0}, "max"}}).find("it does not pass partial max on"),
+            std::string::npos);
+  const Graph graph = graph_of(product);
+  StrategyTable strategies = every_strategy();
+  const auto check = [&](const std::string& text, const PlannedUses& uses) {
+    return check_expansion(graph, graph_of(text), mesh_of_sizes({2}), uses, strategies).error().message;
+  };
+  EXPECT_NE(check(product, {}).find("the plan says nothing of matmul"), std::string::npos);
+  const PlannedUses repeat = {{graph.outputs()[0].node, {{AxisUse::Kind::repeat, "", {}, ""}}}};
+  EXPECT_NE(check("input x f32[4, 6]\noutput relu(x)\n", repeat).find("it has 1 inputs and 1 outputs, not 2 and 1"),
+            std::string::npos);
+  EXPECT_NE(check("input x f32[4, 6]\ninput y f32[6, 9]\noutput matmul(x, y)\n", repeat)
+                .find("its input 'y' has another type"),
+            std::string::npos);
+}
+
+TEST(ExpansionCheck, WeightsAreCompared) {
+  const std::string original = "input x f32[4, 2]\nweight w f32[2, 2] = [1, 2, 3, 4]\noutput matmul(x, w)\n";
+  const std::vector<AxisUse> columns = {{AxisUse::Kind::cut, "j@-1", {}, ""}};
+  const auto expanded = [](const std::string& a, const std::string& b) {
+    return "input x f32[4, 2]\nweight a f32[2, 1] = [" + a + "]\nweight b f32[2, 1] = [" + b +
+           "]\noutput concat(matmul(x, a), matmul(x, b); axis=-1)\n";
+  };
+  EXPECT_EQ(said(original, expanded("1, 3", "2, 4"), columns), "right");
+  EXPECT_NE(said(original, expanded("1, 3", "2, 5"), columns), "right");
+  EXPECT_NE(said(original, expanded("2, 4", "1, 3"), columns), "right");
+}
+
+}  // namespace
+}  // namespace taso::test
