@@ -65,11 +65,13 @@ class Maker {
   }
 
   void choose(std::vector<AxisUse>& axes) {
-    if (made_.list.size() >= options_.most) {
+    // Most ways of many axes cannot be made: of those, too, only so many are tried.
+    if (made_.list.size() >= options_.most || tried_ >= 4 * options_.most) {
       made_.complete = false;
       return;
     }
     if (axes.size() == mesh_.axes.size()) {
+      ++tried_;
       if (std::optional<NodeConfiguration> made = make(axes)) made_.list.push_back(std::move(*made));
       return;
     }
@@ -168,6 +170,7 @@ class Maker {
   std::map<std::string, std::int64_t> extents_;
   std::map<std::vector<std::pair<std::string, RangePiece>>, std::optional<OperatorPiece>> pieces_;
   NodeConfigurations made_;
+  std::size_t tried_ = 0;
 };
 
 }  // namespace

@@ -130,8 +130,8 @@ PlanBaseline one_weird_trick(const Graph& graph, Structure& structure) {
   auto windows = std::make_shared<std::set<NodeId>>(), neurons = std::make_shared<std::set<NodeId>>();
   for (const NodeId id : structure.products()) (structure.has_windows(id) ? windows : neurons)->insert(id);
   PlanBaseline baseline{"one weird trick", {}, {}};
-  if (windows->empty()) baseline.impossible = "there is no convolution";
-  if (neurons->empty()) baseline.impossible = "there is no product with weights but convolutions";
+  if (windows->empty()) baseline.impossible = "no convolution can be cut among all devices";
+  if (neurons->empty()) baseline.impossible = "no other product with weights can be cut among all devices";
   baseline.allowed = [&graph, windows, neurons, structure](NodeId id, const NodeConfiguration& configuration) {
     if (windows->contains(id)) return all_cut(graph, id, configuration, 0);
     if (neurons->contains(id)) return structure.is(id, configuration, ProductCut::columns);
@@ -144,7 +144,8 @@ PlanBaseline megatron(const Structure& structure) {
   auto rows = std::make_shared<std::set<NodeId>>(), between = std::make_shared<std::set<NodeId>>();
   structure.follow(*rows, *between);
   PlanBaseline baseline{"Megatron", {}, {}};
-  if (rows->empty()) baseline.impossible = "no product with weights follows another one";
+  if (rows->empty())
+    baseline.impossible = "no two products with weights, one behind the other, can be cut among all devices";
   baseline.allowed = [rows, between, structure](NodeId id, const NodeConfiguration& configuration) {
     if (structure.is_product(id))
       return structure.is(id, configuration, rows->contains(id) ? ProductCut::rows : ProductCut::columns);

@@ -81,6 +81,9 @@ Status Planner::prepare(NodeId id, std::map<std::string, std::shared_ptr<const P
     return {};
   }
   ConfigurationOptions limits = options_.configurations;
+  // What a way takes to look at grows with the number of devices.
+  constexpr std::size_t most_pieces = std::size_t{1} << 16;
+  limits.most = std::clamp<std::size_t>(most_pieces / static_cast<std::size_t>(mesh_.devices()), 1, limits.most);
   if (const auto at = options_.decided.find(id); at != options_.decided.end()) limits.decided = at->second;
   std::string key = application_of(graph_, node);
   for (const AxisUse& use : limits.decided) {
@@ -161,7 +164,7 @@ Error Planner::unfit(const std::string& need, bool proved, bool stopped) const {
           fmt::format("no plan {} {} per device: {} on {} {}{}{}", proved ? "fits" : "was found that fits",
                       byte_size_text(*options_.memory, false), need, mesh_.devices(),
                       mesh_.devices() == 1 ? "device" : "devices", proved ? "" : ", as far as is known",
-                      stopped ? "; the time limit was reached" : ""),
+                      stopped ? "; planning ended early" : ""),
           {}};
 }
 
@@ -228,6 +231,7 @@ std::vector<PlanAlternative> Planner::alternatives(const PartitionPlan& plan) {
     const PartitionSolution solution = priced.solve(terms, options_.solver, &restriction);
     if (solution.cost >= EliminationProblem::forbidden_cost) continue;
     other.plan = whole_->plan_of(solution.choice);
+    if (options_.memory) describe(*whole_, solution, *other.plan);
     other.configuration = whole_->configuration(node.node, solution.choice[decision]);
   }
   return all;

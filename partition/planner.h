@@ -99,7 +99,7 @@ struct PlanAlternative {
   NodeId node = 0;
   std::size_t equal = 1;  ///< Nodes that apply the same operator to the same types and are cut as it is; the first one.
   /// The best plan in which it is spread in another way (at the prices of memory of the plan), without what memory that
-  /// takes; none if it has no other.
+  /// takes unless there is a limit; none if it has no other.
   std::optional<PartitionPlan> plan;
   NodeConfiguration configuration;  ///< Of the node in that plan.
 };

@@ -35,27 +35,49 @@ class DevicePlanning {
 
   [[nodiscard]] Status run() {
     Planner planner(result_.graph, mesh_, strategies_, options_);
-    if (request_.method == PlanMethod::recursive) {
-      TASO_RETURN_IF_ERROR(plan_axis_by_axis(planner));
-    } else {
-      TASO_ASSIGN(result_.plan, planner.plan());
-      if (request_.alternatives) result_.alternatives = planner.alternatives(result_.plan);
-    }
-    if (request_.expanded) {
-      TASO_ASSIGN(result_.expanded, expand(result_.graph, result_.plan, strategies_));
-      PlannedUses uses;
-      for (const PlannedNode& node : result_.plan.nodes) uses[node.node] = node.configuration.axes;
-      TASO_RETURN_IF_ERROR(check_expansion(result_.graph, *result_.expanded, mesh_, uses, strategies_));
-    }
-    return add_others(planner);
+    TASO_RETURN_IF_ERROR(request_.method == PlanMethod::recursive ? plan_axis_by_axis(planner)
+                                                                  : plan_all_axes(planner));
+    if (!request_.expanded) return {};
+    TASO_ASSIGN(result_.expanded, expand(result_.graph, result_.plan, strategies_));
+    PlannedUses uses;
+    for (const PlannedNode& node : result_.plan.nodes) uses[node.node] = node.configuration.axes;
+    return check_expansion(result_.graph, *result_.expanded, mesh_, uses, strategies_);
   }
 
  private:
+  [[nodiscard]] Status plan_all_axes(Planner& planner) {
+    Expected<PartitionPlan> found = planner.plan();
+    if (!found && found.error().code != ErrorCode::not_proved) return found.error();
+    TASO_RETURN_IF_ERROR(add_others(planner));
+    if (request_.memory && !(found && found->exact)) take_better(found);
+    if (!found) return found.error();
+    result_.plan = std::move(*found);
+    if (request_.alternatives && result_.taken_from.empty()) result_.alternatives = planner.alternatives(result_.plan);
+    return {};
+  }
+
+  /// The search for a plan that keeps to the memory is not exact everywhere: others may keep to it, too.
+  void take_better(Expected<PartitionPlan>& found) {
+    const auto take = [&](const std::string& name, const PartitionPlan& other) {
+      if (other.memory > *request_.memory || (found && other.seconds >= found->seconds * (1 - 1e-12))) return;
+      PartitionPlan better = other;
+      better.lower_bound = found ? found->lower_bound : 0;
+      better.exact = false;
+      better.complete = better.complete && (!found || found->complete);
+      result_.taken_from = name;
+      found = std::move(better);
+    };
+    if (const Expected<PartitionPlan> recursive = plan_recursively(result_.graph, mesh_, strategies_, options_))
+      take("axis by axis", *recursive);
+    for (const OtherPlan& other : result_.others)
+      if (other.plan) take(other.name, *other.plan);
+  }
+
   [[nodiscard]] Status plan_axis_by_axis(Planner& planner) {
     Expected<PartitionPlan> found = plan_recursively(result_.graph, mesh_, strategies_, options_);
     if (found && options_.stop.raised()) {
       result_.plan = std::move(*found);
-      return {};
+      return add_others(planner);
     }
     TASO_ASSIGN(result_.exact, planner.plan());
     if (!found && found.error().code == ErrorCode::not_proved)
@@ -64,7 +86,7 @@ class DevicePlanning {
                                byte_size_text(*request_.memory, false)),
                    {}};
     TASO_ASSIGN(result_.plan, std::move(found));
-    return {};
+    return add_others(planner);
   }
 
   [[nodiscard]] Status add_others(Planner& planner) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "onnx_io/model.h"
 #include "operators/registry.h"
 #include "partition/mesh.h"
 #include "partition/planner.h"
@@ -48,12 +49,16 @@ struct OtherPlan {
 struct DevicePlan {
   Graph graph;
   std::vector<std::string> node_names;  ///< Of the nodes of the file, by Node::origin.
+  SymbolSizes sizes;                    ///< Of symbolic extents, for which the plan is.
   std::string topology;
   Mesh mesh;
   PlanMethod method = PlanMethod::exact;
   PlanCost cost = PlanCost::roofline;
   std::optional<double> memory;  ///< As in the request.
   PartitionPlan plan;
+  /// Where the search for a plan that keeps to the memory found worse, or none: the name of the other plan that this
+  /// is.
+  std::string taken_from;
   std::optional<PartitionPlan> exact;  ///< Beside a recursive one: the plan of all axes at once, if there was time.
   std::vector<OtherPlan> others;       ///< The baselines of partition/plan_baselines.h.
   std::vector<PlanAlternative> alternatives;  ///< Of an exact plan, if they were asked for.

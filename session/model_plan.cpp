@@ -26,6 +26,7 @@ Expected<ModelPlan> plan_model(const SessionOptions& options, const OperatorRegi
   }
   TASO_ASSIGN(result.plan,
               plan_for_devices(std::move(graph), node_names(sized.model()), *options.devices, registry, times.get()));
+  result.plan.sizes = sized.sizes();
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "session/plan_file.h"
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -63,6 +64,7 @@ std::string plan_json(const DevicePlan& device_plan, const FileIdentity& model) 
   document["model"] = {{"file", model.name}, {"bytes", model.bytes}, {"hash", model.hash.to_string()}};
   document["topology"] = device_plan.topology;
   document["mesh"] = mesh_json(device_plan.mesh);
+  document["symbols"] = device_plan.sizes;
   document["costs"] = source_of(device_plan.cost);
   document["unit"] = unit_name(unit_of(device_plan.cost));
   document["partition"] = device_plan.method == PlanMethod::exact ? "exact" : "recursive";
@@ -91,9 +93,17 @@ std::string plan_json(const DevicePlan& device_plan, const FileIdentity& model) 
                                  {"bytes_out", moved[i].out.bytes},
                                  {"memory", node.memory}});
   }
+  std::map<NodeId, std::size_t> numbers;
+  for (std::size_t i = 0; i < plan.nodes.size(); ++i) numbers[plan.nodes[i].node] = i;
+  const auto number_of = [&](NodeId id) {
+    const auto number = numbers.find(id);
+    return number == numbers.end() ? json(nullptr) : json(number->second);
+  };
   document["transfers"] = json::array();
   for (const PlannedTransfer& one : plan.transfers)
     document["transfers"].push_back({{"from", planned_name(device_plan, one.value.node)},
+                                     {"from_number", number_of(one.value.node)},
+                                     {"to_number", one.reader ? number_of(*one.reader) : json(nullptr)},
                                      {"output", one.value.port},
                                      {"to", one.reader ? json(planned_name(device_plan, *one.reader)) : json(nullptr)},
                                      {"bytes", one.transfer.bytes},

@@ -140,10 +140,11 @@ std::string table_of_plans(const DevicePlan& device_plan) {
         one.plan == nullptr
             ? fmt::format("<tr><td>{}</td><td colspan=\"6\">none: {}</td></tr>\n", one.name, escape_markup(one.missing))
             : fmt::format(
-                  "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.0f}</td><td>{}</td><td>{}</td></tr>\n",
+                  "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.0f}</td><td>{}</td><td>{}{}</td></tr>\n",
                   one.name, amount_text(one.plan->seconds, unit), amount_text(one.plan->compute_seconds, unit),
                   amount_text(one.plan->transfer_seconds, unit), one.plan->transfer_bytes,
-                  byte_size_text(one.plan->weight_bytes, true), byte_size_text(one.plan->memory, true));
+                  byte_size_text(one.plan->weight_bytes, true), byte_size_text(one.plan->memory, true),
+                  device_plan.memory && one.plan->memory > *device_plan.memory ? ", does not fit" : "");
   return text + "</table>\n";
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -60,7 +61,8 @@ std::string table_of_plans(const DevicePlan& device_plan) {
 
 /// "0.12 us more (1.5 %)".
 std::string more(double cost, double than, CostUnit unit) {
-  return fmt::format("{} more ({:.3g} %)", amount_text(cost - than, unit), than > 0 ? 100 * (cost - than) / than : 0.0);
+  return fmt::format("{} {} ({:.3g} %)", amount_text(std::abs(cost - than), unit), cost < than ? "less" : "more",
+                     than > 0 ? 100 * std::abs(cost - than) / than : 0.0);
 }
 
 /// What the exact plan does otherwise.
@@ -119,7 +121,10 @@ std::string plan_quality(const DevicePlan& device_plan) {
   const PartitionPlan& plan = device_plan.plan;
   const CostUnit unit = unit_of(device_plan.cost);
   std::string text;
-  if (plan.stopped) text += "the time limit was reached: there may be better plans\n";
+  if (!device_plan.taken_from.empty())
+    text += fmt::format("the search for a plan that fits found none that is better than this one, which was made {}\n",
+                        device_plan.taken_from);
+  if (plan.stopped) text += "planning ended early: there may be better plans\n";
   if (!plan.complete) text += "not every way to use the mesh was looked at: some operators have too many\n";
   if (device_plan.exact && device_plan.exact->seconds > 0)
     text += fmt::format("decided axis by axis: {:.3f} times what the plan of all axes at once takes\n",
@@ -135,8 +140,9 @@ std::string plan_quality(const DevicePlan& device_plan) {
 }
 
 std::string plan_text(const DevicePlan& plan) {
-  return fmt::format("\nplan for {} devices, mesh {} of {}; costs by {}\n", plan.mesh.devices(), plan.mesh.to_string(),
-                     plan.topology, source_of(plan.cost)) +
+  return fmt::format("\nplan for {} {}, mesh {} of {}; costs by {}{}\n", plan.mesh.devices(),
+                     plan.mesh.devices() == 1 ? "device" : "devices", plan.mesh.to_string(), plan.topology,
+                     source_of(plan.cost), plan.sizes.empty() ? "" : "; for " + to_string(plan.sizes)) +
          table_of_nodes(plan) + table_of_plans(plan) + plan_quality(plan);
 }
 
@@ -151,9 +157,12 @@ std::string plan_reasons(const DevicePlan& plan) {
                         other.equal > 1 ? fmt::format(" and {} like it", other.equal - 1) : "",
                         uses.at(other.node)->to_string());
     text += !other.plan ? std::string("there is no other way\n")
-                        : fmt::format("next best {}: the plan would take {}\n", other.configuration.to_string(),
-                                      more(other.plan->seconds, plan.plan.seconds, unit));
+                        : fmt::format("next best {}: the plan would take {}{}\n", other.configuration.to_string(),
+                                      more(other.plan->seconds, plan.plan.seconds, unit),
+                                      plan.memory && other.plan->memory > *plan.memory ? ", and does not fit" : "");
   }
+  if (!plan.taken_from.empty())
+    return text + "this is the plan " + plan.taken_from + ": what else fits was not looked for\n";
   if (plan.alternatives.empty()) text += plan.plan.stopped ? "there was no time to find out\n" : "nothing is cut\n";
   return text;
 }

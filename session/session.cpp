@@ -199,6 +199,8 @@ Status Session::State::keep_sizes(const AllSizes& all_sizes, const std::optional
 
 Status Session::State::plan_result(SessionResult& result) {
   const PlanRequest& request = *options.devices;
+  const auto interrupted = [&] { return request.interrupted != nullptr && *request.interrupted; };
+  if (interrupted()) return {};
   progress.enter(OptimizeProgress::Phase::planning);
   if (request.cost == PlanCost::time) {
     TASO_ASSIGN(piece_times, PieceTimes::open(library, piece_target(options), options.costs, message));
@@ -207,8 +209,12 @@ Status Session::State::plan_result(SessionResult& result) {
   TASO_ASSIGN(result.written, sized.model().read_again(result.optimized.graph));
   Graph graph = result.written->graph();
   normalize(graph, registry);
-  TASO_ASSIGN(result.plan, plan_for_devices(std::move(graph), taso::node_names(*result.written), request, registry,
-                                            piece_times.get()));
+  Expected<DevicePlan> plan =
+      plan_for_devices(std::move(graph), taso::node_names(*result.written), request, registry, piece_times.get());
+  // Whoever interrupts wants what there is.
+  if (!plan && interrupted()) return {};
+  TASO_ASSIGN(result.plan, std::move(plan));
+  result.plan->sizes = sized.sizes();
   if (!result.plan->expanded || !options.optimize.check) return {};
   progress.enter(OptimizeProgress::Phase::checking);
   TASO_ASSIGN(const CheckReport report, check(result.plan->graph, *result.plan->expanded, library, check_options()));

@@ -73,7 +73,8 @@ struct SessionOptions {
 struct SessionResult {
   OptimizeResult optimized;
   SizedGraph at_all_sizes;  ///< The result, where symbolic extents are kept.
-  /// Where several devices are asked for: a plan of the result as it is read from the file that is written.
+  /// Where several devices are asked for: a plan of the result as it is read from the file that is written. None if the
+  /// user interrupted before there was one.
   std::optional<DevicePlan> plan;
   std::optional<Model> written;  ///< That model.
   std::size_t unwritable = 0;    ///< Rewrites left out as the model's opset has no form for their result.

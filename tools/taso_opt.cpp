@@ -277,7 +277,10 @@ Expected<std::string> claim_sidecars(Options& options) {
     TASO_RETURN_IF_ERROR(claims.writes("plan of --output as a model", expanded));
     TASO_RETURN_IF_ERROR(claims.writes("external data of the plan as a model", expanded + ".data"));
   }
-  if (options.no_certificate) return std::string();
+  if (options.no_certificate) {
+    TASO_RETURN_IF_ERROR(claims.can_write());
+    return std::string();
+  }
   const std::string certificate = certificate_path(options.session.outputs.model);
   TASO_RETURN_IF_ERROR(claims.writes("certificate of --output", certificate));
   TASO_RETURN_IF_ERROR(claims.can_write());
@@ -568,7 +571,8 @@ Expected<int> run(Options& options) {
     print_report(options, session, optimized, files.context);
   if (result->plan) print_plan(options, *result->plan);
   print_remarks(options, session, *result, files);
-  if (optimized.search.stop == StopReason::interrupted) return static_cast<int>(ErrorCode::interrupted);
+  if (optimized.search.stop == StopReason::interrupted || tools::interrupted())
+    return static_cast<int>(ErrorCode::interrupted);
   if (options.fail_if_no_gain && !optimized.gain) {
     tools::warn(program_name, verdict(optimized));
     return static_cast<int>(ErrorCode::not_proved);

@@ -42,18 +42,18 @@ const std::string cnn =
     "output matmul(reshape(relu(conv2d(x, k)); shape=[8, 512]), w)\n";
 
 TEST(PlanBaselines, OneWeirdTrick) {
-  EXPECT_EQ(planned(mlp, "one weird trick"), "there is no convolution");
+  EXPECT_EQ(planned(mlp, "one weird trick"), "no convolution can be cut among all devices");
   const std::string uses = planned(cnn, "one weird trick");
   EXPECT_NE(uses.find("conv2d b@-4; "), std::string::npos) << uses;
   EXPECT_NE(uses.find("matmul j@-1; "), std::string::npos) << uses;
   EXPECT_EQ(planned("input x f32[8, 4, 8, 8]\nweight k f32[8, 4, 1, 1]\noutput conv2d(x, k)\n", "one weird trick"),
-            "there is no product with weights but convolutions");
+            "no other product with weights can be cut among all devices");
 }
 
 TEST(PlanBaselines, Megatron) {
   EXPECT_EQ(planned(mlp, "Megatron"), "matmul j@-1; relu I@-1; matmul t (sum); tanh repeat; ");
   EXPECT_EQ(planned("input x f32[8, 64]\nweight w f32[64, 64]\noutput relu(matmul(x, w))\n", "Megatron"),
-            "no product with weights follows another one");
+            "no two products with weights, one behind the other, can be cut among all devices");
 }
 
 TEST(PlanBaselines, OfTofu) {
