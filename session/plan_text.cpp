@@ -122,7 +122,7 @@ std::string plan_quality(const DevicePlan& device_plan) {
   const CostUnit unit = unit_of(device_plan.cost);
   std::string text;
   if (!device_plan.taken_from.empty())
-    text += fmt::format("the search for a plan that fits found none that is better than this one, which was made {}\n",
+    text += fmt::format("the search for a plan that fits found none that is better than this one, the plan \"{}\"\n",
                         device_plan.taken_from);
   if (plan.stopped) text += "planning ended early: there may be better plans\n";
   if (!plan.complete) text += "not every way to use the mesh was looked at: some operators have too many\n";
@@ -162,7 +162,7 @@ std::string plan_reasons(const DevicePlan& plan) {
                                       plan.memory && other.plan->memory > *plan.memory ? ", and does not fit" : "");
   }
   if (!plan.taken_from.empty())
-    return text + "this is the plan " + plan.taken_from + ": what else fits was not looked for\n";
+    return text + fmt::format("this is the plan \"{}\": what else fits was not looked for\n", plan.taken_from);
   if (plan.alternatives.empty()) text += plan.plan.stopped ? "there was no time to find out\n" : "nothing is cut\n";
   return text;
 }

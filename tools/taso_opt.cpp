@@ -569,7 +569,11 @@ Expected<int> run(Options& options) {
   const OptimizeResult& optimized = result->optimized;
   if (!options.common.quiet && !options.files.claims().uses_stdout())
     print_report(options, session, optimized, files.context);
-  if (result->plan) print_plan(options, *result->plan);
+  if (result->plan) {
+    print_plan(options, *result->plan);
+  } else if (plans_for_devices(options)) {
+    tools::warn(program_name, "interrupted before there was a plan for several devices: none is written");
+  }
   print_remarks(options, session, *result, files);
   if (optimized.search.stop == StopReason::interrupted || tools::interrupted())
     return static_cast<int>(ErrorCode::interrupted);
