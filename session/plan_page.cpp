@@ -106,7 +106,7 @@ std::string tensor_drawing(const Placement& placement, const Shape& shape) {
   return text + "</svg>";
 }
 
-std::string table_of_tensors(const DevicePlan& device_plan) {
+std::string html_table_of_tensors(const DevicePlan& device_plan) {
   std::string text =
       "<table class=\"tensors\"><tr><th>node</th><th>operator</th><th>mesh axes</th><th>made</th><th>compute</th>"
       "<th>moving</th><th>bytes in</th><th>bytes out</th><th>memory</th></tr>\n";
@@ -130,7 +130,7 @@ std::string table_of_tensors(const DevicePlan& device_plan) {
   return text + "</table>\n";
 }
 
-std::string table_of_plans(const DevicePlan& device_plan) {
+std::string html_table_of_plans(const DevicePlan& device_plan) {
   const CostUnit unit = unit_of(device_plan.cost);
   std::string text =
       "<table><tr><th>plan</th><th>cost</th><th>compute</th><th>moving</th><th>bytes moved</th><th>weights</th>"
@@ -154,9 +154,9 @@ std::string plan_section(const DevicePlan& plan) {
   return fmt::format("<section><h2>Plan for {} devices</h2>\n<p class=\"facts\">mesh {} of {}; costs by {}. {}</p>\n",
                      plan.mesh.devices(), plan.mesh.to_string(), escape_markup(plan.topology), source_of(plan.cost),
                      escape_markup(plan_quality(plan))) +
-         table_of_plans(plan) + time_line(plan) +
+         html_table_of_plans(plan) + time_line(plan) +
          "<details><summary>Operators and their tensors, with the parts that devices hold</summary>\n" +
-         table_of_tensors(plan) + "</details></section>\n";
+         html_table_of_tensors(plan) + "</details></section>\n";
 }
 
 std::string plan_page(const DevicePlan& plan, const std::string& model) {
