@@ -1,0 +1,46 @@
+/// Ranks: processes, or threads of one, that compute the parts of one plan together and send each other tensors.
+///
+/// Every rank has one Transport. Messages are not waited for when they are sent; those between two ranks are told apart
+/// by a number, and those of one number arrive in the order in which they were sent. A rank that is gone, or that has
+/// not been heard of for too long, makes every call of the others fail with an error that names it, so that nobody
+/// waits for ever. One thread of a rank calls its transport.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/tensor.h"
+#include "support/status.h"
+
+namespace taso {
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int size() const = 0;
+  /// "mpi", "threads".
+  [[nodiscard]] virtual std::string name() const = 0;
+
+  /// Queues a message for another rank and returns at once. 0 <= number <= largest_number.
+  [[nodiscard]] virtual Status send(int to, std::uint32_t number, AlignedBuffer bytes) = 0;
+  /// Waits for the next message of this number from another rank. Fails where it is not of the size of `into`.
+  [[nodiscard]] virtual Status receive(int from, std::uint32_t number, std::span<std::byte> into) = 0;
+  /// To be called by all ranks at the same place, which makes it a barrier: everybody gets what all give, by rank.
+  [[nodiscard]] virtual Expected<std::vector<std::string>> all_gather(std::string bytes) = 0;
+
+  static constexpr std::uint32_t largest_number = (1U << 20) - 1;
+};
+
+/// On every rank, at the same place: whether it is good on all of them. Of several errors that of the first rank is
+/// returned, everywhere, and the message begins with the rank.
+[[nodiscard]] Status agree(Transport& transport, const Status& own);
+
+/// On every rank, at the same place: whether all say the same (the hash of a model, a version). `what` is called that
+/// in the message, which names the first rank that differs from rank 0, with both.
+[[nodiscard]] Status agree_on(Transport& transport, const std::string& what, const std::string& own);
+
+}  // namespace taso
