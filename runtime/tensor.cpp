@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <new>
 
 #include "support/random.h"
 
@@ -44,12 +43,6 @@ std::uint16_t double_to_half(double value) {
 }
 
 }  // namespace
-
-AlignedBuffer::AlignedBuffer(std::size_t bytes)
-    : data_(static_cast<std::byte*>(::operator new (std::max<std::size_t>(bytes, 64), std::align_val_t{64}))),
-      size_(bytes) {}
-
-void AlignedBuffer::Free::operator()(std::byte* pointer) const { ::operator delete (pointer, std::align_val_t{64}); }
 
 HostTensor::HostTensor(TensorType type) : type_(std::move(type)) {
   TASO_CHECK(type_.known && size_of(type_.element) > 0, "a host tensor needs a known type");

@@ -11,27 +11,10 @@
 
 #include "graph/constant.h"
 #include "graph/tensor_type.h"
+#include "runtime/aligned_buffer.h"
 #include "support/status.h"
 
 namespace taso {
-
-/// Zero-initialised or raw memory aligned to 64 bytes (one cache line, one AVX-512 register).
-class AlignedBuffer {
- public:
-  AlignedBuffer() = default;
-  /// `bytes` of memory; its contents are unspecified. Fails only by std::bad_alloc.
-  explicit AlignedBuffer(std::size_t bytes);
-  [[nodiscard]] std::byte* data() { return data_.get(); }
-  [[nodiscard]] const std::byte* data() const { return data_.get(); }
-  [[nodiscard]] std::size_t size() const { return size_; }
-
- private:
-  struct Free {
-    void operator()(std::byte* pointer) const;
-  };
-  std::unique_ptr<std::byte, Free> data_;
-  std::size_t size_ = 0;
-};
 
 /// A tensor of known type in row-major order. Movable; copies are explicit.
 class HostTensor {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/tensor.h"
+#include "runtime/aligned_buffer.h"
 #include "support/status.h"
 
 namespace taso {
@@ -30,17 +30,31 @@ class Transport {
   /// Waits for the next message of this number from another rank. Fails where it is not of the size of `into`.
   [[nodiscard]] virtual Status receive(int from, std::uint32_t number, std::span<std::byte> into) = 0;
   /// To be called by all ranks at the same place, which makes it a barrier: everybody gets what all give, by rank.
-  [[nodiscard]] virtual Expected<std::vector<std::string>> all_gather(std::string bytes) = 0;
+  [[nodiscard]] Expected<std::vector<std::string>> all_gather(std::string bytes);
+
+  /// This rank goes no further: from now on all calls of all ranks fail with this error, whose message then begins with
+  /// the rank. For errors in the middle of a run, of which the others do not know; where a call has failed already, it
+  /// changes nothing. A transport of processes ends them all (runtime/mpi/transport_mpi.h).
+  virtual void fail(const Error& error) = 0;
 
   static constexpr std::uint32_t largest_number = (1U << 20) - 1;
+
+ protected:
+  /// The number of the messages of all_gather.
+  static constexpr std::uint32_t gathering = largest_number + 1;
+  /// The error of a message of `has` bytes ("8", "more than 4") where others are expected.
+  [[nodiscard]] static Error wrong_size(int from, std::uint32_t number, const std::string& has, std::size_t expected);
 };
 
 /// On every rank, at the same place: whether it is good on all of them. Of several errors that of the first rank is
-/// returned, everywhere, and the message begins with the rank.
+/// returned, everywhere; the message begins with the rank, unless all ranks say the same.
 [[nodiscard]] Status agree(Transport& transport, const Status& own);
 
 /// On every rank, at the same place: whether all say the same (the hash of a model, a version). `what` is called that
 /// in the message, which names the first rank that differs from rank 0, with both.
 [[nodiscard]] Status agree_on(Transport& transport, const std::string& what, const std::string& own);
+
+/// `error` of a rank, as the others know it.
+[[nodiscard]] Error error_of_rank(int rank, const Error& error);
 
 }  // namespace taso

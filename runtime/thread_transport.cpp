@@ -1,0 +1,114 @@
+#include "runtime/thread_transport.h"
+
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace taso {
+namespace {
+
+/// What has been sent to a rank and not been received, by sender and number; no queue is empty.
+struct Mailbox {
+  std::map<std::pair<int, std::uint32_t>, std::deque<AlignedBuffer>> messages;
+  std::condition_variable changed;  ///< Something came, a rank left, or one failed.
+};
+
+/// What the ranks share.
+struct World {
+  explicit World(int size) : mailboxes(static_cast<std::size_t>(size)), left(static_cast<std::size_t>(size)) {}
+  std::mutex mutex;  ///< Of everything.
+  std::vector<Mailbox> mailboxes;
+  std::vector<char> left;        ///< Ranks whose transport is gone.
+  std::optional<Error> failure;  ///< The first one.
+
+  void wake_all() {
+    for (Mailbox& mailbox : mailboxes) mailbox.changed.notify_all();
+  }
+};
+
+class ThreadTransport final : public Transport {
+ public:
+  ThreadTransport(std::shared_ptr<World> world, int rank) : world_(std::move(world)), rank_(rank) {}
+  ThreadTransport(const ThreadTransport&) = delete;
+  ThreadTransport& operator=(const ThreadTransport&) = delete;
+  ~ThreadTransport() override {
+    const std::lock_guard lock(world_->mutex);
+    world_->left[static_cast<std::size_t>(rank_)] = 1;
+    world_->wake_all();
+  }
+
+  [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int size() const override { return static_cast<int>(world_->mailboxes.size()); }
+  [[nodiscard]] std::string name() const override { return "threads"; }
+
+  Status send(int to, std::uint32_t number, AlignedBuffer bytes) override {
+    check(to, number);
+    const std::lock_guard lock(world_->mutex);
+    if (world_->failure) return *world_->failure;
+    if (world_->left[static_cast<std::size_t>(to)] != 0) return left(to);
+    Mailbox& mailbox = world_->mailboxes[static_cast<std::size_t>(to)];
+    mailbox.messages[{rank_, number}].push_back(std::move(bytes));
+    mailbox.changed.notify_all();
+    return {};
+  }
+
+  Status receive(int from, std::uint32_t number, std::span<std::byte> into) override {
+    check(from, number);
+    TASO_ASSIGN(const AlignedBuffer bytes, take(from, number));
+    if (bytes.size() != into.size()) return wrong_size(from, number, std::to_string(bytes.size()), into.size());
+    if (!into.empty()) std::memcpy(into.data(), bytes.data(), into.size());
+    return {};
+  }
+
+  void fail(const Error& error) override {
+    const std::lock_guard lock(world_->mutex);
+    if (world_->failure) return;
+    world_->failure = error_of_rank(rank_, error);
+    world_->wake_all();
+  }
+
+ private:
+  void check(int other, std::uint32_t number) const {
+    TASO_CHECK(other >= 0 && other < size() && other != rank_, "messages go to other ranks");
+    TASO_CHECK(number <= gathering, "numbers of messages are at most largest_number");
+  }
+
+  [[nodiscard]] static Error left(int rank) {
+    return internal_error("rank " + std::to_string(rank) + " has ended before the others");
+  }
+
+  [[nodiscard]] Expected<AlignedBuffer> take(int from, std::uint32_t number) {
+    std::unique_lock lock(world_->mutex);
+    Mailbox& mailbox = world_->mailboxes[static_cast<std::size_t>(rank_)];
+    auto queue = mailbox.messages.end();
+    mailbox.changed.wait(lock, [&] {
+      queue = mailbox.messages.find({from, number});
+      return world_->failure || queue != mailbox.messages.end() || world_->left[static_cast<std::size_t>(from)] != 0;
+    });
+    if (world_->failure) return *world_->failure;
+    if (queue == mailbox.messages.end()) return left(from);
+    AlignedBuffer bytes = std::move(queue->second.front());
+    queue->second.pop_front();
+    if (queue->second.empty()) mailbox.messages.erase(queue);
+    return bytes;
+  }
+
+  std::shared_ptr<World> world_;
+  int rank_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Transport>> make_thread_transports(int size) {
+  TASO_CHECK(size >= 1, "there is at least one rank");
+  const auto world = std::make_shared<World>(size);
+  std::vector<std::unique_ptr<Transport>> transports;
+  for (int rank = 0; rank < size; ++rank) transports.push_back(std::make_unique<ThreadTransport>(world, rank));
+  return transports;
+}
+
+}  // namespace taso
