@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "certificate/occurrence.h"
-#include "support/file.h"
 
 namespace taso {
 namespace {
@@ -106,13 +105,9 @@ class Reader {
     result.bytes = static_cast<std::uint64_t>(
         integer(member(json, place, "bytes"), place + ".bytes", 0, std::numeric_limits<std::int64_t>::max()));
     const std::string hash = text(member(json, place, "hash"), place + ".hash");
-    const bool digits = hash.size() == 32 && hash.find_first_not_of("0123456789abcdef") == std::string::npos;
-    if (!digits) {
-      wrong(place + ".hash", "32 hexadecimal digits");
-      return result;
-    }
-    result.hash.high = std::stoull(hash.substr(0, 16), nullptr, 16);
-    result.hash.low = std::stoull(hash.substr(16), nullptr, 16);
+    const std::optional<Hash128> digits = hash_from_text(hash);
+    if (!digits) wrong(place + ".hash", "32 hexadecimal digits");
+    result.hash = digits.value_or(Hash128());
     return result;
   }
 
@@ -172,15 +167,6 @@ class Reader {
 };
 
 }  // namespace
-
-Expected<FileIdentity> identify_file(const std::string& path) {
-  TASO_ASSIGN(const std::shared_ptr<const MappedFile> file, MappedFile::open(path));
-  FileIdentity result;
-  result.name = std::filesystem::path(path).filename().string();
-  result.bytes = file->bytes().size();
-  result.hash = hash_bytes(file->bytes());
-  return result;
-}
 
 std::string to_json(const Certificate& certificate) {
   ordered_json json;

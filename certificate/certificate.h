@@ -19,7 +19,7 @@
 
 #include "graph/rewrite.h"
 #include "graph/tensor_type.h"
-#include "support/hash.h"
+#include "support/file_identity.h"
 #include "support/status.h"
 #include "verifier/symbolic_sizes.h"
 
@@ -27,15 +27,6 @@ namespace taso {
 
 /// Ranges of symbolic extents, by name.
 using SymbolRanges = std::map<std::string, SizeRange>;
-
-/// A file as it was when the certificate was written.
-struct FileIdentity {
-  std::string name;  ///< Without its folder.
-  std::uint64_t bytes = 0;
-  Hash128 hash;  ///< XXH3-128 of the bytes: tells files apart, and is no defence; the replay is.
-};
-/// bad_input if the file cannot be read.
-[[nodiscard]] Expected<FileIdentity> identify_file(const std::string& path);
 
 /// One application of a rule.
 struct CertificateStep {

@@ -255,4 +255,11 @@ std::vector<std::string> exported_operators(const OperatorRegistry& registry) {
   return {result.begin(), result.end()};
 }
 
+std::vector<std::string> node_names(const Model& model) {
+  std::vector<std::string> names;
+  for (const OriginalNode& node : model.original_nodes())
+    names.push_back(node.name.empty() ? node.op_type + " #" + std::to_string(names.size()) : node.name);
+  return names;
+}
+
 }  // namespace taso

@@ -224,4 +224,7 @@ struct ImportedOperator {
 /// Operators of ours that save() can write in ONNX's own domain; a test compares it with the specifications.
 [[nodiscard]] std::vector<std::string> exported_operators(const OperatorRegistry& registry);
 
+/// Names of the user's nodes, by their numbers; "Conv #12" for one that has none.
+[[nodiscard]] std::vector<std::string> node_names(const Model& model);
+
 }  // namespace taso

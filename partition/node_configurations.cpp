@@ -36,6 +36,12 @@ class Maker {
     return made;
   }
 
+  Expected<NodeConfiguration> one(const std::vector<AxisUse>& axes) {
+    TASO_RETURN_IF_ERROR(check(axes));
+    if (std::optional<NodeConfiguration> made = make(axes)) return std::move(*made);
+    return bad_input(all_.op + " cannot be cut so: " + NodeConfiguration{axes, {}, {}, {}}.to_string());
+  }
+
   NodeConfigurations run() {
     uses_.emplace_back();
     for (const PieceCut& cut : cuts_of(all_, strategies_)) {
@@ -62,6 +68,37 @@ class Maker {
     for (std::size_t axis = options_.decided.size(); axis < mesh_.axes.size() && count <= options_.most; ++axis)
       count *= uses;
     return count;
+  }
+
+  /// Whether uses are such as run() makes, each by itself.
+  [[nodiscard]] Status check(const std::vector<AxisUse>& axes) {
+    if (axes.size() != mesh_.axes.size())
+      return bad_input(std::to_string(axes.size()) + " uses of a mesh of " + std::to_string(mesh_.axes.size()) +
+                       " axes");
+    std::map<std::string, std::string> reducers;
+    for (const PieceCut& cut : cuts_of(all_, strategies_)) {
+      extents_.emplace(cut.name, cut.extent);
+      reducers.emplace(cut.name, cut.strategy->reducer);
+    }
+    std::string combined;
+    for (const AxisUse& use : axes) {
+      if (!combined.empty() && !use.reducer.empty() && use.reducer != combined)
+        return bad_input("results of " + all_.op + " would be partial in two ways, " + combined + " and " +
+                         use.reducer);
+      if (!use.reducer.empty()) combined = use.reducer;
+      if (use.kind == AxisUse::Kind::repeat && use != AxisUse()) return bad_input("what repeats has nothing else");
+      if (use.kind == AxisUse::Kind::partial && !passes({use}, all_))
+        return bad_input(all_.op + " does not pass such partial operands on");
+      if (use.kind != AxisUse::Kind::cut) continue;
+      const auto reducer = reducers.find(use.variable);
+      if (reducer == reducers.end())
+        return bad_input("no proved strategy cuts " + use.variable + " of this " + all_.op);
+      if (reducer->second != use.reducer)
+        return bad_input("pieces of " + use.variable + " of " + all_.op + " are " +
+                         (reducer->second.empty() ? "not combined" : "combined by " + reducer->second) + ", not by '" +
+                         use.reducer + "'");
+    }
+    return {};
   }
 
   void choose(std::vector<AxisUse>& axes) {
@@ -197,6 +234,30 @@ std::string NodeConfiguration::to_string() const {
 NodeConfigurations configurations_of(const Graph& graph, NodeId id, const Mesh& mesh, StrategyTable& strategies,
                                      const ConfigurationOptions& options) {
   return Maker(graph, id, mesh, strategies, options).run();
+}
+
+Expected<NodeConfiguration> configuration_of(const Graph& graph, NodeId id, const Mesh& mesh,
+                                             const std::vector<AxisUse>& axes, StrategyTable& strategies) {
+  return Maker(graph, id, mesh, strategies, {}).one(axes);
+}
+
+std::vector<CutPoints> cut_points(const Graph& graph, NodeId id, const Mesh& mesh, const std::vector<AxisUse>& axes,
+                                  StrategyTable& strategies) {
+  std::map<std::string, std::int64_t> pieces;
+  for (std::size_t axis = 0; axis < axes.size() && axis < mesh.axes.size(); ++axis)
+    if (axes[axis].kind == AxisUse::Kind::cut)
+      pieces.try_emplace(axes[axis].variable, 1).first->second *= mesh.axes[axis].size;
+  std::vector<CutPoints> all;
+  if (pieces.empty()) return all;
+  std::map<std::string, std::int64_t> extents;
+  for (const PieceCut& cut : cuts_of(all_of(graph, id), strategies)) extents.emplace(cut.name, cut.extent);
+  for (const auto& [variable, count] : pieces) {
+    const auto extent = extents.find(variable);
+    if (extent == extents.end()) continue;
+    CutPoints& cut = all.emplace_back(CutPoints{variable, extent->second, {}});
+    for (std::int64_t piece = 1; piece < count; ++piece) cut.points.push_back(piece_begin(cut.extent, piece, count));
+  }
+  return all;
 }
 
 Expected<std::vector<OperatorPiece>> pieces_of(const Graph& graph, NodeId id, const Mesh& mesh,

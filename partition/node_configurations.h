@@ -57,6 +57,27 @@ struct NodeConfigurations {
 [[nodiscard]] NodeConfigurations configurations_of(const Graph& graph, NodeId id, const Mesh& mesh,
                                                    StrategyTable& strategies, const ConfigurationOptions& options = {});
 
+/// The configuration of an operator node all of whose types are known (TASO_CHECK) whose mesh axes are used like this.
+/// bad_input says why there is none: another number of axes than the mesh has, a variable that no strategy of the
+/// table cuts or whose pieces are combined otherwise, partial operands that the operator does not pass on, results that
+/// are partial in two ways, conditions that do not hold.
+[[nodiscard]] Expected<NodeConfiguration> configuration_of(const Graph& graph, NodeId id, const Mesh& mesh,
+                                                           const std::vector<AxisUse>& axes, StrategyTable& strategies);
+
+/// A variable that a configuration cuts, and where: the points strictly between the ends of its range at which a piece
+/// ends and the next one begins.
+struct CutPoints {
+  std::string variable;  ///< PieceCut::name.
+  std::int64_t extent = 0;
+  std::vector<std::int64_t> points;
+  bool operator==(const CutPoints&) const = default;
+};
+
+/// Those of an operator node all of whose types are known (TASO_CHECK) whose mesh axes are used like this, by name of
+/// the variable. What several mesh axes cut is cut into as many pieces as their product.
+[[nodiscard]] std::vector<CutPoints> cut_points(const Graph& graph, NodeId id, const Mesh& mesh,
+                                                const std::vector<AxisUse>& axes, StrategyTable& strategies);
+
 /// The piece of every device of a node whose axes are used like this. Fails where a piece cannot be made.
 [[nodiscard]] Expected<std::vector<OperatorPiece>> pieces_of(const Graph& graph, NodeId id, const Mesh& mesh,
                                                              const std::vector<AxisUse>& axes,

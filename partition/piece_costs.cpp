@@ -1,12 +1,28 @@
 #include "partition/piece_costs.h"
 
 #include <algorithm>
+#include <array>
 
 #include "elimination/elimination.h"
 #include "operators/instance.h"
 
 namespace taso {
 namespace {
+
+struct KnownCost {
+  PlanCost cost;
+  std::string_view name, source;
+  CostUnit unit;
+};
+constexpr std::array<KnownCost, 4> known_costs = {{
+    {PlanCost::roofline, "roofline", "the rates that the topology states", CostUnit::seconds},
+    {PlanCost::time, "time", "times of kernels, and the links that the topology states", CostUnit::seconds},
+    {PlanCost::flops, "flops", "scalar operations, and those that a device does while a link passes a byte",
+     CostUnit::flops},
+    {PlanCost::bytes, "bytes", "bytes that are read, written and received", CostUnit::bytes},
+}};
+
+const KnownCost& known(PlanCost cost) { return known_costs[static_cast<std::size_t>(cost)]; }
 
 /// What `of` makes of the work of a piece; what cannot be instantiated must not be.
 template <class Of>
@@ -20,6 +36,23 @@ PieceCost by_work(const OperatorRegistry& registry, Of of) {
 }
 
 }  // namespace
+
+std::string_view name_of(CostUnit unit) {
+  constexpr std::array<std::string_view, 3> names = {"seconds", "flops", "bytes"};
+  return names[static_cast<std::size_t>(unit)];
+}
+
+std::string_view name_of(PlanCost cost) { return known(cost).name; }
+
+std::optional<PlanCost> plan_cost_named(std::string_view name) {
+  for (const KnownCost& one : known_costs)
+    if (one.name == name) return one.cost;
+  return std::nullopt;
+}
+
+CostUnit unit_of(PlanCost cost) { return known(cost).unit; }
+
+std::string_view source_of(PlanCost cost) { return known(cost).source; }
 
 PieceCost roofline(const OperatorRegistry& registry, const DeviceRates& rates) {
   return by_work(registry, [rates](const Work& work) {

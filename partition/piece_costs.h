@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "operators/registry.h"
@@ -18,6 +20,26 @@ enum class CostUnit : std::uint8_t {
   flops,  ///< Scalar operations: what PaSE counts (Elango 2021, section II).
   bytes,  ///< Read or written in the memory of a device, or received.
 };
+
+/// "seconds", "flops", "bytes".
+[[nodiscard]] std::string_view name_of(CostUnit unit);
+
+/// What operators of a plan cost.
+enum class PlanCost : std::uint8_t {
+  roofline,  ///< Seconds by the rates that the topology states.
+  time,      ///< Seconds of the kernels of pieces: recorded, or measured on the device.
+  flops,     ///< Scalar operations.
+  bytes,     ///< Bytes read, written and received.
+};
+
+/// "roofline", "time", "flops", "bytes".
+[[nodiscard]] std::string_view name_of(PlanCost cost);
+/// The one of that name; nothing if there is none.
+[[nodiscard]] std::optional<PlanCost> plan_cost_named(std::string_view name);
+/// In which unit such costs are.
+[[nodiscard]] CostUnit unit_of(PlanCost cost);
+/// Where they are from: "the rates that the topology states".
+[[nodiscard]] std::string_view source_of(PlanCost cost);
 
 /// What a device pays for a piece. `weights` says which of its operands are (Node::weight_only): they lie in memory in
 /// whatever layout a kernel likes. Fails where that cannot be found out.

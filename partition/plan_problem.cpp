@@ -244,6 +244,27 @@ PartitionPlan PlanProblem::plan_of(const Choice& choice) const {
   return plan;
 }
 
+KeptAs PlanProblem::kept_as(const PlannedValue& value, const Choice& choice) const {
+  const Placement& placement = held(value, choice[holder(value)]);
+  const NodeId maker = value.value.node;
+  const auto made_as = [&](std::uint32_t way) {
+    return configuration(maker, way).makes[value.value.port] == placement;
+  };
+  if (made_as(choice[decision(maker)])) return {};
+  for (const ValueReader& reader : value.readers)
+    if (read(reader, choice[decision(reader.node)]) == placement)
+      return {KeptAs::Kind::read, reader.node, reader.input, std::nullopt};
+  if (placement == everywhere(graph_.type(value.value).shape, mesh_)) return {KeptAs::Kind::everywhere, 0, 0, {}};
+  for (std::uint32_t way = 0; way < ways(maker); ++way)
+    if (made_as(way)) return {KeptAs::Kind::made, 0, 0, configuration(maker, way).axes};
+  for (const ValueReader& reader : value.readers)
+    for (std::uint32_t way = 0; way < ways(reader.node); ++way)
+      if (read(reader, way) == placement)
+        return {KeptAs::Kind::read, reader.node, reader.input, configuration(reader.node, way).axes};
+  // What one of a pair of state is kept as may be told from the readers of the other one alone.
+  return {KeptAs::Kind::everywhere, 0, 0, {}};
+}
+
 void PlanProblem::read_value(const PlannedValue& value, const Choice& choice, PartitionPlan& plan) const {
   if (value.readers.empty() && !value.kept) return;
   const auto move = [&](std::optional<NodeId> reader, const Placement& have, const Placement& need) {
@@ -259,6 +280,7 @@ void PlanProblem::read_value(const PlannedValue& value, const Choice& choice, Pa
       move(std::nullopt, configuration(value.value.node, choice[decision(value.value.node)]).makes[value.value.port],
            held_in);
     plan.kept.emplace(value.value, held_in);
+    if (value.made) plan.kept_as.emplace(value.value, kept_as(value, choice));
   }
   for (const ValueReader& reader : value.readers)
     move(reader.node, held_in, read(reader, choice[decision(reader.node)]));

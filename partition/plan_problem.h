@@ -116,6 +116,7 @@ class PlanProblem {
   [[nodiscard]] Placements read_by(const ValueReader& reader) const;
   [[nodiscard]] PartitionProblem::Table table(const Placements& have, const Placements& need,
                                               std::int64_t element_bytes);
+  [[nodiscard]] KeptAs kept_as(const PlannedValue& value, const Choice& choice) const;
   void read_value(const PlannedValue& value, const Choice& choice, PartitionPlan& plan) const;
 
   const Graph& graph_;

@@ -69,11 +69,26 @@ struct PlannedTransfer {
   Transfer transfer;
 };
 
+/// Which of the placements that its maker makes or its readers read a value with several readers is kept in.
+struct KeptAs {
+  enum class Kind : std::uint8_t {
+    made,        ///< As its operator makes it.
+    read,        ///< As an operator reads it.
+    everywhere,  ///< All of it on every device.
+  };
+  Kind kind = Kind::made;
+  NodeId reader = 0;        ///< Of read.
+  std::size_t operand = 0;  ///< Of read.
+  /// As that operator would, if it used the mesh like this; nothing: as the plan has it.
+  std::optional<std::vector<AxisUse>> axes;
+};
+
 struct PartitionPlan {
   Mesh mesh;
   std::vector<PlannedNode> nodes;          ///< In topological order.
   std::vector<PlannedTransfer> transfers;  ///< Those that move something, in the order of the nodes that make.
   std::map<Value, Placement> kept;         ///< Of values with several readers.
+  std::map<Value, KeptAs> kept_as;         ///< Of those that are made by operators.
   double seconds = 0;                      ///< Of computing and moving.
   double compute_seconds = 0, transfer_seconds = 0;
   double transfer_bytes = 0;  ///< Payload received, all devices together.

@@ -4,133 +4,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <optional>
 
 #include "partition/json_tree.h"
+#include "partition/member_reader.h"
 #include "support/file.h"
-#include "support/nearest_word.h"
 
 namespace taso {
 namespace {
 
 constexpr std::size_t most_levels = 8;
-constexpr std::int64_t most_memory = std::int64_t{1} << 50;
-constexpr double most_rate = 1e21, most_latency = 1e3;
 constexpr std::size_t longest_name = 60, longest_source = 2000;
-
-using Member = std::pair<std::string, JsonTree>;
-
-/// Reads the members of one object and says what is wrong with them.
-class MemberReader {
- public:
-  /// The object stands at `place`: "" is the whole file. It must have the members `names`, and no others.
-  static Expected<MemberReader> open(const JsonTree& tree, const std::string& place, const std::string& file,
-                                     const std::vector<std::string>& names) {
-    const auto* object = std::get_if<JsonTree::Object>(&tree.value);
-    MemberReader reader(object, place, file);
-    if (object == nullptr)
-      return reader.wrong(place, tree,
-                          fmt::format("expected an object with {}, found {}", fmt::join(names, ", "), tree.kind()));
-    for (const auto& [name, member] : *object) {
-      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-      const std::string nearest = name.size() <= longest_name ? nearest_word(name, names) : "";
-      return reader.wrong(place, member,
-                          fmt::format("unknown key {}; {}", JsonTree{name}.kind(),
-                                      nearest.empty() ? fmt::format("known are {}", fmt::join(names, ", "))
-                                                      : fmt::format("did you mean '{}'?", nearest)));
-    }
-    for (const std::string& name : names)
-      if (reader.find(name) == nullptr) return reader.wrong(place, tree, fmt::format("'{}' is missing", name));
-    return reader;
-  }
-
-  [[nodiscard]] const JsonTree& member(const std::string& name) const { return *find(name); }
-  [[nodiscard]] std::string place_of(const std::string& name) const {
-    return place_.empty() ? name : place_ + "." + name;
-  }
-
-  /// A text of one line that is not empty.
-  [[nodiscard]] Expected<std::string> text(const std::string& name, std::size_t longest) const {
-    const auto* text = std::get_if<std::string>(&member(name).value);
-    const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-    if (text == nullptr || text->empty() || text->size() > longest ||
-        std::any_of(text->begin(), text->end(), is_control))
-      return expected(name, fmt::format("a text of one line and 1 to {} bytes", longest));
-    return *text;
-  }
-
-  /// An integer from 1 to `most`, which is less than 2^53; 8e9 is one, too.
-  [[nodiscard]] Expected<std::int64_t> integer(const std::string& name, std::int64_t most) const {
-    const double number = number_of(name);
-    if (!(number >= 1 && number <= static_cast<double>(most) && number == std::floor(number)))
-      return expected(name, fmt::format("an integer from 1 to {}", most));
-    return static_cast<std::int64_t>(number);
-  }
-
-  [[nodiscard]] Expected<double> rate(const std::string& name) const {
-    const double number = number_of(name);
-    if (!(number >= 1 && number <= most_rate)) return expected(name, fmt::format("a number from 1 to {}", most_rate));
-    return number;
-  }
-
-  [[nodiscard]] Expected<double> seconds(const std::string& name) const {
-    const double number = number_of(name);
-    if (!(number >= 0 && number <= most_latency))
-      return expected(name, fmt::format("a number of seconds from 0 to {}", most_latency));
-    return number;
-  }
-
-  /// The error that something else was expected as this member's value.
-  [[nodiscard]] Error expected(const std::string& name, const std::string& what) const {
-    return wrong(place_of(name), member(name), fmt::format("expected {}, found {}", what, member(name).kind()));
-  }
-  [[nodiscard]] Error wrong(const std::string& place, const JsonTree& tree, const std::string& message) const {
-    return bad_input(place.empty() ? message : place + ": " + message, {file_, tree.line});
-  }
-
- private:
-  MemberReader(const JsonTree::Object* object, std::string place, std::string file)
-      : object_(object), place_(std::move(place)), file_(std::move(file)) {}
-
-  [[nodiscard]] const JsonTree* find(const std::string& name) const {
-    for (const Member& member : *object_)
-      if (member.first == name) return &member.second;
-    return nullptr;
-  }
-  /// Not a number if it is none.
-  [[nodiscard]] double number_of(const std::string& name) const {
-    const JsonTree& tree = member(name);
-    if (const auto* integer = std::get_if<std::int64_t>(&tree.value)) return static_cast<double>(*integer);
-    const auto* real = std::get_if<double>(&tree.value);
-    return real == nullptr ? std::nan("") : *real;
-  }
-
-  const JsonTree::Object* object_;
-  std::string place_, file_;
-};
-
-Expected<DeviceRates> device_of(const JsonTree& tree, const std::string& file) {
-  TASO_ASSIGN(const MemberReader reader,
-              MemberReader::open(tree, "device", file, {"memory", "flops", "memory_bandwidth"}));
-  DeviceRates device;
-  TASO_ASSIGN(device.memory, reader.integer("memory", most_memory));
-  TASO_ASSIGN(device.flops, reader.rate("flops"));
-  TASO_ASSIGN(device.memory_bandwidth, reader.rate("memory_bandwidth"));
-  return device;
-}
-
-Expected<MeshAxis> level_of(const JsonTree& tree, const std::string& place, const std::string& file) {
-  TASO_ASSIGN(const MemberReader reader,
-              MemberReader::open(tree, place, file, {"size", "link", "bandwidth", "latency"}));
-  MeshAxis level;
-  TASO_ASSIGN(level.size, reader.integer("size", most_devices));
-  TASO_ASSIGN(level.link, reader.text("link", longest_name));
-  TASO_ASSIGN(level.bandwidth, reader.rate("bandwidth"));
-  TASO_ASSIGN(level.latency, reader.seconds("latency"));
-  return level;
-}
 
 Expected<std::vector<MeshAxis>> levels_of(const MemberReader& reader, const std::string& file) {
   const JsonTree& tree = reader.member("levels");
@@ -143,7 +28,7 @@ Expected<std::vector<MeshAxis>> levels_of(const MemberReader& reader, const std:
   std::vector<MeshAxis> levels;
   for (std::size_t i = 0; i < list->size(); ++i) {
     const std::string place = fmt::format("levels[{}]", i);
-    TASO_ASSIGN(MeshAxis level, level_of((*list)[i], place, file));
+    TASO_ASSIGN(MeshAxis level, read_mesh_axis((*list)[i], place, file));
     if (i > 0 && level.bandwidth < levels.back().bandwidth)
       return reader.wrong(place, (*list)[i],
                           fmt::format("{} bytes per second are less than the {} of levels[{}]; levels are listed "
@@ -160,8 +45,8 @@ Expected<Topology> topology_of(const JsonTree& tree, const std::string& file) {
   Topology topology;
   TASO_ASSIGN(topology.name, reader.text("name", longest_name));
   TASO_ASSIGN(topology.source, reader.text("source", longest_source));
-  TASO_ASSIGN(const std::int64_t devices, reader.integer("devices", most_devices));
-  TASO_ASSIGN(topology.device, device_of(reader.member("device"), file));
+  TASO_ASSIGN(const std::int64_t devices, reader.integer("devices", 1, most_devices));
+  TASO_ASSIGN(topology.device, reader.device("device"));
   TASO_ASSIGN(topology.levels, levels_of(reader, file));
   std::vector<std::int64_t> sizes;
   std::int64_t product = 1;  // up to the first excess: it cannot overflow

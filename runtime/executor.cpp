@@ -27,6 +27,33 @@ struct ExecutorStep {
   std::vector<Location> inputs, outputs;
 };
 
+/// Per graph input: random integers are below this, which is 2 unless it is read as an index.
+std::vector<std::int64_t> bounds_of_inputs(const LoweredGraph& lowered, const MemoryPlan& memory, std::size_t inputs,
+                                           const OperatorRegistry& registry) {
+  std::vector<std::int64_t> least(inputs, 0);
+  for (const LoweredStep& step : lowered.steps) {
+    const std::vector<std::int64_t> bounds = index_bounds(step.kernel->request, registry);
+    for (std::size_t i = 0; i < bounds.size(); ++i) {
+      const LoweredTensor& index = lowered.tensors[memory.places[step.inputs[i]].root];
+      if (bounds[i] == 0 || index.source != LoweredTensor::Source::input) continue;
+      std::int64_t& bound = least[index.index];
+      bound = bound == 0 ? bounds[i] : std::min(bound, bounds[i]);
+    }
+  }
+  for (std::int64_t& bound : least)
+    if (bound == 0) bound = 2;
+  return least;
+}
+
+HostTensor random_input(const TensorType& type, const std::string& name, std::int64_t bound, std::uint64_t seed) {
+  HostTensor tensor;
+  if (type.known && size_of(type.element) > 0) {
+    tensor = HostTensor(type);
+    fill_random(tensor, seed, name, bound);
+  }
+  return tensor;
+}
+
 bool is_aligned(std::span<const std::byte> bytes, std::size_t width) {
   return reinterpret_cast<std::uintptr_t>(bytes.data()) % std::max<std::size_t>(width, 1) == 0;
 }
@@ -37,6 +64,7 @@ struct Executor::State {
   LoweredGraph lowered;
   MemoryPlan memory;
   int threads = 1;
+  KernelSource* more_kernels = nullptr;
   std::vector<TensorType> input_types, output_types;
   std::vector<std::string> input_names;
   std::vector<char> input_used;
@@ -75,6 +103,14 @@ struct Executor::State {
     for (const Location& location : step.inputs) step_inputs.push_back(read(location));
     for (const Location& location : step.outputs) step_outputs.push_back(arena.data() + location.offset);
     return step.kernel->execute({step_inputs, step_outputs, workspace.data()});
+  }
+
+  void copy_outputs(std::span<HostTensor> targets) const {
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      const std::span<std::byte> target = targets[i].bytes();
+      TASO_CHECK(targets[i].type() == output_types[i], "an output does not fit the graph");
+      if (!target.empty()) std::memcpy(target.data(), read(outputs[i]), target.size());
+    }
   }
 
   Status bind(std::span<const HostTensor> tensors) {
@@ -180,7 +216,6 @@ struct Executor::State {
     }
     for (const Value& output : graph.outputs()) output_types.push_back(graph.type(output));
     input_used.assign(input_types.size(), 0);
-    input_bounds.assign(input_types.size(), 2);
     memory = plan_memory(lowered, backend ? MemoryOf::device : MemoryOf::host);
     for (TensorIndex i = 0; i < lowered.tensors.size(); ++i)
       if (lowered.tensors[i].source == LoweredTensor::Source::input && memory.is_used(i))
@@ -197,9 +232,16 @@ struct Executor::State {
       }
       return packed->data();
     };
-    for (const LoweredStep& planned : lowered.steps) note_indices(planned, library.registry());
+    input_bounds = bounds_of_inputs(lowered, memory, input_types.size(), library.registry());
+    more_kernels = options.more_kernels;
     if (backend) return build_on_device(library, options.float_storage, weight_of);
     return build_on_host(library, weight_of);
+  }
+
+  Expected<std::unique_ptr<Kernel>> host_kernel(const KernelLibrary& library, const KernelRequest& request) const {
+    if (more_kernels != nullptr)
+      if (std::unique_ptr<Kernel> kernel = more_kernels->create(request)) return kernel;
+    return library.create(request);
   }
 
   template <class WeightOf>
@@ -219,7 +261,7 @@ struct Executor::State {
     std::size_t workspace_bytes = 0;
     for (const LoweredStep& planned : lowered.steps) {
       ExecutorStep step;
-      TASO_ASSIGN(step.kernel, library.create(planned.kernel->request));
+      TASO_ASSIGN(step.kernel, host_kernel(library, planned.kernel->request));
       workspace_bytes = std::max(workspace_bytes, step.kernel->workspace_bytes());
       for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
         TASO_ASSIGN(const Location location, locate(planned.inputs[i], step.kernel.get(), i));
@@ -259,7 +301,7 @@ struct Executor::State {
       if (!step.on_device) {
         KernelRequest request = planned.kernel->request;
         replace_floats(request, storage, ElementType::f32);
-        TASO_ASSIGN(step.kernel, library.create(request));
+        TASO_ASSIGN(step.kernel, host_kernel(library, request));
       }
       for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
         TASO_ASSIGN(DeviceTensor place, locate(planned.inputs[i], step.kernel.get(), i, step.on_device));
@@ -300,21 +342,6 @@ struct Executor::State {
     }
     return {};
   }
-
-  /// Remembers the range of indices if a graph input is one.
-  void note_indices(const LoweredStep& step, const OperatorRegistry& registry) {
-    const std::vector<std::int64_t> bounds = index_bounds(step.kernel->request, registry);
-    for (std::size_t i = 0; i < bounds.size(); ++i) {
-      const LoweredTensor& index = lowered.tensors[memory.places[step.inputs[i]].root];
-      if (bounds[i] == 0 || index.source != LoweredTensor::Source::input) continue;
-      std::int64_t& bound = input_bounds[index.index];
-      bound = index_inputs_.size() > index.index && index_inputs_[index.index] != 0 ? std::min(bound, bounds[i])
-                                                                                    : bounds[i];
-      index_inputs_.resize(input_types.size(), 0);
-      index_inputs_[index.index] = 1;
-    }
-  }
-  std::vector<char> index_inputs_;
 };
 
 LoweringOptions lowering_options(const KernelLibrary& library, const ExecutorOptions& options) {
@@ -362,12 +389,28 @@ Status Executor::run_into(std::span<const HostTensor> inputs, std::span<HostTens
   TASO_CHECK(outputs.size() == state_->output_types.size(), "outputs do not fit the graph");
   if (on_device()) return state_->run_on_device(inputs, outputs);
   for (std::size_t i = 0; i < state_->steps.size(); ++i) TASO_RETURN_IF_ERROR(state_->execute(i));
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const std::span<std::byte> target = outputs[i].bytes();
-    TASO_CHECK(outputs[i].type() == state_->output_types[i], "an output does not fit the graph");
-    if (!target.empty()) std::memcpy(target.data(), state_->read(state_->outputs[i]), target.size());
-  }
+  state_->copy_outputs(outputs);
   return {};
+}
+
+Expected<std::vector<StepTime>> Executor::run_timed(std::span<const HostTensor> inputs, std::span<HostTensor> outputs) {
+  TASO_RETURN_IF_ERROR(state_->bind(inputs));
+  TASO_CHECK(!on_device() && outputs.size() == state_->output_types.size(), "a timed run on a device, or outputs");
+  std::vector<StepTime> times;
+  times.reserve(state_->steps.size());
+  for (std::size_t i = 0; i < state_->steps.size(); ++i) {
+    StepTime& time = times.emplace_back();
+    time.start = std::chrono::steady_clock::now();
+    TASO_RETURN_IF_ERROR(state_->execute(i));
+    time.end = std::chrono::steady_clock::now();
+  }
+  state_->copy_outputs(outputs);
+  return times;
+}
+
+const std::string& Executor::implementation(std::size_t step) const {
+  return on_device() ? state_->program->step(step).kernel->implementation()
+                     : state_->steps[step].kernel->implementation();
 }
 
 Expected<double> Executor::time_on_device(int runs) {
@@ -412,14 +455,20 @@ Expected<std::vector<KernelProfile>> Executor::profile(std::span<const HostTenso
 
 std::vector<HostTensor> Executor::random_inputs(std::uint64_t seed) const {
   std::vector<HostTensor> tensors;
-  for (std::size_t i = 0; i < state_->input_types.size(); ++i) {
-    const TensorType& type = state_->input_types[i];
-    HostTensor tensor;
-    if (type.known && size_of(type.element) > 0) {
-      tensor = HostTensor(type);
-      fill_random(tensor, seed, state_->input_names[i], state_->input_bounds[i]);
-    }
-    tensors.push_back(std::move(tensor));
+  for (std::size_t i = 0; i < state_->input_types.size(); ++i)
+    tensors.push_back(random_input(state_->input_types[i], state_->input_names[i], state_->input_bounds[i], seed));
+  return tensors;
+}
+
+Expected<std::vector<HostTensor>> random_inputs(const Graph& graph, const OperatorRegistry& registry,
+                                                std::uint64_t seed) {
+  TASO_ASSIGN(const LoweredGraph lowered, lower(graph, registry));
+  const std::vector<std::int64_t> bounds =
+      bounds_of_inputs(lowered, plan_memory(lowered, MemoryOf::host), graph.inputs().size(), registry);
+  std::vector<HostTensor> tensors;
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    const Node& input = graph.node(graph.inputs()[i]);
+    tensors.push_back(random_input(input.outputs[0], input.name, bounds[i], seed));
   }
   return tensors;
 }

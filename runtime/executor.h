@@ -2,6 +2,7 @@
 /// host, or on the device of a library that has a backend (runtime/device_program.h).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -30,6 +31,8 @@ struct ExecutorOptions {
   /// The type in which a device keeps what is f32 in the graph: f32, f16 or bf16. Inputs and outputs stay f32: they
   /// are converted on the host. Executors of the host know f32 only (TASO_CHECK).
   ElementType float_storage = ElementType::f32;
+  /// Kernels of the host that the library does not have; asked first. They must outlive the executor.
+  KernelSource* more_kernels = nullptr;
 };
 
 /// How an executor with these options lowers its graph.
@@ -43,6 +46,11 @@ struct KernelProfile {
   NodeId node = 0;
   double median_us = 0;
   double minimum_us = 0;
+};
+
+/// When a step of a run was computed.
+struct StepTime {
+  std::chrono::steady_clock::time_point start, end;
 };
 
 /// An executable graph. Not thread-safe: one run at a time. Results depend on graph, inputs, thread
@@ -67,6 +75,9 @@ class Executor {
   [[nodiscard]] Expected<std::vector<HostTensor>> run(std::span<const HostTensor> inputs);
   /// The same into tensors of the right types (no allocation: what is timed).
   [[nodiscard]] Status run_into(std::span<const HostTensor> inputs, std::span<HostTensor> outputs);
+  /// The same, and when each step of lowered() began and ended. For executors of the host.
+  [[nodiscard]] Expected<std::vector<StepTime>> run_timed(std::span<const HostTensor> inputs,
+                                                          std::span<HostTensor> outputs);
   /// Seconds on the device of one of `runs` runs on the inputs of the last run(), which there must have been, without
   /// the transfer of inputs and outputs. For executors on a device only.
   [[nodiscard]] Expected<double> time_on_device(int runs);
@@ -77,6 +88,8 @@ class Executor {
   /// range.
   [[nodiscard]] std::vector<HostTensor> random_inputs(std::uint64_t seed) const;
 
+  /// What computes a step of lowered(): Kernel::implementation().
+  [[nodiscard]] const std::string& implementation(std::size_t step) const;
   [[nodiscard]] bool on_device() const;
   /// Operators of kernels that the device declined and the host runs, in execution order; empty for executors of the
   /// host.
@@ -92,5 +105,9 @@ class Executor {
   explicit Executor(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
+
+/// Random inputs of a graph, without an executor: those that Executor::random_inputs gives.
+[[nodiscard]] Expected<std::vector<HostTensor>> random_inputs(const Graph& graph, const OperatorRegistry& registry,
+                                                              std::uint64_t seed);
 
 }  // namespace taso

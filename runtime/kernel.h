@@ -100,6 +100,14 @@ struct KernelOffer {
   std::string reason;  ///< Set if `kernel` is null.
 };
 
+/// Kernels of operators that no library knows, for one executor.
+class KernelSource {
+ public:
+  virtual ~KernelSource() = default;
+  /// Null where the operator is none of them. Kernels may need the source for as long as they are.
+  [[nodiscard]] virtual std::unique_ptr<Kernel> create(const KernelRequest& request) = 0;
+};
+
 /// A source of kernels for some operators.
 struct KernelCandidate {
   std::string name;

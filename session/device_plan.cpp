@@ -37,6 +37,8 @@ class DevicePlanning {
     Planner planner(result_.graph, mesh_, strategies_, options_);
     TASO_RETURN_IF_ERROR(request_.method == PlanMethod::recursive ? plan_axis_by_axis(planner)
                                                                   : plan_all_axes(planner));
+    for (const PlannedNode& node : result_.plan.nodes)
+      result_.cuts.push_back(cut_points(result_.graph, node.node, mesh_, node.configuration.axes, strategies_));
     if (!request_.expanded) return {};
     TASO_ASSIGN(result_.expanded, expand(result_.graph, result_.plan, strategies_));
     PlannedUses uses;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,18 +11,13 @@
 #include "onnx_io/model.h"
 #include "operators/registry.h"
 #include "partition/mesh.h"
+#include "partition/plan_document.h"
 #include "partition/planner.h"
 #include "session/plan_costs.h"
 #include "support/status.h"
 #include "support/stop_signal.h"
 
 namespace taso {
-
-/// How a plan is found.
-enum class PlanMethod : std::uint8_t {
-  exact,      ///< All mesh axes at once.
-  recursive,  ///< Axis by axis (partition/recursive.h).
-};
 
 /// For which devices a plan is wanted, and which.
 struct PlanRequest {
@@ -50,12 +45,15 @@ struct DevicePlan {
   Graph graph;
   std::vector<std::string> node_names;  ///< Of the nodes of the file, by Node::origin.
   SymbolSizes sizes;                    ///< Of symbolic extents, for which the plan is.
+  /// Those with which the file is read to give this graph (ImportOptions); none where it declares them.
+  std::map<std::string, Shape> input_shapes;
   std::string topology;
   Mesh mesh;
   PlanMethod method = PlanMethod::exact;
   PlanCost cost = PlanCost::roofline;
   std::optional<double> memory;  ///< As in the request.
   PartitionPlan plan;
+  std::vector<std::vector<CutPoints>> cuts;  ///< Of the plan's nodes, in their order.
   /// Where the search for a plan that keeps to the memory found worse, or none: the name of the other plan that this
   /// is.
   std::string taken_from;

@@ -27,6 +27,7 @@ Expected<ModelPlan> plan_model(const SessionOptions& options, const OperatorRegi
   TASO_ASSIGN(result.plan,
               plan_for_devices(std::move(graph), node_names(sized.model()), *options.devices, registry, times.get()));
   result.plan.sizes = sized.sizes();
+  result.plan.input_shapes = options.input_shapes;
   return result;
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <string>
 #include <utility>
 
@@ -12,21 +11,6 @@
 
 namespace taso {
 namespace {
-
-struct KnownCost {
-  PlanCost cost;
-  std::string_view name, source;
-  CostUnit unit;
-};
-constexpr std::array<KnownCost, 4> known_costs = {{
-    {PlanCost::roofline, "roofline", "the rates that the topology states", CostUnit::seconds},
-    {PlanCost::time, "time", "times of kernels, and the links that the topology states", CostUnit::seconds},
-    {PlanCost::flops, "flops", "scalar operations, and those that a device does while a link passes a byte",
-     CostUnit::flops},
-    {PlanCost::bytes, "bytes", "bytes that are read, written and received", CostUnit::bytes},
-}};
-
-const KnownCost& known(PlanCost cost) { return known_costs[static_cast<std::size_t>(cost)]; }
 
 /// A graph of one application of an operator, as the piece is.
 Expected<Graph> graph_of_piece(const OperatorPiece& piece, const std::vector<bool>& weights,
@@ -47,14 +31,9 @@ Expected<Graph> graph_of_piece(const OperatorPiece& piece, const std::vector<boo
 }  // namespace
 
 Expected<PlanCost> parse_plan_cost(std::string_view text) {
-  for (const KnownCost& one : known_costs)
-    if (one.name == text) return one.cost;
+  if (const std::optional<PlanCost> cost = plan_cost_named(text)) return *cost;
   return Error{ErrorCode::usage, fmt::format("--plan-cost {}: expected roofline, time, flops or bytes", text), {}};
 }
-
-CostUnit unit_of(PlanCost cost) { return known(cost).unit; }
-
-std::string_view source_of(PlanCost cost) { return known(cost).source; }
 
 PieceTimes::PieceTimes(const KernelLibrary& library, const RuntimeTargetOptions& options)
     : target_(library, options), registry_(library.registry()) {}

@@ -21,20 +21,8 @@
 
 namespace taso {
 
-/// What operators of a plan cost.
-enum class PlanCost : std::uint8_t {
-  roofline,  ///< Seconds by the rates that the topology states.
-  time,      ///< Seconds of the kernels of pieces: recorded, or measured on the device.
-  flops,     ///< Scalar operations.
-  bytes,     ///< Bytes read, written and received.
-};
-
 /// As --plan-cost spells it: roofline, time, flops, bytes. Fails (usage) otherwise.
 [[nodiscard]] Expected<PlanCost> parse_plan_cost(std::string_view text);
-/// In which unit such costs are.
-[[nodiscard]] CostUnit unit_of(PlanCost cost);
-/// Where they are from: "the rates that the topology states".
-[[nodiscard]] std::string_view source_of(PlanCost cost);
 
 /// Times of pieces of operators: of the kernels that a target launches for an operator by itself, with the layouts of
 /// the target's rule and without conversions between layouts, which depend on neighbours. Not for several threads at

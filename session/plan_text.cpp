@@ -92,22 +92,7 @@ std::string amount_text(double amount, CostUnit unit) {
   return amount < 1e-3 ? fmt::format("{:.2f} us", amount * 1e6) : fmt::format("{:.3f} ms", amount * 1e3);
 }
 
-std::string planned_name(const DevicePlan& plan, NodeId id) {
-  const Node& node = plan.graph.node(id);
-  if (node.origin >= 0 && static_cast<std::size_t>(node.origin) < plan.node_names.size())
-    return plan.node_names[static_cast<std::size_t>(node.origin)];
-  return node.kind == NodeKind::opaque ? node.name : fmt::format("{} {}", node.op, id);
-}
-
-std::vector<MovedForNode> moved_by_node(const PartitionPlan& plan) {
-  std::map<NodeId, MovedForNode> sums;
-  for (const PlannedTransfer& moved : plan.transfers)
-    (moved.reader ? sums[*moved.reader].in : sums[moved.value.node].out) += moved.transfer;
-  std::vector<MovedForNode> list;
-  list.reserve(plan.nodes.size());
-  for (const PlannedNode& node : plan.nodes) list.push_back(sums[node.node]);
-  return list;
-}
+std::string planned_name(const DevicePlan& plan, NodeId id) { return planned_name(plan.graph, plan.node_names, id); }
 
 std::vector<NamedPlan> all_plans(const DevicePlan& plan) {
   std::vector<NamedPlan> list{{"this plan", &plan.plan, {}}};

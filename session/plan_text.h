@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "partition/placement.h"
+#include "partition/plan_statement.h"
 #include "session/device_plan.h"
 
 namespace taso {
@@ -15,14 +15,6 @@ namespace taso {
 [[nodiscard]] std::string amount_text(double amount, CostUnit unit);
 /// The name of a node in the file, or else of its operator with its number in the graph.
 [[nodiscard]] std::string planned_name(const DevicePlan& plan, NodeId id);
-
-/// What moves for one operator.
-struct MovedForNode {
-  Transfer in;   ///< To what it reads.
-  Transfer out;  ///< From where it makes its results to where they are kept.
-};
-/// In the order of the plan's nodes.
-[[nodiscard]] std::vector<MovedForNode> moved_by_node(const PartitionPlan& plan);
 
 /// All plans, with their names: the plan itself, the exact one beside a recursive one, and the others.
 struct NamedPlan {

@@ -152,11 +152,4 @@ void describe(const SizedModel& sized, const MessageSink& message) {
       message(MessageLevel::detail, fmt::format("not touched, as it does not hold at all sizes: {}", node));
 }
 
-std::vector<std::string> node_names(const Model& model) {
-  std::vector<std::string> names;
-  for (const OriginalNode& node : model.original_nodes())
-    names.push_back(node.name.empty() ? fmt::format("{} #{}", node.op_type, names.size()) : node.name);
-  return names;
-}
-
 }  // namespace taso

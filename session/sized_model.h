@@ -55,7 +55,4 @@ class SizedModel {
 /// Says what of a model is not as its user may expect.
 void describe(const SizedModel& sized, const MessageSink& message);
 
-/// Names of the user's nodes, by their numbers; "Conv #12" for one that has none.
-[[nodiscard]] std::vector<std::string> node_names(const Model& model);
-
 }  // namespace taso

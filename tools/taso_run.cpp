@@ -31,31 +31,18 @@
 #include "tools/costs.h"
 #include "tools/device.h"
 #include "tools/files.h"
+#include "tools/run_model.h"
 #include "tools/specs.h"
 
 namespace taso {
 namespace {
 
-constexpr std::string_view program_name = "taso-run";
+using tools::program_name;
+using tools::RunOptions;
+using tools::Subject;
+using tools::Tensors;
 
-struct Options {
-  tools::CommonOptions common;
-  tools::FileOptions files;
-  tools::DeviceOptions device;
-  std::string model, other, save_outputs, save_inputs, layouts = "chosen", costs;
-  std::vector<std::string> inputs, input_shapes;
-  int threads = 1;
-  int repeat = 10;
-  bool profile = false, as_is = false, check = false, print_device = false, print_graph = false;
-  std::optional<double> rtol;
-  double atol = 1e-6;
-  /// --check-rtol, or what the math mode allows.
-  [[nodiscard]] double tolerance() const { return rtol.value_or(tools::tolerance_of(device.math).maximum); }
-  /// Whether chains of operators that one kernel computes are fused first.
-  [[nodiscard]] bool fuses() const { return !as_is && device.device != "reference"; }
-};
-
-void declare(CLI::App& app, Options& options) {
+void declare(CLI::App& app, RunOptions& options) {
   tools::FileOptions& files = options.files;
   tools::add_common_options(app, files, options.common, {".op", ".map", ".rules"});
   files.reads(app, "model", options.model, "The ONNX model", "MODEL");
@@ -103,73 +90,6 @@ void declare(CLI::App& app, Options& options) {
       ->capture_default_str();
 }
 
-/// A model made ready to run: its graph, cut at opaque nodes where it is only compared.
-struct Subject {
-  std::string path;
-  Graph graph;
-  std::vector<std::string> output_names;
-  std::vector<OriginalNode> original_nodes;
-  std::size_t own_outputs = 0;      ///< The outputs after these are compared only.
-  std::size_t ill_typed_nodes = 0;  ///< Model::ill_typed_nodes().
-  Coverage coverage;                ///< Model::coverage().
-  std::optional<Executor> executor;
-};
-
-using Tensors = std::map<std::string, HostTensor>;
-
-Expected<HostTensor> read_tensor(const std::string& path) {
-  const std::string extension = std::filesystem::path(path).extension().string();
-  if (extension == ".npy") return read_npy(path);
-  if (extension == ".pb") {
-    TASO_ASSIGN(const std::shared_ptr<const ConstantData> constant, load_tensor(path));
-    if (size_of(constant->type().element) == 0) return bad_input("its elements are not numbers", {path});
-    return HostTensor::of_constant(*constant);
-  }
-  return bad_input("an input file is .npy or .pb", {path});
-}
-
-Expected<Tensors> read_inputs(const Options& options) {
-  Tensors tensors;
-  for (const std::string& text : options.inputs) {
-    const std::size_t equals = text.rfind('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-      return Error{ErrorCode::usage, fmt::format("--input {}: expected NAME=FILE", text), {}};
-    TASO_ASSIGN(HostTensor tensor, read_tensor(text.substr(equals + 1)));
-    if (!tensors.emplace(text.substr(0, equals), std::move(tensor)).second)
-      return Error{ErrorCode::usage, fmt::format("--input {}: the input is given twice", text), {}};
-  }
-  return tensors;
-}
-
-Expected<Subject> load_subject(const std::string& path, const Options& options, const OperatorRegistry& registry,
-                               const Tensors& given) {
-  ImportOptions import;
-  for (const std::string& text : options.input_shapes) {
-    TASO_ASSIGN(auto name_and_shape, parse_input_shape(text));
-    import.input_shapes.insert(std::move(name_and_shape));
-  }
-  TASO_ASSIGN(Model model, Model::load(path, registry, import));
-  // A given tensor makes a symbolic shape concrete.
-  bool reload = false;
-  for (const TensorDeclaration& input : model.inputs())
-    if (const auto tensor = given.find(input.name); tensor != given.end() && !input.type.known)
-      reload = import.input_shapes.emplace(input.name, tensor->second.type().shape).second || reload;
-  if (reload) {
-    TASO_ASSIGN(model, Model::load(path, registry, import));
-  }
-  if (!options.common.quiet)
-    for (const std::string& warning : model.warnings()) tools::warn(program_name, path + ": " + warning);
-  Subject subject;
-  subject.path = path;
-  subject.graph = model.graph();
-  subject.original_nodes = model.original_nodes();
-  subject.ill_typed_nodes = model.ill_typed_nodes().size();
-  subject.coverage = model.coverage();
-  for (const TensorDeclaration& output : model.outputs()) subject.output_names.push_back(output.name);
-  subject.own_outputs = subject.graph.outputs().size();
-  return subject;
-}
-
 /// Cuts two models at what cannot be executed, so that the parts between can be compared.
 void cut_subjects(Subject& left, Subject& right) {
   auto cuts = cut_alike(left.graph, right.graph, left.output_names, right.output_names);
@@ -204,7 +124,7 @@ void look_behind_softmax(Subject& left, Subject& right) {
 }
 
 /// The costs that taso-opt has recorded on this machine, if any are needed and there.
-Expected<std::optional<CostDatabase>> open_costs(const Options& options, const Target& target) {
+Expected<std::optional<CostDatabase>> open_costs(const RunOptions& options, const Target& target) {
   std::optional<CostDatabase> costs;
   if (options.device.device == "reference" || options.layouts != "chosen") return costs;
   const std::string path = options.costs.empty() ? default_cost_database_path() : options.costs;
@@ -221,30 +141,6 @@ Expected<std::optional<CostDatabase>> open_costs(const Options& options, const T
   return costs;
 }
 
-/// The rules by which operators are fused before a model is run: those of taso-opt, as far as they are proved.
-Expected<RuleIndex> fusing_rules(const Options& options, const OperatorRegistry& registry) {
-  TASO_ASSIGN(const std::vector<std::string> files, tools::rule_files(options.common));
-  std::vector<Substitution> rules;
-  for (const std::string& file : files) {
-    TASO_ASSIGN(std::vector<Substitution> loaded, load_rules(file, registry));
-    for (Substitution& rule : loaded)
-      if (!rule.is_axiom && carries_proof(rule, registry)) rules.push_back(std::move(rule));
-  }
-  return RuleIndex(std::move(rules), registry);
-}
-
-/// Folds and fuses as every runtime does before it runs a model. The file cannot say it: ONNX has no fused operators.
-Status fuse(Subject& subject, const RuleIndex& rules, const OperatorRegistry& registry) {
-  Expected<Baseline> baseline = make_baseline(subject.graph, rules, registry);
-  if (!baseline) {
-    Error error = baseline.error();
-    error.where.file = subject.path;
-    return error;
-  }
-  subject.graph = std::move(baseline->graph);
-  return {};
-}
-
 Expected<std::vector<HostTensor>> run_once(Subject& subject, const std::vector<HostTensor>& inputs) {
   Expected<std::vector<HostTensor>> outputs = subject.executor->run(inputs);
   if (outputs) return outputs;
@@ -253,7 +149,7 @@ Expected<std::vector<HostTensor>> run_once(Subject& subject, const std::vector<H
   return error;
 }
 
-Status build_executor(Subject& subject, const Options& options, const tools::Device& device,
+Status build_executor(Subject& subject, const RunOptions& options, const tools::Device& device,
                       const std::optional<CostDatabase>& costs, const std::shared_ptr<WeightStore>& weights) {
   ExecutorOptions executor_options{.threads = options.threads,
                                    .channels_last = options.layouts != "row-major",
@@ -295,26 +191,6 @@ Status build_executor(Subject& subject, const Options& options, const tools::Dev
   return {};
 }
 
-/// The given tensors and seeded random ones for the rest, in the executor's order.
-Expected<std::vector<HostTensor>> inputs_for(const Subject& subject, const Tensors& given, std::uint64_t seed) {
-  std::vector<HostTensor> inputs = subject.executor->random_inputs(seed);
-  const std::vector<std::string>& names = subject.executor->input_names();
-  for (const auto& [name, tensor] : given) {
-    const auto place = std::find(names.begin(), names.end(), name);
-    if (place == names.end())
-      return bad_input(fmt::format("the model has no input '{}'; its inputs are: {}", name, fmt::join(names, ", ")),
-                       {subject.path});
-    const auto index = static_cast<std::size_t>(place - names.begin());
-    const TensorType& type = subject.executor->input_types()[index];
-    if (type.known && !(type == tensor.type()))
-      return bad_input(
-          fmt::format("input '{}' is {}, a tensor {} was given", name, to_string(type), to_string(tensor.type())),
-          {subject.path});
-    inputs[index] = tensor.copy();
-  }
-  return inputs;
-}
-
 /// Refuses to compare models that do not take the same inputs and give the same outputs.
 Status check_comparable(const Subject& left, const Subject& right) {
   const auto describe = [](const std::vector<std::string>& names, const std::vector<TensorType>& types) {
@@ -333,61 +209,6 @@ Status check_comparable(const Subject& left, const Subject& right) {
   if (left_outputs != right_outputs)
     return bad_input(fmt::format("its outputs ({}) are not those of {} ({})", right_outputs, left.path, left_outputs),
                      {right.path});
-  return {};
-}
-
-std::string file_name(const std::string& name, std::set<std::string>& used) {
-  std::string safe = name;
-  for (char& c : safe)
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_' && c != '-' && c != '.') c = '_';
-  if (safe.empty() || safe[0] == '.') safe = "_" + safe;
-  std::string unique = safe;
-  for (int i = 2; !used.insert(unique).second; ++i) unique = fmt::format("{}_{}", safe, i);
-  return unique + ".npy";
-}
-
-/// Where tensors of these names are saved.
-std::vector<std::string> files_in(const std::string& folder, std::span<const std::string> names) {
-  std::set<std::string> used;
-  std::vector<std::string> files;
-  for (const std::string& name : names) files.push_back(folder + "/" + file_name(name, used));
-  return files;
-}
-
-Status save_tensors(const std::string& folder, std::span<const std::string> names,
-                    const std::vector<HostTensor>& tensors) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return bad_input("cannot make the folder: " + error.message(), {folder});
-  const std::vector<std::string> files = files_in(folder, names);
-  for (std::size_t i = 0; i < names.size(); ++i) TASO_RETURN_IF_ERROR(write_npy(files[i], tensors[i]));
-  return {};
-}
-
-/// Claims the external data of what is read.
-Status claim_external_data(Options& options) {
-  tools::FileClaims& claims = options.files.claims();
-  for (const std::string& model : {options.model, options.other})
-    for (const std::string& file : external_data_of_model(model))
-      TASO_RETURN_IF_ERROR(claims.reads("external data of a model", file));
-  for (const std::string& input : options.inputs)
-    for (const std::string& file : external_data_of_tensor(input.substr(input.rfind('=') + 1)))
-      TASO_RETURN_IF_ERROR(claims.reads("external data of --input", file));
-  return {};
-}
-
-/// Claims what --save-outputs and --save-inputs will write for a model: its tensors have the names.
-Status claim_tensors(Options& options, const Subject& subject) {
-  std::vector<std::string> inputs;
-  for (const NodeId id : subject.graph.inputs()) inputs.push_back(subject.graph.node(id).name);
-  const std::span<const std::string> outputs = std::span(subject.output_names).first(subject.own_outputs);
-  for (const auto& [option, folder, names] :
-       {std::tuple("--save-outputs", options.save_outputs, outputs),
-        {"--save-inputs", options.save_inputs, std::span<const std::string>(inputs)}}) {
-    if (folder.empty()) continue;
-    for (const std::string& file : files_in(folder, names))
-      TASO_RETURN_IF_ERROR(options.files.claims().writes(option, file));
-  }
   return {};
 }
 
@@ -426,33 +247,9 @@ std::string time_line(const Subject& subject, const Measurement& time) {
                      duration_text(time.minimum_us * 1e-6), time.spread * 100, time.samples);
 }
 
-std::string profile_table(const std::vector<KernelProfile>& profile) {
-  double total = 0;
-  for (const KernelProfile& kernel : profile) total += kernel.median_us;
-  total = std::max(total, 1e-9);
-  std::string text =
-      fmt::format("\n{:>10} {:>6}  {:<22} {:<34} {}\n", "median us", "share", "operator", "implementation", "request");
-  std::map<std::string, std::pair<double, int>> by_operator;
-  for (const KernelProfile& kernel : profile) {
-    const std::size_t start = kernel.key.find("; ");
-    text += fmt::format("{:>10.1f} {:>5.1f}%  {:<22} {:<34} {}\n", kernel.median_us, 100 * kernel.median_us / total,
-                        kernel.op, kernel.implementation,
-                        start == std::string::npos ? kernel.key : kernel.key.substr(start + 2));
-    by_operator[kernel.op].first += kernel.median_us;
-    ++by_operator[kernel.op].second;
-  }
-  std::vector<std::pair<std::string, std::pair<double, int>>> sorted(by_operator.begin(), by_operator.end());
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
-  text += fmt::format("\n{:>10} {:>6}  {:>5}  {}\n", "sum us", "share", "count", "operator");
-  for (const auto& [op, entry] : sorted)
-    text += fmt::format("{:>10.1f} {:>5.1f}%  {:>5}  {}\n", entry.first, 100 * entry.first / total, entry.second, op);
-  return text;
-}
-
 /// Times the subjects in turn, on inputs of their own copies.
 Expected<std::vector<Measurement>> time_subjects(std::vector<Subject>& subjects, const std::vector<HostTensor>& inputs,
-                                                 const Options& options) {
+                                                 const RunOptions& options) {
   std::vector<Executor*> executors;
   std::vector<std::span<const HostTensor>> spans;
   for (Subject& subject : subjects) {
@@ -466,32 +263,9 @@ Expected<std::vector<Measurement>> time_subjects(std::vector<Subject>& subjects,
   return time_interleaved(executors, spans, whole);
 }
 
-/// Compares outputs with float64; true if the relative L2 norm of every difference is within the math mode's bound.
-Expected<bool> check_outputs(const Subject& as_imported, const Subject& subject, const std::vector<HostTensor>& inputs,
-                             const std::vector<HostTensor>& actual, const Options& options,
-                             const OperatorRegistry& registry, std::string& text, nlohmann::ordered_json& json) {
-  const KernelLibrary library(registry, KernelSet::reference);
-  TASO_ASSIGN(Executor reference, Executor::create(as_imported.graph, library));
-  TASO_ASSIGN(const std::vector<HostTensor> expected, reference.run(inputs));
-  const double bound = tools::tolerance_of(options.device.math).l2;
-  bool all_within = true;
-  text += fmt::format("\n{:<40} {:>12} {:>12}\n", "output", "relative L2", "bound");
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const double error = relative_l2(actual[i], expected[i]);
-    const bool within = error <= bound;
-    all_within = all_within && within;
-    text += fmt::format("{:<40} {:>12.3g} {:>12.3g}{}\n", subject.output_names[i], error, bound,
-                        within ? "" : "  not within it");
-    json["outputs"].push_back({{"name", subject.output_names[i]}, {"relative_l2", error}, {"within", within}});
-  }
-  json["bound"] = bound;
-  json["within"] = all_within;
-  return all_within;
-}
-
 /// Compares outputs; true if all are within the tolerance.
 bool compare_outputs(const Subject& subject, const std::vector<HostTensor>& reference,
-                     const std::vector<HostTensor>& actual, const Options& options, std::string& text,
+                     const std::vector<HostTensor>& actual, const RunOptions& options, std::string& text,
                      nlohmann::ordered_json& json) {
   bool all_within = true;
   text += fmt::format("\n{:<40} {:>12} {:>12} {:>12}\n", "output", "max |ref|", "max abs diff", "relative");
@@ -514,43 +288,16 @@ bool compare_outputs(const Subject& subject, const std::vector<HostTensor>& refe
   return all_within;
 }
 
-/// That nodes of a model cannot be executed: which, and why.
-std::string not_executable(const Coverage& coverage) {
-  const CarriedCause& first = coverage.causes[0];
-  const std::string why = fmt::format("{}; helps: {}", first.cause, first.help);
-  if (coverage.carried == 1) return fmt::format("{} cannot be executed: {}", first.node, why);
-  return fmt::format("{} of {} nodes cannot be executed, mainly because of {}: {}", coverage.carried,
-                     coverage.carried + coverage.understood, first.node, why);
-}
-
-/// Says what of the first model is not executed; an error where it is not to be compared only.
-Status describe_carried(const Subject& subject, const Options& options) {
-  const Coverage& coverage = subject.coverage;
-  if (options.common.verbosity > 0 && !options.common.quiet)
-    for (const CarriedCause& cause : coverage.causes) fmt::print(stderr, "carried: {}\n", to_string(cause));
-  if (coverage.carried == 0) return {};
-  // Lowering asks for the shapes of inputs.
-  const Graph& graph = subject.graph;
-  const bool typed = std::all_of(graph.inputs().begin(), graph.inputs().end(),
-                                 [&](NodeId input) { return graph.node(input).outputs[0].known; });
-  if (options.other.empty() && !typed) return {};
-  if (options.other.empty()) return bad_input(not_executable(coverage), {subject.path});
-  if (!options.common.quiet)
-    tools::warn(program_name,
-                fmt::format("{}: {}; the parts between them are compared", options.model, not_executable(coverage)));
-  return {};
-}
-
 /// The models that are run, cut to what both can execute if there are two.
-Expected<std::vector<Subject>> load_subjects(const Options& options, const OperatorRegistry& registry,
+Expected<std::vector<Subject>> load_subjects(const RunOptions& options, const OperatorRegistry& registry,
                                              const Tensors& given) {
   std::vector<Subject> subjects;
   for (const std::string& path : {options.model, options.other}) {
     if (path.empty()) continue;
-    TASO_ASSIGN(Subject subject, load_subject(path, options, registry, given));
+    TASO_ASSIGN(Subject subject, tools::load_subject(path, options, registry, given));
     subjects.push_back(std::move(subject));
   }
-  TASO_RETURN_IF_ERROR(describe_carried(subjects[0], options));
+  TASO_RETURN_IF_ERROR(tools::describe_carried(subjects[0], options));
   if (subjects.size() < 2) return subjects;
   cut_subjects(subjects[0], subjects[1]);
   look_behind_softmax(subjects[0], subjects[1]);
@@ -564,8 +311,8 @@ struct Values {
 };
 
 /// Fuses the subjects, builds their executors and runs each once.
-Expected<Values> run_subjects(std::vector<Subject>& subjects, const Options& options, const OperatorRegistry& registry,
-                              const tools::Device& device, const Tensors& given) {
+Expected<Values> run_subjects(std::vector<Subject>& subjects, const RunOptions& options,
+                              const OperatorRegistry& registry, const tools::Device& device, const Tensors& given) {
   const RuntimeTarget target(device.library, {.threads = options.threads,
                                               .counting = false,
                                               .row_major = false,
@@ -577,19 +324,21 @@ Expected<Values> run_subjects(std::vector<Subject>& subjects, const Options& opt
   // What is compared with is what the file says: a fusion that were wrong would show.
   if (options.fuses() && subjects.size() == 2) {
     TASO_RETURN_IF_ERROR(build_executor(subjects[0], options, device, {}, std::make_shared<WeightStore>()));
-    TASO_ASSIGN(values.inputs, inputs_for(subjects[0], given, options.common.seed));
+    TASO_ASSIGN(values.inputs,
+                tools::inputs_for(subjects[0], subjects[0].executor->random_inputs(options.common.seed), given));
     TASO_ASSIGN(std::vector<HostTensor> reference, run_once(subjects[0], values.inputs));
     values.outputs.push_back(std::move(reference));
     subjects[0].executor.reset();
   }
   if (options.fuses()) {
-    TASO_ASSIGN(const RuleIndex rules, fusing_rules(options, registry));
-    for (Subject& subject : subjects) TASO_RETURN_IF_ERROR(fuse(subject, rules, registry));
+    TASO_ASSIGN(const RuleIndex rules, tools::fusing_rules(options, registry));
+    for (Subject& subject : subjects) TASO_RETURN_IF_ERROR(tools::fuse(subject.graph, subject.path, rules, registry));
   }
   const auto weights = std::make_shared<WeightStore>();
   for (Subject& subject : subjects) TASO_RETURN_IF_ERROR(build_executor(subject, options, device, costs, weights));
   if (subjects.size() == 2) TASO_RETURN_IF_ERROR(check_comparable(subjects[0], subjects[1]));
-  TASO_ASSIGN(values.inputs, inputs_for(subjects[0], given, options.common.seed));
+  TASO_ASSIGN(values.inputs,
+              tools::inputs_for(subjects[0], subjects[0].executor->random_inputs(options.common.seed), given));
   while (values.outputs.size() < subjects.size()) {
     TASO_ASSIGN(std::vector<HostTensor> result, run_once(subjects[values.outputs.size()], values.inputs));
     values.outputs.push_back(std::move(result));
@@ -597,24 +346,24 @@ Expected<Values> run_subjects(std::vector<Subject>& subjects, const Options& opt
   return values;
 }
 
-Status save(const Subject& subject, const Values& values, const Options& options) {
+Status save(const Subject& subject, const Values& values, const RunOptions& options) {
   if (!options.save_outputs.empty())
-    TASO_RETURN_IF_ERROR(save_tensors(options.save_outputs,
-                                      std::span<const std::string>(subject.output_names).first(subject.own_outputs),
-                                      values.outputs[0]));
+    TASO_RETURN_IF_ERROR(tools::save_tensors(
+        options.save_outputs, std::span<const std::string>(subject.output_names).first(subject.own_outputs),
+        values.outputs[0]));
   if (!options.save_inputs.empty())
-    TASO_RETURN_IF_ERROR(save_tensors(options.save_inputs, subject.executor->input_names(), values.inputs));
+    TASO_RETURN_IF_ERROR(tools::save_tensors(options.save_inputs, subject.executor->input_names(), values.inputs));
   return {};
 }
 
 /// The time of a subject, and of its kernels with --profile.
-Status report_time(Subject& subject, const Measurement& time, const Values& values, const Options& options,
+Status report_time(Subject& subject, const Measurement& time, const Values& values, const RunOptions& options,
                    std::string& text, nlohmann::ordered_json& json) {
   text += time_line(subject, time);
   json["models"].push_back(to_json(subject, time));
   if (!options.profile) return {};
   TASO_ASSIGN(const std::vector<KernelProfile> profile, subject.executor->profile(values.inputs, options.repeat));
-  text += profile_table(profile) + "\n";
+  text += tools::profile_table(profile) + "\n";
   for (const KernelProfile& kernel : profile)
     json["models"].back()["profile"].push_back({{"operator", kernel.op},
                                                 {"implementation", kernel.implementation},
@@ -626,7 +375,7 @@ Status report_time(Subject& subject, const Measurement& time, const Values& valu
 
 /// Compares two subjects; true if outputs are within the tolerance.
 bool report_comparison(const Subject& subject, const std::vector<Measurement>& times, const Values& values,
-                       const Options& options, std::string& text, nlohmann::ordered_json& json) {
+                       const RunOptions& options, std::string& text, nlohmann::ordered_json& json) {
   const double ratio = times[0].median_us / std::max(times[1].median_us, 1e-9);
   text += fmt::format("{} takes {:.3f} times as long as {}\n", options.model, ratio, options.other);
   json["time_ratio"] = ratio;
@@ -637,7 +386,7 @@ bool report_comparison(const Subject& subject, const std::vector<Measurement>& t
   return within;
 }
 
-Status print_device(const KernelLibrary& library, const Options& options) {
+Status print_device(const KernelLibrary& library, const RunOptions& options) {
   if (!library.backend())
     return Error{
         ErrorCode::usage, fmt::format("--print-device: --device {} has no properties", options.device.device), {}};
@@ -647,7 +396,7 @@ Status print_device(const KernelLibrary& library, const Options& options) {
 }
 
 /// Prints the graph that would run.
-Status print_graph(const Options& options, const OperatorRegistry& registry) {
+Status print_graph(const RunOptions& options, const OperatorRegistry& registry) {
   for (const auto& [name, given] : {std::pair("--compare", !options.other.empty()),
                                     {"--check", options.check},
                                     {"--profile", options.profile},
@@ -655,22 +404,22 @@ Status print_graph(const Options& options, const OperatorRegistry& registry) {
                                     {"--save-outputs", !options.save_outputs.empty()},
                                     {"--save-inputs", !options.save_inputs.empty()}})
     if (given) return Error{ErrorCode::usage, fmt::format("{}: --print-graph runs nothing; leave it out", name), {}};
-  TASO_ASSIGN(const Tensors given, read_inputs(options));
-  TASO_ASSIGN(Subject subject, load_subject(options.model, options, registry, given));
+  TASO_ASSIGN(const Tensors given, tools::read_inputs(options));
+  TASO_ASSIGN(Subject subject, tools::load_subject(options.model, options, registry, given));
   if (options.fuses()) {
-    TASO_ASSIGN(const RuleIndex rules, fusing_rules(options, registry));
-    TASO_RETURN_IF_ERROR(fuse(subject, rules, registry));
+    TASO_ASSIGN(const RuleIndex rules, tools::fusing_rules(options, registry));
+    TASO_RETURN_IF_ERROR(tools::fuse(subject.graph, subject.path, rules, registry));
   }
   fmt::print("{}", annotated_text(subject.graph, subject.original_nodes));
   return {};
 }
 
 /// The exit code of a run without errors.
-Expected<int> run(Options& options) {
+Expected<int> run(RunOptions& options) {
   if (options.model.empty() && !options.print_device) return Error{ErrorCode::usage, "MODEL is required", {}};
   if (options.check && !options.other.empty())
     return Error{ErrorCode::usage, "--check: one model is compared with float64; leave out --compare", {}};
-  TASO_RETURN_IF_ERROR(claim_external_data(options));
+  TASO_RETURN_IF_ERROR(tools::claim_external_data(options));
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
   if (options.print_graph) {
     TASO_RETURN_IF_ERROR(print_graph(options, registry));
@@ -681,11 +430,11 @@ Expected<int> run(Options& options) {
     TASO_RETURN_IF_ERROR(print_device(device.library, options));
     return 0;
   }
-  TASO_ASSIGN(const Tensors given, read_inputs(options));
+  TASO_ASSIGN(const Tensors given, tools::read_inputs(options));
   TASO_ASSIGN(std::vector<Subject> subjects, load_subjects(options, registry, given));
-  TASO_RETURN_IF_ERROR(claim_tensors(options, subjects[0]));
-  Subject as_imported;
-  if (options.check) as_imported.graph = subjects[0].graph;
+  TASO_RETURN_IF_ERROR(tools::claim_tensors(options, subjects[0]));
+  Graph as_imported;
+  if (options.check) as_imported = subjects[0].graph;
   TASO_ASSIGN(const Values values, run_subjects(subjects, options, registry, device, given));
   TASO_RETURN_IF_ERROR(save(subjects[0], values, options));
   TASO_ASSIGN(const std::vector<Measurement> times, time_subjects(subjects, values.inputs, options));
@@ -702,8 +451,8 @@ Expected<int> run(Options& options) {
       subjects.size() < 2 || report_comparison(subjects[0], times, values, options, text, json["comparison"]);
   bool correct = true;
   if (options.check) {
-    TASO_ASSIGN(correct, check_outputs(as_imported, subjects[0], values.inputs, values.outputs[0], options, registry,
-                                       text, json["check"]));
+    TASO_ASSIGN(correct, tools::check_outputs(as_imported, subjects[0], values.inputs, values.outputs[0], options,
+                                              registry, text, json["check"]));
   }
   if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(write_text(options.common.json, json.dump(2) + "\n"));
   if (!options.common.quiet && !options.files.claims().uses_stdout()) fmt::print("{}", text);
@@ -725,10 +474,11 @@ Expected<int> run(Options& options) {
 }  // namespace taso
 
 int main(int argc, char** argv) {
-  CLI::App app("Runs an ONNX model: times it, profiles it, compares it with another.", std::string(taso::program_name));
-  taso::Options options;
+  CLI::App app("Runs an ONNX model: times it, profiles it, compares it with another.",
+               std::string(taso::tools::program_name));
+  taso::tools::RunOptions options;
   taso::declare(app, options);
   if (const auto code = taso::tools::parse_command_line(app, options.files, argc, argv)) return *code;
   const taso::Expected<int> code = taso::run(options);
-  return code ? *code : taso::tools::fail(taso::program_name, code.error());
+  return code ? *code : taso::tools::fail(taso::tools::program_name, code.error());
 }

@@ -1,0 +1,153 @@
+// Programs of ranks, as threads: together they compute what the graph computes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "partition/expand.h"
+#include "runtime/rank_executor.h"
+#include "runtime/thread_transport.h"
+#include "tests/optimizer/random_graph.h"
+#include "tests/partition/drawn_plans.h"
+#include "tests/partition/strategy_tables.h"
+#include "tests/support/graphs.h"
+
+namespace taso::test {
+namespace {
+
+/// What ranks make of inputs, twice.
+struct RankResults {
+  std::vector<HostTensor> outputs;
+  std::vector<std::map<std::uint32_t, MovedBytes>> planned, moved;  ///< Per rank.
+  std::vector<RankMemory> memory;
+};
+
+Status run_rank(const Graph& expanded, Transport& transport, const KernelLibrary& library,
+                std::span<const HostTensor> inputs, RankResults& results) {
+  const auto rank = static_cast<std::size_t>(transport.rank());
+  TASO_ASSIGN(const RankGraph graph, rank_graph(expanded, transport.rank(), [](NodeId reader) { return reader % 3; }));
+  TASO_ASSIGN(RankExecutor executor, RankExecutor::create(graph, transport, library));
+  TASO_RETURN_IF_ERROR(executor.set_inputs(inputs));
+  for (int repeat = 0; repeat < 2; ++repeat) {
+    TASO_ASSIGN(const std::span<const HostTensor> outputs, executor.run());
+    if (repeat == 0) continue;
+    for (const HostTensor& output : outputs) results.outputs.push_back(output.copy());
+  }
+  results.planned[rank] = executor.planned();
+  results.moved[rank] = executor.moved();
+  results.memory[rank] = executor.memory();
+  return {};
+}
+
+RankResults run_ranks(const Graph& expanded, std::size_t size, std::span<const HostTensor> inputs) {
+  const KernelLibrary library(registry());
+  std::vector<std::unique_ptr<Transport>> transports = make_thread_transports(static_cast<int>(size));
+  RankResults results{
+      {}, decltype(RankResults::planned)(size), decltype(RankResults::moved)(size), std::vector<RankMemory>(size)};
+  std::vector<Status> statuses(size);
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      statuses[rank] = run_rank(expanded, *transports[rank], library, inputs, results);
+      transports[rank].reset();
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const Status& status : statuses) EXPECT_TRUE(status) << (status ? "" : status.error().to_string());
+  return results;
+}
+
+void expect_close(std::span<const HostTensor> expected, std::span<const HostTensor> actual, const std::string& what) {
+  ASSERT_EQ(expected.size(), actual.size()) << what;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_EQ(expected[i].type(), actual[i].type()) << what;
+    const Difference difference = compare(actual[i], expected[i], 1e-4, 1e-4);
+    EXPECT_EQ(difference.violations, 0U) << what << " output " << i << " " << difference.max_absolute;
+  }
+}
+
+std::int64_t total(const std::vector<std::map<std::uint32_t, MovedBytes>>& ranks, std::int64_t MovedBytes::*which) {
+  std::int64_t sum = 0;
+  for (const auto& transfers : ranks)
+    for (const auto& [number, bytes] : transfers) sum += bytes.*which;
+  return sum;
+}
+
+TEST(Ranks, RandomGraphsInRandomPlans) {
+  const std::vector<std::vector<std::int64_t>> meshes = {{2}, {3}, {4}, {2, 2}, {8}, {2, 3}};
+  StrategyTable strategies = every_strategy();
+  std::size_t compared = 0, with_messages = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    testing::GraphGenerator generator(registry(), seed);
+    const testing::RandomGraph drawn_graph = generator.finish(8);
+    const Graph& graph = drawn_graph.graph;
+    const auto order = graph.topological_order();
+    if (std::any_of(order.begin(), order.end(), [&](NodeId id) { return graph.node(id).kind == NodeKind::opaque; }))
+      continue;
+    const std::vector<HostTensor> inputs = value_of(random_inputs(graph, registry(), seed));
+    const KernelLibrary library(registry());
+    const std::vector<HostTensor> expected = value_of(value_of(Executor::create(graph, library)).run(inputs));
+    const Mesh mesh = mesh_of_sizes(meshes[seed % meshes.size()]);
+    Planner planner(graph, mesh, strategies, {});
+    for (const std::uint64_t of : {1, 3}) {
+      const PartitionPlan plan = value_of(planner.plan(drawn(seed, of)));
+      const RankResults results =
+          run_ranks(value_of(expand(graph, plan, strategies)), static_cast<std::size_t>(mesh.devices()), inputs);
+      const std::string what = "seed " + std::to_string(seed) + " on " + mesh.to_string() + "\n" + to_text(graph);
+      expect_close(expected, results.outputs, what);
+      EXPECT_EQ(results.planned, results.moved) << what;
+      EXPECT_EQ(total(results.moved, &MovedBytes::sent), total(results.moved, &MovedBytes::received)) << what;
+      ++compared;
+      with_messages += total(results.moved, &MovedBytes::sent) > 0;
+    }
+  }
+  EXPECT_GT(compared, 80U);
+  EXPECT_GT(with_messages, compared / 3);
+}
+
+// A rank has its part of the weights, and messages arrive in their place.
+TEST(Ranks, PartsOfWeightsAndGathersInPlace) {
+  Graph graph = graph_of(
+      "input x f32[4, 8]\nweight w f32[8, 12]\nweight v f32[12, 6]\n"
+      "output matmul(relu(matmul(x, w)), v)\n");
+  const Mesh mesh = mesh_of_sizes({2});
+  StrategyTable strategies = every_strategy();
+  Planner planner(graph, mesh, strategies, {});
+  const PartitionPlan plan = value_of(planner.plan([&](NodeId id, const NodeConfiguration& configuration) {
+    return configuration.to_string() == (graph.node(id).is_op("relu") ? "i@-1" : "j@-1");
+  }));
+  const Graph expanded = value_of(expand(graph, plan, strategies));
+  const std::vector<HostTensor> inputs = value_of(random_inputs(graph, registry(), 1));
+  const RankResults results = run_ranks(expanded, 2, inputs);
+  for (const RankMemory& memory : results.memory) EXPECT_EQ(memory.weights, (8U * 12 + 12 * 6) / 2 * sizeof(float));
+  const Graph program = with_messages(value_of(rank_graph(expanded, 0, [](NodeId) { return 0U; })));
+  std::size_t gathers = 0, receives = 0, joins = 0;
+  for (const NodeId id : program.topological_order()) {
+    gathers += program.node(id).is_op(gather_op);
+    receives += program.node(id).is_op(receive_op);
+    joins += program.node(id).is_op("concat");
+  }
+  EXPECT_EQ(gathers, 2U);  // The hidden layer, and the output.
+  EXPECT_EQ(receives, 0U);
+  EXPECT_EQ(joins, 0U);
+}
+
+TEST(Ranks, OperatorsThatAreNotUnderstood) {
+  Graph graph;
+  Node node;
+  node.kind = NodeKind::opaque;
+  node.op = "com.example::Mystery";
+  node.name = "mystery";
+  node.inputs = {{graph.add_input("x", {ElementType::f32, {2}}), 0}};
+  node.outputs = {{ElementType::f32, {2}}};
+  graph.add_output({graph.add(std::move(node)), 0});
+  const Expected<RankGraph> made = rank_graph(graph, 0, [](NodeId) { return 0U; });
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().message,
+            "an operator that is not understood (com.example::Mystery) cannot run on several ranks");
+}
+
+}  // namespace
+}  // namespace taso::test

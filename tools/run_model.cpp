@@ -1,0 +1,240 @@
+#include "tools/run_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "onnx_io/external_files.h"
+#include "onnx_io/tensor_file.h"
+#include "optimizer/baseline.h"
+#include "optimizer/report.h"
+#include "runtime/kernel.h"
+#include "tools/specs.h"
+
+namespace taso::tools {
+namespace {
+
+Expected<HostTensor> read_tensor(const std::string& path) {
+  const std::string extension = std::filesystem::path(path).extension().string();
+  if (extension == ".npy") return read_npy(path);
+  if (extension == ".pb") {
+    TASO_ASSIGN(const std::shared_ptr<const ConstantData> constant, load_tensor(path));
+    if (size_of(constant->type().element) == 0) return bad_input("its elements are not numbers", {path});
+    return HostTensor::of_constant(*constant);
+  }
+  return bad_input("an input file is .npy or .pb", {path});
+}
+
+std::string file_name(const std::string& name, std::set<std::string>& used) {
+  std::string safe = name;
+  for (char& c : safe)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_' && c != '-' && c != '.') c = '_';
+  if (safe.empty() || safe[0] == '.') safe = "_" + safe;
+  std::string unique = safe;
+  for (int i = 2; !used.insert(unique).second; ++i) unique = fmt::format("{}_{}", safe, i);
+  return unique + ".npy";
+}
+
+/// Where tensors of these names are saved.
+std::vector<std::string> files_in(const std::string& folder, std::span<const std::string> names) {
+  std::set<std::string> used;
+  std::vector<std::string> files;
+  for (const std::string& name : names) files.push_back(folder + "/" + file_name(name, used));
+  return files;
+}
+
+}  // namespace
+
+Expected<Tensors> read_inputs(const RunOptions& options) {
+  Tensors tensors;
+  for (const std::string& text : options.inputs) {
+    const std::size_t equals = text.rfind('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+      return Error{ErrorCode::usage, fmt::format("--input {}: expected NAME=FILE", text), {}};
+    TASO_ASSIGN(HostTensor tensor, read_tensor(text.substr(equals + 1)));
+    if (!tensors.emplace(text.substr(0, equals), std::move(tensor)).second)
+      return Error{ErrorCode::usage, fmt::format("--input {}: the input is given twice", text), {}};
+  }
+  return tensors;
+}
+
+Expected<Subject> load_subject(const std::string& path, const RunOptions& options, const OperatorRegistry& registry,
+                               const Tensors& given) {
+  ImportOptions import;
+  for (const std::string& text : options.input_shapes) {
+    TASO_ASSIGN(auto name_and_shape, parse_input_shape(text));
+    import.input_shapes.insert(std::move(name_and_shape));
+  }
+  TASO_ASSIGN(Model model, Model::load(path, registry, import));
+  // A given tensor makes a symbolic shape concrete.
+  bool reload = false;
+  for (const TensorDeclaration& input : model.inputs())
+    if (const auto tensor = given.find(input.name); tensor != given.end() && !input.type.known)
+      reload = import.input_shapes.emplace(input.name, tensor->second.type().shape).second || reload;
+  if (reload) {
+    TASO_ASSIGN(model, Model::load(path, registry, import));
+  }
+  if (!options.common.quiet)
+    for (const std::string& warning : model.warnings()) warn(program_name, path + ": " + warning);
+  Subject subject;
+  subject.path = path;
+  subject.graph = model.graph();
+  subject.original_nodes = model.original_nodes();
+  subject.ill_typed_nodes = model.ill_typed_nodes().size();
+  subject.coverage = model.coverage();
+  for (const TensorDeclaration& output : model.outputs()) subject.output_names.push_back(output.name);
+  subject.own_outputs = subject.graph.outputs().size();
+  return subject;
+}
+
+Expected<RuleIndex> fusing_rules(const RunOptions& options, const OperatorRegistry& registry) {
+  TASO_ASSIGN(const std::vector<std::string> files, rule_files(options.common));
+  std::vector<Substitution> rules;
+  for (const std::string& file : files) {
+    TASO_ASSIGN(std::vector<Substitution> loaded, load_rules(file, registry));
+    for (Substitution& rule : loaded)
+      if (!rule.is_axiom && carries_proof(rule, registry)) rules.push_back(std::move(rule));
+  }
+  return RuleIndex(std::move(rules), registry);
+}
+
+Status fuse(Graph& graph, const std::string& path, const RuleIndex& rules, const OperatorRegistry& registry) {
+  Expected<Baseline> baseline = make_baseline(graph, rules, registry);
+  if (!baseline) {
+    Error error = baseline.error();
+    error.where.file = path;
+    return error;
+  }
+  graph = std::move(baseline->graph);
+  return {};
+}
+
+Expected<std::vector<HostTensor>> inputs_for(const Subject& subject, std::vector<HostTensor> inputs,
+                                             const Tensors& given) {
+  std::vector<std::string> names;
+  for (const NodeId id : subject.graph.inputs()) names.push_back(subject.graph.node(id).name);
+  for (const auto& [name, tensor] : given) {
+    const auto place = std::find(names.begin(), names.end(), name);
+    if (place == names.end())
+      return bad_input(fmt::format("the model has no input '{}'; its inputs are: {}", name, fmt::join(names, ", ")),
+                       {subject.path});
+    const auto index = static_cast<std::size_t>(place - names.begin());
+    const TensorType& type = subject.graph.type({subject.graph.inputs()[index], 0});
+    if (type.known && !(type == tensor.type()))
+      return bad_input(
+          fmt::format("input '{}' is {}, a tensor {} was given", name, to_string(type), to_string(tensor.type())),
+          {subject.path});
+    inputs[index] = tensor.copy();
+  }
+  return inputs;
+}
+
+Status save_tensors(const std::string& folder, std::span<const std::string> names,
+                    std::span<const HostTensor> tensors) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return bad_input("cannot make the folder: " + error.message(), {folder});
+  const std::vector<std::string> files = files_in(folder, names);
+  for (std::size_t i = 0; i < names.size(); ++i) TASO_RETURN_IF_ERROR(write_npy(files[i], tensors[i]));
+  return {};
+}
+
+Status claim_external_data(RunOptions& options) {
+  FileClaims& claims = options.files.claims();
+  for (const std::string& model : {options.model, options.other})
+    for (const std::string& file : external_data_of_model(model))
+      TASO_RETURN_IF_ERROR(claims.reads("external data of a model", file));
+  for (const std::string& input : options.inputs)
+    for (const std::string& file : external_data_of_tensor(input.substr(input.rfind('=') + 1)))
+      TASO_RETURN_IF_ERROR(claims.reads("external data of --input", file));
+  return {};
+}
+
+Status claim_tensors(RunOptions& options, const Subject& subject) {
+  std::vector<std::string> inputs;
+  for (const NodeId id : subject.graph.inputs()) inputs.push_back(subject.graph.node(id).name);
+  const std::span<const std::string> outputs = std::span(subject.output_names).first(subject.own_outputs);
+  for (const auto& [option, folder, names] :
+       {std::tuple("--save-outputs", options.save_outputs, outputs),
+        {"--save-inputs", options.save_inputs, std::span<const std::string>(inputs)}}) {
+    if (folder.empty()) continue;
+    for (const std::string& file : files_in(folder, names))
+      TASO_RETURN_IF_ERROR(options.files.claims().writes(option, file));
+  }
+  return {};
+}
+
+std::string profile_table(const std::vector<KernelProfile>& profile) {
+  double total = 0;
+  for (const KernelProfile& kernel : profile) total += kernel.median_us;
+  total = std::max(total, 1e-9);
+  std::string text =
+      fmt::format("\n{:>10} {:>6}  {:<22} {:<34} {}\n", "median us", "share", "operator", "implementation", "request");
+  std::map<std::string, std::pair<double, int>> by_operator;
+  for (const KernelProfile& kernel : profile) {
+    const std::size_t start = kernel.key.find("; ");
+    text += fmt::format("{:>10.1f} {:>5.1f}%  {:<22} {:<34} {}\n", kernel.median_us, 100 * kernel.median_us / total,
+                        kernel.op, kernel.implementation,
+                        start == std::string::npos ? kernel.key : kernel.key.substr(start + 2));
+    by_operator[kernel.op].first += kernel.median_us;
+    ++by_operator[kernel.op].second;
+  }
+  std::vector<std::pair<std::string, std::pair<double, int>>> sorted(by_operator.begin(), by_operator.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.first > b.second.first; });
+  text += fmt::format("\n{:>10} {:>6}  {:>5}  {}\n", "sum us", "share", "count", "operator");
+  for (const auto& [op, entry] : sorted)
+    text += fmt::format("{:>10.1f} {:>5.1f}%  {:>5}  {}\n", entry.first, 100 * entry.first / total, entry.second, op);
+  return text;
+}
+
+Expected<bool> check_outputs(const Graph& as_imported, const Subject& subject, const std::vector<HostTensor>& inputs,
+                             std::span<const HostTensor> actual, const RunOptions& options,
+                             const OperatorRegistry& registry, std::string& text, nlohmann::ordered_json& json) {
+  const KernelLibrary library(registry, KernelSet::reference);
+  TASO_ASSIGN(Executor reference, Executor::create(as_imported, library));
+  TASO_ASSIGN(const std::vector<HostTensor> expected, reference.run(inputs));
+  const double bound = tolerance_of(options.device.math).l2;
+  bool all_within = true;
+  text += fmt::format("\n{:<40} {:>12} {:>12}\n", "output", "relative L2", "bound");
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const double error = relative_l2(actual[i], expected[i]);
+    const bool within = error <= bound;
+    all_within = all_within && within;
+    text += fmt::format("{:<40} {:>12.3g} {:>12.3g}{}\n", subject.output_names[i], error, bound,
+                        within ? "" : "  not within it");
+    json["outputs"].push_back({{"name", subject.output_names[i]}, {"relative_l2", error}, {"within", within}});
+  }
+  json["bound"] = bound;
+  json["within"] = all_within;
+  return all_within;
+}
+
+std::string not_executable(const Coverage& coverage) {
+  const CarriedCause& first = coverage.causes[0];
+  const std::string why = fmt::format("{}; helps: {}", first.cause, first.help);
+  if (coverage.carried == 1) return fmt::format("{} cannot be executed: {}", first.node, why);
+  return fmt::format("{} of {} nodes cannot be executed, mainly because of {}: {}", coverage.carried,
+                     coverage.carried + coverage.understood, first.node, why);
+}
+
+Status describe_carried(const Subject& subject, const RunOptions& options) {
+  const Coverage& coverage = subject.coverage;
+  if (options.common.verbosity > 0 && !options.common.quiet)
+    for (const CarriedCause& cause : coverage.causes) fmt::print(stderr, "carried: {}\n", to_string(cause));
+  if (coverage.carried == 0) return {};
+  // Lowering asks for the shapes of inputs.
+  const Graph& graph = subject.graph;
+  const bool typed = std::all_of(graph.inputs().begin(), graph.inputs().end(),
+                                 [&](NodeId input) { return graph.node(input).outputs[0].known; });
+  if (options.other.empty() && !typed) return {};
+  if (options.other.empty()) return bad_input(not_executable(coverage), {subject.path});
+  if (!options.common.quiet)
+    warn(program_name,
+         fmt::format("{}: {}; the parts between them are compared", options.model, not_executable(coverage)));
+  return {};
+}
+
+}  // namespace taso::tools
