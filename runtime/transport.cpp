@@ -97,8 +97,8 @@ Status agree_on(Transport& transport, const std::string& what, const std::string
   TASO_ASSIGN(const std::vector<std::string> all, transport.all_gather(own));
   const auto other = std::find_if(all.begin(), all.end(), [&](const std::string& said) { return said != all[0]; });
   if (other == all.end()) return {};
-  return bad_input(what + " of rank " + std::to_string(other - all.begin()) + " is " + *other + ", that of rank 0 is " +
-                   all[0] + "; it must be the same for all ranks");
+  return bad_input(what + " must be the same on all ranks: it is " + *other + " on rank " +
+                   std::to_string(other - all.begin()) + ", " + all[0] + " on rank 0");
 }
 
 }  // namespace taso

@@ -42,7 +42,7 @@ class Transport {
  protected:
   /// The number of the messages of all_gather.
   static constexpr std::uint32_t gathering = largest_number + 1;
-  /// The error of a message of `has` bytes ("8", "more than 4") where others are expected.
+  /// The error of a message of `has` bytes ("8", "at least 9") where others are expected.
   [[nodiscard]] static Error wrong_size(int from, std::uint32_t number, const std::string& has, std::size_t expected);
 };
 

@@ -18,7 +18,7 @@ enum class ErrorCode {
   bad_input = 3,           ///< A file of the user is unreadable or wrong.
   check_failed = 4,        ///< Numeric check failed; nothing was written.
   not_proved = 5,          ///< Not everything proved, or no gain under --fail-if-no-gain.
-  device_unavailable = 6,  ///< The device or its library is not on this machine.
+  device_unavailable = 6,  ///< The device or its library is not on this machine, or a rank is lost.
   cost_missing = 7,        ///< A cost is not recorded and --no-measure forbids measuring it.
   interrupted = 130,       ///< SIGINT; the best result so far was written.
 };

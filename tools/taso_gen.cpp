@@ -175,14 +175,11 @@ void evaluate_part(Setup& setup, std::uint32_t number, std::uint32_t of) {
 }
 
 /// Shares the work among ranks: the others send their segments to rank 0 after each enumeration.
-void use_ranks(Setup& setup, Ranks& ranks) {
+void use_ranks(Setup& setup, const Ranks& ranks) {
   ScaleOptions& scale = setup.options.scale;
   if (ranks.rank() > 0) {
     evaluate_part(setup, static_cast<std::uint32_t>(ranks.rank()), static_cast<std::uint32_t>(ranks.size()));
-    scale.sent_all = [&] {
-      ranks.send(std::exchange(setup.part, {}));
-      return Status();
-    };
+    scale.sent_all = [&] { return ranks.send(std::exchange(setup.part, {})); };
     return;
   }
   scale.shards = static_cast<std::uint32_t>(ranks.size());
@@ -269,15 +266,14 @@ Status prepare(Arguments& arguments, const Ranks& ranks, Setup& setup) {
   return {};
 }
 
-Status run(const Arguments& arguments, Ranks& ranks, Setup& setup) {
+Status run(const Arguments& arguments, const Ranks& ranks, Setup& setup) {
   const OperatorRegistry& registry = *setup.registry;
   const Profile& profile = setup.profile;
   GeneratorOptions& options = setup.options;
   if (ranks.size() > 1) use_ranks(setup, ranks);
   if (ranks.rank() > 0) {
-    options.progress = [&](const std::string&, std::size_t, std::size_t) { ranks.advance(); };
-    if (const auto done = generate(profile, registry, options); !done) ranks.send(done.error());
-    return {};
+    const auto done = generate(profile, registry, options);
+    return done ? Status() : done.error();
   }
   ProgressLine line(arguments.common.quiet);
   auto begin = std::chrono::steady_clock::now();
@@ -351,7 +347,9 @@ Status run(const Arguments& arguments, Ranks& ranks, Setup& setup) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Ranks ranks(argc, argv);
+  const Expected<Ranks> joined = Ranks::join(argc, argv, program);
+  if (!joined) return fail(program, joined.error());
+  const Ranks& ranks = *joined;
   CLI::App app{
       "Generates rewrite rules from operator specifications: every equality between terms of the operators in "
       "a profile, up to a size, generalised, proved and pruned.",
@@ -413,8 +411,5 @@ int main(int argc, char** argv) {
   if (const Status ready = ranks.agree(prepare(arguments, ranks, setup)); !ready)
     return ranks.rank() == 0 ? fail(program, ready.error()) : ready.error().exit_code();
   const Status status = run(arguments, ranks, setup);
-  if (status) return 0;
-  (void)fail(program, status.error());
-  ranks.end_all(status.error().exit_code());
-  return status.error().exit_code();
+  return status ? 0 : ranks.fail(status.error());
 }

@@ -131,8 +131,8 @@ TEST(ThreadTransport, WhatMustBeTheSameIsCompared) {
     return said(agree_on(transport, "the version", "1")) + "; " +
            said(agree_on(transport, "the hash of m.onnx", transport.rank() == 2 ? "77" : "5"));
   });
-  EXPECT_THAT(results, ::testing::Each("good; the hash of m.onnx of rank 2 is 77, that of rank 0 is 5; it must be the "
-                                       "same for all ranks"));
+  EXPECT_THAT(results, ::testing::Each(
+                           "good; the hash of m.onnx must be the same on all ranks: it is 77 on rank 2, 5 on rank 0"));
 }
 
 TEST(ThreadTransport, WhoWaitsForARankThatIsGoneIsTold) {

@@ -122,14 +122,14 @@ check_cmake() {
 }
 
 # Libraries return errors, take options as arguments, and give the same result for the same seed. (Where the user's home
-# is may be asked of the environment.)
+# is, and whether mpirun started the process, may be asked of the environment.)
 check_habits() {
   local files; mapfile -t files < <(sources 'h|cpp|cu' "${libraries[@]}")
   if [ ${#files[@]} = 0 ]; then return; fi
   while IFS=: read -r file number text; do
     violation "$file:$number: not in our libraries: $(sed -E 's/^[[:space:]]+//' <<< "$text")"
   done < <(grep -HnE '\b(getenv|secure_getenv|srand|rand|exit|_exit|quick_exit)[[:space:]]*\(|\bassert[[:space:]]*\(|std::random_device|\bNDEBUG\b' \
-             "${files[@]}" | grep -vE '^[^:]+:[0-9]+:[[:space:]]*(//|\*)' | grep -vE 'static_assert|getenv\("(HOME|XDG_[A-Z_]+)"\)')
+             "${files[@]}" | grep -vE '^[^:]+:[0-9]+:[[:space:]]*(//|\*)' | grep -vE 'static_assert|getenv\("(HOME|XDG_[A-Z_]+|(OMPI|PMIX?)_[A-Z_]+)"\)')
 }
 
 check_format() {
