@@ -381,6 +381,7 @@ int main(int argc, char** argv) {
   if (arguments.plan.plan.empty() && !arguments.plan.expanded.empty())
     return fail(program, {ErrorCode::usage, "--expanded belongs to a --plan", {}});
   arguments.plan.model = arguments.certificate.optimized;
+  arguments.certificate.plan = arguments.plan.plan;
   if (arguments.sources.inputs.empty() && arguments.sources.rules.empty() &&
       arguments.certificate.certificate.empty() && arguments.plan.plan.empty() && !arguments.strategies.print &&
       !arguments.gradients)
