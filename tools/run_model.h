@@ -31,7 +31,7 @@ struct RunOptions {
   CommonOptions common;
   FileOptions files;
   DeviceOptions device;
-  std::string model, other, save_outputs, save_inputs, layouts = "chosen", costs;
+  std::string model, other, save_outputs, save_inputs, layouts = "chosen", costs, measure_links;
   std::vector<std::string> inputs, input_shapes;
   int threads = 1;
   int repeat = 10;

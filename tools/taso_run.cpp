@@ -31,6 +31,7 @@
 #include "tools/costs.h"
 #include "tools/device.h"
 #include "tools/files.h"
+#include "tools/run_links.h"
 #include "tools/run_model.h"
 #include "tools/specs.h"
 
@@ -50,6 +51,8 @@ void declare(CLI::App& app, RunOptions& options) {
   tools::add_device_options(app, options.device, "cpu; reference: the operators' definitions in double (slow)");
   app.add_flag("--print-device", options.print_device,
                "Print the properties of the backend's device, for --device-properties of taso-opt, and end");
+  files.writes(app, "--measure-links", options.measure_links,
+               "Run no model; under mpirun: measure the ranks and write their topology, for --topology of taso-opt");
   app.add_option("--threads", options.threads, "Threads of the kernels")
       ->check(tools::whole_number(1, 1024))
       ->capture_default_str();
@@ -479,6 +482,7 @@ int main(int argc, char** argv) {
   taso::tools::RunOptions options;
   taso::declare(app, options);
   if (const auto code = taso::tools::parse_command_line(app, options.files, argc, argv)) return *code;
+  if (!options.measure_links.empty()) return taso::tools::measure_links(argc, argv, options);
   const taso::Expected<int> code = taso::run(options);
   return code ? *code : taso::tools::fail(taso::tools::program_name, code.error());
 }
