@@ -176,6 +176,7 @@ std::string to_json(const Certificate& certificate) {
   json["optimized"] = to_json(certificate.optimized);
   json["external_data"] = nullptr;
   if (certificate.external_data) json["external_data"] = to_json(*certificate.external_data);
+  if (certificate.plan) json["plan"] = to_json(*certificate.plan);
   json["input_shapes"] = ordered_json::object();
   for (const auto& [name, shape] : certificate.input_shapes) json["input_shapes"][name] = shape;
   json["symbols"] = nullptr;
@@ -220,6 +221,7 @@ Expected<Certificate> parse_certificate(std::string_view text, const std::string
   result.optimized = reader.file(reader.member(json, "certificate", "optimized"), "optimized");
   if (const ordered_json& data = reader.member(json, "certificate", "external_data"); !data.is_null())
     result.external_data = reader.file(data, "external_data");
+  if (const auto plan = json.find("plan"); plan != json.end()) result.plan = reader.file(*plan, "plan");
   const ordered_json& shapes = reader.member(json, "certificate", "input_shapes");
   if (!shapes.is_object()) reader.wrong("input_shapes", "an object");
   if (shapes.is_object())

@@ -37,6 +37,9 @@ struct CertificateStep {
 struct Certificate {
   FileIdentity original, optimized;
   std::optional<FileIdentity> external_data;  ///< OUT.data, if weights were asked to go there.
+  /// OUT.plan.json, if the result was planned for several devices. The plan is no part of what is certified: it has its
+  /// own check (taso-verify --plan).
+  std::optional<FileIdentity> plan;
   std::map<std::string, Shape> input_shapes;  ///< As given to the importer.
   /// The ranges of the model's symbolic extents for which the steps hold. Integers that differ with the sizes are not
   /// said in the steps' matches (certificate/occurrence.h). Nothing: symbolic extents, if any, were left as they are.

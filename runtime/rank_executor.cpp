@@ -9,6 +9,7 @@ Expected<RankExecutor> RankExecutor::create(const RankGraph& graph, Transport& t
                                             ExecutorOptions options) {
   RankExecutor made;
   made.sent_ = graph.sent.size();
+  made.results_ = graph.graph.outputs().size() - made.sent_;
   for (const RankMessage& message : graph.sent) made.planned_[message.transfer].sent += message.bytes;
   for (const RankMessage& message : graph.received) made.planned_[message.transfer].received += message.bytes;
   made.communication_ = std::make_unique<Communication>(transport);
@@ -32,13 +33,13 @@ Status RankExecutor::set_inputs(std::span<const HostTensor> inputs) {
 Expected<std::span<const HostTensor>> RankExecutor::run() {
   communication_->reset();
   TASO_RETURN_IF_ERROR(executor_->run_into(inputs_, outputs_));
-  return std::span<const HostTensor>(outputs_).subspan(sent_);
+  return std::span<const HostTensor>(outputs_).subspan(sent_, results_);
 }
 
 Expected<std::span<const HostTensor>> RankExecutor::run_timed(std::vector<StepTime>& times) {
   communication_->reset();
   TASO_ASSIGN(times, executor_->run_timed(inputs_, outputs_));
-  return std::span<const HostTensor>(outputs_).subspan(sent_);
+  return std::span<const HostTensor>(outputs_).subspan(sent_, results_);
 }
 
 RankMemory RankExecutor::memory() const {

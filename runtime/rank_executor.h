@@ -51,7 +51,7 @@ class RankExecutor {
  private:
   RankExecutor() = default;
   std::map<std::uint32_t, MovedBytes> planned_;
-  std::size_t sent_ = 0;  ///< How many outputs of the executor stand for messages.
+  std::size_t sent_ = 0, results_ = 0;  ///< How many outputs of the executor stand for messages, and for results.
   std::unique_ptr<Communication> communication_;
   std::unique_ptr<Executor> executor_;
   std::vector<HostTensor> inputs_, outputs_;  ///< Of the executor.

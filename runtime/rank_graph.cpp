@@ -30,6 +30,25 @@ struct Message {
   }
 };
 
+/// Whether what a node reads is cut out on another device, and nothing.
+bool reads_nothing(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  return node.is_op("slice") && node.outputs[0].elements() == 0 && node.device != no_device &&
+         device_of(graph, node.inputs[0]) != no_device && device_of(graph, node.inputs[0]) != node.device;
+}
+
+/// The nodes on which an output depends, in topological order.
+std::vector<NodeId> needed_in_order(const Graph& graph) {
+  std::vector<NodeId> order = graph.topological_order();
+  std::set<NodeId> needed;
+  for (const Value& output : graph.outputs()) needed.insert(output.node);
+  for (auto id = order.rbegin(); id != order.rend(); ++id)
+    if (needed.contains(*id) && !reads_nothing(graph, *id))
+      for (const Value& input : graph.node(*id).inputs) needed.insert(input.node);
+  std::erase_if(order, [&](NodeId id) { return !needed.contains(id); });
+  return order;
+}
+
 /// The messages of a graph, in topological order of what reads them; one of a whole value for all readers of a device
 /// and transfer. Those of graph outputs that are not on the first device come last.
 std::vector<Message> messages_of(const Graph& graph, const TransferOf& transfer_of) {
@@ -40,7 +59,7 @@ std::vector<Message> messages_of(const Graph& graph, const TransferOf& transfer_
     if (added) messages.push_back({value, {}, {}, device_of(graph, value), to, transfer});
     return messages[at->second];
   };
-  for (const NodeId id : graph.topological_order()) {
+  for (const NodeId id : needed_in_order(graph)) {
     const Node& node = graph.node(id);
     if (node.device == no_device) continue;
     for (const Value& input : node.inputs) {
@@ -115,7 +134,7 @@ class RankGraphBuilder {
   [[nodiscard]] std::set<NodeId> needed_nodes() const {
     std::set<NodeId> needed;
     for (const Message& message : messages_)
-      if (message.from == rank_) needed.insert(message.value.node);
+      if (message.from == rank_ && message.type(whole_).elements() > 0) needed.insert(message.value.node);
     if (rank_ == 0)
       for (const Value& output : whole_.outputs())
         if (is_here(output.node)) needed.insert(output.node);
@@ -208,6 +227,9 @@ class MessageInserter {
     for (std::size_t i = 0; i < graph_.outputs().size(); ++i)
       outputs.push_back(i < rank_.sent.size() ? send(rank_.sent[i], graph_.outputs()[i])
                                               : here_.at(graph_.outputs()[i]));
+    // What rules have made useless arrives all the same.
+    for (const auto& [id, place] : received_)
+      if (uses_[id] == 0) outputs.push_back(here_.at({id, 0}));
     made_.set_outputs(outputs);
     made_.remove_dead(false);
     return std::move(made_);

@@ -53,8 +53,9 @@ inline constexpr std::string_view gather_op = "gather_messages";
 
 /// A rank's graph with operators of messages in it. Its inputs: those of the whole graph, and one without elements,
 /// which messages depend on so that they are no weights. Its outputs: one without elements for each message that is
-/// sent, in the order of numbers, and then those of the whole graph. A box that is cut out for one message alone is
-/// read by that message; concatenations of what is received are put together as it arrives.
+/// sent, in the order of numbers, then those of the whole graph, then what is received for nothing. A box that is cut
+/// out for one message alone is read by that message; concatenations of what is received are put together as it
+/// arrives.
 [[nodiscard]] Graph with_messages(const RankGraph& rank);
 
 }  // namespace taso

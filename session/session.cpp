@@ -258,6 +258,9 @@ Status Session::State::write_certificate(const SessionResult& result, bool exter
   if (external_data) {
     TASO_ASSIGN(certificate.external_data, identify_file(options.outputs.model + ".data"));
   }
+  if (result.plan && !options.outputs.plan.empty()) {
+    TASO_ASSIGN(certificate.plan, identify_file(options.outputs.plan));
+  }
   certificate.input_shapes = options.input_shapes;
   if (sized.symbolic()) certificate.symbols = sized.symbolic()->ranges();
   certificate.steps = sized.symbolic() ? result.at_all_sizes.steps : steps_of(result.optimized.applications);

@@ -274,7 +274,7 @@ int measure_links(int& argc, char**& argv, RunOptions& options) {
     if (!measured) status = measured.error();
   }
   if (!status) {
-    if (transport->rank() == 0) say(status.error());
+    if (transport->rank() == 0 && !transport->failed()) say(status.error());
     return status.error().exit_code();
   }
   if (transport->rank() == 0 && !options.common.quiet && !options.files.claims().uses_stdout()) fmt::print("{}", table);

@@ -76,6 +76,10 @@ Expected<Subject> load_subject(const std::string& path, const RunOptions& option
   if (reload) {
     TASO_ASSIGN(model, Model::load(path, registry, import));
   }
+  return subject_of(path, model, options);
+}
+
+Subject subject_of(const std::string& path, const Model& model, const RunOptions& options) {
   if (!options.common.quiet)
     for (const std::string& warning : model.warnings()) warn(program_name, path + ": " + warning);
   Subject subject;

@@ -31,7 +31,8 @@ struct RunOptions {
   CommonOptions common;
   FileOptions files;
   DeviceOptions device;
-  std::string model, other, save_outputs, save_inputs, layouts = "chosen", costs, measure_links;
+  std::string model, other, save_outputs, save_inputs, layouts = "chosen", costs;
+  std::string plan, trace, measure_links;
   std::vector<std::string> inputs, input_shapes;
   int threads = 1;
   int repeat = 10;
@@ -65,6 +66,9 @@ using Tensors = std::map<std::string, HostTensor>;
 /// A model; what is given makes symbolic shapes concrete. Warnings go to stderr.
 [[nodiscard]] Expected<Subject> load_subject(const std::string& path, const RunOptions& options,
                                              const OperatorRegistry& registry, const Tensors& given);
+
+/// Of a model that has been read; warnings go to stderr.
+[[nodiscard]] Subject subject_of(const std::string& path, const Model& model, const RunOptions& options);
 
 /// The rules by which operators are fused before a model is run: those of taso-opt, as far as they are proved.
 [[nodiscard]] Expected<RuleIndex> fusing_rules(const RunOptions& options, const OperatorRegistry& registry);

@@ -33,6 +33,7 @@
 #include "tools/files.h"
 #include "tools/run_links.h"
 #include "tools/run_model.h"
+#include "tools/run_plan.h"
 #include "tools/specs.h"
 
 namespace taso {
@@ -81,6 +82,12 @@ void declare(CLI::App& app, RunOptions& options) {
   app.add_flag("--check", options.check,
                "Compare the outputs with float64 (--device reference, slow): by the relative L2 norm, at most 1e-5 "
                "with --math fp32, 2e-3 with tf32, 1e-2 with fp16, 8e-2 with bf16");
+  files.reads(
+      app, "--plan", options.plan,
+      "Run the model on several ranks, as this plan of taso-opt --devices says: the processes of mpirun, or else "
+      "threads of this one",
+      "FILE");
+  files.writes(app, "--trace", options.trace, "With --plan: when each rank ran what, for chrome://tracing", "FILE");
   files.fills(app, "--save-outputs", options.save_outputs, "Write every output as DIR/NAME.npy");
   files.fills(app, "--save-inputs", options.save_inputs, "Write every input, random ones too, as DIR/NAME.npy");
   app.add_option(
@@ -417,11 +424,19 @@ Status print_graph(const RunOptions& options, const OperatorRegistry& registry) 
   return {};
 }
 
+Expected<int> run_with_plan(RunOptions& options, const OperatorRegistry& registry, const tools::Device& device) {
+  return tools::run_plan_by_threads(options, registry, device);
+}
+
 /// The exit code of a run without errors.
 Expected<int> run(RunOptions& options) {
   if (options.model.empty() && !options.print_device) return Error{ErrorCode::usage, "MODEL is required", {}};
   if (options.check && !options.other.empty())
     return Error{ErrorCode::usage, "--check: one model is compared with float64; leave out --compare", {}};
+  if (!options.plan.empty() && !options.other.empty())
+    return Error{ErrorCode::usage, "--plan: one model is run; leave out --compare", {}};
+  if (options.plan.empty() && !options.trace.empty())
+    return Error{ErrorCode::usage, "--trace: runs with a --plan are traced", {}};
   TASO_RETURN_IF_ERROR(tools::claim_external_data(options));
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
   if (options.print_graph) {
@@ -433,6 +448,7 @@ Expected<int> run(RunOptions& options) {
     TASO_RETURN_IF_ERROR(print_device(device.library, options));
     return 0;
   }
+  if (!options.plan.empty()) return run_with_plan(options, registry, device);
   TASO_ASSIGN(const Tensors given, tools::read_inputs(options));
   TASO_ASSIGN(std::vector<Subject> subjects, load_subjects(options, registry, given));
   TASO_RETURN_IF_ERROR(tools::claim_tensors(options, subjects[0]));

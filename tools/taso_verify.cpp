@@ -26,6 +26,7 @@
 #include "tools/verify_gradients.h"
 #include "tools/verify_inputs.h"
 #include "tools/verify_missing.h"
+#include "tools/verify_plan.h"
 #include "tools/verify_reports.h"
 #include "tools/verify_strategies.h"
 #include "verifier/verify.h"
@@ -50,6 +51,7 @@ struct Arguments {
   StrategyArguments strategies;
   bool gradients = false;
   CertificateArguments certificate;
+  PlanArguments plan;
 };
 
 /// Where --dump-smt2 writes the goals of a rule.
@@ -190,11 +192,46 @@ Status claim_facts(Arguments& arguments, const VerifyInputs& inputs) {
   return {};
 }
 
+/// --plan: checks it, and says so.
+Status check_plan(Arguments& arguments) {
+  TASO_ASSIGN(const OperatorRegistry registry, load_proved_operators(arguments.common, program));
+  TASO_ASSIGN(const std::string text, verify_plan(arguments.plan, arguments.common, registry));
+  if (!arguments.common.quiet && !arguments.files.claims().uses_stdout()) std::fputs(text.c_str(), stdout);
+  return {};
+}
+
+/// With --plan and --original, the certificate is that beside the model of the plan.
+Status find_certificate(Arguments& arguments) {
+  CertificateArguments& certificate = arguments.certificate;
+  if (arguments.plan.plan.empty() || certificate.original.empty() || !certificate.certificate.empty()) return {};
+  const std::string model = model_of_plan(arguments.plan);
+  if (model.empty()) return {};             // What is wrong with the plan is said where it is read.
+  arguments.verifier.axioms_always = true;  // as for a certificate that is named
+  certificate.optimized = model;
+  certificate.certificate = certificate_path(model);
+  if (std::error_code error; !fs::exists(certificate.certificate, error))
+    return bad_input("there is no certificate of the model; name it by --certificate, or leave --original out",
+                     {.file = certificate.certificate});
+  return arguments.files.claims().reads("the certificate of the model", certificate.certificate);
+}
+
+/// Whether there are rules, axioms or a certificate to be proved besides a plan.
+bool has_statements(const Arguments& arguments) {
+  return !arguments.sources.inputs.empty() || !arguments.sources.rules.empty() ||
+         !arguments.certificate.certificate.empty();
+}
+
 Expected<int> run(Arguments& arguments) {
   if (!arguments.translation.empty()) return translate(arguments);
   if (arguments.strategies.print) return strategies(arguments);
   if (arguments.gradients) return run_gradients(arguments.common, arguments.sources.inputs, !arguments.common.quiet);
+  TASO_RETURN_IF_ERROR(find_certificate(arguments));
   TASO_RETURN_IF_ERROR(claim_models(arguments.files.claims(), arguments.certificate));
+  TASO_RETURN_IF_ERROR(claim_models_of_plan(arguments.files.claims(), arguments.plan));
+  if (!arguments.plan.plan.empty()) {
+    TASO_RETURN_IF_ERROR(check_plan(arguments));
+    if (!has_statements(arguments)) return 0;
+  }
   TASO_ASSIGN(VerifyInputs inputs, read_verify_inputs(arguments.common, arguments.sources));
   TASO_RETURN_IF_ERROR(claim_facts(arguments, inputs));
   TASO_RETURN_IF_ERROR(claim_goals(arguments, inputs));
@@ -293,9 +330,17 @@ int main(int argc, char** argv) {
               "a certificate of taso-opt (OUT.taso.json): repeat it from the original model to the optimized one, and "
               "prove its rules");
   files.reads(app, "--original", arguments.certificate.original,
-              "with --certificate: the original model (default: the file that it names, in its folder)", "MODEL");
+              "with --certificate: the original model (default: the file that it names, in its folder); with --plan: "
+              "from which the model of the plan must come by the certificate beside it",
+              "MODEL");
   files.reads(app, "--optimized", arguments.certificate.optimized,
-              "with --certificate: the optimized model (default: the file that it names, in its folder)", "MODEL");
+              "with --certificate or --plan: the optimized model (default: the file that it names, in its folder)",
+              "MODEL");
+  files.reads(app, "--plan", arguments.plan.plan,
+              "a plan of taso-opt for several devices (OUT.plan.json): check that it is one of the optimized model, "
+              "follows from proved strategies, and costs and takes what it states");
+  files.reads(app, "--expanded", arguments.plan.expanded,
+              "with --plan: the plan written out (OUT.expanded.onnx), checked to be that", "MODEL");
   app.add_flag(
       "--strategies", arguments.strategies.print,
       "derive the partition strategies of the operators, prove each, and report nothing else; exit code 5 if one "
@@ -330,14 +375,20 @@ int main(int argc, char** argv) {
               "with --report: rule file of false statements that must not follow from the axioms");
   add_common_options(app, files, arguments.common, {".op", ".map", ".axioms"});
   if (const auto exit_code = parse_command_line(app, files, argc, argv)) return *exit_code;
-  if (arguments.certificate.certificate.empty() &&
+  if (arguments.certificate.certificate.empty() && arguments.plan.plan.empty() &&
       (!arguments.certificate.original.empty() || !arguments.certificate.optimized.empty()))
-    return fail(program, {ErrorCode::usage, "--original and --optimized belong to a --certificate", {}});
+    return fail(program, {ErrorCode::usage, "--original and --optimized belong to a --certificate or a --plan", {}});
+  if (arguments.plan.plan.empty() && !arguments.plan.expanded.empty())
+    return fail(program, {ErrorCode::usage, "--expanded belongs to a --plan", {}});
+  arguments.plan.model = arguments.certificate.optimized;
+  arguments.certificate.plan = arguments.plan.plan;
   if (arguments.sources.inputs.empty() && arguments.sources.rules.empty() &&
-      arguments.certificate.certificate.empty() && !arguments.strategies.print && !arguments.gradients)
-    return fail(
-        program,
-        {ErrorCode::usage, "nothing to verify: name a file, a folder, a --rule or a --certificate (see --help)", {}});
+      arguments.certificate.certificate.empty() && arguments.plan.plan.empty() && !arguments.strategies.print &&
+      !arguments.gradients)
+    return fail(program,
+                {ErrorCode::usage,
+                 "nothing to verify: name a file, a folder, a --rule, a --certificate or a --plan (see --help)",
+                 {}});
   if (arguments.common.specs.empty()) arguments.common.specs = default_specs();
   arguments.verifier.seed = arguments.common.seed;
   arguments.verifier.axioms_always =

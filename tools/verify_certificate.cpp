@@ -52,6 +52,26 @@ Models models_of(const Certificate& certificate, const CertificateArguments& arg
   return {beside(arguments.original, certificate.original), beside(arguments.optimized, certificate.optimized)};
 }
 
+/// The plan for several devices that a certificate names; empty if it names none, or it is not there.
+std::string plan_of(const Certificate& certificate, const CertificateArguments& arguments) {
+  if (!certificate.plan || !arguments.plan.empty()) return certificate.plan ? arguments.plan : "";
+  const fs::path beside = fs::path(arguments.certificate).parent_path() / certificate.plan->name;
+  std::error_code error;
+  return fs::exists(beside, error) ? beside.string() : "";
+}
+
+Status check_plan(const Certificate& certificate, const CertificateArguments& arguments) {
+  const std::string plan = plan_of(certificate, arguments);
+  if (plan.empty()) return {};
+  TASO_ASSIGN(const FileIdentity found, identify_file(plan));
+  const FileIdentity& named = *certificate.plan;
+  if (found.bytes == named.bytes && found.hash == named.hash) return {};
+  return Error{ErrorCode::not_proved,
+               fmt::format("not the plan that the certificate names ({} bytes, hash {}; here are {}, {})", named.bytes,
+                           named.hash.to_string(), found.bytes, found.hash.to_string()),
+               {.file = plan}};
+}
+
 }  // namespace
 
 Status claim_models(FileClaims& claims, const CertificateArguments& arguments) {
@@ -66,7 +86,8 @@ Status claim_models(FileClaims& claims, const CertificateArguments& arguments) {
     for (const std::string& file : external_data_of_model(model))
       TASO_RETURN_IF_ERROR(claims.reads(std::string("external data of ") + what, file));
   }
-  return {};
+  const std::string plan = plan_of(*certificate, arguments);
+  return plan.empty() ? Status() : claims.reads("the plan that the certificate names", plan);
 }
 
 Expected<Replay> replay_certificate(const CertificateArguments& arguments, VerifyInputs& inputs) {
@@ -76,6 +97,7 @@ Expected<Replay> replay_certificate(const CertificateArguments& arguments, Verif
   const Models models = models_of(certificate, arguments);
   if (std::error_code error; arguments.original.empty() && !fs::exists(models.original, error))
     return bad_input("the original model is not there; name it by --original", {.file = models.original});
+  TASO_RETURN_IF_ERROR(check_plan(certificate, arguments));
   TASO_ASSIGN(const TemporaryFolder temporary, TemporaryFolder::make());
   TASO_ASSIGN(Replay result, replay(certificate, models.original, models.optimized, inputs.registry, temporary.path()));
   for (const Substitution& rule : result.rules) {

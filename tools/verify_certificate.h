@@ -13,12 +13,14 @@ namespace taso::tools {
 struct CertificateArguments {
   std::string certificate;          ///< out.taso.json; empty: none is checked.
   std::string original, optimized;  ///< Models; empty: those that it names, in its folder.
+  std::string plan;                 ///< For several devices; empty: the one that it names, if it is in its folder.
 };
 
 /// Claims the models that a certificate names, with their external data. What is wrong with it replay_certificate says.
 [[nodiscard]] Status claim_models(FileClaims& claims, const CertificateArguments& arguments);
 
-/// Reads the certificate and repeats it; its rules become tasks of `inputs`, in its order. Errors: see replay().
+/// Reads the certificate and repeats it; its rules become tasks of `inputs`, in its order. Errors: see replay(), and
+/// not_proved where the plan is there and not the one that the certificate names.
 [[nodiscard]] Expected<Replay> replay_certificate(const CertificateArguments& arguments, VerifyInputs& inputs);
 
 /// Repeats it once more with rules as they were proved, in place of those of the same names: conditions that a proof

@@ -110,7 +110,7 @@ TEST(Ranks, RandomGraphsInRandomPlans) {
 // A rank has its part of the weights, and messages arrive in their place.
 TEST(Ranks, PartsOfWeightsAndGathersInPlace) {
   Graph graph = graph_of(
-      "input x f32[4, 8]\nweight w f32[8, 12]\nweight v f32[12, 6]\n"
+      "input x f32[4, 64]\nweight w f32[64, 256]\nweight v f32[256, 256]\n"
       "output matmul(relu(matmul(x, w)), v)\n");
   const Mesh mesh = mesh_of_sizes({2});
   StrategyTable strategies = every_strategy();
@@ -121,7 +121,8 @@ TEST(Ranks, PartsOfWeightsAndGathersInPlace) {
   const Graph expanded = value_of(expand(graph, plan, strategies));
   const std::vector<HostTensor> inputs = value_of(random_inputs(graph, registry(), 1));
   const RankResults results = run_ranks(expanded, 2, inputs);
-  for (const RankMemory& memory : results.memory) EXPECT_EQ(memory.weights, (8U * 12 + 12 * 6) / 2 * sizeof(float));
+  const std::size_t whole = value_of(Executor::create(graph, KernelLibrary(registry()))).weight_bytes();
+  for (const RankMemory& memory : results.memory) EXPECT_LE(memory.weights, whole / 2 + whole / 10);
   const Graph program = with_messages(value_of(rank_graph(expanded, 0, [](NodeId) { return 0U; })));
   std::size_t gathers = 0, receives = 0, joins = 0;
   for (const NodeId id : program.topological_order()) {

@@ -1,0 +1,404 @@
+#include "tools/run_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "graph/rewrite.h"
+#include "optimizer/report.h"
+#include "partition/expand.h"
+#include "partition/plan_document.h"
+#include "partition/proved_strategies.h"
+#include "partition/restore_plan.h"
+#include "runtime/measure.h"
+#include "runtime/rank_executor.h"
+#include "runtime/thread_transport.h"
+#include "support/file_identity.h"
+#include "support/text_output.h"
+#include "tools/specs.h"
+
+namespace taso::tools {
+namespace {
+
+// SHIM
+struct ShimTransfer {
+  Transfer transfer;
+};
+struct Expansion {
+  Graph graph;
+  std::vector<ShimTransfer> transfers;
+  std::map<NodeId, std::uint32_t> moves;
+};
+
+using Clock = std::chrono::steady_clock;
+using nlohmann::ordered_json;
+
+/// What one rank has to tell rank 0.
+struct RankReport {
+  std::vector<double> run_us;  ///< Of each timed run, from when all had begun.
+  RankMemory memory;
+  std::size_t kernels = 0;
+  std::map<std::uint32_t, MovedBytes> moved;
+  std::vector<KernelProfile> profile;
+  ordered_json trace;  ///< Events of the last run.
+};
+
+ordered_json to_json(const RankReport& report) {
+  ordered_json json{{"run_us", report.run_us},          {"weights", report.memory.weights},
+                    {"arena", report.memory.arena},     {"temporaries", report.memory.temporaries},
+                    {"kernels", report.kernels},        {"moved", ordered_json::array()},
+                    {"profile", ordered_json::array()}, {"trace", report.trace}};
+  for (const auto& [transfer, bytes] : report.moved) json["moved"].push_back({transfer, bytes.sent, bytes.received});
+  for (const KernelProfile& kernel : report.profile)
+    json["profile"].push_back({kernel.op, kernel.implementation, kernel.key, kernel.median_us, kernel.minimum_us});
+  return json;
+}
+
+RankReport report_of(const ordered_json& json) {
+  RankReport report;
+  report.run_us = json["run_us"].get<std::vector<double>>();
+  report.memory = {json["weights"], json["arena"], json["temporaries"]};
+  report.kernels = json["kernels"];
+  for (const ordered_json& one : json["moved"]) report.moved[one[0]] = {one[1], one[2]};
+  for (const ordered_json& one : json["profile"]) report.profile.push_back({one[0], one[1], one[2], 0, one[3], one[4]});
+  report.trace = json["trace"];
+  return report;
+}
+
+class PlanRun {
+ public:
+  PlanRun(RunOptions options, const OperatorRegistry& registry, const Device& device, Transport& transport)
+      : options_(std::move(options)), registry_(registry), device_(device), transport_(transport) {
+    if (!leads()) options_.common.quiet = true;
+  }
+
+  Expected<int> run() {
+    TASO_RETURN_IF_ERROR(agree_on_job());
+    TASO_RETURN_IF_ERROR(agree(transport_, prepare()));
+    RankReport own;
+    if (const Status status = execute(own); !status) {
+      transport_.fail(status.error());
+      return status.error();
+    }
+    TASO_ASSIGN(const std::vector<std::string> texts, transport_.all_gather(to_json(own).dump()));
+    std::vector<RankReport> reports;
+    if (leads())
+      for (const std::string& text : texts) reports.push_back(report_of(ordered_json::parse(text)));
+    TASO_RETURN_IF_ERROR(agree(transport_, leads() ? conclude(reports) : Status()));
+    return interrupted() ? static_cast<int>(ErrorCode::interrupted) : 0;
+  }
+
+ private:
+  [[nodiscard]] bool leads() const { return transport_.rank() == 0; }
+
+  /// That all ranks have been started for the same.
+  Status agree_on_job() {
+    TASO_RETURN_IF_ERROR(agree_on(transport_, "the version of the program", TASO_VERSION));
+    std::string model, plan;
+    const Status own = [&]() -> Status {
+      TASO_ASSIGN(model_, identify_file(options_.model));
+      TASO_ASSIGN(const FileIdentity plan_file, identify_file(options_.plan));
+      model = fmt::format("{} ({})", model_.name, model_.hash.to_string());
+      plan = fmt::format("{} ({})", plan_file.name, plan_file.hash.to_string());
+      return {};
+    }();
+    TASO_RETURN_IF_ERROR(agree(transport_, own));
+    TASO_RETURN_IF_ERROR(agree_on(transport_, "the model", model));
+    TASO_RETURN_IF_ERROR(agree_on(transport_, "the plan", plan));
+    return agree_on(transport_, "the options",
+                    fmt::format("--seed {} --repeat {} --threads {}{}{}{}", options_.common.seed, options_.repeat,
+                                options_.threads, options_.as_is ? " --as-is" : "",
+                                options_.profile ? " --profile" : "", options_.trace.empty() ? "" : " --trace"));
+  }
+
+  Status prepare() {
+    TASO_ASSIGN(const PlanDocument document, load_plan_document(options_.plan));
+    if (document.model.hash != model_.hash || document.model.bytes != model_.bytes)
+      return bad_input(
+          fmt::format("the plan is of another model: of {} with {} bytes and hash {}, where {} has {} and {}",
+                      document.model.name, document.model.bytes, document.model.hash.to_string(), options_.model,
+                      model_.bytes, model_.hash.to_string()),
+          {options_.plan});
+    if (document.mesh.devices() != transport_.size())
+      return Error{ErrorCode::usage,
+                   fmt::format("--plan {}: the plan is for {} devices, and there {} {}; start as many: mpirun -np {} "
+                               "taso-run {} --plan {}",
+                               options_.plan, document.mesh.devices(), transport_.size() == 1 ? "is" : "are",
+                               transport_.size() == 1 ? "one rank" : fmt::format("{} ranks", transport_.size()),
+                               document.mesh.devices(), options_.model, options_.plan),
+                   {}};
+    TASO_ASSIGN(const Tensors given, read_inputs(options_));
+    ImportOptions import;
+    import.input_shapes = document.input_shapes;
+    import.symbol_sizes = document.symbols;
+    TASO_ASSIGN(const Model model, Model::load(options_.model, registry_, import));
+    subject_ = subject_of(options_.model, model, options_);
+    normalize(subject_.graph, registry_);
+    node_names_ = node_names(model);
+    TASO_RETURN_IF_ERROR(describe_carried(subject_, options_));
+    if (leads()) TASO_RETURN_IF_ERROR(claim_tensors(options_, subject_));
+    TASO_ASSIGN(std::vector<HostTensor> random, random_inputs(subject_.graph, registry_, options_.common.seed));
+    TASO_ASSIGN(inputs_, inputs_for(subject_, std::move(random), given));
+    TASO_RETURN_IF_ERROR(make_program(document));
+    return executor_->set_inputs(inputs_);
+  }
+
+  /// The rank's program.
+  Status make_program(const PlanDocument& document) {
+    TASO_ASSIGN(const std::vector<std::string> files, strategy_files(options_.common));
+    TASO_ASSIGN(const ProvedStrategies proved, ProvedStrategies::load(files, registry_));
+    StrategyTable strategies(
+        registry_, [&](std::string_view op) { return proved.of(op); },
+        [&](std::string_view op) { return proved.passages_of(op); });
+    TASO_ASSIGN(const PartitionPlan plan, restore_plan(document, subject_.graph, node_names_, strategies));
+    TASO_ASSIGN(expansion_.graph, expand(subject_.graph, plan, strategies));
+    TASO_ASSIGN(RankGraph rank,
+                rank_graph(expansion_.graph, transport_.rank(), [&](NodeId reader) { return transfer_of(reader); }));
+    if (options_.fuses()) {
+      TASO_ASSIGN(const RuleIndex rules, fusing_rules(options_, registry_));
+      TASO_RETURN_IF_ERROR(fuse(rank.graph, options_.model, rules, registry_));
+    }
+    ExecutorOptions executor_options;
+    executor_options.threads = options_.threads;
+    executor_options.channels_last = options_.layouts != "row-major";
+    executor_options.float_storage = device_.float_storage;
+    TASO_ASSIGN(RankExecutor made, RankExecutor::create(rank, transport_, device_.library, executor_options));
+    executor_.emplace(std::move(made));
+    return {};
+  }
+
+  [[nodiscard]] std::uint32_t transfer_of(NodeId reader) const {
+    const auto move = expansion_.moves.find(reader);
+    return move == expansion_.moves.end() ? static_cast<std::uint32_t>(expansion_.transfers.size()) : move->second;
+  }
+
+  /// A run that is not timed, then the timed ones, each begun by all together.
+  Status execute(RankReport& report) {
+    std::vector<std::vector<double>> steps;
+    for (int round = 0; round <= options_.repeat; ++round) {
+      TASO_ASSIGN(const std::vector<std::string> begun, transport_.all_gather(interrupted() ? "interrupted" : ""));
+      if (round > 1 && std::find(begun.begin(), begun.end(), "interrupted") != begun.end()) break;
+      std::vector<StepTime> times;
+      const Clock::time_point start = Clock::now();
+      TASO_RETURN_IF_ERROR(run_once(times));
+      const Clock::time_point end = Clock::now();
+      if (executor_->moved() != executor_->planned())
+        return internal_error("the messages of a run are not those of the program");
+      if (round == 0) continue;
+      report.run_us.push_back(std::chrono::duration<double, std::micro>(end - start).count());
+      note_steps(times, start, steps, report);
+    }
+    report.memory = executor_->memory();
+    report.kernels = executor_->executor().launches();
+    report.moved = executor_->moved();
+    describe_steps(std::move(steps), report);
+    return {};
+  }
+
+  Status run_once(std::vector<StepTime>& times) {
+    const bool timed = options_.profile || !options_.trace.empty();
+    TASO_ASSIGN(const std::span<const HostTensor> outputs, timed ? executor_->run_timed(times) : executor_->run());
+    if (!outputs_.empty()) return {};
+    for (const HostTensor& output : outputs) outputs_.push_back(output.copy());
+    return {};
+  }
+
+  void note_steps(const std::vector<StepTime>& times, Clock::time_point start, std::vector<std::vector<double>>& steps,
+                  RankReport& report) const {
+    const auto us = [](Clock::duration duration) {
+      return std::chrono::duration<double, std::micro>(duration).count();
+    };
+    steps.resize(times.size());
+    report.trace = ordered_json::array();
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      steps[i].push_back(us(times[i].end - times[i].start));
+      if (options_.trace.empty()) continue;
+      const LoweredStep& step = executor_->executor().lowered().steps[i];
+      report.trace.push_back({{"name", step.kernel->request.op},
+                              {"cat", executor_->executor().implementation(i)},
+                              {"ph", "X"},
+                              {"ts", us(times[i].start - start)},
+                              {"dur", us(times[i].end - times[i].start)},
+                              {"pid", transport_.rank()},
+                              {"tid", 0},
+                              {"args", {{"request", step.kernel->key}}}});
+    }
+  }
+
+  void describe_steps(std::vector<std::vector<double>> steps, RankReport& report) const {
+    for (std::size_t i = 0; options_.profile && i < steps.size(); ++i) {
+      const LoweredStep& step = executor_->executor().lowered().steps[i];
+      const Measurement time = summarize(std::move(steps[i]));
+      report.profile.push_back({step.kernel->request.op, executor_->executor().implementation(i), step.kernel->key,
+                                step.node, time.median_us, time.minimum_us});
+    }
+  }
+
+  /// What rank 0 does with all reports.
+  Status conclude(const std::vector<RankReport>& reports) {
+    TASO_RETURN_IF_ERROR(check_payload(reports));
+    std::string text = summary(reports);
+    ordered_json json = summary_json(reports);
+    bool correct = true;
+    if (options_.check) {
+      TASO_ASSIGN(correct,
+                  check_outputs(subject_.graph, subject_, inputs_, outputs_, options_, registry_, text, json["check"]));
+    }
+    if (!options_.save_outputs.empty())
+      TASO_RETURN_IF_ERROR(save_tensors(options_.save_outputs, subject_.output_names, outputs_));
+    if (!options_.save_inputs.empty()) {
+      std::vector<std::string> names;
+      for (const NodeId id : subject_.graph.inputs()) names.push_back(subject_.graph.node(id).name);
+      TASO_RETURN_IF_ERROR(save_tensors(options_.save_inputs, names, inputs_));
+    }
+    if (!options_.trace.empty()) TASO_RETURN_IF_ERROR(write_trace(reports));
+    if (!options_.common.json.empty()) TASO_RETURN_IF_ERROR(write_text(options_.common.json, json.dump(2) + "\n"));
+    if (!options_.common.quiet && !options_.files.claims().uses_stdout()) fmt::print("{}", text);
+    if (!correct)
+      return Error{ErrorCode::check_failed,
+                   fmt::format("its outputs differ from float64 by a relative L2 norm of more than {}",
+                               tolerance_of(options_.device.math).l2),
+                   {options_.model}};
+    return {};
+  }
+
+  /// What was counted, by transfer, against what the plan states.
+  Status check_payload(const std::vector<RankReport>& reports) {
+    if (expansion_.transfers.empty()) return {};  // SHIM
+    std::map<std::uint32_t, std::int64_t> counted;
+    for (const RankReport& report : reports)
+      for (const auto& [transfer, bytes] : report.moved) counted[transfer] += bytes.received;
+    for (std::uint32_t i = 0; i < expansion_.transfers.size(); ++i) {
+      const auto found = counted.find(i);
+      const std::int64_t bytes = found == counted.end() ? 0 : found->second;
+      const auto stated = static_cast<std::int64_t>(expansion_.transfers[i].transfer.bytes);
+      if (bytes != stated)
+        return internal_error(
+            fmt::format("transfer {} of the plan moves {} bytes and not {} as predicted", i, bytes, stated));
+      payload_ += bytes;
+    }
+    if (counted.size() > 0 && counted.rbegin()->first >= expansion_.transfers.size())
+      return internal_error("a message belongs to no transfer of the plan");
+    return {};
+  }
+
+  /// Times of runs, of the rank that took longest.
+  [[nodiscard]] static Measurement time_of(const std::vector<RankReport>& reports) {
+    std::vector<double> samples = reports[0].run_us;
+    for (const RankReport& report : reports)
+      for (std::size_t i = 0; i < samples.size(); ++i) samples[i] = std::max(samples[i], report.run_us[i]);
+    return summarize(std::move(samples));
+  }
+
+  [[nodiscard]] std::string summary(const std::vector<RankReport>& reports) const {
+    const Measurement time = time_of(reports);
+    std::string text =
+        fmt::format("{} on {} ranks ({}): median {}, min {}, spread {:.1f} % of {} runs\n", options_.model,
+                    reports.size(), transport_.name(), duration_text(time.median_us * 1e-6),
+                    duration_text(time.minimum_us * 1e-6), time.spread * 100, time.samples);
+    text +=
+        fmt::format("payload: {} bytes in {} transfers a run, as predicted\n", payload_, expansion_.transfers.size());
+    text += fmt::format("\n{:>4} {:>8} {:>14} {:>14} {:>14} {:>14} {:>14}\n", "rank", "kernels", "sent", "received",
+                        "weights", "temporaries", "without reuse");
+    for (std::size_t rank = 0; rank < reports.size(); ++rank) {
+      MovedBytes all;
+      for (const auto& [transfer, bytes] : reports[rank].moved) {
+        all.sent += bytes.sent;
+        all.received += bytes.received;
+      }
+      const RankMemory& memory = reports[rank].memory;
+      text += fmt::format("{:>4} {:>8} {:>14} {:>14} {:>14} {:>14} {:>14}\n", rank, reports[rank].kernels, all.sent,
+                          all.received, memory.weights, memory.arena, memory.temporaries);
+    }
+    for (std::size_t rank = 0; options_.profile && rank < reports.size(); ++rank)
+      text += fmt::format("\nrank {}:{}", rank, profile_table(reports[rank].profile));
+    return text;
+  }
+
+  [[nodiscard]] ordered_json summary_json(const std::vector<RankReport>& reports) const {
+    const Measurement time = time_of(reports);
+    ordered_json json{{"device", device_.library.device()},
+                      {"transport", transport_.name()},
+                      {"threads", options_.threads},
+                      {"seed", options_.common.seed},
+                      {"fused", options_.fuses()},
+                      {"file", options_.model},
+                      {"plan", options_.plan},
+                      {"payload_bytes", payload_},
+                      {"time",
+                       {{"median_us", time.median_us},
+                        {"minimum_us", time.minimum_us},
+                        {"spread", time.spread},
+                        {"samples", time.samples}}},
+                      {"ranks", ordered_json::array()}};
+    for (const RankReport& report : reports) {
+      MovedBytes all;
+      for (const auto& [transfer, bytes] : report.moved) {
+        all.sent += bytes.sent;
+        all.received += bytes.received;
+      }
+      ordered_json rank{{"kernels", report.kernels},          {"sent_bytes", all.sent},
+                        {"received_bytes", all.received},     {"weight_bytes", report.memory.weights},
+                        {"arena_bytes", report.memory.arena}, {"temporaries_bytes", report.memory.temporaries}};
+      for (const KernelProfile& kernel : report.profile)
+        rank["profile"].push_back({{"operator", kernel.op},
+                                   {"implementation", kernel.implementation},
+                                   {"request", kernel.key},
+                                   {"median_us", kernel.median_us},
+                                   {"minimum_us", kernel.minimum_us}});
+      json["ranks"].push_back(std::move(rank));
+    }
+    return json;
+  }
+
+  /// The last run as chrome://tracing and Perfetto read it: a process per rank.
+  [[nodiscard]] Status write_trace(const std::vector<RankReport>& reports) const {
+    ordered_json events = ordered_json::array();
+    for (std::size_t rank = 0; rank < reports.size(); ++rank) {
+      events.push_back(
+          {{"name", "process_name"}, {"ph", "M"}, {"pid", rank}, {"args", {{"name", fmt::format("rank {}", rank)}}}});
+      for (const ordered_json& event : reports[rank].trace) events.push_back(event);
+    }
+    return write_text(options_.trace, ordered_json{{"traceEvents", std::move(events)}}.dump(1) + "\n");
+  }
+
+  RunOptions options_;
+  const OperatorRegistry& registry_;
+  const Device& device_;
+  Transport& transport_;
+  FileIdentity model_;
+  Subject subject_;
+  std::vector<std::string> node_names_;  ///< Of the file.
+  Expansion expansion_;
+  std::vector<HostTensor> inputs_, outputs_;
+  std::optional<RankExecutor> executor_;
+  std::int64_t payload_ = 0;
+};
+
+}  // namespace
+
+Expected<int> run_plan(RunOptions options, const OperatorRegistry& registry, const Device& device,
+                       Transport& transport) {
+  return PlanRun(std::move(options), registry, device, transport).run();
+}
+
+Expected<int> run_plan_by_threads(const RunOptions& options, const OperatorRegistry& registry, const Device& device) {
+  TASO_ASSIGN(const PlanDocument document, load_plan_document(options.plan));
+  std::vector<std::unique_ptr<Transport>> transports =
+      make_thread_transports(static_cast<int>(document.mesh.devices()));
+  std::vector<std::optional<Expected<int>>> results(transports.size());
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < transports.size(); ++rank)
+    threads.emplace_back([&, rank] { results[rank] = run_plan(options, registry, device, *transports[rank]); });
+  for (std::thread& thread : threads) thread.join();
+  return *results[0];
+}
+
+}  // namespace taso::tools
