@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "partition/json_tree.h"
@@ -76,6 +77,22 @@ Expected<Topology> parse_topology(const std::string& text, const std::string& fi
     return bad_input("the file is empty; a topology is a JSON object (docs/topologies.md)", {file});
   TASO_ASSIGN(const JsonTree tree, parse_json_tree(text, file));
   return topology_of(tree, file);
+}
+
+std::string topology_text(const Topology& topology) {
+  nlohmann::ordered_json levels = nlohmann::ordered_json::array();
+  for (const MeshAxis& level : topology.levels)
+    levels.push_back(
+        {{"size", level.size}, {"link", level.link}, {"bandwidth", level.bandwidth}, {"latency", level.latency}});
+  const nlohmann::ordered_json json{{"name", topology.name},
+                                    {"source", topology.source},
+                                    {"devices", topology.devices()},
+                                    {"device",
+                                     {{"memory", topology.device.memory},
+                                      {"flops", topology.device.flops},
+                                      {"memory_bandwidth", topology.device.memory_bandwidth}}},
+                                    {"levels", levels}};
+  return json.dump(2) + "\n";
 }
 
 Expected<Topology> load_topology(const std::string& path) {

@@ -32,6 +32,10 @@ struct Topology {
 /// The same from a file; bad_input also if it cannot be read.
 [[nodiscard]] Expected<Topology> load_topology(const std::string& path);
 
+/// The text of a file with this topology, which parse_topology reads back where it is within the bounds of
+/// docs/topologies.md.
+[[nodiscard]] std::string topology_text(const Topology& topology);
+
 /// The topology of so many devices: of the files *.json of a folder (specs/devices) that have this number the first by
 /// name; if there is none, flat_topology. Errors: usage, unless 1 <= devices <= most_devices; bad_input, if the folder
 /// cannot be read or one of its files is wrong.

@@ -70,6 +70,10 @@ class ThreadTransport final : public Transport {
     world_->failure = error_of_rank(rank_, error);
     world_->wake_all();
   }
+  [[nodiscard]] bool failed() const override {
+    const std::lock_guard lock(world_->mutex);
+    return world_->failure.has_value();
+  }
 
  private:
   void check(int other, std::uint32_t number) const {

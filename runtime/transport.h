@@ -36,6 +36,9 @@ class Transport {
   /// the rank. For errors in the middle of a run, of which the others do not know; where a call has failed already, it
   /// changes nothing. A transport of processes ends them all (runtime/mpi/transport_mpi.h).
   virtual void fail(const Error& error) = 0;
+  /// Whether calls fail now because a rank did, or is lost. Transports of processes say such an error themselves; any
+  /// other one that all ranks have is for rank 0 to say.
+  [[nodiscard]] virtual bool failed() const = 0;
 
   static constexpr std::uint32_t largest_number = (1U << 20) - 1;
 

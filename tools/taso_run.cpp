@@ -27,11 +27,13 @@
 #include "runtime/measure.h"
 #include "runtime/mpi/transport_mpi.h"
 #include "runtime/tensor.h"
+#include "runtime/thread_transport.h"
 #include "support/text_output.h"
 #include "tools/common.h"
 #include "tools/costs.h"
 #include "tools/device.h"
 #include "tools/files.h"
+#include "tools/run_links.h"
 #include "tools/run_model.h"
 #include "tools/run_plan.h"
 #include "tools/specs.h"
@@ -52,6 +54,8 @@ void declare(CLI::App& app, RunOptions& options) {
   tools::add_device_options(app, options.device, "cpu; reference: the operators' definitions in double (slow)");
   app.add_flag("--print-device", options.print_device,
                "Print the properties of the backend's device, for --device-properties of taso-opt, and end");
+  files.writes(app, "--measure-links", options.measure_links,
+               "Run no model; under mpirun: measure the ranks and write their topology, for --topology of taso-opt");
   app.add_option("--threads", options.threads, "Threads of the kernels")
       ->check(tools::whole_number(1, 1024))
       ->capture_default_str();
@@ -537,8 +541,11 @@ int main(int argc, char** argv) {
     const taso::tools::Silence silence(!speaks);
     if (const auto code = taso::tools::parse_command_line(app, options.files, argc, argv, false)) return *code;
   }
-  const taso::Expected<int> code =
-      ranks != nullptr && ranks->size() > 1 ? taso::run_as_rank(options, *ranks) : taso::run(options);
+  if (ranks == nullptr && !options.measure_links.empty()) ranks = std::move(taso::make_thread_transports(1)[0]);
+  const taso::Expected<int> code = !options.measure_links.empty()          ? taso::tools::measure_links(options, *ranks)
+                                   : ranks != nullptr && ranks->size() > 1 ? taso::run_as_rank(options, *ranks)
+                                                                           : taso::run(options);
   if (code) return *code;
-  return speaks ? taso::tools::fail(program, code.error()) : code.error().exit_code();
+  return speaks && !(ranks != nullptr && ranks->failed()) ? taso::tools::fail(program, code.error())
+                                                          : code.error().exit_code();
 }

@@ -80,6 +80,10 @@ class MpiTransport final : public Transport {
   Status send(int to, std::uint32_t number, AlignedBuffer bytes) override;
   Status receive(int from, std::uint32_t number, std::span<std::byte> into) override;
   void fail(const Error& error) override;
+  [[nodiscard]] bool failed() const override {
+    const std::lock_guard lock(mutex_);
+    return failure_.has_value();
+  }
 
  private:
   // What follows is called with mutex_ locked; wait() unlocks it in between.
@@ -101,7 +105,7 @@ class MpiTransport final : public Transport {
 
   const MpiOptions options_;
   const int rank_, size_;
-  std::mutex mutex_;  ///< Of all calls of MPI and what follows.
+  mutable std::mutex mutex_;  ///< Of all calls of MPI and what follows.
   MPI_Comm data_ = MPI_COMM_NULL, signs_ = MPI_COMM_NULL;
   std::list<Sent> under_way_, signs_under_way_;
   Liveness liveness_;

@@ -133,6 +133,18 @@ TEST(Topology, AllOfAFileIsRead) {
   EXPECT_EQ(topology->levels[1].latency, 3e-6);
 }
 
+TEST(Topology, WhatIsWrittenIsReadBack) {
+  Topology topology{.name = "n \"1\"", .source = "s", .device = {123456789012345, 1.5e10, 1e10 / 3}, .levels = {}};
+  topology.levels = {{.size = 2, .link = "slow", .bandwidth = 1e9 / 3, .latency = 1e-6 / 3},
+                     {.size = 4, .link = "fast", .bandwidth = 4e9, .latency = 0}};
+  const auto read = parse_topology(topology_text(topology), "file");
+  ASSERT_TRUE(read.ok()) << read.error().to_string();
+  EXPECT_EQ(topology_text(*read), topology_text(topology));
+  EXPECT_EQ(read->device.memory_bandwidth, topology.device.memory_bandwidth);
+  EXPECT_EQ(read->levels[0].latency, topology.levels[0].latency);
+  EXPECT_EQ(read->levels[1].link, "fast");
+}
+
 TEST(TopologyOf, TheFirstShippedOneByName) {
   const std::vector<std::pair<std::int64_t, std::string>> expected{
       {2, "cpu-ranks-2"}, {4, "cpu-ranks-4"}, {8, "cpu-ranks-8"}, {32, "dgx-h100-x4"},

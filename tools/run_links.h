@@ -1,0 +1,30 @@
+/// taso-run --measure-links: the topology of the ranks that run, by measuring them.
+#pragma once
+
+#include <string>
+
+#include "operators/registry.h"
+#include "partition/topology.h"
+#include "runtime/transport.h"
+#include "support/status.h"
+#include "tools/run_model.h"
+
+namespace taso::tools {
+
+struct MeasuredTopology {
+  Topology topology;
+  std::string table;  ///< What was measured, as text.
+};
+
+/// To be called by all ranks; all get the same. Ranks of one host are the last level, hosts the one before. On each
+/// level all ranks send to the next one and receive from the one before at the same time; rates of a rank are those of
+/// kernels of so many threads that run on all ranks at once. Errors, on all ranks alike: hosts with different numbers
+/// of ranks, or whose ranks are not consecutive (usage), and those of kernels and of the transport.
+[[nodiscard]] Expected<MeasuredTopology> measure_topology(Transport& transport, const OperatorRegistry& registry,
+                                                          int threads);
+
+/// The mode of the program, on all ranks: measures, and rank 0 writes options.measure_links and says what was measured.
+/// Returns the exit code.
+[[nodiscard]] Expected<int> measure_links(RunOptions& options, Transport& transport);
+
+}  // namespace taso::tools
