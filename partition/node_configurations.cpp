@@ -94,9 +94,9 @@ class Maker {
       if (reducer == reducers.end())
         return bad_input("no proved strategy cuts " + use.variable + " of this " + all_.op);
       if (reducer->second != use.reducer)
-        return bad_input("pieces of " + use.variable + " of " + all_.op + " are " +
-                         (reducer->second.empty() ? "not combined" : "combined by " + reducer->second) + ", not by '" +
-                         use.reducer + "'");
+        return bad_input("what combines the pieces of " + use.variable + " of " + all_.op + " is " +
+                         (reducer->second.empty() ? "nothing" : reducer->second) + ", not " +
+                         (use.reducer.empty() ? "nothing" : use.reducer));
     }
     return {};
   }

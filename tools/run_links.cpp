@@ -251,10 +251,9 @@ Expected<MeasuredTopology> measure_topology(Transport& transport, const Operator
 }
 
 Expected<int> measure_links(RunOptions& options, Transport& transport) {
-  TASO_RETURN_IF_ERROR(agree(transport, [&]() -> Status {
-    TASO_RETURN_IF_ERROR(check(options));
-    return transport.rank() == 0 ? options.files.claim_all() : Status();
-  }()));
+  Status ready = check(options);
+  if (ready && transport.rank() == 0) ready = options.files.claim_all();
+  TASO_RETURN_IF_ERROR(agree(transport, ready));
   const Expected<OperatorRegistry> registry = load_operators(options.common);
   TASO_RETURN_IF_ERROR(agree(transport, registry ? Status() : registry.error()));
   TASO_ASSIGN(const MeasuredTopology measured, measure_and_write(transport, *registry, options));

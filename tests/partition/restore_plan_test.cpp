@@ -6,26 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "partition/plan_statement.h"
 #include "tests/optimizer/random_graph.h"
 #include "tests/partition/drawn_plans.h"
+#include "tests/partition/stated_plans.h"
 #include "tests/partition/strategy_tables.h"
 #include "tests/support/graphs.h"
 
 namespace taso::test {
 namespace {
-
-PlanDocument document_of(const Graph& graph, const Mesh& mesh, const PartitionPlan& plan, StrategyTable& strategies) {
-  PlanDocument document;
-  document.model = {"model.onnx", 12, hash_text("model")};
-  document.topology = "drawn";
-  document.mesh = mesh;
-  std::vector<std::vector<CutPoints>> cuts;
-  for (const PlannedNode& node : plan.nodes)
-    cuts.push_back(cut_points(graph, node.node, mesh, node.configuration.axes, strategies));
-  state_plan(graph, {}, plan, cuts, document);
-  return document;
-}
 
 void expect_equal(const PartitionPlan& a, const PartitionPlan& b) {
   ASSERT_EQ(a.nodes.size(), b.nodes.size());
@@ -74,7 +62,7 @@ TEST(RestorePlan, DrawnPlansComeBackWithTheirFigures) {
     Planner planner(graph, mesh, strategies, {});
     const PartitionPlan plan = value_of(planner.plan(drawn(seed, seed % 2 == 0 ? 1 : 3)));
     moved += plan.transfers.size();
-    const PlanDocument document = document_of(graph, mesh, plan, strategies);
+    const PlanDocument document = stated(graph, mesh, plan, strategies);
     const std::string text = to_json(document);
     const PlanDocument read = value_of(parse_plan_document(text, "plan.json"));
     EXPECT_EQ(to_json(read), text);
