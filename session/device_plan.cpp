@@ -38,7 +38,8 @@ class DevicePlanning {
     TASO_RETURN_IF_ERROR(request_.method == PlanMethod::recursive ? plan_axis_by_axis(planner)
                                                                   : plan_all_axes(planner));
     if (!request_.expanded) return {};
-    TASO_ASSIGN(result_.expanded, expand(result_.graph, result_.plan, strategies_));
+    TASO_ASSIGN(const Expansion expansion, expand(result_.graph, result_.plan, strategies_));
+    result_.expanded = on_one_device(expansion);
     PlannedUses uses;
     for (const PlannedNode& node : result_.plan.nodes) uses[node.node] = node.configuration.axes;
     return check_expansion(result_.graph, *result_.expanded, mesh_, uses, strategies_);

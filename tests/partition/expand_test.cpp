@@ -51,7 +51,7 @@ TEST(Expand, RandomGraphsInRandomPlans) {
     Planner planner(graph, mesh, strategies, {});
     for (const std::uint64_t of : {1, 3}) {
       const PartitionPlan plan = value_of(planner.plan(drawn(seed, of)));
-      const Graph expanded = value_of(expand(graph, plan, strategies));
+      const Graph expanded = value_of(expand(graph, plan, strategies)).graph;
       EXPECT_TRUE(expanded.validate());
       const std::string what = "seed " + std::to_string(seed) + " on " + mesh.to_string() + "\n" + to_text(graph);
       expect_equal(expected, value_of(evaluate(expanded, registry(), ring, inputs)), what);
@@ -82,7 +82,7 @@ output add(matmul(mul(y, y), v), matmul(x, matmul(w, v)))
       StrategyTable strategies = every_strategy();
       Planner planner(graph, mesh, strategies, {});
       const PartitionPlan plan = value_of(planner.plan(drawn(seed, 4)));
-      const Graph expanded = value_of(expand(graph, plan, strategies));
+      const Graph expanded = value_of(expand(graph, plan, strategies)).graph;
       FieldRing ring(++number);
       RingTensor<FieldRing::Element> x{{5, 7}, {}, {}};
       for (int i = 0; i < 35; ++i) x.elements.push_back(ring.number(i * i - 17));
@@ -101,7 +101,7 @@ TEST(Expand, EqualPiecesStayApart) {
   const PartitionPlan plan = value_of(planner.plan([&](NodeId id, const NodeConfiguration& configuration) {
     return configuration.to_string() == (graph.node(id).is_op("relu") ? "repeat" : "j@-1");
   }));
-  Graph expanded = value_of(expand(graph, plan, strategies));
+  Graph expanded = value_of(expand(graph, plan, strategies)).graph;
   for (int normalized = 0; normalized < 2; ++normalized) {
     std::vector<std::int32_t> devices;
     for (const NodeId id : expanded.topological_order())
@@ -141,7 +141,7 @@ TEST(Expand, PiecesThatAreMoreOrLessThanTheirParts) {
         planner.plan([&](NodeId, const NodeConfiguration& configuration) { return configuration.to_string() == cut; }));
     ASSERT_EQ(plan.nodes.size(), 1U);
     EXPECT_EQ(plan.nodes[0].configuration.to_string(), cut);
-    const Graph expanded = value_of(expand(graph, plan, strategies));
+    const Graph expanded = value_of(expand(graph, plan, strategies)).graph;
     expect_equal(expected, value_of(evaluate(expanded, registry(), ring, inputs)), text);
     for (const NodeId id : expanded.topological_order()) {
       if (!expanded.node(id).is_op("concat")) continue;
@@ -161,7 +161,7 @@ output add(z, y)
   StrategyTable strategies = every_strategy();
   Planner planner(graph, mesh, strategies, {});
   const PartitionPlan plan = value_of(planner.plan());
-  const Graph expanded = value_of(expand(graph, plan, strategies));
+  const Graph expanded = value_of(expand(graph, plan, strategies)).graph;
   std::size_t opaque = 0, added = 0;
   for (const NodeId id : expanded.topological_order()) {
     opaque += expanded.node(id).kind == NodeKind::opaque ? 1 : 0;
@@ -180,7 +180,7 @@ TEST(Expand, APlanOfAnotherGraphIsAnError) {
   Planner planner(graph, mesh, strategies, {});
   PartitionPlan plan = value_of(planner.plan());
   plan.nodes[0].configuration.axes[0] = {AxisUse::Kind::cut, "I@-3", {}, ""};
-  const Expected<Graph> expanded = expand(graph, plan, strategies);
+  const Expected<Expansion> expanded = expand(graph, plan, strategies);
   ASSERT_FALSE(expanded);
   EXPECT_EQ(expanded.error().message, "relu cannot be cut so: I@-3");
   plan.nodes.clear();
