@@ -8,7 +8,7 @@
 #include <limits>
 #include <utility>
 
-#include "partition/collectives.h"
+#include "partition/scatter.h"
 
 namespace taso {
 namespace {
@@ -88,39 +88,35 @@ std::int64_t group_size(const Mesh& mesh, std::size_t axis) {
   return size;
 }
 
-/// A reduce-scatter along the given axes, inner ones first, of `elements` on every device.
-Transfer scatter_cost(const std::vector<std::size_t>& axes, std::int64_t elements, std::int64_t element_bytes,
+/// A reduce-scatter of what devices have.
+Transfer scatter_cost(const std::vector<IndexBox>& boxes, const Reduction& reduction,
+                      const std::vector<std::vector<std::int64_t>>& places, std::int64_t element_bytes,
                       const Mesh& mesh) {
   Transfer total;
-  auto held = static_cast<double>(elements);  // On average; the largest piece has `largest`.
-  std::int64_t largest = elements;
-  for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
-    const MeshAxis& link = mesh.axes[*axis];
-    total.seconds += reduce_scatter(largest, element_bytes, link).seconds;
-    const auto size = static_cast<double>(link.size);
-    total.bytes += held * (size - 1) / size * static_cast<double>(element_bytes * mesh.devices());
-    held /= size;
-    largest = (largest + link.size - 1) / link.size;
+  for (std::size_t stage = 1; stage <= reduction.axes.size(); ++stage) {
+    const MeshAxis& link = mesh.axes[reduction.axes[reduction.axes.size() - stage]];
+    std::int64_t largest = 0, sum = 0;
+    std::size_t messages = 0;
+    for (std::size_t d = 0; d < boxes.size(); ++d) {
+      std::int64_t kept = 0;
+      const std::vector<IndexBox> pieces = scattered(boxes[d], places[d], reduction, stage, mesh);
+      for (const IndexBox& piece : pieces) kept += volume_of(piece);
+      largest = std::max(largest, kept);
+      messages = std::max(messages, pieces.size());
+      sum += kept;
+    }
+    const auto others = static_cast<double>(link.size - 1);
+    total.bytes += others * static_cast<double>(sum * element_bytes);
+    total.seconds += others * (static_cast<double>(messages) * link.latency +
+                               static_cast<double>(largest * element_bytes) / link.bandwidth);
   }
   return total;
 }
 
-/// What devices hold after a reduce-scatter along a tensor axis.
-std::vector<IndexBox> scattered(const std::vector<IndexBox>& boxes, const std::vector<std::size_t>& axes,
-                                std::size_t tensor_axis, const Mesh& mesh) {
-  std::vector<IndexBox> parts = boxes;
-  for (std::size_t d = 0; d < boxes.size(); ++d) {
-    const std::vector<std::int64_t> place = mesh.coordinates(static_cast<std::int64_t>(d));
-    std::int64_t index = 0, pieces = 1;
-    for (const std::size_t axis : axes) {
-      index = index * mesh.axes[axis].size + place[axis];
-      pieces *= mesh.axes[axis].size;
-    }
-    IndexRange& range = parts[d][tensor_axis];
-    const std::int64_t size = range.size(), begin = range.begin;
-    range = {begin + piece_begin(size, index, pieces), begin + piece_begin(size, index + 1, pieces)};
-  }
-  return parts;
+std::vector<IndexBox> with_axes(const std::vector<IndexBox>& boxes) {
+  std::vector<IndexBox> result;
+  for (const IndexBox& box : boxes) result.push_back(with_axis(box));
+  return result;
 }
 
 }  // namespace
@@ -179,7 +175,6 @@ class TransferSource::Held {
     return total;
   }
   [[nodiscard]] const std::vector<IndexBox>& boxes() const { return boxes_; }
-  [[nodiscard]] std::int64_t largest() const { return *std::max_element(volumes_.begin(), volumes_.end()); }
 
  private:
   const Mesh& mesh_;
@@ -190,41 +185,80 @@ class TransferSource::Held {
 
 /// Partial results along some axes, combined: everything everywhere, or a part of it each.
 struct TransferSource::Reduced {
-  Transfer all, scatter;
-  std::vector<std::unique_ptr<Held>> parts;  ///< After the scatter, per axis of the tensor that can be divided.
+  struct Part {
+    Reduction reduction;
+    Transfer scatter;
+    Held held;
+  };
+  Reduction whole;
+  Transfer all;
+  std::vector<std::unique_ptr<Part>> parts;  ///< After the scatter, per axis of the tensor that is considered.
 };
 
 TransferSource::TransferSource(const Placement& have, std::int64_t element_bytes, const Mesh& mesh)
-    : have_(have), element_bytes_(element_bytes), mesh_(mesh), held_(std::make_unique<Held>(have.boxes, mesh)) {}
+    : have_(have),
+      element_bytes_(element_bytes),
+      mesh_(mesh),
+      held_(std::make_unique<Held>(with_axes(have.boxes), mesh)) {}
 
 TransferSource::~TransferSource() = default;
 
-Transfer TransferSource::to(const Placement& need) {
+TransferSource::Reduced& TransferSource::reduced_along(const std::vector<std::size_t>& axes) {
+  std::unique_ptr<Reduced>& reduced = reduced_[axes];
+  if (reduced) return *reduced;
+  reduced = std::make_unique<Reduced>();
+  const std::vector<IndexBox>& boxes = held_->boxes();
+  const std::vector<std::vector<std::int64_t>> places = places_on(mesh_);
+  for (std::size_t axis = 0; axis < boxes[0].size(); ++axis) {
+    if (!may_scatter(boxes, axis)) continue;
+    const Reduction whole{axes, axis, true}, part{axes, axis, false};
+    Transfer all = scatter_cost(boxes, whole, places, element_bytes_, mesh_);
+    all += Transfer(all);  // And back: the gather takes as long.
+    if (reduced->parts.empty() || all.seconds < reduced->all.seconds) {
+      reduced->all = all;
+      reduced->whole = whole;
+    }
+    std::vector<IndexBox> kept = boxes;
+    for (std::size_t d = 0; d < kept.size(); ++d) {
+      const std::vector<IndexBox> pieces = scattered(boxes[d], places[d], part, axes.size(), mesh_);
+      if (pieces.empty()) kept[d][axis].end = kept[d][axis].begin;
+      if (!pieces.empty()) kept[d] = pieces[0];
+    }
+    reduced->parts.push_back(std::unique_ptr<Reduced::Part>(
+        new Reduced::Part{part, scatter_cost(boxes, part, places, element_bytes_, mesh_), Held(kept, mesh_)}));
+  }
+  return *reduced;
+}
+
+TransferSource::Way TransferSource::best_to(const Placement& need) {
   std::vector<std::size_t> axes;
   std::set_difference(have_.partial.begin(), have_.partial.end(), need.partial.begin(), need.partial.end(),
                       std::back_inserter(axes));
   const bool kept =
       std::includes(have_.partial.begin(), have_.partial.end(), need.partial.begin(), need.partial.end()) &&
       (need.partial.empty() || need.reducer == have_.reducer);
-  if (!kept) return {0, 0, false};
-  if (axes.empty()) return held_->to(need.boxes, element_bytes_);
-  std::unique_ptr<Reduced>& reduced = reduced_[axes];
-  if (!reduced) {
-    reduced = std::make_unique<Reduced>();
-    reduced->scatter = scatter_cost(axes, held_->largest(), element_bytes_, mesh_);
-    reduced->all = reduced->scatter;  // and back: the gather takes as long
-    reduced->all += reduced->scatter;
-    for (std::size_t axis = 0; axis < held_->boxes()[0].size(); ++axis)
-      if (held_->boxes()[0][axis].size() >= 2)
-        reduced->parts.push_back(std::make_unique<Held>(scattered(held_->boxes(), axes, axis, mesh_), mesh_));
-  }
-  Transfer best = held_->to(need.boxes, element_bytes_, reduced->all);
-  for (const std::unique_ptr<Held>& part : reduced->parts) {
-    const double limit = best.possible ? best.seconds : std::numeric_limits<double>::infinity();
-    const Transfer other = part->to(need.boxes, element_bytes_, reduced->scatter, limit);
-    if (other.possible && (!best.possible || other.seconds < best.seconds)) best = other;
+  if (!kept) return {{0, 0, false}, {}};
+  std::vector<IndexBox> of_scalars;
+  if (need.boxes[0].empty()) of_scalars = with_axes(need.boxes);
+  const std::vector<IndexBox>& boxes = of_scalars.empty() ? need.boxes : of_scalars;
+  if (axes.empty()) return {held_->to(boxes, element_bytes_), {}};
+  const Reduced& reduced = reduced_along(axes);
+  Way best{held_->to(boxes, element_bytes_, reduced.all), reduced.whole};
+  for (const std::unique_ptr<Reduced::Part>& part : reduced.parts) {
+    const double limit = best.transfer.possible ? best.transfer.seconds : std::numeric_limits<double>::infinity();
+    const Transfer other = part->held.to(boxes, element_bytes_, part->scatter, limit);
+    if (other.possible && (!best.transfer.possible || other.seconds < best.transfer.seconds))
+      best = {other, part->reduction};
   }
   return best;
+}
+
+Transfer TransferSource::to(const Placement& need) { return best_to(need).transfer; }
+
+std::optional<Reduction> TransferSource::reduction_to(const Placement& need) {
+  Way best = best_to(need);
+  if (!best.transfer.possible) return std::nullopt;
+  return std::move(best.reduction);
 }
 
 Transfer transfer(const Placement& have, const Placement& need, std::int64_t element_bytes, const Mesh& mesh) {
@@ -242,6 +276,13 @@ bool covers(const Placement& placement, const Shape& shape) {
 
 Placement everywhere(const Shape& shape, const Mesh& mesh) {
   return {std::vector<IndexBox>(static_cast<std::size_t>(mesh.devices()), whole_box(shape)), {}, ""};
+}
+
+Placement on_first(const Shape& shape, const Mesh& mesh) {
+  Placement placement = everywhere(shape, mesh);
+  for (std::size_t d = 1; d < placement.boxes.size(); ++d)
+    for (IndexRange& range : placement.boxes[d]) range = {0, 0};
+  return placement;
 }
 
 }  // namespace taso

@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "partition/mesh.h"
 #include "partition/operator_piece.h"
+#include "partition/scatter.h"
 
 namespace taso {
 
@@ -38,14 +40,16 @@ struct Transfer {
   }
 };
 
-/// From `have`, so that every device holds at least its box of `need`.
+/// From `have`, so that every device holds at least its box of `need`: what the schedule of that takes
+/// (partition/transfer_schedule.h), to the byte.
 ///
 /// What a device lacks it gets from the nearest owners: along the fastest mesh axis as far as devices there have it,
 /// then along the next. Partial results are combined first, along the axes that are partial in `have` and not in
 /// `need`: by a reduce-scatter, each device of a group keeping a part of the box along one axis of the tensor, or an
-/// all-reduce, whichever leads to less time in all; both inner axes first (hierarchical; Thakur, Rabenseifner and Gropp
-/// 2005: a ring of p devices takes p - 1 steps of the largest of p pieces for each of scatter and gather). Not
-/// possible: partial results of what is not partial, or of another reducer; elements that nobody has.
+/// all-reduce, which also brings the parts together, whichever leads to less time in all; both inner axes first
+/// (hierarchical; Thakur, Rabenseifner and Gropp 2005: p devices take p - 1 steps of the largest of p pieces for each
+/// of scatter and gather; where a device keeps several boxes, each is a message). Not possible: partial results of what
+/// is not partial, or of another reducer; elements that nobody has.
 [[nodiscard]] Transfer transfer(const Placement& have, const Placement& need, std::int64_t element_bytes,
                                 const Mesh& mesh);
 
@@ -58,10 +62,18 @@ class TransferSource {
   TransferSource(const TransferSource&) = delete;
   TransferSource& operator=(const TransferSource&) = delete;
   [[nodiscard]] Transfer to(const Placement& need);
+  /// How partial results are combined on that way, which is the fastest; nothing where it is not possible.
+  [[nodiscard]] std::optional<Reduction> reduction_to(const Placement& need);
 
  private:
   class Held;
   struct Reduced;
+  struct Way {
+    Transfer transfer;
+    Reduction reduction;
+  };
+  [[nodiscard]] Way best_to(const Placement& need);
+  [[nodiscard]] Reduced& reduced_along(const std::vector<std::size_t>& axes);
   const Placement& have_;
   std::int64_t element_bytes_;
   const Mesh& mesh_;
@@ -74,5 +86,8 @@ class TransferSource {
 
 /// All devices hold everything.
 [[nodiscard]] Placement everywhere(const Shape& shape, const Mesh& mesh);
+
+/// The first device holds everything, the others nothing; a tensor without axes is everywhere.
+[[nodiscard]] Placement on_first(const Shape& shape, const Mesh& mesh);
 
 }  // namespace taso

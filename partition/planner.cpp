@@ -17,11 +17,11 @@
 namespace taso {
 namespace {
 
-/// The one configuration of a node that is carried: everything everywhere, as far as types are known.
+/// The one configuration of a node that is carried: everything on the first device, as far as types are known.
 NodeConfiguration carried(const Graph& graph, const Node& node, const Mesh& mesh) {
   NodeConfiguration configuration;
   configuration.axes.resize(mesh.axes.size());
-  const auto placed = [&](const TensorType& type) { return type.known ? everywhere(type.shape, mesh) : Placement{}; };
+  const auto placed = [&](const TensorType& type) { return type.known ? on_first(type.shape, mesh) : Placement{}; };
   for (const Value& input : node.inputs) configuration.reads.push_back(placed(graph.type(input)));
   for (const TensorType& type : node.outputs) configuration.makes.push_back(placed(type));
   return configuration;

@@ -4,8 +4,8 @@
 /// with several readers: the placement in which it is kept, made from what its operator makes once, however many read
 /// it. Costs: what the largest piece takes to compute; what moves from made to kept, and from kept to read (of a value
 /// with one reader, from made to read). All are seconds, and are added: nothing overlaps. Inputs of the graph and what
-/// depends on constants alone are where they are needed at no cost; nodes that are carried read and make everything
-/// everywhere.
+/// depends on constants alone are where they are needed at no cost; nodes that are carried read and make everything on
+/// the first device.
 #pragma once
 
 #include <cstddef>

@@ -40,7 +40,8 @@ class DevicePlanning {
     for (const PlannedNode& node : result_.plan.nodes)
       result_.cuts.push_back(cut_points(result_.graph, node.node, mesh_, node.configuration.axes, strategies_));
     if (!request_.expanded) return {};
-    TASO_ASSIGN(result_.expanded, expand(result_.graph, result_.plan, strategies_));
+    TASO_ASSIGN(const Expansion expansion, expand(result_.graph, result_.plan, strategies_));
+    result_.expanded = on_one_device(expansion);
     PlannedUses uses;
     for (const PlannedNode& node : result_.plan.nodes) uses[node.node] = node.configuration.axes;
     return check_expansion(result_.graph, *result_.expanded, mesh_, uses, strategies_);

@@ -51,7 +51,7 @@ TEST(Expand, RandomGraphsInRandomPlans) {
     Planner planner(graph, mesh, strategies, {});
     for (const std::uint64_t of : {1, 3}) {
       const PartitionPlan plan = value_of(planner.plan(drawn(seed, of)));
-      const Graph expanded = value_of(expand(graph, plan, strategies));
+      const Graph expanded = value_of(expand(graph, plan, strategies)).graph;
       EXPECT_TRUE(expanded.validate());
       const std::string what = "seed " + std::to_string(seed) + " on " + mesh.to_string() + "\n" + to_text(graph);
       expect_equal(expected, value_of(evaluate(expanded, registry(), ring, inputs)), what);
@@ -64,6 +64,101 @@ TEST(Expand, RandomGraphsInRandomPlans) {
   }
   EXPECT_GT(compared, 80U);
   EXPECT_GT(cut, compared / 2);
+}
+
+/// The contract of moves: edges between devices are messages of transfers, and these move what they state.
+void expect_moves_as_stated(const Graph& graph, const PartitionPlan& plan, const Expansion& expansion,
+                            const std::string& what) {
+  std::vector<std::int64_t> bytes(expansion.transfers.size(), 0);
+  const Graph& made = expansion.graph;
+  for (NodeId id = 0; id < made.id_bound(); ++id) {
+    const Node& node = made.node(id);
+    for (const Value& input : node.inputs) {
+      const std::int32_t from = made.node(input.node).device;
+      if (node.device < 0) {
+        EXPECT_LT(from, 0) << what;
+      }
+      const bool crosses = node.device >= 0 && from >= 0 && from != node.device;
+      EXPECT_EQ(crosses, expansion.moves.contains(id)) << what;
+      if (!crosses) continue;
+      EXPECT_TRUE(node.is_op("slice")) << what;
+      EXPECT_GT(node.outputs[0].elements(), 0) << what;
+      bytes[expansion.moves.at(id)] += node.outputs[0].bytes();
+    }
+  }
+  ASSERT_GE(expansion.transfers.size(), plan.transfers.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const ExpandedTransfer& transfer = expansion.transfers[i];
+    EXPECT_EQ(bytes[i], transfer.bytes) << what;
+    if (i >= plan.transfers.size()) {
+      EXPECT_TRUE(transfer.purpose == ExpandedTransfer::Purpose::output ||
+                  transfer.purpose == ExpandedTransfer::Purpose::share);
+      continue;
+    }
+    EXPECT_EQ(transfer.value, plan.transfers[i].value);
+    EXPECT_EQ(transfer.reader, plan.transfers[i].reader);
+    EXPECT_EQ(static_cast<double>(transfer.bytes), plan.transfers[i].transfer.bytes);
+  }
+  const Graph one = on_one_device(expansion);
+  EXPECT_TRUE(one.validate()) << what;
+  EXPECT_EQ(one.outputs().size(), graph.outputs().size());
+}
+
+TEST(Expand, MovesWhatThePlanStates) {
+  const std::vector<std::vector<std::int64_t>> meshes = {{2}, {3}, {4}, {8}, {2, 2}, {2, 2, 2}, {4, 2}, {2, 3}};
+  StrategyTable strategies = every_strategy();
+  std::size_t moves = 0;
+  for (std::uint64_t seed = 0; seed < 80; ++seed) {
+    testing::GraphGenerator generator(registry(), seed);
+    const testing::RandomGraph drawn_graph = generator.finish(8);
+    const Graph& graph = drawn_graph.graph;
+    const Mesh mesh = mesh_of_sizes(meshes[seed % meshes.size()]);
+    Planner planner(graph, mesh, strategies, {});
+    for (const std::uint64_t of : {1, 3}) {
+      const PartitionPlan plan = value_of(planner.plan(drawn(seed, of)));
+      const Expansion expansion = value_of(expand(graph, plan, strategies));
+      expect_moves_as_stated(graph, plan, expansion, "seed " + std::to_string(seed) + " on " + mesh.to_string());
+      moves += expansion.moves.size();
+    }
+  }
+  EXPECT_GT(moves, 1000U);
+}
+
+// A scalar that an operator on the first device makes goes to the others, and a sum of no axes is added by one device.
+TEST(Expand, Scalars) {
+  const Graph graph = graph_of(R"(
+input x f32[6]
+s = reshape(reduce_sum(x; axes=[-1]); shape=[])
+z = opaque custom(s) f32[]
+output mul(z, s)
+)");
+  StrategyTable strategies = every_strategy();
+  for (const auto& sizes : std::vector<std::vector<std::int64_t>>{{2}, {3}, {2, 2}}) {
+    const Mesh mesh = mesh_of_sizes(sizes);
+    Planner planner(graph, mesh, strategies, {});
+    const PartitionPlan plan = value_of(planner.plan([&](NodeId id, const NodeConfiguration& configuration) {
+      return graph.node(id).is_op("mul") || configuration.axes[0].kind != AxisUse::Kind::repeat;
+    }));
+    const Expansion expansion = value_of(expand(graph, plan, strategies));
+    expect_moves_as_stated(graph, plan, expansion, mesh.to_string());
+    ASSERT_FALSE(expansion.transfers.empty());
+    EXPECT_EQ(expansion.transfers.back().purpose, ExpandedTransfer::Purpose::share);
+  }
+}
+
+TEST(Expand, APlanThatStatesOtherBytesIsAnError) {
+  const Graph graph = graph_of("input x f32[4, 6]\noutput tanh(relu(x))\n");
+  const Mesh mesh = mesh_of_sizes({2});
+  StrategyTable strategies = every_strategy();
+  Planner planner(graph, mesh, strategies, {});
+  PartitionPlan plan = value_of(planner.plan([&](NodeId id, const NodeConfiguration& configuration) {
+    return configuration.to_string() == (graph.node(id).is_op("relu") ? "I@-2" : "I@-1");
+  }));
+  ASSERT_EQ(plan.transfers.size(), 1U);
+  plan.transfers[0].transfer.bytes = 4;
+  EXPECT_EQ(expand(graph, plan, strategies).error().message, "48 bytes of relu move, of which the plan says 4");
+  plan.transfers.clear();
+  EXPECT_EQ(expand(graph, plan, strategies).error().message, "48 bytes of relu move, of which the plan says nothing");
 }
 
 TEST(Expand, SumsOverAFieldAreExact) {
@@ -82,7 +177,7 @@ output add(matmul(mul(y, y), v), matmul(x, matmul(w, v)))
       StrategyTable strategies = every_strategy();
       Planner planner(graph, mesh, strategies, {});
       const PartitionPlan plan = value_of(planner.plan(drawn(seed, 4)));
-      const Graph expanded = value_of(expand(graph, plan, strategies));
+      const Graph expanded = value_of(expand(graph, plan, strategies)).graph;
       FieldRing ring(++number);
       RingTensor<FieldRing::Element> x{{5, 7}, {}, {}};
       for (int i = 0; i < 35; ++i) x.elements.push_back(ring.number(i * i - 17));
@@ -101,7 +196,7 @@ TEST(Expand, EqualPiecesStayApart) {
   const PartitionPlan plan = value_of(planner.plan([&](NodeId id, const NodeConfiguration& configuration) {
     return configuration.to_string() == (graph.node(id).is_op("relu") ? "repeat" : "j@-1");
   }));
-  Graph expanded = value_of(expand(graph, plan, strategies));
+  Graph expanded = value_of(expand(graph, plan, strategies)).graph;
   for (int normalized = 0; normalized < 2; ++normalized) {
     std::vector<std::int32_t> devices;
     for (const NodeId id : expanded.topological_order())
@@ -141,7 +236,7 @@ TEST(Expand, PiecesThatAreMoreOrLessThanTheirParts) {
         planner.plan([&](NodeId, const NodeConfiguration& configuration) { return configuration.to_string() == cut; }));
     ASSERT_EQ(plan.nodes.size(), 1U);
     EXPECT_EQ(plan.nodes[0].configuration.to_string(), cut);
-    const Graph expanded = value_of(expand(graph, plan, strategies));
+    const Graph expanded = value_of(expand(graph, plan, strategies)).graph;
     expect_equal(expected, value_of(evaluate(expanded, registry(), ring, inputs)), text);
     for (const NodeId id : expanded.topological_order()) {
       if (!expanded.node(id).is_op("concat")) continue;
@@ -161,7 +256,7 @@ output add(z, y)
   StrategyTable strategies = every_strategy();
   Planner planner(graph, mesh, strategies, {});
   const PartitionPlan plan = value_of(planner.plan());
-  const Graph expanded = value_of(expand(graph, plan, strategies));
+  const Graph expanded = value_of(expand(graph, plan, strategies)).graph;
   std::size_t opaque = 0, added = 0;
   for (const NodeId id : expanded.topological_order()) {
     opaque += expanded.node(id).kind == NodeKind::opaque ? 1 : 0;
@@ -180,7 +275,7 @@ TEST(Expand, APlanOfAnotherGraphIsAnError) {
   Planner planner(graph, mesh, strategies, {});
   PartitionPlan plan = value_of(planner.plan());
   plan.nodes[0].configuration.axes[0] = {AxisUse::Kind::cut, "I@-3", {}, ""};
-  const Expected<Graph> expanded = expand(graph, plan, strategies);
+  const Expected<Expansion> expanded = expand(graph, plan, strategies);
   ASSERT_FALSE(expanded);
   EXPECT_EQ(expanded.error().message, "relu cannot be cut so: I@-3");
   plan.nodes.clear();

@@ -74,7 +74,7 @@ TEST(ExpansionCheck, RandomPlansAreRightAndChangedOnesNot) {
     const Mesh mesh = mesh_of_sizes(meshes[seed % meshes.size()]);
     Planner planner(graph, mesh, strategies, {});
     const PartitionPlan plan = value_of(planner.plan(drawn(seed, seed % 2 == 0 ? 1 : 3)));
-    const Graph expanded = value_of(expand(graph, plan, strategies));
+    const Graph expanded = value_of(expand(graph, plan, strategies)).graph;
     const PlannedUses uses = uses_of(plan);
     const Status status = check_expansion(graph, expanded, mesh, uses, strategies);
     EXPECT_TRUE(status) << status.error().message << "\nseed " << seed << "\n" << to_text(graph);
@@ -144,7 +144,7 @@ TEST(ExpansionCheck, SumsOverTwoAxes) {
   }));
   ASSERT_EQ(plan.nodes[0].configuration.to_string(), "t (sum) | t (sum)");
   const Status status =
-      check_expansion(graph, value_of(expand(graph, plan, strategies)), mesh, uses_of(plan), strategies);
+      check_expansion(graph, value_of(expand(graph, plan, strategies)).graph, mesh, uses_of(plan), strategies);
   EXPECT_TRUE(status) << status.error().message;
 }
 

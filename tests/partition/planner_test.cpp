@@ -159,14 +159,14 @@ TEST(Planner, ManyRowsAreDataParallel) {
 }
 
 // What is carried stays whole: around it values are gathered.
-TEST(Planner, WhatIsCarriedReadsAndMakesEverything) {
+TEST(Planner, WhatIsCarriedReadsAndMakesEverythingOnTheFirstDevice) {
   const Graph graph = normal_graph("input x f32[8, 8]\ny = relu(x)\no = opaque mystery(y) f32[8, 8]\noutput tanh(o)\n");
   const Mesh mesh = mesh_of({2}, 1e9);
   StrategyTable strategies = every_strategy();
   Planner planner(graph, mesh, strategies, {});
   const PartitionPlan plan = value_of(planner.plan());
   ASSERT_EQ(plan.nodes.size(), 3U);
-  EXPECT_EQ(plan.nodes[1].configuration.makes[0], everywhere({8, 8}, mesh));
+  EXPECT_EQ(plan.nodes[1].configuration.makes[0], on_first({8, 8}, mesh));
 }
 
 // Partial sums travel through what is linear, with the conditions that their proofs ask for: one reduction for two
