@@ -254,7 +254,6 @@ Expected<MeasuredTopology> measure_topology(Transport& transport, const Operator
 
 int measure_links(int& argc, char**& argv, RunOptions& options) {
   const auto say = [](const Error& error) { (void)fail(program_name, error); };
-  if (const Status good = check(options); !good) return fail(program_name, good.error());
   std::unique_ptr<Transport> transport;
   if (started_by_mpi()) {
     MpiOptions mpi;
@@ -266,7 +265,7 @@ int measure_links(int& argc, char**& argv, RunOptions& options) {
     transport = std::move(make_thread_transports(1)[0]);
   }
   const Expected<OperatorRegistry> registry = load_operators(options.common);
-  Status status = agree(*transport, registry ? Status() : registry.error());
+  Status status = agree(*transport, registry ? check(options) : registry.error());
   std::string table;
   if (status) {
     const auto measured = measure_and_write(*transport, *registry, options);
