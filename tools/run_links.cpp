@@ -117,7 +117,7 @@ Expected<double> time_exchange(Transport& transport, int to, int from, std::size
     TASO_RETURN_IF_ERROR(agree(transport, {}));
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < exchanges; ++i) {
-      AlignedBuffer message(bytes);
+      AlignedBuffer message = transport.buffer(bytes);
       std::memcpy(message.data(), source.data(), bytes);
       TASO_RETURN_IF_ERROR(transport.send(to, message_number, std::move(message)));
       TASO_RETURN_IF_ERROR(transport.receive(from, message_number, std::span(sink.data(), bytes)));
