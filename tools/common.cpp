@@ -1,5 +1,6 @@
 #include "tools/common.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -268,6 +269,26 @@ void catch_interrupts() { handle_interrupts(on_interrupt); }
 void end_on_interrupt(const char* program) {
   interrupted_program = program;
   handle_interrupts(on_early_interrupt);
+}
+
+Silence::Silence(bool on) {
+  if (!on) return;
+  std::fflush(stdout);
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  for (int stream = 1; stream <= 2; ++stream) {
+    saved_[stream - 1] = dup(stream);
+    dup2(nowhere, stream);
+  }
+  close(nowhere);
+}
+
+Silence::~Silence() {
+  std::fflush(stdout);
+  for (int stream = 1; stream <= 2; ++stream) {
+    if (saved_[stream - 1] < 0) continue;
+    dup2(saved_[stream - 1], stream);
+    close(saved_[stream - 1]);
+  }
 }
 
 ProgressLine::ProgressLine(bool quiet) : quiet_(quiet), last_(std::chrono::steady_clock::now()) {

@@ -73,6 +73,18 @@ void catch_interrupts();
 /// and exit code 130. For times when nothing is being written and there is no result yet. `program` is a literal.
 void end_on_interrupt(const char* program);
 
+/// While it lives, nothing that this process prints is seen: for ranks that do not speak.
+class Silence {
+ public:
+  explicit Silence(bool on);
+  ~Silence();
+  Silence(const Silence&) = delete;
+  Silence& operator=(const Silence&) = delete;
+
+ private:
+  int saved_[2] = {-1, -1};
+};
+
 /// One line on stderr that is written over on a terminal (bar style), and a plain line every ten seconds elsewhere.
 class ProgressLine {
  public:

@@ -15,8 +15,8 @@
 #include "partition/link_fit.h"
 #include "runtime/kernel.h"
 #include "runtime/measure.h"
-#include "runtime/mpi/transport_mpi.h"
 #include "runtime/thread_transport.h"
+#include "support/file.h"
 #include "support/text_output.h"
 #include "tools/memory_limit.h"
 #include "tools/specs.h"
@@ -46,8 +46,8 @@ Host this_host() {
   Host host;
   host.name = name.data();
   host.memory = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  const std::string membership = read_file("/proc/self/cgroup").ok() ? *read_file("/proc/self/cgroup") : "";
-  if (const auto limit = group_memory_limit(membership, "/sys/fs/cgroup"))
+  const Expected<std::string> membership = read_file("/proc/self/cgroup");
+  if (const auto limit = group_memory_limit(membership ? *membership : "", "/sys/fs/cgroup"))
     host.memory = std::min(host.memory, static_cast<std::int64_t>(std::min<std::uint64_t>(*limit, INT64_MAX)));
   host.cores = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
   return host;
@@ -200,21 +200,12 @@ std::string table_of(const std::vector<MeasuredLevel>& levels, const DeviceRates
                             rates.memory_bandwidth * 1e-9, static_cast<double>(rates.memory) * 1e-9);
 }
 
-/// The ranks' own numbers differ in their last digits; those of rank 0 are everybody's.
-Expected<MeasuredTopology> measure_and_write(Transport& transport, const OperatorRegistry& registry,
-                                             RunOptions& options) {
-  TASO_ASSIGN(MeasuredTopology measured, measure_topology(transport, registry, options.threads));
-  Status written;
-  if (transport.rank() == 0) written = write_text(options.measure_links, topology_text(measured.topology));
-  TASO_RETURN_IF_ERROR(agree(transport, written));
-  return measured;
-}
-
-Status check(const RunOptions& options) {
+/// What can be wrong from the start.
+Status check_links_options(RunOptions& options, const Transport& transport) {
   if (!options.model.empty()) return Error{ErrorCode::usage, "--measure-links: no model is run; leave out MODEL", {}};
   if (options.device.device != "cpu")
     return Error{ErrorCode::usage, "--measure-links: ranks on the processor are measured; leave out --device", {}};
-  return {};
+  return transport.rank() == 0 ? options.files.claim_all() : Status();
 }
 
 }  // namespace
@@ -252,31 +243,17 @@ Expected<MeasuredTopology> measure_topology(Transport& transport, const Operator
   return measured;
 }
 
-int measure_links(int& argc, char**& argv, RunOptions& options) {
-  const auto say = [](const Error& error) { (void)fail(program_name, error); };
-  std::unique_ptr<Transport> transport;
-  if (started_by_mpi()) {
-    MpiOptions mpi;
-    mpi.report = say;
-    auto opened = open_mpi_transport(argc, argv, std::move(mpi));
-    if (!opened) return fail(program_name, opened.error());
-    transport = std::move(*opened);
-  } else {
-    transport = std::move(make_thread_transports(1)[0]);
-  }
+Expected<int> measure_links(RunOptions& options, Transport* ranks) {
+  const std::unique_ptr<Transport> alone = std::move(make_thread_transports(1)[0]);
+  Transport& transport = ranks == nullptr ? *alone : *ranks;
+  TASO_RETURN_IF_ERROR(agree(transport, check_links_options(options, transport)));
   const Expected<OperatorRegistry> registry = load_operators(options.common);
-  Status status = agree(*transport, registry ? check(options) : registry.error());
-  std::string table;
-  if (status) {
-    const auto measured = measure_and_write(*transport, *registry, options);
-    if (measured) table = measured->table;
-    if (!measured) status = measured.error();
-  }
-  if (!status) {
-    if (transport->rank() == 0 && !transport->failed()) say(status.error());
-    return status.error().exit_code();
-  }
-  if (transport->rank() == 0 && !options.common.quiet && !options.files.claims().uses_stdout()) fmt::print("{}", table);
+  TASO_RETURN_IF_ERROR(agree(transport, registry ? Status() : registry.error()));
+  TASO_ASSIGN(const MeasuredTopology measured, measure_topology(transport, *registry, options.threads));
+  const bool leads = transport.rank() == 0;
+  TASO_RETURN_IF_ERROR(
+      agree(transport, leads ? write_text(options.measure_links, topology_text(measured.topology)) : Status()));
+  if (leads && !options.common.quiet && !options.files.claims().uses_stdout()) fmt::print("{}", measured.table);
   return 0;
 }
 

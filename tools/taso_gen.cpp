@@ -127,34 +127,6 @@ Status prepare_checkpoint(const std::string& folder, bool resume) {
   return {};
 }
 
-/// While it lives, nothing of this process is printed.
-class Silence {
- public:
-  explicit Silence(bool on) {
-    if (!on) return;
-    std::fflush(stdout);
-    const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    for (int stream = 1; stream <= 2; ++stream) {
-      saved_[stream - 1] = dup(stream);
-      dup2(nowhere, stream);
-    }
-    close(nowhere);
-  }
-  ~Silence() {
-    std::fflush(stdout);
-    for (int stream = 1; stream <= 2; ++stream) {
-      if (saved_[stream - 1] < 0) continue;
-      dup2(saved_[stream - 1], stream);
-      close(saved_[stream - 1]);
-    }
-  }
-  Silence(const Silence&) = delete;
-  Silence& operator=(const Silence&) = delete;
-
- private:
-  int saved_[2] = {-1, -1};
-};
-
 /// What a run needs.
 struct Setup {
   std::optional<OperatorRegistry> registry;

@@ -25,6 +25,7 @@
 #include "runtime/executor.h"
 #include "runtime/lowering.h"
 #include "runtime/measure.h"
+#include "runtime/mpi/transport_mpi.h"
 #include "runtime/tensor.h"
 #include "support/text_output.h"
 #include "tools/common.h"
@@ -424,19 +425,48 @@ Status print_graph(const RunOptions& options, const OperatorRegistry& registry) 
   return {};
 }
 
-Expected<int> run_with_plan(RunOptions& options, const OperatorRegistry& registry, const tools::Device& device) {
-  return tools::run_plan_by_threads(options, registry, device);
+/// What is wrong with a command line beyond single options.
+Status check_options(const RunOptions& options) {
+  const auto wrong = [](const char* message) { return Error{ErrorCode::usage, message, {}}; };
+  if (options.model.empty() && !options.print_device) return wrong("MODEL is required");
+  if (options.check && !options.other.empty())
+    return wrong("--check: one model is compared with float64; leave out --compare");
+  if (options.plan.empty() && !options.trace.empty()) return wrong("--trace: runs with a --plan are traced");
+  if (options.plan.empty()) return {};
+  for (const auto& [name, given] : {std::pair("--compare", !options.other.empty()),
+                                    {"--print-graph", options.print_graph},
+                                    {"--print-device", options.print_device},
+                                    {"--input-shape", !options.input_shapes.empty()},
+                                    {"--costs", !options.costs.empty()}})
+    if (given) return Error{ErrorCode::usage, fmt::format("{}: does not go with --plan; leave one out", name), {}};
+  return {};
+}
+
+/// The same on each of several processes.
+Expected<int> run_as_rank(RunOptions& options, Transport& ranks) {
+  std::optional<OperatorRegistry> registry;
+  std::optional<tools::Device> device;
+  const Status ready = [&]() -> Status {
+    TASO_RETURN_IF_ERROR(check_options(options));
+    if (options.plan.empty())
+      return Error{ErrorCode::usage, "mpirun runs a model as a plan says: give one with --plan", {}};
+    if (ranks.rank() == 0) {
+      TASO_RETURN_IF_ERROR(options.files.claim_all());
+      TASO_RETURN_IF_ERROR(tools::claim_external_data(options));
+    }
+    TASO_ASSIGN(registry, tools::load_operators(options.common));
+    TASO_ASSIGN(device, tools::open_device(options.device, *registry, true));
+    return {};
+  }();
+  TASO_RETURN_IF_ERROR(agree(ranks, ready));
+  tools::catch_interrupts();
+  return tools::run_plan(options, *registry, *device, ranks);
 }
 
 /// The exit code of a run without errors.
 Expected<int> run(RunOptions& options) {
-  if (options.model.empty() && !options.print_device) return Error{ErrorCode::usage, "MODEL is required", {}};
-  if (options.check && !options.other.empty())
-    return Error{ErrorCode::usage, "--check: one model is compared with float64; leave out --compare", {}};
-  if (!options.plan.empty() && !options.other.empty())
-    return Error{ErrorCode::usage, "--plan: one model is run; leave out --compare", {}};
-  if (options.plan.empty() && !options.trace.empty())
-    return Error{ErrorCode::usage, "--trace: runs with a --plan are traced", {}};
+  TASO_RETURN_IF_ERROR(check_options(options));
+  TASO_RETURN_IF_ERROR(options.files.claim_all());
   TASO_RETURN_IF_ERROR(tools::claim_external_data(options));
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
   if (options.print_graph) {
@@ -448,7 +478,7 @@ Expected<int> run(RunOptions& options) {
     TASO_RETURN_IF_ERROR(print_device(device.library, options));
     return 0;
   }
-  if (!options.plan.empty()) return run_with_plan(options, registry, device);
+  if (!options.plan.empty()) return tools::run_plan_by_threads(options, registry, device);
   TASO_ASSIGN(const Tensors given, tools::read_inputs(options));
   TASO_ASSIGN(std::vector<Subject> subjects, load_subjects(options, registry, given));
   TASO_RETURN_IF_ERROR(tools::claim_tensors(options, subjects[0]));
@@ -493,12 +523,27 @@ Expected<int> run(RunOptions& options) {
 }  // namespace taso
 
 int main(int argc, char** argv) {
-  CLI::App app("Runs an ONNX model: times it, profiles it, compares it with another.",
-               std::string(taso::tools::program_name));
+  const std::string program(taso::tools::program_name);
+  std::unique_ptr<taso::Transport> ranks;
+  if (taso::started_by_mpi()) {
+    taso::MpiOptions mpi;
+    mpi.report = [program](const taso::Error& error) { (void)taso::tools::fail(program, error); };
+    taso::Expected<std::unique_ptr<taso::Transport>> opened = taso::open_mpi_transport(argc, argv, std::move(mpi));
+    if (!opened) return taso::tools::fail(program, opened.error());
+    ranks = std::move(*opened);
+  }
+  const bool speaks = ranks == nullptr || ranks->rank() == 0;
+  CLI::App app("Runs an ONNX model: times it, profiles it, compares it with another.", program);
   taso::tools::RunOptions options;
   taso::declare(app, options);
-  if (const auto code = taso::tools::parse_command_line(app, options.files, argc, argv)) return *code;
-  if (!options.measure_links.empty()) return taso::tools::measure_links(argc, argv, options);
-  const taso::Expected<int> code = taso::run(options);
-  return code ? *code : taso::tools::fail(taso::tools::program_name, code.error());
+  {
+    const taso::tools::Silence silence(!speaks);
+    if (const auto code = taso::tools::parse_command_line(app, options.files, argc, argv, false)) return *code;
+  }
+  const taso::Expected<int> code = !options.measure_links.empty() ? taso::tools::measure_links(options, ranks.get())
+                                   : ranks != nullptr && ranks->size() > 1 ? taso::run_as_rank(options, *ranks)
+                                                                           : taso::run(options);
+  if (code) return *code;
+  const bool said = ranks != nullptr && ranks->failed();
+  return speaks && !said ? taso::tools::fail(program, code.error()) : code.error().exit_code();
 }

@@ -39,8 +39,10 @@ refused() { # refused CODE LINE ARGUMENT...
   "$mpirun" "${options[@]}" -np 2 "$run" --specs "$specs" "$@" 2> message || got=$?
   [ $got = "$code" ] || { cat message; wrong "exit code $got, not $code"; }
   [ "$(grep -c '^taso-run: ' message)" = 1 ] || { cat message; wrong "not one line"; }
-  grep -qF "taso-run: $line" message || { cat message; wrong "without '$line'"; }
+  grep -q "^taso-run: .*$line" message || { cat message; wrong "without '$line'"; }
 }
 refused 2 '--measure-links: no model is run; leave out MODEL' --measure-links a.json "model.onnx"
 refused 2 '--measure-links: ranks on the processor are measured; leave out --device' --measure-links a.json --device reference
+refused 2 'unknown option --nonsense' --nonsense
+refused 3 '' --measure-links none/such/a.json
 echo ok
