@@ -12,6 +12,7 @@
 #include <memory>
 #include <thread>
 
+#include "partition/host_groups.h"
 #include "partition/link_fit.h"
 #include "runtime/kernel.h"
 #include "runtime/measure.h"
@@ -79,24 +80,10 @@ Expected<Placement> place(Transport& transport) {
   Placement placement;
   placement.first = own;
   placement.first.name = names[0];
-  const auto size = static_cast<int>(names.size());
-  while (placement.per_host < size && names[static_cast<std::size_t>(placement.per_host)] == names[0])
-    ++placement.per_host;
-  placement.hosts = size / placement.per_host;
-  bool regular = size % placement.per_host == 0;
-  for (int rank = 0; rank < size && regular; ++rank) {
-    const std::string& name = names[static_cast<std::size_t>(rank)];
-    const int host = rank / placement.per_host;
-    regular = name == names[static_cast<std::size_t>(host * placement.per_host)] &&
-              std::count(names.begin(), names.end(), name) == placement.per_host;
-  }
-  if (!regular)
-    return Error{
-        ErrorCode::usage,
-        fmt::format("--measure-links: the ranks are on hosts {}; each must have as many ranks, with consecutive "
-                    "numbers (mpirun -npernode N, --map-by slot)",
-                    fmt::join(names, " ")),
-        {}};
+  Expected<HostGroups> groups = host_groups(names);
+  if (!groups) return Error{groups.error().code, "--measure-links: " + groups.error().message, {}};
+  placement.hosts = groups->hosts;
+  placement.per_host = groups->per_host;
   placement.memory = static_cast<std::int64_t>(*std::min_element(memory.begin(), memory.end())) / placement.per_host;
   placement.cores_of_rank = *std::min_element(cores.begin(), cores.end()) / placement.per_host;
   return placement;
