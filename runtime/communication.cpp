@@ -66,7 +66,7 @@ class Send final : public Kernel {
     copy_.emplace(sizes, strides, row_major(sizes), width);
   }
   Status execute(const KernelArguments& arguments) const override {
-    AlignedBuffer payload(bytes_);
+    AlignedBuffer payload = communication_.buffer(bytes_);
     copy_->run(arguments.inputs[0] + offset_, payload.data(), 1);
     return communication_.send(message_.peer, message_.number, message_.transfer, std::move(payload));
   }

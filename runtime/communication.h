@@ -27,6 +27,8 @@ class Communication final : public KernelSource {
   [[nodiscard]] const std::map<std::uint32_t, MovedBytes>& moved() const { return moved_; }
   void reset() { moved_.clear(); }
 
+  /// Memory for a message (Transport::buffer).
+  [[nodiscard]] AlignedBuffer buffer(std::size_t bytes) { return transport_.buffer(bytes); }
   [[nodiscard]] Status send(int to, std::uint32_t number, std::uint32_t transfer, AlignedBuffer bytes);
   [[nodiscard]] Status receive(int from, std::uint32_t number, std::uint32_t transfer, std::span<std::byte> into);
 

@@ -11,10 +11,12 @@
 namespace taso {
 namespace {
 
-/// What has been sent to a rank and not been received, by sender and number; no queue is empty.
+/// What a rank has.
 struct Mailbox {
+  /// What has been sent to it and not been received, by sender and number; no queue is empty.
   std::map<std::pair<int, std::uint32_t>, std::deque<AlignedBuffer>> messages;
   std::condition_variable changed;  ///< Something came, a rank left, or one failed.
+  BufferPool sent;                  ///< What the rank has sent and was received.
 };
 
 /// What the ranks share.
@@ -45,6 +47,11 @@ class ThreadTransport final : public Transport {
   [[nodiscard]] int size() const override { return static_cast<int>(world_->mailboxes.size()); }
   [[nodiscard]] std::string name() const override { return "threads"; }
 
+  [[nodiscard]] AlignedBuffer buffer(std::size_t bytes) override {
+    const std::lock_guard lock(world_->mutex);
+    return world_->mailboxes[static_cast<std::size_t>(rank_)].sent.take(bytes);
+  }
+
   Status send(int to, std::uint32_t number, AlignedBuffer bytes) override {
     check(to, number);
     const std::lock_guard lock(world_->mutex);
@@ -58,9 +65,11 @@ class ThreadTransport final : public Transport {
 
   Status receive(int from, std::uint32_t number, std::span<std::byte> into) override {
     check(from, number);
-    TASO_ASSIGN(const AlignedBuffer bytes, take(from, number));
+    TASO_ASSIGN(AlignedBuffer bytes, take(from, number));
     if (bytes.size() != into.size()) return wrong_size(from, number, std::to_string(bytes.size()), into.size());
     if (!into.empty()) std::memcpy(into.data(), bytes.data(), into.size());
+    const std::lock_guard lock(world_->mutex);
+    world_->mailboxes[static_cast<std::size_t>(from)].sent.give(std::move(bytes));
     return {};
   }
 

@@ -25,6 +25,8 @@ class Transport {
   /// "mpi", "threads".
   [[nodiscard]] virtual std::string name() const = 0;
 
+  /// Memory for a message, its contents unspecified: that of one that has arrived, where there is one of the size.
+  [[nodiscard]] virtual AlignedBuffer buffer(std::size_t bytes) = 0;
   /// Queues a message for another rank and returns at once. 0 <= number <= largest_number.
   [[nodiscard]] virtual Status send(int to, std::uint32_t number, AlignedBuffer bytes) = 0;
   /// Waits for the next message of this number from another rank. Fails where it is not of the size of `into`.

@@ -12,9 +12,12 @@
 #include <memory>
 #include <thread>
 
+#include "partition/host_groups.h"
 #include "partition/link_fit.h"
 #include "runtime/kernel.h"
 #include "runtime/measure.h"
+#include "runtime/thread_transport.h"
+#include "support/file.h"
 #include "support/text_output.h"
 #include "tools/memory_limit.h"
 #include "tools/specs.h"
@@ -44,8 +47,8 @@ Host this_host() {
   Host host;
   host.name = name.data();
   host.memory = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  const std::string membership = read_file("/proc/self/cgroup").ok() ? *read_file("/proc/self/cgroup") : "";
-  if (const auto limit = group_memory_limit(membership, "/sys/fs/cgroup"))
+  const Expected<std::string> membership = read_file("/proc/self/cgroup");
+  if (const auto limit = group_memory_limit(membership ? *membership : "", "/sys/fs/cgroup"))
     host.memory = std::min(host.memory, static_cast<std::int64_t>(std::min<std::uint64_t>(*limit, INT64_MAX)));
   host.cores = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
   return host;
@@ -77,24 +80,10 @@ Expected<Placement> place(Transport& transport) {
   Placement placement;
   placement.first = own;
   placement.first.name = names[0];
-  const auto size = static_cast<int>(names.size());
-  while (placement.per_host < size && names[static_cast<std::size_t>(placement.per_host)] == names[0])
-    ++placement.per_host;
-  placement.hosts = size / placement.per_host;
-  bool regular = size % placement.per_host == 0;
-  for (int rank = 0; rank < size && regular; ++rank) {
-    const std::string& name = names[static_cast<std::size_t>(rank)];
-    const int host = rank / placement.per_host;
-    regular = name == names[static_cast<std::size_t>(host * placement.per_host)] &&
-              std::count(names.begin(), names.end(), name) == placement.per_host;
-  }
-  if (!regular)
-    return Error{
-        ErrorCode::usage,
-        fmt::format("--measure-links: the ranks are on hosts {}; each must have as many ranks, with consecutive "
-                    "numbers (mpirun -npernode N, --map-by slot)",
-                    fmt::join(names, " ")),
-        {}};
+  Expected<HostGroups> groups = host_groups(names);
+  if (!groups) return Error{groups.error().code, "--measure-links: " + groups.error().message, {}};
+  placement.hosts = groups->hosts;
+  placement.per_host = groups->per_host;
   placement.memory = static_cast<std::int64_t>(*std::min_element(memory.begin(), memory.end())) / placement.per_host;
   placement.cores_of_rank = *std::min_element(cores.begin(), cores.end()) / placement.per_host;
   return placement;
@@ -115,7 +104,7 @@ Expected<double> time_exchange(Transport& transport, int to, int from, std::size
     TASO_RETURN_IF_ERROR(agree(transport, {}));
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < exchanges; ++i) {
-      AlignedBuffer message(bytes);
+      AlignedBuffer message = transport.buffer(bytes);
       std::memcpy(message.data(), source.data(), bytes);
       TASO_RETURN_IF_ERROR(transport.send(to, message_number, std::move(message)));
       TASO_RETURN_IF_ERROR(transport.receive(from, message_number, std::span(sink.data(), bytes)));
@@ -198,21 +187,12 @@ std::string table_of(const std::vector<MeasuredLevel>& levels, const DeviceRates
                             rates.memory_bandwidth * 1e-9, static_cast<double>(rates.memory) * 1e-9);
 }
 
-/// The ranks' own numbers differ in their last digits; those of rank 0 are everybody's.
-Expected<MeasuredTopology> measure_and_write(Transport& transport, const OperatorRegistry& registry,
-                                             RunOptions& options) {
-  TASO_ASSIGN(MeasuredTopology measured, measure_topology(transport, registry, options.threads));
-  Status written;
-  if (transport.rank() == 0) written = write_text(options.measure_links, topology_text(measured.topology));
-  TASO_RETURN_IF_ERROR(agree(transport, written));
-  return measured;
-}
-
-Status check(const RunOptions& options) {
+/// What can be wrong from the start.
+Status check_links_options(RunOptions& options, const Transport& transport) {
   if (!options.model.empty()) return Error{ErrorCode::usage, "--measure-links: no model is run; leave out MODEL", {}};
   if (options.device.device != "cpu")
     return Error{ErrorCode::usage, "--measure-links: ranks on the processor are measured; leave out --device", {}};
-  return {};
+  return transport.rank() == 0 ? options.files.claim_all() : Status();
 }
 
 }  // namespace
@@ -250,15 +230,17 @@ Expected<MeasuredTopology> measure_topology(Transport& transport, const Operator
   return measured;
 }
 
-Expected<int> measure_links(RunOptions& options, Transport& transport) {
-  Status ready = check(options);
-  if (ready && transport.rank() == 0) ready = options.files.claim_all();
-  TASO_RETURN_IF_ERROR(agree(transport, ready));
+Expected<int> measure_links(RunOptions& options, Transport* ranks) {
+  const std::unique_ptr<Transport> alone = std::move(make_thread_transports(1)[0]);
+  Transport& transport = ranks == nullptr ? *alone : *ranks;
+  TASO_RETURN_IF_ERROR(agree(transport, check_links_options(options, transport)));
   const Expected<OperatorRegistry> registry = load_operators(options.common);
   TASO_RETURN_IF_ERROR(agree(transport, registry ? Status() : registry.error()));
-  TASO_ASSIGN(const MeasuredTopology measured, measure_and_write(transport, *registry, options));
-  if (transport.rank() == 0 && !options.common.quiet && !options.files.claims().uses_stdout())
-    fmt::print("{}", measured.table);
+  TASO_ASSIGN(const MeasuredTopology measured, measure_topology(transport, *registry, options.threads));
+  const bool leads = transport.rank() == 0;
+  TASO_RETURN_IF_ERROR(
+      agree(transport, leads ? write_text(options.measure_links, topology_text(measured.topology)) : Status()));
+  if (leads && !options.common.quiet && !options.files.claims().uses_stdout()) fmt::print("{}", measured.table);
   return 0;
 }
 

@@ -23,8 +23,8 @@ struct MeasuredTopology {
 [[nodiscard]] Expected<MeasuredTopology> measure_topology(Transport& transport, const OperatorRegistry& registry,
                                                           int threads);
 
-/// The mode of the program, on all ranks: measures, and rank 0 writes options.measure_links and says what was measured.
-/// Returns the exit code.
-[[nodiscard]] Expected<int> measure_links(RunOptions& options, Transport& transport);
+/// The mode of the program: measures and writes options.measure_links, by rank 0, which prints the table. Of a process
+/// that is no rank (null) the topology has one device. Returns the exit code, or an error that all ranks have.
+[[nodiscard]] Expected<int> measure_links(RunOptions& options, Transport* ranks);
 
 }  // namespace taso::tools

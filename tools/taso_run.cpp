@@ -27,7 +27,6 @@
 #include "runtime/measure.h"
 #include "runtime/mpi/transport_mpi.h"
 #include "runtime/tensor.h"
-#include "runtime/thread_transport.h"
 #include "support/text_output.h"
 #include "tools/common.h"
 #include "tools/costs.h"
@@ -541,11 +540,10 @@ int main(int argc, char** argv) {
     const taso::tools::Silence silence(!speaks);
     if (const auto code = taso::tools::parse_command_line(app, options.files, argc, argv, false)) return *code;
   }
-  if (ranks == nullptr && !options.measure_links.empty()) ranks = std::move(taso::make_thread_transports(1)[0]);
-  const taso::Expected<int> code = !options.measure_links.empty()          ? taso::tools::measure_links(options, *ranks)
+  const taso::Expected<int> code = !options.measure_links.empty() ? taso::tools::measure_links(options, ranks.get())
                                    : ranks != nullptr && ranks->size() > 1 ? taso::run_as_rank(options, *ranks)
                                                                            : taso::run(options);
   if (code) return *code;
-  return speaks && !(ranks != nullptr && ranks->failed()) ? taso::tools::fail(program, code.error())
-                                                          : code.error().exit_code();
+  const bool said = ranks != nullptr && ranks->failed();
+  return speaks && !said ? taso::tools::fail(program, code.error()) : code.error().exit_code();
 }

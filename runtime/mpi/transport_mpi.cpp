@@ -77,6 +77,10 @@ class MpiTransport final : public Transport {
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] std::string name() const override { return "mpi"; }
+  [[nodiscard]] AlignedBuffer buffer(std::size_t bytes) override {
+    const std::lock_guard lock(mutex_);
+    return pool_.take(bytes);
+  }
   Status send(int to, std::uint32_t number, AlignedBuffer bytes) override;
   Status receive(int from, std::uint32_t number, std::span<std::byte> into) override;
   void fail(const Error& error) override;
@@ -94,7 +98,7 @@ class MpiTransport final : public Transport {
   /// Bytes of the next piece of a message, which may have more than there is room for: then it is not received.
   [[nodiscard]] Expected<std::size_t> receive_piece(std::unique_lock<std::mutex>& lock, int from, std::uint32_t number,
                                                     std::span<std::byte> into);
-  static void drop_done(std::list<Sent>& list);
+  void drop_done(std::list<Sent>& list);
   void tell(int tag, const std::string& text);
   void read_signs();
   /// Where the run has failed and this rank is the one to say so.
@@ -108,6 +112,7 @@ class MpiTransport final : public Transport {
   mutable std::mutex mutex_;  ///< Of all calls of MPI and what follows.
   MPI_Comm data_ = MPI_COMM_NULL, signs_ = MPI_COMM_NULL;
   std::list<Sent> under_way_, signs_under_way_;
+  BufferPool pool_;  ///< Of what was under way.
   Liveness liveness_;
   std::optional<Error> failure_;
   bool stopping_ = false;
@@ -154,9 +159,10 @@ Status MpiTransport::queue(std::list<Sent>& list, MPI_Comm communicator, int to,
 }
 
 void MpiTransport::drop_done(std::list<Sent>& list) {
-  std::erase_if(list, [](Sent& sent) {
+  std::erase_if(list, [this](Sent& sent) {
     int done = 0;
     MPI_Testall(static_cast<int>(sent.requests.size()), sent.requests.data(), &done, MPI_STATUSES_IGNORE);
+    if (done != 0) pool_.give(std::move(sent.bytes));
     return done != 0;
   });
 }

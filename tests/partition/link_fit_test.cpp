@@ -9,7 +9,7 @@
 namespace taso {
 namespace {
 
-double error_of(const LinkFit& fit, const std::vector<MessageTime>& times) {
+double sum_of_squares(const LinkFit& fit, const std::vector<MessageTime>& times) {
   double sum = 0;
   for (const MessageTime& time : times) sum += std::pow(fit.seconds(time.bytes) / time.seconds - 1, 2);
   return sum;
@@ -31,7 +31,7 @@ TEST(LinkFit, NoLinkNearByFitsBetter) {
   const LinkFit fit = fit_link(times);
   for (const double latency : {0.99, 1.0, 1.01})
     for (const double bandwidth : {0.99, 1.0, 1.01})
-      EXPECT_GE(error_of({fit.latency * latency, fit.bandwidth * bandwidth}, times), error_of(fit, times));
+      EXPECT_GE(sum_of_squares({fit.latency * latency, fit.bandwidth * bandwidth}, times), sum_of_squares(fit, times));
 }
 
 TEST(LinkFit, NothingIsNegative) {

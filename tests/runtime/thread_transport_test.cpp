@@ -165,5 +165,37 @@ TEST(ThreadTransport, ARankThatFailsEndsAllWaiting) {
   EXPECT_THAT(results, ::testing::Each("rank 2: no kernel 4; rank 2: no kernel"));
 }
 
+TEST(ThreadTransport, TheMemoryOfAMessageThatHasArrivedIsUsedAgain) {
+  auto transports = make_thread_transports(2);
+  std::string text(BufferPool::least_bytes, '?');
+  const auto pass = [&] {
+    AlignedBuffer message = transports[0]->buffer(text.size());
+    const std::byte* const memory = message.data();
+    EXPECT_TRUE(transports[0]->send(1, 1, std::move(message)).ok());
+    EXPECT_TRUE(transports[1]->receive(0, 1, std::as_writable_bytes(std::span(text))).ok());
+    return memory;
+  };
+  const std::byte* const first = pass();
+  const AlignedBuffer other = transports[0]->buffer(text.size() + 1),
+                      of_other_rank = transports[1]->buffer(text.size());
+  EXPECT_EQ(pass(), first);
+}
+
+TEST(BufferPool, KeepsWhatIsLargeUpToABound) {
+  BufferPool pool;
+  AlignedBuffer small(BufferPool::least_bytes - 1);
+  small.data()[0] = std::byte{1};
+  pool.give(std::move(small));
+  constexpr std::size_t half = BufferPool::most_bytes / 2;
+  std::vector<const std::byte*> given;
+  for (int i = 0; i < 3; ++i) {
+    AlignedBuffer buffer(half);
+    given.push_back(buffer.data());
+    pool.give(std::move(buffer));
+  }
+  EXPECT_EQ(pool.take(half).data(), given[2]);
+  EXPECT_EQ(pool.take(half).data(), given[1]);
+}
+
 }  // namespace
 }  // namespace taso

@@ -120,7 +120,7 @@ Status ping_pong(Transport& transport) {
         if (transport.rank() > 1) continue;
         if (transport.rank() == sender) {
           TASO_RETURN_IF_ERROR(transport.send(1 - sender, 1, std::move(message)));
-          message = AlignedBuffer(size);
+          message = transport.buffer(size);
         } else {
           TASO_RETURN_IF_ERROR(transport.receive(sender, 1, std::span(message.data(), size)));
         }
