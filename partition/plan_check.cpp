@@ -14,6 +14,8 @@ namespace taso {
 namespace {
 
 constexpr double cost_tolerance = 1e-9, byte_tolerance = 1e-12;
+/// Bounds are sums in another order, and of prices of memory.
+constexpr double exact_tolerance = 1e-6;
 
 /// Compares figures one by one, and remembers the first that is wrong.
 class FigureCheck {
@@ -102,6 +104,11 @@ class FigureCheck {
     ++compared_;
     if (document_.lower_bound > stated.cost * (1 + cost_tolerance))
       refuse("plan.lower_bound", 0, fmt::format("{}, but this plan costs {}", document_.lower_bound, stated.cost));
+    ++compared_;
+    if (document_.exact && document_.lower_bound < stated.cost * (1 - exact_tolerance))
+      refuse("plan.exact", 0,
+             fmt::format("no plan is said to cost less than {}, but only that none costs less than {}", stated.cost,
+                         document_.lower_bound));
     if (!document_.memory_per_device) return;
     ++compared_;
     if (stated.memory > *document_.memory_per_device)

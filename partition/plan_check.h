@@ -16,7 +16,8 @@ namespace taso {
 /// not_proved with the line and the place of the first wrong one, and both values.
 ///
 /// What nobody can count without looking for plans is only looked at as far as it can be: the lower bound is not above
-/// the cost, the memory of a device suffices, and the sums of other plans add up.
+/// the cost, and equals it where no plan is said to cost less, the memory of a device suffices, and the sums of other
+/// plans add up.
 [[nodiscard]] Expected<std::size_t> check_figures(const PlanDocument& document, const PartitionPlan& plan);
 
 /// Whether the model's file, with all its bytes, is the one that the document names. bad_input if not, or if it cannot

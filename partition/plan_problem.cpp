@@ -251,18 +251,24 @@ KeptAs PlanProblem::kept_as(const PlannedValue& value, const Choice& choice) con
     return configuration(maker, way).makes[value.value.port] == placement;
   };
   if (made_as(choice[decision(maker)])) return {};
-  for (const ValueReader& reader : value.readers)
+  // Of a pair of state those who read the other value, too.
+  std::vector<ValueReader> readers = value.readers;
+  for (const PlannedValue& other : values_)
+    if (!other.made && other.kept == value.kept)
+      readers.insert(readers.end(), other.readers.begin(), other.readers.end());
+  for (const ValueReader& reader : readers)
     if (read(reader, choice[decision(reader.node)]) == placement)
       return {KeptAs::Kind::read, reader.node, reader.input, std::nullopt};
-  if (placement == everywhere(graph_.type(value.value).shape, mesh_)) return {KeptAs::Kind::everywhere, 0, 0, {}};
+  if (placement == everywhere(graph_.type(value.value).shape, mesh_))
+    return {KeptAs::Kind::everywhere, 0, 0, std::nullopt};
   for (std::uint32_t way = 0; way < ways(maker); ++way)
     if (made_as(way)) return {KeptAs::Kind::made, 0, 0, configuration(maker, way).axes};
-  for (const ValueReader& reader : value.readers)
+  for (const ValueReader& reader : readers)
     for (std::uint32_t way = 0; way < ways(reader.node); ++way)
       if (read(reader, way) == placement)
         return {KeptAs::Kind::read, reader.node, reader.input, configuration(reader.node, way).axes};
-  // What one of a pair of state is kept as may be told from the readers of the other one alone.
-  return {KeptAs::Kind::everywhere, 0, 0, {}};
+  TASO_CHECK(false, "a value is kept as nobody makes or reads it");
+  return {};
 }
 
 void PlanProblem::read_value(const PlannedValue& value, const Choice& choice, PartitionPlan& plan) const {

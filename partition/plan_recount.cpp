@@ -60,7 +60,7 @@ class Recount {
         order_(planned_nodes(graph)),
         reads_(reads_of(graph, order_)),
         devices_(static_cast<std::size_t>(plan.mesh.devices())),
-        while_running_(devices_, std::vector<double>(order_.size(), 0)) {
+        changes_(devices_, std::vector<double>(order_.size() + 1, 0)) {
     for (std::size_t at = 0; at < order_.size(); ++at) positions_[order_[at]] = at;
   }
 
@@ -91,6 +91,12 @@ class Recount {
     return found == reads_.end() ? none : found->second;
   }
 
+  /// Bytes that a device holds while the operators from `first` to `last` run.
+  void hold(std::size_t device, std::size_t first, std::size_t last, double bytes) {
+    changes_[device][first] += bytes;
+    changes_[device][last + 1] -= bytes;
+  }
+
   Status move(Value value, std::optional<NodeId> reader, const Placement& from, const Placement& to) {
     const Transfer moved =
         transfer(from, to, static_cast<std::int64_t>(size_of(graph_.type(value).element)), plan_.mesh);
@@ -117,15 +123,15 @@ class Recount {
     for (const Read& read : readers) TASO_RETURN_IF_ERROR(move(value, order_[read.at], held, read_in(read)));
     const std::size_t last = is_output(graph_, value) ? order_.size() - 1 : readers.empty() ? at : readers.back().at;
     for (std::size_t d = 0; d < devices_; ++d) {
-      std::vector<double>& bytes = while_running_[d];
       const IndexBox &had = made.boxes[d], &has = held.boxes[d];
-      for (std::size_t during = at; during <= last; ++during) bytes[during] += bytes_of(value, has);
+      hold(d, at, last, bytes_of(value, has));
       // While it is made: what is made, if that is something else; of it what is kept of it need not be there twice.
-      if (had != has) bytes[at] += bytes_of(value, had) - (is_inside(has, had) ? bytes_of(value, has) : 0);
+      if (had != has) hold(d, at, at, bytes_of(value, had) - (is_inside(has, had) ? bytes_of(value, has) : 0));
       std::set<std::pair<std::size_t, IndexBox>> fetched;
       for (const Read& read : readers) {
         const IndexBox& wants = read_in(read).boxes[d];
-        if (!is_inside(wants, has) && fetched.emplace(read.at, wants).second) bytes[read.at] += bytes_of(value, wants);
+        if (!is_inside(wants, has) && fetched.emplace(read.at, wants).second)
+          hold(d, read.at, read.at, bytes_of(value, wants));
       }
     }
     return {};
@@ -147,7 +153,7 @@ class Recount {
       for (std::size_t d = 0; d < devices_; ++d) {
         const double bytes = stored(value, readers, d);
         const std::size_t last = is_weight ? order_.size() - 1 : readers.back().at;
-        for (std::size_t during = 0; during <= last; ++during) while_running_[d][during] += bytes;
+        hold(d, 0, last, bytes);
         weight.bytes = std::max(weight.bytes, bytes);
         if (is_weight) of_weights[d] += bytes;
       }
@@ -170,9 +176,10 @@ class Recount {
   void find_most() {
     plan_.memory = 0;
     plan_.memory_node = 0;
+    std::vector<double> held(devices_, 0);
     for (std::size_t at = 0; at < order_.size(); ++at) {
       double& most = plan_.nodes[at].memory = 0;
-      for (const std::vector<double>& bytes : while_running_) most = std::max(most, bytes[at]);
+      for (std::size_t d = 0; d < devices_; ++d) most = std::max(most, held[d] += changes_[d][at]);
       if (most <= plan_.memory) continue;
       plan_.memory = most;
       plan_.memory_node = order_[at];
@@ -185,7 +192,8 @@ class Recount {
   std::map<NodeId, std::size_t> positions_;
   std::map<Value, std::vector<Read>> reads_;
   std::size_t devices_;
-  std::vector<std::vector<double>> while_running_;  ///< Bytes per device and operator.
+  /// Per device and operator: so many bytes more than while the one before it runs.
+  std::vector<std::vector<double>> changes_;
 };
 
 }  // namespace

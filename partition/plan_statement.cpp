@@ -23,6 +23,7 @@ class PlanStatement {
       document_.nodes.push_back({name_of(node.node), graph_.node(node.node).op, node.configuration.axes, cuts[i],
                                  node.compute_seconds, moved[i].in.bytes, moved[i].out.bytes, node.memory, 0});
     }
+    TASO_CHECK(plan_.kept_as.size() == plan_.kept.size(), "a file of a plan with state");
     for (const auto& [value, as] : plan_.kept_as) keep(value, as);
     std::sort(document_.kept.begin(), document_.kept.end(), [](const StatedKept& a, const StatedKept& b) {
       return std::pair(a.node, a.output) < std::pair(b.node, b.output);

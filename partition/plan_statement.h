@@ -24,7 +24,7 @@ struct MovedForNode {
 
 /// Fills a document with all that is known of a plan of `graph`: sums and bounds, nodes, what is kept where, transfers.
 /// `node_names` are those of the model's file, by Node::origin; `cuts` the cut points of the plan's nodes, in their
-/// order (cut_points).
+/// order (cut_points). A plan without state (PlannerOptions::state), of which files do not speak (TASO_CHECK).
 void state_plan(const Graph& graph, const std::vector<std::string>& node_names, const PartitionPlan& plan,
                 const std::vector<std::vector<CutPoints>>& cuts, PlanDocument& document);
 

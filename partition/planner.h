@@ -79,7 +79,7 @@ struct KeptAs {
   Kind kind = Kind::made;
   NodeId reader = 0;        ///< Of read.
   std::size_t operand = 0;  ///< Of read.
-  /// As that operator would, if it used the mesh like this; nothing: as the plan has it.
+  /// As that operator would make or read it, if it used the mesh like this; nothing: as the plan has it.
   std::optional<std::vector<AxisUse>> axes;
 };
 
@@ -88,7 +88,7 @@ struct PartitionPlan {
   std::vector<PlannedNode> nodes;          ///< In topological order.
   std::vector<PlannedTransfer> transfers;  ///< Those that move something, in the order of the nodes that make.
   std::map<Value, Placement> kept;         ///< Of values with several readers.
-  std::map<Value, KeptAs> kept_as;         ///< Of those that are made by operators.
+  std::map<Value, KeptAs> kept_as;         ///< Of those that operators make.
   double seconds = 0;                      ///< Of computing and moving.
   double compute_seconds = 0, transfer_seconds = 0;
   double transfer_bytes = 0;  ///< Payload received, all devices together.

@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <vector>
 
-#include "graph/rewrite.h"
 #include "onnx_io/external_files.h"
 #include "onnx_io/model.h"
 #include "partition/expansion_check.h"
@@ -14,38 +12,13 @@
 #include "partition/plan_document.h"
 #include "partition/proved_strategies.h"
 #include "partition/restore_plan.h"
+#include "tools/planned_model.h"
 #include "tools/specs.h"
 
 namespace taso::tools {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string model_beside(const PlanArguments& arguments, const PlanDocument& document) {
-  return arguments.model.empty() ? (fs::path(arguments.plan).parent_path() / document.model.name).string()
-                                 : arguments.model;
-}
-
-/// The model as the plan speaks of it: at its sizes. Planning needs no elements of weights.
-Expected<Model> model_at_sizes(const PlanDocument& document, const std::string& path,
-                               const OperatorRegistry& registry) {
-  ImportOptions options{.input_shapes = document.input_shapes, .symbol_sizes = {}, .absent_weights = true};
-  TASO_ASSIGN(const Model model, Model::load(path, registry, options));
-  if (document.symbols.empty()) return model;
-  for (const Symbol& symbol : model.symbols())
-    if (!document.symbols.contains(symbol.name))
-      return Error{ErrorCode::not_proved,
-                   fmt::format("symbols: nothing is said of '{}', a symbolic extent of the model", symbol.name),
-                   {document.file}};
-  for (const auto& [name, size] : document.symbols)
-    if (std::none_of(model.symbols().begin(), model.symbols().end(),
-                     [&](const Symbol& symbol) { return symbol.name == name; }))
-      return Error{ErrorCode::not_proved,
-                   fmt::format("symbols: '{}' is no symbolic extent of the model", name),
-                   {document.file}};
-  options.symbol_sizes = document.symbols;
-  return Model::load(path, registry, options);
-}
 
 Status check_expanded(const PlanArguments& arguments, const Graph& graph, const PartitionPlan& plan,
                       const OperatorRegistry& registry, StrategyTable& strategies) {
@@ -71,7 +44,7 @@ std::size_t count_cuts(const PlanDocument& document) {
 std::string model_of_plan(const PlanArguments& arguments) {
   if (!arguments.model.empty()) return arguments.model;
   const Expected<PlanDocument> document = load_plan_document(arguments.plan);
-  return document ? model_beside(arguments, *document) : "";
+  return document ? model_path(*document, arguments.model) : "";
 }
 
 Status claim_models_of_plan(FileClaims& claims, const PlanArguments& arguments) {
@@ -89,19 +62,17 @@ Status claim_models_of_plan(FileClaims& claims, const PlanArguments& arguments) 
 Expected<std::string> verify_plan(const PlanArguments& arguments, const CommonOptions& common,
                                   const OperatorRegistry& registry) {
   TASO_ASSIGN(const PlanDocument document, load_plan_document(arguments.plan));
-  const std::string path = model_beside(arguments, document);
+  const std::string path = model_path(document, arguments.model);
   if (std::error_code error; arguments.model.empty() && !fs::exists(path, error))
     return bad_input("the model of the plan is not there; name it by --optimized", {.file = path});
-  TASO_RETURN_IF_ERROR(check_model_of_plan(document, path));
-  TASO_ASSIGN(const Model model, model_at_sizes(document, path, registry));
-  Graph graph = model.graph();
-  normalize(graph, registry);
+  TASO_ASSIGN(const PlannedModel planned, load_planned_model(document, path, registry, true));
+  const Graph& graph = planned.graph;
   TASO_ASSIGN(const std::vector<std::string> files, strategy_files(common));
   TASO_ASSIGN(const ProvedStrategies proved, ProvedStrategies::load(files, registry));
   StrategyTable strategies(
       registry, [&proved](std::string_view op) { return proved.of(op); },
       [&proved](std::string_view op) { return proved.passages_of(op); });
-  TASO_ASSIGN(const PartitionPlan plan, restore_plan(document, graph, node_names(model), strategies));
+  TASO_ASSIGN(const PartitionPlan plan, restore_plan(document, graph, node_names(planned.model), strategies));
   TASO_ASSIGN(const std::size_t figures, check_figures(document, plan));
   if (!arguments.expanded.empty()) TASO_RETURN_IF_ERROR(check_expanded(arguments, graph, plan, registry, strategies));
   return fmt::format(

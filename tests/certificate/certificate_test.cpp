@@ -17,6 +17,7 @@ Certificate example() {
   certificate.original = {"in.onnx", 12, {1, 2}};
   certificate.optimized = {"out.onnx", 13, {3, 0xffffffffffffffff}};
   certificate.external_data = FileIdentity{"out.onnx.data", 5, {0, 0}};
+  certificate.plan = FileIdentity{"out.plan.json", 15, {5, 6}};
   certificate.input_shapes = {{"x", {1, 3}}, {"s", {}}};
   certificate.rules = {"rule twice:\n  relu(relu(x)) => relu(x)\n"};
   CertificateStep step;
@@ -45,6 +46,7 @@ TEST(Certificate, IsReadAsItWasWritten) {
   ASSERT_TRUE(read) << read.error().to_string();
   EXPECT_EQ(to_json(*read), text);
   EXPECT_EQ(read->optimized.hash, written.optimized.hash);
+  EXPECT_EQ(read->plan, written.plan);
   EXPECT_EQ(read->input_shapes, written.input_shapes);
   ASSERT_EQ(read->steps.size(), 2U);
   const Match &a = read->steps[1].match, &b = written.steps[1].match;
@@ -59,10 +61,12 @@ TEST(Certificate, WithoutStepsIsOne) {
   Certificate none = example();
   none.steps.clear();
   none.external_data.reset();
+  none.plan.reset();
   const Expected<Certificate> read = parse_certificate(to_json(none), "a.json");
   ASSERT_TRUE(read) << read.error().to_string();
   EXPECT_TRUE(read->steps.empty());
   EXPECT_FALSE(read->external_data);
+  EXPECT_FALSE(read->plan);
 }
 
 TEST(Certificate, WhatIsWrongIsSaidInOneLine) {
@@ -84,6 +88,7 @@ TEST(Certificate, WhatIsWrongIsSaidInOneLine) {
       {"\"bytes\": 13", "\"bytes\": -1", "optimized.bytes: expected an integer from 0 to 9223372036854775807"},
       {"00000000000000010000000000000002", "0000000000000001000000000000000g",
        "original.hash: expected 32 hexadecimal digits"},
+      {"\"out.plan.json\"", "null", "plan.file: expected a text"},
       {"\"x\": [", "\"x\": [\"n\",", "input_shapes.x: expected an integer from 0 to"},
       {"\"rule twice:", "3, \"rule twice:", "rules[0]: expected a text"},
       {"\"rule\":\"twice\"", "\"rule\":null", "steps[0].rule: expected a text"},

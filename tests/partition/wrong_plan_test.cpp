@@ -45,7 +45,7 @@ Status checked(const std::string& text, const Graph& graph, StrategyTable& strat
   return figures ? Status() : Status(figures.error());
 }
 
-class WrongPlan : public testing::TestWithParam<TextCase> {};
+class WrongPlan : public ::testing::TestWithParam<TextCase> {};
 
 TEST_P(WrongPlan, IsRefusedWithPlaceAndBothValues) {
   const TextCase& one = GetParam();
@@ -67,11 +67,11 @@ TEST_P(WrongPlan, IsRefusedWithPlaceAndBothValues) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, WrongPlan,
-                         testing::ValuesIn(load_cases("tests/partition/plans",
-                                                      {{"replace", CaseValue::text, CaseCount::repeated},
-                                                       {"by", CaseValue::text, CaseCount::repeated},
-                                                       {"error", CaseValue::text, CaseCount::once},
-                                                       {"code", CaseValue::integer, CaseCount::once}})),
+                         ::testing::ValuesIn(load_cases("tests/partition/plans",
+                                                        {{"replace", CaseValue::text, CaseCount::repeated},
+                                                         {"by", CaseValue::text, CaseCount::repeated},
+                                                         {"error", CaseValue::text, CaseCount::once},
+                                                         {"code", CaseValue::integer, CaseCount::once}})),
                          case_name);
 
 TEST(WrongPlanFile, IsNoText) {
