@@ -376,6 +376,12 @@ Expected<RankGraph> rank_graph(const Graph& whole, std::int32_t rank, const Tran
   return RankGraphBuilder(whole, rank, std::move(messages)).run();
 }
 
+std::map<std::uint32_t, std::int64_t> message_bytes(const Graph& whole, const TransferOf& transfer_of) {
+  std::map<std::uint32_t, std::int64_t> bytes;
+  for (const Message& message : messages_of(whole, transfer_of)) bytes[message.transfer] += message.type(whole).bytes();
+  return bytes;
+}
+
 Graph with_messages(const RankGraph& rank) { return MessageInserter(rank).run(); }
 
 }  // namespace taso

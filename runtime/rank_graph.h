@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -43,6 +44,9 @@ using TransferOf = std::function<std::uint32_t(NodeId reader)>;
 /// The graph of a rank, which is the device of that number. Messages without elements are not sent. Fails (bad_input)
 /// on opaque nodes, on types that are not known, and on more messages than can be numbered.
 [[nodiscard]] Expected<RankGraph> rank_graph(const Graph& whole, std::int32_t rank, const TransferOf& transfer_of);
+
+/// The payload of all messages, by transfer: what ranks send in one run.
+[[nodiscard]] std::map<std::uint32_t, std::int64_t> message_bytes(const Graph& whole, const TransferOf& transfer_of);
 
 /// The operators of messages. No specification defines them: their kernels are those of Communication.
 inline constexpr std::string_view send_op = "send";        ///< (value, start) -> a tensor without elements.

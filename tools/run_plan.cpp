@@ -27,16 +27,6 @@
 namespace taso::tools {
 namespace {
 
-// SHIM
-struct ShimTransfer {
-  Transfer transfer;
-};
-struct Expansion {
-  Graph graph;
-  std::vector<ShimTransfer> transfers;
-  std::map<NodeId, std::uint32_t> moves;
-};
-
 using Clock = std::chrono::steady_clock;
 using nlohmann::ordered_json;
 
@@ -158,9 +148,8 @@ class PlanRun {
         registry_, [&](std::string_view op) { return proved.of(op); },
         [&](std::string_view op) { return proved.passages_of(op); });
     TASO_ASSIGN(const PartitionPlan plan, restore_plan(document, subject_.graph, node_names_, strategies));
-    TASO_ASSIGN(expansion_.graph, expand(subject_.graph, plan, strategies));
-    TASO_ASSIGN(RankGraph rank,
-                rank_graph(expansion_.graph, transport_.rank(), [&](NodeId reader) { return transfer_of(reader); }));
+    TASO_ASSIGN(expansion_, expand(subject_.graph, plan, strategies));
+    TASO_ASSIGN(RankGraph rank, rank_graph(expansion_.graph, transport_.rank(), transfer_by_move()));
     if (options_.fuses()) {
       TASO_ASSIGN(const RuleIndex rules, fusing_rules(options_, registry_));
       TASO_RETURN_IF_ERROR(fuse(rank.graph, options_.model, rules, registry_));
@@ -172,11 +161,6 @@ class PlanRun {
     TASO_ASSIGN(RankExecutor made, RankExecutor::create(rank, transport_, device_.library, executor_options));
     executor_.emplace(std::move(made));
     return {};
-  }
-
-  [[nodiscard]] std::uint32_t transfer_of(NodeId reader) const {
-    const auto move = expansion_.moves.find(reader);
-    return move == expansion_.moves.end() ? static_cast<std::uint32_t>(expansion_.transfers.size()) : move->second;
   }
 
   /// A run that is not timed, then the timed ones, each begun by all together.
@@ -269,24 +253,44 @@ class PlanRun {
     return {};
   }
 
-  /// What was counted, by transfer, against what the plan states.
+  /// What was counted, by transfer, against what the plan states, but for what no output needs: that is not sent.
   Status check_payload(const std::vector<RankReport>& reports) {
-    if (expansion_.transfers.empty()) return {};  // SHIM
-    std::map<std::uint32_t, std::int64_t> counted;
+    std::map<std::uint32_t, MovedBytes> counted;
     for (const RankReport& report : reports)
-      for (const auto& [transfer, bytes] : report.moved) counted[transfer] += bytes.received;
+      for (const auto& [transfer, bytes] : report.moved) {
+        counted[transfer].sent += bytes.sent;
+        counted[transfer].received += bytes.received;
+      }
+    const std::map<std::uint32_t, std::int64_t> unneeded = unneeded_bytes();
     for (std::uint32_t i = 0; i < expansion_.transfers.size(); ++i) {
-      const auto found = counted.find(i);
-      const std::int64_t bytes = found == counted.end() ? 0 : found->second;
-      const auto stated = static_cast<std::int64_t>(expansion_.transfers[i].transfer.bytes);
-      if (bytes != stated)
-        return internal_error(
-            fmt::format("transfer {} of the plan moves {} bytes and not {} as predicted", i, bytes, stated));
-      payload_ += bytes;
+      const auto not_sent = unneeded.find(i);
+      const std::int64_t needless = not_sent == unneeded.end() ? 0 : not_sent->second;
+      const std::int64_t predicted = expansion_.transfers[i].bytes - needless;
+      const MovedBytes& bytes = counted[i];
+      if (bytes.received != predicted || bytes.sent != predicted)
+        return internal_error(fmt::format("transfer {} of the plan moves {} bytes and not {} as predicted", i,
+                                          bytes.received, predicted));
+      payload_ += predicted;
+      needless_ += needless;
     }
-    if (counted.size() > 0 && counted.rbegin()->first >= expansion_.transfers.size())
+    if (!counted.empty() && counted.rbegin()->first >= expansion_.transfers.size())
       return internal_error("a message belongs to no transfer of the plan");
     return {};
+  }
+
+  /// Payload of messages on which no output depends, by transfer.
+  [[nodiscard]] std::map<std::uint32_t, std::int64_t> unneeded_bytes() const {
+    std::map<std::uint32_t, std::int64_t> bytes;
+    for (const auto& [id, transfer] : expansion_.moves) bytes[transfer] += expansion_.graph.type({id, 0}).bytes();
+    for (const auto& [transfer, sent] : message_bytes(expansion_.graph, transfer_by_move())) bytes[transfer] -= sent;
+    return bytes;
+  }
+
+  [[nodiscard]] TransferOf transfer_by_move() const {
+    return [this](NodeId reader) {
+      const auto move = expansion_.moves.find(reader);
+      return move == expansion_.moves.end() ? static_cast<std::uint32_t>(expansion_.transfers.size()) : move->second;
+    };
   }
 
   /// Times of runs, of the rank that took longest.
@@ -332,6 +336,7 @@ class PlanRun {
                       {"file", options_.model},
                       {"plan", options_.plan},
                       {"payload_bytes", payload_},
+                      {"unneeded_bytes", needless_},
                       {"time",
                        {{"median_us", time.median_us},
                         {"minimum_us", time.minimum_us},
@@ -379,7 +384,7 @@ class PlanRun {
   Expansion expansion_;
   std::vector<HostTensor> inputs_, outputs_;
   std::optional<RankExecutor> executor_;
-  std::int64_t payload_ = 0;
+  std::int64_t payload_ = 0, needless_ = 0;
 };
 
 }  // namespace

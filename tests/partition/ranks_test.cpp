@@ -94,7 +94,7 @@ TEST(Ranks, RandomGraphsInRandomPlans) {
     for (const std::uint64_t of : {1, 3}) {
       const PartitionPlan plan = value_of(planner.plan(drawn(seed, of)));
       const RankResults results =
-          run_ranks(value_of(expand(graph, plan, strategies)), static_cast<std::size_t>(mesh.devices()), inputs);
+          run_ranks(value_of(expand(graph, plan, strategies)).graph, static_cast<std::size_t>(mesh.devices()), inputs);
       const std::string what = "seed " + std::to_string(seed) + " on " + mesh.to_string() + "\n" + to_text(graph);
       expect_close(expected, results.outputs, what);
       EXPECT_EQ(results.planned, results.moved) << what;
@@ -118,7 +118,7 @@ TEST(Ranks, PartsOfWeightsAndGathersInPlace) {
   const PartitionPlan plan = value_of(planner.plan([&](NodeId id, const NodeConfiguration& configuration) {
     return configuration.to_string() == (graph.node(id).is_op("relu") ? "i@-1" : "j@-1");
   }));
-  const Graph expanded = value_of(expand(graph, plan, strategies));
+  const Graph expanded = value_of(expand(graph, plan, strategies)).graph;
   const std::vector<HostTensor> inputs = value_of(random_inputs(graph, registry(), 1));
   const RankResults results = run_ranks(expanded, 2, inputs);
   const std::size_t whole = value_of(Executor::create(graph, KernelLibrary(registry()))).weight_bytes();
