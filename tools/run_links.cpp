@@ -6,11 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <cstring>
-#include <functional>
 #include <memory>
-#include <thread>
 
 #include "partition/host_groups.h"
 #include "partition/link_fit.h"
@@ -50,7 +47,8 @@ Host this_host() {
   const Expected<std::string> membership = read_file("/proc/self/cgroup");
   if (const auto limit = group_memory_limit(membership ? *membership : "", "/sys/fs/cgroup"))
     host.memory = std::min(host.memory, static_cast<std::int64_t>(std::min<std::uint64_t>(*limit, INT64_MAX)));
-  host.cores = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+  // Those of the machine: mpirun may have bound the rank to one.
+  host.cores = std::max<std::int64_t>(1, sysconf(_SC_NPROCESSORS_ONLN));
   return host;
 }
 

@@ -182,6 +182,10 @@ int run(int argc, char** argv) {
     const Status agreed = agree_on(transport, "the hash of the plan", transport.rank() == 1 ? "1f" : "2e");
     return agreed ? 0 : say_agreed(transport, agreed.error());
   }
+  if (mode == "stopped_leaving") {  // the others are done, and wait for it
+    if (transport.rank() == 1) kill(getpid(), SIGSTOP);
+    return 0;
+  }
   const auto work = works().find(mode);
   if (work == works().end()) return say_agreed(transport, Error{ErrorCode::usage, "no such work", {}});
   Status status = work->second(transport);
