@@ -177,8 +177,8 @@ class PlanExpander {
       TASO_ASSIGN(parts, bring(value, need, reader));
     }
     for (Device d = 0; d < devices_; ++d) {
-      Expected<Value> operand = whole ? slice(*whole, whole_of(*whole), need.boxes[d], d)
-                                      : assemble(value, parts[d], need.boxes[d], d);
+      Expected<Value> operand =
+          whole ? slice(*whole, whole_of(*whole), need.boxes[d], d) : assemble(value, parts[d], need.boxes[d], d);
       if (!operand) return operand.error();
       operands[d].push_back(*operand);
     }
@@ -211,8 +211,8 @@ class PlanExpander {
       TASO_ASSIGN(const TransferSchedule schedule, schedule_of(value, need));
       std::uint32_t number = 0;
       if (schedule.elements > 0)
-        number = add_transfer({value, ExpandedTransfer::Purpose::output, std::nullopt,
-                               schedule.elements * element_bytes(value)});
+        number = add_transfer(
+            {value, ExpandedTransfer::Purpose::output, std::nullopt, schedule.elements * element_bytes(value)});
       TASO_ASSIGN(const std::vector<LocalParts> parts, follow(value, schedule, number));
       TASO_ASSIGN(known, assemble(value, parts[0], need.boxes[0], 0));
     }
@@ -260,9 +260,9 @@ class PlanExpander {
     if (const std::int64_t bytes = schedule.elements * element_bytes(value); bytes > 0) {
       std::vector<std::uint32_t>& left = expected_[{value, reader}];
       if (left.empty() || made_.transfers[left[0]].bytes != bytes)
-        return bad_input(fmt::format("{} bytes of {} move, of which the plan says {}", bytes, name_of(value),
-                                     left.empty() ? std::string("nothing")
-                                                  : std::to_string(made_.transfers[left[0]].bytes)));
+        return bad_input(
+            fmt::format("{} bytes of {} move, of which the plan says {}", bytes, name_of(value),
+                        left.empty() ? std::string("nothing") : std::to_string(made_.transfers[left[0]].bytes)));
       number = left[0];
       left.erase(left.begin());
     }

@@ -95,14 +95,18 @@ Transfer scatter_cost(const std::vector<IndexBox>& boxes, const Reduction& reduc
   Transfer total;
   for (std::size_t stage = 1; stage <= reduction.axes.size(); ++stage) {
     const MeshAxis& link = mesh.axes[reduction.axes[reduction.axes.size() - stage]];
-    std::int64_t largest = 0, sum = 0;
-    std::size_t messages = 0;
+    std::int64_t largest = 0, sum = 0, messages = 0;
     for (std::size_t d = 0; d < boxes.size(); ++d) {
-      std::int64_t kept = 0;
-      const std::vector<IndexBox> pieces = scattered(boxes[d], places[d], reduction, stage, mesh);
-      for (const IndexBox& piece : pieces) kept += volume_of(piece);
+      const KeptPieces pieces = kept_pieces(places[d], reduction, stage, mesh);
+      const std::int64_t extent = boxes[d][reduction.tensor_axis].size(), volume = volume_of(boxes[d]);
+      std::int64_t kept = 0, count = 0;
+      for (std::int64_t i = 0; i < pieces.count && volume > 0; ++i) {
+        const std::int64_t size = pieces.range(extent, i).size();
+        kept += volume / extent * size;
+        count += size > 0 ? 1 : 0;
+      }
       largest = std::max(largest, kept);
-      messages = std::max(messages, pieces.size());
+      messages = std::max(messages, count);
       sum += kept;
     }
     const auto others = static_cast<double>(link.size - 1);
@@ -212,7 +216,9 @@ TransferSource::Reduced& TransferSource::reduced_along(const std::vector<std::si
   for (std::size_t axis = 0; axis < boxes[0].size(); ++axis) {
     if (!may_scatter(boxes, axis)) continue;
     const Reduction whole{axes, axis, true}, part{axes, axis, false};
-    Transfer all = scatter_cost(boxes, whole, places, element_bytes_, mesh_);
+    const Transfer scatter = scatter_cost(boxes, part, places, element_bytes_, mesh_);
+    // Along one mesh axis pieces are numbered in one way.
+    Transfer all = axes.size() == 1 ? scatter : scatter_cost(boxes, whole, places, element_bytes_, mesh_);
     all += Transfer(all);  // And back: the gather takes as long.
     if (reduced->parts.empty() || all.seconds < reduced->all.seconds) {
       reduced->all = all;
@@ -224,8 +230,7 @@ TransferSource::Reduced& TransferSource::reduced_along(const std::vector<std::si
       if (pieces.empty()) kept[d][axis].end = kept[d][axis].begin;
       if (!pieces.empty()) kept[d] = pieces[0];
     }
-    reduced->parts.push_back(std::unique_ptr<Reduced::Part>(
-        new Reduced::Part{part, scatter_cost(boxes, part, places, element_bytes_, mesh_), Held(kept, mesh_)}));
+    reduced->parts.push_back(std::unique_ptr<Reduced::Part>(new Reduced::Part{part, scatter, Held(kept, mesh_)}));
   }
   return *reduced;
 }
@@ -237,18 +242,18 @@ TransferSource::Way TransferSource::best_to(const Placement& need) {
   const bool kept =
       std::includes(have_.partial.begin(), have_.partial.end(), need.partial.begin(), need.partial.end()) &&
       (need.partial.empty() || need.reducer == have_.reducer);
-  if (!kept) return {{0, 0, false}, {}};
+  if (!kept) return {{0, 0, false}, nullptr};
   std::vector<IndexBox> of_scalars;
   if (need.boxes[0].empty()) of_scalars = with_axes(need.boxes);
   const std::vector<IndexBox>& boxes = of_scalars.empty() ? need.boxes : of_scalars;
-  if (axes.empty()) return {held_->to(boxes, element_bytes_), {}};
+  if (axes.empty()) return {held_->to(boxes, element_bytes_), nullptr};
   const Reduced& reduced = reduced_along(axes);
-  Way best{held_->to(boxes, element_bytes_, reduced.all), reduced.whole};
+  Way best{held_->to(boxes, element_bytes_, reduced.all), &reduced.whole};
   for (const std::unique_ptr<Reduced::Part>& part : reduced.parts) {
     const double limit = best.transfer.possible ? best.transfer.seconds : std::numeric_limits<double>::infinity();
     const Transfer other = part->held.to(boxes, element_bytes_, part->scatter, limit);
     if (other.possible && (!best.transfer.possible || other.seconds < best.transfer.seconds))
-      best = {other, part->reduction};
+      best = {other, &part->reduction};
   }
   return best;
 }
@@ -256,9 +261,9 @@ TransferSource::Way TransferSource::best_to(const Placement& need) {
 Transfer TransferSource::to(const Placement& need) { return best_to(need).transfer; }
 
 std::optional<Reduction> TransferSource::reduction_to(const Placement& need) {
-  Way best = best_to(need);
+  const Way best = best_to(need);
   if (!best.transfer.possible) return std::nullopt;
-  return std::move(best.reduction);
+  return best.reduction == nullptr ? Reduction() : *best.reduction;
 }
 
 Transfer transfer(const Placement& have, const Placement& need, std::int64_t element_bytes, const Mesh& mesh) {

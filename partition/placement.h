@@ -70,7 +70,7 @@ class TransferSource {
   struct Reduced;
   struct Way {
     Transfer transfer;
-    Reduction reduction;
+    const Reduction* reduction = nullptr;  ///< None where there is nothing to combine.
   };
   [[nodiscard]] Way best_to(const Placement& need);
   [[nodiscard]] Reduced& reduced_along(const std::vector<std::size_t>& axes);

@@ -17,32 +17,36 @@ bool may_scatter(const std::vector<IndexBox>& boxes, std::size_t tensor_axis) {
   return true;
 }
 
+KeptPieces kept_pieces(const std::vector<std::int64_t>& place, const Reduction& reduction, std::size_t stages,
+                       const Mesh& mesh) {
+  const std::vector<std::size_t>& axes = reduction.axes;
+  const std::size_t left = axes.size() - stages;  // Axes along which nothing was done yet.
+  KeptPieces kept;
+  const auto add = [&](std::size_t axis) {
+    kept.index = kept.index * mesh.axes[axis].size + place[axis];
+    kept.run *= mesh.axes[axis].size;
+  };
+  if (reduction.gathered) {
+    for (std::size_t i = axes.size(); i-- > left;) add(axes[i]);
+    return kept;
+  }
+  for (std::size_t i = left; i < axes.size(); ++i) add(axes[i]);
+  for (std::size_t i = 0; i < left; ++i) kept.count *= mesh.axes[axes[i]].size;
+  return kept;
+}
+
 std::vector<IndexBox> scattered(const IndexBox& box, const std::vector<std::int64_t>& place, const Reduction& reduction,
                                 std::size_t stages, const Mesh& mesh) {
-  const std::size_t left = reduction.axes.size() - stages;  // Axes along which nothing was done yet.
-  std::int64_t outer = 1, inner = 1, index = 0;             // Pieces along these; along the others, and which one.
-  for (std::size_t i = 0; i < left; ++i) outer *= mesh.axes[reduction.axes[i]].size;
-  for (std::size_t i = left; i < reduction.axes.size(); ++i) {
-    const std::size_t axis = reduction.axes[i];
-    index = index * mesh.axes[axis].size + place[axis];
-    inner *= mesh.axes[axis].size;
-  }
-  if (reduction.gathered) {
-    // The innermost axis counts most: it was cut first.
-    index = 0;
-    for (std::size_t i = reduction.axes.size(); i-- > left;)
-      index = index * mesh.axes[reduction.axes[i]].size + place[reduction.axes[i]];
-    outer = 1;
-  }
-  std::vector<IndexBox> pieces;
+  const KeptPieces pieces = kept_pieces(place, reduction, stages, mesh);
+  std::vector<IndexBox> kept;
   const IndexRange& range = box[reduction.tensor_axis];
-  for (std::int64_t i = 0; i < outer; ++i) {
-    const RangePiece piece{range.size(), i * inner + index, outer * inner};
-    IndexBox kept = box;
-    kept[reduction.tensor_axis] = {range.begin + piece.range().begin, range.begin + piece.range().end};
-    if (volume_of(kept) > 0) pieces.push_back(std::move(kept));
+  for (std::int64_t i = 0; i < pieces.count; ++i) {
+    const IndexRange part = pieces.range(range.size(), i);
+    IndexBox piece = box;
+    piece[reduction.tensor_axis] = {range.begin + part.begin, range.begin + part.end};
+    if (volume_of(piece) > 0) kept.push_back(std::move(piece));
   }
-  return pieces;
+  return kept;
 }
 
 std::vector<std::vector<std::int64_t>> places_on(const Mesh& mesh) {

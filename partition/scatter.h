@@ -30,11 +30,22 @@ struct Reduction {
 /// the first one, so that one device of a group (the last one: piece_begin) has all. `boxes` are not without axes.
 [[nodiscard]] bool may_scatter(const std::vector<IndexBox>& boxes, std::size_t tensor_axis);
 
-/// What the device at `place` of the mesh keeps of `box`, which all that are combined with it have, after the stages
-/// along the last `stages` axes of `reduction`: boxes that are not empty, in order, of a box with axes. If pieces stay
-/// as they are in the end, the numbers of pieces run fastest along the inner axes, as everywhere on a mesh, so that
-/// before the last stage a device has one piece for every place along the axes that are left; if they are gathered,
-/// fastest along the outer ones, so that it has one box throughout.
+/// Which pieces of a range a device keeps after the stages along the last `stages` axes of a reduction: of `count` runs
+/// of `run` pieces each piece number `index`. If pieces stay as they are in the end, their numbers run fastest along
+/// the inner axes, as everywhere on a mesh, so that before the last stage a device has one piece for every place along
+/// the axes that are left; if they are gathered, fastest along the outer ones, so that it has one piece throughout.
+struct KeptPieces {
+  std::int64_t count = 1, run = 1, index = 0;
+  /// Of n indices, those of the piece in run `i`.
+  [[nodiscard]] IndexRange range(std::int64_t n, std::int64_t i) const {
+    return RangePiece{n, i * run + index, count * run}.range();
+  }
+};
+[[nodiscard]] KeptPieces kept_pieces(const std::vector<std::int64_t>& place, const Reduction& reduction,
+                                     std::size_t stages, const Mesh& mesh);
+
+/// The pieces of `box`, a box with axes that all devices of a group have, that are kept: those that are not empty, in
+/// order.
 [[nodiscard]] std::vector<IndexBox> scattered(const IndexBox& box, const std::vector<std::int64_t>& place,
                                               const Reduction& reduction, std::size_t stages, const Mesh& mesh);
 

@@ -33,10 +33,10 @@ void expect_equal(const Doubles& expected, const Doubles& actual, const std::str
 }
 
 TEST(Expand, RandomGraphsInRandomPlans) {
-  const std::vector<std::vector<std::int64_t>> meshes = {{2}, {3}, {4}, {2, 2}, {8}, {2, 3}};
+  const std::vector<std::vector<std::int64_t>> meshes = {{2}, {3}, {4}, {2, 2}, {8}, {2, 3}, {2, 2, 2}, {4, 2}};
   StrategyTable strategies = every_strategy();
   std::size_t compared = 0, cut = 0;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
     testing::GraphGenerator generator(registry(), seed);
     const testing::RandomGraph drawn_graph = generator.finish(8);
     const Graph& graph = drawn_graph.graph;
@@ -62,7 +62,7 @@ TEST(Expand, RandomGraphsInRandomPlans) {
       });
     }
   }
-  EXPECT_GT(compared, 80U);
+  EXPECT_GT(compared, 250U);
   EXPECT_GT(cut, compared / 2);
 }
 
