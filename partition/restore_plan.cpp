@@ -90,7 +90,7 @@ class Restoring {
     return {};
   }
 
-  /// An operator that is not understood reads and makes everything everywhere.
+  /// An operator that is not understood reads and makes everything on the first device.
   [[nodiscard]] Expected<NodeConfiguration> carried(const Node& node, const StatedNode& stated,
                                                     const std::string& place) const {
     for (std::size_t axis = 0; axis < stated.axes.size(); ++axis)
@@ -101,7 +101,7 @@ class Restoring {
     NodeConfiguration configuration;
     configuration.axes = stated.axes;
     const auto whole = [&](const TensorType& type) {
-      return type.known ? everywhere(type.shape, document_.mesh) : Placement{};
+      return type.known ? on_first(type.shape, document_.mesh) : Placement{};
     };
     for (const Value& input : node.inputs) configuration.reads.push_back(whole(graph_.type(input)));
     for (const TensorType& type : node.outputs) configuration.makes.push_back(whole(type));

@@ -226,7 +226,7 @@ PlannedUses planned_uses(const PartitionPlan& plan) {
 /// Whether a plan, written out, is right: computed beside the graph that it is of, or, if that is not all understood,
 /// checked piece by piece.
 void expect_right(const PartitionPlan& plan, const MutationSubject& subject, StrategyTable& strategies) {
-  const Graph expanded = value_of(expand(subject.graph, plan, strategies));
+  const Graph expanded = on_one_device(value_of(expand(subject.graph, plan, strategies)));
   const Status status = check_expansion(subject.graph, expanded, plan.mesh, planned_uses(plan), strategies);
   EXPECT_TRUE(status) << status.error().message;
   if (!subject.inputs.empty()) {
@@ -373,7 +373,7 @@ TEST(ExpansionMutations, AreRefusedOrComputeTheSame) {
   Random random(2);
   for (const MutationSubject& subject : all_subjects(strategies)) {
     if (subject.inputs.empty()) continue;
-    const Graph expanded = value_of(expand(subject.graph, subject.plan, strategies));
+    const Graph expanded = on_one_device(value_of(expand(subject.graph, subject.plan, strategies)));
     for (const ExpansionChange kind :
          {ExpansionChange::slice, ExpansionChange::operands, ExpansionChange::drop, ExpansionChange::weight})
       for (int i = 0; i < 12; ++i) {

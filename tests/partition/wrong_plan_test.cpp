@@ -104,7 +104,8 @@ TEST(WrongPlanFile, CutsWhatIsCarried) {
   EXPECT_EQ(said_of_carried(repeats, cut), "nodes[0].axes[0]: custom is not understood: it can only repeat");
   EXPECT_EQ(said_of_carried(R"("cuts":[])", R"("cuts":[{"variable":"I@-1","extent":6,"points":[3]}])"),
             "nodes[0].cuts: an operator that repeats is not cut");
-  EXPECT_EQ(said_of_carried(R"("output":0,"as":"made")", R"("output":0,"as":"made",)" + cut),
+  EXPECT_EQ(said_of_carried(R"("node_number":0,"output":0,"as":"read","reader_number":1,"operand":0)",
+                            R"("node_number":0,"output":0,"as":"made",)" + cut),
             "kept[0].axes: custom is not understood: it has no other uses");
 }
 
