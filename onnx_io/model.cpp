@@ -155,6 +155,18 @@ Expected<Model> Model::read_again(const Graph& graph) const {
   return parse(std::move(bytes), path(), *document_->registry, document_->options);
 }
 
+Expected<Model> Model::read_again_as_shapes(const Graph& graph) const {
+  TASO_RETURN_IF_ERROR(check_ends(this->graph(), graph));
+  TASO_ASSIGN(const ExportedGraph exported,
+              export_graph(*document_->document, document_->imported, graph, *document_->registry,
+                           {.verbatim = true, .fold = true, .varying = {}}));
+  TASO_ASSIGN(std::string bytes,
+              model_bytes(*document_->document, document_->imported, exported, document_->options, Weights::shapes));
+  ImportOptions options = document_->options;
+  options.absent_weights = true;
+  return parse(std::move(bytes), path(), *document_->registry, options);
+}
+
 Model Model::at_all_sizes(std::span<const Model> samples, const Graph& graph, const SampledSizes& sizes,
                           std::shared_ptr<SymbolicConstants> constants) {
   TASO_CHECK(!samples.empty(), "a model at no size");

@@ -20,6 +20,9 @@ namespace {
 
 constexpr std::size_t protobuf_limit = 0x7fffffff;  // Bytes of a message.
 // Field numbers of onnx.proto.
+/// Of Weights::shapes: the fewest elements of a weight of which only the shape is written.
+constexpr std::int64_t smallest_shape = 256;
+
 constexpr int model_graph = 7, graph_node = 1, graph_initializer = 5, tensor_raw_data = 9;
 
 template <class Message>
@@ -95,15 +98,16 @@ class Pieces {
 class Writer {
  public:
   Writer(const Document& document, const ImportedModel& imported, const ExportedGraph& exported,
-         const ImportOptions& import_options, std::string path, const SaveOptions& options)
+         const ImportOptions& import_options, std::string path, const SaveOptions& options, Weights weights)
       : document_(document),
         imported_(imported),
         exported_(exported),
         import_options_(import_options),
         path_(std::move(path)),
-        options_(options) {}
+        options_(options),
+        weights_(weights) {}
 
-  /// The model with all of its weights inside.
+  /// The model with its weights inside.
   Expected<std::string> bytes() {
     TASO_RETURN_IF_ERROR(make_ends());
     TASO_ASSIGN(const Pieces model, assemble());
@@ -341,6 +345,12 @@ class Writer {
       if (bytes.bytes.empty()) tensor.set_raw_data("");
       report_.weight_bytes += static_cast<std::int64_t>(bytes.bytes.size());
     }
+    // Small ones may be what an operator needs the numbers of.
+    if (weights_ == Weights::shapes && tensor.data_type() == onnx::TensorProto::FLOAT &&
+        volume(Shape(tensor.dims().begin(), tensor.dims().end())) >= smallest_shape) {
+      clear_data(tensor);
+      bytes = {};
+    }
     std::string prefix;
     if (bytes.bytes.empty() || is_external(bytes)) {
       if (!bytes.bytes.empty()) store(tensor, bytes);
@@ -428,6 +438,7 @@ class Writer {
   const SaveOptions& options_;
   onnx::ModelProto header_;
   onnx::GraphProto frame_;
+  Weights weights_;
   bool external_ = false;
   Pieces data_;
   std::set<const onnx::TensorProto*> stored_;  // Tensors of the node at hand that lie in data_ already.
@@ -489,13 +500,13 @@ Status check_structure(const onnx::ModelProto& header, const onnx::GraphProto& f
 Expected<SaveReport> write_model(const Document& document, const ImportedModel& imported, const ExportedGraph& exported,
                                  const ImportOptions& import_options, const std::string& path,
                                  const SaveOptions& options) {
-  return Writer(document, imported, exported, import_options, path, options).run();
+  return Writer(document, imported, exported, import_options, path, options, Weights::whole).run();
 }
 
 Expected<std::string> model_bytes(const Document& document, const ImportedModel& imported,
-                                  const ExportedGraph& exported, const ImportOptions& import_options) {
+                                  const ExportedGraph& exported, const ImportOptions& import_options, Weights weights) {
   const SaveOptions options;
-  return Writer(document, imported, exported, import_options, document.path(), options).bytes();
+  return Writer(document, imported, exported, import_options, document.path(), options, weights).bytes();
 }
 
 }  // namespace taso
