@@ -20,9 +20,6 @@ namespace {
 
 constexpr std::size_t protobuf_limit = 0x7fffffff;  // Bytes of a message.
 // Field numbers of onnx.proto.
-/// Of Weights::shapes: the fewest elements of a weight of which only the shape is written.
-constexpr std::int64_t smallest_shape = 256;
-
 constexpr int model_graph = 7, graph_node = 1, graph_initializer = 5, tensor_raw_data = 9;
 
 template <class Message>
@@ -336,16 +333,18 @@ class Writer {
       tensor.set_name(constant.name);
       tensor.set_data_type(data_type_of(data.type().element));
       for (std::int64_t extent : data.type().shape) tensor.add_dims(extent);
-      if (data.is_dense()) {
+      if (weights_ == Weights::shapes && data.type().element == ElementType::f32 &&
+          data.type().elements() >= smallest_shape) {
+        bytes = {};
+      } else if (data.is_dense()) {
         bytes = {data.dense_bytes(), constant.data, false};
       } else {
         auto expanded = std::make_shared<const std::vector<std::byte>>(data.to_bytes());
         bytes = {*expanded, expanded, false};
       }
-      if (bytes.bytes.empty()) tensor.set_raw_data("");
+      if (bytes.bytes.empty() && data.type().elements() == 0) tensor.set_raw_data("");
       report_.weight_bytes += static_cast<std::int64_t>(bytes.bytes.size());
     }
-    // Small ones may be what an operator needs the numbers of.
     if (weights_ == Weights::shapes && tensor.data_type() == onnx::TensorProto::FLOAT &&
         volume(Shape(tensor.dims().begin(), tensor.dims().end())) >= smallest_shape) {
       clear_data(tensor);

@@ -21,6 +21,10 @@ enum class Weights : std::uint8_t {
   shapes,  ///< Of large ones of type f32 only the shape (ImportOptions::absent_weights).
 };
 
+/// Of Weights::shapes: the fewest elements of a weight of which only the shape is written. Small ones may be what an
+/// operator needs the numbers of.
+inline constexpr std::int64_t smallest_shape = 256;
+
 /// The bytes of the file that write_model writes, with the weights inside: bad_input if these are more than 2 GiB.
 [[nodiscard]] Expected<std::string> model_bytes(const Document& document, const ImportedModel& imported,
                                                 const ExportedGraph& exported, const ImportOptions& import_options,
