@@ -155,6 +155,40 @@ Expected<Model> Model::read_again(const Graph& graph) const {
   return parse(std::move(bytes), path(), *document_->registry, document_->options);
 }
 
+namespace {
+
+/// The graph with shapes in place of large weights that are computed, so that nothing is: but for broadcasts, which the
+/// file need not spell out.
+Graph with_shapes_of_weights(Graph graph) {
+  for (const NodeId id : graph.topological_order()) {
+    const Node node = graph.node(id);
+    if (node.kind != NodeKind::op || !node.weight_only || node.op == "broadcast") continue;
+    for (std::uint32_t port = 0; port < node.outputs.size(); ++port) {
+      const TensorType& type = node.outputs[port];
+      if (!type.known || type.element != ElementType::f32 || type.elements() < smallest_shape) continue;
+      const std::string name = "computed_" + std::to_string(id) + "_" + std::to_string(port);
+      graph.replace_uses({id, port}, {graph.add_constant(ConstantData::shape_only(type, name)), 0});
+    }
+  }
+  graph.remove_dead();
+  return graph;
+}
+
+}  // namespace
+
+Expected<Model> Model::read_again_as_shapes(const Graph& whole) const {
+  TASO_RETURN_IF_ERROR(check_ends(this->graph(), whole));
+  const Graph graph = with_shapes_of_weights(whole);
+  TASO_ASSIGN(const ExportedGraph exported,
+              export_graph(*document_->document, document_->imported, graph, *document_->registry,
+                           {.verbatim = true, .fold = true, .varying = {}}));
+  TASO_ASSIGN(std::string bytes,
+              model_bytes(*document_->document, document_->imported, exported, document_->options, Weights::shapes));
+  ImportOptions options = document_->options;
+  options.absent_weights = true;
+  return parse(std::move(bytes), path(), *document_->registry, options);
+}
+
 Model Model::at_all_sizes(std::span<const Model> samples, const Graph& graph, const SampledSizes& sizes,
                           std::shared_ptr<SymbolicConstants> constants) {
   TASO_CHECK(!samples.empty(), "a model at no size");

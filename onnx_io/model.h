@@ -180,6 +180,8 @@ class Model {
   /// What load() gives of the file that save() writes for `graph`, at the same sizes of symbols, without a file.
   /// Weights are held in memory; bad_input if they are more than 2 GiB.
   [[nodiscard]] Expected<Model> read_again(const Graph& graph) const;
+  /// The same but for weights: of large ones only the shapes are there, and none is computed.
+  [[nodiscard]] Expected<Model> read_again_as_shapes(const Graph& graph) const;
 
   /// The model for all sizes of its symbols: `samples` are the same file at sizes of them, `graph` is the graph of each
   /// there, and its integers are names in `sizes`. Constants that are others at other samples have stand-ins from

@@ -95,15 +95,16 @@ class Pieces {
 class Writer {
  public:
   Writer(const Document& document, const ImportedModel& imported, const ExportedGraph& exported,
-         const ImportOptions& import_options, std::string path, const SaveOptions& options)
+         const ImportOptions& import_options, std::string path, const SaveOptions& options, Weights weights)
       : document_(document),
         imported_(imported),
         exported_(exported),
         import_options_(import_options),
         path_(std::move(path)),
-        options_(options) {}
+        options_(options),
+        weights_(weights) {}
 
-  /// The model with all of its weights inside.
+  /// The model with its weights inside.
   Expected<std::string> bytes() {
     TASO_RETURN_IF_ERROR(make_ends());
     TASO_ASSIGN(const Pieces model, assemble());
@@ -332,14 +333,22 @@ class Writer {
       tensor.set_name(constant.name);
       tensor.set_data_type(data_type_of(data.type().element));
       for (std::int64_t extent : data.type().shape) tensor.add_dims(extent);
-      if (data.is_dense()) {
+      if (weights_ == Weights::shapes && data.type().element == ElementType::f32 &&
+          data.type().elements() >= smallest_shape) {
+        bytes = {};
+      } else if (data.is_dense()) {
         bytes = {data.dense_bytes(), constant.data, false};
       } else {
         auto expanded = std::make_shared<const std::vector<std::byte>>(data.to_bytes());
         bytes = {*expanded, expanded, false};
       }
-      if (bytes.bytes.empty()) tensor.set_raw_data("");
+      if (bytes.bytes.empty() && data.type().elements() == 0) tensor.set_raw_data("");
       report_.weight_bytes += static_cast<std::int64_t>(bytes.bytes.size());
+    }
+    if (weights_ == Weights::shapes && tensor.data_type() == onnx::TensorProto::FLOAT &&
+        volume(Shape(tensor.dims().begin(), tensor.dims().end())) >= smallest_shape) {
+      clear_data(tensor);
+      bytes = {};
     }
     std::string prefix;
     if (bytes.bytes.empty() || is_external(bytes)) {
@@ -428,6 +437,7 @@ class Writer {
   const SaveOptions& options_;
   onnx::ModelProto header_;
   onnx::GraphProto frame_;
+  Weights weights_;
   bool external_ = false;
   Pieces data_;
   std::set<const onnx::TensorProto*> stored_;  // Tensors of the node at hand that lie in data_ already.
@@ -489,13 +499,13 @@ Status check_structure(const onnx::ModelProto& header, const onnx::GraphProto& f
 Expected<SaveReport> write_model(const Document& document, const ImportedModel& imported, const ExportedGraph& exported,
                                  const ImportOptions& import_options, const std::string& path,
                                  const SaveOptions& options) {
-  return Writer(document, imported, exported, import_options, path, options).run();
+  return Writer(document, imported, exported, import_options, path, options, Weights::whole).run();
 }
 
 Expected<std::string> model_bytes(const Document& document, const ImportedModel& imported,
-                                  const ExportedGraph& exported, const ImportOptions& import_options) {
+                                  const ExportedGraph& exported, const ImportOptions& import_options, Weights weights) {
   const SaveOptions options;
-  return Writer(document, imported, exported, import_options, document.path(), options).bytes();
+  return Writer(document, imported, exported, import_options, document.path(), options, weights).bytes();
 }
 
 }  // namespace taso

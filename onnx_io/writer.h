@@ -1,6 +1,7 @@
 /// Writes a model file without holding its weights in memory. Internal to onnx_io: includes protobuf.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "onnx_io/export.h"
@@ -14,9 +15,20 @@ namespace taso {
                                                const ExportedGraph& exported, const ImportOptions& import_options,
                                                const std::string& path, const SaveOptions& options);
 
-/// The bytes of the file that write_model writes, with all weights inside: bad_input if these are more than 2 GiB.
+/// What is written of weights.
+enum class Weights : std::uint8_t {
+  whole,
+  shapes,  ///< Of large ones of type f32 only the shape (ImportOptions::absent_weights).
+};
+
+/// Of Weights::shapes: the fewest elements of a weight of which only the shape is written. Small ones may be what an
+/// operator needs the numbers of.
+inline constexpr std::int64_t smallest_shape = 256;
+
+/// The bytes of the file that write_model writes, with the weights inside: bad_input if these are more than 2 GiB.
 [[nodiscard]] Expected<std::string> model_bytes(const Document& document, const ImportedModel& imported,
-                                                const ExportedGraph& exported, const ImportOptions& import_options);
+                                                const ExportedGraph& exported, const ImportOptions& import_options,
+                                                Weights weights = Weights::whole);
 
 /// The structural check: names are defined once and before their use, domains imported, outputs defined and typed. Does
 /// not depend on the version of the linked ONNX.

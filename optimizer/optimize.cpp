@@ -10,6 +10,7 @@
 #include "optimizer/choice.h"
 #include "optimizer/contenders.h"
 #include "optimizer/correction.h"
+#include "optimizer/equal_costs.h"
 #include "optimizer/planned_graph.h"
 #include "optimizer/prepare.h"
 
@@ -27,6 +28,7 @@ void note_inexact_layouts(const LayoutStatistics& layouts, std::vector<std::stri
 Expected<Rewritten> rewritten_in(const PlannedGraph& original, const RuleIndex& rules, const OptimizeOptions& options,
                                  const OptimizeResult& result) {
   std::vector<Substitution> all = rules.rules();
+  all.insert(all.end(), options.rules_to_choose.begin(), options.rules_to_choose.end());
   if (options.baseline_rules != nullptr)
     all.insert(all.end(), options.baseline_rules->rules().begin(), options.baseline_rules->rules().end());
   Rewritten rewritten;
@@ -53,6 +55,63 @@ Status check_result(const PlannedGraph& original, const RuleIndex& rules, const 
   TASO_ASSIGN(result.check, check(original.graph, result.graph, library, check_options, rewritten));
   for (const std::string& remark : result.check->remarks()) result.notes.push_back(remark);
   if (!result.check->passed) return Error{ErrorCode::check_failed, result.check->failure(), {}};
+  return {};
+}
+
+/// The graphs that competed, the chosen one first; equal ones once.
+std::vector<ReachedGraph> competing_graphs(Prepared& prepared, Findings& found, const OptimizeResult& result) {
+  std::vector<ReachedGraph> graphs{
+      {to_string(result.choice), result.graph, result.applications, result.baseline_applications}};
+  for (const Competitor* const one : competitors_of(prepared, found)) {
+    const bool known = std::any_of(graphs.begin(), graphs.end(),
+                                   [&](const ReachedGraph& other) { return other.graph.equals(one->planned.graph); });
+    if (known) continue;
+    const bool searched = one != &prepared.baseline && one != &prepared.original;
+    graphs.push_back(
+        {one->name, one->planned.graph, one->applications, (searched ? prepared.start() : *one).applications.size()});
+  }
+  return graphs;
+}
+
+/// What runs of the file of a graph, priced; without a cost where there is none.
+Expected<PlannedGraph> priced_as_run(const Graph& graph, const GraphPlanner& planner, const OptimizeOptions& options,
+                                     std::vector<std::string>& notes) {
+  Graph run = graph;
+  if (options.as_run && times_graphs(planner, options)) {
+    if (Expected<Graph> read = options.as_run(graph)) run = std::move(*read);
+  }
+  Expected<PlannedGraph> planned = planner.plan(run);
+  Status status = planned ? planner.summarize(*planned) : Status(planned.error());
+  if (status) return planned;
+  if (status.error().code != ErrorCode::cost_missing && status.error().code != ErrorCode::interrupted)
+    return status.error();
+  notes.push_back("what the result takes on one device is not known: " + status.error().message);
+  PlannedGraph unknown{std::move(run), {}, std::numeric_limits<double>::quiet_NaN(), {}};
+  TASO_ASSIGN(unknown.plan, planner.target().plan(unknown.graph));
+  TASO_ASSIGN(unknown.summary, summary_of(unknown, planner.target()));
+  return unknown;
+}
+
+/// Lets the result be chosen anew, if that is asked for.
+Status choose_anew(Prepared& prepared, Findings& found, const GraphPlanner& planner, const OptimizeOptions& options,
+                   OptimizeResult& result) {
+  if (!options.choose_anew) return {};
+  TASO_ASSIGN(std::optional<ReachedGraph> chosen, options.choose_anew(competing_graphs(prepared, found, result)));
+  if (!chosen) return {};
+  TASO_ASSIGN(const PlannedGraph run, priced_as_run(chosen->graph, planner, options, result.notes));
+  result.chosen_anew = true;
+  result.result = *run.summary;
+  result.graph_cost = run.cost;
+  result.chosen_layouts = nullptr;
+  result.gain = is_less(run.cost, prepared.baseline.planned.cost);
+  result.choice = chosen->applications.empty() ? Choice::original
+                  : chosen->applications.size() == chosen->baseline_applications &&
+                          chosen->graph.equals(prepared.baseline.planned.graph)
+                      ? Choice::baseline
+                      : Choice::optimized;
+  result.graph = std::move(chosen->graph);
+  result.applications = std::move(chosen->applications);
+  result.baseline_applications = chosen->baseline_applications;
   return {};
 }
 
@@ -89,6 +148,7 @@ Expected<OptimizeResult> optimize_until_interrupted(const Graph& original, const
       if (!wrong.empty()) continue;
     }
     result.corrected = std::move(corrected);
+    TASO_RETURN_IF_ERROR(choose_anew(prepared, found, planner, options, result));
     result.layouts = model.layout_statistics();
     note_inexact_layouts(result.layouts, result.notes);
     TASO_RETURN_IF_ERROR(check_result(prepared.original.planned, rules, library, options, result));

@@ -46,6 +46,14 @@ enum class Strategy : std::uint8_t {
 };
 [[nodiscard]] const char* to_string(Strategy strategy);
 
+/// A graph, and how it is reached from the original.
+struct ReachedGraph {
+  std::string name;  ///< As in Contender, or of what made it.
+  Graph graph;
+  std::vector<RuleApplication> applications;  ///< From the original in normal form.
+  std::size_t baseline_applications = 0;      ///< So many of them, the first ones, made the baseline.
+};
+
 struct OptimizeOptions {
   Rounding rounding = Rounding::reassoc;
   Strategy strategy = Strategy::joint;
@@ -75,6 +83,10 @@ struct OptimizeOptions {
   /// Says of a model with symbolic extents whether what these applications, in order, make of the original can be made
   /// at all sizes; what cannot does not compete. Empty: everything.
   std::function<AtAllSizes(const std::vector<RuleApplication>&)> at_all_sizes;
+  /// Chooses anew, by something else than what a graph takes on one device, among the graphs that competed, of which
+  /// the chosen one is the first, or what rules make of them. Nothing: the choice stands. Empty: it always does.
+  std::function<Expected<std::optional<ReachedGraph>>(std::vector<ReachedGraph>)> choose_anew;
+  std::vector<Substitution> rules_to_choose;  ///< Rules that it applies besides those of search and baseline.
 };
 
 /// One of the graphs that competed for being the result.
@@ -95,6 +107,7 @@ struct OptimizeResult {
   Choice choice = Choice::original;
   /// The result is better than the baseline: cheaper, and where time counts, faster beyond the noise.
   bool gain = false;
+  bool chosen_anew = false;                   ///< By OptimizeOptions::choose_anew: then `gain` is by costs alone.
   std::vector<RuleApplication> applications;  ///< From the original to the result.
   std::size_t baseline_applications = 0;      ///< So many of them, the first ones, made the baseline.
   GraphSummary original, baseline, result;

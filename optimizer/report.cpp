@@ -98,6 +98,11 @@ std::string verdict(const OptimizeResult& result) {
     return fmt::format("noise {:.1f} %{}", *result.noise * 100,
                        result.timed_on == 0 ? "" : ", timed on " + date_text(result.timed_on));
   };
+  if (result.chosen_anew)
+    return fmt::format(
+        "chosen for its plan for several devices; on one device it costs {:.6g} instead of {:.6g} of the "
+        "baseline ({})",
+        result.result.cost, result.baseline.cost, cost_unit(result.cost_model));
   if (!result.gain) {
     std::string text = "no improvement over the baseline";
     if (result.noise) text += fmt::format(" beyond the noise ({})", noise());
@@ -291,6 +296,17 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
                          {"tensors", tensors}};
   }
   document["notes"] = result.notes;
+  document["plan"] = nullptr;
+  if (context.plan)
+    document["plan"] = {{"search", context.plan->search},
+                        {"unit", context.plan->unit},
+                        {"cost", context.plan->cost},
+                        {"sequential", optional(context.plan->sequential)},
+                        {"partition", optional(context.plan->partition)},
+                        {"one_device", optional(context.plan->one_device)},
+                        {"graphs", context.plan->graphs},
+                        {"stopped", context.plan->stopped},
+                        {"rules", context.plan->rules}};
   // Names come from files and need not be UTF-8.
   return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

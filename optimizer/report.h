@@ -1,6 +1,8 @@
 /// Reports of an optimization for people and for programs.
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,18 +12,32 @@
 
 namespace taso {
 
+/// What a plan for several devices costs that was searched together with the graph, beside others; all in one unit.
+struct PlanSearchReport {
+  std::string search;                ///< As --plan-search spells it.
+  std::string unit;                  ///< "seconds", "flops", "bytes".
+  double cost = 0;                   ///< Of the plan.
+  std::optional<double> sequential;  ///< Of the plan of the graph that is best on one device, if it was looked at.
+  std::optional<double> partition;   ///< Of the plan of the model without substitutions, if it was looked at.
+  std::optional<double> one_device;  ///< Of one device, by the same costs: the better of this graph and of that.
+  std::size_t graphs = 0;            ///< So many were looked at.
+  bool stopped = false;              ///< The search ended early.
+  std::map<std::string, int> rules;  ///< How much more often each rule was applied than for one device; none 0.
+};
+
 /// Facts about the run that the optimizer itself does not know.
 struct ReportContext {
-  std::string model;                    ///< Path of the input.
-  std::string output;                   ///< Path of the result; empty if nothing was written.
-  std::vector<std::string> node_names;  ///< Of the original nodes, by Node::origin; "Conv #12" for one without.
-  double seconds = 0;                   ///< Of the whole run.
-  std::size_t rules = 0;                ///< Number of rules that could be used.
-  std::string numeric_classes;          ///< As --fp spells it.
-  std::string costs;                    ///< Path of the cost database; empty if it was held in memory.
-  std::size_t measured_kernels = 0;     ///< Kernels that were not in the database.
-  std::size_t ill_typed_nodes = 0;      ///< Nodes that are carried as their import was ill-typed.
-  Coverage coverage = {};               ///< How much of the model is understood, and why the rest is not.
+  std::string model;                     ///< Path of the input.
+  std::string output;                    ///< Path of the result; empty if nothing was written.
+  std::vector<std::string> node_names;   ///< Of the original nodes, by Node::origin; "Conv #12" for one without.
+  double seconds = 0;                    ///< Of the whole run.
+  std::size_t rules = 0;                 ///< Number of rules that could be used.
+  std::string numeric_classes;           ///< As --fp spells it.
+  std::string costs;                     ///< Path of the cost database; empty if it was held in memory.
+  std::size_t measured_kernels = 0;      ///< Kernels that were not in the database.
+  std::size_t ill_typed_nodes = 0;       ///< Nodes that are carried as their import was ill-typed.
+  std::optional<PlanSearchReport> plan;  ///< Where a plan for several devices was asked for.
+  Coverage coverage = {};                ///< How much of the model is understood, and why the rest is not.
 };
 
 /// The before/after table with rules used, times and the verdict.

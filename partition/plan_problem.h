@@ -23,6 +23,7 @@ namespace taso {
 struct PreparedNode {
   std::vector<NodeConfiguration> configurations;
   std::vector<double> costs;
+  bool complete = true;  ///< All configurations were made.
 };
 
 /// Whether an operator of the graph runs, so that a plan says how.

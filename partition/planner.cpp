@@ -37,11 +37,13 @@ std::string application_of(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-Planner::Planner(const Graph& graph, const Mesh& mesh, StrategyTable& strategies, PlannerOptions options)
+Planner::Planner(const Graph& graph, const Mesh& mesh, StrategyTable& strategies, PlannerOptions options,
+                 PreparedNodes* shared)
     : graph_(graph), mesh_(mesh), strategies_(strategies), options_(std::move(options)) {
   if (!options_.cost) options_.cost = roofline(strategies.registry(), mesh.device);
   problem_ = unfit_state();
-  std::map<std::string, std::shared_ptr<const PreparedNode>> equal;
+  PreparedNodes own;
+  PreparedNodes& equal = shared != nullptr ? *shared : own;
   for (const NodeId id : graph.topological_order()) {
     if (problem_) return;
     if (!is_planned(graph.node(id))) continue;
@@ -71,7 +73,7 @@ std::optional<Error> Planner::unfit_state() const {
   return std::nullopt;
 }
 
-Status Planner::prepare(NodeId id, std::map<std::string, std::shared_ptr<const PreparedNode>>& equal) {
+Status Planner::prepare(NodeId id, PreparedNodes& equal) {
   const Node& node = graph_.node(id);
   auto prepared = std::make_shared<PreparedNode>();
   if (node.kind != NodeKind::op || !types_known(graph_, node)) {
@@ -90,15 +92,17 @@ Status Planner::prepare(NodeId id, std::map<std::string, std::shared_ptr<const P
     key += " | " + use.variable + use.reducer;
     for (const std::size_t input : use.inputs) key += " " + std::to_string(input);
   }
+  // What was cut short by a stop is no node's preparation but this planner's.
+  if (options_.stop.raised() && !equal.contains(key)) {
+    stopped_ = true;
+    limits.most = 1;
+    key += " | stopped";
+  }
   std::shared_ptr<const PreparedNode>& known = equal[key];
   if (!known) {
-    if (options_.stop.raised()) {
-      stopped_ = true;
-      limits.most = 1;
-    }
     NodeConfigurations made = configurations_of(graph_, id, mesh_, strategies_, limits);
     prepared->configurations = std::move(made.list);
-    complete_ = complete_ && made.complete;
+    prepared->complete = made.complete;
     std::vector<bool> weights;
     for (const Value& input : node.inputs) weights.push_back(graph_.node(input.node).weight_only);
     for (const NodeConfiguration& configuration : prepared->configurations) {
@@ -107,6 +111,7 @@ Status Planner::prepare(NodeId id, std::map<std::string, std::shared_ptr<const P
     }
     known = std::move(prepared);
   }
+  complete_ = complete_ && known->complete;
   prepared_[id] = known;
   return {};
 }

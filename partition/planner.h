@@ -122,11 +122,16 @@ struct PlanAlternative {
 struct PreparedNode;
 class PlanProblem;
 
+/// What planners of several graphs share: equal applications are prepared once. Of planners with the same mesh,
+/// strategies and options. Not for several threads at once.
+using PreparedNodes = std::map<std::string, std::shared_ptr<const PreparedNode>>;
+
 /// A graph on a mesh, prepared for several plans.
 class Planner {
  public:
-  /// All are referred to.
-  Planner(const Graph& graph, const Mesh& mesh, StrategyTable& strategies, PlannerOptions options);
+  /// All are referred to. `shared`: what was prepared before is used, and what is prepared is added.
+  Planner(const Graph& graph, const Mesh& mesh, StrategyTable& strategies, PlannerOptions options,
+          PreparedNodes* shared = nullptr);
   ~Planner();
 
   /// The plan of least cost that keeps to the memory. not_proved where none was found to, with what is needed at least;
@@ -141,7 +146,7 @@ class Planner {
   [[nodiscard]] const std::vector<NodeConfiguration>& configurations(NodeId id) const;
 
  private:
-  [[nodiscard]] Status prepare(NodeId id, std::map<std::string, std::shared_ptr<const PreparedNode>>& equal);
+  [[nodiscard]] Status prepare(NodeId id, PreparedNodes& equal);
   [[nodiscard]] std::optional<Error> unfit_state() const;
   [[nodiscard]] Error unfit(const std::string& need, bool proved, bool stopped) const;
   [[nodiscard]] ExactOptions solver_for(const PlanProblem& problem, bool& stopped) const;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "partition/expand.h"
@@ -15,6 +16,20 @@ namespace taso {
 namespace {
 
 constexpr const char* out_of_time = "there was no time to plan it";
+
+/// All devices along one axis, over the slowest of the links.
+Mesh with_one_axis(const Mesh& mesh) {
+  Mesh flat = mesh;
+  if (mesh.axes.size() < 2) return flat;
+  MeshAxis axis = mesh.axes[0];
+  axis.size = mesh.devices();
+  for (const MeshAxis& other : mesh.axes) {
+    axis.bandwidth = std::min(axis.bandwidth, other.bandwidth);
+    axis.latency = std::max(axis.latency, other.latency);
+  }
+  flat.axes = {axis};
+  return flat;
+}
 
 /// What is asked for, but for the files that it needs.
 class DevicePlanning {
@@ -115,6 +130,80 @@ class DevicePlanning {
 };
 
 }  // namespace
+
+const char* to_string(PlanSearch search) {
+  switch (search) {
+    case PlanSearch::joint:
+      return "joint";
+    case PlanSearch::sequential:
+      return "sequential";
+    case PlanSearch::partition:
+      return "partition";
+  }
+  return "?";
+}
+
+Expected<PlanSearch> parse_plan_search(std::string_view text) {
+  for (const PlanSearch search : {PlanSearch::joint, PlanSearch::sequential, PlanSearch::partition})
+    if (text == to_string(search)) return search;
+  return Error{ErrorCode::usage, fmt::format("--plan-search {}: expected joint, sequential or partition", text), {}};
+}
+
+struct PlanPricer::State {
+  State(const PlanRequest& asked, ProvedStrategies loaded, const StopSignal& stop, const OperatorRegistry& registry,
+        PieceTimes* times)
+      : request(asked),
+        proved(std::move(loaded)),
+        mesh(in_unit(asked.mesh, unit_of(asked.cost))),
+        flat(with_one_axis(mesh)),
+        strategies(
+            registry, [this](std::string_view op) { return proved.of(op); },
+            [this](std::string_view op) { return proved.passages_of(op); }) {
+    options.cost = piece_cost(request.cost, mesh, registry, times);
+    options.memory = request.memory;
+    options.stop = stop;
+  }
+
+  const PlanRequest& request;
+  ProvedStrategies proved;
+  Mesh mesh, flat;
+  StrategyTable strategies;
+  PlannerOptions options;
+  PreparedNodes on_mesh, on_flat;
+};
+
+PlanPricer::PlanPricer(std::unique_ptr<State> state) : state_(std::move(state)) {}
+PlanPricer::~PlanPricer() = default;
+
+Expected<std::unique_ptr<PlanPricer>> PlanPricer::open(const PlanRequest& request, const StopSignal& stop,
+                                                       const OperatorRegistry& registry, PieceTimes* times) {
+  TASO_ASSIGN(ProvedStrategies proved, ProvedStrategies::load(request.strategy_files, registry));
+  return std::unique_ptr<PlanPricer>(
+      new PlanPricer(std::make_unique<State>(request, std::move(proved), stop, registry, times)));
+}
+
+Expected<double> PlanPricer::coarse(const Graph& graph) {
+  Planner planner(graph, state_->flat, state_->strategies, state_->options, &state_->on_flat);
+  TASO_ASSIGN(const PartitionPlan plan,
+              planner.plan([](NodeId /*node*/, const NodeConfiguration& /*way*/) { return true; }));
+  return plan.seconds;
+}
+
+Expected<double> PlanPricer::exact(const Graph& graph) {
+  if (state_->request.method == PlanMethod::recursive) {
+    TASO_ASSIGN(const PartitionPlan plan, plan_recursively(graph, state_->mesh, state_->strategies, state_->options));
+    return plan.seconds;
+  }
+  Planner planner(graph, state_->mesh, state_->strategies, state_->options, &state_->on_mesh);
+  TASO_ASSIGN(const PartitionPlan plan, planner.plan());
+  return plan.seconds;
+}
+
+Expected<double> PlanPricer::one_device(const Graph& graph) {
+  Planner planner(graph, state_->flat, state_->strategies, state_->options, &state_->on_flat);
+  TASO_ASSIGN(const PartitionPlan plan, planner.plan(only_repeat()));
+  return plan.seconds;
+}
 
 Expected<DevicePlan> plan_for_devices(Graph graph, std::vector<std::string> node_names, const PlanRequest& request,
                                       const OperatorRegistry& registry, PieceTimes* times) {

@@ -2,14 +2,18 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
 #include "onnx_io/model.h"
 #include "operators/registry.h"
+#include "optimizer/report.h"
 #include "partition/mesh.h"
 #include "partition/plan_document.h"
 #include "partition/planner.h"
@@ -19,8 +23,20 @@
 
 namespace taso {
 
+/// How substitutions and plans are searched.
+enum class PlanSearch : std::uint8_t {
+  joint,       ///< Graphs by what their plans cost (session/plan_search.h).
+  sequential,  ///< The best graph for one device, and then its plan.
+  partition,   ///< The plan of the model as it is.
+};
+/// As --plan-search spells it.
+[[nodiscard]] const char* to_string(PlanSearch search);
+/// Fails (usage) where it spells nothing.
+[[nodiscard]] Expected<PlanSearch> parse_plan_search(std::string_view text);
+
 /// For which devices a plan is wanted, and which.
 struct PlanRequest {
+  PlanSearch search = PlanSearch::joint;
   Mesh mesh;
   std::string topology;                     ///< Its name.
   std::vector<std::string> strategy_files;  ///< Rules: strategies that are proved.
@@ -60,6 +76,7 @@ struct DevicePlan {
   std::optional<PartitionPlan> exact;  ///< Beside a recursive one: the plan of all axes at once, if there was time.
   std::vector<OtherPlan> others;       ///< The baselines of partition/plan_baselines.h.
   std::vector<PlanAlternative> alternatives;  ///< Of an exact plan, if they were asked for.
+  std::optional<PlanSearchReport> searched;   ///< What is beside it, where a result is planned.
   std::optional<Graph> expanded;              ///< The plan written out (partition/expand.h), if that was asked for.
 };
 
@@ -69,5 +86,29 @@ struct DevicePlan {
 [[nodiscard]] Expected<DevicePlan> plan_for_devices(Graph graph, std::vector<std::string> node_names,
                                                     const PlanRequest& request, const OperatorRegistry& registry,
                                                     PieceTimes* times = nullptr);
+
+/// What plans of many graphs would cost, for one request. What equal operators of them need is found out once. All are
+/// referred to. Not for several threads at once.
+class PlanPricer {
+ public:
+  /// Fails where a file of strategies cannot be read.
+  [[nodiscard]] static Expected<std::unique_ptr<PlanPricer>> open(const PlanRequest& request, const StopSignal& stop,
+                                                                  const OperatorRegistry& registry, PieceTimes* times);
+  PlanPricer(const PlanPricer&) = delete;
+  PlanPricer& operator=(const PlanPricer&) = delete;
+  ~PlanPricer();
+
+  /// The least cost on a mesh of one axis, of all devices and the slowest of the links; whatever memory it takes.
+  [[nodiscard]] Expected<double> coarse(const Graph& graph);
+  /// The cost of the plan that the request asks for; not_proved where none fits the memory.
+  [[nodiscard]] Expected<double> exact(const Graph& graph);
+  /// The cost on one device.
+  [[nodiscard]] Expected<double> one_device(const Graph& graph);
+
+ private:
+  struct State;
+  explicit PlanPricer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace taso

@@ -94,6 +94,18 @@ std::string amount_text(double amount, CostUnit unit) {
 
 std::string planned_name(const DevicePlan& plan, NodeId id) { return planned_name(plan.graph, plan.node_names, id); }
 
+std::string_view name_of_unit(CostUnit unit) {
+  switch (unit) {
+    case CostUnit::seconds:
+      break;
+    case CostUnit::flops:
+      return "flops";
+    case CostUnit::bytes:
+      return "bytes";
+  }
+  return "seconds";
+}
+
 std::vector<NamedPlan> all_plans(const DevicePlan& plan) {
   std::vector<NamedPlan> list{{"this plan", &plan.plan, {}}};
   if (plan.exact) list.push_back({"all axes at once", &*plan.exact, {}});
@@ -124,11 +136,66 @@ std::string plan_quality(const DevicePlan& device_plan) {
   return text;
 }
 
+std::optional<double> cost_of_repeating(const DevicePlan& plan) {
+  for (const OtherPlan& other : plan.others)
+    if (other.name == "all repeated" && other.plan) return other.plan->seconds;
+  return std::nullopt;
+}
+
+namespace {
+
+/// "a x 2, b"
+std::string counted_rules(const std::map<std::string, int>& rules, int sign) {
+  std::string text;
+  for (const auto& [rule, count] : rules)
+    if (count * sign > 0)
+      text += (text.empty() ? "" : ", ") + rule + (count * sign > 1 ? fmt::format(" x {}", count * sign) : "");
+  return text;
+}
+
+std::string difference_text(const PlanSearchReport& report) {
+  if (report.rules.empty()) return "";
+  const std::string more = counted_rules(report.rules, 1), fewer = counted_rules(report.rules, -1);
+  std::string text;
+  if (!more.empty()) text += "rules beyond those of the graph for one device: " + more + "\n";
+  if (!fewer.empty()) text += "rules of the graph for one device that are left out: " + fewer + "\n";
+  return text;
+}
+
+std::string joint_text(const PlanSearchReport& report, CostUnit unit) {
+  std::string text = report.sequential
+                         ? "the graph that is best on one device: plan of " + amount_text(*report.sequential, unit)
+                         : std::string("the graph that is best on one device: no plan fits");
+  if (report.partition) text += "; the model as it is: " + amount_text(*report.partition, unit);
+  text += fmt::format("; {} graphs were looked at{}\n", report.graphs, report.stopped ? ", then time was up" : "");
+  if (report.sequential && report.cost < *report.sequential)
+    text += fmt::format("searched together: {:.3g} % less\n", 100 * (1 - report.cost / *report.sequential));
+  else if (report.sequential)
+    text += "searched together: no other graph has a cheaper plan\n";
+  return text + difference_text(report);
+}
+
+}  // namespace
+
+std::string search_text(const DevicePlan& plan) {
+  if (!plan.searched) return "";
+  const PlanSearchReport& report = *plan.searched;
+  const CostUnit unit = unit_of(plan.cost);
+  std::string text = plan.searched->search == to_string(PlanSearch::joint) ? joint_text(report, unit) : "";
+  if (!report.one_device || *report.one_device <= 0 || plan.mesh.devices() == 1) return text;
+  const std::string one = amount_text(*report.one_device, unit);
+  if (report.cost < *report.one_device * (1 - 1e-9))
+    return text + fmt::format("one device: {} by the same costs, {:.3g} times the plan\n", one,
+                              *report.one_device / report.cost);
+  return text + fmt::format("one device is {}: {} by the same costs\n",
+                            report.cost > *report.one_device * (1 + 1e-9) ? "faster than this plan" : "as fast", one);
+}
+
 std::string plan_text(const DevicePlan& plan) {
   return fmt::format("\nplan for {} {}, mesh {} of {}; costs by {}{}\n", plan.mesh.devices(),
                      plan.mesh.devices() == 1 ? "device" : "devices", plan.mesh.to_string(), plan.topology,
                      source_of(plan.cost), plan.sizes.empty() ? "" : "; for " + to_string(plan.sizes)) +
-         table_of_nodes(plan) + table_of_plans(plan) + plan_quality(plan);
+         table_of_nodes(plan) + table_of_plans(plan) + plan_quality(plan) + search_text(plan);
 }
 
 std::string plan_reasons(const DevicePlan& plan) {

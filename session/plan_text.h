@@ -1,6 +1,7 @@
 /// Plans for several devices as text (docs/partitioning.md).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,14 @@ struct NamedPlan {
 [[nodiscard]] std::vector<NamedPlan> all_plans(const DevicePlan& plan);
 /// What is known of how good the plan is, a sentence a line.
 [[nodiscard]] std::string plan_quality(const DevicePlan& plan);
+
+/// What all devices cost that all compute everything, which is what one device takes; nothing: it is not known.
+[[nodiscard]] std::optional<double> cost_of_repeating(const DevicePlan& plan);
+/// "seconds", "flops", "bytes".
+[[nodiscard]] std::string_view name_of_unit(CostUnit unit);
+/// What the plan costs beside those of other ways to search, and beside one device, a sentence a line; empty: nothing
+/// was looked at.
+[[nodiscard]] std::string search_text(const DevicePlan& plan);
 
 /// A table: per operator that is cut or for which something moves its use of the mesh, what computing and moving cost,
 /// bytes in and out, and memory of the device that holds most; then the sums, beside those of other plans.

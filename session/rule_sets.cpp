@@ -89,6 +89,7 @@ void make_names_unique(const std::vector<std::vector<Substitution>*>& sets) {
 std::vector<Substitution> RuleSets::all() const {
   std::vector<Substitution> rules = search.rules();
   if (baseline) rules.insert(rules.end(), baseline->rules().begin(), baseline->rules().end());
+  rules.insert(rules.end(), plans.begin(), plans.end());
   return rules;
 }
 
@@ -96,10 +97,11 @@ Expected<RuleSets> load_rule_sets(const RuleOptions& options, const OperatorRegi
                                   const MessageSink& message) {
   TASO_ASSIGN(std::vector<Substitution> search, load_all_rules(options.files, options, registry, message));
   TASO_ASSIGN(std::vector<Substitution> baseline, load_all_rules(options.baseline_files, options, registry, message));
-  const std::vector<std::vector<Substitution>*> sets = {&search, &baseline};
+  TASO_ASSIGN(std::vector<Substitution> plans, load_all_rules(options.plan_files, options, registry, message));
+  const std::vector<std::vector<Substitution>*> sets = {&search, &baseline, &plans};
   TASO_RETURN_IF_ERROR(disable(options.disabled, sets));
   make_names_unique(sets);
-  RuleSets result{RuleIndex(std::move(search), registry), std::nullopt};
+  RuleSets result{RuleIndex(std::move(search), registry), std::nullopt, std::move(plans)};
   if (!options.baseline_files.empty()) result.baseline.emplace(std::move(baseline), registry);
   return result;
 }

@@ -18,17 +18,20 @@ namespace taso {
 struct RuleOptions {
   std::vector<std::string> files;           ///< Of the search.
   std::vector<std::string> baseline_files;  ///< Of the baseline; empty: as the search.
-  std::vector<std::string> disabled;        ///< Names of rules that are left out.
-  bool require_proofs = false;              ///< A rule without a proof mark is an error; else there is a warning.
+  /// Of what is besides looked for where a result is planned for several devices: rules that take apart.
+  std::vector<std::string> plan_files;
+  std::vector<std::string> disabled;  ///< Names of rules that are left out.
+  bool require_proofs = false;        ///< A rule without a proof mark is an error; else there is a warning.
 };
 
 /// Rules, each with a name of its own.
 struct RuleSets {
   RuleIndex search;
   std::optional<RuleIndex> baseline;  ///< Nothing: as the search.
+  std::vector<Substitution> plans;    ///< Besides those of the search, for plans for several devices.
 
   [[nodiscard]] const RuleIndex& for_baseline() const { return baseline ? *baseline : search; }
-  /// The rules of both.
+  /// The rules of all.
   [[nodiscard]] std::vector<Substitution> all() const;
 };
 

@@ -72,6 +72,13 @@ Expected<std::vector<std::string>> rule_files(const CommonOptions& options) {
   return files;
 }
 
+Expected<std::vector<std::string>> plan_rule_files(const CommonOptions& options) {
+  TASO_ASSIGN(std::vector<std::string> files, files_in(options.specs + "/plan_rules", {".rules"}));
+  TASO_ASSIGN(std::vector<std::string> added, added_files(options, "plan_rules", ".rules"));
+  std::move(added.begin(), added.end(), std::back_inserter(files));
+  return files;
+}
+
 Expected<std::vector<std::string>> strategy_files(const CommonOptions& options) {
   TASO_ASSIGN(std::vector<std::string> files, files_in(options.specs + "/strategies", {".rules"}));
   TASO_ASSIGN(std::vector<std::string> added, added_files(options, "strategies", ".rules"));

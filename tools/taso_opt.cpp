@@ -52,12 +52,13 @@ struct Options {
   std::vector<std::string> input_shapes, assumed, ranges;
   std::string why;                      // A rule; empty: the model is optimized.
   std::optional<std::int64_t> devices;  // For how many the result is planned.
-  std::string topology, mesh, memory_per_device, partition = "exact", plan_cost = "roofline", emit;
+  std::string topology, mesh, memory_per_device, partition = "exact", plan_search = "joint", plan_cost = "roofline",
+                                                 emit;
   double time_limit = 0, memory_limit_mb = 512;
   std::optional<double> check_rtol;
   std::string check = "sampled";
   bool no_check = false, fail_if_no_gain = false, explain = false, no_certificate = false;
-  const CLI::Option *beam_width = nullptr, *rerank = nullptr;
+  const CLI::Option *beam_width = nullptr, *rerank = nullptr, *plan_search_option = nullptr;
   std::vector<const CLI::Option*> of_plans;  // Of no use without --devices or --topology.
 };
 
@@ -106,6 +107,12 @@ void declare_plans(CLI::App& app, Options& options) {
                      "exact: the plan of least cost; recursive: one mesh axis after the other, as Tofu does")
           ->check(CLI::IsMember({"exact", "recursive"}))
           ->capture_default_str(),
+      options.plan_search_option =
+          app.add_option("--plan-search", options.plan_search,
+                         "joint: graphs are searched by what their plans cost; sequential: the graph that is best on "
+                         "one device, then its plan; partition: the plan of the model as it is")
+              ->check(CLI::IsMember({"joint", "sequential", "partition"}))
+              ->capture_default_str(),
       app.add_option(
              "--plan-cost", options.plan_cost,
              "What operators of a plan cost: roofline (the rates that the topology states), time (of kernels on "
@@ -319,6 +326,7 @@ Expected<std::optional<PlanRequest>> plan_request(const Options& options) {
   }
   TASO_ASSIGN(request.memory, memory_per_device(options, topology));
   TASO_ASSIGN(request.cost, parse_plan_cost(options.plan_cost));
+  TASO_ASSIGN(request.search, parse_plan_search(options.plan_search));
   TASO_ASSIGN(request.strategy_files, tools::strategy_files(options.common));
   request.method = options.partition == "exact" ? PlanMethod::exact : PlanMethod::recursive;
   request.alternatives = options.explain;
@@ -350,6 +358,8 @@ Status check_purpose(const Options& options) {
       return Error{ErrorCode::usage,
                    fmt::format("{}: {} optimizes nothing; leave it out", name, plans_only ? "--plan-only" : "--why"),
                    {}};
+  if (plans_only && options.plan_search_option->count() > 0)
+    return Error{ErrorCode::usage, "--plan-search: --plan-only optimizes nothing; leave it out", {}};
   if (plans_only && !options.emit.empty())
     return Error{ErrorCode::usage, "--emit: --plan-only writes the plan alone; give --output instead", {}};
   if (plans_only && !options.common.json.empty())
@@ -407,6 +417,9 @@ Status find_rule_files(Options& options) {
   std::vector<std::string>& files = options.session.rules.files;
   if (!files.empty()) return {};
   TASO_ASSIGN(files, tools::rule_files(options.common));
+  if (plans_for_devices(options) && options.plan_search == "joint") {
+    TASO_ASSIGN(options.session.rules.plan_files, tools::plan_rule_files(options.common));
+  }
   return {};
 }
 
