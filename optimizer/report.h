@@ -36,7 +36,7 @@ struct ReportContext {
   std::string costs;                     ///< Path of the cost database; empty if it was held in memory.
   std::size_t measured_kernels = 0;      ///< Kernels that were not in the database.
   std::size_t ill_typed_nodes = 0;       ///< Nodes that are carried as their import was ill-typed.
-  std::optional<PlanSearchReport> plan;  ///< Where a plan for several devices was asked for.
+  std::optional<PlanSearchReport> plan = {};  ///< Where a plan for several devices was asked for.
   Coverage coverage = {};                ///< How much of the model is understood, and why the rest is not.
 };
 
