@@ -228,6 +228,7 @@ std::optional<int> parse_command_line(CLI::App& app, FileOptions& files, int arg
   if (mi_register_error != nullptr) mi_register_error(on_allocator_error, nullptr);
   std::set_terminate(on_terminate);
   handle_crashes();
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that is too large is a write error like others
   const std::string undeclared = undeclared_option(app, files);
   TASO_CHECK(undeclared.empty(), undeclared);
   try {

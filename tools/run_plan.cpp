@@ -303,10 +303,10 @@ class PlanRun {
 
   [[nodiscard]] std::string summary(const std::vector<RankReport>& reports) const {
     const Measurement time = time_of(reports);
-    std::string text =
-        fmt::format("{} on {} ranks ({}): median {}, min {}, spread {:.1f} % of {} runs\n", options_.model,
-                    reports.size(), transport_.name(), duration_text(time.median_us * 1e-6),
-                    duration_text(time.minimum_us * 1e-6), time.spread * 100, time.samples);
+    std::string text = fmt::format("{} on {} rank{} ({}): median {}, min {}, spread {:.1f} % of {} runs\n",
+                                   options_.model, reports.size(), reports.size() == 1 ? "" : "s", transport_.name(),
+                                   duration_text(time.median_us * 1e-6), duration_text(time.minimum_us * 1e-6),
+                                   time.spread * 100, time.samples);
     text +=
         fmt::format("payload: {} bytes in {} transfers a run, as predicted\n", payload_, expansion_.transfers.size());
     text += fmt::format("\n{:>4} {:>8} {:>14} {:>14} {:>14} {:>14} {:>14}\n", "rank", "kernels", "sent", "received",

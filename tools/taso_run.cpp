@@ -478,7 +478,10 @@ Expected<int> run(RunOptions& options) {
     TASO_RETURN_IF_ERROR(print_device(device.library, options));
     return 0;
   }
-  if (!options.plan.empty()) return tools::run_plan_by_threads(options, registry, device);
+  if (!options.plan.empty()) {
+    tools::catch_interrupts();
+    return tools::run_plan_by_threads(options, registry, device);
+  }
   TASO_ASSIGN(const Tensors given, tools::read_inputs(options));
   TASO_ASSIGN(std::vector<Subject> subjects, load_subjects(options, registry, given));
   TASO_RETURN_IF_ERROR(tools::claim_tensors(options, subjects[0]));
@@ -536,10 +539,20 @@ int main(int argc, char** argv) {
   CLI::App app("Runs an ONNX model: times it, profiles it, compares it with another.", program);
   taso::tools::RunOptions options;
   taso::declare(app, options);
+  std::optional<int> ended;
   {
     const taso::tools::Silence silence(!speaks);
-    if (const auto code = taso::tools::parse_command_line(app, options.files, argc, argv, false)) return *code;
+    ended = taso::tools::parse_command_line(app, options.files, argc, argv, false);
   }
+  if (ranks != nullptr) {
+    // Command lines may differ: who ends here must not be waited for.
+    const std::string asked = ended ? fmt::format("an end with code {}", *ended) : "a run";
+    if (const auto same = taso::agree_on(*ranks, "what the command line asks for", asked); !same) {
+      const taso::Error error{taso::ErrorCode::usage, same.error().message, {}};
+      return speaks && ended.value_or(0) == 0 ? taso::tools::fail(program, error) : error.exit_code();
+    }
+  }
+  if (ended) return *ended;
   const taso::Expected<int> code = !options.measure_links.empty() ? taso::tools::measure_links(options, ranks.get())
                                    : ranks != nullptr && ranks->size() > 1 ? taso::run_as_rank(options, *ranks)
                                                                            : taso::run(options);

@@ -3,26 +3,14 @@
 # plans; what goes wrong is said once.
 set -euo pipefail
 mpirun=$1 run=$2 opt=$3 models=$4 specs=$5 folder=$6
-if [ -z "$mpirun" ] || [ ! -x "$mpirun" ]; then
-  echo "skipped: built without MPI, or no mpirun"
-  exit 77
-fi
-options=()
-if "$mpirun" --version | grep -q 'Open MPI\|OpenRTE'; then
-  options=(--oversubscribe)
-  if [ "$(id -u)" = 0 ]; then options+=(--allow-run-as-root); fi
-fi
-if ! "$mpirun" "${options[@]}" -np 2 true > /dev/null 2>&1; then
-  echo "skipped: mpirun starts nothing here"
-  exit 77
-fi
+. "$(dirname "${BASH_SOURCE[0]}")/mpirun.sh"
 rm -rf "$folder"
 mkdir -p "$folder"
 cd "$folder"
 "$models" nasrnn model.onnx --small > /dev/null
 wrong() { echo "$1"; exit 1; }
 
-"$mpirun" "${options[@]}" -np 2 "$run" --specs "$specs" --measure-links links.json > table
+"${ranks[@]}" -np 2 "$run" --specs "$specs" --measure-links links.json > table
 grep -q '^2 ranks, shared memory: latency ' table || wrong "no table of links"
 [ "$(grep -c '^a rank: ' table)" = 1 ] || wrong "not one line of a rank's rates"
 "$opt" "model.onnx" --specs "$specs" --plan-only plan.json --devices 2 --topology links.json > /dev/null
@@ -36,7 +24,7 @@ grep -q '"measured-1x2"' plan.json || wrong "the plan is of another topology"
 refused() { # refused CODE LINE ARGUMENT...
   local code=$1 line=$2 got=0
   shift 2
-  "$mpirun" "${options[@]}" -np 2 "$run" --specs "$specs" "$@" 2> message || got=$?
+  "${ranks[@]}" -np 2 "$run" --specs "$specs" "$@" 2> message || got=$?
   [ $got = "$code" ] || { cat message; wrong "exit code $got, not $code"; }
   [ "$(grep -c '^taso-run: ' message)" = 1 ] || { cat message; wrong "not one line"; }
   grep -q "^taso-run: .*$line" message || { cat message; wrong "without '$line'"; }

@@ -4,24 +4,12 @@
 # may stand, too: a LINE that begins with "mpi" is a regular expression for one of these).
 set -euo pipefail
 mpirun=$1 count=$2 program=$3 work=$4 exit_code=$5 line=$6
-if [ -z "$mpirun" ] || [ ! -x "$mpirun" ]; then
-  echo "skipped: built without MPI, or no mpirun"
-  exit 77
-fi
-options=()
-if "$mpirun" --version | grep -q 'Open MPI\|OpenRTE'; then
-  options=(--oversubscribe)
-  if [ "$(id -u)" = 0 ]; then options+=(--allow-run-as-root); fi
-fi
-if ! "$mpirun" "${options[@]}" -np 2 true > /dev/null 2>&1; then
-  echo "skipped: mpirun starts nothing here"
-  exit 77
-fi
+. "$(dirname "${BASH_SOURCE[0]}")/mpirun.sh"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 begin=$SECONDS
 got=0
-timeout --kill-after=5 20 "$mpirun" "${options[@]}" -np "$count" "$program" "$work" \
+timeout --kill-after=5 20 "${ranks[@]}" -np "$count" "$program" "$work" \
   > "$folder/stdout" 2> "$folder/stderr" < /dev/null || got=$?
 wrong() {
   echo "$1"

@@ -1,0 +1,180 @@
+#!/usr/bin/env bash
+# plan.sh MPIRUN TASO_RUN TASO_OPT BUILD_MODELS SPECS FOLDER WORK: taso-run --plan under mpirun; WORK is one of the functions
+# below.
+set -euo pipefail
+mpirun=$1 run=$2 opt=$3 models=$4 specs=$5 folder=$6 work=$7
+. "$(dirname "${BASH_SOURCE[0]}")/mpirun.sh"
+rm -rf "$folder"
+mkdir -p "$folder"
+cd "$folder"
+
+wrong() {
+  echo "$1"
+  for file in stdout stderr; do
+    if [ -e $file ]; then sed "s/^/$file: /" $file; fi
+  done
+  exit 1
+}
+
+# plan_for N: plan.N.json, for model.onnx and so many devices.
+plan_for() { "$opt" model.onnx --specs "$specs" --plan-only "plan.$1.json" --devices "$1" -q; }
+
+# start N ARGUMENT...: so many ranks of taso-run with these arguments; the exit code is `got`. Over within 30 seconds.
+start() {
+  local count=$1
+  shift
+  got=0
+  timeout --kill-after=5 30 "${ranks[@]}" -np "$count" "$run" --specs "$specs" "$@" > stdout 2> stderr < /dev/null ||
+    got=$?
+}
+
+# says CODE TEXT: taso-run has ended with this code and one line, which holds the extended regular expression TEXT.
+says() {
+  [ $got = "$1" ] || wrong "exit code $got, not $1"
+  [ "$(grep -c '^taso-run: ' stderr)" = 1 ] || wrong "not one line of taso-run"
+  grep -qE "^taso-run: .*$2" stderr || wrong "no line '$2'"
+}
+
+wrote_nothing() { # wrote_nothing FILE...
+  for file in "$@"; do
+    if compgen -G "$file*" > /dev/null; then wrong "$(echo "$file"*) was written"; fi
+  done
+}
+
+# As many processes as a plan has devices compute what threads do, and the same each time.
+runs() {
+  for name in nasrnn bert_base; do
+    "$models" $name model.onnx --small > /dev/null
+    for count in 2 3 4; do
+      plan_for $count
+      start $count model.onnx --plan plan.$count.json --repeat 2 --check --save-outputs once --json once.json \
+        --trace once.trace
+      [ $got = 0 ] || wrong "$name on $count ranks: exit code $got"
+      grep -q "^model.onnx on $count ranks (mpi): median .* of 2 runs" stdout || wrong "no line of the time"
+      grep -qE '^payload: [1-9][0-9]* bytes in [0-9]+ transfers a run, as predicted' stdout || wrong "no payload"
+      grep -q '"transport": "mpi"' once.json || wrong "the report is of other ranks"
+      [ "$(grep -c '"kernels": [1-9]' once.json)" = $count ] || wrong "the report has not all ranks"
+      grep -q '"within": true' once.json || wrong "the outputs were not checked"
+      for ((rank = 0; rank < count; ++rank)); do
+        grep -q "\"name\": \"rank $rank\"" once.trace || wrong "the trace does not name rank $rank"
+        [ "$(grep -c "\"pid\": $rank,\$" once.trace)" -gt 10 ] || wrong "the trace has no steps of rank $rank"
+      done
+      start $count model.onnx --plan plan.$count.json --repeat 2 -q --save-outputs twice
+      [ $got = 0 ] || wrong "$name on $count ranks again: exit code $got"
+      [ ! -s stdout ] || wrong "-q prints"
+      diff -r once twice || wrong "$name on $count ranks: the outputs differ from run to run"
+      "$run" --specs "$specs" model.onnx --plan plan.$count.json -q --save-outputs threads --json threads.json
+      [ -n "$(ls once)" ] || wrong "no outputs"
+      diff -r once threads || wrong "$name on $count ranks: the outputs differ from those of threads"
+      diff <(grep payload_bytes once.json) <(grep payload_bytes threads.json) || wrong "$name: the payload differs"
+      rm -r once twice threads
+    done
+  done
+}
+
+# One process is the process of all ranks, as threads.
+alone() {
+  "$models" nasrnn model.onnx --small > /dev/null
+  for count in 1 2; do
+    plan_for $count
+    start 1 model.onnx --plan plan.$count.json --check
+    [ $got = 0 ] || wrong "exit code $got"
+    grep -qE "^model.onnx on $count ranks? \(threads\): median " stdout || wrong "not $count ranks"
+  done
+}
+
+# Command lines that do not fit each other or the plan.
+different() {
+  "$models" nasrnn other.onnx --small --seed 7 > /dev/null
+  "$models" nasrnn model.onnx --small > /dev/null
+  plan_for 2
+  plan_for 3
+  local hash='\([0-9a-f]{32}\)' first=(model.onnx --plan plan.2.json --save-outputs saved --json report.json)
+  pair() { # pair CODE TEXT ARGUMENT...: rank 1 has these arguments
+    local code=$1 text=$2
+    shift 2
+    start 1 "${first[@]}" : -np 1 "$run" --specs "$specs" "$@"
+    says "$code" "$text"
+    wrote_nothing saved report.json
+  }
+  pair 3 "the model must be the same on all ranks: it is other.onnx $hash on rank 1, model.onnx $hash on rank 0\$" \
+    other.onnx --plan plan.2.json
+  pair 3 "the plan must be the same on all ranks: it is plan.3.json $hash on rank 1, plan.2.json $hash on rank 0\$" \
+    model.onnx --plan plan.3.json
+  pair 3 "the options must be the same on all ranks: it is --seed 7 .* on rank 1, --seed 0 .* on rank 0\$" \
+    model.onnx --plan plan.2.json --seed 7
+  pair 2 'rank 1: mpirun runs a model as a plan says: give one with --plan$' model.onnx
+  pair 2 'rank 1: --compare: does not go with --plan; leave one out$' model.onnx --plan plan.2.json --compare model.onnx
+  pair 3 'rank 1: none.json: cannot open: No such file or directory$' model.onnx --plan none.json
+  pair 2 'must be the same on all ranks: it is an end with code 2 on rank 1, a run on rank 0$' model.onnx --nonsense
+  pair 2 'must be the same on all ranks: it is an end with code 0 on rank 1, a run on rank 0$' --version
+
+  start 1 model.onnx --nonsense : -np 1 "$run" --specs "$specs" "${first[@]}"
+  says 2 'unknown option --nonsense'
+  start 1 --version : -np 1 "$run" --specs "$specs" "${first[@]}"
+  says 2 'must be the same on all ranks: it is a run on rank 1, an end with code 0 on rank 0$'
+  start 3 "${first[@]}"
+  says 2 'the plan is for 2 devices, and there are 3 ranks; start as many: mpirun -np 2 taso-run model.onnx --plan plan.2.json$'
+  start 2 other.onnx --plan plan.2.json --save-outputs saved
+  says 3 'plan.2.json: the plan is of another model: of model.onnx .*, where other.onnx has '
+  start 2 model.onnx
+  says 2 'mpirun runs a model as a plan says: give one with --plan$'
+  wrote_nothing saved report.json
+}
+
+# lost SIGNAL RANK: one of three ranks gets a signal after a second of computing; all are over within 30 seconds.
+lost() {
+  local signal=$1 victim=$2 rank i
+  rm -f pid.*
+  timeout --kill-after=5 60 "${ranks[@]}" -np 3 bash -c \
+    'echo $$ > "pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"; exec "$0" "$@"' "$run" --specs "$specs" model.onnx \
+    --plan plan.3.json --repeat 1000000 --save-outputs saved --save-inputs given --json report.json --trace run.trace \
+    > stdout 2> stderr < /dev/null &
+  local job=$!
+  # Fields 14 and 15: time in user and kernel mode in ticks, of which there are 100 a second.
+  for ((i = 0; i < 300; ++i)); do
+    if [ -s "pid.$victim" ] &&
+      awk '{ exit !($14 + $15 > 100) }' "/proc/$(cat "pid.$victim")/stat" 2> /dev/null; then
+      break
+    fi
+    sleep 0.1
+  done
+  local begin=$SECONDS
+  kill "-$signal" "$(cat "pid.$victim")" || wrong "rank $victim does not run"
+  got=0
+  wait $job || got=$?
+  [ $((SECONDS - begin)) -le 30 ] || wrong "not over after $((SECONDS - begin)) s"
+  [ $got != 0 ] && [ $got != 124 ] || wrong "exit code $got"
+  for rank in 0 1 2; do
+    for ((i = 0; i < 100; ++i)); do
+      case $(awk '{ print $3 }' "/proc/$(cat pid.$rank)/stat" 2> /dev/null) in
+        '' | Z | X) continue 2 ;;  # nobody may have asked for its exit code
+      esac
+      sleep 0.1
+    done
+    wrong "rank $rank is still there"
+  done
+  [ ! -s stdout ] || wrong "there are results"
+  wrote_nothing saved given report.json run.trace
+}
+killed() {
+  "$models" nasrnn model.onnx --small > /dev/null
+  plan_for 3
+  for rank in 0 1; do
+    lost KILL $rank
+    grep -qE "^mpi(run|exec) noticed that process rank $rank .* exited on signal 9" stderr || wrong "rank $rank unnamed"
+  done
+}
+stopped() {
+  "$models" nasrnn model.onnx --small > /dev/null
+  plan_for 3
+  for rank in 0 2; do
+    lost STOP $rank
+    says 6 "rank $rank has not been heard of for 5 s: it was stopped, killed or cut off"
+  done
+}
+
+case $work in
+  runs | alone | different | killed | stopped) $work ;;
+  *) wrong "no work '$work'" ;;
+esac
