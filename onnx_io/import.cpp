@@ -246,7 +246,7 @@ class Importer {
     if (document_.opset() < 7) return add_opaque(index, {"the opset is older than 7", Obstacle::opset}, {});
     if (node.op_type() == "Constant" && node.output_size() == 1) return import_constant(index);
 
-    NodeContext context(document_, index, catalog_, result_.graph, read_inputs(node));
+    NodeContext context(document_, index, catalog_, result_.graph, read_inputs(node), options_.empty_tensors);
     context.set_sizes(flow_.sizes());
     const ImportRow* const row = find_import_row(node.op_type());
     if (row != nullptr)
@@ -281,7 +281,7 @@ class Importer {
       if (!refusal) return {};
     }
     if (row == nullptr) return add_opaque(index, *refusal, types_of_carried(nullptr, index));
-    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(node));
+    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(node), options_.empty_tensors);
     import.set_sizes(flow_.sizes());
     if (const std::string reason = SymbolFlow::misuse(import); !reason.empty())
       return add_opaque(index, {reason, Obstacle::symbolic}, types_of_carried(row, index));
@@ -321,7 +321,8 @@ class Importer {
   /// Imports a node by the maps, or says why they do not apply. `strict`: another number of inputs, inputs of several
   /// types, and shapes that do not broadcast are an error.
   Expected<std::optional<Refusal>> import_by_maps(int index, bool strict) {
-    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)));
+    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)),
+                       options_.empty_tensors);
     import.set_sizes(flow_.sizes());
     if (strict) {
       const NodeMaps::Mappings& lines = catalog_.node_maps().of_type("", import.proto().op_type());
@@ -347,7 +348,8 @@ class Importer {
 
   /// A call of a function of the model.
   Status import_call(int index, const onnx::FunctionProto& function) {
-    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)));
+    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)),
+                       options_.empty_tensors);
     import.set_sizes(flow_.sizes());
     if (auto constant = import_function(import, document_, function, catalog_)) {
       set_constant(index, std::move(constant), false);
@@ -361,7 +363,8 @@ class Importer {
   }
 
   Status import_specified_node(int index) {
-    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)));
+    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)),
+                       options_.empty_tensors);
     import_specified(import, catalog_);
     if (!import.stopped()) import.check_attributes();
     if (!import.stopped()) check_outputs(import);
@@ -408,7 +411,7 @@ class Importer {
     for (std::size_t i = 0; i < limit; ++i) {
       if (!context.has_input(i)) continue;
       if (!context.type(i).known) return context.decline_untyped();
-      if (volume(context.shape(i)) == 0) return context.decline("an input is empty");
+      if (context.is_empty(context.shape(i))) return context.decline("an input is empty");
     }
   }
 
@@ -418,7 +421,7 @@ class Importer {
         if (context.uses_output(i)) return context.decline("output " + std::to_string(i) + " is not modelled");
         continue;
       }
-      if (volume(context.shape_of(*context.outputs()[i])) == 0) return context.decline("an output is empty");
+      if (context.is_empty(context.shape_of(*context.outputs()[i]))) return context.decline("an output is empty");
     }
   }
 
@@ -433,7 +436,8 @@ class Importer {
 
   /// Types of what a node makes that is carried; `row` is null where the table has none.
   CarriedTypes types_of_carried(const ImportRow* row, int index) {
-    NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)));
+    NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)),
+                      options_.empty_tensors);
     plain.set_sizes(flow_.sizes());
     CarriedTypes carried = carried_types(plain);
     if (!carried.types.empty()) return carried;

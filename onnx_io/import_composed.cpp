@@ -128,7 +128,7 @@ void where(NodeContext& c) {
     if (c.type(i).element != ElementType::f32 && c.type(i).element != ElementType::other)
       return c.decline(std::string("its elements are ") + to_string(c.type(i).element), Obstacle::element_type);
     if (!c.type(i).known) return c.decline_untyped();
-    if (volume(c.shape(i)) == 0) return c.decline("an input is empty");
+    if (c.is_empty(c.shape(i))) return c.decline("an input is empty");
   }
   const Shape shape = c.common_shape({c.shape(0), c.shape(1), c.shape(2)});
   if (c.stopped()) return;

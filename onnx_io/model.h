@@ -51,6 +51,9 @@ struct ImportOptions {
   /// shapes (ConstantData::shape_only), named as in the file; else they are an error. What needs their elements is
   /// carried. Such a model can be looked at, and planned, but not saved (bad_input).
   bool absent_weights = false;
+  /// Operators on tensors without elements are understood like others; else they are carried. For graphs to which no
+  /// rules are applied: proofs suppose extents of at least 1.
+  bool empty_tensors = false;
 };
 
 /// How a model is written.
