@@ -44,7 +44,8 @@ void add_common_options(CLI::App& app, FileOptions& files, CommonOptions& option
 /// 0 after -h and -V, that of an error, which has been printed, else. Options of the program that name files and are
 /// not declared in `files` are a fault of ours.
 /// From then on exhausted memory, and what else the standard library throws, ends the program with one line and an exit
-/// code (3: the system gives no more), and a file that gets larger than the process may write is an error of writing it.
+/// code (3: the system gives no more), and a file that gets larger than the process may write is an error of writing
+/// it.
 [[nodiscard]] std::optional<int> parse_command_line(CLI::App& app, FileOptions& files, int argc, char** argv,
                                                     bool claim = true);
 
