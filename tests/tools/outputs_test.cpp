@@ -305,6 +305,8 @@ TEST_F(OutputCases, CoverEveryOptionThatTakesAFile) {
       if (name == "--profile") others = "";
       if (name.empty()) others = program == "taso-opt" ? "-o o.onnx" : "";
       if (name == "--output" && program == "taso-opt") others = "m.onnx";
+      if (name == "--measure-links") others = "";
+      if (name == "--trace") others = "m.onnx --plan p.json";
       bool refused = false;
       for (const std::string json :
            {"./same.file", "dir/operators/f.op", "dir/operators/f.axioms", "dir/operators/f.segment"}) {

@@ -122,6 +122,34 @@ different() {
   wrote_nothing saved report.json
 }
 
+# Operators without a meaning are named, as they are for one process.
+carried() {
+  "$models" rnnlm model.onnx --small > /dev/null
+  plan_for 2
+  start 2 model.onnx --plan plan.2.json --save-outputs saved --json report.json
+  says 3 'model.onnx: 5 of 7 nodes cannot be executed, mainly because of node "lstm0" \(LSTM\): the operator is not modelled'
+  wrote_nothing saved report.json
+}
+
+# Where there is no room for a result all end, and nothing is half written.
+full_disk() {
+  "$models" nasrnn model.onnx --small > /dev/null
+  plan_for 2
+  "$run" --specs "$specs" model.onnx --plan plan.2.json -q --save-outputs saved
+  local output
+  output=$(ls saved)
+  ln -sf /dev/full "saved/$output"
+  start 2 model.onnx --plan plan.2.json --save-outputs saved --json report.json --trace run.trace
+  says 3 "saved/$output: cannot write: No space left on device\$"
+  wrote_nothing report.json run.trace
+  [ "$(ls -A saved)" = "$output" ] || wrong "there is more than the output"
+  start 2 model.onnx --plan plan.2.json --json /dev/full
+  says 3 '/dev/full: cannot write: No space left on device$'
+  start 2 model.onnx --plan plan.2.json --trace /dev/full
+  says 3 '/dev/full: cannot write: No space left on device$'
+  [ ! -s stdout ] || wrong "there are results"
+}
+
 # lost SIGNAL RANK: one of three ranks gets a signal after a second of computing; all are over within 30 seconds.
 lost() {
   local signal=$1 victim=$2 rank i
@@ -175,6 +203,6 @@ stopped() {
 }
 
 case $work in
-  runs | alone | different | killed | stopped) $work ;;
+  runs | alone | different | carried | full_disk | killed | stopped) $work ;;
   *) wrong "no work '$work'" ;;
 esac
