@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -62,6 +63,16 @@ class Weights {
  public:
   Weights(const Graph& graph, const OperatorRegistry& registry) : graph_(graph), registry_(registry) {}
 
+  /// Whether a value is computed: more than elements of constants in other places.
+  [[nodiscard]] bool rounds(NodeId id) const {
+    const Node& node = graph_.node(id);
+    if (node.kind != NodeKind::op) return false;
+    const OperatorSignature* const signature = registry_.signature(node.op);
+    const bool copies = signature != nullptr && (signature->copies || registry_.is_associative(node.op));
+    return !copies ||
+           std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Value& input) { return rounds(input.node); });
+  }
+
   Expected<const RingTensor<double>*> of(Value value) {
     if (const auto known = known_.find(value); known != known_.end()) return &known->second;
     Graph cone;
@@ -91,8 +102,11 @@ class Weights {
   std::map<Value, RingTensor<double>> known_;
 };
 
-/// Whether a tensor is the part `box` of another one.
-bool is_part(const RingTensor<double>& part, const RingTensor<double>& whole, const IndexBox& box) {
+/// What rounding may change of weights that were computed in 32 bits, relative to the largest element.
+constexpr double rounding = 1e-5;
+
+/// Whether a tensor is the part `box` of another one, up to a difference of `tolerance` in every element.
+bool is_part(const RingTensor<double>& part, const RingTensor<double>& whole, const IndexBox& box, double tolerance) {
   Shape shape;
   for (const IndexRange& range : box) shape.push_back(range.size());
   if (part.shape != shape || whole.shape.size() != box.size()) return false;
@@ -103,10 +117,11 @@ bool is_part(const RingTensor<double>& part, const RingTensor<double>& whole, co
     for (std::size_t axis = 0; axis < box.size(); ++axis)
       from =
           from * static_cast<std::size_t>(whole.shape[axis]) + static_cast<std::size_t>(box[axis].begin + index[axis]);
-    const bool same = whole.elements.empty()
-                          ? part.integers[at] == whole.integers[from]
-                          : part.elements[at] == whole.elements[from] || (part.elements[at] != part.elements[at] &&
-                                                                          whole.elements[from] != whole.elements[from]);
+    const bool same = whole.elements.empty() ? part.integers[at] == whole.integers[from]
+                                             : part.elements[at] == whole.elements[from] ||
+                                                   std::abs(part.elements[at] - whole.elements[from]) <= tolerance ||
+                                                   (part.elements[at] != part.elements[at] &&
+                                                    whole.elements[from] != whole.elements[from]);
     if (!same) return false;
     for (std::size_t axis = box.size(); axis-- > 0;) {
       if (++index[axis] < shape[axis]) break;
@@ -141,6 +156,7 @@ class ExpansionCheck {
       if (original_.type(from) != expanded_.type(to))
         return differs(fmt::format("its input '{}' has another type", expanded_.node(to.node).name));
       parts_[to].insert(whole(from));
+      add_lone(to);
     }
     find_equal_weights();
     for (const NodeId id : expanded_.topological_order()) {
@@ -280,6 +296,9 @@ class ExpansionCheck {
     std::vector<TensorType> types;
     for (const std::size_t i : operands) types.push_back(piece.inputs[i]);
     const std::string key = shape_key(piece.op, piece.attributes, types);
+    if (strategies_.registry().is_associative(piece.op) && operands.size() == 1 &&
+        std::all_of(axes.begin(), axes.end(), [](const AxisUse& use) { return use.reducer.empty(); }))
+      lone_[original_.node(id).inputs[operands[0]]].push_back(pieces_.size());
     for (std::size_t given = 0; given < operands.size(); ++given)
       readers_[{key, given, original_.node(id).inputs[operands[given]]}].push_back(pieces_.size());
     pieces_.push_back({id, std::move(piece), std::move(operands), place, &axes});
@@ -302,8 +321,26 @@ class ExpansionCheck {
     std::vector<TensorType> types;
     for (const Value& input : node.inputs) types.push_back(expanded_.type(input));
     TASO_RETURN_IF_ERROR(apply_pieces(id, shape_key(node.op, node.attributes, types)));
+    for (std::uint32_t port = 0; port < node.outputs.size(); ++port) add_lone({id, port});
     if (!suspect_ && !node.weight_only && parts_[{id, 0}].empty() && !kept_.contains({id, 0})) suspect_ = id;
     return {};
+  }
+
+  /// A concatenation of one operand is that, and need not stand in the graph.
+  void add_lone(Value value) {
+    std::vector<Part> unseen(parts_[value].begin(), parts_[value].end());
+    while (!unseen.empty()) {
+      const Part part = std::move(unseen.back());
+      unseen.pop_back();
+      const auto pieces = lone_.find(part.value);
+      if (pieces == lone_.end() || !part.axes.empty()) continue;
+      for (const std::size_t number : pieces->second) {
+        const Piece& piece = pieces_[number];
+        if (piece.piece.reads[piece.operands[0]] != part.box) continue;
+        Part joined{{piece.node, 0}, piece.piece.makes[0], {}, {}, {}};
+        if (parts_[value].insert(joined).second) unseen.push_back(std::move(joined));
+      }
+    }
   }
 
   /// The pieces that a node may be are those that read what one of its operands is.
@@ -357,7 +394,11 @@ class ExpansionCheck {
     if (const auto known = compared_.find(key); known != compared_.end()) return known->second;
     TASO_ASSIGN(const RingTensor<double>* whole_weight, weights_.of(part.value));
     TASO_ASSIGN(const RingTensor<double>* weight, expanded_weights_.of(value));
-    return compared_[key] = is_part(*weight, *whole_weight, part.box);
+    double tolerance = 0;
+    if (weights_.rounds(part.value.node))
+      for (const double element : whole_weight->elements)
+        tolerance = std::max(tolerance, rounding * (std::isfinite(element) ? std::abs(element) : 0));
+    return compared_[key] = is_part(*weight, *whole_weight, part.box, tolerance);
   }
 
   static bool has_shape(const TensorType& type, const IndexBox& box) {
@@ -518,9 +559,10 @@ class ExpansionCheck {
   std::vector<Piece> pieces_;
   /// By what an application of them looks like, and which value of the original is its operand of that number.
   std::map<std::tuple<std::string, std::size_t, Value>, std::vector<std::size_t>> readers_;
-  std::map<std::string, std::string> combining_;  ///< Operators of two inputs, and which reducer they repeat.
-  std::multimap<std::string, NodeId> carried_;    ///< By name, or else by operator.
-  std::map<Value, std::set<Part>> parts_;         ///< Of the expanded graph.
+  std::map<Value, std::vector<std::size_t>> lone_;  ///< Pieces of concatenations with one operand, by what it is of.
+  std::map<std::string, std::string> combining_;    ///< Operators of two inputs, and which reducer they repeat.
+  std::multimap<std::string, NodeId> carried_;      ///< By name, or else by operator.
+  std::map<Value, std::set<Part>> parts_;           ///< Of the expanded graph.
   std::map<Value, std::vector<Kept>> kept_;
   std::map<std::tuple<Value, Value, IndexBox>, bool> compared_;
   std::optional<NodeId> suspect_;

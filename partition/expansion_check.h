@@ -5,8 +5,9 @@
 /// part is a smaller part, neighbouring parts concatenated are a larger one, parts of a sum added are more of the sum,
 /// and an operator applied to what the piece of an original operator reads is what that piece makes. Which pieces there
 /// are follows from the plan's uses of the mesh by proved strategies, whose conditions are checked at the shapes.
-/// Weights are compared element by element. So equal outputs are a theorem, if strategies are; what is not understood
-/// is not taken for right.
+/// Weights are compared element by element: those that the file has, exactly; those that are computed of them, up to
+/// the rounding of whoever computed them before the expanded graph was written. So equal outputs are a theorem, if
+/// strategies are; what is not understood is not taken for right.
 #pragma once
 
 #include <map>

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # plans.sh PROGRAMS SPECS FOLDER: every small example is planned for 2, 3 and 4 devices and run by as many threads, whose
-# outputs are checked against float64. What cannot be executed alone is refused with the same line.
+# outputs are checked against float64. What cannot be executed alone is refused with the same line. Plans that are written
+# out as one model are checked as they are read again: with folded weights, and without concatenations of one operand.
 set -euo pipefail
 programs=$1 specs=$2 folder=$3
 rm -rf "$folder"
@@ -25,6 +26,15 @@ for model in $("$programs/build-models" --list); do
     echo "$model on $devices devices: exit code $got"
     cat stdout stderr
   done
+done
+for model in densenet121 squeezenet1_1 gpt2_block; do
+  "$programs/build-models" "$model" model.onnx --small > /dev/null
+  "$programs/taso-opt" model.onnx -o out.onnx --specs "$specs" --cost flops --devices 4 --mesh 2x2 --emit onnx -q
+  "$programs/taso-verify" --specs "$specs" --plan out.plan.json --optimized out.onnx --expanded out.expanded.onnx > stdout 2>&1 &&
+    grep -q 'out.expanded.onnx is that plan written out' stdout && continue
+  failed=$((failed + 1))
+  echo "$model, written out:"
+  cat stdout
 done
 [ $failed = 0 ] && [ $ran -gt 0 ] || exit 1
 echo "$ran plans"
