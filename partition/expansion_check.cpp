@@ -296,7 +296,7 @@ class ExpansionCheck {
     std::vector<TensorType> types;
     for (const std::size_t i : operands) types.push_back(piece.inputs[i]);
     const std::string key = shape_key(piece.op, piece.attributes, types);
-    if (strategies_.registry().is_associative(piece.op) && operands.size() == 1 &&
+    if (operands.size() == 1 && changes_nothing(piece) &&
         std::all_of(axes.begin(), axes.end(), [](const AxisUse& use) { return use.reducer.empty(); }))
       lone_[original_.node(id).inputs[operands[0]]].push_back(pieces_.size());
     for (std::size_t given = 0; given < operands.size(); ++given)
@@ -326,7 +326,22 @@ class ExpansionCheck {
     return {};
   }
 
-  /// A concatenation of one operand is that, and need not stand in the graph.
+  /// Whether a piece with one operand that has elements makes that.
+  [[nodiscard]] bool changes_nothing(const OperatorPiece& piece) const {
+    if (strategies_.registry().is_associative(piece.op)) return true;
+    if (piece.inputs.size() != 1 || piece.outputs.size() != 1 || piece.inputs[0] != piece.outputs[0] ||
+        piece.keeps[0] != whole_box(piece.outputs[0].shape))
+      return false;
+    // Of the type of their operand these are all of it, whatever their other attributes say.
+    return piece.op == "reshape" || piece.op == "broadcast" ||
+           (piece.op == "slice" && all_equal(piece.attributes.integers("steps"), 1)) ||
+           (piece.op == "pad" && all_equal(piece.attributes.integers("before"), 0));
+  }
+  static bool all_equal(const std::vector<std::int64_t>& numbers, std::int64_t number) {
+    return std::all_of(numbers.begin(), numbers.end(), [=](std::int64_t one) { return one == number; });
+  }
+
+  /// A piece that makes its one operand need not stand in the graph.
   void add_lone(Value value) {
     std::vector<Part> unseen(parts_[value].begin(), parts_[value].end());
     while (!unseen.empty()) {
@@ -559,7 +574,7 @@ class ExpansionCheck {
   std::vector<Piece> pieces_;
   /// By what an application of them looks like, and which value of the original is its operand of that number.
   std::map<std::tuple<std::string, std::size_t, Value>, std::vector<std::size_t>> readers_;
-  std::map<Value, std::vector<std::size_t>> lone_;  ///< Pieces of concatenations with one operand, by what it is of.
+  std::map<Value, std::vector<std::size_t>> lone_;  ///< Pieces that make their one operand, by what it is of.
   std::map<std::string, std::string> combining_;    ///< Operators of two inputs, and which reducer they repeat.
   std::multimap<std::string, NodeId> carried_;      ///< By name, or else by operator.
   std::map<Value, std::set<Part>> parts_;           ///< Of the expanded graph.
