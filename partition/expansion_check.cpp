@@ -13,6 +13,7 @@
 
 #include "operators/evaluate.h"
 #include "operators/ring.h"
+#include "operators/rounding_ring.h"
 
 namespace taso {
 namespace {
@@ -58,10 +59,47 @@ struct Piece {
   std::vector<AxisUse> const* axes = nullptr;
 };
 
-/// Elements of weights.
+/// Elements of a weight.
+struct WeightElements {
+  RingTensor<double> exact;
+  /// By how much each may be off if it was computed in 32 bits, and stored; empty: nothing is computed.
+  std::vector<double> tolerances;
+};
+
+/// Elements of weights of a graph.
 class Weights {
  public:
   Weights(const Graph& graph, const OperatorRegistry& registry) : graph_(graph), registry_(registry) {}
+
+  Expected<const WeightElements*> of(Value value) {
+    if (const auto known = known_.find(value); known != known_.end()) return &known->second;
+    Graph cone;
+    std::map<NodeId, NodeId> copies;
+    copy(value.node, cone, copies);
+    cone.add_output({copies.at(value.node), value.port});
+    for (const NodeId id : cone.topological_order())
+      if (cone.node(id).constant) TASO_RETURN_IF_ERROR(cone.node(id).constant->require_data());
+    WeightElements elements;
+    if (rounds(value.node)) {
+      RoundingRing ring;
+      TASO_ASSIGN(std::vector<RingTensor<RoundedNumber>> tensors, evaluate(cone, registry_, ring, {}));
+      elements.exact.shape = std::move(tensors[0].shape);
+      elements.exact.integers = std::move(tensors[0].integers);
+      for (const RoundedNumber& number : tensors[0].elements) {
+        elements.exact.elements.push_back(number.value);
+        elements.tolerances.push_back(most_deviations * ring.unit() * number.deviation());
+      }
+    } else {
+      DoubleRing ring;
+      TASO_ASSIGN(std::vector<RingTensor<double>> tensors, evaluate(cone, registry_, ring, {}));
+      elements.exact = std::move(tensors[0]);
+    }
+    return &known_.emplace(value, std::move(elements)).first->second;
+  }
+
+ private:
+  /// An error so many times its standard deviation does not happen.
+  static constexpr double most_deviations = 8;
 
   /// Whether a value is computed: more than elements of constants in other places.
   [[nodiscard]] bool rounds(NodeId id) const {
@@ -73,20 +111,6 @@ class Weights {
            std::any_of(node.inputs.begin(), node.inputs.end(), [&](const Value& input) { return rounds(input.node); });
   }
 
-  Expected<const RingTensor<double>*> of(Value value) {
-    if (const auto known = known_.find(value); known != known_.end()) return &known->second;
-    Graph cone;
-    std::map<NodeId, NodeId> copies;
-    copy(value.node, cone, copies);
-    cone.add_output({copies.at(value.node), value.port});
-    for (const NodeId id : cone.topological_order())
-      if (cone.node(id).constant) TASO_RETURN_IF_ERROR(cone.node(id).constant->require_data());
-    DoubleRing ring;
-    TASO_ASSIGN(std::vector<RingTensor<double>> tensors, evaluate(cone, registry_, ring, {}));
-    return &known_.emplace(value, std::move(tensors[0])).first->second;
-  }
-
- private:
   void copy(NodeId id, Graph& cone, std::map<NodeId, NodeId>& copies) {
     if (copies.contains(id)) return;
     Node node = graph_.node(id);
@@ -99,14 +123,18 @@ class Weights {
 
   const Graph& graph_;
   const OperatorRegistry& registry_;
-  std::map<Value, RingTensor<double>> known_;
+  std::map<Value, WeightElements> known_;
 };
 
-/// What rounding may change of weights that were computed in 32 bits, relative to the largest element.
-constexpr double rounding = 1e-5;
+/// Whether an element may be what another one is when it is computed in 32 bits.
+bool is_same(double element, double exact, double tolerance) {
+  return element == exact || std::abs(element - exact) <= tolerance || (std::isnan(element) && std::isnan(exact)) ||
+         (tolerance > 0 && element == static_cast<double>(static_cast<float>(exact)));
+}
 
-/// Whether a tensor is the part `box` of another one, up to a difference of `tolerance` in every element.
-bool is_part(const RingTensor<double>& part, const RingTensor<double>& whole, const IndexBox& box, double tolerance) {
+/// Whether a tensor is the part `box` of a weight.
+bool is_part(const RingTensor<double>& part, const WeightElements& weight, const IndexBox& box) {
+  const RingTensor<double>& whole = weight.exact;
   Shape shape;
   for (const IndexRange& range : box) shape.push_back(range.size());
   if (part.shape != shape || whole.shape.size() != box.size()) return false;
@@ -118,10 +146,8 @@ bool is_part(const RingTensor<double>& part, const RingTensor<double>& whole, co
       from =
           from * static_cast<std::size_t>(whole.shape[axis]) + static_cast<std::size_t>(box[axis].begin + index[axis]);
     const bool same = whole.elements.empty() ? part.integers[at] == whole.integers[from]
-                                             : part.elements[at] == whole.elements[from] ||
-                                                   std::abs(part.elements[at] - whole.elements[from]) <= tolerance ||
-                                                   (part.elements[at] != part.elements[at] &&
-                                                    whole.elements[from] != whole.elements[from]);
+                                             : is_same(part.elements[at], whole.elements[from],
+                                                       weight.tolerances.empty() ? 0 : weight.tolerances[from]);
     if (!same) return false;
     for (std::size_t axis = box.size(); axis-- > 0;) {
       if (++index[axis] < shape[axis]) break;
@@ -407,13 +433,9 @@ class ExpansionCheck {
       return original_.node(part.value.node).label == expanded_.node(value.node).label;
     const auto key = std::tuple(value, part.value, part.box);
     if (const auto known = compared_.find(key); known != compared_.end()) return known->second;
-    TASO_ASSIGN(const RingTensor<double>* whole_weight, weights_.of(part.value));
-    TASO_ASSIGN(const RingTensor<double>* weight, expanded_weights_.of(value));
-    double tolerance = 0;
-    if (weights_.rounds(part.value.node))
-      for (const double element : whole_weight->elements)
-        tolerance = std::max(tolerance, rounding * (std::isfinite(element) ? std::abs(element) : 0));
-    return compared_[key] = is_part(*weight, *whole_weight, part.box, tolerance);
+    TASO_ASSIGN(const WeightElements* whole_weight, weights_.of(part.value));
+    TASO_ASSIGN(const WeightElements* weight, expanded_weights_.of(value));
+    return compared_[key] = is_part(weight->exact, *whole_weight, part.box);
   }
 
   static bool has_shape(const TensorType& type, const IndexBox& box) {

@@ -182,5 +182,24 @@ TEST(ExpansionCheck, WeightsAreCompared) {
   EXPECT_NE(said(original, expanded("2, 4", "1, 3"), columns), "right");
 }
 
+// Weights that are computed may be written as numbers, which are rounded: each by as much as it can be.
+TEST(ExpansionCheck, ComputedWeightsAreComparedUpToRounding) {
+  const std::string original =
+      "input x f32[4, 2]\nweight u f32[2, 2] = [1, 1e9, 0.1, 0]\nweight v f32[2, 2] = [1, 1e-3, 3, 0]\n"
+      "output matmul(x, mul(u, v))\n";
+  const auto told = [&](const std::string& a, const std::string& b) {
+    return said(original,
+                "input x f32[4, 2]\nweight a f32[2, 1] = [" + a + "]\nweight b f32[2, 1] = [" + b +
+                    "]\noutput concat(matmul(x, a), matmul(x, b); axis=-1)\n",
+                {{AxisUse::Kind::cut, "j@-1", {}, ""}});
+  };
+  EXPECT_EQ(told("1, 0.3", "1e6, 0"), "right");
+  EXPECT_EQ(told("1, 0.30000002", "1e6, 0"), "right");
+  EXPECT_EQ(told("1, 0.3", "1000000.06, 0"), "right");
+  EXPECT_NE(told("1, 0.30001", "1e6, 0"), "right");  // Small beside the largest one.
+  EXPECT_NE(told("1, 0.3", "1000010, 0"), "right");
+  EXPECT_NE(told("1, 0.3", "1e6, 1e-30"), "right");  // Nothing rounds to another number than 0.
+}
+
 }  // namespace
 }  // namespace taso::test
