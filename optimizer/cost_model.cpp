@@ -264,42 +264,46 @@ Expected<int> MeasuredCosts::cached_tenths(double bytes) {
 }
 
 Expected<GraphTimes> MeasuredCosts::graph_seconds(const std::vector<TimedGraph>& graphs) {
-  // Times of one run are comparable with each other only: the key names the whole set.
   std::vector<Hash128> hashes;
-  Hasher set;
-  for (const TimedGraph& timed : graphs) {
-    Hash128 hash = timed.graph->structural_hash();
-    if (timed.layouts) hash = Hasher().add(hash).add(timed.kernels).finish();
-    hashes.push_back(hash);
-    set.add(hash);
-  }
-  const std::string prefix = set.finish().to_string() + " ";
-  auto key = [&](std::size_t i) { return prefix + std::to_string(i) + " " + hashes[i].to_string(); };
-
   std::vector<char> is_reference;
-  for (const TimedGraph& timed : graphs) is_reference.push_back(timed.reference ? 1 : 0);
+  for (const TimedGraph& timed : graphs) {
+    const Hash128 hash = timed.graph->structural_hash();
+    hashes.push_back(timed.layouts ? Hasher().add(hash).add(timed.kernels).finish() : hash);
+    is_reference.push_back(timed.reference ? 1 : 0);
+  }
   is_reference[0] = 1;
+  return seconds_together("graph", hashes, is_reference, [&] { return target_->measure_graphs(graphs); });
+}
+
+Expected<GraphTimes> MeasuredCosts::seconds_together(std::string_view kind, const std::vector<Hash128>& hashes,
+                                                     const std::vector<char>& is_reference,
+                                                     const std::function<Expected<GraphTimes>()>& time) {
+  // Times of one run are comparable with each other only: the key names the whole set.
+  Hasher set;
+  for (const Hash128& hash : hashes) set.add(hash);
+  const std::string prefix = set.finish().to_string() + " ";
+  const auto key = [&](std::size_t i) { return prefix + std::to_string(i) + " " + hashes[i].to_string(); };
   GraphTimes times;
   const auto noise = database_->find("noise", prefix);
-  for (std::size_t i = 0; noise && i < graphs.size(); ++i)
-    if (const auto recorded = database_->find("graph", key(i))) times.seconds.push_back(*recorded);
-  const bool recorded = noise && times.seconds.size() == graphs.size();
+  for (std::size_t i = 0; noise && i < hashes.size(); ++i)
+    if (const auto recorded = database_->find(kind, key(i))) times.seconds.push_back(*recorded);
+  const bool recorded = noise && times.seconds.size() == hashes.size();
   if (recorded) {
     times.noise = *noise;
     times.date = static_cast<int>(database_->find("date", prefix).value_or(0));
   }
   if (!recorded && !measure_)
     return Error{ErrorCode::cost_missing,
-                 fmt::format("no recorded whole-graph times on '{}' (--no-measure)", database_->device()),
+                 fmt::format("no recorded times of whole {}s on '{}' (--no-measure)", kind, database_->device()),
                  {database_->path()}};
   if (measure_ && (!recorded || is_near_the_noise(times, is_reference))) {
-    TASO_ASSIGN(times, target_->measure_graphs(graphs));
-    for (std::size_t i = 0; i < graphs.size(); ++i)
-      TASO_RETURN_IF_ERROR(database_->replace("graph", key(i), times.seconds[i]));
+    TASO_ASSIGN(times, time());
+    for (std::size_t i = 0; i < hashes.size(); ++i)
+      TASO_RETURN_IF_ERROR(database_->replace(kind, key(i), times.seconds[i]));
     TASO_RETURN_IF_ERROR(database_->replace("noise", prefix, times.noise));
     TASO_RETURN_IF_ERROR(database_->replace("date", prefix, today()));
   }
-  for (std::size_t i = 0; i < graphs.size(); ++i) others_[{"graph", key(i)}] = times.seconds[i];
+  for (std::size_t i = 0; i < hashes.size(); ++i) others_[{std::string(kind), key(i)}] = times.seconds[i];
   others_[{"noise", prefix}] = times.noise;
   if (const auto date = database_->find("date", prefix)) others_[{"date", prefix}] = *date;
   return times;

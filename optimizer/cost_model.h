@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -51,6 +52,11 @@ class MeasuredCosts {
   /// one is a reference. Where they were recorded before and what they say is near the noise, they are timed anew, if
   /// that may be.
   [[nodiscard]] Expected<GraphTimes> graph_seconds(const std::vector<TimedGraph>& graphs);
+  /// The same of anything that `time` runs in turn, recorded as costs of this kind under these hashes, which tell what
+  /// runs and how.
+  [[nodiscard]] Expected<GraphTimes> seconds_together(std::string_view kind, const std::vector<Hash128>& hashes,
+                                                      const std::vector<char>& is_reference,
+                                                      const std::function<Expected<GraphTimes>()>& time);
 
   /// Target::cached_tenths of this size in whole MB, recorded like the others; 0 if it is not recorded and may not be
   /// measured.

@@ -25,7 +25,6 @@ std::map<std::string, std::pair<std::size_t, std::size_t>> rule_counts(const Opt
 }
 
 /// "2026-11-26" of 20261126.
-std::string date_text(int date) { return fmt::format("{:04}-{:02}-{:02}", date / 10000, date / 100 % 100, date % 100); }
 
 /// By how much the result is faster than the better of baseline and original.
 std::string faster_text(const OptimizeResult& result, const std::string& noise) {
@@ -196,6 +195,25 @@ std::string explain_text(const OptimizeResult& result, const ReportContext& cont
   return text.empty() ? "no rule was applied\n" : text;
 }
 
+namespace {
+
+nlohmann::json timed_plans(const PlanSearchReport& report) {
+  if (!report.timed) return nullptr;
+  const PlanTimes& times = *report.timed;
+  nlohmann::json plans = nlohmann::json::array(), one_device = nlohmann::json::array();
+  for (const PlanTimes::Plan& plan : times.plans)
+    plans.push_back({{"name", plan.name}, {"cost", plan.cost}, {"seconds", plan.seconds}});
+  for (const PlanTimes::OneDevice& one : times.one_device)
+    one_device.push_back({{"threads", one.threads}, {"seconds", one.seconds}});
+  return {{"plans", plans},
+          {"chosen", times.plans[times.chosen].name},
+          {"one_device", one_device},
+          {"noise", times.noise},
+          {"date", times.date == 0 ? nlohmann::json(nullptr) : nlohmann::json(date_text(times.date))}};
+}
+
+}  // namespace
+
 std::string report_json(const OptimizeResult& result, const ReportContext& context) {
   using nlohmann::json;
   const auto optional = [](const auto& value) { return value ? json(*value) : json(nullptr); };
@@ -306,10 +324,13 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
                         {"one_device", optional(context.plan->one_device)},
                         {"graphs", context.plan->graphs},
                         {"stopped", context.plan->stopped},
-                        {"rules", context.plan->rules}};
+                        {"rules", context.plan->rules},
+                        {"timed", timed_plans(*context.plan)}};
   // Names come from files and need not be UTF-8.
   return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
+
+std::string date_text(int date) { return fmt::format("{:04}-{:02}-{:02}", date / 10000, date / 100 % 100, date % 100); }
 
 std::string error_json(const Error& error, const std::string& model) {
   const nlohmann::json document{{"model", model}, {"error", error.to_string()}, {"exit_code", error.exit_code()}};

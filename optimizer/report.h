@@ -12,6 +12,25 @@
 
 namespace taso {
 
+/// Plans for several devices that were run whole on this machine, in turn with the graph that is best on one device.
+struct PlanTimes {
+  struct Plan {
+    std::string name;
+    std::size_t number = 0;  ///< Among those that were given.
+    double cost = 0;         ///< As planned, in seconds.
+    double seconds = 0;
+  };
+  struct OneDevice {
+    int threads = 1;
+    double seconds = 0;
+  };
+  std::vector<Plan> plans;
+  std::size_t chosen = 0;             ///< The plan that is the result.
+  std::vector<OneDevice> one_device;  ///< With the threads of a rank, and with those of all ranks.
+  double noise = 0;                   ///< Relative difference of two times that may be noise (an A/A pair).
+  int date = 0;                       ///< When they were recorded, as 20261126; 0: just now.
+};
+
 /// What a plan for several devices costs that was searched together with the graph, beside others; all in one unit.
 struct PlanSearchReport {
   std::string search;                ///< As --plan-search spells it.
@@ -23,6 +42,8 @@ struct PlanSearchReport {
   std::size_t graphs = 0;            ///< So many were looked at.
   bool stopped = false;              ///< The search ended early.
   std::map<std::string, int> rules;  ///< How much more often each rule was applied than for one device; none 0.
+  std::optional<PlanTimes> timed;    ///< The best plans run whole, where they were.
+  std::string not_timed;             ///< Why they were not; empty: nobody asked.
 };
 
 /// Facts about the run that the optimizer itself does not know.
@@ -44,6 +65,8 @@ struct ReportContext {
 [[nodiscard]] std::string report_text(const OptimizeResult& result, const ReportContext& context);
 /// One line: "1.23x faster than the baseline (...)" or "no improvement over the baseline ...".
 [[nodiscard]] std::string verdict(const OptimizeResult& result);
+/// A date that is recorded as 20261126: "2026-11-26".
+[[nodiscard]] std::string date_text(int date);
 /// "2.352 ms", or below one millisecond "34.21 us".
 [[nodiscard]] std::string duration_text(double seconds);
 /// The heading and the cells of a row of times: in milliseconds, or where all are below one in microseconds. "-" stands

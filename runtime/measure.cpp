@@ -334,63 +334,68 @@ Expected<Measurement> KernelTimer::measure(const KernelRequest& request, const S
   return measurement;
 }
 
-Expected<std::vector<std::vector<double>>> sample_interleaved(std::span<Executor* const> executors,
-                                                              std::span<const std::span<const HostTensor>> inputs,
+Expected<std::vector<std::vector<double>>> sample_interleaved(std::span<const WholeRun> programs,
                                                               const WholeOptions& options) {
-  TASO_CHECK(executors.size() == inputs.size(), "one set of inputs per executor is needed");
   using Clock = std::chrono::steady_clock;
-  const clockid_t clock = options.thread_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
-  std::vector<std::vector<HostTensor>> outputs(executors.size());
-  std::vector<int> blocks(executors.size(), 1);
-  // Microseconds of one of `runs` runs: on a device what passes there.
-  const auto time_runs = [&](std::size_t e, int runs) -> Expected<double> {
-    if (executors[e]->on_device()) {
-      TASO_ASSIGN(const double seconds, executors[e]->time_on_device(runs));
-      return seconds * 1e6;
-    }
-    const double start = now_us(clock);
-    for (int i = 0; i < runs; ++i) TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
-    return (now_us(clock) - start) / runs;
-  };
+  std::vector<int> blocks(programs.size(), 1);
   const auto cancelled = [&] { return options.cancelled && options.cancelled(); };
   const Error too_early{ErrorCode::interrupted, "interrupted before every graph was timed", {}};
-  for (std::size_t e = 0; e < executors.size(); ++e) {
-    for (const TensorType& type : executors[e]->output_types()) outputs[e].emplace_back(type);
+  for (std::size_t one = 0; one < programs.size(); ++one)
     for (int i = 0; i < options.warm_up; ++i) {
       if (cancelled()) return too_early;
-      const double start = now_us(clock);
-      TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
-      if (now_us(clock) - start < options.block_below_ms * 1e3) blocks[e] = std::max(1, options.block);
+      TASO_ASSIGN(const double us, programs[one](1));
+      if (us < options.block_below_ms * 1e3) blocks[one] = std::max(1, options.block);
     }
-    if (options.warm_up < 1 && executors[e]->on_device())
-      TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));  // uploads, and records
-  }
-  std::vector<std::vector<double>> samples(executors.size());
-  std::vector<char> goes_on(executors.size(), 1);
+  std::vector<std::vector<double>> samples(programs.size());
+  std::vector<char> goes_on(programs.size(), 1);
   const auto begin = Clock::now();
   for (int round = 0; round < options.maximum_rounds; ++round) {
     const double elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
     if (round >= options.minimum_rounds && elapsed > options.time_limit_s) break;
     if (round > 0 && cancelled()) break;
     // The order rotates, so that none always runs right after another's cache state.
-    for (std::size_t turn = 0; turn < executors.size(); ++turn) {
+    for (std::size_t turn = 0; turn < programs.size(); ++turn) {
       if (cancelled()) {
         if (round == 0) return too_early;
         break;
       }
-      const std::size_t e = (turn + static_cast<std::size_t>(round)) % executors.size();
-      if (goes_on[e] == 0) continue;
-      if (blocks[e] > 1) {
-        TASO_ASSIGN([[maybe_unused]] const double untimed, time_runs(e, 1));
+      const std::size_t one = (turn + static_cast<std::size_t>(round)) % programs.size();
+      if (goes_on[one] == 0) continue;
+      if (blocks[one] > 1) {
+        TASO_ASSIGN([[maybe_unused]] const double untimed, programs[one](1));
       }
-      TASO_ASSIGN(const double one, time_runs(e, blocks[e]));
-      samples[e].push_back(one);
+      TASO_ASSIGN(const double us, programs[one](blocks[one]));
+      samples[one].push_back(us);
     }
     if (!options.after_round) continue;
     options.after_round(samples, goes_on);
     if (std::find(goes_on.begin(), goes_on.end(), 1) == goes_on.end()) break;
   }
   return samples;
+}
+
+Expected<std::vector<std::vector<double>>> sample_interleaved(std::span<Executor* const> executors,
+                                                              std::span<const std::span<const HostTensor>> inputs,
+                                                              const WholeOptions& options) {
+  TASO_CHECK(executors.size() == inputs.size(), "one set of inputs per executor is needed");
+  const clockid_t clock = options.thread_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+  std::vector<std::vector<HostTensor>> outputs(executors.size());
+  std::vector<WholeRun> programs;
+  for (std::size_t e = 0; e < executors.size(); ++e) {
+    for (const TensorType& type : executors[e]->output_types()) outputs[e].emplace_back(type);
+    // On a device what passes there counts, once inputs are there and launches recorded.
+    if (executors[e]->on_device()) TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
+    programs.emplace_back([&, e](int runs) -> Expected<double> {
+      if (executors[e]->on_device()) {
+        TASO_ASSIGN(const double seconds, executors[e]->time_on_device(runs));
+        return seconds * 1e6;
+      }
+      const double start = now_us(clock);
+      for (int i = 0; i < runs; ++i) TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
+      return (now_us(clock) - start) / runs;
+    });
+  }
+  return sample_interleaved(programs, options);
 }
 
 Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> executors,

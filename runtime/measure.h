@@ -99,7 +99,7 @@ struct WholeOptions {
   double block_below_ms = 25;
   int block = 4;
   /// Count the calling thread's CPU time instead of wall time: for executors with one thread, on machines that run
-  /// other programs too.
+  /// other programs too. Of no meaning to other programs.
   bool thread_time = false;
   /// Asked between runs; true ends the timing early (Ctrl-C): with the samples so far, or with an error of code
   /// interrupted where an executor has none yet.
@@ -109,8 +109,15 @@ struct WholeOptions {
   std::function<void(const std::vector<std::vector<double>>& samples, std::vector<char>& goes_on)> after_round;
 };
 
-/// Microseconds of executors run whole, in turn, on the same kind of inputs: per executor one sample of each round that
-/// it took part in, the first ones. `inputs[i]` are executor i's inputs.
+/// Something that runs whole: makes so many runs, one after the other, and gives the microseconds of one.
+using WholeRun = std::function<Expected<double>(int runs)>;
+
+/// Microseconds of what is run whole, in turn: per program one sample of each round that it took part in, the first
+/// ones.
+[[nodiscard]] Expected<std::vector<std::vector<double>>> sample_interleaved(std::span<const WholeRun> programs,
+                                                                            const WholeOptions& options = {});
+
+/// The same of executors. `inputs[i]` are executor i's inputs.
 [[nodiscard]] Expected<std::vector<std::vector<double>>> sample_interleaved(
     std::span<Executor* const> executors, std::span<const std::span<const HostTensor>> inputs,
     const WholeOptions& options = {});

@@ -70,6 +70,7 @@ class DevicePlanning {
     if (request_.memory && !(found && found->exact)) take_better(found);
     if (!found) return found.error();
     result_.plan = std::move(*found);
+    take_preferred();
     if (request_.alternatives && result_.taken_from.empty()) result_.alternatives = planner.alternatives(result_.plan);
     return {};
   }
@@ -89,6 +90,18 @@ class DevicePlanning {
       take("axis by axis", *recursive);
     for (const OtherPlan& other : result_.others)
       if (other.plan) take(other.name, *other.plan);
+  }
+
+  void take_preferred() {
+    for (const OtherPlan& other : result_.others) {
+      if (request_.preferred.empty() || other.name != request_.preferred || !other.plan) continue;
+      result_.exact = std::exchange(result_.plan, *other.plan);
+      result_.plan.lower_bound = result_.exact->lower_bound;
+      result_.plan.exact = false;
+      result_.taken_from = other.name;
+      result_.preferred = true;
+      return;
+    }
   }
 
   [[nodiscard]] Status plan_axis_by_axis(Planner& planner) {

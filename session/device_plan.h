@@ -43,11 +43,17 @@ struct PlanRequest {
   PlanMethod method = PlanMethod::exact;
   PlanCost cost = PlanCost::roofline;
   std::optional<double> memory;  ///< Bytes that a device has for what a plan keeps there; nothing: no limit.
-  bool alternatives = false;     ///< Whether next best ways are looked for.
-  bool expanded = false;         ///< Whether the plan is written out as one graph.
+  /// Where costs are times: so many plans of least cost are run whole (session/plan_timing.h), and the fastest is the
+  /// result; 0: the plan of least cost is.
+  std::size_t timed_plans = 2;
+  std::string preferred;      ///< The name of another plan that is taken instead of that of least cost; empty: none.
+  bool alternatives = false;  ///< Whether next best ways are looked for.
+  bool expanded = false;      ///< Whether the plan is written out as one graph.
   /// So long planning takes at most, or a little longer: then what is found is the result. Nothing: no limit.
   std::optional<StopSignal::Clock::duration> time_limit;
   const std::atomic<bool>* interrupted = nullptr;  ///< Once true, what is found is the result. Null: never.
+
+  [[nodiscard]] bool times_plans() const { return cost == PlanCost::time && timed_plans > 0; }
 };
 
 /// Another plan of the same graph on the same mesh, whatever memory it takes.
@@ -73,8 +79,10 @@ struct DevicePlan {
   /// Where the search for a plan that keeps to the memory found worse, or none: the name of the other plan that this
   /// is.
   std::string taken_from;
-  std::optional<PartitionPlan> exact;  ///< Beside a recursive one: the plan of all axes at once, if there was time.
-  std::vector<OtherPlan> others;       ///< The baselines of partition/plan_baselines.h.
+  bool preferred = false;  ///< That plan was asked for (PlanRequest::preferred).
+  /// Beside a recursive one the plan of all axes at once, if there was time; beside a preferred one that of least cost.
+  std::optional<PartitionPlan> exact;
+  std::vector<OtherPlan> others;              ///< The baselines of partition/plan_baselines.h.
   std::vector<PlanAlternative> alternatives;  ///< Of an exact plan, if they were asked for.
   std::optional<PlanSearchReport> searched;   ///< What is beside it, where a result is planned.
   std::optional<Graph> expanded;              ///< The plan written out (partition/expand.h), if that was asked for.

@@ -37,6 +37,8 @@ class PieceTimes {
 
   /// Refers to this.
   [[nodiscard]] PieceCost cost();
+  /// Where they are recorded.
+  [[nodiscard]] MeasuredCosts& costs() { return *measured_; }
   /// Every time handed out so far, ordered.
   [[nodiscard]] std::vector<CostDatabase::Entry> used() const { return measured_->used(); }
 

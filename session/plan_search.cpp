@@ -159,6 +159,7 @@ class PlanSearcher {
     const Expected<double> first_cost = prices_.exact(first.graph);
     if (!first_cost && !is_of_one_graph(first_cost.error())) return first_cost.error();
     result_.first_cost = result_.best_cost = first_cost ? *first_cost : std::numeric_limits<double>::infinity();
+    if (first_cost) result_.priced.push_back({first, *first_cost});
     std::stable_sort(found_.begin(), found_.end(),
                      [](const FoundGraph& a, const FoundGraph& b) { return is_less(a.cost, b.cost); });
     std::size_t priced = 0;
@@ -168,10 +169,14 @@ class PlanSearcher {
       ++priced;
       const Expected<double> cost = prices_.exact(one.reached.graph);
       if (!cost && !is_of_one_graph(cost.error())) return cost.error();
-      if (!cost || (std::isfinite(result_.best_cost) && !is_less(*cost, result_.best_cost))) continue;
+      if (!cost) continue;
+      result_.priced.push_back({one.reached, *cost});
+      if (std::isfinite(result_.best_cost) && !is_less(*cost, result_.best_cost)) continue;
       result_.best_cost = *cost;
       result_.better = std::move(one.reached);
     }
+    std::stable_sort(result_.priced.begin(), result_.priced.end(),
+                     [](const auto& a, const auto& b) { return is_less(a.cost, b.cost); });
     if (!first_cost && !result_.better) return first_cost.error();
     result_.stopped = result_.stopped || options_.stop.raised();
     return std::move(result_);

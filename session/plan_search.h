@@ -43,9 +43,14 @@ struct PlanSearchOptions {
 };
 
 struct PlanSearchResult {
+  struct Priced {
+    ReachedGraph reached;
+    double cost = 0;  ///< Exact.
+  };
   std::size_t graphs = 0;                ///< So many had a coarse price.
   double first_cost = 0, best_cost = 0;  ///< Exact, of the first start and of the best graph.
   std::optional<ReachedGraph> better;    ///< The best graph; nothing: no graph is better than the first start.
+  std::vector<Priced> priced;            ///< All graphs with an exact price, the cheapest first.
   bool stopped = false;
 };
 

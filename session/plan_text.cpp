@@ -108,7 +108,7 @@ std::string_view name_of_unit(CostUnit unit) {
 
 std::vector<NamedPlan> all_plans(const DevicePlan& plan) {
   std::vector<NamedPlan> list{{"this plan", &plan.plan, {}}};
-  if (plan.exact) list.push_back({"all axes at once", &*plan.exact, {}});
+  if (plan.exact) list.push_back({plan.preferred ? "least cost" : "all axes at once", &*plan.exact, {}});
   for (const OtherPlan& other : plan.others)
     list.push_back({other.name, other.plan ? &*other.plan : nullptr, other.missing});
   return list;
@@ -118,12 +118,15 @@ std::string plan_quality(const DevicePlan& device_plan) {
   const PartitionPlan& plan = device_plan.plan;
   const CostUnit unit = unit_of(device_plan.cost);
   std::string text;
-  if (!device_plan.taken_from.empty())
+  if (device_plan.preferred)
+    text += fmt::format("run whole, the plan \"{}\" was faster than that of least cost: this is it\n",
+                        device_plan.taken_from);
+  else if (!device_plan.taken_from.empty())
     text += fmt::format("the search for a plan that fits found none that is better than this one, the plan \"{}\"\n",
                         device_plan.taken_from);
   if (plan.stopped) text += "planning ended early: there may be better plans\n";
   if (!plan.complete) text += "not every way to use the mesh was looked at: some operators have too many\n";
-  if (device_plan.exact && device_plan.exact->seconds > 0)
+  if (!device_plan.preferred && device_plan.exact && device_plan.exact->seconds > 0)
     text += fmt::format("decided axis by axis: {:.3f} times what the plan of all axes at once takes\n",
                         plan.seconds / device_plan.exact->seconds);
   const std::string fitting =
@@ -177,18 +180,55 @@ std::string joint_text(const PlanSearchReport& report, CostUnit unit) {
 
 }  // namespace
 
+namespace {
+
+/// What ran whole, and whether one device is faster.
+std::string timing_text(const PlanSearchReport& report) {
+  if (!report.not_timed.empty()) return "plans were not run whole: " + report.not_timed + "\n";
+  if (!report.timed) return "";
+  const PlanTimes& times = *report.timed;
+  const auto time = [](double seconds) { return amount_text(seconds, CostUnit::seconds); };
+  std::string text = fmt::format(
+      "\nrun whole on this machine, ranks as threads of one process{}\n{:<44} {:>12} {:>12}\n",
+      times.date == 0 ? "" : fmt::format(" (recorded on {})", date_text(times.date)), "", "cost", "measured");
+  for (std::size_t i = 0; i < times.plans.size(); ++i)
+    text += fmt::format("{:<44} {:>12} {:>12}\n", times.plans[i].name + (i == times.chosen ? " (this plan)" : ""),
+                        time(times.plans[i].cost), time(times.plans[i].seconds));
+  for (const PlanTimes::OneDevice& one : times.one_device)
+    text += fmt::format("{:<44} {:>12} {:>12}\n",
+                        fmt::format("one device, {} thread{}", one.threads, one.threads == 1 ? "" : "s"), "",
+                        time(one.seconds));
+  text += fmt::format("differences below {:.1f} % are noise: so much two runs of one plan differ\n", times.noise * 100);
+  const double plan = times.plans[times.chosen].seconds;
+  const auto best = std::min_element(times.one_device.begin(), times.one_device.end(),
+                                     [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+  const std::string one = fmt::format("one device with {} thread{}", best->threads, best->threads == 1 ? "" : "s");
+  if (best->seconds < plan * (1 - times.noise))
+    return text + fmt::format("{} is faster than this plan: {}, the plan {}\n", one, time(best->seconds), time(plan));
+  if (best->seconds <= plan * (1 + times.noise))
+    return text + fmt::format("{} takes as long as this plan, as far as the noise lets one see\n", one);
+  return text + fmt::format("this plan is {:.3g} times as fast as {}\n", best->seconds / plan, one);
+}
+
+/// The same by costs.
+std::string one_device_text(const PlanSearchReport& report, CostUnit unit) {
+  const std::string one = amount_text(*report.one_device, unit);
+  if (report.cost < *report.one_device * (1 - 1e-9))
+    return fmt::format("one device: {} by the same costs, {:.3g} times the plan\n", one,
+                       *report.one_device / report.cost);
+  return fmt::format("one device is {}: {} by the same costs\n",
+                     report.cost > *report.one_device * (1 + 1e-9) ? "faster than this plan" : "as fast", one);
+}
+
+}  // namespace
+
 std::string search_text(const DevicePlan& plan) {
   if (!plan.searched) return "";
   const PlanSearchReport& report = *plan.searched;
   const CostUnit unit = unit_of(plan.cost);
   std::string text = plan.searched->search == to_string(PlanSearch::joint) ? joint_text(report, unit) : "";
-  if (!report.one_device || *report.one_device <= 0 || plan.mesh.devices() == 1) return text;
-  const std::string one = amount_text(*report.one_device, unit);
-  if (report.cost < *report.one_device * (1 - 1e-9))
-    return text + fmt::format("one device: {} by the same costs, {:.3g} times the plan\n", one,
-                              *report.one_device / report.cost);
-  return text + fmt::format("one device is {}: {} by the same costs\n",
-                            report.cost > *report.one_device * (1 + 1e-9) ? "faster than this plan" : "as fast", one);
+  if (report.one_device && *report.one_device > 0 && plan.mesh.devices() > 1) text += one_device_text(report, unit);
+  return text + timing_text(report);
 }
 
 std::string plan_text(const DevicePlan& plan) {
@@ -214,7 +254,8 @@ std::string plan_reasons(const DevicePlan& plan) {
                                       plan.memory && other.plan->memory > *plan.memory ? ", and does not fit" : "");
   }
   if (!plan.taken_from.empty())
-    return text + fmt::format("this is the plan \"{}\": what else fits was not looked for\n", plan.taken_from);
+    return text + fmt::format("this is the plan \"{}\": what else {} was not looked for\n", plan.taken_from,
+                              plan.preferred ? "there is" : "fits");
   if (plan.alternatives.empty()) text += plan.plan.stopped ? "there was no time to find out\n" : "nothing is cut\n";
   return text;
 }

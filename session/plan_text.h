@@ -17,7 +17,7 @@ namespace taso {
 /// The name of a node in the file, or else of its operator with its number in the graph.
 [[nodiscard]] std::string planned_name(const DevicePlan& plan, NodeId id);
 
-/// All plans, with their names: the plan itself, the exact one beside a recursive one, and the others.
+/// All plans, with their names: the plan itself, the exact one beside another one, and the others.
 struct NamedPlan {
   std::string_view name;
   const PartitionPlan* plan = nullptr;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,10 +19,10 @@
 #include "optimizer/runtime_target.h"
 #include "runtime/backend.h"
 #include "session/all_sizes.h"
+#include "session/plan_choice.h"
 #include "session/plan_costs.h"
 #include "session/plan_file.h"
 #include "session/plan_page.h"
-#include "session/plan_search.h"
 #include "session/plan_text.h"
 #include "session/sized_model.h"
 #include "support/text_output.h"
@@ -118,12 +117,7 @@ struct Session::State {
 
   [[nodiscard]] Status open_costs();
   [[nodiscard]] Status open_piece_times();
-  void report_search(DevicePlan& plan) const;
-  [[nodiscard]] Expected<Graph> as_read(const Graph& graph) const;
-  [[nodiscard]] Expected<Graph> as_read_for_a_price(const Graph& graph) const;
-  [[nodiscard]] Expected<std::optional<ReachedGraph>> choose_for_devices(std::vector<ReachedGraph> graphs,
-                                                                         const OptimizeOptions& with);
-  [[nodiscard]] Expected<std::optional<ReachedGraph>> search_for_devices(const std::vector<ReachedGraph>& graphs,
+  [[nodiscard]] Expected<std::optional<ReachedGraph>> choose_for_devices(const std::vector<ReachedGraph>& graphs,
                                                                          const OptimizeOptions& with);
   [[nodiscard]] Status plan_result(SessionResult& result);
   [[nodiscard]] CheckOptions check_options() const;
@@ -148,8 +142,8 @@ struct Session::State {
   RuntimeTarget target;
   std::optional<CostDatabase> database;
   std::optional<MeasuredCosts> measured;
-  std::unique_ptr<PieceTimes> piece_times;   ///< Null: no plan needs them.
-  std::optional<PlanSearchReport> searched;  ///< Of the graphs for a plan, once there was a search.
+  std::unique_ptr<PieceTimes> piece_times;  ///< Null: no plan needs them.
+  PlanChoice choice;                        ///< Of the graph for several devices, once there was one.
   OptimizeProgress progress;
   std::unique_ptr<CostModel> cost_model;
 };
@@ -217,102 +211,24 @@ Status Session::State::open_piece_times() {
   return {};
 }
 
-/// What is read of the file that is written for a graph, in normal form: what a plan is of.
-Expected<Graph> Session::State::as_read(const Graph& graph) const {
-  TASO_ASSIGN(const Model written, sized.model().read_again(graph));
-  Graph read = written.graph();
-  normalize(read, registry);
-  return read;
-}
-
-/// The same as far as a first price needs it.
-Expected<Graph> Session::State::as_read_for_a_price(const Graph& graph) const {
-  TASO_ASSIGN(const Model written, sized.model().read_again_as_shapes(graph));
-  Graph read = written.graph();
-  normalize(read, registry);
-  return read;
-}
-
-/// How much more often rules were applied for one graph than for another.
-std::map<std::string, int> more_often(const ReachedGraph& one, const ReachedGraph& other) {
-  std::map<std::string, int> counts;
-  for (const RuleApplication& application : one.applications) ++counts[application.rule];
-  for (const RuleApplication& application : other.applications) --counts[application.rule];
-  std::erase_if(counts, [](const auto& count) { return count.second == 0; });
-  return counts;
-}
-
 /// The graph that is planned instead of the one that is best on one device.
-Expected<std::optional<ReachedGraph>> Session::State::choose_for_devices(std::vector<ReachedGraph> graphs,
+Expected<std::optional<ReachedGraph>> Session::State::choose_for_devices(const std::vector<ReachedGraph>& graphs,
                                                                          const OptimizeOptions& with) {
   const PlanRequest& request = *options.devices;
-  std::optional<ReachedGraph> none;
-  if (request.interrupted != nullptr && *request.interrupted) return none;
-  if (request.search == PlanSearch::joint) {
-    progress.enter(OptimizeProgress::Phase::planning);
-    TASO_RETURN_IF_ERROR(open_piece_times());
-    return search_for_devices(graphs, with);
-  }
-  ReachedGraph as_it_is{"original", sized.model().graph(), {}, 0};
-  normalize(as_it_is.graph, registry);
-  if (graphs[0].graph.equals(as_it_is.graph)) return none;
-  return std::optional(std::move(as_it_is));
-}
-
-Expected<std::optional<ReachedGraph>> Session::State::search_for_devices(const std::vector<ReachedGraph>& graphs,
-                                                                         const OptimizeOptions& with) {
-  const PlanRequest& request = *options.devices;
-  StopSignal stop{.flag = request.interrupted, .deadline = std::nullopt};
-  // The other half is for the plan of what is found.
-  if (request.time_limit) stop.deadline = StopSignal::Clock::now() + *request.time_limit / 2;
-  TASO_ASSIGN(const std::unique_ptr<PlanPricer> pricer, PlanPricer::open(request, stop, registry, piece_times.get()));
-  PlanPrices prices;
-  prices.coarse = [&](const Graph& graph) -> Expected<double> {
-    TASO_ASSIGN(const Graph read, as_read_for_a_price(graph));
-    return pricer->coarse(read);
-  };
-  prices.exact = [&](const Graph& graph) -> Expected<double> {
-    TASO_ASSIGN(const Graph read, as_read(graph));
-    return pricer->exact(read);
-  };
-  std::vector<Substitution> all = rules.search.rules();
-  all.insert(all.end(), rules.plans.begin(), rules.plans.end());
-  std::erase_if(all, [&](const Substitution& rule) { return rule.source.nodes.size() > with.max_rule_size; });
-  const RuleIndex index(allowed_rules(all, with.rounding, false), registry);
-  PlanSearchOptions search_options;
-  search_options.stop = stop;
-  search_options.writable = with.writable;
-  search_options.applicable = with.applicable;
-  search_options.at_all_sizes = with.at_all_sizes;
-  ReachedGraph as_it_is{"original", sized.model().graph(), {}, 0};
-  normalize(as_it_is.graph, registry);
-  TASO_ASSIGN(PlanSearchResult found, search_plans(graphs, index, prices, search_options));
-  searched.emplace();
-  searched->graphs = found.graphs;
-  searched->stopped = found.stopped;
-  if (std::isfinite(found.first_cost)) searched->sequential = found.first_cost;
-  if (const Expected<double> partition = prices.exact(as_it_is.graph)) searched->partition = *partition;
-  TASO_ASSIGN(const Graph first, as_read(graphs[0].graph));
-  TASO_ASSIGN(searched->one_device, pricer->one_device(first));
-  if (found.better) searched->rules = more_often(*found.better, graphs[0]);
-  return std::move(found.better);
-}
-
-/// Enters what is beside a plan.
-void Session::State::report_search(DevicePlan& plan) const {
-  PlanSearchReport& report = plan.searched.emplace(searched.value_or(PlanSearchReport{}));
-  const PlanSearch search = options.devices->search;
-  report.search = to_string(search);
-  report.unit = name_of_unit(unit_of(plan.cost));
-  report.cost = plan.plan.seconds;
-  if (search == PlanSearch::sequential) report.sequential = plan.plan.seconds;
-  if (search == PlanSearch::partition) report.partition = plan.plan.seconds;
-  if (const std::optional<double> repeated = cost_of_repeating(plan))
-    report.one_device = std::min(report.one_device.value_or(*repeated), *repeated);
+  if (request.interrupted != nullptr && *request.interrupted) return std::optional<ReachedGraph>();
+  progress.enter(OptimizeProgress::Phase::planning);
+  TASO_RETURN_IF_ERROR(open_piece_times());
+  ExecutorOptions executor;
+  executor.threads = options.threads;
+  executor.channels_last = !options.row_major;
+  TASO_ASSIGN(choice, choose_plan(graphs, {sized.model(), rules, fusing_rules, library, request, with, executor,
+                                           piece_times.get()}));
+  return std::exchange(choice.graph, std::nullopt);
 }
 
 Status Session::State::plan_result(SessionResult& result) {
-  const PlanRequest& request = *options.devices;
+  PlanRequest request = *options.devices;
+  request.preferred = choice.preferred;
   const auto interrupted = [&] { return request.interrupted != nullptr && *request.interrupted; };
   if (interrupted()) return {};
   progress.enter(OptimizeProgress::Phase::planning);
@@ -327,7 +243,7 @@ Status Session::State::plan_result(SessionResult& result) {
   if (!plan && interrupted()) return {};
   TASO_ASSIGN(result.plan, std::move(plan));
   result.plan->sizes = sized.sizes();
-  report_search(*result.plan);
+  result.plan->searched = report_of(choice, request.search, *result.plan);
   if (!result.plan->expanded || !options.optimize.check) return {};
   progress.enter(OptimizeProgress::Phase::checking);
   TASO_ASSIGN(const CheckReport report, check(result.plan->graph, *result.plan->expanded, library, check_options()));
@@ -447,9 +363,10 @@ Expected<SessionResult> Session::optimize() {
   if (state.sized.symbolic()) all_sizes.emplace(state.sized, state.rules.all(), state.registry);
   OptimizeOptions options = state.optimize_options(unwritable, all_sizes ? &*all_sizes : nullptr);
   options.progress = &state.progress;
-  if (state.options.devices && state.options.devices->search != PlanSearch::sequential)
-    options.choose_anew = [&](std::vector<ReachedGraph> graphs) {
-      return state.choose_for_devices(std::move(graphs), options);
+  if (state.options.devices &&
+      (state.options.devices->search != PlanSearch::sequential || state.options.devices->times_plans()))
+    options.choose_anew = [&](const std::vector<ReachedGraph>& graphs) {
+      return state.choose_for_devices(graphs, options);
     };
   SessionResult result;
   TASO_ASSIGN(result.optimized, taso::optimize(state.sized.model().graph(), state.rules.search, state.library,

@@ -54,11 +54,12 @@ struct Options {
   std::optional<std::int64_t> devices;  // For how many the result is planned.
   std::string topology, mesh, memory_per_device, partition = "exact", plan_search = "joint", plan_cost = "roofline",
                                                  emit;
+  std::size_t timed_plans = PlanRequest().timed_plans;
   double time_limit = 0, memory_limit_mb = 512;
   std::optional<double> check_rtol;
   std::string check = "sampled";
   bool no_check = false, fail_if_no_gain = false, explain = false, no_certificate = false;
-  const CLI::Option *beam_width = nullptr, *rerank = nullptr, *plan_search_option = nullptr;
+  const CLI::Option *beam_width = nullptr, *rerank = nullptr, *plan_search_option = nullptr, *rerank_plans = nullptr;
   std::vector<const CLI::Option*> of_plans;  // Of no use without --devices or --topology.
 };
 
@@ -119,6 +120,12 @@ void declare_plans(CLI::App& app, Options& options) {
              "--device, recorded or measured), flops, bytes")
           ->check(CLI::IsMember({"roofline", "time", "flops", "bytes"}))
           ->capture_default_str(),
+      options.rerank_plans = app.add_option("--rerank-plans", options.timed_plans,
+                                            "With --plan-cost time: the K plans of least cost are run whole, with "
+                                            "one device beside them, if there are as many processors as ranks; the "
+                                            "fastest is written (0: costs decide)")
+                                 ->type_name("K")
+                                 ->capture_default_str(),
       app.add_option("--emit", options.emit,
                      "onnx: write the plan, too, as one ordinary model OUT.expanded.onnx, in which the pieces of all "
                      "devices stand one beside the other")
@@ -329,6 +336,7 @@ Expected<std::optional<PlanRequest>> plan_request(const Options& options) {
   TASO_ASSIGN(request.search, parse_plan_search(options.plan_search));
   TASO_ASSIGN(request.strategy_files, tools::strategy_files(options.common));
   request.method = options.partition == "exact" ? PlanMethod::exact : PlanMethod::recursive;
+  request.timed_plans = options.timed_plans;
   request.alternatives = options.explain;
   request.expanded = !options.emit.empty();
   request.interrupted = &tools::interrupted();
@@ -336,6 +344,17 @@ Expected<std::optional<PlanRequest>> plan_request(const Options& options) {
     request.time_limit =
         std::chrono::duration_cast<StopSignal::Clock::duration>(std::chrono::duration<double>(options.time_limit));
   return std::optional(std::move(request));
+}
+
+/// What only makes sense where plans are run.
+Status check_timed_plans(const Options& options) {
+  if (options.rerank_plans->count() == 0 || options.timed_plans == 0) return {};
+  const auto wrong = [](const std::string& why) { return Error{ErrorCode::usage, "--rerank-plans: " + why, {}}; };
+  if (!options.session.outputs.plan.empty()) return wrong("with --plan-only nothing is run; leave it out");
+  if (options.plan_cost != "time")
+    return wrong(fmt::format("with --plan-cost {} no plan is run; give --rerank-plans 0 or --plan-cost time",
+                             options.plan_cost));
+  return {};
 }
 
 /// Either the model is optimized, or a rule is looked for in it, or it is planned as it is.
@@ -346,6 +365,7 @@ Status check_purpose(const Options& options) {
     for (const CLI::Option* option : options.of_plans)
       if (option->count() > 0)
         return Error{ErrorCode::usage, option->get_name() + ": give --devices or --topology, too", {}};
+  TASO_RETURN_IF_ERROR(check_timed_plans(options));
   if (plans_only && !options.why.empty())
     return Error{ErrorCode::usage, "--plan-only: --why looks for a rule; leave one out", {}};
   if (plans_only && !plans_for_devices(options))
