@@ -33,12 +33,14 @@ enum class MathMode : std::uint8_t {
 
 struct BackendOptions {
   MathMode math = MathMode::strict;
-  int device = 0;  ///< Which of several devices.
+  int device = 0;  ///< Which of several devices, from 0.
   /// Properties of a device that is not there, as JSON text: kernels can then be created and described, so that plans
   /// can be made and tested, but nothing runs. Empty: the device of this machine.
   std::string device_properties;
   /// Where load_backend looks for the module; empty: beside the program.
   std::string module_folder = {};
+  /// A number beyond the last device is counted on from the first one: ranks of a machine may share devices.
+  bool counts_on = false;
 };
 
 /// Launches that can be repeated at little cost (a CUDA graph).
@@ -113,7 +115,7 @@ class DeviceBuffer {
 /// The function that a module exports under the name `taso_open_backend`: a new backend, or null and one line in
 /// *error. `abi` is backend_abi of the caller; a module built for another one declines.
 using OpenBackend = Backend* (*)(int abi, const BackendOptions& options, std::string* error);
-inline constexpr int backend_abi = 1;
+inline constexpr int backend_abi = 2;
 
 /// Loads `taso_<name>.so` from the folder that the options name, else from beside the program (`../lib/taso` and the
 /// program's own folder), and opens its backend. device_unavailable with the loader's or the library's own words

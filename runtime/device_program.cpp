@@ -137,6 +137,17 @@ Status DeviceProgram::run() {
   return {};
 }
 
+Status DeviceProgram::run_timed(std::vector<StepTime>& times) {
+  for (Step& step : steps_) {
+    StepTime& time = times.emplace_back();
+    time.start = std::chrono::steady_clock::now();
+    TASO_RETURN_IF_ERROR(step.step.on_device ? launch(step) : run_on_host(step));
+    TASO_RETURN_IF_ERROR(backend_->synchronize());
+    time.end = std::chrono::steady_clock::now();
+  }
+  return {};
+}
+
 Status DeviceProgram::replay() {
   for (Part& part : parts_)
     TASO_RETURN_IF_ERROR(part.recording ? part.recording->replay() : run_on_host(steps_[part.first]));

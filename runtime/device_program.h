@@ -13,6 +13,7 @@
 #include "graph/tensor_type.h"
 #include "runtime/backend.h"
 #include "runtime/kernel.h"
+#include "runtime/step_time.h"
 #include "runtime/tensor.h"
 #include "support/status.h"
 
@@ -44,6 +45,8 @@ class DeviceProgram {
 
   /// All steps, on what was uploaded last; waits for their end.
   [[nodiscard]] Status run();
+  /// The same, one step after the other, with the times of each by the host's clock: every step is waited for.
+  [[nodiscard]] Status run_timed(std::vector<StepTime>& times);
   /// Seconds on the device of one of `runs` runs, one after the other, without transfer of graph inputs and outputs
   /// (those round host steps count). Only after run().
   [[nodiscard]] Expected<double> time(int runs);

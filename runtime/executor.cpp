@@ -238,12 +238,6 @@ struct Executor::State {
     return build_on_host(library, weight_of);
   }
 
-  Expected<std::unique_ptr<Kernel>> host_kernel(const KernelLibrary& library, const KernelRequest& request) const {
-    if (more_kernels != nullptr)
-      if (std::unique_ptr<Kernel> kernel = more_kernels->create(request)) return kernel;
-    return library.create(request);
-  }
-
   template <class WeightOf>
   Status build_on_host(const KernelLibrary& library, const WeightOf& weight_of) {
     arena = AlignedBuffer(memory.bytes);
@@ -261,7 +255,11 @@ struct Executor::State {
     std::size_t workspace_bytes = 0;
     for (const LoweredStep& planned : lowered.steps) {
       ExecutorStep step;
-      TASO_ASSIGN(step.kernel, host_kernel(library, planned.kernel->request));
+      const KernelRequest& request = planned.kernel->request;
+      if (more_kernels != nullptr) step.kernel = more_kernels->create(request);
+      if (step.kernel == nullptr) {
+        TASO_ASSIGN(step.kernel, library.create(request));
+      }
       workspace_bytes = std::max(workspace_bytes, step.kernel->workspace_bytes());
       for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
         TASO_ASSIGN(const Location location, locate(planned.inputs[i], step.kernel.get(), i));
@@ -296,12 +294,17 @@ struct Executor::State {
     std::vector<DeviceStep> device_steps;
     for (const LoweredStep& planned : lowered.steps) {
       DeviceStep step;
-      step.kernel = library.create_on_device(planned.kernel->request).kernel;
-      step.on_device = step.kernel != nullptr;
-      if (!step.on_device) {
-        KernelRequest request = planned.kernel->request;
-        replace_floats(request, storage, ElementType::f32);
-        TASO_ASSIGN(step.kernel, host_kernel(library, request));
+      KernelRequest on_host = planned.kernel->request;
+      replace_floats(on_host, storage, ElementType::f32);
+      // What more_kernels does is the host's, even where the device would have nothing to compute.
+      if (more_kernels != nullptr) step.kernel = more_kernels->create(on_host);
+      step.on_device = false;
+      if (step.kernel == nullptr) {
+        step.kernel = library.create_on_device(planned.kernel->request).kernel;
+        step.on_device = step.kernel != nullptr;
+      }
+      if (step.kernel == nullptr) {
+        TASO_ASSIGN(step.kernel, library.create(on_host));
       }
       for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
         TASO_ASSIGN(DeviceTensor place, locate(planned.inputs[i], step.kernel.get(), i, step.on_device));
@@ -328,10 +331,12 @@ struct Executor::State {
     return {};
   }
 
-  Status run_on_device(std::span<const HostTensor> tensors, std::span<HostTensor> results) {
+  /// `times`: of the steps, unless null.
+  Status run_on_device(std::span<const HostTensor> tensors, std::span<HostTensor> results,
+                       std::vector<StepTime>* times = nullptr) {
     for (std::size_t i = 0; i < tensors.size(); ++i)
       if (input_used[i] != 0) TASO_RETURN_IF_ERROR(program->upload(tensors[i], device_inputs[i]));
-    TASO_RETURN_IF_ERROR(program->run());
+    TASO_RETURN_IF_ERROR(times != nullptr ? program->run_timed(*times) : program->run());
     for (std::size_t i = 0; i < results.size(); ++i) {
       TASO_CHECK(results[i].type() == output_types[i], "an output does not fit the graph");
       const std::span<std::byte> target = results[i].bytes();
@@ -395,9 +400,13 @@ Status Executor::run_into(std::span<const HostTensor> inputs, std::span<HostTens
 
 Expected<std::vector<StepTime>> Executor::run_timed(std::span<const HostTensor> inputs, std::span<HostTensor> outputs) {
   TASO_RETURN_IF_ERROR(state_->bind(inputs));
-  TASO_CHECK(!on_device() && outputs.size() == state_->output_types.size(), "a timed run on a device, or outputs");
+  TASO_CHECK(outputs.size() == state_->output_types.size(), "outputs do not fit the graph");
   std::vector<StepTime> times;
-  times.reserve(state_->steps.size());
+  times.reserve(state_->lowered.steps.size());
+  if (on_device()) {
+    TASO_RETURN_IF_ERROR(state_->run_on_device(inputs, outputs, &times));
+    return times;
+  }
   for (std::size_t i = 0; i < state_->steps.size(); ++i) {
     StepTime& time = times.emplace_back();
     time.start = std::chrono::steady_clock::now();

@@ -2,7 +2,6 @@
 /// host, or on the device of a library that has a backend (runtime/device_program.h).
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -15,6 +14,7 @@
 #include "runtime/kernel.h"
 #include "runtime/lifetimes.h"
 #include "runtime/lowering.h"
+#include "runtime/step_time.h"
 #include "runtime/tensor.h"
 #include "runtime/weights.h"
 #include "support/status.h"
@@ -48,11 +48,6 @@ struct KernelProfile {
   double minimum_us = 0;
 };
 
-/// When a step of a run was computed.
-struct StepTime {
-  std::chrono::steady_clock::time_point start, end;
-};
-
 /// An executable graph. Not thread-safe: one run at a time. Results depend on graph, inputs, thread
 /// count and layouts only.
 class Executor {
@@ -75,7 +70,7 @@ class Executor {
   [[nodiscard]] Expected<std::vector<HostTensor>> run(std::span<const HostTensor> inputs);
   /// The same into tensors of the right types (no allocation: what is timed).
   [[nodiscard]] Status run_into(std::span<const HostTensor> inputs, std::span<HostTensor> outputs);
-  /// The same, and when each step of lowered() began and ended. For executors of the host.
+  /// The same, and when each step of lowered() began and ended. On a device every step is waited for.
   [[nodiscard]] Expected<std::vector<StepTime>> run_timed(std::span<const HostTensor> inputs,
                                                           std::span<HostTensor> outputs);
   /// Seconds on the device of one of `runs` runs on the inputs of the last run(), which there must have been, without

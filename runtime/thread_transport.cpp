@@ -45,6 +45,7 @@ class ThreadTransport final : public Transport {
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return static_cast<int>(world_->mailboxes.size()); }
+  [[nodiscard]] int rank_on_host() const override { return rank_; }
   [[nodiscard]] std::string name() const override { return "threads"; }
 
   [[nodiscard]] AlignedBuffer buffer(std::size_t bytes) override {

@@ -22,6 +22,8 @@ class Transport {
   virtual ~Transport() = default;
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int size() const = 0;
+  /// Its number among the ranks of its machine.
+  [[nodiscard]] virtual int rank_on_host() const = 0;
   /// "mpi", "threads".
   [[nodiscard]] virtual std::string name() const = 0;
 

@@ -36,7 +36,11 @@ void add_device_options(CLI::App& app, DeviceOptions& options, const std::string
       ->capture_default_str();
 }
 
-Expected<Device> open_device(const DeviceOptions& options, const OperatorRegistry& registry, bool allow_reference) {
+namespace {
+
+/// `backend`: what the options do not say.
+Expected<Device> open(const DeviceOptions& options, const OperatorRegistry& registry, bool allow_reference,
+                      BackendOptions backend) {
   if (options.device == "cpu" || (allow_reference && options.device == "reference")) {
     if (options.math != "fp32")
       return usage(fmt::format("--math {}: kernels of --device {} compute in fp32", options.math, options.device));
@@ -47,7 +51,6 @@ Expected<Device> open_device(const DeviceOptions& options, const OperatorRegistr
   if (!is_name(options.device))
     return usage(fmt::format("--device {}: expected cpu{} or the name of a backend", options.device,
                              allow_reference ? ", reference" : ""));
-  BackendOptions backend;
   backend.math = options.math == "tf32" ? MathMode::tf32 : MathMode::strict;
   if (const char* folder = std::getenv("TASO_BACKENDS"); folder != nullptr) backend.module_folder = folder;
   if (!options.properties.empty()) {
@@ -58,6 +61,19 @@ Expected<Device> open_device(const DeviceOptions& options, const OperatorRegistr
                               : options.math == "bf16" ? ElementType::bf16
                                                        : ElementType::f32;
   return Device{KernelLibrary(registry, std::move(opened)), storage};
+}
+
+}  // namespace
+
+Expected<Device> open_device(const DeviceOptions& options, const OperatorRegistry& registry, bool allow_reference) {
+  return open(options, registry, allow_reference, {});
+}
+
+Expected<Device> open_device_of_rank(const DeviceOptions& options, const OperatorRegistry& registry, int rank_on_host) {
+  BackendOptions backend;
+  backend.device = rank_on_host;
+  backend.counts_on = true;
+  return open(options, registry, true, std::move(backend));
 }
 
 Tolerance tolerance_of(const std::string& math) {

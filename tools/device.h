@@ -37,6 +37,10 @@ struct Device {
 /// do not go together. `allow_reference`: "reference" is a device too.
 [[nodiscard]] Expected<Device> open_device(const DeviceOptions& options, const OperatorRegistry& registry,
                                            bool allow_reference);
+/// The device of one of several ranks of a machine: of a backend the one of that number, or if there are fewer, one
+/// that it shares.
+[[nodiscard]] Expected<Device> open_device_of_rank(const DeviceOptions& options, const OperatorRegistry& registry,
+                                                   int rank_on_host);
 
 /// How far results in a math mode may be from float64: as an L2 norm relative to the reference's, and as the largest
 /// difference relative to the largest magnitude.

@@ -394,14 +394,19 @@ Expected<int> run_plan(RunOptions options, const OperatorRegistry& registry, con
   return PlanRun(std::move(options), registry, device, transport).run();
 }
 
-Expected<int> run_plan_by_threads(const RunOptions& options, const OperatorRegistry& registry, const Device& device) {
+Expected<int> run_plan_by_threads(const RunOptions& options, const OperatorRegistry& registry) {
   TASO_ASSIGN(const PlanDocument document, load_plan_document(options.plan));
   std::vector<std::unique_ptr<Transport>> transports =
       make_thread_transports(static_cast<int>(document.mesh.devices()));
+  std::vector<Device> devices;
+  for (const std::unique_ptr<Transport>& transport : transports) {
+    TASO_ASSIGN(Device device, open_device_of_rank(options.device, registry, transport->rank_on_host()));
+    devices.push_back(std::move(device));
+  }
   std::vector<std::optional<Expected<int>>> results(transports.size());
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < transports.size(); ++rank)
-    threads.emplace_back([&, rank] { results[rank] = run_plan(options, registry, device, *transports[rank]); });
+    threads.emplace_back([&, rank] { results[rank] = run_plan(options, registry, devices[rank], *transports[rank]); });
   for (std::thread& thread : threads) thread.join();
   return *results[0];
 }

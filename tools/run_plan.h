@@ -14,8 +14,8 @@ namespace taso::tools {
 [[nodiscard]] Expected<int> run_plan(RunOptions options, const OperatorRegistry& registry, const Device& device,
                                      Transport& transport);
 
-/// The same with ranks that are threads of this process, as many as the plan has devices.
-[[nodiscard]] Expected<int> run_plan_by_threads(const RunOptions& options, const OperatorRegistry& registry,
-                                                const Device& device);
+/// The same with ranks that are threads of this process, as many as the plan has devices, each with a device of its own
+/// (open_device_of_rank).
+[[nodiscard]] Expected<int> run_plan_by_threads(const RunOptions& options, const OperatorRegistry& registry);
 
 }  // namespace taso::tools

@@ -455,7 +455,7 @@ Expected<int> run_as_rank(RunOptions& options, Transport& ranks) {
       TASO_RETURN_IF_ERROR(tools::claim_external_data(options));
     }
     TASO_ASSIGN(registry, tools::load_operators(options.common));
-    TASO_ASSIGN(device, tools::open_device(options.device, *registry, true));
+    TASO_ASSIGN(device, tools::open_device_of_rank(options.device, *registry, ranks.rank_on_host()));
     return {};
   }();
   TASO_RETURN_IF_ERROR(agree(ranks, ready));
@@ -473,14 +473,14 @@ Expected<int> run(RunOptions& options) {
     TASO_RETURN_IF_ERROR(print_graph(options, registry));
     return 0;
   }
+  if (!options.plan.empty()) {
+    tools::catch_interrupts();
+    return tools::run_plan_by_threads(options, registry);
+  }
   TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, true));
   if (options.print_device) {
     TASO_RETURN_IF_ERROR(print_device(device.library, options));
     return 0;
-  }
-  if (!options.plan.empty()) {
-    tools::catch_interrupts();
-    return tools::run_plan_by_threads(options, registry, device);
   }
   TASO_ASSIGN(const Tensors given, tools::read_inputs(options));
   TASO_ASSIGN(std::vector<Subject> subjects, load_subjects(options, registry, given));

@@ -152,6 +152,7 @@ Expected<std::shared_ptr<Context>> Context::create(const BackendOptions& options
   std::shared_ptr<Context> context(new Context);
   context->math = options.math;
   context->device = options.device;
+  context->counts_on = options.counts_on;
   TASO_RETURN_IF_ERROR(options.device_properties.empty() ? context->open_device()
                                                          : context->plan_without_device(options.device_properties));
   return context;
@@ -161,6 +162,7 @@ Status Context::open_device() {
   int count = 0;
   TASO_RETURN_IF_ERROR(check(cudaGetDeviceCount(&count), "no CUDA device"));
   if (count == 0) return unavailable("no CUDA device");
+  if (counts_on) device %= count;
   if (device < 0 || device >= count)
     return unavailable("there is no CUDA device " + std::to_string(device) + " (there are " + std::to_string(count) +
                        ", counted from 0)");

@@ -106,6 +106,7 @@ class Context {
 
   MathMode math = MathMode::strict;
   int device = 0;
+  bool counts_on = false;  ///< BackendOptions::counts_on.
   bool can_run = false;
   std::string identity;
   std::string properties;       ///< The device's JSON.

@@ -75,6 +75,7 @@ class MpiTransport final : public Transport {
 
   [[nodiscard]] Status start(int threads_provided);
   [[nodiscard]] int rank() const override { return rank_; }
+  [[nodiscard]] int rank_on_host() const override { return rank_on_host_; }
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] std::string name() const override { return "mpi"; }
   [[nodiscard]] AlignedBuffer buffer(std::size_t bytes) override {
@@ -109,6 +110,7 @@ class MpiTransport final : public Transport {
 
   const MpiOptions options_;
   const int rank_, size_;
+  int rank_on_host_ = 0;
   mutable std::mutex mutex_;  ///< Of all calls of MPI and what follows.
   MPI_Comm data_ = MPI_COMM_NULL, signs_ = MPI_COMM_NULL;
   std::list<Sent> under_way_, signs_under_way_;
@@ -135,6 +137,12 @@ Status MpiTransport::start(int threads_provided) {
     if (const int code = MPI_Comm_dup(MPI_COMM_WORLD, communicator); code != MPI_SUCCESS) return mpi_error(code, -1);
     MPI_Comm_set_errhandler(*communicator, MPI_ERRORS_RETURN);
   }
+  MPI_Comm host = MPI_COMM_NULL;
+  if (const int code = MPI_Comm_split_type(data_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &host);
+      code != MPI_SUCCESS)
+    return mpi_error(code, -1);
+  MPI_Comm_rank(host, &rank_on_host_);
+  MPI_Comm_free(&host);
   if (size_ == 1) return {};
   // Signals are for the threads of the program.
   sigset_t all, before;

@@ -315,7 +315,7 @@ extern "C" taso::Backend* taso_open_backend(int abi, const taso::BackendOptions&
     *error = "it was built for another version of this program";
     return nullptr;
   }
-  if (options.device != 0) {
+  if (options.device != 0 && !options.counts_on) {
     *error = "there is no device " + std::to_string(options.device);
     return nullptr;
   }

@@ -202,7 +202,26 @@ stopped() {
   done
 }
 
+# Each rank computes on a device of its own (TASO_BACKENDS has one for tests), and its messages go through the host.
+devices() {
+  for work in "squeezenet1_1 fp32" "bert_base fp16"; do
+    read -r name math <<< "$work"
+    "$models" $name model.onnx --small > /dev/null
+    plan_for 2
+    start 2 model.onnx --plan plan.2.json --device host --math $math --repeat 2 --check --profile --json ranks.json
+    [ $got = 0 ] || wrong "$name, $math: exit code $got"
+    grep -qE '^payload: [1-9][0-9]* bytes in [0-9]+ transfers a run, as predicted' stdout || wrong "no payload"
+    grep -q '"device": "host test device' ranks.json || wrong "the report names another device"
+    grep -q '"within": true' ranks.json || wrong "the outputs were not checked"
+    grep -qE '^ +[0-9.]+ +[0-9.]+% +(matmul|conv2d)[a-z_0-9]* +test: ' stdout || wrong "no product ran on the device"
+    timeout --kill-after=5 30 "$run" --specs "$specs" model.onnx --plan plan.2.json --device host --math $math \
+      --repeat 2 --check > stdout 2> stderr || wrong "$name, $math: threads: exit code $?"
+  done
+  start 2 model.onnx --plan plan.2.json --device absent
+  says 6 "device 'absent' is not available: there is no taso_absent.so in "
+}
+
 case $work in
-  runs | alone | different | carried | full_disk | killed | stopped) $work ;;
+  runs | devices | alone | different | carried | full_disk | killed | stopped) $work ;;
   *) wrong "no work '$work'" ;;
 esac
