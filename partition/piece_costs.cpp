@@ -74,7 +74,10 @@ Mesh in_unit(const Mesh& mesh, CostUnit unit) {
   for (MeshAxis& axis : priced.axes) {
     axis.bandwidth = unit == CostUnit::bytes ? 1 : axis.bandwidth / mesh.device.flops;
     axis.latency = 0;
+    axis.times = {};
   }
+  priced.transport.clear();
+  priced.copy = {};
   return priced;
 }
 

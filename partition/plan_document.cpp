@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t most_extent = (std::int64_t{1} << 53) - 1;  ///< JSON's numbers are doubles.
 constexpr std::int64_t most_number = std::numeric_limits<std::int32_t>::max();
-constexpr std::size_t longest_topology = 60;
+constexpr std::size_t longest_topology = 60, longest_transport = 2000;
 constexpr int read_version = 3;
 
 /// Reads the sections of one file.
@@ -30,7 +30,8 @@ class PlanReader {
                 MemberReader::open(
                     tree, "", document_.file,
                     {"format", "version", "model", "input_shapes", "symbols", "topology", "device", "mesh", "costs",
-                     "unit", "partition", "memory_per_device", "plan", "others", "nodes", "kept", "transfers"}));
+                     "unit", "partition", "memory_per_device", "plan", "others", "nodes", "kept", "transfers"},
+                    {"measured"}));
     TASO_RETURN_IF_ERROR(read_head(reader));
     TASO_RETURN_IF_ERROR(read_plan(reader));
     TASO_RETURN_IF_ERROR(read_others(reader));
@@ -143,15 +144,25 @@ class PlanReader {
   [[nodiscard]] Status read_mesh(const MemberReader& reader) {
     TASO_ASSIGN(const JsonTree::List* axes, reader.list("mesh", "axes, slowest links first"));
     std::int64_t devices = 1;
+    const bool measured = reader.has("measured");
+    if (measured) TASO_RETURN_IF_ERROR(read_measured(reader));
     for (const JsonTree& tree : *axes) {
       const std::string place = fmt::format("mesh[{}]", document_.mesh.axes.size());
-      TASO_ASSIGN(MeshAxis axis, read_mesh_axis(tree, place, document_.file));
+      TASO_ASSIGN(MeshAxis axis, read_mesh_axis(tree, place, document_.file, measured));
       if (axis.size < 2) return reader.wrong(place + ".size", tree, "expected at least 2, found 1");
       devices *= axis.size;
       if (devices > most_devices)
         return reader.wrong("mesh", reader.member("mesh"), fmt::format("more than {} devices", most_devices));
       document_.mesh.axes.push_back(std::move(axis));
     }
+    return {};
+  }
+
+  /// Where times of transfers were measured.
+  [[nodiscard]] Status read_measured(const MemberReader& reader) {
+    TASO_ASSIGN(const MemberReader measured, open(reader.member("measured"), "measured", {"transport", "copy"}));
+    TASO_ASSIGN(document_.mesh.transport, measured.text("transport", longest_transport));
+    TASO_ASSIGN(document_.mesh.copy, measured.times("copy"));
     return {};
   }
 

@@ -27,7 +27,10 @@ Mesh with_one_axis(const Mesh& mesh) {
     axis.bandwidth = std::min(axis.bandwidth, other.bandwidth);
     axis.latency = std::max(axis.latency, other.latency);
   }
+  axis.times = {};  // Those of a group of another size.
   flat.axes = {axis};
+  flat.transport.clear();
+  flat.copy = {};
   return flat;
 }
 
