@@ -55,6 +55,15 @@ std::string text_of(int code) {
   return {text, static_cast<std::size_t>(length)};
 }
 
+/// "Open MPI v4.1.4": what the library says of itself up to the first comma or end of line.
+std::string library_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string all(text, static_cast<std::size_t>(length));
+  return all.substr(0, all.find_first_of(",\n"));
+}
+
 /// An error of MPI that came up with another rank (`rank` < 0: with all).
 Error mpi_error(int code, int rank) {
   return Error{ErrorCode::device_unavailable,
@@ -77,6 +86,9 @@ class MpiTransport final : public Transport {
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] std::string name() const override { return "mpi"; }
+  [[nodiscard]] std::string version() const override {
+    return library_version() + "; messages " + std::to_string(generation);
+  }
   [[nodiscard]] AlignedBuffer buffer(std::size_t bytes) override {
     const std::lock_guard lock(mutex_);
     return pool_.take(bytes);
