@@ -11,6 +11,7 @@ constexpr std::string_view row_kind = "collective", ranks_mark = "; ranks=", tra
 
 /// Before the number of bytes, after which " bytes" stands.
 std::string key_before(const MeasuredCollective& collective) {
+  if (collective.group == 1) return collective.kind + ", ";
   return fmt::format("{} among {} over {}, ", collective.kind, collective.group, collective.link);
 }
 
@@ -39,7 +40,14 @@ std::optional<MeasuredRanks> measured_ranks(std::string_view identity) {
 }
 
 Status record_collective(CostDatabase& database, const MeasuredCollective& collective, double bytes, double seconds) {
-  return database.replace(row_kind, fmt::format("{}{:.0f} bytes", key_before(collective), bytes), seconds);
+  const CostDatabase::Entry entry = recorded_entry(database, collective, bytes, seconds);
+  return database.replace(entry.kind, entry.key, entry.value);
+}
+
+CostDatabase::Entry recorded_entry(const CostDatabase& database, const MeasuredCollective& collective, double bytes,
+                                   double seconds) {
+  return {database.device(), std::string(row_kind), fmt::format("{}{:.0f} bytes", key_before(collective), bytes),
+          seconds};
 }
 
 Expected<std::map<double, double>> recorded_collective(const CostDatabase& database,

@@ -36,6 +36,10 @@ struct MeasuredCollective {
 [[nodiscard]] Status record_collective(CostDatabase& database, const MeasuredCollective& collective, double bytes,
                                        double seconds);
 
+/// What stands in the database for that.
+[[nodiscard]] CostDatabase::Entry recorded_entry(const CostDatabase& database, const MeasuredCollective& collective,
+                                                 double bytes, double seconds);
+
 /// What is recorded of a collective: seconds by bytes. bad_input where a key is none of record_collective's.
 [[nodiscard]] Expected<std::map<double, double>> recorded_collective(const CostDatabase& database,
                                                                      const MeasuredCollective& collective);

@@ -52,7 +52,10 @@ std::optional<PlanCost> plan_cost_named(std::string_view name) {
 
 CostUnit unit_of(PlanCost cost) { return known(cost).unit; }
 
-std::string_view source_of(PlanCost cost) { return known(cost).source; }
+std::string source_of(PlanCost cost, const Mesh& mesh) {
+  if (cost == PlanCost::time && mesh.measured()) return "times of kernels, and of transfers by " + mesh.transport;
+  return std::string(known(cost).source);
+}
 
 PieceCost roofline(const OperatorRegistry& registry, const DeviceRates& rates) {
   return by_work(registry, [rates](const Work& work) {

@@ -44,6 +44,8 @@ struct CollectiveTimes {
   TimeTable all_to_all;
   /// Everybody gets what the next one has; by bytes.
   TimeTable neighbor;
+  /// The part of that which the sender takes; the other is the receiver's.
+  TimeTable send;
 
   [[nodiscard]] bool measured() const { return !all_gather.empty(); }
   bool operator==(const CollectiveTimes&) const = default;
@@ -57,6 +59,7 @@ struct CollectiveKind {
 inline constexpr CollectiveKind collective_kinds[] = {{"reduce_scatter", &CollectiveTimes::reduce_scatter},
                                                       {"all_gather", &CollectiveTimes::all_gather},
                                                       {"all_to_all", &CollectiveTimes::all_to_all},
-                                                      {"neighbor", &CollectiveTimes::neighbor}};
+                                                      {"neighbor", &CollectiveTimes::neighbor},
+                                                      {"send", &CollectiveTimes::send}};
 
 }  // namespace taso

@@ -42,6 +42,8 @@ struct PlanRequest {
   std::vector<std::string> strategy_files;  ///< Rules: strategies that are proved.
   PlanMethod method = PlanMethod::exact;
   PlanCost cost = PlanCost::roofline;
+  /// Of PlanCost::time: between which ranks transfers are, as measured_transfers (session/transfer_costs.h) has it.
+  std::string transport = "any";
   std::optional<double> memory;  ///< Bytes that a device has for what a plan keeps there; nothing: no limit.
   bool alternatives = false;     ///< Whether next best ways are looked for.
   bool expanded = false;         ///< Whether the plan is written out as one graph.

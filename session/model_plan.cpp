@@ -20,12 +20,14 @@ Expected<ModelPlan> plan_model(const SessionOptions& options, const OperatorRegi
   Graph graph = sized.model().graph();
   normalize(graph, registry);
   std::unique_ptr<PieceTimes> times;
+  PlanRequest request = *options.devices;
   if (options.devices->cost == PlanCost::time) {
     TASO_CHECK(library != nullptr, "times of no device");
     TASO_ASSIGN(times, PieceTimes::open(*library, piece_target(options), options.costs, message));
+    TASO_ASSIGN(request.mesh, times->mesh(request, options.costs));
   }
   TASO_ASSIGN(result.plan,
-              plan_for_devices(std::move(graph), node_names(sized.model()), *options.devices, registry, times.get()));
+              plan_for_devices(std::move(graph), node_names(sized.model()), request, registry, times.get()));
   result.plan.sizes = sized.sizes();
   result.plan.input_shapes = options.input_shapes;
   return result;

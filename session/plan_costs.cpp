@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "graph/constant.h"
 #include "graph/graph.h"
 #include "runtime/backend.h"
+#include "session/device_plan.h"
+#include "session/transfer_costs.h"
 
 namespace taso {
 namespace {
@@ -50,6 +53,20 @@ Expected<std::unique_ptr<PieceTimes>> PieceTimes::open(const KernelLibrary& libr
 
 PieceCost PieceTimes::cost() {
   return [this](const OperatorPiece& piece, const std::vector<bool>& weights) { return seconds(piece, weights); };
+}
+
+Expected<Mesh> PieceTimes::mesh(const PlanRequest& request, const CostFiles& files) {
+  TASO_ASSIGN(MeasuredTransfers measured,
+              measured_transfers(request.mesh, files, target_.identity(), request.transport));
+  transfers_ = std::move(measured.used);
+  return std::move(measured.mesh);
+}
+
+std::vector<CostDatabase::Entry> PieceTimes::used() const {
+  std::vector<CostDatabase::Entry> used = measured_->used();
+  used.insert(used.end(), transfers_.begin(), transfers_.end());
+  std::sort(used.begin(), used.end());
+  return used;
 }
 
 Expected<double> PieceTimes::seconds(const OperatorPiece& piece, const std::vector<bool>& weights) {

@@ -21,6 +21,8 @@
 
 namespace taso {
 
+struct PlanRequest;  // session/device_plan.h
+
 /// As --plan-cost spells it: roofline, time, flops, bytes. Fails (usage) otherwise.
 [[nodiscard]] Expected<PlanCost> parse_plan_cost(std::string_view text);
 
@@ -37,8 +39,10 @@ class PieceTimes {
 
   /// Refers to this.
   [[nodiscard]] PieceCost cost();
+  /// The mesh of a request, with times of its transfers if they are recorded. Fails as measured_transfers does.
+  [[nodiscard]] Expected<Mesh> mesh(const PlanRequest& request, const CostFiles& files);
   /// Every time handed out so far, ordered.
-  [[nodiscard]] std::vector<CostDatabase::Entry> used() const { return measured_->used(); }
+  [[nodiscard]] std::vector<CostDatabase::Entry> used() const;
 
  private:
   PieceTimes(const KernelLibrary& library, const RuntimeTargetOptions& options);
@@ -47,6 +51,7 @@ class PieceTimes {
   RuntimeTarget target_;
   std::optional<CostDatabase> database_;
   std::optional<MeasuredCosts> measured_;
+  std::vector<CostDatabase::Entry> transfers_;  ///< That were used.
   const OperatorRegistry& registry_;
 };
 

@@ -194,7 +194,7 @@ std::string search_text(const DevicePlan& plan) {
 std::string plan_text(const DevicePlan& plan) {
   return fmt::format("\nplan for {} {}, mesh {} of {}; costs by {}{}\n", plan.mesh.devices(),
                      plan.mesh.devices() == 1 ? "device" : "devices", plan.mesh.to_string(), plan.topology,
-                     source_of(plan.cost), plan.sizes.empty() ? "" : "; for " + to_string(plan.sizes)) +
+                     source_of(plan.cost, plan.mesh), plan.sizes.empty() ? "" : "; for " + to_string(plan.sizes)) +
          table_of_nodes(plan) + table_of_plans(plan) + plan_quality(plan) + search_text(plan);
 }
 

@@ -52,13 +52,13 @@ struct Options {
   std::vector<std::string> input_shapes, assumed, ranges;
   std::string why;                      // A rule; empty: the model is optimized.
   std::optional<std::int64_t> devices;  // For how many the result is planned.
-  std::string topology, mesh, memory_per_device, partition = "exact", plan_search = "joint", plan_cost = "roofline",
+  std::string topology, mesh, memory_per_device, partition = "exact", plan_search = "joint", plan_cost = "roofline", transport = "any",
                                                  emit;
   double time_limit = 0, memory_limit_mb = 512;
   std::optional<double> check_rtol;
   std::string check = "sampled";
   bool no_check = false, fail_if_no_gain = false, explain = false, no_certificate = false;
-  const CLI::Option *beam_width = nullptr, *rerank = nullptr, *plan_search_option = nullptr;
+  const CLI::Option *beam_width = nullptr, *rerank = nullptr, *plan_search_option = nullptr, *transport_option = nullptr;
   std::vector<const CLI::Option*> of_plans;  // Of no use without --devices or --topology.
 };
 
@@ -119,6 +119,13 @@ void declare_plans(CLI::App& app, Options& options) {
              "--device, recorded or measured), flops, bytes")
           ->check(CLI::IsMember({"roofline", "time", "flops", "bytes"}))
           ->capture_default_str(),
+      options.transport_option =
+          app.add_option("--transport", options.transport,
+                         "With --plan-cost time: transfers cost what taso-run --measure-collectives has recorded of "
+                         "ranks that communicate by mpi or threads; any: by what is recorded of these, or else as the "
+                         "topology states; none: as it states")
+              ->check(CLI::IsMember({"any", "mpi", "threads", "none"}))
+              ->capture_default_str(),
       app.add_option("--emit", options.emit,
                      "onnx: write the plan, too, as one ordinary model OUT.expanded.onnx, in which the pieces of all "
                      "devices stand one beside the other")
@@ -326,6 +333,12 @@ Expected<std::optional<PlanRequest>> plan_request(const Options& options) {
   }
   TASO_ASSIGN(request.memory, memory_per_device(options, topology));
   TASO_ASSIGN(request.cost, parse_plan_cost(options.plan_cost));
+  if (options.transport_option->count() > 0 && request.cost != PlanCost::time)
+    return Error{ErrorCode::usage,
+                 fmt::format("--transport: with --plan-cost {} nothing is measured; give --plan-cost time",
+                             options.plan_cost),
+                 {}};
+  request.transport = options.transport;
   TASO_ASSIGN(request.search, parse_plan_search(options.plan_search));
   TASO_ASSIGN(request.strategy_files, tools::strategy_files(options.common));
   request.method = options.partition == "exact" ? PlanMethod::exact : PlanMethod::recursive;
