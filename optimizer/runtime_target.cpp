@@ -30,7 +30,7 @@ Expected<std::shared_ptr<const KernelInfo>> describe(const PlannedKernel& kernel
   info.op = kernel.request.op;
   for (const Operand& operand : kernel.request.inputs) info.bytes += static_cast<double>(operand.type.bytes());
   for (const Operand& operand : kernel.request.outputs) info.bytes += static_cast<double>(operand.type.bytes());
-  if (node.is_op(info.op)) {
+  if (node.is_op(info.op) && registry.defines(info.op)) {
     std::vector<TensorType> inputs;
     for (const Value& input : node.inputs) inputs.push_back(graph.type(input));
     TASO_ASSIGN(const Work work, registry.work(node.op, node.attributes, inputs));

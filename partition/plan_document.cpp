@@ -177,13 +177,17 @@ class PlanReader {
                                       {"memory", &sums.memory}}) {
       TASO_ASSIGN(*place, reader.amount(name));
     }
+    if (reader.has("step")) {
+      TASO_ASSIGN(sums.step, reader.amount("step"));
+    }
     return sums;
   }
 
   [[nodiscard]] Status read_plan(const MemberReader& reader) {
     TASO_ASSIGN(const MemberReader plan, open(reader.member("plan"), "plan",
                                               {"cost", "compute", "transfer", "transfer_bytes", "weight_bytes",
-                                               "memory", "lower_bound", "exact", "complete", "stopped"}));
+                                               "memory", "lower_bound", "exact", "complete", "stopped"},
+                                              {"step"}));
     TASO_ASSIGN(document_.sums, sums_in(plan));
     TASO_ASSIGN(document_.lower_bound, plan.amount("lower_bound"));
     TASO_ASSIGN(document_.exact, plan.truth("exact"));
@@ -204,7 +208,7 @@ class PlanReader {
         continue;
       }
       TASO_ASSIGN(const MemberReader sums,
-                  open(tree, place, {"cost", "compute", "transfer", "transfer_bytes", "weight_bytes", "memory"}));
+                  open(tree, place, {"cost", "compute", "transfer", "transfer_bytes", "weight_bytes", "memory"}, {"step"}));
       TASO_ASSIGN(other.sums, sums_in(sums));
     }
     return {};

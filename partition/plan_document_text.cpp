@@ -31,12 +31,14 @@ ordered_json to_json(const std::vector<AxisUse>& axes) {
 }
 
 ordered_json to_json(const StatedSums& sums) {
-  return {{"cost", sums.cost},
-          {"compute", sums.compute},
-          {"transfer", sums.transfer},
-          {"transfer_bytes", sums.transfer_bytes},
-          {"weight_bytes", sums.weight_bytes},
-          {"memory", sums.memory}};
+  ordered_json json{{"cost", sums.cost},
+                    {"compute", sums.compute},
+                    {"transfer", sums.transfer},
+                    {"transfer_bytes", sums.transfer_bytes},
+                    {"weight_bytes", sums.weight_bytes},
+                    {"memory", sums.memory}};
+  if (sums.step) json["step"] = *sums.step;
+  return json;
 }
 
 ordered_json to_json(const TimeTable& table) {

@@ -45,6 +45,7 @@ struct PlanRequest {
   /// Of PlanCost::time: between which ranks transfers are, as measured_transfers (session/transfer_costs.h) has it.
   std::string transport = "any";
   std::optional<double> memory;  ///< Bytes that a device has for what a plan keeps there; nothing: no limit.
+  std::string take;              ///< The name of another plan that is to be the plan; empty: the best is.
   bool alternatives = false;     ///< Whether next best ways are looked for.
   bool expanded = false;         ///< Whether the plan is written out as one graph.
   /// So long planning takes at most, or a little longer: then what is found is the result. Nothing: no limit.
@@ -75,6 +76,7 @@ struct DevicePlan {
   /// Where the search for a plan that keeps to the memory found worse, or none: the name of the other plan that this
   /// is.
   std::string taken_from;
+  bool asked_for = false;              ///< It is, because the request says so.
   std::optional<PartitionPlan> exact;  ///< Beside a recursive one: the plan of all axes at once, if there was time.
   std::vector<OtherPlan> others;       ///< The baselines of partition/plan_baselines.h.
   std::vector<PlanAlternative> alternatives;  ///< Of an exact plan, if they were asked for.
@@ -83,11 +85,12 @@ struct DevicePlan {
 };
 
 /// Plans `graph`, whose nodes have these names in a file, by Node::origin. `times`: where costs are times of kernels
-/// (piece_cost). Fails where a file of strategies cannot be read, with not_proved where no plan keeps to the memory, or
+/// (piece_cost). With `fusing`, the rules by which ranks fuse their programs, also what a step of each plan takes
+/// (session/step_time.h), where that is to be had. Fails with usage where the plan to take is none of the others; where a file of strategies cannot be read, with not_proved where no plan keeps to the memory, or
 /// none was found to, and as Planner::plan does.
 [[nodiscard]] Expected<DevicePlan> plan_for_devices(Graph graph, std::vector<std::string> node_names,
                                                     const PlanRequest& request, const OperatorRegistry& registry,
-                                                    PieceTimes* times = nullptr);
+                                                    PieceTimes* times = nullptr, const RuleIndex* fusing = nullptr);
 
 /// What plans of many graphs would cost, for one request. What equal operators of them need is found out once. All are
 /// referred to. Not for several threads at once.

@@ -1,9 +1,11 @@
 #include "session/model_plan.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "graph/rewrite.h"
+#include "session/rule_report.h"
 #include "session/sized_model.h"
 
 namespace taso {
@@ -26,8 +28,13 @@ Expected<ModelPlan> plan_model(const SessionOptions& options, const OperatorRegi
     TASO_ASSIGN(times, PieceTimes::open(*library, piece_target(options), options.costs, message));
     TASO_ASSIGN(request.mesh, times->mesh(request, options.costs));
   }
-  TASO_ASSIGN(result.plan,
-              plan_for_devices(std::move(graph), node_names(sized.model()), request, registry, times.get()));
+  std::optional<RuleIndex> fusing;
+  if (times) {
+    TASO_ASSIGN(const RuleSets rules, load_rule_sets(options.rules, registry, {}));
+    fusing.emplace(allowed_rules(rules.for_baseline().rules(), options.optimize.rounding, true), registry);
+  }
+  TASO_ASSIGN(result.plan, plan_for_devices(std::move(graph), node_names(sized.model()), request, registry, times.get(),
+                                            fusing ? &*fusing : nullptr));
   result.plan.sizes = sized.sizes();
   result.plan.input_shapes = options.input_shapes;
   return result;

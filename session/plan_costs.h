@@ -41,6 +41,10 @@ class PieceTimes {
   [[nodiscard]] PieceCost cost();
   /// The mesh of a request, with times of its transfers if they are recorded. Fails as measured_transfers does.
   [[nodiscard]] Expected<Mesh> mesh(const PlanRequest& request, const CostFiles& files);
+  /// The kernels of a graph, with layouts by the target's rule.
+  [[nodiscard]] Expected<KernelPlan> plan(const Graph& graph) const { return target_.plan(graph); }
+  /// Of one of them.
+  [[nodiscard]] Expected<double> seconds(const KernelInfo& kernel) { return measured_->seconds(kernel); }
   /// Every time handed out so far, ordered.
   [[nodiscard]] std::vector<CostDatabase::Entry> used() const;
 

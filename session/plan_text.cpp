@@ -42,19 +42,24 @@ std::string table_of_nodes(const DevicePlan& device_plan) {
 
 std::string table_of_plans(const DevicePlan& device_plan) {
   const CostUnit unit = unit_of(device_plan.cost);
-  std::string text = fmt::format("\n{:<18} {:>12} {:>12} {:>12} {:>12} {:>12} {:>10}\n", "plan", "cost", "compute",
-                                 "moving", "bytes moved", "weights", "memory");
+  const bool steps = device_plan.plan.step_seconds.has_value();
+  std::string text =
+      fmt::format("\n{:<18} {:>12} {:>12} {:>12} {:>12} {:>12} {:>10}{}\n", "plan", "cost", "compute", "moving",
+                  "bytes moved", "weights", "memory", steps ? fmt::format(" {:>12}", "step") : "");
   for (const NamedPlan& one : all_plans(device_plan)) {
     if (one.plan == nullptr) {
       text += fmt::format("{:<18} none: {}\n", one.name, one.missing);
       continue;
     }
     const bool fits = !device_plan.memory || one.plan->memory <= *device_plan.memory;
-    text += fmt::format("{:<18} {:>12} {:>12} {:>12} {:>12.0f} {:>12} {:>10}{}\n", one.name,
+    const std::string step = !steps                    ? ""
+                             : !one.plan->step_seconds ? fmt::format(" {:>12}", "")
+                                                       : fmt::format(" {:>12}", amount_text(*one.plan->step_seconds, unit));
+    text += fmt::format("{:<18} {:>12} {:>12} {:>12} {:>12.0f} {:>12} {:>10}{}{}\n", one.name,
                         amount_text(one.plan->seconds, unit), amount_text(one.plan->compute_seconds, unit),
                         amount_text(one.plan->transfer_seconds, unit), one.plan->transfer_bytes,
                         byte_size_text(one.plan->weight_bytes, true), byte_size_text(one.plan->memory, true),
-                        fits ? "" : ", does not fit");
+                        step, fits ? "" : ", does not fit");
   }
   return text;
 }
@@ -118,7 +123,9 @@ std::string plan_quality(const DevicePlan& device_plan) {
   const PartitionPlan& plan = device_plan.plan;
   const CostUnit unit = unit_of(device_plan.cost);
   std::string text;
-  if (!device_plan.taken_from.empty())
+  if (device_plan.asked_for && !device_plan.taken_from.empty())
+    text += fmt::format("this is the plan \"{}\", as was asked for\n", device_plan.taken_from);
+  else if (!device_plan.taken_from.empty())
     text += fmt::format("the search for a plan that fits found none that is better than this one, the plan \"{}\"\n",
                         device_plan.taken_from);
   if (plan.stopped) text += "planning ended early: there may be better plans\n";

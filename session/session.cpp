@@ -323,7 +323,8 @@ Status Session::State::plan_result(SessionResult& result) {
   Graph graph = result.written->graph();
   normalize(graph, registry);
   Expected<DevicePlan> plan =
-      plan_for_devices(std::move(graph), taso::node_names(*result.written), request, registry, piece_times.get());
+      plan_for_devices(std::move(graph), taso::node_names(*result.written), request, registry, piece_times.get(),
+                       piece_times ? &fusing_rules : nullptr);
   // Whoever interrupts wants what there is.
   if (!plan && interrupted()) return {};
   TASO_ASSIGN(result.plan, std::move(plan));

@@ -52,7 +52,7 @@ struct Options {
   std::vector<std::string> input_shapes, assumed, ranges;
   std::string why;                      // A rule; empty: the model is optimized.
   std::optional<std::int64_t> devices;  // For how many the result is planned.
-  std::string topology, mesh, memory_per_device, partition = "exact", plan_search = "joint", plan_cost = "roofline", transport = "any",
+  std::string topology, mesh, memory_per_device, partition = "exact", plan_search = "joint", plan_cost = "roofline", transport = "any", take_plan,
                                                  emit;
   double time_limit = 0, memory_limit_mb = 512;
   std::optional<double> check_rtol;
@@ -119,6 +119,10 @@ void declare_plans(CLI::App& app, Options& options) {
              "--device, recorded or measured), flops, bytes")
           ->check(CLI::IsMember({"roofline", "time", "flops", "bytes"}))
           ->capture_default_str(),
+      app.add_option("--take-plan", options.take_plan,
+                     "Take this of the other plans, as the table of plans calls it: \"data parallel\"; to compare what "
+                     "they take when they run")
+          ->type_name("NAME"),
       options.transport_option =
           app.add_option("--transport", options.transport,
                          "With --plan-cost time: transfers cost what taso-run --measure-collectives has recorded of "
@@ -339,6 +343,7 @@ Expected<std::optional<PlanRequest>> plan_request(const Options& options) {
                              options.plan_cost),
                  {}};
   request.transport = options.transport;
+  request.take = options.take_plan;
   TASO_ASSIGN(request.search, parse_plan_search(options.plan_search));
   TASO_ASSIGN(request.strategy_files, tools::strategy_files(options.common));
   request.method = options.partition == "exact" ? PlanMethod::exact : PlanMethod::recursive;
@@ -548,6 +553,7 @@ Status plan_as_it_is(Options& options) {
   if (options.session.devices->cost == PlanCost::time) {
     TASO_ASSIGN(device, tools::open_device(options.device, registry, false));
     TASO_RETURN_IF_ERROR(find_costs(options, *device, true));
+    TASO_RETURN_IF_ERROR(find_rule_files(options));
   }
   TASO_ASSIGN(const ModelPlan planned,
               plan_model(options.session, registry, device ? &device->library : nullptr, message));
