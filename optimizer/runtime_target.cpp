@@ -144,6 +144,7 @@ struct RuntimeTarget::State {
     if (!timer) {
       MeasureOptions measure;
       measure.cancelled = options.cancelled;
+      measure.companions = options.companions;
       timer = std::make_unique<KernelTimer>(*library, std::move(measure));
     }
     return *timer;
@@ -177,6 +178,7 @@ RuntimeTarget::RuntimeTarget(const KernelLibrary& library, RuntimeTargetOptions 
                   state_->options.counting ? "; counting" : "");  // kernel costs do not depend on the rule
   if (state_->options.float_storage != ElementType::f32)
     state_->identity += fmt::format("; floats={}", to_string(state_->options.float_storage));
+  if (state_->options.companions > 0) state_->identity += fmt::format("; beside={}", state_->options.companions);
 }
 
 RuntimeTarget::~RuntimeTarget() = default;

@@ -35,6 +35,13 @@ std::vector<std::int64_t> Mesh::coordinates(std::int64_t number) const {
   return place;
 }
 
+int ranks_of_host(const Mesh& mesh) {
+  std::int64_t ranks = 1;
+  for (const MeshAxis& axis : mesh.axes)
+    if (axis.link == link_of_host) ranks *= axis.size;
+  return static_cast<int>(ranks);
+}
+
 std::string Mesh::to_string() const {
   std::string text;
   for (const MeshAxis& axis : axes) text += (text.empty() ? "" : "x") + std::to_string(axis.size);

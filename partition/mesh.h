@@ -50,4 +50,8 @@ struct Mesh {
   [[nodiscard]] std::string to_string() const;
 };
 
+/// The name of the link between ranks of one host in topologies, and how many there are along the axes with this link.
+inline constexpr const char* link_of_host = "shared memory";
+[[nodiscard]] int ranks_of_host(const Mesh& mesh);
+
 }  // namespace taso

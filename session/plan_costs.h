@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -57,6 +58,7 @@ class PieceTimes {
   std::optional<MeasuredCosts> measured_;
   std::vector<CostDatabase::Entry> transfers_;  ///< That were used.
   const OperatorRegistry& registry_;
+  std::string rank_;  ///< The device, as ranks name it (MeasuredRanks).
 };
 
 /// The cost of pieces on a mesh. `times`: of PlanCost::time, where it must be given (TASO_CHECK); referred to.

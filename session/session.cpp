@@ -101,6 +101,7 @@ std::string phase_text(const OptimizeProgress::State& state, std::size_t measure
 RuntimeTargetOptions piece_target(const SessionOptions& options) {
   return {.threads = options.threads,
           .counting = false,
+          .companions = options.devices ? ranks_of_host(options.devices->mesh) - 1 : 0,
           .row_major = options.row_major,
           .float_storage = options.float_storage,
           .cancelled = {}};

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "graph/graph.h"
+#include "partition/mesh.h"
 #include "runtime/executor.h"
 #include "runtime/kernel.h"
 #include "runtime/rank_executor.h"
@@ -327,7 +328,7 @@ Expected<std::vector<CollectiveMeasurement>> measure_collectives(Transport& tran
 
 std::vector<RankGroups> mesh_groups(int hosts, int per_host) {
   std::vector<RankGroups> groups;
-  for (const auto& [size, stride, link] : {std::tuple(hosts, per_host, "network"), {per_host, 1, "shared memory"}})
+  for (const auto& [size, stride, link] : {std::tuple(hosts, per_host, "network"), {per_host, 1, link_of_host}})
     for (int part = 2; part <= size; ++part)
       if (size % part == 0) groups.push_back({part, stride, link});
   return groups;

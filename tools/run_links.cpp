@@ -259,7 +259,7 @@ Expected<MeasuredTopology> measure_topology(Transport& transport, const Operator
     levels.push_back(std::move(level));
   }
   if (placement.per_host > 1) {
-    TASO_ASSIGN(MeasuredLevel level, measure_level(transport, placement.per_host, 1, "shared memory"));
+    TASO_ASSIGN(MeasuredLevel level, measure_level(transport, placement.per_host, 1, link_of_host));
     levels.push_back(std::move(level));
   }
   // A level is not slower than the one before: ranks that share a host may be, because they share its cores, too.
