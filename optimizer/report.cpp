@@ -202,7 +202,7 @@ nlohmann::json timed_plans(const PlanSearchReport& report) {
   const PlanTimes& times = *report.timed;
   nlohmann::json plans = nlohmann::json::array(), one_device = nlohmann::json::array();
   for (const PlanTimes::Plan& plan : times.plans)
-    plans.push_back({{"name", plan.name}, {"cost", plan.cost}, {"seconds", plan.seconds}});
+    plans.push_back({{"name", plan.name}, {"predicted", plan.predicted}, {"seconds", plan.seconds}});
   for (const PlanTimes::OneDevice& one : times.one_device)
     one_device.push_back({{"threads", one.threads}, {"seconds", one.seconds}});
   return {{"plans", plans},

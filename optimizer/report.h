@@ -17,7 +17,7 @@ struct PlanTimes {
   struct Plan {
     std::string name;
     std::size_t number = 0;  ///< Among those that were given.
-    double cost = 0;         ///< As planned, in seconds.
+    double predicted = 0;    ///< In seconds.
     double seconds = 0;
   };
   struct OneDevice {

@@ -30,7 +30,7 @@ Expected<std::shared_ptr<const KernelInfo>> describe(const PlannedKernel& kernel
   info.op = kernel.request.op;
   for (const Operand& operand : kernel.request.inputs) info.bytes += static_cast<double>(operand.type.bytes());
   for (const Operand& operand : kernel.request.outputs) info.bytes += static_cast<double>(operand.type.bytes());
-  if (node.is_op(info.op)) {
+  if (node.is_op(info.op) && registry.defines(info.op)) {
     std::vector<TensorType> inputs;
     for (const Value& input : node.inputs) inputs.push_back(graph.type(input));
     TASO_ASSIGN(const Work work, registry.work(node.op, node.attributes, inputs));
@@ -144,6 +144,7 @@ struct RuntimeTarget::State {
     if (!timer) {
       MeasureOptions measure;
       measure.cancelled = options.cancelled;
+      measure.companions = options.companions;
       timer = std::make_unique<KernelTimer>(*library, std::move(measure));
     }
     return *timer;
@@ -177,6 +178,7 @@ RuntimeTarget::RuntimeTarget(const KernelLibrary& library, RuntimeTargetOptions 
                   state_->options.counting ? "; counting" : "");  // kernel costs do not depend on the rule
   if (state_->options.float_storage != ElementType::f32)
     state_->identity += fmt::format("; floats={}", to_string(state_->options.float_storage));
+  if (state_->options.companions > 0) state_->identity += fmt::format("; beside={}", state_->options.companions);
 }
 
 RuntimeTarget::~RuntimeTarget() = default;

@@ -17,6 +17,9 @@ struct RuntimeTargetOptions {
   /// Plans in which launches are counted, not timed: all tensors are row-major, and a concatenation is one kernel
   /// (which execution may avoid by writing its operands in place).
   bool counting = false;
+  /// So many other ranks of the machine run kernels at the same time, while kernels are measured
+  /// (MeasureOptions::companions): their times are costs of another device.
+  int companions = 0;
   /// The rule's layouts are row-major throughout: what a file says.
   bool row_major = false;
   /// The type in which a device keeps what is f32 in the graph; f32 without one.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t most_memory = std::int64_t{1} << 50;
 constexpr double most_rate = 1e21, most_latency = 1e3;
-constexpr std::size_t longest_known_name = 60;
+constexpr std::size_t longest_known_name = 60, most_points = 64;
 
 /// Not a number if it is none.
 double number_in(const JsonTree& tree) {
@@ -143,6 +143,28 @@ Expected<DeviceRates> MemberReader::device(const std::string& name) const {
   return device;
 }
 
+Expected<TimeTable> MemberReader::times(const std::string& name) const {
+  const auto wrong = [&] {
+    return this->wrong(place_of(name), member(name),
+                       fmt::format("expected 1 to {} points [bytes, seconds], of more bytes from one to the next, and "
+                                   "not of less seconds",
+                                   most_points));
+  };
+  const auto* list = std::get_if<JsonTree::List>(&member(name).value);
+  if (list == nullptr || list->empty() || list->size() > most_points) return wrong();
+  std::vector<TimeTable::Point> points;
+  for (const JsonTree& tree : *list) {
+    const auto* pair = std::get_if<JsonTree::List>(&tree.value);
+    if (pair == nullptr || pair->size() != 2) return wrong();
+    const TimeTable::Point point{number_in((*pair)[0]), number_in((*pair)[1])};
+    const TimeTable::Point before = points.empty() ? TimeTable::Point{} : points.back();
+    if (!(point.bytes > before.bytes && point.bytes <= most_rate)) return wrong();
+    if (!(point.seconds >= before.seconds && point.seconds <= most_latency)) return wrong();
+    points.push_back(point);
+  }
+  return TimeTable::of(std::move(points));
+}
+
 Expected<const JsonTree::List*> MemberReader::list(const std::string& name, const std::string& of) const {
   const auto* list = std::get_if<JsonTree::List>(&member(name).value);
   if (list == nullptr) return expected(name, "a list of " + of);
@@ -171,14 +193,24 @@ const JsonTree* MemberReader::find(const std::string& name) const {
 
 double MemberReader::number_of(const std::string& name) const { return number_in(member(name)); }
 
-Expected<MeshAxis> read_mesh_axis(const JsonTree& tree, const std::string& place, const std::string& file) {
-  TASO_ASSIGN(const MemberReader reader,
-              MemberReader::open(tree, place, file, {"size", "link", "bandwidth", "latency"}));
+Expected<MeshAxis> read_mesh_axis(const JsonTree& tree, const std::string& place, const std::string& file,
+                                  bool measured) {
+  std::vector<std::string> names{"size", "link", "bandwidth", "latency"};
+  if (measured) names.emplace_back("times");
+  TASO_ASSIGN(const MemberReader reader, MemberReader::open(tree, place, file, names));
   MeshAxis axis;
   TASO_ASSIGN(axis.size, reader.integer("size", 1, most_devices));
   TASO_ASSIGN(axis.link, reader.text("link", longest_known_name));
   TASO_ASSIGN(axis.bandwidth, reader.rate("bandwidth"));
   TASO_ASSIGN(axis.latency, reader.seconds("latency"));
+  if (!measured) return axis;
+  std::vector<std::string> kinds;
+  for (const CollectiveKind& kind : collective_kinds) kinds.emplace_back(kind.name);
+  TASO_ASSIGN(const MemberReader times,
+              MemberReader::open(reader.member("times"), reader.place_of("times"), file, kinds));
+  for (const CollectiveKind& kind : collective_kinds) {
+    TASO_ASSIGN(axis.times.*kind.table, times.times(kind.name));
+  }
   return axis;
 }
 

@@ -49,6 +49,8 @@ class MemberReader {
   [[nodiscard]] Expected<double> amount(const std::string& name) const;
   /// An object with the rates of a device.
   [[nodiscard]] Expected<DeviceRates> device(const std::string& name) const;
+  /// A list of points [bytes, seconds].
+  [[nodiscard]] Expected<TimeTable> times(const std::string& name) const;
   /// A list of `of`.
   [[nodiscard]] Expected<const JsonTree::List*> list(const std::string& name, const std::string& of) const;
   /// An object whose members have any names.
@@ -68,8 +70,8 @@ class MemberReader {
   std::string place_, file_;
 };
 
-/// An axis of a mesh, or a level of a topology: `size`, `link`, `bandwidth`, `latency`.
-[[nodiscard]] Expected<MeshAxis> read_mesh_axis(const JsonTree& tree, const std::string& place,
-                                                const std::string& file);
+/// An axis of a mesh, or a level of a topology: `size`, `link`, `bandwidth`, `latency`; with `measured`, `times`.
+[[nodiscard]] Expected<MeshAxis> read_mesh_axis(const JsonTree& tree, const std::string& place, const std::string& file,
+                                                bool measured = false);
 
 }  // namespace taso

@@ -52,7 +52,10 @@ std::optional<PlanCost> plan_cost_named(std::string_view name) {
 
 CostUnit unit_of(PlanCost cost) { return known(cost).unit; }
 
-std::string_view source_of(PlanCost cost) { return known(cost).source; }
+std::string source_of(PlanCost cost, const Mesh& mesh) {
+  if (cost == PlanCost::time && mesh.measured()) return "times of kernels, and of transfers by " + mesh.transport;
+  return std::string(known(cost).source);
+}
 
 PieceCost roofline(const OperatorRegistry& registry, const DeviceRates& rates) {
   return by_work(registry, [rates](const Work& work) {
@@ -74,7 +77,10 @@ Mesh in_unit(const Mesh& mesh, CostUnit unit) {
   for (MeshAxis& axis : priced.axes) {
     axis.bandwidth = unit == CostUnit::bytes ? 1 : axis.bandwidth / mesh.device.flops;
     axis.latency = 0;
+    axis.times = {};
   }
+  priced.transport.clear();
+  priced.copy = {};
   return priced;
 }
 

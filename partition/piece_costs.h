@@ -38,8 +38,8 @@ enum class PlanCost : std::uint8_t {
 [[nodiscard]] std::optional<PlanCost> plan_cost_named(std::string_view name);
 /// In which unit such costs are.
 [[nodiscard]] CostUnit unit_of(PlanCost cost);
-/// Where they are from: "the rates that the topology states".
-[[nodiscard]] std::string_view source_of(PlanCost cost);
+/// Where they are from, and the costs of transfers on the mesh: "the rates that the topology states".
+[[nodiscard]] std::string source_of(PlanCost cost, const Mesh& mesh);
 
 /// What a device pays for a piece. `weights` says which of its operands are (Node::weight_only): they lie in memory in
 /// whatever layout a kernel likes. Fails where that cannot be found out.

@@ -88,11 +88,24 @@ std::int64_t group_size(const Mesh& mesh, std::size_t axis) {
   return size;
 }
 
-/// A reduce-scatter of what devices have.
-Transfer scatter_cost(const std::vector<IndexBox>& boxes, const Reduction& reduction,
-                      const std::vector<std::vector<std::int64_t>>& places, std::int64_t element_bytes,
-                      const Mesh& mesh) {
-  Transfer total;
+/// Whether what a box lacks of another one is no range of bytes there: along the first axis in which they differ others
+/// come before it.
+bool arrives_scattered(const IndexBox& need, const IndexBox& have) {
+  for (std::size_t axis = 0; axis < need.size() && need[axis] == have[axis]; ++axis)
+    if (need[axis].size() > 1) return true;
+  return false;
+}
+
+/// A reduce-scatter, and the gather that goes back the way.
+struct ThereAndBack {
+  Transfer scatter, gather;
+};
+
+/// Of what devices have.
+ThereAndBack scatter_cost(const std::vector<IndexBox>& boxes, const Reduction& reduction,
+                          const std::vector<std::vector<std::int64_t>>& places, std::int64_t element_bytes,
+                          const Mesh& mesh) {
+  ThereAndBack total;
   for (std::size_t stage = 1; stage <= reduction.axes.size(); ++stage) {
     const MeshAxis& link = mesh.axes[reduction.axes[reduction.axes.size() - stage]];
     std::int64_t largest = 0, sum = 0, messages = 0;
@@ -109,10 +122,16 @@ Transfer scatter_cost(const std::vector<IndexBox>& boxes, const Reduction& reduc
       messages = std::max(messages, count);
       sum += kept;
     }
+    if (messages == 0) continue;
     const auto others = static_cast<double>(link.size - 1);
-    total.bytes += others * static_cast<double>(sum * element_bytes);
-    total.seconds += others * (static_cast<double>(messages) * link.latency +
-                               static_cast<double>(largest * element_bytes) / link.bandwidth);
+    const auto piece = static_cast<double>(largest * element_bytes), count = static_cast<double>(messages);
+    const double bytes = others * static_cast<double>(sum * element_bytes),
+                 seconds = link.scatter_seconds(piece, count);
+    total.scatter += {bytes, seconds};
+    if (!link.times.measured())
+      total.gather += {bytes, seconds};
+    else
+      total.gather += {bytes, link.fetch_seconds(others * piece, others, false) + mesh.copy.seconds(piece)};
   }
   return total;
 }
@@ -148,11 +167,17 @@ class TransferSource::Held {
     Transfer total;
     absl::InlinedVector<std::int64_t, 32> covered(boxes_.size()), wanted(boxes_.size());
     std::size_t lacking = 0;  // Devices that do not have all.
+    std::int64_t copied = 0;  // Elements that such a device has itself.
+    bool scattered = false;
     for (std::size_t d = 0; d < boxes_.size(); ++d) {
       covered[d] = volume_of_common(need[d], boxes_[d].data());
       wanted[d] = volume_of(need[d]);
-      if (covered[d] < wanted[d]) ++lacking;
+      if (covered[d] == wanted[d]) continue;
+      ++lacking;
+      copied = std::max(copied, covered[d]);
+      scattered = scattered || arrives_scattered(need[d], boxes_[d]);
     }
+    if (mesh_.measured() && copied > 0) total.seconds += mesh_.copy.seconds(static_cast<double>(copied * element_bytes));
     for (std::size_t axis = mesh_.axes.size(); axis-- > 0 && lacking > 0;) {
       const MeshAxis& link = mesh_.axes[axis];
       std::int64_t most = 0;
@@ -171,7 +196,7 @@ class TransferSource::Held {
                             std::min(static_cast<double>(link.size - 1), std::ceil(static_cast<double>(more) / owned)));
       }
       if (most > 0)
-        total.seconds += messages * link.latency + static_cast<double>(most * element_bytes) / link.bandwidth;
+        total.seconds += link.fetch_seconds(static_cast<double>(most * element_bytes), messages, scattered);
       if (before.seconds + total.seconds >= limit) return {0, 0, false};
     }
     total.possible = lacking == 0;
@@ -216,10 +241,12 @@ TransferSource::Reduced& TransferSource::reduced_along(const std::vector<std::si
   for (std::size_t axis = 0; axis < boxes[0].size(); ++axis) {
     if (!may_scatter(boxes, axis)) continue;
     const Reduction whole{axes, axis, true}, part{axes, axis, false};
-    const Transfer scatter = scatter_cost(boxes, part, places, element_bytes_, mesh_);
+    const ThereAndBack kept_apart = scatter_cost(boxes, part, places, element_bytes_, mesh_);
     // Along one mesh axis pieces are numbered in one way.
-    Transfer all = axes.size() == 1 ? scatter : scatter_cost(boxes, whole, places, element_bytes_, mesh_);
-    all += Transfer(all);  // And back: the gather takes as long.
+    const ThereAndBack ways =
+        axes.size() == 1 ? kept_apart : scatter_cost(boxes, whole, places, element_bytes_, mesh_);
+    Transfer all = ways.scatter;
+    all += ways.gather;
     if (reduced->parts.empty() || all.seconds < reduced->all.seconds) {
       reduced->all = all;
       reduced->whole = whole;
@@ -230,7 +257,7 @@ TransferSource::Reduced& TransferSource::reduced_along(const std::vector<std::si
       if (pieces.empty()) kept[d][axis].end = kept[d][axis].begin;
       if (!pieces.empty()) kept[d] = pieces[0];
     }
-    reduced->parts.push_back(std::unique_ptr<Reduced::Part>(new Reduced::Part{part, scatter, Held(kept, mesh_)}));
+    reduced->parts.push_back(std::unique_ptr<Reduced::Part>(new Reduced::Part{part, kept_apart.scatter, Held(kept, mesh_)}));
   }
   return *reduced;
 }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t most_extent = (std::int64_t{1} << 53) - 1;  ///< JSON's numbers are doubles.
 constexpr std::int64_t most_number = std::numeric_limits<std::int32_t>::max();
-constexpr std::size_t longest_topology = 60;
+constexpr std::size_t longest_topology = 60, longest_transport = 2000;
 constexpr int read_version = 3;
 
 /// Reads the sections of one file.
@@ -30,7 +30,8 @@ class PlanReader {
                 MemberReader::open(
                     tree, "", document_.file,
                     {"format", "version", "model", "input_shapes", "symbols", "topology", "device", "mesh", "costs",
-                     "unit", "partition", "memory_per_device", "plan", "others", "nodes", "kept", "transfers"}));
+                     "unit", "partition", "memory_per_device", "plan", "others", "nodes", "kept", "transfers"},
+                    {"measured"}));
     TASO_RETURN_IF_ERROR(read_head(reader));
     TASO_RETURN_IF_ERROR(read_plan(reader));
     TASO_RETURN_IF_ERROR(read_others(reader));
@@ -143,15 +144,25 @@ class PlanReader {
   [[nodiscard]] Status read_mesh(const MemberReader& reader) {
     TASO_ASSIGN(const JsonTree::List* axes, reader.list("mesh", "axes, slowest links first"));
     std::int64_t devices = 1;
+    const bool measured = reader.has("measured");
+    if (measured) TASO_RETURN_IF_ERROR(read_measured(reader));
     for (const JsonTree& tree : *axes) {
       const std::string place = fmt::format("mesh[{}]", document_.mesh.axes.size());
-      TASO_ASSIGN(MeshAxis axis, read_mesh_axis(tree, place, document_.file));
+      TASO_ASSIGN(MeshAxis axis, read_mesh_axis(tree, place, document_.file, measured));
       if (axis.size < 2) return reader.wrong(place + ".size", tree, "expected at least 2, found 1");
       devices *= axis.size;
       if (devices > most_devices)
         return reader.wrong("mesh", reader.member("mesh"), fmt::format("more than {} devices", most_devices));
       document_.mesh.axes.push_back(std::move(axis));
     }
+    return {};
+  }
+
+  /// Where times of transfers were measured.
+  [[nodiscard]] Status read_measured(const MemberReader& reader) {
+    TASO_ASSIGN(const MemberReader measured, open(reader.member("measured"), "measured", {"transport", "copy"}));
+    TASO_ASSIGN(document_.mesh.transport, measured.text("transport", longest_transport));
+    TASO_ASSIGN(document_.mesh.copy, measured.times("copy"));
     return {};
   }
 
@@ -166,13 +177,17 @@ class PlanReader {
                                       {"memory", &sums.memory}}) {
       TASO_ASSIGN(*place, reader.amount(name));
     }
+    if (reader.has("step")) {
+      TASO_ASSIGN(sums.step, reader.amount("step"));
+    }
     return sums;
   }
 
   [[nodiscard]] Status read_plan(const MemberReader& reader) {
     TASO_ASSIGN(const MemberReader plan, open(reader.member("plan"), "plan",
                                               {"cost", "compute", "transfer", "transfer_bytes", "weight_bytes",
-                                               "memory", "lower_bound", "exact", "complete", "stopped"}));
+                                               "memory", "lower_bound", "exact", "complete", "stopped"},
+                                              {"step"}));
     TASO_ASSIGN(document_.sums, sums_in(plan));
     TASO_ASSIGN(document_.lower_bound, plan.amount("lower_bound"));
     TASO_ASSIGN(document_.exact, plan.truth("exact"));
@@ -193,7 +208,7 @@ class PlanReader {
         continue;
       }
       TASO_ASSIGN(const MemberReader sums,
-                  open(tree, place, {"cost", "compute", "transfer", "transfer_bytes", "weight_bytes", "memory"}));
+                  open(tree, place, {"cost", "compute", "transfer", "transfer_bytes", "weight_bytes", "memory"}, {"step"}));
       TASO_ASSIGN(other.sums, sums_in(sums));
     }
     return {};

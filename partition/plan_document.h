@@ -30,6 +30,8 @@ struct StatedSums {
   double cost = 0, compute = 0, transfer = 0;  ///< In the unit of PlanDocument::cost.
   double transfer_bytes = 0;                   ///< Received, by all devices together.
   double weight_bytes = 0, memory = 0;         ///< Of the devices that hold most.
+  /// Seconds of a step of ranks that run it, by recorded times of their programs; nothing: they are not known.
+  std::optional<double> step = {};
 };
 
 /// Another plan of the same graph; no sums: why there is none.

@@ -31,16 +31,29 @@ ordered_json to_json(const std::vector<AxisUse>& axes) {
 }
 
 ordered_json to_json(const StatedSums& sums) {
-  return {{"cost", sums.cost},
-          {"compute", sums.compute},
-          {"transfer", sums.transfer},
-          {"transfer_bytes", sums.transfer_bytes},
-          {"weight_bytes", sums.weight_bytes},
-          {"memory", sums.memory}};
+  ordered_json json{{"cost", sums.cost},
+                    {"compute", sums.compute},
+                    {"transfer", sums.transfer},
+                    {"transfer_bytes", sums.transfer_bytes},
+                    {"weight_bytes", sums.weight_bytes},
+                    {"memory", sums.memory}};
+  if (sums.step) json["step"] = *sums.step;
+  return json;
+}
+
+ordered_json to_json(const TimeTable& table) {
+  ordered_json points = ordered_json::array();
+  for (const TimeTable::Point& point : table.points())
+    points.push_back(ordered_json::array({point.bytes, point.seconds}));
+  return points;
 }
 
 ordered_json to_json(const MeshAxis& axis) {
-  return {{"size", axis.size}, {"link", axis.link}, {"bandwidth", axis.bandwidth}, {"latency", axis.latency}};
+  ordered_json json{
+      {"size", axis.size}, {"link", axis.link}, {"bandwidth", axis.bandwidth}, {"latency", axis.latency}};
+  for (const CollectiveKind& kind : collective_kinds)
+    if (axis.times.measured()) json["times"][kind.name] = to_json(axis.times.*kind.table);
+  return json;
 }
 
 ordered_json to_json(const StatedNode& node) {
@@ -106,6 +119,8 @@ ordered_json head_of(const PlanDocument& document) {
   json["device"] = {{"memory", device.memory}, {"flops", device.flops}, {"memory_bandwidth", device.memory_bandwidth}};
   json["mesh"] = ordered_json::array();
   for (const MeshAxis& axis : document.mesh.axes) json["mesh"].push_back(to_json(axis));
+  if (document.mesh.measured())
+    json["measured"] = {{"transport", document.mesh.transport}, {"copy", to_json(document.mesh.copy)}};
   json["costs"] = name_of(document.cost);
   json["unit"] = name_of(unit_of(document.cost));
   json["partition"] = document.method == PlanMethod::exact ? "exact" : "recursive";

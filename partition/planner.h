@@ -91,7 +91,8 @@ struct PartitionPlan {
   std::map<Value, KeptAs> kept_as;         ///< Of those that operators make.
   double seconds = 0;                      ///< Of computing and moving.
   double compute_seconds = 0, transfer_seconds = 0;
-  double transfer_bytes = 0;  ///< Payload received, all devices together.
+  std::optional<double> step_seconds = {};  ///< What ranks would take (session/step_time.h); nothing: it is not known.
+  double transfer_bytes = 0;                ///< Payload received, all devices together.
   double weight_bytes = 0;    ///< Of the device that holds most of the weights.
   std::vector<StoredWeight> weights;
   double memory = 0;  ///< Bytes of the device that holds most, while `memory_node` runs.

@@ -3,13 +3,16 @@
 #include <time.h>  // NOLINT(modernize-deprecated-headers): POSIX clocks
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "runtime/backend.h"
@@ -262,8 +265,36 @@ Expected<double> KernelTimer::least_us(const KernelRequest& request) {
   return certain_share * least;
 }
 
+/// Threads that run kernels until the object is destroyed.
+class KernelTimer::Companions {
+ public:
+  Companions() = default;
+  Companions(const Companions&) = delete;
+  Companions& operator=(const Companions&) = delete;
+  ~Companions() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+  void add(Subject subject) {
+    threads_.emplace_back([this, own = std::make_unique<Subject>(std::move(subject))] {
+      // What fails here fails for the one that is timed, too.
+      while (!stop_ && own->execute()) {
+      }
+    });
+  }
+
+ private:
+  std::atomic<bool> stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
 Expected<Measurement> KernelTimer::measure_on_host(const KernelRequest& request) {
   TASO_ASSIGN(const Subject subject, prepare(request));
+  Companions companions;
+  for (int i = 0; i < options_.companions; ++i) {
+    TASO_ASSIGN(Subject of_companion, prepare(request));
+    companions.add(std::move(of_companion));
+  }
   Measurement measurement;
   // Without weights, all that is read has just been written: it makes no difference what the last-level cache keeps.
   const bool one_time = !has_weights(request);

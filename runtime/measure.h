@@ -35,6 +35,9 @@ struct MeasureOptions {
   int rounds = 3;            ///< At most.
   double max_spread = 0.15;  ///< Largest interquartile range over median that one round is accepted with.
   std::uint64_t seed = 0;    ///< Of the operands' values.
+  /// So many threads run the same kernel meanwhile, over and over, on operands of their own: as other ranks do, with
+  /// which this one shares memory and caches. Of the host.
+  int companions = 0;
   /// Asked between samples; true ends the measuring with an error of code interrupted.
   std::function<bool()> cancelled = {};
 };
@@ -83,6 +86,7 @@ class KernelTimer {
   struct Subject;
   [[nodiscard]] Expected<Subject> prepare(const KernelRequest& request) const;
   [[nodiscard]] Expected<Measurement> measure(const KernelRequest& request, const Subject& subject, bool cached);
+  class Companions;
   const KernelLibrary* library_;
   MeasureOptions options_;
   std::vector<std::uint64_t> eviction_;

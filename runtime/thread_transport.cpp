@@ -47,6 +47,7 @@ class ThreadTransport final : public Transport {
   [[nodiscard]] int size() const override { return static_cast<int>(world_->mailboxes.size()); }
   [[nodiscard]] int rank_on_host() const override { return rank_; }
   [[nodiscard]] std::string name() const override { return "threads"; }
+  [[nodiscard]] std::string version() const override { return "messages " + std::to_string(generation); }
 
   [[nodiscard]] AlignedBuffer buffer(std::size_t bytes) override {
     const std::lock_guard lock(world_->mutex);

@@ -26,6 +26,8 @@ class Transport {
   [[nodiscard]] virtual int rank_on_host() const = 0;
   /// "mpi", "threads".
   [[nodiscard]] virtual std::string name() const = 0;
+  /// What times of messages depend on besides the machine: the version of a library, and `generation`.
+  [[nodiscard]] virtual std::string version() const = 0;
 
   /// Memory for a message, its contents unspecified: that of one that has arrived, where there is one of the size.
   [[nodiscard]] virtual AlignedBuffer buffer(std::size_t bytes) = 0;
@@ -44,6 +46,8 @@ class Transport {
   /// other one that all ranks have is for rank 0 to say.
   [[nodiscard]] virtual bool failed() const = 0;
 
+  /// Raised with every change that makes messages of ranks faster or slower: what was measured before does not count.
+  static constexpr int generation = 1;
   static constexpr std::uint32_t largest_number = (1U << 20) - 1;
 
  protected:

@@ -10,6 +10,7 @@
 #include "partition/plan_baselines.h"
 #include "partition/proved_strategies.h"
 #include "partition/recursive.h"
+#include "session/step_time.h"
 #include "support/byte_size.h"
 
 namespace taso {
@@ -27,7 +28,10 @@ Mesh with_one_axis(const Mesh& mesh) {
     axis.bandwidth = std::min(axis.bandwidth, other.bandwidth);
     axis.latency = std::max(axis.latency, other.latency);
   }
+  axis.times = {};  // Those of a group of another size.
   flat.axes = {axis};
+  flat.transport.clear();
+  flat.copy = {};
   return flat;
 }
 
@@ -35,9 +39,11 @@ Mesh with_one_axis(const Mesh& mesh) {
 class DevicePlanning {
  public:
   DevicePlanning(DevicePlan& result, const PlanRequest& request, const ProvedStrategies& proved,
-                 const OperatorRegistry& registry, PieceTimes* times)
+                 const OperatorRegistry& registry, PieceTimes* times, const RuleIndex* fusing)
       : result_(result),
         request_(request),
+        times_(times),
+        fusing_(times == nullptr ? nullptr : fusing),
         mesh_(in_unit(request.mesh, unit_of(request.cost))),
         strategies_(
             registry, [&proved](std::string_view op) { return proved.of(op); },
@@ -52,8 +58,10 @@ class DevicePlanning {
     Planner planner(result_.graph, mesh_, strategies_, options_);
     TASO_RETURN_IF_ERROR(request_.method == PlanMethod::recursive ? plan_axis_by_axis(planner)
                                                                   : plan_all_axes(planner));
+    if (!request_.take.empty()) TASO_RETURN_IF_ERROR(take_asked());
     for (const PlannedNode& node : result_.plan.nodes)
       result_.cuts.push_back(cut_points(result_.graph, node.node, mesh_, node.configuration.axes, strategies_));
+    if (fusing_ != nullptr) predict_steps();
     if (!request_.expanded) return {};
     TASO_ASSIGN(const Expansion expansion, expand(result_.graph, result_.plan, strategies_));
     result_.expanded = on_one_device(expansion);
@@ -70,7 +78,6 @@ class DevicePlanning {
     if (request_.memory && !(found && found->exact)) take_better(found);
     if (!found) return found.error();
     result_.plan = std::move(*found);
-    take_preferred();
     if (request_.alternatives && result_.taken_from.empty()) result_.alternatives = planner.alternatives(result_.plan);
     return {};
   }
@@ -92,16 +99,39 @@ class DevicePlanning {
       if (other.plan) take(other.name, *other.plan);
   }
 
-  void take_preferred() {
+  /// Another plan, because the request says so.
+  [[nodiscard]] Status take_asked() {
+    std::string names;
     for (const OtherPlan& other : result_.others) {
-      if (request_.preferred.empty() || other.name != request_.preferred || !other.plan) continue;
-      result_.exact = std::exchange(result_.plan, *other.plan);
-      result_.plan.lower_bound = result_.exact->lower_bound;
-      result_.plan.exact = false;
+      names += (names.empty() ? "" : ", ") + other.name;
+      if (other.name != request_.take) continue;
+      if (!other.plan)
+        return Error{ErrorCode::usage, fmt::format("there is no plan \"{}\": {}", other.name, other.missing), {}};
+      PartitionPlan taken = *other.plan;
+      taken.lower_bound = std::min(result_.plan.lower_bound, taken.seconds);
+      taken.exact = taken.seconds <= taken.lower_bound;
+      taken.complete = result_.plan.complete;
       result_.taken_from = other.name;
-      result_.preferred = true;
-      return;
+      result_.taken_by = request_.take_is_fastest ? DevicePlan::TakenBy::time : DevicePlan::TakenBy::request;
+      result_.alternatives.clear();
+      result_.exact = std::exchange(result_.plan, std::move(taken));
+      return {};
     }
+    return Error{
+        ErrorCode::usage, fmt::format("no other plan is called \"{}\"; there are: {}", request_.take, names), {}};
+  }
+
+  /// Where a step of the plan itself cannot be had, those of others are of no use.
+  void predict_steps() {
+    const auto predict = [this](PartitionPlan& plan) {
+      const Expected<double> seconds = step_seconds(result_.graph, plan, strategies_, *fusing_, *times_);
+      if (seconds) plan.step_seconds = *seconds;
+    };
+    predict(result_.plan);
+    if (!result_.plan.step_seconds) return;
+    if (result_.exact) predict(*result_.exact);
+    for (OtherPlan& other : result_.others)
+      if (other.plan && !options_.stop.raised()) predict(*other.plan);
   }
 
   [[nodiscard]] Status plan_axis_by_axis(Planner& planner) {
@@ -137,6 +167,8 @@ class DevicePlanning {
 
   DevicePlan& result_;
   const PlanRequest& request_;
+  PieceTimes* times_;        ///< Null: costs are no times.
+  const RuleIndex* fusing_;  ///< Null: steps are not asked for.
   Mesh mesh_;
   StrategyTable strategies_;
   PlannerOptions options_;
@@ -219,7 +251,7 @@ Expected<double> PlanPricer::one_device(const Graph& graph) {
 }
 
 Expected<DevicePlan> plan_for_devices(Graph graph, std::vector<std::string> node_names, const PlanRequest& request,
-                                      const OperatorRegistry& registry, PieceTimes* times) {
+                                      const OperatorRegistry& registry, PieceTimes* times, const RuleIndex* fusing) {
   TASO_ASSIGN(const ProvedStrategies proved, ProvedStrategies::load(request.strategy_files, registry));
   DevicePlan result;
   result.graph = std::move(graph);
@@ -229,7 +261,7 @@ Expected<DevicePlan> plan_for_devices(Graph graph, std::vector<std::string> node
   result.method = request.method;
   result.cost = request.cost;
   result.memory = request.memory;
-  TASO_RETURN_IF_ERROR(DevicePlanning(result, request, proved, registry, times).run());
+  TASO_RETURN_IF_ERROR(DevicePlanning(result, request, proved, registry, times, fusing).run());
   return result;
 }
 

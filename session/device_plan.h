@@ -42,13 +42,16 @@ struct PlanRequest {
   std::vector<std::string> strategy_files;  ///< Rules: strategies that are proved.
   PlanMethod method = PlanMethod::exact;
   PlanCost cost = PlanCost::roofline;
+  /// Of PlanCost::time: between which ranks transfers are, as measured_transfers (session/transfer_costs.h) has it.
+  std::string transport = "any";
   std::optional<double> memory;  ///< Bytes that a device has for what a plan keeps there; nothing: no limit.
   /// Where costs are times: so many plans of least cost are run whole (session/plan_timing.h), and the fastest is the
   /// result; 0: the plan of least cost is.
   std::size_t timed_plans = 2;
-  std::string preferred;      ///< The name of another plan that is taken instead of that of least cost; empty: none.
-  bool alternatives = false;  ///< Whether next best ways are looked for.
-  bool expanded = false;      ///< Whether the plan is written out as one graph.
+  std::string take;              ///< The name of another plan that is to be the plan; empty: the best is.
+  bool take_is_fastest = false;  ///< That is so because it was the fastest.
+  bool alternatives = false;     ///< Whether next best ways are looked for.
+  bool expanded = false;         ///< Whether the plan is written out as one graph.
   /// So long planning takes at most, or a little longer: then what is found is the result. Nothing: no limit.
   std::optional<StopSignal::Clock::duration> time_limit;
   const std::atomic<bool>* interrupted = nullptr;  ///< Once true, what is found is the result. Null: never.
@@ -79,21 +82,28 @@ struct DevicePlan {
   /// Where the search for a plan that keeps to the memory found worse, or none: the name of the other plan that this
   /// is.
   std::string taken_from;
-  bool preferred = false;  ///< That plan was asked for (PlanRequest::preferred).
-  /// Beside a recursive one the plan of all axes at once, if there was time; beside a preferred one that of least cost.
+  /// Why it is that one.
+  enum class TakenBy : std::uint8_t { memory, request, time } taken_by = TakenBy::memory;
+  /// Beside a recursive one the plan of all axes at once, if there was time; beside one that was asked for, or that was
+  /// the fastest, that of least cost.
   std::optional<PartitionPlan> exact;
   std::vector<OtherPlan> others;              ///< The baselines of partition/plan_baselines.h.
   std::vector<PlanAlternative> alternatives;  ///< Of an exact plan, if they were asked for.
   std::optional<PlanSearchReport> searched;   ///< What is beside it, where a result is planned.
   std::optional<Graph> expanded;              ///< The plan written out (partition/expand.h), if that was asked for.
+
+  /// It is another plan than that of least cost because of the request, or of its time.
+  [[nodiscard]] bool is_chosen() const { return !taken_from.empty() && taken_by != TakenBy::memory; }
 };
 
 /// Plans `graph`, whose nodes have these names in a file, by Node::origin. `times`: where costs are times of kernels
-/// (piece_cost). Fails where a file of strategies cannot be read, with not_proved where no plan keeps to the memory, or
-/// none was found to, and as Planner::plan does.
+/// (piece_cost). With `fusing`, the rules by which ranks fuse their programs, also what a step of each plan takes
+/// (session/step_time.h), where that is to be had. Fails with usage where the plan to take is none of the others; where
+/// a file of strategies cannot be read, with not_proved where no plan keeps to the memory, or none was found to, and as
+/// Planner::plan does.
 [[nodiscard]] Expected<DevicePlan> plan_for_devices(Graph graph, std::vector<std::string> node_names,
                                                     const PlanRequest& request, const OperatorRegistry& registry,
-                                                    PieceTimes* times = nullptr);
+                                                    PieceTimes* times = nullptr, const RuleIndex* fusing = nullptr);
 
 /// What plans of many graphs would cost, for one request. What equal operators of them need is found out once. All are
 /// referred to. Not for several threads at once.

@@ -1,9 +1,11 @@
 #include "session/model_plan.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "graph/rewrite.h"
+#include "session/rule_report.h"
 #include "session/sized_model.h"
 
 namespace taso {
@@ -20,12 +22,19 @@ Expected<ModelPlan> plan_model(const SessionOptions& options, const OperatorRegi
   Graph graph = sized.model().graph();
   normalize(graph, registry);
   std::unique_ptr<PieceTimes> times;
+  PlanRequest request = *options.devices;
   if (options.devices->cost == PlanCost::time) {
     TASO_CHECK(library != nullptr, "times of no device");
     TASO_ASSIGN(times, PieceTimes::open(*library, piece_target(options), options.costs, message));
+    TASO_ASSIGN(request.mesh, times->mesh(request, options.costs));
   }
-  TASO_ASSIGN(result.plan,
-              plan_for_devices(std::move(graph), node_names(sized.model()), *options.devices, registry, times.get()));
+  std::optional<RuleIndex> fusing;
+  if (times) {
+    TASO_ASSIGN(const RuleSets rules, load_rule_sets(options.rules, registry, {}));
+    fusing.emplace(allowed_rules(rules.for_baseline().rules(), options.optimize.rounding, true), registry);
+  }
+  TASO_ASSIGN(result.plan, plan_for_devices(std::move(graph), node_names(sized.model()), request, registry, times.get(),
+                                            fusing ? &*fusing : nullptr));
   result.plan.sizes = sized.sizes();
   result.plan.input_shapes = options.input_shapes;
   return result;

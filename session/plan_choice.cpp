@@ -140,16 +140,18 @@ class Chooser {
     for (std::size_t i = 0; i < graphs.size(); ++i) {
       TASO_ASSIGN(const Graph graph, as_read(graphs[i].graph));
       TASO_ASSIGN(const DevicePlan planned,
-                  plan_for_devices(graph, {}, request, context_.library.registry(), context_.times));
+                  plan_for_devices(graph, {}, request, context_.library.registry(), context_.times,
+                                   context_.times != nullptr ? &context_.fusing_rules : nullptr));
       const auto add = [&](const std::string& name, const PartitionPlan& plan) {
         if (!request.memory || plan.memory <= *request.memory) plans.push_back({i, {name, graph, plan}});
       };
       add("", planned.plan);
+      if (!request.take.empty()) continue;
       for (const OtherPlan& other : planned.others)
         if (other.plan && other.name != planned.taken_from) add(other.name, *other.plan);
     }
     std::stable_sort(plans.begin(), plans.end(), [](const auto& a, const auto& b) {
-      return is_less(a.second.plan.seconds, b.second.plan.seconds);
+      return is_less(predicted_seconds(a.second.plan), predicted_seconds(b.second.plan));
     });
     return plans;
   }
@@ -167,7 +169,7 @@ class Chooser {
     }
     times->chosen = fastest_plan(*times);
     const auto& [graph, chosen] = plans_of_graphs[times->plans[times->chosen].number];
-    choice_.preferred = chosen.name;
+    choice_.fastest = chosen.name;
     for (PlanTimes::Plan& plan : times->plans) {
       if (plan.name.empty()) plan.name = "least cost";
       if (graphs.size() > 1) plan.name += fmt::format(", graph {}", plans_of_graphs[plan.number].first + 1);

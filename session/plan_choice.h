@@ -33,7 +33,7 @@ struct PlanChoiceContext {
 
 struct PlanChoice {
   std::optional<ReachedGraph> graph;         ///< Nothing: the one that is best on one device.
-  std::string preferred;                     ///< PlanRequest::preferred.
+  std::string fastest;                       ///< Where it is another plan than that of least cost: its name.
   std::optional<PlanSearchReport> searched;  ///< What is known of other choices, if anything was looked at.
 };
 

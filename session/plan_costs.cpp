@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "graph/constant.h"
 #include "graph/graph.h"
 #include "runtime/backend.h"
+#include "session/device_plan.h"
+#include "session/transfer_costs.h"
 
 namespace taso {
 namespace {
@@ -28,6 +32,14 @@ Expected<Graph> graph_of_piece(const OperatorPiece& piece, const std::vector<boo
   return graph;
 }
 
+/// Other ranks run kernels at the same time, as far as there are cores; a device with a backend has a rank of its own.
+RuntimeTargetOptions among_ranks(const KernelLibrary& library, RuntimeTargetOptions options) {
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  const int others = library.backend() ? 0 : std::max(0, cores / std::max(options.threads, 1) - 1);
+  options.companions = std::min(options.companions, others);
+  return options;
+}
+
 }  // namespace
 
 Expected<PlanCost> parse_plan_cost(std::string_view text) {
@@ -36,7 +48,9 @@ Expected<PlanCost> parse_plan_cost(std::string_view text) {
 }
 
 PieceTimes::PieceTimes(const KernelLibrary& library, const RuntimeTargetOptions& options)
-    : target_(library, options), registry_(library.registry()) {}
+    : target_(library, among_ranks(library, options)),
+      registry_(library.registry()),
+      rank_(fmt::format("{}; threads={}", library.device(), options.threads)) {}
 
 Expected<std::unique_ptr<PieceTimes>> PieceTimes::open(const KernelLibrary& library,
                                                        const RuntimeTargetOptions& options, const CostFiles& files,
@@ -50,6 +64,19 @@ Expected<std::unique_ptr<PieceTimes>> PieceTimes::open(const KernelLibrary& libr
 
 PieceCost PieceTimes::cost() {
   return [this](const OperatorPiece& piece, const std::vector<bool>& weights) { return seconds(piece, weights); };
+}
+
+Expected<Mesh> PieceTimes::mesh(const PlanRequest& request, const CostFiles& files) {
+  TASO_ASSIGN(MeasuredTransfers measured, measured_transfers(request.mesh, files, rank_, request.transport));
+  transfers_ = std::move(measured.used);
+  return std::move(measured.mesh);
+}
+
+std::vector<CostDatabase::Entry> PieceTimes::used() const {
+  std::vector<CostDatabase::Entry> used = measured_->used();
+  used.insert(used.end(), transfers_.begin(), transfers_.end());
+  std::sort(used.begin(), used.end());
+  return used;
 }
 
 Expected<double> PieceTimes::seconds(const OperatorPiece& piece, const std::vector<bool>& weights) {

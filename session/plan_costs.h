@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,8 @@
 #include "support/status.h"
 
 namespace taso {
+
+struct PlanRequest;  // session/device_plan.h
 
 /// As --plan-cost spells it: roofline, time, flops, bytes. Fails (usage) otherwise.
 [[nodiscard]] Expected<PlanCost> parse_plan_cost(std::string_view text);
@@ -39,8 +42,14 @@ class PieceTimes {
   [[nodiscard]] PieceCost cost();
   /// Where they are recorded.
   [[nodiscard]] MeasuredCosts& costs() { return *measured_; }
+  /// The mesh of a request, with times of its transfers if they are recorded. Fails as measured_transfers does.
+  [[nodiscard]] Expected<Mesh> mesh(const PlanRequest& request, const CostFiles& files);
+  /// The kernels of a graph, with layouts by the target's rule.
+  [[nodiscard]] Expected<KernelPlan> plan(const Graph& graph) const { return target_.plan(graph); }
+  /// Of one of them.
+  [[nodiscard]] Expected<double> seconds(const KernelInfo& kernel) { return measured_->seconds(kernel); }
   /// Every time handed out so far, ordered.
-  [[nodiscard]] std::vector<CostDatabase::Entry> used() const { return measured_->used(); }
+  [[nodiscard]] std::vector<CostDatabase::Entry> used() const;
 
  private:
   PieceTimes(const KernelLibrary& library, const RuntimeTargetOptions& options);
@@ -49,7 +58,9 @@ class PieceTimes {
   RuntimeTarget target_;
   std::optional<CostDatabase> database_;
   std::optional<MeasuredCosts> measured_;
+  std::vector<CostDatabase::Entry> transfers_;  ///< That were used.
   const OperatorRegistry& registry_;
+  std::string rank_;  ///< The device, as ranks name it (MeasuredRanks).
 };
 
 /// The cost of pieces on a mesh. `times`: of PlanCost::time, where it must be given (TASO_CHECK); referred to.

@@ -42,18 +42,24 @@ std::string table_of_nodes(const DevicePlan& device_plan) {
 
 std::string table_of_plans(const DevicePlan& device_plan) {
   const CostUnit unit = unit_of(device_plan.cost);
-  std::string text = fmt::format("\n{:<18} {:>12} {:>12} {:>12} {:>12} {:>12} {:>10}\n", "plan", "cost", "compute",
-                                 "moving", "bytes moved", "weights", "memory");
+  const bool steps = device_plan.plan.step_seconds.has_value();
+  std::string text =
+      fmt::format("\n{:<18} {:>12} {:>12} {:>12} {:>12} {:>12} {:>10}{}\n", "plan", "cost", "compute", "moving",
+                  "bytes moved", "weights", "memory", steps ? fmt::format(" {:>12}", "step") : "");
   for (const NamedPlan& one : all_plans(device_plan)) {
     if (one.plan == nullptr) {
       text += fmt::format("{:<18} none: {}\n", one.name, one.missing);
       continue;
     }
     const bool fits = !device_plan.memory || one.plan->memory <= *device_plan.memory;
-    text += fmt::format("{:<18} {:>12} {:>12} {:>12} {:>12.0f} {:>12} {:>10}{}\n", one.name,
+    const std::string step = !steps ? ""
+                             : !one.plan->step_seconds
+                                 ? fmt::format(" {:>12}", "")
+                                 : fmt::format(" {:>12}", amount_text(*one.plan->step_seconds, unit));
+    text += fmt::format("{:<18} {:>12} {:>12} {:>12} {:>12.0f} {:>12} {:>10}{}{}\n", one.name,
                         amount_text(one.plan->seconds, unit), amount_text(one.plan->compute_seconds, unit),
                         amount_text(one.plan->transfer_seconds, unit), one.plan->transfer_bytes,
-                        byte_size_text(one.plan->weight_bytes, true), byte_size_text(one.plan->memory, true),
+                        byte_size_text(one.plan->weight_bytes, true), byte_size_text(one.plan->memory, true), step,
                         fits ? "" : ", does not fit");
   }
   return text;
@@ -108,7 +114,7 @@ std::string_view name_of_unit(CostUnit unit) {
 
 std::vector<NamedPlan> all_plans(const DevicePlan& plan) {
   std::vector<NamedPlan> list{{"this plan", &plan.plan, {}}};
-  if (plan.exact) list.push_back({plan.preferred ? "least cost" : "all axes at once", &*plan.exact, {}});
+  if (plan.exact) list.push_back({plan.is_chosen() ? "least cost" : "all axes at once", &*plan.exact, {}});
   for (const OtherPlan& other : plan.others)
     list.push_back({other.name, other.plan ? &*other.plan : nullptr, other.missing});
   return list;
@@ -118,15 +124,17 @@ std::string plan_quality(const DevicePlan& device_plan) {
   const PartitionPlan& plan = device_plan.plan;
   const CostUnit unit = unit_of(device_plan.cost);
   std::string text;
-  if (device_plan.preferred)
+  if (device_plan.is_chosen() && device_plan.taken_by == DevicePlan::TakenBy::time)
     text += fmt::format("run whole, the plan \"{}\" was faster than that of least cost: this is it\n",
                         device_plan.taken_from);
+  else if (device_plan.is_chosen())
+    text += fmt::format("this is the plan \"{}\", as was asked for\n", device_plan.taken_from);
   else if (!device_plan.taken_from.empty())
     text += fmt::format("the search for a plan that fits found none that is better than this one, the plan \"{}\"\n",
                         device_plan.taken_from);
   if (plan.stopped) text += "planning ended early: there may be better plans\n";
   if (!plan.complete) text += "not every way to use the mesh was looked at: some operators have too many\n";
-  if (!device_plan.preferred && device_plan.exact && device_plan.exact->seconds > 0)
+  if (!device_plan.is_chosen() && device_plan.exact && device_plan.exact->seconds > 0)
     text += fmt::format("decided axis by axis: {:.3f} times what the plan of all axes at once takes\n",
                         plan.seconds / device_plan.exact->seconds);
   const std::string fitting =
@@ -193,7 +201,7 @@ std::string timing_text(const PlanSearchReport& report) {
       times.date == 0 ? "" : fmt::format(" (recorded on {})", date_text(times.date)), "", "cost", "measured");
   for (std::size_t i = 0; i < times.plans.size(); ++i)
     text += fmt::format("{:<44} {:>12} {:>12}\n", times.plans[i].name + (i == times.chosen ? " (this plan)" : ""),
-                        time(times.plans[i].cost), time(times.plans[i].seconds));
+                        time(times.plans[i].predicted), time(times.plans[i].seconds));
   for (const PlanTimes::OneDevice& one : times.one_device)
     text += fmt::format("{:<44} {:>12} {:>12}\n",
                         fmt::format("one device, {} thread{}", one.threads, one.threads == 1 ? "" : "s"), "",
@@ -234,7 +242,7 @@ std::string search_text(const DevicePlan& plan) {
 std::string plan_text(const DevicePlan& plan) {
   return fmt::format("\nplan for {} {}, mesh {} of {}; costs by {}{}\n", plan.mesh.devices(),
                      plan.mesh.devices() == 1 ? "device" : "devices", plan.mesh.to_string(), plan.topology,
-                     source_of(plan.cost), plan.sizes.empty() ? "" : "; for " + to_string(plan.sizes)) +
+                     source_of(plan.cost, plan.mesh), plan.sizes.empty() ? "" : "; for " + to_string(plan.sizes)) +
          table_of_nodes(plan) + table_of_plans(plan) + plan_quality(plan) + search_text(plan);
 }
 
@@ -255,7 +263,7 @@ std::string plan_reasons(const DevicePlan& plan) {
   }
   if (!plan.taken_from.empty())
     return text + fmt::format("this is the plan \"{}\": what else {} was not looked for\n", plan.taken_from,
-                              plan.preferred ? "there is" : "fits");
+                              plan.is_chosen() ? "there is" : "fits");
   if (plan.alternatives.empty()) text += plan.plan.stopped ? "there was no time to find out\n" : "nothing is cut\n";
   return text;
 }

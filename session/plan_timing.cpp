@@ -139,7 +139,7 @@ Expected<PlanTimes> time_plans(const std::vector<CompetingPlan>& plans, const Gr
   PlanTimes result;
   for (std::size_t i = 0; i < plans.size() && result.plans.size() < timing.most_plans; ++i) {
     TASO_ASSIGN(const bool another, timer.add(plans[i]));
-    if (another) result.plans.push_back({plans[i].name, i, plans[i].plan.seconds, 0});
+    if (another) result.plans.push_back({plans[i].name, i, predicted_seconds(plans[i].plan), 0});
   }
   TASO_ASSIGN(const GraphTimes times, timer.times(measured));
   for (std::size_t i = 0; i < result.plans.size(); ++i) result.plans[i].seconds = times.seconds[i];
@@ -150,6 +150,8 @@ Expected<PlanTimes> time_plans(const std::vector<CompetingPlan>& plans, const Gr
   result.date = times.date;
   return result;
 }
+
+double predicted_seconds(const PartitionPlan& plan) { return plan.step_seconds.value_or(plan.seconds); }
 
 std::size_t fastest_plan(const PlanTimes& times) {
   std::size_t fastest = 0;

@@ -47,6 +47,9 @@ struct PlanTiming {
 [[nodiscard]] Expected<PlanTimes> time_plans(const std::vector<CompetingPlan>& plans, const Graph& one_device,
                                              const PlanTiming& timing, MeasuredCosts& measured);
 
+/// What a plan takes, as far as is known without running it.
+[[nodiscard]] double predicted_seconds(const PartitionPlan& plan);
+
 /// The number of the fastest plan: the first one, unless another is faster by more than the noise.
 [[nodiscard]] std::size_t fastest_plan(const PlanTimes& times);
 

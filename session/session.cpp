@@ -100,6 +100,7 @@ std::string phase_text(const OptimizeProgress::State& state, std::size_t measure
 RuntimeTargetOptions piece_target(const SessionOptions& options) {
   return {.threads = options.threads,
           .counting = false,
+          .companions = options.devices ? ranks_of_host(options.devices->mesh) - 1 : 0,
           .row_major = options.row_major,
           .float_storage = options.float_storage,
           .cancelled = {}};
@@ -208,6 +209,7 @@ Status Session::State::keep_sizes(const AllSizes& all_sizes, const std::optional
 Status Session::State::open_piece_times() {
   if (piece_times != nullptr || options.devices->cost != PlanCost::time) return {};
   TASO_ASSIGN(piece_times, PieceTimes::open(library, piece_target(options), options.costs, message));
+  TASO_ASSIGN(options.devices->mesh, piece_times->mesh(*options.devices, options.costs));
   return {};
 }
 
@@ -228,7 +230,10 @@ Expected<std::optional<ReachedGraph>> Session::State::choose_for_devices(const s
 
 Status Session::State::plan_result(SessionResult& result) {
   PlanRequest request = *options.devices;
-  request.preferred = choice.preferred;
+  if (!choice.fastest.empty()) {
+    request.take = choice.fastest;
+    request.take_is_fastest = true;
+  }
   const auto interrupted = [&] { return request.interrupted != nullptr && *request.interrupted; };
   if (interrupted()) return {};
   progress.enter(OptimizeProgress::Phase::planning);
@@ -237,8 +242,8 @@ Status Session::State::plan_result(SessionResult& result) {
   TASO_ASSIGN(result.written, sized.model().read_again(result.optimized.graph));
   Graph graph = result.written->graph();
   normalize(graph, registry);
-  Expected<DevicePlan> plan =
-      plan_for_devices(std::move(graph), taso::node_names(*result.written), request, registry, piece_times.get());
+  Expected<DevicePlan> plan = plan_for_devices(std::move(graph), taso::node_names(*result.written), request, registry,
+                                               piece_times.get(), piece_times ? &fusing_rules : nullptr);
   // Whoever interrupts wants what there is.
   if (!plan && interrupted()) return {};
   TASO_ASSIGN(result.plan, std::move(plan));

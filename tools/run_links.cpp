@@ -8,7 +8,11 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <thread>
+#include <vector>
 
+#include "optimizer/collective_costs.h"
 #include "partition/host_groups.h"
 #include "partition/link_fit.h"
 #include "runtime/kernel.h"
@@ -16,6 +20,7 @@
 #include "runtime/thread_transport.h"
 #include "support/file.h"
 #include "support/text_output.h"
+#include "tools/measured_collectives.h"
 #include "tools/memory_limit.h"
 #include "tools/specs.h"
 
@@ -186,11 +191,62 @@ std::string table_of(const std::vector<MeasuredLevel>& levels, const DeviceRates
 }
 
 /// What can be wrong from the start.
-Status check_links_options(RunOptions& options, const Transport& transport) {
+Status check_links_options(RunOptions& options, const Transport& transport, bool started_by_mpi) {
   if (!options.model.empty()) return Error{ErrorCode::usage, "--measure-links: no model is run; leave out MODEL", {}};
   if (options.device.device != "cpu")
     return Error{ErrorCode::usage, "--measure-links: ranks on the processor are measured; leave out --device", {}};
+  if (started_by_mpi && options.ranks != 1)
+    return Error{ErrorCode::usage, "--ranks: mpirun says how many ranks there are; leave it out", {}};
+  if (!options.costs.empty() && !options.measure_collectives)
+    return Error{ErrorCode::usage, "--costs: links stand in their file alone; give --measure-collectives, too", {}};
   return transport.rank() == 0 ? options.files.claim_all() : Status();
+}
+
+/// Of larger messages than these no more is learnt.
+constexpr std::size_t most_message_bytes = 32 << 20;
+
+/// Opened by rank 0 before anything is measured.
+Expected<std::optional<CostDatabase>> open_record(const RunOptions& options, const Transport& transport,
+                                                  const KernelLibrary& library) {
+  std::optional<CostDatabase> none;
+  if (!options.measure_collectives || transport.rank() != 0) return none;
+  const std::string path = options.costs.empty() ? default_cost_database_path() : options.costs;
+  if (path.empty())
+    return Error{ErrorCode::usage, "--measure-collectives: there is no home folder for costs; give --costs FILE", {}};
+  const MeasuredRanks ranks{fmt::format("{}; threads={}", library.device(), options.threads), transport.size(),
+                            transport.name(), transport.version()};
+  TASO_ASSIGN(CostDatabase database, CostDatabase::open(path, ranks.identity(), CostDatabase::Mode::read_write));
+  return std::optional(std::move(database));
+}
+
+Status record(CostDatabase& database, const std::vector<CollectiveMeasurement>& measured) {
+  for (const CollectiveMeasurement& one : measured)
+    for (const auto& [bytes, time] : one.times)
+      TASO_RETURN_IF_ERROR(record_collective(database, {one.kind, one.groups.size, one.groups.link}, bytes,
+                                             time.median_us * 1e-6));
+  return {};
+}
+
+Expected<int> measure_as_rank(RunOptions& options, Transport& transport, bool started_by_mpi) {
+  TASO_RETURN_IF_ERROR(agree(transport, check_links_options(options, transport, started_by_mpi)));
+  const Expected<OperatorRegistry> registry = load_operators(options.common);
+  TASO_RETURN_IF_ERROR(agree(transport, registry ? Status() : registry.error()));
+  const KernelLibrary library(*registry);
+  Expected<std::optional<CostDatabase>> database = open_record(options, transport, library);
+  TASO_RETURN_IF_ERROR(agree(transport, database ? Status() : database.error()));
+  TASO_ASSIGN(MeasuredTopology measured, measure_topology(transport, *registry, options.threads));
+  if (options.measure_collectives) {
+    TASO_ASSIGN(const std::vector<CollectiveMeasurement> collectives,
+                measure_collectives(transport, *registry, options.threads,
+                                    mesh_groups(measured.hosts, measured.per_host), most_message_bytes));
+    TASO_RETURN_IF_ERROR(agree(transport, *database ? record(**database, collectives) : Status()));
+    measured.table += collectives_table(collectives);
+  }
+  const bool leads = transport.rank() == 0;
+  TASO_RETURN_IF_ERROR(
+      agree(transport, leads ? write_text(options.measure_links, topology_text(measured.topology)) : Status()));
+  if (leads && !options.common.quiet && !options.files.claims().uses_stdout()) fmt::print("{}", measured.table);
+  return 0;
 }
 
 }  // namespace
@@ -203,7 +259,7 @@ Expected<MeasuredTopology> measure_topology(Transport& transport, const Operator
     levels.push_back(std::move(level));
   }
   if (placement.per_host > 1) {
-    TASO_ASSIGN(MeasuredLevel level, measure_level(transport, placement.per_host, 1, "shared memory"));
+    TASO_ASSIGN(MeasuredLevel level, measure_level(transport, placement.per_host, 1, link_of_host));
     levels.push_back(std::move(level));
   }
   // A level is not slower than the one before: ranks that share a host may be, because they share its cores, too.
@@ -224,22 +280,25 @@ Expected<MeasuredTopology> measure_topology(Transport& transport, const Operator
       message_sizes.back() >> 20);
   TASO_ASSIGN(topology.device, measure_rates(transport, placement, registry, threads));
   for (const MeasuredLevel& level : levels) topology.levels.push_back(level.axis);
+  measured.hosts = placement.hosts;
+  measured.per_host = placement.per_host;
   measured.table = table_of(levels, topology.device);
   return measured;
 }
 
 Expected<int> measure_links(RunOptions& options, Transport* ranks) {
-  const std::unique_ptr<Transport> alone = std::move(make_thread_transports(1)[0]);
-  Transport& transport = ranks == nullptr ? *alone : *ranks;
-  TASO_RETURN_IF_ERROR(agree(transport, check_links_options(options, transport)));
-  const Expected<OperatorRegistry> registry = load_operators(options.common);
-  TASO_RETURN_IF_ERROR(agree(transport, registry ? Status() : registry.error()));
-  TASO_ASSIGN(const MeasuredTopology measured, measure_topology(transport, *registry, options.threads));
-  const bool leads = transport.rank() == 0;
-  TASO_RETURN_IF_ERROR(
-      agree(transport, leads ? write_text(options.measure_links, topology_text(measured.topology)) : Status()));
-  if (leads && !options.common.quiet && !options.files.claims().uses_stdout()) fmt::print("{}", measured.table);
-  return 0;
+  if (ranks != nullptr) return measure_as_rank(options, *ranks, true);
+  std::vector<std::unique_ptr<Transport>> transports = make_thread_transports(options.ranks);
+  std::vector<std::optional<Expected<int>>> results(transports.size());
+  std::vector<std::thread> others;
+  for (std::size_t rank = 1; rank < transports.size(); ++rank)
+    others.emplace_back([&, rank] {
+      RunOptions own = options;
+      results[rank] = measure_as_rank(own, *transports[rank], false);
+    });
+  results[0] = measure_as_rank(options, *transports[0], false);
+  for (std::thread& thread : others) thread.join();
+  return *results[0];
 }
 
 }  // namespace taso::tools

@@ -36,6 +36,8 @@ struct RunOptions {
   std::vector<std::string> inputs, input_shapes;
   int threads = 1;
   int repeat = 10;
+  int ranks = 1;  ///< Of --measure-links, as threads of this process.
+  bool measure_collectives = false;
   bool profile = false, as_is = false, check = false, print_device = false, print_graph = false;
   std::optional<double> rtol;
   double atol = 1e-6;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -137,7 +138,19 @@ class PlanRun {
     TASO_ASSIGN(std::vector<HostTensor> random, random_inputs(subject_.graph, registry_, options_.common.seed));
     TASO_ASSIGN(inputs_, inputs_for(subject_, std::move(random), given));
     TASO_RETURN_IF_ERROR(make_program(document));
+    predict(document);
     return executor_->set_inputs(inputs_);
+  }
+
+  /// What the plan's file says that a step takes: by the programs of ranks, or else the costs that the plan adds up.
+  void predict(const PlanDocument& document) {
+    if (document.sums.step) {
+      predicted_ = *document.sums.step;
+      predicted_by_ = "the times of kernels and messages of its file";
+    } else if (unit_of(document.cost) == CostUnit::seconds) {
+      predicted_ = document.sums.cost;
+      predicted_by_ = source_of(document.cost, document.mesh);
+    }
   }
 
   /// The rank's program.
@@ -301,12 +314,18 @@ class PlanRun {
     return summarize(std::move(samples));
   }
 
+  /// By what share of the measured time more is predicted.
+  [[nodiscard]] double off(const Measurement& time) const { return *predicted_ / (time.median_us * 1e-6) - 1; }
+
   [[nodiscard]] std::string summary(const std::vector<RankReport>& reports) const {
     const Measurement time = time_of(reports);
     std::string text = fmt::format("{} on {} rank{} ({}): median {}, min {}, spread {:.1f} % of {} runs\n",
                                    options_.model, reports.size(), reports.size() == 1 ? "" : "s", transport_.name(),
                                    duration_text(time.median_us * 1e-6), duration_text(time.minimum_us * 1e-6),
                                    time.spread * 100, time.samples);
+    if (predicted_)
+      text += fmt::format("predicted: {}, {:.1f} % {} than the median; by {}\n", duration_text(*predicted_),
+                          std::abs(off(time)) * 100, off(time) < 0 ? "less" : "more", predicted_by_);
     text +=
         fmt::format("payload: {} bytes in {} transfers a run, as predicted\n", payload_, expansion_.transfers.size());
     text += fmt::format("\n{:>4} {:>8} {:>14} {:>14} {:>14} {:>14} {:>14}\n", "rank", "kernels", "sent", "received",
@@ -343,6 +362,7 @@ class PlanRun {
                         {"spread", time.spread},
                         {"samples", time.samples}}},
                       {"ranks", ordered_json::array()}};
+    if (predicted_) json["predicted"] = {{"seconds", *predicted_}, {"by", predicted_by_}};
     for (const RankReport& report : reports) {
       MovedBytes all;
       for (const auto& [transfer, bytes] : report.moved) {
@@ -385,6 +405,8 @@ class PlanRun {
   std::vector<HostTensor> inputs_, outputs_;
   std::optional<RankExecutor> executor_;
   std::int64_t payload_ = 0, needless_ = 0;
+  std::optional<double> predicted_;  ///< Seconds of a step.
+  std::string predicted_by_;
 };
 
 }  // namespace

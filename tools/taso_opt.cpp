@@ -53,13 +53,14 @@ struct Options {
   std::string why;                      // A rule; empty: the model is optimized.
   std::optional<std::int64_t> devices;  // For how many the result is planned.
   std::string topology, mesh, memory_per_device, partition = "exact", plan_search = "joint", plan_cost = "roofline",
-                                                 emit;
+                                                 transport = "any", take_plan, emit;
   std::size_t timed_plans = PlanRequest().timed_plans;
   double time_limit = 0, memory_limit_mb = 512;
   std::optional<double> check_rtol;
   std::string check = "sampled";
   bool no_check = false, fail_if_no_gain = false, explain = false, no_certificate = false;
-  const CLI::Option *beam_width = nullptr, *rerank = nullptr, *plan_search_option = nullptr, *rerank_plans = nullptr;
+  const CLI::Option *beam_width = nullptr, *rerank = nullptr, *plan_search_option = nullptr, *rerank_plans = nullptr,
+                    *transport_option = nullptr;
   std::vector<const CLI::Option*> of_plans;  // Of no use without --devices or --topology.
 };
 
@@ -126,6 +127,17 @@ void declare_plans(CLI::App& app, Options& options) {
                                             "fastest is written (0: costs decide)")
                                  ->type_name("K")
                                  ->capture_default_str(),
+      app.add_option("--take-plan", options.take_plan,
+                     "Take this of the other plans, as the table of plans calls it: \"data parallel\"; to compare what "
+                     "they take when they run")
+          ->type_name("NAME"),
+      options.transport_option =
+          app.add_option("--transport", options.transport,
+                         "With --plan-cost time: transfers cost what taso-run --measure-collectives has recorded of "
+                         "ranks that communicate by mpi or threads; any: by what is recorded of these, or else as the "
+                         "topology states; none: as it states")
+              ->check(CLI::IsMember({"any", "mpi", "threads", "none"}))
+              ->capture_default_str(),
       app.add_option("--emit", options.emit,
                      "onnx: write the plan, too, as one ordinary model OUT.expanded.onnx, in which the pieces of all "
                      "devices stand one beside the other")
@@ -333,6 +345,13 @@ Expected<std::optional<PlanRequest>> plan_request(const Options& options) {
   }
   TASO_ASSIGN(request.memory, memory_per_device(options, topology));
   TASO_ASSIGN(request.cost, parse_plan_cost(options.plan_cost));
+  if (options.transport_option->count() > 0 && request.cost != PlanCost::time)
+    return Error{
+        ErrorCode::usage,
+        fmt::format("--transport: with --plan-cost {} nothing is measured; give --plan-cost time", options.plan_cost),
+        {}};
+  request.transport = options.transport;
+  request.take = options.take_plan;
   TASO_ASSIGN(request.search, parse_plan_search(options.plan_search));
   TASO_ASSIGN(request.strategy_files, tools::strategy_files(options.common));
   request.method = options.partition == "exact" ? PlanMethod::exact : PlanMethod::recursive;
@@ -555,6 +574,7 @@ Status plan_as_it_is(Options& options) {
   if (options.session.devices->cost == PlanCost::time) {
     TASO_ASSIGN(device, tools::open_device(options.device, registry, false));
     TASO_RETURN_IF_ERROR(find_costs(options, *device, true));
+    TASO_RETURN_IF_ERROR(find_rule_files(options));
   }
   TASO_ASSIGN(const ModelPlan planned,
               plan_model(options.session, registry, device ? &device->library : nullptr, message));

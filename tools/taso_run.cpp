@@ -55,6 +55,13 @@ void declare(CLI::App& app, RunOptions& options) {
                "Print the properties of the backend's device, for --device-properties of taso-opt, and end");
   files.writes(app, "--measure-links", options.measure_links,
                "Run no model; under mpirun: measure the ranks and write their topology, for --topology of taso-opt");
+  app.add_option("--ranks", options.ranks,
+                 "With --measure-links and without mpirun: measure so many threads of this process")
+      ->check(tools::whole_number(1, 64))
+      ->capture_default_str();
+  app.add_flag("--measure-collectives", options.measure_collectives,
+               "With --measure-links: measure, too, what transfers of plans take, for --plan-cost time of taso-opt, and "
+               "record it in the database of costs");
   app.add_option("--threads", options.threads, "Threads of the kernels")
       ->check(tools::whole_number(1, 1024))
       ->capture_default_str();
@@ -432,6 +439,8 @@ Status check_options(const RunOptions& options) {
   if (options.check && !options.other.empty())
     return wrong("--check: one model is compared with float64; leave out --compare");
   if (options.plan.empty() && !options.trace.empty()) return wrong("--trace: runs with a --plan are traced");
+  if (options.measure_collectives) return wrong("--measure-collectives: it goes with --measure-links");
+  if (options.ranks != 1) return wrong("--ranks: it goes with --measure-links");
   if (options.plan.empty()) return {};
   for (const auto& [name, given] : {std::pair("--compare", !options.other.empty()),
                                     {"--print-graph", options.print_graph},

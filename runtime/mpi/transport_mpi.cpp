@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <csignal>
+#include <limits>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -36,8 +37,10 @@ constexpr int alive_tag = 0, failed_tag = 1;
 /// At most so much of the text of an error, which then arrives without the receiver's doing.
 constexpr std::size_t most_text = 1000;
 
-/// How long is asked without sleeping, in which the answer to a short message comes; then how long sleeps are.
-constexpr microseconds spinning{100}, first_sleep{20}, longest_sleep{1000};
+/// How long is asked without sleeping: where ranks share cores so long that the answer to a short message comes, where
+/// each has one so long that no sleep, which lasts some ten microseconds longer than it should, comes between the
+/// kernels of ranks that compute the same plan. Then how long sleeps are.
+constexpr microseconds short_spinning{100}, long_spinning{5000}, first_sleep{20}, longest_sleep{1000};
 /// How often the watcher looks, while something that was sent is under way, and else.
 constexpr milliseconds busy_look{1}, idle_look{100};
 
@@ -53,6 +56,25 @@ std::string text_of(int code) {
   int length = 0;
   MPI_Error_string(code, text, &length);
   return {text, static_cast<std::size_t>(length)};
+}
+
+/// "Open MPI v4.1.4": what the library says of itself up to the first comma or end of line.
+std::string library_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string all(text, static_cast<std::size_t>(length));
+  return all.substr(0, all.find_first_of(",\n"));
+}
+
+/// To be called by all ranks.
+int ranks_of_this_host() {
+  MPI_Comm host = MPI_COMM_NULL;
+  int ranks = std::numeric_limits<int>::max();  // Where MPI cannot tell: cores are shared.
+  if (MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host) != MPI_SUCCESS) return ranks;
+  MPI_Comm_size(host, &ranks);
+  MPI_Comm_free(&host);
+  return ranks;
 }
 
 /// An error of MPI that came up with another rank (`rank` < 0: with all).
@@ -78,6 +100,9 @@ class MpiTransport final : public Transport {
   [[nodiscard]] int rank_on_host() const override { return rank_on_host_; }
   [[nodiscard]] int size() const override { return size_; }
   [[nodiscard]] std::string name() const override { return "mpi"; }
+  [[nodiscard]] std::string version() const override {
+    return library_version() + "; messages " + std::to_string(generation);
+  }
   [[nodiscard]] AlignedBuffer buffer(std::size_t bytes) override {
     const std::lock_guard lock(mutex_);
     return pool_.take(bytes);
@@ -113,6 +138,7 @@ class MpiTransport final : public Transport {
   int rank_on_host_ = 0;
   mutable std::mutex mutex_;  ///< Of all calls of MPI and what follows.
   MPI_Comm data_ = MPI_COMM_NULL, signs_ = MPI_COMM_NULL;
+  microseconds spinning_ = short_spinning;
   std::list<Sent> under_way_, signs_under_way_;
   BufferPool pool_;  ///< Of what was under way.
   Liveness liveness_;
@@ -144,6 +170,7 @@ Status MpiTransport::start(int threads_provided) {
   MPI_Comm_rank(host, &rank_on_host_);
   MPI_Comm_free(&host);
   if (size_ == 1) return {};
+  if (ranks_of_this_host() <= static_cast<int>(std::thread::hardware_concurrency())) spinning_ = long_spinning;
   // Signals are for the threads of the program.
   sigset_t all, before;
   sigfillset(&all);
@@ -195,7 +222,7 @@ Status MpiTransport::wait(std::unique_lock<std::mutex>& lock, int rank, const At
     int done = 0;
     if (const int code = attempt(done); code != MPI_SUCCESS) return mpi_error(code, rank);
     if (done != 0) return {};
-    const bool asks_at_once = Clock::now() - begin < spinning;
+    const bool asks_at_once = Clock::now() - begin < spinning_;
     if (!asks_at_once) drop_done(under_way_);
     lock.unlock();
     if (asks_at_once) {

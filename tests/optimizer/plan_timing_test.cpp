@@ -106,7 +106,7 @@ TEST_F(PlansTimed, EqualOnesOnceBesideOneDevice) {
   EXPECT_EQ(found.plans[0].name, "");
   EXPECT_EQ(found.plans[1].name, "all repeated");
   EXPECT_EQ(found.plans[1].number, 2U);
-  EXPECT_DOUBLE_EQ(found.plans[0].cost, plans_[0].plan.seconds);
+  EXPECT_DOUBLE_EQ(found.plans[0].predicted, plans_[0].plan.seconds);
   for (const PlanTimes::Plan& plan : found.plans) EXPECT_GT(plan.seconds, 0);
   ASSERT_EQ(found.one_device.size(), 2U);
   EXPECT_EQ(found.one_device[0].threads, 1);
