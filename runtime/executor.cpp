@@ -54,6 +54,20 @@ HostTensor random_input(const TensorType& type, const std::string& name, std::in
   return tensor;
 }
 
+AlignedBuffer aligned_copy(const ConstantData& constant) {
+  AlignedBuffer copy(static_cast<std::size_t>(constant.type().bytes()));
+  if (constant.is_dense()) {
+    const std::span<const std::byte> bytes = constant.dense_bytes();
+    if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
+    constant.release_pages();
+    return copy;
+  }
+  const std::span<const std::byte> element = constant.splat_element();
+  for (std::size_t at = 0; at < copy.size(); at += element.size())
+    std::memcpy(copy.data() + at, element.data(), element.size());
+  return copy;
+}
+
 bool is_aligned(std::span<const std::byte> bytes, std::size_t width) {
   return reinterpret_cast<std::uintptr_t>(bytes.data()) % std::max<std::size_t>(width, 1) == 0;
 }
@@ -157,9 +171,7 @@ struct Executor::State {
       if (usable) {
         bytes = constant->dense_bytes().data();
       } else {
-        const std::vector<std::byte> copy = constant->to_bytes();
-        plain = AlignedBuffer(copy.size());
-        if (!copy.empty()) std::memcpy(plain.data(), copy.data(), copy.size());
+        plain = aligned_copy(*constant);
         bytes = plain.data();
       }
       if (moves) {
@@ -172,6 +184,7 @@ struct Executor::State {
         AlignedBuffer scratch(reorder->workspace_bytes());
         std::byte* target = moved.data();
         TASO_RETURN_IF_ERROR(reorder->execute({std::span(&bytes, 1), std::span(&target, 1), scratch.data()}));
+        constant->release_pages();
         plain = std::move(moved);
         bytes = plain.data();
       }
@@ -197,6 +210,7 @@ struct Executor::State {
       } else {
         packed->buffer = std::move(plain);
       }
+      constant->release_pages();
       return std::shared_ptr<const PackedWeight>(packed);
     });
   }
@@ -244,6 +258,29 @@ struct Executor::State {
     return library.create(request);
   }
 
+  /// Makes the weights of all steps, the largest first: what making one takes besides is then freed before there is
+  /// much else.
+  template <class WeightOf>
+  Status lay_out_weights(const WeightOf& weight_of) {
+    struct Use {
+      std::size_t step, position;
+      std::int64_t bytes;
+    };
+    std::vector<Use> uses;
+    for (std::size_t step = 0; step < steps.size(); ++step)
+      for (std::size_t i = 0; i < lowered.steps[step].inputs.size(); ++i) {
+        const LoweredTensor& tensor = lowered.tensors[lowered.steps[step].inputs[i]];
+        if (tensor.source == LoweredTensor::Source::weight) uses.push_back({step, i, tensor.type.bytes()});
+      }
+    std::stable_sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) { return a.bytes > b.bytes; });
+    for (const Use& use : uses) {
+      const TensorIndex tensor = lowered.steps[use.step].inputs[use.position];
+      const auto made = weight_of(tensor, steps[use.step].kernel.get(), use.position, nullptr);
+      if (!made) return made.error();
+    }
+    return {};
+  }
+
   template <class WeightOf>
   Status build_on_host(const KernelLibrary& library, const WeightOf& weight_of) {
     arena = AlignedBuffer(memory.bytes);
@@ -260,9 +297,14 @@ struct Executor::State {
     };
     std::size_t workspace_bytes = 0;
     for (const LoweredStep& planned : lowered.steps) {
-      ExecutorStep step;
+      ExecutorStep& step = steps.emplace_back();
       TASO_ASSIGN(step.kernel, host_kernel(library, planned.kernel->request));
       workspace_bytes = std::max(workspace_bytes, step.kernel->workspace_bytes());
+    }
+    TASO_RETURN_IF_ERROR(lay_out_weights(weight_of));
+    for (std::size_t at = 0; at < steps.size(); ++at) {
+      const LoweredStep& planned = lowered.steps[at];
+      ExecutorStep& step = steps[at];
       for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
         TASO_ASSIGN(const Location location, locate(planned.inputs[i], step.kernel.get(), i));
         step.inputs.push_back(location);
@@ -271,7 +313,6 @@ struct Executor::State {
         TASO_ASSIGN(const Location location, locate(tensor, nullptr, 0));
         step.outputs.push_back(location);
       }
-      steps.push_back(std::move(step));
     }
     workspace = AlignedBuffer(workspace_bytes);
     for (const TensorIndex tensor : lowered.outputs) {

@@ -15,13 +15,90 @@ namespace {
 
 using Constant = std::shared_ptr<const ConstantData>;
 
-/// The same bytes under another type of equal size, kept alive by the source.
-Constant retyped(const Constant& source, const TensorType& type) {
+/// `type` with the bytes of a dense source from `offset` on, which stay where they are, or its one element.
+Constant within(const Constant& source, const TensorType& type, std::size_t offset = 0) {
   if (!source->is_dense()) {
     const auto element = source->splat_element();
     return ConstantData::splat(type, {element.begin(), element.end()});
   }
-  return ConstantData::borrow(type, source->dense_bytes(), source);
+  const auto bytes = source->dense_bytes().subspan(offset, static_cast<std::size_t>(type.bytes()));
+  return ConstantData::borrow(type, bytes, source, source->identity().to_string() + "+" + std::to_string(offset),
+                              source->is_mapped());
+}
+
+/// A box of a tensor as runs of bytes that lie side by side in it.
+class Runs {
+ public:
+  Runs(const TensorType& whole, const Shape& starts, const Shape& sizes) {
+    const Shape strides = strides_of(whole.shape, Layout::row_major);
+    const auto width = static_cast<std::int64_t>(size_of(whole.element));
+    std::size_t axis = sizes.size();
+    std::int64_t run = width, first = 0;
+    // Axes after the one that is cut are whole.
+    while (axis > 0) {
+      --axis;
+      run *= sizes[axis];
+      if (sizes[axis] != whole.shape[axis]) break;
+    }
+    for (std::size_t i = 0; i < sizes.size(); ++i) first += starts[i] * strides[i] * width;
+    for (std::size_t i = 0; i < axis; ++i) axes_.push_back({sizes[i], strides[i] * width});
+    first_ = static_cast<std::size_t>(first);
+    run_ = static_cast<std::size_t>(run);
+  }
+  [[nodiscard]] std::size_t first() const { return first_; }
+  [[nodiscard]] bool is_one() const {
+    return std::all_of(axes_.begin(), axes_.end(), [](const auto& axis) { return axis.first == 1; });
+  }
+  /// Calls `visit` with (where it begins, its bytes) of each run, in order.
+  template <class Visit>
+  void each(const Visit& visit) const {
+    std::vector<std::int64_t> index(axes_.size(), 0);
+    auto at = static_cast<std::int64_t>(first_);
+    for (;;) {
+      visit(static_cast<std::size_t>(at), run_);
+      std::size_t axis = axes_.size();
+      for (; axis > 0; --axis) {
+        const auto& [size, stride] = axes_[axis - 1];
+        at += stride;
+        if (++index[axis - 1] < size) break;
+        at -= size * stride;
+        index[axis - 1] = 0;
+      }
+      if (axis == 0) return;
+    }
+  }
+
+ private:
+  std::vector<std::pair<std::int64_t, std::int64_t>> axes_;  ///< Size, and stride in bytes, of those outside a run.
+  std::size_t first_ = 0, run_ = 0;
+};
+
+/// A box of a constant: nothing but its bytes is kept in memory, and of a mapped file, which may be larger than that,
+/// little at a time.
+Constant cut_out(const Constant& source, const TensorType& type, const Shape& starts) {
+  if (!source->is_dense() || type.elements() == 0) return within(source, type);
+  const Runs runs(source->type(), starts, type.shape);
+  if (runs.is_one()) return within(source, type, runs.first());
+  constexpr std::size_t read_at_a_time = std::size_t{4} << 20;
+  const std::span<const std::byte> from = source->dense_bytes();
+  std::vector<std::byte> bytes;
+  bytes.reserve(static_cast<std::size_t>(type.bytes()));
+  std::size_t read = runs.first(), end = read;
+  runs.each([&](std::size_t at, std::size_t size) {
+    bytes.insert(bytes.end(), from.begin() + static_cast<std::ptrdiff_t>(at),
+                 from.begin() + static_cast<std::ptrdiff_t>(at + size));
+    end = at + size;
+    if (end - read < read_at_a_time) return;
+    source->release_pages(from.subspan(read, end - read));
+    read = end;
+  });
+  source->release_pages(from.subspan(read, end - read));
+  return ConstantData::own(type, std::move(bytes));
+}
+
+bool has_unit_steps(const Node& slice) {
+  const std::vector<std::int64_t>& steps = slice.attributes.integers("steps");
+  return std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step == 1; });
 }
 
 /// Evaluates one weight-only value after the other; intermediate results live until their last consumer has run.
@@ -100,7 +177,11 @@ class Evaluator {
       operands.push_back(results_.at(value.node)[value.port]);
     }
     if (node.op == "reshape") {
-      results_[id] = {retyped(operands[0], node.outputs[0])};
+      results_[id] = {within(operands[0], node.outputs[0])};
+      return {};
+    }
+    if (node.op == "slice" && has_unit_steps(node)) {
+      results_[id] = {cut_out(operands[0], node.outputs[0], node.attributes.integers("starts"))};
       return {};
     }
     KernelRequest request;
@@ -124,6 +205,7 @@ class Evaluator {
     for (auto& bytes : results) outputs.push_back(bytes.data());
     AlignedBuffer workspace(kernel->workspace_bytes());
     TASO_RETURN_IF_ERROR(kernel->execute({inputs, outputs, workspace.data()}));
+    for (const Constant& constant : operands) constant->release_pages();
     std::vector<Constant>& constants = results_[id];
     for (std::size_t port = 0; port < results.size(); ++port)
       constants.push_back(ConstantData::own(node.outputs[port], std::move(results[port])));
