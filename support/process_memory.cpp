@@ -20,6 +20,14 @@ ProcessMemory process_memory() {
   return memory;
 }
 
+void return_large_memory_at_once() {
+#if defined(__GLIBC__)
+  constexpr int large = 1 << 20, kept_at_the_end = 4 << 20;
+  (void)::mallopt(M_MMAP_THRESHOLD, large);
+  (void)::mallopt(M_TRIM_THRESHOLD, kept_at_the_end);
+#endif
+}
+
 void return_free_memory() {
 #if defined(__GLIBC__)
   (void)::malloc_trim(0);

@@ -83,6 +83,7 @@ class PlanRun {
   PlanRun(RunOptions options, const OperatorRegistry& registry, const Device& device, Transport& transport)
       : options_(std::move(options)), registry_(registry), device_(device), transport_(transport) {
     if (!leads()) options_.common.quiet = true;
+    return_large_memory_at_once();
   }
 
   Expected<int> run() {
