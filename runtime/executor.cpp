@@ -54,12 +54,32 @@ HostTensor random_input(const TensorType& type, const std::string& name, std::in
   return tensor;
 }
 
+/// A weight packed by a kernel without all of it being there in another form; nothing where that cannot be.
+AlignedBuffer packed_by_parts(const ConstantPart& weight, const TensorType& type, const Kernel& kernel,
+                              std::size_t position) {
+  const std::int64_t rows = kernel.rows_of_part(position);
+  if (rows == 0) return {};
+  const std::int64_t all = type.shape[0];
+  AlignedBuffer packed(kernel.packed_bytes(position));
+  AlignedBuffer part(static_cast<std::size_t>(type.bytes() / all * std::min(rows, all)));
+  for (std::int64_t first = 0; first < all; first += rows) {
+    const std::int64_t count = std::min(rows, all - first);
+    weight.copy_rows(first, count, part.data());
+    kernel.pack_part(position, first, count, part.data(), packed.data());
+  }
+  return packed;
+}
+
 AlignedBuffer aligned_copy(const ConstantData& constant) {
   AlignedBuffer copy(static_cast<std::size_t>(constant.type().bytes()));
   if (constant.is_dense()) {
+    constexpr std::size_t read_at_a_time = std::size_t{4} << 20;
     const std::span<const std::byte> bytes = constant.dense_bytes();
-    if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
-    constant.release_pages();
+    for (std::size_t at = 0; at < bytes.size(); at += read_at_a_time) {
+      const auto part = bytes.subspan(at, std::min(read_at_a_time, bytes.size() - at));
+      std::memcpy(copy.data() + at, part.data(), part.size());
+      constant.release_pages(part);
+    }
     return copy;
   }
   const std::span<const std::byte> element = constant.splat_element();
@@ -157,10 +177,15 @@ struct Executor::State {
     for (const std::int64_t extent : type.shape) key.add(extent);
     if (device) key.add(device->identity()).add(static_cast<std::uint64_t>(element));
     return store.get(key.finish(), [&]() -> Expected<std::shared_ptr<const PackedWeight>> {
-      TASO_ASSIGN(const auto constants, evaluate_weights(graph, std::span(&tensor.value, 1), library, threads));
-      const std::shared_ptr<const ConstantData>& constant = constants[0];
       auto packed = std::make_shared<PackedWeight>();
       const bool moves = !same_bytes(type.shape, tensor.layout, Layout::row_major);
+      if (!format.empty() && !moves && !device)
+        if (const auto stored = ConstantPart::of(graph, tensor.value)) {
+          packed->buffer = packed_by_parts(*stored, type, *kernel, position);
+          if (packed->buffer.size() > 0) return std::shared_ptr<const PackedWeight>(packed);
+        }
+      TASO_ASSIGN(const auto constants, evaluate_weights(graph, std::span(&tensor.value, 1), library, threads));
+      const std::shared_ptr<const ConstantData>& constant = constants[0];
       const bool usable = constant->is_dense() && is_aligned(constant->dense_bytes(), size_of(type.element));
       if (format.empty() && !moves && !device && usable) {
         packed->constant = constant;

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
 
 #include "operators/registry.h"
 #include "runtime/backend.h"
 #include "runtime/configuration.h"
+#include "runtime/cpu/strided_copy.h"
 #include "runtime/lowering.h"
 #include "runtime/strides.h"
 
@@ -73,26 +75,33 @@ class Runs {
   std::size_t first_ = 0, run_ = 0;
 };
 
-/// A box of a constant: nothing but its bytes is kept in memory, and of a mapped file, which may be larger than that,
-/// little at a time.
+/// Of a mapped file, which may be larger than memory, little is in memory at a time.
+void copy_runs(const ConstantData& source, const Runs& runs, std::byte* to) {
+  constexpr std::size_t read_at_a_time = std::size_t{4} << 20;
+  const std::span<const std::byte> from = source.dense_bytes();
+  std::size_t read = runs.first(), end = read;
+  runs.each([&](std::size_t at, std::size_t size) {
+    for (std::size_t done = 0; done < size;) {
+      const std::size_t part = std::min(size - done, read_at_a_time);
+      std::memcpy(to, from.data() + at + done, part);
+      to += part;
+      done += part;
+      end = at + done;
+      if (end - read < read_at_a_time) continue;
+      source.release_pages(from.subspan(read, end - read));
+      read = end;
+    }
+  });
+  source.release_pages(from.subspan(read, end - read));
+}
+
+/// A box of a constant.
 Constant cut_out(const Constant& source, const TensorType& type, const Shape& starts) {
   if (!source->is_dense() || type.elements() == 0) return within(source, type);
   const Runs runs(source->type(), starts, type.shape);
   if (runs.is_one()) return within(source, type, runs.first());
-  constexpr std::size_t read_at_a_time = std::size_t{4} << 20;
-  const std::span<const std::byte> from = source->dense_bytes();
-  std::vector<std::byte> bytes;
-  bytes.reserve(static_cast<std::size_t>(type.bytes()));
-  std::size_t read = runs.first(), end = read;
-  runs.each([&](std::size_t at, std::size_t size) {
-    bytes.insert(bytes.end(), from.begin() + static_cast<std::ptrdiff_t>(at),
-                 from.begin() + static_cast<std::ptrdiff_t>(at + size));
-    end = at + size;
-    if (end - read < read_at_a_time) return;
-    source->release_pages(from.subspan(read, end - read));
-    read = end;
-  });
-  source->release_pages(from.subspan(read, end - read));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(type.bytes()));
+  copy_runs(*source, runs, bytes.data());
   return ConstantData::own(type, std::move(bytes));
 }
 
@@ -243,6 +252,48 @@ Expected<std::vector<std::shared_ptr<const ConstantData>>> evaluate_weights(cons
     results.push_back(std::move(result));
   }
   return results;
+}
+
+std::optional<ConstantPart> ConstantPart::of(const Graph& graph, Value value) {
+  const std::size_t rank = graph.type(value).shape.size();
+  if (rank == 0 || graph.type(value).elements() == 0) return std::nullopt;
+  ConstantPart part;
+  part.order_.resize(rank);
+  std::iota(part.order_.begin(), part.order_.end(), std::size_t{0});
+  const Node* node = &graph.node(value.node);
+  if (node->is_op("transpose")) {
+    const std::vector<std::int64_t>& permutation = node->attributes.integers("perm");
+    for (std::size_t axis = 0; axis < rank; ++axis) part.order_[axis] = axis_of(permutation[axis], rank);
+    value = node->inputs[0];
+    node = &graph.node(value.node);
+  }
+  part.sizes_ = graph.type(value).shape;
+  part.starts_.assign(rank, 0);
+  if (node->is_op("slice") && has_unit_steps(*node)) {
+    part.starts_ = node->attributes.integers("starts");
+    node = &graph.node(node->inputs[0].node);
+  }
+  if (node->kind != NodeKind::constant || !node->constant->is_dense()) return std::nullopt;
+  part.constant_ = node->constant;
+  return part;
+}
+
+void ConstantPart::copy_rows(std::int64_t first, std::int64_t count, std::byte* to) const {
+  Shape starts = starts_, sizes = sizes_;
+  starts[order_[0]] += first;
+  sizes[order_[0]] = count;
+  const Runs runs(constant_->type(), starts, sizes);
+  if (std::is_sorted(order_.begin(), order_.end())) return copy_runs(*constant_, runs, to);
+  const std::size_t width = size_of(constant_->type().element);
+  AlignedBuffer box(static_cast<std::size_t>(volume(sizes)) * width);
+  copy_runs(*constant_, runs, box.data());
+  const Shape box_strides = strides_of(sizes, Layout::row_major);
+  Shape made, from_strides;
+  for (const std::size_t axis : order_) {
+    made.push_back(sizes[axis]);
+    from_strides.push_back(box_strides[axis]);
+  }
+  cpu::StridedCopy(made, from_strides, strides_of(made, Layout::row_major), width).run(box.data(), to, 1);
 }
 
 std::vector<Hash128> weight_hashes(const Graph& graph) {

@@ -12,8 +12,8 @@ struct ProcessMemory {
 };
 [[nodiscard]] ProcessMemory process_memory();
 
-/// From now on large allocations are given back to the system as soon as they are freed, however many there were before:
-/// for programs whose peak matters. By itself the allocator keeps more of them the larger they are.
+/// From now on large allocations are given back to the system as soon as they are freed, however many there were
+/// before: for programs whose peak matters. By itself the allocator keeps more of them the larger they are.
 void return_large_memory_at_once();
 
 /// Gives what has been freed, and is still held for later allocations, back to the system.

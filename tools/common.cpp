@@ -84,8 +84,8 @@ extern "C" void on_crash(int signal) {
   std::raise(signal);
 }
 
-/// The library of OpenMP ends a program where there is no memory for a thread. What was printed may wait in memory until
-/// now: it is not done before it is written.
+/// The library of OpenMP ends a program where there is no memory for a thread. What was printed may wait in memory
+/// until now: it is not done before it is written.
 extern "C" void on_exit_of_process(int code, void* /*argument*/) {
   if (code == static_cast<int>(ErrorCode::internal)) end_if_memory_is_exhausted();
   const bool written = std::fflush(stdout) == 0;

@@ -55,11 +55,16 @@ MovedBytes sum_of(const MovedPayload& moved) {
 }
 
 ordered_json to_json(const RankReport& report) {
-  ordered_json json{{"run_us", report.run_us},          {"weights", report.memory.weights},
-                    {"arena", report.memory.arena},     {"temporaries", report.memory.temporaries},
-                    {"resident", report.process.resident}, {"peak", report.process.peak},
-                    {"kernels", report.kernels},        {"moved", ordered_json::array()},
-                    {"profile", ordered_json::array()}, {"trace", report.trace}};
+  ordered_json json{{"run_us", report.run_us},
+                    {"weights", report.memory.weights},
+                    {"arena", report.memory.arena},
+                    {"temporaries", report.memory.temporaries},
+                    {"resident", report.process.resident},
+                    {"peak", report.process.peak},
+                    {"kernels", report.kernels},
+                    {"moved", ordered_json::array()},
+                    {"profile", ordered_json::array()},
+                    {"trace", report.trace}};
   for (const MovedBytes& bytes : report.moved) json["moved"].push_back({bytes.sent, bytes.received});
   for (const KernelProfile& kernel : report.profile)
     json["profile"].push_back({kernel.op, kernel.implementation, kernel.key, kernel.median_us, kernel.minimum_us});
@@ -260,8 +265,8 @@ class PlanRun {
     ordered_json json = summary_json(reports);
     bool correct = true;
     if (options_.check) {
-      TASO_ASSIGN(correct,
-                  check_outputs(subject_.graph, subject_, executor_->inputs(), outputs_, options_, registry_, text, json["check"]));
+      TASO_ASSIGN(correct, check_outputs(subject_.graph, subject_, executor_->inputs(), outputs_, options_, registry_,
+                                         text, json["check"]));
     }
     if (!options_.save_outputs.empty())
       TASO_RETURN_IF_ERROR(save_tensors(options_.save_outputs, subject_.output_names, outputs_));
@@ -325,16 +330,16 @@ class PlanRun {
                                    options_.model, reports.size(), reports.size() == 1 ? "" : "s", transport_.name(),
                                    duration_text(time.median_us * 1e-6), duration_text(time.minimum_us * 1e-6),
                                    time.spread * 100, time.samples);
-    text +=
-        fmt::format("payload: {} bytes in {} transfers a run, as predicted\n", payload_, predicted_.size());
+    text += fmt::format("payload: {} bytes in {} transfers a run, as predicted\n", payload_, predicted_.size());
     text += memory_line(reports);
-    text += fmt::format("\n{:>4} {:>8} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14}\n", "rank", "kernels", "sent", "received",
-                        "weights", "temporaries", "without reuse", "resident");
+    text += fmt::format("\n{:>4} {:>8} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14}\n", "rank", "kernels", "sent",
+                        "received", "weights", "temporaries", "without reuse", "resident");
     for (std::size_t rank = 0; rank < reports.size(); ++rank) {
       const MovedBytes all = sum_of(reports[rank].moved);
       const RankMemory& memory = reports[rank].memory;
-      text += fmt::format("{:>4} {:>8} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14}\n", rank, reports[rank].kernels, all.sent,
-                          all.received, memory.weights, memory.arena, memory.temporaries, reports[rank].process.resident);
+      text +=
+          fmt::format("{:>4} {:>8} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14}\n", rank, reports[rank].kernels, all.sent,
+                      all.received, memory.weights, memory.arena, memory.temporaries, reports[rank].process.resident);
     }
     for (std::size_t rank = 0; options_.profile && rank < reports.size(); ++rank)
       text += fmt::format("\nrank {}:{}", rank, profile_table(reports[rank].profile));
@@ -348,9 +353,9 @@ class PlanRun {
       resident = std::max(resident, report.process.resident);
       peak = std::max(peak, report.process.peak);
     }
-    return fmt::format("memory: {:.0f} bytes on a device by the plan; resident {} bytes in {}, {} at most\n",
-                       planned_memory_, resident,
-                       transport_.name() == "threads" ? "the process of all ranks" : "the process that takes most", peak);
+    return fmt::format(
+        "memory: {:.0f} bytes on a device by the plan; resident {} bytes in {}, {} at most\n", planned_memory_,
+        resident, transport_.name() == "threads" ? "the process of all ranks" : "the process that takes most", peak);
   }
 
   [[nodiscard]] ordered_json summary_json(const std::vector<RankReport>& reports) const {
@@ -373,9 +378,12 @@ class PlanRun {
                       {"ranks", ordered_json::array()}};
     for (const RankReport& report : reports) {
       const MovedBytes all = sum_of(report.moved);
-      ordered_json rank{{"kernels", report.kernels},          {"sent_bytes", all.sent},
-                        {"received_bytes", all.received},     {"weight_bytes", report.memory.weights},
-                        {"arena_bytes", report.memory.arena}, {"temporaries_bytes", report.memory.temporaries},
+      ordered_json rank{{"kernels", report.kernels},
+                        {"sent_bytes", all.sent},
+                        {"received_bytes", all.received},
+                        {"weight_bytes", report.memory.weights},
+                        {"arena_bytes", report.memory.arena},
+                        {"temporaries_bytes", report.memory.temporaries},
                         {"resident_bytes", report.process.resident},
                         {"peak_resident_bytes", report.process.peak}};
       for (const KernelProfile& kernel : report.profile)

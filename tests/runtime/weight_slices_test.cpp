@@ -125,9 +125,8 @@ TEST(WeightSlices, BoxesOfConstants) {
       }
       expected.push_back(values[static_cast<std::size_t>(at)]);
     }
-    for (const auto& constant :
-         {ConstantData::of_floats(type.shape, values),
-          ConstantData::borrow(type, std::span(*shifted).subspan(1), shifted, "shifted")}) {
+    for (const auto& constant : {ConstantData::of_floats(type.shape, values),
+                                 ConstantData::borrow(type, std::span(*shifted).subspan(1), shifted, "shifted")}) {
       Graph graph;
       const Value whole{graph.add_constant(constant), 0};
       Attributes attributes{{"starts", starts}, {"sizes", sizes}, {"steps", Shape(4, 1)}};

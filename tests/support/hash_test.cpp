@@ -23,11 +23,12 @@ TEST(Hash, InPartsIsThatOfTheWhole) {
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i);
   for (const std::size_t part : {1U, 7U, 256U, 999U, 1000U, 5000U}) {
     std::size_t read = 0;
-    EXPECT_EQ(hash_in_parts(bytes, part, [&](std::span<const std::byte> one) {
-                EXPECT_EQ(one.data(), bytes.data() + read);
-                EXPECT_LE(one.size(), part);
-                read += one.size();
-              }),
+    EXPECT_EQ(hash_in_parts(bytes, part,
+                            [&](std::span<const std::byte> one) {
+                              EXPECT_EQ(one.data(), bytes.data() + read);
+                              EXPECT_LE(one.size(), part);
+                              read += one.size();
+                            }),
               hash_bytes(bytes));
     EXPECT_EQ(read, bytes.size());
   }
