@@ -132,8 +132,22 @@ class PlanRun {
   }
 
   Status prepare() {
-    TASO_ASSIGN(const PlanDocument document, load_plan_document(options_.plan));
-    planned_memory_ = document.sums.memory;
+    std::vector<HostTensor> inputs;
+    TASO_ASSIGN(const RankGraph rank, read_program(inputs));
+    // Only then weights are laid out: what the program was made from takes memory, too.
+    return_free_memory();
+    ExecutorOptions executor_options;
+    executor_options.threads = options_.threads;
+    executor_options.channels_last = options_.layouts != "row-major";
+    executor_options.float_storage = device_.float_storage;
+    TASO_ASSIGN(RankExecutor made, RankExecutor::create(rank, transport_, device_.library, executor_options));
+    executor_.emplace(std::move(made));
+    return executor_->set_inputs(std::move(inputs));
+  }
+
+  /// The plan, if it is one of this model and for as many ranks as there are.
+  Expected<PlanDocument> read_plan() {
+    TASO_ASSIGN(PlanDocument document, load_plan_document(options_.plan));
     if (document.model.hash != model_.hash || document.model.bytes != model_.bytes)
       return bad_input(
           fmt::format("the plan is of another model: of {} with {} bytes and hash {}, where {} has {} and {}",
@@ -148,6 +162,13 @@ class PlanRun {
                                transport_.size() == 1 ? "one rank" : fmt::format("{} ranks", transport_.size()),
                                document.mesh.devices(), options_.model, options_.plan),
                    {}};
+    planned_memory_ = document.sums.memory;
+    return document;
+  }
+
+  /// The rank's program, and the inputs of the model.
+  Expected<RankGraph> read_program(std::vector<HostTensor>& inputs) {
+    TASO_ASSIGN(const PlanDocument document, read_plan());
     TASO_ASSIGN(const Tensors given, read_inputs(options_));
     ImportOptions import;
     import.input_shapes = document.input_shapes;
@@ -158,22 +179,19 @@ class PlanRun {
     TASO_RETURN_IF_ERROR(describe_carried(subject_, options_));
     if (leads()) TASO_RETURN_IF_ERROR(claim_tensors(options_, subject_));
     TASO_ASSIGN(std::vector<HostTensor> random, random_inputs(subject_.graph, registry_, options_.common.seed));
-    TASO_ASSIGN(std::vector<HostTensor> inputs, inputs_for(subject_, std::move(random), given));
+    TASO_ASSIGN(inputs, inputs_for(subject_, std::move(random), given));
     for (const NodeId id : subject_.graph.inputs()) input_names_.push_back(subject_.graph.node(id).name);
-    TASO_RETURN_IF_ERROR(make_program(document, node_names(model)));
+    TASO_ASSIGN(RankGraph rank, own_part(document, node_names(model)));
+    if (options_.fuses()) {
+      TASO_ASSIGN(const RuleIndex rules, fusing_rules(options_, registry_));
+      TASO_RETURN_IF_ERROR(fuse(rank.graph, options_.model, rules, registry_));
+    }
     forget_model();
-    return executor_->set_inputs(std::move(inputs));
+    return rank;
   }
 
-  /// A rank keeps its program; what that has not laid out of the weights is read again from the file where it is used.
-  void forget_model() {
-    for (const NodeId id : subject_.graph.topological_order())
-      if (const auto& constant = subject_.graph.node(id).constant) constant->release_pages();
-    if (!options_.check || !leads()) subject_.graph = Graph();
-  }
-
-  /// The rank's program. `node_names` are those of the file.
-  Status make_program(const PlanDocument& document, const std::vector<std::string>& node_names) {
+  /// What the rank computes. `node_names` are those of the file.
+  Expected<RankGraph> own_part(const PlanDocument& document, const std::vector<std::string>& node_names) {
     TASO_ASSIGN(const std::vector<std::string> files, strategy_files(options_.common));
     TASO_ASSIGN(const ProvedStrategies proved, ProvedStrategies::load(files, registry_));
     StrategyTable strategies(
@@ -184,17 +202,14 @@ class PlanRun {
     predict_payload(expansion);
     TASO_ASSIGN(RankGraph rank, rank_graph(expansion.graph, transport_.rank(), transfer_by_move(expansion)));
     slice_weights_first(rank.graph, registry_);
-    if (options_.fuses()) {
-      TASO_ASSIGN(const RuleIndex rules, fusing_rules(options_, registry_));
-      TASO_RETURN_IF_ERROR(fuse(rank.graph, options_.model, rules, registry_));
-    }
-    ExecutorOptions executor_options;
-    executor_options.threads = options_.threads;
-    executor_options.channels_last = options_.layouts != "row-major";
-    executor_options.float_storage = device_.float_storage;
-    TASO_ASSIGN(RankExecutor made, RankExecutor::create(rank, transport_, device_.library, executor_options));
-    executor_.emplace(std::move(made));
-    return {};
+    return rank;
+  }
+
+  /// A rank keeps its program; what that has not laid out of the weights is read again from the file where it is used.
+  void forget_model() {
+    for (const NodeId id : subject_.graph.topological_order())
+      if (const auto& constant = subject_.graph.node(id).constant) constant->release_pages();
+    if (!options_.check || !leads()) subject_.graph = Graph();
   }
 
   /// A run that is not timed, then the timed ones, each begun by all together.
