@@ -16,7 +16,8 @@ using namespace taso;  // NOLINT(google-build-using-namespace)
 
 /// Writes the graph of a text file (graph/graph_text.h). It is put into a model with its inputs and outputs that one
 /// node of an unknown domain connects: saving a model writes the graph that is given, not the one that was read.
-Status write_graph(const std::string& path, const std::string& out, const tools::CommonOptions& options) {
+Status write_graph(const std::string& path, const std::string& out, const tools::CommonOptions& options,
+                   const SaveOptions& save) {
   TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options));
   TASO_ASSIGN(const std::string text, read_file(path));
   TASO_ASSIGN(const Graph graph, parse_graph(text, path, registry));
@@ -34,7 +35,7 @@ Status write_graph(const std::string& path, const std::string& out, const tools:
   }
   frame.add_node("Frame", inputs, outputs, {}, "frame", "frame");
   TASO_ASSIGN(const Model model, Model::parse(frame.serialize(), path, registry));
-  TASO_ASSIGN([[maybe_unused]] const SaveReport report, model.save(graph, out));
+  TASO_ASSIGN([[maybe_unused]] const SaveReport report, model.save(graph, out, save));
   return {};
 }
 
@@ -66,6 +67,8 @@ int main(int argc, char** argv) {
       ->type_name("DIR")
       ->allow_extra_args(false);
   app.add_option("out", path, "File to write")->required();
+  SaveOptions save;
+  app.add_flag("--external-data", save.external_data, "For a graph: weights of 1024 bytes and more go to OUT.data");
   app.add_option("--seed", options.seed, "Seed of the weights (default 0)");
   app.add_option("--extent", options.extent, "Side of the image, or number of tokens")->check(CLI::PositiveNumber);
   app.add_option("--narrower", options.narrower, "Divide the numbers of channels by this")->check(CLI::PositiveNumber);
@@ -101,7 +104,7 @@ int main(int argc, char** argv) {
   }
 
   if (is_graph(name)) {
-    const Status status = write_graph(name, path, specs);
+    const Status status = write_graph(name, path, specs, save);
     return status ? 0 : tools::fail("build-models", status.error());
   }
   const ExampleModel& model = *find_example_model(name);

@@ -39,13 +39,15 @@ std::shared_ptr<const ConstantData> ConstantData::own(TensorType type, std::vect
 }
 
 std::shared_ptr<const ConstantData> ConstantData::borrow(TensorType type, std::span<const std::byte> bytes,
-                                                         std::shared_ptr<const void> owner, std::string place) {
+                                                         std::shared_ptr<const void> owner, std::string place,
+                                                         bool mapped) {
   TASO_CHECK(static_cast<std::int64_t>(bytes.size()) == type.bytes(), "constant bytes do not fit its type");
   auto data = std::make_shared<ConstantData>();
   data->type_ = std::move(type);
   data->bytes_ = bytes;
   data->owner_ = std::move(owner);
   data->place_ = std::move(place);
+  data->mapped_ = mapped;
   data->compute_identity();
   return data;
 }
@@ -94,6 +96,12 @@ Status ConstantData::require_data() const {
 std::span<const std::byte> ConstantData::dense_bytes() const {
   TASO_CHECK(is_dense(), "dense bytes of a constant that has none");
   return bytes_;
+}
+
+void ConstantData::release_pages() const { release_pages(bytes_); }
+
+void ConstantData::release_pages(std::span<const std::byte> part) const {
+  if (mapped_) taso::release_pages(part);
 }
 
 std::vector<std::byte> ConstantData::to_bytes() const {

@@ -27,9 +27,10 @@ class ConstantData {
   [[nodiscard]] static std::shared_ptr<const ConstantData> own(TensorType type, std::vector<std::byte> bytes);
   /// Bytes that `owner` keeps alive (a parsed model, a mapped file). With a non-empty `place` (such as
   /// "weights.bin@4096") the constant is told from others by that name, so that its bytes need not be read.
+  /// `mapped`: they are pages of a file (release_pages).
   [[nodiscard]] static std::shared_ptr<const ConstantData> borrow(TensorType type, std::span<const std::byte> bytes,
                                                                   std::shared_ptr<const void> owner,
-                                                                  std::string place = "");
+                                                                  std::string place = "", bool mapped = false);
   /// One element (size_of(type.element) bytes) repeated.
   [[nodiscard]] static std::shared_ptr<const ConstantData> splat(TensorType type, std::vector<std::byte> element);
   /// A tensor of which only the type is known. Equal names and types mean equal contents, other names say nothing.
@@ -55,6 +56,12 @@ class ConstantData {
   [[nodiscard]] bool is_dense() const { return splat_.empty() && !shape_only_; }
   /// All bytes of a dense constant (TASO_CHECK).
   [[nodiscard]] std::span<const std::byte> dense_bytes() const;
+  /// Whether dense_bytes() are pages of a mapped file, which can be released and read again.
+  [[nodiscard]] bool is_mapped() const { return mapped_; }
+  /// Takes what lies in a mapped file out of memory, until it is read again; other constants stay as they are.
+  void release_pages() const;
+  /// The same of some of dense_bytes().
+  void release_pages(std::span<const std::byte> part) const;
   /// All bytes, expanded if need be.
   [[nodiscard]] std::vector<std::byte> to_bytes() const;
   /// Values of an f32 (or f64, f16 not) tensor.
@@ -78,6 +85,7 @@ class ConstantData {
   std::shared_ptr<const void> owner_;
   std::string place_;  ///< Or the name of what is only a shape.
   bool shape_only_ = false;
+  bool mapped_ = false;  ///< bytes_ are pages of a file.
   std::vector<std::byte> splat_;
   Hash128 identity_;
   /// Signs once they were read, as bits; a copy reads them anew.

@@ -75,15 +75,6 @@ Expected<SharedBytes> map_inside(const std::string& folder, const std::string& l
 
 }  // namespace
 
-void release_pages(std::span<const std::byte> mapped) {
-  // Whole pages only.
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::size_t before = (page - reinterpret_cast<std::uintptr_t>(mapped.data()) % page) % page;
-  if (before >= mapped.size()) return;
-  const std::size_t whole = (mapped.size() - before) / page * page;
-  if (whole > 0) ::madvise(const_cast<std::byte*>(mapped.data()) + before, whole, MADV_DONTNEED);
-}
-
 ExternalData::ExternalData(std::string model_path) {
   folder_ = std::filesystem::path(std::move(model_path)).parent_path().string();
   if (folder_.empty()) folder_ = ".";

@@ -21,10 +21,6 @@ struct SharedBytes {
   bool mapped = false;
 };
 
-/// Takes the whole pages of a range of a mapped file out of the process; reading them again brings them back. So a
-/// model larger than memory can be hashed and copied.
-void release_pages(std::span<const std::byte> mapped);
-
 /// The external-data files of one model, mapped on first use. Locations are relative to the model's folder; absolute
 /// ones, ones with "..", and symbolic links are refused, as ONNX's security note on external data asks.
 class ExternalData {

@@ -123,12 +123,13 @@ bool stores_nothing(const onnx::TensorProto& tensor, const wire::TakenData* take
 
 /// Hash of large data, chunk by chunk: hashing a model does not make it resident.
 std::string digest(std::span<const std::byte> bytes, bool mapped) {
-  constexpr std::size_t chunk = std::size_t{16} << 20;
+  constexpr std::size_t chunk = std::size_t{16} << 20, read_at_a_time = std::size_t{4} << 20;
   Hasher hasher;
   for (std::size_t begin = 0; begin < bytes.size(); begin += chunk) {
     const auto part = bytes.subspan(begin, std::min(chunk, bytes.size() - begin));
-    hasher.add(hash_bytes(part));
-    if (mapped && bytes.size() > chunk) release_pages(part);
+    hasher.add(hash_in_parts(part, read_at_a_time, [mapped](std::span<const std::byte> read) {
+      if (mapped) release_pages(read);
+    }));
   }
   return "xxh3:" + hasher.finish().to_string();
 }
@@ -229,10 +230,14 @@ Expected<TensorContents> read_contents(const onnx::TensorProto& tensor, const wi
 
 std::shared_ptr<const ConstantData> make_constant(const TensorContents& contents, const std::string& name) {
   if (contents.absent) return ConstantData::shape_only(contents.type, name);
-  constexpr std::size_t large = std::size_t{1} << 20;
+  // Small ones are told apart by their contents, whoever has them; so many bytes of a mapped file may be copied.
+  constexpr std::size_t large = std::size_t{1} << 20, copied = std::size_t{1} << 14;
   const auto& [bytes, owner, mapped] = contents.bytes;
-  if (bytes.size() < large) return ConstantData::own(contents.type, {bytes.begin(), bytes.end()});
-  return ConstantData::borrow(contents.type, bytes, owner, digest(bytes, mapped));
+  if (bytes.size() < (mapped ? copied : large)) return ConstantData::own(contents.type, {bytes.begin(), bytes.end()});
+  auto constant =
+      ConstantData::borrow(contents.type, bytes, owner, bytes.size() < large ? "" : digest(bytes, mapped), mapped);
+  constant->release_pages();
+  return constant;
 }
 
 }  // namespace taso

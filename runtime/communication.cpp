@@ -64,6 +64,7 @@ class Send final : public Kernel {
     offset_ = byte_offset(starts, strides, width);
     bytes_ = taso::bytes_of(sizes, width);
     copy_.emplace(sizes, strides, row_major(sizes), width);
+    communication_.expect(message_.transfer);
   }
   Status execute(const KernelArguments& arguments) const override {
     AlignedBuffer payload = communication_.buffer(bytes_);
@@ -84,7 +85,9 @@ class Receive final : public Kernel {
       : Kernel("receive"),
         communication_(communication),
         message_(message_of(request.attributes)),
-        bytes_(static_cast<std::size_t>(request.outputs[0].type.bytes())) {}
+        bytes_(static_cast<std::size_t>(request.outputs[0].type.bytes())) {
+    communication_.expect(message_.transfer);
+  }
   Status execute(const KernelArguments& arguments) const override {
     return communication_.receive(message_.peer, message_.number, message_.transfer, {arguments.outputs[0], bytes_});
   }
@@ -120,6 +123,7 @@ class Gather final : public Kernel {
         part.message = {static_cast<int>(attributes.integers("peers")[message]),
                         static_cast<std::uint32_t>(attributes.integers("numbers")[message]),
                         static_cast<std::uint32_t>(attributes.integers("transfers")[message])};
+        communication_.expect(part.message->transfer);
         part.in_place = is_range(box, type.shape);
         if (!part.in_place) workspace_bytes_ = std::max(workspace_bytes_, part.bytes);
         ++message;
@@ -163,6 +167,24 @@ class Gather final : public Kernel {
 };
 
 }  // namespace
+
+Status check_moved(std::span<const std::int64_t> predicted, std::span<const MovedPayload> ranks) {
+  MovedPayload counted(predicted.size());
+  for (const MovedPayload& rank : ranks)
+    for (std::size_t transfer = 0; transfer < rank.size(); ++transfer) {
+      if (transfer == counted.size()) return internal_error("a message belongs to no transfer of the plan");
+      counted[transfer].sent += rank[transfer].sent;
+      counted[transfer].received += rank[transfer].received;
+    }
+  for (std::size_t transfer = 0; transfer < predicted.size(); ++transfer)
+    for (const auto& [verb, bytes] :
+         {std::pair("sends", counted[transfer].sent), {"receives", counted[transfer].received}})
+      if (bytes != predicted[transfer])
+        return internal_error("transfer " + std::to_string(transfer) + " of the plan " + verb + " " +
+                              std::to_string(bytes) + " bytes and not " + std::to_string(predicted[transfer]) +
+                              " as predicted");
+  return {};
+}
 
 std::unique_ptr<Kernel> Communication::create(const KernelRequest& request) {
   if (request.op == send_op) return std::make_unique<Send>(*this, request);

@@ -54,6 +54,40 @@ HostTensor random_input(const TensorType& type, const std::string& name, std::in
   return tensor;
 }
 
+/// A weight packed by a kernel without all of it being there in another form; nothing where that cannot be.
+AlignedBuffer packed_by_parts(const ConstantPart& weight, const TensorType& type, const Kernel& kernel,
+                              std::size_t position) {
+  const std::int64_t rows = kernel.rows_of_part(position);
+  if (rows == 0) return {};
+  const std::int64_t all = type.shape[0];
+  AlignedBuffer packed(kernel.packed_bytes(position));
+  AlignedBuffer part(static_cast<std::size_t>(type.bytes() / all * std::min(rows, all)));
+  for (std::int64_t first = 0; first < all; first += rows) {
+    const std::int64_t count = std::min(rows, all - first);
+    weight.copy_rows(first, count, part.data());
+    kernel.pack_part(position, first, count, part.data(), packed.data());
+  }
+  return packed;
+}
+
+AlignedBuffer aligned_copy(const ConstantData& constant) {
+  AlignedBuffer copy(static_cast<std::size_t>(constant.type().bytes()));
+  if (constant.is_dense()) {
+    constexpr std::size_t read_at_a_time = std::size_t{4} << 20;
+    const std::span<const std::byte> bytes = constant.dense_bytes();
+    for (std::size_t at = 0; at < bytes.size(); at += read_at_a_time) {
+      const auto part = bytes.subspan(at, std::min(read_at_a_time, bytes.size() - at));
+      std::memcpy(copy.data() + at, part.data(), part.size());
+      constant.release_pages(part);
+    }
+    return copy;
+  }
+  const std::span<const std::byte> element = constant.splat_element();
+  for (std::size_t at = 0; at < copy.size(); at += element.size())
+    std::memcpy(copy.data() + at, element.data(), element.size());
+  return copy;
+}
+
 bool is_aligned(std::span<const std::byte> bytes, std::size_t width) {
   return reinterpret_cast<std::uintptr_t>(bytes.data()) % std::max<std::size_t>(width, 1) == 0;
 }
@@ -143,10 +177,15 @@ struct Executor::State {
     for (const std::int64_t extent : type.shape) key.add(extent);
     if (device) key.add(device->identity()).add(static_cast<std::uint64_t>(element));
     return store.get(key.finish(), [&]() -> Expected<std::shared_ptr<const PackedWeight>> {
-      TASO_ASSIGN(const auto constants, evaluate_weights(graph, std::span(&tensor.value, 1), library, threads));
-      const std::shared_ptr<const ConstantData>& constant = constants[0];
       auto packed = std::make_shared<PackedWeight>();
       const bool moves = !same_bytes(type.shape, tensor.layout, Layout::row_major);
+      if (!format.empty() && !moves && !device)
+        if (const auto stored = ConstantPart::of(graph, tensor.value)) {
+          packed->buffer = packed_by_parts(*stored, type, *kernel, position);
+          if (packed->buffer.size() > 0) return std::shared_ptr<const PackedWeight>(packed);
+        }
+      TASO_ASSIGN(const auto constants, evaluate_weights(graph, std::span(&tensor.value, 1), library, threads));
+      const std::shared_ptr<const ConstantData>& constant = constants[0];
       const bool usable = constant->is_dense() && is_aligned(constant->dense_bytes(), size_of(type.element));
       if (format.empty() && !moves && !device && usable) {
         packed->constant = constant;
@@ -157,9 +196,7 @@ struct Executor::State {
       if (usable) {
         bytes = constant->dense_bytes().data();
       } else {
-        const std::vector<std::byte> copy = constant->to_bytes();
-        plain = AlignedBuffer(copy.size());
-        if (!copy.empty()) std::memcpy(plain.data(), copy.data(), copy.size());
+        plain = aligned_copy(*constant);
         bytes = plain.data();
       }
       if (moves) {
@@ -172,6 +209,7 @@ struct Executor::State {
         AlignedBuffer scratch(reorder->workspace_bytes());
         std::byte* target = moved.data();
         TASO_RETURN_IF_ERROR(reorder->execute({std::span(&bytes, 1), std::span(&target, 1), scratch.data()}));
+        constant->release_pages();
         plain = std::move(moved);
         bytes = plain.data();
       }
@@ -197,6 +235,7 @@ struct Executor::State {
       } else {
         packed->buffer = std::move(plain);
       }
+      constant->release_pages();
       return std::shared_ptr<const PackedWeight>(packed);
     });
   }
@@ -238,6 +277,29 @@ struct Executor::State {
     return build_on_host(library, weight_of);
   }
 
+  /// Makes the weights of all steps, the largest first: what making one takes besides is then freed before there is
+  /// much else.
+  template <class WeightOf>
+  Status lay_out_weights(const WeightOf& weight_of) {
+    struct Use {
+      std::size_t step, position;
+      std::int64_t bytes;
+    };
+    std::vector<Use> uses;
+    for (std::size_t step = 0; step < steps.size(); ++step)
+      for (std::size_t i = 0; i < lowered.steps[step].inputs.size(); ++i) {
+        const LoweredTensor& tensor = lowered.tensors[lowered.steps[step].inputs[i]];
+        if (tensor.source == LoweredTensor::Source::weight) uses.push_back({step, i, tensor.type.bytes()});
+      }
+    std::stable_sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) { return a.bytes > b.bytes; });
+    for (const Use& use : uses) {
+      const TensorIndex tensor = lowered.steps[use.step].inputs[use.position];
+      const auto made = weight_of(tensor, steps[use.step].kernel.get(), use.position, nullptr);
+      if (!made) return made.error();
+    }
+    return {};
+  }
+
   template <class WeightOf>
   Status build_on_host(const KernelLibrary& library, const WeightOf& weight_of) {
     arena = AlignedBuffer(memory.bytes);
@@ -254,13 +316,18 @@ struct Executor::State {
     };
     std::size_t workspace_bytes = 0;
     for (const LoweredStep& planned : lowered.steps) {
-      ExecutorStep step;
+      ExecutorStep& step = steps.emplace_back();
       const KernelRequest& request = planned.kernel->request;
       if (more_kernels != nullptr) step.kernel = more_kernels->create(request);
       if (step.kernel == nullptr) {
         TASO_ASSIGN(step.kernel, library.create(request));
       }
       workspace_bytes = std::max(workspace_bytes, step.kernel->workspace_bytes());
+    }
+    TASO_RETURN_IF_ERROR(lay_out_weights(weight_of));
+    for (std::size_t at = 0; at < steps.size(); ++at) {
+      const LoweredStep& planned = lowered.steps[at];
+      ExecutorStep& step = steps[at];
       for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
         TASO_ASSIGN(const Location location, locate(planned.inputs[i], step.kernel.get(), i));
         step.inputs.push_back(location);
@@ -269,7 +336,6 @@ struct Executor::State {
         TASO_ASSIGN(const Location location, locate(tensor, nullptr, 0));
         step.outputs.push_back(location);
       }
-      steps.push_back(std::move(step));
     }
     workspace = AlignedBuffer(workspace_bytes);
     for (const TensorIndex tensor : lowered.outputs) {

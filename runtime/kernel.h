@@ -84,6 +84,14 @@ class Kernel {
   /// Converts a weight from the request's layout to the packed format.
   virtual void pack(std::size_t index, const std::byte* plain, std::byte* packed) const;
 
+  /// How many indices of its first axis make a part of a weight that can be packed alone; the last part may have fewer.
+  /// 0: it is packed as a whole.
+  [[nodiscard]] virtual std::int64_t rows_of_part(std::size_t index) const;
+  /// Converts `count` indices of the first axis of a row-major weight, from `first` on, which begin at `rows`. Called
+  /// with one part after the other, in order, this does what pack() does.
+  virtual void pack_part(std::size_t index, std::int64_t first, std::int64_t count, const std::byte* rows,
+                         std::byte* packed) const;
+
   /// Computes the outputs. Fails only where values of the input are wrong (an index out of range).
   [[nodiscard]] virtual Status execute(const KernelArguments& arguments) const = 0;
 

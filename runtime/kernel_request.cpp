@@ -31,6 +31,10 @@ std::string KernelRequest::key() const {
 
 std::string Kernel::packed_format(std::size_t) const { return ""; }
 std::size_t Kernel::packed_bytes(std::size_t) const { return 0; }
+std::int64_t Kernel::rows_of_part(std::size_t) const { return 0; }
+void Kernel::pack_part(std::size_t, std::int64_t, std::int64_t, const std::byte*, std::byte*) const {
+  TASO_CHECK(false, "packing a part of an input that is packed as a whole");
+}
 void Kernel::pack(std::size_t, const std::byte*, std::byte*) const {
   TASO_CHECK(false, "packing an input that is not packed");
 }

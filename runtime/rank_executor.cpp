@@ -10,8 +10,12 @@ Expected<RankExecutor> RankExecutor::create(const RankGraph& graph, Transport& t
   RankExecutor made;
   made.sent_ = graph.sent.size();
   made.results_ = graph.graph.outputs().size() - made.sent_;
-  for (const RankMessage& message : graph.sent) made.planned_[message.transfer].sent += message.bytes;
-  for (const RankMessage& message : graph.received) made.planned_[message.transfer].received += message.bytes;
+  const auto planned = [&made](const RankMessage& message) -> MovedBytes& {
+    if (message.transfer >= made.planned_.size()) made.planned_.resize(message.transfer + 1);
+    return made.planned_[message.transfer];
+  };
+  for (const RankMessage& message : graph.sent) planned(message).sent += message.bytes;
+  for (const RankMessage& message : graph.received) planned(message).received += message.bytes;
   made.communication_ = std::make_unique<Communication>(transport);
   options.more_kernels = made.communication_.get();
   TASO_ASSIGN(Executor executor, Executor::create(with_messages(graph), library, options));
@@ -20,12 +24,11 @@ Expected<RankExecutor> RankExecutor::create(const RankGraph& graph, Transport& t
   return made;
 }
 
-Status RankExecutor::set_inputs(std::span<const HostTensor> inputs) {
+Status RankExecutor::set_inputs(std::vector<HostTensor> inputs) {
   if (inputs.size() + 1 != executor_->input_types().size())
     return bad_input("the model takes " + std::to_string(executor_->input_types().size() - 1) + " inputs, " +
                      std::to_string(inputs.size()) + " were given");
-  inputs_.clear();
-  for (const HostTensor& input : inputs) inputs_.push_back(input.copy());
+  inputs_ = std::move(inputs);
   inputs_.emplace_back(executor_->input_types().back());
   return {};
 }

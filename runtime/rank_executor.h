@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,7 +33,10 @@ class RankExecutor {
                                                      const KernelLibrary& library, ExecutorOptions options = {});
 
   /// The inputs of the runs that follow: those of the whole graph.
-  [[nodiscard]] Status set_inputs(std::span<const HostTensor> inputs);
+  [[nodiscard]] Status set_inputs(std::vector<HostTensor> inputs);
+  [[nodiscard]] std::span<const HostTensor> inputs() const {
+    return std::span(inputs_).first(inputs_.empty() ? 0 : inputs_.size() - 1);
+  }
   /// One step, which all ranks make together. Gives the outputs of the whole graph at rank 0, none elsewhere, until the
   /// next run. An error of one rank does not reach the others by itself (see Transport).
   [[nodiscard]] Expected<std::span<const HostTensor>> run();
@@ -42,15 +44,15 @@ class RankExecutor {
   [[nodiscard]] Expected<std::span<const HostTensor>> run_timed(std::vector<StepTime>& times);
 
   /// What the rank's program moves in one step, by transfer: so much it counts in every run.
-  [[nodiscard]] const std::map<std::uint32_t, MovedBytes>& planned() const { return planned_; }
+  [[nodiscard]] const MovedPayload& planned() const { return planned_; }
   /// What the last run moved.
-  [[nodiscard]] const std::map<std::uint32_t, MovedBytes>& moved() const { return communication_->moved(); }
+  [[nodiscard]] const MovedPayload& moved() const { return communication_->moved(); }
   [[nodiscard]] RankMemory memory() const;
   [[nodiscard]] const Executor& executor() const { return *executor_; }
 
  private:
   RankExecutor() = default;
-  std::map<std::uint32_t, MovedBytes> planned_;
+  MovedPayload planned_;
   std::size_t sent_ = 0, results_ = 0;  ///< How many outputs of the executor stand for messages, and for results.
   std::unique_ptr<Communication> communication_;
   std::unique_ptr<Executor> executor_;

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <numeric>
 
 #include "operators/registry.h"
 #include "runtime/backend.h"
 #include "runtime/configuration.h"
+#include "runtime/cpu/strided_copy.h"
 #include "runtime/lowering.h"
 #include "runtime/strides.h"
 
@@ -15,13 +17,97 @@ namespace {
 
 using Constant = std::shared_ptr<const ConstantData>;
 
-/// The same bytes under another type of equal size, kept alive by the source.
-Constant retyped(const Constant& source, const TensorType& type) {
+/// `type` with the bytes of a dense source from `offset` on, which stay where they are, or its one element.
+Constant within(const Constant& source, const TensorType& type, std::size_t offset = 0) {
   if (!source->is_dense()) {
     const auto element = source->splat_element();
     return ConstantData::splat(type, {element.begin(), element.end()});
   }
-  return ConstantData::borrow(type, source->dense_bytes(), source);
+  const auto bytes = source->dense_bytes().subspan(offset, static_cast<std::size_t>(type.bytes()));
+  return ConstantData::borrow(type, bytes, source, source->identity().to_string() + "+" + std::to_string(offset),
+                              source->is_mapped());
+}
+
+/// A box of a tensor as runs of bytes that lie side by side in it.
+class Runs {
+ public:
+  Runs(const TensorType& whole, const Shape& starts, const Shape& sizes) {
+    const Shape strides = strides_of(whole.shape, Layout::row_major);
+    const auto width = static_cast<std::int64_t>(size_of(whole.element));
+    std::size_t axis = sizes.size();
+    std::int64_t run = width, first = 0;
+    // Axes after the one that is cut are whole.
+    while (axis > 0) {
+      --axis;
+      run *= sizes[axis];
+      if (sizes[axis] != whole.shape[axis]) break;
+    }
+    for (std::size_t i = 0; i < sizes.size(); ++i) first += starts[i] * strides[i] * width;
+    for (std::size_t i = 0; i < axis; ++i) axes_.push_back({sizes[i], strides[i] * width});
+    first_ = static_cast<std::size_t>(first);
+    run_ = static_cast<std::size_t>(run);
+  }
+  [[nodiscard]] std::size_t first() const { return first_; }
+  [[nodiscard]] bool is_one() const {
+    return std::all_of(axes_.begin(), axes_.end(), [](const auto& axis) { return axis.first == 1; });
+  }
+  /// Calls `visit` with (where it begins, its bytes) of each run, in order.
+  template <class Visit>
+  void each(const Visit& visit) const {
+    std::vector<std::int64_t> index(axes_.size(), 0);
+    auto at = static_cast<std::int64_t>(first_);
+    for (;;) {
+      visit(static_cast<std::size_t>(at), run_);
+      std::size_t axis = axes_.size();
+      for (; axis > 0; --axis) {
+        const auto& [size, stride] = axes_[axis - 1];
+        at += stride;
+        if (++index[axis - 1] < size) break;
+        at -= size * stride;
+        index[axis - 1] = 0;
+      }
+      if (axis == 0) return;
+    }
+  }
+
+ private:
+  std::vector<std::pair<std::int64_t, std::int64_t>> axes_;  ///< Size, and stride in bytes, of those outside a run.
+  std::size_t first_ = 0, run_ = 0;
+};
+
+/// Of a mapped file, which may be larger than memory, little is in memory at a time.
+void copy_runs(const ConstantData& source, const Runs& runs, std::byte* to) {
+  constexpr std::size_t read_at_a_time = std::size_t{4} << 20;
+  const std::span<const std::byte> from = source.dense_bytes();
+  std::size_t read = runs.first(), end = read;
+  runs.each([&](std::size_t at, std::size_t size) {
+    for (std::size_t done = 0; done < size;) {
+      const std::size_t part = std::min(size - done, read_at_a_time);
+      std::memcpy(to, from.data() + at + done, part);
+      to += part;
+      done += part;
+      end = at + done;
+      if (end - read < read_at_a_time) continue;
+      source.release_pages(from.subspan(read, end - read));
+      read = end;
+    }
+  });
+  source.release_pages(from.subspan(read, end - read));
+}
+
+/// A box of a constant.
+Constant cut_out(const Constant& source, const TensorType& type, const Shape& starts) {
+  if (!source->is_dense() || type.elements() == 0) return within(source, type);
+  const Runs runs(source->type(), starts, type.shape);
+  if (runs.is_one()) return within(source, type, runs.first());
+  std::vector<std::byte> bytes(static_cast<std::size_t>(type.bytes()));
+  copy_runs(*source, runs, bytes.data());
+  return ConstantData::own(type, std::move(bytes));
+}
+
+bool has_unit_steps(const Node& slice) {
+  const std::vector<std::int64_t>& steps = slice.attributes.integers("steps");
+  return std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step == 1; });
 }
 
 /// Evaluates one weight-only value after the other; intermediate results live until their last consumer has run.
@@ -100,7 +186,11 @@ class Evaluator {
       operands.push_back(results_.at(value.node)[value.port]);
     }
     if (node.op == "reshape") {
-      results_[id] = {retyped(operands[0], node.outputs[0])};
+      results_[id] = {within(operands[0], node.outputs[0])};
+      return {};
+    }
+    if (node.op == "slice" && has_unit_steps(node)) {
+      results_[id] = {cut_out(operands[0], node.outputs[0], node.attributes.integers("starts"))};
       return {};
     }
     KernelRequest request;
@@ -124,6 +214,7 @@ class Evaluator {
     for (auto& bytes : results) outputs.push_back(bytes.data());
     AlignedBuffer workspace(kernel->workspace_bytes());
     TASO_RETURN_IF_ERROR(kernel->execute({inputs, outputs, workspace.data()}));
+    for (const Constant& constant : operands) constant->release_pages();
     std::vector<Constant>& constants = results_[id];
     for (std::size_t port = 0; port < results.size(); ++port)
       constants.push_back(ConstantData::own(node.outputs[port], std::move(results[port])));
@@ -161,6 +252,48 @@ Expected<std::vector<std::shared_ptr<const ConstantData>>> evaluate_weights(cons
     results.push_back(std::move(result));
   }
   return results;
+}
+
+std::optional<ConstantPart> ConstantPart::of(const Graph& graph, Value value) {
+  const std::size_t rank = graph.type(value).shape.size();
+  if (rank == 0 || graph.type(value).elements() == 0) return std::nullopt;
+  ConstantPart part;
+  part.order_.resize(rank);
+  std::iota(part.order_.begin(), part.order_.end(), std::size_t{0});
+  const Node* node = &graph.node(value.node);
+  if (node->is_op("transpose")) {
+    const std::vector<std::int64_t>& permutation = node->attributes.integers("perm");
+    for (std::size_t axis = 0; axis < rank; ++axis) part.order_[axis] = axis_of(permutation[axis], rank);
+    value = node->inputs[0];
+    node = &graph.node(value.node);
+  }
+  part.sizes_ = graph.type(value).shape;
+  part.starts_.assign(rank, 0);
+  if (node->is_op("slice") && has_unit_steps(*node)) {
+    part.starts_ = node->attributes.integers("starts");
+    node = &graph.node(node->inputs[0].node);
+  }
+  if (node->kind != NodeKind::constant || !node->constant->is_dense()) return std::nullopt;
+  part.constant_ = node->constant;
+  return part;
+}
+
+void ConstantPart::copy_rows(std::int64_t first, std::int64_t count, std::byte* to) const {
+  Shape starts = starts_, sizes = sizes_;
+  starts[order_[0]] += first;
+  sizes[order_[0]] = count;
+  const Runs runs(constant_->type(), starts, sizes);
+  if (std::is_sorted(order_.begin(), order_.end())) return copy_runs(*constant_, runs, to);
+  const std::size_t width = size_of(constant_->type().element);
+  AlignedBuffer box(static_cast<std::size_t>(volume(sizes)) * width);
+  copy_runs(*constant_, runs, box.data());
+  const Shape box_strides = strides_of(sizes, Layout::row_major);
+  Shape made, from_strides;
+  for (const std::size_t axis : order_) {
+    made.push_back(sizes[axis]);
+    from_strides.push_back(box_strides[axis]);
+  }
+  cpu::StridedCopy(made, from_strides, strides_of(made, Layout::row_major), width).run(box.data(), to, 1);
 }
 
 std::vector<Hash128> weight_hashes(const Graph& graph) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -24,6 +25,21 @@ class DeviceBuffer;  // runtime/backend.h
                                                                                           std::span<const Value> values,
                                                                                           const KernelLibrary& library,
                                                                                           int threads = 1);
+
+/// A weight that is a constant with elements, a box of one, or either transposed: to be read part by part.
+class ConstantPart {
+ public:
+  /// Nothing where the value has to be computed.
+  [[nodiscard]] static std::optional<ConstantPart> of(const Graph& graph, Value value);
+  /// Copies `count` indices of its first axis, from `first` on, row-major. Pages of a mapped file that it has read are
+  /// released.
+  void copy_rows(std::int64_t first, std::int64_t count, std::byte* to) const;
+
+ private:
+  std::shared_ptr<const ConstantData> constant_;
+  Shape starts_, sizes_;            ///< The box of the constant,
+  std::vector<std::size_t> order_;  ///< and which of its axes each axis of the weight is.
+};
 
 /// Structural hashes of weight-only values: equal hashes mean equal values, in any graph. Indexed by node id; other
 /// nodes have the zero hash.

@@ -239,4 +239,12 @@ MappedFile::~MappedFile() {
   if (size_ > 0) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
+void release_pages(std::span<const std::byte> mapped) {
+  if (mapped.empty()) return;
+  // The pages that it shares with what lies beside it, too: those come back as well.
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t before = reinterpret_cast<std::uintptr_t>(mapped.data()) % page;
+  ::madvise(const_cast<std::byte*>(mapped.data()) - before, mapped.size() + before, MADV_DONTNEED);
+}
+
 }  // namespace taso

@@ -52,4 +52,8 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
+/// Takes the pages of a range of a mapped file that nobody writes to out of the process; reading them again brings them
+/// back. So a model larger than memory can be hashed and copied.
+void release_pages(std::span<const std::byte> mapped);
+
 }  // namespace taso

@@ -11,7 +11,9 @@ Expected<FileIdentity> identify_file(const std::string& path) {
   FileIdentity result;
   result.name = std::filesystem::path(path).filename().string();
   result.bytes = file->bytes().size();
-  result.hash = hash_bytes(file->bytes());
+  // A model may be larger than memory.
+  constexpr std::size_t part_bytes = std::size_t{4} << 20;
+  result.hash = hash_in_parts(file->bytes(), part_bytes, release_pages);
   return result;
 }
 

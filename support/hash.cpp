@@ -2,9 +2,11 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 
 namespace taso {
 namespace {
@@ -25,6 +27,19 @@ std::string Hash128::to_string() const {
 
 Hash128 hash_bytes(std::span<const std::byte> bytes, std::uint64_t seed) {
   return xxh(bytes.data(), bytes.size(), seed);
+}
+
+Hash128 hash_in_parts(std::span<const std::byte> bytes, std::size_t part_bytes,
+                      const std::function<void(std::span<const std::byte>)>& done) {
+  const std::unique_ptr<XXH3_state_t, XXH_errorcode (*)(XXH3_state_t*)> state(XXH3_createState(), XXH3_freeState);
+  XXH3_128bits_reset(state.get());
+  for (std::size_t at = 0; at < bytes.size(); at += part_bytes) {
+    const auto part = bytes.subspan(at, std::min(part_bytes, bytes.size() - at));
+    XXH3_128bits_update(state.get(), part.data(), part.size());
+    done(part);
+  }
+  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
+  return {hash.high64, hash.low64};
 }
 
 Hash128 hash_text(std::string_view text, std::uint64_t seed) { return xxh(text.data(), text.size(), seed); }

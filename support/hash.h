@@ -24,6 +24,10 @@ struct Hash128 {
 
 /// XXH3-128 of a byte range.
 [[nodiscard]] Hash128 hash_bytes(std::span<const std::byte> bytes, std::uint64_t seed = 0);
+/// The same; `done` is called with one part of the bytes after the other, of at most `part_bytes`, when it has been
+/// read.
+[[nodiscard]] Hash128 hash_in_parts(std::span<const std::byte> bytes, std::size_t part_bytes,
+                                    const std::function<void(std::span<const std::byte>)>& done);
 /// XXH3-128 of text.
 [[nodiscard]] Hash128 hash_text(std::string_view text, std::uint64_t seed = 0);
 

@@ -1,6 +1,8 @@
 #include "support/text_output.h"
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "support/file.h"
 
@@ -12,7 +14,7 @@ Status write_text(const std::string& path, std::string_view text) {
     return write_file_atomically(path, text);
   }
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    return bad_input("cannot write to stdout");
+    return bad_input("cannot write to stdout: " + std::string(std::strerror(errno)));
   return {};
 }
 

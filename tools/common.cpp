@@ -84,9 +84,14 @@ extern "C" void on_crash(int signal) {
   std::raise(signal);
 }
 
-/// The library of OpenMP ends a program where there is no memory for a thread.
+/// The library of OpenMP ends a program where there is no memory for a thread. What was printed may wait in memory
+/// until now: it is not done before it is written.
 extern "C" void on_exit_of_process(int code, void* /*argument*/) {
   if (code == static_cast<int>(ErrorCode::internal)) end_if_memory_is_exhausted();
+  const bool written = std::fflush(stdout) == 0;
+  if (code != 0 || (written && std::ferror(stdout) == 0)) return;
+  end_with("cannot write to stdout", written ? "" : (std::string(": ") + std::strerror(errno)).c_str(),
+           ErrorCode::bad_input);
 }
 
 /// Sanitizers report crashes themselves.
@@ -117,6 +122,8 @@ extern "C" void on_allocator_error(int code, void* /*argument*/) {
   } catch (const std::bad_alloc&) {
     on_exhausted_memory();
   } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0)
+      end_with("cannot write to stdout: ", std::strerror(error.code().value()), ErrorCode::bad_input);
     end_with("the system refuses: ", error.what(), ErrorCode::bad_input);
   } catch (const std::exception& error) {
     end_with("internal error: ", error.what(), ErrorCode::internal);

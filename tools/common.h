@@ -45,7 +45,7 @@ void add_common_options(CLI::App& app, FileOptions& files, CommonOptions& option
 /// not declared in `files` are a fault of ours.
 /// From then on exhausted memory, and what else the standard library throws, ends the program with one line and an exit
 /// code (3: the system gives no more), and a file that gets larger than the process may write is an error of writing
-/// it.
+/// it. So is at the end what was printed and cannot be written to stdout.
 [[nodiscard]] std::optional<int> parse_command_line(CLI::App& app, FileOptions& files, int argc, char** argv,
                                                     bool claim = true);
 

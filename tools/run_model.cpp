@@ -194,7 +194,7 @@ std::string profile_table(const std::vector<KernelProfile>& profile) {
   return text;
 }
 
-Expected<bool> check_outputs(const Graph& as_imported, const Subject& subject, const std::vector<HostTensor>& inputs,
+Expected<bool> check_outputs(const Graph& as_imported, const Subject& subject, std::span<const HostTensor> inputs,
                              std::span<const HostTensor> actual, const RunOptions& options,
                              const OperatorRegistry& registry, std::string& text, nlohmann::ordered_json& json) {
   const KernelLibrary library(registry, KernelSet::reference);

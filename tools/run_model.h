@@ -99,7 +99,7 @@ using Tensors = std::map<std::string, HostTensor>;
 
 /// Compares outputs with float64; true if the relative L2 norm of every difference is within the math mode's bound.
 [[nodiscard]] Expected<bool> check_outputs(const Graph& as_imported, const Subject& subject,
-                                           const std::vector<HostTensor>& inputs, std::span<const HostTensor> actual,
+                                           std::span<const HostTensor> inputs, std::span<const HostTensor> actual,
                                            const RunOptions& options, const OperatorRegistry& registry,
                                            std::string& text, nlohmann::ordered_json& json);
 

@@ -7,7 +7,9 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -21,7 +23,9 @@
 #include "runtime/measure.h"
 #include "runtime/rank_executor.h"
 #include "runtime/thread_transport.h"
+#include "runtime/weight_slices.h"
 #include "support/file_identity.h"
+#include "support/process_memory.h"
 #include "support/text_output.h"
 #include "tools/specs.h"
 
@@ -35,18 +39,34 @@ using nlohmann::ordered_json;
 struct RankReport {
   std::vector<double> run_us;  ///< Of each timed run, from when all had begun.
   RankMemory memory;
+  ProcessMemory process;  ///< Of the rank's process, when it has run.
   std::size_t kernels = 0;
-  std::map<std::uint32_t, MovedBytes> moved;
+  MovedPayload moved;
   std::vector<KernelProfile> profile;
   ordered_json trace;  ///< Events of the last run.
 };
 
+MovedBytes sum_of(const MovedPayload& moved) {
+  MovedBytes all;
+  for (const MovedBytes& bytes : moved) {
+    all.sent += bytes.sent;
+    all.received += bytes.received;
+  }
+  return all;
+}
+
 ordered_json to_json(const RankReport& report) {
-  ordered_json json{{"run_us", report.run_us},          {"weights", report.memory.weights},
-                    {"arena", report.memory.arena},     {"temporaries", report.memory.temporaries},
-                    {"kernels", report.kernels},        {"moved", ordered_json::array()},
-                    {"profile", ordered_json::array()}, {"trace", report.trace}};
-  for (const auto& [transfer, bytes] : report.moved) json["moved"].push_back({transfer, bytes.sent, bytes.received});
+  ordered_json json{{"run_us", report.run_us},
+                    {"weights", report.memory.weights},
+                    {"arena", report.memory.arena},
+                    {"temporaries", report.memory.temporaries},
+                    {"resident", report.process.resident},
+                    {"peak", report.process.peak},
+                    {"kernels", report.kernels},
+                    {"moved", ordered_json::array()},
+                    {"profile", ordered_json::array()},
+                    {"trace", report.trace}};
+  for (const MovedBytes& bytes : report.moved) json["moved"].push_back({bytes.sent, bytes.received});
   for (const KernelProfile& kernel : report.profile)
     json["profile"].push_back({kernel.op, kernel.implementation, kernel.key, kernel.median_us, kernel.minimum_us});
   return json;
@@ -56,8 +76,9 @@ RankReport report_of(const ordered_json& json) {
   RankReport report;
   report.run_us = json["run_us"].get<std::vector<double>>();
   report.memory = {json["weights"], json["arena"], json["temporaries"]};
+  report.process = {json["resident"], json["peak"]};
   report.kernels = json["kernels"];
-  for (const ordered_json& one : json["moved"]) report.moved[one[0]] = {one[1], one[2]};
+  for (const ordered_json& one : json["moved"]) report.moved.push_back({one[0], one[1]});
   for (const ordered_json& one : json["profile"]) report.profile.push_back({one[0], one[1], one[2], 0, one[3], one[4]});
   report.trace = json["trace"];
   return report;
@@ -68,11 +89,13 @@ class PlanRun {
   PlanRun(RunOptions options, const OperatorRegistry& registry, const Device& device, Transport& transport)
       : options_(std::move(options)), registry_(registry), device_(device), transport_(transport) {
     if (!leads()) options_.common.quiet = true;
+    return_large_memory_at_once();
   }
 
   Expected<int> run() {
     TASO_RETURN_IF_ERROR(agree_on_job());
     TASO_RETURN_IF_ERROR(agree(transport_, prepare()));
+    return_free_memory();
     RankReport own;
     if (const Status status = execute(own); !status) {
       transport_.fail(status.error());
@@ -110,7 +133,22 @@ class PlanRun {
   }
 
   Status prepare() {
-    TASO_ASSIGN(const PlanDocument document, load_plan_document(options_.plan));
+    std::vector<HostTensor> inputs;
+    TASO_ASSIGN(const RankGraph rank, read_program(inputs));
+    // Only then weights are laid out: what the program was made from takes memory, too.
+    return_free_memory();
+    ExecutorOptions executor_options;
+    executor_options.threads = options_.threads;
+    executor_options.channels_last = options_.layouts != "row-major";
+    executor_options.float_storage = device_.float_storage;
+    TASO_ASSIGN(RankExecutor made, RankExecutor::create(rank, transport_, device_.library, executor_options));
+    executor_.emplace(std::move(made));
+    return executor_->set_inputs(std::move(inputs));
+  }
+
+  /// The plan, if it is one of this model and for as many ranks as there are.
+  Expected<PlanDocument> read_plan() {
+    TASO_ASSIGN(PlanDocument document, load_plan_document(options_.plan));
     if (document.model.hash != model_.hash || document.model.bytes != model_.bytes)
       return bad_input(
           fmt::format("the plan is of another model: of {} with {} bytes and hash {}, where {} has {} and {}",
@@ -125,6 +163,13 @@ class PlanRun {
                                transport_.size() == 1 ? "one rank" : fmt::format("{} ranks", transport_.size()),
                                document.mesh.devices(), options_.model, options_.plan),
                    {}};
+    planned_memory_ = document.sums.memory;
+    return document;
+  }
+
+  /// The rank's program, and the inputs of the model.
+  Expected<RankGraph> read_program(std::vector<HostTensor>& inputs) {
+    TASO_ASSIGN(const PlanDocument document, read_plan());
     TASO_ASSIGN(const Tensors given, read_inputs(options_));
     ImportOptions import;
     import.input_shapes = document.input_shapes;
@@ -132,48 +177,52 @@ class PlanRun {
     TASO_ASSIGN(const Model model, Model::load(options_.model, registry_, import));
     subject_ = subject_of(options_.model, model, options_);
     normalize(subject_.graph, registry_);
-    node_names_ = node_names(model);
     TASO_RETURN_IF_ERROR(describe_carried(subject_, options_));
     if (leads()) TASO_RETURN_IF_ERROR(claim_tensors(options_, subject_));
     TASO_ASSIGN(std::vector<HostTensor> random, random_inputs(subject_.graph, registry_, options_.common.seed));
-    TASO_ASSIGN(inputs_, inputs_for(subject_, std::move(random), given));
-    TASO_RETURN_IF_ERROR(make_program(document));
+    TASO_ASSIGN(inputs, inputs_for(subject_, std::move(random), given));
+    for (const NodeId id : subject_.graph.inputs()) input_names_.push_back(subject_.graph.node(id).name);
+    TASO_ASSIGN(RankGraph rank, own_part(document, node_names(model)));
+    if (options_.fuses()) {
+      TASO_ASSIGN(const RuleIndex rules, fusing_rules(options_, registry_));
+      TASO_RETURN_IF_ERROR(fuse(rank.graph, options_.model, rules, registry_));
+    }
     predict(document);
-    return executor_->set_inputs(inputs_);
+    forget_model();
+    return rank;
   }
 
   /// What the plan's file says that a step takes: by the programs of ranks, or else the costs that the plan adds up.
   void predict(const PlanDocument& document) {
     if (document.sums.step) {
-      predicted_ = *document.sums.step;
+      predicted_seconds_ = *document.sums.step;
       predicted_by_ = "the times of kernels and messages of its file";
     } else if (unit_of(document.cost) == CostUnit::seconds) {
-      predicted_ = document.sums.cost;
+      predicted_seconds_ = document.sums.cost;
       predicted_by_ = source_of(document.cost, document.mesh);
     }
   }
 
-  /// The rank's program.
-  Status make_program(const PlanDocument& document) {
+  /// What the rank computes. `node_names` are those of the file.
+  Expected<RankGraph> own_part(const PlanDocument& document, const std::vector<std::string>& node_names) {
     TASO_ASSIGN(const std::vector<std::string> files, strategy_files(options_.common));
     TASO_ASSIGN(const ProvedStrategies proved, ProvedStrategies::load(files, registry_));
     StrategyTable strategies(
         registry_, [&](std::string_view op) { return proved.of(op); },
         [&](std::string_view op) { return proved.passages_of(op); });
-    TASO_ASSIGN(const PartitionPlan plan, restore_plan(document, subject_.graph, node_names_, strategies));
-    TASO_ASSIGN(expansion_, expand(subject_.graph, plan, strategies));
-    TASO_ASSIGN(RankGraph rank, rank_graph(expansion_.graph, transport_.rank(), transfer_by_move()));
-    if (options_.fuses()) {
-      TASO_ASSIGN(const RuleIndex rules, fusing_rules(options_, registry_));
-      TASO_RETURN_IF_ERROR(fuse(rank.graph, options_.model, rules, registry_));
-    }
-    ExecutorOptions executor_options;
-    executor_options.threads = options_.threads;
-    executor_options.channels_last = options_.layouts != "row-major";
-    executor_options.float_storage = device_.float_storage;
-    TASO_ASSIGN(RankExecutor made, RankExecutor::create(rank, transport_, device_.library, executor_options));
-    executor_.emplace(std::move(made));
-    return {};
+    TASO_ASSIGN(const PartitionPlan plan, restore_plan(document, subject_.graph, node_names, strategies));
+    TASO_ASSIGN(const Expansion expansion, expand(subject_.graph, plan, strategies));
+    predict_payload(expansion);
+    TASO_ASSIGN(RankGraph rank, rank_graph(expansion.graph, transport_.rank(), transfer_by_move(expansion)));
+    slice_weights_first(rank.graph, registry_);
+    return rank;
+  }
+
+  /// A rank keeps its program; what that has not laid out of the weights is read again from the file where it is used.
+  void forget_model() {
+    for (const NodeId id : subject_.graph.topological_order())
+      if (const auto& constant = subject_.graph.node(id).constant) constant->release_pages();
+    if (!options_.check || !leads()) subject_.graph = Graph();
   }
 
   /// A run that is not timed, then the timed ones, each begun by all together.
@@ -193,6 +242,7 @@ class PlanRun {
       note_steps(times, start, steps, report);
     }
     report.memory = executor_->memory();
+    report.process = process_memory();
     report.kernels = executor_->executor().launches();
     report.moved = executor_->moved();
     describe_steps(std::move(steps), report);
@@ -201,9 +251,7 @@ class PlanRun {
 
   Status run_once(std::vector<StepTime>& times) {
     const bool timed = options_.profile || !options_.trace.empty();
-    TASO_ASSIGN(const std::span<const HostTensor> outputs, timed ? executor_->run_timed(times) : executor_->run());
-    if (!outputs_.empty()) return {};
-    for (const HostTensor& output : outputs) outputs_.push_back(output.copy());
+    TASO_ASSIGN(outputs_, timed ? executor_->run_timed(times) : executor_->run());
     return {};
   }
 
@@ -245,19 +293,16 @@ class PlanRun {
     ordered_json json = summary_json(reports);
     bool correct = true;
     if (options_.check) {
-      TASO_ASSIGN(correct,
-                  check_outputs(subject_.graph, subject_, inputs_, outputs_, options_, registry_, text, json["check"]));
+      TASO_ASSIGN(correct, check_outputs(subject_.graph, subject_, executor_->inputs(), outputs_, options_, registry_,
+                                         text, json["check"]));
     }
     if (!options_.save_outputs.empty())
       TASO_RETURN_IF_ERROR(save_tensors(options_.save_outputs, subject_.output_names, outputs_));
-    if (!options_.save_inputs.empty()) {
-      std::vector<std::string> names;
-      for (const NodeId id : subject_.graph.inputs()) names.push_back(subject_.graph.node(id).name);
-      TASO_RETURN_IF_ERROR(save_tensors(options_.save_inputs, names, inputs_));
-    }
+    if (!options_.save_inputs.empty())
+      TASO_RETURN_IF_ERROR(save_tensors(options_.save_inputs, input_names_, executor_->inputs()));
     if (!options_.trace.empty()) TASO_RETURN_IF_ERROR(write_trace(reports));
     if (!options_.common.json.empty()) TASO_RETURN_IF_ERROR(write_text(options_.common.json, json.dump(2) + "\n"));
-    if (!options_.common.quiet && !options_.files.claims().uses_stdout()) fmt::print("{}", text);
+    if (!options_.common.quiet && !options_.files.claims().uses_stdout()) TASO_RETURN_IF_ERROR(write_text("-", text));
     if (!correct)
       return Error{ErrorCode::check_failed,
                    fmt::format("its outputs differ from float64 by a relative L2 norm of more than {}",
@@ -268,41 +313,34 @@ class PlanRun {
 
   /// What was counted, by transfer, against what the plan states, but for what no output needs: that is not sent.
   Status check_payload(const std::vector<RankReport>& reports) {
-    std::map<std::uint32_t, MovedBytes> counted;
-    for (const RankReport& report : reports)
-      for (const auto& [transfer, bytes] : report.moved) {
-        counted[transfer].sent += bytes.sent;
-        counted[transfer].received += bytes.received;
-      }
-    const std::map<std::uint32_t, std::int64_t> unneeded = unneeded_bytes();
-    for (std::uint32_t i = 0; i < expansion_.transfers.size(); ++i) {
-      const auto not_sent = unneeded.find(i);
-      const std::int64_t needless = not_sent == unneeded.end() ? 0 : not_sent->second;
-      const std::int64_t predicted = expansion_.transfers[i].bytes - needless;
-      const MovedBytes& bytes = counted[i];
-      if (bytes.received != predicted || bytes.sent != predicted)
-        return internal_error(fmt::format("transfer {} of the plan moves {} bytes and not {} as predicted", i,
-                                          bytes.received, predicted));
-      payload_ += predicted;
-      needless_ += needless;
-    }
-    if (!counted.empty() && counted.rbegin()->first >= expansion_.transfers.size())
-      return internal_error("a message belongs to no transfer of the plan");
+    std::vector<MovedPayload> moved;
+    for (const RankReport& report : reports) moved.push_back(report.moved);
+    TASO_RETURN_IF_ERROR(check_moved(predicted_, moved));
+    payload_ = std::accumulate(predicted_.begin(), predicted_.end(), std::int64_t{0});
     return {};
   }
 
-  /// Payload of messages on which no output depends, by transfer.
-  [[nodiscard]] std::map<std::uint32_t, std::int64_t> unneeded_bytes() const {
-    std::map<std::uint32_t, std::int64_t> bytes;
-    for (const auto& [id, transfer] : expansion_.moves) bytes[transfer] += expansion_.graph.type({id, 0}).bytes();
-    for (const auto& [transfer, sent] : message_bytes(expansion_.graph, transfer_by_move())) bytes[transfer] -= sent;
-    return bytes;
+  /// What ranks send, of what the plan states: not what no output depends on.
+  void predict_payload(const Expansion& expansion) {
+    const TransferOf transfer_of = transfer_by_move(expansion);
+    for (const ExpandedTransfer& transfer : expansion.transfers) {
+      predicted_.push_back(transfer.bytes);
+      needless_ += transfer.bytes;
+    }
+    std::vector<std::int64_t> stated(predicted_.size(), 0);
+    for (const auto& [id, transfer] : expansion.moves) stated[transfer] += expansion.graph.type({id, 0}).bytes();
+    const std::map<std::uint32_t, std::int64_t> sent = message_bytes(expansion.graph, transfer_of);
+    for (std::uint32_t i = 0; i < predicted_.size(); ++i) {
+      const auto needed = sent.find(i);
+      predicted_[i] -= stated[i] - (needed == sent.end() ? 0 : needed->second);
+      needless_ -= predicted_[i];
+    }
   }
 
-  [[nodiscard]] TransferOf transfer_by_move() const {
-    return [this](NodeId reader) {
-      const auto move = expansion_.moves.find(reader);
-      return move == expansion_.moves.end() ? static_cast<std::uint32_t>(expansion_.transfers.size()) : move->second;
+  [[nodiscard]] static TransferOf transfer_by_move(const Expansion& expansion) {
+    return [&expansion](NodeId reader) {
+      const auto move = expansion.moves.find(reader);
+      return move == expansion.moves.end() ? static_cast<std::uint32_t>(expansion.transfers.size()) : move->second;
     };
   }
 
@@ -323,26 +361,35 @@ class PlanRun {
                                    options_.model, reports.size(), reports.size() == 1 ? "" : "s", transport_.name(),
                                    duration_text(time.median_us * 1e-6), duration_text(time.minimum_us * 1e-6),
                                    time.spread * 100, time.samples);
-    if (predicted_)
-      text += fmt::format("predicted: {}, {:.1f} % {} than the median; by {}\n", duration_text(*predicted_),
+    if (predicted_seconds_)
+      text += fmt::format("predicted: {}, {:.1f} % {} than the median; by {}\n", duration_text(*predicted_seconds_),
                           std::abs(off(time)) * 100, off(time) < 0 ? "less" : "more", predicted_by_);
-    text +=
-        fmt::format("payload: {} bytes in {} transfers a run, as predicted\n", payload_, expansion_.transfers.size());
-    text += fmt::format("\n{:>4} {:>8} {:>14} {:>14} {:>14} {:>14} {:>14}\n", "rank", "kernels", "sent", "received",
-                        "weights", "temporaries", "without reuse");
+    text += fmt::format("payload: {} bytes in {} transfers a run, as predicted\n", payload_, predicted_.size());
+    text += memory_line(reports);
+    text += fmt::format("\n{:>4} {:>8} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14}\n", "rank", "kernels", "sent",
+                        "received", "weights", "temporaries", "without reuse", "resident");
     for (std::size_t rank = 0; rank < reports.size(); ++rank) {
-      MovedBytes all;
-      for (const auto& [transfer, bytes] : reports[rank].moved) {
-        all.sent += bytes.sent;
-        all.received += bytes.received;
-      }
+      const MovedBytes all = sum_of(reports[rank].moved);
       const RankMemory& memory = reports[rank].memory;
-      text += fmt::format("{:>4} {:>8} {:>14} {:>14} {:>14} {:>14} {:>14}\n", rank, reports[rank].kernels, all.sent,
-                          all.received, memory.weights, memory.arena, memory.temporaries);
+      text +=
+          fmt::format("{:>4} {:>8} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14}\n", rank, reports[rank].kernels, all.sent,
+                      all.received, memory.weights, memory.arena, memory.temporaries, reports[rank].process.resident);
     }
     for (std::size_t rank = 0; options_.profile && rank < reports.size(); ++rank)
       text += fmt::format("\nrank {}:{}", rank, profile_table(reports[rank].profile));
     return text;
+  }
+
+  /// What the plan takes, and what is resident.
+  [[nodiscard]] std::string memory_line(const std::vector<RankReport>& reports) const {
+    std::int64_t resident = 0, peak = 0;
+    for (const RankReport& report : reports) {
+      resident = std::max(resident, report.process.resident);
+      peak = std::max(peak, report.process.peak);
+    }
+    return fmt::format(
+        "memory: {:.0f} bytes on a device by the plan; resident {} bytes in {}, {} at most\n", planned_memory_,
+        resident, transport_.name() == "threads" ? "the process of all ranks" : "the process that takes most", peak);
   }
 
   [[nodiscard]] ordered_json summary_json(const std::vector<RankReport>& reports) const {
@@ -356,22 +403,24 @@ class PlanRun {
                       {"plan", options_.plan},
                       {"payload_bytes", payload_},
                       {"unneeded_bytes", needless_},
+                      {"planned_memory_bytes", planned_memory_},
                       {"time",
                        {{"median_us", time.median_us},
                         {"minimum_us", time.minimum_us},
                         {"spread", time.spread},
                         {"samples", time.samples}}},
                       {"ranks", ordered_json::array()}};
-    if (predicted_) json["predicted"] = {{"seconds", *predicted_}, {"by", predicted_by_}};
+    if (predicted_seconds_) json["predicted"] = {{"seconds", *predicted_seconds_}, {"by", predicted_by_}};
     for (const RankReport& report : reports) {
-      MovedBytes all;
-      for (const auto& [transfer, bytes] : report.moved) {
-        all.sent += bytes.sent;
-        all.received += bytes.received;
-      }
-      ordered_json rank{{"kernels", report.kernels},          {"sent_bytes", all.sent},
-                        {"received_bytes", all.received},     {"weight_bytes", report.memory.weights},
-                        {"arena_bytes", report.memory.arena}, {"temporaries_bytes", report.memory.temporaries}};
+      const MovedBytes all = sum_of(report.moved);
+      ordered_json rank{{"kernels", report.kernels},
+                        {"sent_bytes", all.sent},
+                        {"received_bytes", all.received},
+                        {"weight_bytes", report.memory.weights},
+                        {"arena_bytes", report.memory.arena},
+                        {"temporaries_bytes", report.memory.temporaries},
+                        {"resident_bytes", report.process.resident},
+                        {"peak_resident_bytes", report.process.peak}};
       for (const KernelProfile& kernel : report.profile)
         rank["profile"].push_back({{"operator", kernel.op},
                                    {"implementation", kernel.implementation},
@@ -399,14 +448,15 @@ class PlanRun {
   const Device& device_;
   Transport& transport_;
   FileIdentity model_;
-  Subject subject_;
-  std::vector<std::string> node_names_;  ///< Of the file.
-  Expansion expansion_;
-  std::vector<HostTensor> inputs_, outputs_;
-  std::optional<RankExecutor> executor_;
+  Subject subject_;  ///< Without its graph where that is not needed any more.
+  std::vector<std::string> input_names_;
+  double planned_memory_ = 0;            ///< Bytes that the plan takes on the device that holds most.
+  std::vector<std::int64_t> predicted_;  ///< Payload of each transfer of the plan.
   std::int64_t payload_ = 0, needless_ = 0;
-  std::optional<double> predicted_;  ///< Seconds of a step.
+  std::optional<double> predicted_seconds_;  ///< Seconds of a step.
   std::string predicted_by_;
+  std::optional<RankExecutor> executor_;
+  std::span<const HostTensor> outputs_;  ///< Of the last run.
 };
 
 }  // namespace

@@ -516,7 +516,7 @@ Expected<int> run(RunOptions& options) {
                                               registry, text, json["check"]));
   }
   if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(write_text(options.common.json, json.dump(2) + "\n"));
-  if (!options.common.quiet && !options.files.claims().uses_stdout()) fmt::print("{}", text);
+  if (!options.common.quiet && !options.files.claims().uses_stdout()) TASO_RETURN_IF_ERROR(write_text("-", text));
   if (tools::interrupted()) return static_cast<int>(ErrorCode::interrupted);
   if (!within)
     return Error{ErrorCode::check_failed,

@@ -88,6 +88,14 @@ dnnl::pooling_forward::primitive_desc pooling_desc(algorithm kind, const desc& x
 #endif
 }
 
+dims dims_of(const desc& memory_desc) {
+#if DNNL_VERSION_MAJOR >= 3
+  return memory_desc.get_dims();
+#else
+  return memory_desc.dims();
+#endif
+}
+
 /// Order of axes and inner blocks; empty if the format has no such description.
 std::string describe(const desc& memory_desc, std::size_t rank) {
   std::vector<std::int64_t> strides;
@@ -153,9 +161,9 @@ class PrimitiveKernel final : public Kernel {
     }
     calls_.push_back(std::move(call));
   }
-  /// Declares that input `index` is wanted in `packed` instead of `plain`.
-  void want_packed(std::size_t index, const desc& plain, const desc& packed, std::string format) {
-    packed_.push_back({index, plain, packed, std::move(format)});
+  /// Declares that input `index`, of this shape, is wanted in `packed` instead of `plain`.
+  void want_packed(std::size_t index, const Shape& shape, const desc& plain, const desc& packed, std::string format) {
+    packed_.push_back({index, plain, packed, std::move(format), first_axis(shape, plain)});
   }
   /// Input `index` is copied to output 0 at the start, unless it is there, where a primitive adds to it.
   void start_with(std::size_t index, std::int64_t elements) {
@@ -184,6 +192,27 @@ class PrimitiveKernel final : public Kernel {
     std::memset(packed, 0, entry->packed.get_size());
     memory from(entry->plain, engine(), const_cast<std::byte*>(plain));
     memory to(entry->packed, engine(), packed);
+    dnnl::stream stream(engine());
+    dnnl::reorder(from, to).execute(stream, from, to);
+    stream.wait();
+  }
+
+  [[nodiscard]] std::int64_t rows_of_part(std::size_t index) const override {
+    const Packed* entry = find(index);
+    if (entry == nullptr || !entry->axis) return 0;
+    const std::int64_t all = dims_of(entry->plain)[*entry->axis];
+    const auto row = static_cast<std::int64_t>(entry->plain.get_size()) / std::max<std::int64_t>(all, 1);
+    const std::int64_t rows = std::max<std::int64_t>(1, part_bytes / std::max<std::int64_t>(row, 1)) * whole_blocks;
+    // Of descriptions that begin in the middle oneDNN knows no size.
+    return rows < all && part_of(*entry, entry->packed, 0, rows).get_size() > 0 ? rows : 0;
+  }
+  void pack_part(std::size_t index, std::int64_t first, std::int64_t count, const std::byte* rows,
+                 std::byte* packed) const override {
+    const Packed* entry = find(index);
+    TASO_CHECK(entry != nullptr, "packing an input that is not packed");
+    if (first == 0) std::memset(packed, 0, entry->packed.get_size());
+    memory from(part_of(*entry, entry->plain, 0, count), engine(), const_cast<std::byte*>(rows));
+    memory to(part_of(*entry, entry->packed, first, count), engine(), packed);
     dnnl::stream stream(engine());
     dnnl::reorder(from, to).execute(stream, from, to);
     stream.wait();
@@ -238,6 +267,8 @@ class PrimitiveKernel final : public Kernel {
   }
 
  private:
+  /// Blocks of an axis have so many elements or a divisor of it; parts have about so many bytes for each.
+  static constexpr std::int64_t whole_blocks = 64, part_bytes = std::int64_t{1} << 16;
   static constexpr std::int64_t chunk = 16384;  ///< Elements, the fewest that a thread is woken for.
 
   struct Call {
@@ -250,7 +281,26 @@ class PrimitiveKernel final : public Kernel {
     std::size_t index;
     desc plain, packed;
     std::string format;
+    std::optional<std::size_t> axis;  ///< Of `plain`: the first of the input.
   };
+  /// The axis of a description that is the first one of a shape, if the others are those of the shape or of extent 1
+  /// before it.
+  [[nodiscard]] static std::optional<std::size_t> first_axis(const Shape& shape, const desc& plain) {
+    const dims all = dims_of(plain);
+    if (shape.empty() || all.size() < shape.size()) return std::nullopt;
+    const std::size_t axis = all.size() - shape.size();
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(axis);
+    const bool alike = std::equal(begin, all.end(), shape.begin(), shape.end()) &&
+                       std::all_of(all.begin(), begin, [](std::int64_t extent) { return extent == 1; });
+    return alike ? std::optional(axis) : std::nullopt;
+  }
+  /// So many indices of that axis; an empty description where blocks do not end there.
+  [[nodiscard]] static desc part_of(const Packed& entry, const desc& whole, std::int64_t first, std::int64_t count) {
+    dims shape = dims_of(whole), offsets(shape.size(), 0);
+    offsets[*entry.axis] = first;
+    shape[*entry.axis] = std::min(count, shape[*entry.axis] - first);
+    return whole.submemory_desc(shape, offsets, true);
+  }
   [[nodiscard]] const Packed* find(std::size_t index) const {
     for (const Packed& packed : packed_)
       if (packed.index == index) return &packed;
@@ -345,7 +395,8 @@ Slot place_weight(PrimitiveKernel& kernel, const KernelRequest& request, std::si
     const std::string format = describe(wanted, rank);
     std::string shape;
     for (const std::int64_t extent : request.inputs[index].type.shape) shape += std::to_string(extent) + "x";
-    kernel.want_packed(index, plain, wanted, "onednn " + shape + " rank " + std::to_string(rank) + " " + format);
+    kernel.want_packed(index, request.inputs[index].type.shape, plain, wanted,
+                       "onednn " + shape + " rank " + std::to_string(rank) + " " + format);
     return input(index);
   }
   const Slot slot{Slot::Place::workspace, kernel.reserve(wanted.get_size())};

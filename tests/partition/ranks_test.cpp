@@ -10,6 +10,7 @@
 #include "partition/expand.h"
 #include "runtime/rank_executor.h"
 #include "runtime/thread_transport.h"
+#include "runtime/weight_slices.h"
 #include "tests/optimizer/random_graph.h"
 #include "tests/partition/drawn_plans.h"
 #include "tests/partition/strategy_tables.h"
@@ -21,16 +22,19 @@ namespace {
 /// What ranks make of inputs, twice.
 struct RankResults {
   std::vector<HostTensor> outputs;
-  std::vector<std::map<std::uint32_t, MovedBytes>> planned, moved;  ///< Per rank.
+  std::vector<MovedPayload> planned, moved;  ///< Per rank.
   std::vector<RankMemory> memory;
 };
 
 Status run_rank(const Graph& expanded, Transport& transport, const KernelLibrary& library,
                 std::span<const HostTensor> inputs, RankResults& results) {
   const auto rank = static_cast<std::size_t>(transport.rank());
-  TASO_ASSIGN(const RankGraph graph, rank_graph(expanded, transport.rank(), [](NodeId reader) { return reader % 3; }));
+  TASO_ASSIGN(RankGraph graph, rank_graph(expanded, transport.rank(), [](NodeId reader) { return reader % 3; }));
+  slice_weights_first(graph.graph, registry());
   TASO_ASSIGN(RankExecutor executor, RankExecutor::create(graph, transport, library));
-  TASO_RETURN_IF_ERROR(executor.set_inputs(inputs));
+  std::vector<HostTensor> own;
+  for (const HostTensor& input : inputs) own.push_back(input.copy());
+  TASO_RETURN_IF_ERROR(executor.set_inputs(std::move(own)));
   for (int repeat = 0; repeat < 2; ++repeat) {
     TASO_ASSIGN(const std::span<const HostTensor> outputs, executor.run());
     if (repeat == 0) continue;
@@ -68,10 +72,10 @@ void expect_close(std::span<const HostTensor> expected, std::span<const HostTens
   }
 }
 
-std::int64_t total(const std::vector<std::map<std::uint32_t, MovedBytes>>& ranks, std::int64_t MovedBytes::*which) {
+std::int64_t total(const std::vector<MovedPayload>& ranks, std::int64_t MovedBytes::*which) {
   std::int64_t sum = 0;
   for (const auto& transfers : ranks)
-    for (const auto& [number, bytes] : transfers) sum += bytes.*which;
+    for (const MovedBytes& bytes : transfers) sum += bytes.*which;
   return sum;
 }
 
@@ -133,6 +137,43 @@ TEST(Ranks, PartsOfWeightsAndGathersInPlace) {
   EXPECT_EQ(gathers, 2U);  // The hidden layer, and the output.
   EXPECT_EQ(receives, 0U);
   EXPECT_EQ(joins, 0U);
+}
+
+TEST(Ranks, WhatIsMovedMustBeWhatIsPredicted) {
+  const std::vector<std::int64_t> predicted = {8, 0, 24};
+  const MovedPayload first = {{8, 0}, {0, 0}, {0, 24}}, second = {{0, 8}, {0, 0}, {24, 0}};
+  EXPECT_TRUE(check_moved(predicted, std::vector<MovedPayload>{first, second}));
+  EXPECT_TRUE(check_moved(predicted, std::vector<MovedPayload>{second, {}, first}));
+  const auto error_of = [&](const MovedPayload& rank) {
+    const Status status = check_moved(predicted, std::vector<MovedPayload>{rank, second});
+    return status ? std::string() : std::to_string(status.error().exit_code()) + " " + status.error().message;
+  };
+  EXPECT_EQ(error_of({{7, 0}, {0, 0}, {0, 24}}), "1 transfer 0 of the plan sends 7 bytes and not 8 as predicted");
+  EXPECT_EQ(error_of({{8, 0}, {0, 0}, {0, 20}}), "1 transfer 2 of the plan receives 20 bytes and not 24 as predicted");
+  EXPECT_EQ(error_of({{8, 0}, {0, 4}, {0, 24}}), "1 transfer 1 of the plan receives 4 bytes and not 0 as predicted");
+  EXPECT_EQ(error_of({{8, 0}}), "1 transfer 2 of the plan receives 0 bytes and not 24 as predicted");
+  EXPECT_EQ(error_of({{8, 0}, {0, 0}, {0, 24}, {0, 0}}), "1 a message belongs to no transfer of the plan");
+}
+
+// Programs that count their messages for other transfers than the plan does are found out.
+TEST(Ranks, MessagesCountedForAnotherTransfer) {
+  Graph graph = graph_of("input x f32[4, 8]\nweight w f32[8, 6]\noutput relu(matmul(x, w))\n");
+  StrategyTable strategies = every_strategy();
+  Planner planner(graph, mesh_of_sizes({2}), strategies, {});
+  const PartitionPlan plan = value_of(planner.plan([&](NodeId id, const NodeConfiguration& configuration) {
+    return configuration.to_string() == (graph.node(id).is_op("relu") ? "i@-1" : "j@-1");
+  }));
+  const Graph expanded = value_of(expand(graph, plan, strategies)).graph;
+  const RankResults results = run_ranks(expanded, 2, value_of(random_inputs(graph, registry(), 1)));
+  const auto predicted_by = [&](const TransferOf& transfer_of) {
+    std::vector<std::int64_t> bytes(3, 0);
+    for (const auto& [transfer, sent] : message_bytes(expanded, transfer_of)) bytes.at(transfer) = sent;
+    return bytes;
+  };
+  EXPECT_TRUE(check_moved(predicted_by([](NodeId reader) { return reader % 3; }), results.moved));
+  const Status found = check_moved(predicted_by([](NodeId reader) { return (reader + 1) % 3; }), results.moved);
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, ErrorCode::internal);
 }
 
 TEST(Ranks, OperatorsThatAreNotUnderstood) {

@@ -259,6 +259,39 @@ TEST(Kernel, PackedWeightsAreShared) {
   EXPECT_TRUE(std::equal(a.data(), a.data() + a.size(), b.data()));
 }
 
+// A weight that is packed part by part is the one that is packed as a whole.
+TEST(Kernel, WeightsArePackedInParts) {
+  if (library().device().find("oneDNN") == std::string::npos) GTEST_SKIP() << "built without oneDNN";
+  int in_parts = 0;
+  for (const char* text : {"input x f32[3, 1000]\nweight w f32[1000, 3001]\noutput matmul(x, w)",
+                           "input x f32[1, 3, 1000]\nweight w f32[1000, 3001]\noutput matmul(x, w)",
+                           "input x f32[2, 3, 300]\nweight w f32[2, 300, 301]\noutput matmul(x, w)",
+                           "input x f32[1, 300, 8, 8]\nweight w f32[500, 300, 3, 3]\noutput conv2d(x, w)",
+                           "input x f32[1, 600, 8, 8]\nweight w f32[500, 300, 3, 3]\noutput conv2d(x, w)"}) {
+    const Graph graph = graph_of(text);
+    const LoweredGraph lowered = value_of(lower(graph, registry(), {.channels_last = true}));
+    for (const LoweredStep& step : lowered.steps) {
+      const KernelRequest& request = step.kernel->request;
+      const auto kernel = value_of(library().create(request));
+      if (request.inputs.size() < 2 || kernel->packed_format(1).empty()) continue;
+      const TensorType& type = request.inputs[1].type;
+      std::vector<float> plain(static_cast<std::size_t>(type.elements()));
+      for (std::size_t i = 0; i < plain.size(); ++i) plain[i] = static_cast<float>(i);
+      const auto* bytes = reinterpret_cast<const std::byte*>(plain.data());
+      AlignedBuffer whole(kernel->packed_bytes(1)), parts(kernel->packed_bytes(1));
+      kernel->pack(1, bytes, whole.data());
+      const std::int64_t rows = kernel->rows_of_part(1), all = type.shape[0];
+      if (rows == 0) continue;
+      ++in_parts;
+      EXPECT_LT(rows, all);
+      for (std::int64_t first = 0; first < all; first += rows)
+        kernel->pack_part(1, first, std::min(rows, all - first), bytes + type.bytes() / all * first, parts.data());
+      EXPECT_TRUE(std::equal(whole.data(), whole.data() + whole.size(), parts.data())) << text;
+    }
+  }
+  EXPECT_GE(in_parts, 1);
+}
+
 // Rows of constant matrices whose distance would be a large power of two are packed further apart (docs/runtime.md).
 TEST(Kernel, RowsOfConstantMatricesAreSpread) {
   if (library().device().find("oneDNN") == std::string::npos) GTEST_SKIP() << "built without oneDNN";

@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 namespace taso {
 namespace {
@@ -15,6 +16,23 @@ TEST(Hash, IsTheSameOnEveryMachine) {
   EXPECT_EQ(hash_text("taso"), hash_text("taso"));
   EXPECT_NE(hash_text("taso"), hash_text("taso", 1));
   EXPECT_NE(hash_text("taso"), hash_text("tasp"));
+}
+
+TEST(Hash, InPartsIsThatOfTheWhole) {
+  std::vector<std::byte> bytes(1000);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>(i * i);
+  for (const std::size_t part : {1U, 7U, 256U, 999U, 1000U, 5000U}) {
+    std::size_t read = 0;
+    EXPECT_EQ(hash_in_parts(bytes, part,
+                            [&](std::span<const std::byte> one) {
+                              EXPECT_EQ(one.data(), bytes.data() + read);
+                              EXPECT_LE(one.size(), part);
+                              read += one.size();
+                            }),
+              hash_bytes(bytes));
+    EXPECT_EQ(read, bytes.size());
+  }
+  EXPECT_EQ(hash_in_parts({}, 1, [](std::span<const std::byte>) { ADD_FAILURE(); }), hash_text(""));
 }
 
 TEST(Hasher, FieldsDoNotRunTogether) {

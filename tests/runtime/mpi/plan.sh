@@ -150,6 +150,100 @@ full_disk() {
   [ ! -s stdout ] || wrong "there are results"
 }
 
+# maximum NAME FILE: the largest number of this name in a report.
+maximum() { grep -oE "\"$1\": [0-9.]+" "$2" | awk '{ if ($2 > most) most = $2 } END { printf "%d", most }'; }
+
+# empty_peak N: the most that one of N ranks has resident with next to nothing to compute.
+empty_peak() {
+  printf 'input x f32[1]\noutput relu(x)\n' > empty.graph
+  "$models" empty.graph empty.onnx
+  "$opt" empty.onnx --specs "$specs" --plan-only empty.json --devices "$1" -q
+  start "$1" empty.onnx --plan empty.json -q --json empty.report.json
+  [ $got = 0 ] || wrong "the empty model: exit code $got"
+  maximum peak_resident_bytes empty.report.json
+}
+
+# keeps_to_plan N EMPTY: in report.json no rank has ever had more resident than the plan says, and 15 %, and EMPTY.
+keeps_to_plan() {
+  local planned peak
+  planned=$(maximum planned_memory_bytes report.json)
+  peak=$(maximum peak_resident_bytes report.json)
+  [ "$planned" -gt 1000000 ] || wrong "the plan takes $planned bytes"
+  [ "$peak" -le $((planned * 115 / 100 + $2)) ] || wrong "$1 ranks: $peak bytes, planned $planned, empty program $2"
+}
+
+# What a rank has resident is what the plan says.
+resident() {
+  local count empty
+  for count in 2 4; do
+    empty=$(empty_peak $count)
+    for name in resnet50 alexnet; do
+      "$models" $name model.onnx --seed 3 > /dev/null
+      plan_for $count
+      start $count model.onnx --plan plan.$count.json --repeat 1 --json report.json
+      [ $got = 0 ] || wrong "$name on $count ranks: exit code $got"
+      grep -qE '^memory: [0-9]+ bytes on a device by the plan; resident [0-9]+ bytes in the process that takes most, ' \
+        stdout || wrong "no line of memory"
+      keeps_to_plan $count "$empty"
+    done
+  done
+}
+
+# A model whose weights, 256 MiB, are twice what one process may have runs on four ranks and not on one. The limit is
+# that of data (ulimit -d): of all private memory that can be written, so that a rank that held a copy of the whole
+# weights, or of the model's file, would be refused. Pages of files that are read through a mapping do not count as data,
+# and must not: they are given back as they are used. That they are is what the most that was resident says, in which
+# they count. One rank needs more than the limit because products lay out their weights anew.
+limited() {
+  local external empty i
+  local limit=$((128 * 1024))
+  {
+    echo 'input x f32[8, 2048]'
+    for ((i = 0; i < 16; ++i)); do echo "weight w$i f32[2048, 2048]"; done
+    echo 't0 = relu(matmul(x, w0))'
+    for ((i = 1; i < 16; ++i)); do echo "t$i = relu(matmul(t$((i - 1)), w$i))"; done
+    echo 'output t15'
+  } > large.graph
+  empty=$(empty_peak 4)
+  for external in '' --external-data; do
+    "$models" large.graph model.onnx $external
+    for count in 1 4; do plan_for $count; done
+    got=0
+    (ulimit -d $limit && start 4 model.onnx --plan plan.4.json --repeat 1 --json report.json && exit $got) || got=$?
+    [ $got = 0 ] || wrong "$external: 4 ranks end with exit code $got"
+    keeps_to_plan 4 "$empty"
+    rm report.json
+    got=0
+    (ulimit -d $limit && start 1 model.onnx --plan plan.1.json --repeat 1 --save-outputs saved --json report.json &&
+      exit $got) || got=$?
+    says 3 'out of memory: this needs more than the system gives'
+    wrote_nothing saved report.json
+    start 1 model.onnx --plan plan.1.json --repeat 1
+    [ $got = 0 ] || wrong "$external: one rank without a limit ends with exit code $got"
+    rm model.onnx*
+  done
+}
+
+# A result that differs from float64 ends all ranks with one line; so does a stdout that takes no more.
+unequal() {
+  printf 'input x f32[4, 64]\nt = fill(shape=[4, 64], value=1e7)\noutput sub(add(x, t), t)\n' > model.graph
+  "$models" model.graph model.onnx
+  plan_for 2
+  start 2 model.onnx --plan plan.2.json --check
+  says 4 'model.onnx: its outputs differ from float64 by a relative L2 norm of more than 1e-05$'
+  grep -q 'not within it$' stdout || wrong "the output is not marked"
+  start 2 model.onnx --plan plan.2.json
+  [ $got = 0 ] || wrong "without --check: exit code $got"
+}
+full_stdout() {
+  "$models" nasrnn model.onnx --small > /dev/null
+  plan_for 2
+  got=0
+  timeout --kill-after=5 30 "${ranks[@]}" -np 2 bash -c 'exec "$0" "$@" > /dev/full' "$run" --specs "$specs" \
+    model.onnx --plan plan.2.json > stdout 2> stderr < /dev/null || got=$?
+  says 3 'cannot write to stdout: No space left on device$'
+}
+
 # lost SIGNAL RANK: one of three ranks gets a signal after a second of computing; all are over within 30 seconds.
 lost() {
   local signal=$1 victim=$2 rank i
@@ -222,6 +316,6 @@ devices() {
 }
 
 case $work in
-  runs | devices | alone | different | carried | full_disk | killed | stopped) $work ;;
+  runs | devices | alone | different | carried | full_disk | full_stdout | killed | limited | resident | stopped | unequal) $work ;;
   *) wrong "no work '$work'" ;;
 esac
