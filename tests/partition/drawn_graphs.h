@@ -17,6 +17,13 @@
 
 namespace taso::test {
 
+/// How many graphs tests draw: fewer where sanitizers make all slow.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr std::uint64_t drawn_graphs = 24;
+#else
+inline constexpr std::uint64_t drawn_graphs = 200;
+#endif
+
 struct DrawnGraph {
   Graph graph;
   std::vector<RingTensor<double>> inputs;  ///< At which all values are finite; in the order of Graph::inputs.
