@@ -12,6 +12,7 @@
 #include "runtime/thread_transport.h"
 #include "tests/partition/drawn_graphs.h"
 #include "tests/partition/drawn_plans.h"
+#include "tests/partition/host_tensors.h"
 #include "tests/partition/strategy_tables.h"
 #include "tests/partition/ways_to_plan.h"
 #include "tests/support/graphs.h"
@@ -78,13 +79,8 @@ std::int64_t total(const std::vector<std::map<std::uint32_t, MovedBytes>>& ranks
 
 std::vector<HostTensor> inputs_of(const DrawnGraph& drawn) {
   std::vector<HostTensor> inputs;
-  for (std::size_t i = 0; i < drawn.inputs.size(); ++i) {
-    const RingTensor<double>& sample = drawn.inputs[i];
-    const std::vector<float> floats(sample.elements.begin(), sample.elements.end());
-    inputs.push_back(drawn.graph.node(drawn.graph.inputs()[i]).outputs[0].element == ElementType::f32
-                         ? HostTensor::of_floats(sample.shape, floats)
-                         : HostTensor::of_integers(sample.shape, sample.integers));
-  }
+  for (std::size_t i = 0; i < drawn.inputs.size(); ++i)
+    inputs.push_back(host_tensor(drawn.graph.node(drawn.graph.inputs()[i]).outputs[0], drawn.inputs[i]));
   return inputs;
 }
 

@@ -49,11 +49,16 @@ class DrawnConfigurations {
 
  private:
   using Several = std::vector<const NodeConfiguration*>;
+  [[nodiscard]] bool is_output(Value value) const {
+    return std::find(graph_.outputs().begin(), graph_.outputs().end(), value) != graph_.outputs().end();
+  }
   [[nodiscard]] bool often(const Several& some) { return !some.empty() && random_.below(3) > 0; }
   [[nodiscard]] const NodeConfiguration* one_of(const Several& some) { return some[random_.below(some.size())]; }
   [[nodiscard]] bool can_read(NodeId id, const NodeConfiguration& configuration) const {
     const std::vector<Value>& inputs = graph_.node(id).inputs;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
+      // Of an output of the graph all is kept.
+      if (!configuration.reads[i].partial.empty() && is_output(inputs[i])) return false;
       const TensorType& type = graph_.type(inputs[i]);
       const auto maker = drawn_.find(inputs[i].node);
       const Placement have =
