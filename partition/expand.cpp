@@ -220,12 +220,12 @@ class PlanExpander {
     return {};
   }
 
-  /// A concatenation needs no operands without elements, which a piece may have, unless it has no others.
+  /// A concatenation needs no operands without elements, which a piece may have. Where none has elements, they may yet
+  /// be of some extent along its axis.
   void leave_out_empty(std::string_view op, std::vector<Value>& operands) const {
-    if (!strategies_.registry().is_associative(op)) return;
-    const Value first = operands[0];
-    std::erase_if(operands, [&](const Value& operand) { return made_.graph.type(operand).elements() == 0; });
-    if (operands.empty()) operands.push_back(first);
+    const auto is_empty = [&](const Value& operand) { return made_.graph.type(operand).elements() == 0; };
+    if (!strategies_.registry().is_associative(op) || std::all_of(operands.begin(), operands.end(), is_empty)) return;
+    std::erase_if(operands, is_empty);
   }
 
   Expected<NodeId> apply(std::string_view op, const Attributes& attributes, std::vector<Value> inputs, Device device,

@@ -157,6 +157,8 @@ Expected<PartitionPlan> Planner::plan(const ConfigurationFilter& allowed) {
   const PlanProblem problem(graph_, mesh_, prepared_, options_.state, allowed);
   bool stopped = false;
   const PartitionSolution solution = solve_exact(problem.problem(), solver_for(problem, stopped));
+  if (solution.cost >= EliminationProblem::forbidden_cost)
+    return Error{ErrorCode::not_proved, "no plan was found that does only what is allowed", {}};
   PartitionPlan plan = problem.plan_of(solution.choice);
   plan.stopped = stopped;
   describe(problem, solution, plan);

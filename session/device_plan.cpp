@@ -160,7 +160,12 @@ class DevicePlanning {
         other.missing = out_of_time;
         continue;
       }
-      TASO_ASSIGN(other.plan, planner.plan(baseline.allowed));
+      Expected<PartitionPlan> found = planner.plan(baseline.allowed);
+      if (!found && found.error().code != ErrorCode::not_proved) return found.error();
+      if (found)
+        other.plan = std::move(*found);
+      else
+        other.missing = found.error().message;
     }
     return {};
   }

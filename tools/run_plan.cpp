@@ -353,7 +353,7 @@ class PlanRun {
   }
 
   /// By what share of the measured time more is predicted.
-  [[nodiscard]] double off(const Measurement& time) const { return *predicted_ / (time.median_us * 1e-6) - 1; }
+  [[nodiscard]] double off(const Measurement& time) const { return *predicted_seconds_ / (time.median_us * 1e-6) - 1; }
 
   [[nodiscard]] std::string summary(const std::vector<RankReport>& reports) const {
     const Measurement time = time_of(reports);

@@ -12,6 +12,7 @@
 #include "graph/graph_text.h"
 #include "operators/evaluate.h"
 #include "support/random.h"
+#include "tests/onnx_io/carrier.h"
 #include "tests/onnx_io/fixture.h"
 #include "tests/support/cases.h"
 
@@ -25,24 +26,6 @@ std::vector<test::TextCase> lowering_cases() {
   using test::CaseValue;
   return test::load_cases("tests/onnx_io/lowering.cases", {{"from_opset", CaseValue::integer, CaseCount::optional},
                                                            {"graph", CaseValue::section, CaseCount::once}});
-}
-
-/// A model whose inputs and outputs are those of a graph, made by one operator that nobody knows.
-Model carrier(const Graph& graph, int opset) {
-  ModelBuilder builder(opset, "carrier");
-  builder.add_opset("carrier", 1);
-  std::vector<std::string> inputs, outputs;
-  for (NodeId id : graph.inputs()) {
-    const Node& input = graph.node(id);
-    builder.add_input(input.name, input.outputs[0].shape, input.outputs[0].element);
-    inputs.push_back(input.name);
-  }
-  for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
-    outputs.push_back("out" + std::to_string(i));
-    builder.add_output(outputs.back(), graph.type(graph.outputs()[i]).shape);
-  }
-  builder.add_node("Make", inputs, outputs, {}, "make", "carrier");
-  return Model::parse(builder.serialize(), "carrier.onnx", test::registry()).value();
 }
 
 std::vector<Tensor> random_inputs(const Graph& graph, std::uint64_t seed) {
@@ -91,7 +74,7 @@ TEST_F(LoweringTest, EveryGraphAtEveryOpset) {
       if (graph->node(id).kind == NodeKind::op) written.insert(graph->node(id).op);
     for (const int opset : {7, 8, 9, 10, 11, 12, 13, 14, 17, 18, 20, 21, 23}) {
       SCOPED_TRACE(one.place() + " " + one.name + " at opset " + std::to_string(opset));
-      const Model model = carrier(*graph, opset);
+      const Model model = test::carrier(*graph, opset);
       const auto saved = model.save(*graph, path("lowered.onnx"));
       if (opset < one.integer("from_opset", 7)) {
         EXPECT_FALSE(saved.ok()) << "the case could name an older opset";
@@ -118,7 +101,7 @@ TEST_F(LoweringTest, WhatAnOpsetCannotExpress) {
   const auto error = [&](const std::string& text, int opset) {
     const auto graph = parse_graph(text, "test", test::registry());
     EXPECT_TRUE(graph.ok()) << (graph.ok() ? "" : graph.error().to_string());
-    const auto saved = carrier(*graph, opset).save(*graph, path("lowered.onnx"));
+    const auto saved = test::carrier(*graph, opset).save(*graph, path("lowered.onnx"));
     return saved.ok() ? "" : saved.error().message;
   };
   EXPECT_EQ(error("input x f32[4]\noutput broadcast(x; shape=[2, 4])\n", 7),

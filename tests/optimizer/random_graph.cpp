@@ -9,8 +9,6 @@
 namespace taso::testing {
 namespace {
 
-constexpr std::int64_t most_elements = 400;
-constexpr double max_work = 40'000;     // Scalar operations of one operator.
 constexpr double max_magnitude = 1000;  // Of sample values.
 constexpr std::size_t most_axes = 5;
 constexpr int max_inputs = 8;
@@ -28,13 +26,15 @@ bool takes_rank(const InputSpec& input, std::size_t rank) {
 
 }  // namespace
 
-GraphGenerator::GraphGenerator(const OperatorRegistry& registry, std::uint64_t seed)
-    : registry_(registry), operators_(registry.names()), random_(seed, "graph"), seed_(seed) {
+GraphGenerator::GraphGenerator(const OperatorRegistry& registry, std::uint64_t seed, const GraphDrawOptions& options)
+    : registry_(registry), options_(options), operators_(registry.names()), random_(seed, "graph"), seed_(seed) {
   // Rules add channels that are 0 before the activation and unread after it: where that has no value at 0, as log has
   // none, an infinity times 0 comes out, and only the optimizer's check finds it.
   for (const auto& [name, function] : registry.functions())
     if (function.arity == 1 && (function.real == nullptr || std::isfinite(function.real(0))))
       functions_.push_back(name);
+  palette_ = options.extents;
+  if (!palette_.empty()) return;
   palette_ = {1, between(2, 5)};
   if (chance(70)) palette_.push_back(between(2, 6));
   if (chance(30)) palette_.push_back(4);
@@ -52,8 +52,8 @@ Value GraphGenerator::leaf(const Shape& shape, bool integers) {
   NodeId id = 0;
   const bool constant = chance(40) || inputs_.size() >= max_inputs;
   if (integers) {
-    // Within range of every axis that is not empty.
-    for (std::size_t i = 0; i < count; ++i) sample.integers.push_back(between(-1, 0));
+    // With one index each way within range of every axis that is not empty.
+    for (std::size_t i = 0; i < count; ++i) sample.integers.push_back(between(-options_.indices, options_.indices - 1));
   } else {
     const bool repeated = constant && chance(20), positive = chance(20);
     static constexpr float numbers[] = {0.0F, 1.0F, 0.5F, -2.0F};
@@ -99,9 +99,9 @@ std::optional<NodeId> GraphGenerator::apply(const std::string& op, const Attribu
   const auto outputs = registry_.infer(op, *complete, types);
   if (!outputs || outputs->empty()) return std::nullopt;
   for (const TensorType& type : *outputs)
-    if (type.elements() > most_elements || type.shape.size() > most_axes) return std::nullopt;
+    if (type.elements() > options_.most_elements || type.shape.size() > most_axes) return std::nullopt;
   const auto instance = OperatorInstance::create(registry_, op, *complete, types);
-  if (!instance || instance->work().flops > max_work) return std::nullopt;
+  if (!instance || instance->work().flops > options_.most_work) return std::nullopt;
   DoubleRing ring;
   auto results = evaluate(*instance, ring, operands);
   if (!results) return std::nullopt;
@@ -172,7 +172,7 @@ std::optional<Shape> GraphGenerator::propose(const InputSpec& input, Sizes sizes
     }
     shape.push_back(product);
   }
-  if (shape.size() > most_axes || !is_reasonable(shape) || volume(shape) > most_elements) return std::nullopt;
+  if (shape.size() > most_axes || !is_reasonable(shape) || volume(shape) > options_.most_elements) return std::nullopt;
   return shape;
 }
 
@@ -308,8 +308,11 @@ bool GraphGenerator::grow_opaque() {
 }
 
 bool GraphGenerator::grow() {
-  if (chance(3)) return grow_opaque();
-  const std::string& op = operators_[below(operators_.size())];
+  if (chance(options_.opaque_percent)) return grow_opaque();
+  return grow(operators_[below(operators_.size())]);
+}
+
+bool GraphGenerator::grow(const std::string& op) {
   const OperatorDefinition& definition = *registry_.find(op);
   std::vector<Value> inputs;
   Sizes sizes;
@@ -344,6 +347,40 @@ bool GraphGenerator::grow() {
   return false;
 }
 
+bool GraphGenerator::kept_if(const std::function<bool()>& attempt) {
+  const Graph before = graph_;
+  const auto values = values_;
+  const auto samples = samples_;
+  const auto inputs = inputs_;
+  if (attempt()) return true;
+  graph_ = before;
+  values_ = values;
+  samples_ = samples;
+  inputs_ = inputs;
+  return false;
+}
+
+bool GraphGenerator::plant(const Substitution& rule, const Draw& draw) {
+  std::vector<Value> variables;
+  for (const TensorType& type : draw.variables)  // mostly different tensors
+    variables.push_back(type.element != ElementType::f32 || chance(65)
+                            ? leaf(type.shape, type.element != ElementType::f32)
+                            : of_shape(type.shape));
+  Bindings bindings;
+  for (const TensorType& type : draw.variables) bindings.tensors.push_back(&type);
+  bindings.attributes = draw.attributes;
+  std::vector<NodeId> nodes;
+  for (const PatternNode& node : rule.source.nodes) {
+    const auto attributes = evaluate_attributes(node, bindings, registry_);
+    const auto operands = resolve_inputs(graph_, node, variables, nodes);
+    if (!attributes || !operands) return false;
+    const auto made = apply(node.op, *attributes, *operands);
+    if (!made) return false;
+    nodes.push_back(*made);
+  }
+  return true;
+}
+
 bool GraphGenerator::plant(const Substitution& rule) {
   RuleDraws draws(registry_, rule, seed_);
   for (int trial = 0; trial < 12; ++trial) {
@@ -353,45 +390,29 @@ bool GraphGenerator::plant(const Substitution& rule) {
       const auto* symbol = value ? std::get_if<SymbolValue>(&*value) : nullptr;
       return symbol == nullptr || std::find(functions_.begin(), functions_.end(), symbol->name) != functions_.end();
     });
-    if (!usable) continue;
-    const Graph before = graph_;
-    const auto values = values_;
-    const auto samples = samples_;
-    const auto inputs = inputs_;
-    std::vector<Value> variables;
-    for (const TensorType& type : draw->variables)  // mostly different tensors
-      variables.push_back(type.element != ElementType::f32 || chance(65)
-                              ? leaf(type.shape, type.element != ElementType::f32)
-                              : of_shape(type.shape));
-    Bindings bindings;
-    for (const TensorType& type : draw->variables) bindings.tensors.push_back(&type);
-    bindings.attributes = draw->attributes;
-    std::vector<NodeId> nodes;
-    for (const PatternNode& node : rule.source.nodes) {
-      const auto attributes = evaluate_attributes(node, bindings, registry_);
-      const auto operands = resolve_inputs(graph_, node, variables, nodes);
-      if (!attributes || !operands) break;
-      const auto made = apply(node.op, *attributes, *operands);
-      if (!made) break;
-      nodes.push_back(*made);
-    }
-    if (nodes.size() == rule.source.nodes.size()) return planted_ = true;
-    graph_ = before;
-    values_ = values;
-    samples_ = samples;
-    inputs_ = inputs;
+    if (usable && kept_if([&] { return plant(rule, *draw); })) return planted_ = true;
   }
   return false;
 }
 
-RandomGraph GraphGenerator::finish(int operators) {
+void GraphGenerator::grow_by(int operators) {
   if (values_.empty())
     for (int i = 0; i < 3; ++i) {
       Shape shape(below(5));
       for (std::int64_t& e : shape) e = extent();
-      leaf(volume(shape) > most_elements ? Shape{} : shape, false);
+      leaf(volume(shape) > options_.most_elements ? Shape{} : shape, false);
     }
   for (int made = 0, tried = 0; made < operators && tried < 60 * operators; ++tried) made += grow() ? 1 : 0;
+}
+
+bool GraphGenerator::grow_by_one(const std::string& op) {
+  for (int trial = 0; trial < 60; ++trial)
+    if (kept_if([&] { return grow(op); })) return true;
+  return false;
+}
+
+RandomGraph GraphGenerator::finish(int operators) {
+  grow_by(operators);
   const auto consumers = graph_.consumers();
   std::vector<Value> outputs;
   for (const Value& value : values_) {

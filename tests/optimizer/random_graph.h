@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -21,6 +22,8 @@
 
 namespace taso::testing {
 
+struct Draw;  // tests/verifier/draws.h
+
 /// A graph and inputs for it. Opaque nodes are told by their names; what they produce is an input, too.
 struct RandomGraph {
   Graph graph;
@@ -29,13 +32,27 @@ struct RandomGraph {
   bool planted = false;  ///< An instance of the rule is in it.
 };
 
+/// How large graphs are, and of what.
+struct GraphDrawOptions {
+  std::vector<std::int64_t> extents =
+      {};                            ///< From which they are drawn; empty: a few small ones, others for each graph.
+  std::int64_t most_elements = 400;  ///< Of a tensor.
+  double most_work = 40'000;         ///< Scalar operations of an operator.
+  std::int64_t indices = 1;          ///< Elements of integer tensors are at least minus this and less than this.
+  int opaque_percent = 3;            ///< Of the nodes.
+};
+
 /// Draws graphs; the same for the same seed.
 class GraphGenerator {
  public:
-  GraphGenerator(const OperatorRegistry& registry, std::uint64_t seed);
+  GraphGenerator(const OperatorRegistry& registry, std::uint64_t seed, const GraphDrawOptions& options = {});
 
   /// Adds an instance of the source of a rule. False if none is found that has moderate values.
   bool plant(const Substitution& rule);
+  /// Adds up to so many operators or opaque nodes; fewer where too few are found that can be applied.
+  void grow_by(int operators);
+  /// Adds an application of this operator. False if none is found that has moderate values.
+  bool grow_by_one(const std::string& op);
   /// Adds up to `operators` operators (or opaque nodes), ends the graph and gives it away.
   [[nodiscard]] RandomGraph finish(int operators);
 
@@ -49,7 +66,11 @@ class GraphGenerator {
   std::int64_t extent() { return palette_[below(palette_.size())]; }
   [[nodiscard]] const Shape& shape(Value value) const { return graph_.type(value).shape; }
 
+  /// Whether `attempt` returns true; else nothing that it drew stays.
+  bool kept_if(const std::function<bool()>& attempt);
   bool grow();
+  bool grow(const std::string& op);
+  bool plant(const Substitution& rule, const Draw& draw);
   bool grow_opaque();
   /// Adds the application if it is legal, small and of moderate values.
   std::optional<NodeId> apply(const std::string& op, const Attributes& attributes, const std::vector<Value>& inputs);
@@ -66,6 +87,7 @@ class GraphGenerator {
   Integers integer_list(const AttributeSpec& spec, const Shape& like);
 
   const OperatorRegistry& registry_;
+  GraphDrawOptions options_;
   std::vector<std::string> operators_, functions_;
   Random random_;
   Integers palette_;

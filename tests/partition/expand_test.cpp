@@ -10,8 +10,10 @@
 
 #include "graph/rewrite.h"
 #include "operators/ring.h"
+#include "partition/plan_baselines.h"
 #include "tests/optimizer/random_graph.h"
 #include "tests/partition/drawn_plans.h"
+#include "tests/partition/expansion_contract.h"
 #include "tests/partition/strategy_tables.h"
 #include "tests/support/graphs.h"
 
@@ -30,78 +32,6 @@ void expect_equal(const Doubles& expected, const Doubles& actual, const std::str
       ASSERT_NEAR(expected[i].elements[at], actual[i].elements[at], 1e-9 * (1 + std::abs(expected[i].elements[at])))
           << what << " output " << i << " element " << at;
   }
-}
-
-TEST(Expand, RandomGraphsInRandomPlans) {
-  const std::vector<std::vector<std::int64_t>> meshes = {{2}, {3}, {4}, {2, 2}, {8}, {2, 3}, {2, 2, 2}, {4, 2}};
-  StrategyTable strategies = every_strategy();
-  std::size_t compared = 0, cut = 0;
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    testing::GraphGenerator generator(registry(), seed);
-    const testing::RandomGraph drawn_graph = generator.finish(8);
-    const Graph& graph = drawn_graph.graph;
-    const auto order = graph.topological_order();
-    if (std::any_of(order.begin(), order.end(), [&](NodeId id) { return graph.node(id).kind == NodeKind::opaque; }))
-      continue;
-    Doubles inputs;
-    for (const NodeId id : graph.inputs()) inputs.push_back(drawn_graph.inputs.at(graph.node(id).name));
-    DoubleRing ring;
-    const Doubles expected = value_of(evaluate(graph, registry(), ring, inputs));
-    const Mesh mesh = mesh_of_sizes(meshes[seed % meshes.size()]);
-    Planner planner(graph, mesh, strategies, {});
-    for (const std::uint64_t of : {1, 3}) {
-      const PartitionPlan plan = value_of(planner.plan(drawn(seed, of)));
-      const Graph expanded = value_of(expand(graph, plan, strategies)).graph;
-      EXPECT_TRUE(expanded.validate());
-      const std::string what = "seed " + std::to_string(seed) + " on " + mesh.to_string() + "\n" + to_text(graph);
-      expect_equal(expected, value_of(evaluate(expanded, registry(), ring, inputs)), what);
-      ++compared;
-      cut += std::any_of(plan.nodes.begin(), plan.nodes.end(), [](const PlannedNode& node) {
-        return std::any_of(node.configuration.axes.begin(), node.configuration.axes.end(),
-                           [](const AxisUse& use) { return use.kind != AxisUse::Kind::repeat; });
-      });
-    }
-  }
-  EXPECT_GT(compared, 250U);
-  EXPECT_GT(cut, compared / 2);
-}
-
-/// The contract of moves: edges between devices are messages of transfers, and these move what they state.
-void expect_moves_as_stated(const Graph& graph, const PartitionPlan& plan, const Expansion& expansion,
-                            const std::string& what) {
-  std::vector<std::int64_t> bytes(expansion.transfers.size(), 0);
-  const Graph& made = expansion.graph;
-  for (NodeId id = 0; id < made.id_bound(); ++id) {
-    const Node& node = made.node(id);
-    for (const Value& input : node.inputs) {
-      const std::int32_t from = made.node(input.node).device;
-      if (node.device < 0) {
-        EXPECT_LT(from, 0) << what;
-      }
-      const bool crosses = node.device >= 0 && from >= 0 && from != node.device;
-      EXPECT_EQ(crosses, expansion.moves.contains(id)) << what;
-      if (!crosses) continue;
-      EXPECT_TRUE(node.is_op("slice")) << what;
-      EXPECT_GT(node.outputs[0].elements(), 0) << what;
-      bytes[expansion.moves.at(id)] += node.outputs[0].bytes();
-    }
-  }
-  ASSERT_GE(expansion.transfers.size(), plan.transfers.size());
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const ExpandedTransfer& transfer = expansion.transfers[i];
-    EXPECT_EQ(bytes[i], transfer.bytes) << what;
-    if (i >= plan.transfers.size()) {
-      EXPECT_TRUE(transfer.purpose == ExpandedTransfer::Purpose::output ||
-                  transfer.purpose == ExpandedTransfer::Purpose::share);
-      continue;
-    }
-    EXPECT_EQ(transfer.value, plan.transfers[i].value);
-    EXPECT_EQ(transfer.reader, plan.transfers[i].reader);
-    EXPECT_EQ(static_cast<double>(transfer.bytes), plan.transfers[i].transfer.bytes);
-  }
-  const Graph one = on_one_device(expansion);
-  EXPECT_TRUE(one.validate()) << what;
-  EXPECT_EQ(one.outputs().size(), graph.outputs().size());
 }
 
 TEST(Expand, MovesWhatThePlanStates) {
@@ -161,32 +91,6 @@ TEST(Expand, APlanThatStatesOtherBytesIsAnError) {
   EXPECT_EQ(expand(graph, plan, strategies).error().message, "48 bytes of relu move, of which the plan says nothing");
 }
 
-TEST(Expand, SumsOverAFieldAreExact) {
-  // Column, then row: partial sums are combined; the second product's bias is added after.
-  const Graph graph = graph_of(R"(
-input x f32[5, 7]
-weight w f32[7, 11]
-weight v f32[11, 6]
-y = matmul(x, w)
-output add(matmul(mul(y, y), v), matmul(x, matmul(w, v)))
-)");
-  std::uint64_t number = 0;
-  for (const auto& sizes : std::vector<std::vector<std::int64_t>>{{2}, {3}, {4}, {2, 2}})
-    for (std::uint64_t seed = 0; seed < 12; ++seed) {
-      const Mesh mesh = mesh_of_sizes(sizes);
-      StrategyTable strategies = every_strategy();
-      Planner planner(graph, mesh, strategies, {});
-      const PartitionPlan plan = value_of(planner.plan(drawn(seed, 4)));
-      const Graph expanded = value_of(expand(graph, plan, strategies)).graph;
-      FieldRing ring(++number);
-      RingTensor<FieldRing::Element> x{{5, 7}, {}, {}};
-      for (int i = 0; i < 35; ++i) x.elements.push_back(ring.number(i * i - 17));
-      const auto expected = value_of(evaluate(graph, registry(), ring, {x}));
-      const auto actual = value_of(evaluate(expanded, registry(), ring, {x}));
-      EXPECT_EQ(expected[0].elements, actual[0].elements);
-    }
-}
-
 TEST(Expand, EqualPiecesStayApart) {
   // Every device repeats y, and reads its own.
   const Graph graph = graph_of("input x f32[4, 4]\nweight w f32[4, 9]\ny = relu(x)\noutput matmul(y, w)\n");
@@ -243,6 +147,17 @@ TEST(Expand, PiecesThatAreMoreOrLessThanTheirParts) {
       for (const Value& operand : expanded.node(id).inputs) EXPECT_GT(expanded.type(operand).elements(), 0) << text;
     }
   }
+}
+
+TEST(Expand, ConcatenationsWithoutElementsKeepTheirExtent) {
+  const Graph graph = graph_of(
+      "input x f32[1, 0]\ninput y f32[2, 0]\noutput slice(concat(x, y; axis=-2); starts=[2, 0], sizes=[1, 0], "
+      "steps=[1, 1])\n");
+  StrategyTable strategies = every_strategy();
+  const Mesh mesh = mesh_of_sizes({2});
+  Planner planner(graph, mesh, strategies, {});
+  const Graph expanded = value_of(expand(graph, value_of(planner.plan(only_repeat())), strategies)).graph;
+  EXPECT_EQ(expanded.type(expanded.outputs()[0]).shape, (Shape{1, 0}));
 }
 
 TEST(Expand, WhatIsNotUnderstoodStandsOnce) {

@@ -260,6 +260,20 @@ TEST(Transfers, PlacementsThatCover) {
   EXPECT_TRUE(covers({{{{0, 0}, {0, 6}}}, {}, ""}, {0, 6}));
 }
 
+TEST(Planner, WhatIsAllowedMustBeAPlan) {
+  // The sum is an output, so that nobody can read parts of it.
+  const Graph graph = normal_graph("input x f32[4, 6]\ny = reduce_sum(x; axes=[-1])\noutput y\noutput neg(y)\n");
+  const Mesh mesh = mesh_of({2});
+  StrategyTable strategies = every_strategy();
+  Planner planner(graph, mesh, strategies, {});
+  const auto plan = planner.plan([&](NodeId id, const NodeConfiguration& configuration) {
+    return !graph.node(id).is_op("neg") || configuration.axes[0].kind == AxisUse::Kind::partial;
+  });
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().code, ErrorCode::not_proved);
+  EXPECT_EQ(plan.error().message, "no plan was found that does only what is allowed");
+}
+
 TEST(Planner, WithoutStrategiesEverythingRepeats) {
   const Graph graph = normal_graph("input x f32[8, 8]\noutput relu(relu(x))\n");
   const Mesh mesh = mesh_of({2, 2});

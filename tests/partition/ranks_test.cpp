@@ -11,9 +11,11 @@
 #include "runtime/rank_executor.h"
 #include "runtime/thread_transport.h"
 #include "runtime/weight_slices.h"
-#include "tests/optimizer/random_graph.h"
+#include "tests/partition/drawn_graphs.h"
 #include "tests/partition/drawn_plans.h"
+#include "tests/partition/host_tensors.h"
 #include "tests/partition/strategy_tables.h"
+#include "tests/partition/ways_to_plan.h"
 #include "tests/support/graphs.h"
 
 namespace taso::test {
@@ -79,27 +81,31 @@ std::int64_t total(const std::vector<MovedPayload>& ranks, std::int64_t MovedByt
   return sum;
 }
 
-TEST(Ranks, RandomGraphsInRandomPlans) {
-  const std::vector<std::vector<std::int64_t>> meshes = {{2}, {3}, {4}, {2, 2}, {8}, {2, 3}};
+std::vector<HostTensor> inputs_of(const DrawnGraph& drawn) {
+  std::vector<HostTensor> inputs;
+  for (std::size_t i = 0; i < drawn.inputs.size(); ++i)
+    inputs.push_back(host_tensor(drawn.graph.node(drawn.graph.inputs()[i]).outputs[0], drawn.inputs[i]));
+  return inputs;
+}
+
+TEST(Ranks, RandomGraphsPlannedInEveryWay) {
+  const std::vector<std::vector<std::int64_t>> meshes = {{2}, {3}, {4}, {8}, {2, 2}, {3, 2}};
   StrategyTable strategies = every_strategy();
   std::size_t compared = 0, with_messages = 0;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    testing::GraphGenerator generator(registry(), seed);
-    const testing::RandomGraph drawn_graph = generator.finish(8);
-    const Graph& graph = drawn_graph.graph;
-    const auto order = graph.topological_order();
-    if (std::any_of(order.begin(), order.end(), [&](NodeId id) { return graph.node(id).kind == NodeKind::opaque; }))
-      continue;
-    const std::vector<HostTensor> inputs = value_of(random_inputs(graph, registry(), seed));
+  for (std::uint64_t number = 0; number < drawn_graphs; ++number) {
+    const DrawnGraph drawn = draw_graph(number);
+    const std::vector<HostTensor> inputs = inputs_of(drawn);
     const KernelLibrary library(registry());
-    const std::vector<HostTensor> expected = value_of(value_of(Executor::create(graph, library)).run(inputs));
-    const Mesh mesh = mesh_of_sizes(meshes[seed % meshes.size()]);
-    Planner planner(graph, mesh, strategies, {});
-    for (const std::uint64_t of : {1, 3}) {
-      const PartitionPlan plan = value_of(planner.plan(drawn(seed, of)));
-      const RankResults results =
-          run_ranks(value_of(expand(graph, plan, strategies)).graph, static_cast<std::size_t>(mesh.devices()), inputs);
-      const std::string what = "seed " + std::to_string(seed) + " on " + mesh.to_string() + "\n" + to_text(graph);
+    const std::vector<HostTensor> expected = value_of(value_of(Executor::create(drawn.graph, library)).run(inputs));
+    const Mesh mesh = mesh_of_sizes(meshes[number / 3 % meshes.size()]);
+    const std::vector<std::string>& ways = ways_to_plan();
+    for (const std::string& way : {ways[0], ways[1 + number % (ways.size() - 1)]}) {
+      const std::optional<PartitionPlan> plan = plan_in_way(way, drawn.graph, mesh, strategies, number);
+      if (!plan) continue;
+      const RankResults results = run_ranks(value_of(expand(drawn.graph, *plan, strategies)).graph,
+                                            static_cast<std::size_t>(mesh.devices()), inputs);
+      const std::string what = "graph " + std::to_string(number) + " on " + mesh.to_string() + ", planned " + way +
+                               "\n" + to_text(drawn.graph);
       expect_close(expected, results.outputs, what);
       EXPECT_EQ(results.planned, results.moved) << what;
       EXPECT_EQ(total(results.moved, &MovedBytes::sent), total(results.moved, &MovedBytes::received)) << what;
@@ -107,8 +113,8 @@ TEST(Ranks, RandomGraphsInRandomPlans) {
       with_messages += total(results.moved, &MovedBytes::sent) > 0;
     }
   }
-  EXPECT_GT(compared, 80U);
-  EXPECT_GT(with_messages, compared / 3);
+  EXPECT_GT(compared, drawn_graphs);
+  EXPECT_GT(with_messages, compared / 2);
 }
 
 // A rank has its part of the weights, and messages arrive in their place.

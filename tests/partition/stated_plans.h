@@ -12,7 +12,8 @@
 namespace taso::test {
 
 /// A plan of a graph by the rates of a mesh, as a file states it.
-inline PlanDocument stated(const Graph& graph, const Mesh& mesh, const PartitionPlan& plan, StrategyTable& strategies) {
+inline PlanDocument stated(const Graph& graph, const Mesh& mesh, const PartitionPlan& plan, StrategyTable& strategies,
+                           const std::vector<std::string>& node_names = {}) {
   PlanDocument document;
   document.model = {"model.onnx", 12, hash_text("model")};
   document.topology = "drawn";
@@ -20,7 +21,7 @@ inline PlanDocument stated(const Graph& graph, const Mesh& mesh, const Partition
   std::vector<std::vector<CutPoints>> cuts;
   for (const PlannedNode& node : plan.nodes)
     cuts.push_back(cut_points(graph, node.node, mesh, node.configuration.axes, strategies));
-  state_plan(graph, {}, plan, cuts, document);
+  state_plan(graph, node_names, plan, cuts, document);
   return document;
 }
 
