@@ -19,7 +19,7 @@ mkdir -p "$folder"
 cd "$folder"
 count=0
 # Models, meshes and what operators cost: products and convolutions, cut evenly and not, with halos and partial sums.
-while read -r model mesh cost; do
+while read -r model mesh cost uneven; do
   name=$model.$mesh
   devices=$((${mesh//x/*}))
   "$programs/build-models" "$model" "$model.onnx" --small > /dev/null
@@ -30,17 +30,17 @@ while read -r model mesh cost; do
     echo "$name:"
     "$python" "$name.jax/program.py" --inputs "$name.in" --expect "$name.out"
   else
-    "$python" "$here/sharding_file.py" "$name.onnx" "$name.sharding.onnx" $devices
+    "$python" "$here/sharding_file.py" "$name.onnx" "$name.sharding.onnx" $devices $uneven
     "$python" "$here/rank_files.py" "$name.onnx" "$name.ort" "$name.tensorrt"
   fi
   count=$((count + 1))
 done <<'END'
 squeezenet1_1 2x2 flops
-resnet50 3 flops
-bert 2 roofline
-bert 4 flops
+resnet50 3 flops uneven
+bert_base 2 roofline
+bert_base 4 flops
 gpt2_block 2x2 flops
-resnext50 2 flops
+resnext50_32x4d 2 flops
 nasrnn 2 flops
 END
 echo "$count plans"

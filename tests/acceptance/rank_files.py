@@ -40,9 +40,11 @@ def run_nodes(model, nodes, wanted, tensors):
         return onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
 
     graph = onnx.helper.make_graph(nodes, "part", [declare(name) for name in inputs],
-                                   [onnx.ValueInfoProto(name=name) for name in outputs], initializers)
+                                   [], initializers)
     part = onnx.helper.make_model(graph, opset_imports=[o for o in model.opset_import if o.domain in ("", "ai.onnx")],
                                   ir_version=model.ir_version)
+    inferred = {v.name: v for v in onnx.shape_inference.infer_shapes(part, strict_mode=True).graph.value_info}
+    part.graph.output.extend(inferred[name] for name in outputs)
     onnx.checker.check_model(part)
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
