@@ -142,6 +142,8 @@ class Exporter {
         cover.kind = Cover::Kind::given;
       } else if (node.kind == NodeKind::constant) {
         cover.kind = Cover::Kind::constant;
+      } else if (is_foreign(node)) {
+        cover_foreign(id, cover);
       } else if (node.weight_only && !is_varying(id) && is_worth_folding(id)) {
         cover.kind = Cover::Kind::folded;
       } else if (!registry_.defines(node.op)) {
@@ -179,6 +181,33 @@ class Exporter {
     }
     used_originals_.insert(node.origin);
     return {};
+  }
+
+  /// An operator by its name in ONNX, which comes from no node of the document.
+  [[nodiscard]] bool is_foreign(const Node& node) const {
+    return node.kind == NodeKind::op && node.origin < 0 && node.op.find("::") != std::string::npos &&
+           !registry_.defines(node.op);
+  }
+
+  void cover_foreign(NodeId id, Cover& cover) {
+    const Node& node = graph_.node(id);
+    const std::size_t colons = node.op.rfind("::");
+    NewNode made{node.op.substr(colons + 2), {}, {}, {}, id, node.op.substr(0, colons)};
+    for (const Value& input : node.inputs) {
+      made.inputs.push_back({TensorRef::Kind::value, input, 0});
+      need(input);
+    }
+    for (std::uint32_t port = 0; port < node.outputs.size(); ++port)
+      made.outputs.push_back({TensorRef::Kind::value, {id, port}, 0});
+    for (const auto& [name, value] : node.attributes.entries()) {
+      if (const auto* integer = std::get_if<std::int64_t>(&value)) made.attributes.emplace_back(name, *integer);
+      if (const auto* real = std::get_if<double>(&value)) made.attributes.emplace_back(name, *real);
+      if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&value))
+        made.attributes.emplace_back(name, *integers);
+      if (const auto* symbol = std::get_if<SymbolValue>(&value)) made.attributes.emplace_back(name, symbol->name);
+    }
+    cover.kind = Cover::Kind::lowered;
+    cover.nodes.push_back(std::move(made));
   }
 
   /// Folding stores the result: not worth it where an operator repeats a small weight many times.
@@ -440,11 +469,13 @@ class Exporter {
 
   // ---------------------------------------------------------------------------------------------- nodes
 
-  void push(onnx::NodeProto proto, int original, int key) {
+  /// `key`: its place in the file; `document_node`: the one whose subgraphs it has, or -1.
+  void push(onnx::NodeProto proto, int original, int key, int document_node) {
     result_.nodes.push_back(std::move(proto));
     result_.originals.push_back(original);
     result_.verbatim_nodes += original >= 0 ? 1 : 0;
     keys_.push_back(key);
+    captures_of_.push_back(document_node);
   }
 
   Status write_nodes() {
@@ -470,10 +501,43 @@ class Exporter {
     return {};
   }
 
+  /// The place of a node in the file: that of the document's node, which it comes from, or that of its id.
+  [[nodiscard]] int place_of(NodeId id, int document_node) const {
+    return mode_.in_order_of_ids ? document_.graph().node_size() + 1 + static_cast<int>(id) : document_node;
+  }
+
+  /// Annotates a node with the shardings of tensors that it reads or makes under these names; of a node of the
+  /// document, with those of all nodes that it became. Whether there are any.
+  bool annotate(onnx::NodeProto& proto, NodeId id, const std::map<Value, std::string>& inputs,
+                const std::map<Value, std::string>& outputs, int document_node) {
+    if (mode_.annotations == nullptr) return false;
+    std::vector<NamedSharding> tensors;
+    const auto add = [&](const std::vector<std::pair<Value, TensorSharding>>& shardings,
+                         const std::map<Value, std::string>& names) {
+      for (const auto& [value, sharding] : shardings) {
+        const auto name = names.find(value);
+        if (name == names.end()) continue;
+        const auto known = [&](const NamedSharding& tensor) { return tensor.first == name->second; };
+        if (std::none_of(tensors.begin(), tensors.end(), known)) tensors.emplace_back(name->second, sharding);
+      }
+    };
+    for (const auto& [node, sharding] : mode_.annotations->nodes) {
+      if (node != id && (document_node < 0 || graph_.node(node).origin != document_node)) continue;
+      add(sharding.reads, inputs);
+      add(sharding.makes, outputs);
+    }
+    if (tensors.empty()) return false;
+    result_.annotated_tensors += static_cast<std::int64_t>(tensors.size());
+    proto.mutable_unknown_fields()->AddLengthDelimited(
+        node_device_configurations_field, node_configuration_bytes(mode_.annotations->configuration, tensors));
+    return true;
+  }
+
   void write_original(NodeId id, const Cover& cover) {
     const onnx::NodeProto& original = document_.node(cover.document_node);
     const NodeImport& record = imported_.nodes[static_cast<std::size_t>(cover.document_node)];
     onnx::NodeProto proto = original;
+    std::map<Value, std::string> inputs, outputs;
     bool same = true;
     for (int i = 0; i < original.input_size(); ++i) {
       if (original.input(i).empty()) continue;
@@ -481,6 +545,7 @@ class Exporter {
       const int tensor = document_.find(original.input(i));
       const std::string name =
           value ? name_of(*value, original.input(i)) : constant_name(constant_at(tensor)->data, tensor);
+      if (value) inputs.emplace(*value, name);
       if (name == original.input(i)) continue;
       proto.set_input(i, name);
       same = false;
@@ -489,12 +554,13 @@ class Exporter {
       const auto& output = record.outputs[static_cast<std::size_t>(i)];
       if (!output || original.output(i).empty() || !is_output_of(cover.document_node, *output)) continue;
       const std::string& name = names_.at({id, output->port});
+      outputs.emplace(Value{id, output->port}, name);
       if (name == original.output(i)) continue;
       proto.set_output(i, name);
       same = false;
     }
-
-    push(std::move(proto), same ? cover.document_node : -1, cover.document_node);
+    if (annotate(proto, id, inputs, outputs, cover.document_node)) same = false;
+    push(std::move(proto), same ? cover.document_node : -1, place_of(id, cover.document_node), cover.document_node);
   }
 
   void write_lowered(NodeId id, const Cover& cover) {
@@ -519,13 +585,21 @@ class Exporter {
       onnx::NodeProto proto;
       proto.set_op_type(made.op_type);
       if (!made.domain.empty()) proto.set_domain(made.domain);
-      for (const TensorRef& input : made.inputs) proto.add_input(name(input));
-      for (const TensorRef& output : made.outputs) proto.add_output(name(output));
+      std::map<Value, std::string> inputs, outputs;
+      for (const TensorRef& input : made.inputs) {
+        proto.add_input(name(input));
+        if (input.kind == TensorRef::Kind::value) inputs.emplace(input.value, *proto.input().rbegin());
+      }
+      for (const TensorRef& output : made.outputs) {
+        proto.add_output(name(output));
+        if (output.kind == TensorRef::Kind::value) outputs.emplace(output.value, *proto.output().rbegin());
+      }
       std::vector<OnnxAttribute> attributes = made.attributes;
       std::sort(attributes.begin(), attributes.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
       for (const OnnxAttribute& attribute : attributes) append_attribute(proto, attribute);
       proto.set_name(fresh_name("taso_" + made.op_type));
-      push(std::move(proto), -1, node.origin < 0 ? document_.graph().node_size() : node.origin);
+      annotate(proto, id, inputs, outputs, -1);
+      push(std::move(proto), -1, place_of(id, node.origin < 0 ? document_.graph().node_size() : node.origin), -1);
     }
   }
 
@@ -549,14 +623,14 @@ class Exporter {
     attribute.mutable_t()->set_data_type(data_type_of(data->type().element));
     attribute.mutable_t()->add_dims(1);
     attribute.mutable_t()->set_raw_data(data->splat_element().data(), data->splat_element().size());
-    push(std::move(proto), -1, -1);
+    push(std::move(proto), -1, -1, -1);
   }
 
   /// `name` as another name of `source`: the document's own Identity if it has one.
   void write_alias(const std::string& source, const std::string& name) {
     const int tensor = document_.find(name);
     onnx::NodeProto proto;
-    int key = document_.graph().node_size(), original = -1;
+    int key = place_of(graph_.id_bound(), document_.graph().node_size()), original = -1;
     if (tensor >= 0 && document_.tensors()[static_cast<std::size_t>(tensor)].source == TensorSource::node) {
       const int index = document_.tensors()[static_cast<std::size_t>(tensor)].index;
       if (document_.node(index).op_type() == "Identity" && is_default_domain(document_.node(index).domain())) {
@@ -573,7 +647,7 @@ class Exporter {
       proto.add_output(name);
     }
     taken_.insert(name);
-    push(std::move(proto), original, key);
+    push(std::move(proto), original, key, -1);
   }
 
   /// A constant of the document that is a node: Constant, ConstantOfShape.
@@ -589,7 +663,7 @@ class Exporter {
       proto.set_input(i, name);
       original = -1;
     }
-    push(std::move(proto), original, entry.index);
+    push(std::move(proto), original, entry.index, -1);
   }
 
   void collect_constants() {
@@ -645,8 +719,8 @@ class Exporter {
         ++pending[i];
       };
       for (const auto& input : result_.nodes[i].input()) depend(input);
-      if (keys_[i] >= 0 && keys_[i] < document_.graph().node_size())
-        for (const auto& name : document_.captures(keys_[i])) depend(name);
+      if (captures_of_[i] >= 0)
+        for (const auto& name : document_.captures(captures_of_[i])) depend(name);
     }
     using Entry = std::pair<int, std::size_t>;
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
@@ -695,7 +769,8 @@ class Exporter {
   std::vector<std::pair<Value, std::string>> required_;
   std::set<std::string> aliased_;
   std::set<int> initializer_kept_;
-  std::vector<int> keys_;  // Per node to be written: place in the document.
+  std::vector<int> keys_;         // Per node to be written: place in the file.
+  std::vector<int> captures_of_;  // Per node to be written: the document's node whose subgraphs it has, or -1.
 };
 
 }  // namespace

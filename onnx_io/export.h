@@ -21,6 +21,7 @@
 #include "graph/graph.h"
 #include "graph/size_arithmetic.h"
 #include "onnx_io/builder.h"
+#include "onnx_io/device_annotations.h"
 #include "onnx_io/import.h"
 #include "onnx_io/symbolic_constants.h"
 
@@ -173,6 +174,7 @@ struct ExportedGraph {
   std::map<std::string, Hash128> weights;
   std::int64_t verbatim_nodes = 0;
   std::int64_t folded = 0;
+  std::int64_t annotated_tensors = 0;
   std::vector<onnx::FunctionProto> functions;  ///< Besides those of the document (onnx_io/functions.h).
   /// Operators that are written by their own name alone, which other programs do not know, and why.
   std::map<std::string, std::string> without_function;
@@ -188,6 +190,8 @@ struct ExportMode {
   std::vector<bool> varying;
   /// Of a graph for all sizes: what its integers are. Null: numbers.
   const SymbolicIntegers* symbolic = nullptr;
+  bool in_order_of_ids = false;                    ///< See SaveOptions.
+  const DeviceAnnotations* annotations = nullptr;  ///< Null: there are none.
 };
 
 [[nodiscard]] Expected<ExportedGraph> export_graph(const Document& document, const ImportedModel& imported,

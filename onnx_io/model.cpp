@@ -141,7 +141,11 @@ Expected<SaveReport> Model::save(const Graph& graph, const std::string& path, co
   TASO_RETURN_IF_ERROR(check_ends(this->graph(), graph));
   TASO_ASSIGN(const ExportedGraph exported,
               export_graph(*document_->document, document_->imported, graph, *document_->registry,
-                           {.verbatim = options.verbatim, .fold = true, .varying = {}}));
+                           {.verbatim = options.verbatim,
+                            .fold = true,
+                            .varying = {},
+                            .in_order_of_ids = options.in_order_of_ids,
+                            .annotations = options.annotations ? &*options.annotations : nullptr}));
   return write_model(*document_->document, document_->imported, exported, document_->options, path, options);
 }
 

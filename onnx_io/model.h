@@ -20,6 +20,7 @@
 
 #include "graph/graph.h"
 #include "graph/size_arithmetic.h"
+#include "onnx_io/device_annotations.h"
 #include "onnx_io/size_decisions.h"
 #include "operators/coverage.h"
 #include "operators/registry.h"
@@ -68,6 +69,10 @@ struct SaveOptions {
   std::int64_t inline_limit = 1'800'000'000;
   /// Entries added to the model's metadata (a key that is there already gets the new value).
   std::map<std::string, std::string> metadata;
+  /// Nodes stand in the order of their ids, which must be one in which they can run.
+  bool in_order_of_ids = false;
+  /// Annotations for several devices. The IR version of the file is raised to the first one that has them.
+  std::optional<DeviceAnnotations> annotations = std::nullopt;
 };
 
 /// One declared extent of a graph input or output: a number, a symbol, or neither.
@@ -125,6 +130,7 @@ struct SaveReport {
   /// reason.
   std::vector<std::pair<std::string, std::string>> without_function;
   std::int64_t raised_ir_version = 0;  ///< The model's IR version, where functions wanted a newer one; else 0.
+  std::int64_t annotated_tensors = 0;  ///< Of SaveOptions::annotations, those that are tensors of nodes of the file.
 };
 
 struct ModelDocument;  // onnx_io/document.h (holds protobuf messages)
@@ -177,6 +183,9 @@ class Model {
   /// opaque nodes untouched. Weight-only values are folded in float. The result passes a structural check (names
   /// defined once and before use, domains imported, outputs typed) before it is renamed to `path`, which may be the
   /// file the model was read from. Equal graphs give equal bytes.
+  ///
+  /// A node that comes from none of the file and whose operator is "domain::OpType" is written as that, its attributes
+  /// as they are (names are texts); version 1 of the domain is imported where the file does not import it.
   [[nodiscard]] Expected<SaveReport> save(const Graph& graph, const std::string& path,
                                           const SaveOptions& options = {}) const;
 

@@ -3,6 +3,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <functional>
 #include <set>
 
+#include "onnx_io/device_annotations.h"
 #include "onnx_io/functions.h"
 #include "onnx_io/in_quotes.h"
 #include "onnx_io/specified.h"
@@ -117,6 +119,7 @@ class Writer {
     report_.nodes = static_cast<std::int64_t>(exported_.nodes.size());
     report_.verbatim_nodes = exported_.verbatim_nodes;
     report_.folded_constants = exported_.folded;
+    report_.annotated_tensors = exported_.annotated_tensors;
     external_ = options_.external_data || document_.has_external_data();
     Pieces model;
     if (!external_) {
@@ -178,14 +181,19 @@ class Writer {
                          [&](const auto& set) { return set.domain() == domain; });
     };
     for (const onnx::NodeProto& node : exported_.nodes) {
-      if (node.domain() == specified_domain && !imports(specified_domain)) {
+      if (!is_default_domain(node.domain()) && !imports(node.domain())) {
         auto& set = *header_.add_opset_import();
-        set.set_domain(specified_domain);
+        set.set_domain(node.domain());
         set.set_version(1);
       }
       if (default_domain || !is_default_domain(node.domain())) continue;
       header_.add_opset_import()->set_version(13);
       default_domain = true;
+    }
+    if (options_.annotations) {
+      header_.set_ir_version(std::max<std::int64_t>(header_.ir_version(), ir_version_of_annotations));
+      header_.mutable_unknown_fields()->AddLengthDelimited(model_configuration_field,
+                                                           device_configuration_bytes(*options_.annotations));
     }
     for (const auto& [key, value] : options_.metadata) {
       onnx::StringStringEntryProto* entry = nullptr;

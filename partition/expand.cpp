@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "partition/collective_graph.h"
 #include "partition/node_configurations.h"
 #include "partition/transfer_schedule.h"
 
@@ -38,10 +39,42 @@ struct HeldTensor {
 
 class PlanExpander {
  public:
-  PlanExpander(const Graph& graph, const PartitionPlan& plan, StrategyTable& strategies)
-      : graph_(graph), plan_(plan), strategies_(strategies), devices_(static_cast<std::size_t>(plan.mesh.devices())) {}
+  /// `vocabulary`: of the collectives that stand in place of messages; null: messages stand there.
+  PlanExpander(const Graph& graph, const PartitionPlan& plan, StrategyTable& strategies,
+               const CollectiveVocabulary* vocabulary = nullptr)
+      : graph_(graph),
+        plan_(plan),
+        strategies_(strategies),
+        vocabulary_(vocabulary),
+        devices_(static_cast<std::size_t>(plan.mesh.devices())) {}
 
   Expected<Expansion> run() {
+    TASO_RETURN_IF_ERROR(write_out());
+    for (const Value& output : graph_.outputs()) TASO_RETURN_IF_ERROR(add_output(output));
+    return std::move(made_);
+  }
+
+  Expected<CollectiveExpansion> run_with_collectives() {
+    TASO_RETURN_IF_ERROR(write_out());
+    for (const Value& output : graph_.outputs()) TASO_RETURN_IF_ERROR(gather_output(output));
+    for (Device d = 0; d < devices_; ++d)
+      for (const Value& output : graph_.outputs()) made_.graph.add_output(*gathered_.at(output)[d]);
+    std::vector<Graph> ranks;
+    for (Device d = 0; d < devices_; ++d) ranks.push_back(graph_of_rank(made_.graph, d, devices_));
+    if (const std::optional<std::int64_t> number = collective_that_not_all_need(ranks))
+      return bad_input("what collectives move of " +
+                       name_of(moves_[move_of_[static_cast<std::size_t>(*number)]].transfer.value) +
+                       " is of use to some of the devices only, which no collective can say");
+    return CollectiveExpansion{std::move(made_.graph), std::move(moves_), std::move(move_of_)};
+  }
+
+ private:
+  [[nodiscard]] bool is_understood(const Node& node) const {
+    return node.kind == NodeKind::op && types_known(graph_, node);
+  }
+
+  /// All but the outputs.
+  Status write_out() {
     read_plan();
     for (const NodeId id : graph_.inputs()) TASO_RETURN_IF_ERROR(supply(id));
     for (const NodeId id : graph_.topological_order()) {
@@ -57,13 +90,7 @@ class PlanExpander {
         TASO_RETURN_IF_ERROR(add_pieces(*found->second));
       }
     }
-    for (const Value& output : graph_.outputs()) TASO_RETURN_IF_ERROR(add_output(output));
-    return std::move(made_);
-  }
-
- private:
-  [[nodiscard]] bool is_understood(const Node& node) const {
-    return node.kind == NodeKind::op && types_known(graph_, node);
+    return {};
   }
 
   void read_plan() {
@@ -73,6 +100,7 @@ class PlanExpander {
       made_.transfers.push_back({one.value,
                                  one.reader ? ExpandedTransfer::Purpose::read : ExpandedTransfer::Purpose::keep,
                                  one.reader, static_cast<std::int64_t>(one.transfer.bytes)});
+      moves_.push_back({made_.transfers.back(), {}, 0});
     }
   }
 
@@ -102,6 +130,8 @@ class PlanExpander {
   /// An operator that is not understood.
   Status carry(const PlannedNode& planned) {
     Node node = graph_.node(planned.node);
+    if (vocabulary_ != nullptr)
+      return bad_input("an operator that is not understood (" + node.op + ") stands on the first device alone");
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const HeldTensor& held = held_.at(node.inputs[i]);
       if (held.whole) {
@@ -220,12 +250,35 @@ class PlanExpander {
     return {};
   }
 
+  /// Every device gets an output.
+  Status gather_output(Value value) {
+    std::vector<std::optional<Value>>& known = gathered_[value];
+    if (!known.empty()) return {};
+    const HeldTensor& held = held_.at(value);
+    if (held.whole) {
+      known.assign(devices_, held.whole);
+      return {};
+    }
+    TASO_ASSIGN(const TransferSchedule schedule, schedule_of(value, on_first(graph_.type(value).shape, plan_.mesh)));
+    const Placement need = everywhere(graph_.type(value).shape, plan_.mesh);
+    moves_.push_back(
+        {{value, ExpandedTransfer::Purpose::output, std::nullopt, schedule.elements * element_bytes(value)}, {}, 0});
+    TASO_ASSIGN(const std::vector<LocalParts> parts, move_by_collectives(value, need, moves_.size() - 1));
+    for (Device d = 0; d < devices_; ++d) {
+      TASO_ASSIGN(const Value output, assemble(value, parts[d], need.boxes[d], d));
+      known.emplace_back(output);
+    }
+    return {};
+  }
+
   /// A concatenation needs no operands without elements, which a piece may have. Where none has elements, they may yet
-  /// be of some extent along its axis.
+  /// be of some extent along its axis. What collectives bring stays, so that every device takes part in them.
   void leave_out_empty(std::string_view op, std::vector<Value>& operands) const {
     const auto is_empty = [&](const Value& operand) { return made_.graph.type(operand).elements() == 0; };
     if (!strategies_.registry().is_associative(op) || std::all_of(operands.begin(), operands.end(), is_empty)) return;
-    std::erase_if(operands, is_empty);
+    std::erase_if(operands, [&](const Value& operand) {
+      return is_empty(operand) && (vocabulary_ == nullptr || made_.graph.node(operand.node).weight_only);
+    });
   }
 
   Expected<NodeId> apply(std::string_view op, const Attributes& attributes, std::vector<Value> inputs, Device device,
@@ -266,7 +319,130 @@ class PlanExpander {
       number = left[0];
       left.erase(left.begin());
     }
-    return follow(value, schedule, number);
+    return vocabulary_ != nullptr ? move_by_collectives(value, need, number) : follow(value, schedule, number);
+  }
+
+  /// What devices have of a value after the collectives that bring them what they need.
+  Expected<std::vector<LocalParts>> move_by_collectives(Value value, const Placement& need, std::size_t move) {
+    const HeldTensor& held = held_.at(value);
+    CollectiveTransfer by =
+        collective_transfer(held.placement, need, graph_.type(value).shape, plan_.mesh, *vocabulary_);
+    std::vector<LocalParts> parts(devices_);
+    if (by.steps.empty()) {
+      for (Device d = 0; d < devices_; ++d) parts[d].push_back({held.placement.boxes[d], *held.parts[d]});
+      return parts;
+    }
+    TASO_CHECK(move < moves_.size(), "a move that the plan does not state");
+    if (by.steps[0].kind == Collective::Kind::gather_parts) {
+      TASO_ASSIGN(parts, gather_parts(value, by, need, move));
+    } else {
+      std::vector<Value> tensors;
+      for (Device d = 0; d < devices_; ++d) tensors.push_back(*held.parts[d]);
+      for (const Collective& step : by.steps) tensors = collect(step, tensors, move);
+      for (Device d = 0; d < devices_; ++d) parts[d].push_back({by.has.boxes[d], tensors[d]});
+    }
+    for (const Collective& step : by.steps) moves_[move].bytes += step.elements * element_bytes(value);
+    moves_[move].by = std::move(by);
+    return parts;
+  }
+
+  /// The nodes of a collective on all devices; `tensors` and results are per device.
+  std::vector<Value> collect(const Collective& collective, const std::vector<Value>& tensors, std::size_t move) {
+    const auto number = static_cast<std::int64_t>(move_of_.size());
+    move_of_.push_back(move);
+    std::vector<Value> results;
+    for (Device d = 0; d < devices_; ++d)
+      results.push_back({made_.graph.add(collective_node(collective, number, tensors[d], made_.graph.type(tensors[d]),
+                                                         d, plan_.mesh)),
+                         0});
+    return results;
+  }
+
+  /// What devices have of everybody's parts, combined as far as they need that.
+  Expected<std::vector<LocalParts>> gather_parts(Value value, const CollectiveTransfer& by, const Placement& need,
+                                                 std::size_t move) {
+    const HeldTensor& held = held_.at(value);
+    Shape common(graph_.type(value).shape.size(), 0);
+    for (const IndexBox& box : held.placement.boxes)
+      for (std::size_t axis = 0; axis < common.size(); ++axis) common[axis] = std::max(common[axis], box[axis].size());
+    std::vector<Value> rows;
+    for (Device d = 0; d < devices_; ++d) {
+      TASO_ASSIGN(const Value row, as_row(*held.parts[d], common, d));
+      rows.push_back(row);
+    }
+    Collective collective = by.steps[0];
+    collective.kind = Collective::Kind::all_gather;
+    rows = collect(collective, rows, move);
+    std::vector<LocalParts> parts(devices_);
+    for (Device d = 0; d < devices_; ++d) {
+      TASO_ASSIGN(parts[d], combined_rows(rows[d], held.placement, by, need, d));
+    }
+    return parts;
+  }
+
+  /// A tensor padded to the extents of the largest one, with an axis of extent 1 in front.
+  Expected<Value> as_row(Value tensor, const Shape& common, Device d) {
+    const Shape shape = made_.graph.type(tensor).shape;
+    if (shape != common) {
+      Shape behind = common;
+      for (std::size_t axis = 0; axis < common.size(); ++axis) behind[axis] -= shape[axis];
+      Attributes attributes;
+      attributes.set("before", Shape(common.size(), 0));
+      attributes.set("after", behind);
+      TASO_ASSIGN(const NodeId padded, apply("pad", attributes, {tensor}, d, -1));
+      tensor = {padded, 0};
+    }
+    Shape row = common;
+    row.insert(row.begin(), 1);
+    return reshape(tensor, row, d);
+  }
+
+  Expected<Value> reshape(Value tensor, const Shape& shape, Device d) {
+    Attributes attributes;
+    attributes.set("shape", shape);
+    TASO_ASSIGN(const NodeId made, apply("reshape", attributes, {tensor}, d, -1));
+    return Value{made, 0};
+  }
+
+  /// Of the parts of a group, each once, the sums along the mesh axes that are reduced.
+  Expected<LocalParts> combined_rows(Value rows, const Placement& held, const CollectiveTransfer& by,
+                                     const Placement& need, Device d) {
+    const std::vector<Device> group = group_of(d, by.steps[0].mesh_axes, plan_.mesh);
+    const std::vector<std::int64_t> own = plan_.mesh.coordinates(static_cast<std::int64_t>(d));
+    const std::string op = by.reduced.empty() ? "" : combining_operator(strategies_.registry(), held.reducer);
+    std::map<std::vector<std::int64_t>, LocalPart> sums;  // By the places that summands share.
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      std::vector<std::int64_t> places = plan_.mesh.coordinates(static_cast<std::int64_t>(group[i]));
+      const auto differs = [&](std::size_t axis) { return places[axis] != own[axis]; };
+      if (std::any_of(need.partial.begin(), need.partial.end(), differs)) continue;
+      for (const std::size_t axis : by.reduced) places[axis] = 0;
+      const IndexBox& box = held.boxes[group[i]];
+      const auto known = sums.find(places);
+      const auto has_box = [&](const auto& sum) { return sum.second.box == box; };
+      if (known == sums.end() && std::any_of(sums.begin(), sums.end(), has_box)) continue;
+      TASO_ASSIGN(const Value part, row_of(rows, i, box, d));
+      if (known == sums.end()) {
+        sums[places] = {box, part};
+        continue;
+      }
+      TASO_ASSIGN(const NodeId both, apply(op, {}, {known->second.tensor, part}, d, -1));
+      known->second.tensor = {both, 0};
+    }
+    LocalParts parts;
+    for (const auto& [places, part] : sums) parts.push_back(part);
+    return parts;
+  }
+
+  /// What a row holds of a box, whose elements come first.
+  Expected<Value> row_of(Value rows, std::size_t row, const IndexBox& box, Device d) {
+    IndexBox taken = {{static_cast<std::int64_t>(row), static_cast<std::int64_t>(row) + 1}};
+    Shape shape;
+    for (const IndexRange& range : box) {
+      taken.push_back({0, range.size()});
+      shape.push_back(range.size());
+    }
+    TASO_ASSIGN(const Value sliced, slice(rows, whole_of(rows), taken, d));
+    return reshape(sliced, shape, d);
   }
 
   /// Does what a schedule says; what devices have then, before it is joined to what they need.
@@ -332,7 +508,7 @@ class PlanExpander {
 
   /// A box of a value, of parts that device d has: one of them, or slabs along `axis` one after the other.
   Expected<Value> assemble(Value value, const LocalParts& parts, const IndexBox& box, Device d, std::size_t axis = 0) {
-    if (volume_of(box) == 0) return nothing(value, box);
+    if (volume_of(box) == 0) return nothing_of(value, parts, box, d);
     for (const LocalPart& part : parts)
       if (contains(part.box, box)) return slice(part.tensor, part.box, box, d);
     if (axis == box.size()) return internal_error("nobody has what a piece reads");
@@ -362,6 +538,21 @@ class PlanExpander {
     attributes.set("axis", static_cast<std::int64_t>(axis) - static_cast<std::int64_t>(box.size()));
     TASO_ASSIGN(const NodeId whole, apply("concat", attributes, std::move(joined), d, -1));
     return Value{whole, 0};
+  }
+
+  /// Nothing of a value: with collectives, of what they brought.
+  Expected<Value> nothing_of(Value value, const LocalParts& parts, const IndexBox& box, Device d) {
+    const auto has_room = [&](const LocalPart& part) {
+      for (std::size_t axis = 0; axis < box.size(); ++axis)
+        if (part.box[axis].size() < std::max<std::int64_t>(box[axis].size(), 1)) return false;
+      return true;
+    };
+    const auto part = std::find_if(parts.begin(), parts.end(), has_room);
+    if (vocabulary_ == nullptr || part == parts.end()) return nothing(value, box);
+    IndexBox within;
+    for (std::size_t axis = 0; axis < box.size(); ++axis)
+      within.push_back({part->box[axis].begin, part->box[axis].begin + box[axis].size()});
+    return slice(part->tensor, part->box, within, d);
   }
 
   /// A tensor without elements, which nobody has to send.
@@ -411,6 +602,7 @@ class PlanExpander {
   const Graph& graph_;
   const PartitionPlan& plan_;
   StrategyTable& strategies_;
+  const CollectiveVocabulary* vocabulary_;
   Device devices_;
   std::map<NodeId, const PlannedNode*> planned_;
   /// The numbers of the plan's transfers that were not made yet.
@@ -418,6 +610,9 @@ class PlanExpander {
   Expansion made_;
   std::map<Value, HeldTensor> held_;
   std::map<Value, std::optional<Value>> outputs_;
+  std::vector<CollectiveMove> moves_;
+  std::vector<std::size_t> move_of_;                             ///< As in CollectiveExpansion.
+  std::map<Value, std::vector<std::optional<Value>>> gathered_;  ///< Outputs, per device.
   /// Within devices.
   std::map<std::tuple<Value, IndexBox, IndexBox, std::int32_t>, std::optional<Value>> slices_;
 };
@@ -426,6 +621,12 @@ class PlanExpander {
 
 Expected<Expansion> expand(const Graph& graph, const PartitionPlan& plan, StrategyTable& strategies) {
   return PlanExpander(graph, plan, strategies).run();
+}
+
+Expected<CollectiveExpansion> expand_with_collectives(const Graph& graph, const PartitionPlan& plan,
+                                                      StrategyTable& strategies,
+                                                      const CollectiveVocabulary& vocabulary) {
+  return PlanExpander(graph, plan, strategies, &vocabulary).run_with_collectives();
 }
 
 Graph on_one_device(const Expansion& expansion) {

@@ -20,6 +20,7 @@
 #include "graph/graph.h"
 #include "partition/operator_piece.h"
 #include "partition/planner.h"
+#include "partition/transfer_collectives.h"
 #include "support/status.h"
 
 namespace taso {
@@ -53,6 +54,29 @@ struct Expansion {
 /// A plan of a graph, written out. Fails where the plan is not one of this graph: a piece cannot be made, or what moves
 /// is not what the plan says.
 [[nodiscard]] Expected<Expansion> expand(const Graph& graph, const PartitionPlan& plan, StrategyTable& strategies);
+
+/// What moves of a value, and the collectives that move it.
+struct CollectiveMove {
+  ExpandedTransfer transfer;  ///< With the bytes that the plan states, or that an output takes to the first device.
+  CollectiveTransfer by;
+  std::int64_t bytes = 0;  ///< Received, by all devices together, where everybody sends directly to everybody.
+};
+
+/// A plan written out for programs that all run the same collectives (partition/collective_graph.h).
+struct CollectiveExpansion {
+  /// As Expansion::graph, but no device reads from another one, and outputs are on every device: those of the first one
+  /// come first, then those of the next one.
+  Graph graph;
+  /// First those of PartitionPlan::transfers, in their order; then those of outputs.
+  std::vector<CollectiveMove> moves;
+  std::vector<std::size_t> move_of;  ///< Of each collective, by its number, the place in `moves`.
+};
+
+/// The same with collectives in place of messages. Fails (bad_input) on operators that are not understood, too, since
+/// these stand on the first device alone, and where a collective's result is of use to some of its group only.
+[[nodiscard]] Expected<CollectiveExpansion> expand_with_collectives(const Graph& graph, const PartitionPlan& plan,
+                                                                    StrategyTable& strategies,
+                                                                    const CollectiveVocabulary& vocabulary);
 
 /// The same as a graph for one device: without slices that take all, and without what no output needs.
 [[nodiscard]] Graph on_one_device(const Expansion& expansion);

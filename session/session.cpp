@@ -121,6 +121,7 @@ struct Session::State {
   [[nodiscard]] Expected<std::optional<ReachedGraph>> choose_for_devices(const std::vector<ReachedGraph>& graphs,
                                                                          const OptimizeOptions& with);
   [[nodiscard]] Status plan_result(SessionResult& result);
+  [[nodiscard]] Status check_written_out(const SessionResult& result);
   [[nodiscard]] CheckOptions check_options() const;
   [[nodiscard]] std::vector<CostDatabase::Entry> used_costs() const;
   [[nodiscard]] OptimizeOptions optimize_options(std::atomic<std::size_t>& unwritable, AllSizes* all_sizes) const;
@@ -249,11 +250,27 @@ Status Session::State::plan_result(SessionResult& result) {
   TASO_ASSIGN(result.plan, std::move(plan));
   result.plan->sizes = sized.sizes();
   result.plan->searched = report_of(choice, request.search, *result.plan);
-  if (!result.plan->expanded || !options.optimize.check) return {};
+  std::vector<PlanExport> forms;
+  for (const auto& [form, path] : options.outputs.exports) forms.push_back(form);
+  TASO_ASSIGN(result.exports, export_plans(forms, result.plan->graph, result.plan->plan, *result.written,
+                                           request.strategy_files, registry));
+  return check_written_out(result);
+}
+
+/// Runs what a plan is written out as beside the result.
+Status Session::State::check_written_out(const SessionResult& result) {
+  if (!options.optimize.check) return {};
   progress.enter(OptimizeProgress::Phase::checking);
-  TASO_ASSIGN(const CheckReport report, check(result.plan->graph, *result.plan->expanded, library, check_options()));
-  return report.passed ? Status()
-                       : Status(Error{ErrorCode::check_failed, "the plan as one model: " + report.failure(), {}});
+  const auto compare = [&](const std::string& what, const std::optional<Graph>& graph) -> Status {
+    if (!graph) return {};
+    TASO_ASSIGN(const CheckReport report, check(result.plan->graph, *graph, library, check_options()));
+    return report.passed ? Status()
+                         : Status(Error{ErrorCode::check_failed, "the plan as " + what + ": " + report.failure(), {}});
+  };
+  TASO_RETURN_IF_ERROR(compare("one model", result.plan->expanded));
+  for (const ExportedPlan& exported : result.exports)
+    TASO_RETURN_IF_ERROR(compare(std::string(to_string(exported.form)), exported.together));
+  return {};
 }
 
 /// Of graphs of the model.
@@ -354,9 +371,11 @@ Expected<Session> Session::open(SessionOptions options, const OperatorRegistry& 
   TASO_ASSIGN(state->sized,
               SizedModel::load(kept.model, registry, {kept.input_shapes, {}, false}, kept.assumed, kept.ranges));
   describe(state->sized, message);
-  if (kept.devices && kept.devices->expanded && state->sized.symbolic())
-    return Error{
-        ErrorCode::usage, "--emit onnx: a plan is for one size of symbolic extents; give them with --input-shape", {}};
+  if (kept.devices && (kept.devices->expanded || !kept.outputs.exports.empty()) && state->sized.symbolic())
+    return Error{ErrorCode::usage,
+                 fmt::format("--emit {}: a plan is for one size of symbolic extents; give them with --input-shape",
+                             kept.devices->expanded ? "onnx" : to_string(kept.outputs.exports.begin()->first)),
+                 {}};
   TASO_RETURN_IF_ERROR(state->open_costs());
   return Session(std::move(state));
 }
@@ -399,6 +418,11 @@ Expected<SessionFiles> Session::write(const SessionResult& result) {
     SaveOptions save_options;
     save_options.external_data = outputs.external_data;
     TASO_ASSIGN(files.expanded, result.written->save(*result.plan->expanded, outputs.expanded, save_options));
+  }
+  for (const ExportedPlan& exported : result.exports) {
+    TASO_ASSIGN(const std::int64_t annotated,
+                write_export(exported, *result.written, outputs.exports.at(exported.form), outputs.external_data));
+    files.annotated_tensors += annotated;
   }
   if (!outputs.certificate.empty()) TASO_RETURN_IF_ERROR(state.write_certificate(result, files.model.external_data));
   files.context = state.report_context();

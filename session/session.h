@@ -6,11 +6,13 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "certificate/certificate.h"
 #include "certificate/symbolic_model.h"
@@ -25,6 +27,7 @@
 #include "session/cost_files.h"
 #include "session/device_plan.h"
 #include "session/message.h"
+#include "session/plan_export.h"
 #include "session/rule_sets.h"
 #include "support/status.h"
 
@@ -38,7 +41,9 @@ struct SessionOutputs {
   std::string costs;           ///< The costs that were used, as CostDatabase::open reads them. This file and
   std::string plan;            ///< The plan for several devices, where one is asked for; usually plan_path(model).
   std::string expanded;        ///< That plan as one model (partition/expand.h); usually expanded_path(model).
-  std::string json, html;      ///< the reports (optimizer/report.h, html_report.h) may be "-": stdout.
+  /// That plan for other programs, each file or folder usually export_path(model).
+  std::map<PlanExport, std::string> exports;
+  std::string json, html;  ///< the reports (optimizer/report.h, html_report.h) may be "-": stdout.
 };
 
 /// What a session does. The defaults are those of taso-opt.
@@ -57,8 +62,9 @@ struct SessionOptions {
   /// `at_all_sizes`, and of the check `threads`, `float_storage` and `output_names`. `search.stop` ends measuring,
   /// too.
   OptimizeOptions optimize;
-  /// Whether the result is planned for several devices. PlanRequest::expanded needs a model without symbolic extents,
-  /// and where there is a check, the plan as one graph is checked, too.
+  /// Whether the result is planned for several devices. PlanRequest::expanded and SessionOutputs::exports need a model
+  /// without symbolic extents, and where there is a check, the plan as one graph and programs of ranks are checked,
+  /// too.
   std::optional<PlanRequest> devices;
   SessionOutputs outputs;
   /// When the work began, from where reports count seconds.
@@ -76,15 +82,17 @@ struct SessionResult {
   /// Where several devices are asked for: a plan of the result as it is read from the file that is written. None if the
   /// user interrupted before there was one.
   std::optional<DevicePlan> plan;
-  std::optional<Model> written;  ///< That model.
-  std::size_t unwritable = 0;    ///< Rewrites left out as the model's opset has no form for their result.
+  std::optional<Model> written;       ///< That model.
+  std::vector<ExportedPlan> exports;  ///< That plan, in the forms of SessionOutputs::exports.
+  std::size_t unwritable = 0;         ///< Rewrites left out as the model's opset has no form for their result.
 };
 
 /// What a session has written.
 struct SessionFiles {
   SaveReport model;
-  SaveReport expanded;    ///< Of the plan as one model, where there is one.
-  ReportContext context;  ///< For report_text() and its like.
+  SaveReport expanded;                 ///< Of the plan as one model, where there is one.
+  std::int64_t annotated_tensors = 0;  ///< Of the plan as sharding annotations.
+  ReportContext context;               ///< For report_text() and its like.
 };
 
 /// One optimization of one model file. Not for several threads at once.

@@ -208,6 +208,37 @@ Status replace_file(const std::string& path, const WriteFile& write) {
   return status;
 }
 
+namespace {
+
+/// Moves the files of a folder into another one, which is made if need be.
+Status move_files(const std::string& from, const std::string& to) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::create_directories(to, error);
+  if (error) return cannot_write(to, error.message());
+  for (const fs::directory_entry& entry : fs::directory_iterator(from, error)) {
+    const fs::path target = fs::path(to) / entry.path().filename();
+    fs::rename(entry.path(), target, error);
+    if (error) return cannot_write(target.string(), error.message());
+  }
+  if (error) return cannot_write(to, error.message());
+  return {};
+}
+
+}  // namespace
+
+Status fill_folder(const std::string& folder, const std::function<Status(const std::string&)>& write) {
+  std::filesystem::path plain = folder;
+  if (!plain.has_filename()) plain = plain.parent_path();  // It ends in a slash.
+  std::string temporary = plain.string() + ".tmp-XXXXXX";
+  if (::mkdtemp(temporary.data()) == nullptr) return cannot_write(folder, reason());
+  Status status = write(temporary);
+  if (status) status = move_files(temporary, folder);
+  std::error_code error;
+  std::filesystem::remove_all(temporary, error);
+  return status;
+}
+
 Expected<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
   // Looked at before it is opened: opening a pipe takes its writer along, opening some devices does something.
   struct stat info {};

@@ -34,6 +34,12 @@ struct OutputFile {
 /// named pipe, which waits for its reader) is given to `write` itself. Links and errors: see find_output.
 [[nodiscard]] Status replace_file(const std::string& path, const std::function<Status(const std::string& file)>& write);
 
+/// Lets `write` fill a temporary folder beside `folder`, which is made if need be, and then moves its files there, each
+/// by a rename; files of other names stay. On error of `write` nothing is moved. bad_input where the folder cannot be
+/// made or its files cannot be moved.
+[[nodiscard]] Status fill_folder(const std::string& folder,
+                                 const std::function<Status(const std::string& temporary)>& write);
+
 /// A read-only memory mapping of a whole file, shared by the constants that lie in it.
 class MappedFile {
  public:

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -20,6 +21,7 @@
 #include "optimizer/report.h"
 #include "partition/topology.h"
 #include "session/model_plan.h"
+#include "session/plan_export.h"
 #include "session/plan_file.h"
 #include "session/plan_page.h"
 #include "session/plan_text.h"
@@ -53,7 +55,8 @@ struct Options {
   std::string why;                      // A rule; empty: the model is optimized.
   std::optional<std::int64_t> devices;  // For how many the result is planned.
   std::string topology, mesh, memory_per_device, partition = "exact", plan_search = "joint", plan_cost = "roofline",
-                                                 transport = "any", take_plan, emit;
+                                                 transport = "any", take_plan;
+  std::vector<std::string> emit;  // Forms of the plan.
   std::size_t timed_plans = PlanRequest().timed_plans;
   double time_limit = 0, memory_limit_mb = 512;
   std::optional<double> check_rtol;
@@ -139,9 +142,15 @@ void declare_plans(CLI::App& app, Options& options) {
               ->check(CLI::IsMember({"any", "mpi", "threads", "none"}))
               ->capture_default_str(),
       app.add_option("--emit", options.emit,
-                     "onnx: write the plan, too, as one ordinary model OUT.expanded.onnx, in which the pieces of all "
-                     "devices stand one beside the other")
-          ->check(CLI::IsMember({"onnx"}))};
+                     "Write the plan, too, as; repeatable. onnx: one ordinary model OUT.expanded.onnx, in which the "
+                     "pieces of all devices stand one beside the other; sharding: the model with ONNX's sharding "
+                     "annotations, OUT.sharding.onnx; ort-ranks, tensorrt-ranks: a model per rank with the collectives "
+                     "of ONNX Runtime or TensorRT, in the folder OUT.ort or OUT.tensorrt; jax: a script that runs it "
+                     "on host devices of JAX, in the folder OUT.jax")
+          ->type_name("FORM")
+          ->expected(1)
+          ->take_all()
+          ->check(CLI::IsMember({"onnx", "sharding", "ort-ranks", "tensorrt-ranks", "jax"}))};
 }
 
 void declare(CLI::App& app, Options& options) {
@@ -281,6 +290,26 @@ Expected<Strategy> parse_strategy(const std::string& text) {
 
 bool plans_for_devices(const Options& options) { return options.devices || !options.topology.empty(); }
 
+/// Claims what --emit writes beside the optimized model.
+Status claim_exports(Options& options) {
+  tools::FileClaims& claims = options.files.claims();
+  for (const std::string& form : options.emit) {
+    const std::optional<PlanExport> other = parse_plan_export(form);
+    const std::string path =
+        other ? export_path(*other, options.session.outputs.model) : expanded_path(options.session.outputs.model);
+    std::string& known = other ? options.session.outputs.exports[*other] : options.session.outputs.expanded;
+    if (!std::exchange(known, path).empty()) continue;  // The form is given twice.
+    const std::string what = "plan of --output as " + (other ? form : std::string("a model"));
+    if (other && is_folder(*other)) {
+      TASO_RETURN_IF_ERROR(claims.fills(what, path, {".onnx", ".data", ".npy", ".py"}));
+      continue;
+    }
+    TASO_RETURN_IF_ERROR(claims.writes(what, path));
+    TASO_RETURN_IF_ERROR(claims.writes("external data of the " + what, path + ".data"));
+  }
+  return {};
+}
+
 /// Claims what goes beside the optimized model, and what lies beside the original. The value is the certificate's file;
 /// empty: there is none.
 Expected<std::string> claim_sidecars(Options& options) {
@@ -297,12 +326,7 @@ Expected<std::string> claim_sidecars(Options& options) {
     options.session.outputs.plan = plan_path(options.session.outputs.model);
     TASO_RETURN_IF_ERROR(claims.writes("plan of --output", options.session.outputs.plan));
   }
-  if (!options.emit.empty()) {
-    std::string& expanded = options.session.outputs.expanded;
-    expanded = expanded_path(options.session.outputs.model);
-    TASO_RETURN_IF_ERROR(claims.writes("plan of --output as a model", expanded));
-    TASO_RETURN_IF_ERROR(claims.writes("external data of the plan as a model", expanded + ".data"));
-  }
+  TASO_RETURN_IF_ERROR(claim_exports(options));
   if (options.no_certificate) {
     TASO_RETURN_IF_ERROR(claims.can_write());
     return std::string();
@@ -357,7 +381,7 @@ Expected<std::optional<PlanRequest>> plan_request(const Options& options) {
   request.method = options.partition == "exact" ? PlanMethod::exact : PlanMethod::recursive;
   request.timed_plans = options.timed_plans;
   request.alternatives = options.explain;
-  request.expanded = !options.emit.empty();
+  request.expanded = std::find(options.emit.begin(), options.emit.end(), "onnx") != options.emit.end();
   request.interrupted = &tools::interrupted();
   if (options.time_limit > 0)
     request.time_limit =
@@ -536,6 +560,9 @@ void print_remarks(const Options& options, const Session& session, const Session
     tools::warn(program_name, fmt::format("no weight has {} bytes, so all stay in the model: there is no {}.data",
                                           SaveOptions{}.external_minimum, outputs.model));
   if (!options.common.quiet) print_remarks_on_functions(files.model);
+  for (const ExportedPlan& exported : result.exports)
+    if (!exported.remark.empty() && !options.common.quiet)
+      fmt::print(stderr, "{}: note: {}\n", program_name, exported.remark);
   if (verbose)
     fmt::print(stderr, "wrote {} nodes ({} unchanged), {} folded constants, {:.1f} MB of weights in {:.1f} s\n",
                files.model.nodes, files.model.verbatim_nodes, files.model.folded_constants,

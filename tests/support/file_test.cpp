@@ -124,5 +124,29 @@ TEST_F(Files, PermissionsStay) {
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
 }
 
+TEST_F(Files, AFolderIsFilledAtOnceOrNotAtAll) {
+  const auto two_files = [](const std::string& folder) -> Status {
+    TASO_RETURN_IF_ERROR(write_file_atomically(folder + "/a", "new"));
+    return write_file_atomically(folder + "/b", "new");
+  };
+  ASSERT_TRUE(fill_folder(path("made/"), two_files).ok());
+  EXPECT_EQ(read_file(path("made/a")).value(), "new");
+  ASSERT_TRUE(write_file_atomically(path("made/a"), "old").ok());
+  ASSERT_TRUE(write_file_atomically(path("made/other"), "stays").ok());
+  const Status failed = fill_folder(path("made"), [](const std::string& folder) -> Status {
+    TASO_RETURN_IF_ERROR(write_file_atomically(folder + "/a", "half"));
+    return bad_input("stopped");
+  });
+  EXPECT_EQ(failed.error().message, "stopped");
+  EXPECT_EQ(read_file(path("made/a")).value(), "old");
+  ASSERT_TRUE(fill_folder(path("made"), two_files).ok());
+  EXPECT_EQ(read_file(path("made/a")).value(), "new");
+  EXPECT_EQ(read_file(path("made/other")).value(), "stays");
+  EXPECT_EQ(entries(), 1U) << "no temporary folder is left";
+  ASSERT_TRUE(write_file_atomically(path("file"), "").ok());
+  EXPECT_NE(fill_folder(path("file"), two_files).error().message.find("cannot write"), std::string::npos);
+  EXPECT_NE(fill_folder(path("no/where"), two_files).error().message.find("cannot write"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace taso

@@ -1,0 +1,231 @@
+# Every operator as its definition says; axes count as there.
+
+
+def op_identity(x):
+    return x
+
+
+def op_square(x):
+    return x * x
+
+
+def op_add(x, y):
+    return x + y
+
+
+def op_sub(x, y):
+    return x - y
+
+
+def op_mul(x, y):
+    return x * y
+
+
+def op_div(x, y):
+    return x / y
+
+
+def op_pow(x, y):
+    return jnp.power(x, y)
+
+
+def op_maximum(x, y):
+    return jnp.maximum(x, y)
+
+
+def op_smul(x, s):
+    return x * s
+
+
+def op_neg(x):
+    return -x
+
+
+def op_abs(x):
+    return jnp.abs(x)
+
+
+def op_sqrt(x):
+    return jnp.sqrt(x)
+
+
+def op_exp(x):
+    return jnp.exp(x)
+
+
+def op_log(x):
+    return jnp.log(x)
+
+
+def op_erf(x):
+    return lax.erf(x)
+
+
+def op_tanh(x):
+    return jnp.tanh(x)
+
+
+def op_sigmoid(x):
+    return 1 / (1 + jnp.exp(-x))
+
+
+def op_relu(x):
+    return jnp.maximum(x, 0)
+
+
+def op_gelu(x):
+    return 0.5 * x * (1 + lax.erf(x / 1.4142135623730951))
+
+
+def op_hard_sigmoid(x):
+    return jnp.clip(x / 6 + 0.5, 0, 1)
+
+
+def op_hard_swish(x):
+    return x * op_hard_sigmoid(x)
+
+
+def op_clip(x, min, max):
+    return jnp.minimum(jnp.maximum(x, min), max)
+
+
+def op_apply(x, act):
+    return act(x)
+
+
+def op_matmul(a, b):
+    return jnp.matmul(a, b)
+
+
+def op_matmul_bias_act(a, b, bias, act):
+    return act(jnp.matmul(a, b) + bias)
+
+
+def op_conv2d(x, k, strides, pads, dilations):
+    top, left, bottom, right = pads
+    return lax.conv_general_dilated(x, k, strides, ((top, bottom), (left, right)), rhs_dilation=dilations,
+                                    dimension_numbers=("NCHW", "OIHW", "NCHW"),
+                                    feature_group_count=x.shape[1] // k.shape[1])
+
+
+def op_conv2d_bias_act(x, k, bias, strides, pads, dilations, act):
+    return act(op_conv2d(x, k, strides, pads, dilations) + bias[:, None, None])
+
+
+def op_conv2d_bias_add_act(x, k, bias, residual, strides, pads, dilations, act):
+    return act(op_conv2d(x, k, strides, pads, dilations) + bias[:, None, None] + residual)
+
+
+def op_enlarge(k, margin):
+    top, left, bottom, right = margin
+    return jnp.pad(k, ((0, 0), (0, 0), (top, bottom), (left, right)))
+
+
+def op_pad_channels(k, outputs, inputs):
+    return jnp.pad(k, ((0, outputs), (0, inputs), (0, 0), (0, 0)))
+
+
+def op_regroup(k, groups, factor):
+    outputs, channels, r, s = k.shape
+    blocks = k.reshape(groups, factor, outputs // (groups * factor), 1, channels, r, s)
+    same = jnp.eye(factor, dtype=k.dtype).reshape(1, factor, 1, factor, 1, 1, 1)
+    return (blocks * same).reshape(outputs, factor * channels, r, s)
+
+
+def windows(x, first, combine, kernel, strides, pads, dilations=(1, 1)):
+    top, left, bottom, right = pads
+    return lax.reduce_window(x, first, combine, (1, 1, *kernel), (1, 1, *strides),
+                             ((0, 0), (0, 0), (top, bottom), (left, right)), window_dilation=(1, 1, *dilations))
+
+
+def op_max_pool2d(x, kernel, strides, pads, dilations):
+    return windows(x, -jnp.inf, lax.max, kernel, strides, pads, dilations)
+
+
+def op_avg_pool2d_include(x, kernel, strides, pads):
+    return windows(x, 0.0, lax.add, kernel, strides, pads) / (kernel[0] * kernel[1])
+
+
+def op_avg_pool2d_exclude(x, kernel, strides, pads):
+    return windows(x, 0.0, lax.add, kernel, strides, pads) / windows(jnp.ones_like(x), 0.0, lax.add, kernel, strides,
+                                                                     pads)
+
+
+def op_global_avg_pool(x):
+    return jnp.mean(x, axis=tuple(range(2, x.ndim)), keepdims=True)
+
+
+def op_reduce_sum(x, axes):
+    return jnp.sum(x, axis=axes, keepdims=True)
+
+
+def op_reduce_mean(x, axes):
+    return jnp.mean(x, axis=axes, keepdims=True)
+
+
+def op_reduce_max(x, axes):
+    return jnp.max(x, axis=axes, keepdims=True)
+
+
+def op_softmax(x, axis):
+    power = jnp.exp(x - jnp.max(x, axis=axis, keepdims=True))
+    return power / jnp.sum(power, axis=axis, keepdims=True)
+
+
+def op_layer_norm(x, scale, bias, epsilon):
+    centred = x - jnp.mean(x, axis=-1, keepdims=True)
+    return centred / jnp.sqrt(jnp.mean(centred * centred, axis=-1, keepdims=True) + epsilon) * scale + bias
+
+
+def op_batch_norm(x, scale, bias, mean, variance, epsilon):
+    scale, bias, mean, variance = (v.reshape(-1, *[1] * (x.ndim - 2)) for v in (scale, bias, mean, variance))
+    return (x - mean) / jnp.sqrt(variance + epsilon) * scale + bias
+
+
+def op_lrn(x, size, alpha, beta, bias):
+    before = (size - 1) // 2
+    square = jnp.pad(x * x, ((0, 0), (before, size - 1 - before), *[(0, 0)] * (x.ndim - 2)))
+    energy = sum(square[:, t:t + x.shape[1]] for t in range(size))
+    return x / jnp.power(bias + alpha / size * energy, beta)
+
+
+def op_transpose(x, perm):
+    return jnp.transpose(x, perm)
+
+
+def op_concat(*x, axis):
+    return jnp.concatenate(x, axis=axis)
+
+
+def op_split(x, axis, sizes):
+    ends = [sum(sizes[:i + 1]) for i in range(len(sizes))]
+    pieces = tuple(lax.slice_in_dim(x, end - size, end, axis=axis) for size, end in zip(sizes, ends))
+    return pieces if len(pieces) > 1 else pieces[0]
+
+
+def op_broadcast(x, shape):
+    return jnp.broadcast_to(x, shape)
+
+
+def op_reshape(x, shape):
+    return jnp.reshape(x, shape)
+
+
+def op_slice(x, starts, sizes, steps):
+    cuts = []
+    for start, size, step in zip(starts, sizes, steps):
+        end = start + size * step
+        cuts.append(slice(start, end if end >= 0 else None, step) if size > 0 else slice(0, 0))
+    return x[tuple(cuts)]
+
+
+def op_pad(x, before, after, value):
+    return lax.pad(x, jnp.asarray(value, x.dtype), [(b, a, 0) for b, a in zip(before, after)])
+
+
+def op_gather(x, index, axis, before, after):
+    axis = axis + x.ndim
+    place = index % (before + x.shape[axis] + after) - before
+    found = jnp.take(x, jnp.clip(place, 0, max(x.shape[axis] - 1, 0)), axis=axis)
+    inside = ((place >= 0) & (place < x.shape[axis])).reshape(*[1] * axis, *index.shape, *[1] * (x.ndim - axis - 1))
+    return jnp.where(inside, found, 0)
