@@ -37,14 +37,14 @@ MeshAxes without_first(const MeshAxes& axes, std::size_t count) {
 }
 
 /// Whether a range lies in another one; an empty one does.
-bool lies_in(const IndexRange& inner, const IndexRange& outer) {
+bool is_within(const IndexRange& inner, const IndexRange& outer) {
   return inner.size() == 0 || (outer.begin <= inner.begin && inner.end <= outer.end);
 }
 
-bool lies_in(const IndexBox& inner, const IndexBox& outer) {
+bool is_within(const IndexBox& inner, const IndexBox& outer) {
   if (volume_of(inner) == 0) return true;
   for (std::size_t axis = 0; axis < inner.size(); ++axis)
-    if (!lies_in(inner[axis], outer[axis])) return false;
+    if (!is_within(inner[axis], outer[axis])) return false;
   return true;
 }
 
@@ -80,7 +80,7 @@ class CollectivePlanner {
  private:
   [[nodiscard]] bool nobody_lacks(const std::vector<IndexBox>& boxes) const {
     for (Device d = 0; d < boxes.size(); ++d)
-      if (!lies_in(need_.boxes[d], boxes[d])) return false;
+      if (!is_within(need_.boxes[d], boxes[d])) return false;
     return true;
   }
 
@@ -186,7 +186,7 @@ class CollectivePlanner {
   [[nodiscard]] bool suffices(std::size_t axis) const {
     const std::vector<IndexBox> boxes = boxes_cut_by(cuts_, shape_, mesh_);
     for (Device d = 0; d < boxes.size(); ++d)
-      if (volume_of(need_.boxes[d]) > 0 && !lies_in(need_.boxes[d][axis], boxes[d][axis])) return false;
+      if (volume_of(need_.boxes[d]) > 0 && !is_within(need_.boxes[d][axis], boxes[d][axis])) return false;
     return true;
   }
 

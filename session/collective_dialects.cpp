@@ -14,9 +14,7 @@
 namespace taso {
 namespace {
 
-using Kind = Collective::Kind;
-
-bool is_kind(const Node& node, Kind kind) { return node.op == name_of(kind); }
+bool is_kind(const Node& node, Collective::Kind kind) { return node.op == name_of(kind); }
 
 std::int64_t group_size(const Node& node) {
   return static_cast<std::int64_t>(node.attributes.integers("ranks").size());
@@ -102,7 +100,7 @@ Status check_element(const Node& node, const std::vector<ElementType>& known, co
 /// AllReduce, AllGather(axis, group_size) and AllToAll(group_size), which exchanges pieces of the first axis.
 Expected<Value> write_for_onnx_runtime(Graph& graph, const Node& node, const OperatorRegistry& registry) {
   using enum ElementType;
-  const bool sums = is_kind(node, Kind::all_reduce);
+  const bool sums = is_kind(node, Collective::Kind::all_reduce);
   TASO_RETURN_IF_ERROR(check_element(node, sums ? std::vector{f16, f32, f64} : std::vector{f16, f32, f64, i64, boolean},
                                      "ONNX Runtime"));
   AxisMover mover(graph, registry);
@@ -111,7 +109,7 @@ Expected<Value> write_for_onnx_runtime(Graph& graph, const Node& node, const Ope
   if (sums) return mover.call("com.microsoft::AllReduce", attributes, input, mover.shape(input));
   attributes.set("group_size", group_size(node));
   const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
-  if (is_kind(node, Kind::all_gather)) {
+  if (is_kind(node, Collective::Kind::all_gather)) {
     attributes.set("axis", node.attributes.integer("axis"));
     return mover.call("com.microsoft::AllGather", attributes, input, node.outputs[0].shape);
   }
@@ -124,7 +122,7 @@ Expected<Value> write_for_onnx_runtime(Graph& graph, const Node& node, const Ope
 Expected<Value> write_for_tensorrt(Graph& graph, const Node& node, const OperatorRegistry& registry) {
   AxisMover mover(graph, registry);
   const std::int64_t size = group_size(node);
-  const bool gathers = is_kind(node, Kind::all_gather);
+  const bool gathers = is_kind(node, Collective::Kind::all_gather);
   Attributes attributes;
   attributes.set("collective_operation", SymbolValue{node.op});
   attributes.set("reduce_op", SymbolValue{gathers ? "none" : node.attributes.symbol("reducer")});
@@ -137,7 +135,7 @@ Expected<Value> write_for_tensorrt(Graph& graph, const Node& node, const Operato
   };
   const Value input = node.inputs[0];
   const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
-  if (is_kind(node, Kind::all_reduce)) return call(input, mover.shape(input));
+  if (is_kind(node, Collective::Kind::all_reduce)) return call(input, mover.shape(input));
   if (axis == 0) return call(input, node.outputs[0].shape);
   if (gathers) {
     Shape pieces = mover.shape(input);

@@ -16,18 +16,18 @@ using test::CaseCount;
 using test::CaseValue;
 using test::TextCase;
 
-Shape numbers_of(const std::string& text) {
+Shape numbers_in(const std::string& text) {
   Shape numbers;
   for (const std::string& word : test::words_of(text)) numbers.push_back(std::stoll(word));
   return numbers;
 }
 
-Mesh mesh_of(std::string text) {
+Mesh mesh_in(std::string text) {
   std::replace(text.begin(), text.end(), 'x', ' ');
-  return test::mesh_of_sizes(numbers_of(text));
+  return test::mesh_of_sizes(numbers_in(text));
 }
 
-Placement placement_of(const std::string& text, const Shape& shape, const Mesh& mesh) {
+Placement placement_in(const std::string& text, const Shape& shape, const Mesh& mesh) {
   Placement placement;
   AxisCuts cuts(shape.size());
   const std::vector<std::string> words = test::words_of(text);
@@ -49,17 +49,17 @@ class TransferCase : public testing::TestWithParam<TextCase> {};
 TEST_P(TransferCase, IsDoneByCollectives) {
   const TextCase& one = GetParam();
   SCOPED_TRACE(one.place());
-  const Mesh mesh = mesh_of(one.text("mesh"));
-  const Shape shape = numbers_of(one.text("tensor"));
-  const Placement have = placement_of(one.text("have"), shape, mesh);
-  Placement need = placement_of(one.text("need"), shape, mesh);
+  const Mesh mesh = mesh_in(one.text("mesh"));
+  const Shape shape = numbers_in(one.text("tensor"));
+  const Placement have = placement_in(one.text("have"), shape, mesh);
+  Placement need = placement_in(one.text("need"), shape, mesh);
   for (IndexBox& box : need.boxes) {
     if (one.has("halo")) {
       const std::int64_t halo = one.integer("halo");
       box[0] = {std::max<std::int64_t>(0, box[0].begin - halo), std::min(shape[0], box[0].end + halo)};
     }
     if (one.has("take")) {
-      const Shape bounds = numbers_of(one.text("take"));
+      const Shape bounds = numbers_in(one.text("take"));
       box[0] = {bounds.at(0), bounds.at(1)};
     }
   }
