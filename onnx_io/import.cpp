@@ -321,8 +321,7 @@ class Importer {
   /// Imports a node by the maps, or says why they do not apply. `strict`: another number of inputs, inputs of several
   /// types, and shapes that do not broadcast are an error.
   Expected<std::optional<Refusal>> import_by_maps(int index, bool strict) {
-    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)),
-                       options_.pieces);
+    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
     import.set_sizes(flow_.sizes());
     if (strict) {
       const NodeMaps::Mappings& lines = catalog_.node_maps().of_type("", import.proto().op_type());
@@ -348,8 +347,7 @@ class Importer {
 
   /// A call of a function of the model.
   Status import_call(int index, const onnx::FunctionProto& function) {
-    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)),
-                       options_.pieces);
+    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
     import.set_sizes(flow_.sizes());
     if (auto constant = import_function(import, document_, function, catalog_)) {
       set_constant(index, std::move(constant), false);
@@ -363,8 +361,7 @@ class Importer {
   }
 
   Status import_specified_node(int index) {
-    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)),
-                       options_.pieces);
+    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
     import_specified(import, catalog_);
     if (!import.stopped()) import.check_attributes();
     if (!import.stopped()) check_outputs(import);
@@ -406,8 +403,8 @@ class Importer {
                             to_string(type.element));
       first = type.element;
     }
-    const bool moves_integers = context.of_pieces() && moves_elements && first &&
-                                (*first == ElementType::i64 || *first == ElementType::i32);
+    const bool moves_integers =
+        context.of_pieces() && moves_elements && first && (*first == ElementType::i64 || *first == ElementType::i32);
     if (first && *first != ElementType::f32 && !moves_integers)
       return context.decline("its elements are " + std::string(to_string(*first)), Obstacle::element_type);
     for (std::size_t i = 0; i < limit; ++i) {
@@ -438,8 +435,7 @@ class Importer {
 
   /// Types of what a node makes that is carried; `row` is null where the table has none.
   CarriedTypes types_of_carried(const ImportRow* row, int index) {
-    NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)),
-                      options_.pieces);
+    NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
     plain.set_sizes(flow_.sizes());
     CarriedTypes carried = carried_types(plain);
     if (!carried.types.empty()) return carried;

@@ -300,8 +300,8 @@ void expand(NodeContext& c) {
   const Shape shape = c.common_shape({c.shape(0), target});
   if (c.stopped()) return;
   if (c.rank(0) == static_cast<std::int64_t>(shape.size()) && c.shape(0) == shape) return c.output(0, c.value(0));
-  // Only extents of 1 in front: a reshape.
-  if (volume(shape) == volume(c.shape(0))) return c.output(0, c.reshape(c.value(0), shape));
+  // Only extents of 1 in front: a reshape, where it is no piece of a larger broadcast.
+  if (volume(shape) == volume(c.shape(0)) && !c.of_pieces()) return c.output(0, c.reshape(c.value(0), shape));
   c.output(0, c.broadcast(c.value(0), shape));
 }
 
