@@ -381,7 +381,11 @@ std::vector<TensorRef> LoweringContext::broadcasting_operands() {
     return same ? producer->inputs[0] : value;
   };
   auto fits = [&](const std::vector<Value>& operands) {
-    Shape common(result_shape().size(), 1);
+    const std::size_t rank = result_shape().size();
+    if (std::none_of(operands.begin(), operands.end(),
+                     [&](const Value& operand) { return graph_->type(operand).shape.size() == rank; }))
+      return false;
+    Shape common(rank, 1);
     for (const Value& operand : operands) {
       const Shape& own = graph_->type(operand).shape;
       for (std::size_t i = 0; i < own.size(); ++i) {

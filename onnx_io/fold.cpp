@@ -273,10 +273,27 @@ class Evaluator {
     TASO_ASSIGN(const auto results, evaluate(instance, ring, std::span<const RingTensor<double>* const>(pointers)));
     std::vector<Constant> outputs;
     for (std::size_t i = 0; i < results.size(); ++i) {
-      const std::vector<float> values(results[i].elements.begin(), results[i].elements.end());
-      outputs.push_back(ConstantData::of_floats(node.outputs[i].shape, values));
+      const TensorType& type = node.outputs[i];
+      if (type.element == ElementType::i64) {
+        outputs.push_back(integers<std::int64_t>(type, results[i].integers));
+      } else if (type.element == ElementType::i32) {
+        outputs.push_back(integers<std::int32_t>(type, results[i].integers));
+      } else {
+        const std::vector<float> values(results[i].elements.begin(), results[i].elements.end());
+        outputs.push_back(ConstantData::of_floats(type.shape, values));
+      }
     }
     return outputs;
+  }
+
+  template <class Integer>
+  static Constant integers(const TensorType& type, const std::vector<std::int64_t>& values) {
+    std::vector<std::byte> bytes(values.size() * sizeof(Integer));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto value = static_cast<Integer>(values[i]);
+      std::memcpy(bytes.data() + i * sizeof(Integer), &value, sizeof(Integer));
+    }
+    return ConstantData::own(type, std::move(bytes));
   }
 
   const OperatorRegistry& registry_;

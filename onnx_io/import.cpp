@@ -246,7 +246,7 @@ class Importer {
     if (document_.opset() < 7) return add_opaque(index, {"the opset is older than 7", Obstacle::opset}, {});
     if (node.op_type() == "Constant" && node.output_size() == 1) return import_constant(index);
 
-    NodeContext context(document_, index, catalog_, result_.graph, read_inputs(node), options_.empty_tensors);
+    NodeContext context(document_, index, catalog_, result_.graph, read_inputs(node), options_.pieces);
     context.set_sizes(flow_.sizes());
     const ImportRow* const row = find_import_row(node.op_type());
     if (row != nullptr)
@@ -281,11 +281,11 @@ class Importer {
       if (!refusal) return {};
     }
     if (row == nullptr) return add_opaque(index, *refusal, types_of_carried(nullptr, index));
-    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(node), options_.empty_tensors);
+    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(node), options_.pieces);
     import.set_sizes(flow_.sizes());
     if (const std::string reason = SymbolFlow::misuse(import); !reason.empty())
       return add_opaque(index, {reason, Obstacle::symbolic}, types_of_carried(row, index));
-    require_floats(row->float_inputs, import);
+    require_floats(row->float_inputs, import, row->moves_elements);
     if (!import.stopped()) row->handler(import);
     if (!import.stopped()) import.check_attributes();
     if (!import.stopped()) check_outputs(import);
@@ -321,8 +321,7 @@ class Importer {
   /// Imports a node by the maps, or says why they do not apply. `strict`: another number of inputs, inputs of several
   /// types, and shapes that do not broadcast are an error.
   Expected<std::optional<Refusal>> import_by_maps(int index, bool strict) {
-    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)),
-                       options_.empty_tensors);
+    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
     import.set_sizes(flow_.sizes());
     if (strict) {
       const NodeMaps::Mappings& lines = catalog_.node_maps().of_type("", import.proto().op_type());
@@ -348,8 +347,7 @@ class Importer {
 
   /// A call of a function of the model.
   Status import_call(int index, const onnx::FunctionProto& function) {
-    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)),
-                       options_.empty_tensors);
+    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
     import.set_sizes(flow_.sizes());
     if (auto constant = import_function(import, document_, function, catalog_)) {
       set_constant(index, std::move(constant), false);
@@ -363,8 +361,7 @@ class Importer {
   }
 
   Status import_specified_node(int index) {
-    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)),
-                       options_.empty_tensors);
+    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
     import_specified(import, catalog_);
     if (!import.stopped()) import.check_attributes();
     if (!import.stopped()) check_outputs(import);
@@ -390,8 +387,8 @@ class Importer {
   }
 
   /// The first `count` inputs (-1: all) of one float type: all known f32 with positive extents, or the node is carried;
-  /// mixed types are an error.
-  static void require_floats(int count, NodeContext& context) {
+  /// mixed types are an error. What moves elements may move integers, in graphs of pieces.
+  static void require_floats(int count, NodeContext& context, bool moves_elements = false) {
     const auto limit =
         count < 0 ? context.input_count() : std::min(context.input_count(), static_cast<std::size_t>(count));
     std::optional<ElementType> first;
@@ -406,7 +403,9 @@ class Importer {
                             to_string(type.element));
       first = type.element;
     }
-    if (first && *first != ElementType::f32)
+    const bool moves_integers =
+        context.of_pieces() && moves_elements && first && (*first == ElementType::i64 || *first == ElementType::i32);
+    if (first && *first != ElementType::f32 && !moves_integers)
       return context.decline("its elements are " + std::string(to_string(*first)), Obstacle::element_type);
     for (std::size_t i = 0; i < limit; ++i) {
       if (!context.has_input(i)) continue;
@@ -436,8 +435,7 @@ class Importer {
 
   /// Types of what a node makes that is carried; `row` is null where the table has none.
   CarriedTypes types_of_carried(const ImportRow* row, int index) {
-    NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)),
-                      options_.empty_tensors);
+    NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
     plain.set_sizes(flow_.sizes());
     CarriedTypes carried = carried_types(plain);
     if (!carried.types.empty()) return carried;

@@ -83,13 +83,13 @@ class NodeContext {
   };
 
   NodeContext(const Document& document, int node, const OperatorCatalog& catalog, Graph& graph,
-              std::vector<Input> inputs, bool empty_tensors = false)
+              std::vector<Input> inputs, bool pieces = false)
       : document_(&document),
         node_(node),
         catalog_(&catalog),
         graph_(&graph),
         inputs_(std::move(inputs)),
-        empty_tensors_(empty_tensors),
+        pieces_(pieces),
         outputs_(static_cast<std::size_t>(document.node(node).output_size())),
         read_as_value_(inputs_.size(), false) {}
 
@@ -104,10 +104,12 @@ class NodeContext {
   void set_sizes(Sizes sizes) { sizes_ = sizes; }
   /// The same node with other inputs.
   [[nodiscard]] NodeContext with_inputs(std::vector<Input> inputs) const {
-    return {*document_, node_, *catalog_, *graph_, std::move(inputs), empty_tensors_};
+    return {*document_, node_, *catalog_, *graph_, std::move(inputs), pieces_};
   }
-  /// Whether a tensor of this shape is not understood: it has no elements (ImportOptions::empty_tensors).
-  [[nodiscard]] bool is_empty(const Shape& shape) const { return !empty_tensors_ && volume(shape) == 0; }
+  /// As ImportOptions has it.
+  [[nodiscard]] bool of_pieces() const { return pieces_; }
+  /// Whether a tensor of this shape is not understood: it has no elements.
+  [[nodiscard]] bool is_empty(const Shape& shape) const { return !pieces_ && volume(shape) == 0; }
 
   [[nodiscard]] std::int64_t opset() const { return document_->opset(); }
   /// Version of the node's domain.
@@ -209,7 +211,7 @@ class NodeContext {
   const OperatorCatalog* catalog_;
   Graph* graph_;
   std::vector<Input> inputs_;
-  bool empty_tensors_ = false;
+  bool pieces_ = false;
   std::vector<std::optional<Value>> outputs_;
   std::vector<bool> read_as_value_;
   Sizes sizes_ = Sizes::all;

@@ -52,9 +52,10 @@ struct ImportOptions {
   /// shapes (ConstantData::shape_only), named as in the file; else they are an error. What needs their elements is
   /// carried. Such a model can be looked at, and planned, but not saved (bad_input).
   bool absent_weights = false;
-  /// Operators on tensors without elements are understood like others; else they are carried. For graphs to which no
-  /// rules are applied: proofs suppose extents of at least 1.
-  bool empty_tensors = false;
+  /// What stands in graphs of pieces of operators is understood, too, and else carried: operators on tensors without
+  /// elements, integers that are moved, and gathers from a part of a table (a Pad and a Gather, as save() writes them).
+  /// For graphs to which no rules are applied: proofs suppose extents of at least 1, and numbers.
+  bool pieces = false;
 };
 
 /// How a model is written.

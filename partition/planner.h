@@ -139,7 +139,8 @@ class Planner {
   /// bad_input where state is none; and what PieceCost fails with.
   [[nodiscard]] Expected<PartitionPlan> plan();
   /// The plan of least cost among the configurations for which `allowed` holds, whatever memory it takes. not_proved
-  /// where none was found: what is allowed reads parts of sums that nobody is allowed to make. What PieceCost fails with.
+  /// where none was found: what is allowed reads parts of sums that nobody is allowed to make. What PieceCost fails
+  /// with.
   [[nodiscard]] Expected<PartitionPlan> plan(const ConfigurationFilter& allowed);
   /// What the next best ways would cost, of all nodes that are cut; as many as there is time for. `plan` is that of
   /// plan() just before.

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 Status check_expanded(const PlanArguments& arguments, const Graph& graph, const PartitionPlan& plan,
                       const OperatorRegistry& registry, StrategyTable& strategies) {
   ImportOptions options;
-  options.empty_tensors = true;  // Pieces of splits may have none.
+  options.pieces = true;
   TASO_ASSIGN(const Model expanded, Model::load(arguments.expanded, registry, options));
   PlannedUses uses;
   for (const PlannedNode& node : plan.nodes) uses[node.node] = node.configuration.axes;

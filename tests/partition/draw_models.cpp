@@ -14,6 +14,7 @@
 
 #include "graph/rewrite.h"
 #include "partition/expand.h"
+#include "partition/proved_strategies.h"
 #include "runtime/tensor.h"
 #include "support/file.h"
 #include "support/file_identity.h"
@@ -22,7 +23,6 @@
 #include "tests/partition/drawn_plans.h"
 #include "tests/partition/host_tensors.h"
 #include "tests/partition/stated_plans.h"
-#include "tests/partition/strategy_tables.h"
 #include "tests/partition/ways_to_plan.h"
 
 namespace taso::test {
@@ -72,7 +72,11 @@ void write_plan(const std::string& folder, const Mesh& mesh, StrategyTable& stra
 }
 
 void write_models(const std::string& folder, std::uint64_t count, const std::vector<std::string>& meshes) {
-  StrategyTable strategies = every_strategy();
+  const ProvedStrategies proved =
+      value_of(ProvedStrategies::load({TASO_SOURCE_DIR "/specs/strategies/default.rules"}, registry()));
+  StrategyTable strategies(
+      registry(), [&](std::string_view op) { return proved.of(op); },
+      [&](std::string_view op) { return proved.passages_of(op); });
   for (std::uint64_t number = 0, written = 0; written < count; ++number) {
     const DrawnGraph drawn = draw_graph(number);
     const std::string place = folder + "/" + std::to_string(written);
