@@ -159,7 +159,8 @@ TEST(Ranks, WhatIsMovedMustBeWhatIsPredicted) {
 TEST(Ranks, MessagesCountedForAnotherTransfer) {
   Graph graph = graph_of("input x f32[4, 8]\nweight w f32[8, 6]\noutput relu(matmul(x, w))\n");
   StrategyTable strategies = every_strategy();
-  Planner planner(graph, mesh_of_sizes({2}), strategies, {});
+  const Mesh mesh = mesh_of_sizes({2});
+  Planner planner(graph, mesh, strategies, {});
   const PartitionPlan plan = value_of(planner.plan([&](NodeId id, const NodeConfiguration& configuration) {
     return configuration.to_string() == (graph.node(id).is_op("relu") ? "i@-1" : "j@-1");
   }));
