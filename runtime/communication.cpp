@@ -18,6 +18,16 @@ struct MessageEnd {
   std::uint32_t number = 0, transfer = 0;
 };
 
+/// The ends of several messages.
+std::vector<MessageEnd> messages_of(const Attributes& attributes) {
+  std::vector<MessageEnd> ends;
+  for (std::size_t i = 0; i < attributes.integers("peers").size(); ++i)
+    ends.push_back({static_cast<int>(attributes.integers("peers")[i]),
+                    static_cast<std::uint32_t>(attributes.integers("numbers")[i]),
+                    static_cast<std::uint32_t>(attributes.integers("transfers")[i])});
+  return ends;
+}
+
 MessageEnd message_of(const Attributes& attributes) {
   return {static_cast<int>(attributes.integer("peer")), static_cast<std::uint32_t>(attributes.integer("number")),
           static_cast<std::uint32_t>(attributes.integer("transfer"))};
@@ -51,8 +61,12 @@ bool is_range(const Indices& sizes, const Shape& shape) {
 
 class Send final : public Kernel {
  public:
-  Send(Communication& communication, const KernelRequest& request)
-      : Kernel("send"), communication_(communication), message_(message_of(request.attributes)) {
+  Send(Communication& communication, const KernelRequest& request) : Kernel("send"), communication_(communication) {
+    for (const MessageEnd& message : messages_of(request.attributes)) {
+      destinations_.push_back({message.peer, message.number});
+      transfers_.push_back(message.transfer);
+      communication_.expect(message.transfer);
+    }
     const TensorType& type = request.inputs[0].type;
     const std::size_t width = size_of(type.element);
     Indices sizes = type.shape, starts(sizes.size(), 0);
@@ -64,17 +78,17 @@ class Send final : public Kernel {
     offset_ = byte_offset(starts, strides, width);
     bytes_ = taso::bytes_of(sizes, width);
     copy_.emplace(sizes, strides, row_major(sizes), width);
-    communication_.expect(message_.transfer);
   }
   Status execute(const KernelArguments& arguments) const override {
     AlignedBuffer payload = communication_.buffer(bytes_);
     copy_->run(arguments.inputs[0] + offset_, payload.data(), 1);
-    return communication_.send(message_.peer, message_.number, message_.transfer, std::move(payload));
+    return communication_.send(destinations_, transfers_, std::move(payload));
   }
 
  private:
   Communication& communication_;
-  MessageEnd message_;
+  std::vector<Transport::Destination> destinations_;
+  std::vector<std::uint32_t> transfers_;  ///< Of each.
   std::size_t offset_ = 0, bytes_ = 0;
   std::optional<cpu::StridedCopy> copy_;
 };
@@ -193,9 +207,10 @@ std::unique_ptr<Kernel> Communication::create(const KernelRequest& request) {
   return nullptr;
 }
 
-Status Communication::send(int to, std::uint32_t number, std::uint32_t transfer, AlignedBuffer bytes) {
-  moved_[transfer].sent += static_cast<std::int64_t>(bytes.size());
-  return transport_.send(to, number, std::move(bytes));
+Status Communication::send(std::span<const Transport::Destination> destinations,
+                           std::span<const std::uint32_t> transfers, AlignedBuffer bytes) {
+  for (const std::uint32_t transfer : transfers) moved_[transfer].sent += static_cast<std::int64_t>(bytes.size());
+  return transport_.send_to(destinations, std::move(bytes));
 }
 
 Status Communication::receive(int from, std::uint32_t number, std::uint32_t transfer, std::span<std::byte> into) {

@@ -37,8 +37,9 @@ class Communication final : public KernelSource {
 
   /// Memory for a message (Transport::buffer).
   [[nodiscard]] AlignedBuffer buffer(std::size_t bytes) { return transport_.buffer(bytes); }
-  /// Of a transfer that a kernel was made for.
-  [[nodiscard]] Status send(int to, std::uint32_t number, std::uint32_t transfer, AlignedBuffer bytes);
+  /// For each destination a transfer, that a kernel was made for.
+  [[nodiscard]] Status send(std::span<const Transport::Destination> destinations,
+                            std::span<const std::uint32_t> transfers, AlignedBuffer bytes);
   [[nodiscard]] Status receive(int from, std::uint32_t number, std::uint32_t transfer, std::span<std::byte> into);
 
   /// To be called by kernels when they are made: that they move something for a transfer.

@@ -209,10 +209,12 @@ struct GatheredPart {
 
 class MessageInserter {
  public:
-  explicit MessageInserter(const RankGraph& rank) : rank_(rank), graph_(rank.graph), uses_(graph_.id_bound(), 0) {
+  explicit MessageInserter(const RankGraph& rank)
+      : rank_(rank), graph_(rank.graph), uses_(graph_.id_bound(), 0), sent_(graph_.id_bound(), 0) {
     for (const NodeId id : graph_.topological_order())
       for (const Value& input : graph_.node(id).inputs) ++uses_[input.node];
     for (const Value& output : graph_.outputs()) ++uses_[output.node];
+    for (std::size_t i = 0; i < rank.sent.size(); ++i) ++sent_[graph_.outputs()[i].node];
     const std::size_t own = graph_.inputs().size() - rank.received.size();
     for (std::uint32_t i = 0; i < rank.received.size(); ++i) received_[graph_.inputs()[own + i]] = i;
   }
@@ -224,9 +226,9 @@ class MessageInserter {
     start_ = {made_.add_input("", token()), 0};
     for (const NodeId id : graph_.topological_order()) add(id);
     std::vector<Value> outputs;
-    for (std::size_t i = 0; i < graph_.outputs().size(); ++i)
-      outputs.push_back(i < rank_.sent.size() ? send(rank_.sent[i], graph_.outputs()[i])
-                                              : here_.at(graph_.outputs()[i]));
+    send_all(outputs);
+    for (std::size_t i = rank_.sent.size(); i < graph_.outputs().size(); ++i)
+      outputs.push_back(here_.at(graph_.outputs()[i]));
     // What rules have made useless arrives all the same.
     for (const auto& [id, place] : received_)
       if (uses_[id] == 0) outputs.push_back(here_.at({id, 0}));
@@ -345,20 +347,50 @@ class MessageInserter {
     return add_message(gather_op, std::move(attributes), std::move(inputs), type);
   }
 
-  Value send(const RankMessage& message, Value value) {
-    Attributes attributes = of_message(message);
-    if (is_box(value.node) && uses_[value.node] == 1) {
-      const Node& slice = graph_.node(value.node);
-      attributes.set("starts", slice.attributes.integers("starts"));
-      attributes.set("sizes", slice.attributes.integers("sizes"));
-      value = slice.inputs[0];
+  /// What is sent, of a value of the rank's graph; without sizes all of it.
+  struct Payload {
+    Value value;
+    std::vector<std::int64_t> starts, sizes;
+    auto operator<=>(const Payload&) const = default;
+  };
+  [[nodiscard]] Payload payload_of(Value value) const {
+    if (!is_box(value.node) || uses_[value.node] > sent_[value.node]) return {value, {}, {}};
+    const Node& slice = graph_.node(value.node);
+    return {slice.inputs[0], slice.attributes.integers("starts"), slice.attributes.integers("sizes")};
+  }
+
+  /// The operators of sending; one for all messages that are the same.
+  void send_all(std::vector<Value>& outputs) {
+    std::map<Payload, std::vector<std::size_t>> same;
+    for (std::size_t i = 0; i < rank_.sent.size(); ++i) same[payload_of(graph_.outputs()[i])].push_back(i);
+    std::map<Payload, Value> sent;
+    for (std::size_t i = 0; i < rank_.sent.size(); ++i) {
+      const Payload payload = payload_of(graph_.outputs()[i]);
+      const auto [place, first] = sent.emplace(payload, Value{});
+      if (first) place->second = send(payload, same.at(payload));
+      outputs.push_back(place->second);
     }
-    return add_message(send_op, std::move(attributes), {here_.at(value), start_}, token());
+  }
+
+  Value send(const Payload& payload, const std::vector<std::size_t>& messages) {
+    std::vector<std::int64_t> numbers, peers, transfers;
+    for (const std::size_t i : messages) {
+      numbers.push_back(rank_.sent[i].number);
+      peers.push_back(rank_.sent[i].peer);
+      transfers.push_back(rank_.sent[i].transfer);
+    }
+    Attributes attributes{{"numbers", numbers}, {"peers", peers}, {"transfers", transfers}};
+    if (!payload.sizes.empty()) {
+      attributes.set("starts", payload.starts);
+      attributes.set("sizes", payload.sizes);
+    }
+    return add_message(send_op, std::move(attributes), {here_.at(payload.value), start_}, token());
   }
 
   const RankGraph& rank_;
   const Graph& graph_;
-  std::vector<std::uint32_t> uses_;           ///< Per node of the rank's graph.
+  std::vector<std::uint32_t> uses_;           ///< Per node of the rank's graph,
+  std::vector<std::uint32_t> sent_;           ///< and how many of them are messages.
   std::map<NodeId, std::uint32_t> received_;  ///< Inputs that are, by their place in RankGraph::received.
   std::map<Value, Value> here_;
   Value start_;

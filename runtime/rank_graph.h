@@ -6,9 +6,9 @@
 /// What is received stands as a further input and what is sent as an output, so that rules can be applied to the graph;
 /// with_messages makes operators of them, which then have a place in the order of the program.
 ///
-/// No rank waits for ever: a program sends in the order of numbers, and waits for a message only when something needs
-/// it. Of all messages not sent yet, take the one of least number: its rank has sent all of its own before, and all
-/// that it needs has a lower number, and so has been sent.
+/// No rank waits for ever: a program sends in the order of numbers, or earlier, and waits for a message only when
+/// something needs it. Of all messages not sent yet, take the one of least number: its rank has sent all of its own
+/// before, and all that it needs has a lower number, and so has been sent.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +49,7 @@ using TransferOf = std::function<std::uint32_t(NodeId reader)>;
 [[nodiscard]] std::map<std::uint32_t, std::int64_t> message_bytes(const Graph& whole, const TransferOf& transfer_of);
 
 /// The operators of messages. No specification defines them: their kernels are those of Communication.
-inline constexpr std::string_view send_op = "send";        ///< (value, start) -> a tensor without elements.
+inline constexpr std::string_view send_op = "send";        ///< (value, start) -> a tensor without elements; to several.
 inline constexpr std::string_view receive_op = "receive";  ///< (start) -> value.
 /// (start, tensors of the rank...) -> value: a tensor put together from messages and boxes of other tensors
 /// (MultiFetch in Wang et al. 2019, section 6).
@@ -57,9 +57,9 @@ inline constexpr std::string_view gather_op = "gather_messages";
 
 /// A rank's graph with operators of messages in it. Its inputs: those of the whole graph, and one without elements,
 /// which messages depend on so that they are no weights. Its outputs: one without elements for each message that is
-/// sent, in the order of numbers, then those of the whole graph, then what is received for nothing. A box that is cut
-/// out for one message alone is read by that message; concatenations of what is received are put together as it
-/// arrives.
+/// sent, in the order of numbers, then those of the whole graph, then what is received for nothing. Messages that are
+/// the same are sent by one operator, where the first of them is. A box that is cut out for messages alone is read by
+/// them; concatenations of what is received are put together as it arrives.
 [[nodiscard]] Graph with_messages(const RankGraph& rank);
 
 }  // namespace taso

@@ -14,9 +14,9 @@ namespace {
 /// What a rank has.
 struct Mailbox {
   /// What has been sent to it and not been received, by sender and number; no queue is empty.
-  std::map<std::pair<int, std::uint32_t>, std::deque<AlignedBuffer>> messages;
+  std::map<std::pair<int, std::uint32_t>, std::deque<std::shared_ptr<AlignedBuffer>>> messages;
   std::condition_variable changed;  ///< Something came, a rank left, or one failed.
-  BufferPool sent;                  ///< What the rank has sent and was received.
+  BufferPool sent;                  ///< What the rank has sent and was received, by all to whom it went.
 };
 
 /// What the ranks share.
@@ -54,24 +54,29 @@ class ThreadTransport final : public Transport {
     return world_->mailboxes[static_cast<std::size_t>(rank_)].sent.take(bytes);
   }
 
-  Status send(int to, std::uint32_t number, AlignedBuffer bytes) override {
-    check(to, number);
+  Status send_to(std::span<const Destination> destinations, AlignedBuffer bytes) override {
+    const auto message = std::make_shared<AlignedBuffer>(std::move(bytes));
     const std::lock_guard lock(world_->mutex);
-    if (world_->failure) return *world_->failure;
-    if (world_->left[static_cast<std::size_t>(to)] != 0) return left(to);
-    Mailbox& mailbox = world_->mailboxes[static_cast<std::size_t>(to)];
-    mailbox.messages[{rank_, number}].push_back(std::move(bytes));
-    mailbox.changed.notify_all();
+    for (const auto& [to, number] : destinations) {
+      check(to, number);
+      if (world_->failure) return *world_->failure;
+      if (world_->left[static_cast<std::size_t>(to)] != 0) return left(to);
+      Mailbox& mailbox = world_->mailboxes[static_cast<std::size_t>(to)];
+      mailbox.messages[{rank_, number}].push_back(message);
+      mailbox.changed.notify_all();
+    }
     return {};
   }
 
   Status receive(int from, std::uint32_t number, std::span<std::byte> into) override {
     check(from, number);
-    TASO_ASSIGN(AlignedBuffer bytes, take(from, number));
-    if (bytes.size() != into.size()) return wrong_size(from, number, std::to_string(bytes.size()), into.size());
-    if (!into.empty()) std::memcpy(into.data(), bytes.data(), into.size());
+    TASO_ASSIGN(std::shared_ptr<AlignedBuffer> bytes, take(from, number));
+    if (bytes->size() != into.size()) return wrong_size(from, number, std::to_string(bytes->size()), into.size());
+    if (!into.empty()) std::memcpy(into.data(), bytes->data(), into.size());
     const std::lock_guard lock(world_->mutex);
-    world_->mailboxes[static_cast<std::size_t>(from)].sent.give(std::move(bytes));
+    // Who sent it gets it back from the last one that had it.
+    if (bytes.use_count() == 1) world_->mailboxes[static_cast<std::size_t>(from)].sent.give(std::move(*bytes));
+    bytes.reset();
     return {};
   }
 
@@ -96,7 +101,7 @@ class ThreadTransport final : public Transport {
     return internal_error("rank " + std::to_string(rank) + " has ended before the others");
   }
 
-  [[nodiscard]] Expected<AlignedBuffer> take(int from, std::uint32_t number) {
+  [[nodiscard]] Expected<std::shared_ptr<AlignedBuffer>> take(int from, std::uint32_t number) {
     std::unique_lock lock(world_->mutex);
     Mailbox& mailbox = world_->mailboxes[static_cast<std::size_t>(rank_)];
     auto queue = mailbox.messages.end();
@@ -106,7 +111,7 @@ class ThreadTransport final : public Transport {
     });
     if (world_->failure) return *world_->failure;
     if (queue == mailbox.messages.end()) return left(from);
-    AlignedBuffer bytes = std::move(queue->second.front());
+    std::shared_ptr<AlignedBuffer> bytes = std::move(queue->second.front());
     queue->second.pop_front();
     if (queue->second.empty()) mailbox.messages.erase(queue);
     return bytes;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/aligned_buffer.h"
@@ -31,8 +32,17 @@ class Transport {
 
   /// Memory for a message, its contents unspecified: that of one that has arrived, where there is one of the size.
   [[nodiscard]] virtual AlignedBuffer buffer(std::size_t bytes) = 0;
-  /// Queues a message for another rank and returns at once. 0 <= number <= largest_number.
-  [[nodiscard]] virtual Status send(int to, std::uint32_t number, AlignedBuffer bytes) = 0;
+  /// Where a message goes: 0 <= number <= largest_number.
+  struct Destination {
+    int to = 0;
+    std::uint32_t number = 0;
+  };
+  /// Queues a message for other ranks, each of which gets all of it, and returns at once. Its memory is there once.
+  [[nodiscard]] virtual Status send_to(std::span<const Destination> destinations, AlignedBuffer bytes) = 0;
+  [[nodiscard]] Status send(int to, std::uint32_t number, AlignedBuffer bytes) {
+    const Destination only{to, number};
+    return send_to({&only, 1}, std::move(bytes));
+  }
   /// Waits for the next message of this number from another rank. Fails where it is not of the size of `into`.
   [[nodiscard]] virtual Status receive(int from, std::uint32_t number, std::span<std::byte> into) = 0;
   /// To be called by all ranks at the same place, which makes it a barrier: everybody gets what all give, by rank.

@@ -237,7 +237,10 @@ class PlanRun {
       const Clock::time_point end = Clock::now();
       if (executor_->moved() != executor_->planned())
         return internal_error("the messages of a run are not those of the program");
-      if (round == 0) continue;
+      if (round == 0) {
+        return_free_memory();  // of building the executor
+        continue;
+      }
       report.run_us.push_back(std::chrono::duration<double, std::micro>(end - start).count());
       note_steps(times, start, steps, report);
     }

@@ -44,9 +44,9 @@ constexpr microseconds short_spinning{100}, long_spinning{5000}, first_sleep{20}
 /// How often the watcher looks, while something that was sent is under way, and else.
 constexpr milliseconds busy_look{1}, idle_look{100};
 
-/// A message to another rank; MPI reads it until its requests are done.
+/// A message to other ranks; MPI reads it until its requests are done.
 struct Sent {
-  int to = 0;
+  int to = 0;  ///< The first of them.
   AlignedBuffer bytes;
   std::vector<MPI_Request> requests;
 };
@@ -107,7 +107,7 @@ class MpiTransport final : public Transport {
     const std::lock_guard lock(mutex_);
     return pool_.take(bytes);
   }
-  Status send(int to, std::uint32_t number, AlignedBuffer bytes) override;
+  Status send_to(std::span<const Destination> destinations, AlignedBuffer bytes) override;
   Status receive(int from, std::uint32_t number, std::span<std::byte> into) override;
   void fail(const Error& error) override;
   [[nodiscard]] bool failed() const override {
@@ -117,7 +117,10 @@ class MpiTransport final : public Transport {
 
  private:
   // What follows is called with mutex_ locked; wait() unlocks it in between.
-  [[nodiscard]] Status queue(std::list<Sent>& list, MPI_Comm communicator, int to, int tag, AlignedBuffer bytes) const;
+  /// The numbers of destinations are tags.
+  [[nodiscard]] Status queue(std::list<Sent>& list, MPI_Comm communicator, std::span<const Destination> destinations,
+                             AlignedBuffer bytes) const;
+  [[nodiscard]] static Status begin_send(Sent& sent, MPI_Comm communicator, const Destination& destination);
   /// Until `attempt` (an int& that it sets when it is done -> MPI's code) has succeeded. `rank` is that of errors.
   template <class Attempt>
   [[nodiscard]] Status wait(std::unique_lock<std::mutex>& lock, int rank, const Attempt& attempt);
@@ -180,15 +183,22 @@ Status MpiTransport::start(int threads_provided) {
   return {};
 }
 
-Status MpiTransport::queue(std::list<Sent>& list, MPI_Comm communicator, int to, int tag, AlignedBuffer bytes) const {
+Status MpiTransport::queue(std::list<Sent>& list, MPI_Comm communicator, std::span<const Destination> destinations,
+                           AlignedBuffer bytes) const {
   Sent& sent = list.emplace_back();
-  sent.to = to;
+  sent.to = destinations.front().to;
   sent.bytes = std::move(bytes);
+  for (const Destination& destination : destinations) TASO_RETURN_IF_ERROR(begin_send(sent, communicator, destination));
+  return {};
+}
+
+Status MpiTransport::begin_send(Sent& sent, MPI_Comm communicator, const Destination& destination) {
   for (std::size_t at = 0;; at += piece_bytes) {
     const std::size_t size = std::min(piece_bytes, sent.bytes.size() - at);
-    const int code = MPI_Isend(sent.bytes.data() + at, static_cast<int>(size), MPI_BYTE, to, tag, communicator,
-                               &sent.requests.emplace_back(MPI_REQUEST_NULL));
-    if (code != MPI_SUCCESS) return mpi_error(code, to);
+    const int code =
+        MPI_Isend(sent.bytes.data() + at, static_cast<int>(size), MPI_BYTE, destination.to,
+                  static_cast<int>(destination.number), communicator, &sent.requests.emplace_back(MPI_REQUEST_NULL));
+    if (code != MPI_SUCCESS) return mpi_error(code, destination.to);
     if (size < piece_bytes) return {};
   }
 }
@@ -202,13 +212,16 @@ void MpiTransport::drop_done(std::list<Sent>& list) {
   });
 }
 
-Status MpiTransport::send(int to, std::uint32_t number, AlignedBuffer bytes) {
-  TASO_CHECK(to >= 0 && to < size_ && to != rank_, "messages go to other ranks");
-  TASO_CHECK(number <= gathering, "numbers of messages are at most largest_number");
+Status MpiTransport::send_to(std::span<const Destination> destinations, AlignedBuffer bytes) {
+  TASO_CHECK(!destinations.empty(), "a message goes to someone");
+  for (const auto& [to, number] : destinations) {
+    TASO_CHECK(to >= 0 && to < size_ && to != rank_, "messages go to other ranks");
+    TASO_CHECK(number <= gathering, "numbers of messages are at most largest_number");
+  }
   const std::lock_guard lock(mutex_);
   if (failure_) return *failure_;
   const bool first = under_way_.empty();
-  TASO_RETURN_IF_ERROR(queue(under_way_, data_, to, static_cast<int>(number), std::move(bytes)));
+  TASO_RETURN_IF_ERROR(queue(under_way_, data_, destinations, std::move(bytes)));
   drop_done(under_way_);
   if (first && !under_way_.empty()) wake_.notify_one();  // it looks more often from now on
   return {};
@@ -281,7 +294,8 @@ void MpiTransport::tell(int tag, const std::string& text) {
     AlignedBuffer bytes(text.size());
     std::copy_n(reinterpret_cast<const std::byte*>(text.data()), text.size(), bytes.data());
     // An error here is that the other is gone, which the missing signs of its life will say.
-    (void)queue(signs_under_way_, signs_, to, tag, std::move(bytes));
+    const Destination other{to, static_cast<std::uint32_t>(tag)};
+    (void)queue(signs_under_way_, signs_, {&other, 1}, std::move(bytes));
   }
   drop_done(signs_under_way_);
 }

@@ -145,6 +145,36 @@ TEST(Ranks, PartsOfWeightsAndGathersInPlace) {
   EXPECT_EQ(joins, 0U);
 }
 
+// What all other ranks need is copied and sent once.
+TEST(Ranks, OneMessageForSeveralRanks) {
+  Graph graph =
+      graph_of("input x f32[8, 16]\nweight w f32[16, 8]\nweight v f32[8, 8]\noutput matmul(relu(matmul(x, w)), v)\n");
+  StrategyTable strategies = every_strategy();
+  const Mesh mesh = mesh_of_sizes({4});
+  Planner planner(graph, mesh, strategies, {});
+  const PartitionPlan plan = value_of(planner.plan([&](NodeId id, const NodeConfiguration& configuration) {
+    return configuration.to_string() == (graph.node(id).is_op("relu") ? "i@-1" : "j@-1");
+  }));
+  const Graph expanded = value_of(expand(graph, plan, strategies)).graph;
+  const RankGraph rank = value_of(rank_graph(expanded, 1, [](NodeId) { return 0U; }));
+  const Graph program = with_messages(rank);
+  std::size_t sends = 0, messages = 0;
+  for (const NodeId id : program.topological_order())
+    if (program.node(id).is_op(send_op)) {
+      ++sends;
+      messages += program.node(id).attributes.integers("numbers").size();
+    }
+  EXPECT_EQ(messages, rank.sent.size());
+  EXPECT_EQ(rank.sent.size(), 4U);  // Its part of the hidden layer to three ranks, of the output to the first.
+  EXPECT_EQ(sends, 2U);
+  const std::vector<HostTensor> inputs = value_of(random_inputs(graph, registry(), 1));
+  const KernelLibrary library(registry());
+  const std::vector<HostTensor> expected = value_of(value_of(Executor::create(graph, library)).run(inputs));
+  const RankResults results = run_ranks(expanded, 4, inputs);
+  expect_close(expected, results.outputs, "one message for several ranks");
+  EXPECT_EQ(results.planned, results.moved);
+}
+
 TEST(Ranks, WhatIsMovedMustBeWhatIsPredicted) {
   const std::vector<std::int64_t> predicted = {8, 0, 24};
   const MovedPayload first = {{8, 0}, {0, 0}, {0, 24}}, second = {{0, 8}, {0, 0}, {24, 0}};
@@ -165,7 +195,8 @@ TEST(Ranks, WhatIsMovedMustBeWhatIsPredicted) {
 TEST(Ranks, MessagesCountedForAnotherTransfer) {
   Graph graph = graph_of("input x f32[4, 8]\nweight w f32[8, 6]\noutput relu(matmul(x, w))\n");
   StrategyTable strategies = every_strategy();
-  Planner planner(graph, mesh_of_sizes({2}), strategies, {});
+  const Mesh mesh = mesh_of_sizes({2});
+  Planner planner(graph, mesh, strategies, {});
   const PartitionPlan plan = value_of(planner.plan([&](NodeId id, const NodeConfiguration& configuration) {
     return configuration.to_string() == (graph.node(id).is_op("relu") ? "i@-1" : "j@-1");
   }));

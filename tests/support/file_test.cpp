@@ -5,9 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "support/process_memory.h"
 
 namespace taso {
 namespace {
@@ -66,6 +69,26 @@ TEST_F(Files, Mapping) {
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()), "mapped");
   ASSERT_TRUE(write_file_atomically(path("empty"), "").ok());
   EXPECT_EQ(MappedFile::open(path("empty")).value()->bytes().size(), 0U);
+}
+
+// What is given back is read again, and what lies beside it in the same pages, too.
+TEST_F(Files, ReleasedPagesComeBack) {
+  std::string text(std::size_t{40} << 20, ' ');
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 7 + i / 4096);
+  ASSERT_TRUE(write_file_atomically(path("f"), text).ok());
+  const auto file = MappedFile::open(path("f")).value();
+  const auto is_the_file = [&] { return std::memcmp(file->bytes().data(), text.data(), text.size()) == 0; };
+  EXPECT_TRUE(is_the_file());
+  const std::int64_t before = process_memory().resident;
+  release_pages(file->bytes());
+  const std::int64_t after = process_memory().resident;
+  EXPECT_LT(after, before - (std::int64_t{30} << 20));
+  EXPECT_TRUE(is_the_file());
+  release_pages(file->bytes().subspan(1000, 5000));
+  release_pages(file->bytes().subspan(text.size() - 1));
+  release_pages({});
+  EXPECT_TRUE(is_the_file());
+  EXPECT_GE(process_memory().peak, before);
 }
 
 TEST_F(Files, LinksAreFollowed) {
