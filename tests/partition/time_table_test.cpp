@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
+#include <cstdint>
+#include <vector>
 
 #include "partition/mesh.h"
 #include "partition/placement.h"
@@ -73,10 +74,12 @@ TEST(MeasuredMesh, TransfersTakeWhatTheirKindTakes) {
 }
 
 TEST(MeasuredMesh, BetweenOneMessageAndOneFromEverybody) {
-  const MeshAxis& axis = measured_mesh().axes[0];
-  const double one = axis.times.neighbor.seconds(64);
+  MeshAxis axis = measured_mesh().axes[0];
+  axis.times.neighbor = TimeTable::of({{4, 10}, {1004, 11}});
+  const double one = axis.times.neighbor.seconds(64), all = axis.times.all_gather.seconds(64);
   EXPECT_DOUBLE_EQ(axis.fetch_seconds(64, 1, false), one);
-  EXPECT_DOUBLE_EQ(axis.fetch_seconds(64, 3, false), axis.times.all_gather.seconds(64));
+  EXPECT_DOUBLE_EQ(axis.fetch_seconds(64, 2, false), (one + all) / 2);
+  EXPECT_DOUBLE_EQ(axis.fetch_seconds(64, 3, false), all);
 }
 
 }  // namespace
