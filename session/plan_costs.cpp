@@ -73,8 +73,7 @@ PieceCost PieceTimes::cost() {
 }
 
 Expected<Mesh> PieceTimes::mesh(const PlanRequest& request, const CostFiles& files) {
-  TASO_ASSIGN(MeasuredTransfers measured,
-              measured_transfers(request.mesh, files, rank_, request.transport));
+  TASO_ASSIGN(MeasuredTransfers measured, measured_transfers(request.mesh, files, rank_, request.transport));
   transfers_ = std::move(measured.used);
   return std::move(measured.mesh);
 }

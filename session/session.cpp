@@ -324,9 +324,8 @@ Status Session::State::plan_result(SessionResult& result) {
   TASO_ASSIGN(result.written, sized.model().read_again(result.optimized.graph));
   Graph graph = result.written->graph();
   normalize(graph, registry);
-  Expected<DevicePlan> plan =
-      plan_for_devices(std::move(graph), taso::node_names(*result.written), request, registry, piece_times.get(),
-                       piece_times ? &fusing_rules : nullptr);
+  Expected<DevicePlan> plan = plan_for_devices(std::move(graph), taso::node_names(*result.written), request, registry,
+                                               piece_times.get(), piece_times ? &fusing_rules : nullptr);
   // Whoever interrupts wants what there is.
   if (!plan && interrupted()) return {};
   TASO_ASSIGN(result.plan, std::move(plan));

@@ -233,8 +233,8 @@ Expected<std::optional<CostDatabase>> open_record(const RunOptions& options, con
 Status record(CostDatabase& database, const std::vector<CollectiveMeasurement>& measured) {
   for (const CollectiveMeasurement& one : measured)
     for (const auto& [bytes, time] : one.times)
-      TASO_RETURN_IF_ERROR(record_collective(database, {one.kind, one.groups.size, one.groups.link}, bytes,
-                                             time.median_us * 1e-6));
+      TASO_RETURN_IF_ERROR(
+          record_collective(database, {one.kind, one.groups.size, one.groups.link}, bytes, time.median_us * 1e-6));
   return {};
 }
 

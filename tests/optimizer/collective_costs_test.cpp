@@ -16,8 +16,7 @@ const MeasuredRanks& two_ranks() {
 }
 
 TEST(CollectiveCosts, RanksAreADeviceOfTheirOwn) {
-  EXPECT_EQ(two_ranks().identity(),
-            "a core; taso 1; threads=1; ranks=2; transport=mpi; Open MPI v4.1.4; messages 1");
+  EXPECT_EQ(two_ranks().identity(), "a core; taso 1; threads=1; ranks=2; transport=mpi; Open MPI v4.1.4; messages 1");
   const auto read = measured_ranks(two_ranks().identity());
   ASSERT_TRUE(read);
   EXPECT_EQ(read->device, two_ranks().device);

@@ -98,7 +98,8 @@ std::string said_of_carried(const std::string& replaced, const std::string& by) 
   return status ? "right" : status.error().message;
 }
 
-/// What is said of a plan by measured times of transfers, with one text in the place of another one, all without spaces.
+/// What is said of a plan by measured times of transfers, with one text in the place of another one, all without
+/// spaces.
 std::string said_of_measured(const std::string& replaced, const std::string& by) {
   const Graph graph = graph_of_cases();
   Mesh mesh = mesh_of_sizes({2});
@@ -138,8 +139,9 @@ TEST(WrongPlanFile, TimesOfTransfers) {
   EXPECT_EQ(said_of_measured(R"("copy":[[16.0,1e-07]])", R"("copy":7)"), "measured.copy: " + points);
   EXPECT_EQ(said_of_measured(R"("transport":"threads;messages1",)", ""), "measured: 'transport' is missing");
   // A time that the plan's cost is made of.
-  EXPECT_NE(said_of_measured(times, R"("times":{"reduce_scatter":[[8.0,1e-06],[64.0,3e-06]])").find("transfers[0].cost"),
-            std::string::npos);
+  EXPECT_NE(
+      said_of_measured(times, R"("times":{"reduce_scatter":[[8.0,1e-06],[64.0,3e-06]])").find("transfers[0].cost"),
+      std::string::npos);
 }
 
 TEST(WrongPlanFile, CutsWhatIsCarried) {
