@@ -96,7 +96,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=30, help="runs of a round")
     parser.add_argument("models", nargs="*", default=MODELS)
-    bench = Bench(parser.parse_args())
+    bench = Bench(parser.parse_intermixed_args())
     bench.measure_links()
     print("| model | plan | sum of costs ms | predicted step ms | measured ms | error % | noise % |")
     print("|---|---|---:|---:|---:|---:|---:|")
