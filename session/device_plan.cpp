@@ -107,6 +107,11 @@ class DevicePlanning {
       if (other.name != request_.take) continue;
       if (!other.plan)
         return Error{ErrorCode::usage, fmt::format("there is no plan \"{}\": {}", other.name, other.missing), {}};
+      if (request_.memory && other.plan->memory > *request_.memory)
+        return Error{ErrorCode::usage,
+                     fmt::format("the plan \"{}\" takes {} per device, of which {} is allowed", other.name,
+                                 byte_size_text(other.plan->memory, true), byte_size_text(*request_.memory, false)),
+                     {}};
       PartitionPlan taken = *other.plan;
       taken.lower_bound = std::min(result_.plan.lower_bound, taken.seconds);
       taken.exact = taken.seconds <= taken.lower_bound;

@@ -26,6 +26,7 @@ Expected<ModelPlan> plan_model(const SessionOptions& options, const OperatorRegi
   if (options.devices->cost == PlanCost::time) {
     TASO_CHECK(library != nullptr, "times of no device");
     TASO_ASSIGN(times, PieceTimes::open(*library, piece_target(options), options.costs, message));
+    TASO_RETURN_IF_ERROR(times->expect_model(graph));
     TASO_ASSIGN(request.mesh, times->mesh(request, options.costs));
   }
   std::optional<RuleIndex> fusing;

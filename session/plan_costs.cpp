@@ -62,6 +62,12 @@ Expected<std::unique_ptr<PieceTimes>> PieceTimes::open(const KernelLibrary& libr
   return times;
 }
 
+Status PieceTimes::expect_model(const Graph& graph) {
+  TASO_ASSIGN(const int tenths, measured_->cached_tenths(working_set_bytes(graph, target_)));
+  target_.set_cached_tenths(tenths);
+  return {};
+}
+
 PieceCost PieceTimes::cost() {
   return [this](const OperatorPiece& piece, const std::vector<bool>& weights) { return seconds(piece, weights); };
 }

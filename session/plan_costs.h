@@ -38,6 +38,9 @@ class PieceTimes {
                                                                   const RuntimeTargetOptions& options,
                                                                   const CostFiles& files, const MessageSink& message);
 
+  /// From now on kernels cost what they do while this model is run over and over: as much of it as the last-level cache
+  /// keeps, which all ranks share, comes from there (MeasuredCosts::cached_tenths).
+  [[nodiscard]] Status expect_model(const Graph& graph);
   /// Refers to this.
   [[nodiscard]] PieceCost cost();
   /// Where they are recorded.

@@ -210,6 +210,7 @@ Status Session::State::keep_sizes(const AllSizes& all_sizes, const std::optional
 Status Session::State::open_piece_times() {
   if (piece_times != nullptr || options.devices->cost != PlanCost::time) return {};
   TASO_ASSIGN(piece_times, PieceTimes::open(library, piece_target(options), options.costs, message));
+  TASO_RETURN_IF_ERROR(piece_times->expect_model(sized.model().graph()));
   TASO_ASSIGN(options.devices->mesh, piece_times->mesh(*options.devices, options.costs));
   return {};
 }

@@ -18,6 +18,7 @@
 #include "runtime/kernel.h"
 #include "runtime/measure.h"
 #include "runtime/thread_transport.h"
+#include "support/byte_size.h"
 #include "support/file.h"
 #include "support/text_output.h"
 #include "tools/measured_collectives.h"
@@ -190,6 +191,18 @@ std::string table_of(const std::vector<MeasuredLevel>& levels, const DeviceRates
                             rates.memory_bandwidth * 1e-9, static_cast<double>(rates.memory) * 1e-9);
 }
 
+/// --largest-message in bytes.
+Expected<std::size_t> largest_message(const RunOptions& options) {
+  constexpr double least = 16, most = 1 << 30;
+  const Expected<double> size = parse_byte_size(options.largest_message);
+  if (!size) return Error{ErrorCode::usage, "--largest-message: " + size.error().message, {}};
+  if (*size < least || *size > most)
+    return Error{ErrorCode::usage,
+                 fmt::format("--largest-message {}: from {:.0f} bytes to 1GiB", options.largest_message, least),
+                 {}};
+  return static_cast<std::size_t>(*size);
+}
+
 /// What can be wrong from the start.
 Status check_links_options(RunOptions& options, const Transport& transport, bool started_by_mpi) {
   if (!options.model.empty()) return Error{ErrorCode::usage, "--measure-links: no model is run; leave out MODEL", {}};
@@ -197,13 +210,11 @@ Status check_links_options(RunOptions& options, const Transport& transport, bool
     return Error{ErrorCode::usage, "--measure-links: ranks on the processor are measured; leave out --device", {}};
   if (started_by_mpi && options.ranks != 1)
     return Error{ErrorCode::usage, "--ranks: mpirun says how many ranks there are; leave it out", {}};
+  TASO_ASSIGN([[maybe_unused]] const std::size_t largest, largest_message(options));
   if (!options.costs.empty() && !options.measure_collectives)
     return Error{ErrorCode::usage, "--costs: links stand in their file alone; give --measure-collectives, too", {}};
   return transport.rank() == 0 ? options.files.claim_all() : Status();
 }
-
-/// Of larger messages than these no more is learnt.
-constexpr std::size_t most_message_bytes = 32 << 20;
 
 /// Opened by rank 0 before anything is measured.
 Expected<std::optional<CostDatabase>> open_record(const RunOptions& options, const Transport& transport,
@@ -222,8 +233,8 @@ Expected<std::optional<CostDatabase>> open_record(const RunOptions& options, con
 Status record(CostDatabase& database, const std::vector<CollectiveMeasurement>& measured) {
   for (const CollectiveMeasurement& one : measured)
     for (const auto& [bytes, time] : one.times)
-      TASO_RETURN_IF_ERROR(record_collective(database, {one.kind, one.groups.size, one.groups.link}, bytes,
-                                             time.median_us * 1e-6));
+      TASO_RETURN_IF_ERROR(
+          record_collective(database, {one.kind, one.groups.size, one.groups.link}, bytes, time.median_us * 1e-6));
   return {};
 }
 
@@ -236,9 +247,10 @@ Expected<int> measure_as_rank(RunOptions& options, Transport& transport, bool st
   TASO_RETURN_IF_ERROR(agree(transport, database ? Status() : database.error()));
   TASO_ASSIGN(MeasuredTopology measured, measure_topology(transport, *registry, options.threads));
   if (options.measure_collectives) {
+    TASO_ASSIGN(const std::size_t largest, largest_message(options));
     TASO_ASSIGN(const std::vector<CollectiveMeasurement> collectives,
                 measure_collectives(transport, *registry, options.threads,
-                                    mesh_groups(measured.hosts, measured.per_host), most_message_bytes));
+                                    mesh_groups(measured.hosts, measured.per_host), largest));
     TASO_RETURN_IF_ERROR(agree(transport, *database ? record(**database, collectives) : Status()));
     measured.table += collectives_table(collectives);
   }

@@ -38,6 +38,7 @@ struct RunOptions {
   int repeat = 10;
   int ranks = 1;  ///< Of --measure-links, as threads of this process.
   bool measure_collectives = false;
+  std::string largest_message = "32MiB";  ///< Of --measure-collectives.
   bool profile = false, as_is = false, check = false, print_device = false, print_graph = false;
   std::optional<double> rtol;
   double atol = 1e-6;

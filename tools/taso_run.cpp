@@ -59,9 +59,14 @@ void declare(CLI::App& app, RunOptions& options) {
                  "With --measure-links and without mpirun: measure so many threads of this process")
       ->check(tools::whole_number(1, 64))
       ->capture_default_str();
-  app.add_flag("--measure-collectives", options.measure_collectives,
-               "With --measure-links: measure, too, what transfers of plans take, for --plan-cost time of taso-opt, and "
-               "record it in the database of costs");
+  app.add_flag(
+      "--measure-collectives", options.measure_collectives,
+      "With --measure-links: measure, too, what transfers of plans take, for --plan-cost time of taso-opt, and "
+      "record it in the database of costs");
+  app.add_option("--largest-message", options.largest_message,
+                 "With --measure-collectives: of messages up to this size")
+      ->type_name("SIZE")
+      ->capture_default_str();
   app.add_option("--threads", options.threads, "Threads of the kernels")
       ->check(tools::whole_number(1, 1024))
       ->capture_default_str();

@@ -29,6 +29,19 @@ Offsets elements_of(const IndexBox& box, const Shape& shape) {
   return all;
 }
 
+/// Times instead of rates, drawn by themselves for every kind.
+void measure(Mesh& mesh, Random& random) {
+  const auto table = [&] {
+    std::vector<TimeTable::Point> points;
+    for (double bytes = 1; bytes < 1000; bytes *= 10) points.push_back({bytes, static_cast<double>(random.below(100))});
+    return TimeTable::of(std::move(points));
+  };
+  for (MeshAxis& axis : mesh.axes)
+    for (const CollectiveKind& kind : collective_kinds) axis.times.*kind.table = table();
+  mesh.transport = "drawn";
+  mesh.copy = table();
+}
+
 /// Cuts along mesh axes; those in `not_cut` repeat.
 Placement drawn_placement(const Shape& shape, const Mesh& mesh, const std::vector<std::size_t>& not_cut,
                           Random& random) {
@@ -93,6 +106,7 @@ TEST(TransferSchedules, BringWhatIsNeededAndTakeWhatIsStated) {
     Mesh mesh = mesh_of_sizes(meshes[static_cast<std::size_t>(trial) % meshes.size()]);
     for (std::size_t axis = 0; axis < mesh.axes.size(); ++axis)
       mesh.axes[axis].bandwidth = random.below(2) == 0 ? 1 : 1 + 8 * static_cast<double>(axis);
+    if (trial % 3 == 0) measure(mesh, random);
     Shape shape;
     for (std::size_t axis = random.below(4); axis > 0; --axis)
       shape.push_back(1 + static_cast<std::int64_t>(random.below(7)));
@@ -138,7 +152,7 @@ TEST(TransferSchedules, BringWhatIsNeededAndTakeWhatIsStated) {
     sums += schedule->reduction.axes.empty() ? 0 : 1;
     scattered_sums += !schedule->reduction.axes.empty() && !schedule->reduction.gathered ? 1 : 0;
   }
-  EXPECT_GT(moved, 1000U);
+  EXPECT_GT(moved, 900U);
   EXPECT_GT(sums, 500U);
   EXPECT_GT(scattered_sums, 100U);
   EXPECT_LT(scattered_sums, sums);

@@ -98,6 +98,52 @@ std::string said_of_carried(const std::string& replaced, const std::string& by) 
   return status ? "right" : status.error().message;
 }
 
+/// What is said of a plan by measured times of transfers, with one text in the place of another one, all without
+/// spaces.
+std::string said_of_measured(const std::string& replaced, const std::string& by) {
+  const Graph graph = graph_of_cases();
+  Mesh mesh = mesh_of_sizes({2});
+  const TimeTable table = TimeTable::of({{8, 1e-6}, {64, 2e-6}});
+  mesh.axes[0] = {2, "wire", 1e6, 1e-6, {table, table, table, table, table}};
+  mesh.transport = "threads; messages 1";
+  mesh.copy = TimeTable::of({{16, 1e-7}});
+  StrategyTable strategies = every_strategy();
+  Planner planner(graph, mesh, strategies, {});
+  const PartitionPlan plan = value_of(planner.plan([](NodeId /*node*/, const NodeConfiguration& configuration) {
+    const std::string uses = configuration.to_string();
+    return uses == "t (sum)" || uses == "I@-1";
+  }));
+  std::string text = to_json(stated(graph, mesh, plan, strategies));
+  std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
+  const std::size_t at = text.find(replaced);
+  if (at == std::string::npos) return text;
+  text.replace(at, replaced.size(), by);
+  const Status status = checked(text, graph, strategies);
+  return status ? "right" : status.error().message;
+}
+
+TEST(WrongPlanFile, TimesOfTransfers) {
+  const std::string table = "[[8.0,1e-06],[64.0,2e-06]]", times = R"("times":{"reduce_scatter":)" + table;
+  const std::string points =
+      "expected 1 to 64 points [bytes, seconds], of more bytes from one to the next, and not of less seconds";
+  EXPECT_EQ(said_of_measured(times, times), "right");
+  for (const std::string wrong : {"[]", "8", "[8.0,1e-06]", "[[8.0]]", "[[8.0,1e-06],[8.0,2e-06]]", "[[0.0,1e-06]]",
+                                  "[[8.0,1e-06],[64.0,1e-07]]", "[[8.0,-1e-06]]", "[[\"8\",1e-06]]"})
+    EXPECT_EQ(said_of_measured(times, R"("times":{"reduce_scatter":)" + wrong),
+              "mesh[0].times.reduce_scatter: " + points)
+        << wrong;
+  EXPECT_EQ(said_of_measured(R"("reduce_scatter":)", R"("reduce_gather":)").substr(0, 43),
+            "mesh[0].times: unknown key \"reduce_gather\";");
+  EXPECT_EQ(said_of_measured(R"("measured":{"transport":"threads;messages1","copy":[[16.0,1e-07]]},)", ""),
+            "mesh[0]: unknown key \"times\"; known are size, link, bandwidth, latency");
+  EXPECT_EQ(said_of_measured(R"("copy":[[16.0,1e-07]])", R"("copy":7)"), "measured.copy: " + points);
+  EXPECT_EQ(said_of_measured(R"("transport":"threads;messages1",)", ""), "measured: 'transport' is missing");
+  // A time that the plan's cost is made of.
+  EXPECT_NE(
+      said_of_measured(times, R"("times":{"reduce_scatter":[[8.0,1e-06],[64.0,3e-06]])").find("transfers[0].cost"),
+      std::string::npos);
+}
+
 TEST(WrongPlanFile, CutsWhatIsCarried) {
   const std::string repeats = R"("axes":[{"use":"repeat"}])", cut = R"("axes":[{"use":"cut","variable":"I@-1"}])";
   EXPECT_EQ(said_of_carried(repeats, repeats), "right");
