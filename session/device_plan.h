@@ -86,8 +86,9 @@ struct DevicePlan {
 
 /// Plans `graph`, whose nodes have these names in a file, by Node::origin. `times`: where costs are times of kernels
 /// (piece_cost). With `fusing`, the rules by which ranks fuse their programs, also what a step of each plan takes
-/// (session/step_time.h), where that is to be had. Fails with usage where the plan to take is none of the others; where a file of strategies cannot be read, with not_proved where no plan keeps to the memory, or
-/// none was found to, and as Planner::plan does.
+/// (session/step_time.h), where that is to be had. Fails with usage where the plan to take is none of the others; where
+/// a file of strategies cannot be read, with not_proved where no plan keeps to the memory, or none was found to, and as
+/// Planner::plan does.
 [[nodiscard]] Expected<DevicePlan> plan_for_devices(Graph graph, std::vector<std::string> node_names,
                                                     const PlanRequest& request, const OperatorRegistry& registry,
                                                     PieceTimes* times = nullptr, const RuleIndex* fusing = nullptr);

@@ -152,7 +152,8 @@ std::string html_table_of_plans(const DevicePlan& device_plan) {
 
 std::string plan_section(const DevicePlan& plan) {
   return fmt::format("<section><h2>Plan for {} devices</h2>\n<p class=\"facts\">mesh {} of {}; costs by {}. {}</p>\n",
-                     plan.mesh.devices(), plan.mesh.to_string(), escape_markup(plan.topology), escape_markup(source_of(plan.cost, plan.mesh)),
+                     plan.mesh.devices(), plan.mesh.to_string(), escape_markup(plan.topology),
+                     escape_markup(source_of(plan.cost, plan.mesh)),
                      escape_markup(plan_quality(plan) + search_text(plan))) +
          html_table_of_plans(plan) + time_line(plan) +
          "<details><summary>Operators and their tensors, with the parts that devices hold</summary>\n" +

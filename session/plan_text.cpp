@@ -52,14 +52,15 @@ std::string table_of_plans(const DevicePlan& device_plan) {
       continue;
     }
     const bool fits = !device_plan.memory || one.plan->memory <= *device_plan.memory;
-    const std::string step = !steps                    ? ""
-                             : !one.plan->step_seconds ? fmt::format(" {:>12}", "")
-                                                       : fmt::format(" {:>12}", amount_text(*one.plan->step_seconds, unit));
+    const std::string step = !steps ? ""
+                             : !one.plan->step_seconds
+                                 ? fmt::format(" {:>12}", "")
+                                 : fmt::format(" {:>12}", amount_text(*one.plan->step_seconds, unit));
     text += fmt::format("{:<18} {:>12} {:>12} {:>12} {:>12.0f} {:>12} {:>10}{}{}\n", one.name,
                         amount_text(one.plan->seconds, unit), amount_text(one.plan->compute_seconds, unit),
                         amount_text(one.plan->transfer_seconds, unit), one.plan->transfer_bytes,
-                        byte_size_text(one.plan->weight_bytes, true), byte_size_text(one.plan->memory, true),
-                        step, fits ? "" : ", does not fit");
+                        byte_size_text(one.plan->weight_bytes, true), byte_size_text(one.plan->memory, true), step,
+                        fits ? "" : ", does not fit");
   }
   return text;
 }

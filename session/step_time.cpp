@@ -79,8 +79,8 @@ class ProgramReader {
   /// What the rank has is put in its place first; then messages come in the order of parts.
   void gather(const Node& node) {
     const std::vector<std::int64_t>&operands = node.attributes.integers("operands"),
-                        &sizes = node.attributes.integers("sizes"), &numbers = node.attributes.integers("numbers"),
-                        &peers = node.attributes.integers("peers");
+          &sizes = node.attributes.integers("sizes"), &numbers = node.attributes.integers("numbers"),
+          &peers = node.attributes.integers("peers");
     const Shape& shape = node.outputs[0].shape;
     const auto element = static_cast<double>(size_of(node.outputs[0].element));
     const auto bytes_of = [&](std::size_t part) { return volume(sizes, part * shape.size(), shape.size()) * element; };
@@ -117,7 +117,8 @@ class ProgramReader {
   RankProgram program_;
 };
 
-/// When the last rank has done its program. Programs wait for each other as those of runtime/rank_graph.h do, which end.
+/// When the last rank has done its program. Programs wait for each other as those of runtime/rank_graph.h do, which
+/// end.
 double play(const std::vector<RankProgram>& programs) {
   std::vector<double> now(programs.size(), 0);
   std::vector<std::size_t> next(programs.size(), 0);
@@ -147,7 +148,8 @@ Expected<double> step_seconds(const Graph& graph, const PartitionPlan& plan, Str
   TASO_ASSIGN(const Expansion expansion, expand(graph, plan, strategies));
   std::vector<RankProgram> programs;
   for (std::int64_t rank = 0; rank < plan.mesh.devices(); ++rank) {
-    TASO_ASSIGN(RankGraph part, rank_graph(expansion.graph, static_cast<std::int32_t>(rank), [](NodeId) { return 0U; }));
+    TASO_ASSIGN(RankGraph part,
+                rank_graph(expansion.graph, static_cast<std::int32_t>(rank), [](NodeId) { return 0U; }));
     TASO_ASSIGN(Baseline fused, make_baseline(part.graph, fusing, strategies.registry()));
     part.graph = std::move(fused.graph);
     TASO_ASSIGN(RankProgram program, ProgramReader(plan.mesh, rank, times).run(with_messages(part)));

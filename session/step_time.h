@@ -3,8 +3,8 @@
 /// The costs of a plan are sums over operators, each by itself: so they can be searched. What ranks run is the plan
 /// written out, with operators fused in each rank's part, conversions between layouts, and messages that are waited
 /// for. Here these programs are made, as taso-run makes them, and played through: a kernel takes its measured time; to
-/// send a message takes the sender's part of what a message was measured to take; it can be received from then on, which
-/// takes the receiver's part. The step ends when the last rank does.
+/// send a message takes the sender's part of what a message was measured to take; it can be received from then on,
+/// which takes the receiver's part. The step ends when the last rank does.
 #pragma once
 
 #include "graph/graph.h"

@@ -52,13 +52,14 @@ struct Options {
   std::vector<std::string> input_shapes, assumed, ranges;
   std::string why;                      // A rule; empty: the model is optimized.
   std::optional<std::int64_t> devices;  // For how many the result is planned.
-  std::string topology, mesh, memory_per_device, partition = "exact", plan_search = "joint", plan_cost = "roofline", transport = "any", take_plan,
-                                                 emit;
+  std::string topology, mesh, memory_per_device, partition = "exact", plan_search = "joint", plan_cost = "roofline",
+                                                 transport = "any", take_plan, emit;
   double time_limit = 0, memory_limit_mb = 512;
   std::optional<double> check_rtol;
   std::string check = "sampled";
   bool no_check = false, fail_if_no_gain = false, explain = false, no_certificate = false;
-  const CLI::Option *beam_width = nullptr, *rerank = nullptr, *plan_search_option = nullptr, *transport_option = nullptr;
+  const CLI::Option *beam_width = nullptr, *rerank = nullptr, *plan_search_option = nullptr,
+                    *transport_option = nullptr;
   std::vector<const CLI::Option*> of_plans;  // Of no use without --devices or --topology.
 };
 
@@ -338,10 +339,10 @@ Expected<std::optional<PlanRequest>> plan_request(const Options& options) {
   TASO_ASSIGN(request.memory, memory_per_device(options, topology));
   TASO_ASSIGN(request.cost, parse_plan_cost(options.plan_cost));
   if (options.transport_option->count() > 0 && request.cost != PlanCost::time)
-    return Error{ErrorCode::usage,
-                 fmt::format("--transport: with --plan-cost {} nothing is measured; give --plan-cost time",
-                             options.plan_cost),
-                 {}};
+    return Error{
+        ErrorCode::usage,
+        fmt::format("--transport: with --plan-cost {} nothing is measured; give --plan-cost time", options.plan_cost),
+        {}};
   request.transport = options.transport;
   request.take = options.take_plan;
   TASO_ASSIGN(request.search, parse_plan_search(options.plan_search));
