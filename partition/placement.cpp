@@ -177,7 +177,8 @@ class TransferSource::Held {
       copied = std::max(copied, covered[d]);
       scattered = scattered || arrives_scattered(need[d], boxes_[d]);
     }
-    if (mesh_.measured() && copied > 0) total.seconds += mesh_.copy.seconds(static_cast<double>(copied * element_bytes));
+    if (mesh_.measured() && copied > 0)
+      total.seconds += mesh_.copy.seconds(static_cast<double>(copied * element_bytes));
     for (std::size_t axis = mesh_.axes.size(); axis-- > 0 && lacking > 0;) {
       const MeshAxis& link = mesh_.axes[axis];
       std::int64_t most = 0;
@@ -195,8 +196,7 @@ class TransferSource::Held {
         messages = std::max(messages,
                             std::min(static_cast<double>(link.size - 1), std::ceil(static_cast<double>(more) / owned)));
       }
-      if (most > 0)
-        total.seconds += link.fetch_seconds(static_cast<double>(most * element_bytes), messages, scattered);
+      if (most > 0) total.seconds += link.fetch_seconds(static_cast<double>(most * element_bytes), messages, scattered);
       if (before.seconds + total.seconds >= limit) return {0, 0, false};
     }
     total.possible = lacking == 0;
@@ -243,8 +243,7 @@ TransferSource::Reduced& TransferSource::reduced_along(const std::vector<std::si
     const Reduction whole{axes, axis, true}, part{axes, axis, false};
     const ThereAndBack kept_apart = scatter_cost(boxes, part, places, element_bytes_, mesh_);
     // Along one mesh axis pieces are numbered in one way.
-    const ThereAndBack ways =
-        axes.size() == 1 ? kept_apart : scatter_cost(boxes, whole, places, element_bytes_, mesh_);
+    const ThereAndBack ways = axes.size() == 1 ? kept_apart : scatter_cost(boxes, whole, places, element_bytes_, mesh_);
     Transfer all = ways.scatter;
     all += ways.gather;
     if (reduced->parts.empty() || all.seconds < reduced->all.seconds) {
@@ -257,7 +256,8 @@ TransferSource::Reduced& TransferSource::reduced_along(const std::vector<std::si
       if (pieces.empty()) kept[d][axis].end = kept[d][axis].begin;
       if (!pieces.empty()) kept[d] = pieces[0];
     }
-    reduced->parts.push_back(std::unique_ptr<Reduced::Part>(new Reduced::Part{part, kept_apart.scatter, Held(kept, mesh_)}));
+    reduced->parts.push_back(
+        std::unique_ptr<Reduced::Part>(new Reduced::Part{part, kept_apart.scatter, Held(kept, mesh_)}));
   }
   return *reduced;
 }

@@ -207,8 +207,9 @@ class PlanReader {
         TASO_ASSIGN(other.missing, missing.any_text("missing"));
         continue;
       }
-      TASO_ASSIGN(const MemberReader sums,
-                  open(tree, place, {"cost", "compute", "transfer", "transfer_bytes", "weight_bytes", "memory"}, {"step"}));
+      TASO_ASSIGN(
+          const MemberReader sums,
+          open(tree, place, {"cost", "compute", "transfer", "transfer_bytes", "weight_bytes", "memory"}, {"step"}));
       TASO_ASSIGN(other.sums, sums_in(sums));
     }
     return {};

@@ -49,8 +49,7 @@ ordered_json to_json(const TimeTable& table) {
 }
 
 ordered_json to_json(const MeshAxis& axis) {
-  ordered_json json{
-      {"size", axis.size}, {"link", axis.link}, {"bandwidth", axis.bandwidth}, {"latency", axis.latency}};
+  ordered_json json{{"size", axis.size}, {"link", axis.link}, {"bandwidth", axis.bandwidth}, {"latency", axis.latency}};
   for (const CollectiveKind& kind : collective_kinds)
     if (axis.times.measured()) json["times"][kind.name] = to_json(axis.times.*kind.table);
   return json;

@@ -76,9 +76,8 @@ std::vector<MovedForNode> moved_by_node(const PartitionPlan& plan) {
 }
 
 StatedSums stated_sums(const PartitionPlan& plan) {
-  return {plan.seconds,        plan.compute_seconds, plan.transfer_seconds,
-          plan.transfer_bytes, plan.weight_bytes,    plan.memory,
-          plan.step_seconds};
+  return {plan.seconds,      plan.compute_seconds, plan.transfer_seconds, plan.transfer_bytes,
+          plan.weight_bytes, plan.memory,          plan.step_seconds};
 }
 
 void state_plan(const Graph& graph, const std::vector<std::string>& node_names, const PartitionPlan& plan,

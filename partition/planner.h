@@ -93,7 +93,7 @@ struct PartitionPlan {
   double compute_seconds = 0, transfer_seconds = 0;
   std::optional<double> step_seconds = {};  ///< What ranks would take (session/step_time.h); nothing: it is not known.
   double transfer_bytes = 0;                ///< Payload received, all devices together.
-  double weight_bytes = 0;    ///< Of the device that holds most of the weights.
+  double weight_bytes = 0;                  ///< Of the device that holds most of the weights.
   std::vector<StoredWeight> weights;
   double memory = 0;  ///< Bytes of the device that holds most, while `memory_node` runs.
   NodeId memory_node = 0;

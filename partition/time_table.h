@@ -54,7 +54,7 @@ struct CollectiveTimes {
 /// The kinds of tables: their names in files and databases, and where they are.
 struct CollectiveKind {
   const char* name;
-  TimeTable CollectiveTimes::* table;
+  TimeTable CollectiveTimes::*table;
 };
 inline constexpr CollectiveKind collective_kinds[] = {{"reduce_scatter", &CollectiveTimes::reduce_scatter},
                                                       {"all_gather", &CollectiveTimes::all_gather},

@@ -88,7 +88,11 @@ Expected<std::unique_ptr<RankTeam>> RankTeam::create(const std::vector<RankGraph
 }
 
 Status RankTeam::set_inputs(std::span<const HostTensor> inputs) {
-  for (State::Rank& rank : state_->ranks) TASO_RETURN_IF_ERROR(rank.executor->set_inputs(inputs));
+  for (State::Rank& rank : state_->ranks) {
+    std::vector<HostTensor> copies;
+    for (const HostTensor& input : inputs) copies.push_back(input.copy());
+    TASO_RETURN_IF_ERROR(rank.executor->set_inputs(std::move(copies)));
+  }
   return {};
 }
 

@@ -75,8 +75,7 @@ class ProgramBuilder {
     program_.graph.received.push_back({static_cast<std::uint32_t>(from), from, 0, type.bytes()});
   }
   void send(Value value, int to) {
-    program_.graph.sent.push_back(
-        {static_cast<std::uint32_t>(rank_), to, 0, program_.graph.graph.type(value).bytes()});
+    program_.graph.sent.push_back({static_cast<std::uint32_t>(rank_), to, 0, program_.graph.graph.type(value).bytes()});
     outputs_.push_back(value);
   }
   void result(Value value) { outputs_.push_back(value); }
@@ -231,13 +230,12 @@ class CollectiveTimer {
     std::size_t sender = 0;
     const std::vector<LoweredStep>& steps = executor.executor().lowered().steps;
     while (sender + 1 < steps.size() && steps[sender].kernel->request.op != send_op) ++sender;
-    TASO_ASSIGN(const std::vector<Measurement> measured,
-                measure(transport_, bytes, 2, [&]() -> Expected<std::vector<double>> {
-                  std::vector<StepTime> times;
-                  TASO_RETURN_IF_ERROR(executor.run_timed(times));
-                  return std::vector<double>{us_between(times.front(), times.back()),
-                                             us_between(times[sender], times[sender])};
-                }));
+    TASO_ASSIGN(
+        const std::vector<Measurement> measured, measure(transport_, bytes, 2, [&]() -> Expected<std::vector<double>> {
+          std::vector<StepTime> times;
+          TASO_RETURN_IF_ERROR(executor.run_timed(times));
+          return std::vector<double>{us_between(times.front(), times.back()), us_between(times[sender], times[sender])};
+        }));
     collective.times[bytes] = measured[0];
     if (send != nullptr) send->times[bytes] = measured[1];
     return {};
@@ -263,8 +261,8 @@ class CollectiveTimer {
  private:
   [[nodiscard]] Expected<RankExecutor> prepare(const CollectiveMeasurement& collective, std::int64_t elements,
                                                double& bytes) {
-    TASO_ASSIGN(const CollectiveProgram program, collective_program(collective.kind, elements, collective.groups,
-                                                                    transport_.rank(), registry_));
+    TASO_ASSIGN(const CollectiveProgram program,
+                collective_program(collective.kind, elements, collective.groups, transport_.rank(), registry_));
     bytes = program.bytes;
     ExecutorOptions options;
     options.threads = threads_;
@@ -302,9 +300,8 @@ Expected<CollectiveProgram> collective_program(const std::string& kind, std::int
   return ProgramBuilder(groups, rank, registry).run(kind, elements);
 }
 
-Expected<std::vector<CollectiveMeasurement>> measure_collectives(Transport& transport,
-                                                                 const OperatorRegistry& registry, int threads,
-                                                                 const std::vector<RankGroups>& groups,
+Expected<std::vector<CollectiveMeasurement>> measure_collectives(Transport& transport, const OperatorRegistry& registry,
+                                                                 int threads, const std::vector<RankGroups>& groups,
                                                                  std::size_t most_bytes) {
   CollectiveTimer timer(transport, registry, threads);
   std::vector<CollectiveMeasurement> measured;

@@ -14,7 +14,7 @@ namespace taso::tools {
 struct MeasuredTopology {
   Topology topology;
   int hosts = 1, per_host = 1;  ///< Which ranks there are.
-  std::string table;  ///< What was measured, as text.
+  std::string table;            ///< What was measured, as text.
 };
 
 /// To be called by all ranks; all get the same. Ranks of one host are the last level, hosts the one before. On each
@@ -25,8 +25,9 @@ struct MeasuredTopology {
                                                           int threads);
 
 /// The mode of the program: measures and writes options.measure_links, by rank 0, which prints the table; with
-/// options.measure_collectives what transfers take (tools/measured_collectives.h), into the database of costs. A process
-/// that is no rank (null) measures options.ranks threads. Returns the exit code, or an error that all ranks have.
+/// options.measure_collectives what transfers take (tools/measured_collectives.h), into the database of costs. A
+/// process that is no rank (null) measures options.ranks threads. Returns the exit code, or an error that all ranks
+/// have.
 [[nodiscard]] Expected<int> measure_links(RunOptions& options, Transport* ranks);
 
 }  // namespace taso::tools
