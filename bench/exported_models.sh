@@ -9,7 +9,7 @@ cd "$work"
 ranks=(mpirun --oversubscribe)
 if [ "$(id -u)" = 0 ]; then ranks+=(--allow-run-as-root); fi
 failed=0
-echo "| model | ranks | operators | transfers | bytes predicted | bytes counted | largest relative L2 | written out |"
+echo "| model | ranks | operators | transfers | bytes planned | bytes counted, as predicted | largest relative L2 | written out |"
 echo "|---|---:|---:|---:|---:|---:|---:|---|"
 for model in "$folder"/*.onnx; do
   name=$(basename "$model" .onnx)

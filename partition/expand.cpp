@@ -508,6 +508,9 @@ class PlanExpander {
 
   /// A box of a value, of parts that device d has: one of them, or slabs along `axis` one after the other.
   Expected<Value> assemble(Value value, const LocalParts& parts, const IndexBox& box, Device d, std::size_t axis = 0) {
+    // Without elements, too: a carried operator makes it under the name of an output.
+    for (const LocalPart& part : parts)
+      if (part.box == box) return part.tensor;
     if (volume_of(box) == 0) return nothing_of(value, parts, box, d);
     for (const LocalPart& part : parts)
       if (contains(part.box, box)) return slice(part.tensor, part.box, box, d);

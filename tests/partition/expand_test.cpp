@@ -160,6 +160,15 @@ TEST(Expand, ConcatenationsWithoutElementsKeepTheirExtent) {
   EXPECT_EQ(expanded.type(expanded.outputs()[0]).shape, (Shape{1, 0}));
 }
 
+TEST(Expand, OutputsOfCarriedOperatorsAreTheirs) {
+  const Graph graph = graph_of("input x f32[0, 3]\nz = opaque custom(x) f32[0, 3]\noutput z\n");
+  StrategyTable strategies = every_strategy();
+  const Mesh mesh = mesh_of_sizes({2});
+  Planner planner(graph, mesh, strategies, {});
+  const Graph expanded = value_of(expand(graph, value_of(planner.plan()), strategies)).graph;
+  EXPECT_EQ(expanded.node(expanded.outputs()[0].node).kind, NodeKind::opaque);
+}
+
 TEST(Expand, WhatIsNotUnderstoodStandsOnce) {
   const Graph graph = graph_of(R"(
 input x f32[4, 6]
