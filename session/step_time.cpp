@@ -65,9 +65,12 @@ class ProgramReader {
       const std::vector<std::int64_t>& sizes = node.attributes.integers("sizes");
       bytes = volume(sizes, 0, sizes.size()) * static_cast<double>(size_of(graph.type(node.inputs[0]).element));
     }
-    const MeshAxis& axis = axis_to(node.attributes.integer("peer"));
-    const double seconds = axis.times.measured() ? axis.times.send.seconds(bytes) : 0;
-    program_.push_back({seconds, {}, node.attributes.integer("number")});
+    const std::vector<std::int64_t>&numbers = node.attributes.integers("numbers"),
+          &peers = node.attributes.integers("peers");
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const MeshAxis& axis = axis_to(peers[i]);
+      program_.push_back({axis.times.measured() ? axis.times.send.seconds(bytes) : 0, {}, numbers[i]});
+    }
   }
 
   void receive(std::int64_t number, std::int64_t peer, double bytes) {
