@@ -10,6 +10,7 @@
 #include "partition/plan_baselines.h"
 #include "runtime/rank_team.h"
 #include "session/plan_text.h"
+#include "session/step_time.h"
 #include "tests/optimizer/random_graph.h"
 #include "tests/partition/drawn_plans.h"
 #include "tests/partition/strategy_tables.h"
@@ -138,6 +139,41 @@ TEST(PlanTimes, TheFastestIsTakenIfItIsNotNoise) {
   EXPECT_EQ(fastest_plan(times), 2U);
   times.plans[2].seconds = times.plans[3].seconds = 9.1;
   EXPECT_EQ(fastest_plan(times), 0U);
+}
+
+/// What two ranks take for a plan of a graph, over a link whose latency is a second, which is all that counts.
+double step_of(const Graph& graph, const std::string& uses, PieceTimes& times, double latency = 1) {
+  Mesh mesh = mesh_of_sizes({2});
+  mesh.axes[0].latency = latency;
+  StrategyTable strategies = every_strategy();
+  Planner planner(graph, mesh, strategies, {});
+  const PartitionPlan plan = value_of(planner.plan([&](NodeId id, const NodeConfiguration& configuration) {
+    return configuration.to_string() == (graph.node(id).is_op("relu") ? "repeat" : uses);
+  }));
+  const RuleIndex none({}, registry());
+  return value_of(step_seconds(graph, plan, strategies, none, times));
+}
+
+TEST(StepSeconds, AreThoseOfKernelsAndOfMessagesInARow) {
+  Graph graph = graph_of("input x f32[24, 16]\ninput y f32[16, 8]\noutput relu(matmul(x, y))\n");
+  normalize(graph, registry());
+  const KernelLibrary library(registry());
+  const auto times = value_of(
+      PieceTimes::open(library, {}, {::testing::TempDir() + "step_seconds.sqlite", {}, false}, [](auto...) {}));
+  double kernels = 0;
+  for (const Launch& launch : value_of(times->plan(graph)).launches)
+    kernels += value_of(times->seconds(*launch.kernel));
+  // Everything on both: no messages.
+  EXPECT_DOUBLE_EQ(step_of(graph, "repeat", *times), kernels);
+  // Parts of the product go to the other rank, at the same time: one message in a row.
+  const double columns = step_of(graph, "j@-1", *times);
+  EXPECT_GT(columns, 1);
+  EXPECT_LT(columns, 1.5);
+  // Parts of the sum go there, and then the sums.
+  const double sums = step_of(graph, "t (sum)", *times);
+  EXPECT_GT(sums, 2);
+  EXPECT_LT(sums, 2.5);
+  EXPECT_NEAR(step_of(graph, "t (sum)", *times, 2) - sums, 2, 1e-9);
 }
 
 std::string said_of(double plan, double one_device) {
