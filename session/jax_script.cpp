@@ -58,7 +58,7 @@ std::string tuple_text(const std::vector<std::int64_t>& values) {
 }
 
 /// A text as Python has it.
-std::string quoted(std::string_view text) {
+std::string python_string(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
@@ -411,12 +411,12 @@ class ScriptWriter {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const TensorType& type = graph.type({graph.inputs()[i], 0});
       TASO_ASSIGN(const std::string element, element_name(type.element));
-      declared.push_back(fmt::format("({}, {}, \"{}\")", quoted(inputs[i]), tuple_text(type.shape), element));
+      declared.push_back(fmt::format("({}, {}, \"{}\")", python_string(inputs[i]), tuple_text(type.shape), element));
     }
     for (const auto& [element, tensor] : gathered_weights())
       files.push_back(fmt::format("\"{}\": \"{}\"", element, jax_weights_file(element)));
     std::vector<std::string> names;
-    for (const std::string& output : outputs) names.push_back(quoted(output));
+    for (const std::string& output : outputs) names.push_back(python_string(output));
     return fmt::format(R"(#!/usr/bin/env python3
 """A model as a plan for {0} devices (mesh {1}) has it, run on as many host devices of JAX.
 
