@@ -198,7 +198,7 @@ std::string timing_text(const PlanSearchReport& report) {
   const auto time = [](double seconds) { return amount_text(seconds, CostUnit::seconds); };
   std::string text = fmt::format(
       "\nrun whole on this machine, ranks as threads of one process{}\n{:<44} {:>12} {:>12}\n",
-      times.date == 0 ? "" : fmt::format(" (recorded on {})", date_text(times.date)), "", "cost", "measured");
+      times.date == 0 ? "" : fmt::format(" (recorded on {})", date_text(times.date)), "", "predicted", "measured");
   for (std::size_t i = 0; i < times.plans.size(); ++i)
     text += fmt::format("{:<44} {:>12} {:>12}\n", times.plans[i].name + (i == times.chosen ? " (this plan)" : ""),
                         time(times.plans[i].predicted), time(times.plans[i].seconds));
