@@ -177,7 +177,7 @@ resident() {
   local count empty
   for count in 2 4; do
     empty=$(empty_peak $count)
-    for name in resnet50 alexnet; do
+    for name in gpt2_block alexnet; do
       "$models" $name model.onnx --seed 3 > /dev/null
       plan_for $count
       start $count model.onnx --plan plan.$count.json --repeat 1 --json report.json
