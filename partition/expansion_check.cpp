@@ -87,7 +87,9 @@ class Weights {
       elements.exact.integers = std::move(tensors[0].integers);
       for (const RoundedNumber& number : tensors[0].elements) {
         elements.exact.elements.push_back(number.value);
-        elements.tolerances.push_back(most_deviations * ring.unit() * number.deviation());
+        // Beyond all bounds nothing is known of the error: then only the element itself is accepted.
+        const double tolerance = most_deviations * ring.unit() * number.deviation();
+        elements.tolerances.push_back(std::isfinite(tolerance) ? tolerance : 0);
       }
     } else {
       DoubleRing ring;

@@ -201,5 +201,22 @@ TEST(ExpansionCheck, ComputedWeightsAreComparedUpToRounding) {
   EXPECT_NE(told("1, 0.3", "1e6, 1e-30"), "right");  // Nothing rounds to another number than 0.
 }
 
+// Numbers whose error has no bound, as squares of large ones, are no licence for others.
+TEST(ExpansionCheck, UnboundedRoundingAcceptsNoOtherNumber) {
+  std::string original =
+      "input x f32[4, 1]\nweight u f32[1, 2] = [3e38, 3e38]\nweight d f32[1, 2] = [1e-38, 1e-38]\n"
+      "u2 = mul(u, u)\nu4 = mul(u2, u2)\nu8 = mul(u4, u4)\nd2 = mul(d, d)\nd4 = mul(d2, d2)\n"
+      "d8 = mul(d4, d4)\noutput matmul(x, mul(u8, d8))\n";
+  const auto told = [&](const std::string& a, const std::string& b) {
+    return said(original,
+                "input x f32[4, 1]\nweight a f32[1, 1] = [" + a + "]\nweight b f32[1, 1] = [" + b +
+                    "]\noutput concat(matmul(x, a), matmul(x, b); axis=-1)\n",
+                {{AxisUse::Kind::cut, "j@-1", {}, ""}});
+  };
+  EXPECT_NE(told("7", "7"), "right");
+  EXPECT_NE(told("6561", "0"), "right");
+  EXPECT_NE(told("1e30", "-1e30"), "right");
+}
+
 }  // namespace
 }  // namespace taso::test
