@@ -19,14 +19,13 @@
 #include "session/sharding.h"
 #include "support/file.h"
 #include "tests/optimizer/random_graph.h"
+#include "tests/partition/close_tensors.h"
 #include "tests/partition/drawn_plans.h"
 #include "tests/partition/strategy_tables.h"
 #include "tests/support/graphs.h"
 
 namespace taso::test {
 namespace {
-
-using Values = std::vector<RingTensor<double>>;
 
 /// A node of a dialect as the collective along the first axis that it is.
 Node understood(const Node& node, std::size_t ranks) {
@@ -102,16 +101,6 @@ Graph put_together(const std::vector<Graph>& ranks) {
   return whole;
 }
 
-void expect_near(const Values& expected, const Values& actual, const std::string& what) {
-  ASSERT_EQ(expected.size(), actual.size()) << what;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    ASSERT_EQ(expected[i].shape, actual[i].shape) << what;
-    for (std::size_t at = 0; at < expected[i].elements.size(); ++at)
-      ASSERT_NEAR(expected[i].elements[at], actual[i].elements[at], 1e-9 * (1 + std::abs(expected[i].elements[at])))
-          << what;
-  }
-}
-
 TEST(CollectiveDialects, ComputeWhatPlansCompute) {
   const std::vector<std::vector<std::int64_t>> meshes = {{2}, {4}, {2, 2}, {3}, {2, 3}};
   StrategyTable strategies = every_strategy();
@@ -123,10 +112,10 @@ TEST(CollectiveDialects, ComputeWhatPlansCompute) {
     const auto order = graph.topological_order();
     if (std::any_of(order.begin(), order.end(), [&](NodeId id) { return graph.node(id).kind == NodeKind::opaque; }))
       continue;
-    Values inputs;
+    Doubles inputs;
     for (const NodeId id : graph.inputs()) inputs.push_back(drawn_graph.inputs.at(graph.node(id).name));
     DoubleRing ring;
-    const Values expected = value_of(evaluate(graph, registry(), ring, inputs));
+    const Doubles expected = value_of(evaluate(graph, registry(), ring, inputs));
     const Mesh mesh = mesh_of_sizes(meshes[seed % meshes.size()]);
     const auto devices = static_cast<std::size_t>(mesh.devices());
     Planner planner(graph, mesh, strategies, {});
@@ -143,10 +132,10 @@ TEST(CollectiveDialects, ComputeWhatPlansCompute) {
       }
       const Graph whole = put_together(ranks);
       for (std::size_t rank = 0; rank < devices; ++rank)
-        expect_near(expected,
-                    value_of(evaluate(value_of(without_collectives(whole, rank, devices, registry())), registry(), ring,
-                                      inputs)),
-                    std::string(dialect->program) + ", seed " + std::to_string(seed));
+        expect_close(expected,
+                     value_of(evaluate(value_of(without_collectives(whole, rank, devices, registry())), registry(),
+                                       ring, inputs)),
+                     std::string(dialect->program) + ", seed " + std::to_string(seed));
     }
   }
   EXPECT_GE(words.size(), 5U) << ::testing::PrintToString(words);
@@ -183,10 +172,10 @@ TEST(CollectiveDialects, OfEveryCollectiveAlongEveryAxis) {
     for (std::size_t rank = 0; rank < 2; ++rank) {
       const auto value = [&](const Graph& graph) {
         return value_of(
-            evaluate(value_of(without_collectives(graph, rank, 2, registry())), registry(), ring, Values{x}));
+            evaluate(value_of(without_collectives(graph, rank, 2, registry())), registry(), ring, Doubles{x}));
       };
-      expect_near(value(whole), value(written),
-                  std::string(dialect.program) + ": " + std::string(name_of(collective.kind)));
+      expect_close(value(whole), value(written),
+                   std::string(dialect.program) + ": " + std::string(name_of(collective.kind)));
       ++compared;
     }
   };

@@ -12,6 +12,7 @@
 #include "operators/ring.h"
 #include "partition/expand.h"
 #include "partition/expansion_check.h"
+#include "tests/partition/close_tensors.h"
 #include "tests/partition/drawn_graphs.h"
 #include "tests/partition/drawn_plans.h"
 #include "tests/partition/expansion_contract.h"
@@ -60,15 +61,10 @@ bool expect_same(const Graph& graph, const Graph& expanded, FieldRing ring,
   return true;
 }
 
-void expect_close(const DrawnGraph& drawn, const Graph& expanded, const std::string& what) {
+void expect_close_doubles(const DrawnGraph& drawn, const Graph& expanded, const std::string& what) {
   DoubleRing ring;
   const auto expected = value_of(evaluate(drawn.graph, registry(), ring, drawn.inputs));
-  const auto actual = value_of(evaluate(expanded, registry(), ring, drawn.inputs));
-  ASSERT_EQ(expected.size(), actual.size()) << what;
-  for (std::size_t i = 0; i < expected.size(); ++i)
-    for (std::size_t at = 0; at < expected[i].elements.size(); ++at)
-      ASSERT_NEAR(expected[i].elements[at], actual[i].elements[at], 1e-9 * (1 + std::abs(expected[i].elements[at])))
-          << what << "output " << i << " element " << at;
+  expect_close(expected, value_of(evaluate(expanded, registry(), ring, drawn.inputs)), what);
 }
 
 /// Over GF(2^61-1), in which a maximum is no number: a random function of what it is the maximum of. Where parts of
@@ -83,7 +79,7 @@ std::size_t expect_equal(const DrawnGraph& drawn, const PartitionPlan& plan, con
     const FieldRing ring(seed, ordered);
     rings += expect_same(drawn.graph, expanded, ring, random_elements(drawn, ring, seed), what) ? 1 : 0;
   }
-  expect_close(drawn, expanded, what);
+  expect_close_doubles(drawn, expanded, what);
   return rings;
 }
 
@@ -114,7 +110,7 @@ TEST_P(DrawnExpansions, AreTheirGraphs) {
         expect_moves_as_stated(drawn.graph, *plan, expansion, what);
         exactly += expect_equal(drawn, *plan, expansion.graph, number, what);
         const Graph alone = on_one_device(expansion);
-        expect_close(drawn, alone, what);
+        expect_close_doubles(drawn, alone, what);
         const Status checked = check_expansion(drawn.graph, alone, mesh, uses_of(*plan), strategies);
         EXPECT_TRUE(checked) << checked.error().message;
         ASSERT_FALSE(HasFailure()) << what;
