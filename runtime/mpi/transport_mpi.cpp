@@ -105,6 +105,7 @@ class MpiTransport final : public Transport {
   }
   [[nodiscard]] AlignedBuffer buffer(std::size_t bytes) override {
     const std::lock_guard lock(mutex_);
+    if (bytes >= BufferPool::least_bytes && !pool_.has(bytes)) drop_done(under_way_);
     return pool_.take(bytes);
   }
   Status send_to(std::span<const Destination> destinations, AlignedBuffer bytes) override;

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <functional>
+#include <map>
 #include <thread>
 
 namespace taso {
@@ -176,7 +177,7 @@ TEST(ThreadTransport, TheMemoryOfAMessageThatHasArrivedIsUsedAgain) {
     return memory;
   };
   const std::byte* const first = pass();
-  const AlignedBuffer other = transports[0]->buffer(text.size() + 1),
+  const AlignedBuffer other = transports[0]->buffer(text.size() / 8),
                       of_other_rank = transports[1]->buffer(text.size());
   EXPECT_EQ(pass(), first);
 }
@@ -195,6 +196,37 @@ TEST(BufferPool, KeepsWhatIsLargeUpToABound) {
   }
   EXPECT_EQ(pool.take(half).data(), given[2]);
   EXPECT_EQ(pool.take(half).data(), given[1]);
+}
+
+TEST(BufferPool, GivesTheSmallestThatHasRoomUnlessMostOfItWouldBeIdle) {
+  constexpr std::size_t bytes = BufferPool::least_bytes;
+  BufferPool pool;
+  std::map<std::size_t, const std::byte*> given;  // by capacity
+  for (const std::size_t capacity : {4 * bytes, bytes, 2 * bytes, 5 * bytes}) {
+    AlignedBuffer buffer(capacity);
+    given[capacity] = buffer.data();
+    pool.give(std::move(buffer));
+  }
+  AlignedBuffer taken = pool.take(bytes + 1);
+  EXPECT_EQ(taken.data(), given[2 * bytes]);
+  EXPECT_EQ(taken.size(), bytes + 1);
+  EXPECT_EQ(taken.capacity(), 2 * bytes);
+  pool.give(std::move(taken));
+  EXPECT_EQ(pool.take(2 * bytes).data(), given[2 * bytes]);
+  EXPECT_EQ(pool.take(bytes).data(), given[bytes]);
+  EXPECT_EQ(pool.take(bytes).data(), given[4 * bytes]);
+  EXPECT_FALSE(pool.has(bytes));
+  EXPECT_TRUE(pool.has(bytes + bytes / 4));
+}
+
+TEST(BufferPool, ANewBufferReplacesSmallerOnesThatTakeNoMoreMemory) {
+  constexpr std::size_t bytes = BufferPool::least_bytes;
+  BufferPool pool;
+  for (const std::size_t capacity : {bytes, 2 * bytes, 3 * bytes, 9 * bytes}) pool.give(AlignedBuffer(capacity));
+  EXPECT_EQ(pool.take(10 * bytes).capacity(), 10 * bytes);  // instead of 9 and 1
+  EXPECT_FALSE(pool.has(9 * bytes));
+  EXPECT_TRUE(pool.has(3 * bytes));
+  EXPECT_EQ(pool.take(bytes).capacity(), 2 * bytes);
 }
 
 }  // namespace
