@@ -48,7 +48,9 @@ std::string coverage_section(const Coverage& coverage) {
   return text;
 }
 
-nlohmann::json coverage_json(const Coverage& coverage) {
+}  // namespace
+
+std::string coverage_json(const Coverage& coverage) {
   nlohmann::json causes = nlohmann::json::array();
   for (const CarriedCause& cause : coverage.causes)
     causes.push_back({{"operator", cause.op},
@@ -60,17 +62,16 @@ nlohmann::json coverage_json(const Coverage& coverage) {
                       {"help", cause.help}});
   const nlohmann::json carried_flops =
       coverage.carried_flops ? nlohmann::json(*coverage.carried_flops) : nlohmann::json(nullptr);
-  return {{"nodes", coverage.understood + coverage.carried},
-          {"carried_nodes", coverage.carried},
-          {"behind", coverage.behind},
-          {"flops", coverage.understood_flops},
-          {"carried_flops", carried_flops},
-          {"open_share", coverage.open_share()},
-          {"open_share_of", coverage.counts_flops() ? "flops" : "nodes"},
-          {"causes", causes}};
+  const nlohmann::json json = {{"nodes", coverage.understood + coverage.carried},
+                               {"carried_nodes", coverage.carried},
+                               {"behind", coverage.behind},
+                               {"flops", coverage.understood_flops},
+                               {"carried_flops", carried_flops},
+                               {"open_share", coverage.open_share()},
+                               {"open_share_of", coverage.counts_flops() ? "flops" : "nodes"},
+                               {"causes", causes}};
+  return json.dump();
 }
-
-}  // namespace
 
 std::string duration_text(double seconds) {
   return seconds < 1e-3 ? fmt::format("{:.2f} us", seconds * 1e6) : fmt::format("{:.3f} ms", seconds * 1e3);
@@ -251,7 +252,7 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
   document["seconds"] = context.seconds;
   document["measured_kernels"] = context.measured_kernels;
   document["ill_typed_nodes"] = context.ill_typed_nodes;
-  document["coverage"] = coverage_json(context.coverage);
+  document["coverage"] = nlohmann::json::parse(coverage_json(context.coverage));
   document["choice"] = to_string(result.choice);
   document["gain"] = result.gain;
   document["verdict"] = verdict(result);

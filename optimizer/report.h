@@ -85,4 +85,7 @@ struct ReportContext {
 /// What stands in its place where there is no result: an object with `model`, `error` and `exit_code`.
 [[nodiscard]] std::string error_json(const Error& error, const std::string& model);
 
+/// What is understood of a model as one line of JSON: what stands under "coverage" in the report.
+[[nodiscard]] std::string coverage_json(const Coverage& coverage);
+
 }  // namespace taso

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "optimizer/optimize.h"
 #include "optimizer/report.h"
 #include "partition/topology.h"
+#include "session/coverage_report.h"
 #include "session/model_plan.h"
 #include "session/plan_export.h"
 #include "session/plan_file.h"
@@ -53,6 +55,7 @@ struct Options {
               rule_layouts = "channels-last";
   std::vector<std::string> input_shapes, assumed, ranges;
   std::string why;                      // A rule; empty: the model is optimized.
+  std::vector<std::string> covered;     // Models and folders; empty: likewise.
   std::optional<std::int64_t> devices;  // For how many the result is planned.
   std::string topology, mesh, memory_per_device, partition = "exact", plan_search = "joint", plan_cost = "roofline",
                                                  transport = "any", take_plan;
@@ -70,12 +73,13 @@ struct Options {
 /// The options that name files.
 void declare_files(CLI::App& app, Options& options) {
   tools::FileOptions& files = options.files;
-  files.reads(app, "model", options.session.model, "The ONNX model", "MODEL")->required();
+  files.reads(app, "model", options.session.model, "The ONNX model; required but with --coverage", "MODEL");
   files.reads(app, "--topology", options.topology,
               "The devices and their links (docs/topologies.md); implies --devices", "FILE");
-  files.writes(app, "-o,--output", options.session.outputs.model,
-               "Where the optimized model goes; may be the model itself; required but with --why and --plan-only",
-               "MODEL");
+  files.writes(
+      app, "-o,--output", options.session.outputs.model,
+      "Where the optimized model goes; may be the model itself; required but with --why, --plan-only and --coverage",
+      "MODEL");
   files.writes(
       app, "--plan-only", options.session.outputs.plan,
       "Optimize nothing; plan the model as it is for --devices, and write only that to FILE. Weights whose data "
@@ -269,6 +273,16 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--why", options.why,
                  "Optimize nothing; say how often RULE matches, where it nearly does, and what is missing there")
       ->type_name("RULE");
+  options.files.declare(app.add_option("--coverage", options.covered,
+                                       "Optimize nothing; say how much of each model, and of the models *.onnx in each "
+                                       "folder, is understood, and what is in the way of the rest")
+                            ->type_name("MODEL|FOLDER")
+                            ->expected(1, -1),
+                        [&options](tools::FileClaims& claims, const std::string& name) -> Status {
+                          for (const std::string& path : options.covered)
+                            TASO_RETURN_IF_ERROR(claims.reads_all(name, path, {".onnx"}));
+                          return {};
+                        });
   app.add_flag("--fail-if-no-gain", options.fail_if_no_gain, "Exit with code 5 if the baseline is not improved");
   app.add_flag("--no-certificate", options.no_certificate,
                "Do not write OUT.taso.json, which taso-verify --certificate checks");
@@ -400,10 +414,25 @@ Status check_timed_plans(const Options& options) {
   return {};
 }
 
+/// What does not go with --coverage.
+Status check_purpose_of_coverage(const Options& options) {
+  const SessionOutputs& outputs = options.session.outputs;
+  for (const auto& [name, value] : {std::pair("MODEL", &options.session.model), std::pair("--output", &outputs.model),
+                                    std::pair("--plan-only", &outputs.plan), std::pair("--record", &outputs.costs),
+                                    std::pair("--html", &outputs.html), std::pair("--why", &options.why)})
+    if (!value->empty())
+      return Error{ErrorCode::usage,
+                   fmt::format("{}: --coverage names the models and optimizes nothing; leave it out", name),
+                   {}};
+  return {};
+}
+
 /// Either the model is optimized, or a rule is looked for in it, or it is planned as it is.
 Status check_purpose(const Options& options) {
   const SessionOutputs& outputs = options.session.outputs;
   const bool plans_only = !outputs.plan.empty();
+  if (!options.covered.empty()) return check_purpose_of_coverage(options);
+  if (options.session.model.empty()) return Error{ErrorCode::usage, "MODEL is required (see --help)", {}};
   if (!plans_for_devices(options))
     for (const CLI::Option* option : options.of_plans)
       if (option->count() > 0)
@@ -581,6 +610,25 @@ Status explain_rule(Options& options) {
   return {};
 }
 
+/// Says what is understood of the models of --coverage. The exit code is that of the first one that cannot be read.
+Expected<int> print_coverage(Options& options) {
+  constexpr std::size_t some = 3;  // Causes that are named without --verbose.
+  TASO_RETURN_IF_ERROR(read_texts(options));
+  TASO_ASSIGN(const OperatorRegistry registry, tools::load_proved_operators(options.common, program_name));
+  TASO_ASSIGN(const std::vector<std::string> paths, models_of(options.covered));
+  const bool prints = !options.files.claims().uses_stdout() && !options.common.quiet;
+  const std::size_t causes = options.common.verbosity > 0 ? std::numeric_limits<std::size_t>::max() : some;
+  ImportOptions import;
+  import.input_shapes = options.session.input_shapes;
+  std::vector<ModelCoverage> models;
+  for (const std::string& path : paths)
+    models.push_back(coverage_of_model(path, registry, import, options.session.assumed, options.session.ranges));
+  if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(write_text(options.common.json, to_json(models)));
+  if (prints) fmt::print("{}", to_text(models, causes));
+  const bool unread = std::any_of(models.begin(), models.end(), [](const auto& model) { return !model.error.empty(); });
+  return unread ? static_cast<int>(ErrorCode::bad_input) : 0;
+}
+
 /// Prints a plan, if anything is printed.
 void print_plan(const Options& options, const DevicePlan& plan) {
   if (options.common.quiet || options.files.claims().uses_stdout()) return;
@@ -615,6 +663,7 @@ Status plan_as_it_is(Options& options) {
 /// The exit code of a run without errors.
 Expected<int> run(Options& options) {
   TASO_RETURN_IF_ERROR(check_purpose(options));
+  if (!options.covered.empty()) return print_coverage(options);
   TASO_RETURN_IF_ERROR(read_texts(options));
   if (!options.why.empty()) {
     TASO_RETURN_IF_ERROR(explain_rule(options));

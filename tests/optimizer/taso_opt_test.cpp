@@ -307,7 +307,7 @@ TEST_F(TasoOpt, EveryErrorIsOneLineWithItsCode) {
     std::string message;
   };
   const std::vector<Case> cases{
-      {"", 2, "model is required"},
+      {"", 2, "MODEL is required"},
       {"m.onnx", 2, "--output is required"},
       {"m.onnx -o o.onnx --bogus", 2, "--bogus"},
       {"m.onnx -o o.onnx --alpha 0.5", 2, "--alpha"},
