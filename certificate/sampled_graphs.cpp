@@ -260,6 +260,7 @@ class Unifier {
     switch (shape.rule) {
       case CarriedShape::Rule::unknown:
       case CarriedShape::Rule::polynomial:
+      case CarriedShape::Rule::listed:
         break;
       case CarriedShape::Rule::same:
         if (const TensorType* type = input(node, shape.input); one && type != nullptr) set(0, type->shape);
@@ -282,9 +283,10 @@ class Unifier {
       for (std::size_t axis = 0; axis < node.outputs[port].shape.size(); ++axis) {
         Integers values = at_samples(id, port, axis);
         std::optional<std::int64_t> size = known[port][axis];
-        if (!size && port == 0 && shape.rule == CarriedShape::Rule::polynomial &&
-            (!unknown_number_ || !all_equal(values)))
-          size = node.kind == NodeKind::op ? fit(id, values, close) : sizes_.fit_of(values, close);
+        const bool follows = shape.rule == CarriedShape::Rule::polynomial || shape.rule == CarriedShape::Rule::listed;
+        if (!size && port == 0 && follows && (!unknown_number_ || !all_equal(values)))
+          size = node.kind == NodeKind::op || shape.rule == CarriedShape::Rule::listed ? fit(id, values, close)
+                                                                                       : sizes_.fit_of(values, close);
         for (std::size_t k = 0; size && k < values.size(); ++k)
           if (sizes_.at(*size, k) != values[k]) size.reset();
         node.outputs[port].shape[axis] = size ? *size : unknown(id, axis, std::move(values));

@@ -6,6 +6,7 @@
 #include "onnx_io/import_function.h"
 #include "onnx_io/in_quotes.h"
 #include "onnx_io/mapped.h"
+#include "onnx_io/schema_types.h"
 #include "onnx_io/specified.h"
 #include "onnx_io/stand_in.h"
 #include "onnx_io/symbol_flow.h"
@@ -433,8 +434,16 @@ class Importer {
 
   CarriedInputs inputs_of(int index) { return {&document_, index, read_inputs(document_.node(index))}; }
 
-  /// Types of what a node makes that is carried; `row` is null where the table has none.
+  /// Types of what a node makes that is carried; `row` is null where the table has none. What our own rules do not
+  /// tell, ONNX's schemas may: numbers at these sizes, of which nothing is known at others.
   CarriedTypes types_of_carried(const ImportRow* row, int index) {
+    CarriedTypes carried = types_by_rules(row, index);
+    if (std::any_of(carried.types.begin(), carried.types.end(), [](const auto& type) { return type.has_value(); }))
+      return carried;
+    return types_by_schema(document_, index, read_inputs(document_.node(index)), flow_.sizes());
+  }
+
+  CarriedTypes types_by_rules(const ImportRow* row, int index) {
     NodeContext plain(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
     plain.set_sizes(flow_.sizes());
     CarriedTypes carried = carried_types(plain);
@@ -447,6 +456,14 @@ class Importer {
     if (carried.types.empty() && flow_.sizes() != NodeContext::Sizes::all) {
       carried = types_of_moved(inputs, *row, catalog_, NodeContext::Sizes::all);
       carried.shape = {};
+    }
+    // Integers that follow from extents in a way that is not known are no constants, so these shapes are known.
+    static const std::set<std::string> to_shapes = {"Expand", "Flatten", "Reshape"};
+    if (flow_.sizes() == NodeContext::Sizes::some && to_shapes.contains(document_.node(index).op_type()) &&
+        (carried.shape.rule != CarriedShape::Rule::same || plain.inputs().size() < 2 ||
+         plain.inputs()[1].from_symbols)) {
+      carried.shape = {};
+      carried.shape.rule = CarriedShape::Rule::listed;
     }
     return carried;
   }

@@ -24,6 +24,7 @@ struct CarriedShape {
     same,        ///< Those of input `input`.
     broadcast,   ///< Those that the inputs have in common.
     polynomial,  ///< Sums and products of extents of the inputs and of numbers, the same at all sizes.
+    listed,      ///< Sums and products of extents and numbers, as a list that it reads has them at all sizes.
     op           ///< Those of operator `op` with `attributes` on `operands`.
   };
   Rule rule = Rule::unknown;

@@ -71,14 +71,18 @@ std::string SymbolFlow::fold(const NodeContext& context, const ConstantData& fol
     const auto flows_from = [&](std::size_t i) { return i < inputs.size() && inputs[i].from_symbols; };
     static const std::set<std::string> moving = {"Concat",  "Gather",  "Slice",    "Unsqueeze",
                                                  "Squeeze", "Reshape", "Identity", "Transpose"};
-    static const std::set<std::string> linear = {"Add", "Sub", "Mul", "Neg"};
+    static const std::set<std::string> arithmetic = {"Add", "Sub", "Mul", "Neg", "Div"};
     const bool integers = folded.type().element == ElementType::i64;
     if (moving.contains(op) || (op == "Cast" && integers)) {
       // Of a list whose length is symbolic, positions are not known.
       const bool known = !shaped || op == "Unsqueeze" || op == "Reshape" || op == "Identity";
       if (known && (!beyond_first || op == "Concat")) flow = moved(context);
-    } else if (linear.contains(op) && integers) {
+    } else if (arithmetic.contains(op) && integers) {
       flow = computed(context, folded);
+    } else if (op == "Equal" && !shaped) {
+      if (is_decided(context, folded)) return "";
+    } else if (op == "Where" && !shaped && !flows_from(0) && integers) {
+      flow = chosen(context, folded);
     } else if (op == "ConstantOfShape" || (op == "Expand" && !flows_from(0)) ||
                (op == "Range" && !flows_from(0) && !flows_from(2) && integers && in_steps_of_one(inputs))) {
       flow = repeated(context, folded);
@@ -224,12 +228,63 @@ std::optional<std::vector<SymbolFlow::Term>> SymbolFlow::shape_of_moved(const No
   return result;
 }
 
-/// Sums, differences and products, element by element.
+bool SymbolFlow::is_not_negative(Term term) const {
+  if (term.integer == 0) return term.value >= 0;
+  using Kind = SymbolicInteger::Kind;
+  const SymbolicInteger& integer = decisions_->integers[term.integer - 1];
+  switch (integer.kind) {
+    case Kind::extent:
+      return true;
+    case Kind::number:
+      return integer.value >= 0;
+    case Kind::add:
+    case Kind::multiply:
+    case Kind::divide:
+      return is_not_negative({integer.a + 1, 0}) && is_not_negative({integer.b + 1, 0});
+    case Kind::subtract:
+      return false;
+  }
+  return false;
+}
+
+/// Whether integers are equal, or not, at all sizes: as exporters ask which entries of a shape are -1.
+bool SymbolFlow::is_decided(const NodeContext& context, const ConstantData& folded) const {
+  const std::vector<Term> a = terms_of(context, 0), b = terms_of(context, 1);
+  const auto count = static_cast<std::size_t>(folded.type().elements());
+  for (std::size_t i = 0; i < count; ++i) {
+    const Term &left = a[broadcast_index(i, folded.type().shape, context.shape(0))],
+               &right = b[broadcast_index(i, folded.type().shape, context.shape(1))];
+    const auto is_negative = [](const Term& term) { return term.integer == 0 && term.value < 0; };
+    if (left.integer == right.integer) continue;  // The same integer, or two numbers.
+    if (!(is_negative(left) && is_not_negative(right)) && !(is_negative(right) && is_not_negative(left))) return false;
+  }
+  return true;
+}
+
+/// Integers of two lists, as a mask that is the same at all sizes tells.
+std::optional<SymbolFlow::Flow> SymbolFlow::chosen(const NodeContext& context, const ConstantData& folded) const {
+  const std::vector<Term> a = terms_of(context, 1), b = terms_of(context, 2);
+  const std::vector<std::int64_t> mask = context.inputs()[0].constant->to_integers();
+  const Shape& shape = folded.type().shape;
+  std::vector<std::int64_t> integers;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(folded.type().elements()); ++i) {
+    const bool first = mask[broadcast_index(i, shape, context.shape(0))] != 0;
+    const Term& term =
+        first ? a[broadcast_index(i, shape, context.shape(1))] : b[broadcast_index(i, shape, context.shape(2))];
+    integers.push_back(static_cast<std::int64_t>(term.integer));
+  }
+  return Flow{ConstantData::of_integers(shape, integers), {}};
+}
+
+/// Sums, differences, products and quotients, element by element.
 std::optional<SymbolFlow::Flow> SymbolFlow::computed(const NodeContext& context, const ConstantData& folded) {
   using Kind = SymbolicInteger::Kind;
   const std::string& op = context.proto().op_type();
   const Shape& shape = folded.type().shape;
-  const Kind kind = op == "Add" ? Kind::add : op == "Mul" ? Kind::multiply : Kind::subtract;
+  const Kind kind = op == "Add"   ? Kind::add
+                    : op == "Mul" ? Kind::multiply
+                    : op == "Div" ? Kind::divide
+                                  : Kind::subtract;
   const bool negates = op == "Neg";
   if (flow_of(context, 0).shaped() || flow_of(context, 1).shaped()) {
     // Extents that are 1 are broadcast; others are equal.
@@ -252,10 +307,12 @@ std::optional<SymbolFlow::Flow> SymbolFlow::computed(const NodeContext& context,
   const Shape& shape_b = context.shape(negates ? 0 : 1);
   const std::vector<std::int64_t> values = folded.to_integers();
   std::vector<std::int64_t> integers;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    integers.push_back(static_cast<std::int64_t>(
-        combine(kind, a[broadcast_index(i, shape, shape_a)], b[broadcast_index(i, shape, shape_b)], values[i])
-            .integer));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Term &left = a[broadcast_index(i, shape, shape_a)], &right = b[broadcast_index(i, shape, shape_b)];
+    // ONNX rounds towards zero, a quotient of extents down.
+    if (kind == Kind::divide && !(is_not_negative(left) && is_not_negative(right))) return std::nullopt;
+    integers.push_back(static_cast<std::int64_t>(combine(kind, left, right, values[i]).integer));
+  }
   return Flow{ConstantData::of_integers(shape, integers), {}};
 }
 

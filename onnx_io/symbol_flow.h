@@ -66,6 +66,9 @@ class SymbolFlow {
   [[nodiscard]] std::optional<Flow> of_extents(const NodeContext& context, const ConstantData& folded);
   [[nodiscard]] std::optional<Flow> moved(const NodeContext& context);
   [[nodiscard]] std::optional<Flow> computed(const NodeContext& context, const ConstantData& folded);
+  [[nodiscard]] std::optional<Flow> chosen(const NodeContext& context, const ConstantData& folded) const;
+  [[nodiscard]] bool is_decided(const NodeContext& context, const ConstantData& folded) const;
+  [[nodiscard]] bool is_not_negative(Term term) const;
   [[nodiscard]] std::optional<Flow> repeated(const NodeContext& context, const ConstantData& folded);
   [[nodiscard]] std::optional<std::vector<Term>> shape_of_moved(const NodeContext& context);
 

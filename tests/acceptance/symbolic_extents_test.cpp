@@ -491,6 +491,51 @@ TEST_F(Symbolic, PiecesOfAnySize) {
   EXPECT_EQ(counts(after)["Split"], 1);
 }
 
+// A node that is not understood has the type that ONNX's schema gives it, at all sizes: what stands behind it is open.
+TEST_F(Symbolic, ARecurrenceHidesNothing) {
+  ModelBuilder builder(17, "recurrence");
+  builder.add_symbolic_input("x", {"length", "batch", "3"});
+  builder.add_initializer("weights", {1, 8, 3}, numbers(24));
+  builder.add_initializer("again", {1, 8, 2}, numbers(16, 0.2F));
+  builder.add_node("LSTM", {"x", "weights", "again"}, {"h"}, {{"hidden_size", 2}}, "rnn");  // [length, 1, batch, 2]
+  add_siblings(builder, "h", 2);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"length", "1", "batch", "4"});
+  const onnx::ModelProto after = run_optimizer(message(builder.serialize()), {});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+  EXPECT_EQ(counts(after)["LSTM"], 1);
+  EXPECT_THAT(report_, HasSubstr("the result is for all sizes"));
+}
+
+// As exporters spell an expansion to a shape that may have entries -1: the shape is asked for these first.
+TEST_F(Symbolic, ExpansionsToShapesThatMayBeLeftOpen) {
+  ModelBuilder builder(17, "expansion");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  builder.add_initializer("first", {1}, std::vector<std::int64_t>{0});
+  builder.add_initializer("tail", {1}, std::vector<std::int64_t>{-1});
+  builder.add_initializer("row", {1, 6}, numbers(6));
+  builder.add_initializer("minus", {}, std::vector<std::int64_t>{-1});
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "first"}, {"size"}, {{"axis", 0}}, "size");
+  builder.add_node("Concat", {"size", "tail"}, {"target"}, {{"axis", 0}}, "target");
+  builder.add_node("Shape", {"target"}, {"rank"}, {}, "rank");
+  builder.add_node("ConstantOfShape", {"rank"}, {"zeros"}, {}, "zeros");
+  builder.add_node("Cast", {"zeros"}, {"integers"}, {{"to", 7}}, "integers");
+  builder.add_initializer("one", {}, std::vector<std::int64_t>{1});
+  builder.add_node("Add", {"integers", "one"}, {"ones"}, {}, "ones");
+  builder.add_node("Mul", {"ones", "minus"}, {"open"}, {}, "open");
+  builder.add_node("Equal", {"target", "open"}, {"is_open"}, {}, "is_open");
+  builder.add_node("Where", {"is_open", "ones", "target"}, {"closed"}, {}, "closed");
+  builder.add_node("Expand", {"row", "closed"}, {"rows"}, {}, "expand");
+  builder.add_node("Add", {"x", "rows"}, {"both"}, {}, "both");
+  add_siblings(builder, "both", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"batch", "4"});
+  const onnx::ModelProto after = optimize_for_all(message(builder.serialize()), {{"x:1,6"}, {"x:9,6"}});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+  EXPECT_EQ(counts(after)["Where"], 0);
+}
+
 // What has no form for all sizes is carried as ever, with the reason.
 TEST_F(Symbolic, PatternsOfPositionsAreCarried) {
   ModelBuilder builder(17, "patterns");
