@@ -74,6 +74,13 @@ std::size_t working_operators(const Graph& graph) {
   return count;
 }
 
+/// Whether any node may divide integers that follow from extents.
+bool divides_extents(const Model& model) {
+  const std::vector<OriginalNode>& nodes = model.original_nodes();
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [](const OriginalNode& node) { return node.domain.empty() && node.op_type == "Div"; });
+}
+
 }  // namespace
 
 struct SymbolicModel::State {
@@ -242,8 +249,19 @@ Status SymbolicModel::State::compare(const Graph& all, const Graph& there, std::
   return {};
 }
 
+// Most quotients of extents are numbers: half the width of a head. Where one is not, a file may have no form for it,
+// and what divides extents is carried.
 Expected<SymbolicModel> SymbolicModel::load(const Model& model, const OperatorRegistry& registry,
                                             const SymbolRanges& ranges) {
+  Expected<SymbolicModel> with_quotients = load_as_it_is(model, registry, ranges);
+  if (with_quotients || with_quotients.error().code != ErrorCode::not_proved || !divides_extents(model))
+    return with_quotients;
+  TASO_ASSIGN(const Model without, model.with_quotients(false));
+  return load_as_it_is(without, registry, ranges);
+}
+
+Expected<SymbolicModel> SymbolicModel::load_as_it_is(const Model& model, const OperatorRegistry& registry,
+                                                     const SymbolRanges& ranges) {
   auto state = std::make_shared<State>();
   state->registry = &registry;
   TASO_RETURN_IF_ERROR(state->choose_ranges(model, ranges));

@@ -440,7 +440,21 @@ class Importer {
     CarriedTypes carried = types_by_rules(row, index);
     if (std::any_of(carried.types.begin(), carried.types.end(), [](const auto& type) { return type.has_value(); }))
       return carried;
-    return types_by_schema(document_, index, read_inputs(document_.node(index)), flow_.sizes());
+    carried = types_by_schema(document_, index, read_inputs(document_.node(index)), flow_.sizes());
+    for (std::size_t port = 0; port < carried.types.size(); ++port) doubt(index, port, carried.types[port]);
+    return carried;
+  }
+
+  /// Believes neither ONNX's schema nor the file where they contradict each other.
+  void doubt(int index, std::size_t port, std::optional<TensorType>& inferred) {
+    const std::string& name = document_.node(index).output(static_cast<int>(port));
+    const auto stated = name.empty() ? hints_.end() : hints_.find(document_.find(name));
+    if (!inferred || stated == hints_.end() || stated->second == *inferred) return;
+    result_.contradictions.push_back(document_.describe(index) + ": the file says that output " + in_quotes(name) +
+                                     " is " + to_string(stated->second) + ", the schema that it is " +
+                                     to_string(*inferred));
+    hints_.erase(stated);
+    inferred.reset();
   }
 
   CarriedTypes types_by_rules(const ImportRow* row, int index) {

@@ -56,6 +56,8 @@ struct ImportedModel {
   std::vector<Symbol> symbols;           ///< Of the inputs.
   std::map<int, CarriedRecord> carried;  ///< By document node; those that no output needs, too.
   std::vector<IllTypedNode> ill_typed;
+  /// Outputs of carried nodes of which file and ONNX's schemas say different things, in words: neither is believed.
+  std::vector<std::string> contradictions;
   SizeDecisions decisions;
 };
 

@@ -217,15 +217,31 @@ std::shared_ptr<const ConstantData> concat(NodeContext& context) {
   std::vector<Integers> parts;
   for (std::size_t i = 0; i < context.input_count(); ++i) {
     auto part = read(context, i);
-    if (!part || part->shape.size() != 1 || (!parts.empty() && part->element != parts[0].element)) return nullptr;
+    if (!part || (!parts.empty() && (part->element != parts[0].element || part->shape.size() != parts[0].shape.size())))
+      return nullptr;
     parts.push_back(std::move(*part));
   }
-  const std::int64_t axis = context.integer("axis", 0);
-  if (parts.empty() || context.stopped() || (axis != 0 && axis != -1)) return nullptr;
-  Integers out{parts[0].element, {0}, {}};
-  for (const Integers& part : parts) out.values.insert(out.values.end(), part.values.begin(), part.values.end());
-  out.shape[0] = static_cast<std::int64_t>(out.values.size());
-  return out.shape[0] > size_limit ? nullptr : make(out);
+  if (parts.empty() || parts[0].shape.empty()) return nullptr;
+  const auto rank = static_cast<std::int64_t>(parts[0].shape.size());
+  const auto axis = static_cast<std::size_t>(context.axis_from_front(context.integer("axis", 0), rank));
+  if (context.stopped()) return nullptr;
+  Integers out{parts[0].element, parts[0].shape, {}};
+  out.shape[axis] = 0;
+  for (const Integers& part : parts) {
+    Shape beside = part.shape;
+    beside[axis] = out.shape[axis];
+    if (beside != out.shape) return nullptr;
+    out.shape[axis] += part.shape[axis];
+  }
+  if (volume(out.shape) > limit_of(out.element)) return nullptr;
+  const std::int64_t outer = volume(std::span<const std::int64_t>(out.shape).first(axis));
+  for (std::int64_t o = 0; o < outer; ++o)
+    for (const Integers& part : parts) {
+      const auto run = static_cast<std::ptrdiff_t>(volume(std::span<const std::int64_t>(part.shape).subspan(axis)));
+      const auto begin = part.values.begin() + o * run;
+      out.values.insert(out.values.end(), begin, begin + run);
+    }
+  return make(out);
 }
 
 std::shared_ptr<const ConstantData> gather(NodeContext& context) {
@@ -340,6 +356,69 @@ std::shared_ptr<const ConstantData> triangle(NodeContext& context) {
     if (upper ? distance < diagonal : distance > diagonal) data->values[i] = 0;
   }
   return make(*data);
+}
+
+std::shared_ptr<const ConstantData> transpose(NodeContext& context) {
+  const auto data = read(context, 0);
+  if (!data) return nullptr;
+  const std::size_t rank = data->shape.size();
+  std::vector<std::int64_t> reverse(rank);
+  for (std::size_t i = 0; i < rank; ++i) reverse[i] = static_cast<std::int64_t>(rank - 1 - i);
+  const std::vector<std::int64_t> perm = context.integer_list("perm", reverse);
+  if (context.stopped() || !std::is_permutation(perm.begin(), perm.end(), reverse.begin(), reverse.end()))
+    return nullptr;
+  Integers out{data->element, {}, {}};
+  std::vector<std::size_t> strides;  // In what is read, of each axis of the result.
+  for (const std::int64_t axis : perm) {
+    const auto from = static_cast<std::size_t>(axis);
+    out.shape.push_back(data->shape[from]);
+    strides.push_back(static_cast<std::size_t>(volume(std::span(data->shape).subspan(from + 1))));
+  }
+  for (std::size_t flat = 0; flat < data->values.size(); ++flat) {
+    std::size_t rest = flat, source = 0;
+    for (std::size_t axis = rank; axis-- > 0;) {
+      const auto extent = static_cast<std::size_t>(out.shape[axis]);
+      source += rest % extent * strides[axis];
+      rest /= extent;
+    }
+    out.values.push_back(data->values[source]);
+  }
+  return make(out);
+}
+
+/// Slices of a constant of any elements replaced by others, at constant places: how exporters write a mask that is
+/// filled region by region.
+std::shared_ptr<const ConstantData> scatter_slices(NodeContext& context) {
+  const auto places = read(context, 1);
+  if (!places || places->shape.empty() || context.text("reduction", "none") != "none" || context.stopped())
+    return nullptr;
+  const auto &data = context.inputs()[0].constant, &updates = context.inputs()[2].constant;
+  const TensorType& type = data->type();
+  const auto depth = static_cast<std::size_t>(places->shape.back());
+  if (type.element == ElementType::other || updates->type().element != type.element || type.elements() > mask_limit ||
+      depth > type.shape.size())
+    return nullptr;
+  const std::span<const std::int64_t> shape(type.shape);
+  Shape expected(places->shape.begin(), places->shape.end() - 1);
+  expected.insert(expected.end(), shape.begin() + static_cast<std::ptrdiff_t>(depth), shape.end());
+  if (updates->type().shape != expected) return nullptr;
+  const std::size_t slice_bytes = static_cast<std::size_t>(volume(shape.subspan(depth))) * size_of(type.element);
+  std::vector<std::byte> bytes = data->to_bytes();
+  const std::vector<std::byte> replacements = updates->to_bytes();
+  for (std::size_t i = 0; i * depth < places->values.size(); ++i) {
+    std::int64_t slice = 0;
+    for (std::size_t axis = 0; axis < depth; ++axis) {
+      const std::int64_t place = places->values[i * depth + axis], extent = shape[axis];
+      if (place < -extent || place >= extent) {
+        context.fail("index " + std::to_string(place) + " is outside an axis of extent " + std::to_string(extent));
+        return nullptr;
+      }
+      slice = slice * extent + (place < 0 ? place + extent : place);
+    }
+    std::copy_n(replacements.begin() + static_cast<std::ptrdiff_t>(i * slice_bytes), slice_bytes,
+                bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(slice) * slice_bytes));
+  }
+  return ConstantData::own(type, std::move(bytes));
 }
 
 /// Reshape, Squeeze, Unsqueeze, Flatten, Identity: other shapes of the same values. Found by the float handlers' rules
@@ -521,12 +600,12 @@ std::size_t broadcast_index(std::size_t flat, const Shape& target, const Shape& 
 
 bool computes_constants(std::string_view op_type) {
   static const std::set<std::string_view> all = {
-      "Abs",       "Add",         "And",    "Cast",    "Concat",     "ConstantOfShape",
-      "Div",       "Equal",       "Expand", "Gather",  "Greater",    "GreaterOrEqual",
-      "Less",      "LessOrEqual", "Max",    "Min",     "Mod",        "Mul",
-      "Neg",       "Not",         "Or",     "Range",   "ReduceProd", "Reshape",
-      "Shape",     "Size",        "Slice",  "Squeeze", "Sub",        "Trilu",
-      "Unsqueeze", "Where",       "Xor"};
+      "Abs",       "Add",         "And",       "Cast",   "Concat",     "ConstantOfShape",
+      "Div",       "Equal",       "Expand",    "Gather", "Greater",    "GreaterOrEqual",
+      "Less",      "LessOrEqual", "Max",       "Min",    "Mod",        "Mul",
+      "Neg",       "Not",         "Or",        "Range",  "ReduceProd", "Reshape",
+      "ScatterND", "Shape",       "Size",      "Slice",  "Squeeze",    "Sub",
+      "Transpose", "Trilu",       "Unsqueeze", "Where",  "Xor"};
   return all.contains(op_type);
 }
 
@@ -548,6 +627,8 @@ std::shared_ptr<const ConstantData> fold_integers(NodeContext& context) {
   if (op == "Concat") return concat(context);
   if (op == "Gather") return gather(context);
   if (op == "Slice") return slice(context);
+  if (op == "Transpose") return transpose(context);
+  if (op == "ScatterND" && context.input_count() == 3) return scatter_slices(context);
   if (op == "Trilu") return triangle(context);
   if (op == "Range") return range(context);
   if (op == "Where") return where(context);

@@ -41,6 +41,12 @@ std::string ill_typed_warning(const std::vector<IllTypedNode>& nodes) {
 /// Fills in what follows from the imported graph.
 void describe_import(ModelDocument& model) {
   model.warnings = model.document->warnings();
+  if (const std::vector<std::string>& found = model.imported.contradictions; !found.empty())
+    model.warnings.push_back(
+        (found.size() == 1 ? "1 type that the file states is not what ONNX's schema says, and neither is believed: "
+                           : std::to_string(found.size()) + " types that the file states are not what ONNX's schemas "
+                                                            "say, and neither are believed; the first: ") +
+        found[0]);
   if (!model.imported.ill_typed.empty()) model.warnings.push_back(ill_typed_warning(model.imported.ill_typed));
 }
 
@@ -71,8 +77,20 @@ Expected<Model> Model::load(const std::string& path, const OperatorRegistry& reg
 }
 
 Expected<Model> Model::with_sizes(SymbolSizes sizes) const {
+  ImportOptions options = document_->options;
+  options.symbol_sizes = std::move(sizes);
+  return imported_anew(std::move(options));
+}
+
+Expected<Model> Model::with_quotients(bool quotients) const {
+  ImportOptions options = document_->options;
+  options.quotients = quotients;
+  return imported_anew(std::move(options));
+}
+
+Expected<Model> Model::imported_anew(ImportOptions options) const {
   auto other = std::make_shared<ModelDocument>(*document_);
-  other->options.symbol_sizes = std::move(sizes);
+  other->options = std::move(options);
   TASO_ASSIGN(other->imported, import_document(*other->document, *other->registry, other->options));
   describe_import(*other);
   Model model;

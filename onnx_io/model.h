@@ -48,6 +48,8 @@ struct ImportOptions {
   /// Extents that symbols of graph inputs stand for while the model is worked on (Model::symbols). The saved model
   /// keeps the symbols: see Model::save_at_all_sizes.
   SymbolSizes symbol_sizes;
+  /// Integers of the model that are quotients of symbolic extents are computed; else what divides them is carried.
+  bool quotients = true;
   /// Initializers whose data is not there (the external file is missing, or none is stored) are constants that are only
   /// shapes (ConstantData::shape_only), named as in the file; else they are an error. What needs their elements is
   /// carried. Such a model can be looked at, and planned, but not saved (bad_input).
@@ -150,6 +152,8 @@ class Model {
 
   /// The same file at other sizes of its symbols.
   [[nodiscard]] Expected<Model> with_sizes(SymbolSizes sizes) const;
+  /// The same file with another value of ImportOptions::quotients.
+  [[nodiscard]] Expected<Model> with_quotients(bool quotients) const;
 
   /// The graph as imported (docs/onnx.md gives the form of every operator); not normalised. graph().inputs() and
   /// outputs() correspond to inputs() and outputs() one to one.
@@ -222,6 +226,8 @@ class Model {
   [[nodiscard]] bool can_save(const Graph& graph, const std::vector<NodeId>& nodes) const;
 
  private:
+  [[nodiscard]] Expected<Model> imported_anew(ImportOptions options) const;
+
   std::shared_ptr<const ModelDocument> document_;
 };
 

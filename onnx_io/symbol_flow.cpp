@@ -41,6 +41,7 @@ bool in_steps_of_one(const std::vector<NodeContext::Input>& inputs) {
 
 void SymbolFlow::begin(const std::vector<Symbol>& symbols, const ImportOptions& options, bool rounding) {
   if (options.symbol_sizes.empty()) return;
+  quotients_ = options.quotients;
   const bool beyond_batch = std::any_of(symbols.begin(), symbols.end(), [&](const Symbol& symbol) {
     return symbol.axis > 0 && options.symbol_sizes.contains(symbol.name);
   });
@@ -286,6 +287,7 @@ std::optional<SymbolFlow::Flow> SymbolFlow::computed(const NodeContext& context,
                     : op == "Div" ? Kind::divide
                                   : Kind::subtract;
   const bool negates = op == "Neg";
+  if (kind == Kind::divide && !quotients_) return std::nullopt;
   if (flow_of(context, 0).shaped() || flow_of(context, 1).shaped()) {
     // Extents that are 1 are broadcast; others are equal.
     Flow flow{marks(shape), std::vector<Term>(shape.size(), Term{0, 1})};

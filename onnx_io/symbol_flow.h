@@ -75,6 +75,7 @@ class SymbolFlow {
   const Document* document_;
   SizeDecisions* decisions_;
   NodeContext::Sizes sizes_ = NodeContext::Sizes::all;
+  bool quotients_ = true;  ///< ImportOptions::quotients
   std::vector<Flow> flows_;
 };
 

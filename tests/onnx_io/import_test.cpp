@@ -38,6 +38,7 @@ const std::vector<test::TextCase>& import_cases() {
                                                 {"open", CaseValue::words, CaseCount::optional},
                                                 {"cause", CaseValue::words, CaseCount::repeated},
                                                 {"ill_typed", CaseValue::words, CaseCount::repeated},
+                                                {"warns", CaseValue::words, CaseCount::repeated},
                                                 {"error", CaseValue::words, CaseCount::optional}});
   return cases;
 }
@@ -122,6 +123,8 @@ TEST_P(ImportCases, BecomeWhatTheySay) {
     std::vector<std::string> ill_typed;
     for (const IllTypedNode& node : model->ill_typed_nodes()) ill_typed.push_back(node.node + ": " + node.reason);
     EXPECT_THAT(ill_typed, ::testing::UnorderedElementsAreArray(one.all("ill_typed")));
+    for (const std::string& warning : one.all("warns"))
+      EXPECT_THAT(model->warnings(), ::testing::Contains(::testing::HasSubstr(warning)));
     if (!one.has("graph")) continue;
     const Graph expected = comparable(test::graph_of(one)), actual = comparable(model->graph());
     EXPECT_TRUE(actual.equals(expected)) << "expected\n" << to_text(expected) << "imported\n" << to_text(actual);
