@@ -418,6 +418,7 @@ Expected<SessionFiles> Session::write(const SessionResult& result) {
   if (result.plan && result.plan->expanded && !outputs.expanded.empty()) {
     SaveOptions save_options;
     save_options.external_data = outputs.external_data;
+    save_options.verbatim = false;  // Pieces are read as such.
     TASO_ASSIGN(files.expanded, result.written->save(*result.plan->expanded, outputs.expanded, save_options));
   }
   for (const ExportedPlan& exported : result.exports) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <vector>
 
@@ -13,55 +12,13 @@
 #include "partition/expand.h"
 #include "support/random.h"
 #include "tests/optimizer/random_graph.h"
+#include "tests/partition/changed_graphs.h"
 #include "tests/partition/drawn_plans.h"
 #include "tests/partition/strategy_tables.h"
 #include "tests/support/graphs.h"
 
 namespace taso::test {
 namespace {
-
-PlannedUses uses_of(const PartitionPlan& plan) {
-  PlannedUses uses;
-  for (const PlannedNode& node : plan.nodes) uses[node.node] = node.configuration.axes;
-  return uses;
-}
-
-std::vector<RingTensor<double>> outputs_of(const Graph& graph, const std::vector<RingTensor<double>>& inputs) {
-  DoubleRing ring;
-  return value_of(evaluate(graph, registry(), ring, inputs));
-}
-
-bool equal(const std::vector<RingTensor<double>>& a, const std::vector<RingTensor<double>>& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i].shape != b[i].shape || a[i].integers != b[i].integers) return false;
-    for (std::size_t at = 0; at < a[i].elements.size(); ++at)
-      if (!(std::abs(a[i].elements[at] - b[i].elements[at]) <= 1e-9 * (1 + std::abs(a[i].elements[at])))) return false;
-  }
-  return true;
-}
-
-/// The graph with one operand of one operator in the place of another one of its type; nothing if none can be.
-std::optional<Graph> with_other_operand(const Graph& graph, Random& random) {
-  std::vector<NodeId> order;
-  for (const NodeId id : graph.topological_order())
-    if (graph.node(id).kind == NodeKind::op && !graph.node(id).weight_only) order.push_back(id);
-  if (order.empty()) return std::nullopt;
-  const NodeId id = order[random.below(order.size())];
-  std::vector<Value> inputs = graph.node(id).inputs;
-  Value& input = inputs[random.below(inputs.size())];
-  std::vector<Value> others;
-  for (const NodeId other : graph.topological_order()) {
-    if (other == id) break;
-    for (std::uint32_t port = 0; port < graph.node(other).outputs.size(); ++port)
-      if (const Value value{other, port}; value != input && graph.type(value) == graph.type(input))
-        others.push_back(value);
-  }
-  if (others.empty()) return std::nullopt;
-  input = others[random.below(others.size())];
-  Graph changed = graph;
-  changed.set_inputs(id, inputs);
-  return changed;
-}
 
 TEST(ExpansionCheck, RandomPlansAreRightAndChangedOnesNot) {
   const std::vector<std::vector<std::int64_t>> meshes = {{2}, {3}, {4}, {2, 2}, {2, 3}};
