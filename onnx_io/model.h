@@ -54,8 +54,8 @@ struct ImportOptions {
   bool absent_weights = false;
   /// What stands in graphs of pieces of operators is understood, too, and else carried: operators on tensors without
   /// elements, and integers that are moved. For graphs to which no rules are applied: proofs suppose extents of at
-  /// least 1, and numbers. A node becomes the operator that is written so, whatever is known of its operands: a Max is a
-  /// maximum, even where one operand is a number, and a BatchNormalization a batch_norm, even of weights.
+  /// least 1, and numbers. A node becomes the operator that is written so, whatever is known of its operands: a Max is
+  /// a maximum, even where one operand is a number, and a BatchNormalization a batch_norm, even of weights.
   bool pieces = false;
 };
 

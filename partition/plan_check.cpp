@@ -142,7 +142,8 @@ std::vector<std::string> measured_figures(const PlanDocument& document) {
   if (document.cost == PlanCost::time)
     figures.push_back(fmt::format("what {} operators cost, by times of kernels", document.nodes.size()));
   if (document.mesh.measured())
-    figures.push_back(fmt::format("the times of messages ({}) by which transfers are counted", document.mesh.transport));
+    figures.push_back(
+        fmt::format("the times of messages ({}) by which transfers are counted", document.mesh.transport));
   std::size_t steps = document.sums.step ? 1 : 0;
   for (const auto& [name, other] : document.others) steps += other.sums && other.sums->step ? 1 : 0;
   if (steps > 0)
