@@ -29,17 +29,17 @@ IndexBox within(const IndexBox& box, const IndexBox& whole) {
 }
 
 /// Whether every element of a box is in one of others. What the first one leaves of it is at most two boxes per axis.
-bool covers(std::span<const IndexBox> boxes, const IndexBox& box) {
+bool boxes_cover(std::span<const IndexBox> boxes, const IndexBox& box) {
   if (volume_of(box) == 0) return true;
   if (boxes.empty()) return false;
   const std::optional<IndexBox> common = intersection(boxes[0], box);
-  if (!common) return covers(boxes.subspan(1), box);
+  if (!common) return boxes_cover(boxes.subspan(1), box);
   IndexBox left = box;
   for (std::size_t axis = 0; axis < box.size(); ++axis) {
     IndexBox below = left, above = left;
     below[axis].end = (*common)[axis].begin;
     above[axis].begin = (*common)[axis].end;
-    if (!covers(boxes.subspan(1), below) || !covers(boxes.subspan(1), above)) return false;
+    if (!boxes_cover(boxes.subspan(1), below) || !boxes_cover(boxes.subspan(1), above)) return false;
     left[axis] = (*common)[axis];
   }
   return true;
@@ -117,7 +117,7 @@ std::optional<ConstantParts::Sources> ConstantParts::sources(const Part& part) c
       here.push_back(&made);
       boxes.push_back(made.part.box);
     }
-    if (!covers(boxes, part.box)) return std::nullopt;
+    if (!boxes_cover(boxes, part.box)) return std::nullopt;
   }
   return found;
 }

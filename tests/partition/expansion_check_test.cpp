@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -56,7 +57,19 @@ TEST(ExpansionCheck, RandomPlansAreRightAndChangedOnesNot) {
   EXPECT_GT(wrong, 50U);
 }
 
-/// What is said of a text of an expansion, on two devices.
+/// What is said of a text of an expansion, on devices along one axis; operators of a name use it alike.
+std::string said(const std::string& original, const std::string& expanded, const std::map<std::string, AxisUse>& use,
+                 std::int64_t devices) {
+  const Graph graph = graph_of(original);
+  StrategyTable strategies = every_strategy();
+  PlannedUses uses;
+  for (const NodeId id : graph.topological_order())
+    if (const Node& node = graph.node(id); node.kind == NodeKind::op && !node.weight_only) uses[id] = {use.at(node.op)};
+  const Status status = check_expansion(graph, graph_of(expanded), mesh_of_sizes({devices}), uses, strategies);
+  return status ? "right" : status.error().message;
+}
+
+/// The same on two devices, where all operators use the mesh alike.
 std::string said(const std::string& original, const std::string& expanded, const std::vector<AxisUse>& use) {
   const Graph graph = graph_of(original);
   StrategyTable strategies = every_strategy();
@@ -137,6 +150,48 @@ TEST(ExpansionCheck, WeightsAreCompared) {
   EXPECT_EQ(said(original, expanded("1, 3", "2, 4"), columns), "right");
   EXPECT_NE(said(original, expanded("1, 3", "2, 5"), columns), "right");
   EXPECT_NE(said(original, expanded("2, 4", "1, 3"), columns), "right");
+}
+
+// A piece that reads nothing but a weight, and what follows from it, may be written as numbers.
+TEST(ExpansionCheck, PiecesOfWeightsAloneAreCompared) {
+  const std::string original = "input x f32[2]\nweight w f32[2] = [1, -2]\noutput relu(concat(x, w; axis=-1))\n";
+  const auto told = [&](const std::string& elements) {
+    return said(original, "input x f32[2]\nweight c f32[2] = [" + elements + "]\noutput concat(relu(x), c; axis=-1)\n",
+                {{"concat", {AxisUse::Kind::cut, "j@-1", {}, ""}}, {"relu", {AxisUse::Kind::cut, "I@-1", {}, ""}}}, 2);
+  };
+  EXPECT_EQ(told("1, 0"), "right");
+  EXPECT_NE(told("1, -2"), "right");
+  EXPECT_NE(told("2, 0"), "right");
+}
+
+// The border that a pad makes.
+TEST(ExpansionCheck, PiecesOfBordersAreCompared) {
+  const auto told = [&](const std::string& elements) {
+    return said("input x f32[2]\noutput exp(pad(x; after=[2], before=[0], value=0.0))\n",
+                "input x f32[2]\nweight c f32[2] = [" + elements + "]\noutput concat(exp(x), c; axis=-1)\n",
+                {{"pad", {AxisUse::Kind::cut, "I@-1", {}, ""}}, {"exp", {AxisUse::Kind::cut, "I@-1", {}, ""}}}, 2);
+  };
+  EXPECT_EQ(told("1, 1"), "right");
+  EXPECT_NE(told("1, 0"), "right");
+}
+
+// Several of the summands may be one weight.
+TEST(ExpansionCheck, SummandsOfWeightsAloneAreCompared) {
+  const std::string original =
+      "input x f32[2, 1]\nweight w f32[2, 3] = [1, 2, 3, 4, 5, 6]\n"
+      "output reduce_sum(concat(x, w; axis=-1); axes=[-1])\n";
+  const auto told = [&](const std::string& a, const std::string& b, const std::string& sum) {
+    return said(
+        original,
+        "input x f32[2, 1]\nweight a f32[2, 1] = [" + a + "]\nweight b f32[2, 1] = [" + b +
+            "]\ns = reduce_sum(x; axes=[-1])\noutput " + sum + "\n",
+        {{"concat", {AxisUse::Kind::cut, "j@-1", {}, ""}}, {"reduce_sum", {AxisUse::Kind::cut, "J", {}, "sum"}}}, 4);
+  };
+  EXPECT_EQ(told("3, 9", "3, 6", "add(add(s, a), b)"), "right");
+  EXPECT_EQ(told("1, 4", "5, 11", "add(b, add(a, s))"), "right");
+  EXPECT_NE(told("3, 9", "3, 7", "add(add(s, a), b)"), "right");
+  EXPECT_NE(told("3, 9", "3, 6", "add(s, a)"), "right");
+  EXPECT_NE(told("3, 9", "3, 6", "add(add(add(s, a), b), s)"), "right");
 }
 
 // Weights that are computed may be written as numbers, which are rounded: each by as much as it can be.

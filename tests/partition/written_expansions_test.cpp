@@ -20,11 +20,11 @@
 namespace taso::test {
 namespace {
 
-constexpr std::uint64_t shards = 4;
+constexpr std::uint64_t file_shards = 4;
 /// What a model's weights are off by, as they are numbers of f32.
-constexpr double rounding = 1e-3;
+constexpr double weight_rounding = 1e-3;
 
-const std::vector<std::vector<std::int64_t>>& meshes() {
+const std::vector<std::vector<std::int64_t>>& file_meshes() {
   static const std::vector<std::vector<std::int64_t>> all = {{2}, {3}, {4}, {8}, {2, 2}, {3, 2}, {2, 2, 2}};
   return all;
 }
@@ -53,7 +53,7 @@ class WrittenExpansions : public ::testing::TestWithParam<std::uint64_t> {
     for (int change = 0; change < 4; ++change) {
       const std::optional<Graph> changed =
           change % 2 == 0 ? with_other_operand(expanded, random) : with_other_weight(expanded, random);
-      if (!changed || equal(expected, outputs_of(*changed, drawn.drawn.inputs), rounding)) continue;
+      if (!changed || equal(expected, outputs_of(*changed, drawn.drawn.inputs), weight_rounding)) continue;
       const Status status = check_expansion(drawn.graph, *changed, drawn.mesh, uses_of(drawn.plan), strategies_);
       EXPECT_FALSE(status) << to_text(*changed);
       ++refuted;
@@ -68,8 +68,8 @@ class WrittenExpansions : public ::testing::TestWithParam<std::uint64_t> {
 TEST_P(WrittenExpansions, AreFoundRightAndChangedOnesNot) {
   std::size_t right = 0, refused = 0, refuted = 0;
   Random random(GetParam(), "changes");
-  for (std::uint64_t number = GetParam(); number < 4 * drawn_graphs; number += shards) {
-    const Mesh mesh = mesh_of_sizes(meshes()[number / shards % meshes().size()]);
+  for (std::uint64_t number = GetParam(); number < 4 * drawn_graphs; number += file_shards) {
+    const Mesh mesh = mesh_of_sizes(file_meshes()[number / file_shards % file_meshes().size()]);
     const std::optional<DrawnModel> drawn = draw_model(number, folder_, mesh, strategies_);
     if (!drawn) continue;
     const Graph expanded = written(*drawn);
@@ -80,11 +80,11 @@ TEST_P(WrittenExpansions, AreFoundRightAndChangedOnesNot) {
     refuted += count_refuted(*drawn, expanded, random);
   }
   EXPECT_EQ(refused, 0U);
-  EXPECT_GT(right, 2 * drawn_graphs / shards);
+  EXPECT_GT(right, 2 * drawn_graphs / file_shards);
   EXPECT_GT(refuted, right);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shard, WrittenExpansions, ::testing::Range<std::uint64_t>(0, shards));
+INSTANTIATE_TEST_SUITE_P(Shard, WrittenExpansions, ::testing::Range<std::uint64_t>(0, file_shards));
 
 }  // namespace
 }  // namespace taso::test
