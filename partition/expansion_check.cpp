@@ -148,7 +148,8 @@ class ExpansionCheck {
       std::vector<TensorType> types;
       for (const std::size_t operand : piece.operands) types.push_back(piece.piece.inputs[operand]);
       const std::string key = shape_key(piece.piece.op, piece.piece.attributes, types);
-      if (piece.operands.size() == 1 && changes_nothing(piece.piece) && piece.combined().empty())
+      if (piece.operands.size() == 1 && changes_nothing(piece.piece) &&
+          piece.reads(original_, piece.operands[0]).axes == piece.combined())
         lone_[inputs[piece.operands[0]]].push_back(number);
       for (std::size_t given = 0; given < piece.operands.size(); ++given)
         readers_[{key, given, inputs[piece.operands[given]]}].push_back(number);
@@ -194,11 +195,11 @@ class ExpansionCheck {
       const Part part = std::move(unseen.back());
       unseen.pop_back();
       const auto pieces = lone_.find(part.value);
-      if (pieces == lone_.end() || !part.axes.empty()) continue;
+      if (pieces == lone_.end()) continue;
       for (const std::size_t number : pieces->second) {
         const Piece& piece = pieces_[number];
-        if (piece.piece.reads[piece.operands[0]] != part.box) continue;
-        Part joined{{piece.node, 0}, piece.piece.makes[0], {}, {}, {}};
+        if (piece.reads(original_, piece.operands[0]) != part) continue;
+        Part joined = simplified(piece.makes(0), mesh_);
         if (parts_[value].insert(joined).second) unseen.push_back(std::move(joined));
       }
     }

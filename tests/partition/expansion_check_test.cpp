@@ -175,6 +175,23 @@ TEST(ExpansionCheck, PiecesOfBordersAreCompared) {
   EXPECT_NE(told("1, 0"), "right");
 }
 
+// A piece of a pad without a border need not stand there, of partial results either.
+TEST(ExpansionCheck, PiecesThatChangeNothingPassOn) {
+  const auto told = [&](const std::string& last) {
+    return said(
+        "input x f32[2, 4]\noutput reshape(reduce_max(x; axes=[-1]); shape=[2, 1])\n",
+        "input x f32[2, 4]\na = slice(x; starts=[0, 0], sizes=[2, 2], steps=[1, 1])\n"
+        "b = slice(x; starts=[0, 2], sizes=[2, 2], steps=[1, 1])\np = reduce_max(a; axes=[-1])\n"
+        "q = reduce_max(b; axes=[-1])\noutput " +
+            last + "\n",
+        {{"reduce_max", {AxisUse::Kind::cut, "J", {}, "max"}}, {"reshape", {AxisUse::Kind::partial, "", {0}, "max"}}},
+        2);
+  };
+  EXPECT_EQ(told("maximum(p, q)"), "right");
+  EXPECT_NE(told("p"), "right");
+  EXPECT_NE(told("add(p, q)"), "right");
+}
+
 // Several of the summands may be one weight.
 TEST(ExpansionCheck, SummandsOfWeightsAloneAreCompared) {
   const std::string original =
