@@ -115,7 +115,7 @@ class DeviceBuffer {
 /// The function that a module exports under the name `taso_open_backend`: a new backend, or null and one line in
 /// *error. `abi` is backend_abi of the caller; a module built for another one declines.
 using OpenBackend = Backend* (*)(int abi, const BackendOptions& options, std::string* error);
-inline constexpr int backend_abi = 2;
+inline constexpr int backend_abi = 3;
 
 /// Loads `taso_<name>.so` from the folder that the options name, else from beside the program (`../lib/taso` and the
 /// program's own folder), and opens its backend. device_unavailable with the loader's or the library's own words

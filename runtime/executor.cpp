@@ -421,6 +421,26 @@ LoweringOptions lowering_options(const KernelLibrary& library, const ExecutorOpt
           .float_storage = options.float_storage};
 }
 
+Expected<std::vector<PlannedLaunches>> plan_launches(const Graph& graph, const KernelLibrary& library,
+                                                     const ExecutorOptions& options) {
+  TASO_ASSIGN(const LoweredGraph lowered,
+              lower(graph, library.registry(), lowering_options(library, options), options.layouts.get()));
+  std::vector<PlannedLaunches> planned;
+  for (const LoweredStep& step : lowered.steps) {
+    const KernelRequest& request = step.kernel->request;
+    std::unique_ptr<Kernel> kernel = library.create_on_device(request).kernel;
+    const bool on_host = kernel == nullptr;
+    if (on_host) {
+      KernelRequest wide = request;
+      replace_floats(wide, options.float_storage, ElementType::f32);
+      TASO_ASSIGN(kernel, library.create(wide));
+    }
+    planned.push_back({request.op, (on_host && library.backend() ? "host: " : "") + kernel->implementation(),
+                       step.kernel->key, step.node, on_host && library.backend() ? 0 : kernel->launches()});
+  }
+  return planned;
+}
+
 Executor::Executor(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Executor::~Executor() = default;
 Executor::Executor(Executor&&) noexcept = default;

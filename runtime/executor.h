@@ -48,6 +48,19 @@ struct KernelProfile {
   double minimum_us = 0;
 };
 
+/// What one kernel of a graph will be, planned without running anything.
+struct PlannedLaunches {
+  std::string op;              ///< As in KernelProfile.
+  std::string implementation;  ///< As in KernelProfile.
+  std::string key;             ///< KernelRequest::key().
+  NodeId node = 0;
+  std::size_t launches = 0;  ///< On the device (Kernel::launches); 0 for a kernel that runs on the host instead.
+};
+/// The kernels that an executor of the graph would have, in execution order, with their launches on the device if the
+/// library has one, which may be only described. Fails where Executor::create fails, but for that.
+[[nodiscard]] Expected<std::vector<PlannedLaunches>> plan_launches(const Graph& graph, const KernelLibrary& library,
+                                                                   const ExecutorOptions& options = {});
+
 /// An executable graph. Not thread-safe: one run at a time. Results depend on graph, inputs, thread
 /// count and layouts only.
 class Executor {

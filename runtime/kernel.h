@@ -75,6 +75,9 @@ class Kernel {
   /// What computes it, for reports: "onednn brgconv:avx512_core", "own elementwise", "reference".
   [[nodiscard]] const std::string& implementation() const { return implementation_; }
   [[nodiscard]] std::size_t workspace_bytes() const { return workspace_bytes_; }
+  /// How many launches on a device one execution is: kernels of its own and calls of libraries. A kernel of the host
+  /// counts as one.
+  [[nodiscard]] virtual std::size_t launches() const { return 1; }
 
   /// A name for the memory format in which weight input `index` is wanted; empty: as in the request. Equal names on
   /// equal tensors mean equal bytes, so that packed weights can be shared between kernels.

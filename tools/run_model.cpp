@@ -194,6 +194,42 @@ std::string profile_table(const std::vector<KernelProfile>& profile) {
   return text;
 }
 
+std::string planned_text(const std::string& path, const std::vector<PlannedLaunches>& planned, bool each) {
+  std::string table;
+  std::map<std::string, std::size_t> by_operator;
+  std::size_t launches = 0, on_host = 0;
+  for (const PlannedLaunches& kernel : planned) {
+    const std::size_t start = kernel.key.find("; ");
+    table += fmt::format("{:>8}  {:<22} {:<34} {}\n", kernel.launches, kernel.op, kernel.implementation,
+                         start == std::string::npos ? kernel.key : kernel.key.substr(start + 2));
+    by_operator[kernel.op] += kernel.launches;
+    launches += kernel.launches;
+    on_host += kernel.implementation.starts_with("host: ") ? 1 : 0;
+  }
+  std::string text = fmt::format("{}: {} kernels, {} launches planned{}\n", path, planned.size(), launches,
+                                 on_host > 0 ? fmt::format(", {} kernels on the host", on_host) : "");
+  if (!each) return text;
+  text += fmt::format("\n{:>8}  {:<22} {:<34} {}\n{}", "launches", "operator", "implementation", "request", table);
+  std::vector<std::pair<std::string, std::size_t>> sorted(by_operator.begin(), by_operator.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  text += fmt::format("\n{:>8}  {}\n", "launches", "operator");
+  for (const auto& [op, count] : sorted) text += fmt::format("{:>8}  {}\n", count, op);
+  return text;
+}
+
+nlohmann::ordered_json planned_json(const std::string& path, const std::vector<PlannedLaunches>& planned) {
+  nlohmann::ordered_json json{{"file", path}, {"kernels", planned.size()}};
+  std::size_t launches = 0;
+  for (const PlannedLaunches& kernel : planned) launches += kernel.launches;
+  json["launches"] = launches;
+  for (const PlannedLaunches& kernel : planned)
+    json["planned"].push_back({{"operator", kernel.op},
+                               {"implementation", kernel.implementation},
+                               {"request", kernel.key},
+                               {"launches", kernel.launches}});
+  return json;
+}
+
 Expected<bool> check_outputs(const Graph& as_imported, const Subject& subject, std::span<const HostTensor> inputs,
                              std::span<const HostTensor> actual, const RunOptions& options,
                              const OperatorRegistry& registry, std::string& text, nlohmann::ordered_json& json) {

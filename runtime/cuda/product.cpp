@@ -59,6 +59,8 @@ class Product final : public DeviceKernel {
     align_operands();
   }
 
+  std::size_t launches() const override { return plan_.offsets.size() + (epilogue_ ? 1 : 0); }
+
   /// Describes the product and takes an algorithm. A reason if there is none.
   Expected<std::string> prepare() {
     std::string reason;
