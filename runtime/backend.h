@@ -71,6 +71,13 @@ class Backend {
   /// process; without a device the first that the library's heuristics name.
   [[nodiscard]] virtual KernelOffer create(const KernelRequest& request, const OperatorRegistry& registry) = 0;
 
+  /// Whether there is a kernel for a request of fused_op that is worth having: one launch for what would be several, at
+  /// no loss. Asked often; nothing is timed.
+  [[nodiscard]] virtual bool fuses(const KernelRequest& request) const {
+    (void)request;
+    return false;
+  }
+
   // Memory. Addresses are aligned to 256 bytes.
   [[nodiscard]] virtual Expected<std::byte*> allocate(std::size_t bytes) = 0;
   virtual void release(std::byte* memory) = 0;

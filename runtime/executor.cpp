@@ -7,6 +7,7 @@
 
 #include "runtime/backend.h"
 #include "runtime/device_program.h"
+#include "runtime/fusion.h"
 #include "runtime/measure.h"
 #include "runtime/storage.h"
 #include "runtime/strides.h"
@@ -93,6 +94,13 @@ bool is_aligned(std::span<const std::byte> bytes, std::size_t width) {
 }
 
 }  // namespace
+
+/// What an executor runs.
+static Expected<LoweredGraph> lower_for(const Graph& graph, const KernelLibrary& library,
+                                        const LoweringOptions& options, const LayoutAssignment* layouts) {
+  TASO_ASSIGN(LoweredGraph lowered, lower(graph, library.registry(), options, layouts));
+  return fused_for(std::move(lowered), library);
+}
 
 struct Executor::State {
   LoweredGraph lowered;
@@ -247,7 +255,7 @@ struct Executor::State {
       return Error{ErrorCode::device_unavailable,
                    "device '" + backend->name() + "' is only described by its properties: nothing can run",
                    {}};
-    TASO_ASSIGN(lowered, lower(graph, library.registry(), lowering_options(library, options), options.layouts.get()));
+    TASO_ASSIGN(lowered, lower_for(graph, library, lowering_options(library, options), options.layouts.get()));
     threads = options.threads;
     for (const NodeId id : graph.inputs()) {
       input_types.push_back(graph.node(id).outputs[0]);
@@ -415,6 +423,12 @@ struct Executor::State {
   }
 };
 
+LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library) {
+  if (!library.backend()) return lowered;
+  return fuse_steps(std::move(lowered),
+                    [&](const KernelRequest& request) { return library.backend()->fuses(request); });
+}
+
 LoweringOptions lowering_options(const KernelLibrary& library, const ExecutorOptions& options) {
   return {.channels_last = options.channels_last && library.set() == KernelSet::cpu,
           .threads = options.threads,
@@ -424,7 +438,7 @@ LoweringOptions lowering_options(const KernelLibrary& library, const ExecutorOpt
 Expected<std::vector<PlannedLaunches>> plan_launches(const Graph& graph, const KernelLibrary& library,
                                                      const ExecutorOptions& options) {
   TASO_ASSIGN(const LoweredGraph lowered,
-              lower(graph, library.registry(), lowering_options(library, options), options.layouts.get()));
+              lower_for(graph, library, lowering_options(library, options), options.layouts.get()));
   std::vector<PlannedLaunches> planned;
   for (const LoweredStep& step : lowered.steps) {
     const KernelRequest& request = step.kernel->request;

@@ -35,6 +35,9 @@ struct ExecutorOptions {
   KernelSource* more_kernels = nullptr;
 };
 
+/// A lowered graph as executors run it: on a device, with its steps fused (runtime/fusion.h).
+[[nodiscard]] LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library);
+
 /// How an executor with these options lowers its graph.
 [[nodiscard]] LoweringOptions lowering_options(const KernelLibrary& library, const ExecutorOptions& options);
 

@@ -207,7 +207,7 @@ std::string planned_text(const std::string& path, const std::vector<PlannedLaunc
     on_host += kernel.implementation.starts_with("host: ") ? 1 : 0;
   }
   std::string text = fmt::format("{}: {} kernels, {} launches planned{}\n", path, planned.size(), launches,
-                                 on_host > 0 ? fmt::format(", {} kernels on the host", on_host) : "");
+                                 on_host > 0 ? fmt::format(", {} on the host", on_host) : "");
   if (!each) return text;
   text += fmt::format("\n{:>8}  {:<22} {:<34} {}\n{}", "launches", "operator", "implementation", "request", table);
   std::vector<std::pair<std::string, std::size_t>> sorted(by_operator.begin(), by_operator.end());

@@ -8,6 +8,8 @@
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/device_kernel.h"
 #include "runtime/cuda/launch.h"
+#include "runtime/cuda/products.h"
+#include "runtime/cuda/program.h"
 #include "support/random.h"
 
 namespace taso::cuda {
@@ -59,8 +61,12 @@ class CudaBackend final : public Backend {
     if (std::all_of(request.outputs.begin(), request.outputs.end(), empty)) return {std::make_unique<Nothing>(), ""};
     if (request.op == "conv2d" || request.op == "conv2d_bias_act" || request.op == "conv2d_bias_add_act")
       return convolution(context_, request);
-    if (request.op == "matmul" || request.op == "matmul_bias_act") return product(context_, request);
+    if (product_in(request) != nullptr) return product(context_, request);
     return own_kernel(context_, request);
+  }
+
+  bool fuses(const KernelRequest& request) const override {
+    return product_in(request) != nullptr ? is_one_product(request) : plan_fused(request).program.has_value();
   }
 
   Expected<std::byte*> allocate(std::size_t bytes) override {

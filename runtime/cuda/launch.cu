@@ -100,13 +100,13 @@ struct ColumnTeam {
 };
 
 template <class F>
-__global__ void __launch_bounds__(block_threads) each_kernel(const F f, std::int64_t count) {
+__global__ void __launch_bounds__(block_threads) each_kernel(const __grid_constant__ F f, std::int64_t count) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * block_threads;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * block_threads + threadIdx.x; i < count; i += step) f(i);
 }
 
 template <class F>
-__global__ void __launch_bounds__(block_threads) warp_kernel(const F f, std::int64_t rows) {
+__global__ void __launch_bounds__(block_threads) warp_kernel(const __grid_constant__ F f, std::int64_t rows) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * rows_per_block;
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * rows_per_block + threadIdx.y; row < rows;
        row += step) {
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(block_threads) warp_kernel(const F f, std::int
 }
 
 template <class F>
-__global__ void __launch_bounds__(block_threads) block_kernel(const F f, std::int64_t rows) {
+__global__ void __launch_bounds__(block_threads) block_kernel(const __grid_constant__ F f, std::int64_t rows) {
   __shared__ float partial[block_threads / warp_threads];
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     BlockTeam team{partial};
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(block_threads) block_kernel(const F f, std::in
 }
 
 template <class F>
-__global__ void __launch_bounds__(block_threads) column_kernel(const F f, std::int64_t rows) {
+__global__ void __launch_bounds__(block_threads) column_kernel(const __grid_constant__ F f, std::int64_t rows) {
   __shared__ float partial[block_threads];
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * warp_threads;
   for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * warp_threads; first < rows; first += step) {
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(block_threads) column_kernel(const F f, std::i
 }
 
 template <class F>
-__global__ void __launch_bounds__(block_threads) tile_kernel(const F f) {
+__global__ void __launch_bounds__(block_threads) tile_kernel(const __grid_constant__ F f) {
   __shared__ typename F::Tile tile;
   f.load(tile, blockIdx.x, static_cast<int>(threadIdx.x));
   __syncthreads();

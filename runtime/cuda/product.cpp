@@ -65,24 +65,29 @@ class Product final : public DeviceKernel {
   Expected<std::string> prepare() {
     std::string reason;
     if (!is_plain(request_, reason)) return reason;
-    const std::size_t inputs = request_.inputs.size();
+    const KernelRequest* product = product_in(request_);
+    if (product == nullptr) return std::string("one product is needed");
+    const std::size_t inputs = product->inputs.size();
     if (inputs != 2 && inputs != 3) return std::string("two or three inputs are needed");
     PlannedProduct planned = plan_product(request_);
     if (!planned.plan) return planned.reason;
     plan_ = std::move(*planned.plan);
     if (plan_.batch > std::numeric_limits<std::int32_t>::max()) return std::string("too many matrices");
-    const Operand& y = request_.outputs[0];
+    const Operand& y = product->outputs[0];
     const bool biased = inputs == 3;
-    if (biased && request_.inputs[2].type.shape != Shape{y.type.shape.back()})
+    columns_ = y.type.shape.back();
+    if (biased && request_.inputs[plan_.bias].type.shape != Shape{columns_})
       return std::string("a bias that is not one number for every column");
-    const std::optional<Function> act = activation_of(request_);
+    const std::optional<Function> act = activation_of(*product);
     if (!act) return std::string("no such activation");
     fuses_bias_ = biased && plan_.bias_along_rows();
     const bool bias_left = biased && !fuses_bias_;
     fuses_relu_ = *act == Function::relu && !bias_left;
     const Function act_left = fuses_relu_ ? Function::identity : *act;
     if (bias_left || act_left != Function::identity) {
-      epilogue_ = epilogue_step(y, y.type.shape.size() - 1, bias_left ? input(2) : Slot{}, Slot{}, y.layout, act_left);
+      if (request_.fused && !yields(*product)) return std::string("a pass over a result that has been moved");
+      epilogue_ =
+          epilogue_step(y, y.type.shape.size() - 1, bias_left ? input(plan_.bias) : Slot{}, Slot{}, y.layout, act_left);
       if (!epilogue_) return "more than " + std::to_string(max_axes) + " axes";
     }
     TASO_RETURN_IF_ERROR(describe());
@@ -97,6 +102,12 @@ class Product final : public DeviceKernel {
   }
 
  private:
+  /// Whether the product's result is the whole's.
+  [[nodiscard]] bool yields(const KernelRequest& product) const {
+    const Fused& fused = *request_.fused;
+    return &fused.parts[fused.results[0].index].request == &product;
+  }
+
   Status describe() {
     const ElementType element = request_.outputs[0].type.element;
     const cublasComputeType_t compute = element == ElementType::f32 && context_->math == MathMode::tf32
@@ -200,9 +211,9 @@ class Product final : public DeviceKernel {
       return known->second;
     const ElementType element = request_.outputs[0].type.element;
     const cudaStream_t stream = context_->tuning_stream;
-    TASO_ASSIGN(const DeviceMemory a, random_operand(element, request_.inputs[0].type.elements(), 1, stream));
-    TASO_ASSIGN(const DeviceMemory b, random_operand(element, request_.inputs[1].type.elements(), 2, stream));
-    TASO_ASSIGN(const DeviceMemory bias, random_operand(element, request_.outputs[0].type.shape.back(), 3, stream));
+    TASO_ASSIGN(const DeviceMemory a, random_operand(element, request_.inputs[plan_.a].type.elements(), 1, stream));
+    TASO_ASSIGN(const DeviceMemory b, random_operand(element, request_.inputs[plan_.b].type.elements(), 2, stream));
+    TASO_ASSIGN(const DeviceMemory bias, random_operand(element, columns_, 3, stream));
     TASO_ASSIGN(const DeviceMemory y, DeviceMemory::create(static_cast<std::size_t>(request_.outputs[0].type.bytes())));
     TASO_ASSIGN(const DeviceMemory space, DeviceMemory::create(most_workspace));
     TASO_ASSIGN(const Choice choice, context_->tune(usable.size(), [&](std::size_t i, cudaStream_t on) {
@@ -233,14 +244,15 @@ class Product final : public DeviceKernel {
 
   Status queue(const Buffers& buffers, cudaStream_t stream) const override {
     std::byte* space = workspace_size_ > 0 ? buffers.workspace + workspace_offset_ : nullptr;
-    TASO_RETURN_IF_ERROR(run(algorithm_, workspace_size_, buffers.inputs[0], buffers.inputs[1],
-                             fuses_bias_ ? buffers.inputs[2] : nullptr, buffers.outputs[0], space, stream));
+    TASO_RETURN_IF_ERROR(run(algorithm_, workspace_size_, buffers.inputs[plan_.a], buffers.inputs[plan_.b],
+                             fuses_bias_ ? buffers.inputs[plan_.bias] : nullptr, buffers.outputs[0], space, stream));
     if (epilogue_) TASO_RETURN_IF_ERROR(launch(*epilogue_, buffers, stream));
     return {};
   }
 
   KernelRequest request_;
   ProductPlan plan_;
+  std::int64_t columns_ = 0;  ///< Of the result.
   bool fuses_bias_ = false, fuses_relu_ = false;
   OwnedDescriptor descriptor_;
   mutable std::mutex descriptor_mutex_;

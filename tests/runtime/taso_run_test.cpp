@@ -279,6 +279,33 @@ TEST_F(TasoRun, OnADevice) {
   EXPECT_EQ(device.out, "{\"name\":\"host test device\"}\n");
 }
 
+TEST_F(TasoRun, PlansLaunchesOfADeviceThatIsDescribed) {
+  build("m.onnx");
+  ASSERT_TRUE(write_file_atomically(path("d.json"), R"({"name": "other"})").ok());
+  const std::string planned = "m.onnx --no-measure --device host --device-properties d.json ";
+  EXPECT_EQ(run(planned).out, "m.onnx: 3 kernels, 2 launches planned, 1 on the host\n");
+  const Outcome each = run(planned + "--profile --math fp16 --json j.json");
+  EXPECT_EQ(each.code, 0) << each.err;
+  EXPECT_THAT(each.out, HasSubstr("\nlaunches  operator "));
+  EXPECT_THAT(each.out, HasSubstr("       1  matmul "));
+  EXPECT_THAT(each.out, HasSubstr("       0  softmax                host: "));
+  const auto json = nlohmann::json::parse(value_of(read_file(path("j.json"))));
+  EXPECT_THAT(json["device"].get<std::string>(), HasSubstr("other"));
+  EXPECT_EQ(json["models"][0]["launches"], 2);
+  EXPECT_EQ(json["models"][0]["planned"].size(), 3U);
+  EXPECT_THAT(json["models"][0]["planned"][0]["request"].get<std::string>(), HasSubstr("f16["));
+  // Of the processor as well, with what there is.
+  EXPECT_EQ(run("m.onnx --no-measure").out, "m.onnx: 3 kernels, 3 launches planned\n");
+}
+
+TEST_F(TasoRun, FusesOnADeviceThatDoes) {
+  build("m.onnx", 1.0F, false, "Abs");
+  const Outcome result = run("m.onnx --as-is --device fusing --check --profile --repeat 1");
+  EXPECT_EQ(result.code, 0) << result.err << result.out;
+  EXPECT_THAT(result.out, HasSubstr("fused "));
+  EXPECT_THAT(result.out, HasSubstr("t0 = "));
+}
+
 // Outputs of another model than the file's: a constant that the file does not have cannot pass.
 TEST_F(TasoRun, CheckFindsWhatIsOutsideTheBound) {
   build("m.onnx", 1.0F, false, "Abs");
@@ -302,6 +329,9 @@ TEST_F(TasoRun, Errors) {
   expect_error("m.onnx --device reference --math tf32", 2,
                "taso-run: --math tf32: kernels of --device reference compute in fp32");
   expect_error("--print-device", 2, "taso-run: --print-device: --device cpu has no properties");
+  expect_error("m.onnx --device host --device-properties x.npy", 2,
+               "taso-run: --device-properties: a device that is not there runs nothing; give --no-measure");
+  expect_error("m.onnx --no-measure --check", 2, "taso-run: --check: --no-measure runs nothing; leave it out");
   expect_error("m.onnx --check --compare m.onnx", 2,
                "taso-run: --check: one model is compared with float64; leave out --compare");
   expect_error("", 2, "taso-run: MODEL is required");

@@ -5,6 +5,8 @@
 // earlier finds NaN. Kernels are those of the host, on f32: f16 and bf16 are widened and rounded round them, and TF32
 // rounds the operands of products. Some operators are declined. A wrong index is reported by synchronize(). Built with
 // TASO_TEST_FAULT it is taso_faulty.so, whose additions are wrong in their last element: what checks kernels finds it.
+// Built with TASO_TEST_FUSES it is taso_fusing.so: it fuses what the CUDA backend does, and runs the programs that this
+// one would launch, in loops; it also fuses up to three operators of any kind.
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -20,6 +22,10 @@
 #include "runtime/measure.h"
 #include "runtime/storage.h"
 #include "runtime/tensor.h"
+#if defined(TASO_TEST_FUSES)
+#include "runtime/cuda/products.h"
+#include "tests/runtime/host_runner.h"
+#endif
 
 namespace taso {
 namespace {
@@ -30,6 +36,12 @@ using Clock = std::chrono::steady_clock;
 constexpr bool is_faulty = true;
 #else
 constexpr bool is_faulty = false;
+#endif
+
+#if defined(TASO_TEST_FUSES)
+constexpr const char* device_name = "fusing";
+#else
+constexpr const char* device_name = is_faulty ? "faulty" : "host";
 #endif
 
 bool is_narrow(ElementType element) { return element == ElementType::f16 || element == ElementType::bf16; }
@@ -59,6 +71,9 @@ struct Body {
   KernelRequest request;
   std::unique_ptr<Kernel> kernel;
   bool tf32 = false;
+#if defined(TASO_TEST_FUSES)
+  std::optional<cuda::Program> program;  ///< What a CUDA device would launch.
+#endif
 
   [[nodiscard]] std::size_t bytes(std::size_t input) const {
     return kernel->packed_format(input).empty() ? static_cast<std::size_t>(request.inputs[input].type.bytes())
@@ -136,6 +151,14 @@ class Queue {
     }
     const Body& body = *launch.body;
     const std::string& op = body.request.op;
+#if defined(TASO_TEST_FUSES)
+    if (body.program) {
+      testing::HostRunner runner;
+      for (const cuda::Step& step : body.program->steps)
+        cuda::run_step(step, {launch.inputs, launch.outputs, nullptr, nullptr, 0}, runner);
+      return {};
+    }
+#endif
     std::vector<AlignedBuffer> wide(launch.inputs.size()), results(launch.outputs.size());
     std::vector<const std::byte*> inputs = launch.inputs;
     std::vector<std::byte*> outputs = launch.outputs;
@@ -226,7 +249,7 @@ class HostBackend final : public Backend {
   HostBackend(MathMode math, std::string described)
       : math_(math), described_(std::move(described)), queue_(std::make_shared<Queue>()) {}
 
-  std::string name() const override { return is_faulty ? "faulty" : "host"; }
+  std::string name() const override { return device_name; }
   std::string identity() const override {
     return (described_.empty() ? "host test device; driver 1.0" : described_ + " (from a description); driver 2.0") +
            "; " + to_string(math_) + "; taso " TASO_VERSION;
@@ -245,8 +268,21 @@ class HostBackend final : public Backend {
     Expected<std::unique_ptr<Kernel>> kernel = KernelLibrary(registry).create(widened(request));
     if (!kernel) return {nullptr, kernel.error().message};
     body->kernel = std::move(*kernel);
+#if defined(TASO_TEST_FUSES)
+    if (request.fused && cuda::product_in(request) == nullptr) body->program = cuda::plan_fused(request).program;
+#endif
     return {std::make_unique<HostKernel>(std::move(body), queue_), ""};
   }
+
+#if defined(TASO_TEST_FUSES)
+  bool fuses(const KernelRequest& request) const override {
+    if (cuda::product_in(request) != nullptr && cuda::is_one_product(request)) return true;
+    const auto rounds = [&](const FusedPart& part) { return math_ == MathMode::tf32 && is_product(part.request.op); };
+    const std::vector<FusedPart>& parts = request.fused->parts;
+    return cuda::plan_fused(request).program.has_value() ||
+           (parts.size() <= 3 && std::none_of(parts.begin(), parts.end(), rounds));
+  }
+#endif
 
   Expected<std::byte*> allocate(std::size_t bytes) override { return queue_->allocate(bytes); }
   void release(std::byte* memory) override { queue_->release(memory); }
