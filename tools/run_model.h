@@ -39,8 +39,7 @@ struct RunOptions {
   int ranks = 1;  ///< Of --measure-links, as threads of this process.
   bool measure_collectives = false;
   std::string largest_message = "32MiB";  ///< Of --measure-collectives.
-  bool profile = false, as_is = false, check = false, print_device = false, print_graph = false,
-       no_measure = false;
+  bool profile = false, as_is = false, check = false, print_device = false, print_graph = false, no_measure = false;
   std::optional<double> rtol;
   double atol = 1e-6;
   /// --check-rtol, or what the math mode allows.
@@ -101,8 +100,7 @@ using Tensors = std::map<std::string, HostTensor>;
 
 /// How many launches are planned; with `each` also a line per kernel, and one per operator.
 [[nodiscard]] std::string planned_text(const std::string& path, const std::vector<PlannedLaunches>& planned, bool each);
-[[nodiscard]] nlohmann::ordered_json planned_json(const std::string& path,
-                                                  const std::vector<PlannedLaunches>& planned);
+[[nodiscard]] nlohmann::ordered_json planned_json(const std::string& path, const std::vector<PlannedLaunches>& planned);
 
 /// Compares outputs with float64; true if the relative L2 norm of every difference is within the math mode's bound.
 [[nodiscard]] Expected<bool> check_outputs(const Graph& as_imported, const Subject& subject,

@@ -216,8 +216,8 @@ ExecutorOptions executor_options_of(const Subject& subject, const RunOptions& op
 
 Status build_executor(Subject& subject, const RunOptions& options, const tools::Device& device,
                       const std::optional<CostDatabase>& costs, const std::shared_ptr<WeightStore>& weights) {
-  Expected<Executor> executor = Executor::create(
-      subject.graph, device.library, executor_options_of(subject, options, device, costs, weights));
+  Expected<Executor> executor =
+      Executor::create(subject.graph, device.library, executor_options_of(subject, options, device, costs, weights));
   if (!executor) {
     Error error = executor.error();
     error.where.file = subject.path;
@@ -466,8 +466,8 @@ Status print_planned_launches(const RunOptions& options, const OperatorRegistry&
                                               .float_storage = device.float_storage,
                                               .cancelled = {}});
   TASO_ASSIGN(const std::optional<CostDatabase> costs, open_costs(options, target));
-  Expected<std::vector<PlannedLaunches>> planned = plan_launches(
-      subject.graph, device.library, executor_options_of(subject, options, device, costs, nullptr));
+  Expected<std::vector<PlannedLaunches>> planned =
+      plan_launches(subject.graph, device.library, executor_options_of(subject, options, device, costs, nullptr));
   if (!planned) {
     Error error = planned.error();
     error.where.file = subject.path;
@@ -486,8 +486,8 @@ Status print_planned_launches(const RunOptions& options, const OperatorRegistry&
 Status check_unmeasured(const RunOptions& options) {
   if (!options.no_measure) {
     if (options.device.properties.empty()) return {};
-    return Error{ErrorCode::usage, "--device-properties: a device that is not there runs nothing; give --no-measure",
-                 {}};
+    return Error{
+        ErrorCode::usage, "--device-properties: a device that is not there runs nothing; give --no-measure", {}};
   }
   for (const auto& [name, given] : {std::pair("--compare", !options.other.empty()),
                                     {"--check", options.check},

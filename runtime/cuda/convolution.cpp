@@ -92,9 +92,7 @@ class Convolution final : public DeviceKernel {
     align_operands();
   }
 
-  std::size_t launches() const override {
-    return 1 + (padding_ ? 1 : 0) + (reorder_ ? 1 : 0) + (epilogue_ ? 1 : 0);
-  }
+  std::size_t launches() const override { return 1 + (padding_ ? 1 : 0) + (reorder_ ? 1 : 0) + (epilogue_ ? 1 : 0); }
   std::string packed_format(std::size_t index) const override { return index == 1 ? packed_format_ : ""; }
   std::size_t packed_bytes(std::size_t) const override {
     return static_cast<std::size_t>(request_.inputs[1].type.bytes());

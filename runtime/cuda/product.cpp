@@ -266,7 +266,8 @@ class Product final : public DeviceKernel {
 }  // namespace
 
 KernelOffer product(const std::shared_ptr<Context>& context, const KernelRequest& request) {
-  if (request.inputs.size() < 2) return decline("two or three inputs are needed");
+  if (const KernelRequest* one = product_in(request); one == nullptr || one->inputs.size() < 2)
+    return decline("two or three inputs are needed");
   auto kernel = std::make_unique<Product>(context, request);
   Expected<std::string> reason = kernel->prepare();
   if (!reason) return decline(reason.error().message);

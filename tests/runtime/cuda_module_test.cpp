@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "runtime/backend.h"
-#include "tests/runtime/cuda_requests.h"
+#include "tests/runtime/fused_requests.h"
 
 namespace taso::testing {
 namespace {
@@ -227,6 +227,25 @@ TEST(CudaPlanner, ProductsAreDescribed) {
     }
 }
 
+TEST(CudaPlanner, WhatItFusesIsOneLaunch) {
+  NEEDS_MODULE();
+  FusedMaker maker(13);
+  int chains = 0, products = 0;
+  for (int attempt = 0; attempt < 300; ++attempt) {
+    const ElementType element = attempt % 2 == 0 ? ElementType::f32 : ElementType::bf16;
+    const bool product = attempt % 3 == 0;
+    const KernelRequest request = product ? maker.product(element) : maker.chain(element, attempt % 3 == 1);
+    if (!planner()->fuses(request)) continue;
+    const KernelOffer offer = planner()->create(request, registry());
+    ASSERT_NE(offer.kernel, nullptr) << request.key() << ": " << offer.reason;
+    EXPECT_EQ(offer.kernel->launches(), 1U) << request.key();
+    EXPECT_EQ(offer.kernel->implementation().rfind(product ? "cublasLt" : "own fused: ", 0), 0U);
+    ++(product ? products : chains);
+  }
+  EXPECT_GT(chains, 80);
+  EXPECT_GT(products, 30);
+}
+
 TEST(CudaPlanner, SaysWhyItDeclines) {
   NEEDS_MODULE();
   const auto reason = [](const KernelRequest& request) { return planner()->create(request, registry()).reason; };
@@ -437,6 +456,18 @@ TEST(CudaOnDevice, Products) {
                             tolerance_of(element, math == MathMode::tf32), 7);
           }
       }
+}
+
+TEST(CudaOnDevice, FusedOperators) {
+  NEEDS_DEVICE();
+  for (const ElementType element : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+    FusedMaker maker(51);
+    for (int attempt = 0; attempt < 90; ++attempt) {
+      const KernelRequest request = attempt % 3 == 0 ? maker.product(element) : maker.chain(element, attempt % 3 == 1);
+      if (!device()->fuses(request)) continue;
+      check_on_device(device(), Example(request, static_cast<std::uint64_t>(attempt)), tolerance_of(element), 8);
+    }
+  }
 }
 
 // Sizes of networks, against the processor's kernels.

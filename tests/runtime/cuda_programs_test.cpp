@@ -96,6 +96,49 @@ TEST(FusedPrograms, ComputeTheirParts) {
   EXPECT_GT(rows, 50);
 }
 
+TEST(FusedPrograms, SayWhyTheyDecline) {
+  const TensorType type{ElementType::f32, {3, 4}};
+  const auto part = [&](const std::string& op, std::size_t inputs) {
+    return FusedPart{{op, {}, std::vector<Operand>(inputs, {type, Layout::row_major, false}), {{type}}, 1}, {}};
+  };
+  const auto reason = [&](std::vector<FusedPart> parts, Layout layout = Layout::row_major) {
+    KernelRequest request{std::string(fused_op), {}, {{type, layout, false}}, {{type}}, 1};
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      parts[i].sources.assign(parts[i].request.inputs.size(),
+                              {i == 0, static_cast<std::uint32_t>(i == 0 ? 0 : i - 1), 0});
+    const FusedPart::Source last{false, static_cast<std::uint32_t>(parts.size() - 1), 0};
+    request.fused = std::make_shared<const Fused>(Fused{std::move(parts), {last}});
+    return cuda::plan_program(request).reason;
+  };
+  EXPECT_EQ(reason({part("relu", 1), part("tanh", 1)}), "");
+  EXPECT_EQ(reason({part("relu", 1), part("softmin", 1)}), "no function of one number is named softmin");
+  EXPECT_EQ(reason({part("relu", 1), part("plus", 2)}), "no function of two numbers is named plus");
+  FusedPart softmax = part("softmax", 1);
+  softmax.request.attributes.set("axis", std::int64_t{-1});
+  EXPECT_EQ(reason({softmax, part("relu", 1)}), "");
+  EXPECT_EQ(reason({softmax, softmax}), "two functions of rows");
+  EXPECT_EQ(reason({part("reorder", 1)}), "nothing is computed");
+  EXPECT_EQ(reason({part("relu", 1), part("reorder", 1)}), "elements move after they have been computed");
+  EXPECT_EQ(reason({part("relu", 1), part("tanh", 1)}, Layout::channels_last),
+            "an operand that is no plain tensor of one type");
+  EXPECT_EQ(reason(std::vector<FusedPart>(80, part("relu", 1))), "more than 64 instructions");
+  FusedPart other = part("relu", 1);
+  other.request.outputs[0].type.shape = {4, 3};
+  EXPECT_EQ(reason({other, part("relu", 1)}), "results of different shapes");
+}
+
+// A large operand in another order is left to a copy by tiles; a small one is not worth a launch.
+TEST(FusedPrograms, LeaveLargeTransposesAlone) {
+  for (const auto& [side, fuses] : {std::pair<std::int64_t, bool>{64, true}, {512, false}}) {
+    const TensorType type{ElementType::f32, {side, side}};
+    KernelRequest request{std::string(fused_op), {}, {{type, Layout::column_major, false}}, {{type}}, 1};
+    const FusedPart relu{{"relu", {}, {{type, Layout::column_major, false}}, {{type}}, 1}, {{true, 0, 0}}};
+    const FusedPart tanh{{"tanh", {}, {{type}}, {{type}}, 1}, {{false, 0, 0}}};
+    request.fused = std::make_shared<const Fused>(Fused{{relu, tanh}, {{false, 1, 0}}});
+    EXPECT_EQ(cuda::plan_program(request).program.has_value(), fuses);
+  }
+}
+
 TEST(FusedPrograms, ConcatenateAndSplitInOneLaunch) {
   RequestMaker maker(6);
   int made = 0;

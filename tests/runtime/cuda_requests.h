@@ -428,7 +428,9 @@ struct Example {
       distance += (a - e) * (a - e);
       norm += e * e;
     }
-    const bool sums = request.op.rfind("conv2d", 0) == 0 || request.op.rfind("matmul", 0) == 0;
+    bool sums = request.op.rfind("conv2d", 0) == 0 || request.op.rfind("matmul", 0) == 0;
+    if (request.fused)
+      for (const FusedPart& part : request.fused->parts) sums = sums || part.request.op == "matmul";
     const double least = sums ? 0.09 * static_cast<double>(count) : 1e-12;
     return distance == 0 ? 0 : std::sqrt(distance / std::max(norm, least));
   }

@@ -40,7 +40,15 @@ class FusedMaker {
   KernelRequest product(ElementType element) {
     begin(element);
     const std::int64_t batch = 1 + below(3), m = 1 + below(6), k = 1 + below(6), n = 1 + below(6);
-    const Source a = moved({batch, m, k}), b = moved(below(2) == 0 ? Shape{batch, k, n} : Shape{k, n});
+    Source a, b;
+    if (below(3) == 0) {  // two pieces of one tensor, as queries and keys are
+      a = add("split", {{"axis", std::int64_t{-1}}, {"sizes", std::vector<std::int64_t>{k, k}}},
+              {input({batch, m, 2 * k})});
+      b = add("transpose", {{"perm", std::vector<std::int64_t>{0, 2, 1}}}, {Source{false, a.index, 1}});
+    } else {
+      a = moved({batch, m, k});
+      b = moved(below(2) == 0 ? Shape{batch, k, n} : Shape{k, n});
+    }
     Source y = add("matmul", {}, {a, b});
     if (below(2) == 0) y = add("transpose", {{"perm", permutation(3)}}, {y});
     yield(y);
