@@ -93,14 +93,14 @@ bool is_aligned(std::span<const std::byte> bytes, std::size_t width) {
   return reinterpret_cast<std::uintptr_t>(bytes.data()) % std::max<std::size_t>(width, 1) == 0;
 }
 
-}  // namespace
-
 /// What an executor runs.
-static Expected<LoweredGraph> lower_for(const Graph& graph, const KernelLibrary& library,
-                                        const LoweringOptions& options, const LayoutAssignment* layouts) {
+Expected<LoweredGraph> lower_for(const Graph& graph, const KernelLibrary& library, const LoweringOptions& options,
+                                 const LayoutAssignment* layouts) {
   TASO_ASSIGN(LoweredGraph lowered, lower(graph, library.registry(), options, layouts));
   return fused_for(std::move(lowered), library);
 }
+
+}  // namespace
 
 struct Executor::State {
   LoweredGraph lowered;

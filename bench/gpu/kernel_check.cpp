@@ -2,7 +2,8 @@
 //
 // usage: kernel_check --device NAME [--math M] [--json FILE] MODEL.onnx...
 //
-// Kernels are those of the layout spaces of each model's graph and of its folded and fused baseline. Operands are
+// Kernels are those of the layout spaces of each model's graph and of its folded and fused baseline, and those that the
+// backend fuses when these are run with layouts by rule. Operands are
 // random and rounded to the storage before the host's kernel, in f32, sees them, so that what differs is the kernel's
 // own rounding. A kernel fails whose result differs by a relative L2 norm above what the math mode allows
 // (tools/device.h), or that leaves an element unwritten. Exit code 4 if one fails. Kernels that the backend declines
@@ -20,6 +21,7 @@
 #include "onnx_io/model.h"
 #include "optimizer/baseline.h"
 #include "runtime/backend.h"
+#include "runtime/executor.h"
 #include "runtime/kernel.h"
 #include "runtime/layout_space.h"
 #include "runtime/storage.h"
@@ -171,6 +173,9 @@ Expected<int> run(const Options& options) {
       LayoutSpaces spaces(registry, 1, device.library.blocks(), 0, device.float_storage);
       TASO_ASSIGN(const LayoutSpace space, spaces.of(*graph));
       for (const auto& kernel : space.kernels) requests.emplace(kernel->key, kernel->request);
+      TASO_ASSIGN(LoweredGraph lowered, lower(*graph, registry, {.float_storage = device.float_storage}));
+      for (const LoweredStep& step : fused_for(std::move(lowered), device.library).steps)
+        requests.emplace(step.kernel->key, step.kernel->request);
     }
   }
   const double bound = tools::tolerance_of(options.device.math).l2;

@@ -359,11 +359,95 @@ class ChainPlanner {
   Box box_;
 };
 
+/// Operators that only move elements, the last of them perhaps a concatenation: boxes that are copied.
+class CopyPlanner {
+ public:
+  explicit CopyPlanner(const KernelRequest& request) : request_(request), fused_(*request.fused) {}
+
+  PlannedProgram plan() {
+    const ElementType element = request_.outputs[0].type.element;
+    for (const std::vector<Operand>* operands : {&request_.inputs, &request_.outputs})
+      for (const Operand& operand : *operands)
+        if (!operand.type.known || operand.type.element != element || operand.type.elements() == 0 ||
+            block_of(operand.layout) != 0 || !fits(operand.layout, operand.type.shape))
+          return decline("an operand that is no plain tensor of one type");
+    if (size_of(element) == 0) return decline("elements have no size");
+    copies_.width = size_of(element);
+    for (const FusedPart& part : fused_.parts)
+      if (only_moves(part.request))
+        move(part);
+      else
+        moved_.emplace_back(part.request.outputs.size());
+    for (std::size_t i = 0; i < fused_.results.size(); ++i)
+      if (!copy_result(i)) return decline("elements that no strides describe");
+    if (copies_.pieces.size() > max_pieces) return decline("more than " + std::to_string(max_pieces) + " pieces");
+    if (copies_.pieces.size() > 1) {
+      for (const CopiesStep::Piece& piece : copies_.pieces)
+        if (piece.walk.elements > few_elements && piece.walk.strides[1][piece.walk.rank - 1] != 1)
+          return decline("elements that are copied by tiles");
+      return {Program{"own copy", {copies_}}, ""};
+    }
+    const CopiesStep::Piece& one = copies_.pieces[0];
+    return {Program{"own copy", {CopyStep{copies_.width, one.from, one.to, one.walk}}}, ""};
+  }
+
+ private:
+  static PlannedProgram decline(std::string reason) { return {std::nullopt, std::move(reason)}; }
+
+  [[nodiscard]] FusedValue value_of(const FusedPart::Source& source) const {
+    if (source.is_input) return {access_of(request_.inputs[source.index]), source.index, -1};
+    return moved_[source.index][source.port];
+  }
+
+  void move(const FusedPart& part) {
+    const FusedValue from = value_of(part.sources[0]);
+    std::vector<FusedValue>& made = moved_.emplace_back();
+    for (std::size_t port = 0; port < part.request.outputs.size(); ++port)
+      made.push_back({from.access ? access_through(part.request, port, *from.access) : std::nullopt, from.input, -1});
+  }
+
+  bool copy_result(std::size_t number) {
+    const FusedPart::Source& result = fused_.results[number];
+    const FusedPart& part = fused_.parts[result.index];
+    const std::vector<std::int64_t> to = access_of(request_.outputs[number]).strides;
+    if (part.request.op != "concat") return copy(value_of(result), to, number, 0);
+    const std::int64_t attribute = part.request.attributes.integer("axis");
+    const auto axis =
+        static_cast<std::size_t>(attribute < 0 ? attribute + static_cast<std::int64_t>(to.size()) : attribute);
+    std::int64_t begin = 0;
+    for (std::size_t k = 0; k < part.sources.size(); ++k) {
+      if (!copy(value_of(part.sources[k]), to, number, begin * to[axis])) return false;
+      begin += part.request.inputs[k].type.shape[axis];
+    }
+    return true;
+  }
+
+  bool copy(const FusedValue& from, const std::vector<std::int64_t>& to, std::size_t number, std::int64_t offset) {
+    if (!from.access) return false;
+    const auto walk = walk_of<2>(from.access->shape, {to, from.access->strides});
+    if (!walk) return false;
+    const auto width = static_cast<std::int64_t>(copies_.width);
+    copies_.pieces.push_back({input(from.input, from.access->offset * width), output(number, offset * width), *walk});
+    return true;
+  }
+
+  const KernelRequest& request_;
+  const Fused& fused_;
+  std::vector<std::vector<FusedValue>> moved_;  ///< Per part and port.
+  CopiesStep copies_;
+};
+
+/// Whether all parts move elements, or concatenate what others have moved.
+bool only_copies(const Fused& fused) {
+  return std::all_of(fused.parts.begin(), fused.parts.end(),
+                     [](const FusedPart& part) { return only_moves(part.request) || part.request.op == "concat"; });
+}
+
 }  // namespace
 
 PlannedProgram plan_fused(const KernelRequest& request) {
   if (!request.fused || request.outputs.empty()) return {std::nullopt, "several operators with results are needed"};
-  return ChainPlanner(request).plan();
+  return only_copies(*request.fused) ? CopyPlanner(request).plan() : ChainPlanner(request).plan();
 }
 
 }  // namespace taso::cuda

@@ -165,10 +165,10 @@ struct PlannedProgram {
 /// The program for a request of any operator that is neither a convolution nor a product.
 [[nodiscard]] PlannedProgram plan_program(const KernelRequest& request);
 
-/// The one step for a fused request of element-wise operators, with at most one softmax or layer_norm along the rows,
-/// and of operators that move what is read (runtime/access.h). Declines where that is not all there is, where there is
-/// no room for it, and where neighbouring elements of the result are far apart in an operand, which a copy by tiles
-/// reads faster.
+/// The one step for a fused request: of operators that only move elements, one of them perhaps a concatenation, or of
+/// element-wise operators, with at most one softmax or layer_norm along the rows, and of operators that move what is
+/// read (runtime/access.h). Declines where that is not all there is, where there is no room for it, and where
+/// neighbouring elements of the result are far apart in an operand, which a copy by tiles reads faster.
 [[nodiscard]] PlannedProgram plan_fused(const KernelRequest& request);
 
 // Parts of the kernels that a library computes in the main.

@@ -36,6 +36,22 @@ class FusedMaker {
     return finish();
   }
 
+  /// Operators that only move elements, and perhaps a concatenation of what they make.
+  KernelRequest copies(ElementType element) {
+    begin(element);
+    Shape shape;
+    for (std::int64_t rank = 1 + below(4); rank > 0; --rank) shape.push_back(1 + below(7));
+    Source made = moved(shape);
+    while (made.is_input) made = moved(shape);
+    if (below(2) == 0) {
+      std::vector<Source> pieces = {made};
+      for (std::int64_t more = 1 + below(3); more > 0; --more) pieces.push_back(moved(shape));
+      made = add("concat", {{"axis", -1 - below(static_cast<std::int64_t>(shape.size()))}}, pieces);
+    }
+    yield(made);
+    return finish();
+  }
+
   /// A product whose operands are cut out of, or transposed from, larger ones, and whose result may be transposed.
   KernelRequest product(ElementType element) {
     begin(element);
