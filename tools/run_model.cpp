@@ -194,12 +194,40 @@ std::string profile_table(const std::vector<KernelProfile>& profile) {
   return text;
 }
 
+namespace {
+
+Expected<std::vector<HostTensor>> compute_references(const Graph& graph, std::span<const HostTensor> inputs,
+                                                     const OperatorRegistry& registry) {
+  const KernelLibrary library(registry, KernelSet::reference);
+  TASO_ASSIGN(Executor reference, Executor::create(graph, library));
+  return reference.run(inputs);
+}
+
+/// The outputs that --save-outputs wrote to the folder.
+Expected<std::vector<HostTensor>> read_references(const Subject& subject, std::span<const HostTensor> actual,
+                                                  const std::string& folder) {
+  const auto names = std::span<const std::string>(subject.output_names).first(subject.own_outputs);
+  const std::vector<std::string> files = files_in(folder, names);
+  std::vector<HostTensor> expected;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    TASO_ASSIGN(HostTensor tensor, read_npy(files[i]));
+    if (!(tensor.type() == actual[i].type()))
+      return bad_input(fmt::format("a reference of type {} for the output '{}', which is {}", to_string(tensor.type()),
+                                   names[i], to_string(actual[i].type())),
+                       {files[i]});
+    expected.push_back(std::move(tensor));
+  }
+  return expected;
+}
+
+}  // namespace
+
 Expected<bool> check_outputs(const Graph& as_imported, const Subject& subject, std::span<const HostTensor> inputs,
                              std::span<const HostTensor> actual, const RunOptions& options,
                              const OperatorRegistry& registry, std::string& text, nlohmann::ordered_json& json) {
-  const KernelLibrary library(registry, KernelSet::reference);
-  TASO_ASSIGN(Executor reference, Executor::create(as_imported, library));
-  TASO_ASSIGN(const std::vector<HostTensor> expected, reference.run(inputs));
+  TASO_ASSIGN(const std::vector<HostTensor> expected, options.references.empty()
+                                                          ? compute_references(as_imported, inputs, registry)
+                                                          : read_references(subject, actual, options.references));
   const double bound = tolerance_of(options.device.math).l2;
   bool all_within = true;
   text += fmt::format("\n{:<40} {:>12} {:>12}\n", "output", "relative L2", "bound");

@@ -32,7 +32,7 @@ struct RunOptions {
   FileOptions files;
   DeviceOptions device;
   std::string model, other, save_outputs, save_inputs, layouts = "chosen", costs;
-  std::string plan, trace, measure_links;
+  std::string plan, trace, measure_links, references;
   std::vector<std::string> inputs, input_shapes;
   int threads = 1;
   int repeat = 10;

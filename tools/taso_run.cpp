@@ -95,6 +95,10 @@ void declare(CLI::App& app, RunOptions& options) {
   app.add_flag("--check", options.check,
                "Compare the outputs with float64 (--device reference, slow): by the relative L2 norm, at most 1e-5 "
                "with --math fp32, 2e-3 with tf32, 1e-2 with fp16, 8e-2 with bf16");
+  files.reads(app, "--references", options.references,
+              "With --check: read the outputs in float64 from DIR/NAME.npy, as --device reference --save-outputs DIR "
+              "wrote them with the same --seed, and do not compute them",
+              "DIR");
   files.reads(
       app, "--plan", options.plan,
       "Run the model on several ranks, as this plan of taso-opt --devices says: the processes of mpirun, or else "
@@ -443,6 +447,7 @@ Status check_options(const RunOptions& options) {
   if (options.model.empty() && !options.print_device) return wrong("MODEL is required");
   if (options.check && !options.other.empty())
     return wrong("--check: one model is compared with float64; leave out --compare");
+  if (!options.references.empty() && !options.check) return wrong("--references: it goes with --check");
   if (options.plan.empty() && !options.trace.empty()) return wrong("--trace: runs with a --plan are traced");
   if (options.measure_collectives) return wrong("--measure-collectives: it goes with --measure-links");
   if (options.ranks != 1) return wrong("--ranks: it goes with --measure-links");
@@ -496,6 +501,8 @@ Expected<int> run(RunOptions& options) {
     TASO_RETURN_IF_ERROR(print_device(device.library, options));
     return 0;
   }
+  TASO_ASSIGN(const std::shared_ptr<RecordedChoices> choices,
+              tools::keep_choices(device.library, options.costs, tools::program_name));
   TASO_ASSIGN(const Tensors given, tools::read_inputs(options));
   TASO_ASSIGN(std::vector<Subject> subjects, load_subjects(options, registry, given));
   TASO_RETURN_IF_ERROR(tools::claim_tensors(options, subjects[0]));
@@ -520,6 +527,7 @@ Expected<int> run(RunOptions& options) {
     TASO_ASSIGN(correct, tools::check_outputs(as_imported, subjects[0], values.inputs, values.outputs[0], options,
                                               registry, text, json["check"]));
   }
+  if (choices) json["tuning"] = {{"choices", choices->tuning().choices}, {"seconds", choices->tuning().seconds}};
   if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(write_text(options.common.json, json.dump(2) + "\n"));
   if (!options.common.quiet && !options.files.claims().uses_stdout()) TASO_RETURN_IF_ERROR(write_text("-", text));
   if (tools::interrupted()) return static_cast<int>(ErrorCode::interrupted);

@@ -62,6 +62,12 @@ class CudaBackend final : public Backend {
     return own_kernel(context_, request);
   }
 
+  void use_choices(std::shared_ptr<EngineChoices> choices) override {
+    const std::scoped_lock lock(context_->mutex);
+    context_->choices = std::move(choices);
+  }
+  std::size_t cache_bytes() const override { return context_->cache_bytes; }
+
   Expected<std::byte*> allocate(std::size_t bytes) override {
     TASO_RETURN_IF_ERROR(ready());
     void* memory = nullptr;
@@ -113,7 +119,8 @@ class CudaBackend final : public Backend {
   Expected<double> time(const std::function<Status()>& launches) override {
     TASO_RETURN_IF_ERROR(ready());
     TASO_ASSIGN(const Stopwatch watch, Stopwatch::create());
-    return watch.time(context_->stream, launches);
+    TASO_RETURN_IF_ERROR(context_->wake(context_->stream));
+    return context_->time(watch, context_->stream, launches);
   }
   Expected<Measurement> measure(const KernelRequest& request, const OperatorRegistry& registry,
                                 std::span<const std::int64_t> bounds, const MeasureOptions& options) override;
@@ -210,10 +217,11 @@ Expected<Measurement> CudaBackend::measure(const KernelRequest& request, const O
   };
 
   // Outside of the recording: code is loaded, and the time of one copy is known about.
+  TASO_RETURN_IF_ERROR(context_->wake(context_->stream));
   TASO_RETURN_IF_ERROR(launch_copies(1));
   TASO_RETURN_IF_ERROR(context_->synchronize());
   TASO_ASSIGN(const Stopwatch watch, Stopwatch::create());
-  TASO_ASSIGN(const double once, watch.time(context_->stream, [&] { return launch_copies(1); }));
+  TASO_ASSIGN(const double once, context_->time(watch, context_->stream, [&] { return launch_copies(1); }));
   const std::size_t copies =
       std::clamp(static_cast<std::size_t>(aim_s / std::max(once, 1e-7)), fewest_copies, most_copies);
   const bool stays_cached = request.cached_tenths >= 10;
@@ -230,7 +238,7 @@ Expected<Measurement> CudaBackend::measure(const KernelRequest& request, const O
     if (evicted > 0)
       TASO_RETURN_IF_ERROR(
           check(cudaMemsetAsync(eviction.data(), 0, evicted, context_->stream), "CUDA cannot write to the device"));
-    return watch.time(context_->stream, [&] { return graph.launch(context_->stream); });
+    return context_->time(watch, context_->stream, [&] { return graph.launch(context_->stream); });
   };
   TASO_ASSIGN([[maybe_unused]] const double warm, replay());
 

@@ -217,6 +217,11 @@ class DeviceRunner {
   cudaError_t failure_ = cudaSuccess;
 };
 
+__global__ void wait_kernel(std::int64_t cycles) {
+  const std::int64_t start = clock64();
+  while (clock64() - start < cycles) continue;
+}
+
 }  // namespace
 
 Status launch(const Step& step, const Buffers& buffers, CUstream_st* stream) {
@@ -231,6 +236,15 @@ Status launch_random(ElementType element, std::byte* to, std::int64_t count, std
     runner.each(RandomNumbers<T>{reinterpret_cast<T*>(to), seed}, count);
   });
   return runner.status();
+}
+
+Status launch_wait(std::int64_t cycles, CUstream_st* stream) {
+  wait_kernel<<<1, 1, 0, stream>>>(cycles);
+  const cudaError_t launched = cudaGetLastError();
+  if (launched == cudaSuccess) return {};
+  return Error{ErrorCode::device_unavailable,
+               std::string("CUDA could not launch a kernel: ") + cudaGetErrorString(launched),
+               {}};
 }
 
 }  // namespace taso::cuda

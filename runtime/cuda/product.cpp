@@ -2,6 +2,8 @@
 // follows as a pass of our own.
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -12,7 +14,9 @@
 namespace taso::cuda {
 namespace {
 
-constexpr int most_algorithms = 32;
+/// Algorithms that are asked for, the best first by the library's heuristics; and of all engines.
+constexpr int few_algorithms = 8, most_algorithms = 32;
+static_assert(sizeof(cublasLtMatmulAlgo_t::data) == sizeof(ChosenAlgorithm::words));
 constexpr std::size_t product_workspace = std::size_t{32} << 20;
 
 cudaDataType_t type_of(ElementType element) {
@@ -165,11 +169,16 @@ class Product final : public DeviceKernel {
     TASO_RETURN_IF_ERROR(set(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(false, plan_.swapped)));
     TASO_RETURN_IF_ERROR(set(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(true, false)));
     TASO_RETURN_IF_ERROR(set(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(true, false)));
+    const std::string key = tuning_key(request_);
+    const std::scoped_lock lock(context_->mutex);
+    if (const std::optional<std::string> known = context_->chosen(key); known && take_chosen(*known))
+      return std::string();
     std::array<cublasLtMatmulHeuristicResult_t, most_algorithms> found{};
     int count = 0;
     const Status asked =
-        check(cublasLtMatmulAlgoGetHeuristic(context_->cublas, descriptor_.get(), first_.get(), second_.get(),
-                                             result_.get(), result_.get(), raw, most_algorithms, found.data(), &count),
+        check(cublasLtMatmulAlgoGetHeuristic(
+                  context_->cublas, descriptor_.get(), first_.get(), second_.get(), result_.get(), result_.get(), raw,
+                  context_->all_engines ? most_algorithms : few_algorithms, found.data(), &count),
               "cuBLASLt has no algorithm");
     if (!asked) return asked.error().message;
     std::vector<cublasLtMatmulHeuristicResult_t> usable;
@@ -181,21 +190,44 @@ class Product final : public DeviceKernel {
       most_workspace = std::max(most_workspace, one.workspaceSize);
     }
     if (usable.empty()) return std::string("cuBLASLt has no algorithm");
-    TASO_ASSIGN(const Choice choice, tuned(usable, most_workspace));
-    algorithm_ = usable[choice.engine].algo;
-    workspace_size_ = usable[choice.engine].workspaceSize;
-    workspace_offset_ = reserve(workspace_size_);
-    implementation_ =
-        std::string("cublasLt") + (epilogue_ ? " and own epilogue" : "") + " (" + choice.description + ")";
+    const auto start = std::chrono::steady_clock::now();
+    TASO_ASSIGN(const FastestCandidate fastest, tuned(usable, most_workspace));
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    ChosenAlgorithm chosen;
+    const cublasLtMatmulHeuristicResult_t& best = usable[fastest.index];
+    std::memcpy(chosen.words.data(), &best.algo.data, sizeof(chosen.words));
+    chosen.description = fastest.description();
+    TASO_RETURN_IF_ERROR(context_->choose(key, {to_string(chosen), fastest.seconds, took.count()}));
+    take(best, chosen.description);
     return std::string();
   }
 
-  Expected<Choice> tuned(const std::vector<cublasLtMatmulHeuristicResult_t>& usable, std::size_t most_workspace) {
-    const std::string key = tuning_key(request_);
-    const std::scoped_lock lock(context_->mutex);
-    if (const auto known = context_->choices.find(key);
-        known != context_->choices.end() && known->second.engine < usable.size())
-      return known->second;
+  /// Takes the algorithm that was chosen before. False if the library does not know it.
+  bool take_chosen(const std::string& text) {
+    const std::optional<ChosenAlgorithm> chosen = parse_algorithm(text);
+    if (!chosen) return false;
+    cublasLtMatmulHeuristicResult_t checked{};
+    std::memcpy(&checked.algo.data, chosen->words.data(), sizeof(chosen->words));
+    const cublasLtMatmulAlgo_t algorithm = checked.algo;
+    if (cublasLtMatmulAlgoCheck(context_->cublas, descriptor_.get(), first_.get(), second_.get(), result_.get(),
+                                result_.get(), &algorithm, &checked) != CUBLAS_STATUS_SUCCESS ||
+        checked.workspaceSize > product_workspace)
+      return false;
+    checked.algo = algorithm;
+    take(checked, chosen->description);
+    return true;
+  }
+
+  void take(const cublasLtMatmulHeuristicResult_t& chosen, const std::string& description) {
+    algorithm_ = chosen.algo;
+    workspace_size_ = chosen.workspaceSize;
+    workspace_offset_ = reserve(workspace_size_);
+    implementation_ = std::string("cublasLt") + (epilogue_ ? " and own epilogue" : "") + " (" + description + ")";
+  }
+
+  /// The fastest, on random operands. What follows as a pass of our own is the same for all.
+  Expected<FastestCandidate> tuned(const std::vector<cublasLtMatmulHeuristicResult_t>& usable,
+                                   std::size_t most_workspace) const {
     const ElementType element = request_.outputs[0].type.element;
     const cudaStream_t stream = context_->tuning_stream;
     TASO_ASSIGN(const DeviceMemory a, random_operand(element, request_.inputs[0].type.elements(), 1, stream));
@@ -203,10 +235,9 @@ class Product final : public DeviceKernel {
     TASO_ASSIGN(const DeviceMemory bias, random_operand(element, request_.outputs[0].type.shape.back(), 3, stream));
     TASO_ASSIGN(const DeviceMemory y, DeviceMemory::create(static_cast<std::size_t>(request_.outputs[0].type.bytes())));
     TASO_ASSIGN(const DeviceMemory space, DeviceMemory::create(most_workspace));
-    TASO_ASSIGN(const Choice choice, context_->tune(usable.size(), [&](std::size_t i, cudaStream_t on) {
+    return context_->tune(usable.size(), [&](std::size_t i, cudaStream_t on) {
       return run(usable[i].algo, usable[i].workspaceSize, a.data(), b.data(), bias.data(), y.data(), space.data(), on);
-    }));
-    return context_->choices[key] = choice;
+    });
   }
 
   Status run(const cublasLtMatmulAlgo_t& algorithm, std::size_t workspace_bytes, const std::byte* a, const std::byte* b,

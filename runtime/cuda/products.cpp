@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <system_error>
 
 #include "runtime/strides.h"
 
@@ -127,6 +129,32 @@ PlannedProduct plan_product(const KernelRequest& request) {
     plan.offsets = std::move(all);
   }
   return {std::move(plan), ""};
+}
+
+std::string to_string(const ChosenAlgorithm& algorithm) {
+  std::string text = "algorithm";
+  for (const std::uint64_t word : algorithm.words) {
+    std::array<char, 16> digits{};
+    const auto [end, failure] = std::to_chars(digits.data(), digits.data() + digits.size(), word, 16);
+    text += ' ' + std::string(digits.data(), end);
+  }
+  return text + "; " + algorithm.description;
+}
+
+std::optional<ChosenAlgorithm> parse_algorithm(std::string_view text) {
+  constexpr std::string_view head = "algorithm", between = "; ";
+  if (!text.starts_with(head)) return std::nullopt;
+  text.remove_prefix(head.size());
+  ChosenAlgorithm algorithm;
+  for (std::uint64_t& word : algorithm.words) {
+    if (!text.starts_with(' ')) return std::nullopt;
+    const auto [end, failure] = std::from_chars(text.data() + 1, text.data() + text.size(), word, 16);
+    if (failure != std::errc{}) return std::nullopt;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  }
+  if (!text.starts_with(between)) return std::nullopt;
+  algorithm.description = text.substr(between.size());
+  return algorithm;
 }
 
 }  // namespace taso::cuda

@@ -1,9 +1,11 @@
 /// What a matrix product is to a library that knows batches of column-major matrices. Knows nothing of CUDA.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/kernel.h"
@@ -37,5 +39,16 @@ struct PlannedProduct {
   std::string reason;
 };
 [[nodiscard]] PlannedProduct plan_product(const KernelRequest& request);
+
+/// A library's algorithm, which is no more than words whose meaning only it knows, and how it was chosen: "algorithm
+/// 2a 0 ...; best of 8".
+struct ChosenAlgorithm {
+  std::array<std::uint64_t, 8> words{};
+  std::string description;  ///< "best of 8".
+  bool operator==(const ChosenAlgorithm&) const = default;
+};
+[[nodiscard]] std::string to_string(const ChosenAlgorithm& algorithm);
+/// The inverse; nothing where it is no such text.
+[[nodiscard]] std::optional<ChosenAlgorithm> parse_algorithm(std::string_view text);
 
 }  // namespace taso::cuda

@@ -172,6 +172,82 @@ TEST(CudaPlanner, ConvolutionsOfNetworksHavePlans) {
     }
 }
 
+/// Choices as a program keeps them, and what was asked of them.
+class GivenChoices final : public EngineChoices {
+ public:
+  explicit GivenChoices(std::string engine) : engine_(std::move(engine)) {}
+  std::optional<std::string> find(const std::string& key) override {
+    asked.push_back(key);
+    return key.find("; all engines") == std::string::npos ? std::optional(engine_) : std::nullopt;
+  }
+  Status record(const std::string&, const EngineChoice&) override {
+    ++recorded;
+    return {};
+  }
+  std::vector<std::string> asked;
+  int recorded = 0;
+
+ private:
+  std::string engine_;
+};
+
+TEST(CudaPlanner, TakesTheEngineThatWasChosen) {
+  NEEDS_MODULE();
+  const auto implementation = [](const std::string& choice, KernelRequest request, bool all = false) {
+    BackendOptions options{MathMode::strict, 0, described_device()};
+    options.all_engines = all;
+    const auto backend = value_of(load_backend("cuda", options));
+    const auto choices = std::make_shared<GivenChoices>(choice);
+    backend->use_choices(choices);
+    request.threads = 4;  // of no meaning for an engine
+    request.cached_tenths = 10;
+    const KernelOffer offer = backend->create(request, registry());
+    EXPECT_EQ(choices->asked.size(), all ? 1U : 2U);
+    KernelRequest of_key = request;
+    of_key.threads = 1;
+    of_key.cached_tenths = 0;
+    EXPECT_EQ(choices->asked.back(), of_key.key() + (all ? "; all engines" : ""));
+    EXPECT_EQ(choices->recorded, 0) << "without a device nothing is chosen by timing";
+    return offer.kernel ? offer.kernel->implementation() : offer.reason;
+  };
+  const KernelRequest grouped =
+      convolution_request(convolutions()[3], ElementType::f32, Layout::channels_last, true, false, "relu");
+  const std::string first = implementation("", grouped);
+  EXPECT_NE(first.find(" (first of "), std::string::npos) << first;
+  // Engine 0 has no knobs that must be set, and computes all of these.
+  EXPECT_EQ(implementation("conv; engine 0; knobs; best of 8, 1 failed", grouped),
+            "cudnn engine 0 and own epilogue (best of 8, 1 failed)");
+  EXPECT_EQ(implementation("pad, conv; engine 0; knobs; best of 8", grouped),
+            "cudnn engine 0 after own pad and own epilogue (best of 8)");
+  // What no version of us or of cuDNN means any more is as if it were not there.
+  for (const char* unknown : {"conv+gelu; engine 0; knobs; best of 8", "conv; engine 1000000; knobs; best of 8",
+                              "conv; engine 0; knobs 1000=1; best of 8", "conv; engine 0; knobs", "engine 0"})
+    EXPECT_EQ(implementation(unknown, grouped), first) << unknown;
+  EXPECT_NE(implementation("conv; engine 0; knobs; best of 8", grouped, true).find(" (first of "), std::string::npos)
+      << "few are not all";
+}
+
+TEST(CudaPlanner, FewEnginesAreNamedIfNotAllAreAskedFor) {
+  NEEDS_MODULE();
+  const auto candidates = [](bool all) {
+    BackendOptions options{MathMode::tf32, 0, described_device()};
+    options.all_engines = all;
+    const KernelRequest request =
+        convolution_request(convolutions()[0], ElementType::f32, Layout::channels_last, true, false, "relu");
+    const std::string how =
+        value_of(load_backend("cuda", options))->create(request, registry()).kernel->implementation();
+    return std::stoi(how.substr(how.find("first of ") + 9));
+  };
+  EXPECT_LE(candidates(false), 9);
+  EXPECT_GT(candidates(true), 9);
+}
+
+TEST(CudaPlanner, KnowsTheCache) {
+  NEEDS_MODULE();
+  EXPECT_GT(planner()->cache_bytes(), std::size_t{40} << 20);
+  EXPECT_LT(planner()->cache_bytes(), std::size_t{80} << 20);
+}
+
 TEST(CudaPlanner, SmallOddConvolutionsHavePlans) {
   NEEDS_MODULE();
   for (const MathMode math : {MathMode::strict, MathMode::tf32})

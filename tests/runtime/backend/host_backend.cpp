@@ -4,6 +4,7 @@
 // too little room, fails. Launches are queued and run when something waits for them, so that work which relies on them
 // earlier finds NaN. Kernels are those of the host, on f32: f16 and bf16 are widened and rounded round them, and TF32
 // rounds the operands of products. Some operators are declined. A wrong index is reported by synchronize(). Built with
+// Products have two engines, between which a choice is made that only the choices of programs keep. Built with
 // TASO_TEST_FAULT it is taso_faulty.so, whose additions are wrong in their last element: what checks kernels finds it.
 #include <chrono>
 #include <cstring>
@@ -52,6 +53,15 @@ void round_to_tf32(std::byte* floats, std::size_t count) {
     bits = (bits + 0x1000U) & 0xffffe000U;
     std::memcpy(floats + 4 * i, &bits, 4);
   }
+}
+
+/// The engine of a product: 1 or 2, as drawn once and kept.
+Expected<std::string> engine_of(const KernelRequest& request, EngineChoices& choices) {
+  const std::string key = request.key();
+  if (std::optional<std::string> chosen = choices.find(key)) return *chosen;
+  const std::string drawn = "engine " + std::to_string(1 + request.outputs[0].type.elements() % 2);
+  TASO_RETURN_IF_ERROR(choices.record(key, {drawn, 1e-5, 2e-3}));
+  return drawn;
 }
 
 /// What one launch computes, with the kernel of the host that does it.
@@ -181,8 +191,9 @@ class Queue {
 
 class HostKernel final : public Kernel {
  public:
-  HostKernel(std::shared_ptr<const Body> body, std::shared_ptr<Queue> queue)
-      : Kernel("test: " + body->kernel->implementation(), body->kernel->workspace_bytes()),
+  HostKernel(std::shared_ptr<const Body> body, std::shared_ptr<Queue> queue, const std::string& engine)
+      : Kernel("test: " + body->kernel->implementation() + (engine.empty() ? "" : " (" + engine + ")"),
+               body->kernel->workspace_bytes()),
         body_(std::move(body)),
         queue_(std::move(queue)) {}
   std::string packed_format(std::size_t index) const override { return body_->kernel->packed_format(index); }
@@ -245,8 +256,16 @@ class HostBackend final : public Backend {
     Expected<std::unique_ptr<Kernel>> kernel = KernelLibrary(registry).create(widened(request));
     if (!kernel) return {nullptr, kernel.error().message};
     body->kernel = std::move(*kernel);
-    return {std::make_unique<HostKernel>(std::move(body), queue_), ""};
+    std::string engine;
+    if (choices_ && is_product(request.op)) {
+      Expected<std::string> chosen = engine_of(request, *choices_);
+      if (!chosen) return {nullptr, chosen.error().message};
+      engine = *chosen;
+    }
+    return {std::make_unique<HostKernel>(std::move(body), queue_, engine), ""};
   }
+  void use_choices(std::shared_ptr<EngineChoices> choices) override { choices_ = std::move(choices); }
+  std::size_t cache_bytes() const override { return std::size_t{1} << 20; }
 
   Expected<std::byte*> allocate(std::size_t bytes) override { return queue_->allocate(bytes); }
   void release(std::byte* memory) override { queue_->release(memory); }
@@ -305,6 +324,7 @@ class HostBackend final : public Backend {
   MathMode math_;
   std::string described_;
   std::shared_ptr<Queue> queue_;
+  std::shared_ptr<EngineChoices> choices_;  ///< Null until a program keeps some.
 };
 
 }  // namespace
