@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "optimizer/paired_times.h"
+#include "runtime/backend.h"
 #include "runtime/executor.h"
 #include "runtime/lifetimes.h"
 #include "runtime/lowering.h"
@@ -240,8 +241,8 @@ std::vector<std::string> RuntimeTarget::declined(const KernelPlan& plan) const {
 }
 
 int RuntimeTarget::cached_tenths(double bytes) {
-  // Backends measure kernels with weights from memory.
-  return state_->library->backend() ? 0 : taso::cached_tenths(static_cast<std::size_t>(bytes));
+  if (const std::shared_ptr<Backend>& backend = state_->library->backend()) return taso::cached_tenths(*backend, bytes);
+  return taso::cached_tenths(static_cast<std::size_t>(bytes));
 }
 
 void RuntimeTarget::set_cached_tenths(int tenths) {

@@ -104,6 +104,10 @@ class Backend {
                                                       const MeasureOptions& options) = 0;
 };
 
+/// Tenths of a working set of so many bytes that come from the device's cache when it is gone through again: all where
+/// it fits with room to spare, below 0.7 of the cache, else none.
+[[nodiscard]] int cached_tenths(const Backend& backend, double bytes);
+
 /// Memory of a backend, released with the object.
 class DeviceBuffer {
  public:

@@ -501,20 +501,17 @@ Expected<std::vector<KernelProfile>> Executor::profile(std::span<const HostTenso
     std::vector<HostTensor> results;
     for (const TensorType& type : state_->output_types) results.emplace_back(type);
     TASO_RETURN_IF_ERROR(state_->run_on_device(inputs, results));
+    TASO_ASSIGN(const std::vector<std::vector<double>> seconds, state_->program->time_steps(std::max(repeat, 1)));
+    for (std::size_t i = 0; i < samples.size(); ++i)
+      for (const double one : seconds[i]) samples[i].push_back(one * 1e6);
   }
-  for (int round = 0; round <= std::max(repeat, 1); ++round) {
-    if (on_device()) {
-      TASO_ASSIGN(const std::vector<double> seconds, state_->program->time_steps());
-      for (std::size_t i = 0; round > 0 && i < samples.size(); ++i) samples[i].push_back(seconds[i] * 1e6);
-      continue;
-    }
+  for (int round = 0; !on_device() && round <= std::max(repeat, 1); ++round)
     for (std::size_t i = 0; i < samples.size(); ++i) {
       const auto start = Clock::now();
       TASO_RETURN_IF_ERROR(state_->execute(i));
       const double us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
       if (round > 0) samples[i].push_back(us);  // the first round warms up
     }
-  }
   std::vector<KernelProfile> profiles;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const LoweredStep& step = state_->lowered.steps[i];
