@@ -11,7 +11,7 @@
 ///
 /// Whole graphs: several executors in turn, A B C A B C, so that drift of the machine hits all alike; two
 /// executors of the same graph give the noise. On a device the time between two points of its stream counts, without
-/// the transfer of inputs and outputs, of twenty runs or more that are queued together; before, it works for 200 ms.
+/// the transfer of inputs and outputs, of up to twenty runs that are queued together; before, it works for 200 ms.
 #pragma once
 
 #include <cstdint>
@@ -105,7 +105,7 @@ struct WholeOptions {
   /// Of what runs on a device, blocks are so many more runs that they take about `queued_ms`, at most `most_queued`: a
   /// block is queued as a whole, and what its begin and its end cost counts for little.
   double queued_ms = 20;
-  int most_queued = 100;
+  int most_queued = 20;
   /// Before, what runs on a device works in turn for so long, so that its clocks are up; not with `warm_up` 0.
   double device_warm_up_s = 0.2;
   /// Count the calling thread's CPU time instead of wall time: for executors with one thread, on machines that run

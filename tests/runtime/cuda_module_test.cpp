@@ -10,7 +10,7 @@ namespace taso::testing {
 namespace {
 
 std::string described_device() {
-  std::ifstream file(std::string(TASO_SOURCE_DIR) + "/tests/data/cuda/h200_by_hand.json");
+  std::ifstream file(test::source_folder() + "/tests/data/cuda/h200_by_hand.json");
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 

@@ -130,7 +130,7 @@ TEST(SampleInterleaved, OnADeviceBlocksOfRunsAreQueued) {
   const auto samples = value_of(sample_interleaved(programs, options, {1, 1, 1, 1, 0}));
   EXPECT_EQ(samples.size(), programs.size());
   EXPECT_EQ(samples[0], (std::vector<double>{20, 20}));
-  EXPECT_EQ(tiny, (std::set<int>{1, 100}));
+  EXPECT_EQ(tiny, (std::set<int>{1, 20}));
   EXPECT_EQ(small, (std::set<int>{1, 20}));
   EXPECT_EQ(middle, (std::set<int>{1, 4}));
   EXPECT_EQ(large, (std::set<int>{1}));
