@@ -1,6 +1,7 @@
 // Runs every kernel that models may need on a backend, in all layouts, and compares it with the host's.
 //
-// usage: kernel_check --device NAME [--math M] [--engines few|all] [--costs FILE] [--results FILE] [--seconds S] MODEL.onnx...
+// usage: kernel_check --device NAME [--math M] [--engines few|all] [--costs FILE] [--results FILE] [--seconds S]
+//                     MODEL.onnx...
 //
 // Kernels are those of the layout spaces of each model's graph and of its folded and fused baseline. Operands are
 // random and rounded to the storage before the host's kernel, in f32, sees them, so that what differs is the kernel's
@@ -9,9 +10,9 @@
 // are counted.
 //
 // With --results every kernel is a line of JSON in FILE, written when it is checked; what has a line there is not
-// checked again. So the program may be killed at any time and goes on where it was: a kernel during whose check it ended
-// is tried once more, and then has failed. With --seconds it ends after so many; what is left is counted. Engines are
-// chosen once (--costs, as for taso-run).
+// checked again. So the program may be killed at any time and goes on where it was: a kernel during whose check it
+// ended is tried once more, and then has failed. With --seconds it ends after so many; what is left is counted. Engines
+// are chosen once (--costs, as for taso-run).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -175,7 +176,7 @@ Expected<RuleIndex> proved_rules(const tools::CommonOptions& options, const Oper
 class Results {
  public:
   struct Kernel {
-    int begun = 0;  ///< So often, without an end.
+    int begun = 0;               ///< So often, without an end.
     std::optional<bool> within;  ///< Nothing: not checked, or declined.
     bool declined = false;
     [[nodiscard]] bool is_known() const { return within || declined; }
@@ -310,8 +311,8 @@ int main(int argc, char** argv) {
   options.device.device = "cpu";
   std::string seconds = "1e9";
   const std::map<std::string, std::string*> named = {
-      {"--device", &options.device.device},   {"--math", &options.device.math}, {"--engines", &options.device.engines},
-      {"--results", &options.results}, {"--costs", &options.costs},      {"--seconds", &seconds}};
+      {"--device", &options.device.device}, {"--math", &options.device.math}, {"--engines", &options.device.engines},
+      {"--results", &options.results},      {"--costs", &options.costs},      {"--seconds", &seconds}};
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--help") {
