@@ -72,8 +72,9 @@ class TasoRun : public ::testing::Test {
   }
 
   Outcome run(const std::string& arguments) const {
-    const std::string command = "cd '" + folder_.string() + "' && TASO_BACKENDS='" TASO_TEST_BACKENDS "' '" +
-                                std::string(TASO_RUN) + "' " + arguments + " >out.txt 2>err.txt";
+    const std::string command = "cd '" + folder_.string() + "' && XDG_CACHE_HOME='" + path("cache") +
+                                "' TASO_BACKENDS='" TASO_TEST_BACKENDS "' '" + std::string(TASO_RUN) + "' " +
+                                arguments + " >out.txt 2>err.txt";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, value_of(read_file(path("out.txt"))),
             value_of(read_file(path("err.txt")))};
@@ -288,6 +289,39 @@ TEST_F(TasoRun, CheckFindsWhatIsOutsideTheBound) {
   EXPECT_EQ(result.code, 4) << result.out;
   EXPECT_EQ(result.err, "taso-run: m.onnx: its outputs differ from float64 by a relative L2 norm of more than 1e-05\n");
   EXPECT_THAT(result.out, HasSubstr("not within it"));
+}
+
+TEST_F(TasoRun, ComparesWithReferencesComputedBefore) {
+  build("m.onnx");
+  ASSERT_EQ(run("m.onnx --device reference --repeat 1 --save-outputs refs").code, 0);
+  const Outcome right = run("m.onnx --check --references refs --repeat 1");
+  EXPECT_EQ(right.code, 0) << right.err;
+  // They are what is compared with: others are found out, and those of another seed are others.
+  EXPECT_EQ(run("m.onnx --check --references refs --repeat 1 --seed 7").code, 4);
+  const Outcome missing = run("m.onnx --check --references nowhere --repeat 1");
+  EXPECT_EQ(missing.code, 3);
+  EXPECT_THAT(missing.err, HasSubstr("taso-run: nowhere/y.npy: "));
+  ASSERT_EQ(run("m.onnx --repeat 1 --save-inputs in").code, 0);
+  std::filesystem::rename(path("in/x.npy"), path("in/y.npy"));
+  EXPECT_EQ(run("m.onnx --check --references in --repeat 1").err,
+            "taso-run: in/y.npy: a reference of type f32[2, 3] for the output 'y', which is f32[2, 2]\n");
+  EXPECT_EQ(run("m.onnx --references refs --repeat 1").err, "taso-run: --references: it goes with --check\n");
+}
+
+TEST_F(TasoRun, ChoosesEnginesOnce) {
+  build("m.onnx");
+  const auto choices = [&](const std::string& options) {
+    const Outcome result = run("m.onnx --device host --repeat 1 --json j.json " + options);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return nlohmann::json::parse(value_of(read_file(path("j.json"))))["tuning"]["choices"].get<int>();
+  };
+  EXPECT_EQ(choices(""), 2) << "two products";
+  EXPECT_EQ(choices(""), 0) << "in the default database of costs";
+  EXPECT_EQ(choices("--costs c.sqlite"), 2);
+  EXPECT_EQ(choices("--costs c.sqlite"), 0);
+  EXPECT_EQ(choices("--costs c.sqlite --math tf32"), 2) << "other arithmetic, other engines";
+  const Outcome profile = run("m.onnx --device host --repeat 1 --profile --costs c.sqlite");
+  EXPECT_THAT(profile.out, HasSubstr(" (engine "));
 }
 
 TEST_F(TasoRun, Errors) {
