@@ -63,9 +63,9 @@ class Variant:
             self.placed.append(tensor)
         self.call = module
         if self.mode in COMPILED:
-            import torch._inductor.config
+            from torch._inductor import config
 
-            torch._inductor.config.freezing = self.mode in GRAPHED
+            config.freezing = self.mode in GRAPHED
             self.call = torch.compile(module.eval(), mode=COMPILED[self.mode], fullgraph=True, dynamic=False)
         self.prepare()
 
