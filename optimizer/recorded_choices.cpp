@@ -7,7 +7,7 @@ namespace taso {
 namespace {
 
 constexpr std::string_view engine_kind = "engine", tuning_kind = "tuning";
-constexpr std::string_view chosen = " => ";
+constexpr std::string_view before_engine = " => ";
 
 /// Engines that fail at once, or are timed by a clock that is too coarse, take 0 seconds and not less.
 double at_least_nothing(double seconds) { return std::max(seconds, 0.0); }
@@ -16,9 +16,9 @@ double at_least_nothing(double seconds) { return std::max(seconds, 0.0); }
 
 RecordedChoices::RecordedChoices(CostDatabase database) : database_(std::move(database)) {
   for (const CostDatabase::Entry& entry : database_.entries()) {
-    const std::size_t end = entry.kind == engine_kind ? entry.key.rfind(chosen) : std::string::npos;
+    const std::size_t end = entry.kind == engine_kind ? entry.key.rfind(before_engine) : std::string::npos;
     if (end != std::string::npos)
-      choices_[entry.key.substr(0, end)].emplace(entry.value, entry.key.substr(end + chosen.size()));
+      choices_[entry.key.substr(0, end)].emplace(entry.value, entry.key.substr(end + before_engine.size()));
   }
 }
 
@@ -34,7 +34,7 @@ Status RecordedChoices::record(const std::string& key, const EngineChoice& choic
   const std::scoped_lock lock(mutex_);
   ++tuning_.choices;
   tuning_.seconds += choice.took_s;
-  TASO_ASSIGN(const double seconds, database_.record(engine_kind, key + std::string(chosen) + choice.engine,
+  TASO_ASSIGN(const double seconds, database_.record(engine_kind, key + std::string(before_engine) + choice.engine,
                                                      at_least_nothing(choice.seconds)));
   choices_[key].emplace(seconds, choice.engine);
   used_.insert(key);
@@ -51,7 +51,8 @@ std::vector<CostDatabase::Entry> RecordedChoices::used() const {
   std::vector<CostDatabase::Entry> entries;
   for (const std::string& key : used_) {
     const auto& [seconds, engine] = *choices_.at(key).begin();
-    entries.push_back({database_.device(), std::string(engine_kind), key + std::string(chosen) + engine, seconds});
+    entries.push_back(
+        {database_.device(), std::string(engine_kind), key + std::string(before_engine) + engine, seconds});
   }
   std::sort(entries.begin(), entries.end());
   return entries;

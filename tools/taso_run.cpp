@@ -95,10 +95,13 @@ void declare(CLI::App& app, RunOptions& options) {
   app.add_flag("--check", options.check,
                "Compare the outputs with float64 (--device reference, slow): by the relative L2 norm, at most 1e-5 "
                "with --math fp32, 2e-3 with tf32, 1e-2 with fp16, 8e-2 with bf16");
-  files.reads(app, "--references", options.references,
-              "With --check: read the outputs in float64 from DIR/NAME.npy, as --device reference --save-outputs DIR "
-              "wrote them with the same --seed, and do not compute them",
-              "DIR");
+  files.declare(app.add_option("--references", options.references,
+                               "With --check: read the outputs in float64 from DIR/NAME.npy, as --device reference "
+                               "--save-outputs DIR wrote them with the same --seed, and do not compute them")
+                    ->type_name("DIR"),
+                [&options](tools::FileClaims& claims, const std::string& name) {
+                  return claims.reads_all(name, options.references, {".npy"});
+                });
   files.reads(
       app, "--plan", options.plan,
       "Run the model on several ranks, as this plan of taso-opt --devices says: the processes of mpirun, or else "

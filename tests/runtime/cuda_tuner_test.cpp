@@ -24,7 +24,7 @@ struct Found {
   std::string timed;
 };
 
-Found find(const std::vector<MadeUpEngine>& engines) {
+Found find_among(const std::vector<MadeUpEngine>& engines) {
   std::string timed;
   const auto seconds = [&](std::size_t engine, bool fails, double value, const char* mark) -> Expected<double> {
     timed += (timed.empty() ? "" : " ") + std::to_string(engine) + mark;
@@ -42,7 +42,7 @@ Found find(const std::vector<MadeUpEngine>& engines) {
 }
 
 TEST(CudaTuner, TakesTheFastest) {
-  const Found found = find({{3e-5, 2e-5}, {3e-5, 1e-5}, {3e-5, 3e-5}, {3e-5, 1e-5}});
+  const Found found = find_among({{3e-5, 2e-5}, {3e-5, 1e-5}, {3e-5, 3e-5}, {3e-5, 1e-5}});
   ASSERT_TRUE(found.fastest.ok());
   EXPECT_EQ(found.fastest->index, 1U) << "the first of equal ones";
   EXPECT_EQ(found.fastest->seconds, 1e-5);
@@ -51,7 +51,7 @@ TEST(CudaTuner, TakesTheFastest) {
 }
 
 TEST(CudaTuner, GivesUpWhatIsHopeless) {
-  const Found found = find({{2e-5, 1e-5}, {6.1e-5, 1e-6}, {5.9e-5, 2e-5}, {1e-5, 5e-6}, {3.1e-5, 1e-7}});
+  const Found found = find_among({{2e-5, 1e-5}, {6.1e-5, 1e-6}, {5.9e-5, 2e-5}, {1e-5, 5e-6}, {3.1e-5, 1e-7}});
   ASSERT_TRUE(found.fastest.ok());
   EXPECT_EQ(found.timed, "0 0+ 1 2 2+ 3 3+ 4") << "three times the fastest so far is too much";
   EXPECT_EQ(found.fastest->index, 3U);
@@ -59,15 +59,15 @@ TEST(CudaTuner, GivesUpWhatIsHopeless) {
 }
 
 TEST(CudaTuner, LeavesOutWhatFails) {
-  const Found found = find({{1e-6, 1e-6, true}, {1e-6, 1e-6, false, true}, {3e-5, 2e-5}, {3e-5, 3e-5}});
+  const Found found = find_among({{1e-6, 1e-6, true}, {1e-6, 1e-6, false, true}, {3e-5, 2e-5}, {3e-5, 3e-5}});
   ASSERT_TRUE(found.fastest.ok());
   EXPECT_EQ(found.fastest->index, 2U) << "an engine that fails is no measure for others";
   EXPECT_EQ(found.fastest->failed, 2U);
   EXPECT_EQ(found.fastest->description(), "best of 2, 2 failed");
-  const Found none = find({{1, 1, true}, {1, 1, false, true}});
+  const Found none = find_among({{1, 1, true}, {1, 1, false, true}});
   ASSERT_FALSE(none.fastest.ok());
   EXPECT_EQ(none.fastest.error().message, "none of 2 engines runs: engine 1 fails");
-  EXPECT_EQ(find({}).fastest.error().message, "none of 0 engines runs: there is none");
+  EXPECT_EQ(find_among({}).fastest.error().message, "none of 0 engines runs: there is none");
 }
 
 TEST(CudaTuner, AlgorithmsAreReadBack) {
