@@ -576,7 +576,8 @@ GraphMatcher::Bound GraphMatcher::bind_all() const {
 }
 
 bool GraphMatcher::computed_attributes_fit(const Bindings& bindings) const {
-  for (const auto& [p, a] : plan_.computed) {
+  for (const auto& [place, number] : plan_.computed) {
+    const std::size_t p = place, a = number;  // Lambdas of older compilers capture no structured bindings.
     const auto& [name_of_attribute, expression] = rule_.source.nodes[p].attributes[a];
     const NodeId id = state_.nodes[p];
     const Expected<AttributeValue> value = evaluate(expression, bindings);

@@ -98,10 +98,12 @@ void clip(NodeContext& c) {
   c.output(0, c.op("clip", {c.value(0)}, {{"min", low}, {"max", high}}));
 }
 
-/// Max or Min of two operands: a clip where one of them is a number that is repeated at most to the other's shape.
+/// Max or Min of two operands: a clip where one of them is a number that is repeated at most to the other's shape. In
+/// graphs of pieces a number may be a piece of several, and what is a clip stands as a clip.
 void extremum(NodeContext& c, bool maximum) {
   if (c.input_count() == 1) return c.output(0, c.value(0));
   if (c.input_count() > 2) return c.decline("it has more than two operands");
+  if (maximum && c.of_pieces()) return binary(c, "maximum");
   for (std::size_t i = 0; i < 2; ++i) {
     if (!c.is_constant(i) || c.type(i).elements() != 1 || c.rank(i) > c.rank(1 - i)) continue;
     const double bound = c.real(i), infinity = std::numeric_limits<double>::infinity();
@@ -156,9 +158,9 @@ Value multiply_matrices(NodeContext& c, Value a, Value b) {
     return shape;
   };
   // Leading extents of 1 of b multiply nothing. They stay where b is computed and has the axes of a: at a batch of 1 a
-  // graph is what it is at others.
+  // graph is what it is at others. In graphs of pieces they are pieces of others.
   std::size_t ones = 0;
-  if (c.graph().node(b.node).weight_only || lead_a != lead_b)
+  if (!c.of_pieces() && (c.graph().node(b.node).weight_only || lead_a != lead_b))
     while (ones < lead_b.size() && lead_b[ones] == 1) ++ones;
   lead_b.erase(lead_b.begin(), lead_b.begin() + static_cast<std::ptrdiff_t>(ones));
   b = c.reshape(b, with(lead_b, matrix_b));
@@ -239,7 +241,8 @@ void batch_normalization(NodeContext& c) {
       return c.fail("parameter " + std::to_string(i) + " must be " + shape_text({channels}) + ", it is " +
                     shape_text(c.shape(i)));
   if (c.stopped()) return;
-  bool weights = true;
+  // In graphs of pieces what is computed of weights stands as that.
+  bool weights = !c.of_pieces();
   for (std::size_t i = 1; i <= 4; ++i) weights = weights && c.graph().node(c.value(i).node).weight_only;
   if (!weights) {
     return c.output(

@@ -255,22 +255,6 @@ void pad(NodeContext& c) {
   c.output(0, c.op("pad", {c.value(0)}, {{"before", before}, {"after", after}, {"value", value}}));
 }
 
-namespace {
-
-/// A table that is padded along the axis of a gather is a part of a larger one.
-void take_in_pad(const NodeContext& c, Value& table, std::size_t axis, Attributes& attributes) {
-  const Node& pad = c.graph().node(table.node);
-  if (!pad.is_op("pad") || pad.attributes.real("value") != 0) return;
-  const Shape &before = pad.attributes.integers("before"), &after = pad.attributes.integers("after");
-  for (std::size_t i = 0; i < before.size(); ++i)
-    if (i != axis && (before[i] != 0 || after[i] != 0)) return;
-  attributes.set("before", before[axis]);
-  attributes.set("after", after[axis]);
-  table = pad.inputs[0];
-}
-
-}  // namespace
-
 void gather(NodeContext& c) {
   const std::int64_t axis = c.axis_from_front(c.integer("axis", 0), c.rank(0));
   if (c.stopped()) return;
@@ -286,10 +270,7 @@ void gather(NodeContext& c) {
         return c.fail("index " + std::to_string(i) + " is outside an axis of extent " + std::to_string(extent));
   }
   if (c.stopped()) return;
-  Value table = c.value(0);
-  Attributes attributes = {{"axis", axis - c.rank(0)}};
-  if (c.of_pieces()) take_in_pad(c, table, at(axis), attributes);
-  c.output(0, c.op("gather", {table, c.value(1)}, attributes));
+  c.output(0, c.op("gather", {c.value(0), c.value(1)}, {{"axis", axis - c.rank(0)}}));
 }
 
 void expand(NodeContext& c) {

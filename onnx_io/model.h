@@ -55,15 +55,17 @@ struct ImportOptions {
   /// carried. Such a model can be looked at, and planned, but not saved (bad_input).
   bool absent_weights = false;
   /// What stands in graphs of pieces of operators is understood, too, and else carried: operators on tensors without
-  /// elements, integers that are moved, and gathers from a part of a table (a Pad and a Gather, as save() writes them).
-  /// For graphs to which no rules are applied: proofs suppose extents of at least 1, and numbers.
+  /// elements, and integers that are moved. For graphs to which no rules are applied: proofs suppose extents of at
+  /// least 1, and numbers. A node becomes the operator that is written so, whatever is known of its operands: a Max is
+  /// a maximum, even where one operand is a number, and a BatchNormalization a batch_norm, even of weights.
   bool pieces = false;
 };
 
 /// How a model is written.
 struct SaveOptions {
-  /// Original nodes go back as they were wherever their meaning is unchanged. False lowers every operator node anew
-  /// (a test of the exporters); opaque nodes go back as they were in either case.
+  /// Original nodes go back as they were wherever their meaning is unchanged. False lowers every operator node anew:
+  /// graphs of pieces, so that each is read as the operator that it is (ImportOptions::pieces), and as a test of the
+  /// exporters. Opaque nodes go back as they were in either case.
   bool verbatim = true;
   /// Weights of at least `external_minimum` bytes go to "<file>.data" beside the model. Happens by itself when the
   /// model would be larger than `inline_limit`.

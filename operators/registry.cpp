@@ -205,10 +205,13 @@ Expected<OperatorRegistry> OperatorRegistry::load(const std::string& folder, con
 Expected<OperatorRegistry> OperatorRegistry::load_maps(const std::string& folder, const OperatorRegistry& base) {
   TASO_ASSIGN(const auto texts, texts_in(folder, ".map", "map"));
   OperatorRegistry registry = base;
+  // The registry's own while they grow: of many operators no copy is made for each file.
+  const auto maps = std::make_shared<NodeMaps>(base.node_maps());
+  registry.node_maps_ = maps;
   // The first file is tried first.
   for (auto entry = texts.rbegin(); entry != texts.rend(); ++entry) {
-    TASO_ASSIGN(OperatorRegistry more, parse_maps(entry->first, entry->second, registry));
-    registry = std::move(more);
+    TASO_ASSIGN(std::vector<NodeMapping> mappings, parse_node_maps(entry->first, entry->second, registry));
+    maps->put_first(std::move(mappings));
   }
   return registry;
 }

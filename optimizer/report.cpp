@@ -170,6 +170,9 @@ std::string report_text(const OptimizeResult& result, const ReportContext& conte
   if (context.measured_kernels > 0)
     text += fmt::format("costs   {} kernels measured now, kept in {}\n", context.measured_kernels,
                         context.costs.empty() ? "memory only" : context.costs);
+  if (context.tuning && context.tuning->choices > 0)
+    text +=
+        fmt::format("engines {} chosen now by timing, in {:.1f} s\n", context.tuning->choices, context.tuning->seconds);
   if (result.check) text += "check   " + result.check->summary() + "\n";
   for (const std::string& note : result.notes) text += "note    " + note + "\n";
   text += "result  " + verdict(result) + "\n";
@@ -251,6 +254,7 @@ std::string report_json(const OptimizeResult& result, const ReportContext& conte
   document["fp"] = context.numeric_classes;
   document["seconds"] = context.seconds;
   document["measured_kernels"] = context.measured_kernels;
+  if (context.tuning) document["tuning"] = {{"choices", context.tuning->choices}, {"seconds", context.tuning->seconds}};
   document["ill_typed_nodes"] = context.ill_typed_nodes;
   document["coverage"] = nlohmann::json::parse(coverage_json(context.coverage));
   document["choice"] = to_string(result.choice);

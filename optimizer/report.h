@@ -9,6 +9,7 @@
 
 #include "operators/coverage.h"
 #include "optimizer/optimize.h"
+#include "optimizer/recorded_choices.h"
 
 namespace taso {
 
@@ -48,14 +49,16 @@ struct PlanSearchReport {
 
 /// Facts about the run that the optimizer itself does not know.
 struct ReportContext {
-  std::string model;                          ///< Path of the input.
-  std::string output;                         ///< Path of the result; empty if nothing was written.
-  std::vector<std::string> node_names;        ///< Of the original nodes, by Node::origin; "Conv #12" for one without.
-  double seconds = 0;                         ///< Of the whole run.
-  std::size_t rules = 0;                      ///< Number of rules that could be used.
-  std::string numeric_classes;                ///< As --fp spells it.
-  std::string costs;                          ///< Path of the cost database; empty if it was held in memory.
-  std::size_t measured_kernels = 0;           ///< Kernels that were not in the database.
+  std::string model;                    ///< Path of the input.
+  std::string output;                   ///< Path of the result; empty if nothing was written.
+  std::vector<std::string> node_names;  ///< Of the original nodes, by Node::origin; "Conv #12" for one without.
+  double seconds = 0;                   ///< Of the whole run.
+  std::size_t rules = 0;                ///< Number of rules that could be used.
+  std::string numeric_classes;          ///< As --fp spells it.
+  std::string costs;                    ///< Path of the cost database; empty if it was held in memory.
+  std::size_t measured_kernels = 0;     ///< Kernels that were not in the database.
+  /// Choices of engines that were not there, where there is a backend.
+  std::optional<RecordedChoices::Tuning> tuning = {};
   std::size_t ill_typed_nodes = 0;            ///< Nodes that are carried as their import was ill-typed.
   std::optional<PlanSearchReport> plan = {};  ///< Where a plan for several devices was asked for.
   Coverage coverage = {};                     ///< How much of the model is understood, and why the rest is not.

@@ -11,7 +11,7 @@ namespace {
 
 /// Enters what was measured. A launch is told by its node and operator, of several by its layouts, of equal ones by the
 /// order. A run of a graph that is cut at opaque nodes has other layouts there, and more conversions, which are left
-/// out.
+/// out. Where a device runs several as one, the time is that of the last of them, and the others have none.
 void enter_times(const std::vector<TimedLaunch>& times, std::vector<ProfiledLaunch>& launches) {
   std::map<std::pair<NodeId, std::string>, std::vector<const TimedLaunch*>> by_node;
   for (const TimedLaunch& timed : times) by_node[{timed.node, timed.op}].push_back(&timed);
@@ -27,6 +27,13 @@ void enter_times(const std::vector<TimedLaunch>& times, std::vector<ProfiledLaun
       launch.measured = (*place)->seconds;
       timed.erase(place);
     }
+  for (ProfiledLaunch& launch : launches) {
+    std::vector<const TimedLaunch*>& fused = by_node[{launch.node, std::string(fused_op)}];
+    if (launch.measured || fused.empty()) continue;
+    launch.implementation = fused[0]->implementation;
+    launch.measured = fused[0]->seconds;
+    fused.clear();
+  }
 }
 
 /// There was no time to measure what the graph costs, or that may not be.

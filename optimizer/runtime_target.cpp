@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "optimizer/paired_times.h"
+#include "runtime/backend.h"
 #include "runtime/executor.h"
 #include "runtime/lifetimes.h"
 #include "runtime/lowering.h"
@@ -107,6 +108,7 @@ struct RuntimeTarget::State {
                                                                         const LayoutAssignment* layouts) {
     const CutGraph cut = cut_at_opaque(graph);
     TASO_ASSIGN(LoweredGraph lowered, locals.local().executed.lower(cut.graph, layouts));
+    lowered = fused_for(std::move(lowered), *library);
     MemoryPlan plan = plan_memory(lowered, library->backend() ? MemoryOf::device : MemoryOf::host);
     return std::pair(std::move(lowered), std::move(plan));
   }
@@ -121,6 +123,18 @@ struct RuntimeTarget::State {
     const std::lock_guard lock(mutex);
     requests.emplace(info->hash, kernel.request);
     return info;
+  }
+
+  /// The same of a kernel that has no number: it was made for this graph.
+  Expected<std::shared_ptr<const KernelInfo>> info_of(const PlannedKernel& kernel, NodeId node, const Graph& graph) {
+    {
+      const std::lock_guard lock(mutex);
+      if (const auto known = counted.find(kernel.key_hash); known != counted.end()) return known->second;
+    }
+    TASO_ASSIGN(std::shared_ptr<const KernelInfo> info, describe(kernel, graph.node(node), graph, library->registry()));
+    const std::lock_guard lock(mutex);
+    requests.emplace(info->hash, kernel.request);
+    return counted.emplace(info->hash, std::move(info)).first->second;
   }
 
   /// A run of a graph, kernel by kernel: the requests, in order, and what they took.
@@ -157,6 +171,8 @@ struct RuntimeTarget::State {
   tbb::enumerable_thread_specific<Local> locals;
   mutable std::mutex mutex;
   std::unordered_map<Hash128, KernelRequest> requests;  ///< What measure() builds; guarded by `mutex`.
+  /// Of launches that are counted on a device; guarded by `mutex`.
+  std::unordered_map<Hash128, std::shared_ptr<const KernelInfo>> counted;
   std::unique_ptr<KernelTimer> timer;
 };
 
@@ -187,8 +203,17 @@ const std::string& RuntimeTarget::identity() const { return state_->identity; }
 
 Expected<KernelPlan> RuntimeTarget::plan(const Graph& graph) const {
   State::Local& local = state_->locals.local();
-  TASO_ASSIGN(const std::vector<LoweredLaunch> launches, local.lowering.launches(graph));
   KernelPlan plan;
+  if (state_->options.counting && state_->library->backend()) {
+    TASO_ASSIGN(LoweredGraph lowered, local.lowering.lower(graph));
+    lowered = fused_for(std::move(lowered), *state_->library);
+    for (const LoweredStep& step : lowered.steps) {
+      TASO_ASSIGN(std::shared_ptr<const KernelInfo> info, state_->info_of(*step.kernel, step.node, graph));
+      plan.launches.push_back({std::move(info), step.node});
+    }
+    return plan;
+  }
+  TASO_ASSIGN(const std::vector<LoweredLaunch> launches, local.lowering.launches(graph));
   plan.launches.reserve(launches.size());
   for (const LoweredLaunch& launch : launches) {
     TASO_ASSIGN(std::shared_ptr<const KernelInfo> info,
@@ -240,8 +265,8 @@ std::vector<std::string> RuntimeTarget::declined(const KernelPlan& plan) const {
 }
 
 int RuntimeTarget::cached_tenths(double bytes) {
-  // Backends measure kernels with weights from memory.
-  return state_->library->backend() ? 0 : taso::cached_tenths(static_cast<std::size_t>(bytes));
+  if (const std::shared_ptr<Backend>& backend = state_->library->backend()) return taso::cached_tenths(*backend, bytes);
+  return taso::cached_tenths(static_cast<std::size_t>(bytes));
 }
 
 void RuntimeTarget::set_cached_tenths(int tenths) {

@@ -15,7 +15,7 @@ namespace taso {
 struct RuntimeTargetOptions {
   int threads = 1;
   /// Plans in which launches are counted, not timed: all tensors are row-major, and a concatenation is one kernel
-  /// (which execution may avoid by writing its operands in place).
+  /// (which execution may avoid by writing its operands in place). On a device steps are fused as they are executed.
   bool counting = false;
   /// So many other ranks of the machine run kernels at the same time, while kernels are measured
   /// (MeasureOptions::companions): their times are costs of another device.

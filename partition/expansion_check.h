@@ -10,9 +10,6 @@
 /// strategies are; what is not understood is not taken for right.
 #pragma once
 
-#include <map>
-#include <vector>
-
 #include "graph/graph.h"
 #include "partition/mesh.h"
 #include "partition/node_configurations.h"
@@ -20,9 +17,6 @@
 #include "support/status.h"
 
 namespace taso {
-
-/// What every operator of a graph uses each mesh axis for.
-using PlannedUses = std::map<NodeId, std::vector<AxisUse>>;
 
 /// Nothing wrong: every output of `expanded` is that of `original`; inputs and outputs correspond by position. Errors
 /// of code not_proved name what is not so: a node of `original` that the uses do not name or that cannot be cut as they

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct AxisUse {
   std::string reducer;              ///< Of partial, and of a cut whose pieces are combined.
   auto operator<=>(const AxisUse&) const = default;
 };
+
+/// What every operator of a graph uses each mesh axis for.
+using PlannedUses = std::map<NodeId, std::vector<AxisUse>>;
 
 /// One way to spread a node: what each mesh axis is used for, and what follows.
 struct NodeConfiguration {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <vector>
 
 #include "partition/plan_document.h"
 #include "partition/planner.h"
@@ -19,6 +21,10 @@ namespace taso {
 /// the cost, and equals it where no plan is said to cost less, the memory of a device suffices, and the sums of other
 /// plans add up.
 [[nodiscard]] Expected<std::size_t> check_figures(const PlanDocument& document, const PartitionPlan& plan);
+
+/// What a document states that only a measurement tells, so that nobody can count it: nothing, where costs follow from
+/// rates. In words, for a list: "the seconds of a step (of this plan), by times of kernels and messages".
+[[nodiscard]] std::vector<std::string> measured_figures(const PlanDocument& document);
 
 /// Whether the model's file, with all its bytes, is the one that the document names. bad_input if not, or if it cannot
 /// be read.

@@ -167,7 +167,7 @@ class PlanReader {
   }
 
   /// The sums among the members of an object.
-  [[nodiscard]] static Expected<StatedSums> sums_in(const MemberReader& reader) {
+  [[nodiscard]] Expected<StatedSums> sums_in(const MemberReader& reader) const {
     StatedSums sums;
     for (const auto& [name, place] : {std::pair("cost", &sums.cost),
                                       {"compute", &sums.compute},
@@ -178,6 +178,7 @@ class PlanReader {
       TASO_ASSIGN(*place, reader.amount(name));
     }
     if (reader.has("step")) {
+      if (document_.cost != PlanCost::time) return reader.expected("step", "none, since costs are not \"time\"");
       TASO_ASSIGN(sums.step, reader.amount("step"));
     }
     return sums;

@@ -56,7 +56,8 @@ Planner::~Planner() = default;
 std::optional<Error> Planner::unfit_state() const {
   std::set<Value> seen;
   const Consumers consumers(graph_);
-  for (const auto& [input, output] : options_.state) {
+  for (const auto& pair : options_.state) {
+    const Value input = pair.input, output = pair.output;
     const Node& before = graph_.node(input.node);
     const auto error = [&](const char* what) {
       return bad_input(

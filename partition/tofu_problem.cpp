@@ -136,13 +136,15 @@ class TofuProblem::Builder {
   }
 
   void add_costs(std::size_t operator_class) {
-    const auto [id, count] = coarsening_.classes[operator_class];
+    const auto& members = coarsening_.classes[operator_class];
+    const NodeId id = members.first;
+    const auto count = static_cast<double>(members.count);
     const Node& node = graph_.node(id);
     const auto decision = static_cast<PartitionProblem::Decision>(coarsening_.first.size() + operator_class);
     const auto add = [&](Value value, std::size_t place, bool made) {
       const auto tensor = coarsening_.tensors.find(value);
       if (tensor == coarsening_.tensors.end()) return;
-      const double bytes = static_cast<double>(size_of(graph_.type(value).element)) * static_cast<double>(count);
+      const double bytes = static_cast<double>(size_of(graph_.type(value).element)) * count;
       built_.problem_.add_cost(
           {decision, static_cast<PartitionProblem::Decision>(tensor->second)},
           table(built_.operators_[operator_class], built_.tensors_[tensor->second], place, made, bytes));

@@ -36,6 +36,10 @@ const char* to_string(MathMode mode) {
   return "?";
 }
 
+int cached_tenths(const Backend& backend, double bytes) {
+  return bytes < 0.7 * static_cast<double>(backend.cache_bytes()) ? 10 : 0;
+}
+
 Expected<DeviceBuffer> DeviceBuffer::create(std::shared_ptr<Backend> backend, std::size_t bytes) {
   DeviceBuffer buffer;
   TASO_ASSIGN(buffer.data_, backend->allocate(bytes));

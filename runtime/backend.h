@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/engine_choices.h"
 #include "runtime/kernel.h"
 #include "runtime/measure.h"
 #include "support/status.h"
@@ -41,6 +42,9 @@ struct BackendOptions {
   std::string module_folder = {};
   /// A number beyond the last device is counted on from the first one: ranks of a machine may share devices.
   bool counts_on = false;
+  /// Engines are chosen among all that libraries have, also those that they compile at run time (up to a second each);
+  /// otherwise among the first few that their heuristics name.
+  bool all_engines = false;
 };
 
 /// Launches that can be repeated at little cost (a CUDA graph).
@@ -67,9 +71,21 @@ class Backend {
   [[nodiscard]] virtual bool can_run() const = 0;
 
   /// A kernel for the request or the reason why there is none (an operator, a layout, a type it does not do). Where
-  /// several engines compute it, the one that timing on the device found fastest is taken and remembered for the
-  /// process; without a device the first that the library's heuristics name.
+  /// several engines compute it, the one that was chosen before is taken (use_choices), else the one that timing on the
+  /// device finds fastest; without a device the first that the library's heuristics name.
   [[nodiscard]] virtual KernelOffer create(const KernelRequest& request, const OperatorRegistry& registry) = 0;
+  /// Where choices of engines are read and kept from now on; without it, for the process. Not while kernels are
+  /// created.
+  virtual void use_choices(std::shared_ptr<EngineChoices> choices) = 0;
+  /// Size of the last-level cache, in which the weights of small models stay between two runs; 0 if it is not known.
+  [[nodiscard]] virtual std::size_t cache_bytes() const = 0;
+
+  /// Whether there is a kernel for a request of fused_op that is worth having: one launch for what would be several, at
+  /// no loss. Asked often; nothing is timed.
+  [[nodiscard]] virtual bool fuses(const KernelRequest& request) const {
+    (void)request;
+    return false;
+  }
 
   // Memory. Addresses are aligned to 256 bytes.
   [[nodiscard]] virtual Expected<std::byte*> allocate(std::size_t bytes) = 0;
@@ -85,7 +101,7 @@ class Backend {
   /// Records what `launches` queues instead of running it. An error of `launches`, or of the device, is returned.
   [[nodiscard]] virtual Expected<std::unique_ptr<Recording>> record(const std::function<Status()>& launches) = 0;
   /// Seconds between two points of the stream: the time that `launches` takes on the device, without that of queueing
-  /// it if it is a replay.
+  /// it if it is replays: the device is kept busy before the first point until they are queued.
   [[nodiscard]] virtual Expected<double> time(const std::function<Status()>& launches) = 0;
   /// Times one kernel by the backend's protocol (CUDA: replays of a graph of unrolled copies between events, weights
   /// rotated past the last-level cache, random operands, spread control as MeasureOptions says). `bounds`: those of the
@@ -94,6 +110,10 @@ class Backend {
                                                       std::span<const std::int64_t> bounds,
                                                       const MeasureOptions& options) = 0;
 };
+
+/// Tenths of a working set of so many bytes that come from the device's cache when it is gone through again: all where
+/// it fits with room to spare, below 0.7 of the cache, else none.
+[[nodiscard]] int cached_tenths(const Backend& backend, double bytes);
 
 /// Memory of a backend, released with the object.
 class DeviceBuffer {
@@ -115,7 +135,7 @@ class DeviceBuffer {
 /// The function that a module exports under the name `taso_open_backend`: a new backend, or null and one line in
 /// *error. `abi` is backend_abi of the caller; a module built for another one declines.
 using OpenBackend = Backend* (*)(int abi, const BackendOptions& options, std::string* error);
-inline constexpr int backend_abi = 2;
+inline constexpr int backend_abi = 3;
 
 /// Loads `taso_<name>.so` from the folder that the options name, else from beside the program (`../lib/taso` and the
 /// program's own folder), and opens its backend. device_unavailable with the loader's or the library's own words

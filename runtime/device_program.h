@@ -50,9 +50,11 @@ class DeviceProgram {
   /// Seconds on the device of one of `runs` runs, one after the other, without transfer of graph inputs and outputs
   /// (those round host steps count). Only after run().
   [[nodiscard]] Expected<double> time(int runs);
-  /// Seconds of each step alone, run once in order: of a device step the replay of its one launch, of a host step wall
-  /// time with the transfers round it. Only after run().
-  [[nodiscard]] Expected<std::vector<double>> time_steps();
+  /// Seconds of each step alone, so many samples of each, in order. Of a device step: a replay of twenty launches or,
+  /// if they take long, fewer, divided by their number, so that what a replay costs besides does not count; weights
+  /// come from the memory where they would in a run of the whole. Of a host step: wall time with the transfers round
+  /// it. Only after run().
+  [[nodiscard]] Expected<std::vector<std::vector<double>>> time_steps(int samples);
 
   [[nodiscard]] const DeviceStep& step(std::size_t index) const { return steps_[index].step; }
 
@@ -67,8 +69,8 @@ class DeviceProgram {
     std::vector<const std::byte*> inputs;
     std::vector<std::byte*> outputs;
     std::vector<Staging> staged_inputs, staged_outputs;  ///< Host steps only.
-    std::unique_ptr<Recording> alone;                    ///< Made by time_steps.
   };
+  class WeightPool;
   /// A maximal run of device steps, or one host step (no recording).
   struct Part {
     std::size_t first = 0, last = 0;
@@ -80,6 +82,8 @@ class DeviceProgram {
   [[nodiscard]] Status launch(Step& step);
   [[nodiscard]] Status run_on_host(Step& step);
   [[nodiscard]] Status replay();
+  [[nodiscard]] Expected<std::vector<double>> time_on_device(Step& step, WeightPool& pool, int samples);
+  [[nodiscard]] Expected<std::vector<double>> time_on_host(Step& step, int samples);
   [[nodiscard]] bool on_device(const Part& part) const { return steps_[part.first].step.on_device; }
 
   std::shared_ptr<Backend> backend_;

@@ -7,6 +7,7 @@
 
 #include "runtime/backend.h"
 #include "runtime/device_program.h"
+#include "runtime/fusion.h"
 #include "runtime/measure.h"
 #include "runtime/storage.h"
 #include "runtime/strides.h"
@@ -90,6 +91,13 @@ AlignedBuffer aligned_copy(const ConstantData& constant) {
 
 bool is_aligned(std::span<const std::byte> bytes, std::size_t width) {
   return reinterpret_cast<std::uintptr_t>(bytes.data()) % std::max<std::size_t>(width, 1) == 0;
+}
+
+/// What an executor runs.
+Expected<LoweredGraph> lower_for(const Graph& graph, const KernelLibrary& library, const LoweringOptions& options,
+                                 const LayoutAssignment* layouts) {
+  TASO_ASSIGN(LoweredGraph lowered, lower(graph, library.registry(), options, layouts));
+  return fused_for(std::move(lowered), library);
 }
 
 }  // namespace
@@ -247,7 +255,7 @@ struct Executor::State {
       return Error{ErrorCode::device_unavailable,
                    "device '" + backend->name() + "' is only described by its properties: nothing can run",
                    {}};
-    TASO_ASSIGN(lowered, lower(graph, library.registry(), lowering_options(library, options), options.layouts.get()));
+    TASO_ASSIGN(lowered, lower_for(graph, library, lowering_options(library, options), options.layouts.get()));
     threads = options.threads;
     for (const NodeId id : graph.inputs()) {
       input_types.push_back(graph.node(id).outputs[0]);
@@ -415,10 +423,36 @@ struct Executor::State {
   }
 };
 
+LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library) {
+  if (!library.backend()) return lowered;
+  return fuse_steps(std::move(lowered),
+                    [&](const KernelRequest& request) { return library.backend()->fuses(request); });
+}
+
 LoweringOptions lowering_options(const KernelLibrary& library, const ExecutorOptions& options) {
   return {.channels_last = options.channels_last && library.set() == KernelSet::cpu,
           .threads = options.threads,
           .float_storage = options.float_storage};
+}
+
+Expected<std::vector<PlannedLaunches>> plan_launches(const Graph& graph, const KernelLibrary& library,
+                                                     const ExecutorOptions& options) {
+  TASO_ASSIGN(const LoweredGraph lowered,
+              lower_for(graph, library, lowering_options(library, options), options.layouts.get()));
+  std::vector<PlannedLaunches> planned;
+  for (const LoweredStep& step : lowered.steps) {
+    const KernelRequest& request = step.kernel->request;
+    std::unique_ptr<Kernel> kernel = library.create_on_device(request).kernel;
+    const bool on_host = kernel == nullptr;
+    if (on_host) {
+      KernelRequest wide = request;
+      replace_floats(wide, options.float_storage, ElementType::f32);
+      TASO_ASSIGN(kernel, library.create(wide));
+    }
+    planned.push_back({request.op, (on_host && library.backend() ? "host: " : "") + kernel->implementation(),
+                       step.kernel->key, step.node, on_host && library.backend() ? 0 : kernel->launches()});
+  }
+  return planned;
 }
 
 Executor::Executor(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -501,20 +535,17 @@ Expected<std::vector<KernelProfile>> Executor::profile(std::span<const HostTenso
     std::vector<HostTensor> results;
     for (const TensorType& type : state_->output_types) results.emplace_back(type);
     TASO_RETURN_IF_ERROR(state_->run_on_device(inputs, results));
+    TASO_ASSIGN(const std::vector<std::vector<double>> seconds, state_->program->time_steps(std::max(repeat, 1)));
+    for (std::size_t i = 0; i < samples.size(); ++i)
+      for (const double one : seconds[i]) samples[i].push_back(one * 1e6);
   }
-  for (int round = 0; round <= std::max(repeat, 1); ++round) {
-    if (on_device()) {
-      TASO_ASSIGN(const std::vector<double> seconds, state_->program->time_steps());
-      for (std::size_t i = 0; round > 0 && i < samples.size(); ++i) samples[i].push_back(seconds[i] * 1e6);
-      continue;
-    }
+  for (int round = 0; !on_device() && round <= std::max(repeat, 1); ++round)
     for (std::size_t i = 0; i < samples.size(); ++i) {
       const auto start = Clock::now();
       TASO_RETURN_IF_ERROR(state_->execute(i));
       const double us = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
       if (round > 0) samples[i].push_back(us);  // the first round warms up
     }
-  }
   std::vector<KernelProfile> profiles;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const LoweredStep& step = state_->lowered.steps[i];

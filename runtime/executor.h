@@ -35,6 +35,9 @@ struct ExecutorOptions {
   KernelSource* more_kernels = nullptr;
 };
 
+/// A lowered graph as executors run it: on a device, with its steps fused (runtime/fusion.h).
+[[nodiscard]] LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library);
+
 /// How an executor with these options lowers its graph.
 [[nodiscard]] LoweringOptions lowering_options(const KernelLibrary& library, const ExecutorOptions& options);
 
@@ -47,6 +50,19 @@ struct KernelProfile {
   double median_us = 0;
   double minimum_us = 0;
 };
+
+/// What one kernel of a graph will be, planned without running anything.
+struct PlannedLaunches {
+  std::string op;              ///< As in KernelProfile.
+  std::string implementation;  ///< As in KernelProfile.
+  std::string key;             ///< KernelRequest::key().
+  NodeId node = 0;
+  std::size_t launches = 0;  ///< On the device (Kernel::launches); 0 for a kernel that runs on the host instead.
+};
+/// The kernels that an executor of the graph would have, in execution order, with their launches on the device if the
+/// library has one, which may be only described. Fails where Executor::create fails, but for that.
+[[nodiscard]] Expected<std::vector<PlannedLaunches>> plan_launches(const Graph& graph, const KernelLibrary& library,
+                                                                   const ExecutorOptions& options = {});
 
 /// An executable graph. Not thread-safe: one run at a time. Results depend on graph, inputs, thread
 /// count and layouts only.

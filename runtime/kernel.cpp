@@ -6,6 +6,7 @@
 #include "runtime/backend.h"
 #include "runtime/cpu/kernels.h"
 #include "runtime/cpu/loops.h"
+#include "runtime/fused_kernel.h"
 #include "runtime/measure.h"
 #include "runtime/reference_kernel.h"
 
@@ -42,6 +43,7 @@ std::vector<KernelCandidate> KernelLibrary::candidates(const KernelRequest& requ
 }
 
 Expected<std::unique_ptr<Kernel>> KernelLibrary::create(const KernelRequest& request) const {
+  if (request.fused) return fused_kernel(request, *this);
   std::string reasons;
   for (const KernelCandidate& candidate : candidates(request)) {
     KernelOffer offer = candidate.create(request, *registry_);

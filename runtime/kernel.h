@@ -34,6 +34,11 @@ struct Operand {
 /// The name of the layout conversion, the one kernel that no specification defines: output = input in another layout.
 inline constexpr std::string_view reorder_op = "reorder";
 
+/// The name under which requests ask for several operators at once.
+inline constexpr std::string_view fused_op = "fused";
+
+struct Fused;
+
 /// What is asked of a kernel: one operator application on tensors of given types and layouts. An input of an
 /// element-wise operator may have a shape that broadcasts (numpy alignment) to the output's: the kernel is then the
 /// fused pair f(x, broadcast(b)).
@@ -46,13 +51,36 @@ struct KernelRequest {
   /// Tenths of the model, and so of the kernel's weights and code, that are still in the last-level cache when the
   /// model is run again (see cached_tenths). Matters for what is measured only.
   int cached_tenths = 0;
-  bool operator==(const KernelRequest&) const = default;
+  /// Of fused_op: the operators; null otherwise.
+  std::shared_ptr<const Fused> fused = nullptr;
+  bool operator==(const KernelRequest& other) const;
 
   /// Canonical text: the key of cost databases. Equal requests have equal keys, in every process; nothing of the
   /// device is in it. Example:
   ///   max_pool2d; dilations=[1, 1], kernel=[3, 3], ...; f32[1, 64, 56, 56]:nhwc -> f32[1, 64, 28, 28]:nhwc; threads=1
   /// followed by "; cached=40%" if so much is. A weight's layout is followed by ":weight".
   [[nodiscard]] std::string key() const;
+};
+
+/// One operator of a fused kernel. What it reads and writes is in memory only if it is an operand of the whole.
+struct FusedPart {
+  /// Where an operand comes from: input `index` of the whole, or output `port` of the earlier part `index`.
+  struct Source {
+    bool is_input = true;
+    std::uint32_t index = 0, port = 0;
+    bool operator==(const Source&) const = default;
+  };
+  KernelRequest request;  ///< As if it were computed alone; not fused itself.
+  std::vector<Source> sources;
+  bool operator==(const FusedPart&) const = default;
+};
+
+/// Operators that one kernel computes, in an order of evaluation. The whole is defined as the parts one after the
+/// other; between them values may be kept more precisely than their types say.
+struct Fused {
+  std::vector<FusedPart> parts;
+  std::vector<FusedPart::Source> results;  ///< Per output of the whole: of a part.
+  bool operator==(const Fused&) const = default;
 };
 
 /// Per input: its integers are indices of an axis of this extent; 0 where no definition says so.
@@ -75,6 +103,9 @@ class Kernel {
   /// What computes it, for reports: "onednn brgconv:avx512_core", "own elementwise", "reference".
   [[nodiscard]] const std::string& implementation() const { return implementation_; }
   [[nodiscard]] std::size_t workspace_bytes() const { return workspace_bytes_; }
+  /// How many launches on a device one execution is: kernels of its own and calls of libraries. A kernel of the host
+  /// counts as one.
+  [[nodiscard]] virtual std::size_t launches() const { return 1; }
 
   /// A name for the memory format in which weight input `index` is wanted; empty: as in the request. Equal names on
   /// equal tensors mean equal bytes, so that packed weights can be shared between kernels.

@@ -365,23 +365,50 @@ Expected<Measurement> KernelTimer::measure(const KernelRequest& request, const S
   return measurement;
 }
 
+namespace {
+
+/// Runs of a block of a program whose one run takes so long.
+int block_of(double us, bool queued, const WholeOptions& options) {
+  if (us >= options.block_below_ms * 1e3) return 1;
+  const int least = std::max(1, options.block);
+  if (!queued) return least;
+  const double fill = options.queued_ms * 1e3 / std::max(us, 1.0);
+  return std::max(least, static_cast<int>(std::min(std::ceil(fill), static_cast<double>(options.most_queued))));
+}
+
+}  // namespace
+
 Expected<std::vector<std::vector<double>>> sample_interleaved(std::span<const WholeRun> programs,
-                                                              const WholeOptions& options) {
+                                                              const WholeOptions& options,
+                                                              const std::vector<char>& on_device) {
   using Clock = std::chrono::steady_clock;
+  const auto seconds_since = [](Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
   std::vector<int> blocks(programs.size(), 1);
+  const auto queued = [&](std::size_t one) { return one < on_device.size() && on_device[one] != 0; };
   const auto cancelled = [&] { return options.cancelled && options.cancelled(); };
   const Error too_early{ErrorCode::interrupted, "interrupted before every graph was timed", {}};
+  const auto warm_up = [&](std::size_t one) -> Status {
+    if (cancelled()) return too_early;
+    TASO_ASSIGN(const double us, programs[one](1));
+    blocks[one] = block_of(us, queued(one), options);
+    return {};
+  };
   for (std::size_t one = 0; one < programs.size(); ++one)
-    for (int i = 0; i < options.warm_up; ++i) {
-      if (cancelled()) return too_early;
-      TASO_ASSIGN(const double us, programs[one](1));
-      if (us < options.block_below_ms * 1e3) blocks[one] = std::max(1, options.block);
-    }
+    for (int i = 0; i < options.warm_up; ++i) TASO_RETURN_IF_ERROR(warm_up(one));
+  if (options.warm_up > 0 && std::find(on_device.begin(), on_device.end(), 1) != on_device.end()) {
+    const auto start = Clock::now();
+    do
+      for (std::size_t one = 0; one < programs.size(); ++one)
+        if (queued(one)) TASO_RETURN_IF_ERROR(warm_up(one));
+    while (seconds_since(start) < options.device_warm_up_s);
+  }
   std::vector<std::vector<double>> samples(programs.size());
   std::vector<char> goes_on(programs.size(), 1);
   const auto begin = Clock::now();
   for (int round = 0; round < options.maximum_rounds; ++round) {
-    const double elapsed = std::chrono::duration<double>(Clock::now() - begin).count();
+    const double elapsed = seconds_since(begin);
     if (round >= options.minimum_rounds && elapsed > options.time_limit_s) break;
     if (round > 0 && cancelled()) break;
     // The order rotates, so that none always runs right after another's cache state.
@@ -412,8 +439,10 @@ Expected<std::vector<std::vector<double>>> sample_interleaved(std::span<Executor
   const clockid_t clock = options.thread_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
   std::vector<std::vector<HostTensor>> outputs(executors.size());
   std::vector<WholeRun> programs;
+  std::vector<char> on_device;
   for (std::size_t e = 0; e < executors.size(); ++e) {
     for (const TensorType& type : executors[e]->output_types()) outputs[e].emplace_back(type);
+    on_device.push_back(executors[e]->on_device() ? 1 : 0);
     // On a device what passes there counts, once inputs are there and launches recorded.
     if (executors[e]->on_device()) TASO_RETURN_IF_ERROR(executors[e]->run_into(inputs[e], outputs[e]));
     programs.emplace_back([&, e](int runs) -> Expected<double> {
@@ -426,7 +455,7 @@ Expected<std::vector<std::vector<double>>> sample_interleaved(std::span<Executor
       return (now_us(clock) - start) / runs;
     });
   }
-  return sample_interleaved(programs, options);
+  return sample_interleaved(programs, options, on_device);
 }
 
 Expected<std::vector<Measurement>> time_interleaved(std::span<Executor* const> executors,

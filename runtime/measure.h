@@ -11,7 +11,7 @@
 ///
 /// Whole graphs: several executors in turn, A B C A B C, so that drift of the machine hits all alike; two
 /// executors of the same graph give the noise. On a device the time between two points of its stream counts, without
-/// the transfer of inputs and outputs.
+/// the transfer of inputs and outputs, of up to twenty runs that are queued together; before, it works for 200 ms.
 #pragma once
 
 #include <cstdint>
@@ -102,6 +102,12 @@ struct WholeOptions {
   /// shares them.
   double block_below_ms = 25;
   int block = 4;
+  /// Of what runs on a device, blocks are so many more runs that they take about `queued_ms`, at most `most_queued`: a
+  /// block is queued as a whole, and what its begin and its end cost counts for little.
+  double queued_ms = 20;
+  int most_queued = 20;
+  /// Before, what runs on a device works in turn for so long, so that its clocks are up; not with `warm_up` 0.
+  double device_warm_up_s = 0.2;
   /// Count the calling thread's CPU time instead of wall time: for executors with one thread, on machines that run
   /// other programs too. Of no meaning to other programs.
   bool thread_time = false;
@@ -117,9 +123,10 @@ struct WholeOptions {
 using WholeRun = std::function<Expected<double>(int runs)>;
 
 /// Microseconds of what is run whole, in turn: per program one sample of each round that it took part in, the first
-/// ones.
+/// ones. `on_device`: which programs queue their runs on a device; empty: none.
 [[nodiscard]] Expected<std::vector<std::vector<double>>> sample_interleaved(std::span<const WholeRun> programs,
-                                                                            const WholeOptions& options = {});
+                                                                            const WholeOptions& options = {},
+                                                                            const std::vector<char>& on_device = {});
 
 /// The same of executors. `inputs[i]` are executor i's inputs.
 [[nodiscard]] Expected<std::vector<std::vector<double>>> sample_interleaved(

@@ -70,6 +70,11 @@ std::int64_t stored_bytes(const TensorType& type, ElementType float_storage) {
 }
 
 void replace_floats(KernelRequest& request, ElementType from, ElementType to) {
+  if (request.fused) {
+    Fused fused = *request.fused;
+    for (FusedPart& part : fused.parts) replace_floats(part.request, from, to);
+    request.fused = std::make_shared<const Fused>(std::move(fused));
+  }
   for (auto* operands : {&request.inputs, &request.outputs})
     for (Operand& operand : *operands)
       if (operand.type.element == from) operand.type.element = to;

@@ -73,4 +73,14 @@ Expected<CostDatabase> open_costs(const CostFiles& files, const std::string& ide
   return CostDatabase::in_memory(identity);
 }
 
+Expected<std::shared_ptr<RecordedChoices>> open_choices(const CostFiles& files, const KernelLibrary& library,
+                                                        const MessageSink& message) {
+  const std::shared_ptr<Backend>& backend = library.backend();
+  if (!backend) return std::shared_ptr<RecordedChoices>();
+  TASO_ASSIGN(CostDatabase database, open_costs(files, backend->identity(), true, !backend->can_run(), message));
+  auto choices = std::make_shared<RecordedChoices>(std::move(database));
+  backend->use_choices(choices);
+  return choices;
+}
+
 }  // namespace taso

@@ -1,10 +1,13 @@
 /// Where the measured costs of a session are recorded.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "optimizer/cost_database.h"
+#include "optimizer/recorded_choices.h"
+#include "runtime/kernel.h"
 #include "session/message.h"
 #include "support/status.h"
 
@@ -24,5 +27,11 @@ struct CostFiles {
 /// there is no file. Fails as CostDatabase::open does; but not because of the default file, of which a message tells.
 [[nodiscard]] Expected<CostDatabase> open_costs(const CostFiles& files, const std::string& identity, bool needed,
                                                 bool described, const MessageSink& message);
+
+/// The choices of engines for the device of the library's backend, which from now on reads and keeps them there: in the
+/// files where costs are. Null without a backend. Fails as open_costs does.
+[[nodiscard]] Expected<std::shared_ptr<RecordedChoices>> open_choices(const CostFiles& files,
+                                                                      const KernelLibrary& library,
+                                                                      const MessageSink& message);
 
 }  // namespace taso

@@ -25,6 +25,7 @@ Expected<ModelPlan> plan_model(const SessionOptions& options, const OperatorRegi
   PlanRequest request = *options.devices;
   if (options.devices->cost == PlanCost::time) {
     TASO_CHECK(library != nullptr, "times of no device");
+    TASO_RETURN_IF_ERROR(open_choices(options.costs, *library, {}));
     TASO_ASSIGN(times, PieceTimes::open(*library, piece_target(options), options.costs, message));
     TASO_RETURN_IF_ERROR(times->expect_model(graph));
     TASO_ASSIGN(request.mesh, times->mesh(request, options.costs));

@@ -142,6 +142,7 @@ struct Session::State {
   FileIdentity original;   ///< Of the model's file as it was read; for the certificate.
   SizedModel sized;
   RuntimeTarget target;
+  std::shared_ptr<RecordedChoices> choices;  ///< Null without a backend.
   std::optional<CostDatabase> database;
   std::optional<MeasuredCosts> measured;
   std::unique_ptr<PieceTimes> piece_times;  ///< Null: no plan needs them.
@@ -152,6 +153,7 @@ struct Session::State {
 
 Status Session::State::open_costs() {
   const bool timed = options.cost.uses_time();
+  TASO_ASSIGN(choices, open_choices(options.costs, library, {}));  // costs have the same messages
   TASO_ASSIGN(database, taso::open_costs(options.costs, target.identity(), timed, !can_run(library), message));
   measured.emplace(target, *database, !options.costs.recorded_only);
   if (timed) {
@@ -286,9 +288,11 @@ CheckOptions Session::State::check_options() const {
 
 std::vector<CostDatabase::Entry> Session::State::used_costs() const {
   std::vector<CostDatabase::Entry> used = measured->used();
-  if (!piece_times) return used;
-  const std::vector<CostDatabase::Entry> of_pieces = piece_times->used();
-  used.insert(used.end(), of_pieces.begin(), of_pieces.end());
+  const auto add = [&](const std::vector<CostDatabase::Entry>& more) {
+    used.insert(used.end(), more.begin(), more.end());
+  };
+  if (piece_times) add(piece_times->used());
+  if (choices) add(choices->used());
   std::sort(used.begin(), used.end());
   used.erase(std::unique(used.begin(), used.end()), used.end());
   return used;
@@ -332,6 +336,7 @@ ReportContext Session::State::report_context() const {
   context.numeric_classes = to_string(options.optimize.rounding);
   context.costs = database->path();
   context.measured_kernels = measured->measured();
+  if (choices) context.tuning = choices->tuning();
   return context;
 }
 
@@ -418,6 +423,7 @@ Expected<SessionFiles> Session::write(const SessionResult& result) {
   if (result.plan && result.plan->expanded && !outputs.expanded.empty()) {
     SaveOptions save_options;
     save_options.external_data = outputs.external_data;
+    save_options.verbatim = false;  // Pieces are read as such.
     TASO_ASSIGN(files.expanded, result.written->save(*result.plan->expanded, outputs.expanded, save_options));
   }
   for (const ExportedPlan& exported : result.exports) {

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 
 #include "optimizer/cost_database.h"
+#include "runtime/backend.h"
+#include "tools/common.h"
 
 namespace taso::tools {
 
@@ -17,6 +19,22 @@ void add_cost_option(CLI::App& app, FileOptions& files, std::string& path, const
         return {};
       },
       true);
+}
+
+Expected<std::shared_ptr<RecordedChoices>> keep_choices(const KernelLibrary& library, const std::string& path,
+                                                        std::string_view program) {
+  const std::shared_ptr<Backend>& backend = library.backend();
+  const std::string file = path.empty() ? default_cost_database_path() : path;
+  if (!backend || file.empty()) return std::shared_ptr<RecordedChoices>();
+  Expected<CostDatabase> database = CostDatabase::open(file, backend->identity(), CostDatabase::Mode::read_write);
+  if (!database) {
+    if (!path.empty()) return database.error();
+    warn(program, database.error().to_string() + "; engines are chosen for this run only");
+    return std::shared_ptr<RecordedChoices>();
+  }
+  auto choices = std::make_shared<RecordedChoices>(std::move(*database));
+  backend->use_choices(choices);
+  return choices;
 }
 
 }  // namespace taso::tools

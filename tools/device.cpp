@@ -34,6 +34,11 @@ void add_device_options(CLI::App& app, DeviceOptions& options, const std::string
                  "kept so")
       ->check(CLI::IsMember({"fp32", "tf32", "fp16", "bf16"}))
       ->capture_default_str();
+  app.add_option("--engines", options.engines,
+                 "Among which engines of its libraries a backend chooses by timing, once for each kernel: few, the "
+                 "first that their heuristics name; all, also those that are compiled at run time")
+      ->check(CLI::IsMember({"few", "all"}))
+      ->capture_default_str();
 }
 
 namespace {
@@ -51,6 +56,7 @@ Expected<Device> open(const DeviceOptions& options, const OperatorRegistry& regi
   if (!is_name(options.device))
     return usage(fmt::format("--device {}: expected cpu{} or the name of a backend", options.device,
                              allow_reference ? ", reference" : ""));
+  backend.all_engines = options.engines == "all";
   backend.math = options.math == "tf32" ? MathMode::tf32 : MathMode::strict;
   if (const char* folder = std::getenv("TASO_BACKENDS"); folder != nullptr) backend.module_folder = folder;
   if (!options.properties.empty()) {

@@ -16,12 +16,13 @@ class App;
 namespace taso::tools {
 
 struct DeviceOptions {
-  std::string device = "cpu";  ///< --device: "cpu", "reference" or the name of a backend.
-  std::string math = "fp32";   ///< --math.
-  std::string properties;      ///< --device-properties: a file; empty: the device of this machine.
+  std::string device = "cpu";   ///< --device: "cpu", "reference" or the name of a backend.
+  std::string math = "fp32";    ///< --math.
+  std::string properties;       ///< --device-properties: a file; empty: the device of this machine.
+  std::string engines = "few";  ///< --engines.
 };
 
-/// Adds --device, with a help text that begins with `devices`, and --math.
+/// Adds --device, with a help text that begins with `devices`, --math and --engines.
 void add_device_options(CLI::App& app, DeviceOptions& options, const std::string& devices);
 
 /// The kernels that the options name and how floats are kept for them.

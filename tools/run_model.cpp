@@ -194,12 +194,76 @@ std::string profile_table(const std::vector<KernelProfile>& profile) {
   return text;
 }
 
+std::string planned_text(const std::string& path, const std::vector<PlannedLaunches>& planned, bool each) {
+  std::string table;
+  std::map<std::string, std::size_t> by_operator;
+  std::size_t launches = 0, on_host = 0;
+  for (const PlannedLaunches& kernel : planned) {
+    const std::size_t start = kernel.key.find("; ");
+    table += fmt::format("{:>8}  {:<22} {:<34} {}\n", kernel.launches, kernel.op, kernel.implementation,
+                         start == std::string::npos ? kernel.key : kernel.key.substr(start + 2));
+    by_operator[kernel.op] += kernel.launches;
+    launches += kernel.launches;
+    on_host += kernel.implementation.starts_with("host: ") ? 1 : 0;
+  }
+  std::string text = fmt::format("{}: {} kernels, {} launches planned{}\n", path, planned.size(), launches,
+                                 on_host > 0 ? fmt::format(", {} on the host", on_host) : "");
+  if (!each) return text;
+  text += fmt::format("\n{:>8}  {:<22} {:<34} {}\n{}", "launches", "operator", "implementation", "request", table);
+  std::vector<std::pair<std::string, std::size_t>> sorted(by_operator.begin(), by_operator.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  text += fmt::format("\n{:>8}  {}\n", "launches", "operator");
+  for (const auto& [op, count] : sorted) text += fmt::format("{:>8}  {}\n", count, op);
+  return text;
+}
+
+nlohmann::ordered_json planned_json(const std::string& path, const std::vector<PlannedLaunches>& planned) {
+  nlohmann::ordered_json json{{"file", path}, {"kernels", planned.size()}};
+  std::size_t launches = 0;
+  for (const PlannedLaunches& kernel : planned) launches += kernel.launches;
+  json["launches"] = launches;
+  for (const PlannedLaunches& kernel : planned)
+    json["planned"].push_back({{"operator", kernel.op},
+                               {"implementation", kernel.implementation},
+                               {"request", kernel.key},
+                               {"launches", kernel.launches}});
+  return json;
+}
+
+namespace {
+
+Expected<std::vector<HostTensor>> compute_references(const Graph& graph, std::span<const HostTensor> inputs,
+                                                     const OperatorRegistry& registry) {
+  const KernelLibrary library(registry, KernelSet::reference);
+  TASO_ASSIGN(Executor reference, Executor::create(graph, library));
+  return reference.run(inputs);
+}
+
+/// The outputs that --save-outputs wrote to the folder.
+Expected<std::vector<HostTensor>> read_references(const Subject& subject, std::span<const HostTensor> actual,
+                                                  const std::string& folder) {
+  const auto names = std::span<const std::string>(subject.output_names).first(subject.own_outputs);
+  const std::vector<std::string> files = files_in(folder, names);
+  std::vector<HostTensor> expected;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    TASO_ASSIGN(HostTensor tensor, read_npy(files[i]));
+    if (!(tensor.type() == actual[i].type()))
+      return bad_input(fmt::format("a reference of type {} for the output '{}', which is {}", to_string(tensor.type()),
+                                   names[i], to_string(actual[i].type())),
+                       {files[i]});
+    expected.push_back(std::move(tensor));
+  }
+  return expected;
+}
+
+}  // namespace
+
 Expected<bool> check_outputs(const Graph& as_imported, const Subject& subject, std::span<const HostTensor> inputs,
                              std::span<const HostTensor> actual, const RunOptions& options,
                              const OperatorRegistry& registry, std::string& text, nlohmann::ordered_json& json) {
-  const KernelLibrary library(registry, KernelSet::reference);
-  TASO_ASSIGN(Executor reference, Executor::create(as_imported, library));
-  TASO_ASSIGN(const std::vector<HostTensor> expected, reference.run(inputs));
+  TASO_ASSIGN(const std::vector<HostTensor> expected, options.references.empty()
+                                                          ? compute_references(as_imported, inputs, registry)
+                                                          : read_references(subject, actual, options.references));
   const double bound = tolerance_of(options.device.math).l2;
   bool all_within = true;
   text += fmt::format("\n{:<40} {:>12} {:>12}\n", "output", "relative L2", "bound");

@@ -32,14 +32,14 @@ struct RunOptions {
   FileOptions files;
   DeviceOptions device;
   std::string model, other, save_outputs, save_inputs, layouts = "chosen", costs;
-  std::string plan, trace, measure_links;
+  std::string plan, trace, measure_links, references;
   std::vector<std::string> inputs, input_shapes;
   int threads = 1;
   int repeat = 10;
   int ranks = 1;  ///< Of --measure-links, as threads of this process.
   bool measure_collectives = false;
   std::string largest_message = "32MiB";  ///< Of --measure-collectives.
-  bool profile = false, as_is = false, check = false, print_device = false, print_graph = false;
+  bool profile = false, as_is = false, check = false, print_device = false, print_graph = false, no_measure = false;
   std::optional<double> rtol;
   double atol = 1e-6;
   /// --check-rtol, or what the math mode allows.
@@ -97,6 +97,10 @@ using Tensors = std::map<std::string, HostTensor>;
 
 /// A line per kernel, and one per operator.
 [[nodiscard]] std::string profile_table(const std::vector<KernelProfile>& profile);
+
+/// How many launches are planned; with `each` also a line per kernel, and one per operator.
+[[nodiscard]] std::string planned_text(const std::string& path, const std::vector<PlannedLaunches>& planned, bool each);
+[[nodiscard]] nlohmann::ordered_json planned_json(const std::string& path, const std::vector<PlannedLaunches>& planned);
 
 /// Compares outputs with float64; true if the relative L2 norm of every difference is within the math mode's bound.
 [[nodiscard]] Expected<bool> check_outputs(const Graph& as_imported, const Subject& subject,

@@ -52,7 +52,7 @@ void declare(CLI::App& app, RunOptions& options) {
   files.reads(app, "--compare", options.other, "Run this model on the same inputs, in turn, and compare", "OTHER");
   tools::add_device_options(app, options.device, "cpu; reference: the operators' definitions in double (slow)");
   app.add_flag("--print-device", options.print_device,
-               "Print the properties of the backend's device, for --device-properties of taso-opt, and end");
+               "Print the properties of the backend's device, for --device-properties, and end");
   files.writes(app, "--measure-links", options.measure_links,
                "Run no model; under mpirun: measure the ranks and write their topology, for --topology of taso-opt");
   app.add_option("--ranks", options.ranks,
@@ -83,7 +83,12 @@ void declare(CLI::App& app, RunOptions& options) {
   app.add_flag(
       "--as-is", options.as_is,
       "Run the operators of the file one by one; otherwise chains of them that one kernel computes are fused first");
-  app.add_flag("--profile", options.profile, "Time every kernel");
+  app.add_flag("--profile", options.profile, "Time every kernel; with --no-measure: name every kernel");
+  app.add_flag("--no-measure", options.no_measure,
+               "Run nothing; say how many launches of kernels a run is planned to be, on the device or on one that "
+               "--device-properties describes");
+  files.reads(app, "--device-properties", options.device.properties,
+              "With --no-measure: plan for the device that FILE describes (--print-device writes it)");
   app.add_flag("--print-graph", options.print_graph,
                "Run nothing; print the graph that would run, as text: fused, or with --as-is as imported");
   files.reads(app, "--input", options.inputs, "NAME=FILE gives an input as .npy or .pb; random otherwise; repeatable",
@@ -95,6 +100,13 @@ void declare(CLI::App& app, RunOptions& options) {
   app.add_flag("--check", options.check,
                "Compare the outputs with float64 (--device reference, slow): by the relative L2 norm, at most 1e-5 "
                "with --math fp32, 2e-3 with tf32, 1e-2 with fp16, 8e-2 with bf16");
+  files.declare(app.add_option("--references", options.references,
+                               "With --check: read the outputs in float64 from DIR/NAME.npy, as --device reference "
+                               "--save-outputs DIR wrote them with the same --seed, and do not compute them")
+                    ->type_name("DIR"),
+                [&options](tools::FileClaims& claims, const std::string& name) {
+                  return claims.reads_all(name, options.references, {".npy"});
+                });
   files.reads(
       app, "--plan", options.plan,
       "Run the model on several ranks, as this plan of taso-opt --devices says: the processes of mpirun, or else "
@@ -172,8 +184,10 @@ Expected<std::vector<HostTensor>> run_once(Subject& subject, const std::vector<H
   return error;
 }
 
-Status build_executor(Subject& subject, const RunOptions& options, const tools::Device& device,
-                      const std::optional<CostDatabase>& costs, const std::shared_ptr<WeightStore>& weights) {
+/// With layouts of recorded costs, if they are there.
+ExecutorOptions executor_options_of(const Subject& subject, const RunOptions& options, const tools::Device& device,
+                                    const std::optional<CostDatabase>& costs,
+                                    const std::shared_ptr<WeightStore>& weights) {
   ExecutorOptions executor_options{.threads = options.threads,
                                    .channels_last = options.layouts != "row-major",
                                    .weights = weights,
@@ -204,7 +218,13 @@ Status build_executor(Subject& subject, const RunOptions& options, const tools::
     if (!executor_options.layouts && options.common.verbosity > 0)
       fmt::print(stderr, "{}: layouts follow the rule: not all kernels have recorded costs\n", subject.path);
   }
-  Expected<Executor> executor = Executor::create(subject.graph, device.library, executor_options);
+  return executor_options;
+}
+
+Status build_executor(Subject& subject, const RunOptions& options, const tools::Device& device,
+                      const std::optional<CostDatabase>& costs, const std::shared_ptr<WeightStore>& weights) {
+  Expected<Executor> executor =
+      Executor::create(subject.graph, device.library, executor_options_of(subject, options, device, costs, weights));
   if (!executor) {
     Error error = executor.error();
     error.where.file = subject.path;
@@ -437,12 +457,62 @@ Status print_graph(const RunOptions& options, const OperatorRegistry& registry) 
   return {};
 }
 
+/// Says what a run would launch, by kernel with --profile.
+Status print_planned_launches(const RunOptions& options, const OperatorRegistry& registry,
+                              const tools::Device& device) {
+  TASO_ASSIGN(const Tensors given, tools::read_inputs(options));
+  TASO_ASSIGN(std::vector<Subject> subjects, load_subjects(options, registry, given));
+  Subject& subject = subjects[0];
+  if (options.fuses()) {
+    TASO_ASSIGN(const RuleIndex rules, tools::fusing_rules(options, registry));
+    TASO_RETURN_IF_ERROR(tools::fuse(subject.graph, subject.path, rules, registry));
+  }
+  const RuntimeTarget target(device.library, {.threads = options.threads,
+                                              .counting = false,
+                                              .row_major = false,
+                                              .float_storage = device.float_storage,
+                                              .cancelled = {}});
+  TASO_ASSIGN(const std::optional<CostDatabase> costs, open_costs(options, target));
+  Expected<std::vector<PlannedLaunches>> planned =
+      plan_launches(subject.graph, device.library, executor_options_of(subject, options, device, costs, nullptr));
+  if (!planned) {
+    Error error = planned.error();
+    error.where.file = subject.path;
+    return error;
+  }
+  if (!options.common.json.empty()) {
+    nlohmann::ordered_json json{{"device", device.library.device()}, {"math", options.device.math}};
+    json["models"].push_back(tools::planned_json(subject.path, *planned));
+    TASO_RETURN_IF_ERROR(write_text(options.common.json, json.dump(2) + "\n"));
+  }
+  if (options.common.quiet || options.files.claims().uses_stdout()) return {};
+  return write_text("-", tools::planned_text(subject.path, *planned, options.profile));
+}
+
+/// What is wrong with a command line that runs nothing.
+Status check_unmeasured(const RunOptions& options) {
+  if (!options.no_measure) {
+    if (options.device.properties.empty()) return {};
+    return Error{
+        ErrorCode::usage, "--device-properties: a device that is not there runs nothing; give --no-measure", {}};
+  }
+  for (const auto& [name, given] : {std::pair("--compare", !options.other.empty()),
+                                    {"--check", options.check},
+                                    {"--plan", !options.plan.empty()},
+                                    {"--save-outputs", !options.save_outputs.empty()},
+                                    {"--save-inputs", !options.save_inputs.empty()}})
+    if (given) return Error{ErrorCode::usage, fmt::format("{}: --no-measure runs nothing; leave it out", name), {}};
+  return {};
+}
+
 /// What is wrong with a command line beyond single options.
 Status check_options(const RunOptions& options) {
   const auto wrong = [](const char* message) { return Error{ErrorCode::usage, message, {}}; };
   if (options.model.empty() && !options.print_device) return wrong("MODEL is required");
   if (options.check && !options.other.empty())
     return wrong("--check: one model is compared with float64; leave out --compare");
+  TASO_RETURN_IF_ERROR(check_unmeasured(options));
+  if (!options.references.empty() && !options.check) return wrong("--references: it goes with --check");
   if (options.plan.empty() && !options.trace.empty()) return wrong("--trace: runs with a --plan are traced");
   if (options.measure_collectives) return wrong("--measure-collectives: it goes with --measure-links");
   if (options.ranks != 1) return wrong("--ranks: it goes with --measure-links");
@@ -496,6 +566,12 @@ Expected<int> run(RunOptions& options) {
     TASO_RETURN_IF_ERROR(print_device(device.library, options));
     return 0;
   }
+  if (options.no_measure) {
+    TASO_RETURN_IF_ERROR(print_planned_launches(options, registry, device));
+    return 0;
+  }
+  TASO_ASSIGN(const std::shared_ptr<RecordedChoices> choices,
+              tools::keep_choices(device.library, options.costs, tools::program_name));
   TASO_ASSIGN(const Tensors given, tools::read_inputs(options));
   TASO_ASSIGN(std::vector<Subject> subjects, load_subjects(options, registry, given));
   TASO_RETURN_IF_ERROR(tools::claim_tensors(options, subjects[0]));
@@ -520,6 +596,7 @@ Expected<int> run(RunOptions& options) {
     TASO_ASSIGN(correct, tools::check_outputs(as_imported, subjects[0], values.inputs, values.outputs[0], options,
                                               registry, text, json["check"]));
   }
+  if (choices) json["tuning"] = {{"choices", choices->tuning().choices}, {"seconds", choices->tuning().seconds}};
   if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(write_text(options.common.json, json.dump(2) + "\n"));
   if (!options.common.quiet && !options.files.claims().uses_stdout()) TASO_RETURN_IF_ERROR(write_text("-", text));
   if (tools::interrupted()) return static_cast<int>(ErrorCode::interrupted);

@@ -77,12 +77,15 @@ Expected<std::string> verify_plan(const PlanArguments& arguments, const CommonOp
   TASO_ASSIGN(const PartitionPlan plan, restore_plan(document, graph, node_names(planned.model), strategies));
   TASO_ASSIGN(const std::size_t figures, check_figures(document, plan));
   if (!arguments.expanded.empty()) TASO_RETURN_IF_ERROR(check_expanded(arguments, graph, plan, registry, strategies));
+  std::string measured;
+  for (const std::string& figure : measured_figures(document))
+    measured += fmt::format("{}: measured when the plan was made, not checked: {}\n", arguments.plan, figure);
   return fmt::format(
       "{}: a plan of {} for {} devices: {} operators in pieces of proved strategies, {} cut points, {} kept "
-      "placements, {} transfers; {} figures counted anew{}\n",
+      "placements, {} transfers; {} figures counted anew{}\n{}",
       arguments.plan, path, document.mesh.devices(), plan.nodes.size(), count_cuts(document), document.kept.size(),
       plan.transfers.size(), figures,
-      arguments.expanded.empty() ? "" : fmt::format("; {} is that plan written out", arguments.expanded));
+      arguments.expanded.empty() ? "" : fmt::format("; {} is that plan written out", arguments.expanded), measured);
 }
 
 }  // namespace taso::tools

@@ -1,25 +1,40 @@
 // Runs every kernel that models may need on a backend, in all layouts, and compares it with the host's.
 //
-// usage: kernel_check --device NAME [--math M] [--json FILE] MODEL.onnx...
+// usage: kernel_check --device NAME [--math M] [--engines few|all] [--costs FILE] [--results FILE] [--seconds S]
+//                     MODEL.onnx...
 //
-// Kernels are those of the layout spaces of each model's graph and of its folded and fused baseline. Operands are
+// Kernels are those of the layout spaces of each model's graph and of its folded and fused baseline, and those that the
+// backend fuses when these are run with layouts by rule. Operands are
 // random and rounded to the storage before the host's kernel, in f32, sees them, so that what differs is the kernel's
 // own rounding. A kernel fails whose result differs by a relative L2 norm above what the math mode allows
 // (tools/device.h), or that leaves an element unwritten. Exit code 4 if one fails. Kernels that the backend declines
 // are counted.
+//
+// With --results every kernel is a line of JSON in FILE, written when it is checked; what has a line there is not
+// checked again. So the program may be killed at any time and goes on where it was: a kernel during whose check it
+// ended is tried once more, and then has failed. With --seconds it ends after so many; what is left is counted. Engines
+// are chosen once (--costs, as for taso-run).
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <sstream>
+#include <system_error>
 
 #include "graph/rewrite.h"
 #include "onnx_io/model.h"
 #include "optimizer/baseline.h"
 #include "runtime/backend.h"
+#include "runtime/executor.h"
 #include "runtime/kernel.h"
 #include "runtime/layout_space.h"
 #include "runtime/storage.h"
@@ -27,8 +42,8 @@
 #include "runtime/tensor.h"
 #include "support/file.h"
 #include "support/random.h"
-#include "support/text_output.h"
 #include "tools/common.h"
+#include "tools/costs.h"
 #include "tools/device.h"
 #include "tools/specs.h"
 
@@ -144,6 +159,8 @@ struct Options {
   tools::CommonOptions common;
   tools::DeviceOptions device;
   std::vector<std::string> models;
+  std::string costs, results;
+  double seconds = 0;
 };
 
 Expected<RuleIndex> proved_rules(const tools::CommonOptions& options, const OperatorRegistry& registry) {
@@ -157,11 +174,55 @@ Expected<RuleIndex> proved_rules(const tools::CommonOptions& options, const Oper
   return RuleIndex(std::move(rules), registry);
 }
 
-Expected<int> run(const Options& options) {
-  TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
-  TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, false));
-  if (!device.can_run() || !device.library.backend())
-    return Error{ErrorCode::usage, "--device: kernels of a backend are checked; give its name", {}};
+/// What is known of kernels, in a file that grows by a line with each.
+class Results {
+ public:
+  struct Kernel {
+    int begun = 0;               ///< So often, without an end.
+    std::optional<bool> within;  ///< Nothing: not checked, or declined.
+    bool declined = false;
+    [[nodiscard]] bool is_known() const { return within || declined; }
+  };
+
+  /// Reads what is there. A line that was not written to its end does not count.
+  static Expected<Results> open(const std::string& path) {
+    Results results;
+    if (path.empty()) return results;
+    std::error_code failure;
+    if (std::filesystem::exists(path, failure)) {
+      TASO_ASSIGN(const std::string text, read_file(path));
+      std::istringstream lines(text);
+      for (std::string line; std::getline(lines, line);)
+        if (const auto json = nlohmann::json::parse(line, nullptr, false); json.is_object()) results.read(json);
+    }
+    results.file_.open(path, std::ios::app);
+    if (!results.file_) return bad_input("cannot be written", {path});
+    results.file_ << '\n';  // ends what another process left unfinished
+    return results;
+  }
+
+  [[nodiscard]] const Kernel& of(const std::string& key) { return kernels_[key]; }
+  void add(const nlohmann::ordered_json& line) {
+    read(nlohmann::json(line));
+    if (file_.is_open()) file_ << line.dump() << std::endl;  // flushed
+  }
+
+ private:
+  void read(const nlohmann::json& line) {
+    if (!line.contains("request") || !line["request"].is_string()) return;
+    Kernel& kernel = kernels_[line["request"].get<std::string>()];
+    if (line.contains("begun")) ++kernel.begun;
+    if (line.contains("declined")) kernel.declined = true;
+    if (line.contains("within") && line["within"].is_boolean()) kernel.within = line["within"].get<bool>();
+  }
+
+  std::map<std::string, Kernel> kernels_;
+  std::ofstream file_;
+};
+
+/// The kernels that the models may need, by key.
+Expected<std::map<std::string, KernelRequest>> requests_of(const Options& options, const OperatorRegistry& registry,
+                                                           const tools::Device& device) {
   TASO_ASSIGN(const RuleIndex rules, proved_rules(options.common, registry));
   std::map<std::string, KernelRequest> requests;
   for (const std::string& path : options.models) {
@@ -171,40 +232,74 @@ Expected<int> run(const Options& options) {
       LayoutSpaces spaces(registry, 1, device.library.blocks(), 0, device.float_storage);
       TASO_ASSIGN(const LayoutSpace space, spaces.of(*graph));
       for (const auto& kernel : space.kernels) requests.emplace(kernel->key, kernel->request);
+      TASO_ASSIGN(LoweredGraph lowered, lower(*graph, registry, {.float_storage = device.float_storage}));
+      for (const LoweredStep& step : fused_for(std::move(lowered), device.library).steps)
+        requests.emplace(step.kernel->key, step.kernel->request);
     }
   }
+  return requests;
+}
+
+/// Checks one kernel; what there is to say of it.
+nlohmann::ordered_json check(const std::string& key, const KernelRequest& request, const KernelLibrary& library,
+                             double bound) {
+  const auto start = std::chrono::steady_clock::now();
+  const KernelOffer offer = library.create_on_device(request);
+  if (!offer.kernel) return {{"request", key}, {"declined", offer.reason}};
+  const Expected<double> error = difference(request, *offer.kernel, library);
+  nlohmann::ordered_json line{{"request", key}, {"implementation", offer.kernel->implementation()}};
+  line["within"] = error && *error <= bound;
+  if (error)
+    line["relative_l2"] = *error;
+  else
+    line["error"] = error.error().message;
+  line["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return line;
+}
+
+std::string complaint(const nlohmann::ordered_json& line, double bound) {
+  const std::string head =
+      fmt::format("{}: {}: ", line["implementation"].get<std::string>(), line["request"].get<std::string>());
+  if (line.contains("error")) return head + line["error"].get<std::string>();
+  return head + fmt::format("relative L2 {:.3g}, allowed {:.3g}", line["relative_l2"].get<double>(), bound);
+}
+
+Expected<int> run(const Options& options) {
+  const auto start = std::chrono::steady_clock::now();
+  TASO_ASSIGN(const OperatorRegistry registry, tools::load_operators(options.common));
+  TASO_ASSIGN(const tools::Device device, tools::open_device(options.device, registry, false));
+  if (!device.can_run() || !device.library.backend())
+    return Error{ErrorCode::usage, "--device: kernels of a backend are checked; give its name", {}};
+  TASO_RETURN_IF_ERROR(tools::keep_choices(device.library, options.costs, "kernel_check"));
+  TASO_ASSIGN(const auto requests, requests_of(options, registry, device));
+  TASO_ASSIGN(Results results, Results::open(options.results));
   const double bound = tools::tolerance_of(options.device.math).l2;
-  nlohmann::ordered_json json{{"device", device.library.device()}, {"math", options.device.math}, {"bound", bound}};
-  std::size_t checked = 0, failed = 0;
+  std::size_t checked = 0, failed = 0, left = 0;
   std::map<std::string, std::size_t> declined;
   for (const auto& [key, request] : requests) {
-    const KernelOffer offer = device.library.create_on_device(request);
-    if (!offer.kernel) {
-      ++declined[request.op];
-      json["declined"].push_back({{"request", key}, {"reason", offer.reason}});
-      continue;
+    const Results::Kernel& known = results.of(key);
+    if (!known.is_known()) {
+      if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > options.seconds) {
+        ++left;
+        continue;
+      }
+      if (known.begun >= 2) {
+        results.add({{"request", key}, {"within", false}, {"error", "the program ended twice during its check"}});
+      } else {
+        results.add({{"request", key}, {"begun", true}});
+        const nlohmann::ordered_json line = check(key, request, device.library, bound);
+        results.add(line);
+        if (line.contains("within") && !line["within"].get<bool>()) fmt::print("{}\n", complaint(line, bound));
+      }
     }
-    const Expected<double> error = difference(request, *offer.kernel, device.library);
-    const bool within = error && *error <= bound;
-    ++checked;
-    failed += within ? 0 : 1;
-    json["kernels"].push_back(
-        {{"request", key}, {"implementation", offer.kernel->implementation()}, {"within", within}});
-    nlohmann::ordered_json& entry = json["kernels"].back();
-    if (error)
-      entry["relative_l2"] = *error;
-    else
-      entry["error"] = error.error().message;
-    if (!within)
-      fmt::print("{}: {}: {}\n", offer.kernel->implementation(), key,
-                 error ? fmt::format("relative L2 {:.3g}, allowed {:.3g}", *error, bound) : error.error().message);
+    declined[request.op] += known.declined ? 1 : 0;
+    checked += known.within ? 1 : 0;
+    failed += known.within && !*known.within ? 1 : 0;
   }
-  json["checked"] = checked;
-  json["failed"] = failed;
-  if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(write_text(options.common.json, json.dump(1) + "\n"));
   std::string list;
   for (const auto& [op, count] : declined)
-    list += fmt::format("{}{} x {}", list.empty() ? "; declined: " : ", ", op, count);
+    if (count > 0) list += fmt::format("{}{} x {}", list.empty() ? "; declined: " : ", ", op, count);
+  if (left > 0) list += fmt::format("; {} left", left);
   fmt::print("{} kernels checked, {} failed{}\n", checked, failed, list);
   return failed == 0 ? 0 : static_cast<int>(ErrorCode::check_failed);
 }
@@ -213,12 +308,16 @@ Expected<int> run(const Options& options) {
 }  // namespace taso
 
 int main(int argc, char** argv) {
-  constexpr const char* usage = "kernel_check --device NAME [--math fp32|tf32|fp16|bf16] [--json FILE] MODEL.onnx...";
+  constexpr const char* usage =
+      "kernel_check --device NAME [--math fp32|tf32|fp16|bf16] [--engines few|all] [--costs FILE] [--results FILE] "
+      "[--seconds S] MODEL.onnx...";
   taso::Options options;
   options.common.specs = taso::tools::default_specs();
   options.device.device = "cpu";
+  std::string seconds = "1e9";
   const std::map<std::string, std::string*> named = {
-      {"--device", &options.device.device}, {"--math", &options.device.math}, {"--json", &options.common.json}};
+      {"--device", &options.device.device}, {"--math", &options.device.math}, {"--engines", &options.device.engines},
+      {"--results", &options.results},      {"--costs", &options.costs},      {"--seconds", &seconds}};
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--help") {
@@ -231,7 +330,9 @@ int main(int argc, char** argv) {
       options.models.push_back(argument);
   }
   const std::string& math = options.device.math;
-  if (options.models.empty() || options.models[0].rfind("--", 0) == 0 ||
+  const auto [end, failure] = std::from_chars(seconds.data(), seconds.data() + seconds.size(), options.seconds);
+  if (options.models.empty() || options.models[0].rfind("--", 0) == 0 || failure != std::errc{} ||
+      end != seconds.data() + seconds.size() || (options.device.engines != "few" && options.device.engines != "all") ||
       (math != "fp32" && math != "tf32" && math != "fp16" && math != "bf16"))
     return taso::tools::fail("kernel_check",
                              {taso::ErrorCode::usage, std::string("wrong arguments; usage: ") + usage, {}});

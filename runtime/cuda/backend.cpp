@@ -8,6 +8,8 @@
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/device_kernel.h"
 #include "runtime/cuda/launch.h"
+#include "runtime/cuda/products.h"
+#include "runtime/cuda/program.h"
 #include "support/random.h"
 
 namespace taso::cuda {
@@ -17,6 +19,7 @@ namespace {
 class Nothing final : public Kernel {
  public:
   Nothing() : Kernel("nothing") {}
+  std::size_t launches() const override { return 0; }
   Status execute(const KernelArguments&) const override { return {}; }
 };
 
@@ -58,9 +61,18 @@ class CudaBackend final : public Backend {
     if (std::all_of(request.outputs.begin(), request.outputs.end(), empty)) return {std::make_unique<Nothing>(), ""};
     if (request.op == "conv2d" || request.op == "conv2d_bias_act" || request.op == "conv2d_bias_add_act")
       return convolution(context_, request);
-    if (request.op == "matmul" || request.op == "matmul_bias_act") return product(context_, request);
+    if (product_in(request) != nullptr) return product(context_, request);
     return own_kernel(context_, request);
   }
+
+  bool fuses(const KernelRequest& request) const override {
+    return product_in(request) != nullptr ? is_one_product(request) : plan_fused(request).program.has_value();
+  }
+  void use_choices(std::shared_ptr<EngineChoices> choices) override {
+    const std::scoped_lock lock(context_->mutex);
+    context_->choices = std::move(choices);
+  }
+  std::size_t cache_bytes() const override { return context_->cache_bytes; }
 
   Expected<std::byte*> allocate(std::size_t bytes) override {
     TASO_RETURN_IF_ERROR(ready());
@@ -113,7 +125,8 @@ class CudaBackend final : public Backend {
   Expected<double> time(const std::function<Status()>& launches) override {
     TASO_RETURN_IF_ERROR(ready());
     TASO_ASSIGN(const Stopwatch watch, Stopwatch::create());
-    return watch.time(context_->stream, launches);
+    TASO_RETURN_IF_ERROR(context_->wake(context_->stream));
+    return context_->time(watch, context_->stream, launches);
   }
   Expected<Measurement> measure(const KernelRequest& request, const OperatorRegistry& registry,
                                 std::span<const std::int64_t> bounds, const MeasureOptions& options) override;
@@ -210,10 +223,11 @@ Expected<Measurement> CudaBackend::measure(const KernelRequest& request, const O
   };
 
   // Outside of the recording: code is loaded, and the time of one copy is known about.
+  TASO_RETURN_IF_ERROR(context_->wake(context_->stream));
   TASO_RETURN_IF_ERROR(launch_copies(1));
   TASO_RETURN_IF_ERROR(context_->synchronize());
   TASO_ASSIGN(const Stopwatch watch, Stopwatch::create());
-  TASO_ASSIGN(const double once, watch.time(context_->stream, [&] { return launch_copies(1); }));
+  TASO_ASSIGN(const double once, context_->time(watch, context_->stream, [&] { return launch_copies(1); }));
   const std::size_t copies =
       std::clamp(static_cast<std::size_t>(aim_s / std::max(once, 1e-7)), fewest_copies, most_copies);
   const bool stays_cached = request.cached_tenths >= 10;
@@ -230,7 +244,7 @@ Expected<Measurement> CudaBackend::measure(const KernelRequest& request, const O
     if (evicted > 0)
       TASO_RETURN_IF_ERROR(
           check(cudaMemsetAsync(eviction.data(), 0, evicted, context_->stream), "CUDA cannot write to the device"));
-    return watch.time(context_->stream, [&] { return graph.launch(context_->stream); });
+    return context_->time(watch, context_->stream, [&] { return graph.launch(context_->stream); });
   };
   TASO_ASSIGN([[maybe_unused]] const double warm, replay());
 

@@ -1,14 +1,19 @@
 #include "runtime/cuda/context.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
+#include <map>
 #include <optional>
+
+#include "runtime/cuda/driver.h"
+#include "runtime/cuda/launch.h"
 
 namespace taso::cuda {
 namespace {
 
 /// Raised with every change that makes kernels faster or slower: costs measured before it do not count.
-constexpr int kernel_generation = 1;
+constexpr int kernel_generation = 2;
 
 constexpr unsigned long long no_error = ~0ULL;
 constexpr int position_bits = 40;
@@ -17,11 +22,6 @@ std::string one_line(std::string text) {
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 32) c = ' ';
   return text;
-}
-
-/// "13.0" from 13000.
-std::string cuda_version(int number) {
-  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
 }
 
 /// "9.19.0" from 91900.
@@ -54,6 +54,33 @@ std::string member_of(const std::string& json, const std::string& name) {
 }
 
 Error unavailable(std::string message) { return {ErrorCode::device_unavailable, std::move(message), {}}; }
+
+/// Choices that are kept for the process: where no program wants to keep them for longer.
+class ChoicesOfProcess final : public EngineChoices {
+ public:
+  std::optional<std::string> find(const std::string& key) override {
+    const std::scoped_lock lock(mutex_);
+    const auto known = engines_.find(key);
+    return known == engines_.end() ? std::nullopt : std::optional(known->second);
+  }
+  Status record(const std::string& key, const EngineChoice& choice) override {
+    const std::scoped_lock lock(mutex_);
+    engines_.emplace(key, choice.engine);
+    return {};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::string> engines_;
+};
+
+/// The key of a choice among all engines.
+std::string among_all(const std::string& key) { return key + "; all engines"; }
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 /// Lets the calling thread allocate while a stream is being captured: memory is not part of the capture.
 class CaptureRelaxed {
@@ -153,13 +180,19 @@ Expected<std::shared_ptr<Context>> Context::create(const BackendOptions& options
   context->math = options.math;
   context->device = options.device;
   context->counts_on = options.counts_on;
+  context->all_engines = options.all_engines;
+  context->choices = std::make_shared<ChoicesOfProcess>();
   TASO_RETURN_IF_ERROR(options.device_properties.empty() ? context->open_device()
                                                          : context->plan_without_device(options.device_properties));
   return context;
 }
 
 Status Context::open_device() {
-  int count = 0;
+  int count = 0, driver = 0, runtime = 0;
+  TASO_RETURN_IF_ERROR(check(cudaDriverGetVersion(&driver), "CUDA does not name its driver"));
+  TASO_RETURN_IF_ERROR(check(cudaRuntimeGetVersion(&runtime), "CUDA does not name its version"));
+  if (const std::string complaint = driver_complaint(driver, runtime); !complaint.empty())
+    return unavailable("no CUDA device: " + complaint);
   TASO_RETURN_IF_ERROR(check(cudaGetDeviceCount(&count), "no CUDA device"));
   if (count == 0) return unavailable("no CUDA device");
   if (counts_on) device %= count;
@@ -173,9 +206,6 @@ Status Context::open_device() {
     return unavailable(std::string(found.name) + " has compute capability " + std::to_string(found.major) + "." +
                        std::to_string(found.minor) + ", where 8.0 or later is needed");
   cache_bytes = static_cast<std::size_t>(std::max(found.l2CacheSize, 0));
-  int driver = 0, runtime = 0;
-  TASO_RETURN_IF_ERROR(check(cudaDriverGetVersion(&driver), "CUDA does not name its driver"));
-  TASO_RETURN_IF_ERROR(check(cudaRuntimeGetVersion(&runtime), "CUDA does not name its version"));
   TASO_RETURN_IF_ERROR(check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "CUDA cannot make a stream"));
   TASO_RETURN_IF_ERROR(
       check(cudaStreamCreateWithFlags(&tuning_stream, cudaStreamNonBlocking), "CUDA cannot make a stream"));
@@ -221,49 +251,79 @@ Context::~Context() {
 
 Status Context::enter() const { return check(cudaSetDevice(device), "CUDA cannot use the device"); }
 
-Expected<Choice> Context::tune(std::size_t count,
-                               const std::function<Status(std::size_t, cudaStream_t)>& launch) const {
-  // Long enough for the clock, short enough for hundreds of requests with tens of engines each.
+std::optional<std::string> Context::chosen(const std::string& key) const {
+  if (std::optional<std::string> engine = choices->find(among_all(key)); engine || all_engines) return engine;
+  return choices->find(key);
+}
+
+Status Context::choose(const std::string& key, const EngineChoice& choice) const {
+  return choices->record(all_engines ? among_all(key) : key, choice);
+}
+
+Status Context::wake(cudaStream_t on) const {
+  constexpr std::int64_t idle_ns = 300'000'000, work_ns = 200'000'000;
+  constexpr std::size_t bytes = std::size_t{256} << 20;
+  constexpr int at_once = 16;
+  const std::int64_t start = now_ns();
+  if (last_work_ != 0 && start - last_work_ < idle_ns) {
+    last_work_ = start;
+    return {};
+  }
+  TASO_ASSIGN(const DeviceMemory memory, DeviceMemory::create(bytes));
+  while (now_ns() - start < work_ns) {
+    for (int i = 0; i < at_once; ++i)
+      TASO_RETURN_IF_ERROR(check(cudaMemsetAsync(memory.data(), 0, bytes, on), "CUDA cannot write to the device"));
+    TASO_RETURN_IF_ERROR(check(cudaStreamSynchronize(on), "a kernel failed on the device"));
+  }
+  last_work_ = now_ns();
+  return {};
+}
+
+Expected<double> Context::time(const Stopwatch& watch, cudaStream_t on, const std::function<Status()>& launches) const {
+  // 50 to 100 us at the clocks of working devices: to queue some launches takes less.
+  constexpr std::int64_t cycles = 100'000;
+  TASO_RETURN_IF_ERROR(launch_wait(cycles, on));
+  Expected<double> seconds = watch.time(on, launches);
+  last_work_ = now_ns();
+  return seconds;
+}
+
+Expected<FastestCandidate> Context::tune(std::size_t count,
+                                         const std::function<Status(std::size_t, cudaStream_t)>& launch) const {
+  // Long enough for the clock, short enough for hundreds of requests with ten engines each.
   constexpr double aim_s = 200e-6;
   constexpr int most_copies = 16, replays = 5;
   TASO_ASSIGN(const Stopwatch watch, Stopwatch::create());
-  const auto once = [&](std::size_t engine) -> Expected<double> {
-    TASO_RETURN_IF_ERROR(launch(engine, tuning_stream));  // code is loaded
-    TASO_RETURN_IF_ERROR(check(cudaStreamSynchronize(tuning_stream), "an engine failed on the device"));
-    TASO_ASSIGN(const double first, watch.time(tuning_stream, [&] { return launch(engine, tuning_stream); }));
-    const int copies = std::clamp(static_cast<int>(aim_s / std::max(first, 1e-6)), 1, most_copies);
-    TASO_ASSIGN(const LaunchGraph graph, LaunchGraph::capture(tuning_stream, [&]() -> Status {
-                  for (int i = 0; i < copies; ++i) TASO_RETURN_IF_ERROR(launch(engine, tuning_stream));
-                  return {};
-                }));
+  TASO_RETURN_IF_ERROR(wake(tuning_stream));
+  const auto failed = [](const Error& error) {
+    (void)cudaGetLastError();  // is not the next engine's
+    return error;
+  };
+  TimedCandidates candidates;
+  candidates.count = count;
+  candidates.once = [&](std::size_t engine) -> Expected<double> {
+    Status done = launch(engine, tuning_stream);  // code is loaded
+    if (done) done = check(cudaStreamSynchronize(tuning_stream), "an engine failed on the device");
+    if (!done) return failed(done.error());
+    Expected<double> seconds = time(watch, tuning_stream, [&] { return launch(engine, tuning_stream); });
+    return seconds ? seconds : failed(seconds.error());
+  };
+  candidates.settled = [&](std::size_t engine, double once) -> Expected<double> {
+    const int copies = std::clamp(static_cast<int>(aim_s / std::max(once, 1e-6)), 1, most_copies);
+    const Expected<LaunchGraph> graph = LaunchGraph::capture(tuning_stream, [&]() -> Status {
+      for (int i = 0; i < copies; ++i) TASO_RETURN_IF_ERROR(launch(engine, tuning_stream));
+      return {};
+    });
+    if (!graph) return failed(graph.error());
     double least = std::numeric_limits<double>::infinity();
     for (int i = 0; i < replays + 1; ++i) {  // the first warms the caches
-      TASO_ASSIGN(const double time, watch.time(tuning_stream, [&] { return graph.launch(tuning_stream); }));
-      if (i > 0) least = std::min(least, time / copies);
+      const Expected<double> seconds = time(watch, tuning_stream, [&] { return graph->launch(tuning_stream); });
+      if (!seconds) return failed(seconds.error());
+      if (i > 0) least = std::min(least, *seconds / copies);
     }
     return least;
   };
-  std::optional<std::size_t> best;
-  double best_time = 0;
-  std::size_t failed = 0;
-  std::string words;
-  for (std::size_t engine = 0; engine < count; ++engine) {
-    const Expected<double> time = once(engine);
-    if (!time) {
-      ++failed;
-      words = time.error().message;
-      (void)cudaGetLastError();
-      continue;
-    }
-    if (!best || *time < best_time) {
-      best = engine;
-      best_time = *time;
-    }
-  }
-  if (!best) return unavailable("none of " + std::to_string(count) + " engines runs: " + words);
-  Choice choice{*best, 0, "best of " + std::to_string(count - failed)};
-  if (failed > 0) choice.description += ", " + std::to_string(failed) + " failed";
-  return choice;
+  return find_fastest(candidates);
 }
 
 unsigned long long Context::index_check(std::int64_t extent) {

@@ -5,18 +5,20 @@
 #include <cuda_runtime.h>
 #include <cudnn.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/backend.h"
 #include "runtime/cuda/cudnn.h"
+#include "runtime/cuda/tuner.h"
 #include "support/status.h"
 
 namespace taso::cuda {
@@ -89,13 +91,6 @@ class Stopwatch {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
-/// Which of several engines is used for a request from then on.
-struct Choice {
-  std::size_t engine = 0;
-  std::size_t division = 0;  ///< For kernels that divide their work in several ways.
-  std::string description;   ///< "best of 14, 2 failed".
-};
-
 /// One device. Members are set by create() and constant afterwards, but for what `mutex` guards.
 class Context {
  public:
@@ -106,7 +101,8 @@ class Context {
 
   MathMode math = MathMode::strict;
   int device = 0;
-  bool counts_on = false;  ///< BackendOptions::counts_on.
+  bool counts_on = false;    ///< BackendOptions::counts_on.
+  bool all_engines = false;  ///< BackendOptions::all_engines.
   bool can_run = false;
   std::string identity;
   std::string properties;       ///< The device's JSON.
@@ -119,16 +115,27 @@ class Context {
 
   /// Held while kernels are planned and tuned, and while cuDNN queues: its handle is for one thread at a time.
   std::mutex mutex;
-  cudaStream_t tuning_stream = nullptr;   ///< Guarded by `mutex`.
-  std::map<std::string, Choice> choices;  ///< Guarded by `mutex`. By tuning_key, kept by the kernels.
+  cudaStream_t tuning_stream = nullptr;    ///< Guarded by `mutex`.
+  std::shared_ptr<EngineChoices> choices;  ///< Guarded by `mutex`. By tuning_key; the kernels find and record.
 
   /// Makes the calling thread use this device: CUDA's current device is a thread's.
   [[nodiscard]] Status enter() const;
 
+  /// The engine that was chosen for a key: among all where that was done.
+  [[nodiscard]] std::optional<std::string> chosen(const std::string& key) const;
+  /// Keeps a choice, in the arithmetic and for the device of this context. The caller holds `mutex`.
+  [[nodiscard]] Status choose(const std::string& key, const EngineChoice& choice) const;
   /// The engine among `count` that is fastest on the device. `launch(i, stream)` queues engine i; those that fail are
-  /// skipped. The caller holds `mutex`.
-  [[nodiscard]] Expected<Choice> tune(std::size_t count,
-                                      const std::function<Status(std::size_t, cudaStream_t)>& launch) const;
+  /// left out. The caller holds `mutex`.
+  [[nodiscard]] Expected<FastestCandidate> tune(std::size_t count,
+                                                const std::function<Status(std::size_t, cudaStream_t)>& launch) const;
+
+  /// Works until the clocks of a device that was idle are up, for 200 ms; waits for it.
+  [[nodiscard]] Status wake(cudaStream_t on) const;
+  /// Seconds that `launches` takes on the stream. The device waits before, for long enough that what is queued at once
+  /// does not wait for the host.
+  [[nodiscard]] Expected<double> time(const Stopwatch& watch, cudaStream_t on,
+                                      const std::function<Status()>& launches) const;
 
   // Errors that kernels find: a kernel with checks takes a number and passes it on with error_slot().
   [[nodiscard]] unsigned long long* error_slot() const { return error_slot_; }
@@ -146,6 +153,8 @@ class Context {
   unsigned long long* error_copy_ = nullptr;  ///< Pinned memory of the host.
   std::mutex checks_mutex_;
   std::vector<std::int64_t> checked_extents_;  ///< By number.
+  /// When the device was last known to work: nanoseconds of the steady clock, 0 at first.
+  mutable std::atomic<std::int64_t> last_work_ = 0;
 };
 
 }  // namespace taso::cuda

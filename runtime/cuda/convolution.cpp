@@ -1,11 +1,13 @@
 // Convolutions by cuDNN. What its engines do not fuse follows as a pass of our own: padding before, the activation and
 // the sum after.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
 
 #include "runtime/cuda/cudnn.h"
 #include "runtime/cuda/device_kernel.h"
+#include "runtime/cuda/division.h"
 #include "runtime/cuda/launch.h"
 #include "runtime/strides.h"
 
@@ -18,72 +20,45 @@ cudnnDataType_t type_of(ElementType element) {
   return CUDNN_DATA_FLOAT;
 }
 
-/// How a request is divided between cuDNN and our own passes.
-struct Division {
-  ConvolutionGraph graph;
-  std::vector<std::int64_t> padding;  ///< By a pass before, if not empty: top, left, bottom, right.
-  bool zero_bias = false;             ///< The graph has a bias that the request has not.
-  /// What is left for the pass after.
-  bool bias_left = false, residual_left = false;
-  Function act_left = Function::identity;
-  [[nodiscard]] bool has_rest() const { return bias_left || residual_left || act_left != Function::identity; }
+/// A division with its passes, all but the engine. Workspaces count from 0: the engine's is the last.
+struct Placed {
+  Division division;
+  std::optional<PaddingStep> padding;
+  std::optional<CopyStep> reorder;
+  std::optional<EpilogueStep> epilogue;
+  DeviceMemory zeros;          ///< The bias, where the division makes it up.
+  std::int64_t workspace = 0;  ///< Of the passes; there begins the engine's.
+
+  std::int64_t reserve(std::int64_t bytes) {
+    const std::int64_t offset = workspace;
+    workspace += static_cast<std::int64_t>(aligned(static_cast<std::size_t>(bytes)));
+    return offset;
+  }
 };
 
-/// What of a request decides about divisions.
-struct Asked {
-  ConvolutionGraph plain;
-  std::vector<std::int64_t> pads;
-  bool bias = false, residual = false, residual_fits = false;
-  Function act = Function::identity;
+/// An engine for one of several placed divisions.
+struct Candidate {
+  std::size_t placed = 0;
+  Engine engine;
 };
 
-/// Where the pads at both ends differ but the end needs no more than the begin has, equal pads give the same result:
-/// what the last windows leave over may be anything less than a stride.
-void even_out(ConvolutionGraph& graph) {
-  for (std::size_t i = 0; i < 2; ++i) {
-    const std::int64_t window = (graph.w[2 + i] - 1) * graph.dilations[i] + 1;
-    const std::int64_t needed = (graph.y[2 + i] - 1) * graph.strides[i] + window - graph.x[2 + i] - graph.before[i];
-    if (graph.before[i] >= needed && graph.before[i] < needed + graph.strides[i]) graph.after[i] = graph.before[i];
-  }
-}
+constexpr std::string_view chosen_by = "; best of ";
 
-/// All divisions, best first: as much as possible in cuDNN's engine, then with less of it, then with padding before.
-std::vector<Division> divisions_of(const Asked& asked) {
-  std::vector<Division> list;
-  const auto add = [&](bool padded, bool bias, bool residual, bool relu) {
-    Division division;
-    division.graph = asked.plain;
-    if (padded) {
-      division.padding = asked.pads;
-      division.graph.x[2] += asked.pads[0] + asked.pads[2];
-      division.graph.x[3] += asked.pads[1] + asked.pads[3];
-      division.graph.before = division.graph.after = {0, 0};
-    } else {
-      even_out(division.graph);
-    }
-    division.graph.residual = residual;
-    division.graph.relu = relu;
-    // The engines have residual and activation only together with a bias.
-    division.graph.bias = bias || residual || relu;
-    division.zero_bias = division.graph.bias && !asked.bias;
-    division.bias_left = asked.bias && !division.graph.bias;
-    division.residual_left = asked.residual && !residual;
-    division.act_left = relu ? Function::identity : asked.act;
-    list.push_back(std::move(division));
-  };
-  const bool relu = asked.act == Function::relu, residual = asked.residual && asked.residual_fits;
-  for (const bool padded : {false, true}) {
-    if (padded && asked.pads == std::vector<std::int64_t>{0, 0, 0, 0}) continue;
-    if (residual) {
-      if (relu) add(padded, asked.bias, true, true);
-      if (!relu) add(padded, asked.bias, true, false);
-    }
-    if (relu && !asked.residual) add(padded, asked.bias, false, true);
-    if (asked.bias) add(padded, true, false, false);
-    add(padded, false, false, false);
+/// The text of a choice, and the parts of such a text.
+struct ChosenEngine {
+  std::string division;
+  EngineConfiguration configuration;
+  std::string description;  ///< "best of 8".
+
+  [[nodiscard]] std::string text() const { return division + "; " + to_string(configuration) + "; " + description; }
+  static std::optional<ChosenEngine> parse(std::string_view text) {
+    const std::size_t end = text.rfind(chosen_by), begin = text.find("; engine ");
+    if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) return std::nullopt;
+    const auto configuration = parse_configuration(text.substr(begin + 2, end - begin - 2));
+    if (!configuration) return std::nullopt;
+    return ChosenEngine{std::string(text.substr(0, begin)), *configuration, std::string(text.substr(end + 2))};
   }
-  return list;
-}
+};
 
 class Convolution final : public DeviceKernel {
  public:
@@ -92,6 +67,9 @@ class Convolution final : public DeviceKernel {
     align_operands();
   }
 
+  std::size_t launches() const override {
+    return 1 + (placed_.padding ? 1 : 0) + (placed_.reorder ? 1 : 0) + (placed_.epilogue ? 1 : 0);
+  }
   std::string packed_format(std::size_t index) const override { return index == 1 ? packed_format_ : ""; }
   std::size_t packed_bytes(std::size_t) const override {
     return static_cast<std::size_t>(request_.inputs[1].type.bytes());
@@ -116,52 +94,102 @@ class Convolution final : public DeviceKernel {
   /// Finds engines and takes one. A reason if there is none.
   Expected<std::string> prepare() {
     std::string reason;
-    Asked asked;
+    AskedConvolution asked;
     TASO_ASSIGN(reason, examine(asked));
     if (!reason.empty()) return reason;
     const std::scoped_lock lock(context_->mutex);
-    const PlanningTarget target{context_->cudnn, context_->can_run ? nullptr : &context_->device_descriptor};
+    const std::vector<Division> divisions = divisions_of(asked);
     const std::string key = tuning_key(request_);
-    std::vector<Division> divisions = divisions_of(asked);
-    if (const auto known = context_->choices.find(key); known != context_->choices.end()) {
-      const Choice& choice = known->second;
-      division_ = std::move(divisions.at(choice.division));
-      Engines engines = convolution_engines(target, division_.graph, context_->math, workspace_limit, choice.engine);
-      if (engines.usable.empty()) return "cuDNN no longer has the engine that it had (" + engines.last_error + ")";
-      TASO_RETURN_IF_ERROR(place());
-      take(std::move(engines.usable[0]), choice.description);
-      return std::string();
+    if (const std::optional<std::string> known = context_->chosen(key)) {
+      TASO_ASSIGN(const bool taken, take_chosen(*known, divisions));
+      if (taken) return std::string();
     }
-    for (std::size_t i = 0; i < divisions.size(); ++i) {
-      Engines engines = convolution_engines(target, divisions[i].graph, context_->math, workspace_limit);
-      if (engines.usable.empty()) {
-        // The first division is what one wanted to have: its reason is the one to tell.
-        if (reason.empty())
-          reason = "cuDNN has no engine (" + std::to_string(engines.unsupported) + " without a plan, " +
-                   std::to_string(engines.other_arithmetic) + " of other arithmetic" +
-                   (engines.last_error.empty() ? "" : "; " + engines.last_error) + ")";
-        continue;
+    return find_engine(key, divisions);
+  }
+
+ private:
+  [[nodiscard]] PlanningTarget target() const {
+    return {context_->cudnn, context_->can_run ? nullptr : &context_->device_descriptor};
+  }
+
+  /// Takes the engine that was chosen before. False if this version of us or of cuDNN has it no more.
+  Expected<bool> take_chosen(const std::string& text, const std::vector<Division>& divisions) {
+    const std::optional<ChosenEngine> chosen = ChosenEngine::parse(text);
+    if (!chosen) return false;
+    const auto division = std::find_if(divisions.begin(), divisions.end(),
+                                       [&](const Division& one) { return one.name() == chosen->division; });
+    if (division == divisions.end()) return false;
+    const PlanningTarget planned_for = target();
+    Expected<Engine> engine =
+        configured_engine(planned_for, division->graph, context_->math, workspace_limit, chosen->configuration);
+    if (!engine) return false;
+    TASO_ASSIGN(Placed placed, place(*division));
+    take(std::move(placed), std::move(*engine), chosen->description);
+    return true;
+  }
+
+  /// The fastest engine of the first round of divisions in which any runs.
+  Expected<std::string> find_engine(const std::string& key, const std::vector<Division>& divisions) {
+    std::string reason;
+    for (const std::vector<std::size_t>& round : rounds_of(divisions)) {
+      std::vector<Placed> placed;
+      std::vector<Candidate> candidates;
+      int left_out = 0;
+      for (const std::size_t number : round) {
+        Engines engines = engines_of(divisions[number]);
+        left_out += engines.unsupported;
+        if (engines.usable.empty()) {
+          // The first division is what one wanted to have: its reason is the one to tell.
+          if (reason.empty()) reason = why_none(engines);
+          continue;
+        }
+        TASO_ASSIGN(Placed one, place(divisions[number]));
+        for (Engine& engine : engines.usable) candidates.push_back({placed.size(), std::move(engine)});
+        placed.push_back(std::move(one));
       }
-      division_ = std::move(divisions[i]);
-      TASO_RETURN_IF_ERROR(place());
-      Choice choice{0, i, "first of " + std::to_string(engines.usable.size())};
+      if (candidates.empty()) continue;
+      std::string description = "first of " + std::to_string(candidates.size());
+      std::size_t fastest = 0;
       if (context_->can_run) {
-        TASO_ASSIGN(choice, tuned(engines));
-        choice.division = i;
+        const auto start = std::chrono::steady_clock::now();
+        const Expected<FastestCandidate> found = tuned(placed, candidates);
+        if (!found) {
+          if (reason.empty()) reason = found.error().message;
+          continue;
+        }
+        fastest = found->index;
+        description = found->description();
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+        const Candidate& chosen = candidates[fastest];
+        const ChosenEngine text{placed[chosen.placed].division.name(), chosen.engine.configuration, description};
+        TASO_RETURN_IF_ERROR(context_->choose(key, {text.text(), found->seconds, took.count()}));
+      } else if (left_out > 0) {
+        description += ", " + std::to_string(left_out) + " left out";
       }
-      if (engines.unsupported > 0) choice.description += ", " + std::to_string(engines.unsupported) + " left out";
-      Engine& chosen = engines.usable[choice.engine];
-      choice.engine = chosen.position;
-      if (context_->can_run) context_->choices[key] = choice;
-      take(std::move(chosen), choice.description);
+      Candidate& chosen = candidates[fastest];
+      take(std::move(placed[chosen.placed]), std::move(chosen.engine), description);
       return std::string();
     }
     return reason;
   }
 
- private:
+  [[nodiscard]] Engines engines_of(const Division& division) const {
+    const PlanningTarget planned_for = target();
+    if (context_->all_engines)
+      return convolution_engines(planned_for, division.graph, context_->math, all_engines(workspace_limit));
+    EngineLimits limits;
+    limits.workspace_bytes = workspace_limit;
+    return convolution_engines(planned_for, division.graph, context_->math, limits);
+  }
+
+  static std::string why_none(const Engines& engines) {
+    return "cuDNN has no engine (" + std::to_string(engines.unsupported) + " without a plan, " +
+           std::to_string(engines.compiled) + " to be compiled, " + std::to_string(engines.other_arithmetic) +
+           " of other arithmetic" + (engines.last_error.empty() ? "" : "; " + engines.last_error) + ")";
+  }
+
   /// Fills in `asked`, or says why there is no kernel.
-  Expected<std::string> examine(Asked& asked) {
+  Expected<std::string> examine(AskedConvolution& asked) {
     std::string reason;
     if (!is_plain(request_, reason)) return reason;
     const std::size_t inputs = request_.inputs.size();
@@ -214,108 +242,118 @@ class Convolution final : public DeviceKernel {
   }
 
   /// Makes the passes before and after the engine.
-  Status place() {
+  Expected<Placed> place(const Division& division) const {
     const Operand& x = request_.inputs[0];
     const Operand& w = request_.inputs[1];
     const Operand& y = request_.outputs[0];
     const ElementType element = y.type.element;
-    if (!division_.padding.empty()) {
-      const std::int64_t offset = reserve(static_cast<std::size_t>(volume(division_.graph.x)) * size_of(element));
+    Placed placed;
+    placed.division = division;
+    if (!division.padding.empty()) {
+      const std::int64_t offset =
+          placed.reserve(volume(division.graph.x) * static_cast<std::int64_t>(size_of(element)));
       // the bytes of the image are those of the layout that the engines work in
-      padding_ = padding_step({x.type, layout_, false}, division_.padding, input(0), workspace(offset));
+      placed.padding = padding_step({x.type, layout_, false}, division.padding, input(0), workspace(offset));
     }
     if (reorders_weight_) {
-      const std::int64_t offset = reserve(static_cast<std::size_t>(w.type.bytes()));
-      reorder_ = reorder_step(w.type, w.layout, layout_, input(1), workspace(offset));
-      if (!reorder_) return internal_error("a kernel with too many axes");
+      const std::int64_t offset = placed.reserve(w.type.bytes());
+      placed.reorder = reorder_step(w.type, w.layout, layout_, input(1), workspace(offset));
+      if (!placed.reorder) return internal_error("a kernel with too many axes");
     }
-    if (division_.has_rest()) {
-      epilogue_ = epilogue_step({y.type, layout_, false}, 1, division_.bias_left ? input(2) : Slot{},
-                                division_.residual_left ? input(3) : Slot{},
-                                division_.residual_left ? request_.inputs[3].layout : layout_, division_.act_left);
-      if (!epilogue_) return internal_error("an image with too many axes");
+    if (division.has_rest()) {
+      placed.epilogue = epilogue_step({y.type, layout_, false}, 1, division.bias_left ? input(2) : Slot{},
+                                      division.residual_left ? input(3) : Slot{},
+                                      division.residual_left ? request_.inputs[3].layout : layout_, division.act_left);
+      if (!placed.epilogue) return internal_error("an image with too many axes");
     }
-    if (context_->can_run && division_.zero_bias) {
+    if (context_->can_run && division.zero_bias) {
       const std::size_t bytes = static_cast<std::size_t>(y.type.shape[1]) * size_of(element);
-      TASO_ASSIGN(zeros_, DeviceMemory::create(bytes));
-      TASO_RETURN_IF_ERROR(
-          check(cudaMemsetAsync(zeros_.data(), 0, bytes, context_->tuning_stream), "CUDA cannot write to the device"));
+      TASO_ASSIGN(placed.zeros, DeviceMemory::create(bytes));
+      TASO_RETURN_IF_ERROR(check(cudaMemsetAsync(placed.zeros.data(), 0, bytes, context_->tuning_stream),
+                                 "CUDA cannot write to the device"));
       TASO_RETURN_IF_ERROR(check(cudaStreamSynchronize(context_->tuning_stream), "CUDA cannot write to the device"));
     }
-    return {};
+    return placed;
   }
 
-  void take(Engine engine, const std::string& description) {
+  void take(Placed placed, Engine engine, const std::string& description) {
+    placed_ = std::move(placed);
     engine_ = std::move(engine);
-    engine_offset_ = reserve(static_cast<std::size_t>(engine_.workspace));
-    implementation_ = "cudnn engine " + std::to_string(engine_.index) + (padding_ ? " after own pad" : "") +
-                      (epilogue_ ? " and own epilogue" : "") + " (" + description + ")";
+    reserve(static_cast<std::size_t>(placed_.workspace + engine_.workspace));
+    implementation_ = "cudnn engine " + std::to_string(engine_.configuration.index) +
+                      (placed_.padding ? " after own pad" : "") + (placed_.epilogue ? " and own epilogue" : "") + " (" +
+                      description + ")";
   }
 
-  Expected<Choice> tuned(const Engines& engines) const {
+  /// The fastest of the candidates, with their passes, on random operands.
+  Expected<FastestCandidate> tuned(const std::vector<Placed>& placed, const std::vector<Candidate>& candidates) const {
     TASO_RETURN_IF_ERROR(context_->enter());
-    const ElementType element = request_.outputs[0].type.element;
     const cudaStream_t stream = context_->tuning_stream;
-    const std::int64_t outputs = request_.outputs[0].type.elements();
-    TASO_ASSIGN(const DeviceMemory x, random_operand(element, volume(division_.graph.x), 1, stream));
-    TASO_ASSIGN(const DeviceMemory w, random_operand(element, request_.inputs[1].type.elements(), 2, stream));
-    TASO_ASSIGN(const DeviceMemory bias, random_operand(element, request_.outputs[0].type.shape[1], 3, stream));
-    TASO_ASSIGN(const DeviceMemory residual,
-                random_operand(element, division_.graph.residual ? outputs : 1, 4, stream));
-    TASO_ASSIGN(const DeviceMemory y, DeviceMemory::create(static_cast<std::size_t>(outputs) * size_of(element)));
+    std::vector<DeviceMemory> memory;
+    std::vector<const std::byte*> inputs;
+    for (std::size_t i = 0; i < request_.inputs.size(); ++i) {
+      const TensorType& type = request_.inputs[i].type;
+      TASO_ASSIGN(DeviceMemory one, random_operand(type.element, type.elements(), i + 1, stream));
+      inputs.push_back(one.data());
+      memory.push_back(std::move(one));
+    }
+    TASO_ASSIGN(const DeviceMemory y, DeviceMemory::create(static_cast<std::size_t>(request_.outputs[0].type.bytes())));
     std::int64_t most = 0;
-    for (const Engine& engine : engines.usable) most = std::max(most, engine.workspace);
+    for (const Candidate& one : candidates) most = std::max(most, placed[one.placed].workspace + one.engine.workspace);
     TASO_ASSIGN(const DeviceMemory space, DeviceMemory::create(static_cast<std::size_t>(most)));
+    const std::vector<std::byte*> outputs = {y.data()};
+    Buffers buffers;
+    buffers.inputs = inputs;
+    buffers.outputs = outputs;
+    buffers.workspace = space.data();
     TASO_RETURN_IF_ERROR(check(cudnnSetStream(context_->cudnn, stream), "cuDNN cannot use a stream"));
-    Expected<Choice> choice = context_->tune(engines.usable.size(), [&](std::size_t i, cudaStream_t) -> Status {
-      return run(engines.usable[i], x.data(), w.data(), y.data(), bias.data(), residual.data(), space.data());
+    Expected<FastestCandidate> fastest = context_->tune(candidates.size(), [&](std::size_t i, cudaStream_t on) {
+      const auto in_turn = [](const auto& queued) { return queued(); };  // the mutex is held
+      return queue(placed[candidates[i].placed], candidates[i].engine, buffers, on, in_turn);
     });
     TASO_RETURN_IF_ERROR(check(cudnnSetStream(context_->cudnn, context_->stream), "cuDNN cannot use a stream"));
-    return choice;
+    return fastest;
   }
 
-  Status run(const Engine& engine, const std::byte* x, const std::byte* w, std::byte* y, const std::byte* bias,
-             const std::byte* residual, std::byte* space) const {
+  /// Queues passes and engine. `in_turn` calls what queues on cuDNN's handle, which is for one thread at a time.
+  template <class InTurn>
+  Status queue(const Placed& placed, const Engine& engine, const Buffers& buffers, cudaStream_t stream,
+               const InTurn& in_turn) const {
+    const Division& division = placed.division;
+    const std::byte* x = buffers.inputs[0];
+    const std::byte* w = buffers.inputs[1];
+    if (placed.padding) {
+      TASO_RETURN_IF_ERROR(launch(*placed.padding, buffers, stream));
+      x = buffers.workspace + placed.padding->to.offset;
+    }
+    if (placed.reorder) {
+      TASO_RETURN_IF_ERROR(launch(*placed.reorder, buffers, stream));
+      w = buffers.workspace + placed.reorder->to.offset;
+    }
     std::vector<std::pair<ConvolutionOperand, const void*>> operands = {
-        {ConvolutionOperand::x, x}, {ConvolutionOperand::w, w}, {ConvolutionOperand::y, y}};
-    if (division_.graph.bias) operands.emplace_back(ConvolutionOperand::bias, bias);
-    if (division_.graph.residual) operands.emplace_back(ConvolutionOperand::residual, residual);
-    return cuda::execute(context_->cudnn, engine, operands, space);
+        {ConvolutionOperand::x, x}, {ConvolutionOperand::w, w}, {ConvolutionOperand::y, buffers.outputs[0]}};
+    if (division.graph.bias)
+      operands.emplace_back(ConvolutionOperand::bias, division.zero_bias ? placed.zeros.data() : buffers.inputs[2]);
+    if (division.graph.residual) operands.emplace_back(ConvolutionOperand::residual, buffers.inputs[3]);
+    std::byte* space = engine.workspace > 0 ? buffers.workspace + placed.workspace : nullptr;
+    TASO_RETURN_IF_ERROR(in_turn([&] { return cuda::execute(context_->cudnn, engine, operands, space); }));
+    if (placed.epilogue) TASO_RETURN_IF_ERROR(launch(*placed.epilogue, buffers, stream));
+    return {};
   }
 
   Status queue(const Buffers& buffers, cudaStream_t stream) const override {
-    const std::byte* x = buffers.inputs[0];
-    const std::byte* w = buffers.inputs[1];
-    if (padding_) {
-      TASO_RETURN_IF_ERROR(launch(*padding_, buffers, stream));
-      x = buffers.workspace + padding_->to.offset;
-    }
-    if (reorder_) {
-      TASO_RETURN_IF_ERROR(launch(*reorder_, buffers, stream));
-      w = buffers.workspace + reorder_->to.offset;
-    }
-    const std::byte* bias = division_.zero_bias ? zeros_.data() : division_.graph.bias ? buffers.inputs[2] : nullptr;
-    const std::byte* residual = division_.graph.residual ? buffers.inputs[3] : nullptr;
-    std::byte* space = engine_.workspace > 0 ? buffers.workspace + engine_offset_ : nullptr;
-    {
+    return queue(placed_, engine_, buffers, stream, [this](const auto& queued) {
       const std::scoped_lock lock(context_->mutex);
-      TASO_RETURN_IF_ERROR(run(engine_, x, w, buffers.outputs[0], bias, residual, space));
-    }
-    if (epilogue_) TASO_RETURN_IF_ERROR(launch(*epilogue_, buffers, stream));
-    return {};
+      return queued();
+    });
   }
 
   KernelRequest request_;
   Layout layout_ = Layout::row_major;  ///< In which the engines work; the images' bytes are that.
   std::string packed_format_;
   bool reorders_weight_ = false;
-  Division division_;
+  Placed placed_;
   Engine engine_;
-  std::int64_t engine_offset_ = 0;
-  DeviceMemory zeros_;
-  std::optional<PaddingStep> padding_;
-  std::optional<CopyStep> reorder_;
-  std::optional<EpilogueStep> epilogue_;
 };
 
 }  // namespace

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <charconv>
+#include <system_error>
 
 namespace taso::cuda {
 namespace {
@@ -146,7 +147,8 @@ Notes notes_of(cudnnBackendDescriptor_t engine) {
     // What is not known of an engine is assumed to be against it.
     return {true, true, true, true, true};
   }
-  for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+  const auto known = std::clamp<std::int64_t>(count, 0, static_cast<std::int64_t>(list.size()));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(known); ++i) {
     notes.tensor_core |= list[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
     notes.down_converts |= list[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS;
     notes.sums_in_less |= list[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
@@ -174,6 +176,118 @@ bool is_allowed(const Notes& notes, cudnnDataType_t type, MathMode math) {
   if (notes.large_tiles || notes.down_converts) return false;
   return math == MathMode::tf32 || !notes.tensor_core;
 }
+
+Error unusable(std::string message) { return {ErrorCode::device_unavailable, std::move(message), {}}; }
+
+/// What a configuration says of itself.
+struct Configured {
+  EngineConfiguration configuration;
+  Notes notes;
+  bool is_compiled = false;
+};
+
+/// The descriptors that an attribute holds, at most `count`; `type` is theirs.
+Expected<std::vector<Descriptor>> descriptors_in(cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
+                                                 cudnnBackendDescriptorType_t type, std::int64_t count,
+                                                 const char* what) {
+  std::vector<Descriptor> list;
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (std::int64_t i = 0; i < count; ++i) {
+    list.emplace_back(type);
+    raw.push_back(list.back().get());
+  }
+  std::int64_t got = 0;
+  if (count > 0)
+    TASO_RETURN_IF_ERROR(
+        check(cudnnBackendGetAttribute(of, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &got, raw.data()), what));
+  list.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(got, 0, std::max<std::int64_t>(count, 0))));
+  return list;
+}
+
+/// What the heuristics of that mode name, in their order.
+Expected<std::vector<Descriptor>> named_configurations(const PlanningTarget& target, const Descriptor& graph,
+                                                       cudnnBackendHeurMode_t mode) {
+  Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
+      .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
+  if (target.properties != nullptr) heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.properties);
+  TASO_RETURN_IF_ERROR(heuristics.finalize());
+  const char* what = "cuDNN does not name its engines";
+  std::int64_t count = 0;
+  TASO_RETURN_IF_ERROR(check(cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                                      CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
+                             what));
+  return descriptors_in(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, count,
+                        what);
+}
+
+Expected<Configured> configured_of(cudnnBackendDescriptor_t configuration) {
+  const char* what = "cuDNN does not describe an engine";
+  Configured result;
+  const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  cudnnBackendDescriptor_t raw = engine.get();
+  std::int64_t count = 0;
+  TASO_RETURN_IF_ERROR(check(cudnnBackendGetAttribute(configuration, CUDNN_ATTR_ENGINECFG_ENGINE,
+                                                      CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &raw),
+                             what));
+  TASO_RETURN_IF_ERROR(check(cudnnBackendGetAttribute(raw, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count,
+                                                      &result.configuration.index),
+                             what));
+  // Of these cuDNN does not say beforehand how many there are.
+  TASO_ASSIGN(const std::vector<Descriptor> knobs,
+              descriptors_in(configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
+                             CUDNN_KNOB_TYPE_COUNTS, what));
+  for (const Descriptor& knob : knobs) {
+    cudnnBackendKnobType_t kind{};
+    std::int64_t value = 0;
+    TASO_RETURN_IF_ERROR(check(
+        cudnnBackendGetAttribute(knob.get(), CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &count, &kind),
+        what));
+    TASO_RETURN_IF_ERROR(check(
+        cudnnBackendGetAttribute(knob.get(), CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &count, &value),
+        what));
+    result.configuration.knobs.emplace_back(kind, value);
+  }
+  std::sort(result.configuration.knobs.begin(), result.configuration.knobs.end());
+  result.notes = notes_of(raw);
+  result.is_compiled = is_compiled(raw);
+  return result;
+}
+
+/// Makes plans of configurations.
+class EnginePlanner {
+ public:
+  EnginePlanner(const PlanningTarget& target, const ConvolutionGraph& graph, MathMode math, std::size_t workspace_bytes)
+      : target_(target), type_(graph.type), math_(math), workspace_bytes_(workspace_bytes) {}
+
+  [[nodiscard]] bool allows(const Configured& configured) const { return is_allowed(configured.notes, type_, math_); }
+
+  [[nodiscard]] Expected<Engine> plan(const Descriptor& configuration, const Configured& configured) const {
+    Engine engine;
+    engine.configuration = configured.configuration;
+    engine.tensor_core = configured.notes.tensor_core;
+    engine.plan = Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    if (target_.properties != nullptr)
+      engine.plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target_.properties);
+    else
+      engine.plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target_.handle);
+    engine.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+    TASO_RETURN_IF_ERROR(engine.plan.finalize());
+    std::int64_t count = 0;
+    TASO_RETURN_IF_ERROR(check(cudnnBackendGetAttribute(engine.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                                        CUDNN_TYPE_INT64, 1, &count, &engine.workspace),
+                               "cuDNN does not say how much workspace an engine needs"));
+    if (engine.workspace < 0 || static_cast<std::size_t>(engine.workspace) > workspace_bytes_)
+      return unusable("the workspace would be " + std::to_string(engine.workspace) + " bytes");
+    return engine;
+  }
+
+ private:
+  const PlanningTarget& target_;
+  cudnnDataType_t type_;
+  MathMode math_;
+  std::size_t workspace_bytes_;
+};
 
 }  // namespace
 
@@ -203,104 +317,108 @@ Status Descriptor::finalize() {
   return check(cudnnBackendFinalize(descriptor_), "cuDNN refuses a descriptor");
 }
 
+std::string to_string(const EngineConfiguration& configuration) {
+  std::string text = "engine " + std::to_string(configuration.index) + "; knobs";
+  for (const auto& [kind, value] : configuration.knobs)
+    text += ' ' + std::to_string(kind) + '=' + std::to_string(value);
+  return text;
+}
+
+std::optional<EngineConfiguration> parse_configuration(std::string_view text) {
+  const auto skip = [&](std::string_view words) {
+    const bool begins = text.starts_with(words);
+    if (begins) text.remove_prefix(words.size());
+    return begins;
+  };
+  const auto number = [&](std::int64_t& value) {
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (failure != std::errc{}) return false;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return true;
+  };
+  EngineConfiguration configuration;
+  if (!skip("engine ") || !number(configuration.index) || !skip("; knobs")) return std::nullopt;
+  while (!text.empty()) {
+    auto& [kind, value] = configuration.knobs.emplace_back();
+    if (!skip(" ") || !number(kind) || !skip("=") || !number(value)) return std::nullopt;
+  }
+  return configuration;
+}
+
 Engines convolution_engines(const PlanningTarget& target, const ConvolutionGraph& graph, MathMode math,
-                            std::size_t workspace_bytes, std::optional<std::size_t> only) {
-  constexpr int most_compiled = 4;
+                            const EngineLimits& limits) {
   Engines engines;
-  int compiled = 0;
-  std::size_t next_position = 0;
   GraphBuilder builder(graph);
   if (const Status built = builder.build(target); !built) {
     engines.last_error = built.error().message;
     return engines;
   }
-  const auto unsupported = [&](const Status& status) {
-    ++engines.unsupported;
-    engines.last_error = status.error().message;
-  };
-  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-    heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, builder.whole())
-        .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
-    if (target.properties != nullptr) heuristics.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.properties);
-    if (const Status ready = heuristics.finalize(); !ready) {
-      engines.last_error = ready.error().message;
+  const EnginePlanner planner(target, graph, math, limits.workspace_bytes);
+  std::vector<EngineConfiguration> met;
+  for (const auto& [mode, most] :
+       {std::pair(CUDNN_HEUR_MODE_A, limits.heuristic), std::pair(CUDNN_HEUR_MODE_FALLBACK, limits.all)}) {
+    Expected<std::vector<Descriptor>> named = named_configurations(target, builder.whole(), mode);
+    if (!named) {
+      engines.last_error = named.error().message;
       continue;
     }
-    std::int64_t count = 0;
-    if (cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0,
-                                 &count, nullptr) != CUDNN_STATUS_SUCCESS ||
-        count <= 0)
-      continue;
-    std::vector<Descriptor> configurations;
-    std::vector<cudnnBackendDescriptor_t> raw;
-    for (std::int64_t i = 0; i < count; ++i) {
-      configurations.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-      raw.push_back(configurations.back().get());
-    }
-    std::int64_t got = 0;
-    if (const Status read = check(cudnnBackendGetAttribute(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                                           CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &got, raw.data()),
-                                  "cuDNN does not name its engines");
-        !read) {
-      engines.last_error = read.error().message;
-      continue;
-    }
-    for (std::size_t i = 0; i < static_cast<std::size_t>(std::clamp<std::int64_t>(got, 0, count)); ++i) {
-      const std::size_t position = next_position++;
-      if (only && position != *only) continue;
-      Descriptor description(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-      cudnnBackendDescriptor_t described = description.get();
-      std::int64_t one = 0;
-      if (const Status read = check(cudnnBackendGetAttribute(raw[i], CUDNN_ATTR_ENGINECFG_ENGINE,
-                                                             CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &one, &described),
-                                    "cuDNN does not describe an engine");
-          !read) {
-        unsupported(read);
+    for (const Descriptor& one : *named) {
+      if (engines.usable.size() >= most) break;
+      Expected<Configured> configured = configured_of(one.get());
+      if (!configured) {
+        ++engines.unsupported;
+        engines.last_error = configured.error().message;
         continue;
       }
-      Engine engine;
-      engine.position = position;
-      cudnnBackendGetAttribute(described, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &one, &engine.index);
-      const Notes notes = notes_of(described);
-      if (!is_allowed(notes, graph.type, math)) {
+      if (std::find(met.begin(), met.end(), configured->configuration) != met.end()) continue;
+      met.push_back(configured->configuration);
+      if (!planner.allows(*configured)) {
         ++engines.other_arithmetic;
-        continue;
+      } else if (configured->is_compiled && !limits.compiled) {
+        ++engines.compiled;
+      } else if (Expected<Engine> engine = planner.plan(one, *configured); engine) {
+        engines.usable.push_back(std::move(*engine));
+      } else {
+        ++engines.unsupported;  // the heuristics name configurations that then turn out to have no plan
+        engines.last_error = engine.error().message;
       }
-      engine.tensor_core = notes.tensor_core;
-      if (!only && is_compiled(described) && ++compiled > most_compiled) {
-        ++engines.unsupported;
-        continue;
-      }
-      engine.plan = Descriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-      if (target.properties != nullptr)
-        engine.plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.properties);
-      else
-        engine.plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
-      engine.plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configurations[i]);
-      // The heuristics name configurations that then turn out to have no plan.
-      if (const Status planned = engine.plan.finalize(); !planned) {
-        unsupported(planned);
-        continue;
-      }
-      if (const Status read =
-              check(cudnnBackendGetAttribute(engine.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                             CUDNN_TYPE_INT64, 1, &one, &engine.workspace),
-                    "cuDNN does not say how much workspace an engine needs");
-          !read || engine.workspace < 0) {
-        ++engines.unsupported;
-        if (!read) engines.last_error = read.error().message;
-        continue;
-      }
-      if (static_cast<std::size_t>(engine.workspace) > workspace_bytes) {
-        ++engines.unsupported;
-        engines.last_error = "the workspace would be " + std::to_string(engine.workspace) + " bytes";
-        continue;
-      }
-      engines.usable.push_back(std::move(engine));
     }
   }
   return engines;
+}
+
+Expected<Engine> configured_engine(const PlanningTarget& target, const ConvolutionGraph& graph, MathMode math,
+                                   std::size_t workspace_bytes, const EngineConfiguration& configuration) {
+  GraphBuilder builder(graph);
+  TASO_RETURN_IF_ERROR(builder.build(target));
+  Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, builder.whole())
+      .set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, configuration.index);
+  if (target.properties != nullptr) engine.set(CUDNN_ATTR_ENGINE_DEVICEPROP, *target.properties);
+  TASO_RETURN_IF_ERROR(engine.finalize());
+  std::vector<Descriptor> knobs;
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (const auto& [kind, value] : configuration.knobs) {
+    const auto type = static_cast<cudnnBackendKnobType_t>(kind);
+    Descriptor& knob = knobs.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    knob.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, type)
+        .set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, value);
+    TASO_RETURN_IF_ERROR(knob.finalize());
+    raw.push_back(knob.get());
+  }
+  Descriptor one(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  one.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
+  if (!raw.empty())
+    one.set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+            std::span<const cudnnBackendDescriptor_t>(raw));
+  TASO_RETURN_IF_ERROR(one.finalize());
+  Configured configured;
+  configured.configuration = configuration;
+  configured.notes = notes_of(engine.get());
+  const EnginePlanner planner(target, graph, math, workspace_bytes);
+  if (!planner.allows(configured))
+    return unusable("engine " + std::to_string(configuration.index) + " has other arithmetic");
+  return planner.plan(one, configured);
 }
 
 Status execute(cudnnHandle_t handle, const Engine& engine,

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -74,21 +75,46 @@ struct ConvolutionGraph {
 /// Numbers of the graph's tensors.
 enum class ConvolutionOperand : std::int64_t { x = 1, w = 2, y = 3, bias = 4, residual = 5 };
 
+/// Which of cuDNN's engines, and how it is set. Means the same to every process with the same version of cuDNN.
+struct EngineConfiguration {
+  std::int64_t index = -1;                                   ///< cuDNN's number of the engine.
+  std::vector<std::pair<std::int64_t, std::int64_t>> knobs;  ///< Kind (cudnnBackendKnobType_t) and value, by kind.
+  bool operator==(const EngineConfiguration&) const = default;
+};
+/// "engine 44; knobs 2=1 14=3".
+[[nodiscard]] std::string to_string(const EngineConfiguration& configuration);
+/// The inverse; nothing where it is no such text.
+[[nodiscard]] std::optional<EngineConfiguration> parse_configuration(std::string_view text);
+
 /// One way to compute a graph.
 struct Engine {
   Descriptor plan;
   std::int64_t workspace = 0;
-  std::int64_t index = -1;   ///< cuDNN's number; several configurations have the same.
-  std::size_t position = 0;  ///< Among all configurations that the heuristics name.
+  EngineConfiguration configuration;
   bool tensor_core = false;
 };
 
-/// The engines for a graph, in the order of cuDNN's heuristics.
+/// Which engines are asked for.
+struct EngineLimits {
+  std::size_t workspace_bytes = 0;  ///< The largest workspace.
+  /// So many usable ones at most of those that cuDNN's heuristics name, the best first; with those of its list of
+  /// engines that always work so many in all.
+  std::size_t heuristic = 8, all = 9;
+  /// Those, too, that cuDNN compiles when they are planned, which takes up to a second each.
+  bool compiled = false;
+};
+/// All that there are.
+[[nodiscard]] constexpr EngineLimits all_engines(std::size_t workspace_bytes) {
+  return {workspace_bytes, static_cast<std::size_t>(-1), static_cast<std::size_t>(-1), true};
+}
+
+/// The engines for a graph, in the order of cuDNN's heuristics, none twice.
 struct Engines {
   std::vector<Engine> usable;
   int other_arithmetic =
       0;                   ///< Left out: products or sums of less than the asked precision, or no fixed order of sums.
-  int unsupported = 0;     ///< Left out: no plan, too large a workspace, or too many to be compiled.
+  int compiled = 0;        ///< Left out: would have to be compiled.
+  int unsupported = 0;     ///< Left out: no plan, or too large a workspace.
   std::string last_error;  ///< cuDNN's words on the last unsupported one; on the graph, if that was refused.
 };
 
@@ -98,10 +124,14 @@ struct PlanningTarget {
   const Descriptor* properties = nullptr;
 };
 
-/// All engines that compute the graph in this arithmetic with at most `workspace_bytes`; of those that cuDNN compiles
-/// when they are planned, which takes up to a second each, the first few. With `only`, the one at this position.
+/// Engines that compute the graph in this arithmetic, within the limits.
 [[nodiscard]] Engines convolution_engines(const PlanningTarget& target, const ConvolutionGraph& graph, MathMode math,
-                                          std::size_t workspace_bytes, std::optional<std::size_t> only = {});
+                                          const EngineLimits& limits);
+/// The engine of this configuration, as convolution_engines gave it once, without asking the heuristics.
+/// device_unavailable if cuDNN has none, or none that computes in this arithmetic with so much workspace.
+[[nodiscard]] Expected<Engine> configured_engine(const PlanningTarget& target, const ConvolutionGraph& graph,
+                                                 MathMode math, std::size_t workspace_bytes,
+                                                 const EngineConfiguration& configuration);
 
 /// Queues an engine on the handle's stream.
 [[nodiscard]] Status execute(cudnnHandle_t handle, const Engine& engine,

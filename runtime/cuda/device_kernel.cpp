@@ -24,6 +24,7 @@ class OwnKernel final : public DeviceKernel {
     for (const Step& step : program_.steps)
       if (const auto* gathering = std::get_if<GatheringStep>(&step)) number_ = context_->index_check(gathering->extent);
   }
+  std::size_t launches() const override { return program_.steps.size(); }
 
  private:
   Status queue(const Buffers& buffers, cudaStream_t stream) const override {

@@ -116,6 +116,19 @@ void run(const EpilogueStep& step, const Buffers& buffers, Runner& runner) {
   });
 }
 
+/// A walk whose elements are `factor` neighbours along the innermost axis, in the tensors that vary along it.
+template <int K>
+[[nodiscard]] Walk<K> enlarged_by(Walk<K> walk, std::int64_t factor) {
+  if (factor == 1) return walk;
+  const int last = walk.rank - 1;
+  walk.extents[last] /= factor;
+  for (int k = 0; k < K; ++k)
+    for (int axis = 0; axis < last; ++axis)
+      if (walk.strides[k][last] == 1) walk.strides[k][axis] /= factor;
+  walk.finish();
+  return walk;
+}
+
 /// Merges elements of the innermost axis, where it is contiguous on all sides, into larger ones of at most 16 bytes:
 /// the factor by which the width grows. `stretch` is a further stride that must stay whole.
 template <int K>
@@ -132,10 +145,7 @@ std::int64_t enlarge(Walk<K>& walk, int tensors, std::size_t width, std::int64_t
     for (int k = 0; k < tensors && fits; ++k)
       for (int axis = 0; axis < last; ++axis) fits = fits && walk.strides[k][axis] % factor == 0;
     if (!fits) continue;
-    walk.extents[last] /= factor;
-    for (int k = 0; k < tensors; ++k)
-      for (int axis = 0; axis < last; ++axis) walk.strides[k][axis] /= factor;
-    walk.finish();
+    walk = enlarged_by(walk, factor);
     return factor;
   }
   return 1;
@@ -305,6 +315,66 @@ void run(const LayerNormStep& step, const Buffers& buffers, Runner& runner) {
         LayerNorm<T>{source<T>(input(0), buffers), source<T>(input(1), buffers), source<T>(input(2), buffers),
                      target<T>(output(0), buffers), step.rows, step.count, step.x_stride, step.y_stride, step.epsilon},
         step.rows.elements, step.team);
+  });
+}
+
+template <class Runner>
+void run(const CopiesStep& step, const Buffers& buffers, Runner& runner) {
+  std::vector<Walk<2>> walks;
+  // One width for all: the largest that every piece allows.
+  std::int64_t factor = static_cast<std::int64_t>(16 / step.width);
+  for (const CopiesStep::Piece& piece : step.pieces) {
+    Walk<2> walk = piece.walk;
+    factor = std::min(factor, enlarge(walk, 2, step.width, 0,
+                                      {source<std::byte>(piece.from, buffers), target<std::byte>(piece.to, buffers)}));
+  }
+  for (const CopiesStep::Piece& piece : step.pieces) walks.push_back(enlarged_by(piece.walk, factor));
+  with_width(step.width * static_cast<std::size_t>(factor), [&]<class T>(T*) {
+    StridedCopies<T> copies{};
+    copies.count = static_cast<std::int32_t>(step.pieces.size());
+    for (std::size_t k = 0; k < step.pieces.size(); ++k) {
+      copies.from[k] = source<T>(step.pieces[k].from, buffers);
+      copies.to[k] = target<T>(step.pieces[k].to, buffers);
+      copies.walks[k] = walks[k];
+      copies.begin[k + 1] = copies.begin[k] + walks[k].elements;
+    }
+    runner.each(copies, copies.begin[copies.count]);
+  });
+}
+
+/// Fills in the pointers of a chain.
+template <class T, class ChainOf>
+void point(ChainOf& chain, const ChainOperands& operands, const Buffers& buffers) {
+  for (std::size_t i = 0; i < operands.sources.size(); ++i) chain.sources[i] = source<T>(operands.sources[i], buffers);
+  for (std::size_t i = 0; i < operands.targets.size(); ++i) chain.targets[i] = target<T>(operands.targets[i], buffers);
+}
+
+template <class Runner>
+void run(const ChainStep& step, const Buffers& buffers, Runner& runner) {
+  with_float(step.element, [&]<class T>(T*) {
+    Chain<T> chain{};
+    point<T>(chain, step.operands, buffers);
+    chain.box = step.box;
+    chain.code = step.code;
+    runner.each(chain, step.box.elements);
+  });
+}
+
+template <class Runner>
+void run(const RowChainStep& step, const Buffers& buffers, Runner& runner) {
+  with_float(step.element, [&]<class T>(T*) {
+    const RowChain<float>& shape = step.shape;
+    RowChain<T> chain{};
+    point<T>(chain, step.operands, buffers);
+    chain.rows = shape.rows;
+    chain.code = shape.code;
+    chain.count = shape.count;
+    chain.before = shape.before;
+    chain.value = shape.value;
+    chain.result = shape.result;
+    chain.function = shape.function;
+    chain.epsilon = shape.epsilon;
+    runner.team(chain, shape.rows.elements, step.team);
   });
 }
 

@@ -462,4 +462,151 @@ struct LayerNorm {
   }
 };
 
+// ---- Several operators in one kernel. What they compute of an element is a short program, which travels with the
+// launch: instructions are the same for all threads, so that reading them costs one broadcast each, and no code has to
+// be compiled for a model.
+
+inline constexpr int max_sources = 16, max_targets = 8, max_instructions = 64, max_registers = 24;
+
+/// One operation on registers.
+struct Instruction {
+  enum class Kind : std::uint8_t {
+    load,    ///< register `to` = element of source `a`
+    store,   ///< element of target `to` = register `a`
+    unary,   ///< register `to` = Function(function)(register a), p and q being clip's bounds
+    binary,  ///< register `to` = Binary(function)(register a, register b)
+  };
+  Kind kind = Kind::load;
+  std::uint8_t function = 0;
+  std::uint8_t to = 0, a = 0, b = 0;
+  float p = 0, q = 0;
+};
+
+/// A program and where its operands lie: per operand, of sources and then targets, strides along the axes of a box, and
+/// along the row where there are rows.
+struct ElementCode {
+  std::int32_t count = 0;
+  Instruction instructions[max_instructions] = {};
+  std::int64_t strides[max_sources + max_targets][max_axes] = {};
+  std::int64_t along[max_sources + max_targets] = {};
+};
+
+/// Runs instructions [first, last) for the element at `place`, `step` elements along its row.
+template <class T>
+TASO_BOTH void interpret(const ElementCode& code, const T* const* sources, T* const* targets, int first, int last,
+                         const std::int64_t (&place)[max_axes], int rank, std::int64_t step,
+                         float (&registers)[max_registers]) {
+  for (int i = first; i < last; ++i) {
+    const Instruction& one = code.instructions[i];
+    switch (one.kind) {
+      case Instruction::Kind::load:
+      case Instruction::Kind::store: {
+        const bool loads = one.kind == Instruction::Kind::load;
+        const int operand = loads ? one.a : max_sources + one.to;
+        std::int64_t at = step * code.along[operand];
+        for (int axis = 0; axis < rank; ++axis) at += place[axis] * code.strides[operand][axis];
+        if (loads)
+          registers[one.to] = widen(sources[one.a][at]);
+        else
+          targets[one.to][at] = narrow<T>(registers[one.a]);
+        break;
+      }
+      case Instruction::Kind::unary:
+        registers[one.to] = evaluate(static_cast<Function>(one.function), registers[one.a], one.p, one.q);
+        break;
+      case Instruction::Kind::binary:
+        registers[one.to] = evaluate(static_cast<Binary>(one.function), registers[one.a], registers[one.b]);
+        break;
+    }
+  }
+}
+
+/// A program for every element of a box.
+template <class T>
+struct Chain {
+  const T* sources[max_sources];
+  T* targets[max_targets];
+  Box box;
+  ElementCode code;
+
+  TASO_BOTH void operator()(std::int64_t i) const {
+    std::int64_t place[max_axes];
+    box.at(i, place);
+    float registers[max_registers];
+    interpret(code, sources, targets, 0, code.count, place, box.rank, 0, registers);
+  }
+};
+
+/// What is computed of whole rows.
+enum class RowFunction : std::uint8_t { softmax, normalize };
+
+/// A function of every row of what the first `before` instructions leave in register `value`: softmax, or
+/// (x - mean) / sqrt(variance + epsilon); then the other instructions, which find its result in register `result`. The
+/// first ones are computed anew in each of the passes over a row, and store nothing.
+template <class T>
+struct RowChain {
+  const T* sources[max_sources];
+  T* targets[max_targets];
+  Box rows;
+  ElementCode code;
+  std::int64_t count;  ///< Elements of a row.
+  std::int32_t before;
+  std::int32_t value, result;
+  RowFunction function;
+  float epsilon;
+
+  template <class Team>
+  TASO_BOTH void operator()(Team& team, std::int64_t row) const {
+    std::int64_t place[max_axes];
+    rows.at(row, place);
+    float registers[max_registers];
+    const auto element = [&](std::int64_t i) {
+      interpret(code, sources, targets, 0, before, place, rows.rank, i, registers);
+      return registers[value];
+    };
+    float center = 0, scale = 0;
+    if (function == RowFunction::softmax) {
+      center = -INFINITY;
+      for (std::int64_t i = team.begin(); i < count; i += team.step()) center = fmaxf(center, element(i));
+      center = team.maximum(center);
+      for (std::int64_t i = team.begin(); i < count; i += team.step()) scale += expf(element(i) - center);
+      scale = team.sum(scale);
+    } else {
+      for (std::int64_t i = team.begin(); i < count; i += team.step()) center += element(i);
+      center = team.sum(center) / static_cast<float>(count);
+      for (std::int64_t i = team.begin(); i < count; i += team.step()) {
+        const float distance = element(i) - center;
+        scale += distance * distance;
+      }
+      scale = sqrtf(team.sum(scale) / static_cast<float>(count) + epsilon);
+    }
+    for (std::int64_t i = team.begin(); i < count; i += team.step()) {
+      const float distance = element(i) - center;
+      registers[result] = (function == RowFunction::softmax ? expf(distance) : distance) / scale;
+      interpret(code, sources, targets, before, code.count, place, rows.rank, i, registers);
+    }
+  }
+};
+
+inline constexpr int max_pieces = 12;
+
+/// Boxes of elements of equal size from tensors to others, one behind the other: copy k has the calls from begin[k] to
+/// begin[k + 1]. Walks are to, from.
+template <class T>
+struct StridedCopies {
+  const T* from[max_pieces];
+  T* to[max_pieces];
+  std::int64_t begin[max_pieces + 1];
+  std::int32_t count;
+  Walk<2> walks[max_pieces];
+
+  TASO_BOTH void operator()(std::int64_t i) const {
+    int k = 0;
+    while (k + 1 < count && i >= begin[k + 1]) ++k;
+    std::int64_t at[2];
+    walks[k].at(i - begin[k], at);
+    to[k][at[0]] = from[k][at[1]];
+  }
+};
+
 }  // namespace taso::cuda

@@ -100,13 +100,13 @@ struct ColumnTeam {
 };
 
 template <class F>
-__global__ void __launch_bounds__(block_threads) each_kernel(const F f, std::int64_t count) {
+__global__ void __launch_bounds__(block_threads) each_kernel(const __grid_constant__ F f, std::int64_t count) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * block_threads;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * block_threads + threadIdx.x; i < count; i += step) f(i);
 }
 
 template <class F>
-__global__ void __launch_bounds__(block_threads) warp_kernel(const F f, std::int64_t rows) {
+__global__ void __launch_bounds__(block_threads) warp_kernel(const __grid_constant__ F f, std::int64_t rows) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * rows_per_block;
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * rows_per_block + threadIdx.y; row < rows;
        row += step) {
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(block_threads) warp_kernel(const F f, std::int
 }
 
 template <class F>
-__global__ void __launch_bounds__(block_threads) block_kernel(const F f, std::int64_t rows) {
+__global__ void __launch_bounds__(block_threads) block_kernel(const __grid_constant__ F f, std::int64_t rows) {
   __shared__ float partial[block_threads / warp_threads];
   for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     BlockTeam team{partial};
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(block_threads) block_kernel(const F f, std::in
 }
 
 template <class F>
-__global__ void __launch_bounds__(block_threads) column_kernel(const F f, std::int64_t rows) {
+__global__ void __launch_bounds__(block_threads) column_kernel(const __grid_constant__ F f, std::int64_t rows) {
   __shared__ float partial[block_threads];
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * warp_threads;
   for (std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * warp_threads; first < rows; first += step) {
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(block_threads) column_kernel(const F f, std::i
 }
 
 template <class F>
-__global__ void __launch_bounds__(block_threads) tile_kernel(const F f) {
+__global__ void __launch_bounds__(block_threads) tile_kernel(const __grid_constant__ F f) {
   __shared__ typename F::Tile tile;
   f.load(tile, blockIdx.x, static_cast<int>(threadIdx.x));
   __syncthreads();
@@ -217,6 +217,11 @@ class DeviceRunner {
   cudaError_t failure_ = cudaSuccess;
 };
 
+__global__ void wait_kernel(std::int64_t cycles) {
+  const std::int64_t start = clock64();
+  while (clock64() - start < cycles) continue;
+}
+
 }  // namespace
 
 Status launch(const Step& step, const Buffers& buffers, CUstream_st* stream) {
@@ -231,6 +236,15 @@ Status launch_random(ElementType element, std::byte* to, std::int64_t count, std
     runner.each(RandomNumbers<T>{reinterpret_cast<T*>(to), seed}, count);
   });
   return runner.status();
+}
+
+Status launch_wait(std::int64_t cycles, CUstream_st* stream) {
+  wait_kernel<<<1, 1, 0, stream>>>(cycles);
+  const cudaError_t launched = cudaGetLastError();
+  if (launched == cudaSuccess) return {};
+  return Error{ErrorCode::device_unavailable,
+               std::string("CUDA could not launch a kernel: ") + cudaGetErrorString(launched),
+               {}};
 }
 
 }  // namespace taso::cuda

@@ -20,4 +20,7 @@ namespace taso::cuda {
 [[nodiscard]] Status launch_random(ElementType element, std::byte* to, std::int64_t count, std::uint64_t seed,
                                    CUstream_st* stream);
 
+/// Queues a kernel that does nothing for so many cycles of the device's clock.
+[[nodiscard]] Status launch_wait(std::int64_t cycles, CUstream_st* stream);
+
 }  // namespace taso::cuda

@@ -2,6 +2,8 @@
 // follows as a pass of our own.
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -12,7 +14,9 @@
 namespace taso::cuda {
 namespace {
 
-constexpr int most_algorithms = 32;
+/// Algorithms that are asked for, the best first by the library's heuristics; and of all engines.
+constexpr int few_algorithms = 8, most_algorithms = 32;
+static_assert(sizeof(cublasLtMatmulAlgo_t::data) == sizeof(ChosenAlgorithm::words));
 constexpr std::size_t product_workspace = std::size_t{32} << 20;
 
 cudaDataType_t type_of(ElementType element) {
@@ -59,28 +63,35 @@ class Product final : public DeviceKernel {
     align_operands();
   }
 
+  std::size_t launches() const override { return plan_.offsets.size() + (epilogue_ ? 1 : 0); }
+
   /// Describes the product and takes an algorithm. A reason if there is none.
   Expected<std::string> prepare() {
     std::string reason;
     if (!is_plain(request_, reason)) return reason;
-    const std::size_t inputs = request_.inputs.size();
+    const KernelRequest* product = product_in(request_);
+    if (product == nullptr) return std::string("one product is needed");
+    const std::size_t inputs = product->inputs.size();
     if (inputs != 2 && inputs != 3) return std::string("two or three inputs are needed");
     PlannedProduct planned = plan_product(request_);
     if (!planned.plan) return planned.reason;
     plan_ = std::move(*planned.plan);
     if (plan_.batch > std::numeric_limits<std::int32_t>::max()) return std::string("too many matrices");
-    const Operand& y = request_.outputs[0];
+    const Operand& y = product->outputs[0];
     const bool biased = inputs == 3;
-    if (biased && request_.inputs[2].type.shape != Shape{y.type.shape.back()})
+    columns_ = y.type.shape.back();
+    if (biased && request_.inputs[plan_.bias].type.shape != Shape{columns_})
       return std::string("a bias that is not one number for every column");
-    const std::optional<Function> act = activation_of(request_);
+    const std::optional<Function> act = activation_of(*product);
     if (!act) return std::string("no such activation");
     fuses_bias_ = biased && plan_.bias_along_rows();
     const bool bias_left = biased && !fuses_bias_;
     fuses_relu_ = *act == Function::relu && !bias_left;
     const Function act_left = fuses_relu_ ? Function::identity : *act;
     if (bias_left || act_left != Function::identity) {
-      epilogue_ = epilogue_step(y, y.type.shape.size() - 1, bias_left ? input(2) : Slot{}, Slot{}, y.layout, act_left);
+      if (request_.fused && !yields(*product)) return std::string("a pass over a result that has been moved");
+      epilogue_ =
+          epilogue_step(y, y.type.shape.size() - 1, bias_left ? input(plan_.bias) : Slot{}, Slot{}, y.layout, act_left);
       if (!epilogue_) return "more than " + std::to_string(max_axes) + " axes";
     }
     TASO_RETURN_IF_ERROR(describe());
@@ -95,6 +106,12 @@ class Product final : public DeviceKernel {
   }
 
  private:
+  /// Whether the product's result is the whole's.
+  [[nodiscard]] bool yields(const KernelRequest& product) const {
+    const Fused& fused = *request_.fused;
+    return &fused.parts[fused.results[0].index].request == &product;
+  }
+
   Status describe() {
     const ElementType element = request_.outputs[0].type.element;
     const cublasComputeType_t compute = element == ElementType::f32 && context_->math == MathMode::tf32
@@ -165,11 +182,16 @@ class Product final : public DeviceKernel {
     TASO_RETURN_IF_ERROR(set(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(false, plan_.swapped)));
     TASO_RETURN_IF_ERROR(set(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(true, false)));
     TASO_RETURN_IF_ERROR(set(raw, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(true, false)));
+    const std::string key = tuning_key(request_);
+    const std::scoped_lock lock(context_->mutex);
+    if (const std::optional<std::string> known = context_->chosen(key); known && take_chosen(*known))
+      return std::string();
     std::array<cublasLtMatmulHeuristicResult_t, most_algorithms> found{};
     int count = 0;
     const Status asked =
-        check(cublasLtMatmulAlgoGetHeuristic(context_->cublas, descriptor_.get(), first_.get(), second_.get(),
-                                             result_.get(), result_.get(), raw, most_algorithms, found.data(), &count),
+        check(cublasLtMatmulAlgoGetHeuristic(
+                  context_->cublas, descriptor_.get(), first_.get(), second_.get(), result_.get(), result_.get(), raw,
+                  context_->all_engines ? most_algorithms : few_algorithms, found.data(), &count),
               "cuBLASLt has no algorithm");
     if (!asked) return asked.error().message;
     std::vector<cublasLtMatmulHeuristicResult_t> usable;
@@ -181,32 +203,54 @@ class Product final : public DeviceKernel {
       most_workspace = std::max(most_workspace, one.workspaceSize);
     }
     if (usable.empty()) return std::string("cuBLASLt has no algorithm");
-    TASO_ASSIGN(const Choice choice, tuned(usable, most_workspace));
-    algorithm_ = usable[choice.engine].algo;
-    workspace_size_ = usable[choice.engine].workspaceSize;
-    workspace_offset_ = reserve(workspace_size_);
-    implementation_ =
-        std::string("cublasLt") + (epilogue_ ? " and own epilogue" : "") + " (" + choice.description + ")";
+    const auto start = std::chrono::steady_clock::now();
+    TASO_ASSIGN(const FastestCandidate fastest, tuned(usable, most_workspace));
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    ChosenAlgorithm chosen;
+    const cublasLtMatmulHeuristicResult_t& best = usable[fastest.index];
+    std::memcpy(chosen.words.data(), &best.algo.data, sizeof(chosen.words));
+    chosen.description = fastest.description();
+    TASO_RETURN_IF_ERROR(context_->choose(key, {to_string(chosen), fastest.seconds, took.count()}));
+    take(best, chosen.description);
     return std::string();
   }
 
-  Expected<Choice> tuned(const std::vector<cublasLtMatmulHeuristicResult_t>& usable, std::size_t most_workspace) {
-    const std::string key = tuning_key(request_);
-    const std::scoped_lock lock(context_->mutex);
-    if (const auto known = context_->choices.find(key);
-        known != context_->choices.end() && known->second.engine < usable.size())
-      return known->second;
+  /// Takes the algorithm that was chosen before. False if the library does not know it.
+  bool take_chosen(const std::string& text) {
+    const std::optional<ChosenAlgorithm> chosen = parse_algorithm(text);
+    if (!chosen) return false;
+    cublasLtMatmulHeuristicResult_t checked{};
+    std::memcpy(&checked.algo.data, chosen->words.data(), sizeof(chosen->words));
+    const cublasLtMatmulAlgo_t algorithm = checked.algo;
+    if (cublasLtMatmulAlgoCheck(context_->cublas, descriptor_.get(), first_.get(), second_.get(), result_.get(),
+                                result_.get(), &algorithm, &checked) != CUBLAS_STATUS_SUCCESS ||
+        checked.workspaceSize > product_workspace)
+      return false;
+    checked.algo = algorithm;
+    take(checked, chosen->description);
+    return true;
+  }
+
+  void take(const cublasLtMatmulHeuristicResult_t& chosen, const std::string& description) {
+    algorithm_ = chosen.algo;
+    workspace_size_ = chosen.workspaceSize;
+    workspace_offset_ = reserve(workspace_size_);
+    implementation_ = std::string("cublasLt") + (epilogue_ ? " and own epilogue" : "") + " (" + description + ")";
+  }
+
+  /// The fastest, on random operands. What follows as a pass of our own is the same for all.
+  Expected<FastestCandidate> tuned(const std::vector<cublasLtMatmulHeuristicResult_t>& usable,
+                                   std::size_t most_workspace) const {
     const ElementType element = request_.outputs[0].type.element;
     const cudaStream_t stream = context_->tuning_stream;
-    TASO_ASSIGN(const DeviceMemory a, random_operand(element, request_.inputs[0].type.elements(), 1, stream));
-    TASO_ASSIGN(const DeviceMemory b, random_operand(element, request_.inputs[1].type.elements(), 2, stream));
-    TASO_ASSIGN(const DeviceMemory bias, random_operand(element, request_.outputs[0].type.shape.back(), 3, stream));
+    TASO_ASSIGN(const DeviceMemory a, random_operand(element, request_.inputs[plan_.a].type.elements(), 1, stream));
+    TASO_ASSIGN(const DeviceMemory b, random_operand(element, request_.inputs[plan_.b].type.elements(), 2, stream));
+    TASO_ASSIGN(const DeviceMemory bias, random_operand(element, columns_, 3, stream));
     TASO_ASSIGN(const DeviceMemory y, DeviceMemory::create(static_cast<std::size_t>(request_.outputs[0].type.bytes())));
     TASO_ASSIGN(const DeviceMemory space, DeviceMemory::create(most_workspace));
-    TASO_ASSIGN(const Choice choice, context_->tune(usable.size(), [&](std::size_t i, cudaStream_t on) {
+    return context_->tune(usable.size(), [&](std::size_t i, cudaStream_t on) {
       return run(usable[i].algo, usable[i].workspaceSize, a.data(), b.data(), bias.data(), y.data(), space.data(), on);
-    }));
-    return context_->choices[key] = choice;
+    });
   }
 
   Status run(const cublasLtMatmulAlgo_t& algorithm, std::size_t workspace_bytes, const std::byte* a, const std::byte* b,
@@ -231,14 +275,15 @@ class Product final : public DeviceKernel {
 
   Status queue(const Buffers& buffers, cudaStream_t stream) const override {
     std::byte* space = workspace_size_ > 0 ? buffers.workspace + workspace_offset_ : nullptr;
-    TASO_RETURN_IF_ERROR(run(algorithm_, workspace_size_, buffers.inputs[0], buffers.inputs[1],
-                             fuses_bias_ ? buffers.inputs[2] : nullptr, buffers.outputs[0], space, stream));
+    TASO_RETURN_IF_ERROR(run(algorithm_, workspace_size_, buffers.inputs[plan_.a], buffers.inputs[plan_.b],
+                             fuses_bias_ ? buffers.inputs[plan_.bias] : nullptr, buffers.outputs[0], space, stream));
     if (epilogue_) TASO_RETURN_IF_ERROR(launch(*epilogue_, buffers, stream));
     return {};
   }
 
   KernelRequest request_;
   ProductPlan plan_;
+  std::int64_t columns_ = 0;  ///< Of the result.
   bool fuses_bias_ = false, fuses_relu_ = false;
   OwnedDescriptor descriptor_;
   mutable std::mutex descriptor_mutex_;
@@ -252,7 +297,8 @@ class Product final : public DeviceKernel {
 }  // namespace
 
 KernelOffer product(const std::shared_ptr<Context>& context, const KernelRequest& request) {
-  if (request.inputs.size() < 2) return decline("two or three inputs are needed");
+  if (const KernelRequest* one = product_in(request); one == nullptr || one->inputs.size() < 2)
+    return decline("two or three inputs are needed");
   auto kernel = std::make_unique<Product>(context, request);
   Expected<std::string> reason = kernel->prepare();
   if (!reason) return decline(reason.error().message);

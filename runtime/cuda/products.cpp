@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <system_error>
 
-#include "runtime/strides.h"
+#include "runtime/access.h"
 
 namespace taso::cuda {
 namespace {
@@ -43,29 +45,138 @@ std::optional<ColumnMajor> operand(const Matrix& matrix, bool wants_rows) {
 
 PlannedProduct decline(std::string reason) { return {std::nullopt, std::move(reason)}; }
 
+/// A product's operands where they lie.
+struct ProductOperands {
+  Access a, b, y;
+  std::size_t a_input = 0, b_input = 1, bias_input = 2;
+};
+
+bool is_image(const Operand& operand) {
+  return operand.layout == Layout::channels_last || block_of(operand.layout) != 0;
+}
+
+/// What the parts before a product make of the inputs.
+struct MovedInput {
+  std::size_t input = 0;
+  std::optional<Access> access;
+};
+
+class FusedProduct {
+ public:
+  explicit FusedProduct(const KernelRequest& request) : request_(request), fused_(*request.fused) {}
+
+  /// False, with a reason, if something else than moving happens round the product.
+  bool resolve(ProductOperands& operands, std::string& reason) {
+    if (fused_.results.size() != 1) return (reason = "several results", false);
+    for (std::size_t i = 0; i < fused_.parts.size(); ++i) {
+      const KernelRequest& part = fused_.parts[i].request;
+      std::vector<MovedInput>& made = made_.emplace_back(part.outputs.size());
+      if (&part == product_in(request_)) {
+        if (!read(fused_.parts[i], operands)) return (reason = "an operand that no strides describe", false);
+        product_ = i;
+      } else if (!only_moves(part)) {
+        return (reason = "a product with " + part.op, false);
+      } else if (const MovedInput from = source(fused_.parts[i].sources[0]); from.access) {
+        for (std::size_t port = 0; port < made.size(); ++port)
+          made[port] = {from.input, access_through(part, port, *from.access)};
+      }
+    }
+    std::optional<Access> y = result();
+    if (!y) return (reason = "a result that no strides describe", false);
+    operands.y = std::move(*y);
+    return true;
+  }
+
+ private:
+  MovedInput source(const FusedPart::Source& from) const {
+    if (from.is_input) return {from.index, access_of(request_.inputs[from.index])};
+    return made_[from.index][from.port];
+  }
+
+  bool read(const FusedPart& product, ProductOperands& operands) const {
+    const MovedInput a = source(product.sources[0]), b = source(product.sources[1]);
+    if (!a.access || !b.access) return false;
+    operands = {*a.access, *b.access, {}, a.input, b.input, 2};
+    if (product.sources.size() < 3) return true;
+    operands.bias_input = product.sources[2].index;
+    return product.sources[2].is_input;
+  }
+
+  /// Where the product writes, so that what follows has been done: from the whole's output back.
+  std::optional<Access> result() const {
+    std::optional<Access> place = access_of(request_.outputs[0]);
+    for (FusedPart::Source at = fused_.results[0]; at.index != product_; at = fused_.parts[at.index].sources[0]) {
+      const FusedPart& part = fused_.parts[at.index];
+      if (part.sources[0].is_input) return std::nullopt;
+      const Operand& moved = part.request.inputs[0];
+      if (part.request.op == "transpose") {
+        Access before{moved.type.shape, std::vector<std::int64_t>(moved.type.shape.size()), place->offset};
+        const auto& permutation = part.request.attributes.integers("perm");
+        for (std::size_t axis = 0; axis < permutation.size(); ++axis) {
+          const std::int64_t from = permutation[axis];
+          const auto rank = static_cast<std::int64_t>(permutation.size());
+          before.strides[static_cast<std::size_t>(from < 0 ? from + rank : from)] = place->strides[axis];
+        }
+        place = std::move(before);
+      } else if (part.request.op == "reshape") {
+        KernelRequest back = part.request;
+        std::swap(back.inputs[0].type, back.outputs[0].type);
+        place = access_through(back, 0, *place);
+        if (!place) return std::nullopt;
+      } else if (part.request.op != reorder_op) {
+        return std::nullopt;
+      }
+    }
+    return place;
+  }
+
+  const KernelRequest& request_;
+  const Fused& fused_;
+  std::vector<std::vector<MovedInput>> made_;
+  std::size_t product_ = 0;
+};
+
 }  // namespace
 
+const KernelRequest* product_in(const KernelRequest& request) {
+  const auto is_product = [](const KernelRequest& one) { return one.op == "matmul" || one.op == "matmul_bias_act"; };
+  if (!request.fused) return is_product(request) ? &request : nullptr;
+  const KernelRequest* found = nullptr;
+  for (const FusedPart& part : request.fused->parts) {
+    if (!is_product(part.request)) continue;
+    if (found != nullptr) return nullptr;
+    found = &part.request;
+  }
+  return found;
+}
+
 PlannedProduct plan_product(const KernelRequest& request) {
-  const Operand& a = request.inputs[0];
-  const Operand& b = request.inputs[1];
-  const Operand& y = request.outputs[0];
-  const std::size_t rank = a.type.shape.size(), of_b = b.type.shape.size();
-  if (of_b < 2 || rank < of_b || y.type.shape.size() != rank) return decline("rank 2 or more is needed, of a as of b");
-  for (const Operand* matrix : {&a, &b, &y})
-    if (matrix->layout == Layout::channels_last || block_of(matrix->layout) != 0)
-      return decline("no matrices in layouts of images");
-  const auto sa = strides_of(a.type.shape, a.layout), sb = strides_of(b.type.shape, b.layout),
-             sy = strides_of(y.type.shape, y.layout);
-  Matrix ma{a.type.shape[rank - 2], a.type.shape[rank - 1], sa[rank - 2], sa[rank - 1]};
-  const Matrix mb{b.type.shape[of_b - 2], b.type.shape[of_b - 1], sb[of_b - 2], sb[of_b - 1]};
-  Matrix my{y.type.shape[rank - 2], y.type.shape[rank - 1], sy[rank - 2], sy[rank - 1]};
+  const KernelRequest* product = product_in(request);
+  if (product == nullptr || product->inputs.size() < 2 || product->outputs.size() != 1)
+    return decline("one product of two operands is needed");
+  for (const std::vector<Operand>* operands : {&request.inputs, &request.outputs})
+    for (const Operand& operand : *operands)
+      if (is_image(operand)) return decline("no matrices in layouts of images");
+  ProductOperands operands;
+  if (!request.fused) {
+    operands = {access_of(request.inputs[0]), access_of(request.inputs[1]), access_of(request.outputs[0]), 0, 1, 2};
+  } else if (std::string reason; !FusedProduct(request).resolve(operands, reason)) {
+    return decline(std::move(reason));
+  }
+  const Access &a = operands.a, &b = operands.b, &y = operands.y;
+  const std::size_t rank = a.shape.size(), of_b = b.shape.size();
+  if (of_b < 2 || rank < of_b || y.shape.size() != rank) return decline("rank 2 or more is needed, of a as of b");
+  const std::vector<std::int64_t>&sa = a.strides, &sb = b.strides, &sy = y.strides;
+  Matrix ma{a.shape[rank - 2], a.shape[rank - 1], sa[rank - 2], sa[rank - 1]};
+  const Matrix mb{b.shape[of_b - 2], b.shape[of_b - 1], sb[of_b - 2], sb[of_b - 1]};
+  Matrix my{y.shape[rank - 2], y.shape[rank - 1], sy[rank - 2], sy[rank - 1]};
   if (ma.columns != mb.rows || my.rows != ma.rows || my.columns != mb.columns)
     return decline("the operands' extents do not fit");
 
   // Leading axes, merged where all operands allow, innermost last.
   std::vector<Axis> axes;
   for (std::size_t axis = 0; axis + 2 < rank; ++axis) {
-    const std::int64_t extent = a.type.shape[axis];
+    const std::int64_t extent = a.shape[axis];
     if (extent == 1) continue;
     const bool in_b = axis + of_b >= rank;
     const Axis next{extent, sa[axis], in_b ? sb[axis + of_b - rank] : 0, sy[axis]};
@@ -95,6 +206,9 @@ PlannedProduct plan_product(const KernelRequest& request) {
   }
 
   ProductPlan plan;
+  plan.a = operands.a_input;
+  plan.b = operands.b_input;
+  plan.bias = operands.bias_input;
   // A row-major y is the column-major transpose: y' = b' a'.
   std::optional<ColumnMajor> result = by_rows(my);
   plan.swapped = result.has_value();
@@ -118,7 +232,7 @@ PlannedProduct plan_product(const KernelRequest& request) {
   std::int64_t products = 1;
   for (const Axis& axis : axes) products *= axis.extent;
   if (products > most_products) return decline("batches in more than one direction");
-  plan.offsets.assign(1, {});
+  plan.offsets.assign(1, {a.offset, b.offset, y.offset});
   for (const Axis& axis : axes) {
     std::vector<ProductPlan::Offsets> all;
     for (const ProductPlan::Offsets& begin : plan.offsets)
@@ -127,6 +241,46 @@ PlannedProduct plan_product(const KernelRequest& request) {
     plan.offsets = std::move(all);
   }
   return {std::move(plan), ""};
+}
+
+bool is_one_product(const KernelRequest& request) {
+  const KernelRequest* product = product_in(request);
+  if (product == nullptr) return false;
+  const PlannedProduct planned = plan_product(request);
+  if (!planned.plan || planned.plan->offsets.size() != 1) return false;
+  const AttributeValue* act = product->attributes.find("act");
+  const bool plain =
+      act == nullptr || product->attributes.symbol("act") == "identity" || product->attributes.symbol("act") == "relu";
+  const bool biased = product->inputs.size() == 3;
+  // Else a pass of our own follows, over a result as it is.
+  const Fused& fused = *request.fused;
+  return &fused.parts[fused.results[0].index].request == product || (plain && (!biased || planned.plan->swapped));
+}
+
+std::string to_string(const ChosenAlgorithm& algorithm) {
+  std::string text = "algorithm";
+  for (const std::uint64_t word : algorithm.words) {
+    std::array<char, 16> digits{};
+    const auto [end, failure] = std::to_chars(digits.data(), digits.data() + digits.size(), word, 16);
+    text += ' ' + std::string(digits.data(), end);
+  }
+  return text + "; " + algorithm.description;
+}
+
+std::optional<ChosenAlgorithm> parse_algorithm(std::string_view text) {
+  constexpr std::string_view head = "algorithm", between = "; ";
+  if (!text.starts_with(head)) return std::nullopt;
+  text.remove_prefix(head.size());
+  ChosenAlgorithm algorithm;
+  for (std::uint64_t& word : algorithm.words) {
+    if (!text.starts_with(' ')) return std::nullopt;
+    const auto [end, failure] = std::from_chars(text.data() + 1, text.data() + text.size(), word, 16);
+    if (failure != std::errc{}) return std::nullopt;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  }
+  if (!text.starts_with(between)) return std::nullopt;
+  algorithm.description = text.substr(between.size());
+  return algorithm;
 }
 
 }  // namespace taso::cuda

@@ -1,9 +1,11 @@
 /// What a matrix product is to a library that knows batches of column-major matrices. Knows nothing of CUDA.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/kernel.h"
@@ -19,6 +21,7 @@ struct ColumnMajor {
 
 /// d = op(first) * op(second), for every element of a batch, as often as there are offsets.
 struct ProductPlan {
+  std::size_t a = 0, b = 1, bias = 2;  ///< Inputs of the request.
   bool swapped = false;  ///< `first` is b and `second` is a: the result's transpose, which is what a row-major y is.
   ColumnMajor first, second, result;
   std::int64_t batch = 1;
@@ -31,11 +34,29 @@ struct ProductPlan {
   [[nodiscard]] bool bias_along_rows() const { return swapped; }
 };
 
-/// The plan for matmul and matmul_bias_act, or the reason why there is none.
+/// The matmul or matmul_bias_act that a request is, or that is one of its parts; null if there is none, or several.
+[[nodiscard]] const KernelRequest* product_in(const KernelRequest& request);
+
+/// The plan for matmul and matmul_bias_act, also with operators that move their operands and the result, or the reason
+/// why there is none.
 struct PlannedProduct {
   std::optional<ProductPlan> plan;
   std::string reason;
 };
 [[nodiscard]] PlannedProduct plan_product(const KernelRequest& request);
+
+/// Whether a fused request is one product, and one launch, that reads and writes where others move what it does.
+[[nodiscard]] bool is_one_product(const KernelRequest& request);
+
+/// A library's algorithm, which is no more than words whose meaning only it knows, and how it was chosen: "algorithm
+/// 2a 0 ...; best of 8".
+struct ChosenAlgorithm {
+  std::array<std::uint64_t, 8> words{};
+  std::string description;  ///< "best of 8".
+  bool operator==(const ChosenAlgorithm&) const = default;
+};
+[[nodiscard]] std::string to_string(const ChosenAlgorithm& algorithm);
+/// The inverse; nothing where it is no such text.
+[[nodiscard]] std::optional<ChosenAlgorithm> parse_algorithm(std::string_view text);
 
 }  // namespace taso::cuda

@@ -123,6 +123,26 @@ PlannedProgram copied(const KernelRequest& request, const Strides& from, std::in
   return {std::move(program), ""};
 }
 
+/// Copies of one width, as few launches as there can be.
+void join_copies(Program& program) {
+  std::vector<Step> copies = std::move(program.steps);
+  program.steps.clear();
+  for (std::size_t first = 0; first < copies.size(); first += max_pieces) {
+    const std::size_t last = std::min(first + max_pieces, copies.size());
+    if (last - first == 1) {
+      program.steps.push_back(copies[first]);
+      continue;
+    }
+    CopiesStep joined;
+    for (std::size_t i = first; i < last; ++i) {
+      const auto& one = std::get<CopyStep>(copies[i]);
+      joined.width = one.width;
+      joined.pieces.push_back({one.from, one.to, one.walk});
+    }
+    program.steps.push_back(std::move(joined));
+  }
+}
+
 PlannedProgram pieces(const KernelRequest& request, bool concat) {
   const Operand& whole = concat ? request.outputs[0] : request.inputs[0];
   const std::vector<Operand>& parts = concat ? request.inputs : request.outputs;
@@ -140,6 +160,8 @@ PlannedProgram pieces(const KernelRequest& request, bool concat) {
     if (!added) return too_many_axes();
     start += parts[i].type.shape[axis];
   }
+  const auto like_whole = [&](const Operand& part) { return part.layout == whole.layout; };
+  if (std::all_of(parts.begin(), parts.end(), like_whole)) join_copies(program);
   return {std::move(program), ""};
 }
 
@@ -437,6 +459,7 @@ const std::vector<Row>& table() {
 }  // namespace
 
 PlannedProgram plan_program(const KernelRequest& request) {
+  if (request.fused) return plan_fused(request);
   if (request.inputs.empty() || request.outputs.empty()) return no_program("inputs and outputs are needed");
   for (const std::vector<Operand>* operands : {&request.inputs, &request.outputs})
     for (const Operand& operand : *operands) {

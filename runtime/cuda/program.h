@@ -119,8 +119,36 @@ struct LayerNormStep {
   TeamShape team = TeamShape::warp;
 };
 
+/// Boxes that are copied in one launch: pieces of a concatenation, or outputs of a split.
+struct CopiesStep {
+  std::size_t width = 4;
+  struct Piece {
+    Slot from, to;
+    Walk<2> walk;  ///< to, from.
+  };
+  std::vector<Piece> pieces;  ///< At most max_pieces.
+};
+
+/// Operands of several operators in one kernel; at most max_sources and max_targets.
+struct ChainOperands {
+  std::vector<Slot> sources, targets;
+};
+struct ChainStep {
+  ElementType element = ElementType::f32;
+  ChainOperands operands;
+  Box box;
+  ElementCode code;
+};
+struct RowChainStep {
+  ElementType element = ElementType::f32;
+  ChainOperands operands;
+  RowChain<float> shape{};  ///< All but pointers.
+  TeamShape team = TeamShape::warp;
+};
+
 using Step = std::variant<UnaryStep, BinaryStep, EpilogueStep, CopyStep, FillStep, PaddingStep, GatheringStep,
-                          PoolingStep, BatchNormStep, LrnStep, ReductionStep, SoftmaxStep, LayerNormStep>;
+                          PoolingStep, BatchNormStep, LrnStep, ReductionStep, SoftmaxStep, LayerNormStep, CopiesStep,
+                          ChainStep, RowChainStep>;
 
 /// Steps in order.
 struct Program {
@@ -136,6 +164,12 @@ struct PlannedProgram {
 
 /// The program for a request of any operator that is neither a convolution nor a product.
 [[nodiscard]] PlannedProgram plan_program(const KernelRequest& request);
+
+/// The one step for a fused request: of operators that only move elements, one of them perhaps a concatenation, or of
+/// element-wise operators, with at most one softmax or layer_norm along the rows, and of operators that move what is
+/// read (runtime/access.h). Declines where that is not all there is, where there is no room for it, and where
+/// neighbouring elements of the result are far apart in an operand, which a copy by tiles reads faster.
+[[nodiscard]] PlannedProgram plan_fused(const KernelRequest& request);
 
 // Parts of the kernels that a library computes in the main.
 

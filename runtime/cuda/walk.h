@@ -64,6 +64,36 @@ struct Walk {
   }
 };
 
+/// An index space of several axes, without tensors: from the number of an element to its coordinates. Axes as in Walk.
+struct Box {
+  std::int32_t rank = 0;
+  bool narrow = true;  ///< As in Walk.
+  std::int64_t elements = 1;
+  std::int64_t extents[max_axes] = {};
+  Divider dividers[max_axes] = {};
+
+  /// The coordinates of element `index`, 0 <= index < elements.
+  TASO_BOTH void at(std::int64_t index, std::int64_t (&place)[max_axes]) const {
+    std::int64_t rest = index;
+    for (int axis = rank - 1; axis > 0; --axis) {
+      const std::int64_t next =
+          narrow ? dividers[axis].quotient(static_cast<std::uint32_t>(rest)) : rest / extents[axis];
+      place[axis] = rest - next * extents[axis];
+      rest = next;
+    }
+    if (rank > 0) place[0] = rest;
+  }
+
+  /// Fills in what follows from rank and extents.
+  void finish() {
+    elements = 1;
+    for (int axis = 0; axis < rank; ++axis) elements *= extents[axis];
+    narrow = elements <= std::numeric_limits<std::int32_t>::max();
+    for (int axis = 0; axis < rank; ++axis)
+      dividers[axis] = Divider::by(narrow ? std::max<std::int64_t>(extents[axis], 1) : 1);
+  }
+};
+
 /// The walk over a box of `extents` with the given functions, axes in the order given; nothing if more than max_axes
 /// remain after merging.
 template <int K>

@@ -11,6 +11,7 @@
 #include "optimizer/baseline.h"
 #include "optimizer/runtime_target.h"
 #include "runtime/backend.h"
+#include "runtime/executor.h"
 #include "runtime/lifetimes.h"
 #include "support/file.h"
 #include "tests/support/shipped.h"
@@ -51,7 +52,8 @@ TEST_P(CudaPlans, EveryConvolutionHasOne) {
     for (const Graph* graph : {&model.graph(), &fused}) {
       const LoweredGraph lowered =
           value_of(lower(*graph, registry(), {.channels_last = way.channels_last, .float_storage = way.storage}));
-      EXPECT_EQ(value_of(target.peak_bytes(*graph, nullptr)), plan_memory(lowered, MemoryOf::device).bytes);
+      EXPECT_EQ(value_of(target.peak_bytes(*graph, nullptr)),
+                plan_memory(fused_for(lowered, library), MemoryOf::device).bytes);
       for (const LoweredStep& step : lowered.steps) {
         const KernelRequest& request = step.kernel->request;
         if (request.op.rfind("conv2d", 0) != 0 || !seen.insert(step.kernel->key).second) continue;
@@ -63,6 +65,39 @@ TEST_P(CudaPlans, EveryConvolutionHasOne) {
     EXPECT_GT(seen.size(), 2U);
   }
 }
+
+/// A model as it is run, and how many launches it may be: what is gained by fusing is not lost again.
+class CudaLaunches : public testing::TestWithParam<std::pair<std::string, std::size_t>> {};
+
+TEST_P(CudaLaunches, AreFew) {
+#ifndef TASO_CUDA_MODULE
+  GTEST_SKIP() << "built without the CUDA backend";
+#endif
+  const auto& [name, most] = GetParam();
+  const fs::path file = fs::path(testing::TempDir()) / ("taso-launches-" + name + ".onnx");
+  ASSERT_TRUE(examples::find_example_model(name)->build({}).save(file.string()));
+  const Model model = value_of(Model::load(file.string(), registry()));
+  fs::remove(file);
+  const RuleIndex rules(value_of(load_rules(TASO_SOURCE_DIR "/specs/rules/default.rules", registry())), registry());
+  const Graph graph = value_of(make_baseline(model.graph(), rules, registry())).graph;
+  const std::string device = value_of(read_file(TASO_SOURCE_DIR "/tests/data/cuda/h200_by_hand.json"));
+  for (const ElementType storage : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+    const KernelLibrary library(registry(), value_of(load_backend("cuda", {MathMode::tf32, 0, device})));
+    ExecutorOptions options;
+    options.float_storage = storage;
+    std::size_t launches = 0;
+    for (const PlannedLaunches& kernel : value_of(plan_launches(graph, library, options))) {
+      EXPECT_NE(kernel.implementation.rfind("host: ", 0), 0U) << kernel.key;
+      launches += kernel.launches;
+    }
+    EXPECT_LE(launches, most);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Examples, CudaLaunches,
+                         testing::Values(std::pair("nasrnn", 85), std::pair("bert_base", 144),
+                                         std::pair("squeezenet1_1", 39), std::pair("inception_v3", 121)),
+                         [](const auto& one) { return one.param.first; });
 
 std::vector<std::string> convolutional() {
   return {"densenet121", "inception_resnet_v2", "inception_v3",  "nasnet_a_large", "nasnet_a_mobile",

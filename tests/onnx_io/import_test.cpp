@@ -33,6 +33,7 @@ const std::vector<test::TextCase>& import_cases() {
       test::load_cases("tests/onnx_io/import", {{"opset", CaseValue::words, CaseCount::once},
                                                 {"onnx", CaseValue::section, CaseCount::once},
                                                 {"sizes", CaseValue::words, CaseCount::optional},
+                                                {"pieces", CaseValue::none, CaseCount::optional},
                                                 {"graph", CaseValue::section, CaseCount::optional},
                                                 {"carried", CaseValue::words, CaseCount::repeated},
                                                 {"open", CaseValue::words, CaseCount::optional},
@@ -97,6 +98,7 @@ TEST_P(ImportCases, BecomeWhatTheySay) {
   ASSERT_NE(one.has("error"), one.has("graph") || one.has("carried")) << one.place() << ": a graph or an error";
   ImportOptions options;
   options.symbol_sizes = sizes_of(one.text("sizes"));
+  options.pieces = one.has("pieces");
   for (const std::string& opset : test::words_of(one.text("opset"))) {
     SCOPED_TRACE(one.place() + " at opset " + opset);
     const Expected<Model> model =

@@ -10,6 +10,7 @@
 #include "optimizer/html/graph_drawing.h"
 #include "optimizer/html/page_data.h"
 #include "optimizer/run_profile.h"
+#include "runtime/backend.h"
 #include "tests/optimizer/reports.h"
 
 namespace taso::testing {
@@ -332,6 +333,26 @@ TEST(RunProfile, OfARealRun) { expect_run(std::string(convolution) + "output rel
 
 TEST(RunProfile, OfAGraphThatIsCutAtAnOpaqueNode) {
   expect_run(std::string(convolution) + "t = opaque mystery(c) f32[1, 8, 6, 6]\noutput relu(add(c, tanh(t)))\n", false);
+}
+
+TEST(RunProfile, WhatADeviceFusesIsTimedOnce) {
+  const Graph graph = graph_of("input x f32[4, 64]\noutput relu(add(tanh(x), x))\n");
+  BackendOptions backend;
+  backend.module_folder = TASO_TEST_BACKENDS;
+  const KernelLibrary device(registry(), value_of(load_backend("fusing", backend)));
+  RuntimeTarget target(device, {});
+  CostDatabase database = CostDatabase::in_memory(target.identity());
+  MeasuredCosts measured(target, database, true);
+  const auto model = make_cost_model(value_of(parse_cost_formula("launches")), measured);
+  const RunProfile run = value_of(profile_run(graph, target, measured, *model, {.runs = 2}));
+  EXPECT_EQ(run.problem, "");
+  ASSERT_EQ(run.launches.size(), 3U);
+  EXPECT_FALSE(run.launches[0].measured || run.launches[1].measured);
+  EXPECT_TRUE(run.launches[2].measured);
+  EXPECT_EQ(run.launches[2].implementation, "test: parts one by one");
+  // Where launches are counted, they are those that the device would have.
+  const RuntimeTarget counting(device, {.counting = true, .cancelled = {}});
+  EXPECT_EQ(value_of(counting.plan(graph)).launches.size(), 1U);
 }
 
 /// Of a: while it is made from x, and while b is made from it; of b: then, and to the end.

@@ -18,8 +18,8 @@
 #include "session/collective_dialects.h"
 #include "session/sharding.h"
 #include "support/file.h"
-#include "tests/optimizer/random_graph.h"
 #include "tests/partition/close_tensors.h"
+#include "tests/partition/drawn_graphs.h"
 #include "tests/partition/drawn_plans.h"
 #include "tests/partition/strategy_tables.h"
 #include "tests/support/graphs.h"
@@ -106,14 +106,9 @@ TEST(CollectiveDialects, ComputeWhatPlansCompute) {
   StrategyTable strategies = every_strategy();
   std::set<std::string> words;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    testing::GraphGenerator generator(registry(), seed);
-    const testing::RandomGraph drawn_graph = generator.finish(8);
+    const DrawnGraph drawn_graph = draw_small_graph(seed);
     const Graph& graph = drawn_graph.graph;
-    const auto order = graph.topological_order();
-    if (std::any_of(order.begin(), order.end(), [&](NodeId id) { return graph.node(id).kind == NodeKind::opaque; }))
-      continue;
-    Doubles inputs;
-    for (const NodeId id : graph.inputs()) inputs.push_back(drawn_graph.inputs.at(graph.node(id).name));
+    const Doubles& inputs = drawn_graph.inputs;
     DoubleRing ring;
     const Doubles expected = value_of(evaluate(graph, registry(), ring, inputs));
     const Mesh mesh = mesh_of_sizes(meshes[seed % meshes.size()]);

@@ -11,8 +11,8 @@
 
 #include "operators/ring.h"
 #include "partition/expand.h"
-#include "tests/optimizer/random_graph.h"
 #include "tests/partition/close_tensors.h"
+#include "tests/partition/drawn_graphs.h"
 #include "tests/partition/drawn_plans.h"
 #include "tests/partition/strategy_tables.h"
 #include "tests/partition/vocabularies.h"
@@ -51,14 +51,9 @@ TEST(CollectiveGraphs, RandomGraphsInRandomPlans) {
   std::size_t compared = 0, refused = 0;
   std::set<Collective::Kind> kinds;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
-    testing::GraphGenerator generator(registry(), seed);
-    const testing::RandomGraph drawn_graph = generator.finish(8);
+    const DrawnGraph drawn_graph = draw_small_graph(seed);
     const Graph& graph = drawn_graph.graph;
-    const auto order = graph.topological_order();
-    if (std::any_of(order.begin(), order.end(), [&](NodeId id) { return graph.node(id).kind == NodeKind::opaque; }))
-      continue;
-    Doubles inputs;
-    for (const NodeId id : graph.inputs()) inputs.push_back(drawn_graph.inputs.at(graph.node(id).name));
+    const Doubles& inputs = drawn_graph.inputs;
     DoubleRing ring;
     const Doubles expected = value_of(evaluate(graph, registry(), ring, inputs));
     const Mesh mesh = mesh_of_sizes(meshes[seed % meshes.size()]);

@@ -8,27 +8,23 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "graph/rewrite.h"
-#include "partition/expand.h"
 #include "partition/proved_strategies.h"
 #include "runtime/tensor.h"
 #include "support/file.h"
 #include "support/file_identity.h"
-#include "tests/onnx_io/carrier.h"
-#include "tests/partition/drawn_graphs.h"
+#include "tests/partition/drawn_models.h"
 #include "tests/partition/drawn_plans.h"
 #include "tests/partition/host_tensors.h"
 #include "tests/partition/stated_plans.h"
-#include "tests/partition/ways_to_plan.h"
+#include "tests/support/shipped.h"
 
 namespace taso::test {
 namespace {
-
-constexpr int opset = 17;
 
 std::vector<std::int64_t> sizes_of(const std::string& mesh) {
   std::vector<std::int64_t> sizes;
@@ -51,24 +47,13 @@ void write_inputs(const DrawnGraph& drawn, const std::string& folder) {
   }
 }
 
-/// The graph as a file; false where it has no form as one, or not all of it is understood as it is read again.
-bool write_graph(const Graph& graph, const std::string& path) {
-  if (!carrier(graph, opset).save(graph, path)) return false;
-  return value_of(Model::load(path, registry())).carried_nodes().empty();
-}
-
-/// The plan is of the model as it is read again.
-void write_plan(const std::string& folder, const Mesh& mesh, StrategyTable& strategies, std::uint64_t seed) {
-  const Model model = value_of(Model::load(folder + "/model.onnx", registry()));
-  Graph graph = model.graph();
-  normalize(graph, registry());
-  PartitionPlan plan = *plan_in_way(ways_to_plan()[seed % 2], graph, mesh, strategies, seed);
-  plan.exact = plan.complete = false;
-  plan.lower_bound = 0;
-  PlanDocument document = stated(graph, mesh, plan, strategies, node_names(model));
+void write_plan(const std::string& folder, DrawnModel& drawn, StrategyTable& strategies) {
+  drawn.plan.exact = drawn.plan.complete = false;
+  drawn.plan.lower_bound = 0;
+  PlanDocument document = stated(drawn.graph, drawn.mesh, drawn.plan, strategies, node_names(drawn.model));
   document.model = value_of(identify_file(folder + "/model.onnx"));
   check(write_file_atomically(folder + "/model.plan.json", to_json(document)));
-  value_of(model.save(on_one_device(value_of(expand(graph, plan, strategies))), folder + "/model.expanded.onnx"));
+  check(write_expanded(drawn, strategies, folder + "/model.expanded.onnx"));
 }
 
 void write_models(const std::string& folder, std::uint64_t count, const std::vector<std::string>& meshes) {
@@ -78,12 +63,13 @@ void write_models(const std::string& folder, std::uint64_t count, const std::vec
       registry(), [&](std::string_view op) { return proved.of(op); },
       [&](std::string_view op) { return proved.passages_of(op); });
   for (std::uint64_t number = 0, written = 0; written < count; ++number) {
-    const DrawnGraph drawn = draw_graph(number);
     const std::string place = folder + "/" + std::to_string(written);
     std::filesystem::create_directories(place);
-    if (!write_graph(drawn.graph, place + "/model.onnx")) continue;
-    write_plan(place, mesh_of_sizes(sizes_of(meshes[written % meshes.size()])), strategies, number);
-    write_inputs(drawn, place);
+    const Mesh mesh = mesh_of_sizes(sizes_of(meshes[written % meshes.size()]));
+    std::optional<DrawnModel> drawn = draw_model(number, place, mesh, strategies);
+    if (!drawn) continue;
+    write_plan(place, *drawn, strategies);
+    write_inputs(drawn->drawn, place);
     ++written;
   }
 }

@@ -83,12 +83,6 @@ std::size_t expect_equal(const DrawnGraph& drawn, const PartitionPlan& plan, con
   return rings;
 }
 
-PlannedUses uses_of(const PartitionPlan& plan) {
-  PlannedUses uses;
-  for (const PlannedNode& node : plan.nodes) uses[node.node] = node.configuration.axes;
-  return uses;
-}
-
 class DrawnExpansions : public ::testing::TestWithParam<std::uint64_t> {};
 
 TEST_P(DrawnExpansions, AreTheirGraphs) {

@@ -46,6 +46,23 @@ bool grow_behind_partial(testing::GraphGenerator& generator, const std::string& 
   return generator.grow_by_one(op);
 }
 
+namespace {
+
+DrawnGraph with_inputs(testing::RandomGraph made, const std::string& op) {
+  DrawnGraph drawn{std::move(made.graph), {}, op};
+  for (const NodeId id : drawn.graph.inputs())
+    drawn.inputs.push_back(std::move(made.inputs.at(drawn.graph.node(id).name)));
+  return drawn;
+}
+
+}  // namespace
+
+DrawnGraph draw_small_graph(std::uint64_t seed) {
+  testing::GraphDrawOptions options;
+  options.opaque_percent = 0;
+  return with_inputs(testing::GraphGenerator(registry(), seed, options).finish(8), "");
+}
+
 DrawnGraph draw_graph(std::uint64_t number) {
   const std::string& op = cut_operators()[number % cut_operators().size()];
   Random random(number, "extents of graph");
@@ -60,10 +77,7 @@ DrawnGraph draw_graph(std::uint64_t number) {
     for (const NodeId id : made.graph.topological_order())
       computes = computes || (made.graph.node(id).is_op(op) && !made.graph.node(id).weight_only);
     if (!computes) continue;
-    DrawnGraph drawn{std::move(made.graph), {}, op};
-    for (const NodeId id : drawn.graph.inputs())
-      drawn.inputs.push_back(std::move(made.inputs.at(drawn.graph.node(id).name)));
-    return drawn;
+    return with_inputs(std::move(made), op);
   }
 }
 

@@ -27,13 +27,16 @@ inline constexpr std::uint64_t drawn_graphs = 200;
 struct DrawnGraph {
   Graph graph;
   std::vector<RingTensor<double>> inputs;  ///< At which all values are finite; in the order of Graph::inputs.
-  std::string op;                          ///< The operator of which it has an application.
+  std::string op;                          ///< The operator of which draw_graph gave it an application.
 };
 
 /// The shipped operators that have inputs and strategies.
 [[nodiscard]] const std::vector<std::string>& cut_operators();
 
 [[nodiscard]] DrawnGraph draw_graph(std::uint64_t number);
+
+/// A graph of eight operators at most, of all, with extents of at least 1; the same for the same seed.
+[[nodiscard]] DrawnGraph draw_small_graph(std::uint64_t seed);
 
 /// Random elements of a ring for the inputs of a drawn graph; integers stay as they are.
 [[nodiscard]] std::vector<RingTensor<Mod61>> random_elements(const DrawnGraph& drawn, const FieldRing& ring,

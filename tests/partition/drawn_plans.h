@@ -31,4 +31,11 @@ inline ConfigurationFilter drawn(std::uint64_t seed, std::uint64_t of) {
   };
 }
 
+/// What its operators use the mesh for.
+inline PlannedUses uses_of(const PartitionPlan& plan) {
+  PlannedUses uses;
+  for (const PlannedNode& node : plan.nodes) uses[node.node] = node.configuration.axes;
+  return uses;
+}
+
 }  // namespace taso::test

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,55 +13,13 @@
 #include "partition/expand.h"
 #include "support/random.h"
 #include "tests/optimizer/random_graph.h"
+#include "tests/partition/changed_graphs.h"
 #include "tests/partition/drawn_plans.h"
 #include "tests/partition/strategy_tables.h"
 #include "tests/support/graphs.h"
 
 namespace taso::test {
 namespace {
-
-PlannedUses uses_of(const PartitionPlan& plan) {
-  PlannedUses uses;
-  for (const PlannedNode& node : plan.nodes) uses[node.node] = node.configuration.axes;
-  return uses;
-}
-
-std::vector<RingTensor<double>> outputs_of(const Graph& graph, const std::vector<RingTensor<double>>& inputs) {
-  DoubleRing ring;
-  return value_of(evaluate(graph, registry(), ring, inputs));
-}
-
-bool equal(const std::vector<RingTensor<double>>& a, const std::vector<RingTensor<double>>& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i].shape != b[i].shape || a[i].integers != b[i].integers) return false;
-    for (std::size_t at = 0; at < a[i].elements.size(); ++at)
-      if (!(std::abs(a[i].elements[at] - b[i].elements[at]) <= 1e-9 * (1 + std::abs(a[i].elements[at])))) return false;
-  }
-  return true;
-}
-
-/// The graph with one operand of one operator in the place of another one of its type; nothing if none can be.
-std::optional<Graph> with_other_operand(const Graph& graph, Random& random) {
-  std::vector<NodeId> order;
-  for (const NodeId id : graph.topological_order())
-    if (graph.node(id).kind == NodeKind::op && !graph.node(id).weight_only) order.push_back(id);
-  if (order.empty()) return std::nullopt;
-  const NodeId id = order[random.below(order.size())];
-  std::vector<Value> inputs = graph.node(id).inputs;
-  Value& input = inputs[random.below(inputs.size())];
-  std::vector<Value> others;
-  for (const NodeId other : graph.topological_order()) {
-    if (other == id) break;
-    for (std::uint32_t port = 0; port < graph.node(other).outputs.size(); ++port)
-      if (const Value value{other, port}; value != input && graph.type(value) == graph.type(input))
-        others.push_back(value);
-  }
-  if (others.empty()) return std::nullopt;
-  input = others[random.below(others.size())];
-  Graph changed = graph;
-  changed.set_inputs(id, inputs);
-  return changed;
-}
 
 TEST(ExpansionCheck, RandomPlansAreRightAndChangedOnesNot) {
   const std::vector<std::vector<std::int64_t>> meshes = {{2}, {3}, {4}, {2, 2}, {2, 3}};
@@ -99,7 +57,19 @@ TEST(ExpansionCheck, RandomPlansAreRightAndChangedOnesNot) {
   EXPECT_GT(wrong, 50U);
 }
 
-/// What is said of a text of an expansion, on two devices.
+/// What is said of a text of an expansion, on devices along one axis; operators of a name use it alike.
+std::string said(const std::string& original, const std::string& expanded, const std::map<std::string, AxisUse>& use,
+                 std::int64_t devices) {
+  const Graph graph = graph_of(original);
+  StrategyTable strategies = every_strategy();
+  PlannedUses uses;
+  for (const NodeId id : graph.topological_order())
+    if (const Node& node = graph.node(id); node.kind == NodeKind::op && !node.weight_only) uses[id] = {use.at(node.op)};
+  const Status status = check_expansion(graph, graph_of(expanded), mesh_of_sizes({devices}), uses, strategies);
+  return status ? "right" : status.error().message;
+}
+
+/// The same on two devices, where all operators use the mesh alike.
 std::string said(const std::string& original, const std::string& expanded, const std::vector<AxisUse>& use) {
   const Graph graph = graph_of(original);
   StrategyTable strategies = every_strategy();
@@ -180,6 +150,65 @@ TEST(ExpansionCheck, WeightsAreCompared) {
   EXPECT_EQ(said(original, expanded("1, 3", "2, 4"), columns), "right");
   EXPECT_NE(said(original, expanded("1, 3", "2, 5"), columns), "right");
   EXPECT_NE(said(original, expanded("2, 4", "1, 3"), columns), "right");
+}
+
+// A piece that reads nothing but a weight, and what follows from it, may be written as numbers.
+TEST(ExpansionCheck, PiecesOfWeightsAloneAreCompared) {
+  const std::string original = "input x f32[2]\nweight w f32[2] = [1, -2]\noutput relu(concat(x, w; axis=-1))\n";
+  const auto told = [&](const std::string& elements) {
+    return said(original, "input x f32[2]\nweight c f32[2] = [" + elements + "]\noutput concat(relu(x), c; axis=-1)\n",
+                {{"concat", {AxisUse::Kind::cut, "j@-1", {}, ""}}, {"relu", {AxisUse::Kind::cut, "I@-1", {}, ""}}}, 2);
+  };
+  EXPECT_EQ(told("1, 0"), "right");
+  EXPECT_NE(told("1, -2"), "right");
+  EXPECT_NE(told("2, 0"), "right");
+}
+
+// The border that a pad makes.
+TEST(ExpansionCheck, PiecesOfBordersAreCompared) {
+  const auto told = [&](const std::string& elements) {
+    return said("input x f32[2]\noutput exp(pad(x; after=[2], before=[0], value=0.0))\n",
+                "input x f32[2]\nweight c f32[2] = [" + elements + "]\noutput concat(exp(x), c; axis=-1)\n",
+                {{"pad", {AxisUse::Kind::cut, "I@-1", {}, ""}}, {"exp", {AxisUse::Kind::cut, "I@-1", {}, ""}}}, 2);
+  };
+  EXPECT_EQ(told("1, 1"), "right");
+  EXPECT_NE(told("1, 0"), "right");
+}
+
+// A piece of a pad without a border need not stand there, of partial results either.
+TEST(ExpansionCheck, PiecesThatChangeNothingPassOn) {
+  const auto told = [&](const std::string& last) {
+    return said(
+        "input x f32[2, 4]\noutput reshape(reduce_max(x; axes=[-1]); shape=[2, 1])\n",
+        "input x f32[2, 4]\na = slice(x; starts=[0, 0], sizes=[2, 2], steps=[1, 1])\n"
+        "b = slice(x; starts=[0, 2], sizes=[2, 2], steps=[1, 1])\np = reduce_max(a; axes=[-1])\n"
+        "q = reduce_max(b; axes=[-1])\noutput " +
+            last + "\n",
+        {{"reduce_max", {AxisUse::Kind::cut, "J", {}, "max"}}, {"reshape", {AxisUse::Kind::partial, "", {0}, "max"}}},
+        2);
+  };
+  EXPECT_EQ(told("maximum(p, q)"), "right");
+  EXPECT_NE(told("p"), "right");
+  EXPECT_NE(told("add(p, q)"), "right");
+}
+
+// Several of the summands may be one weight.
+TEST(ExpansionCheck, SummandsOfWeightsAloneAreCompared) {
+  const std::string original =
+      "input x f32[2, 1]\nweight w f32[2, 3] = [1, 2, 3, 4, 5, 6]\n"
+      "output reduce_sum(concat(x, w; axis=-1); axes=[-1])\n";
+  const auto told = [&](const std::string& a, const std::string& b, const std::string& sum) {
+    return said(
+        original,
+        "input x f32[2, 1]\nweight a f32[2, 1] = [" + a + "]\nweight b f32[2, 1] = [" + b +
+            "]\ns = reduce_sum(x; axes=[-1])\noutput " + sum + "\n",
+        {{"concat", {AxisUse::Kind::cut, "j@-1", {}, ""}}, {"reduce_sum", {AxisUse::Kind::cut, "J", {}, "sum"}}}, 4);
+  };
+  EXPECT_EQ(told("3, 9", "3, 6", "add(add(s, a), b)"), "right");
+  EXPECT_EQ(told("1, 4", "5, 11", "add(b, add(a, s))"), "right");
+  EXPECT_NE(told("3, 9", "3, 7", "add(add(s, a), b)"), "right");
+  EXPECT_NE(told("3, 9", "3, 6", "add(s, a)"), "right");
+  EXPECT_NE(told("3, 9", "3, 6", "add(add(add(s, a), b), s)"), "right");
 }
 
 // Weights that are computed may be written as numbers, which are rounded: each by as much as it can be.

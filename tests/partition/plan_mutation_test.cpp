@@ -217,17 +217,11 @@ std::optional<PartitionPlan> believed(const std::string& text, const MutationSub
   return std::move(*plan);
 }
 
-PlannedUses planned_uses(const PartitionPlan& plan) {
-  PlannedUses uses;
-  for (const PlannedNode& node : plan.nodes) uses[node.node] = node.configuration.axes;
-  return uses;
-}
-
 /// Whether a plan, written out, is right: computed beside the graph that it is of, or, if that is not all understood,
 /// checked piece by piece.
 void expect_right(const PartitionPlan& plan, const MutationSubject& subject, StrategyTable& strategies) {
   const Graph expanded = on_one_device(value_of(expand(subject.graph, plan, strategies)));
-  const Status status = check_expansion(subject.graph, expanded, plan.mesh, planned_uses(plan), strategies);
+  const Status status = check_expansion(subject.graph, expanded, plan.mesh, uses_of(plan), strategies);
   EXPECT_TRUE(status) << status.error().message;
   if (!subject.inputs.empty()) {
     EXPECT_TRUE(same(subject.outputs, outputs_on(expanded, subject.inputs)));
@@ -379,7 +373,7 @@ TEST(ExpansionMutations, AreRefusedOrComputeTheSame) {
       for (int i = 0; i < 12; ++i) {
         const std::optional<Graph> changed = changed_expansion(expanded, kind, random);
         if (!changed) continue;
-        if (check_expansion(subject.graph, *changed, subject.plan.mesh, planned_uses(subject.plan), strategies)) {
+        if (check_expansion(subject.graph, *changed, subject.plan.mesh, uses_of(subject.plan), strategies)) {
           EXPECT_TRUE(same(subject.outputs, outputs_on(*changed, subject.inputs))) << to_text(*changed);
           ++equal;
         } else {

@@ -153,6 +153,24 @@ TEST(WrongPlanFile, TimesOfTransfers) {
       std::string::npos);
 }
 
+TEST(PlanFile, FiguresThatAreMeasured) {
+  PlanDocument document;
+  document.nodes.resize(3);
+  EXPECT_TRUE(measured_figures(document).empty());
+  document.cost = PlanCost::time;
+  EXPECT_EQ(measured_figures(document), std::vector<std::string>{"what 3 operators cost, by times of kernels"});
+  document.mesh.axes = {{2, "wire", 1e6, 1e-6}};
+  const TimeTable table = TimeTable::of({{8, 1e-6}, {64, 2e-6}});
+  document.mesh.axes[0].times = {table, table, table, table, table};
+  document.mesh.transport = "threads";
+  document.sums.step = 0.5;
+  const std::string times = "the times of messages (threads) by which transfers are counted";
+  EXPECT_EQ(measured_figures(document).at(1), times);
+  EXPECT_EQ(measured_figures(document).at(2), "the seconds of a step (of this plan), by times of kernels and messages");
+  document.others["by hand"].sums = document.sums;
+  EXPECT_EQ(measured_figures(document).at(2), "the seconds of a step (of 2 plans), by times of kernels and messages");
+}
+
 TEST(WrongPlanFile, CutsWhatIsCarried) {
   const std::string repeats = R"("axes":[{"use":"repeat"}])", cut = R"("axes":[{"use":"cut","variable":"I@-1"}])";
   EXPECT_EQ(said_of_carried(repeats, repeats), "right");

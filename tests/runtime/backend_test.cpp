@@ -256,6 +256,23 @@ TEST(DeviceExecutor, InTurnWithOneOfTheHost) {
   EXPECT_GT(times[0].median_us, 0);
 }
 
+// More weights than the test device's cache of 1 MiB holds: each launch that is timed has others, and what comes of it
+// serves nobody, not even as indices.
+TEST(DeviceExecutor, ProfilesWithWeightsFromMemory) {
+  const KernelLibrary device = device_library();
+  const Graph graph = graph_of(
+      "input x f32[4, 512]\nweight w f32[512, 512]\nweight v f32[512, 6]\nweight i i64[3]\n"
+      "output gather(matmul(matmul(x, w), v), i; axis=-1)");
+  EXPECT_EQ(cached_tenths(*device.backend(), 700e3), 10);
+  EXPECT_EQ(cached_tenths(*device.backend(), 800e3), 0);
+  Executor executor = value_of(Executor::create(graph, device));
+  const std::vector<HostTensor> inputs = executor.random_inputs(1);
+  const auto profile = value_of(executor.profile(inputs, 2));
+  ASSERT_EQ(profile.size(), executor.launches());
+  for (const KernelProfile& kernel : profile) EXPECT_GT(kernel.median_us, 0) << kernel.op;
+  expect_near(value_of(executor.run(inputs)), reference_outputs(graph, inputs), 1e-5, "after the profile");
+}
+
 TEST(DeviceExecutor, ADescribedDeviceRunsNothing) {
   const KernelLibrary device(registry(), value_of(load_test_backend(described(R"({"name": "some GPU"})"))));
   EXPECT_THAT(device.device(), StartsWith("some GPU (from a description); driver 2.0; fp32"));

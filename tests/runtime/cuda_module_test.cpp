@@ -4,13 +4,13 @@
 #include <iterator>
 
 #include "runtime/backend.h"
-#include "tests/runtime/cuda_requests.h"
+#include "tests/runtime/fused_requests.h"
 
 namespace taso::testing {
 namespace {
 
 std::string described_device() {
-  std::ifstream file(std::string(TASO_SOURCE_DIR) + "/tests/data/cuda/h200_by_hand.json");
+  std::ifstream file(test::source_folder() + "/tests/data/cuda/h200_by_hand.json");
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
@@ -172,6 +172,82 @@ TEST(CudaPlanner, ConvolutionsOfNetworksHavePlans) {
     }
 }
 
+/// Choices as a program keeps them, and what was asked of them.
+class GivenChoices final : public EngineChoices {
+ public:
+  explicit GivenChoices(std::string engine) : engine_(std::move(engine)) {}
+  std::optional<std::string> find(const std::string& key) override {
+    asked.push_back(key);
+    return key.find("; all engines") == std::string::npos ? std::optional(engine_) : std::nullopt;
+  }
+  Status record(const std::string&, const EngineChoice&) override {
+    ++recorded;
+    return {};
+  }
+  std::vector<std::string> asked;
+  int recorded = 0;
+
+ private:
+  std::string engine_;
+};
+
+TEST(CudaPlanner, TakesTheEngineThatWasChosen) {
+  NEEDS_MODULE();
+  const auto implementation = [](const std::string& choice, KernelRequest request, bool all = false) {
+    BackendOptions options{MathMode::strict, 0, described_device()};
+    options.all_engines = all;
+    const auto backend = value_of(load_backend("cuda", options));
+    const auto choices = std::make_shared<GivenChoices>(choice);
+    backend->use_choices(choices);
+    request.threads = 4;  // of no meaning for an engine
+    request.cached_tenths = 10;
+    const KernelOffer offer = backend->create(request, registry());
+    EXPECT_EQ(choices->asked.size(), all ? 1U : 2U);
+    KernelRequest of_key = request;
+    of_key.threads = 1;
+    of_key.cached_tenths = 0;
+    EXPECT_EQ(choices->asked.back(), of_key.key() + (all ? "; all engines" : ""));
+    EXPECT_EQ(choices->recorded, 0) << "without a device nothing is chosen by timing";
+    return offer.kernel ? offer.kernel->implementation() : offer.reason;
+  };
+  const KernelRequest grouped =
+      convolution_request(convolutions()[3], ElementType::f32, Layout::channels_last, true, false, "relu");
+  const std::string first = implementation("", grouped);
+  EXPECT_NE(first.find(" (first of "), std::string::npos) << first;
+  // Engine 0 has no knobs that must be set, and computes all of these.
+  EXPECT_EQ(implementation("conv; engine 0; knobs; best of 8, 1 failed", grouped),
+            "cudnn engine 0 and own epilogue (best of 8, 1 failed)");
+  EXPECT_EQ(implementation("pad, conv; engine 0; knobs; best of 8", grouped),
+            "cudnn engine 0 after own pad and own epilogue (best of 8)");
+  // What no version of us or of cuDNN means any more is as if it were not there.
+  for (const char* unknown : {"conv+gelu; engine 0; knobs; best of 8", "conv; engine 1000000; knobs; best of 8",
+                              "conv; engine 0; knobs 1000=1; best of 8", "conv; engine 0; knobs", "engine 0"})
+    EXPECT_EQ(implementation(unknown, grouped), first) << unknown;
+  EXPECT_NE(implementation("conv; engine 0; knobs; best of 8", grouped, true).find(" (first of "), std::string::npos)
+      << "few are not all";
+}
+
+TEST(CudaPlanner, FewEnginesAreNamedIfNotAllAreAskedFor) {
+  NEEDS_MODULE();
+  const auto candidates = [](bool all) {
+    BackendOptions options{MathMode::tf32, 0, described_device()};
+    options.all_engines = all;
+    const KernelRequest request =
+        convolution_request(convolutions()[0], ElementType::f32, Layout::channels_last, true, false, "relu");
+    const std::string how =
+        value_of(load_backend("cuda", options))->create(request, registry()).kernel->implementation();
+    return std::stoi(how.substr(how.find("first of ") + 9));
+  };
+  EXPECT_LE(candidates(false), 9);
+  EXPECT_GT(candidates(true), 9);
+}
+
+TEST(CudaPlanner, KnowsTheCache) {
+  NEEDS_MODULE();
+  EXPECT_GT(planner()->cache_bytes(), std::size_t{40} << 20);
+  EXPECT_LT(planner()->cache_bytes(), std::size_t{80} << 20);
+}
+
 TEST(CudaPlanner, SmallOddConvolutionsHavePlans) {
   NEEDS_MODULE();
   for (const MathMode math : {MathMode::strict, MathMode::tf32})
@@ -225,6 +301,25 @@ TEST(CudaPlanner, ProductsAreDescribed) {
     if (const auto request = maker.product(attempt % 2 == 0 ? "matmul" : "matmul_bias_act", ElementType::f32)) {
       EXPECT_EQ(how(*request).rfind("cublasLt", 0), 0U) << request->key() << ": " << how(*request);
     }
+}
+
+TEST(CudaPlanner, WhatItFusesIsOneLaunch) {
+  NEEDS_MODULE();
+  FusedMaker maker(13);
+  int chains = 0, products = 0;
+  for (int attempt = 0; attempt < 300; ++attempt) {
+    const ElementType element = attempt % 2 == 0 ? ElementType::f32 : ElementType::bf16;
+    const bool product = attempt % 3 == 0;
+    const KernelRequest request = product ? maker.product(element) : maker.chain(element, attempt % 3 == 1);
+    if (!planner()->fuses(request)) continue;
+    const KernelOffer offer = planner()->create(request, registry());
+    ASSERT_NE(offer.kernel, nullptr) << request.key() << ": " << offer.reason;
+    EXPECT_EQ(offer.kernel->launches(), 1U) << request.key();
+    EXPECT_EQ(offer.kernel->implementation().rfind(product ? "cublasLt" : "own fused: ", 0), 0U);
+    ++(product ? products : chains);
+  }
+  EXPECT_GT(chains, 80);
+  EXPECT_GT(products, 30);
 }
 
 TEST(CudaPlanner, SaysWhyItDeclines) {
@@ -437,6 +532,18 @@ TEST(CudaOnDevice, Products) {
                             tolerance_of(element, math == MathMode::tf32), 7);
           }
       }
+}
+
+TEST(CudaOnDevice, FusedOperators) {
+  NEEDS_DEVICE();
+  for (const ElementType element : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+    FusedMaker maker(51);
+    for (int attempt = 0; attempt < 90; ++attempt) {
+      const KernelRequest request = attempt % 3 == 0 ? maker.product(element) : maker.chain(element, attempt % 3 == 1);
+      if (!device()->fuses(request)) continue;
+      check_on_device(device(), Example(request, static_cast<std::uint64_t>(attempt)), tolerance_of(element), 8);
+    }
+  }
 }
 
 // Sizes of networks, against the processor's kernels.

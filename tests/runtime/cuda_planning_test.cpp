@@ -1,11 +1,13 @@
 // Which of cuDNN's engines are asked for what, planned for a device that is only described.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <string>
 
 #include "runtime/cuda/cudnn.h"
+#include "runtime/cuda/division.h"
 
 namespace taso::cuda {
 namespace {
@@ -32,21 +34,28 @@ ConvolutionGraph graph(bool channels_last, cudnnDataType_t type = CUDNN_DATA_FLO
 
 constexpr std::size_t no_limit = std::size_t{1} << 40;
 
+/// All that cuDNN has without compiling.
+Engines engines_for(const ConvolutionGraph& graph, MathMode math, std::size_t workspace_bytes = no_limit) {
+  EngineLimits limits = all_engines(workspace_bytes);
+  limits.compiled = false;
+  return convolution_engines(described_device(), graph, math, limits);
+}
+
 TEST(CudnnEngines, StrictArithmeticLeavesTensorCoresOut) {
   for (const bool channels_last : {false, true}) {
-    const Engines strict = convolution_engines(described_device(), graph(channels_last), MathMode::strict, no_limit);
-    const Engines tf32 = convolution_engines(described_device(), graph(channels_last), MathMode::tf32, no_limit);
+    const Engines strict = engines_for(graph(channels_last), MathMode::strict);
+    const Engines tf32 = engines_for(graph(channels_last), MathMode::tf32);
     EXPECT_FALSE(strict.usable.empty()) << strict.last_error;
     EXPECT_GT(strict.other_arithmetic, 0);
     EXPECT_GT(tf32.usable.size(), strict.usable.size());
-    for (const Engine& engine : strict.usable) EXPECT_FALSE(engine.tensor_core) << engine.index;
+    for (const Engine& engine : strict.usable) EXPECT_FALSE(engine.tensor_core) << engine.configuration.index;
     EXPECT_TRUE(std::any_of(tf32.usable.begin(), tf32.usable.end(), [](const Engine& one) { return one.tensor_core; }));
   }
 }
 
 TEST(CudnnEngines, HalvesUseTensorCoresInEitherMode) {
   for (const MathMode math : {MathMode::strict, MathMode::tf32}) {
-    const Engines engines = convolution_engines(described_device(), graph(true, CUDNN_DATA_HALF), math, no_limit);
+    const Engines engines = engines_for(graph(true, CUDNN_DATA_HALF), math);
     EXPECT_TRUE(std::any_of(engines.usable.begin(), engines.usable.end(), [](const Engine& one) {
       return one.tensor_core;
     })) << engines.last_error;
@@ -54,24 +63,145 @@ TEST(CudnnEngines, HalvesUseTensorCoresInEitherMode) {
 }
 
 TEST(CudnnEngines, WorkspaceIsLimited) {
-  const Engines all = convolution_engines(described_device(), graph(true), MathMode::tf32, no_limit);
-  const Engines few = convolution_engines(described_device(), graph(true), MathMode::tf32, 0);
+  const Engines all = engines_for(graph(true), MathMode::tf32);
+  const Engines few = engines_for(graph(true), MathMode::tf32, 0);
   EXPECT_LT(few.usable.size(), all.usable.size());
   EXPECT_GT(few.unsupported, all.unsupported);
   for (const Engine& engine : few.usable) EXPECT_EQ(engine.workspace, 0);
 }
 
-TEST(CudnnEngines, OneIsFoundAgainByItsPosition) {
-  const Engines all = convolution_engines(described_device(), graph(true), MathMode::strict, no_limit);
-  ASSERT_GT(all.usable.size(), 1U);
-  for (const Engine& engine : all.usable) {
-    const Engines again =
-        convolution_engines(described_device(), graph(true), MathMode::strict, no_limit, engine.position);
-    ASSERT_EQ(again.usable.size(), 1U);
-    EXPECT_EQ(again.usable[0].index, engine.index);
-    EXPECT_EQ(again.usable[0].workspace, engine.workspace);
+/// 32 groups of 4 channels, as ResNeXt has them, with all that an engine may compute besides.
+ConvolutionGraph grouped_graph() {
+  ConvolutionGraph grouped = graph(true);
+  grouped.x = grouped.y = {1, 128, 56, 56};
+  grouped.w = {128, 4, 3, 3};
+  grouped.bias = grouped.relu = true;
+  return grouped;
+}
+
+TEST(CudnnEngines, AreFoundAgainByTheirConfigurations) {
+  for (const ConvolutionGraph& of : {graph(true), grouped_graph()})
+    for (const MathMode math : {MathMode::strict, MathMode::tf32}) {
+      const Engines all = engines_for(of, math);
+      ASSERT_GT(all.usable.size(), 1U);
+      for (const Engine& engine : all.usable) {
+        const std::string text = to_string(engine.configuration);
+        const auto configuration = parse_configuration(text);
+        ASSERT_TRUE(configuration.has_value()) << text;
+        EXPECT_EQ(*configuration, engine.configuration) << text;
+        const auto again = configured_engine(described_device(), of, math, no_limit, *configuration);
+        ASSERT_TRUE(again.ok()) << text << ": " << again.error().message;
+        EXPECT_EQ(again->configuration, engine.configuration);
+        EXPECT_EQ(again->workspace, engine.workspace) << text;
+        EXPECT_EQ(again->tensor_core, engine.tensor_core) << text;
+      }
+    }
+}
+
+TEST(CudnnEngines, ConfigurationsThatAreNoMoreAreRefused) {
+  const auto configured = [](const EngineConfiguration& configuration, MathMode math, std::size_t workspace_bytes) {
+    return configured_engine(described_device(), graph(true), math, workspace_bytes, configuration);
+  };
+  const auto unknown = configured({1'000'000, {}}, MathMode::strict, no_limit);
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_EQ(unknown.error().code, ErrorCode::device_unavailable);
+  const Engines tf32 = engines_for(graph(true), MathMode::tf32);
+  const auto fast =
+      std::find_if(tf32.usable.begin(), tf32.usable.end(), [](const Engine& one) { return one.tensor_core; });
+  ASSERT_NE(fast, tf32.usable.end());
+  const auto strict = configured(fast->configuration, MathMode::strict, no_limit);
+  ASSERT_FALSE(strict.ok());
+  EXPECT_NE(strict.error().message.find("has other arithmetic"), std::string::npos) << strict.error().message;
+  const auto large =
+      std::find_if(tf32.usable.begin(), tf32.usable.end(), [](const Engine& one) { return one.workspace > 0; });
+  ASSERT_NE(large, tf32.usable.end());
+  const auto without = configured(large->configuration, MathMode::tf32, 0);
+  ASSERT_FALSE(without.ok());
+  EXPECT_EQ(without.error().message, "the workspace would be " + std::to_string(large->workspace) + " bytes");
+  for (const char* wrong : {"", "engine", "engine x; knobs", "engine 1", "engine 1; knobs 2",
+                            "engine 1; knobs 2=", "engine 1; knobs 2=3 x"})
+    EXPECT_FALSE(parse_configuration(wrong).has_value()) << wrong;
+}
+
+TEST(CudnnEngines, NoneTwiceAndFewIfNotAllAreAskedFor) {
+  for (const MathMode math : {MathMode::strict, MathMode::tf32}) {
+    const Engines all = convolution_engines(described_device(), graph(true), math, all_engines(no_limit));
+    for (std::size_t i = 0; i < all.usable.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        EXPECT_NE(all.usable[i].configuration, all.usable[j].configuration) << to_string(all.usable[i].configuration);
+    EXPECT_EQ(all.compiled, 0);
+    EngineLimits limits;
+    limits.workspace_bytes = no_limit;
+    const Engines few = convolution_engines(described_device(), graph(true), math, limits);
+    EXPECT_LE(few.usable.size(), limits.all);
+    EXPECT_LE(few.usable.size(), all.usable.size());
+    for (std::size_t i = 0; i < std::min(few.usable.size(), limits.heuristic); ++i)
+      EXPECT_TRUE(std::any_of(all.usable.begin(), all.usable.end(),
+                              [&](const Engine& one) { return one.configuration == few.usable[i].configuration; }));
   }
-  EXPECT_TRUE(convolution_engines(described_device(), graph(true), MathMode::strict, no_limit, 100000).usable.empty());
+  ConvolutionGraph depthwise = grouped_graph();
+  depthwise.w = {128, 1, 3, 3};
+  depthwise.bias = depthwise.relu = false;
+  EngineLimits limits;
+  limits.workspace_bytes = no_limit;
+  EXPECT_EQ(convolution_engines(described_device(), depthwise, MathMode::tf32, limits).usable.size(), limits.all)
+      << "where the heuristics name few, there are more of those that always work";
+  const Engines many = engines_for(graph(true), MathMode::tf32);
+  EXPECT_GT(many.usable.size(), 9U) << "the limits above mean something";
+}
+
+AskedConvolution asked_for(const ConvolutionGraph& plain, bool bias, bool residual, Function act) {
+  AskedConvolution asked;
+  asked.plain = plain;
+  asked.plain.bias = asked.plain.relu = asked.plain.residual = false;
+  asked.pads = {1, 1, 1, 1};
+  asked.bias = bias;
+  asked.residual = asked.residual_fits = residual;
+  asked.act = act;
+  return asked;
+}
+
+std::vector<std::string> names_of(const std::vector<Division>& divisions) {
+  std::vector<std::string> names;
+  for (const Division& division : divisions) names.push_back(division.name());
+  return names;
+}
+
+TEST(Divisions, BeginWithWhatIsFusedMost) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(names_of(divisions_of(asked_for(graph(true), true, false, Function::relu))),
+            (Names{"conv+bias+relu", "conv+bias", "conv", "pad, conv+bias+relu", "pad, conv+bias", "pad, conv"}));
+  EXPECT_EQ(names_of(divisions_of(asked_for(graph(true), true, true, Function::relu))),
+            (Names{"conv+bias+residual+relu", "conv+bias", "conv", "pad, conv+bias+residual+relu", "pad, conv+bias",
+                   "pad, conv"}));
+  EXPECT_EQ(
+      names_of(divisions_of(asked_for(graph(true), true, true, Function::sigmoid))),
+      (Names{"conv+bias+residual", "conv+bias", "conv", "pad, conv+bias+residual", "pad, conv+bias", "pad, conv"}));
+  AskedConvolution without_pads = asked_for(graph(true), false, false, Function::relu);
+  without_pads.pads = {0, 0, 0, 0};
+  const std::vector<Division> list = divisions_of(without_pads);
+  EXPECT_EQ(names_of(list), (Names{"conv+bias+relu", "conv"}));
+  EXPECT_TRUE(list[0].zero_bias);
+  EXPECT_FALSE(list[0].has_rest());
+  EXPECT_EQ(list[1].act_left, Function::relu);
+}
+
+TEST(Divisions, OfGroupsAreCompared) {
+  using Rounds = std::vector<std::vector<std::size_t>>;
+  const auto rounds = [](const ConvolutionGraph& plain, bool bias) {
+    return rounds_of(divisions_of(asked_for(plain, bias, false, Function::relu)));
+  };
+  EXPECT_EQ(rounds(graph(true), true), (Rounds{{0}, {1}, {2}, {3}, {4}, {5}}));
+  EXPECT_EQ(rounds(grouped_graph(), true), (Rounds{{0, 2}, {1}, {3}, {4}, {5}}));
+  EXPECT_EQ(rounds(grouped_graph(), false), (Rounds{{0, 1}, {2}, {3}}));
+  EXPECT_EQ(rounds_of(divisions_of(asked_for(grouped_graph(), false, false, Function::identity))), (Rounds{{0}, {1}}))
+      << "nothing is fused";
+  EXPECT_EQ(rounds_of({}), Rounds{});
+  // What makes the comparison worth it: without what is fused there are more engines.
+  ConvolutionGraph plain = grouped_graph();
+  plain.bias = plain.relu = false;
+  EXPECT_GT(engines_for(plain, MathMode::strict).usable.size(),
+            engines_for(grouped_graph(), MathMode::strict).usable.size());
 }
 
 TEST(CudnnEngines, FusedGraphsHaveEngines) {
@@ -82,7 +212,7 @@ TEST(CudnnEngines, FusedGraphsHaveEngines) {
         fused.bias = true;
         fused.residual = residual;
         fused.relu = relu;
-        const Engines engines = convolution_engines(described_device(), fused, MathMode::strict, no_limit);
+        const Engines engines = engines_for(fused, MathMode::strict);
         EXPECT_FALSE(engines.usable.empty()) << engines.last_error;
       }
 }
@@ -90,7 +220,7 @@ TEST(CudnnEngines, FusedGraphsHaveEngines) {
 TEST(CudnnEngines, WrongGraphsAreRefusedInOneLine) {
   ConvolutionGraph wrong = graph(false);
   wrong.y[2] = 55;
-  const Engines engines = convolution_engines(described_device(), wrong, MathMode::strict, no_limit);
+  const Engines engines = engines_for(wrong, MathMode::strict);
   EXPECT_TRUE(engines.usable.empty());
   EXPECT_EQ(engines.last_error.rfind("cuDNN refuses a descriptor: CUDNN_STATUS_BAD_PARAM", 0), 0U)
       << engines.last_error;

@@ -1,86 +1,13 @@
 // The functions that the CUDA backend's own kernels consist of, run in loops on the host on random requests, against
 // the operators' definitions. What remains for a device to show is the launching.
-#include <barrier>
 #include <bit>
-#include <thread>
 
-#include "runtime/cuda/dispatch.h"
 #include "runtime/cuda/products.h"
-#include "tests/runtime/cuda_requests.h"
+#include "tests/runtime/fused_requests.h"
+#include "tests/runtime/host_runner.h"
 
 namespace taso::testing {
 namespace {
-
-/// Threads of the host in the place of a device's. Teams are four threads, as four slices of one row or as two
-/// neighbouring rows of two slices each, that wait for each other as a block's threads do.
-class HostRunner {
- public:
-  template <class F>
-  void each(const F& f, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) f(i);
-  }
-
-  template <class F>
-  void team(const F& f, std::int64_t rows, cuda::TeamShape shape) {
-    if (rows == 0) return;
-    const int columns = shape == cuda::TeamShape::columns ? 2 : 1;
-    Shared shared;
-    std::vector<std::thread> threads;
-    for (int thread = 0; thread < team_threads; ++thread)
-      threads.emplace_back([&, thread] {
-        for (std::int64_t first = 0; first < rows; first += columns) {
-          const std::int64_t row = first + thread % columns;
-          Team team{&shared, thread % columns, thread / columns, columns, row < rows};
-          f(team, row < rows ? row : rows - 1);
-        }
-      });
-    for (std::thread& thread : threads) thread.join();
-  }
-
-  template <class F>
-  void tiles(const F& f, std::int64_t count) {
-    ++tiled;
-    typename F::Tile tile;
-    for (std::int64_t block = 0; block < count; ++block) {
-      std::memset(&tile, 0xee, sizeof(tile));
-      for (int thread = 0; thread < cuda::tile_edge * cuda::tile_rows; ++thread) f.load(tile, block, thread);
-      for (int thread = 0; thread < cuda::tile_edge * cuda::tile_rows; ++thread) f.store(tile, block, thread);
-    }
-  }
-
-  int tiled = 0;
-
- private:
-  static constexpr int team_threads = 4;
-  struct Shared {
-    std::barrier<> barrier{team_threads};
-    float partial[team_threads] = {};
-  };
-  struct Team {
-    Shared* shared;
-    int column, slice, columns;
-    bool active;
-    [[nodiscard]] std::int64_t begin() const { return active ? slice : std::int64_t{1} << 62; }
-    [[nodiscard]] std::int64_t step() const { return team_threads / columns; }
-    [[nodiscard]] bool leads() const { return active && slice == 0; }
-    template <class Combine>
-    float combined(float x, Combine combine) const {
-      shared->barrier.arrive_and_wait();
-      shared->partial[slice * columns + column] = x;
-      shared->barrier.arrive_and_wait();
-      float result = shared->partial[column];
-      for (int other = 1; other < team_threads / columns; ++other)
-        result = combine(result, shared->partial[other * columns + column]);
-      return result;
-    }
-    [[nodiscard]] float sum(float x) const {
-      return combined(x, [](float a, float b) { return a + b; });
-    }
-    [[nodiscard]] float maximum(float x) const {
-      return combined(x, [](float a, float b) { return std::fmax(a, b); });
-    }
-  };
-};
 
 /// Runs a program on an example and compares. Returns how many steps went by tiles.
 int check_program(const Example& example, const cuda::Program& program, unsigned long long* error = nullptr) {
@@ -149,6 +76,101 @@ TEST(Programs, MoveAnyType) {
         if (element == ElementType::boolean && op == "gather") continue;  // the reference counts in integers
         check_program(Example(*request, 3), *planned.program);
       }
+}
+
+TEST(FusedPrograms, ComputeTheirParts) {
+  int rows = 0, made = 0;
+  FusedMaker maker(21);
+  for (int attempt = 0; attempt < 900 && made < 400; ++attempt) {
+    const ElementType element = std::vector<ElementType>{ElementType::f32, ElementType::f32, ElementType::f16,
+                                                         ElementType::bf16}[static_cast<std::size_t>(maker.below(4))];
+    const KernelRequest request = maker.chain(element, attempt % 2 == 0);
+    const cuda::PlannedProgram planned = cuda::plan_program(request);
+    if (!planned.program) continue;
+    ASSERT_EQ(planned.program->steps.size(), 1U);
+    rows += std::holds_alternative<cuda::RowChainStep>(planned.program->steps[0]) ? 1 : 0;
+    check_program(Example(request, static_cast<std::uint64_t>(attempt)), *planned.program);
+    ++made;
+  }
+  EXPECT_EQ(made, 400) << "too many are declined";
+  EXPECT_GT(rows, 50);
+}
+
+TEST(FusedPrograms, CopyOnceWhatIsMovedOften) {
+  FusedMaker maker(22);
+  int made = 0;
+  for (int attempt = 0; attempt < 400 && made < 200; ++attempt) {
+    const ElementType element = attempt % 3 == 0 ? ElementType::f32 : ElementType::f16;
+    const KernelRequest request = maker.copies(element);
+    const cuda::PlannedProgram planned = cuda::plan_program(request);
+    if (!planned.program) continue;
+    ASSERT_EQ(planned.program->steps.size(), 1U);
+    check_program(Example(request, static_cast<std::uint64_t>(attempt)), *planned.program);
+    ++made;
+  }
+  EXPECT_EQ(made, 200) << "too many are declined";
+}
+
+TEST(FusedPrograms, SayWhyTheyDecline) {
+  const TensorType type{ElementType::f32, {3, 4}};
+  const auto part = [&](const std::string& op, std::size_t inputs) {
+    return FusedPart{{op, {}, std::vector<Operand>(inputs, {type, Layout::row_major, false}), {{type}}, 1}, {}};
+  };
+  const auto reason = [&](std::vector<FusedPart> parts, Layout layout = Layout::row_major) {
+    KernelRequest request{std::string(fused_op), {}, {{type, layout, false}}, {{type}}, 1};
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      parts[i].sources.assign(parts[i].request.inputs.size(),
+                              {i == 0, static_cast<std::uint32_t>(i == 0 ? 0 : i - 1), 0});
+    const FusedPart::Source last{false, static_cast<std::uint32_t>(parts.size() - 1), 0};
+    request.fused = std::make_shared<const Fused>(Fused{std::move(parts), {last}});
+    return cuda::plan_program(request).reason;
+  };
+  EXPECT_EQ(reason({part("relu", 1), part("tanh", 1)}), "");
+  EXPECT_EQ(reason({part("relu", 1), part("softmin", 1)}), "no function of one number is named softmin");
+  EXPECT_EQ(reason({part("relu", 1), part("plus", 2)}), "no function of two numbers is named plus");
+  FusedPart softmax = part("softmax", 1);
+  softmax.request.attributes.set("axis", std::int64_t{-1});
+  EXPECT_EQ(reason({softmax, part("relu", 1)}), "");
+  EXPECT_EQ(reason({softmax, softmax}), "two functions of rows");
+  EXPECT_EQ(reason({part("reorder", 1)}), "");
+  EXPECT_EQ(reason({part("reorder", 1)}, Layout::channels_last), "an operand that is no plain tensor of one type");
+  EXPECT_EQ(reason({part("relu", 1), part("reorder", 1)}), "elements move after they have been computed");
+  EXPECT_EQ(reason({part("relu", 1), part("tanh", 1)}, Layout::channels_last),
+            "an operand that is no plain tensor of one type");
+  EXPECT_EQ(reason(std::vector<FusedPart>(80, part("relu", 1))), "more than 64 instructions");
+  FusedPart other = part("relu", 1);
+  other.request.outputs[0].type.shape = {4, 3};
+  EXPECT_EQ(reason({other, part("relu", 1)}), "results of different shapes");
+}
+
+// A large operand in another order is left to a copy by tiles; a small one is not worth a launch.
+TEST(FusedPrograms, LeaveLargeTransposesAlone) {
+  for (const auto& [side, fuses] : {std::pair<std::int64_t, bool>{64, true}, {512, false}}) {
+    const TensorType type{ElementType::f32, {side, side}};
+    KernelRequest request{std::string(fused_op), {}, {{type, Layout::column_major, false}}, {{type}}, 1};
+    const FusedPart relu{{"relu", {}, {{type, Layout::column_major, false}}, {{type}}, 1}, {{true, 0, 0}}};
+    const FusedPart tanh{{"tanh", {}, {{type}}, {{type}}, 1}, {{false, 0, 0}}};
+    request.fused = std::make_shared<const Fused>(Fused{{relu, tanh}, {{false, 1, 0}}});
+    EXPECT_EQ(cuda::plan_program(request).program.has_value(), fuses);
+  }
+}
+
+TEST(FusedPrograms, ConcatenateAndSplitInOneLaunch) {
+  RequestMaker maker(6);
+  int made = 0;
+  for (int attempt = 0; attempt < 200; ++attempt)
+    for (const std::string op : {"concat", "split"}) {
+      auto request = maker.make(op);
+      if (!request || (op == "concat" && request->inputs.size() < 2)) continue;
+      for (std::vector<Operand>* operands : {&request->inputs, &request->outputs})
+        for (Operand& operand : *operands) operand.layout = Layout::row_major;
+      const cuda::PlannedProgram planned = cuda::plan_program(*request);
+      ASSERT_TRUE(planned.program);
+      EXPECT_LE(planned.program->steps.size(), 1U) << request->key();
+      check_program(Example(*request, static_cast<std::uint64_t>(attempt)), *planned.program);
+      ++made;
+    }
+  EXPECT_GT(made, 100);
 }
 
 KernelRequest unary(const std::string& op, Shape shape, Layout from, Layout to) {
@@ -359,7 +381,40 @@ TEST(Walks, GoWhereStridesLead) {
   }
 }
 
-// Products as a column-major library computes them, by its rules in loops.
+/// Computes a product as a column-major library does, by its rules in loops, and compares.
+void check_product(const KernelRequest& request, const cuda::ProductPlan& plan, std::uint64_t seed) {
+  const Example example(request, seed);
+  Placed y(request.outputs[0], 0);
+  ASSERT_GE(plan.first.leading, plan.first.rows);
+  ASSERT_GE(plan.second.leading, plan.second.rows);
+  ASSERT_GE(plan.result.leading, plan.result.rows);
+  const auto read = [](const cuda::ColumnMajor& m, const std::byte* bytes, std::int64_t begin, std::int64_t batch,
+                       std::int64_t row, std::int64_t column) {
+    if (m.transposed) std::swap(row, column);
+    EXPECT_LT(row, m.rows);
+    EXPECT_LT(column, m.columns);
+    return element_at(bytes, static_cast<std::size_t>(begin + batch * m.batch_stride + column * m.leading + row),
+                      ElementType::f32);
+  };
+  const std::byte *a = example.inputs[plan.a].data(), *b = example.inputs[plan.b].data();
+  const std::int64_t inner = plan.first.transposed ? plan.first.rows : plan.first.columns;
+  for (const auto& begin : plan.offsets)
+    for (std::int64_t batch = 0; batch < plan.batch; ++batch)
+      for (std::int64_t row = 0; row < plan.result.rows; ++row)
+        for (std::int64_t column = 0; column < plan.result.columns; ++column) {
+          double sum = 0;
+          for (std::int64_t k = 0; k < inner; ++k)
+            sum += read(plan.first, plan.swapped ? b : a, plan.swapped ? begin.b : begin.a, batch, row, k) *
+                   read(plan.second, plan.swapped ? a : b, plan.swapped ? begin.a : begin.b, batch, k, column);
+          set_element(
+              y.data(),
+              static_cast<std::size_t>(begin.y + batch * plan.result.batch_stride + column * plan.result.leading + row),
+              ElementType::f32, static_cast<float>(sum));
+        }
+  EXPECT_TRUE(y.is_clean_around()) << request.key();
+  ASSERT_LE(example.error(0, y.data()), 1e-5) << request.key();
+}
+
 TEST(Products, AreWhatALibraryIsAsked) {
   RequestMaker maker(3);
   int made = 0;
@@ -369,40 +424,22 @@ TEST(Products, AreWhatALibraryIsAsked) {
     const cuda::PlannedProduct planned = cuda::plan_product(*request);
     if (!planned.plan) continue;
     ++made;
-    const Example example(*request, static_cast<std::uint64_t>(attempt));
-    Placed y(request->outputs[0], 0);
-    const cuda::ProductPlan& plan = *planned.plan;
-    ASSERT_GE(plan.first.leading, plan.first.rows);
-    ASSERT_GE(plan.second.leading, plan.second.rows);
-    ASSERT_GE(plan.result.leading, plan.result.rows);
-    const auto read = [](const cuda::ColumnMajor& m, const std::byte* bytes, std::int64_t begin, std::int64_t batch,
-                         std::int64_t row, std::int64_t column) {
-      if (m.transposed) std::swap(row, column);
-      EXPECT_LT(row, m.rows);
-      EXPECT_LT(column, m.columns);
-      return element_at(bytes, static_cast<std::size_t>(begin + batch * m.batch_stride + column * m.leading + row),
-                        ElementType::f32);
-    };
-    const std::int64_t inner = plan.first.transposed ? plan.first.rows : plan.first.columns;
-    for (const auto& begin : plan.offsets)
-      for (std::int64_t batch = 0; batch < plan.batch; ++batch)
-        for (std::int64_t row = 0; row < plan.result.rows; ++row)
-          for (std::int64_t column = 0; column < plan.result.columns; ++column) {
-            double sum = 0;
-            for (std::int64_t k = 0; k < inner; ++k)
-              sum += read(plan.first, example.inputs[plan.swapped ? 1 : 0].data(), plan.swapped ? begin.b : begin.a,
-                          batch, row, k) *
-                     read(plan.second, example.inputs[plan.swapped ? 0 : 1].data(), plan.swapped ? begin.a : begin.b,
-                          batch, k, column);
-            set_element(y.data(),
-                        static_cast<std::size_t>(begin.y + batch * plan.result.batch_stride +
-                                                 column * plan.result.leading + row),
-                        ElementType::f32, static_cast<float>(sum));
-          }
-    EXPECT_TRUE(y.is_clean_around()) << request->key();
-    ASSERT_LE(example.error(0, y.data()), 1e-5) << request->key();
+    check_product(*request, *planned.plan, static_cast<std::uint64_t>(attempt));
   }
   EXPECT_EQ(made, 400) << "too many are declined";
+}
+
+TEST(Products, ReadAndWriteWhereOthersMoveWhatTheyDo) {
+  FusedMaker maker(4);
+  int made = 0;
+  for (int attempt = 0; attempt < 3000 && made < 300; ++attempt) {
+    const KernelRequest request = maker.product(ElementType::f32);
+    const cuda::PlannedProduct planned = cuda::plan_product(request);
+    if (!planned.plan) continue;
+    ++made;
+    check_product(request, *planned.plan, static_cast<std::uint64_t>(attempt));
+  }
+  EXPECT_EQ(made, 300) << "too many are declined";
 }
 
 TEST(Products, SayWhyTheyDecline) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/cuda/scalar.h"
+#include "runtime/storage.h"
 #include "runtime/strides.h"
 #include "support/random.h"
 #include "tests/runtime/fixtures.h"
@@ -362,9 +363,8 @@ struct Example {
   Example(const KernelRequest& asked, std::uint64_t seed) : request(asked) {
     Random random(seed, "values");
     KernelRequest wide = request;
-    for (std::vector<Operand>* operands : {&wide.inputs, &wide.outputs})
-      for (Operand& operand : *operands)
-        if (is_float(operand.type.element)) operand.type.element = ElementType::f32;
+    for (const ElementType narrow : {ElementType::f16, ElementType::bf16})
+      replace_floats(wide, narrow, ElementType::f32);
     const bool positive = request.op == "log" || request.op == "sqrt" || request.op == "pow" || request.op == "div" ||
                           request.op == "batch_norm";
     std::vector<AlignedBuffer> wide_inputs;
@@ -428,7 +428,9 @@ struct Example {
       distance += (a - e) * (a - e);
       norm += e * e;
     }
-    const bool sums = request.op.rfind("conv2d", 0) == 0 || request.op.rfind("matmul", 0) == 0;
+    bool sums = request.op.rfind("conv2d", 0) == 0 || request.op.rfind("matmul", 0) == 0;
+    if (request.fused)
+      for (const FusedPart& part : request.fused->parts) sums = sums || part.request.op == "matmul";
     const double least = sums ? 0.09 * static_cast<double>(count) : 1e-12;
     return distance == 0 ? 0 : std::sqrt(distance / std::max(norm, least));
   }

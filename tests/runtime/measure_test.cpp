@@ -1,6 +1,8 @@
 // No time is asserted: only that samples are taken, counted and summed up right.
 #include "runtime/measure.h"
 
+#include <set>
+
 #include "runtime/lowering.h"
 #include "tests/runtime/fixtures.h"
 
@@ -109,6 +111,32 @@ TEST(TimeInterleaved, EveryExecutorInEveryRound) {
   const int samples = value_of(time_interleaved(executors, spans, options))[0].samples;
   EXPECT_GE(samples, 1);
   EXPECT_LT(samples, 9);
+}
+
+TEST(SampleInterleaved, OnADeviceBlocksOfRunsAreQueued) {
+  /// What runs whole in so many microseconds; notes how many runs were asked for at once.
+  const auto program = [](double us, std::set<int>& asked) -> WholeRun {
+    return [us, &asked](int runs) -> Expected<double> {
+      asked.insert(runs);
+      return us;
+    };
+  };
+  std::set<int> tiny, small, middle, large, on_host;
+  const std::vector<WholeRun> programs = {program(20, tiny), program(1000, small), program(5000, middle),
+                                          program(30'000, large), program(20, on_host)};
+  WholeOptions options;
+  options.minimum_rounds = options.maximum_rounds = 2;
+  options.device_warm_up_s = 1e-3;
+  const auto samples = value_of(sample_interleaved(programs, options, {1, 1, 1, 1, 0}));
+  EXPECT_EQ(samples.size(), programs.size());
+  EXPECT_EQ(samples[0], (std::vector<double>{20, 20}));
+  EXPECT_EQ(tiny, (std::set<int>{1, 20}));
+  EXPECT_EQ(small, (std::set<int>{1, 20}));
+  EXPECT_EQ(middle, (std::set<int>{1, 4}));
+  EXPECT_EQ(large, (std::set<int>{1}));
+  EXPECT_EQ(on_host, (std::set<int>{1, 4}));
+  options.cancelled = [] { return true; };
+  EXPECT_EQ(sample_interleaved(programs, options, {1, 1, 1, 1, 0}).error().code, ErrorCode::interrupted);
 }
 
 TEST(KernelTimer, StopsWhenCancelled) {

@@ -72,8 +72,9 @@ class TasoRun : public ::testing::Test {
   }
 
   Outcome run(const std::string& arguments) const {
-    const std::string command = "cd '" + folder_.string() + "' && TASO_BACKENDS='" TASO_TEST_BACKENDS "' '" +
-                                std::string(TASO_RUN) + "' " + arguments + " >out.txt 2>err.txt";
+    const std::string command = "cd '" + folder_.string() + "' && XDG_CACHE_HOME='" + path("cache") +
+                                "' TASO_BACKENDS='" TASO_TEST_BACKENDS "' '" + std::string(TASO_RUN) + "' " +
+                                arguments + " >out.txt 2>err.txt";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, value_of(read_file(path("out.txt"))),
             value_of(read_file(path("err.txt")))};
@@ -279,6 +280,33 @@ TEST_F(TasoRun, OnADevice) {
   EXPECT_EQ(device.out, "{\"name\":\"host test device\"}\n");
 }
 
+TEST_F(TasoRun, PlansLaunchesOfADeviceThatIsDescribed) {
+  build("m.onnx");
+  ASSERT_TRUE(write_file_atomically(path("d.json"), R"({"name": "other"})").ok());
+  const std::string planned = "m.onnx --no-measure --device host --device-properties d.json ";
+  EXPECT_EQ(run(planned).out, "m.onnx: 3 kernels, 2 launches planned, 1 on the host\n");
+  const Outcome each = run(planned + "--profile --math fp16 --json j.json");
+  EXPECT_EQ(each.code, 0) << each.err;
+  EXPECT_THAT(each.out, HasSubstr("\nlaunches  operator "));
+  EXPECT_THAT(each.out, HasSubstr("       1  matmul "));
+  EXPECT_THAT(each.out, HasSubstr("       0  softmax                host: "));
+  const auto json = nlohmann::json::parse(value_of(read_file(path("j.json"))));
+  EXPECT_THAT(json["device"].get<std::string>(), HasSubstr("other"));
+  EXPECT_EQ(json["models"][0]["launches"], 2);
+  EXPECT_EQ(json["models"][0]["planned"].size(), 3U);
+  EXPECT_THAT(json["models"][0]["planned"][0]["request"].get<std::string>(), HasSubstr("f16["));
+  // Of the processor as well, with what there is.
+  EXPECT_EQ(run("m.onnx --no-measure").out, "m.onnx: 3 kernels, 3 launches planned\n");
+}
+
+TEST_F(TasoRun, FusesOnADeviceThatDoes) {
+  build("m.onnx", 1.0F, false, "Abs");
+  const Outcome result = run("m.onnx --as-is --device fusing --check --profile --repeat 1");
+  EXPECT_EQ(result.code, 0) << result.err << result.out;
+  EXPECT_THAT(result.out, HasSubstr("fused "));
+  EXPECT_THAT(result.out, HasSubstr("t0 = "));
+}
+
 // Outputs of another model than the file's: a constant that the file does not have cannot pass.
 TEST_F(TasoRun, CheckFindsWhatIsOutsideTheBound) {
   build("m.onnx", 1.0F, false, "Abs");
@@ -288,6 +316,39 @@ TEST_F(TasoRun, CheckFindsWhatIsOutsideTheBound) {
   EXPECT_EQ(result.code, 4) << result.out;
   EXPECT_EQ(result.err, "taso-run: m.onnx: its outputs differ from float64 by a relative L2 norm of more than 1e-05\n");
   EXPECT_THAT(result.out, HasSubstr("not within it"));
+}
+
+TEST_F(TasoRun, ComparesWithReferencesComputedBefore) {
+  build("m.onnx");
+  ASSERT_EQ(run("m.onnx --device reference --repeat 1 --save-outputs refs").code, 0);
+  const Outcome right = run("m.onnx --check --references refs --repeat 1");
+  EXPECT_EQ(right.code, 0) << right.err;
+  // They are what is compared with: others are found out, and those of another seed are others.
+  EXPECT_EQ(run("m.onnx --check --references refs --repeat 1 --seed 7").code, 4);
+  const Outcome missing = run("m.onnx --check --references nowhere --repeat 1");
+  EXPECT_EQ(missing.code, 3);
+  EXPECT_THAT(missing.err, HasSubstr("taso-run: nowhere/y.npy: "));
+  ASSERT_EQ(run("m.onnx --repeat 1 --save-inputs in").code, 0);
+  std::filesystem::rename(path("in/x.npy"), path("in/y.npy"));
+  EXPECT_EQ(run("m.onnx --check --references in --repeat 1").err,
+            "taso-run: in/y.npy: a reference of type f32[2, 3] for the output 'y', which is f32[2, 2]\n");
+  EXPECT_EQ(run("m.onnx --references refs --repeat 1").err, "taso-run: --references: it goes with --check\n");
+}
+
+TEST_F(TasoRun, ChoosesEnginesOnce) {
+  build("m.onnx");
+  const auto choices = [&](const std::string& options) {
+    const Outcome result = run("m.onnx --device host --repeat 1 --json j.json " + options);
+    EXPECT_EQ(result.code, 0) << result.err;
+    return nlohmann::json::parse(value_of(read_file(path("j.json"))))["tuning"]["choices"].get<int>();
+  };
+  EXPECT_EQ(choices(""), 2) << "two products";
+  EXPECT_EQ(choices(""), 0) << "in the default database of costs";
+  EXPECT_EQ(choices("--costs c.sqlite"), 2);
+  EXPECT_EQ(choices("--costs c.sqlite"), 0);
+  EXPECT_EQ(choices("--costs c.sqlite --math tf32"), 2) << "other arithmetic, other engines";
+  const Outcome profile = run("m.onnx --device host --repeat 1 --profile --costs c.sqlite");
+  EXPECT_THAT(profile.out, HasSubstr(" (engine "));
 }
 
 TEST_F(TasoRun, Errors) {
@@ -302,6 +363,9 @@ TEST_F(TasoRun, Errors) {
   expect_error("m.onnx --device reference --math tf32", 2,
                "taso-run: --math tf32: kernels of --device reference compute in fp32");
   expect_error("--print-device", 2, "taso-run: --print-device: --device cpu has no properties");
+  expect_error("m.onnx --device host --device-properties x.npy", 2,
+               "taso-run: --device-properties: a device that is not there runs nothing; give --no-measure");
+  expect_error("m.onnx --no-measure --check", 2, "taso-run: --check: --no-measure runs nothing; leave it out");
   expect_error("m.onnx --check --compare m.onnx", 2,
                "taso-run: --check: one model is compared with float64; leave out --compare");
   expect_error("", 2, "taso-run: MODEL is required");

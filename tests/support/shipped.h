@@ -1,7 +1,9 @@
 /// The shipped specifications, loaded once for a test program, and the value of an Expected.
 #pragma once
 
+#include <cstdlib>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "operators/registry.h"
@@ -15,9 +17,16 @@ T value_of(Expected<T> expected) {
   return std::move(expected).value();
 }
 
+/// Where specs/ and tests/data/ lie: where the test was built or, if it runs on another machine, where
+/// $TASO_TEST_SOURCES says.
+inline std::string source_folder() {
+  const char* given = std::getenv("TASO_TEST_SOURCES");
+  return given != nullptr ? given : TASO_SOURCE_DIR;
+}
+
 /// The operators of specs/operators.
 inline const OperatorRegistry& registry() {
-  static const OperatorRegistry loaded = value_of(OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators"));
+  static const OperatorRegistry loaded = value_of(OperatorRegistry::load(source_folder() + "/specs/operators"));
   return loaded;
 }
 

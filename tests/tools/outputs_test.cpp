@@ -306,6 +306,7 @@ TEST_F(OutputCases, CoverEveryOptionThatTakesAFile) {
       if (name.empty()) others = program == "taso-opt" ? "-o o.onnx" : "";
       if (name == "--output" && program == "taso-opt") others = "m.onnx";
       if (name == "--measure-links") others = "";
+      if (name == "--references") others = "m.onnx --check";
       if (name == "--trace") others = "m.onnx --plan p.json";
       bool refused = false;
       for (const std::string json :

@@ -3,8 +3,11 @@
 // Its memory is host memory that only it hands out, filled with NaN; a kernel that is given an address elsewhere, or
 // too little room, fails. Launches are queued and run when something waits for them, so that work which relies on them
 // earlier finds NaN. Kernels are those of the host, on f32: f16 and bf16 are widened and rounded round them, and TF32
-// rounds the operands of products. Some operators are declined. A wrong index is reported by synchronize(). Built with
+// rounds the operands of products. Some operators are declined. A wrong index is reported by synchronize(). Products
+// have two engines, between which a choice is made that only the choices of programs keep. Built with
 // TASO_TEST_FAULT it is taso_faulty.so, whose additions are wrong in their last element: what checks kernels finds it.
+// Built with TASO_TEST_FUSES it is taso_fusing.so: it fuses what the CUDA backend does, and runs the programs that this
+// one would launch, in loops; it also fuses up to three operators of any kind.
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -20,6 +23,10 @@
 #include "runtime/measure.h"
 #include "runtime/storage.h"
 #include "runtime/tensor.h"
+#if defined(TASO_TEST_FUSES)
+#include "runtime/cuda/products.h"
+#include "tests/runtime/host_runner.h"
+#endif
 
 namespace taso {
 namespace {
@@ -30,6 +37,12 @@ using Clock = std::chrono::steady_clock;
 constexpr bool is_faulty = true;
 #else
 constexpr bool is_faulty = false;
+#endif
+
+#if defined(TASO_TEST_FUSES)
+constexpr const char* device_name = "fusing";
+#else
+constexpr const char* device_name = is_faulty ? "faulty" : "host";
 #endif
 
 bool is_narrow(ElementType element) { return element == ElementType::f16 || element == ElementType::bf16; }
@@ -54,11 +67,23 @@ void round_to_tf32(std::byte* floats, std::size_t count) {
   }
 }
 
+/// The engine of a product: 1 or 2, as drawn once and kept.
+Expected<std::string> engine_of(const KernelRequest& request, EngineChoices& choices) {
+  const std::string key = request.key();
+  if (std::optional<std::string> chosen = choices.find(key)) return *chosen;
+  const std::string drawn = "engine " + std::to_string(1 + request.outputs[0].type.elements() % 2);
+  TASO_RETURN_IF_ERROR(choices.record(key, {drawn, 1e-5, 2e-3}));
+  return drawn;
+}
+
 /// What one launch computes, with the kernel of the host that does it.
 struct Body {
   KernelRequest request;
   std::unique_ptr<Kernel> kernel;
   bool tf32 = false;
+#if defined(TASO_TEST_FUSES)
+  std::optional<cuda::Program> program;  ///< What a CUDA device would launch.
+#endif
 
   [[nodiscard]] std::size_t bytes(std::size_t input) const {
     return kernel->packed_format(input).empty() ? static_cast<std::size_t>(request.inputs[input].type.bytes())
@@ -136,6 +161,14 @@ class Queue {
     }
     const Body& body = *launch.body;
     const std::string& op = body.request.op;
+#if defined(TASO_TEST_FUSES)
+    if (body.program) {
+      testing::HostRunner runner;
+      for (const cuda::Step& step : body.program->steps)
+        cuda::run_step(step, {launch.inputs, launch.outputs, nullptr, nullptr, 0}, runner);
+      return {};
+    }
+#endif
     std::vector<AlignedBuffer> wide(launch.inputs.size()), results(launch.outputs.size());
     std::vector<const std::byte*> inputs = launch.inputs;
     std::vector<std::byte*> outputs = launch.outputs;
@@ -181,8 +214,9 @@ class Queue {
 
 class HostKernel final : public Kernel {
  public:
-  HostKernel(std::shared_ptr<const Body> body, std::shared_ptr<Queue> queue)
-      : Kernel("test: " + body->kernel->implementation(), body->kernel->workspace_bytes()),
+  HostKernel(std::shared_ptr<const Body> body, std::shared_ptr<Queue> queue, const std::string& engine)
+      : Kernel("test: " + body->kernel->implementation() + (engine.empty() ? "" : " (" + engine + ")"),
+               body->kernel->workspace_bytes()),
         body_(std::move(body)),
         queue_(std::move(queue)) {}
   std::string packed_format(std::size_t index) const override { return body_->kernel->packed_format(index); }
@@ -226,7 +260,7 @@ class HostBackend final : public Backend {
   HostBackend(MathMode math, std::string described)
       : math_(math), described_(std::move(described)), queue_(std::make_shared<Queue>()) {}
 
-  std::string name() const override { return is_faulty ? "faulty" : "host"; }
+  std::string name() const override { return device_name; }
   std::string identity() const override {
     return (described_.empty() ? "host test device; driver 1.0" : described_ + " (from a description); driver 2.0") +
            "; " + to_string(math_) + "; taso " TASO_VERSION;
@@ -245,8 +279,29 @@ class HostBackend final : public Backend {
     Expected<std::unique_ptr<Kernel>> kernel = KernelLibrary(registry).create(widened(request));
     if (!kernel) return {nullptr, kernel.error().message};
     body->kernel = std::move(*kernel);
-    return {std::make_unique<HostKernel>(std::move(body), queue_), ""};
+    std::string engine;
+    if (choices_ && is_product(request.op)) {
+      Expected<std::string> chosen = engine_of(request, *choices_);
+      if (!chosen) return {nullptr, chosen.error().message};
+      engine = *chosen;
+    }
+#if defined(TASO_TEST_FUSES)
+    if (request.fused && cuda::product_in(request) == nullptr) body->program = cuda::plan_fused(request).program;
+#endif
+    return {std::make_unique<HostKernel>(std::move(body), queue_, engine), ""};
   }
+  void use_choices(std::shared_ptr<EngineChoices> choices) override { choices_ = std::move(choices); }
+  std::size_t cache_bytes() const override { return std::size_t{1} << 20; }
+
+#if defined(TASO_TEST_FUSES)
+  bool fuses(const KernelRequest& request) const override {
+    if (cuda::product_in(request) != nullptr && cuda::is_one_product(request)) return true;
+    const auto rounds = [&](const FusedPart& part) { return math_ == MathMode::tf32 && is_product(part.request.op); };
+    const std::vector<FusedPart>& parts = request.fused->parts;
+    return cuda::plan_fused(request).program.has_value() ||
+           (parts.size() <= 3 && std::none_of(parts.begin(), parts.end(), rounds));
+  }
+#endif
 
   Expected<std::byte*> allocate(std::size_t bytes) override { return queue_->allocate(bytes); }
   void release(std::byte* memory) override { queue_->release(memory); }
@@ -305,6 +360,7 @@ class HostBackend final : public Backend {
   MathMode math_;
   std::string described_;
   std::shared_ptr<Queue> queue_;
+  std::shared_ptr<EngineChoices> choices_;  ///< Null until a program keeps some.
 };
 
 }  // namespace

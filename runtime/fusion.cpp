@@ -1,0 +1,342 @@
+#include "runtime/fusion.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "runtime/access.h"
+
+namespace taso {
+namespace {
+
+using Source = LoweredTensor::Source;
+
+/// Steps that one kernel computes, by their numbers.
+struct Group {
+  std::set<std::size_t> members;
+  /// Steps that move elements and are computed here besides where they belong.
+  std::set<std::size_t> copied;
+};
+
+/// What a group asks for, and the tensors that it reads and writes.
+struct Planned {
+  KernelRequest request;
+  std::vector<TensorIndex> inputs, outputs;
+};
+
+class Fusion {
+ public:
+  Fusion(LoweredGraph& lowered, const std::function<bool(const KernelRequest&)>& fuses)
+      : lowered_(lowered), fuses_(fuses), read_by_(lowered.tensors.size()), escapes_(lowered.tensors.size(), 0) {
+    note_tensors();
+    for (std::size_t step = 0; step < lowered_.steps.size(); ++step) {
+      groups_.push_back({{step}, {}});
+      group_of_.push_back(step);
+    }
+  }
+
+  void fuse() {
+    for (std::size_t step = 0; step < lowered_.steps.size(); ++step) {
+      // A producer may have been joined, and have brought others: until nothing more is.
+      while (join_a_producer(group_of_[step])) {
+      }
+    }
+  }
+
+  [[nodiscard]] LoweredGraph result() {
+    std::vector<std::optional<Planned>> planned(groups_.size());
+    for (std::size_t i = 0; i < groups_.size(); ++i)
+      if (!groups_[i].members.empty()) planned[i] = plan(groups_[i]);
+    const std::vector<std::size_t> order = ordered(planned);
+    std::vector<char> kept(groups_.size(), 0), needed(lowered_.tensors.size(), 0);
+    for (std::size_t at = order.size(); at-- > 0;) {
+      const Planned& one = *planned[order[at]];
+      const auto is_needed = [&](TensorIndex tensor) { return needed[tensor] != 0 || escapes_[tensor] != 0; };
+      if (std::none_of(one.outputs.begin(), one.outputs.end(), is_needed)) continue;
+      kept[order[at]] = 1;
+      for (const TensorIndex input : one.inputs)
+        for (const TensorIndex written : written_for(input)) needed[written] = 1;
+    }
+    std::vector<LoweredStep> steps;
+    for (const std::size_t group : order) {
+      if (kept[group] == 0) continue;
+      const auto number = static_cast<std::uint32_t>(steps.size());
+      steps.push_back(step_of(groups_[group], std::move(*planned[group])));
+      for (const TensorIndex output : steps.back().outputs) lowered_.tensors[output].step = number;
+    }
+    lowered_.steps = std::move(steps);
+    return std::move(lowered_);
+  }
+
+ private:
+  /// Who reads each tensor, as it is or as a view of it, and what is read where no step says so.
+  void note_tensors() {
+    for (TensorIndex i = 0; i < lowered_.tensors.size(); ++i) {
+      const LoweredTensor& tensor = lowered_.tensors[i];
+      if (tensor.source != Source::piece) continue;
+      pieces_[tensor.index].push_back(i);
+      escapes_[i] = 1;
+    }
+    for (const TensorIndex output : lowered_.outputs)
+      for (const TensorIndex written : written_for(output)) escapes_[written] = 1;
+    for (std::size_t step = 0; step < lowered_.steps.size(); ++step)
+      for (const TensorIndex input : lowered_.steps[step].inputs)
+        for (const TensorIndex written : written_for(input))
+          if (read_by_[written].empty() || read_by_[written].back() != step) read_by_[written].push_back(step);
+  }
+
+  /// The tensors that steps write, in whose memory a tensor lies.
+  [[nodiscard]] std::vector<TensorIndex> written_for(TensorIndex tensor) const {
+    while (lowered_.tensors[tensor].source == Source::view) tensor = lowered_.tensors[tensor].index;
+    switch (lowered_.tensors[tensor].source) {
+      case Source::kernel:
+      case Source::piece:
+        return {tensor};
+      case Source::pieces:
+        return pieces_.at(tensor);
+      case Source::input:
+      case Source::weight:
+      case Source::view:
+        return {};
+    }
+    return {};
+  }
+
+  /// What a view shows in the same order under another shape; nothing if it shows something else.
+  [[nodiscard]] std::optional<TensorIndex> reshaped(TensorIndex tensor) const {
+    const LoweredTensor& view = lowered_.tensors[tensor];
+    if (view.source != Source::view || view.offset != 0) return std::nullopt;
+    const LoweredTensor& whole = lowered_.tensors[view.index];
+    if (view.layout != Layout::row_major || whole.layout != Layout::row_major ||
+        view.type.bytes() != whole.type.bytes() || view.type.element != whole.type.element)
+      return std::nullopt;
+    return view.index;
+  }
+
+  /// The step that writes a tensor, read as it is or under another shape.
+  [[nodiscard]] std::optional<std::size_t> producer(TensorIndex tensor) const {
+    while (const auto whole = reshaped(tensor)) tensor = *whole;
+    const Source source = lowered_.tensors[tensor].source;
+    if (source != Source::kernel && source != Source::piece) return std::nullopt;
+    return lowered_.tensors[tensor].step;
+  }
+
+  // ---- Requests.
+
+  struct Planner {
+    const Fusion& fusion;
+    const Group& group;
+    Planned planned{};
+    Fused fused{};
+    std::map<TensorIndex, FusedPart::Source> sources{};  ///< Of tensors that parts have made, and inputs.
+
+    FusedPart::Source source_of(TensorIndex tensor, const Operand& operand) {
+      if (const auto known = sources.find(tensor); known != sources.end()) return known->second;
+      if (const auto whole = fusion.reshaped(tensor)) {
+        const auto made = fusion.producer(*whole);
+        if (made && (group.members.contains(*made) || group.copied.contains(*made))) return reshape(tensor, *whole);
+      }
+      const FusedPart::Source source{true, static_cast<std::uint32_t>(planned.inputs.size()), 0};
+      planned.inputs.push_back(tensor);
+      planned.request.inputs.push_back(operand);
+      return sources[tensor] = source;
+    }
+
+    FusedPart::Source reshape(TensorIndex tensor, TensorIndex whole) {
+      const TensorType &from = fusion.lowered_.tensors[whole].type, &to = fusion.lowered_.tensors[tensor].type;
+      FusedPart part;
+      part.request.op = "reshape";
+      part.request.attributes.set("shape", std::vector<std::int64_t>(to.shape));
+      part.request.inputs = {{from, Layout::row_major, false}};
+      part.request.outputs = {{to, Layout::row_major, false}};
+      part.sources = {source_of(whole, part.request.inputs[0])};
+      return sources[tensor] = add(std::move(part));
+    }
+
+    FusedPart::Source add(FusedPart part) {
+      fused.parts.push_back(std::move(part));
+      return {false, static_cast<std::uint32_t>(fused.parts.size() - 1), 0};
+    }
+
+    void add_step(std::size_t number) {
+      const LoweredStep& step = fusion.lowered_.steps[number];
+      FusedPart part{step.kernel->request, {}};
+      for (std::size_t i = 0; i < step.inputs.size(); ++i)
+        part.sources.push_back(source_of(step.inputs[i], part.request.inputs[i]));
+      FusedPart::Source made = add(std::move(part));
+      for (const TensorIndex output : step.outputs) {
+        sources[output] = made;
+        ++made.port;
+      }
+    }
+
+    void add_results() {
+      for (const std::size_t number : group.members) {
+        const LoweredStep& step = fusion.lowered_.steps[number];
+        for (std::size_t i = 0; i < step.outputs.size(); ++i) {
+          if (!fusion.is_used_outside(step.outputs[i], group)) continue;
+          fused.results.push_back(sources.at(step.outputs[i]));
+          planned.outputs.push_back(step.outputs[i]);
+          planned.request.outputs.push_back(step.kernel->request.outputs[i]);
+        }
+      }
+    }
+  };
+
+  [[nodiscard]] bool is_used_outside(TensorIndex written, const Group& group) const {
+    if (escapes_[written] != 0) return true;
+    return std::any_of(read_by_[written].begin(), read_by_[written].end(),
+                       [&](std::size_t reader) { return !group.members.contains(reader); });
+  }
+
+  [[nodiscard]] Planned plan(const Group& group) const {
+    if (group.members.size() == 1 && group.copied.empty()) {
+      const LoweredStep& step = lowered_.steps[*group.members.begin()];
+      return {step.kernel->request, step.inputs, step.outputs};
+    }
+    Planner planner{*this, group};
+    std::set<std::size_t> all = group.members;
+    all.insert(group.copied.begin(), group.copied.end());
+    for (const std::size_t step : all) planner.add_step(step);
+    planner.add_results();
+    KernelRequest& request = planner.planned.request;
+    const KernelRequest& first = planner.fused.parts[0].request;
+    request.op = fused_op;
+    request.threads = first.threads;
+    request.cached_tenths = first.cached_tenths;
+    request.fused = std::make_shared<const Fused>(std::move(planner.fused));
+    return std::move(planner.planned);
+  }
+
+  [[nodiscard]] LoweredStep step_of(const Group& group, Planned planned) const {
+    if (!planned.request.fused) return lowered_.steps[*group.members.begin()];
+    auto kernel = std::make_shared<PlannedKernel>();
+    kernel->request = std::move(planned.request);
+    kernel->key = kernel->request.key();
+    kernel->key_hash = hash_text(kernel->key);
+    return {std::move(kernel), lowered_.steps[*group.members.rbegin()].node, std::move(planned.inputs),
+            std::move(planned.outputs)};
+  }
+
+  // ---- Which groups.
+
+  [[nodiscard]] bool moves(std::size_t step) const { return only_moves(lowered_.steps[step].kernel->request); }
+
+  /// Joins one more producer to a group, or computes one here that moves elements. False if there is none to be.
+  bool join_a_producer(std::size_t consumer) {
+    Group& group = groups_[consumer];
+    std::set<std::size_t> all = group.members;
+    all.insert(group.copied.begin(), group.copied.end());
+    for (const std::size_t step : all)
+      for (const TensorIndex input : lowered_.steps[step].inputs) {
+        const auto made = producer(input);
+        if (!made || all.contains(*made) || !refused_.insert({*made, consumer, all.size()}).second) continue;
+        if (moves(*made) && groups_[group_of_[*made]].members.size() == 1) {
+          Group with = group;
+          with.copied.insert(*made);
+          if (!fuses_(plan(with).request)) continue;
+          group = std::move(with);
+          return true;
+        }
+        if (join(group_of_[*made], consumer)) return true;
+      }
+    return false;
+  }
+
+  /// One group of two, if it may be: the consumer's.
+  bool join(std::size_t first, std::size_t second) {
+    Group both = groups_[second];
+    both.members.insert(groups_[first].members.begin(), groups_[first].members.end());
+    both.copied.insert(groups_[first].copied.begin(), groups_[first].copied.end());
+    for (const std::size_t member : both.members) both.copied.erase(member);
+    if (!fuses_(plan(both).request) || leads_round(first, second)) return false;
+    for (const std::size_t member : groups_[first].members) group_of_[member] = second;
+    groups_[first] = {};
+    groups_[second] = std::move(both);
+    return true;
+  }
+
+  /// Whether a step of the second group waits for one outside that waits for one of the first.
+  [[nodiscard]] bool leads_round(std::size_t first, std::size_t second) const {
+    std::vector<char> seen(groups_.size(), 0);
+    std::vector<std::size_t> stack;
+    const auto visit_readers = [&](std::size_t group) {
+      for (const std::size_t reader : readers_of(groups_[group])) {
+        if (seen[reader] != 0 || (group == first && reader == second)) continue;
+        seen[reader] = 1;
+        stack.push_back(reader);
+      }
+    };
+    visit_readers(first);
+    while (!stack.empty()) {
+      const std::size_t group = stack.back();
+      stack.pop_back();
+      if (group == second) return true;
+      if (group != first) visit_readers(group);
+    }
+    return false;
+  }
+
+  /// The groups of the steps that read what a group writes, also of those that only move it and are computed elsewhere
+  /// besides.
+  [[nodiscard]] std::set<std::size_t> readers_of(const Group& group) const {
+    std::set<std::size_t> readers;
+    for (const std::size_t member : group.members)
+      for (const TensorIndex output : lowered_.steps[member].outputs)
+        for (const std::size_t reader : read_by_[output])
+          if (!group.members.contains(reader)) readers.insert(group_of_[reader]);
+    return readers;
+  }
+
+  /// The groups in an order of execution: of those that can be next, the one whose last step came first.
+  [[nodiscard]] std::vector<std::size_t> ordered(const std::vector<std::optional<Planned>>& planned) const {
+    std::vector<std::set<std::size_t>> waits_for(groups_.size()), waited_for_by(groups_.size());
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      if (!planned[i]) continue;
+      for (const TensorIndex input : planned[i]->inputs)
+        for (const TensorIndex written : written_for(input)) {
+          const std::size_t writer = group_of_[lowered_.tensors[written].step];
+          TASO_CHECK(writer != i, "a fused kernel reads what it writes");
+          waits_for[i].insert(writer);
+          waited_for_by[writer].insert(i);
+        }
+    }
+    std::set<std::pair<std::size_t, std::size_t>> ready;  // by last step
+    for (std::size_t i = 0; i < groups_.size(); ++i)
+      if (planned[i] && waits_for[i].empty()) ready.emplace(*groups_[i].members.rbegin(), i);
+    std::vector<std::size_t> order;
+    while (!ready.empty()) {
+      const std::size_t next = ready.begin()->second;
+      ready.erase(ready.begin());
+      order.push_back(next);
+      for (const std::size_t reader : waited_for_by[next]) {
+        waits_for[reader].erase(next);
+        if (waits_for[reader].empty()) ready.emplace(*groups_[reader].members.rbegin(), reader);
+      }
+    }
+    const auto groups = std::count_if(planned.begin(), planned.end(), [](const auto& one) { return one.has_value(); });
+    TASO_CHECK(static_cast<std::ptrdiff_t>(order.size()) == groups, "fused kernels wait for each other");
+    return order;
+  }
+
+  LoweredGraph& lowered_;
+  const std::function<bool(const KernelRequest&)>& fuses_;
+  std::vector<std::vector<std::size_t>> read_by_;           ///< Per tensor that a step writes; ascending.
+  std::vector<char> escapes_;                               ///< Such a tensor is an output, or a piece of another.
+  std::map<TensorIndex, std::vector<TensorIndex>> pieces_;  ///< Per concatenation made in place.
+  std::vector<Group> groups_;                               ///< Empty where joined to another.
+  std::vector<std::size_t> group_of_;                       ///< Per step.
+  /// A producer, a group and the steps it had: what need not be tried again.
+  std::set<std::tuple<std::size_t, std::size_t, std::size_t>> refused_;
+};
+
+}  // namespace
+
+LoweredGraph fuse_steps(LoweredGraph lowered, const std::function<bool(const KernelRequest&)>& fuses) {
+  Fusion fusion(lowered, fuses);
+  fusion.fuse();
+  return fusion.result();
+}
+
+}  // namespace taso
