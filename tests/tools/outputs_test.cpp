@@ -307,6 +307,7 @@ TEST_F(OutputCases, CoverEveryOptionThatTakesAFile) {
       if (name == "--output" && program == "taso-opt") others = "m.onnx";
       if (name == "--measure-links") others = "";
       if (name == "--references") others = "m.onnx --check";
+      if (name == "--device-properties" && program == "taso-run") others = "m.onnx --no-measure --device host";
       if (name == "--trace") others = "m.onnx --plan p.json";
       bool refused = false;
       for (const std::string json :
