@@ -85,7 +85,7 @@ Expected<RuleReport> report_on_rule(const SessionOptions& options, const std::st
   const std::vector<Substitution> all = rules.all();
   TASO_ASSIGN(const Substitution* const rule, find_rule(all, name));
   TASO_ASSIGN(const SizedModel sized,
-              SizedModel::load(options.model, registry, {options.input_shapes, {}}, options.assumed, options.ranges));
+              SizedModel::load(options.model, registry, import_options(options), options.assumed, options.ranges));
   const Model& model = sized.model();
   if (message)
     for (const std::string& warning : model.warnings()) message(MessageLevel::warning, warning);

@@ -97,6 +97,12 @@ std::string phase_text(const OptimizeProgress::State& state, std::size_t measure
 
 }  // namespace
 
+ImportOptions import_options(const SessionOptions& options) {
+  ImportOptions import;
+  import.input_shapes = options.input_shapes;
+  return import;
+}
+
 RuntimeTargetOptions piece_target(const SessionOptions& options) {
   return {.threads = options.threads,
           .counting = false,
@@ -374,8 +380,7 @@ Expected<Session> Session::open(SessionOptions options, const OperatorRegistry& 
   if (!kept.outputs.certificate.empty()) {
     TASO_ASSIGN(state->original, identify_file(kept.model));
   }
-  TASO_ASSIGN(state->sized,
-              SizedModel::load(kept.model, registry, {kept.input_shapes, {}, false}, kept.assumed, kept.ranges));
+  TASO_ASSIGN(state->sized, SizedModel::load(kept.model, registry, import_options(kept), kept.assumed, kept.ranges));
   describe(state->sized, message);
   if (kept.devices && (kept.devices->expanded || !kept.outputs.exports.empty()) && state->sized.symbolic())
     return Error{ErrorCode::usage,

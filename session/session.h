@@ -71,6 +71,9 @@ struct SessionOptions {
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
 };
 
+/// How a session reads its model.
+[[nodiscard]] ImportOptions import_options(const SessionOptions& options);
+
 /// The target on which pieces of operators are timed for a plan for several devices (PieceTimes). It is not
 /// interrupted: planning asks for less once it is to end.
 [[nodiscard]] RuntimeTargetOptions piece_target(const SessionOptions& options);

@@ -618,8 +618,7 @@ Expected<int> print_coverage(Options& options) {
   TASO_ASSIGN(const std::vector<std::string> paths, models_of(options.covered));
   const bool prints = !options.files.claims().uses_stdout() && !options.common.quiet;
   const std::size_t causes = options.common.verbosity > 0 ? std::numeric_limits<std::size_t>::max() : some;
-  ImportOptions import;
-  import.input_shapes = options.session.input_shapes;
+  const ImportOptions import = import_options(options.session);
   std::vector<ModelCoverage> models;
   for (const std::string& path : paths)
     models.push_back(coverage_of_model(path, registry, import, options.session.assumed, options.session.ranges));

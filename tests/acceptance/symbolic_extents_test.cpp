@@ -507,6 +507,26 @@ TEST_F(Symbolic, ARecurrenceHidesNothing) {
   EXPECT_THAT(report_, HasSubstr("the result is for all sizes"));
 }
 
+// As rotary embeddings are exported: the width of a head is read from a shape.
+TEST_F(Symbolic, HalvesOfExtentsThatAreNumbers) {
+  ModelBuilder builder(17, "halves");
+  builder.add_symbolic_input("x", {"batch", "6"});
+  builder.add_initializer("zero", {1}, std::vector<std::int64_t>{0});
+  builder.add_initializer("last", {1}, std::vector<std::int64_t>{1});
+  builder.add_initializer("two", {}, std::vector<std::int64_t>{2});
+  builder.add_node("Relu", {"x"}, {"head"}, {}, "head");
+  builder.add_node("Shape", {"head"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "last"}, {"width"}, {{"axis", 0}}, "width");
+  builder.add_node("Div", {"width", "two"}, {"half"}, {}, "half");
+  builder.add_node("Slice", {"head", "zero", "half", "last"}, {"part"}, {}, "part");
+  add_siblings(builder, "part", 3);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"batch", "4"});
+  const onnx::ModelProto after = optimize_for_all(message(builder.serialize()), {{"x:1,6"}, {"x:9,6"}});
+  EXPECT_EQ(counts(after)["MatMul"], 1);
+  EXPECT_EQ(counts(after)["Div"], 0);
+}
+
 // As exporters spell an expansion to a shape that may have entries -1: the shape is asked for these first.
 TEST_F(Symbolic, ExpansionsToShapesThatMayBeLeftOpen) {
   ModelBuilder builder(17, "expansion");
