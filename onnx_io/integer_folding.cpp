@@ -396,7 +396,7 @@ std::shared_ptr<const ConstantData> scatter_slices(NodeContext& context) {
   const TensorType& type = data->type();
   const auto depth = static_cast<std::size_t>(places->shape.back());
   if (type.element == ElementType::other || updates->type().element != type.element || type.elements() > mask_limit ||
-      depth > type.shape.size())
+      depth == 0 || depth > type.shape.size())
     return nullptr;
   const std::span<const std::int64_t> shape(type.shape);
   Shape expected(places->shape.begin(), places->shape.end() - 1);
@@ -405,6 +405,7 @@ std::shared_ptr<const ConstantData> scatter_slices(NodeContext& context) {
   const std::size_t slice_bytes = static_cast<std::size_t>(volume(shape.subspan(depth))) * size_of(type.element);
   std::vector<std::byte> bytes = data->to_bytes();
   const std::vector<std::byte> replacements = updates->to_bytes();
+  std::set<std::int64_t> replaced;  // Twice: which one stays is not defined.
   for (std::size_t i = 0; i * depth < places->values.size(); ++i) {
     std::int64_t slice = 0;
     for (std::size_t axis = 0; axis < depth; ++axis) {
@@ -415,6 +416,7 @@ std::shared_ptr<const ConstantData> scatter_slices(NodeContext& context) {
       }
       slice = slice * extent + (place < 0 ? place + extent : place);
     }
+    if (!replaced.insert(slice).second) return nullptr;
     std::copy_n(replacements.begin() + static_cast<std::ptrdiff_t>(i * slice_bytes), slice_bytes,
                 bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(slice) * slice_bytes));
   }
