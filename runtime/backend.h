@@ -55,6 +55,24 @@ class Recording {
   [[nodiscard]] virtual Status replay() = 0;
 };
 
+/// Messages between the memories of several devices, of one rank each (NCCL). Both ends wait for a message.
+class DeviceMessages {
+ public:
+  /// Device memory of one of both is set.
+  struct Message {
+    int peer = 0;                     ///< The rank at the other end.
+    const std::byte* from = nullptr;  ///< It is sent from here,
+    std::byte* into = nullptr;        ///< or received here.
+    std::size_t bytes = 0;
+  };
+  virtual ~DeviceMessages() = default;
+  /// Queues messages that are under way together: none waits for another, but those between the same two ranks in the
+  /// same direction, which are matched in order with what the peer queues. May be recorded.
+  [[nodiscard]] virtual Status exchange(std::span<const Message> messages) = 0;
+  /// From any thread: no message goes on, and whoever waits for one gets an error. At most once; no exchange follows.
+  virtual void abort() = 0;
+};
+
 /// One device. Creation of kernels is thread-safe; memory, streams, recording and timing are for one thread at a time.
 class Backend {
  public:
@@ -96,6 +114,21 @@ class Backend {
   /// Queues a copy within the device.
   [[nodiscard]] virtual Status copy(const std::byte* from, std::byte* to, std::size_t bytes) = 0;
 
+  // Messages between devices.
+  /// Whether it can send any: a name of the device among those of all machines. Else device_unavailable with the
+  /// reason.
+  [[nodiscard]] virtual Expected<std::string> message_endpoint() const {
+    return Error{ErrorCode::device_unavailable, "device '" + name() + "' has no messages", {}};
+  }
+  /// What ranks that are to send each other messages need to find each other, made by one of them.
+  [[nodiscard]] virtual Expected<std::string> message_group() const { return message_endpoint().error(); }
+  /// Joins the others, and waits until all ranks have: each with the same group and a number of its own below `size`.
+  [[nodiscard]] virtual Expected<std::unique_ptr<DeviceMessages>> join_messages(const std::string& group, int rank,
+                                                                                int size) {
+    (void)group, (void)rank, (void)size;
+    return message_endpoint().error();
+  }
+
   /// Waits for all that is queued; the first error of any of it.
   [[nodiscard]] virtual Status synchronize() = 0;
   /// Records what `launches` queues instead of running it. An error of `launches`, or of the device, is returned.
@@ -135,7 +168,7 @@ class DeviceBuffer {
 /// The function that a module exports under the name `taso_open_backend`: a new backend, or null and one line in
 /// *error. `abi` is backend_abi of the caller; a module built for another one declines.
 using OpenBackend = Backend* (*)(int abi, const BackendOptions& options, std::string* error);
-inline constexpr int backend_abi = 3;
+inline constexpr int backend_abi = 4;
 
 /// Loads `taso_<name>.so` from the folder that the options name, else from beside the program (`../lib/taso` and the
 /// program's own folder), and opens its backend. device_unavailable with the loader's or the library's own words

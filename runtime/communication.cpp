@@ -180,6 +180,45 @@ class Gather final : public Kernel {
   std::vector<Part> parts_;
 };
 
+class Exchange final : public Kernel {
+ public:
+  Exchange(Communication& communication, DeviceMessages& device, const KernelRequest& request)
+      : Kernel("messages of devices"),
+        communication_(communication),
+        device_(device),
+        transfer_(static_cast<std::uint32_t>(request.attributes.integer("transfer"))) {
+    communication_.expect(transfer_);
+    const std::vector<std::int64_t>& to = request.attributes.integers("to");
+    const std::vector<std::int64_t>& from = request.attributes.integers("from");
+    for (std::size_t i = 0; i < to.size(); ++i) {
+      messages_.push_back({static_cast<int>(to[i]), nullptr, nullptr, bytes_of(request.inputs[i + 1])});
+      moved_.sent += request.inputs[i + 1].type.bytes();
+    }
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      messages_.push_back({static_cast<int>(from[i]), nullptr, nullptr, bytes_of(request.outputs[i + 1])});
+      moved_.received += request.outputs[i + 1].type.bytes();
+    }
+    sends_ = to.size();
+  }
+  Status execute(const KernelArguments& arguments) const override {
+    std::vector<DeviceMessages::Message> messages = messages_;
+    for (std::size_t i = 0; i < sends_; ++i) messages[i].from = arguments.inputs[i + 1];
+    for (std::size_t i = sends_; i < messages.size(); ++i) messages[i].into = arguments.outputs[i - sends_ + 1];
+    return device_.exchange(messages);
+  }
+  void note_run() const override { communication_.count(transfer_, moved_); }
+
+ private:
+  static std::size_t bytes_of(const Operand& operand) { return static_cast<std::size_t>(operand.type.bytes()); }
+
+  Communication& communication_;
+  DeviceMessages& device_;
+  std::uint32_t transfer_;
+  MovedBytes moved_;
+  std::vector<DeviceMessages::Message> messages_;  ///< What is sent first; without memory.
+  std::size_t sends_ = 0;
+};
+
 }  // namespace
 
 Status check_moved(std::span<const std::int64_t> predicted, std::span<const MovedPayload> ranks) {
@@ -200,11 +239,20 @@ Status check_moved(std::span<const std::int64_t> predicted, std::span<const Move
   return {};
 }
 
+bool Communication::knows(std::string_view op) const {
+  return op == send_op || op == receive_op || op == gather_op || op == exchange_op;
+}
+
 std::unique_ptr<Kernel> Communication::create(const KernelRequest& request) {
   if (request.op == send_op) return std::make_unique<Send>(*this, request);
   if (request.op == receive_op) return std::make_unique<Receive>(*this, request);
   if (request.op == gather_op) return std::make_unique<Gather>(*this, request);
   return nullptr;
+}
+
+std::unique_ptr<Kernel> Communication::create_on_device(const KernelRequest& request) {
+  if (request.op != exchange_op || device_ == nullptr) return nullptr;
+  return std::make_unique<Exchange>(*this, *device_, request);
 }
 
 Status Communication::send(std::span<const Transport::Destination> destinations,

@@ -120,13 +120,21 @@ Status DeviceProgram::run_on_host(Step& step) {
   return {};
 }
 
+void DeviceProgram::note_run() const {
+  for (const Step& step : steps_)
+    if (step.step.on_device) step.step.kernel->note_run();
+}
+
 Status DeviceProgram::run() {
   if (recorded_) {
     TASO_RETURN_IF_ERROR(replay());
-    return backend_->synchronize();
+    TASO_RETURN_IF_ERROR(backend_->synchronize());
+    note_run();
+    return {};
   }
   for (Step& step : steps_) TASO_RETURN_IF_ERROR(step.step.on_device ? launch(step) : run_on_host(step));
   TASO_RETURN_IF_ERROR(backend_->synchronize());
+  note_run();
   for (Part& part : parts_) {
     if (!on_device(part)) continue;
     TASO_ASSIGN(part.recording, backend_->record([&]() -> Status {
@@ -146,6 +154,7 @@ Status DeviceProgram::run_timed(std::vector<StepTime>& times) {
     TASO_RETURN_IF_ERROR(backend_->synchronize());
     time.end = std::chrono::steady_clock::now();
   }
+  note_run();
   return {};
 }
 

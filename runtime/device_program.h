@@ -82,6 +82,7 @@ class DeviceProgram {
   [[nodiscard]] Status launch(Step& step);
   [[nodiscard]] Status run_on_host(Step& step);
   [[nodiscard]] Status replay();
+  void note_run() const;
   [[nodiscard]] Expected<std::vector<double>> time_on_device(Step& step, WeightPool& pool, int samples);
   [[nodiscard]] Expected<std::vector<double>> time_on_host(Step& step, int samples);
   [[nodiscard]] bool on_device(const Part& part) const { return steps_[part.first].step.on_device; }

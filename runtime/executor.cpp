@@ -94,10 +94,10 @@ bool is_aligned(std::span<const std::byte> bytes, std::size_t width) {
 }
 
 /// What an executor runs.
-Expected<LoweredGraph> lower_for(const Graph& graph, const KernelLibrary& library, const LoweringOptions& options,
-                                 const LayoutAssignment* layouts) {
-  TASO_ASSIGN(LoweredGraph lowered, lower(graph, library.registry(), options, layouts));
-  return fused_for(std::move(lowered), library);
+Expected<LoweredGraph> lower_for(const Graph& graph, const KernelLibrary& library, const ExecutorOptions& options) {
+  TASO_ASSIGN(LoweredGraph lowered,
+              lower(graph, library.registry(), lowering_options(library, options), options.layouts.get()));
+  return fused_for(std::move(lowered), library, options.more_kernels);
 }
 
 }  // namespace
@@ -255,7 +255,7 @@ struct Executor::State {
       return Error{ErrorCode::device_unavailable,
                    "device '" + backend->name() + "' is only described by its properties: nothing can run",
                    {}};
-    TASO_ASSIGN(lowered, lower_for(graph, library, lowering_options(library, options), options.layouts.get()));
+    TASO_ASSIGN(lowered, lower_for(graph, library, options));
     threads = options.threads;
     for (const NodeId id : graph.inputs()) {
       input_types.push_back(graph.node(id).outputs[0]);
@@ -370,9 +370,11 @@ struct Executor::State {
       DeviceStep step;
       KernelRequest on_host = planned.kernel->request;
       replace_floats(on_host, storage, ElementType::f32);
-      // What more_kernels does is the host's, even where the device would have nothing to compute.
+      // What more_kernels does on the host stays there, even where the device would have nothing to compute.
       if (more_kernels != nullptr) step.kernel = more_kernels->create(on_host);
-      step.on_device = false;
+      step.on_device = step.kernel == nullptr;
+      if (step.on_device && more_kernels != nullptr)
+        step.kernel = more_kernels->create_on_device(planned.kernel->request);
       if (step.kernel == nullptr) {
         step.kernel = library.create_on_device(planned.kernel->request).kernel;
         step.on_device = step.kernel != nullptr;
@@ -423,10 +425,14 @@ struct Executor::State {
   }
 };
 
-LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library) {
+LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library, const KernelSource* more_kernels) {
   if (!library.backend()) return lowered;
-  return fuse_steps(std::move(lowered),
-                    [&](const KernelRequest& request) { return library.backend()->fuses(request); });
+  return fuse_steps(std::move(lowered), [&](const KernelRequest& request) {
+    const auto is_known = [&](const FusedPart& part) { return more_kernels->knows(part.request.op); };
+    const std::vector<FusedPart>& parts = request.fused->parts;
+    if (more_kernels != nullptr && std::any_of(parts.begin(), parts.end(), is_known)) return false;
+    return library.backend()->fuses(request);
+  });
 }
 
 LoweringOptions lowering_options(const KernelLibrary& library, const ExecutorOptions& options) {
@@ -437,8 +443,7 @@ LoweringOptions lowering_options(const KernelLibrary& library, const ExecutorOpt
 
 Expected<std::vector<PlannedLaunches>> plan_launches(const Graph& graph, const KernelLibrary& library,
                                                      const ExecutorOptions& options) {
-  TASO_ASSIGN(const LoweredGraph lowered,
-              lower_for(graph, library, lowering_options(library, options), options.layouts.get()));
+  TASO_ASSIGN(const LoweredGraph lowered, lower_for(graph, library, options));
   std::vector<PlannedLaunches> planned;
   for (const LoweredStep& step : lowered.steps) {
     const KernelRequest& request = step.kernel->request;

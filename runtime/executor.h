@@ -31,12 +31,14 @@ struct ExecutorOptions {
   /// The type in which a device keeps what is f32 in the graph: f32, f16 or bf16. Inputs and outputs stay f32: they
   /// are converted on the host. Executors of the host know f32 only (TASO_CHECK).
   ElementType float_storage = ElementType::f32;
-  /// Kernels of the host that the library does not have; asked first. They must outlive the executor.
+  /// Kernels that the library does not have; asked first. They must outlive the executor.
   KernelSource* more_kernels = nullptr;
 };
 
-/// A lowered graph as executors run it: on a device, with its steps fused (runtime/fusion.h).
-[[nodiscard]] LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library);
+/// A lowered graph as executors run it: on a device, with its steps fused (runtime/fusion.h), but for those whose
+/// kernels are of `more_kernels`.
+[[nodiscard]] LoweredGraph fused_for(LoweredGraph lowered, const KernelLibrary& library,
+                                     const KernelSource* more_kernels = nullptr);
 
 /// How an executor with these options lowers its graph.
 [[nodiscard]] LoweringOptions lowering_options(const KernelLibrary& library, const ExecutorOptions& options);

@@ -125,6 +125,8 @@ class Kernel {
 
   /// Computes the outputs. Fails only where values of the input are wrong (an index out of range).
   [[nodiscard]] virtual Status execute(const KernelArguments& arguments) const = 0;
+  /// Of a device's kernel: a run that it was part of, queued or replayed, has come to its end without an error.
+  virtual void note_run() const {}
 
  protected:
   explicit Kernel(std::string implementation, std::size_t workspace_bytes = 0)
@@ -143,8 +145,15 @@ struct KernelOffer {
 class KernelSource {
  public:
   virtual ~KernelSource() = default;
+  /// Whether the operator is one of them: it is never fused with others.
+  [[nodiscard]] virtual bool knows(std::string_view op) const = 0;
   /// Null where the operator is none of them. Kernels may need the source for as long as they are.
   [[nodiscard]] virtual std::unique_ptr<Kernel> create(const KernelRequest& request) = 0;
+  /// A kernel that queues on the executor's device, and gets device memory; null where the source has none.
+  [[nodiscard]] virtual std::unique_ptr<Kernel> create_on_device(const KernelRequest& request) {
+    (void)request;
+    return nullptr;
+  }
 };
 
 /// A source of kernels for some operators.

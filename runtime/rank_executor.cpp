@@ -1,24 +1,82 @@
 #include "runtime/rank_executor.h"
 
 #include <iterator>
+#include <map>
 #include <utility>
 
+#include "runtime/storage.h"
+
 namespace taso {
+namespace {
+
+/// Why the devices with these endpoints cannot be connected; a rank without one has given the reason instead.
+std::string not_connected(const std::vector<std::string>& answers) {
+  std::map<std::string, std::size_t> ranks;
+  for (std::size_t rank = 0; rank < answers.size(); ++rank) {
+    if (answers[rank].front() == '-') return "rank " + std::to_string(rank) + ": " + answers[rank].substr(1);
+    const auto [other, added] = ranks.emplace(answers[rank], rank);
+    if (!added)
+      return "ranks " + std::to_string(other->second) + " and " + std::to_string(rank) + " have the same device";
+  }
+  return "";
+}
+
+MovedPayload payload_of(const RankGraph& graph, ElementType float_storage) {
+  MovedPayload planned;
+  const auto of_transfer = [&planned](const RankMessage& message) -> MovedBytes& {
+    if (message.transfer >= planned.size()) planned.resize(message.transfer + 1);
+    return planned[message.transfer];
+  };
+  const std::size_t own = graph.graph.inputs().size() - graph.received.size();
+  for (std::size_t i = 0; i < graph.sent.size(); ++i)
+    of_transfer(graph.sent[i]).sent += stored_bytes(graph.graph.type(graph.graph.outputs()[i]), float_storage);
+  for (std::size_t i = 0; i < graph.received.size(); ++i)
+    of_transfer(graph.received[i]).received +=
+        stored_bytes(graph.graph.type({graph.graph.inputs()[own + i], 0}), float_storage);
+  return planned;
+}
+
+}  // namespace
+
+Expected<ConnectedDevices> connect_devices(Transport& transport, const KernelLibrary& library) {
+  const std::shared_ptr<Backend>& backend = library.backend();
+  const Expected<std::string> endpoint =
+      backend ? backend->message_endpoint()
+              : Expected<std::string>(Error{ErrorCode::device_unavailable, "its kernels are those of the host", {}});
+  TASO_ASSIGN(const std::vector<std::string> answers,
+              transport.all_gather(endpoint ? "+" + *endpoint : "-" + endpoint.error().message));
+  if (std::string reason = not_connected(answers); !reason.empty()) return ConnectedDevices{nullptr, std::move(reason)};
+  std::string group;
+  const Status made = [&]() -> Status {
+    if (transport.rank() != 0) return {};
+    TASO_ASSIGN(group, backend->message_group());
+    return {};
+  }();
+  TASO_RETURN_IF_ERROR(agree(transport, made));
+  TASO_ASSIGN(const std::vector<std::string> groups, transport.all_gather(group));
+  ConnectedDevices connected;
+  const Status joined = [&]() -> Status {
+    TASO_ASSIGN(connected.messages, backend->join_messages(groups[0], transport.rank(), transport.size()));
+    return {};
+  }();
+  TASO_RETURN_IF_ERROR(agree(transport, joined));
+  transport.on_failure([messages = std::weak_ptr(connected.messages)] {
+    if (const std::shared_ptr<DeviceMessages> living = messages.lock()) living->abort();
+  });
+  return connected;
+}
 
 Expected<RankExecutor> RankExecutor::create(const RankGraph& graph, Transport& transport, const KernelLibrary& library,
-                                            ExecutorOptions options) {
+                                            ExecutorOptions options, DeviceMessages* device) {
   RankExecutor made;
-  made.sent_ = graph.sent.size();
-  made.results_ = graph.graph.outputs().size() - made.sent_;
-  const auto planned = [&made](const RankMessage& message) -> MovedBytes& {
-    if (message.transfer >= made.planned_.size()) made.planned_.resize(message.transfer + 1);
-    return made.planned_[message.transfer];
-  };
-  for (const RankMessage& message : graph.sent) planned(message).sent += message.bytes;
-  for (const RankMessage& message : graph.received) planned(message).received += message.bytes;
-  made.communication_ = std::make_unique<Communication>(transport);
+  made.first_ = device != nullptr ? 1 : graph.sent.size();
+  made.results_ = graph.graph.outputs().size() - graph.sent.size();
+  // What the host sends it has widened before.
+  made.planned_ = payload_of(graph, device != nullptr ? options.float_storage : ElementType::f32);
+  made.communication_ = std::make_unique<Communication>(transport, device);
   options.more_kernels = made.communication_.get();
-  TASO_ASSIGN(Executor executor, Executor::create(with_messages(graph), library, options));
+  TASO_ASSIGN(Executor executor,
+              Executor::create(device != nullptr ? with_exchanges(graph) : with_messages(graph), library, options));
   made.executor_ = std::make_unique<Executor>(std::move(executor));
   for (const TensorType& type : made.executor_->output_types()) made.outputs_.emplace_back(type);
   return made;
@@ -36,13 +94,13 @@ Status RankExecutor::set_inputs(std::vector<HostTensor> inputs) {
 Expected<std::span<const HostTensor>> RankExecutor::run() {
   communication_->reset();
   TASO_RETURN_IF_ERROR(executor_->run_into(inputs_, outputs_));
-  return std::span<const HostTensor>(outputs_).subspan(sent_, results_);
+  return std::span<const HostTensor>(outputs_).subspan(first_, results_);
 }
 
 Expected<std::span<const HostTensor>> RankExecutor::run_timed(std::vector<StepTime>& times) {
   communication_->reset();
   TASO_ASSIGN(times, executor_->run_timed(inputs_, outputs_));
-  return std::span<const HostTensor>(outputs_).subspan(sent_, results_);
+  return std::span<const HostTensor>(outputs_).subspan(first_, results_);
 }
 
 RankMemory RankExecutor::memory() const {

@@ -17,6 +17,15 @@
 
 namespace taso {
 
+/// Messages of ranks from device to device, or why there are none.
+struct ConnectedDevices {
+  std::shared_ptr<DeviceMessages> messages;
+  std::string reason;  ///< On one line; the same on all ranks.
+};
+/// On every rank, at the same place: connects the devices of their libraries, if all have messages and no device is
+/// that of two ranks. An error of one is that of all. Where the transport fails later, messages are aborted.
+[[nodiscard]] Expected<ConnectedDevices> connect_devices(Transport& transport, const KernelLibrary& library);
+
 /// Memory of a rank's program, in bytes.
 struct RankMemory {
   std::size_t weights = 0;      ///< Laid out for their kernels.
@@ -27,10 +36,12 @@ struct RankMemory {
 /// Not thread-safe.
 class RankExecutor {
  public:
-  /// `graph` is rank_graph() for the transport's rank, perhaps with rules applied. The transport and the library must
-  /// outlive the executor. Fails as Executor::create does.
+  /// `graph` is rank_graph() for the transport's rank, perhaps with rules applied. All that is referred to must outlive
+  /// the executor. `device`: messages go from device to device (connect_devices, on all ranks alike); without it they
+  /// go through the host. Fails as Executor::create does.
   [[nodiscard]] static Expected<RankExecutor> create(const RankGraph& graph, Transport& transport,
-                                                     const KernelLibrary& library, ExecutorOptions options = {});
+                                                     const KernelLibrary& library, ExecutorOptions options = {},
+                                                     DeviceMessages* device = nullptr);
 
   /// The inputs of the runs that follow: those of the whole graph.
   [[nodiscard]] Status set_inputs(std::vector<HostTensor> inputs);
@@ -53,7 +64,7 @@ class RankExecutor {
  private:
   RankExecutor() = default;
   MovedPayload planned_;
-  std::size_t sent_ = 0, results_ = 0;  ///< How many outputs of the executor stand for messages, and for results.
+  std::size_t first_ = 0, results_ = 0;  ///< Of the executor's outputs, which are results.
   std::unique_ptr<Communication> communication_;
   std::unique_ptr<Executor> executor_;
   std::vector<HostTensor> inputs_, outputs_;  ///< Of the executor.

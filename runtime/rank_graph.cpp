@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/configuration.h"
+#include "runtime/storage.h"
 #include "runtime/transport.h"
 
 namespace taso {
@@ -24,7 +25,7 @@ struct Message {
   std::optional<NodeId> slice;    ///< The reader that cuts it out.
   std::vector<NodeId> readers;    ///< All of them.
   std::int32_t from = 0, to = 0;  ///< Ranks.
-  std::uint32_t transfer = 0;
+  std::uint32_t transfer = 0, depth = 0;
   [[nodiscard]] const TensorType& type(const Graph& graph) const {
     return slice ? graph.type({*slice, 0}) : graph.type(value);
   }
@@ -49,30 +50,43 @@ std::vector<NodeId> needed_in_order(const Graph& graph) {
   return order;
 }
 
+/// How many nodes there are at most on a way from an input or weight to each node.
+std::vector<std::uint32_t> depths_of(const Graph& graph, const std::vector<NodeId>& order) {
+  std::vector<std::uint32_t> depths(graph.id_bound(), 0);
+  for (const NodeId id : order)
+    for (const Value& input : graph.node(id).inputs) depths[id] = std::max(depths[id], depths[input.node] + 1);
+  return depths;
+}
+
 /// The messages of a graph, in topological order of what reads them; one of a whole value for all readers of a device
 /// and transfer. Those of graph outputs that are not on the first device come last.
 std::vector<Message> messages_of(const Graph& graph, const TransferOf& transfer_of) {
   std::vector<Message> messages;
   std::map<std::tuple<Value, std::int32_t, std::uint32_t>, std::size_t> whole;
-  const auto whole_message = [&](Value value, std::int32_t to, std::uint32_t transfer) -> Message& {
+  const std::vector<NodeId> order = needed_in_order(graph);
+  const std::vector<std::uint32_t> depths = depths_of(graph, order);
+  const auto whole_message = [&](Value value, std::int32_t to, std::uint32_t transfer,
+                                 std::uint32_t depth) -> Message& {
     const auto [at, added] = whole.emplace(std::tuple(value, to, transfer), messages.size());
-    if (added) messages.push_back({value, {}, {}, device_of(graph, value), to, transfer});
-    return messages[at->second];
+    if (added) messages.push_back({value, {}, {}, device_of(graph, value), to, transfer, depth});
+    Message& message = messages[at->second];
+    message.depth = std::min(message.depth, depth);
+    return message;
   };
-  for (const NodeId id : needed_in_order(graph)) {
+  for (const NodeId id : order) {
     const Node& node = graph.node(id);
     if (node.device == no_device) continue;
     for (const Value& input : node.inputs) {
       const std::int32_t from = device_of(graph, input);
       if (from == no_device || from == node.device) continue;
       if (node.is_op("slice"))
-        messages.push_back({input, id, {id}, from, node.device, transfer_of(id)});
+        messages.push_back({input, id, {id}, from, node.device, transfer_of(id), depths[id]});
       else
-        whole_message(input, node.device, transfer_of(id)).readers.push_back(id);
+        whole_message(input, node.device, transfer_of(id), depths[id]).readers.push_back(id);
     }
   }
   for (const Value& output : graph.outputs())
-    if (device_of(graph, output) > 0) whole_message(output, 0, transfer_of(output.node));
+    if (device_of(graph, output) > 0) whole_message(output, 0, transfer_of(output.node), depths[output.node] + 1);
   return messages;
 }
 
@@ -117,7 +131,7 @@ class RankGraphBuilder {
 
   [[nodiscard]] RankMessage end_of(std::uint32_t number, std::int32_t peer) const {
     const Message& message = messages_[number];
-    return {number, peer, message.transfer, message.type(whole_).bytes()};
+    return {number, peer, message.transfer, message.type(whole_).bytes(), message.depth};
   }
 
   void receive(std::uint32_t number) {
@@ -397,6 +411,124 @@ class MessageInserter {
   Graph made_;
 };
 
+/// A message of a rank, at its end.
+struct OrderedMessage {
+  RankMessage message;
+  bool sends = false;
+  std::size_t index = 0;  ///< In RankGraph::sent or RankGraph::received.
+};
+
+/// Puts exchanges into a rank's graph.
+class ExchangeInserter {
+ public:
+  explicit ExchangeInserter(const RankGraph& rank) : rank_(rank), graph_(rank.graph) {
+    for (std::size_t i = 0; i < rank.sent.size(); ++i) ends_.push_back({rank.sent[i], true, i});
+    for (std::size_t i = 0; i < rank.received.size(); ++i) ends_.push_back({rank.received[i], false, i});
+    std::sort(ends_.begin(), ends_.end(), [](const OrderedMessage& a, const OrderedMessage& b) {
+      return std::pair(a.message.depth, a.message.number) < std::pair(b.message.depth, b.message.number);
+    });
+    find_needs();
+  }
+
+  Graph run() {
+    for (const NodeId id : graph_.inputs())
+      if (!received_.contains(id))
+        here_[{id, 0}] = {made_.add_input(graph_.node(id).name, graph_.node(id).outputs[0]), 0};
+    last_ = {made_.add_input("", token()), 0};
+    // What needs nothing of the messages from `end` on stands before the exchange of these.
+    std::vector<std::vector<NodeId>> by_need(ends_.size() + 1);
+    for (const NodeId id : graph_.topological_order())
+      if (graph_.node(id).kind != NodeKind::input) by_need[needs_[id]].push_back(id);
+    for (const NodeId id : by_need[0]) copy(id);
+    for (std::size_t first = 0; first < ends_.size();) {
+      const std::size_t end = end_of_exchange(first);
+      exchange(first, end);
+      for (; first < end; ++first)
+        for (const NodeId id : by_need[first + 1]) copy(id);
+    }
+    std::vector<Value> outputs{last_};
+    for (std::size_t i = rank_.sent.size(); i < graph_.outputs().size(); ++i)
+      outputs.push_back(here_.at(graph_.outputs()[i]));
+    made_.set_outputs(outputs);
+    made_.remove_dead(false);
+    return std::move(made_);
+  }
+
+ private:
+  static TensorType token() { return {ElementType::f32, {0}}; }
+
+  /// Of each node: all that it needs to have been received lies before this place in ends_.
+  void find_needs() {
+    needs_.assign(graph_.id_bound(), 0);
+    const std::size_t own = graph_.inputs().size() - rank_.received.size();
+    for (std::size_t place = 0; place < ends_.size(); ++place)
+      if (!ends_[place].sends) received_[graph_.inputs()[own + ends_[place].index]] = place;
+    for (const NodeId id : graph_.topological_order()) {
+      if (const auto received = received_.find(id); received != received_.end()) needs_[id] = received->second + 1;
+      for (const Value& input : graph_.node(id).inputs) needs_[id] = std::max(needs_[id], needs_[input.node]);
+    }
+  }
+
+  [[nodiscard]] std::size_t needs(const OrderedMessage& end) const {
+    return end.sends ? needs_[graph_.outputs()[end.index].node] : 0;
+  }
+
+  /// The messages from `first` on that can be under way together: none that is sent needs one that is received.
+  [[nodiscard]] std::size_t end_of_exchange(std::size_t first) const {
+    std::size_t end = first;
+    while (end < ends_.size() && ends_[end].message.transfer == ends_[first].message.transfer &&
+           needs(ends_[end]) <= first)
+      ++end;
+    TASO_CHECK(end > first, "a message that is sent needs one of a higher number");
+    return end;
+  }
+
+  void exchange(std::size_t first, std::size_t end) {
+    Node node;
+    node.op = exchange_op;
+    node.inputs = {last_};
+    node.outputs = {token()};
+    std::vector<std::int64_t> to, from;
+    for (std::size_t i = first; i < end; ++i) {
+      const OrderedMessage& one = ends_[i];
+      if (one.sends) {
+        node.inputs.push_back(here_.at(graph_.outputs()[one.index]));
+        to.push_back(one.message.peer);
+      } else {
+        node.outputs.push_back(graph_.node(input_of(one)).outputs[0]);
+        from.push_back(one.message.peer);
+      }
+    }
+    node.attributes = {{"from", from}, {"to", to}, {"transfer", std::int64_t{ends_[first].message.transfer}}};
+    const NodeId id = made_.add(std::move(node));
+    last_ = {id, 0};
+    std::uint32_t port = 0;
+    for (std::size_t i = first; i < end; ++i)
+      if (!ends_[i].sends) here_[{input_of(ends_[i]), 0}] = {id, ++port};
+  }
+
+  [[nodiscard]] NodeId input_of(const OrderedMessage& received) const {
+    return graph_.inputs()[graph_.inputs().size() - rank_.received.size() + received.index];
+  }
+
+  void copy(NodeId id) {
+    Node node = graph_.node(id);
+    for (Value& input : node.inputs) input = here_.at(input);
+    const auto ports = static_cast<std::uint32_t>(node.outputs.size());
+    const NodeId added = made_.add(std::move(node));
+    for (std::uint32_t port = 0; port < ports; ++port) here_[{id, port}] = {added, port};
+  }
+
+  const RankGraph& rank_;
+  const Graph& graph_;
+  std::vector<OrderedMessage> ends_;        ///< In their order.
+  std::map<NodeId, std::size_t> received_;  ///< Inputs that are, by their place in ends_.
+  std::vector<std::size_t> needs_;          ///< Per node of the rank's graph.
+  std::map<Value, Value> here_;
+  Value last_;  ///< Of the last exchange.
+  Graph made_;
+};
+
 }  // namespace
 
 Expected<RankGraph> rank_graph(const Graph& whole, std::int32_t rank, const TransferOf& transfer_of) {
@@ -408,12 +540,15 @@ Expected<RankGraph> rank_graph(const Graph& whole, std::int32_t rank, const Tran
   return RankGraphBuilder(whole, rank, std::move(messages)).run();
 }
 
-std::map<std::uint32_t, std::int64_t> message_bytes(const Graph& whole, const TransferOf& transfer_of) {
+std::map<std::uint32_t, std::int64_t> message_bytes(const Graph& whole, const TransferOf& transfer_of,
+                                                    ElementType float_storage) {
   std::map<std::uint32_t, std::int64_t> bytes;
-  for (const Message& message : messages_of(whole, transfer_of)) bytes[message.transfer] += message.type(whole).bytes();
+  for (const Message& message : messages_of(whole, transfer_of))
+    bytes[message.transfer] += stored_bytes(message.type(whole), float_storage);
   return bytes;
 }
 
 Graph with_messages(const RankGraph& rank) { return MessageInserter(rank).run(); }
+Graph with_exchanges(const RankGraph& rank) { return ExchangeInserter(rank).run(); }
 
 }  // namespace taso

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -21,11 +22,15 @@ struct Mailbox {
 
 /// What the ranks share.
 struct World {
-  explicit World(int size) : mailboxes(static_cast<std::size_t>(size)), left(static_cast<std::size_t>(size)) {}
+  explicit World(int size)
+      : mailboxes(static_cast<std::size_t>(size)),
+        left(static_cast<std::size_t>(size)),
+        on_failure(static_cast<std::size_t>(size)) {}
   std::mutex mutex;  ///< Of everything.
   std::vector<Mailbox> mailboxes;
-  std::vector<char> left;        ///< Ranks whose transport is gone.
-  std::optional<Error> failure;  ///< The first one.
+  std::vector<char> left;                         ///< Ranks whose transport is gone.
+  std::optional<Error> failure;                   ///< The first one.
+  std::vector<std::function<void()>> on_failure;  ///< Per rank; may be null.
 
   void wake_all() {
     for (Mailbox& mailbox : mailboxes) mailbox.changed.notify_all();
@@ -85,6 +90,13 @@ class ThreadTransport final : public Transport {
     if (world_->failure) return;
     world_->failure = error_of_rank(rank_, error);
     world_->wake_all();
+    for (const std::function<void()>& action : world_->on_failure)
+      if (action) action();
+  }
+  void on_failure(std::function<void()> action) override {
+    const std::lock_guard lock(world_->mutex);
+    if (action && world_->failure) action();
+    world_->on_failure[static_cast<std::size_t>(rank_)] = std::move(action);
   }
   [[nodiscard]] bool failed() const override {
     const std::lock_guard lock(world_->mutex);

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -55,6 +56,11 @@ class Transport {
   /// Whether calls fail now because a rank did, or is lost. Transports of processes say such an error themselves; any
   /// other one that all ranks have is for rank 0 to say.
   [[nodiscard]] virtual bool failed() const = 0;
+
+  /// What else is to be done, at once and from any thread, when calls begin to fail: to let go who waits elsewhere for
+  /// another rank. Replaces what was said before; with null there is nothing to do, and nothing under way when the call
+  /// returns. Transports of processes end these instead.
+  virtual void on_failure(std::function<void()> action) { (void)action; }
 
   /// Raised with every change that makes messages of ranks faster or slower: what was measured before does not count.
   static constexpr int generation = 1;

@@ -72,10 +72,11 @@ class ProgramBuilder {
   void receive(const Shape& shape, int from) {
     const TensorType type = floats(shape);
     received_.push_back({program_.graph.graph.add_input(fmt::format("received {}", from), type), 0});
-    program_.graph.received.push_back({static_cast<std::uint32_t>(from), from, 0, type.bytes()});
+    program_.graph.received.push_back({static_cast<std::uint32_t>(from), from, 0, type.bytes(), 0});
   }
   void send(Value value, int to) {
-    program_.graph.sent.push_back({static_cast<std::uint32_t>(rank_), to, 0, program_.graph.graph.type(value).bytes()});
+    program_.graph.sent.push_back(
+        {static_cast<std::uint32_t>(rank_), to, 0, program_.graph.graph.type(value).bytes(), 0});
     outputs_.push_back(value);
   }
   void result(Value value) { outputs_.push_back(value); }

@@ -1,13 +1,17 @@
 // The backend: memory, launches and timing, and which kernel computes what.
 #include "runtime/backend.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/device_kernel.h"
 #include "runtime/cuda/launch.h"
+#include "runtime/cuda/nccl.h"
 #include "runtime/cuda/products.h"
 #include "runtime/cuda/program.h"
 #include "support/random.h"
@@ -111,6 +115,22 @@ class CudaBackend final : public Backend {
     if (bytes == 0) return {};
     return check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, context_->stream),
                  "CUDA cannot copy on the device");
+  }
+
+  Expected<std::string> message_endpoint() const override {
+    TASO_RETURN_IF_ERROR(ready());
+    TASO_ASSIGN([[maybe_unused]] const std::string version, nccl_version());
+    std::array<char, 256> host{};
+    std::array<char, 32> bus{};
+    gethostname(host.data(), host.size() - 1);
+    TASO_RETURN_IF_ERROR(check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), context_->device),
+                               "CUDA does not name the device"));
+    return std::string(host.data()) + " " + bus.data();
+  }
+  Expected<std::string> message_group() const override { return nccl_group(); }
+  Expected<std::unique_ptr<DeviceMessages>> join_messages(const std::string& group, int rank, int size) override {
+    TASO_RETURN_IF_ERROR(ready());
+    return join_by_nccl(group, rank, size, context_->stream);
   }
 
   Status synchronize() override {

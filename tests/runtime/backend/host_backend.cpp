@@ -23,6 +23,7 @@
 #include "runtime/measure.h"
 #include "runtime/storage.h"
 #include "runtime/tensor.h"
+#include "tests/runtime/backend/socket_messages.h"
 #if defined(TASO_TEST_FUSES)
 #include "runtime/cuda/products.h"
 #include "tests/runtime/host_runner.h"
@@ -101,13 +102,15 @@ struct Body {
   }
 };
 
-/// One entry of the queue: a kernel's launch, or a copy (no body).
+/// One entry of the queue: a kernel's launch, or else messages, or else a copy.
 struct Launch {
-  std::shared_ptr<const Body> body;
-  std::vector<const std::byte*> inputs;
-  std::vector<std::byte*> outputs;
+  std::shared_ptr<const Body> body = nullptr;
+  std::vector<const std::byte*> inputs = {};
+  std::vector<std::byte*> outputs = {};
   std::byte* workspace = nullptr;
   std::size_t copied = 0;
+  std::shared_ptr<DeviceMessages> connected = nullptr;
+  std::vector<DeviceMessages::Message> messages = {};
 };
 
 class Queue {
@@ -152,7 +155,17 @@ class Queue {
     if (bytes > 0) std::memset(memory, 0xff, bytes);
   }
 
+  Status exchange(const Launch& launch) {
+    for (const DeviceMessages::Message& message : launch.messages) {
+      if (!owns(message.from != nullptr ? message.from : message.into, message.bytes))
+        return internal_error("a message outside the device's memory");
+      if (message.into != nullptr) poison(message.into, message.bytes);
+    }
+    return launch.connected->exchange(launch.messages);
+  }
+
   Status run(const Launch& launch) {
+    if (launch.connected) return exchange(launch);
     if (!launch.body) {
       if (!owns(launch.inputs[0], launch.copied) || !owns(launch.outputs[0], launch.copied))
         return internal_error("a copy outside the device's memory");
@@ -240,6 +253,22 @@ class HostKernel final : public Kernel {
   std::shared_ptr<Queue> queue_;
 };
 
+/// Messages as launches of the queue.
+class QueuedMessages final : public DeviceMessages {
+ public:
+  QueuedMessages(std::unique_ptr<DeviceMessages> connected, std::shared_ptr<Queue> queue)
+      : connected_(std::move(connected)), queue_(std::move(queue)) {}
+  Status exchange(std::span<const Message> messages) override {
+    queue_->add({.connected = connected_, .messages = {messages.begin(), messages.end()}});
+    return {};
+  }
+  void abort() override { connected_->abort(); }
+
+ private:
+  std::shared_ptr<DeviceMessages> connected_;
+  std::shared_ptr<Queue> queue_;
+};
+
 class HostRecording final : public Recording {
  public:
   HostRecording(std::vector<Launch> launches, std::shared_ptr<Queue> queue)
@@ -316,8 +345,15 @@ class HostBackend final : public Backend {
     return {};
   }
   Status copy(const std::byte* from, std::byte* to, std::size_t bytes) override {
-    queue_->add({nullptr, {from}, {to}, nullptr, bytes});
+    queue_->add({.inputs = {from}, .outputs = {to}, .copied = bytes});
     return {};
+  }
+
+  Expected<std::string> message_endpoint() const override { return endpoint_; }
+  Expected<std::string> message_group() const override { return testing::new_group(); }
+  Expected<std::unique_ptr<DeviceMessages>> join_messages(const std::string& group, int rank, int size) override {
+    TASO_ASSIGN(std::unique_ptr<DeviceMessages> connected, testing::join_group(group, rank, size));
+    return std::unique_ptr<DeviceMessages>(std::make_unique<QueuedMessages>(std::move(connected), queue_));
   }
 
   Status synchronize() override {
@@ -359,6 +395,7 @@ class HostBackend final : public Backend {
 
   MathMode math_;
   std::string described_;
+  std::string endpoint_ = testing::new_group();
   std::shared_ptr<Queue> queue_;
   std::shared_ptr<EngineChoices> choices_;  ///< Null until a program keeps some.
 };
