@@ -33,6 +33,7 @@ struct RunOptions {
   DeviceOptions device;
   std::string model, other, save_outputs, save_inputs, layouts = "chosen", costs;
   std::string plan, trace, measure_links, references;
+  std::string messages = "auto";  ///< Of --plan.
   std::vector<std::string> inputs, input_shapes;
   int threads = 1;
   int repeat = 10;

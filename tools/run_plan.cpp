@@ -94,6 +94,7 @@ class PlanRun {
 
   Expected<int> run() {
     TASO_RETURN_IF_ERROR(agree_on_job());
+    TASO_RETURN_IF_ERROR(connect());
     TASO_RETURN_IF_ERROR(agree(transport_, prepare()));
     return_free_memory();
     RankReport own;
@@ -127,9 +128,19 @@ class PlanRun {
     TASO_RETURN_IF_ERROR(agree_on(transport_, "the model", model));
     TASO_RETURN_IF_ERROR(agree_on(transport_, "the plan", plan));
     return agree_on(transport_, "the options",
-                    fmt::format("--seed {} --repeat {} --threads {}{}{}{}", options_.common.seed, options_.repeat,
-                                options_.threads, options_.as_is ? " --as-is" : "",
+                    fmt::format("--seed {} --repeat {} --threads {} --messages {}{}{}{}", options_.common.seed,
+                                options_.repeat, options_.threads, options_.messages, options_.as_is ? " --as-is" : "",
                                 options_.profile ? " --profile" : "", options_.trace.empty() ? "" : " --trace"));
+  }
+
+  /// Finds out how tensors go from rank to rank.
+  Status connect() {
+    if (options_.messages == "host" || (options_.messages == "auto" && !device_.library.backend())) return {};
+    TASO_ASSIGN(devices_, connect_devices(transport_, device_.library));
+    if (devices_.messages || options_.messages == "auto") return {};
+    return Error{ErrorCode::device_unavailable,
+                 "--messages device: ranks have no messages from device to device: " + devices_.reason,
+                 {}};
   }
 
   Status prepare() {
@@ -141,7 +152,8 @@ class PlanRun {
     executor_options.threads = options_.threads;
     executor_options.channels_last = options_.layouts != "row-major";
     executor_options.float_storage = device_.float_storage;
-    TASO_ASSIGN(RankExecutor made, RankExecutor::create(rank, transport_, device_.library, executor_options));
+    TASO_ASSIGN(RankExecutor made,
+                RankExecutor::create(rank, transport_, device_.library, executor_options, devices_.messages.get()));
     executor_.emplace(std::move(made));
     return executor_->set_inputs(std::move(inputs));
   }
@@ -338,6 +350,12 @@ class PlanRun {
       predicted_[i] -= stated[i] - (needed == sent.end() ? 0 : needed->second);
       needless_ -= predicted_[i];
     }
+    // The plan is in the types of the model; devices send what they keep.
+    if (!devices_.messages) return;
+    const std::map<std::uint32_t, std::int64_t> kept =
+        message_bytes(expansion.graph, transfer_of, device_.float_storage);
+    for (std::uint32_t i = 0; i < predicted_.size(); ++i)
+      if (const auto as_kept = kept.find(i); as_kept != kept.end()) predicted_[i] += as_kept->second - sent.at(i);
   }
 
   [[nodiscard]] static TransferOf transfer_by_move(const Expansion& expansion) {
@@ -368,6 +386,10 @@ class PlanRun {
       text += fmt::format("predicted: {}, {:.1f} % {} than the median; by {}\n", duration_text(*predicted_seconds_),
                           std::abs(off(time)) * 100, off(time) < 0 ? "less" : "more", predicted_by_);
     text += fmt::format("payload: {} bytes in {} transfers a run, as predicted\n", payload_, predicted_.size());
+    if (devices_.messages)
+      text += "messages: from device to device\n";
+    else if (device_.library.backend())
+      text += fmt::format("messages: by way of the host{}\n", devices_.reason.empty() ? "" : ": " + devices_.reason);
     text += memory_line(reports);
     text += fmt::format("\n{:>4} {:>8} {:>14} {:>14} {:>14} {:>14} {:>14} {:>14}\n", "rank", "kernels", "sent",
                         "received", "weights", "temporaries", "without reuse", "resident");
@@ -399,6 +421,7 @@ class PlanRun {
     const Measurement time = time_of(reports);
     ordered_json json{{"device", device_.library.device()},
                       {"transport", transport_.name()},
+                      {"messages", devices_.messages ? "device" : "host"},
                       {"threads", options_.threads},
                       {"seed", options_.common.seed},
                       {"fused", options_.fuses()},
@@ -458,6 +481,7 @@ class PlanRun {
   std::int64_t payload_ = 0, needless_ = 0;
   std::optional<double> predicted_seconds_;  ///< Seconds of a step.
   std::string predicted_by_;
+  ConnectedDevices devices_;  ///< Without messages: they go by way of the host.
   std::optional<RankExecutor> executor_;
   std::span<const HostTensor> outputs_;  ///< Of the last run.
 };

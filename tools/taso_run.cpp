@@ -112,6 +112,11 @@ void declare(CLI::App& app, RunOptions& options) {
       "Run the model on several ranks, as this plan of taso-opt --devices says: the processes of mpirun, or else "
       "threads of this one",
       "FILE");
+  app.add_option("--messages", options.messages,
+                 "With --plan: device: ranks send tensors from device to device (NCCL, between CUDA devices); host: by "
+                 "way of the host; auto: from device to device if all ranks can")
+      ->check(CLI::IsMember({"auto", "device", "host"}))
+      ->capture_default_str();
   files.writes(app, "--trace", options.trace, "With --plan: when each rank ran what, for chrome://tracing", "FILE");
   files.fills(app, "--save-outputs", options.save_outputs, "Write every output as DIR/NAME.npy");
   files.fills(app, "--save-inputs", options.save_inputs, "Write every input, random ones too, as DIR/NAME.npy");
@@ -514,6 +519,7 @@ Status check_options(const RunOptions& options) {
   TASO_RETURN_IF_ERROR(check_unmeasured(options));
   if (!options.references.empty() && !options.check) return wrong("--references: it goes with --check");
   if (options.plan.empty() && !options.trace.empty()) return wrong("--trace: runs with a --plan are traced");
+  if (options.plan.empty() && options.messages != "auto") return wrong("--messages: it goes with --plan");
   if (options.measure_collectives) return wrong("--measure-collectives: it goes with --measure-links");
   if (options.ranks != 1) return wrong("--ranks: it goes with --measure-links");
   if (options.plan.empty()) return {};

@@ -3,11 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "partition/expand.h"
+#include "runtime/backend.h"
 #include "runtime/rank_executor.h"
 #include "runtime/thread_transport.h"
 #include "runtime/weight_slices.h"
@@ -28,12 +32,21 @@ struct RankResults {
   std::vector<RankMemory> memory;
 };
 
+/// The kernels of a rank: of the host, or of a test device of its own, with messages between these.
+using LibraryOfRank = std::function<KernelLibrary()>;
+KernelLibrary on_host() { return KernelLibrary(registry()); }
+KernelLibrary on_device(const std::string& name) {
+  return {registry(), value_of(load_backend(name, {MathMode::strict, 0, "", TASO_TEST_BACKENDS}))};
+}
+
 Status run_rank(const Graph& expanded, Transport& transport, const KernelLibrary& library,
                 std::span<const HostTensor> inputs, RankResults& results) {
   const auto rank = static_cast<std::size_t>(transport.rank());
+  TASO_ASSIGN(const ConnectedDevices devices, connect_devices(transport, library));
+  EXPECT_EQ(devices.messages != nullptr, library.backend() != nullptr) << devices.reason;
   TASO_ASSIGN(RankGraph graph, rank_graph(expanded, transport.rank(), [](NodeId reader) { return reader % 3; }));
   slice_weights_first(graph.graph, registry());
-  TASO_ASSIGN(RankExecutor executor, RankExecutor::create(graph, transport, library));
+  TASO_ASSIGN(RankExecutor executor, RankExecutor::create(graph, transport, library, {}, devices.messages.get()));
   std::vector<HostTensor> own;
   for (const HostTensor& input : inputs) own.push_back(input.copy());
   TASO_RETURN_IF_ERROR(executor.set_inputs(std::move(own)));
@@ -48,8 +61,8 @@ Status run_rank(const Graph& expanded, Transport& transport, const KernelLibrary
   return {};
 }
 
-RankResults run_ranks(const Graph& expanded, std::size_t size, std::span<const HostTensor> inputs) {
-  const KernelLibrary library(registry());
+RankResults run_ranks(const Graph& expanded, std::size_t size, std::span<const HostTensor> inputs,
+                      const LibraryOfRank& library = on_host) {
   std::vector<std::unique_ptr<Transport>> transports = make_thread_transports(static_cast<int>(size));
   RankResults results{
       {}, decltype(RankResults::planned)(size), decltype(RankResults::moved)(size), std::vector<RankMemory>(size)};
@@ -57,7 +70,9 @@ RankResults run_ranks(const Graph& expanded, std::size_t size, std::span<const H
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
-      statuses[rank] = run_rank(expanded, *transports[rank], library, inputs, results);
+      const KernelLibrary own = library();
+      statuses[rank] = run_rank(expanded, *transports[rank], own, inputs, results);
+      if (!statuses[rank]) transports[rank]->fail(statuses[rank].error());
       transports[rank].reset();
     });
   for (std::thread& thread : threads) thread.join();
@@ -115,6 +130,118 @@ TEST(Ranks, RandomGraphsPlannedInEveryWay) {
   }
   EXPECT_GT(compared, drawn_graphs);
   EXPECT_GT(with_messages, compared / 2);
+}
+
+// The same on devices, between which both ends of a message wait.
+TEST(Ranks, RandomGraphsOnDevices) {
+  const std::vector<std::vector<std::int64_t>> meshes = {{2}, {3}, {4}, {2, 2}, {8}, {3, 2}};
+  StrategyTable strategies = every_strategy();
+  const std::vector<std::string>& ways = ways_to_plan();
+  std::size_t compared = 0, with_messages = 0;
+  for (std::uint64_t number = 0; number < drawn_graphs; ++number) {
+    const DrawnGraph drawn = draw_graph(number);
+    const std::vector<HostTensor> inputs = inputs_of(drawn);
+    const std::vector<HostTensor> expected = value_of(value_of(Executor::create(drawn.graph, on_host())).run(inputs));
+    const Mesh mesh = mesh_of_sizes(meshes[number / 2 % meshes.size()]);
+    const std::string& way = ways[number % ways.size()];
+    const std::optional<PartitionPlan> plan = plan_in_way(way, drawn.graph, mesh, strategies, number);
+    if (!plan) continue;
+    const std::string device = number % 2 == 0 ? "host" : "fusing";
+    const RankResults results =
+        run_ranks(value_of(expand(drawn.graph, *plan, strategies)).graph, static_cast<std::size_t>(mesh.devices()),
+                  inputs, [&] { return on_device(device); });
+    const std::string what = "graph " + std::to_string(number) + " on " + mesh.to_string() + " of device " + device +
+                             ", planned " + way + "\n" + to_text(drawn.graph);
+    expect_close(expected, results.outputs, what);
+    EXPECT_EQ(results.planned, results.moved) << what;
+    EXPECT_EQ(total(results.moved, &MovedBytes::sent), total(results.moved, &MovedBytes::received)) << what;
+    ++compared;
+    with_messages += total(results.moved, &MovedBytes::sent) > 0;
+  }
+  EXPECT_GT(compared, drawn_graphs / 2);
+  EXPECT_GT(with_messages, compared / 2);
+}
+
+/// The graph written out with its products cut in columns, and what is between them in rows.
+Graph cut_in_columns(StrategyTable& strategies, const Mesh& mesh, Graph graph) {
+  Planner planner(graph, mesh, strategies, {});
+  const PartitionPlan plan = value_of(planner.plan([&](NodeId id, const NodeConfiguration& configuration) {
+    return configuration.to_string() == (graph.node(id).is_op("relu") ? "i@-1" : "j@-1");
+  }));
+  return value_of(expand(graph, plan, strategies)).graph;
+}
+
+// What a rank sends and receives in one transfer goes together; what needs what has arrived goes after it.
+TEST(Ranks, MessagesOfATransferAreOneExchange) {
+  StrategyTable strategies = every_strategy();
+  const Graph expanded = cut_in_columns(
+      strategies, mesh_of_sizes({4}),
+      graph_of("input x f32[8, 16]\nweight w f32[16, 8]\nweight v f32[8, 8]\noutput matmul(relu(matmul(x, w)), v)\n"));
+  const RankGraph rank = value_of(rank_graph(expanded, 1, [](NodeId) { return 0U; }));
+  std::vector<std::pair<std::size_t, std::size_t>> exchanges;  // How many are sent, and received.
+  const Graph program = with_exchanges(rank);
+  for (const NodeId id : program.topological_order())
+    if (program.node(id).is_op(exchange_op)) {
+      const Attributes& attributes = program.node(id).attributes;
+      exchanges.emplace_back(attributes.integers("to").size(), attributes.integers("from").size());
+    }
+  // Its part of the hidden layer goes to three ranks, and theirs come; then its part of the output goes to the first.
+  using Exchanges = decltype(exchanges);
+  EXPECT_EQ(exchanges, (Exchanges{{3, 3}, {1, 0}}));
+}
+
+// One rank fails in the middle of a run: the others, which wait for what it would send, end with its error.
+TEST(Ranks, ADeviceFailsBetweenMessages) {
+  StrategyTable strategies = every_strategy();
+  const Graph expanded = cut_in_columns(
+      strategies, mesh_of_sizes({3}),
+      graph_of("input x f32[6, 12]\nweight w f32[12, 6]\nweight v f32[6, 6]\noutput matmul(relu(matmul(x, w)), v)\n"));
+  std::vector<std::unique_ptr<Transport>> transports = make_thread_transports(3);
+  std::vector<Status> statuses(3);
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < 3; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto run = [&]() -> Status {
+        const KernelLibrary library = on_device("host");
+        TASO_ASSIGN(const ConnectedDevices devices, connect_devices(*transports[rank], library));
+        TASO_ASSIGN(const RankGraph graph, rank_graph(expanded, static_cast<int>(rank), [](NodeId) { return 0U; }));
+        TASO_ASSIGN(RankExecutor executor,
+                    RankExecutor::create(graph, *transports[rank], library, {}, devices.messages.get()));
+        if (rank == 1) return bad_input("it does not run");
+        TASO_RETURN_IF_ERROR(
+            executor.set_inputs(value_of(random_inputs(graph_of("input x f32[6, 12]\n"), registry(), 1))));
+        TASO_ASSIGN([[maybe_unused]] const auto outputs, executor.run());
+        return {};
+      };
+      statuses[rank] = run();
+      if (!statuses[rank]) transports[rank]->fail(statuses[rank].error());
+    });
+  for (std::thread& thread : threads) thread.join();
+  // By the transport or, where they have come so far, by what they wait for.
+  for (const Status& status : statuses) EXPECT_FALSE(status);
+  EXPECT_EQ(statuses[1].error().message, "it does not run");
+}
+
+// Devices are connected by all ranks or by none.
+TEST(Ranks, DevicesThatCannotBeConnected) {
+  const auto reason_of = [](const std::vector<std::shared_ptr<Backend>>& backends) {
+    std::vector<std::unique_ptr<Transport>> transports = make_thread_transports(static_cast<int>(backends.size()));
+    std::vector<std::string> reasons(backends.size());
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < backends.size(); ++rank)
+      threads.emplace_back([&, rank] {
+        const KernelLibrary library = backends[rank] ? KernelLibrary(registry(), backends[rank]) : on_host();
+        const ConnectedDevices devices = value_of(connect_devices(*transports[rank], library));
+        EXPECT_EQ(devices.messages, nullptr);
+        reasons[rank] = devices.reason;
+      });
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(reasons.front(), reasons.back());
+    return reasons.front();
+  };
+  const std::shared_ptr<Backend> one = on_device("host").backend(), other = on_device("host").backend();
+  EXPECT_EQ(reason_of({one, nullptr}), "rank 1: its kernels are those of the host");
+  EXPECT_EQ(reason_of({one, other, one}), "ranks 0 and 2 have the same device");
 }
 
 // A rank has its part of the weights, and messages arrive in their place.

@@ -309,9 +309,21 @@ devices() {
     grep -q '"device": "host test device' ranks.json || wrong "the report names another device"
     grep -q '"within": true' ranks.json || wrong "the outputs were not checked"
     grep -qE '^ +[0-9.]+ +[0-9.]+% +(matmul|conv2d)[a-z_0-9]* +test: ' stdout || wrong "no product ran on the device"
+    grep -q '^messages: from device to device$' stdout || wrong "messages did not go from device to device"
+    grep -qE '^ +[0-9.]+ +[0-9.]+% +exchange_messages +messages of devices' stdout || wrong "no exchange ran on the device"
+    start 2 model.onnx --plan plan.2.json --device host --math $math --repeat 2 --check --messages host --json host.json
+    [ $got = 0 ] || wrong "$name, $math, by way of the host: exit code $got"
+    grep -q '^messages: by way of the host$' stdout || wrong "messages did not go by way of the host"
+    payload() { sed -n 's/.*"payload_bytes": \([0-9]*\).*/\1/p' $1; }
+    case $math in
+      fp32) [ "$(payload ranks.json)" = "$(payload host.json)" ] || wrong "the payload depends on the way" ;;
+      fp16) [ "$(payload ranks.json)" = "$(($(payload host.json) / 2))" ] || wrong "halves are not half the payload" ;;
+    esac
     timeout --kill-after=5 30 "$run" --specs "$specs" model.onnx --plan plan.2.json --device host --math $math \
       --repeat 2 --check > stdout 2> stderr || wrong "$name, $math: threads: exit code $?"
   done
+  start 2 model.onnx --plan plan.2.json --messages device
+  says 6 '--messages device: ranks have no messages from device to device: rank 0: its kernels are those of the host$'
   start 2 model.onnx --plan plan.2.json --device absent
   says 6 "device 'absent' is not available: there is no taso_absent.so in "
 }
