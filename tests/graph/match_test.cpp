@@ -13,9 +13,9 @@ struct World {
   Graph graph;
   std::vector<Substitution> rules;
 
-  World(const std::string& rules_text, const std::string& graph_text) {
-    rules = parse_rules(rules_text, "rules", catalog).value();
-    graph = parse_graph(graph_text, "graph", catalog).value();
+  World(const std::string& rules_lines, const std::string& graph_lines) {
+    rules = parse_rules(rules_lines, "rules", catalog).value();
+    graph = parse_graph(graph_lines, "graph", catalog).value();
     normalize(graph, catalog);
   }
 };

@@ -50,7 +50,7 @@ Published read_published(const std::string& file) {
   Published read;
   for (std::string text; std::getline(in, text);) {
     std::istringstream line(text);
-    std::string word;
+    std::string kind;
     if (text.empty() || text[0] == '#') continue;
     if (text[0] >= '0' && text[0] <= '9') {
       const std::vector<double> row = numbers<double>(line);
@@ -59,10 +59,10 @@ Published read_published(const std::string& file) {
       strategy.costs.push_back(row.back());
       continue;
     }
-    line >> word;
-    if (word == "network") {
+    line >> kind;
+    if (kind == "network") {
       line >> read.name >> read.layer_count >> read.edges;
-    } else if (word == "layer") {
+    } else if (kind == "layer") {
       PublishedLayer& layer = read.layers.emplace_back();
       line >> layer.type;
       layer.domain = numbers<std::int64_t>(line);

@@ -30,24 +30,24 @@ std::vector<std::string> fused(const std::string& text) {
 
 using Names = std::vector<std::string>;
 
-constexpr const char* inputs = "input x f32[4, 4]\nweight w f32[4, 4]\n";
+constexpr const char* two_matrices = "input x f32[4, 4]\nweight w f32[4, 4]\n";
 
 TEST(Fusion, OfAChain) {
-  EXPECT_EQ(fused(std::string(inputs) + "output relu(add(tanh(x), x))\n"), (Names{"tanh+add+relu"}));
+  EXPECT_EQ(fused(std::string(two_matrices) + "output relu(add(tanh(x), x))\n"), (Names{"tanh+add+relu"}));
 }
 
 TEST(Fusion, NotRoundWhatStandsBetween) {
-  EXPECT_EQ(fused(std::string(inputs) + "a = tanh(x)\noutput relu(add(a, matmul(a, w)))\n"),
+  EXPECT_EQ(fused(std::string(two_matrices) + "a = tanh(x)\noutput relu(add(a, matmul(a, w)))\n"),
             (Names{"tanh", "matmul", "add+relu"}));
 }
 
 TEST(Fusion, WhatOthersReadIsAResult) {
-  EXPECT_EQ(fused(std::string(inputs) + "a = tanh(x)\nb = relu(a)\noutput matmul(a, w)\noutput b\n"),
+  EXPECT_EQ(fused(std::string(two_matrices) + "a = tanh(x)\nb = relu(a)\noutput matmul(a, w)\noutput b\n"),
             (Names{"tanh+relu", "matmul"}));
 }
 
 TEST(Fusion, WhatMovesIsLeftOutWhereAllReadersComputeIt) {
-  const std::string transposed = std::string(inputs) + "t = transpose(x; perm=[1, 0])\n";
+  const std::string transposed = std::string(two_matrices) + "t = transpose(x; perm=[1, 0])\n";
   EXPECT_EQ(fused(transposed + "output tanh(t)\noutput matmul(relu(t), w)\n"),
             (Names{"transpose+tanh", "transpose+relu", "matmul"}));
   EXPECT_EQ(fused(transposed + "output tanh(t)\noutput matmul(t, w)\n"),
@@ -55,7 +55,8 @@ TEST(Fusion, WhatMovesIsLeftOutWhereAllReadersComputeIt) {
 }
 
 TEST(Fusion, OfWhatLiesInAnotherShape) {
-  EXPECT_EQ(fused(std::string(inputs) + "output tanh(reshape(relu(x); shape=[16]))\n"), (Names{"relu+reshape+tanh"}));
+  EXPECT_EQ(fused(std::string(two_matrices) + "output tanh(reshape(relu(x); shape=[16]))\n"),
+            (Names{"relu+reshape+tanh"}));
 }
 
 }  // namespace
