@@ -7,9 +7,11 @@
 
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/device_kernel.h"
+#include "runtime/cuda/estimate.h"
 #include "runtime/cuda/launch.h"
 #include "runtime/cuda/products.h"
 #include "runtime/cuda/program.h"
+#include "runtime/stream_schedule.h"
 #include "support/random.h"
 
 namespace taso::cuda {
@@ -73,6 +75,20 @@ class CudaBackend final : public Backend {
     context_->choices = std::move(choices);
   }
   std::size_t cache_bytes() const override { return context_->cache_bytes; }
+
+  std::size_t streams() const override { return most_streams; }
+  Status mark(std::size_t stream, std::size_t mark) override {
+    TASO_RETURN_IF_ERROR(ready());
+    return context_->mark(stream, mark);
+  }
+  Status wait(std::size_t stream, std::size_t mark) override {
+    TASO_RETURN_IF_ERROR(ready());
+    return context_->wait(stream, mark);
+  }
+  StepCost estimate(const KernelRequest& request, const Kernel& kernel) const override {
+    return estimate_cost(request, kernel.launches(), context_->processors);
+  }
+  double estimated_wait_seconds() const override { return assumed_wait_seconds; }
 
   Expected<std::byte*> allocate(std::size_t bytes) override {
     TASO_RETURN_IF_ERROR(ready());

@@ -18,6 +18,7 @@
 
 #include "runtime/backend.h"
 #include "runtime/cuda/cudnn.h"
+#include "runtime/cuda/estimate.h"
 #include "runtime/cuda/tuner.h"
 #include "support/status.h"
 
@@ -107,7 +108,9 @@ class Context {
   std::string identity;
   std::string properties;       ///< The device's JSON.
   std::size_t cache_bytes = 0;  ///< Of the last-level cache.
-  cudaStream_t stream = nullptr;
+  Processors processors;
+  cudaStream_t stream = nullptr;  ///< streams[0].
+  std::vector<cudaStream_t> streams;
   cublasLtHandle_t cublas = nullptr;
   /// Null without a device. Planning and execution go through handle(), under `mutex`.
   cudnnHandle_t cudnn = nullptr;
@@ -144,11 +147,17 @@ class Context {
   /// Waits for the stream, and returns its first error or that of a check.
   [[nodiscard]] Status synchronize();
 
+  /// Records the event of that number on a stream.
+  [[nodiscard]] Status mark(std::size_t on, std::size_t number);
+  /// Lets a stream wait for the event of that number.
+  [[nodiscard]] Status wait(std::size_t on, std::size_t number) const;
+
  private:
   Context() = default;
   [[nodiscard]] Status open_device();
   [[nodiscard]] Status plan_without_device(const std::string& properties);
 
+  std::vector<cudaEvent_t> events_;           ///< By number; null where there is none yet.
   unsigned long long* error_slot_ = nullptr;  ///< Device memory.
   unsigned long long* error_copy_ = nullptr;  ///< Pinned memory of the host.
   std::mutex checks_mutex_;

@@ -306,13 +306,10 @@ class Convolution final : public DeviceKernel {
     buffers.inputs = inputs;
     buffers.outputs = outputs;
     buffers.workspace = space.data();
-    TASO_RETURN_IF_ERROR(check(cudnnSetStream(context_->cudnn, stream), "cuDNN cannot use a stream"));
-    Expected<FastestCandidate> fastest = context_->tune(candidates.size(), [&](std::size_t i, cudaStream_t on) {
+    return context_->tune(candidates.size(), [&](std::size_t i, cudaStream_t on) {
       const auto in_turn = [](const auto& queued) { return queued(); };  // the mutex is held
       return queue(placed[candidates[i].placed], candidates[i].engine, buffers, on, in_turn);
     });
-    TASO_RETURN_IF_ERROR(check(cudnnSetStream(context_->cudnn, context_->stream), "cuDNN cannot use a stream"));
-    return fastest;
   }
 
   /// Queues passes and engine. `in_turn` calls what queues on cuDNN's handle, which is for one thread at a time.
@@ -336,7 +333,11 @@ class Convolution final : public DeviceKernel {
       operands.emplace_back(ConvolutionOperand::bias, division.zero_bias ? placed.zeros.data() : buffers.inputs[2]);
     if (division.graph.residual) operands.emplace_back(ConvolutionOperand::residual, buffers.inputs[3]);
     std::byte* space = engine.workspace > 0 ? buffers.workspace + placed.workspace : nullptr;
-    TASO_RETURN_IF_ERROR(in_turn([&] { return cuda::execute(context_->cudnn, engine, operands, space); }));
+    const Status queued = in_turn([&]() -> Status {
+      TASO_RETURN_IF_ERROR(check(cudnnSetStream(context_->cudnn, stream), "cuDNN cannot use a stream"));
+      return cuda::execute(context_->cudnn, engine, operands, space);
+    });
+    TASO_RETURN_IF_ERROR(queued);
     if (placed.epilogue) TASO_RETURN_IF_ERROR(launch(*placed.epilogue, buffers, stream));
     return {};
   }

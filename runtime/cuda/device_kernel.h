@@ -13,7 +13,7 @@
 
 namespace taso::cuda {
 
-/// A kernel on a device: queues on the context's stream.
+/// A kernel on a device: queues on one of the context's streams.
 class DeviceKernel : public Kernel {
  public:
   Status execute(const KernelArguments& arguments) const final;
@@ -37,7 +37,7 @@ class DeviceKernel : public Kernel {
     std::size_t bytes = 0;
     mutable DeviceMemory memory;  ///< Allocated when first needed.
   };
-  [[nodiscard]] Status queue_aligned(const Buffers& buffers) const;
+  [[nodiscard]] Status queue_aligned(const Buffers& buffers, cudaStream_t stream) const;
   bool aligns_ = false;
   std::size_t reserved_ = 0;
   std::vector<Stage> inputs_, outputs_;
