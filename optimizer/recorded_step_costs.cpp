@@ -16,7 +16,7 @@ RecordedStepCosts::RecordedStepCosts(CostDatabase database) : database_(std::mov
 std::optional<StepCost> RecordedStepCosts::find(const std::string& key) {
   const std::scoped_lock lock(mutex_);
   const std::optional<double> seconds = database_.find(seconds_kind, key), share = database_.find(share_kind, key);
-  if (!seconds || !share || *seconds < 0 || *share <= 0 || *share > 1) return std::nullopt;
+  if (!seconds || !share || *share <= 0 || *share > 1) return std::nullopt;
   return StepCost{*seconds, *share};
 }
 
@@ -28,8 +28,7 @@ Status RecordedStepCosts::record(const std::string& key, const StepCost& cost) {
 
 std::optional<double> RecordedStepCosts::wait_seconds() {
   const std::scoped_lock lock(mutex_);
-  const std::optional<double> seconds = database_.find(share_kind, wait_key);
-  return seconds && *seconds >= 0 ? seconds : std::nullopt;
+  return database_.find(share_kind, wait_key);
 }
 
 Status RecordedStepCosts::record_wait(double seconds) {

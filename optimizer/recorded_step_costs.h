@@ -21,7 +21,7 @@ class RecordedStepCosts final : public StepCosts {
   /// The costs that the database has, and will have.
   explicit RecordedStepCosts(CostDatabase database);
 
-  /// A row that is no cost (a share beyond 1, a time below 0) is none.
+  /// A share that is none (0, or more than 1) is not believed.
   [[nodiscard]] std::optional<StepCost> find(const std::string& key) override;
   [[nodiscard]] Status record(const std::string& key, const StepCost& cost) override;
   [[nodiscard]] std::optional<double> wait_seconds() override;
