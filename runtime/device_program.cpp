@@ -47,7 +47,8 @@ Expected<DeviceProgram> DeviceProgram::create(std::shared_ptr<Backend> backend, 
     else
       program.parts_.push_back({index, index + 1, nullptr});
     for (const std::uint32_t awaited : program.steps_.back().step.waits) {
-      TASO_CHECK(awaited >= program.parts_.back().first && awaited < index, "a wait for what is no earlier step of the run");
+      TASO_CHECK(awaited >= program.parts_.back().first && awaited < index,
+                 "a wait for what is no earlier step of the run");
       program.steps_[awaited].is_awaited = true;
     }
   }
@@ -122,11 +123,9 @@ Status DeviceProgram::launch_on_streams(const Part& part) {
   for (std::size_t i = part.first; i < part.last; ++i) {
     Step& step = steps_[i];
     const std::size_t stream = step.step.stream;
-    if (takes_part[stream] == 0 && step.step.waits.empty())
-      TASO_RETURN_IF_ERROR(backend_->wait(stream, beginning));
+    if (takes_part[stream] == 0 && step.step.waits.empty()) TASO_RETURN_IF_ERROR(backend_->wait(stream, beginning));
     takes_part[stream] = 1;
-    for (const std::uint32_t awaited : step.step.waits)
-      TASO_RETURN_IF_ERROR(backend_->wait(stream, mark_of(awaited)));
+    for (const std::uint32_t awaited : step.step.waits) TASO_RETURN_IF_ERROR(backend_->wait(stream, mark_of(awaited)));
     TASO_RETURN_IF_ERROR(launch(step, step.inputs, stream));
     const bool is_end = is_joined(stream) && last[stream] == i;
     if (step.is_awaited || is_end) TASO_RETURN_IF_ERROR(backend_->mark(stream, mark_of(i)));
@@ -270,8 +269,7 @@ Expected<std::vector<double>> DeviceProgram::time_on_device(Step& step, WeightPo
   for (int i = 1; i < launches; ++i) inputs.push_back(pool.inputs_of(step));
   inputs.push_back(step.inputs);  // in the end the results are right: steps that follow may read indices
   TASO_ASSIGN(const std::unique_ptr<Recording> recording, backend_->record([&]() -> Status {
-    for (const std::vector<const std::byte*>& of_launch : inputs)
-      TASO_RETURN_IF_ERROR(launch(step, of_launch, 0));
+    for (const std::vector<const std::byte*>& of_launch : inputs) TASO_RETURN_IF_ERROR(launch(step, of_launch, 0));
     return {};
   }));
   std::vector<double> seconds;
@@ -314,7 +312,8 @@ class DeviceProgram::StepCopies {
     for (std::size_t i = 0; i < count; ++i) {
       Copy& copy = copies.copies_.emplace_back();
       for (const DeviceTensor& output : step.step.outputs) {
-        TASO_ASSIGN(DeviceBuffer memory, DeviceBuffer::create(program.backend_, std::max<std::size_t>(bytes_of(output.type), 1)));
+        TASO_ASSIGN(DeviceBuffer memory,
+                    DeviceBuffer::create(program.backend_, std::max<std::size_t>(bytes_of(output.type), 1)));
         copy.outputs.push_back(memory.data());
         copy.memory.push_back(std::move(memory));
       }
@@ -325,8 +324,7 @@ class DeviceProgram::StepCopies {
   }
 
   Status launch(std::size_t copy, std::size_t stream) const {
-    return step_->step.kernel->execute(
-        {step_->inputs, copies_[copy].outputs, copies_[copy].workspace.data(), stream});
+    return step_->step.kernel->execute({step_->inputs, copies_[copy].outputs, copies_[copy].workspace.data(), stream});
   }
 
  private:
@@ -361,21 +359,23 @@ Expected<double> DeviceProgram::measure_share(Step& step, double once_s) {
   const std::size_t rounds =
       std::clamp<std::size_t>(static_cast<std::size_t>(aim_s / std::max(once_s, 1e-9)) / streams, 1, most_rounds);
   TASO_ASSIGN(const double in_sequence, time_recorded([&]() -> Status {
-    for (std::size_t round = 0; round < rounds; ++round)
-      for (std::size_t copy = 0; copy < streams; ++copy) TASO_RETURN_IF_ERROR(copies.launch(copy, 0));
-    return {};
-  }));
+                for (std::size_t round = 0; round < rounds; ++round)
+                  for (std::size_t copy = 0; copy < streams; ++copy) TASO_RETURN_IF_ERROR(copies.launch(copy, 0));
+                return {};
+              }));
   TASO_ASSIGN(const double at_once, time_recorded([&]() -> Status {
-    TASO_RETURN_IF_ERROR(backend_->mark(0, 0));
-    for (std::size_t stream = 1; stream < streams; ++stream) TASO_RETURN_IF_ERROR(backend_->wait(stream, 0));
-    for (std::size_t round = 0; round < rounds; ++round)
-      for (std::size_t stream = 0; stream < streams; ++stream) TASO_RETURN_IF_ERROR(copies.launch(stream, stream));
-    for (std::size_t stream = 1; stream < streams; ++stream) {
-      TASO_RETURN_IF_ERROR(backend_->mark(stream, stream));
-      TASO_RETURN_IF_ERROR(backend_->wait(0, stream));
-    }
-    return {};
-  }));
+                TASO_RETURN_IF_ERROR(backend_->mark(0, 0));
+                for (std::size_t stream = 1; stream < streams; ++stream)
+                  TASO_RETURN_IF_ERROR(backend_->wait(stream, 0));
+                for (std::size_t round = 0; round < rounds; ++round)
+                  for (std::size_t stream = 0; stream < streams; ++stream)
+                    TASO_RETURN_IF_ERROR(copies.launch(stream, stream));
+                for (std::size_t stream = 1; stream < streams; ++stream) {
+                  TASO_RETURN_IF_ERROR(backend_->mark(stream, stream));
+                  TASO_RETURN_IF_ERROR(backend_->wait(0, stream));
+                }
+                return {};
+              }));
   return std::clamp(at_once / std::max(in_sequence, 1e-12), 1.0 / static_cast<double>(streams), 1.0);
 }
 
@@ -401,17 +401,17 @@ Expected<double> DeviceProgram::measure_wait(std::size_t index) {
   if (backend_->streams() == 1) return 0.0;
   TASO_ASSIGN(const StepCopies copies, StepCopies::create(*this, steps_[index], 2));
   TASO_ASSIGN(const double without, time_recorded([&]() -> Status {
-    for (std::size_t i = 0; i < launches; ++i) TASO_RETURN_IF_ERROR(copies.launch(i % 2, 0));
-    return {};
-  }));
+                for (std::size_t i = 0; i < launches; ++i) TASO_RETURN_IF_ERROR(copies.launch(i % 2, 0));
+                return {};
+              }));
   TASO_ASSIGN(const double with, time_recorded([&]() -> Status {
-    for (std::size_t i = 0; i < launches; ++i) {
-      TASO_RETURN_IF_ERROR(copies.launch(i % 2, i % 2));
-      TASO_RETURN_IF_ERROR(backend_->mark(i % 2, i % 2));
-      TASO_RETURN_IF_ERROR(backend_->wait((i + 1) % 2, i % 2));
-    }
-    return {};
-  }));
+                for (std::size_t i = 0; i < launches; ++i) {
+                  TASO_RETURN_IF_ERROR(copies.launch(i % 2, i % 2));
+                  TASO_RETURN_IF_ERROR(backend_->mark(i % 2, i % 2));
+                  TASO_RETURN_IF_ERROR(backend_->wait((i + 1) % 2, i % 2));
+                }
+                return {};
+              }));
   return std::max(with - without, 0.0) / static_cast<double>(launches);
 }
 

@@ -44,8 +44,8 @@ struct DeviceStep {
 
 class DeviceProgram {
  public:
-  /// `float_storage`: f32, or the type that host steps widen. What weights point to must outlive the program. Tensors of
-  /// steps that may run at the same time do not overlap where one of them is written.
+  /// `float_storage`: f32, or the type that host steps widen. What weights point to must outlive the program. Tensors
+  /// of steps that may run at the same time do not overlap where one of them is written.
   [[nodiscard]] static Expected<DeviceProgram> create(std::shared_ptr<Backend> backend, std::vector<DeviceStep> steps,
                                                       std::size_t arena_bytes, ElementType float_storage);
 

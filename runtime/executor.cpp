@@ -653,8 +653,7 @@ Expected<std::size_t> Executor::measure_step_costs(StepCosts& costs) {
     if (measured[i].seconds < measured[least].seconds) least = i;
   }
   if (on_device.empty() || costs.wait_seconds()) return unknown.size();
-  TASO_ASSIGN(const double wait_s,
-              state_->program->measure_wait(unknown.empty() ? on_device.front() : unknown[least]));
+  TASO_ASSIGN(const double wait_s, state_->program->measure_wait(unknown.empty() ? on_device.front() : unknown[least]));
   TASO_RETURN_IF_ERROR(costs.record_wait(wait_s));
   return unknown.size() + 1;
 }

@@ -1,5 +1,6 @@
-/// Runs graphs: kernels in order, or on several streams of a device, temporaries in one arena (runtime/lifetimes.h), constants pre-laid-out once. On the
-/// host, or on the device of a library that has a backend (runtime/device_program.h).
+/// Runs graphs: kernels in order, or on several streams of a device, temporaries in one arena (runtime/lifetimes.h),
+/// constants pre-laid-out once. On the host, or on the device of a library that has a backend
+/// (runtime/device_program.h).
 #pragma once
 
 #include <cstddef>

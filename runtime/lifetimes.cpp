@@ -116,7 +116,8 @@ struct Touches {
 
   [[nodiscard]] bool are_before(const Touches& others) const {
     return !to_end && !others.from_start &&
-           std::all_of(others.steps.begin(), others.steps.end(), [&](std::uint32_t step) { return after.contains(step); });
+           std::all_of(others.steps.begin(), others.steps.end(),
+                       [&](std::uint32_t step) { return after.contains(step); });
   }
 };
 

@@ -97,8 +97,8 @@ class ListScheduler {
       ready_.erase(ready_.begin());
       stream_of_[next] = *stream;
       is_busy_[*stream] = 1;
-      const bool waits = std::any_of(
-          task(next).producers.begin(), task(next).producers.end(), [&](std::uint32_t producer) {
+      const bool waits =
+          std::any_of(task(next).producers.begin(), task(next).producers.end(), [&](std::uint32_t producer) {
             return producer >= part_.first && stream_of_[producer - part_.first] != *stream;
           });
       running_.push_back({steps.size(), next, waits ? wait_seconds_ : 0, task(next).cost.seconds});
@@ -152,8 +152,8 @@ class ListScheduler {
   std::vector<std::vector<std::size_t>> readers_;
   std::vector<std::size_t> stream_of_;
   std::vector<double> end_of_;
-  std::vector<char> is_busy_;                        ///< Per stream.
-  std::set<std::pair<double, std::size_t>> ready_;   ///< The longest path first.
+  std::vector<char> is_busy_;                       ///< Per stream.
+  std::set<std::pair<double, std::size_t>> ready_;  ///< The longest path first.
   std::vector<Running> running_;
   double now_s_ = 0;
 };
@@ -192,8 +192,7 @@ StreamSchedule in_sequence(std::span<const StreamTask> tasks) {
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     const double begin_s = schedule.seconds;
     schedule.seconds += tasks[i].cost.seconds;
-    schedule.steps.push_back(
-        {static_cast<std::uint32_t>(i), tasks[i].on_device, 0, {}, begin_s, schedule.seconds});
+    schedule.steps.push_back({static_cast<std::uint32_t>(i), tasks[i].on_device, 0, {}, begin_s, schedule.seconds});
   }
   return schedule;
 }
@@ -237,8 +236,7 @@ StreamSchedule schedule_streams(std::span<const StreamTask> tasks, std::size_t s
     Part part{i, i};
     while (part.last < tasks.size() && tasks[part.last].on_device) ++part.last;
     const std::size_t first = schedule.steps.size();
-    schedule.seconds =
-        ListScheduler(tasks, part, streams, wait_seconds).place(schedule.steps, schedule.seconds);
+    schedule.seconds = ListScheduler(tasks, part, streams, wait_seconds).place(schedule.steps, schedule.seconds);
     set_waits(tasks, streams, schedule.steps, first);
     i = part.last;
   }

@@ -46,7 +46,8 @@ Expected<std::shared_ptr<RecordedStepCosts>> keep_step_costs(const KernelLibrary
   if (!backend) return std::shared_ptr<RecordedStepCosts>();
   const std::string file = path.empty() ? default_cost_database_path() : path;
   std::error_code error;
-  const bool is_there = !file.empty() && (mode == CostDatabase::Mode::read_write || std::filesystem::exists(file, error));
+  const bool is_there =
+      !file.empty() && (mode == CostDatabase::Mode::read_write || std::filesystem::exists(file, error));
   if (!is_there && path.empty())
     return std::make_shared<RecordedStepCosts>(CostDatabase::in_memory(backend->identity()));
   Expected<CostDatabase> database = CostDatabase::open(file, backend->identity(), mode);

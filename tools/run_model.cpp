@@ -208,8 +208,8 @@ namespace {
 /// What the model of streams has: "on 3 streams 310.2 us instead of 402.0 us, by a model (of 121 kernels 0 measured)".
 std::string streams_text(const PlannedRun& planned) {
   if (planned.seconds <= 0) return "";
-  const std::string by = fmt::format("by a model, of whose {} costs {} were measured", planned.kernels.size(),
-                                     planned.measured);
+  const std::string by =
+      fmt::format("by a model, of whose {} costs {} were measured", planned.kernels.size(), planned.measured);
   if (planned.streams == 1) return fmt::format("; on one stream {}, {}", duration_text(planned.seconds), by);
   return fmt::format("; on {} streams {} instead of {}, {}", planned.streams, duration_text(planned.seconds),
                      duration_text(planned.seconds_on_one_stream), by);
@@ -223,10 +223,9 @@ std::string planned_text(const std::string& path, const PlannedRun& planned, boo
   std::size_t launches = 0, on_host = 0;
   const bool is_timed = planned.seconds > 0;
   for (const PlannedLaunches& kernel : planned.kernels) {
-    const std::string when =
-        is_timed ? fmt::format("{:>6} {:>10.1f} {:>10.1f}  ", kernel.stream, kernel.begin_s * 1e6,
-                               (kernel.end_s - kernel.begin_s) * 1e6)
-                 : "";
+    const std::string when = is_timed ? fmt::format("{:>6} {:>10.1f} {:>10.1f}  ", kernel.stream, kernel.begin_s * 1e6,
+                                                    (kernel.end_s - kernel.begin_s) * 1e6)
+                                      : "";
     table += fmt::format("{:>8}  {}{:<22} {:<34} {}\n", kernel.launches, when, kernel.op, kernel.implementation,
                          operands_in(kernel.key));
     by_operator[kernel.op] += kernel.launches;

@@ -37,7 +37,7 @@ struct RunOptions {
   int threads = 1;
   int repeat = 10;
   std::optional<std::size_t> streams;  ///< At most; none: as many as are worth it, up to default_streams.
-  int ranks = 1;  ///< Of --measure-links, as threads of this process.
+  int ranks = 1;                       ///< Of --measure-links, as threads of this process.
   bool measure_collectives = false;
   std::string largest_message = "32MiB";  ///< Of --measure-collectives.
   bool profile = false, as_is = false, check = false, print_device = false, print_graph = false, no_measure = false;

@@ -311,8 +311,9 @@ std::string time_line(const Subject& subject, const Measurement& time) {
                                      fmt::join(std::set<std::string>(declined.begin(), declined.end()), ", "));
   const std::size_t streams = subject.executor->schedule().streams;
   return fmt::format("{}: {} kernels{}{}, median {}, min {}, spread {:.1f} % of {} runs\n", subject.path,
-                     subject.executor->launches(), on_host, streams > 1 ? fmt::format(" on {} streams", streams) : "", duration_text(time.median_us * 1e-6),
-                     duration_text(time.minimum_us * 1e-6), time.spread * 100, time.samples);
+                     subject.executor->launches(), on_host, streams > 1 ? fmt::format(" on {} streams", streams) : "",
+                     duration_text(time.median_us * 1e-6), duration_text(time.minimum_us * 1e-6), time.spread * 100,
+                     time.samples);
 }
 
 /// Times the subjects in turn, on inputs of their own copies.

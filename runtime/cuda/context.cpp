@@ -347,8 +347,7 @@ Status Context::mark(std::size_t on, std::size_t number) {
   if (number >= events_.size()) events_.resize(number + 1, nullptr);
   cudaEvent_t& event = events_[number];
   if (event == nullptr)
-    TASO_RETURN_IF_ERROR(
-        check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "CUDA cannot make an event"));
+    TASO_RETURN_IF_ERROR(check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "CUDA cannot make an event"));
   return check(cudaEventRecord(event, streams[on]), "CUDA cannot record an event");
 }
 

@@ -105,9 +105,8 @@ Status DeviceKernel::queue_aligned(const Buffers& buffers, cudaStream_t stream) 
   TASO_RETURN_IF_ERROR(queue(staged, stream));
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i] != buffers.outputs[i])
-      TASO_RETURN_IF_ERROR(check(cudaMemcpyAsync(buffers.outputs[i], outputs[i], outputs_[i].bytes,
-                                                 cudaMemcpyDeviceToDevice, stream),
-                                 what));
+      TASO_RETURN_IF_ERROR(check(
+          cudaMemcpyAsync(buffers.outputs[i], outputs[i], outputs_[i].bytes, cudaMemcpyDeviceToDevice, stream), what));
   return {};
 }
 

@@ -43,7 +43,7 @@ StepCost estimate_cost(const KernelRequest& request, std::size_t launches, const
   const double held = (depth > 0 ? tiles_held : blocks_held) * processors.count;
   StepCost cost;
   cost.share = std::clamp(blocks / held, 1.0 / held, 1.0);
-  const double products = is_narrow          ? narrow_products_per_cycle
+  const double products = is_narrow         ? narrow_products_per_cycle
                           : processors.tf32 ? tf32_products_per_cycle
                                             : products_per_cycle;
   const double cycles = std::max(bytes / bytes_per_cycle, made * depth / products);

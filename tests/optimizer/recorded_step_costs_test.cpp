@@ -38,8 +38,8 @@ TEST(RecordedStepCosts, RowsThatAreNoCostsAreNone) {
   const TemporaryFolder folder;
   const std::string device = "GPU";
   const auto is_cost = [&](double share) {
-    EXPECT_TRUE(write_text(folder / "written.costs", export_text({{device, "step", "relu", 1e-6},
-                                                                  {device, "concurrency", "relu", share}}))
+    EXPECT_TRUE(write_text(folder / "written.costs",
+                           export_text({{device, "step", "relu", 1e-6}, {device, "concurrency", "relu", share}}))
                     .ok());
     RecordedStepCosts costs = RecordedStepCosts(
         value_of(CostDatabase::open(folder / "written.costs", device, CostDatabase::Mode::read_only)));

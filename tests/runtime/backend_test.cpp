@@ -118,10 +118,8 @@ TEST(Backend, OfTestsSeesWaitsThatAreMissing) {
   EXPECT_EQ(launch(x, y, 4).error().message, "a launch on a stream that the test device has not");
   EXPECT_EQ(backend->mark(0, 0).error().message, "a mark outside of recordings");
   EXPECT_EQ(backend->wait(1, 0).error().message, "a wait for a mark outside of recordings");
-  EXPECT_EQ(error_of([&] { return launch(x, y, 1); }),
-            "a launch on stream 1, which takes no part in the recording");
-  EXPECT_EQ(error_of([&] { return backend->mark(2, 0); }),
-            "a mark on stream 2, which takes no part in the recording");
+  EXPECT_EQ(error_of([&] { return launch(x, y, 1); }), "a launch on stream 1, which takes no part in the recording");
+  EXPECT_EQ(error_of([&] { return backend->mark(2, 0); }), "a mark on stream 2, which takes no part in the recording");
   EXPECT_EQ(error_of([&] { return backend->wait(1, 7); }), "a wait for a mark that was not set in the recording");
   // Both from x, at the same time; the second of them is not waited for, or both write to one place.
   const auto fork = [&](const DeviceBuffer& second, bool joins) -> Status {
@@ -201,8 +199,8 @@ TEST_P(RandomGraphsOnDevice, RunAsDefined) {
   EXPECT_GT(declined, 0u);
 }
 
-// Whatever order of execution the waits allow, another one at each replay; the test device refuses steps that may run at
-// the same time and share memory.
+// Whatever order of execution the waits allow, another one at each replay; the test device refuses steps that may run
+// at the same time and share memory.
 TEST_P(RandomGraphsOnDevice, RunOnSeveralStreams) {
   std::size_t on_several = 0, waits = 0;
   for (const char* name : {"host", "fusing"}) {

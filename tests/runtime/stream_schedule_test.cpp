@@ -102,8 +102,8 @@ TEST(StreamSchedule, WaitsThatTakeLongerThanStepsDoNotPay) {
 }
 
 TEST(StreamSchedule, StepsOfTheHostStandBetween) {
-  std::vector<StreamTask> tasks{{{1, 0.5}, true, {}}, {{1, 0.5}, true, {}}, {{3, 1}, false, {}}, {{1, 0.5}, true, {0}},
-                                {{1, 0.5}, true, {0}}};
+  std::vector<StreamTask> tasks{
+      {{1, 0.5}, true, {}}, {{1, 0.5}, true, {}}, {{3, 1}, false, {}}, {{1, 0.5}, true, {0}}, {{1, 0.5}, true, {0}}};
   const StreamSchedule schedule = choose_streams(tasks, 2, 0);
   EXPECT_DOUBLE_EQ(schedule.seconds, 1 + 3 + 1);
   ASSERT_EQ(schedule.steps[2].task, 2u);

@@ -284,9 +284,10 @@ TEST_F(TasoRun, PlansLaunchesOfADeviceThatIsDescribed) {
   build("m.onnx");
   ASSERT_TRUE(write_file_atomically(path("d.json"), R"({"name": "other"})").ok());
   const std::string planned = "m.onnx --no-measure --device host --device-properties d.json ";
-  EXPECT_EQ(run(planned).out,
-            "m.onnx: 3 kernels, 2 launches planned, 1 on the host; on one stream 20.00 us, by a model, of whose 3 costs "
-            "0 were measured\n");
+  EXPECT_EQ(
+      run(planned).out,
+      "m.onnx: 3 kernels, 2 launches planned, 1 on the host; on one stream 20.00 us, by a model, of whose 3 costs "
+      "0 were measured\n");
   const Outcome each = run(planned + "--profile --math fp16 --json j.json");
   EXPECT_EQ(each.code, 0) << each.err;
   EXPECT_THAT(each.out, HasSubstr("\nlaunches  stream   begin us   model us  operator "));

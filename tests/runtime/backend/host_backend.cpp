@@ -6,9 +6,10 @@
 // rounds the operands of products. Some operators are declined. A wrong index is reported by synchronize(). Products
 // have two engines, between which a choice is made that only the choices of programs keep. There are four streams:
 // launches of a recording that may run at the same time while one writes what the other touches are an error, and
-// replays run them in any order that the waits allow, another one each time. Built with TASO_TEST_FAULT it is taso_faulty.so, whose additions are wrong in their last element: what checks kernels finds it.
-// Built with TASO_TEST_FUSES it is taso_fusing.so: it fuses what the CUDA backend does, and runs the programs that this
-// one would launch, in loops; it also fuses up to three operators of any kind.
+// replays run them in any order that the waits allow, another one each time. Built with TASO_TEST_FAULT it is
+// taso_faulty.so, whose additions are wrong in their last element: what checks kernels finds it. Built with
+// TASO_TEST_FUSES it is taso_fusing.so: it fuses what the CUDA backend does, and runs the programs that this one would
+// launch, in loops; it also fuses up to three operators of any kind.
 #include <algorithm>
 #include <array>
 #include <chrono>
