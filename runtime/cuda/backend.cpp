@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/cuda/attention.h"
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/device_kernel.h"
 #include "runtime/cuda/estimate.h"
@@ -64,10 +65,12 @@ class CudaBackend final : public Backend {
     if (request.op == "conv2d" || request.op == "conv2d_bias_act" || request.op == "conv2d_bias_add_act")
       return convolution(context_, request);
     if (product_in(request) != nullptr) return product(context_, request);
+    if (has_two_products(request)) return attention(context_, request);
     return own_kernel(context_, request);
   }
 
   bool fuses(const KernelRequest& request) const override {
+    if (has_two_products(request)) return plans_attention(*context_, request);
     return product_in(request) != nullptr ? is_one_product(request) : plan_fused(request).program.has_value();
   }
   void use_choices(std::shared_ptr<EngineChoices> choices) override {

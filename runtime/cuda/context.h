@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -92,6 +93,13 @@ class Stopwatch {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
+/// An engine of cuDNN that is kept, as planning it takes long; none where planning was all that could be done.
+struct PlannedEngine {
+  std::shared_ptr<const Engine> engine;
+  std::string description;
+  std::string reason;  ///< Why there is none; empty if there is.
+};
+
 /// One device. Members are set by create() and constant afterwards, but for what `mutex` guards.
 class Context {
  public:
@@ -119,6 +127,7 @@ class Context {
   /// Held while kernels are planned and tuned, and while cuDNN queues: its handle is for one thread at a time.
   std::mutex mutex;
   cudaStream_t tuning_stream = nullptr;    ///< Guarded by `mutex`.
+  std::map<std::string, PlannedEngine> attention;  ///< Guarded by `mutex`. By tuning_key.
   std::shared_ptr<EngineChoices> choices;  ///< Guarded by `mutex`. By tuning_key; the kernels find and record.
 
   /// Makes the calling thread use this device: CUDA's current device is a thread's.

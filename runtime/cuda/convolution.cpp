@@ -327,11 +327,16 @@ class Convolution final : public DeviceKernel {
       TASO_RETURN_IF_ERROR(launch(*placed.reorder, buffers, stream));
       w = buffers.workspace + placed.reorder->to.offset;
     }
-    std::vector<std::pair<ConvolutionOperand, const void*>> operands = {
-        {ConvolutionOperand::x, x}, {ConvolutionOperand::w, w}, {ConvolutionOperand::y, buffers.outputs[0]}};
+    std::vector<std::pair<std::int64_t, const void*>> operands;
+    const auto add = [&](ConvolutionOperand operand, const void* place) {
+      operands.emplace_back(static_cast<std::int64_t>(operand), place);
+    };
+    add(ConvolutionOperand::x, x);
+    add(ConvolutionOperand::w, w);
+    add(ConvolutionOperand::y, buffers.outputs[0]);
     if (division.graph.bias)
-      operands.emplace_back(ConvolutionOperand::bias, division.zero_bias ? placed.zeros.data() : buffers.inputs[2]);
-    if (division.graph.residual) operands.emplace_back(ConvolutionOperand::residual, buffers.inputs[3]);
+      add(ConvolutionOperand::bias, division.zero_bias ? placed.zeros.data() : buffers.inputs[2]);
+    if (division.graph.residual) add(ConvolutionOperand::residual, buffers.inputs[3]);
     std::byte* space = engine.workspace > 0 ? buffers.workspace + placed.workspace : nullptr;
     const Status queued = in_turn([&]() -> Status {
       TASO_RETURN_IF_ERROR(check(cudnnSetStream(context_->cudnn, stream), "cuDNN cannot use a stream"));

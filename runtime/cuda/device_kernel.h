@@ -54,6 +54,11 @@ class DeviceKernel : public Kernel {
 /// matmul and matmul_bias_act, by cuBLASLt.
 [[nodiscard]] KernelOffer product(const std::shared_ptr<Context>& context, const KernelRequest& request);
 
+/// softmax(scale * q k' + mask) v, by cuDNN.
+[[nodiscard]] KernelOffer attention(const std::shared_ptr<Context>& context, const KernelRequest& request);
+/// Whether it would be offered.
+[[nodiscard]] bool plans_attention(Context& context, const KernelRequest& request);
+
 /// The function that the request's attribute `act` names; identity where there is no such attribute; nothing if it is
 /// unknown.
 [[nodiscard]] std::optional<Function> activation_of(const KernelRequest& request);

@@ -31,6 +31,7 @@
 #include "runtime/tensor.h"
 #include "support/random.h"
 #if defined(TASO_TEST_FUSES)
+#include "runtime/cuda/attention.h"
 #include "runtime/cuda/products.h"
 #include "tests/runtime/host_runner.h"
 #endif
@@ -424,7 +425,8 @@ class HostBackend final : public Backend {
       engine = *chosen;
     }
 #if defined(TASO_TEST_FUSES)
-    if (request.fused && cuda::product_in(request) == nullptr) body->program = cuda::plan_fused(request).program;
+    if (request.fused && cuda::product_in(request) == nullptr && !cuda::has_two_products(request))
+      body->program = cuda::plan_fused(request).program;
 #endif
     return {std::make_unique<HostKernel>(std::move(body), queue_, engine), ""};
   }
@@ -434,7 +436,12 @@ class HostBackend final : public Backend {
 #if defined(TASO_TEST_FUSES)
   bool fuses(const KernelRequest& request) const override {
     if (cuda::product_in(request) != nullptr && cuda::is_one_product(request)) return true;
-    const auto rounds = [&](const FusedPart& part) { return math_ == MathMode::tf32 && is_product(part.request.op); };
+    if (cuda::plan_attention(request).plan) return true;
+    // Products in f16 are left to attention.
+    const auto rounds = [&](const FusedPart& part) {
+      return is_product(part.request.op) &&
+             (math_ == MathMode::tf32 || is_narrow(part.request.outputs[0].type.element));
+    };
     const std::vector<FusedPart>& parts = request.fused->parts;
     return cuda::plan_fused(request).program.has_value() ||
            (parts.size() <= 3 && std::none_of(parts.begin(), parts.end(), rounds));
