@@ -269,9 +269,8 @@ class Fusion {
   }
 
   [[nodiscard]] bool has_product(std::size_t group) const {
-    return std::any_of(groups_[group].members.begin(), groups_[group].members.end(), [&](std::size_t step) {
-      return lowered_.steps[step].kernel->request.op.starts_with("matmul");
-    });
+    return std::any_of(groups_[group].members.begin(), groups_[group].members.end(),
+                       [&](std::size_t step) { return lowered_.steps[step].kernel->request.op.starts_with("matmul"); });
   }
 
   [[nodiscard]] static Group united(const Group& first, const Group& second) {

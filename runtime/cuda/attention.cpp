@@ -84,10 +84,7 @@ class AttentionFinder {
     return source.is_input ? std::nullopt : std::optional<std::size_t>(source.index);
   }
 
-  static bool is_last_axis(const KernelRequest& softmax) {
-    const std::int64_t axis = softmax.attributes.integer("axis");
-    return axis == -1 || axis + 1 == static_cast<std::int64_t>(softmax.outputs[0].type.shape.size());
-  }
+  static bool is_last_axis(const KernelRequest& softmax) { return softmax.attributes.integer("axis") == -1; }
 
   static bool is_scaling(const KernelRequest& request) {
     return request.op == "mul" || request.op == "smul" || request.op == "div";
@@ -129,8 +126,7 @@ class AttentionFinder {
   bool read_operands() {
     const FusedPart &first = fused_.parts[products_[0]], &second = fused_.parts[products_[1]];
     const auto q = four_axes(moves_.source(first.sources[0])), k = four_axes(moves_.source(first.sources[1])),
-               v = four_axes(moves_.source(second.sources[1])),
-               y = four_axes({0, moves_.result_of(products_[1])});
+               v = four_axes(moves_.source(second.sources[1])), y = four_axes({0, moves_.result_of(products_[1])});
     if (!q || !k || !v || !y) return false;
     plan_.q = *q;
     plan_.k = *k;

@@ -1,5 +1,5 @@
-/// Attention as one kernel: softmax(scale * q k' + mask) v, recognised among the parts of a fused request. Knows nothing
-/// of CUDA.
+/// Attention as one kernel: softmax(scale * q k' + mask) v, recognised among the parts of a fused request. Knows
+/// nothing of CUDA.
 #pragma once
 
 #include <array>
@@ -19,12 +19,12 @@ struct AttentionOperand {
 };
 
 struct AttentionPlan {
-  AttentionOperand q;      ///< Batch, heads, queries, width.
-  AttentionOperand k;      ///< Batch, heads, width, keys.
-  AttentionOperand v;      ///< Batch, heads, keys, width.
-  AttentionOperand y;      ///< Batch, heads, queries, width; in the output.
-  std::optional<std::size_t> scale;  ///< An input of one element, by which q k' is multiplied...
-  bool divides = false;              ///< ...or divided.
+  AttentionOperand q;                    ///< Batch, heads, queries, width.
+  AttentionOperand k;                    ///< Batch, heads, width, keys.
+  AttentionOperand v;                    ///< Batch, heads, keys, width.
+  AttentionOperand y;                    ///< Batch, heads, queries, width; in the output.
+  std::optional<std::size_t> scale;      ///< An input of one element, by which q k' is multiplied...
+  bool divides = false;                  ///< ...or divided.
   std::optional<AttentionOperand> mask;  ///< Added then: batch, heads, queries, keys, all of them or 1.
 };
 

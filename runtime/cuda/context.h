@@ -126,9 +126,9 @@ class Context {
 
   /// Held while kernels are planned and tuned, and while cuDNN queues: its handle is for one thread at a time.
   std::mutex mutex;
-  cudaStream_t tuning_stream = nullptr;    ///< Guarded by `mutex`.
+  cudaStream_t tuning_stream = nullptr;            ///< Guarded by `mutex`.
   std::map<std::string, PlannedEngine> attention;  ///< Guarded by `mutex`. By tuning_key.
-  std::shared_ptr<EngineChoices> choices;  ///< Guarded by `mutex`. By tuning_key; the kernels find and record.
+  std::shared_ptr<EngineChoices> choices;          ///< Guarded by `mutex`. By tuning_key; the kernels find and record.
 
   /// Makes the calling thread use this device: CUDA's current device is a thread's.
   [[nodiscard]] Status enter() const;

@@ -416,7 +416,9 @@ class EnginePlanner {
 };
 
 /// Whether a plan has failed for want of a device only.
-bool is_of_driver(const Error& error) { return error.message.find("EXECUTION_FAILED_CUDA_DRIVER") != std::string::npos; }
+bool is_of_driver(const Error& error) {
+  return error.message.find("EXECUTION_FAILED_CUDA_DRIVER") != std::string::npos;
+}
 
 /// Adds the engines that the heuristics name for a graph.
 void add_engines(const PlanningTarget& target, const Descriptor& graph, const EnginePlanner& planner,
