@@ -4,8 +4,10 @@
 #include <numeric>
 
 namespace taso {
+namespace {
 
-ArenaPlan plan_arena(std::span<const BufferLifetime> buffers, std::size_t alignment) {
+template <class Meets>
+ArenaPlan place_by_size(std::span<const BufferLifetime> buffers, std::size_t alignment, const Meets& meets) {
   ArenaPlan plan;
   plan.offsets.assign(buffers.size(), 0);
   std::vector<std::uint32_t> order(buffers.size());
@@ -18,8 +20,7 @@ ArenaPlan plan_arena(std::span<const BufferLifetime> buffers, std::size_t alignm
     const std::size_t size = padded(buffer);
     std::size_t offset = 0;
     for (const std::uint32_t other : placed) {
-      const bool meets = buffers[other].first <= buffers[buffer].last && buffers[buffer].first <= buffers[other].last;
-      if (!meets) continue;
+      if (!meets(other, buffer)) continue;
       if (plan.offsets[other] >= offset + size) break;  // fits into the gap below `other`
       offset = std::max(offset, plan.offsets[other] + padded(other));
     }
@@ -30,6 +31,19 @@ ArenaPlan plan_arena(std::span<const BufferLifetime> buffers, std::size_t alignm
     placed.insert(position, buffer);
   }
   return plan;
+}
+
+}  // namespace
+
+ArenaPlan plan_arena(std::span<const BufferLifetime> buffers, std::size_t alignment) {
+  return place_by_size(buffers, alignment, [&](std::size_t a, std::size_t b) {
+    return buffers[a].first <= buffers[b].last && buffers[b].first <= buffers[a].last;
+  });
+}
+
+ArenaPlan plan_arena(std::span<const BufferLifetime> buffers, std::size_t alignment,
+                     const std::function<bool(std::size_t, std::size_t)>& meets) {
+  return place_by_size(buffers, alignment, meets);
 }
 
 }  // namespace taso

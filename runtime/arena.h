@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -23,5 +24,8 @@ struct ArenaPlan {
 /// Greedy by size (Pisarchyk and Lee 2020): larger buffers first, each at the lowest offset free during its
 /// lifetime. Buffers whose lifetimes meet never share bytes. Deterministic.
 [[nodiscard]] ArenaPlan plan_arena(std::span<const BufferLifetime> buffers, std::size_t alignment);
+/// The same where lifetimes are no intervals: `meets` says whether two buffers may be in use at the same time.
+[[nodiscard]] ArenaPlan plan_arena(std::span<const BufferLifetime> buffers, std::size_t alignment,
+                                   const std::function<bool(std::size_t, std::size_t)>& meets);
 
 }  // namespace taso

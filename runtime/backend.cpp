@@ -26,6 +26,9 @@ Error unavailable(std::string_view name, const std::string& reason) {
 
 }  // namespace
 
+Status Backend::mark(std::size_t, std::size_t) { return internal_error("a mark on the only stream"); }
+Status Backend::wait(std::size_t, std::size_t) { return internal_error("a wait on the only stream"); }
+
 const char* to_string(MathMode mode) {
   switch (mode) {
     case MathMode::strict:

@@ -4,9 +4,11 @@
 /// where the module or a library that it needs is absent, it says so and everything else works. The processor is no
 /// backend: its kernels are runtime/cpu.
 ///
-/// Work is asynchronous: Kernel::execute of a backend's kernels queues on the backend's one stream and returns; errors
-/// of kernels (an index out of range, a failed launch) are reported by synchronize(). Pointers in KernelArguments are
-/// device memory. Weights are laid out on the host (Kernel::pack reads and writes host memory) and then uploaded.
+/// Work is asynchronous: Kernel::execute of a backend's kernels queues on one of the backend's streams and returns;
+/// errors of kernels (an index out of range, a failed launch) are reported by synchronize(). Pointers in
+/// KernelArguments are device memory. What is on one stream runs in order; streams know nothing of each other but by
+/// mark() and wait(). Transfers, copies, replays and times are of stream 0, the only one outside of recordings.
+/// Weights are laid out on the host (Kernel::pack reads and writes host memory) and then uploaded.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +22,7 @@
 #include "runtime/engine_choices.h"
 #include "runtime/kernel.h"
 #include "runtime/measure.h"
+#include "runtime/step_cost.h"
 #include "support/status.h"
 
 namespace taso {
@@ -105,6 +108,26 @@ class Backend {
     return false;
   }
 
+  // Streams. Within a recording, a stream but 0 takes part once it waits for a mark of one that does, and stream 0 has
+  // to wait for the last work of all others in the end.
+
+  /// How many there are: 0 to streams() - 1.
+  [[nodiscard]] virtual std::size_t streams() const { return 1; }
+  /// Marks the end of all that is queued on a stream so far. `mark` is a number of the caller's, small and from 0;
+  /// marking again replaces the mark for those that wait for it later.
+  [[nodiscard]] virtual Status mark(std::size_t stream, std::size_t mark);
+  /// What is queued on the stream from now on begins after the mark is passed.
+  [[nodiscard]] virtual Status wait(std::size_t stream, std::size_t mark);
+  /// What a kernel that create() has offered for the request is believed to cost as long as nobody has measured it. A
+  /// model, not a measurement.
+  [[nodiscard]] virtual StepCost estimate(const KernelRequest& request, const Kernel& kernel) const {
+    (void)request;
+    (void)kernel;
+    return {};
+  }
+  /// The same of StepCosts::wait_seconds.
+  [[nodiscard]] virtual double estimated_wait_seconds() const { return 0; }
+
   // Memory. Addresses are aligned to 256 bytes.
   [[nodiscard]] virtual Expected<std::byte*> allocate(std::size_t bytes) = 0;
   virtual void release(std::byte* memory) = 0;
@@ -168,7 +191,7 @@ class DeviceBuffer {
 /// The function that a module exports under the name `taso_open_backend`: a new backend, or null and one line in
 /// *error. `abi` is backend_abi of the caller; a module built for another one declines.
 using OpenBackend = Backend* (*)(int abi, const BackendOptions& options, std::string* error);
-inline constexpr int backend_abi = 4;
+inline constexpr int backend_abi = 5;
 
 /// Loads `taso_<name>.so` from the folder that the options name, else from beside the program (`../lib/taso` and the
 /// program's own folder), and opens its backend. device_unavailable with the loader's or the library's own words

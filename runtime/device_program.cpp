@@ -5,7 +5,9 @@
 #include <map>
 #include <utility>
 
+#include "runtime/measure.h"
 #include "runtime/storage.h"
+#include "runtime/stream_schedule.h"
 
 namespace taso {
 namespace {
@@ -20,13 +22,19 @@ Expected<DeviceProgram> DeviceProgram::create(std::shared_ptr<Backend> backend, 
   DeviceProgram program;
   program.backend_ = std::move(backend);
   program.storage_ = float_storage;
-  std::size_t workspace_bytes = 0, host_workspace_bytes = 0;
+  std::size_t host_workspace_bytes = 0;
+  std::vector<std::size_t> workspace_bytes(1, 1);
   for (const DeviceStep& step : steps) {
-    std::size_t& bytes = step.on_device ? workspace_bytes : host_workspace_bytes;
+    TASO_CHECK(step.stream < program.backend_->streams(), "a stream that the device does not have");
+    if (step.on_device && step.stream >= workspace_bytes.size()) workspace_bytes.resize(step.stream + 1, 1);
+    std::size_t& bytes = step.on_device ? workspace_bytes[step.stream] : host_workspace_bytes;
     bytes = std::max(bytes, step.kernel->workspace_bytes());
   }
   TASO_ASSIGN(program.arena_, DeviceBuffer::create(program.backend_, std::max<std::size_t>(arena_bytes, 1)));
-  TASO_ASSIGN(program.workspace_, DeviceBuffer::create(program.backend_, std::max<std::size_t>(workspace_bytes, 1)));
+  for (const std::size_t bytes : workspace_bytes) {
+    TASO_ASSIGN(DeviceBuffer workspace, DeviceBuffer::create(program.backend_, bytes));
+    program.workspaces_.push_back(std::move(workspace));
+  }
   program.host_workspace_ = AlignedBuffer(host_workspace_bytes);
   for (DeviceStep& step : steps) {
     const std::size_t index = program.steps_.size();
@@ -38,6 +46,11 @@ Expected<DeviceProgram> DeviceProgram::create(std::shared_ptr<Backend> backend, 
       program.parts_.back().last = index + 1;
     else
       program.parts_.push_back({index, index + 1, nullptr});
+    for (const std::uint32_t awaited : program.steps_.back().step.waits) {
+      TASO_CHECK(awaited >= program.parts_.back().first && awaited < index,
+                 "a wait for what is no earlier step of the run");
+      program.steps_[awaited].is_awaited = true;
+    }
   }
   return program;
 }
@@ -91,8 +104,35 @@ Status DeviceProgram::download(const DeviceTensor& place, HostTensor& tensor) {
   return {};
 }
 
-Status DeviceProgram::launch(Step& step) {
-  return step.step.kernel->execute({step.inputs, step.outputs, workspace_.data()});
+Status DeviceProgram::launch(Step& step) { return launch(step, step.inputs, 0); }
+
+Status DeviceProgram::launch(Step& step, std::span<const std::byte* const> inputs, std::size_t stream) {
+  return step.step.kernel->execute({inputs, step.outputs, workspaces_[step.step.stream].data(), stream});
+}
+
+Status DeviceProgram::launch_on_streams(const Part& part) {
+  constexpr std::size_t beginning = 0;  // a mark, as are the numbers of steps in the part, from 1 on
+  const auto mark_of = [&](std::size_t step) { return step - part.first + 1; };
+  std::vector<std::size_t> last(workspaces_.size(), part.last);  // of each stream
+  for (std::size_t i = part.first; i < part.last; ++i) last[steps_[i].step.stream] = i;
+  const auto is_joined = [&](std::size_t stream) { return stream != 0 && last[stream] != part.last; };
+  std::vector<char> takes_part(workspaces_.size(), 0);
+  takes_part[0] = 1;
+  const bool forks = std::any_of(last.begin() + 1, last.end(), [&](std::size_t step) { return step != part.last; });
+  if (forks) TASO_RETURN_IF_ERROR(backend_->mark(0, beginning));
+  for (std::size_t i = part.first; i < part.last; ++i) {
+    Step& step = steps_[i];
+    const std::size_t stream = step.step.stream;
+    if (takes_part[stream] == 0 && step.step.waits.empty()) TASO_RETURN_IF_ERROR(backend_->wait(stream, beginning));
+    takes_part[stream] = 1;
+    for (const std::uint32_t awaited : step.step.waits) TASO_RETURN_IF_ERROR(backend_->wait(stream, mark_of(awaited)));
+    TASO_RETURN_IF_ERROR(launch(step, step.inputs, stream));
+    const bool is_end = is_joined(stream) && last[stream] == i;
+    if (step.is_awaited || is_end) TASO_RETURN_IF_ERROR(backend_->mark(stream, mark_of(i)));
+  }
+  for (std::size_t stream = 1; stream < last.size(); ++stream)
+    if (is_joined(stream)) TASO_RETURN_IF_ERROR(backend_->wait(0, mark_of(last[stream])));
+  return {};
 }
 
 Status DeviceProgram::run_on_host(Step& step) {
@@ -137,10 +177,7 @@ Status DeviceProgram::run() {
   note_run();
   for (Part& part : parts_) {
     if (!on_device(part)) continue;
-    TASO_ASSIGN(part.recording, backend_->record([&]() -> Status {
-      for (std::size_t i = part.first; i < part.last; ++i) TASO_RETURN_IF_ERROR(launch(steps_[i]));
-      return {};
-    }));
+    TASO_ASSIGN(part.recording, backend_->record([&] { return launch_on_streams(part); }));
   }
   recorded_ = true;
   return {};
@@ -241,8 +278,7 @@ Expected<std::vector<double>> DeviceProgram::time_on_device(Step& step, WeightPo
   for (int i = 1; i < launches; ++i) inputs.push_back(pool.inputs_of(step));
   inputs.push_back(step.inputs);  // in the end the results are right: steps that follow may read indices
   TASO_ASSIGN(const std::unique_ptr<Recording> recording, backend_->record([&]() -> Status {
-    for (const std::vector<const std::byte*>& of_launch : inputs)
-      TASO_RETURN_IF_ERROR(step.step.kernel->execute({of_launch, step.outputs, workspace_.data()}));
+    for (const std::vector<const std::byte*>& of_launch : inputs) TASO_RETURN_IF_ERROR(launch(step, of_launch, 0));
     return {};
   }));
   std::vector<double> seconds;
@@ -275,6 +311,117 @@ Expected<std::vector<std::vector<double>>> DeviceProgram::time_steps(int samples
     seconds.push_back(std::move(of_step));
   }
   return seconds;
+}
+
+/// Launches of one step that may run at the same time: each writes to memory of its own.
+class DeviceProgram::StepCopies {
+ public:
+  static Expected<StepCopies> create(const DeviceProgram& program, const Step& step, std::size_t count) {
+    StepCopies copies(step);
+    for (std::size_t i = 0; i < count; ++i) {
+      Copy& copy = copies.copies_.emplace_back();
+      for (const DeviceTensor& output : step.step.outputs) {
+        TASO_ASSIGN(DeviceBuffer memory,
+                    DeviceBuffer::create(program.backend_, std::max<std::size_t>(bytes_of(output.type), 1)));
+        copy.outputs.push_back(memory.data());
+        copy.memory.push_back(std::move(memory));
+      }
+      const std::size_t workspace_bytes = std::max<std::size_t>(step.step.kernel->workspace_bytes(), 1);
+      TASO_ASSIGN(copy.workspace, DeviceBuffer::create(program.backend_, workspace_bytes));
+    }
+    return copies;
+  }
+
+  Status launch(std::size_t copy, std::size_t stream) const {
+    return step_->step.kernel->execute({step_->inputs, copies_[copy].outputs, copies_[copy].workspace.data(), stream});
+  }
+
+ private:
+  struct Copy {
+    std::vector<DeviceBuffer> memory;
+    std::vector<std::byte*> outputs;
+    DeviceBuffer workspace;
+  };
+  explicit StepCopies(const Step& step) : step_(&step) {}
+  const Step* step_;
+  std::vector<Copy> copies_;
+};
+
+/// The median of some replays of what `launches` queues.
+Expected<double> DeviceProgram::time_recorded(const std::function<Status()>& launches) {
+  constexpr int samples = 5;
+  TASO_ASSIGN(const std::unique_ptr<Recording> recording, backend_->record(launches));
+  std::vector<double> seconds;
+  for (int i = 0; i <= samples; ++i) {  // the first warms up
+    TASO_ASSIGN(const double one, backend_->time([&] { return recording->replay(); }));
+    if (i > 0) seconds.push_back(one);
+  }
+  return summarize(std::move(seconds)).median_us;  // in the unit of the samples
+}
+
+Expected<double> DeviceProgram::measure_share(Step& step, double once_s) {
+  constexpr double aim_s = 1e-3;
+  constexpr std::size_t most_rounds = 16;
+  const std::size_t streams = std::min(backend_->streams(), default_streams);
+  if (streams == 1) return 1.0;
+  TASO_ASSIGN(const StepCopies copies, StepCopies::create(*this, step, streams));
+  const std::size_t rounds =
+      std::clamp<std::size_t>(static_cast<std::size_t>(aim_s / std::max(once_s, 1e-9)) / streams, 1, most_rounds);
+  TASO_ASSIGN(const double in_sequence, time_recorded([&]() -> Status {
+                for (std::size_t round = 0; round < rounds; ++round)
+                  for (std::size_t copy = 0; copy < streams; ++copy) TASO_RETURN_IF_ERROR(copies.launch(copy, 0));
+                return {};
+              }));
+  TASO_ASSIGN(const double at_once, time_recorded([&]() -> Status {
+                TASO_RETURN_IF_ERROR(backend_->mark(0, 0));
+                for (std::size_t stream = 1; stream < streams; ++stream)
+                  TASO_RETURN_IF_ERROR(backend_->wait(stream, 0));
+                for (std::size_t round = 0; round < rounds; ++round)
+                  for (std::size_t stream = 0; stream < streams; ++stream)
+                    TASO_RETURN_IF_ERROR(copies.launch(stream, stream));
+                for (std::size_t stream = 1; stream < streams; ++stream) {
+                  TASO_RETURN_IF_ERROR(backend_->mark(stream, stream));
+                  TASO_RETURN_IF_ERROR(backend_->wait(0, stream));
+                }
+                return {};
+              }));
+  return std::clamp(at_once / std::max(in_sequence, 1e-12), 1.0 / static_cast<double>(streams), 1.0);
+}
+
+Expected<std::vector<StepCost>> DeviceProgram::measure_costs(std::span<const std::size_t> steps) {
+  constexpr int samples = 5;
+  TASO_CHECK(recorded_, "a program is timed before it was run");
+  TASO_ASSIGN(WeightPool pool, WeightPool::create(*this));
+  std::vector<StepCost> costs;
+  for (const std::size_t index : steps) {
+    Step& step = steps_[index];
+    TASO_CHECK(step.step.on_device, "the cost of a host step to the device");
+    TASO_ASSIGN(std::vector<double> seconds, time_on_device(step, pool, samples));
+    StepCost& cost = costs.emplace_back();
+    cost.seconds = summarize(std::move(seconds)).median_us;  // in the unit of the samples
+    TASO_ASSIGN(cost.share, measure_share(step, cost.seconds));
+  }
+  return costs;
+}
+
+Expected<double> DeviceProgram::measure_wait(std::size_t index) {
+  constexpr std::size_t launches = 32;
+  TASO_CHECK(recorded_, "a program is timed before it was run");
+  if (backend_->streams() == 1) return 0.0;
+  TASO_ASSIGN(const StepCopies copies, StepCopies::create(*this, steps_[index], 2));
+  TASO_ASSIGN(const double without, time_recorded([&]() -> Status {
+                for (std::size_t i = 0; i < launches; ++i) TASO_RETURN_IF_ERROR(copies.launch(i % 2, 0));
+                return {};
+              }));
+  TASO_ASSIGN(const double with, time_recorded([&]() -> Status {
+                for (std::size_t i = 0; i < launches; ++i) {
+                  TASO_RETURN_IF_ERROR(copies.launch(i % 2, i % 2));
+                  TASO_RETURN_IF_ERROR(backend_->mark(i % 2, i % 2));
+                  TASO_RETURN_IF_ERROR(backend_->wait((i + 1) % 2, i % 2));
+                }
+                return {};
+              }));
+  return std::max(with - without, 0.0) / static_cast<double>(launches);
 }
 
 }  // namespace taso

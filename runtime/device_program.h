@@ -1,18 +1,24 @@
 /// A lowered graph in the memory of a backend: what Executor runs there.
 ///
-/// Temporaries, graph inputs and outputs lie in one arena of device memory; the device's kernels share one workspace.
+/// Temporaries, graph inputs and outputs lie in one arena of device memory; the device's kernels of each stream share
+/// one workspace.
 /// Steps that the backend declines run on the host: their operands are downloaded, widened to f32 where the device
 /// keeps floats narrower, and their results uploaded. The first run queues every kernel (which is also when libraries
-/// load what they need) and waits; then each maximal run of device steps is recorded once, and later runs replay.
+/// load what they need), one after the other, and waits; then each maximal run of device steps is recorded once, on the
+/// streams that the steps name, and later runs replay.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "graph/tensor_type.h"
 #include "runtime/backend.h"
 #include "runtime/kernel.h"
+#include "runtime/step_cost.h"
 #include "runtime/step_time.h"
 #include "runtime/tensor.h"
 #include "support/status.h"
@@ -31,11 +37,15 @@ struct DeviceStep {
   std::unique_ptr<Kernel> kernel;
   bool on_device = true;
   std::vector<DeviceTensor> inputs, outputs;
+  std::uint32_t stream = 0;
+  /// Earlier steps of the same run of device steps that it waits for on other streams (ScheduledStep::waits).
+  std::vector<std::uint32_t> waits;
 };
 
 class DeviceProgram {
  public:
-  /// `float_storage`: f32, or the type that host steps widen. What weights point to must outlive the program.
+  /// `float_storage`: f32, or the type that host steps widen. What weights point to must outlive the program. Tensors
+  /// of steps that may run at the same time do not overlap where one of them is written.
   [[nodiscard]] static Expected<DeviceProgram> create(std::shared_ptr<Backend> backend, std::vector<DeviceStep> steps,
                                                       std::size_t arena_bytes, ElementType float_storage);
 
@@ -56,6 +66,13 @@ class DeviceProgram {
   /// it. Only after run().
   [[nodiscard]] Expected<std::vector<std::vector<double>>> time_steps(int samples);
 
+  /// What device steps cost, by replays of several launches of one: one after the other, and on several streams at a
+  /// time, with memory of their own each, which shows how much of the device a step leaves to others (at best that it
+  /// takes one part in default_streams). Only after run().
+  [[nodiscard]] Expected<std::vector<StepCost>> measure_costs(std::span<const std::size_t> steps);
+  /// By how much launches of a device step take longer where each waits for one of another stream. Only after run().
+  [[nodiscard]] Expected<double> measure_wait(std::size_t step);
+
   [[nodiscard]] const DeviceStep& step(std::size_t index) const { return steps_[index].step; }
 
  private:
@@ -69,8 +86,10 @@ class DeviceProgram {
     std::vector<const std::byte*> inputs;
     std::vector<std::byte*> outputs;
     std::vector<Staging> staged_inputs, staged_outputs;  ///< Host steps only.
+    bool is_awaited = false;                             ///< By steps of other streams.
   };
   class WeightPool;
+  class StepCopies;
   /// A maximal run of device steps, or one host step (no recording).
   struct Part {
     std::size_t first = 0, last = 0;
@@ -79,17 +98,26 @@ class DeviceProgram {
 
   DeviceProgram() = default;
   [[nodiscard]] Status prepare(Step& step);
+  /// Queues a device step on stream 0.
   [[nodiscard]] Status launch(Step& step);
+  /// The same on a stream, with inputs in the place of its own.
+  [[nodiscard]] Status launch(Step& step, std::span<const std::byte* const> inputs, std::size_t stream);
+  /// Queues the steps of a part on their streams, from stream 0 and back to it.
+  [[nodiscard]] Status launch_on_streams(const Part& part);
   [[nodiscard]] Status run_on_host(Step& step);
   [[nodiscard]] Status replay();
   void note_run() const;
   [[nodiscard]] Expected<std::vector<double>> time_on_device(Step& step, WeightPool& pool, int samples);
   [[nodiscard]] Expected<std::vector<double>> time_on_host(Step& step, int samples);
+  [[nodiscard]] Expected<double> time_recorded(const std::function<Status()>& launches);
+  /// StepCost::share of a device step that takes so many seconds.
+  [[nodiscard]] Expected<double> measure_share(Step& step, double once_s);
   [[nodiscard]] bool on_device(const Part& part) const { return steps_[part.first].step.on_device; }
 
   std::shared_ptr<Backend> backend_;
   ElementType storage_ = ElementType::f32;
-  DeviceBuffer arena_, workspace_;
+  DeviceBuffer arena_;
+  std::vector<DeviceBuffer> workspaces_;  ///< Per stream.
   AlignedBuffer host_workspace_, transfer_;
   std::vector<Step> steps_;
   std::vector<Part> parts_;

@@ -4,12 +4,14 @@
 #include <chrono>
 #include <cstring>
 #include <optional>
+#include <set>
 
 #include "runtime/backend.h"
 #include "runtime/device_program.h"
 #include "runtime/fusion.h"
 #include "runtime/measure.h"
 #include "runtime/storage.h"
+#include "runtime/streamed_graph.h"
 #include "runtime/strides.h"
 
 namespace taso {
@@ -100,11 +102,74 @@ Expected<LoweredGraph> lower_for(const Graph& graph, const KernelLibrary& librar
   return fused_for(std::move(lowered), library, options.more_kernels);
 }
 
+/// The kernel of a step, on the device or, where that declines, on the host.
+struct PlacedKernel {
+  std::unique_ptr<Kernel> kernel;
+  bool on_device = false;
+};
+
+/// `more_kernels`: null, or asked first: what it does on the host stays there, even where the device would have nothing
+/// to compute.
+Expected<PlacedKernel> place_kernel(const KernelRequest& request, const KernelLibrary& library, ElementType storage,
+                                    KernelSource* more_kernels) {
+  KernelRequest on_host = request;
+  replace_floats(on_host, storage, ElementType::f32);
+  PlacedKernel placed;
+  if (more_kernels != nullptr) placed.kernel = more_kernels->create(on_host);
+  if (placed.kernel != nullptr) return placed;
+  if (more_kernels != nullptr) placed.kernel = more_kernels->create_on_device(request);
+  if (placed.kernel == nullptr) placed.kernel = library.create_on_device(request).kernel;
+  placed.on_device = placed.kernel != nullptr;
+  if (placed.kernel == nullptr) {
+    TASO_ASSIGN(placed.kernel, library.create(on_host));
+  }
+  return placed;
+}
+
+/// A lowered graph on the streams of a device.
+struct StreamPlan {
+  LoweredGraph lowered;               ///< In the order of the schedule.
+  std::vector<PlacedKernel> kernels;  ///< Of its steps.
+  StreamSchedule schedule;
+  double seconds_on_one_stream = 0;
+  std::size_t measured = 0;  ///< Device steps with costs that were measured.
+};
+
+Expected<StreamPlan> plan_streams(LoweredGraph lowered, const KernelLibrary& library, const ExecutorOptions& options) {
+  const Backend& backend = *library.backend();
+  StepCosts* costs = options.step_costs.get();
+  StreamPlan plan;
+  std::vector<PlacedStep> placed;
+  std::vector<PlacedKernel> kernels;
+  for (const LoweredStep& step : lowered.steps) {
+    TASO_ASSIGN(PlacedKernel kernel,
+                place_kernel(step.kernel->request, library, options.float_storage, options.more_kernels));
+    placed.push_back({{}, kernel.on_device});
+    if (kernel.on_device) {
+      const std::optional<StepCost> known = costs != nullptr ? costs->find(step.kernel->key) : std::nullopt;
+      placed.back().cost = known ? *known : backend.estimate(step.kernel->request, *kernel.kernel);
+      plan.measured += known ? 1 : 0;
+    }
+    kernels.push_back(std::move(kernel));
+  }
+  const std::vector<StreamTask> tasks = stream_tasks(lowered, placed);
+  const std::optional<double> known_wait = costs != nullptr ? costs->wait_seconds() : std::nullopt;
+  const double wait_seconds = known_wait ? *known_wait : backend.estimated_wait_seconds();
+  const std::size_t most = std::clamp<std::size_t>(std::min(options.streams, backend.streams()), 1, most_streams);
+  plan.schedule = choose_streams(tasks, most, wait_seconds);
+  for (const StreamTask& task : tasks) plan.seconds_on_one_stream += task.cost.seconds;
+  order_steps(lowered, plan.schedule);
+  plan.lowered = std::move(lowered);
+  for (const ScheduledStep& step : plan.schedule.steps) plan.kernels.push_back(std::move(kernels[step.task]));
+  return plan;
+}
+
 }  // namespace
 
 struct Executor::State {
   LoweredGraph lowered;
   MemoryPlan memory;
+  StreamSchedule schedule;  ///< On a device.
   int threads = 1;
   KernelSource* more_kernels = nullptr;
   std::vector<TensorType> input_types, output_types;
@@ -256,6 +321,13 @@ struct Executor::State {
                    "device '" + backend->name() + "' is only described by its properties: nothing can run",
                    {}};
     TASO_ASSIGN(lowered, lower_for(graph, library, options));
+    std::vector<PlacedKernel> kernels;
+    if (backend) {
+      TASO_ASSIGN(StreamPlan plan, plan_streams(std::move(lowered), library, options));
+      lowered = std::move(plan.lowered);
+      kernels = std::move(plan.kernels);
+      schedule = std::move(plan.schedule);
+    }
     threads = options.threads;
     for (const NodeId id : graph.inputs()) {
       input_types.push_back(graph.node(id).outputs[0]);
@@ -263,7 +335,8 @@ struct Executor::State {
     }
     for (const Value& output : graph.outputs()) output_types.push_back(graph.type(output));
     input_used.assign(input_types.size(), 0);
-    memory = plan_memory(lowered, backend ? MemoryOf::device : MemoryOf::host);
+    memory = schedule.streams > 1 ? plan_memory(lowered, StepOrder(schedule.predecessors()))
+                                  : plan_memory(lowered, backend ? MemoryOf::device : MemoryOf::host);
     for (TensorIndex i = 0; i < lowered.tensors.size(); ++i)
       if (lowered.tensors[i].source == LoweredTensor::Source::input && memory.is_used(i))
         input_used[lowered.tensors[i].index] = 1;
@@ -280,8 +353,8 @@ struct Executor::State {
       return packed->data();
     };
     input_bounds = bounds_of_inputs(lowered, memory, input_types.size(), library.registry());
+    if (backend) return build_on_device(backend, std::move(kernels), options.float_storage, weight_of);
     more_kernels = options.more_kernels;
-    if (backend) return build_on_device(library, options.float_storage, weight_of);
     return build_on_host(library, weight_of);
   }
 
@@ -353,9 +426,10 @@ struct Executor::State {
     return {};
   }
 
+  /// `kernels`: of the steps.
   template <class WeightOf>
-  Status build_on_device(const KernelLibrary& library, ElementType storage, const WeightOf& weight_of) {
-    const std::shared_ptr<Backend>& backend = library.backend();
+  Status build_on_device(const std::shared_ptr<Backend>& backend, std::vector<PlacedKernel> kernels,
+                         ElementType storage, const WeightOf& weight_of) {
     const auto locate = [&](TensorIndex tensor, const Kernel* kernel, std::size_t position,
                             bool on_device) -> Expected<DeviceTensor> {
       const LoweredTensor& entry = lowered.tensors[tensor];
@@ -366,22 +440,13 @@ struct Executor::State {
       return place;
     };
     std::vector<DeviceStep> device_steps;
-    for (const LoweredStep& planned : lowered.steps) {
+    for (std::size_t at = 0; at < kernels.size(); ++at) {
+      const LoweredStep& planned = lowered.steps[at];
       DeviceStep step;
-      KernelRequest on_host = planned.kernel->request;
-      replace_floats(on_host, storage, ElementType::f32);
-      // What more_kernels does on the host stays there, even where the device would have nothing to compute.
-      if (more_kernels != nullptr) step.kernel = more_kernels->create(on_host);
-      step.on_device = step.kernel == nullptr;
-      if (step.on_device && more_kernels != nullptr)
-        step.kernel = more_kernels->create_on_device(planned.kernel->request);
-      if (step.kernel == nullptr) {
-        step.kernel = library.create_on_device(planned.kernel->request).kernel;
-        step.on_device = step.kernel != nullptr;
-      }
-      if (step.kernel == nullptr) {
-        TASO_ASSIGN(step.kernel, library.create(on_host));
-      }
+      step.kernel = std::move(kernels[at].kernel);
+      step.on_device = kernels[at].on_device;
+      step.stream = schedule.steps[at].stream;
+      step.waits = schedule.steps[at].waits;
       for (std::size_t i = 0; i < planned.inputs.size(); ++i) {
         TASO_ASSIGN(DeviceTensor place, locate(planned.inputs[i], step.kernel.get(), i, step.on_device));
         step.inputs.push_back(std::move(place));
@@ -441,23 +506,65 @@ LoweringOptions lowering_options(const KernelLibrary& library, const ExecutorOpt
           .float_storage = options.float_storage};
 }
 
-Expected<std::vector<PlannedLaunches>> plan_launches(const Graph& graph, const KernelLibrary& library,
-                                                     const ExecutorOptions& options) {
-  TASO_ASSIGN(const LoweredGraph lowered, lower_for(graph, library, options));
-  std::vector<PlannedLaunches> planned;
-  for (const LoweredStep& step : lowered.steps) {
-    const KernelRequest& request = step.kernel->request;
-    std::unique_ptr<Kernel> kernel = library.create_on_device(request).kernel;
-    const bool on_host = kernel == nullptr;
-    if (on_host) {
-      KernelRequest wide = request;
-      replace_floats(wide, options.float_storage, ElementType::f32);
-      TASO_ASSIGN(kernel, library.create(wide));
+namespace {
+
+PlannedLaunches planned_kernel(const LoweredStep& step, const PlacedKernel& placed, bool has_device) {
+  const bool is_declined = has_device && !placed.on_device;
+  return {step.kernel->request.op,
+          (is_declined ? "host: " : "") + placed.kernel->implementation(),
+          step.kernel->key,
+          step.node,
+          is_declined ? 0 : placed.kernel->launches(),
+          0,
+          0,
+          0};
+}
+
+}  // namespace
+
+Expected<PlannedRun> plan_launches(const Graph& graph, const KernelLibrary& library, const ExecutorOptions& options) {
+  TASO_ASSIGN(LoweredGraph lowered, lower_for(graph, library, options));
+  PlannedRun run;
+  if (!library.backend()) {
+    for (const LoweredStep& step : lowered.steps) {
+      TASO_ASSIGN(const PlacedKernel kernel,
+                  place_kernel(step.kernel->request, library, options.float_storage, nullptr));
+      run.kernels.push_back(planned_kernel(step, kernel, false));
     }
-    planned.push_back({request.op, (on_host && library.backend() ? "host: " : "") + kernel->implementation(),
-                       step.kernel->key, step.node, on_host && library.backend() ? 0 : kernel->launches()});
+    return run;
   }
-  return planned;
+  TASO_ASSIGN(const StreamPlan plan, plan_streams(std::move(lowered), library, options));
+  for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
+    const ScheduledStep& scheduled = plan.schedule.steps[i];
+    PlannedLaunches& kernel = run.kernels.emplace_back(planned_kernel(plan.lowered.steps[i], plan.kernels[i], true));
+    kernel.stream = scheduled.stream;
+    kernel.begin_s = scheduled.begin_s;
+    kernel.end_s = scheduled.end_s;
+  }
+  run.streams = plan.schedule.streams;
+  run.seconds = plan.schedule.seconds;
+  run.seconds_on_one_stream = plan.seconds_on_one_stream;
+  run.measured = plan.measured;
+  return run;
+}
+
+Expected<std::size_t> measure_step_costs(const Graph& graph, const KernelLibrary& library,
+                                         const ExecutorOptions& options) {
+  constexpr std::uint64_t input_seed = 1;
+  TASO_CHECK(options.step_costs, "costs are measured and kept nowhere");
+  if (options.streams == 1 || !library.backend() || library.backend()->streams() == 1) return std::size_t{0};
+  ExecutorOptions of_one = options;
+  of_one.streams = 1;
+  TASO_ASSIGN(Executor executor, Executor::create(graph, library, of_one));
+  // If steps took no part of the device, and waits no time, and several streams were no better even so?
+  std::vector<PlacedStep> free_steps;
+  for (const ScheduledStep& step : executor.schedule().steps)
+    free_steps.push_back({{1, 1.0 / static_cast<double>(most_streams)}, step.on_device});
+  if (choose_streams(stream_tasks(executor.lowered(), free_steps), options.streams, 0).streams == 1)
+    return std::size_t{0};
+  const Expected<std::vector<HostTensor>> outputs = executor.run(executor.random_inputs(input_seed));
+  if (!outputs) return outputs.error();
+  return executor.measure_step_costs(*options.step_costs);
 }
 
 Executor::Executor(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -486,6 +593,7 @@ std::size_t Executor::arena_bytes() const { return state_->memory.bytes; }
 std::size_t Executor::weight_bytes() const { return state_->weight_bytes; }
 const LoweredGraph& Executor::lowered() const { return state_->lowered; }
 const MemoryPlan& Executor::memory() const { return state_->memory; }
+const StreamSchedule& Executor::schedule() const { return state_->schedule; }
 
 Expected<std::vector<HostTensor>> Executor::run(std::span<const HostTensor> inputs) {
   std::vector<HostTensor> outputs;
@@ -532,6 +640,28 @@ Expected<double> Executor::time_on_device(int runs) {
   return state_->program->time(runs);
 }
 
+Expected<std::size_t> Executor::measure_step_costs(StepCosts& costs) {
+  TASO_CHECK(on_device(), "costs for streams of an executor of the host");
+  std::vector<std::size_t> unknown, on_device;
+  std::set<std::string> met;
+  for (std::size_t i = 0; i < state_->lowered.steps.size(); ++i) {
+    const std::string& key = state_->lowered.steps[i].kernel->key;
+    if (!state_->program->step(i).on_device) continue;
+    on_device.push_back(i);
+    if (!costs.find(key) && met.insert(key).second) unknown.push_back(i);
+  }
+  TASO_ASSIGN(const std::vector<StepCost> measured, state_->program->measure_costs(unknown));
+  std::size_t least = 0;  // the step that takes the least time shows best what a wait takes
+  for (std::size_t i = 0; i < unknown.size(); ++i) {
+    TASO_RETURN_IF_ERROR(costs.record(state_->lowered.steps[unknown[i]].kernel->key, measured[i]));
+    if (measured[i].seconds < measured[least].seconds) least = i;
+  }
+  if (on_device.empty() || costs.wait_seconds()) return unknown.size();
+  TASO_ASSIGN(const double wait_s, state_->program->measure_wait(unknown.empty() ? on_device.front() : unknown[least]));
+  TASO_RETURN_IF_ERROR(costs.record_wait(wait_s));
+  return unknown.size() + 1;
+}
+
 Expected<std::vector<KernelProfile>> Executor::profile(std::span<const HostTensor> inputs, int repeat) {
   using Clock = std::chrono::steady_clock;
   std::vector<std::vector<double>> samples(state_->lowered.steps.size());
@@ -559,7 +689,7 @@ Expected<std::vector<KernelProfile>> Executor::profile(std::span<const HostTenso
     const Kernel& kernel = placed != nullptr ? *placed->kernel : *state_->steps[i].kernel;
     const std::string where = placed != nullptr && !placed->on_device ? "host: " : "";
     profiles.push_back({step.kernel->request.op, where + kernel.implementation(), step.kernel->key, step.node,
-                        measurement.median_us, measurement.minimum_us});
+                        measurement.median_us, measurement.minimum_us, placed != nullptr ? placed->stream : 0});
   }
   return profiles;
 }

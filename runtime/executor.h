@@ -1,5 +1,6 @@
-/// Runs graphs: kernels in order, temporaries in one arena (runtime/lifetimes.h), constants pre-laid-out once. On the
-/// host, or on the device of a library that has a backend (runtime/device_program.h).
+/// Runs graphs: kernels in order, or on several streams of a device, temporaries in one arena (runtime/lifetimes.h),
+/// constants pre-laid-out once. On the host, or on the device of a library that has a backend
+/// (runtime/device_program.h).
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,9 @@
 #include "runtime/kernel.h"
 #include "runtime/lifetimes.h"
 #include "runtime/lowering.h"
+#include "runtime/step_cost.h"
 #include "runtime/step_time.h"
+#include "runtime/stream_schedule.h"
 #include "runtime/tensor.h"
 #include "runtime/weights.h"
 #include "support/status.h"
@@ -33,6 +36,10 @@ struct ExecutorOptions {
   ElementType float_storage = ElementType::f32;
   /// Kernels that the library does not have; asked first. They must outlive the executor.
   KernelSource* more_kernels = nullptr;
+  /// On how many streams of a device steps are placed at most (choose_streams), as far as it has so many.
+  std::size_t streams = 1;
+  /// What steps cost there; null, or where it does not know: as the device estimates.
+  std::shared_ptr<StepCosts> step_costs = nullptr;
 };
 
 /// A lowered graph as executors run it: on a device, with its steps fused (runtime/fusion.h), but for those whose
@@ -51,6 +58,7 @@ struct KernelProfile {
   NodeId node = 0;
   double median_us = 0;
   double minimum_us = 0;
+  std::uint32_t stream = 0;
 };
 
 /// What one kernel of a graph will be, planned without running anything.
@@ -60,11 +68,26 @@ struct PlannedLaunches {
   std::string key;             ///< KernelRequest::key().
   NodeId node = 0;
   std::size_t launches = 0;  ///< On the device (Kernel::launches); 0 for a kernel that runs on the host instead.
+  std::uint32_t stream = 0;
+  double begin_s = 0, end_s = 0;  ///< As the model of streams has it (StreamSchedule), from the beginning of a run.
 };
-/// The kernels that an executor of the graph would have, in execution order, with their launches on the device if the
-/// library has one, which may be only described. Fails where Executor::create fails, but for that.
-[[nodiscard]] Expected<std::vector<PlannedLaunches>> plan_launches(const Graph& graph, const KernelLibrary& library,
-                                                                   const ExecutorOptions& options = {});
+/// What a run will be.
+struct PlannedRun {
+  std::vector<PlannedLaunches> kernels;  ///< In execution order.
+  std::size_t streams = 1;
+  /// As the model has it: of a run, and on one stream. 0 where nothing is known of any step.
+  double seconds = 0, seconds_on_one_stream = 0;
+  std::size_t measured = 0;  ///< Device steps whose cost was measured on the device; the others' are estimates.
+};
+/// The kernels that an executor of the graph would have, with their launches on the device if the library has one,
+/// which may be only described. Fails where Executor::create fails, but for that.
+[[nodiscard]] Expected<PlannedRun> plan_launches(const Graph& graph, const KernelLibrary& library,
+                                                 const ExecutorOptions& options = {});
+
+/// Measures, on the device, what of the costs of a graph's steps options.step_costs does not know, if several streams
+/// could pay at all. How many costs that were.
+[[nodiscard]] Expected<std::size_t> measure_step_costs(const Graph& graph, const KernelLibrary& library,
+                                                       const ExecutorOptions& options);
 
 /// An executable graph. Not thread-safe: one run at a time. Results depend on graph, inputs, thread
 /// count and layouts only.
@@ -112,6 +135,11 @@ class Executor {
   [[nodiscard]] std::size_t weight_bytes() const;
   [[nodiscard]] const LoweredGraph& lowered() const;
   [[nodiscard]] const MemoryPlan& memory() const;  ///< Of lowered()'s tensors.
+  /// Where the steps of lowered() run; of an executor of the host: nothing.
+  [[nodiscard]] const StreamSchedule& schedule() const;
+  /// Costs of the device steps that have none in `costs`, and of waits, measured and put there: how many. For executors
+  /// on a device only, after a run().
+  [[nodiscard]] Expected<std::size_t> measure_step_costs(StepCosts& costs);
 
  private:
   struct State;

@@ -239,21 +239,60 @@ class Fusion {
           group = std::move(with);
           return true;
         }
-        if (join(group_of_[*made], consumer)) return true;
+        if (join(group_of_[*made], consumer) || join_three(group_of_[*made], consumer)) return true;
       }
     return false;
   }
 
-  /// One group of two, if it may be: the consumer's.
-  bool join(std::size_t first, std::size_t second) {
-    Group both = groups_[second];
-    both.members.insert(groups_[first].members.begin(), groups_[first].members.end());
-    both.copied.insert(groups_[first].copied.begin(), groups_[first].copied.end());
+  /// One group of a consumer, of what it reads of a group, and of what that reads of another, where no two of them are
+  /// one kernel: attention, which is two products and what stands between.
+  bool join_three(std::size_t middle, std::size_t consumer) {
+    for (const std::size_t step : groups_[middle].members)
+      for (const TensorIndex input : lowered_.steps[step].inputs) {
+        const auto made = producer(input);
+        if (!made) continue;
+        const std::size_t first = group_of_[*made];
+        if (first == middle || first == consumer || !has_product(first) || !has_product(consumer)) continue;
+        const Group both = united(groups_[first], groups_[middle]), all = united(both, groups_[consumer]);
+        if (!fuses_(plan(all).request) || leads_round(first, middle)) continue;
+        const std::vector<Group> before = groups_;
+        const std::vector<std::size_t> group_before = group_of_;
+        take(first, middle, both);
+        if (!leads_round(middle, consumer)) {
+          take(middle, consumer, all);
+          return true;
+        }
+        groups_ = before;
+        group_of_ = group_before;
+      }
+    return false;
+  }
+
+  [[nodiscard]] bool has_product(std::size_t group) const {
+    return std::any_of(groups_[group].members.begin(), groups_[group].members.end(),
+                       [&](std::size_t step) { return lowered_.steps[step].kernel->request.op.starts_with("matmul"); });
+  }
+
+  [[nodiscard]] static Group united(const Group& first, const Group& second) {
+    Group both = second;
+    both.members.insert(first.members.begin(), first.members.end());
+    both.copied.insert(first.copied.begin(), first.copied.end());
     for (const std::size_t member : both.members) both.copied.erase(member);
-    if (!fuses_(plan(both).request) || leads_round(first, second)) return false;
+    return both;
+  }
+
+  /// The second group becomes `both`, the first nothing.
+  void take(std::size_t first, std::size_t second, Group both) {
     for (const std::size_t member : groups_[first].members) group_of_[member] = second;
     groups_[first] = {};
     groups_[second] = std::move(both);
+  }
+
+  /// One group of two, if it may be: the consumer's.
+  bool join(std::size_t first, std::size_t second) {
+    Group both = united(groups_[first], groups_[second]);
+    if (!fuses_(plan(both).request) || leads_round(first, second)) return false;
+    take(first, second, std::move(both));
     return true;
   }
 

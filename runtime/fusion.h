@@ -3,7 +3,8 @@
 ///
 /// Every step begins as a kernel of its own. A step and the producer of one of its operands become one kernel if the
 /// device wants that (Backend::fuses), and if no step outside would have to run both after the one and before the
-/// other. Steps that only move elements (runtime/access.h) are computed by each of their readers that can; one that all
+/// other; where two are no kernel, three may be, of which the first and the last are products (attention). Steps that
+/// only move elements (runtime/access.h) are computed by each of their readers that can; one that all
 /// readers compute is left out. The order of attempts is that of execution, so that equal graphs are fused alike.
 #pragma once
 

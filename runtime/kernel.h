@@ -93,6 +93,7 @@ struct KernelArguments {
   std::span<const std::byte* const> inputs;
   std::span<std::byte* const> outputs;
   std::byte* workspace = nullptr;
+  std::size_t stream = 0;  ///< Of a device: where the kernel queues (Backend::streams).
 };
 
 /// An executable kernel. Immutable after creation; execute() may run concurrently on different arguments unless its

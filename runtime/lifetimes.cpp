@@ -1,6 +1,7 @@
 #include "runtime/lifetimes.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "runtime/configuration.h"
@@ -57,9 +58,8 @@ bool write_over_residuals(const LoweredGraph& lowered, MemoryPlan& plan) {
   return !moves.empty();
 }
 
-}  // namespace
-
-MemoryPlan plan_memory(const LoweredGraph& lowered, MemoryOf memory) {
+/// Which tensors lie where, and how long, without offsets in the arena.
+MemoryPlan plan_places(const LoweredGraph& lowered, MemoryOf memory) {
   MemoryPlan plan;
   for (TensorIndex i = 0; i < lowered.tensors.size(); ++i) {
     const LoweredTensor& tensor = lowered.tensors[i];
@@ -73,8 +73,12 @@ MemoryPlan plan_memory(const LoweredGraph& lowered, MemoryOf memory) {
     resolve(plan.places);
     plan.lifetimes = lifetimes_in(lowered, plan.places);
   }
+  return plan;
+}
+
+/// The roots that lie in the arena, with their lifetimes in the plan completed.
+std::vector<TensorIndex> roots_in_arena(const LoweredGraph& lowered, MemoryOf memory, MemoryPlan& plan) {
   std::vector<TensorIndex> roots;
-  std::vector<BufferLifetime> buffers;
   for (TensorIndex i = 0; i < lowered.tensors.size(); ++i) {
     const LoweredTensor& tensor = lowered.tensors[i];
     const bool is_input = tensor.source == Source::input;
@@ -85,13 +89,72 @@ MemoryPlan plan_memory(const LoweredGraph& lowered, MemoryOf memory) {
     lifetime.bytes = static_cast<std::size_t>(tensor.type.bytes());
     if (is_input) lifetime = {lifetime.bytes, 0, static_cast<std::uint32_t>(lowered.steps.size())};
     roots.push_back(i);
-    buffers.push_back(lifetime);
   }
-  const ArenaPlan arena = plan_arena(buffers, arena_alignment(memory));
+  return roots;
+}
+
+std::vector<BufferLifetime> lifetimes_of(const std::vector<TensorIndex>& roots, const MemoryPlan& plan) {
+  std::vector<BufferLifetime> buffers;
+  for (const TensorIndex root : roots) buffers.push_back(plan.lifetimes[root]);
+  return buffers;
+}
+
+void place_roots(const std::vector<TensorIndex>& roots, const ArenaPlan& arena, MemoryPlan& plan) {
   plan.bytes = arena.bytes;
-  std::vector<std::size_t> starts(lowered.tensors.size(), 0);
+  std::vector<std::size_t> starts(plan.places.size(), 0);
   for (std::size_t i = 0; i < roots.size(); ++i) starts[roots[i]] = arena.offsets[i];
   for (MemoryPlan::Place& place : plan.places) place.offset += starts[place.root];
+}
+
+/// The steps that touch a root's memory, and those that begin when all of these are over. What outputs and inputs are
+/// is touched by more than steps: they have no steps after them, or before.
+struct Touches {
+  std::vector<std::uint32_t> steps;
+  StepSet after;
+  bool from_start = false;  ///< In use before all steps...
+  bool to_end = false;      ///< ...or after all.
+
+  [[nodiscard]] bool are_before(const Touches& others) const {
+    return !to_end && !others.from_start &&
+           std::all_of(others.steps.begin(), others.steps.end(),
+                       [&](std::uint32_t step) { return after.contains(step); });
+  }
+};
+
+std::vector<Touches> touches_of(const LoweredGraph& lowered, const MemoryPlan& plan, const StepOrder& order) {
+  std::vector<Touches> touches(plan.places.size(), {{}, StepSet(order.size(), true)});
+  for (std::uint32_t step = 0; step < lowered.steps.size(); ++step)
+    for (const std::vector<TensorIndex>* tensors : {&lowered.steps[step].inputs, &lowered.steps[step].outputs})
+      for (const TensorIndex tensor : *tensors) {
+        Touches& of_root = touches[plan.places[tensor].root];
+        of_root.steps.push_back(step);
+        of_root.after.intersect(order.after(step));
+      }
+  for (const TensorIndex output : lowered.outputs) touches[plan.places[output].root].to_end = true;
+  for (TensorIndex i = 0; i < lowered.tensors.size(); ++i)
+    if (lowered.tensors[i].source == Source::input) touches[i].from_start = touches[i].to_end = true;
+  return touches;
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const LoweredGraph& lowered, MemoryOf memory) {
+  MemoryPlan plan = plan_places(lowered, memory);
+  const std::vector<TensorIndex> roots = roots_in_arena(lowered, memory, plan);
+  place_roots(roots, plan_arena(lifetimes_of(roots, plan), arena_alignment(memory)), plan);
+  return plan;
+}
+
+MemoryPlan plan_memory(const LoweredGraph& lowered, const StepOrder& order) {
+  TASO_CHECK(order.size() == lowered.steps.size(), "an order of other steps");
+  MemoryPlan plan = plan_places(lowered, MemoryOf::device);
+  const std::vector<TensorIndex> roots = roots_in_arena(lowered, MemoryOf::device, plan);
+  const std::vector<Touches> touches = touches_of(lowered, plan, order);
+  const auto meets = [&](std::size_t a, std::size_t b) {
+    const Touches &first = touches[roots[a]], &second = touches[roots[b]];
+    return !first.are_before(second) && !second.are_before(first);
+  };
+  place_roots(roots, plan_arena(lifetimes_of(roots, plan), arena_alignment(MemoryOf::device), meets), plan);
   return plan;
 }
 

@@ -10,6 +10,9 @@
 /// outputs are read after all steps. Graph inputs lie where the caller has them. On a device they lie in the arena, all
 /// through the run: they are uploaded before it, and the run may be repeated on them. Constants lie elsewhere; what no
 /// step and no output touches lies nowhere.
+///
+/// Where steps may run at the same time (runtime/step_order.h), two roots may share memory only if all steps that touch
+/// the one are over before any that touches the other begins.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +21,7 @@
 
 #include "runtime/arena.h"
 #include "runtime/lowering.h"
+#include "runtime/step_order.h"
 
 namespace taso {
 
@@ -53,5 +57,7 @@ struct MemoryPlan {
 
 /// The one plan of a lowered graph for that memory. Deterministic.
 [[nodiscard]] MemoryPlan plan_memory(const LoweredGraph& lowered, MemoryOf memory);
+/// The same where steps are only in this order: of a device.
+[[nodiscard]] MemoryPlan plan_memory(const LoweredGraph& lowered, const StepOrder& order);
 
 }  // namespace taso

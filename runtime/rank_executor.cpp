@@ -75,6 +75,7 @@ Expected<RankExecutor> RankExecutor::create(const RankGraph& graph, Transport& t
   made.planned_ = payload_of(graph, device != nullptr ? options.float_storage : ElementType::f32);
   made.communication_ = std::make_unique<Communication>(transport, device);
   options.more_kernels = made.communication_.get();
+  if (device != nullptr) options.streams = 1;  // That in which the device's messages are queued.
   TASO_ASSIGN(Executor executor,
               Executor::create(device != nullptr ? with_exchanges(graph) : with_messages(graph), library, options));
   made.executor_ = std::make_unique<Executor>(std::move(executor));

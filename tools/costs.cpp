@@ -1,6 +1,9 @@
 #include "tools/costs.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
+#include <system_error>
+#include <utility>
 
 #include "optimizer/cost_database.h"
 #include "runtime/backend.h"
@@ -35,6 +38,23 @@ Expected<std::shared_ptr<RecordedChoices>> keep_choices(const KernelLibrary& lib
   auto choices = std::make_shared<RecordedChoices>(std::move(*database));
   backend->use_choices(choices);
   return choices;
+}
+
+Expected<std::shared_ptr<RecordedStepCosts>> keep_step_costs(const KernelLibrary& library, const std::string& path,
+                                                             CostDatabase::Mode mode, std::string_view program) {
+  const std::shared_ptr<Backend>& backend = library.backend();
+  if (!backend) return std::shared_ptr<RecordedStepCosts>();
+  const std::string file = path.empty() ? default_cost_database_path() : path;
+  std::error_code error;
+  const bool is_there =
+      !file.empty() && (mode == CostDatabase::Mode::read_write || std::filesystem::exists(file, error));
+  if (!is_there && path.empty())
+    return std::make_shared<RecordedStepCosts>(CostDatabase::in_memory(backend->identity()));
+  Expected<CostDatabase> database = CostDatabase::open(file, backend->identity(), mode);
+  if (database) return std::make_shared<RecordedStepCosts>(std::move(*database));
+  if (!path.empty()) return database.error();
+  warn(program, database.error().to_string() + "; costs of steps are those of this run only");
+  return std::make_shared<RecordedStepCosts>(CostDatabase::in_memory(backend->identity()));
 }
 
 }  // namespace taso::tools

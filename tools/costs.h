@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "optimizer/recorded_choices.h"
+#include "optimizer/recorded_step_costs.h"
 #include "runtime/kernel.h"
 #include "support/status.h"
 #include "tools/files.h"
@@ -22,5 +23,12 @@ void add_cost_option(CLI::App& app, FileOptions& files, std::string& path, const
 [[nodiscard]] Expected<std::shared_ptr<RecordedChoices>> keep_choices(const KernelLibrary& library,
                                                                       const std::string& path,
                                                                       std::string_view program);
+
+/// Costs of steps for streams of the device of the library's backend, in the same database; where there is none, in
+/// memory. Null without a backend.
+[[nodiscard]] Expected<std::shared_ptr<RecordedStepCosts>> keep_step_costs(const KernelLibrary& library,
+                                                                           const std::string& path,
+                                                                           CostDatabase::Mode mode,
+                                                                           std::string_view program);
 
 }  // namespace taso::tools

@@ -75,6 +75,12 @@ void declare(CLI::App& app, RunOptions& options) {
                  "row-major: as in the file")
       ->check(CLI::IsMember({"chosen", "channels-last", "row-major"}))
       ->capture_default_str();
+  app.add_option("--streams", options.streams,
+                 fmt::format("Place kernels on at most so many streams of a backend, as many as are worth it by what "
+                             "they are known or believed to cost; 1: one after the other (default: {})",
+                             default_streams))
+      ->check(tools::whole_number(1, static_cast<int>(most_streams)))
+      ->type_name("N");
   tools::add_cost_option(app, files, options.costs,
                          "Database of costs that taso-opt recorded (default: " + default_cost_database_path() + ")");
   app.add_option("--repeat", options.repeat, "Timed runs of each model")
@@ -189,15 +195,23 @@ Expected<std::vector<HostTensor>> run_once(Subject& subject, const std::vector<H
   return error;
 }
 
+/// What models are planned by.
+struct Costs {
+  std::optional<CostDatabase> kernels;  ///< For layouts.
+  std::shared_ptr<StepCosts> steps;     ///< For streams; null without a backend.
+};
+
 /// With layouts of recorded costs, if they are there.
 ExecutorOptions executor_options_of(const Subject& subject, const RunOptions& options, const tools::Device& device,
-                                    const std::optional<CostDatabase>& costs,
-                                    const std::shared_ptr<WeightStore>& weights) {
+                                    const Costs& all_costs, const std::shared_ptr<WeightStore>& weights) {
+  const std::optional<CostDatabase>& costs = all_costs.kernels;
   ExecutorOptions executor_options{.threads = options.threads,
                                    .channels_last = options.layouts != "row-major",
                                    .weights = weights,
                                    .layouts = nullptr,
-                                   .float_storage = device.float_storage};
+                                   .float_storage = device.float_storage,
+                                   .streams = device.library.backend() ? options.streams.value_or(default_streams) : 1,
+                                   .step_costs = all_costs.steps};
   if (costs) {
     // A graph that cannot be run has no layouts either: the executor says why.
     // taso-opt has measured kernels as the original's size made them, which may be another.
@@ -226,15 +240,22 @@ ExecutorOptions executor_options_of(const Subject& subject, const RunOptions& op
   return executor_options;
 }
 
-Status build_executor(Subject& subject, const RunOptions& options, const tools::Device& device,
-                      const std::optional<CostDatabase>& costs, const std::shared_ptr<WeightStore>& weights) {
-  Expected<Executor> executor =
-      Executor::create(subject.graph, device.library, executor_options_of(subject, options, device, costs, weights));
-  if (!executor) {
-    Error error = executor.error();
-    error.where.file = subject.path;
-    return error;
+Error in_model(Error error, const Subject& subject) {
+  error.where.file = subject.path;
+  return error;
+}
+
+/// `measured`: costs of steps that had to be measured first.
+Status build_executor(Subject& subject, const RunOptions& options, const tools::Device& device, const Costs& costs,
+                      const std::shared_ptr<WeightStore>& weights, std::size_t& measured) {
+  const ExecutorOptions executor_options = executor_options_of(subject, options, device, costs, weights);
+  if (costs.steps) {
+    const Expected<std::size_t> count = measure_step_costs(subject.graph, device.library, executor_options);
+    if (!count) return in_model(count.error(), subject);
+    measured += *count;
   }
+  Expected<Executor> executor = Executor::create(subject.graph, device.library, executor_options);
+  if (!executor) return in_model(executor.error(), subject);
   subject.executor = std::move(*executor);
   return {};
 }
@@ -274,7 +295,10 @@ nlohmann::ordered_json to_json(const Subject& subject, const Measurement& time) 
                               {"weight_bytes", subject.executor->weight_bytes()},
                               {"ill_typed_nodes", subject.ill_typed_nodes},
                               {"time", to_json(time)}};
-  if (subject.executor->on_device()) json["on_host"] = subject.executor->declined();
+  if (subject.executor->on_device()) {
+    json["on_host"] = subject.executor->declined();
+    json["streams"] = subject.executor->schedule().streams;
+  }
   for (std::size_t i = 0; i < subject.executor->input_names().size(); ++i)
     json["inputs"].push_back(
         {{"name", subject.executor->input_names()[i]}, {"type", to_string(subject.executor->input_types()[i])}});
@@ -290,9 +314,11 @@ std::string time_line(const Subject& subject, const Measurement& time) {
       declined.empty() ? ""
                        : fmt::format(" ({} on the host: {})", declined.size(),
                                      fmt::join(std::set<std::string>(declined.begin(), declined.end()), ", "));
-  return fmt::format("{}: {} kernels{}, median {}, min {}, spread {:.1f} % of {} runs\n", subject.path,
-                     subject.executor->launches(), on_host, duration_text(time.median_us * 1e-6),
-                     duration_text(time.minimum_us * 1e-6), time.spread * 100, time.samples);
+  const std::size_t streams = subject.executor->schedule().streams;
+  return fmt::format("{}: {} kernels{}{}, median {}, min {}, spread {:.1f} % of {} runs\n", subject.path,
+                     subject.executor->launches(), on_host, streams > 1 ? fmt::format(" on {} streams", streams) : "",
+                     duration_text(time.median_us * 1e-6), duration_text(time.minimum_us * 1e-6), time.spread * 100,
+                     time.samples);
 }
 
 /// Times the subjects in turn, on inputs of their own copies.
@@ -356,6 +382,7 @@ Expected<std::vector<Subject>> load_subjects(const RunOptions& options, const Op
 struct Values {
   std::vector<HostTensor> inputs;
   std::vector<std::vector<HostTensor>> outputs;
+  std::size_t measured_steps = 0;  ///< Costs of steps that had to be measured first.
 };
 
 /// Fuses the subjects, builds their executors and runs each once.
@@ -366,12 +393,16 @@ Expected<Values> run_subjects(std::vector<Subject>& subjects, const RunOptions& 
                                               .row_major = false,
                                               .float_storage = device.float_storage,
                                               .cancelled = {}});
-  TASO_ASSIGN(const std::optional<CostDatabase> costs, open_costs(options, target));
+  Costs costs;
+  TASO_ASSIGN(costs.kernels, open_costs(options, target));
+  TASO_ASSIGN(costs.steps, tools::keep_step_costs(device.library, options.costs, CostDatabase::Mode::read_write,
+                                                  tools::program_name));
   tools::catch_interrupts();
   Values values;
   // What is compared with is what the file says: a fusion that were wrong would show.
   if (options.fuses() && subjects.size() == 2) {
-    TASO_RETURN_IF_ERROR(build_executor(subjects[0], options, device, {}, std::make_shared<WeightStore>()));
+    TASO_RETURN_IF_ERROR(
+        build_executor(subjects[0], options, device, {}, std::make_shared<WeightStore>(), values.measured_steps));
     TASO_ASSIGN(values.inputs,
                 tools::inputs_for(subjects[0], subjects[0].executor->random_inputs(options.common.seed), given));
     TASO_ASSIGN(std::vector<HostTensor> reference, run_once(subjects[0], values.inputs));
@@ -383,7 +414,8 @@ Expected<Values> run_subjects(std::vector<Subject>& subjects, const RunOptions& 
     for (Subject& subject : subjects) TASO_RETURN_IF_ERROR(tools::fuse(subject.graph, subject.path, rules, registry));
   }
   const auto weights = std::make_shared<WeightStore>();
-  for (Subject& subject : subjects) TASO_RETURN_IF_ERROR(build_executor(subject, options, device, costs, weights));
+  for (Subject& subject : subjects)
+    TASO_RETURN_IF_ERROR(build_executor(subject, options, device, costs, weights, values.measured_steps));
   if (subjects.size() == 2) TASO_RETURN_IF_ERROR(check_comparable(subjects[0], subjects[1]));
   TASO_ASSIGN(values.inputs,
               tools::inputs_for(subjects[0], subjects[0].executor->random_inputs(options.common.seed), given));
@@ -417,7 +449,8 @@ Status report_time(Subject& subject, const Measurement& time, const Values& valu
                                                 {"implementation", kernel.implementation},
                                                 {"request", kernel.key},
                                                 {"median_us", kernel.median_us},
-                                                {"minimum_us", kernel.minimum_us}});
+                                                {"minimum_us", kernel.minimum_us},
+                                                {"stream", kernel.stream}});
   return {};
 }
 
@@ -477,14 +510,13 @@ Status print_planned_launches(const RunOptions& options, const OperatorRegistry&
                                               .row_major = false,
                                               .float_storage = device.float_storage,
                                               .cancelled = {}});
-  TASO_ASSIGN(const std::optional<CostDatabase> costs, open_costs(options, target));
-  Expected<std::vector<PlannedLaunches>> planned =
+  Costs costs;
+  TASO_ASSIGN(costs.kernels, open_costs(options, target));
+  TASO_ASSIGN(costs.steps, tools::keep_step_costs(device.library, options.costs, CostDatabase::Mode::read_only,
+                                                  tools::program_name));
+  const Expected<PlannedRun> planned =
       plan_launches(subject.graph, device.library, executor_options_of(subject, options, device, costs, nullptr));
-  if (!planned) {
-    Error error = planned.error();
-    error.where.file = subject.path;
-    return error;
-  }
+  if (!planned) return in_model(planned.error(), subject);
   if (!options.common.json.empty()) {
     nlohmann::ordered_json json{{"device", device.library.device()}, {"math", options.device.math}};
     json["models"].push_back(tools::planned_json(subject.path, *planned));
@@ -522,11 +554,17 @@ Status check_options(const RunOptions& options) {
   if (options.plan.empty() && options.messages != "auto") return wrong("--messages: it goes with --plan");
   if (options.measure_collectives) return wrong("--measure-collectives: it goes with --measure-links");
   if (options.ranks != 1) return wrong("--ranks: it goes with --measure-links");
+  if (options.streams.value_or(1) > 1 && (options.device.device == "cpu" || options.device.device == "reference"))
+    return Error{
+        ErrorCode::usage,
+        fmt::format("--streams {}: --device {} runs one kernel at a time", *options.streams, options.device.device),
+        {}};
   if (options.plan.empty()) return {};
   for (const auto& [name, given] : {std::pair("--compare", !options.other.empty()),
                                     {"--print-graph", options.print_graph},
                                     {"--print-device", options.print_device},
                                     {"--input-shape", !options.input_shapes.empty()},
+                                    {"--streams", options.streams.has_value()},
                                     {"--costs", !options.costs.empty()}})
     if (given) return Error{ErrorCode::usage, fmt::format("{}: does not go with --plan; leave one out", name), {}};
   return {};
@@ -603,6 +641,7 @@ Expected<int> run(RunOptions& options) {
                                               registry, text, json["check"]));
   }
   if (choices) json["tuning"] = {{"choices", choices->tuning().choices}, {"seconds", choices->tuning().seconds}};
+  if (device.library.backend()) json["measured_steps"] = values.measured_steps;
   if (!options.common.json.empty()) TASO_RETURN_IF_ERROR(write_text(options.common.json, json.dump(2) + "\n"));
   if (!options.common.quiet && !options.files.claims().uses_stdout()) TASO_RETURN_IF_ERROR(write_text("-", text));
   if (tools::interrupted()) return static_cast<int>(ErrorCode::interrupted);

@@ -8,12 +8,15 @@
 #include <cmath>
 #include <cstring>
 
+#include "runtime/cuda/attention.h"
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/device_kernel.h"
+#include "runtime/cuda/estimate.h"
 #include "runtime/cuda/launch.h"
 #include "runtime/cuda/nccl.h"
 #include "runtime/cuda/products.h"
 #include "runtime/cuda/program.h"
+#include "runtime/stream_schedule.h"
 #include "support/random.h"
 
 namespace taso::cuda {
@@ -66,10 +69,12 @@ class CudaBackend final : public Backend {
     if (request.op == "conv2d" || request.op == "conv2d_bias_act" || request.op == "conv2d_bias_add_act")
       return convolution(context_, request);
     if (product_in(request) != nullptr) return product(context_, request);
+    if (has_two_products(request)) return attention(context_, request);
     return own_kernel(context_, request);
   }
 
   bool fuses(const KernelRequest& request) const override {
+    if (has_two_products(request)) return plans_attention(*context_, request);
     return product_in(request) != nullptr ? is_one_product(request) : plan_fused(request).program.has_value();
   }
   void use_choices(std::shared_ptr<EngineChoices> choices) override {
@@ -77,6 +82,20 @@ class CudaBackend final : public Backend {
     context_->choices = std::move(choices);
   }
   std::size_t cache_bytes() const override { return context_->cache_bytes; }
+
+  std::size_t streams() const override { return most_streams; }
+  Status mark(std::size_t stream, std::size_t mark) override {
+    TASO_RETURN_IF_ERROR(ready());
+    return context_->mark(stream, mark);
+  }
+  Status wait(std::size_t stream, std::size_t mark) override {
+    TASO_RETURN_IF_ERROR(ready());
+    return context_->wait(stream, mark);
+  }
+  StepCost estimate(const KernelRequest& request, const Kernel& kernel) const override {
+    return estimate_cost(request, kernel.launches(), context_->processors);
+  }
+  double estimated_wait_seconds() const override { return assumed_wait_seconds; }
 
   Expected<std::byte*> allocate(std::size_t bytes) override {
     TASO_RETURN_IF_ERROR(ready());

@@ -8,6 +8,7 @@
 
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/launch.h"
+#include "runtime/stream_schedule.h"
 
 namespace taso::cuda {
 namespace {
@@ -178,6 +179,7 @@ Expected<double> Stopwatch::time(cudaStream_t stream, const std::function<Status
 Expected<std::shared_ptr<Context>> Context::create(const BackendOptions& options) {
   std::shared_ptr<Context> context(new Context);
   context->math = options.math;
+  context->processors.tf32 = options.math == MathMode::tf32;
   context->device = options.device;
   context->counts_on = options.counts_on;
   context->all_engines = options.all_engines;
@@ -206,7 +208,17 @@ Status Context::open_device() {
     return unavailable(std::string(found.name) + " has compute capability " + std::to_string(found.major) + "." +
                        std::to_string(found.minor) + ", where 8.0 or later is needed");
   cache_bytes = static_cast<std::size_t>(std::max(found.l2CacheSize, 0));
-  TASO_RETURN_IF_ERROR(check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "CUDA cannot make a stream"));
+  int clock_khz = 0;  // no longer among the properties
+  TASO_RETURN_IF_ERROR(
+      check(cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, device), "CUDA does not describe the device"));
+  processors.count = std::max(found.multiProcessorCount, 1);
+  if (clock_khz > 0) processors.clock_hz = clock_khz * 1e3;
+  for (std::size_t i = 0; i < most_streams; ++i) {
+    cudaStream_t made = nullptr;
+    TASO_RETURN_IF_ERROR(check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), "CUDA cannot make a stream"));
+    streams.push_back(made);
+  }
+  stream = streams[0];
   TASO_RETURN_IF_ERROR(
       check(cudaStreamCreateWithFlags(&tuning_stream, cudaStreamNonBlocking), "CUDA cannot make a stream"));
   TASO_RETURN_IF_ERROR(check(cudnnCreate(&cudnn), "cuDNN cannot be used"));
@@ -231,6 +243,9 @@ Status Context::plan_without_device(const std::string& json) {
   const std::string name = member_of(json, "deviceName"), cache = member_of(json, "l2CacheSize");
   if (name.empty()) return unavailable("the device's properties have no deviceName");
   if (!cache.empty() && cache.size() < 12) cache_bytes = static_cast<std::size_t>(std::stoull(cache));
+  const std::string count = member_of(json, "multiProcessorCount"), clock_khz = member_of(json, "smClockRateKHz");
+  if (!count.empty() && count.size() < 6) processors.count = std::max(std::stoi(count), 1);
+  if (!clock_khz.empty() && clock_khz.size() < 12) processors.clock_hz = std::stod(clock_khz) * 1e3;
   int runtime = 0;
   TASO_RETURN_IF_ERROR(check(cudaRuntimeGetVersion(&runtime), "CUDA does not name its version"));
   identity = name + " (from a description); " + libraries(math, runtime);
@@ -245,8 +260,10 @@ Context::~Context() {
   if (error_slot_ != nullptr) cudaFree(error_slot_);
   if (cublas != nullptr) cublasLtDestroy(cublas);
   if (cudnn != nullptr) cudnnDestroy(cudnn);
+  for (const cudaEvent_t event : events_)
+    if (event != nullptr) cudaEventDestroy(event);
   if (tuning_stream != nullptr) cudaStreamDestroy(tuning_stream);
-  if (stream != nullptr) cudaStreamDestroy(stream);
+  for (const cudaStream_t made : streams) cudaStreamDestroy(made);
 }
 
 Status Context::enter() const { return check(cudaSetDevice(device), "CUDA cannot use the device"); }
@@ -324,6 +341,19 @@ Expected<FastestCandidate> Context::tune(std::size_t count,
     return least;
   };
   return find_fastest(candidates);
+}
+
+Status Context::mark(std::size_t on, std::size_t number) {
+  if (number >= events_.size()) events_.resize(number + 1, nullptr);
+  cudaEvent_t& event = events_[number];
+  if (event == nullptr)
+    TASO_RETURN_IF_ERROR(check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "CUDA cannot make an event"));
+  return check(cudaEventRecord(event, streams[on]), "CUDA cannot record an event");
+}
+
+Status Context::wait(std::size_t on, std::size_t number) const {
+  TASO_CHECK(number < events_.size() && events_[number] != nullptr, "a wait for a mark that was never set");
+  return check(cudaStreamWaitEvent(streams[on], events_[number], 0), "CUDA cannot wait for an event");
 }
 
 unsigned long long Context::index_check(std::int64_t extent) {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -18,6 +19,7 @@
 
 #include "runtime/backend.h"
 #include "runtime/cuda/cudnn.h"
+#include "runtime/cuda/estimate.h"
 #include "runtime/cuda/tuner.h"
 #include "support/status.h"
 
@@ -91,6 +93,13 @@ class Stopwatch {
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };
 
+/// An engine of cuDNN that is kept, as planning it takes long; none where planning was all that could be done.
+struct PlannedEngine {
+  std::shared_ptr<const Engine> engine;
+  std::string description;
+  std::string reason;  ///< Why there is none; empty if there is.
+};
+
 /// One device. Members are set by create() and constant afterwards, but for what `mutex` guards.
 class Context {
  public:
@@ -107,7 +116,9 @@ class Context {
   std::string identity;
   std::string properties;       ///< The device's JSON.
   std::size_t cache_bytes = 0;  ///< Of the last-level cache.
-  cudaStream_t stream = nullptr;
+  Processors processors;
+  cudaStream_t stream = nullptr;  ///< streams[0].
+  std::vector<cudaStream_t> streams;
   cublasLtHandle_t cublas = nullptr;
   /// Null without a device. Planning and execution go through handle(), under `mutex`.
   cudnnHandle_t cudnn = nullptr;
@@ -115,8 +126,9 @@ class Context {
 
   /// Held while kernels are planned and tuned, and while cuDNN queues: its handle is for one thread at a time.
   std::mutex mutex;
-  cudaStream_t tuning_stream = nullptr;    ///< Guarded by `mutex`.
-  std::shared_ptr<EngineChoices> choices;  ///< Guarded by `mutex`. By tuning_key; the kernels find and record.
+  cudaStream_t tuning_stream = nullptr;            ///< Guarded by `mutex`.
+  std::map<std::string, PlannedEngine> attention;  ///< Guarded by `mutex`. By tuning_key.
+  std::shared_ptr<EngineChoices> choices;          ///< Guarded by `mutex`. By tuning_key; the kernels find and record.
 
   /// Makes the calling thread use this device: CUDA's current device is a thread's.
   [[nodiscard]] Status enter() const;
@@ -144,11 +156,17 @@ class Context {
   /// Waits for the stream, and returns its first error or that of a check.
   [[nodiscard]] Status synchronize();
 
+  /// Records the event of that number on a stream.
+  [[nodiscard]] Status mark(std::size_t on, std::size_t number);
+  /// Lets a stream wait for the event of that number.
+  [[nodiscard]] Status wait(std::size_t on, std::size_t number) const;
+
  private:
   Context() = default;
   [[nodiscard]] Status open_device();
   [[nodiscard]] Status plan_without_device(const std::string& properties);
 
+  std::vector<cudaEvent_t> events_;           ///< By number; null where there is none yet.
   unsigned long long* error_slot_ = nullptr;  ///< Device memory.
   unsigned long long* error_copy_ = nullptr;  ///< Pinned memory of the host.
   std::mutex checks_mutex_;

@@ -306,13 +306,10 @@ class Convolution final : public DeviceKernel {
     buffers.inputs = inputs;
     buffers.outputs = outputs;
     buffers.workspace = space.data();
-    TASO_RETURN_IF_ERROR(check(cudnnSetStream(context_->cudnn, stream), "cuDNN cannot use a stream"));
-    Expected<FastestCandidate> fastest = context_->tune(candidates.size(), [&](std::size_t i, cudaStream_t on) {
+    return context_->tune(candidates.size(), [&](std::size_t i, cudaStream_t on) {
       const auto in_turn = [](const auto& queued) { return queued(); };  // the mutex is held
       return queue(placed[candidates[i].placed], candidates[i].engine, buffers, on, in_turn);
     });
-    TASO_RETURN_IF_ERROR(check(cudnnSetStream(context_->cudnn, context_->stream), "cuDNN cannot use a stream"));
-    return fastest;
   }
 
   /// Queues passes and engine. `in_turn` calls what queues on cuDNN's handle, which is for one thread at a time.
@@ -330,13 +327,22 @@ class Convolution final : public DeviceKernel {
       TASO_RETURN_IF_ERROR(launch(*placed.reorder, buffers, stream));
       w = buffers.workspace + placed.reorder->to.offset;
     }
-    std::vector<std::pair<ConvolutionOperand, const void*>> operands = {
-        {ConvolutionOperand::x, x}, {ConvolutionOperand::w, w}, {ConvolutionOperand::y, buffers.outputs[0]}};
+    std::vector<std::pair<std::int64_t, const void*>> operands;
+    const auto add = [&](ConvolutionOperand operand, const void* place) {
+      operands.emplace_back(static_cast<std::int64_t>(operand), place);
+    };
+    add(ConvolutionOperand::x, x);
+    add(ConvolutionOperand::w, w);
+    add(ConvolutionOperand::y, buffers.outputs[0]);
     if (division.graph.bias)
-      operands.emplace_back(ConvolutionOperand::bias, division.zero_bias ? placed.zeros.data() : buffers.inputs[2]);
-    if (division.graph.residual) operands.emplace_back(ConvolutionOperand::residual, buffers.inputs[3]);
+      add(ConvolutionOperand::bias, division.zero_bias ? placed.zeros.data() : buffers.inputs[2]);
+    if (division.graph.residual) add(ConvolutionOperand::residual, buffers.inputs[3]);
     std::byte* space = engine.workspace > 0 ? buffers.workspace + placed.workspace : nullptr;
-    TASO_RETURN_IF_ERROR(in_turn([&] { return cuda::execute(context_->cudnn, engine, operands, space); }));
+    const Status queued = in_turn([&]() -> Status {
+      TASO_RETURN_IF_ERROR(check(cudnnSetStream(context_->cudnn, stream), "cuDNN cannot use a stream"));
+      return cuda::execute(context_->cudnn, engine, operands, space);
+    });
+    TASO_RETURN_IF_ERROR(queued);
     if (placed.epilogue) TASO_RETURN_IF_ERROR(launch(*placed.epilogue, buffers, stream));
     return {};
   }

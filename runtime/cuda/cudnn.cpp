@@ -133,6 +133,132 @@ class GraphBuilder {
   std::size_t whole_ = 0;
 };
 
+/// The operations of attention, as the engines for it know them: the softmax is spelled out.
+class AttentionBuilder {
+ public:
+  AttentionBuilder(const AttentionPlan& attention, cudnnDataType_t type) : attention_(attention), type_(type) {}
+
+  Status build(const PlanningTarget& target) {
+    using Extents = std::vector<std::int64_t>;
+    const auto &q = attention_.q.extents, &k = attention_.k.extents;
+    scores_ = Extents{q[0], q[1], q[2], k[3]};
+    const Extents of_rows{q[0], q[1], q[2], 1};
+    TASO_ASSIGN(const std::size_t first, operand(attention_.q, AttentionTensor::q));
+    TASO_ASSIGN(const std::size_t second, operand(attention_.k, AttentionTensor::k));
+    TASO_ASSIGN(const std::size_t values, operand(attention_.v, AttentionTensor::v));
+    TASO_ASSIGN(const std::size_t y, operand(attention_.y, AttentionTensor::y));
+    TASO_ASSIGN(std::size_t value, intermediate(scores_, CUDNN_DATA_FLOAT));
+    TASO_RETURN_IF_ERROR(product(first, second, value));
+    if (attention_.scale) {
+      TASO_ASSIGN(const std::size_t scale, operand({0, {1, 1, 1, 1}, {1, 1, 1, 1}, 0}, AttentionTensor::scale));
+      TASO_ASSIGN(value, pointwise(attention_.divides ? CUDNN_POINTWISE_DIV : CUDNN_POINTWISE_MUL, value, &scale));
+    }
+    if (attention_.mask) {
+      TASO_ASSIGN(const std::size_t mask, operand(*attention_.mask, AttentionTensor::mask));
+      TASO_ASSIGN(value, pointwise(CUDNN_POINTWISE_ADD, value, &mask));
+    }
+    TASO_ASSIGN(const std::size_t largest, reduction(CUDNN_REDUCE_TENSOR_MAX, value, of_rows));
+    TASO_ASSIGN(value, pointwise(CUDNN_POINTWISE_SUB, value, &largest));
+    TASO_ASSIGN(value, pointwise(CUDNN_POINTWISE_EXP, value, nullptr));
+    TASO_ASSIGN(const std::size_t sum, reduction(CUDNN_REDUCE_TENSOR_ADD, value, of_rows));
+    TASO_ASSIGN(value, pointwise(CUDNN_POINTWISE_DIV, value, &sum, type_));
+    TASO_RETURN_IF_ERROR(product(value, values, y));
+    std::vector<cudnnBackendDescriptor_t> raw;
+    for (const std::size_t index : operations_) raw.push_back(kept_[index].get());
+    Descriptor all(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    all.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+            std::span<const cudnnBackendDescriptor_t>(raw));
+    if (target.handle != nullptr) all.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
+    TASO_ASSIGN(whole_, keep(std::move(all)));
+    return {};
+  }
+  [[nodiscard]] const Descriptor& whole() const { return kept_[whole_]; }
+
+ private:
+  Expected<std::size_t> keep(Descriptor descriptor) {
+    TASO_RETURN_IF_ERROR(descriptor.finalize());
+    kept_.push_back(std::move(descriptor));
+    return kept_.size() - 1;
+  }
+  Status add_operation(Descriptor descriptor) {
+    TASO_ASSIGN(const std::size_t index, keep(std::move(descriptor)));
+    operations_.push_back(index);
+    return {};
+  }
+  Expected<std::size_t> tensor(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& strides,
+                               cudnnDataType_t type, std::int64_t number, bool is_virtual) {
+    Descriptor tensor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    tensor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type)
+        .set(CUDNN_ATTR_TENSOR_DIMENSIONS, extents)
+        .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
+        .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, number)
+        .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, 16);
+    if (is_virtual) tensor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, is_virtual);
+    return keep(std::move(tensor));
+  }
+  Expected<std::size_t> operand(const AttentionOperand& place, AttentionTensor number) {
+    return tensor({place.extents.begin(), place.extents.end()}, {place.strides.begin(), place.strides.end()}, type_,
+                  static_cast<std::int64_t>(number), false);
+  }
+  /// What only the graph knows.
+  Expected<std::size_t> intermediate(const std::vector<std::int64_t>& extents, cudnnDataType_t type) {
+    std::vector<std::int64_t> strides(extents.size(), 1);
+    for (std::size_t axis = extents.size() - 1; axis-- > 0;) strides[axis] = strides[axis + 1] * extents[axis + 1];
+    return tensor(extents, strides, type, next_virtual_++, true);
+  }
+  Status product(std::size_t a, std::size_t b, std::size_t y) {
+    const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    Descriptor how(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+    how.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, compute);
+    TASO_ASSIGN(const std::size_t kept, keep(std::move(how)));
+    Descriptor operation(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+    operation.set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, kept_[a])
+        .set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, kept_[b])
+        .set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, kept_[y])
+        .set(CUDNN_ATTR_OPERATION_MATMUL_DESC, kept_[kept]);
+    return add_operation(std::move(operation));
+  }
+  Expected<std::size_t> pointwise(cudnnPointwiseMode_t mode, std::size_t value, const std::size_t* other,
+                                  cudnnDataType_t type = CUDNN_DATA_FLOAT) {
+    const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    Descriptor function(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+    function.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, mode)
+        .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, compute);
+    TASO_ASSIGN(const std::size_t how, keep(std::move(function)));
+    TASO_ASSIGN(const std::size_t y, intermediate(scores_, type));
+    Descriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kept_[how])
+        .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, kept_[value]);
+    if (other != nullptr) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, kept_[*other]);
+    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, kept_[y]);
+    TASO_RETURN_IF_ERROR(add_operation(std::move(operation)));
+    return y;
+  }
+  Expected<std::size_t> reduction(cudnnReduceTensorOp_t mode, std::size_t value,
+                                  const std::vector<std::int64_t>& extents) {
+    const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    Descriptor function(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+    function.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, mode)
+        .set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, compute);
+    TASO_ASSIGN(const std::size_t how, keep(std::move(function)));
+    TASO_ASSIGN(const std::size_t y, intermediate(extents, CUDNN_DATA_FLOAT));
+    Descriptor operation(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+    operation.set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, kept_[value])
+        .set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, kept_[y])
+        .set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, kept_[how]);
+    TASO_RETURN_IF_ERROR(add_operation(std::move(operation)));
+    return y;
+  }
+
+  const AttentionPlan& attention_;
+  cudnnDataType_t type_;
+  std::vector<std::int64_t> scores_;  ///< Extents of q k'.
+  std::vector<Descriptor> kept_;
+  std::vector<std::size_t> operations_;
+  std::int64_t next_virtual_ = 100;
+  std::size_t whole_ = 0;
+};
+
 /// Properties of an engine that decide whether it may be used.
 struct Notes {
   bool tensor_core = false, down_converts = false, sums_in_less = false, unordered = false, large_tiles = false;
@@ -257,8 +383,8 @@ Expected<Configured> configured_of(cudnnBackendDescriptor_t configuration) {
 /// Makes plans of configurations.
 class EnginePlanner {
  public:
-  EnginePlanner(const PlanningTarget& target, const ConvolutionGraph& graph, MathMode math, std::size_t workspace_bytes)
-      : target_(target), type_(graph.type), math_(math), workspace_bytes_(workspace_bytes) {}
+  EnginePlanner(const PlanningTarget& target, cudnnDataType_t type, MathMode math, std::size_t workspace_bytes)
+      : target_(target), type_(type), math_(math), workspace_bytes_(workspace_bytes) {}
 
   [[nodiscard]] bool allows(const Configured& configured) const { return is_allowed(configured.notes, type_, math_); }
 
@@ -288,6 +414,47 @@ class EnginePlanner {
   MathMode math_;
   std::size_t workspace_bytes_;
 };
+
+/// Whether a plan has failed for want of a device only.
+bool is_of_driver(const Error& error) {
+  return error.message.find("EXECUTION_FAILED_CUDA_DRIVER") != std::string::npos;
+}
+
+/// Adds the engines that the heuristics name for a graph.
+void add_engines(const PlanningTarget& target, const Descriptor& graph, const EnginePlanner& planner,
+                 const EngineLimits& limits, Engines& engines) {
+  std::vector<EngineConfiguration> met;
+  for (const auto& [mode, most] :
+       {std::pair(CUDNN_HEUR_MODE_A, limits.heuristic), std::pair(CUDNN_HEUR_MODE_FALLBACK, limits.all)}) {
+    Expected<std::vector<Descriptor>> named = named_configurations(target, graph, mode);
+    if (!named) {
+      engines.last_error = named.error().message;
+      continue;
+    }
+    for (const Descriptor& one : *named) {
+      if (engines.usable.size() >= most) break;
+      Expected<Configured> configured = configured_of(one.get());
+      if (!configured) {
+        ++engines.unsupported;
+        engines.last_error = configured.error().message;
+        continue;
+      }
+      if (std::find(met.begin(), met.end(), configured->configuration) != met.end()) continue;
+      met.push_back(configured->configuration);
+      if (!planner.allows(*configured)) {
+        ++engines.other_arithmetic;
+      } else if (configured->is_compiled && !limits.compiled) {
+        ++engines.compiled;
+      } else if (Expected<Engine> engine = planner.plan(one, *configured); engine) {
+        engines.usable.push_back(std::move(*engine));
+      } else {
+        // The heuristics name configurations that then turn out to have no plan.
+        ++(is_of_driver(engine.error()) ? engines.unloadable : engines.unsupported);
+        engines.last_error = engine.error().message;
+      }
+    }
+  }
+}
 
 }  // namespace
 
@@ -353,37 +520,21 @@ Engines convolution_engines(const PlanningTarget& target, const ConvolutionGraph
     engines.last_error = built.error().message;
     return engines;
   }
-  const EnginePlanner planner(target, graph, math, limits.workspace_bytes);
-  std::vector<EngineConfiguration> met;
-  for (const auto& [mode, most] :
-       {std::pair(CUDNN_HEUR_MODE_A, limits.heuristic), std::pair(CUDNN_HEUR_MODE_FALLBACK, limits.all)}) {
-    Expected<std::vector<Descriptor>> named = named_configurations(target, builder.whole(), mode);
-    if (!named) {
-      engines.last_error = named.error().message;
-      continue;
-    }
-    for (const Descriptor& one : *named) {
-      if (engines.usable.size() >= most) break;
-      Expected<Configured> configured = configured_of(one.get());
-      if (!configured) {
-        ++engines.unsupported;
-        engines.last_error = configured.error().message;
-        continue;
-      }
-      if (std::find(met.begin(), met.end(), configured->configuration) != met.end()) continue;
-      met.push_back(configured->configuration);
-      if (!planner.allows(*configured)) {
-        ++engines.other_arithmetic;
-      } else if (configured->is_compiled && !limits.compiled) {
-        ++engines.compiled;
-      } else if (Expected<Engine> engine = planner.plan(one, *configured); engine) {
-        engines.usable.push_back(std::move(*engine));
-      } else {
-        ++engines.unsupported;  // the heuristics name configurations that then turn out to have no plan
-        engines.last_error = engine.error().message;
-      }
-    }
+  add_engines(target, builder.whole(), EnginePlanner(target, graph.type, math, limits.workspace_bytes), limits,
+              engines);
+  return engines;
+}
+
+Engines attention_engines(const PlanningTarget& target, const AttentionPlan& attention, cudnnDataType_t type,
+                          const EngineLimits& limits) {
+  Engines engines;
+  AttentionBuilder builder(attention, type);
+  if (const Status built = builder.build(target); !built) {
+    engines.last_error = built.error().message;
+    return engines;
   }
+  add_engines(target, builder.whole(), EnginePlanner(target, type, MathMode::strict, limits.workspace_bytes), limits,
+              engines);
   return engines;
 }
 
@@ -415,18 +566,18 @@ Expected<Engine> configured_engine(const PlanningTarget& target, const Convoluti
   Configured configured;
   configured.configuration = configuration;
   configured.notes = notes_of(engine.get());
-  const EnginePlanner planner(target, graph, math, workspace_bytes);
+  const EnginePlanner planner(target, graph.type, math, workspace_bytes);
   if (!planner.allows(configured))
     return unusable("engine " + std::to_string(configuration.index) + " has other arithmetic");
   return planner.plan(one, configured);
 }
 
 Status execute(cudnnHandle_t handle, const Engine& engine,
-               std::span<const std::pair<ConvolutionOperand, const void*>> operands, void* workspace) {
+               std::span<const std::pair<std::int64_t, const void*>> operands, void* workspace) {
   std::vector<std::int64_t> numbers;
   std::vector<void*> pointers;
   for (const auto& [number, pointer] : operands) {
-    numbers.push_back(static_cast<std::int64_t>(number));
+    numbers.push_back(number);
     pointers.push_back(const_cast<void*>(pointer));  // cuDNN has one list for what is read and what is written
   }
   Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);

@@ -14,6 +14,7 @@
 
 #include "graph/tensor_type.h"
 #include "runtime/backend.h"
+#include "runtime/cuda/attention.h"
 #include "support/status.h"
 
 namespace taso::cuda {
@@ -115,6 +116,7 @@ struct Engines {
       0;                   ///< Left out: products or sums of less than the asked precision, or no fixed order of sums.
   int compiled = 0;        ///< Left out: would have to be compiled.
   int unsupported = 0;     ///< Left out: no plan, or too large a workspace.
+  int unloadable = 0;      ///< Left out: compiled, but there is no device to load the code onto.
   std::string last_error;  ///< cuDNN's words on the last unsupported one; on the graph, if that was refused.
 };
 
@@ -127,15 +129,22 @@ struct PlanningTarget {
 /// Engines that compute the graph in this arithmetic, within the limits.
 [[nodiscard]] Engines convolution_engines(const PlanningTarget& target, const ConvolutionGraph& graph, MathMode math,
                                           const EngineLimits& limits);
+/// Engines that compute softmax(scale * q k' + mask) v, all of which cuDNN compiles when they are planned; without the
+/// driver's library it names none.
+[[nodiscard]] Engines attention_engines(const PlanningTarget& target, const AttentionPlan& attention,
+                                        cudnnDataType_t type, const EngineLimits& limits);
 /// The engine of this configuration, as convolution_engines gave it once, without asking the heuristics.
 /// device_unavailable if cuDNN has none, or none that computes in this arithmetic with so much workspace.
 [[nodiscard]] Expected<Engine> configured_engine(const PlanningTarget& target, const ConvolutionGraph& graph,
                                                  MathMode math, std::size_t workspace_bytes,
                                                  const EngineConfiguration& configuration);
 
-/// Queues an engine on the handle's stream.
+/// Numbers of the tensors of attention.
+enum class AttentionTensor : std::int64_t { q = 1, k = 2, v = 3, y = 4, scale = 5, mask = 6 };
+
+/// Queues an engine on the handle's stream. Operands are numbers of the graph's tensors, with where they lie.
 [[nodiscard]] Status execute(cudnnHandle_t handle, const Engine& engine,
-                             std::span<const std::pair<ConvolutionOperand, const void*>> operands, void* workspace);
+                             std::span<const std::pair<std::int64_t, const void*>> operands, void* workspace);
 
 /// A descriptor of a device from JSON, or of the handle's device.
 [[nodiscard]] Expected<Descriptor> device_from_json(const std::string& json);

@@ -69,13 +69,15 @@ Status DeviceKernel::execute(const KernelArguments& arguments) const {
   buffers.inputs = arguments.inputs;
   buffers.outputs = arguments.outputs;
   buffers.workspace = workspace_bytes_ == 0 ? nullptr : rounded_up(arguments.workspace);
-  return aligns_ ? queue_aligned(buffers) : queue(buffers, context_->stream);
+  TASO_CHECK(arguments.stream < context_->streams.size(), "a stream that there is not");
+  const cudaStream_t stream = context_->streams[arguments.stream];
+  return aligns_ ? queue_aligned(buffers, stream) : queue(buffers, stream);
 }
 
-Status DeviceKernel::queue_aligned(const Buffers& buffers) const {
+Status DeviceKernel::queue_aligned(const Buffers& buffers, cudaStream_t stream) const {
   if (std::all_of(buffers.inputs.begin(), buffers.inputs.end(), is_aligned) &&
       std::all_of(buffers.outputs.begin(), buffers.outputs.end(), is_aligned))
-    return queue(buffers, context_->stream);
+    return queue(buffers, stream);
   const std::scoped_lock lock(staging_mutex_);
   const char* what = "CUDA cannot copy an operand";
   std::vector<const std::byte*> inputs(buffers.inputs.begin(), buffers.inputs.end());
@@ -90,7 +92,7 @@ Status DeviceKernel::queue_aligned(const Buffers& buffers) const {
     if (is_aligned(inputs[i])) continue;
     TASO_ASSIGN(std::byte * copy, stage(inputs_[i]));
     TASO_RETURN_IF_ERROR(
-        check(cudaMemcpyAsync(copy, inputs[i], inputs_[i].bytes, cudaMemcpyDeviceToDevice, context_->stream), what));
+        check(cudaMemcpyAsync(copy, inputs[i], inputs_[i].bytes, cudaMemcpyDeviceToDevice, stream), what));
     inputs[i] = copy;
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -100,12 +102,11 @@ Status DeviceKernel::queue_aligned(const Buffers& buffers) const {
   Buffers staged = buffers;
   staged.inputs = inputs;
   staged.outputs = outputs;
-  TASO_RETURN_IF_ERROR(queue(staged, context_->stream));
+  TASO_RETURN_IF_ERROR(queue(staged, stream));
   for (std::size_t i = 0; i < outputs.size(); ++i)
     if (outputs[i] != buffers.outputs[i])
-      TASO_RETURN_IF_ERROR(check(cudaMemcpyAsync(buffers.outputs[i], outputs[i], outputs_[i].bytes,
-                                                 cudaMemcpyDeviceToDevice, context_->stream),
-                                 what));
+      TASO_RETURN_IF_ERROR(check(
+          cudaMemcpyAsync(buffers.outputs[i], outputs[i], outputs_[i].bytes, cudaMemcpyDeviceToDevice, stream), what));
   return {};
 }
 

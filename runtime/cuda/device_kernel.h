@@ -13,7 +13,7 @@
 
 namespace taso::cuda {
 
-/// A kernel on a device: queues on the context's stream.
+/// A kernel on a device: queues on one of the context's streams.
 class DeviceKernel : public Kernel {
  public:
   Status execute(const KernelArguments& arguments) const final;
@@ -37,7 +37,7 @@ class DeviceKernel : public Kernel {
     std::size_t bytes = 0;
     mutable DeviceMemory memory;  ///< Allocated when first needed.
   };
-  [[nodiscard]] Status queue_aligned(const Buffers& buffers) const;
+  [[nodiscard]] Status queue_aligned(const Buffers& buffers, cudaStream_t stream) const;
   bool aligns_ = false;
   std::size_t reserved_ = 0;
   std::vector<Stage> inputs_, outputs_;
@@ -53,6 +53,11 @@ class DeviceKernel : public Kernel {
 [[nodiscard]] KernelOffer convolution(const std::shared_ptr<Context>& context, const KernelRequest& request);
 /// matmul and matmul_bias_act, by cuBLASLt.
 [[nodiscard]] KernelOffer product(const std::shared_ptr<Context>& context, const KernelRequest& request);
+
+/// softmax(scale * q k' + mask) v, by cuDNN.
+[[nodiscard]] KernelOffer attention(const std::shared_ptr<Context>& context, const KernelRequest& request);
+/// Whether it would be offered.
+[[nodiscard]] bool plans_attention(Context& context, const KernelRequest& request);
 
 /// The function that the request's attribute `act` names; identity where there is no such attribute; nothing if it is
 /// unknown.

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "runtime/access.h"
+#include "runtime/cuda/moves.h"
 
 namespace taso::cuda {
 namespace {
@@ -55,86 +56,30 @@ bool is_image(const Operand& operand) {
   return operand.layout == Layout::channels_last || block_of(operand.layout) != 0;
 }
 
-/// What the parts before a product make of the inputs.
-struct MovedInput {
-  std::size_t input = 0;
-  std::optional<Access> access;
-};
-
-class FusedProduct {
- public:
-  explicit FusedProduct(const KernelRequest& request) : request_(request), fused_(*request.fused) {}
-
-  /// False, with a reason, if something else than moving happens round the product.
-  bool resolve(ProductOperands& operands, std::string& reason) {
-    if (fused_.results.size() != 1) return (reason = "several results", false);
-    for (std::size_t i = 0; i < fused_.parts.size(); ++i) {
-      const KernelRequest& part = fused_.parts[i].request;
-      std::vector<MovedInput>& made = made_.emplace_back(part.outputs.size());
-      if (&part == product_in(request_)) {
-        if (!read(fused_.parts[i], operands)) return (reason = "an operand that no strides describe", false);
-        product_ = i;
-      } else if (!only_moves(part)) {
-        return (reason = "a product with " + part.op, false);
-      } else if (const MovedInput from = source(fused_.parts[i].sources[0]); from.access) {
-        for (std::size_t port = 0; port < made.size(); ++port)
-          made[port] = {from.input, access_through(part, port, *from.access)};
-      }
-    }
-    std::optional<Access> y = result();
-    if (!y) return (reason = "a result that no strides describe", false);
-    operands.y = std::move(*y);
-    return true;
+/// False, with a reason, if something else than moving happens round the product.
+bool resolve(const KernelRequest& request, ProductOperands& operands, std::string& reason) {
+  const Fused& fused = *request.fused;
+  if (fused.results.size() != 1) return (reason = "several results", false);
+  const Moves moves(request);
+  std::size_t number = 0;
+  for (std::size_t i = 0; i < fused.parts.size(); ++i) {
+    const KernelRequest& part = fused.parts[i].request;
+    if (&part == product_in(request))
+      number = i;
+    else if (!only_moves(part))
+      return (reason = "a product with " + part.op, false);
   }
-
- private:
-  MovedInput source(const FusedPart::Source& from) const {
-    if (from.is_input) return {from.index, access_of(request_.inputs[from.index])};
-    return made_[from.index][from.port];
-  }
-
-  bool read(const FusedPart& product, ProductOperands& operands) const {
-    const MovedInput a = source(product.sources[0]), b = source(product.sources[1]);
-    if (!a.access || !b.access) return false;
-    operands = {*a.access, *b.access, {}, a.input, b.input, 2};
-    if (product.sources.size() < 3) return true;
-    operands.bias_input = product.sources[2].index;
-    return product.sources[2].is_input;
-  }
-
-  /// Where the product writes, so that what follows has been done: from the whole's output back.
-  std::optional<Access> result() const {
-    std::optional<Access> place = access_of(request_.outputs[0]);
-    for (FusedPart::Source at = fused_.results[0]; at.index != product_; at = fused_.parts[at.index].sources[0]) {
-      const FusedPart& part = fused_.parts[at.index];
-      if (part.sources[0].is_input) return std::nullopt;
-      const Operand& moved = part.request.inputs[0];
-      if (part.request.op == "transpose") {
-        Access before{moved.type.shape, std::vector<std::int64_t>(moved.type.shape.size()), place->offset};
-        const auto& permutation = part.request.attributes.integers("perm");
-        for (std::size_t axis = 0; axis < permutation.size(); ++axis) {
-          const std::int64_t from = permutation[axis];
-          const auto rank = static_cast<std::int64_t>(permutation.size());
-          before.strides[static_cast<std::size_t>(from < 0 ? from + rank : from)] = place->strides[axis];
-        }
-        place = std::move(before);
-      } else if (part.request.op == "reshape") {
-        KernelRequest back = part.request;
-        std::swap(back.inputs[0].type, back.outputs[0].type);
-        place = access_through(back, 0, *place);
-        if (!place) return std::nullopt;
-      } else if (part.request.op != reorder_op) {
-        return std::nullopt;
-      }
-    }
-    return place;
-  }
-
-  const KernelRequest& request_;
-  const Fused& fused_;
-  std::vector<std::vector<MovedInput>> made_;
-  std::size_t product_ = 0;
-};
+  const FusedPart& product = fused.parts[number];
+  MovedInput a = moves.source(product.sources[0]), b = moves.source(product.sources[1]);
+  if (!a.access || !b.access) return (reason = "an operand that no strides describe", false);
+  std::optional<Access> y = moves.result_of(number);
+  if (!y) return (reason = "a result that no strides describe", false);
+  operands = {std::move(*a.access), std::move(*b.access), std::move(*y), a.input, b.input, 2};
+  if (product.sources.size() < 3) return true;
+  operands.bias_input = product.sources[2].index;
+  if (!product.sources[2].is_input) return (reason = "a bias that is no input", false);
+  return true;
+}
 
 }  // namespace
 
@@ -160,7 +105,7 @@ PlannedProduct plan_product(const KernelRequest& request) {
   ProductOperands operands;
   if (!request.fused) {
     operands = {access_of(request.inputs[0]), access_of(request.inputs[1]), access_of(request.outputs[0]), 0, 1, 2};
-  } else if (std::string reason; !FusedProduct(request).resolve(operands, reason)) {
+  } else if (std::string reason; !resolve(request, operands, reason)) {
     return decline(std::move(reason));
   }
   const Access &a = operands.a, &b = operands.b, &y = operands.y;

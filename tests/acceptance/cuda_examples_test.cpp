@@ -86,7 +86,7 @@ TEST_P(CudaLaunches, AreFew) {
     ExecutorOptions options;
     options.float_storage = storage;
     std::size_t launches = 0;
-    for (const PlannedLaunches& kernel : value_of(plan_launches(graph, library, options))) {
+    for (const PlannedLaunches& kernel : value_of(plan_launches(graph, library, options)).kernels) {
       EXPECT_NE(kernel.implementation.rfind("host: ", 0), 0U) << kernel.key;
       launches += kernel.launches;
     }

@@ -6,11 +6,13 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 #include "runtime/device_program.h"
 #include "runtime/layout_space.h"
 #include "runtime/measure.h"
 #include "runtime/weights.h"
+#include "support/random.h"
 #include "tests/runtime/random_graph.h"
 
 namespace taso::testing {
@@ -96,6 +98,44 @@ TEST(Backend, OfTestsSeesFaults) {
             "a transfer while launches are recorded");
 }
 
+TEST(Backend, OfTestsSeesWaitsThatAreMissing) {
+  const auto backend = value_of(load_test_backend());
+  const KernelRequest request{"relu", {}, {{{ElementType::f32, {8}, true}}}, {{{ElementType::f32, {8}, true}}}, 1};
+  const auto kernel = std::move(backend->create(request, registry()).kernel);
+  const DeviceBuffer x = value_of(DeviceBuffer::create(backend, 32)), y = value_of(DeviceBuffer::create(backend, 32)),
+                     z = value_of(DeviceBuffer::create(backend, 32));
+  const auto launch = [&](const DeviceBuffer& from, const DeviceBuffer& to, std::size_t stream) {
+    const std::byte* input = from.data();
+    std::byte* output = to.data();
+    return kernel->execute({std::span(&input, 1), std::span(&output, 1), nullptr, stream});
+  };
+  const auto error_of = [&](const std::function<Status()>& launches) {
+    const auto recorded = backend->record(launches);
+    return recorded ? std::string() : recorded.error().message;
+  };
+  EXPECT_EQ(backend->streams(), 4u);
+  EXPECT_EQ(launch(x, y, 1).error().message, "a launch on stream 1 outside of recordings");
+  EXPECT_EQ(launch(x, y, 4).error().message, "a launch on a stream that the test device has not");
+  EXPECT_EQ(backend->mark(0, 0).error().message, "a mark outside of recordings");
+  EXPECT_EQ(backend->wait(1, 0).error().message, "a wait for a mark outside of recordings");
+  EXPECT_EQ(error_of([&] { return launch(x, y, 1); }), "a launch on stream 1, which takes no part in the recording");
+  EXPECT_EQ(error_of([&] { return backend->mark(2, 0); }), "a mark on stream 2, which takes no part in the recording");
+  EXPECT_EQ(error_of([&] { return backend->wait(1, 7); }), "a wait for a mark that was not set in the recording");
+  // Both from x, at the same time; the second of them is not waited for, or both write to one place.
+  const auto fork = [&](const DeviceBuffer& second, bool joins) -> Status {
+    TASO_RETURN_IF_ERROR(backend->mark(0, 0));
+    TASO_RETURN_IF_ERROR(backend->wait(1, 0));
+    TASO_RETURN_IF_ERROR(launch(x, y, 0));
+    TASO_RETURN_IF_ERROR(launch(x, second, 1));
+    TASO_RETURN_IF_ERROR(backend->mark(1, 1));
+    return joins ? backend->wait(0, 1) : Status{};
+  };
+  EXPECT_EQ(error_of([&] { return fork(z, true); }), "");
+  EXPECT_EQ(error_of([&] { return fork(z, false); }), "stream 0 does not wait for stream 1 in the end");
+  EXPECT_EQ(error_of([&] { return fork(y, true); }),
+            "relu and relu may run at the same time and share memory that one of them writes");
+}
+
 /// Root mean square of the difference over that of the reference, over all outputs.
 double relative_error(const std::vector<HostTensor>& actual, const std::vector<std::vector<double>>& expected) {
   double difference = 0, reference = 0;
@@ -116,6 +156,25 @@ ExecutorOptions options_of(bool channels_last, ElementType float_storage, std::s
           .layouts = nullptr,
           .float_storage = float_storage};
 }
+
+/// Costs that are drawn, or that were recorded.
+class DrawnCosts final : public StepCosts {
+ public:
+  explicit DrawnCosts(std::uint64_t seed) : random_(seed, "costs") {}
+  std::optional<StepCost> find(const std::string& key) override {
+    return costs_.try_emplace(key, StepCost{random_.uniform() * 1e-5, 0.05 + 0.3 * random_.uniform()}).first->second;
+  }
+  Status record(const std::string& key, const StepCost& cost) override {
+    costs_[key] = cost;
+    return {};
+  }
+  std::optional<double> wait_seconds() override { return 1e-7; }
+  Status record_wait(double /*seconds*/) override { return {}; }
+
+ private:
+  Random random_;
+  std::map<std::string, StepCost> costs_;
+};
 
 class RandomGraphsOnDevice : public ::testing::TestWithParam<std::uint64_t> {};
 
@@ -138,6 +197,34 @@ TEST_P(RandomGraphsOnDevice, RunAsDefined) {
     }
   }
   EXPECT_GT(declined, 0u);
+}
+
+// Whatever order of execution the waits allow, another one at each replay; the test device refuses steps that may run
+// at the same time and share memory.
+TEST_P(RandomGraphsOnDevice, RunOnSeveralStreams) {
+  std::size_t on_several = 0, waits = 0;
+  for (const char* name : {"host", "fusing"}) {
+    const KernelLibrary device(registry(), value_of(load_test_backend({}, name)));
+    for (std::uint64_t i = 0; i < 25; ++i) {
+      const std::uint64_t seed = GetParam() * 25 + i;
+      const Graph graph = RandomGraph(seed).build(8 + static_cast<int>(seed % 20));
+      ExecutorOptions options = options_of(seed % 2 == 0, ElementType::f32);
+      options.streams = 2 + seed % 3;
+      options.step_costs = std::make_shared<DrawnCosts>(seed);
+      Executor executor = value_of(Executor::create(graph, device, options));
+      ASSERT_LE(executor.schedule().streams, options.streams);
+      on_several += executor.schedule().streams > 1 ? 1 : 0;
+      for (const ScheduledStep& step : executor.schedule().steps) waits += step.waits.size();
+      for (std::uint64_t run = 0; run < 4; ++run) {
+        const std::vector<HostTensor> inputs = inputs_for(graph, seed + run);
+        expect_near(value_of(executor.run(inputs)), reference_outputs(graph, inputs), 1e-4,
+                    "seed " + std::to_string(seed) + ", run " + std::to_string(run) + "\n" + to_text(graph));
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+  EXPECT_GT(on_several, 15u);
+  EXPECT_GT(waits, 10u);
 }
 
 // Offsets of views and pieces are those of the storage; a factor of two would show as garbage.
@@ -197,6 +284,69 @@ TEST(DeviceExecutor, ProfilesWhatRunsWhere) {
   // Timing has not changed what the inputs are.
   const auto expected = reference_outputs(graph_of(convolutions), inputs);
   expect_near(value_of(executor.run(inputs)), expected, 1e-5, "after timing");
+}
+
+const char* const two_branches = R"(
+  input x f32[1, 8, 9, 9]
+  weight w f32[16, 8, 3, 3]
+  weight v f32[16, 8, 1, 1]
+  a = conv2d(x, w; strides=[1, 1], pads=[1, 1, 1, 1], dilations=[1, 1])
+  b = conv2d(x, v; strides=[1, 1], pads=[0, 0, 0, 0], dilations=[1, 1])
+  output add(tanh(a), sigmoid(b)))";
+
+/// Costs of which none is known at first.
+class NotedCosts final : public StepCosts {
+ public:
+  std::optional<StepCost> find(const std::string& key) override {
+    const auto known = costs.find(key);
+    return known == costs.end() ? std::nullopt : std::optional(known->second);
+  }
+  Status record(const std::string& key, const StepCost& cost) override {
+    costs[key] = cost;
+    return {};
+  }
+  std::optional<double> wait_seconds() override { return wait; }
+  Status record_wait(double seconds) override {
+    wait = seconds;
+    return {};
+  }
+  std::map<std::string, StepCost> costs;
+  std::optional<double> wait;
+};
+
+TEST(DeviceExecutor, StreamsAreChosenByWhatStepsCost) {
+  const KernelLibrary device = device_library();
+  const Graph graph = graph_of(two_branches);
+  const auto costs = std::make_shared<NotedCosts>();
+  ExecutorOptions options;
+  const auto streams = [&] { return value_of(Executor::create(graph, device, options)).schedule().streams; };
+  EXPECT_EQ(streams(), 1u) << "unless several are asked for";
+  options.streams = 4;
+  EXPECT_EQ(streams(), 2u) << "as the device estimates";
+  options.step_costs = costs;
+  EXPECT_EQ(streams(), 2u) << "nothing else is known";
+  EXPECT_EQ(value_of(plan_launches(graph, device, options)).measured, 0u);
+  // The test device runs one kernel at a time.
+  const std::size_t measured = value_of(measure_step_costs(graph, device, options));
+  EXPECT_EQ(measured, costs->costs.size() + 1) << "all steps, and a wait";
+  EXPECT_EQ(value_of(measure_step_costs(graph, device, options)), 0u) << "all is known";
+  EXPECT_GE(costs->costs.size(), 5u);
+  for (const auto& [key, cost] : costs->costs) {
+    EXPECT_GT(cost.seconds, 0) << key;
+    EXPECT_GE(cost.share, 0.25) << key;
+    EXPECT_LE(cost.share, 1) << key;
+  }
+  EXPECT_EQ(value_of(plan_launches(graph, device, options)).measured, costs->costs.size());
+  for (auto& [key, cost] : costs->costs) cost = {1e-5, 1};
+  EXPECT_EQ(streams(), 1u) << "every step fills the device";
+  for (auto& [key, cost] : costs->costs) cost.share = 0.5;
+  costs->wait = 0;
+  EXPECT_EQ(streams(), 2u);
+  costs->wait = 1;
+  EXPECT_EQ(streams(), 1u) << "waits take too long";
+  // A chain has nothing to run beside anything.
+  options.step_costs = std::make_shared<NotedCosts>();
+  EXPECT_EQ(value_of(measure_step_costs(graph_of(convolutions), device, options)), 0u);
 }
 
 TEST(DeviceExecutor, ReportsIndices) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -234,6 +235,58 @@ TEST(CudnnDescriptors, SettersKeepTheFirstError) {
   ASSERT_FALSE(status.ok());
   EXPECT_EQ(status.error().code, ErrorCode::device_unavailable);
   EXPECT_EQ(status.error().message.rfind("cuDNN refuses an attribute: ", 0), 0U) << status.error().message;
+}
+
+/// Attention of heads side by side in rows, as projections leave them.
+AttentionPlan attention_of(std::int64_t heads, std::int64_t queries, std::int64_t keys, std::int64_t width) {
+  AttentionPlan plan;
+  plan.q = plan.y = {0, {1, heads, queries, width}, {queries * heads * width, width, heads * width, 1}, 0};
+  plan.k = {1, {1, heads, width, keys}, {keys * heads * width, width, 1, heads * width}, 0};
+  plan.v = {2, {1, heads, keys, width}, {keys * heads * width, width, heads * width, 1}, 0};
+  return plan;
+}
+
+struct AttentionShape {
+  std::string name;
+  AttentionPlan plan;
+  bool has_engine = true;
+};
+
+/// Of blocks of BERT, GPT-2 and LLaMA: what cuDNN has an engine for has heads of 64 numbers.
+std::vector<AttentionShape> attention_shapes() {
+  AttentionShape bert{"bert", attention_of(12, 128, 128, 64), true}, masked = bert, gpt2 = bert;
+  bert.plan.scale = 3;
+  bert.plan.divides = true;
+  masked.name = "bert_with_padding";
+  masked.plan.scale = 3;
+  masked.plan.mask = AttentionOperand{4, {1, 1, 1, 128}, {128, 128, 128, 1}, 0};
+  gpt2.name = "gpt2";
+  gpt2.plan = attention_of(12, 64, 64, 64);
+  gpt2.plan.scale = 3;
+  gpt2.plan.mask = AttentionOperand{4, {1, 1, 64, 64}, {4096, 4096, 64, 1}, 0};
+  return {bert,
+          masked,
+          gpt2,
+          {"plain", attention_of(8, 100, 100, 64), true},
+          {"llama", attention_of(32, 128, 128, 128), false},
+          {"long", attention_of(12, 1024, 1024, 64), false}};
+}
+
+// Engines for attention are compiled when they are planned. Where the driver's library is only there to be linked with,
+// all is done but to load the code; where it is not there, cuDNN names none.
+TEST(CudaPlanning, Attention) {
+  const bool is_compiled = std::getenv("TASO_TEST_DRIVER_STUB") != nullptr;
+  for (const AttentionShape& shape : attention_shapes())
+    for (const cudnnDataType_t type : {CUDNN_DATA_HALF, CUDNN_DATA_BFLOAT16}) {
+      SCOPED_TRACE(shape.name);
+      if (is_compiled && type == CUDNN_DATA_BFLOAT16 && shape.name != "bert") continue;  // it takes a second each
+      const Engines engines = attention_engines(described_device(), shape.plan, type, {no_limit, 1, 1, true});
+      EXPECT_EQ(engines.last_error.find("refuses an attribute"), std::string::npos) << engines.last_error;
+      EXPECT_EQ(engines.other_arithmetic, 0);
+      EXPECT_EQ(engines.unsupported, 0) << engines.last_error;
+      if (!is_compiled) continue;
+      EXPECT_EQ(!engines.usable.empty() || engines.unloadable > 0, shape.has_engine);
+    }
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <numeric>
 
+#include "runtime/streamed_graph.h"
+#include "support/random.h"
 #include "tests/runtime/random_graph.h"
 
 namespace taso::testing {
@@ -33,9 +35,11 @@ std::vector<Bytes> contents_of(const LoweredGraph& lowered) {
 class PlannedRun {
  public:
   PlannedRun(const LoweredGraph& lowered, MemoryOf memory)
+      : PlannedRun(lowered, memory, plan_memory(lowered, memory)) {}
+  PlannedRun(const LoweredGraph& lowered, MemoryOf memory, MemoryPlan plan)
       : lowered_(lowered),
         memory_(memory),
-        plan_(plan_memory(lowered, memory)),
+        plan_(std::move(plan)),
         contents_(contents_of(lowered)),
         arena_(plan_.bytes, 0) {}
 
@@ -44,6 +48,11 @@ class PlannedRun {
   [[nodiscard]] int over_residuals() const { return over_residuals_; }
 
   void run() {
+    std::vector<std::size_t> in_order(lowered_.steps.size());
+    std::iota(in_order.begin(), in_order.end(), std::size_t{0});
+    run(in_order);
+  }
+  void run(const std::vector<std::size_t>& order) {
     for (TensorIndex i = 0; i < lowered_.tensors.size(); ++i) {
       if (plan_.places[i].root == i && plan_.is_used(i) && in_arena(i)) {
         ASSERT_EQ(plan_.places[i].offset % arena_alignment(memory_), 0u);
@@ -52,7 +61,8 @@ class PlannedRun {
       if (lowered_.tensors[i].source == Source::input && in_arena(i) && plan_.is_used(i)) write(i);
     }
     for (int repeated = 0; repeated < (memory_ == MemoryOf::device ? 2 : 1); ++repeated) {
-      for (const LoweredStep& step : lowered_.steps) {
+      for (const std::size_t number : order) {
+        const LoweredStep& step = lowered_.steps[number];
         for (const TensorIndex input : step.inputs) expect_there(input);
         for (const TensorIndex output : step.outputs) expect_apart(step, output);
         if (::testing::Test::HasFailure()) return;
@@ -135,6 +145,60 @@ TEST(Lifetimes, NothingIsOverwrittenThatIsRead) {
   EXPECT_GT(over_residuals, 50);
   EXPECT_GT(views_of_inputs, 50);
   EXPECT_GT(pieces, 50);
+}
+
+/// An order of steps that the partial order allows.
+std::vector<std::size_t> random_extension(const StepOrder& order, Random& random) {
+  std::vector<std::size_t> left(order.size()), extension;
+  std::iota(left.begin(), left.end(), std::size_t{0});
+  while (!left.empty()) {
+    std::vector<std::size_t> next;
+    for (const std::size_t step : left)
+      if (std::none_of(left.begin(), left.end(), [&](std::size_t other) { return order.is_before(other, step); }))
+        next.push_back(step);
+    extension.push_back(next[random.below(next.size())]);
+    left.erase(std::find(left.begin(), left.end(), extension.back()));
+  }
+  return extension;
+}
+
+// On several streams: whatever order of execution the waits allow.
+TEST(Lifetimes, NothingIsOverwrittenByStepsThatMayRunAtTheSameTime) {
+  std::size_t larger = 0, on_several = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    const Graph graph = RandomGraph(seed).build(6 + static_cast<int>(seed % 30));
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + to_text(graph));
+    Random random(seed, "costs");
+    LoweredGraph lowered = value_of(lower(graph, registry()));
+    std::vector<PlacedStep> placed;
+    for (std::size_t i = 0; i < lowered.steps.size(); ++i)
+      placed.push_back({{random.uniform(), 0.25}, random.below(10) != 0});
+    const StreamSchedule schedule = schedule_streams(stream_tasks(lowered, placed), 3, 0);
+    const std::size_t bytes_in_sequence = plan_memory(lowered, MemoryOf::device).bytes;
+    order_steps(lowered, schedule);
+    const StepOrder order(schedule.predecessors());
+    const MemoryPlan plan = plan_memory(lowered, order);
+    on_several += schedule.streams > 1 ? 1 : 0;
+    larger += plan.bytes > bytes_in_sequence ? 1 : 0;
+    for (int tried = 0; tried < 4; ++tried) {
+      PlannedRun run(lowered, MemoryOf::device, plan);
+      run.run(random_extension(order, random));
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(on_several, 50u);
+  EXPECT_GT(larger, 20u);
+}
+
+// The plan of a sequence is that of the order in which every step waits for the one before.
+TEST(Lifetimes, AnOrderThatIsASequenceTakesNoMoreMemory) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    const Graph graph = RandomGraph(seed).build(20);
+    const LoweredGraph lowered = value_of(lower(graph, registry()));
+    std::vector<std::vector<std::uint32_t>> waits(lowered.steps.size());
+    for (std::uint32_t i = 1; i < waits.size(); ++i) waits[i] = {i - 1};
+    EXPECT_EQ(plan_memory(lowered, StepOrder(waits)).bytes, plan_memory(lowered, MemoryOf::device).bytes) << seed;
+  }
 }
 
 TEST(Lifetimes, InputsLieInTheArenaOfADeviceOnly) {

@@ -4,18 +4,24 @@
 // too little room, fails. Launches are queued and run when something waits for them, so that work which relies on them
 // earlier finds NaN. Kernels are those of the host, on f32: f16 and bf16 are widened and rounded round them, and TF32
 // rounds the operands of products. Some operators are declined. A wrong index is reported by synchronize(). Products
-// have two engines, between which a choice is made that only the choices of programs keep. Built with
-// TASO_TEST_FAULT it is taso_faulty.so, whose additions are wrong in their last element: what checks kernels finds it.
-// Built with TASO_TEST_FUSES it is taso_fusing.so: it fuses what the CUDA backend does, and runs the programs that this
-// one would launch, in loops; it also fuses up to three operators of any kind.
+// have two engines, between which a choice is made that only the choices of programs keep. There are four streams:
+// launches of a recording that may run at the same time while one writes what the other touches are an error, and
+// replays run them in any order that the waits allow, another one each time. Built with TASO_TEST_FAULT it is
+// taso_faulty.so, whose additions are wrong in their last element: what checks kernels finds it. Built with
+// TASO_TEST_FUSES it is taso_fusing.so: it fuses what the CUDA backend does, and runs the programs that this one would
+// launch, in loops; it also fuses up to three operators of any kind.
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "runtime/backend.h"
@@ -23,8 +29,10 @@
 #include "runtime/measure.h"
 #include "runtime/storage.h"
 #include "runtime/tensor.h"
+#include "support/random.h"
 #include "tests/runtime/backend/socket_messages.h"
 #if defined(TASO_TEST_FUSES)
+#include "runtime/cuda/attention.h"
 #include "runtime/cuda/products.h"
 #include "tests/runtime/host_runner.h"
 #endif
@@ -102,22 +110,154 @@ struct Body {
   }
 };
 
-/// One entry of the queue: a kernel's launch, or else messages, or else a copy.
+/// A kernel's launch, or else messages, or else a copy.
 struct Launch {
   std::shared_ptr<const Body> body = nullptr;
   std::vector<const std::byte*> inputs = {};
   std::vector<std::byte*> outputs = {};
   std::byte* workspace = nullptr;
   std::size_t copied = 0;
+  std::size_t stream = 0;
   std::shared_ptr<DeviceMessages> connected = nullptr;
   std::vector<DeviceMessages::Message> messages = {};
+
+  [[nodiscard]] std::string name() const { return body ? body->request.op : connected ? "an exchange" : "a copy"; }
+  /// The memory that it reads, and what it writes.
+  struct Range {
+    const std::byte* begin = nullptr;
+    std::size_t bytes = 0;
+    [[nodiscard]] bool meets(const Range& other) const {
+      return begin < other.begin + other.bytes && other.begin < begin + bytes;
+    }
+  };
+  [[nodiscard]] std::vector<Range> read() const {
+    if (connected) return memory_of(true);
+    if (!body) return {{inputs[0], copied}};
+    std::vector<Range> ranges;
+    for (std::size_t i = 0; i < inputs.size(); ++i) ranges.push_back({inputs[i], body->bytes(i)});
+    return ranges;
+  }
+  [[nodiscard]] std::vector<Range> written() const {
+    if (connected) return memory_of(false);
+    if (!body) return {{outputs[0], copied}};
+    std::vector<Range> ranges{{workspace, body->kernel->workspace_bytes()}};
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      ranges.push_back({outputs[i], static_cast<std::size_t>(body->request.outputs[i].type.bytes())});
+    return ranges;
+  }
+
+ private:
+  [[nodiscard]] std::vector<Range> memory_of(bool sent) const {
+    std::vector<Range> ranges;
+    for (const DeviceMessages::Message& message : messages)
+      if ((message.from != nullptr) == sent) ranges.push_back({sent ? message.from : message.into, message.bytes});
+    return ranges;
+  }
+};
+
+/// What is over: of each stream so many launches.
+using StreamClock = std::array<std::size_t, 4>;
+constexpr std::size_t stream_count = std::tuple_size_v<StreamClock>;
+
+/// Launches on streams that wait for each other: vector clocks (Mattern 1989).
+class RecordedLaunches {
+ public:
+  Status add(Launch launch) {
+    if (!takes_part_[launch.stream])
+      return internal_error("a launch on stream " + std::to_string(launch.stream) +
+                            ", which takes no part in the recording");
+    StreamClock& clock = clocks_[launch.stream];
+    before_.push_back(clock);
+    ++clock[launch.stream];
+    launches_.push_back(std::move(launch));
+    return {};
+  }
+  Status mark(std::size_t stream, std::size_t mark) {
+    if (!takes_part_[stream])
+      return internal_error("a mark on stream " + std::to_string(stream) + ", which takes no part in the recording");
+    marks_[mark] = clocks_[stream];
+    return {};
+  }
+  Status wait(std::size_t stream, std::size_t mark) {
+    const auto marked = marks_.find(mark);
+    if (marked == marks_.end()) return internal_error("a wait for a mark that was not set in the recording");
+    takes_part_[stream] = true;
+    for (std::size_t i = 0; i < stream_count; ++i) clocks_[stream][i] = std::max(clocks_[stream][i], marked->second[i]);
+    return {};
+  }
+  /// What is wrong with all of it.
+  [[nodiscard]] Status check() const {
+    for (std::size_t stream = 1; stream < stream_count; ++stream)
+      if (clocks_[0][stream] != clocks_[stream][stream])
+        return internal_error("stream 0 does not wait for stream " + std::to_string(stream) + " in the end");
+    for (std::size_t b = 0; b < launches_.size(); ++b)
+      for (std::size_t a = 0; a < b; ++a)
+        if (!is_before(a, b) && interfere(launches_[a], launches_[b]))
+          return internal_error(launches_[a].name() + " and " + launches_[b].name() +
+                                " may run at the same time and share memory that one of them writes");
+    return {};
+  }
+  /// An order in which a device might run them, another one each time.
+  [[nodiscard]] std::vector<const Launch*> order(std::uint64_t seed) const {
+    Random random(seed, "streams");
+    const bool one_as_far_as_it_goes = random.below(2) == 0;
+    std::array<std::vector<std::size_t>, stream_count> queues;
+    for (std::size_t i = launches_.size(); i-- > 0;) queues[launches_[i].stream].push_back(i);
+    StreamClock over{};
+    std::vector<const Launch*> ordered;
+    std::size_t current = random.below(stream_count);
+    while (ordered.size() < launches_.size()) {
+      const auto is_ready = [&](std::size_t stream) {
+        if (queues[stream].empty()) return false;
+        const StreamClock& needed = before_[queues[stream].back()];
+        return std::equal(needed.begin(), needed.end(), over.begin(), std::less_equal<>());
+      };
+      if (!one_as_far_as_it_goes || !is_ready(current)) {
+        current = random.below(stream_count);
+        while (!is_ready(current)) current = (current + 1) % stream_count;
+      }
+      ordered.push_back(&launches_[queues[current].back()]);
+      queues[current].pop_back();
+      ++over[current];
+    }
+    return ordered;
+  }
+
+ private:
+  /// Launch a comes earlier in the list.
+  [[nodiscard]] bool is_before(std::size_t a, std::size_t b) const {
+    const std::size_t stream = launches_[a].stream;
+    return before_[b][stream] > before_[a][stream];
+  }
+  [[nodiscard]] static bool interfere(const Launch& a, const Launch& b) {
+    const auto meet = [](const std::vector<Launch::Range>& some, const std::vector<Launch::Range>& others) {
+      return std::any_of(some.begin(), some.end(), [&](const Launch::Range& one) {
+        return std::any_of(others.begin(), others.end(), [&](const Launch::Range& other) { return one.meets(other); });
+      });
+    };
+    return meet(a.written(), b.written()) || meet(a.written(), b.read()) || meet(a.read(), b.written());
+  }
+
+  std::vector<Launch> launches_;
+  std::vector<StreamClock> before_;  ///< Per launch: what is over when it begins.
+  std::array<StreamClock, stream_count> clocks_{};
+  std::array<bool, stream_count> takes_part_{true};
+  std::map<std::size_t, StreamClock> marks_;
 };
 
 class Queue {
  public:
-  void add(Launch launch) { (recording_ != nullptr ? *recording_ : waiting_).push_back(std::move(launch)); }
+  Status add(Launch launch) {
+    if (recording_ != nullptr) return recording_->add(std::move(launch));
+    if (launch.stream != 0)
+      return internal_error("a launch on stream " + std::to_string(launch.stream) + " outside of recordings");
+    waiting_.emplace_back(std::move(launch));
+    return {};
+  }
+  void add(std::shared_ptr<const RecordedLaunches> recorded) { waiting_.emplace_back(std::move(recorded)); }
+  [[nodiscard]] RecordedLaunches* recording() { return recording_; }
   [[nodiscard]] bool is_recording() const { return recording_ != nullptr; }
-  void record_into(std::vector<Launch>* recording) { recording_ = recording; }
+  void record_into(RecordedLaunches* recording) { recording_ = recording; }
 
   std::byte* allocate(std::size_t bytes) {
     auto* memory = static_cast<std::byte*>(::operator new (std::max<std::size_t>(bytes, 1), std::align_val_t{256}));
@@ -140,9 +280,12 @@ class Queue {
 
   /// Runs all that waits; the first failure is kept for take_failure.
   void drain() {
-    for (const Launch& launch : std::exchange(waiting_, {})) {
-      Status status = run(launch);
-      if (!status && !failure_) failure_ = status.error();
+    for (const auto& next : std::exchange(waiting_, {})) {
+      if (const auto* launch = std::get_if<Launch>(&next)) {
+        run_and_note(*launch);
+        continue;
+      }
+      for (const Launch* launch : std::get<1>(next)->order(replays_++)) run_and_note(*launch);
     }
   }
   Status take_failure() {
@@ -151,6 +294,10 @@ class Queue {
   }
 
  private:
+  void run_and_note(const Launch& launch) {
+    Status status = run(launch);
+    if (!status && !failure_) failure_ = status.error();
+  }
   static void poison(std::byte* memory, std::size_t bytes) {
     if (bytes > 0) std::memset(memory, 0xff, bytes);
   }
@@ -220,8 +367,9 @@ class Queue {
   }
 
   std::map<std::byte*, std::size_t> allocations_;
-  std::vector<Launch> waiting_;
-  std::vector<Launch>* recording_ = nullptr;
+  std::vector<std::variant<Launch, std::shared_ptr<const RecordedLaunches>>> waiting_;
+  RecordedLaunches* recording_ = nullptr;
+  std::uint64_t replays_ = 0;
   std::optional<Error> failure_;
 };
 
@@ -240,12 +388,13 @@ class HostKernel final : public Kernel {
     body_->kernel->pack(index, wide.size() > 0 ? wide.data() : plain, packed);
   }
   Status execute(const KernelArguments& arguments) const override {
-    queue_->add({body_,
-                 {arguments.inputs.begin(), arguments.inputs.end()},
-                 {arguments.outputs.begin(), arguments.outputs.end()},
-                 arguments.workspace,
-                 0});
-    return {};
+    if (arguments.stream >= stream_count) return internal_error("a launch on a stream that the test device has not");
+    return queue_->add({body_,
+                        {arguments.inputs.begin(), arguments.inputs.end()},
+                        {arguments.outputs.begin(), arguments.outputs.end()},
+                        arguments.workspace,
+                        0,
+                        arguments.stream});
   }
 
  private:
@@ -259,8 +408,7 @@ class QueuedMessages final : public DeviceMessages {
   QueuedMessages(std::unique_ptr<DeviceMessages> connected, std::shared_ptr<Queue> queue)
       : connected_(std::move(connected)), queue_(std::move(queue)) {}
   Status exchange(std::span<const Message> messages) override {
-    queue_->add({.connected = connected_, .messages = {messages.begin(), messages.end()}});
-    return {};
+    return queue_->add({.connected = connected_, .messages = {messages.begin(), messages.end()}});
   }
   void abort() override { connected_->abort(); }
 
@@ -271,16 +419,16 @@ class QueuedMessages final : public DeviceMessages {
 
 class HostRecording final : public Recording {
  public:
-  HostRecording(std::vector<Launch> launches, std::shared_ptr<Queue> queue)
+  HostRecording(std::shared_ptr<const RecordedLaunches> launches, std::shared_ptr<Queue> queue)
       : launches_(std::move(launches)), queue_(std::move(queue)) {}
   Status replay() override {
     if (queue_->is_recording()) return internal_error("a replay while launches are recorded");
-    for (const Launch& launch : launches_) queue_->add(launch);
+    queue_->add(launches_);
     return {};
   }
 
  private:
-  std::vector<Launch> launches_;
+  std::shared_ptr<const RecordedLaunches> launches_;
   std::shared_ptr<Queue> queue_;
 };
 
@@ -315,7 +463,8 @@ class HostBackend final : public Backend {
       engine = *chosen;
     }
 #if defined(TASO_TEST_FUSES)
-    if (request.fused && cuda::product_in(request) == nullptr) body->program = cuda::plan_fused(request).program;
+    if (request.fused && cuda::product_in(request) == nullptr && !cuda::has_two_products(request))
+      body->program = cuda::plan_fused(request).program;
 #endif
     return {std::make_unique<HostKernel>(std::move(body), queue_, engine), ""};
   }
@@ -325,7 +474,12 @@ class HostBackend final : public Backend {
 #if defined(TASO_TEST_FUSES)
   bool fuses(const KernelRequest& request) const override {
     if (cuda::product_in(request) != nullptr && cuda::is_one_product(request)) return true;
-    const auto rounds = [&](const FusedPart& part) { return math_ == MathMode::tf32 && is_product(part.request.op); };
+    if (cuda::plan_attention(request).plan) return true;
+    // Products in f16 are left to attention.
+    const auto rounds = [&](const FusedPart& part) {
+      return is_product(part.request.op) &&
+             (math_ == MathMode::tf32 || is_narrow(part.request.outputs[0].type.element));
+    };
     const std::vector<FusedPart>& parts = request.fused->parts;
     return cuda::plan_fused(request).program.has_value() ||
            (parts.size() <= 3 && std::none_of(parts.begin(), parts.end(), rounds));
@@ -345,10 +499,21 @@ class HostBackend final : public Backend {
     return {};
   }
   Status copy(const std::byte* from, std::byte* to, std::size_t bytes) override {
-    queue_->add({.inputs = {from}, .outputs = {to}, .copied = bytes});
-    return {};
+    return queue_->add({.inputs = {from}, .outputs = {to}, .copied = bytes});
   }
 
+  std::size_t streams() const override { return stream_count; }
+  Status mark(std::size_t stream, std::size_t mark) override {
+    if (!queue_->is_recording()) return internal_error("a mark outside of recordings");
+    return queue_->recording()->mark(stream, mark);
+  }
+  Status wait(std::size_t stream, std::size_t mark) override {
+    if (!queue_->is_recording()) return internal_error("a wait for a mark outside of recordings");
+    return queue_->recording()->wait(stream, mark);
+  }
+  /// Steps take the same time, and four of them all of the device.
+  StepCost estimate(const KernelRequest& /*request*/, const Kernel& /*kernel*/) const override { return {1e-5, 0.25}; }
+  double estimated_wait_seconds() const override { return 1e-6; }
   Expected<std::string> message_endpoint() const override { return endpoint_; }
   Expected<std::string> message_group() const override { return testing::new_group(); }
   Expected<std::unique_ptr<DeviceMessages>> join_messages(const std::string& group, int rank, int size) override {
@@ -363,11 +528,12 @@ class HostBackend final : public Backend {
   }
   Expected<std::unique_ptr<Recording>> record(const std::function<Status()>& launches) override {
     if (queue_->is_recording()) return internal_error("a recording within a recording");
-    std::vector<Launch> recorded;
-    queue_->record_into(&recorded);
+    auto recorded = std::make_shared<RecordedLaunches>();
+    queue_->record_into(recorded.get());
     const Status status = launches();
     queue_->record_into(nullptr);
     if (!status) return status.error();
+    TASO_RETURN_IF_ERROR(recorded->check());
     return std::unique_ptr<Recording>(std::make_unique<HostRecording>(std::move(recorded), queue_));
   }
   Expected<double> time(const std::function<Status()>& launches) override {
