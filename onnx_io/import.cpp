@@ -473,12 +473,10 @@ class Importer {
     }
     // Integers that follow from extents in a way that is not known are no constants, so these shapes are known.
     static const std::set<std::string> to_shapes = {"Expand", "Flatten", "Reshape"};
-    if (flow_.sizes() == NodeContext::Sizes::some && to_shapes.contains(document_.node(index).op_type()) &&
+    if (flow_.sizes() != NodeContext::Sizes::all && to_shapes.contains(document_.node(index).op_type()) &&
         (carried.shape.rule != CarriedShape::Rule::same || plain.inputs().size() < 2 ||
-         plain.inputs()[1].from_symbols)) {
-      carried.shape = {};
-      carried.shape.rule = CarriedShape::Rule::listed;
-    }
+         plain.inputs()[1].from_symbols))
+      carried.shape = flow_.listed(plain);
     return carried;
   }
 
@@ -571,7 +569,7 @@ class Importer {
           result_.decisions.rounded[id] = *context.inputs()[0].value;
       if (windows.contains(node.op_type()))
         for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id) result_.decisions.windows.insert(id);
-      if (!record.outputs.empty() && record.outputs[0]) record_equal_extents(node, record.outputs[0]->node);
+      if (!alias && !record.outputs.empty() && record.outputs[0]) record_equal_extents(index, record.outputs[0]->node);
     }
     for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id)
       if (result_.graph.node(id).kind == NodeKind::op) own(id, index);
@@ -579,11 +577,14 @@ class Importer {
   }
 
   /// Notes what must be equal where the model exists: extents that are broadcast against each other, or concatenated.
-  void record_equal_extents(const onnx::NodeProto& node, NodeId reader) {
+  void record_equal_extents(int index, NodeId reader) {
+    const onnx::NodeProto& node = document_.node(index);
     static const std::set<std::string> broadcasting = {
         "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min",
         "Mul", "Or",  "Pow", "Sub",   "Sum",     "Where",          "Xor"};
     const bool broadcast = broadcasting.contains(node.op_type());
+    if (is_default_domain(node.domain()) && node.op_type() == "Expand")
+      return flow_.note_expanded(NodeContext(document_, index, catalog_, result_.graph, read_inputs(node)), reader);
     if (!is_default_domain(node.domain()) || (!broadcast && node.op_type() != "Concat")) return;
     std::vector<Value> values;
     for (const auto& name : node.input()) {
@@ -650,7 +651,7 @@ class Importer {
     const NodeId id = result_.graph.add(std::move(node));
     if (flow_.sizes() != NodeContext::Sizes::all) {
       result_.decisions.carried[id] = carried.shape;
-      record_equal_extents(proto, id);
+      record_equal_extents(index, id);
     }
     first_unowned_ = result_.graph.id_bound();
     for (int port = 0; port < proto.output_size(); ++port) {

@@ -58,7 +58,6 @@ std::string SymbolFlow::fold(const NodeContext& context, const ConstantData& fol
   std::optional<Flow> flow;
   if (op == "Shape" || op == "Size") {
     if (context.is_constant(0) && !flow_of(context, 0).shaped()) return "";
-    if (sizes_ == NodeContext::Sizes::rounded) return "extents that may be rounded are not known at all sizes";
     flow = of_extents(context, folded);
   } else {
     bool any = false, beyond_first = false, shaped = false;
@@ -129,9 +128,24 @@ std::vector<SymbolFlow::Term> SymbolFlow::extents_of(const NodeContext& context,
   return terms;
 }
 
+/// Integers that are made in the same way are one.
 SymbolFlow::Term SymbolFlow::note(SymbolicInteger integer) {
-  decisions_->integers.push_back(integer);
-  return {decisions_->integers.size(), integer.value};
+  const std::int64_t number = integer.kind == SymbolicInteger::Kind::number ? integer.value : 0;
+  const Key key{integer.kind, integer.tensor.node, integer.tensor.port, integer.axis, integer.a, integer.b, number};
+  const auto [place, added] = known_.try_emplace(key, decisions_->integers.size());
+  integer.computed = false;
+  if (added) decisions_->integers.push_back(integer);
+  if (!describing_) mark_computed(place->second);
+  return {place->second + 1, integer.value};
+}
+
+void SymbolFlow::mark_computed(std::size_t integer) {
+  SymbolicInteger& entry = decisions_->integers[integer];
+  if (entry.computed) return;
+  entry.computed = true;
+  if (entry.kind == SymbolicInteger::Kind::extent || entry.kind == SymbolicInteger::Kind::number) return;
+  mark_computed(entry.a);
+  mark_computed(entry.b);
 }
 
 /// The position of an integer; a number becomes one.
@@ -202,31 +216,86 @@ std::optional<std::vector<SymbolFlow::Term>> SymbolFlow::shape_of_moved(const No
   const std::string& op = context.proto().op_type();
   const std::vector<Term>& extents = flow_of(context, 0).shape;
   if (op == "Identity") return extents;
+  if (op == "Reshape") return reshaped(context, extents);
   NodeContext copy = context.with_inputs(context.inputs());
-  if (op == "Unsqueeze") {
-    std::vector<std::int64_t> axes = copy.opset() >= 13 ? copy.integers(1) : copy.integer_list("axes", {});
-    const auto rank = static_cast<std::int64_t>(extents.size() + axes.size());
-    for (std::int64_t& axis : axes) axis = copy.axis_from_front(axis, rank);
-    if (copy.stopped()) return std::nullopt;
-    std::sort(axes.begin(), axes.end());
-    std::vector<Term> result = extents;
-    for (const std::int64_t axis : axes) result.insert(result.begin() + axis, Term{0, 1});
-    return result;
-  }
-  const std::vector<std::int64_t> list = copy.integers(1);
-  if (copy.integer("allowzero", 0) != 0 || copy.stopped()) return std::nullopt;
-  std::vector<Term> result;
+  std::vector<std::int64_t> axes = copy.opset() >= 13 ? copy.integers(1) : copy.integer_list("axes", {});
+  const auto rank = static_cast<std::int64_t>(extents.size() + axes.size());
+  for (std::int64_t& axis : axes) axis = copy.axis_from_front(axis, rank);
+  if (copy.stopped()) return std::nullopt;
+  std::sort(axes.begin(), axes.end());
+  std::vector<Term> result = extents;
+  for (const std::int64_t axis : axes) result.insert(result.begin() + axis, Term{0, 1});
+  return result;
+}
+
+/// Extents after a Reshape of what has `extents`.
+std::optional<std::vector<SymbolFlow::Term>> SymbolFlow::reshaped(const NodeContext& context,
+                                                                  const std::vector<Term>& extents) {
+  NodeContext copy = context.with_inputs(context.inputs());
+  if (!copy.is_constant(1) || copy.type(1).element != ElementType::i64) return std::nullopt;
+  const bool zero_is_zero = copy.integer("allowzero", 0) != 0;
+  if (copy.stopped()) return std::nullopt;
+  std::vector<Term> result = terms_of(context, 1);
   std::optional<std::size_t> rest;
-  for (std::size_t axis = 0; axis < list.size(); ++axis) {
-    if (list[axis] == 0 && axis >= extents.size()) return std::nullopt;
-    if (list[axis] == -1) rest = axis;
-    result.push_back(list[axis] == 0 ? extents[axis] : Term{0, list[axis] == -1 ? 1 : list[axis]});
+  for (std::size_t axis = 0; axis < result.size(); ++axis) {
+    Term& term = result[axis];
+    if (term.integer != 0) {
+      // What may be 0 or -1 somewhere says something else there.
+      if (!is_not_negative(term) || term.value <= 0) return std::nullopt;
+    } else if (term.value == 0 && (zero_is_zero || axis >= extents.size())) {
+      return std::nullopt;
+    } else if (term.value == 0) {
+      term = extents[axis];
+    } else if (term.value == -1) {
+      rest = axis;
+      term.value = 1;
+    }
   }
   if (!rest) return result;
   const Term all = product(extents), others = product(result);
   if (others.value == 0) return std::nullopt;
   result[*rest] = combine(SymbolicInteger::Kind::divide, all, others, all.value / others.value);
   return result;
+}
+
+std::optional<std::vector<SymbolFlow::Term>> SymbolFlow::flattened(const NodeContext& context) {
+  NodeContext copy = context.with_inputs(context.inputs());
+  const std::int64_t axis = copy.integer("axis", 1);
+  const std::vector<Term> extents = extents_of(context, 0);
+  const auto rank = static_cast<std::int64_t>(extents.size());
+  if (copy.stopped() || axis < -rank || axis > rank) return std::nullopt;
+  const auto middle = extents.begin() + (axis < 0 ? axis + rank : axis);
+  return std::vector{product({extents.begin(), middle}), product({middle, extents.end()})};
+}
+
+CarriedShape SymbolFlow::listed(const NodeContext& context) {
+  const std::string& op = context.proto().op_type();
+  CarriedShape shape;
+  if (context.input_count() == 0 || !context.type(0).known) return shape;
+  describing_ = true;
+  std::optional<std::vector<Term>> terms;
+  if (op == "Reshape" && context.input_count() > 1) terms = reshaped(context, extents_of(context, 0));
+  if (op == "Flatten") terms = flattened(context);
+  if (op == "Expand" && context.input_count() > 1 && context.is_constant(1) &&
+      context.type(1).element == ElementType::i64)
+    terms = terms_of(context, 1);
+  for (const Term& term : terms.value_or(std::vector<Term>())) shape.extents.push_back(integer_of(term));
+  if (terms) shape.rule = op == "Expand" ? CarriedShape::Rule::expanded : CarriedShape::Rule::listed;
+  describing_ = false;
+  return shape;
+}
+
+void SymbolFlow::note_expanded(const NodeContext& context, NodeId reader) {
+  if (context.input_count() < 2 || !context.inputs()[0].value || !context.type(0).known || !context.is_constant(1) ||
+      context.type(1).element != ElementType::i64)
+    return;
+  const std::vector<Term> list = terms_of(context, 1);
+  const Shape& shape = context.shape(0);
+  for (std::size_t back = 1; back <= std::min(list.size(), shape.size()); ++back) {
+    const Term& term = list[list.size() - back];
+    if (term.integer != 0 && term.value > 1 && term.value == shape[shape.size() - back])
+      decisions_->equal.push_back({reader, *context.inputs()[0].value, {}, term.integer - 1, back, true});
+  }
 }
 
 bool SymbolFlow::is_not_negative(Term term) const {

@@ -12,8 +12,11 @@
 /// from extents has shape_mark for each element instead, and the integers, or numbers, that its extents are.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "onnx_io/import.h"
@@ -41,6 +44,10 @@ class SymbolFlow {
   /// A list that follows from symbolic extents where the importer would take it for numbers that are the same at all
   /// sizes: why the node is carried; else empty.
   [[nodiscard]] static std::string misuse(const NodeContext& context);
+  /// How the extents of what a Reshape, Expand or Flatten makes follow from the list that it reads.
+  [[nodiscard]] CarriedShape listed(const NodeContext& context);
+  /// Notes which extents of what an Expand reads are those of its list; `reader` is a node of what it became.
+  void note_expanded(const NodeContext& context, NodeId reader);
 
  private:
   using Data = std::shared_ptr<const ConstantData>;
@@ -71,12 +78,19 @@ class SymbolFlow {
   [[nodiscard]] bool is_not_negative(Term term) const;
   [[nodiscard]] std::optional<Flow> repeated(const NodeContext& context, const ConstantData& folded);
   [[nodiscard]] std::optional<std::vector<Term>> shape_of_moved(const NodeContext& context);
+  [[nodiscard]] std::optional<std::vector<Term>> reshaped(const NodeContext& context, const std::vector<Term>& extents);
+  [[nodiscard]] std::optional<std::vector<Term>> flattened(const NodeContext& context);
+  void mark_computed(std::size_t integer);
 
   const Document* document_;
   SizeDecisions* decisions_;
   NodeContext::Sizes sizes_ = NodeContext::Sizes::all;
   bool quotients_ = true;  ///< ImportOptions::quotients
+  bool describing_ = false;  ///< What is noted is not computed by the file.
   std::vector<Flow> flows_;
+  using Key = std::tuple<SymbolicInteger::Kind, NodeId, std::uint32_t, std::size_t, std::size_t, std::size_t,
+                         std::int64_t>;
+  std::map<Key, std::size_t> known_;  ///< Integers by how they are made.
 };
 
 }  // namespace taso
