@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
@@ -171,7 +172,7 @@ std::optional<SymbolFlow::Flow> SymbolFlow::of_extents(const NodeContext& contex
   const std::vector<Term> extents = extents_of(context, 0);
   if (context.proto().op_type() == "Size") {
     const auto integer = static_cast<std::int64_t>(product(extents).integer);
-    return Flow{ConstantData::of_integers({}, std::span(&integer, 1)), {}};
+    return Flow{ConstantData::of_integers({}, std::span(&integer, 1)), {}, {}, 0};
   }
   // What Shape makes of a tensor whose extents are the integers.
   std::vector<NodeContext::Input> inputs = context.inputs();
@@ -180,7 +181,7 @@ std::optional<SymbolFlow::Flow> SymbolFlow::of_extents(const NodeContext& contex
   NodeContext of_integers = context.with_inputs(std::move(inputs));
   Data elements = fold_integers(of_integers);
   if (!elements || elements->type().shape != folded.type().shape) return std::nullopt;
-  return Flow{std::move(elements), {}};
+  return Flow{std::move(elements), {}, {}, 0};
 }
 
 /// What an operator that moves elements makes of the integers that they are.
@@ -199,7 +200,11 @@ std::optional<SymbolFlow::Flow> SymbolFlow::moved(const NodeContext& context) {
   if (flow_of(context, 0).shaped()) {
     auto shape = shape_of_moved(context);
     if (!shape) return std::nullopt;
+    flow = flow_of(context, 0);
     flow.shape = std::move(*shape);
+    const auto is_one = [](const Term& term) { return term.integer == 0 && term.value == 1; };
+    if (flow.step != 0 && std::count_if(flow.shape.begin(), flow.shape.end(), std::not_fn(is_one)) > 1)
+      return std::nullopt;
   }
   if (op == "Identity") {
     flow.elements = inputs[0].constant;
@@ -343,7 +348,7 @@ std::optional<SymbolFlow::Flow> SymbolFlow::chosen(const NodeContext& context, c
         first ? a[broadcast_index(i, shape, context.shape(1))] : b[broadcast_index(i, shape, context.shape(2))];
     integers.push_back(static_cast<std::int64_t>(term.integer));
   }
-  return Flow{ConstantData::of_integers(shape, integers), {}};
+  return Flow{ConstantData::of_integers(shape, integers), {}, {}, 0};
 }
 
 /// Sums, differences, products and quotients, element by element.
@@ -357,21 +362,7 @@ std::optional<SymbolFlow::Flow> SymbolFlow::computed(const NodeContext& context,
                                   : Kind::subtract;
   const bool negates = op == "Neg";
   if (kind == Kind::divide && !quotients_) return std::nullopt;
-  if (flow_of(context, 0).shaped() || flow_of(context, 1).shaped()) {
-    // Extents that are 1 are broadcast; others are equal.
-    Flow flow{marks(shape), std::vector<Term>(shape.size(), Term{0, 1})};
-    for (std::size_t i = 0; i < (negates ? 1U : 2U); ++i) {
-      const std::vector<Term> extents = extents_of(context, i);
-      for (std::size_t back = 1; back <= extents.size(); ++back) {
-        Term &common = flow.shape[shape.size() - back], extent = extents[extents.size() - back];
-        if (extent.integer == 0 && extent.value == 1) continue;
-        const bool free = common.integer == 0 && common.value == 1;
-        if (!free && (common.integer != extent.integer || common.value != extent.value)) return std::nullopt;
-        common = extent;
-      }
-    }
-    return flow;
-  }
+  if (flow_of(context, 0).shaped() || flow_of(context, 1).shaped()) return counted(context, folded);
   const std::vector<Term> a = negates ? std::vector<Term>{{0, 0}} : terms_of(context, 0),
                           b = terms_of(context, negates ? 0 : 1);
   const Shape& shape_a = negates ? Shape() : context.shape(0);
@@ -384,17 +375,80 @@ std::optional<SymbolFlow::Flow> SymbolFlow::computed(const NodeContext& context,
     if (kind == Kind::divide && !(is_not_negative(left) && is_not_negative(right))) return std::nullopt;
     integers.push_back(static_cast<std::int64_t>(combine(kind, left, right, values[i]).integer));
   }
-  return Flow{ConstantData::of_integers(shape, integers), {}};
+  return Flow{ConstantData::of_integers(shape, integers), {}, {}, 0};
+}
+
+/// What an operand of arithmetic on constants whose shape follows from extents is, as one of these.
+std::optional<SymbolFlow::Flow> SymbolFlow::count_of(const NodeContext& context, std::size_t i) const {
+  const Flow& flow = flow_of(context, i);
+  if (flow.shaped()) return flow;
+  const std::vector<Term> terms = terms_of(context, i);
+  const auto differs = [&](const Term& term) {
+    return term.integer != terms[0].integer || term.value != terms[0].value;
+  };
+  if (terms.empty() || std::any_of(terms.begin(), terms.end(), differs)) return std::nullopt;
+  return Flow{nullptr, {}, terms[0], 0};
+}
+
+/// The extents that two operands have in common, as far as these are one integer, or 1.
+std::optional<std::vector<SymbolFlow::Term>> SymbolFlow::common_extents(const NodeContext& context, std::size_t rank) {
+  std::vector<Term> common(rank, Term{0, 1});
+  for (std::size_t i = 0; i < context.input_count(); ++i) {
+    const std::vector<Term> extents = extents_of(context, i);
+    for (std::size_t back = 1; back <= extents.size(); ++back) {
+      Term &known = common[rank - back], extent = extents[extents.size() - back];
+      if (extent.integer == 0 && extent.value == 1) continue;
+      const bool free = known.integer == 0 && known.value == 1;
+      if (!free && (known.integer != extent.integer || known.value != extent.value)) return std::nullopt;
+      known = extent;
+    }
+  }
+  return common;
+}
+
+/// Sums, differences and products of constants whose shape follows from extents, where these still count or repeat.
+std::optional<SymbolFlow::Flow> SymbolFlow::counted(const NodeContext& context, const ConstantData& folded) {
+  using Kind = SymbolicInteger::Kind;
+  const std::string& op = context.proto().op_type();
+  const std::optional<Flow> first = op == "Neg" ? Flow{nullptr, {}, {0, 0}, 0} : count_of(context, 0),
+                            second = count_of(context, op == "Neg" ? 0 : 1);
+  const auto shape = common_extents(context, folded.type().shape.size());
+  if (!first || !second || !shape || op == "Div") return std::nullopt;
+  const Kind kind = op == "Add" ? Kind::add : op == "Mul" ? Kind::multiply : Kind::subtract;
+  const Term &a = first->start, &b = second->start;
+  std::int64_t start = 0, step = 0;
+  bool overflows = false;
+  if (kind == Kind::multiply) {
+    // Numbers of steps of numbers: others have no form in a file.
+    if ((first->step != 0 && (second->step != 0 || b.integer != 0)) || (second->step != 0 && a.integer != 0))
+      return std::nullopt;
+    overflows = __builtin_mul_overflow(a.value, b.value, &start) ||
+                __builtin_mul_overflow(first->step != 0 ? first->step : second->step,
+                                       first->step != 0 ? b.value : a.value, &step);
+  } else if (kind == Kind::add) {
+    overflows = __builtin_add_overflow(a.value, b.value, &start) ||
+                __builtin_add_overflow(first->step, second->step, &step);
+  } else {
+    overflows = __builtin_sub_overflow(a.value, b.value, &start) ||
+                __builtin_sub_overflow(first->step, second->step, &step);
+  }
+  if (overflows) return std::nullopt;
+  Flow flow{marks(folded.type().shape), *shape, combine(kind, a, b, start), step};
+  const auto is_one = [](const Term& term) { return term.integer == 0 && term.value == 1; };
+  const auto others = std::count_if(shape->begin(), shape->end(), [&](const Term& term) { return !is_one(term); });
+  if (step == 0 ? flow.start.integer != 0 : others > 1) return std::nullopt;
+  return flow;
 }
 
 /// A constant whose shape follows from extents.
 std::optional<SymbolFlow::Flow> SymbolFlow::repeated(const NodeContext& context, const ConstantData& folded) {
   const std::string& op = context.proto().op_type();
-  Flow flow{marks(folded.type().shape), {}};
+  Flow flow{marks(folded.type().shape), {}, {}, 0};
   if (op == "Range") {
     const std::vector<Term> limit = terms_of(context, 1);
     decisions_->lengths.push_back(integer_of(limit.at(0)));
     flow.shape = limit;
+    flow.step = 1;
   } else if (op == "ConstantOfShape") {
     flow.shape = terms_of(context, 0);
   } else {
@@ -406,6 +460,12 @@ std::optional<SymbolFlow::Flow> SymbolFlow::repeated(const NodeContext& context,
       if (const std::int64_t extent = own[own.size() - back]; extent != 1)
         flow.shape[flow.shape.size() - back] = {0, extent};
     }
+  }
+  if (folded.type().element == ElementType::i64 && op != "Range") {
+    const std::vector<std::int64_t> elements = folded.to_integers();
+    if (std::any_of(elements.begin(), elements.end(), [&](std::int64_t element) { return element != elements[0]; }))
+      return std::nullopt;
+    flow.start = {0, elements.empty() ? 0 : elements[0]};
   }
   if (flow.shape.size() != folded.type().shape.size()) return std::nullopt;
   return flow;

@@ -9,7 +9,8 @@
 /// Representation. Each integer that follows from extents is noted with how (SymbolicInteger, in
 /// onnx_io/size_decisions.h). Per tensor that is a folded constant and has such elements, a constant of the same shape
 /// says of each element which it is (the first one is 1), or that it is a number (0). A constant whose shape follows
-/// from extents has shape_mark for each element instead, and the integers, or numbers, that its extents are.
+/// from extents has shape_mark for each element instead, and the integers, or numbers, that its extents are. Its elements
+/// repeat one, or count up: others are not folded, as no file could hold them for all sizes.
 #pragma once
 
 #include <map>
@@ -59,6 +60,10 @@ class SymbolFlow {
   struct Flow {
     Data elements;  ///< Null: nothing follows from extents.
     std::vector<Term> shape;
+    /// Of integers that have a shape: the element at flat place i is start + i * step. Where they count, the start may
+    /// follow from extents, and at most one extent is not 1.
+    Term start;
+    std::int64_t step = 0;
     [[nodiscard]] bool shaped() const { return !shape.empty(); }
   };
 
@@ -73,6 +78,9 @@ class SymbolFlow {
   [[nodiscard]] std::optional<Flow> of_extents(const NodeContext& context, const ConstantData& folded);
   [[nodiscard]] std::optional<Flow> moved(const NodeContext& context);
   [[nodiscard]] std::optional<Flow> computed(const NodeContext& context, const ConstantData& folded);
+  [[nodiscard]] std::optional<Flow> counted(const NodeContext& context, const ConstantData& folded);
+  [[nodiscard]] std::optional<Flow> count_of(const NodeContext& context, std::size_t i) const;
+  [[nodiscard]] std::optional<std::vector<Term>> common_extents(const NodeContext& context, std::size_t rank);
   [[nodiscard]] std::optional<Flow> chosen(const NodeContext& context, const ConstantData& folded) const;
   [[nodiscard]] bool is_decided(const NodeContext& context, const ConstantData& folded) const;
   [[nodiscard]] bool is_not_negative(Term term) const;

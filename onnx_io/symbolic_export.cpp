@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <tuple>
 
 #include "onnx_io/in_quotes.h"
 
@@ -175,7 +176,7 @@ class SymbolicExporter {
       case ConstantForm::Kind::repeated:
         return can_compute(form.type.shape) && document_.opset() >= 9;
       case ConstantForm::Kind::count:
-        return can_compute(form.type.shape) && document_.opset() >= 11;
+        return can_compute(form.type.shape) && can_compute(Integers{form.start}) && document_.opset() >= 11;
       case ConstantForm::Kind::unknown:
         break;
     }
@@ -188,10 +189,10 @@ class SymbolicExporter {
       case ConstantForm::Kind::unknown:
         return;
       case ConstantForm::Kind::list:
-        compute_list(name, terms_of(form.elements), form.type.shape.empty());
+        compute_list(name, terms_of_each(form.elements), form.type.shape.empty());
         return;
       case ConstantForm::Kind::repeated: {
-        const std::string shape = compute_list(fresh_name(name), terms_of(form.type.shape), false);
+        const std::string shape = compute_list(fresh_name(name), terms_of_each(form.type.shape), false);
         add_node("ConstantOfShape", {shape}, name);
         auto& attribute = *new_nodes_.back().add_attribute();
         attribute.set_name("value");
@@ -202,11 +203,14 @@ class SymbolicExporter {
         return;
       }
       case ConstantForm::Kind::count: {
-        const std::string start = add_constant({}, {form.start}), step = add_constant({}, {form.step});
+        const std::string step = add_constant({}, {form.step});
+        const std::string start = all_.integers.constants->is_number(form.start)
+                                      ? add_constant({}, {form.start})
+                                      : compute_list(fresh_name(name), {terms_of(form.start)}, true);
         const std::string limit = compute_list(fresh_name(name), {limit_of(form)}, true);
         const bool flat = form.type.shape.size() == 1;
         const std::string all = add_node("Range", {start, limit, step}, flat ? name : "");
-        if (!flat) add_node("Reshape", {all, compute_list(fresh_name(name), terms_of(form.type.shape), false)}, name);
+        if (!flat) add_node("Reshape", {all, compute_list(fresh_name(name), terms_of_each(form.type.shape), false)}, name);
         return;
       }
     }
@@ -214,66 +218,48 @@ class SymbolicExporter {
 
   using Sum = std::vector<SizeTerm>;  // Of products.
 
-  [[nodiscard]] std::vector<Sum> terms_of(const Integers& sizes) const {
+  [[nodiscard]] Sum terms_of(std::int64_t size) const {
+    return all_.integers.constants->is_number(size) ? Sum{{size, {}}} : all_.integers.sizes->terms(size).value();
+  }
+  [[nodiscard]] std::vector<Sum> terms_of_each(const Integers& sizes) const {
     std::vector<Sum> result;
-    for (const std::int64_t size : sizes)
-      result.push_back(all_.integers.constants->is_number(size) ? Sum{{size, {}}}
-                                                                : all_.integers.sizes->terms(size).value());
+    for (const std::int64_t size : sizes) result.push_back(terms_of(size));
     return result;
   }
 
   /// Where a count ends: start + step * the number of its elements.
   [[nodiscard]] Sum limit_of(const ConstantForm& form) const {
     Sum product = {{form.step, {}}};
-    for (const Sum& extent : terms_of(form.type.shape)) {
+    for (const Sum& extent : terms_of_each(form.type.shape)) {
       Sum longer;
       for (const SizeTerm& a : product)
         for (const SizeTerm& b : extent) {
-          longer.push_back({a.factor * b.factor, a.symbols});
-          longer.back().symbols.insert(longer.back().symbols.end(), b.symbols.begin(), b.symbols.end());
+          longer.push_back({a.number * b.number, a.factors});
+          longer.back().factors.insert(longer.back().factors.end(), b.factors.begin(), b.factors.end());
         }
       product = std::move(longer);
     }
-    if (form.start != 0) product.push_back({form.start, {}});
+    const Sum start = terms_of(form.start);
+    product.insert(product.end(), start.begin(), start.end());
     return product;
   }
 
   /// Adds nodes that compute a list of integers, or a scalar; gives its name.
   std::string compute_list(const std::string& name, const std::vector<Sum>& list, bool scalar) {
-    const auto constant = [&](const Integers& values) {
-      return add_constant(scalar ? Shape{} : Shape{static_cast<std::int64_t>(values.size())}, values);
-    };
-    const auto is_fixed = [](const Sum& sum) {
-      return std::all_of(sum.begin(), sum.end(), [](const SizeTerm& term) { return term.symbols.empty(); });
-    };
     std::vector<std::string> parts;
     Integers fixed;
     const auto end_fixed = [&] {
-      if (!fixed.empty()) parts.push_back(constant(fixed));
+      if (!fixed.empty())
+        parts.push_back(add_constant(scalar ? Shape{} : Shape{static_cast<std::int64_t>(fixed.size())}, fixed));
       fixed.clear();
     };
     for (const Sum& sum : list) {
-      std::int64_t number = 0;
-      for (const SizeTerm& term : sum)
-        if (term.symbols.empty()) number += term.factor;
-      if (is_fixed(sum)) {
-        fixed.push_back(number);
+      if (std::all_of(sum.begin(), sum.end(), [](const SizeTerm& term) { return term.factors.empty(); })) {
+        fixed.push_back(number_of(sum));
         continue;
       }
       end_fixed();
-      std::string total;
-      for (const SizeTerm& term : sum) {
-        if (term.symbols.empty()) continue;
-        std::string part;
-        for (const std::string& symbol : term.symbols) {
-          const std::string& extent = extent_of(symbol, scalar, constant);
-          part = part.empty() ? extent : add_node("Mul", {part, extent});
-        }
-        if (term.factor != 1) part = add_node("Mul", {part, constant({term.factor})});
-        total = total.empty() ? part : add_node("Add", {total, part});
-      }
-      if (number != 0) total = add_node("Add", {total, constant({number})});
-      parts.push_back(total);
+      parts.push_back(compute(sum, scalar));
     }
     end_fixed();
     add_node(parts.size() == 1 ? "Identity" : "Concat", parts, name);
@@ -285,15 +271,50 @@ class SymbolicExporter {
     return name;
   }
 
+  /// The summand that is a number.
+  static std::int64_t number_of(const Sum& sum) {
+    std::int64_t number = 0;
+    for (const SizeTerm& term : sum)
+      if (term.factors.empty()) number += term.number;
+    return number;
+  }
+
+  /// Adds nodes that compute one integer, as a list of one or a scalar.
+  std::string compute(const Sum& sum, bool scalar) {
+    const auto constant = [&](std::int64_t value) { return add_constant(scalar ? Shape{} : Shape{1}, {value}); };
+    std::string total;
+    for (const SizeTerm& term : sum) {
+      if (term.factors.empty()) continue;
+      std::string part;
+      for (const SizeFactor& factor : term.factors) {
+        const std::string& size = factor.symbol.empty() ? quotient_of(factor, scalar) : extent_of(factor.symbol, scalar);
+        part = part.empty() ? size : add_node("Mul", {part, size});
+      }
+      if (term.number != 1) part = add_node("Mul", {part, constant(term.number)});
+      total = total.empty() ? part : add_node("Add", {total, part});
+    }
+    const std::int64_t number = number_of(sum);
+    if (total.empty()) return constant(number);
+    return number == 0 ? total : add_node("Add", {total, constant(number)});
+  }
+
+  const std::string& quotient_of(const SizeFactor& factor, bool scalar) {
+    std::string& quotient = quotients_[{factor.dividend, factor.divisor, scalar}];
+    if (quotient.empty())
+      quotient = add_node("Div", {compute(terms_of(factor.dividend), scalar), compute(terms_of(factor.divisor), scalar)});
+    return quotient;
+  }
+
   /// A symbol, read from the graph input that has it, as a list of one or a scalar.
-  const std::string& extent_of(const std::string& name, bool scalar, const auto& constant) {
+  const std::string& extent_of(const std::string& name, bool scalar) {
     std::string& extent = extents_[{name, scalar}];
     if (!extent.empty()) return extent;
     const std::vector<Symbol>& symbols = all_.imported->symbols;
     const auto symbol =
         std::find_if(symbols.begin(), symbols.end(), [&](const Symbol& one) { return one.name == name; });
     TASO_CHECK(symbol != symbols.end(), "a symbol that no input has");
-    extent = add_node("Gather", {shape_of_input(symbol->input), constant({static_cast<std::int64_t>(symbol->axis)})});
+    const std::string axis = add_constant(scalar ? Shape{} : Shape{1}, {static_cast<std::int64_t>(symbol->axis)});
+    extent = add_node("Gather", {shape_of_input(symbol->input), axis});
     return extent;
   }
 
@@ -433,6 +454,7 @@ class SymbolicExporter {
   std::set<std::string> taken_;                                  // Names of constants and of nodes' outputs.
   std::map<std::string, std::string> shapes_;                    // Of graph inputs.
   std::map<std::pair<std::string, bool>, std::string> extents_;  // Symbols, by name; as scalars or as lists.
+  std::map<std::tuple<std::int64_t, std::int64_t, bool>, std::string> quotients_;  // By dividend and divisor.
   std::vector<onnx::NodeProto> new_nodes_;
 };
 

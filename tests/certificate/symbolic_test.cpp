@@ -261,8 +261,8 @@ TEST(SymbolicSizes, AreSumsOfProductsOfSymbolsOrNot) {
   ASSERT_TRUE(terms.has_value());
   std::int64_t at_first = 0;
   for (const SizeTerm& term : *terms) {
-    std::int64_t value = term.factor;
-    for (const std::string& symbol : term.symbols) value *= symbol == "n" ? 2 : 7;
+    std::int64_t value = term.number;
+    for (const std::string& symbol : term.factors) value *= symbol == "n" ? 2 : 7;
     at_first += value;
   }
   EXPECT_EQ(at_first, 3 * 2 * 7 + 4);
