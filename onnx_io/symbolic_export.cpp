@@ -1,6 +1,7 @@
 #include "onnx_io/symbolic_export.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <set>
 #include <tuple>
@@ -198,14 +199,14 @@ class SymbolicExporter {
         break;
       }
       case ConstantForm::Kind::count: {
-        const std::string step = add_constant({}, {form.step});
-        const std::string start = all_.integers.constants->is_number(form.start)
-                                      ? add_constant({}, {form.start})
-                                      : compute(terms_of(form.start), true);
-        const std::string limit = compute(limit_of(form), true);
-        const bool flat = form.type.shape.size() == 1;
-        const std::string all = add_node("Range", {start, limit, step}, flat ? name : "");
-        if (!flat) add_node("Reshape", {all, compute_list(fresh_name(name), form.type.shape, false)}, name);
+        const std::size_t before = new_nodes_.size();
+        const std::string all = compute_count(form);
+        if (form.type.shape.size() == 1) return named(all, name, before);
+        const auto axes = axes_of_ones(form.type.shape);
+        if (axes)
+          unsqueeze(all, *axes, name);
+        else
+          add_node("Reshape", {all, compute_list(fresh_name(name), form.type.shape, false)}, name);
         break;
       }
     }
@@ -221,6 +222,41 @@ class SymbolicExporter {
     std::vector<Sum> result;
     for (const std::int64_t size : sizes) result.push_back(terms_of(size));
     return result;
+  }
+
+  /// Adds nodes that count, in one dimension.
+  const std::string& compute_count(const ConstantForm& form) {
+    const auto is_one = [](std::int64_t extent) { return extent == 1; };
+    Integers longer;  // What has the same elements is one.
+    std::remove_copy_if(form.type.shape.begin(), form.type.shape.end(), std::back_inserter(longer), is_one);
+    std::string& count = counts_[{form.start, form.step, longer}];
+    if (count.empty()) {
+      const std::string step = add_constant({}, {form.step});
+      const std::string start = all_.integers.constants->is_number(form.start) ? add_constant({}, {form.start})
+                                                                               : compute(terms_of(form.start), true);
+      count = add_node("Range", {start, compute(limit_of(form), true), step});
+    }
+    return count;
+  }
+
+  /// The axes of extent 1, if these are all but one.
+  static std::optional<Integers> axes_of_ones(const Shape& shape) {
+    Integers axes;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis)
+      if (shape[axis] == 1) axes.push_back(static_cast<std::int64_t>(axis));
+    return axes.size() + 1 == shape.size() ? std::optional(axes) : std::nullopt;
+  }
+
+  void unsqueeze(const std::string& input, const Integers& axes, const std::string& output) {
+    const bool as_input = document_.opset() >= 13;
+    std::vector<std::string> inputs = {input};
+    if (as_input) inputs.push_back(add_constant({static_cast<std::int64_t>(axes.size())}, axes));
+    add_node("Unsqueeze", inputs, output);
+    if (as_input) return;
+    auto& attribute = *new_nodes_.back().add_attribute();
+    attribute.set_name("axes");
+    attribute.set_type(onnx::AttributeProto::INTS);
+    for (const std::int64_t axis : axes) attribute.add_ints(axis);
   }
 
   /// Where a count ends: start + step * the number of its elements.
@@ -326,6 +362,7 @@ class SymbolicExporter {
     rename(extents_);
     rename(quotients_);
     rename(runs_);
+    rename(counts_);
     return name;
   }
 
@@ -518,6 +555,7 @@ class SymbolicExporter {
   std::map<std::pair<std::string, bool>, std::string> extents_;  // Symbols, by name; as scalars or as lists.
   std::map<std::tuple<std::int64_t, std::int64_t, bool>, std::string> quotients_;  // By dividend and divisor.
   std::map<ExtentRun, std::string> runs_;
+  std::map<std::tuple<std::int64_t, std::int64_t, Integers>, std::string> counts_;  // By start, step and extents.
   std::map<std::pair<Integers, bool>, std::string> lists_;
   std::map<Hash128, std::string> computed_;  // Constants, by what they are at all sizes.
   std::vector<onnx::NodeProto> new_nodes_;
