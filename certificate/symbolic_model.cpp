@@ -35,7 +35,8 @@ struct Scale {
 constexpr std::int64_t narrow_range = 16;
 /// Not every model exists at every size: tables of positions end, networks of several scales need multiples, and those
 /// that read sound some hundreds.
-constexpr Scale symbol_scales[] = {{40, 3, 120, 1}, {40, 40, 400, 1}, {12, 64, 512, 32}, {12, 8, 76, 8}, {6, 900, 9000, 1}};
+constexpr Scale symbol_scales[] = {
+    {40, 3, 120, 1}, {40, 40, 400, 1}, {12, 64, 512, 32}, {12, 8, 76, 8}, {6, 900, 9000, 1}};
 
 /// Chooses sizes within the ranges; different symbols have different sizes where there are enough.
 SymbolSizes draw_sizes(const std::vector<Symbol>& symbols, const SymbolRanges& ranges, const Scale& scale,

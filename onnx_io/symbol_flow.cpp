@@ -426,11 +426,11 @@ std::optional<SymbolFlow::Flow> SymbolFlow::counted(const NodeContext& context, 
                 __builtin_mul_overflow(first->step != 0 ? first->step : second->step,
                                        first->step != 0 ? b.value : a.value, &step);
   } else if (kind == Kind::add) {
-    overflows = __builtin_add_overflow(a.value, b.value, &start) ||
-                __builtin_add_overflow(first->step, second->step, &step);
+    overflows =
+        __builtin_add_overflow(a.value, b.value, &start) || __builtin_add_overflow(first->step, second->step, &step);
   } else {
-    overflows = __builtin_sub_overflow(a.value, b.value, &start) ||
-                __builtin_sub_overflow(first->step, second->step, &step);
+    overflows =
+        __builtin_sub_overflow(a.value, b.value, &start) || __builtin_sub_overflow(first->step, second->step, &step);
   }
   if (overflows) return std::nullopt;
   Flow flow{marks(folded.type().shape), *shape, combine(kind, a, b, start), step};

@@ -9,8 +9,8 @@
 /// Representation. Each integer that follows from extents is noted with how (SymbolicInteger, in
 /// onnx_io/size_decisions.h). Per tensor that is a folded constant and has such elements, a constant of the same shape
 /// says of each element which it is (the first one is 1), or that it is a number (0). A constant whose shape follows
-/// from extents has shape_mark for each element instead, and the integers, or numbers, that its extents are. Its elements
-/// repeat one, or count up: others are not folded, as no file could hold them for all sizes.
+/// from extents has shape_mark for each element instead, and the integers, or numbers, that its extents are. Its
+/// elements repeat one, or count up: others are not folded, as no file could hold them for all sizes.
 #pragma once
 
 #include <map>
@@ -93,11 +93,11 @@ class SymbolFlow {
   const Document* document_;
   SizeDecisions* decisions_;
   NodeContext::Sizes sizes_ = NodeContext::Sizes::all;
-  bool quotients_ = true;  ///< ImportOptions::quotients
+  bool quotients_ = true;    ///< ImportOptions::quotients
   bool describing_ = false;  ///< What is noted is not computed by the file.
   std::vector<Flow> flows_;
-  using Key = std::tuple<SymbolicInteger::Kind, NodeId, std::uint32_t, std::size_t, std::size_t, std::size_t,
-                         std::int64_t>;
+  using Key =
+      std::tuple<SymbolicInteger::Kind, NodeId, std::uint32_t, std::size_t, std::size_t, std::size_t, std::int64_t>;
   std::map<Key, std::size_t> known_;  ///< Integers by how they are made.
 };
 

@@ -382,7 +382,8 @@ class SymbolicExporter {
       if (term.factors.empty()) continue;
       std::string part;
       for (const SizeFactor& factor : term.factors) {
-        const std::string& size = factor.symbol.empty() ? quotient_of(factor, scalar) : extent_of(factor.symbol, scalar);
+        const std::string& size =
+            factor.symbol.empty() ? quotient_of(factor, scalar) : extent_of(factor.symbol, scalar);
         part = part.empty() ? size : add_node("Mul", {part, size});
       }
       if (term.number != 1) part = add_node("Mul", {part, constant(term.number)});
@@ -396,7 +397,8 @@ class SymbolicExporter {
   const std::string& quotient_of(const SizeFactor& factor, bool scalar) {
     std::string& quotient = quotients_[{factor.dividend, factor.divisor, scalar}];
     if (quotient.empty())
-      quotient = add_node("Div", {compute(terms_of(factor.dividend), scalar), compute(terms_of(factor.divisor), scalar)});
+      quotient =
+          add_node("Div", {compute(terms_of(factor.dividend), scalar), compute(terms_of(factor.divisor), scalar)});
     return quotient;
   }
 
@@ -526,8 +528,8 @@ class SymbolicExporter {
     }
   }
 
-  /// Defines a list, or what the differing constant `source` is at each size, under `name` if it has none yet; gives its
-  /// name.
+  /// Defines a list, or what the differing constant `source` is at each size, under `name` if it has none yet; gives
+  /// its name.
   std::string write(const std::string& name, const std::optional<Integers>& list, const std::string& source) {
     if (!list) {
       std::erase_if(exported_.constants, [&](const WrittenConstant& constant) { return constant.name == name; });
