@@ -310,8 +310,8 @@ class Importer {
     return add_declined(index, import, carried);
   }
 
-  /// The inputs of a node, floats that follow from constants alone computed where it compares them or chooses from
-  /// them: so masks are made.
+  /// The inputs of a node, floats that follow from constants alone computed where it compares them, chooses from them or
+  /// fills them: so masks are made.
   Expected<std::vector<NodeContext::Input>> inputs_to_fold(const onnx::NodeProto& node) {
     constexpr std::int64_t largest = std::int64_t{1} << 20;
     std::vector<NodeContext::Input> inputs = read_inputs(node);
@@ -319,7 +319,7 @@ class Importer {
       return input.value && result_.graph.node(input.value->node).weight_only && input.type.known &&
              input.type.element == ElementType::f32 && input.type.elements() <= largest;
     };
-    if (!looks_at_floats(node.op_type()) || flow_.sizes() != NodeContext::Sizes::all ||
+    if (!makes_masks(node.op_type()) || flow_.sizes() != NodeContext::Sizes::all ||
         !std::ranges::all_of(inputs, [&](const auto& input) { return input.constant != nullptr || is_weight(input); }))
       return inputs;
     for (NodeContext::Input& input : inputs) {

@@ -655,7 +655,9 @@ std::size_t broadcast_index(std::size_t flat, const Shape& target, const Shape& 
   return index;
 }
 
-bool looks_at_floats(std::string_view op_type) { return op_type == "Where" || comparison(op_type) != nullptr; }
+bool makes_masks(std::string_view op_type) {
+  return op_type == "Where" || op_type == "ScatterND" || comparison(op_type) != nullptr;
+}
 
 bool computes_constants(std::string_view op_type) {
   static const std::set<std::string_view> all = {"Abs",

@@ -227,6 +227,21 @@ INSTANTIATE_TEST_SUITE_P(
                  "starts=[0, 0, 0, 0], sizes=[dim(x, -4), dim(x, -3), dim(x, -2), dim(x, -1)], steps=[1, 1, 1, 1]) "
                  "if rank(x) == 4\n",
                  {"5", "51", "600"}},  // the list in the file divides
+        // Zeros at every size at which the list is short enough to be looked at.
+        Decision{"APositionThatIsDivided",
+                 [](ModelBuilder& b) {
+                   b.add_initializer("from", {}, std::vector<std::int64_t>{0});
+                   b.add_initializer("step", {}, std::vector<std::int64_t>{1});
+                   b.add_initializer("thousands", {1}, std::vector<std::int64_t>{4000});
+                   b.add_initializer("table", {2, 2}, numbers(4));
+                   b.add_node("Gather", {"shape", "from"}, {"limit"}, {{"axis", 0}}, "limit");
+                   b.add_node("Range", {"from", "limit", "step"}, {"range"}, {}, "range");
+                   b.add_node("Div", {"range", "thousands"}, {"places"}, {}, "places");
+                   b.add_node("Gather", {"table", "places"}, {"rows"}, {{"axis", 0}}, "rows");
+                   b.add_node("Add", {"x", "rows"}, {"z"}, {}, "z");
+                 },
+                 first_of_two,
+                 {"5", "4050"}},
         // Integers of the model are polynomials of any degree; and a range may be empty.
         Decision{"AProductThatIsZeroAtAllSamples",
                  [](ModelBuilder& b) {
