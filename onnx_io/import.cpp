@@ -310,8 +310,8 @@ class Importer {
     return add_declined(index, import, carried);
   }
 
-  /// The inputs of a node, floats that follow from constants alone computed where it compares them, chooses from them or
-  /// fills them: so masks are made.
+  /// The inputs of a node, floats that follow from constants alone computed where it compares them, chooses from them
+  /// or fills them: so masks are made.
   Expected<std::vector<NodeContext::Input>> inputs_to_fold(const onnx::NodeProto& node) {
     constexpr std::int64_t largest = std::int64_t{1} << 20;
     std::vector<NodeContext::Input> inputs = read_inputs(node);
