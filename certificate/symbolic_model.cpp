@@ -76,11 +76,13 @@ std::size_t working_operators(const Graph& graph) {
   return count;
 }
 
-/// Whether any node may divide integers that follow from extents.
-bool divides_extents(const Model& model) {
+/// Whether any node may divide extents, or integers that follow from them.
+bool rounds_extents(const Model& model) {
+  static const std::set<std::string> some = {"AveragePool", "Conv",    "ConvTranspose", "Div",
+                                             "LpPool",      "MaxPool", "Resize",        "Upsample"};
   const std::vector<OriginalNode>& nodes = model.original_nodes();
   return std::any_of(nodes.begin(), nodes.end(),
-                     [](const OriginalNode& node) { return node.domain.empty() && node.op_type == "Div"; });
+                     [](const OriginalNode& node) { return node.domain.empty() && some.contains(node.op_type); });
 }
 
 }  // namespace
@@ -251,15 +253,16 @@ Status SymbolicModel::State::compare(const Graph& all, const Graph& there, std::
   return {};
 }
 
-// Most quotients of extents are numbers: half the width of a head. Where one is not, a file may have no form for it,
-// and what divides extents is carried.
+// Most quotients of extents are numbers, or have a form in files. Where one has none, or nothing is known of it, what
+// divides extents, or asks for those behind windows, is carried.
 Expected<SymbolicModel> SymbolicModel::load(const Model& model, const OperatorRegistry& registry,
                                             const SymbolRanges& ranges) {
   Expected<SymbolicModel> with_quotients = load_as_it_is(model, registry, ranges);
-  if (with_quotients || with_quotients.error().code != ErrorCode::not_proved || !divides_extents(model))
+  if (with_quotients || with_quotients.error().code != ErrorCode::not_proved || !rounds_extents(model))
     return with_quotients;
   TASO_ASSIGN(const Model without, model.with_quotients(false));
-  return load_as_it_is(without, registry, ranges);
+  Expected<SymbolicModel> less = load_as_it_is(without, registry, ranges);
+  return less ? std::move(less) : std::move(with_quotients);
 }
 
 Expected<SymbolicModel> SymbolicModel::load_as_it_is(const Model& model, const OperatorRegistry& registry,

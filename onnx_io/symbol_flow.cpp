@@ -59,6 +59,8 @@ std::string SymbolFlow::fold(const NodeContext& context, const ConstantData& fol
   std::optional<Flow> flow;
   if (op == "Shape" || op == "Size") {
     if (context.is_constant(0) && !flow_of(context, 0).shaped()) return "";
+    if (sizes_ == NodeContext::Sizes::rounded && !quotients_)
+      return "extents that may be rounded are not known at all sizes";
     flow = of_extents(context, folded);
   } else {
     bool any = false, beyond_first = false, shaped = false;
