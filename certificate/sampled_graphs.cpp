@@ -20,6 +20,49 @@ bool all_equal(const Integers& values) {
   return std::all_of(values.begin(), values.end(), [&](std::int64_t value) { return value == values[0]; });
 }
 
+/// The integers of a model as sizes.
+class IntegerSizes {
+ public:
+  IntegerSizes(const std::vector<SymbolicInteger>& integers, const SymbolicSizes& sizes)
+      : integers_(integers), sizes_(sizes) {}
+
+  /// The size that one is, `graph` so far as it has what that follows from.
+  [[nodiscard]] const Expected<std::int64_t>& of(std::size_t integer, const Graph& graph) {
+    while (known_.size() <= integer) known_.push_back(next(integers_.at(known_.size()), graph));
+    return known_[integer];
+  }
+
+ private:
+  [[nodiscard]] Expected<std::int64_t> next(const SymbolicInteger& integer, const Graph& graph) const {
+    using Kind = SymbolicInteger::Kind;
+    using Operation = SizeArithmetic::Operation;
+    const auto combined = [&](Operation operation) -> Expected<std::int64_t> {
+      TASO_ASSIGN(const std::int64_t a, known_[integer.a]);
+      TASO_ASSIGN(const std::int64_t b, known_[integer.b]);
+      return sizes_.combine(operation, a, b);
+    };
+    switch (integer.kind) {
+      case Kind::extent:
+        return graph.type(integer.tensor).shape.at(integer.axis);
+      case Kind::number:
+        return integer.value;
+      case Kind::add:
+        return combined(Operation::add);
+      case Kind::subtract:
+        return combined(Operation::subtract);
+      case Kind::multiply:
+        return combined(Operation::multiply);
+      case Kind::divide:
+        return combined(Operation::floor_divide);
+    }
+    return internal_error("an integer of no kind");
+  }
+
+  const std::vector<SymbolicInteger>& integers_;
+  const SymbolicSizes& sizes_;
+  std::vector<Expected<std::int64_t>> known_;
+};
+
 /// Makes the graph for all sizes from the graphs at the samples, node by node, with the same numbers.
 ///
 /// An extent of which no formula is known is a symbol of its own. What follows in the file may have been computed from
@@ -35,7 +78,8 @@ class Unifier {
         sizes_(sizes),
         catalog_(catalog),
         constants_(constants),
-        first_(*samples[0].graph) {}
+        first_(*samples[0].graph),
+        integers_(samples[0].decisions == nullptr ? no_integers : samples[0].decisions->integers, sizes) {}
 
   Expected<Graph> run(std::vector<std::string>& untouched) {
     for (NodeId id = 0; id < first_.id_bound(); ++id) {
@@ -76,6 +120,8 @@ class Unifier {
   [[nodiscard]] std::optional<NodeId> first_unknown() const { return unknown_; }
 
  private:
+  inline static const std::vector<SymbolicInteger> no_integers;
+
   [[nodiscard]] bool differs(NodeId id) const {
     return std::any_of(samples_.begin(), samples_.end(), [&](const SampledGraph& sample) {
       return sample.graph->node(id).constant->identity() != first_.node(id).constant->identity();
@@ -260,7 +306,10 @@ class Unifier {
     switch (shape.rule) {
       case CarriedShape::Rule::unknown:
       case CarriedShape::Rule::polynomial:
+        break;
       case CarriedShape::Rule::listed:
+      case CarriedShape::Rule::expanded:
+        if (one && shape.extents.size() <= known[0].size()) set_listed(node, shape, known[0]);
         break;
       case CarriedShape::Rule::same:
         if (const TensorType* type = input(node, shape.input); one && type != nullptr) set(0, type->shape);
@@ -283,15 +332,39 @@ class Unifier {
       for (std::size_t axis = 0; axis < node.outputs[port].shape.size(); ++axis) {
         Integers values = at_samples(id, port, axis);
         std::optional<std::int64_t> size = known[port][axis];
-        const bool follows = shape.rule == CarriedShape::Rule::polynomial || shape.rule == CarriedShape::Rule::listed;
+        const bool follows = shape.rule == CarriedShape::Rule::polynomial;
         if (!size && port == 0 && follows && (!unknown_number_ || !all_equal(values)))
-          size = node.kind == NodeKind::op || shape.rule == CarriedShape::Rule::listed ? fit(id, values, close)
-                                                                                       : sizes_.fit_of(values, close);
+          size = node.kind == NodeKind::op ? fit(id, values, close) : sizes_.fit_of(values, close);
         for (std::size_t k = 0; size && k < values.size(); ++k)
           if (sizes_.at(*size, k) != values[k]) size.reset();
         node.outputs[port].shape[axis] = size ? *size : unknown(id, axis, std::move(values));
       }
     }
+  }
+
+  /// Extents that are integers of the model, and at least 1: a list that has 0 says something else there.
+  void set_listed(const Node& node, const CarriedShape& shape, std::vector<std::optional<std::int64_t>>& known) {
+    const std::size_t more = known.size() - shape.extents.size();
+    const bool expanded = shape.rule == CarriedShape::Rule::expanded;
+    const TensorType* const type = expanded ? input(node, shape.input) : nullptr;
+    if (expanded ? type == nullptr || type->shape.size() > known.size() : more > 0) return;
+    for (std::size_t axis = 0; axis < known.size(); ++axis) {
+      std::optional<std::int64_t> size = 1;
+      if (axis >= more) {
+        const Expected<std::int64_t>& listed = integers_.of(shape.extents[axis - more], graph_);
+        if (!listed || !sizes_.follows(Condition::Relation::less_equal, 1, *listed)) continue;
+        size = *listed;
+      }
+      if (expanded && axis + type->shape.size() >= known.size())
+        size = common_extent(*size, type->shape[axis + type->shape.size() - known.size()]);
+      known[axis] = size;
+    }
+  }
+  /// What two extents become that are broadcast against each other.
+  [[nodiscard]] std::optional<std::int64_t> common_extent(std::int64_t a, std::int64_t b) const {
+    if (a == 1 || a == b) return b;
+    if (b == 1 || sizes_.follows(Condition::Relation::equal, a, b)) return a;
+    return std::nullopt;
   }
 
   /// A symbol for an extent of which nothing is known.
@@ -323,11 +396,7 @@ class Unifier {
         }
         if (type->shape.size() + axis < rank) continue;
         const std::int64_t extent = type->shape[type->shape.size() + axis - rank];
-        if (extent == 1 || extent == *common) continue;
-        if (*common == 1)
-          common = extent;
-        else
-          common.reset();
+        common = common_extent(*common, extent);
       }
       known[axis] = common;
     }
@@ -395,10 +464,16 @@ class Unifier {
   const SymbolicCatalog& catalog_;
   SymbolicConstants& constants_;
   const Graph& first_;
+  IntegerSizes integers_;
   std::optional<NodeId> unknown_;  ///< The first node with an extent of which no formula is known.
   bool unknown_number_ = false;    ///< One of these is one number at all samples.
   Graph graph_;
 };
+
+std::optional<std::int64_t> extent_from_end(const Graph& graph, Value value, std::size_t axis) {
+  const Shape& shape = graph.type(value).shape;
+  return axis > shape.size() ? std::nullopt : std::optional(shape[shape.size() - axis]);
+}
 
 /// Nodes that outputs need.
 std::vector<bool> live_nodes(const Graph& graph) {
@@ -413,33 +488,24 @@ std::vector<bool> live_nodes(const Graph& graph) {
 /// The integers of the model at all sizes. What is computed with them later is told by their values at the samples, so
 /// that these must tell each of them; an error says which they do not.
 Status check_integers(std::span<const SampledGraph> samples, const SymbolicSizes& sizes, const Graph& graph) {
-  using Kind = SymbolicInteger::Kind;
   const std::vector<SymbolicInteger>& integers = samples[0].decisions->integers;
+  IntegerSizes all(integers, sizes);
   for (const SampledGraph& sample : samples)
     if (!std::ranges::equal(integers, sample.decisions->integers,
                             [](const auto& a, const auto& b) { return a.alike(b); }) ||
         sample.decisions->lengths != samples[0].decisions->lengths)
       return not_for_all_sizes("integers that follow from extents are computed in another way at other sizes");
-  Integers all;
   for (std::size_t i = 0; i < integers.size(); ++i) {
     const SymbolicInteger& integer = integers[i];
-    Expected<std::int64_t> size = integer.value;
-    if (integer.kind == Kind::extent) {
+    if (!integer.computed) continue;
+    const Expected<std::int64_t>& size = all.of(i, graph);
+    if (!size) return not_for_all_sizes(size.error().message);
+    if (integer.kind == SymbolicInteger::Kind::extent && !sizes.is_known(*size)) {
       const Node& node = samples[0].graph->node(integer.tensor.node);
-      size = graph.type(integer.tensor).shape.at(integer.axis);
-      if (!sizes.is_known(*size))
-        return not_for_all_sizes(
-            fmt::format("what node {} ({}) computes has extents that are not known at all sizes, and "
-                        "integers of the model follow from them",
-                        integer.tensor.node, node.op.empty() ? node.name : node.op));
-    } else if (integer.kind != Kind::number) {
-      using Operation = SizeArithmetic::Operation;
-      const Operation operation = integer.kind == Kind::add        ? Operation::add
-                                  : integer.kind == Kind::subtract ? Operation::subtract
-                                  : integer.kind == Kind::multiply ? Operation::multiply
-                                                                   : Operation::floor_divide;
-      size = sizes.combine(operation, all[integer.a], all[integer.b]);
-      if (!size) return not_for_all_sizes(size.error().message);
+      return not_for_all_sizes(
+          fmt::format("what node {} ({}) computes has extents that are not known at all sizes, and "
+                      "integers of the model follow from them",
+                      integer.tensor.node, node.op.empty() ? node.name : node.op));
     }
     const std::vector<std::size_t>& lengths = samples[0].decisions->lengths;
     if (std::find(lengths.begin(), lengths.end(), i) != lengths.end() &&
@@ -456,7 +522,6 @@ Status check_integers(std::span<const SampledGraph> samples, const SymbolicSizes
     if (!told || (*told != *size && !sizes.follows(Condition::Relation::equal, *told, *size)))
       return not_for_all_sizes(
           fmt::format("{}, an integer of the model, is not told by its values at the samples", sizes.to_string(*size)));
-    all.push_back(*size);
   }
   return {};
 }
@@ -518,13 +583,19 @@ Expected<Graph> graph_for_all_sizes(std::span<const SampledGraph> samples, Symbo
     TASO_ASSIGN(Graph graph, unifier.run(untouched));
     const SizeDecisions* decisions = samples[0].decisions;
     bool learned = false;
-    if (decisions != nullptr && pass < most_passes)
+    if (decisions != nullptr && pass < most_passes) {
+      IntegerSizes integers(decisions->integers, sizes);
       for (const EqualExtents& equal : decisions->equal) {
         if (!live[equal.reader] || !graph.contains(equal.a.node) || !graph.contains(equal.b.node)) continue;
-        const Shape &a = graph.type(equal.a).shape, &b = graph.type(equal.b).shape;
-        if (equal.axis > a.size() || equal.axis > b.size()) continue;
-        learned = sizes.learn_equal(a[a.size() - equal.axis], b[b.size() - equal.axis], equal.broadcast) || learned;
+        const std::optional<std::int64_t> a = extent_from_end(graph, equal.a, equal.axis);
+        std::optional<std::int64_t> b;
+        if (!equal.integer)
+          b = extent_from_end(graph, equal.b, equal.axis);
+        else if (const Expected<std::int64_t>& size = integers.of(*equal.integer, graph))
+          b = *size;
+        if (a && b) learned = sizes.learn_equal(*a, *b, equal.broadcast) || learned;
       }
+    }
     if (learned) {
       catalog.forget();
       continue;

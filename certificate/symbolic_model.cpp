@@ -33,8 +33,10 @@ struct Scale {
 };
 /// Ranges of fewer sizes are narrow.
 constexpr std::int64_t narrow_range = 16;
-/// Not every model exists at every size: tables of positions end, networks of several scales need multiples.
-constexpr Scale symbol_scales[] = {{40, 3, 120, 1}, {40, 40, 400, 1}, {12, 64, 512, 32}, {12, 8, 76, 8}};
+/// Not every model exists at every size: tables of positions end, networks of several scales need multiples, and those
+/// that read sound some hundreds.
+constexpr Scale symbol_scales[] = {
+    {40, 3, 120, 1}, {40, 40, 400, 1}, {12, 64, 512, 32}, {12, 8, 76, 8}, {6, 900, 9000, 1}};
 
 /// Chooses sizes within the ranges; different symbols have different sizes where there are enough.
 SymbolSizes draw_sizes(const std::vector<Symbol>& symbols, const SymbolRanges& ranges, const Scale& scale,
@@ -74,11 +76,13 @@ std::size_t working_operators(const Graph& graph) {
   return count;
 }
 
-/// Whether any node may divide integers that follow from extents.
-bool divides_extents(const Model& model) {
+/// Whether any node may divide extents, or integers that follow from them.
+bool rounds_extents(const Model& model) {
+  static const std::set<std::string> some = {"AveragePool", "Conv",    "ConvTranspose", "Div",
+                                             "LpPool",      "MaxPool", "Resize",        "Upsample"};
   const std::vector<OriginalNode>& nodes = model.original_nodes();
   return std::any_of(nodes.begin(), nodes.end(),
-                     [](const OriginalNode& node) { return node.domain.empty() && node.op_type == "Div"; });
+                     [](const OriginalNode& node) { return node.domain.empty() && some.contains(node.op_type); });
 }
 
 }  // namespace
@@ -249,15 +253,16 @@ Status SymbolicModel::State::compare(const Graph& all, const Graph& there, std::
   return {};
 }
 
-// Most quotients of extents are numbers: half the width of a head. Where one is not, a file may have no form for it,
-// and what divides extents is carried.
+// Most quotients of extents are numbers, or have a form in files. Where one has none, or nothing is known of it, what
+// divides extents, or asks for those behind windows, is carried.
 Expected<SymbolicModel> SymbolicModel::load(const Model& model, const OperatorRegistry& registry,
                                             const SymbolRanges& ranges) {
   Expected<SymbolicModel> with_quotients = load_as_it_is(model, registry, ranges);
-  if (with_quotients || with_quotients.error().code != ErrorCode::not_proved || !divides_extents(model))
+  if (with_quotients || with_quotients.error().code != ErrorCode::not_proved || !rounds_extents(model))
     return with_quotients;
   TASO_ASSIGN(const Model without, model.with_quotients(false));
-  return load_as_it_is(without, registry, ranges);
+  Expected<SymbolicModel> less = load_as_it_is(without, registry, ranges);
+  return less ? std::move(less) : std::move(with_quotients);
 }
 
 Expected<SymbolicModel> SymbolicModel::load_as_it_is(const Model& model, const OperatorRegistry& registry,

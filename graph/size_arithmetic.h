@@ -32,10 +32,15 @@ class SizeArithmetic {
   [[nodiscard]] virtual std::string to_string(std::int64_t size) const = 0;
 };
 
-/// A product of symbols, each named as often as it is a factor, times a number.
+/// A symbol, or a quotient of two sizes, rounded down: one that is not negative, by one that is positive.
+struct SizeFactor {
+  std::string symbol;  ///< Of a quotient: empty.
+  std::int64_t dividend = 0, divisor = 1;
+};
+/// A product of such factors, each as often as it occurs, times a number.
 struct SizeTerm {
-  std::int64_t factor = 1;
-  std::vector<std::string> symbols;
+  std::int64_t number = 1;
+  std::vector<SizeFactor> factors;
 };
 
 /// Such arithmetic where the values of all sizes are known at a few samples.
@@ -48,7 +53,7 @@ class SampledSizes : public SizeArithmetic {
   /// likely to occur in it.
   [[nodiscard]] virtual std::optional<std::int64_t> fit(std::span<const std::int64_t> values,
                                                         std::span<const std::int64_t> near) const = 0;
-  /// A size as a sum of products of the model's symbols; nothing if it is none.
+  /// A size as a sum of products of the model's symbols, and of quotients of such sizes; nothing if it is none.
   [[nodiscard]] virtual std::optional<std::vector<SizeTerm>> terms(std::int64_t size) const = 0;
 };
 

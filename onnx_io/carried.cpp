@@ -54,11 +54,23 @@ class Explainer {
     bool pending = false;
   };
 
+  /// The tensor that one is another name for.
+  int named(int tensor) const {
+    for (;;) {
+      if (tensor < 0) return tensor;
+      const DocumentTensor& entry = document_.tensors()[static_cast<std::size_t>(tensor)];
+      if (entry.source != TensorSource::node || entry.index < 0 ||
+          imported_.nodes[static_cast<std::size_t>(entry.index)].kind != NodeImport::Kind::alias)
+        return tensor;
+      tensor = document_.find(document_.node(entry.index).input(0));
+    }
+  }
+
   std::vector<Read> reads(int node) const {
     std::vector<Read> result;
     std::size_t position = 0;
     const auto add = [&](const std::string& name) {
-      Read read{position++, name.empty() ? -1 : document_.find(name)};
+      Read read{position++, name.empty() ? -1 : named(document_.find(name))};
       if (read.tensor < 0) return;
       const auto index = static_cast<std::size_t>(read.tensor);
       if (imported_.constants[index]) return;

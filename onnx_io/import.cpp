@@ -1,7 +1,9 @@
 #include "onnx_io/import.h"
 
 #include <algorithm>
+#include <span>
 
+#include "onnx_io/fold.h"
 #include "onnx_io/functions.h"
 #include "onnx_io/import_function.h"
 #include "onnx_io/in_quotes.h"
@@ -247,7 +249,8 @@ class Importer {
     if (document_.opset() < 7) return add_opaque(index, {"the opset is older than 7", Obstacle::opset}, {});
     if (node.op_type() == "Constant" && node.output_size() == 1) return import_constant(index);
 
-    NodeContext context(document_, index, catalog_, result_.graph, read_inputs(node), options_.pieces);
+    TASO_ASSIGN(std::vector<NodeContext::Input> inputs, inputs_to_fold(node));
+    NodeContext context(document_, index, catalog_, result_.graph, std::move(inputs), options_.pieces);
     context.set_sizes(flow_.sizes());
     const ImportRow* const row = find_import_row(node.op_type());
     if (row != nullptr)
@@ -297,7 +300,45 @@ class Importer {
       record_expansion(index, import);
       return {};
     }
-    return add_declined(index, import, types_of_carried(row, index));
+    const CarriedTypes carried = types_of_carried(row, index);
+    if (renames_any_elements(import, carried)) {
+      NodeContext renamed(document_, index, catalog_, result_.graph, read_inputs(node), options_.pieces);
+      renamed.output(0, renamed.value(0));
+      record_expansion(index, renamed);
+      return {};
+    }
+    return add_declined(index, import, carried);
+  }
+
+  /// The inputs of a node, floats that follow from constants alone computed where it compares them, chooses from them
+  /// or fills them: so masks are made.
+  Expected<std::vector<NodeContext::Input>> inputs_to_fold(const onnx::NodeProto& node) {
+    constexpr std::int64_t largest = std::int64_t{1} << 20;
+    std::vector<NodeContext::Input> inputs = read_inputs(node);
+    const auto is_weight = [&](const NodeContext::Input& input) {
+      return input.value && result_.graph.node(input.value->node).weight_only && input.type.known &&
+             input.type.element == ElementType::f32 && input.type.elements() <= largest;
+    };
+    if (!makes_masks(node.op_type()) || flow_.sizes() != NodeContext::Sizes::all ||
+        !std::ranges::all_of(inputs, [&](const auto& input) { return input.constant != nullptr || is_weight(input); }))
+      return inputs;
+    for (NodeContext::Input& input : inputs) {
+      if (input.constant) continue;
+      TASO_ASSIGN(const auto constants, fold_weights(result_.graph, std::span(&*input.value, 1), catalog_));
+      input.constant = constants.at(0);
+    }
+    return inputs;
+  }
+
+  /// Whether a node is another name for what it reads, of any elements: it keeps the shape, or the element type.
+  bool renames_any_elements(const NodeContext& context, const CarriedTypes& carried) const {
+    static const std::set<std::string> keeps_order = {"Expand", "Flatten", "Reshape"};
+    const std::string& op = context.proto().op_type();
+    if (context.input_count() == 0 || !context.has_input(0) || carried.types.empty() || !carried.types[0]) return false;
+    const TensorType& type = context.type(0);
+    if (op == "Cast") return type.element != ElementType::other && carried.types[0]->element == type.element;
+    return keeps_order.contains(op) && flow_.sizes() == NodeContext::Sizes::all && type.known &&
+           *carried.types[0] == type;
   }
 
   /// What is in the way of an operator that is neither in the table nor mapped.
@@ -473,12 +514,9 @@ class Importer {
     }
     // Integers that follow from extents in a way that is not known are no constants, so these shapes are known.
     static const std::set<std::string> to_shapes = {"Expand", "Flatten", "Reshape"};
-    if (flow_.sizes() == NodeContext::Sizes::some && to_shapes.contains(document_.node(index).op_type()) &&
-        (carried.shape.rule != CarriedShape::Rule::same || plain.inputs().size() < 2 ||
-         plain.inputs()[1].from_symbols)) {
-      carried.shape = {};
-      carried.shape.rule = CarriedShape::Rule::listed;
-    }
+    if (flow_.sizes() != NodeContext::Sizes::all && to_shapes.contains(document_.node(index).op_type()) &&
+        (carried.shape.rule != CarriedShape::Rule::same || plain.inputs().size() < 2 || plain.inputs()[1].from_symbols))
+      carried.shape = flow_.listed(plain);
     return carried;
   }
 
@@ -571,7 +609,7 @@ class Importer {
           result_.decisions.rounded[id] = *context.inputs()[0].value;
       if (windows.contains(node.op_type()))
         for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id) result_.decisions.windows.insert(id);
-      if (!record.outputs.empty() && record.outputs[0]) record_equal_extents(node, record.outputs[0]->node);
+      if (!alias && !record.outputs.empty() && record.outputs[0]) record_equal_extents(index, record.outputs[0]->node);
     }
     for (NodeId id = first_unowned_; id < result_.graph.id_bound(); ++id)
       if (result_.graph.node(id).kind == NodeKind::op) own(id, index);
@@ -579,11 +617,14 @@ class Importer {
   }
 
   /// Notes what must be equal where the model exists: extents that are broadcast against each other, or concatenated.
-  void record_equal_extents(const onnx::NodeProto& node, NodeId reader) {
+  void record_equal_extents(int index, NodeId reader) {
+    const onnx::NodeProto& node = document_.node(index);
     static const std::set<std::string> broadcasting = {
         "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min",
         "Mul", "Or",  "Pow", "Sub",   "Sum",     "Where",          "Xor"};
     const bool broadcast = broadcasting.contains(node.op_type());
+    if (is_default_domain(node.domain()) && node.op_type() == "Expand")
+      return flow_.note_expanded(NodeContext(document_, index, catalog_, result_.graph, read_inputs(node)), reader);
     if (!is_default_domain(node.domain()) || (!broadcast && node.op_type() != "Concat")) return;
     std::vector<Value> values;
     for (const auto& name : node.input()) {
@@ -650,7 +691,7 @@ class Importer {
     const NodeId id = result_.graph.add(std::move(node));
     if (flow_.sizes() != NodeContext::Sizes::all) {
       result_.decisions.carried[id] = carried.shape;
-      record_equal_extents(proto, id);
+      record_equal_extents(index, id);
     }
     first_unowned_ = result_.graph.id_bound();
     for (int port = 0; port < proto.output_size(); ++port) {

@@ -254,6 +254,8 @@ struct CarriedTypes {
 /// The constant that an operator on integer constants computes, if it is one of the shape arithmetic operators and the
 /// result is small.
 [[nodiscard]] std::shared_ptr<const ConstantData> fold_integers(NodeContext& context);
+/// Whether it is one that compares, chooses or fills, which may read floats.
+[[nodiscard]] bool makes_masks(std::string_view op_type);
 /// Whether it is one of these operators.
 [[nodiscard]] bool computes_constants(std::string_view op_type);
 /// The flat index in a tensor of `shape` of the element that broadcasts to position `flat` of `target`.

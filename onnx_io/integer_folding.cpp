@@ -538,15 +538,70 @@ std::shared_ptr<const ConstantData> range(NodeContext& context) {
   return make(out);
 }
 
+/// Elements of any type, as a mask tells.
 std::shared_ptr<const ConstantData> where(NodeContext& context) {
-  const auto condition = read(context, 0), a = read(context, 1), b = read(context, 2);
-  if (!condition || !a || !b || a->element != b->element) return nullptr;
-  Integers out{a->element, context.common_shape({condition->shape, a->shape, b->shape}), {}};
-  if (context.stopped() || volume(out.shape) > size_limit) return nullptr;
-  for (std::size_t i = 0; i < static_cast<std::size_t>(volume(out.shape)); ++i)
-    out.values.push_back(condition->values[broadcast_index(i, out.shape, condition->shape)] != 0
-                             ? a->values[broadcast_index(i, out.shape, a->shape)]
-                             : b->values[broadcast_index(i, out.shape, b->shape)]);
+  const auto condition = read(context, 0);
+  if (!condition || condition->element != ElementType::boolean) return nullptr;
+  const TensorType &a = context.type(1), &b = context.type(2);
+  if (a.element != b.element || (!is_integral(a.element) && a.element != ElementType::f32)) return nullptr;
+  const Shape shape = context.common_shape({condition->shape, a.shape, b.shape});
+  const std::int64_t limit = a.element == ElementType::f32 ? mask_limit : size_limit;
+  if (context.stopped() || volume(shape) > limit || a.elements() > limit || b.elements() > limit) return nullptr;
+  const std::vector<std::byte> first = context.inputs()[1].constant->to_bytes(),
+                               second = context.inputs()[2].constant->to_bytes();
+  const std::size_t width = size_of(a.element);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(volume(shape)) * width);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(volume(shape)); ++i) {
+    const bool chosen = condition->values[broadcast_index(i, shape, condition->shape)] != 0;
+    const std::size_t from = broadcast_index(i, shape, chosen ? a.shape : b.shape);
+    std::copy_n((chosen ? first : second).data() + from * width, width, bytes.data() + i * width);
+  }
+  return ConstantData::own({a.element, shape, true}, std::move(bytes));
+}
+
+/// Elements of small lists, each taken along an axis where an index of the same place says.
+std::shared_ptr<const ConstantData> gather_elements(NodeContext& context) {
+  const auto data = read(context, 0), index = read(context, 1);
+  if (!data || !index || data->shape.empty() || data->shape.size() != index->shape.size()) return nullptr;
+  const auto rank = static_cast<std::int64_t>(data->shape.size());
+  const auto axis = static_cast<std::size_t>(context.axis_from_front(context.integer("axis", 0), rank));
+  if (context.stopped()) return nullptr;
+  for (std::size_t i = 0; i < data->shape.size(); ++i)
+    if (i != axis && index->shape[i] > data->shape[i]) return nullptr;
+  Integers out{data->element, index->shape, {}};
+  for (std::size_t flat = 0; flat < index->values.size(); ++flat) {
+    const std::int64_t extent = data->shape[axis], place = index->values[flat];
+    if (place < -extent || place >= extent) return nullptr;
+    std::size_t rest = flat, from = 0, stride = 1;
+    for (std::size_t i = data->shape.size(); i-- > 0;) {
+      const auto own = static_cast<std::size_t>(index->shape[i]);
+      from += (i == axis ? static_cast<std::size_t>(place < 0 ? place + extent : place) : rest % own) * stride;
+      rest /= own;
+      stride *= static_cast<std::size_t>(data->shape[i]);
+    }
+    out.values.push_back(data->values[from]);
+  }
+  return make(out);
+}
+
+/// Comparisons of constant floats, which make masks.
+std::shared_ptr<const ConstantData> compare_floats(NodeContext& context, std::string_view op) {
+  if (context.type(1).element != ElementType::f32) return nullptr;
+  Integers out{ElementType::boolean, context.common_shape({context.shape(0), context.shape(1)}), {}};
+  if (context.stopped() || volume(out.shape) > mask_limit || context.type(0).elements() > mask_limit ||
+      context.type(1).elements() > mask_limit)
+    return nullptr;
+  const std::vector<float> a = context.inputs()[0].constant->to_floats(), b = context.inputs()[1].constant->to_floats();
+  for (std::size_t i = 0; i < static_cast<std::size_t>(volume(out.shape)); ++i) {
+    const float x = a[broadcast_index(i, out.shape, context.shape(0))],
+                y = b[broadcast_index(i, out.shape, context.shape(1))];
+    const bool holds = op == "Equal"         ? x == y
+                       : op == "Less"        ? x < y
+                       : op == "LessOrEqual" ? x <= y
+                       : op == "Greater"     ? x > y
+                                             : x >= y;
+    out.values.push_back(holds ? 1 : 0);
+  }
   return make(out);
 }
 
@@ -600,14 +655,47 @@ std::size_t broadcast_index(std::size_t flat, const Shape& target, const Shape& 
   return index;
 }
 
+bool makes_masks(std::string_view op_type) {
+  return op_type == "Where" || op_type == "ScatterND" || comparison(op_type) != nullptr;
+}
+
 bool computes_constants(std::string_view op_type) {
-  static const std::set<std::string_view> all = {
-      "Abs",       "Add",         "And",       "Cast",   "Concat",     "ConstantOfShape",
-      "Div",       "Equal",       "Expand",    "Gather", "Greater",    "GreaterOrEqual",
-      "Less",      "LessOrEqual", "Max",       "Min",    "Mod",        "Mul",
-      "Neg",       "Not",         "Or",        "Range",  "ReduceProd", "Reshape",
-      "ScatterND", "Shape",       "Size",      "Slice",  "Squeeze",    "Sub",
-      "Transpose", "Trilu",       "Unsqueeze", "Where",  "Xor"};
+  static const std::set<std::string_view> all = {"Abs",
+                                                 "Add",
+                                                 "And",
+                                                 "Cast",
+                                                 "Concat",
+                                                 "ConstantOfShape",
+                                                 "Div",
+                                                 "Equal",
+                                                 "Expand",
+                                                 "Gather",
+                                                 "GatherElements",
+                                                 "Greater",
+                                                 "GreaterOrEqual",
+                                                 "Less",
+                                                 "LessOrEqual",
+                                                 "Max",
+                                                 "Min",
+                                                 "Mod",
+                                                 "Mul",
+                                                 "Neg",
+                                                 "Not",
+                                                 "Or",
+                                                 "Range",
+                                                 "ReduceProd",
+                                                 "Reshape",
+                                                 "ScatterND",
+                                                 "Shape",
+                                                 "Size",
+                                                 "Slice",
+                                                 "Squeeze",
+                                                 "Sub",
+                                                 "Transpose",
+                                                 "Trilu",
+                                                 "Unsqueeze",
+                                                 "Where",
+                                                 "Xor"};
   return all.contains(op_type);
 }
 
@@ -628,12 +716,15 @@ std::shared_ptr<const ConstantData> fold_integers(NodeContext& context) {
   if (op == "Cast") return cast(context);
   if (op == "Concat") return concat(context);
   if (op == "Gather") return gather(context);
+  if (op == "GatherElements" && context.input_count() == 2) return gather_elements(context);
   if (op == "Slice") return slice(context);
   if (op == "Transpose") return transpose(context);
   if (op == "ScatterND" && context.input_count() == 3) return scatter_slices(context);
   if (op == "Trilu") return triangle(context);
   if (op == "Range") return range(context);
-  if (op == "Where") return where(context);
+  if (op == "Where" && context.input_count() == 3) return where(context);
+  if (comparison(op) && context.input_count() == 2 && context.type(0).element == ElementType::f32)
+    return compare_floats(context, op);
   if (op == "Expand") return expand(context);
   if (op == "ReduceProd") return reduce_product(context);
   if (op == "Neg" || op == "Abs" || op == "Not") return unary(context, op);

@@ -48,7 +48,7 @@ struct ImportOptions {
   /// Extents that symbols of graph inputs stand for while the model is worked on (Model::symbols). The saved model
   /// keeps the symbols: see Model::save_at_all_sizes.
   SymbolSizes symbol_sizes;
-  /// Integers of the model that are quotients of symbolic extents are computed; else what divides them is carried.
+  /// Quotients of symbolic extents, and extents that nodes round, are computed with; else what asks for them stays.
   bool quotients = true;
   /// Initializers whose data is not there (the external file is missing, or none is stored) are constants that are only
   /// shapes (ConstantData::shape_only), named as in the file; else they are an error. What needs their elements is

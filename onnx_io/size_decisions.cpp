@@ -35,7 +35,7 @@ void note_equal_extents(const Graph& graph, NodeId reader, const std::vector<Val
       for (std::size_t axis = 1; axis <= std::min(a.size(), b.size()); ++axis) {
         if (along && rank - static_cast<std::int64_t>(axis) == (*along < 0 ? *along + rank : *along)) continue;
         if (const std::int64_t extent = a[a.size() - axis]; extent > 1 && extent == b[b.size() - axis])
-          equal.push_back({reader, values[i], values[j], axis, !along});
+          equal.push_back({reader, values[i], values[j], {}, axis, !along});
       }
     }
 }

@@ -24,7 +24,8 @@ struct CarriedShape {
     same,        ///< Those of input `input`.
     broadcast,   ///< Those that the inputs have in common.
     polynomial,  ///< Sums and products of extents of the inputs and of numbers, the same at all sizes.
-    listed,      ///< Sums and products of extents and numbers, as a list that it reads has them at all sizes.
+    listed,      ///< Integers of the model, `extents`: as a list that it reads has them.
+    expanded,    ///< Those that input `input` and the integers `extents` have in common.
     op           ///< Those of operator `op` with `attributes` on `operands`.
   };
   Rule rule = Rule::unknown;
@@ -32,10 +33,12 @@ struct CarriedShape {
   std::string op;
   Attributes attributes;
   std::vector<std::pair<std::size_t, ElementType>> operands;  ///< Input, and the element type that stands for its own.
+  std::vector<std::size_t> extents;                           ///< Positions among SizeDecisions::integers.
 
   /// Whether two samples of one node have the same rule, numbers apart.
   [[nodiscard]] bool alike(const CarriedShape& other) const {
-    return rule == other.rule && input == other.input && op == other.op && operands == other.operands;
+    return rule == other.rule && input == other.input && op == other.op && operands == other.operands &&
+           extents == other.extents;
   }
 };
 
@@ -44,6 +47,7 @@ struct CarriedShape {
 struct EqualExtents {
   NodeId reader = 0;  ///< A node of what the operator became.
   Value a, b;
+  std::optional<std::size_t> integer;  ///< Instead of an extent of b: a position among SizeDecisions::integers.
   std::size_t axis = 1;
   bool broadcast = false;
   bool operator==(const EqualExtents&) const = default;
@@ -57,10 +61,13 @@ struct SymbolicInteger {
   std::size_t axis = 0;
   std::size_t a = 0, b = 0;  ///< Operands: positions among the integers.
   std::int64_t value = 0;    ///< At these sizes.
+  /// Whether the file computes it, so that numbers of the graph may be made of it. Others only say what extents carried
+  /// nodes have.
+  bool computed = true;
   /// Whether it is made in the same way as at other sizes.
   [[nodiscard]] bool alike(const SymbolicInteger& other) const {
     return kind == other.kind && tensor == other.tensor && axis == other.axis && a == other.a && b == other.b &&
-           (kind != Kind::number || value == other.value);
+           computed == other.computed && (kind != Kind::number || value == other.value);
   }
 };
 

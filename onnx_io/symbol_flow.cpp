@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <set>
 #include <utility>
@@ -58,7 +59,8 @@ std::string SymbolFlow::fold(const NodeContext& context, const ConstantData& fol
   std::optional<Flow> flow;
   if (op == "Shape" || op == "Size") {
     if (context.is_constant(0) && !flow_of(context, 0).shaped()) return "";
-    if (sizes_ == NodeContext::Sizes::rounded) return "extents that may be rounded are not known at all sizes";
+    if (sizes_ == NodeContext::Sizes::rounded && !quotients_)
+      return "extents that may be rounded are not known at all sizes";
     flow = of_extents(context, folded);
   } else {
     bool any = false, beyond_first = false, shaped = false;
@@ -129,9 +131,24 @@ std::vector<SymbolFlow::Term> SymbolFlow::extents_of(const NodeContext& context,
   return terms;
 }
 
+/// Integers that are made in the same way are one.
 SymbolFlow::Term SymbolFlow::note(SymbolicInteger integer) {
-  decisions_->integers.push_back(integer);
-  return {decisions_->integers.size(), integer.value};
+  const std::int64_t number = integer.kind == SymbolicInteger::Kind::number ? integer.value : 0;
+  const Key key{integer.kind, integer.tensor.node, integer.tensor.port, integer.axis, integer.a, integer.b, number};
+  const auto [place, added] = known_.try_emplace(key, decisions_->integers.size());
+  integer.computed = false;
+  if (added) decisions_->integers.push_back(integer);
+  if (!describing_) mark_computed(place->second);
+  return {place->second + 1, integer.value};
+}
+
+void SymbolFlow::mark_computed(std::size_t integer) {
+  SymbolicInteger& entry = decisions_->integers[integer];
+  if (entry.computed) return;
+  entry.computed = true;
+  if (entry.kind == SymbolicInteger::Kind::extent || entry.kind == SymbolicInteger::Kind::number) return;
+  mark_computed(entry.a);
+  mark_computed(entry.b);
 }
 
 /// The position of an integer; a number becomes one.
@@ -157,7 +174,7 @@ std::optional<SymbolFlow::Flow> SymbolFlow::of_extents(const NodeContext& contex
   const std::vector<Term> extents = extents_of(context, 0);
   if (context.proto().op_type() == "Size") {
     const auto integer = static_cast<std::int64_t>(product(extents).integer);
-    return Flow{ConstantData::of_integers({}, std::span(&integer, 1)), {}};
+    return Flow{ConstantData::of_integers({}, std::span(&integer, 1)), {}, {}, 0};
   }
   // What Shape makes of a tensor whose extents are the integers.
   std::vector<NodeContext::Input> inputs = context.inputs();
@@ -166,7 +183,7 @@ std::optional<SymbolFlow::Flow> SymbolFlow::of_extents(const NodeContext& contex
   NodeContext of_integers = context.with_inputs(std::move(inputs));
   Data elements = fold_integers(of_integers);
   if (!elements || elements->type().shape != folded.type().shape) return std::nullopt;
-  return Flow{std::move(elements), {}};
+  return Flow{std::move(elements), {}, {}, 0};
 }
 
 /// What an operator that moves elements makes of the integers that they are.
@@ -185,7 +202,11 @@ std::optional<SymbolFlow::Flow> SymbolFlow::moved(const NodeContext& context) {
   if (flow_of(context, 0).shaped()) {
     auto shape = shape_of_moved(context);
     if (!shape) return std::nullopt;
+    flow = flow_of(context, 0);
     flow.shape = std::move(*shape);
+    const auto is_one = [](const Term& term) { return term.integer == 0 && term.value == 1; };
+    if (flow.step != 0 && std::count_if(flow.shape.begin(), flow.shape.end(), std::not_fn(is_one)) > 1)
+      return std::nullopt;
   }
   if (op == "Identity") {
     flow.elements = inputs[0].constant;
@@ -202,31 +223,86 @@ std::optional<std::vector<SymbolFlow::Term>> SymbolFlow::shape_of_moved(const No
   const std::string& op = context.proto().op_type();
   const std::vector<Term>& extents = flow_of(context, 0).shape;
   if (op == "Identity") return extents;
+  if (op == "Reshape") return reshaped(context, extents);
   NodeContext copy = context.with_inputs(context.inputs());
-  if (op == "Unsqueeze") {
-    std::vector<std::int64_t> axes = copy.opset() >= 13 ? copy.integers(1) : copy.integer_list("axes", {});
-    const auto rank = static_cast<std::int64_t>(extents.size() + axes.size());
-    for (std::int64_t& axis : axes) axis = copy.axis_from_front(axis, rank);
-    if (copy.stopped()) return std::nullopt;
-    std::sort(axes.begin(), axes.end());
-    std::vector<Term> result = extents;
-    for (const std::int64_t axis : axes) result.insert(result.begin() + axis, Term{0, 1});
-    return result;
-  }
-  const std::vector<std::int64_t> list = copy.integers(1);
-  if (copy.integer("allowzero", 0) != 0 || copy.stopped()) return std::nullopt;
-  std::vector<Term> result;
+  std::vector<std::int64_t> axes = copy.opset() >= 13 ? copy.integers(1) : copy.integer_list("axes", {});
+  const auto rank = static_cast<std::int64_t>(extents.size() + axes.size());
+  for (std::int64_t& axis : axes) axis = copy.axis_from_front(axis, rank);
+  if (copy.stopped()) return std::nullopt;
+  std::sort(axes.begin(), axes.end());
+  std::vector<Term> result = extents;
+  for (const std::int64_t axis : axes) result.insert(result.begin() + axis, Term{0, 1});
+  return result;
+}
+
+/// Extents after a Reshape of what has `extents`.
+std::optional<std::vector<SymbolFlow::Term>> SymbolFlow::reshaped(const NodeContext& context,
+                                                                  const std::vector<Term>& extents) {
+  NodeContext copy = context.with_inputs(context.inputs());
+  if (!copy.is_constant(1) || copy.type(1).element != ElementType::i64) return std::nullopt;
+  const bool zero_is_zero = copy.integer("allowzero", 0) != 0;
+  if (copy.stopped()) return std::nullopt;
+  std::vector<Term> result = terms_of(context, 1);
   std::optional<std::size_t> rest;
-  for (std::size_t axis = 0; axis < list.size(); ++axis) {
-    if (list[axis] == 0 && axis >= extents.size()) return std::nullopt;
-    if (list[axis] == -1) rest = axis;
-    result.push_back(list[axis] == 0 ? extents[axis] : Term{0, list[axis] == -1 ? 1 : list[axis]});
+  for (std::size_t axis = 0; axis < result.size(); ++axis) {
+    Term& term = result[axis];
+    if (term.integer != 0) {
+      // What may be 0 or -1 somewhere says something else there.
+      if (!is_not_negative(term) || term.value <= 0) return std::nullopt;
+    } else if (term.value == 0 && (zero_is_zero || axis >= extents.size())) {
+      return std::nullopt;
+    } else if (term.value == 0) {
+      term = extents[axis];
+    } else if (term.value == -1) {
+      rest = axis;
+      term.value = 1;
+    }
   }
   if (!rest) return result;
   const Term all = product(extents), others = product(result);
   if (others.value == 0) return std::nullopt;
   result[*rest] = combine(SymbolicInteger::Kind::divide, all, others, all.value / others.value);
   return result;
+}
+
+std::optional<std::vector<SymbolFlow::Term>> SymbolFlow::flattened(const NodeContext& context) {
+  NodeContext copy = context.with_inputs(context.inputs());
+  const std::int64_t axis = copy.integer("axis", 1);
+  const std::vector<Term> extents = extents_of(context, 0);
+  const auto rank = static_cast<std::int64_t>(extents.size());
+  if (copy.stopped() || axis < -rank || axis > rank) return std::nullopt;
+  const auto middle = extents.begin() + (axis < 0 ? axis + rank : axis);
+  return std::vector{product({extents.begin(), middle}), product({middle, extents.end()})};
+}
+
+CarriedShape SymbolFlow::listed(const NodeContext& context) {
+  const std::string& op = context.proto().op_type();
+  CarriedShape shape;
+  if (context.input_count() == 0 || !context.type(0).known) return shape;
+  describing_ = true;
+  std::optional<std::vector<Term>> terms;
+  if (op == "Reshape" && context.input_count() > 1) terms = reshaped(context, extents_of(context, 0));
+  if (op == "Flatten") terms = flattened(context);
+  if (op == "Expand" && context.input_count() > 1 && context.is_constant(1) &&
+      context.type(1).element == ElementType::i64)
+    terms = terms_of(context, 1);
+  for (const Term& term : terms.value_or(std::vector<Term>())) shape.extents.push_back(integer_of(term));
+  if (terms) shape.rule = op == "Expand" ? CarriedShape::Rule::expanded : CarriedShape::Rule::listed;
+  describing_ = false;
+  return shape;
+}
+
+void SymbolFlow::note_expanded(const NodeContext& context, NodeId reader) {
+  if (context.input_count() < 2 || !context.inputs()[0].value || !context.type(0).known || !context.is_constant(1) ||
+      context.type(1).element != ElementType::i64)
+    return;
+  const std::vector<Term> list = terms_of(context, 1);
+  const Shape& shape = context.shape(0);
+  for (std::size_t back = 1; back <= std::min(list.size(), shape.size()); ++back) {
+    const Term& term = list[list.size() - back];
+    if (term.integer != 0 && term.value > 1 && term.value == shape[shape.size() - back])
+      decisions_->equal.push_back({reader, *context.inputs()[0].value, {}, term.integer - 1, back, true});
+  }
 }
 
 bool SymbolFlow::is_not_negative(Term term) const {
@@ -274,7 +350,7 @@ std::optional<SymbolFlow::Flow> SymbolFlow::chosen(const NodeContext& context, c
         first ? a[broadcast_index(i, shape, context.shape(1))] : b[broadcast_index(i, shape, context.shape(2))];
     integers.push_back(static_cast<std::int64_t>(term.integer));
   }
-  return Flow{ConstantData::of_integers(shape, integers), {}};
+  return Flow{ConstantData::of_integers(shape, integers), {}, {}, 0};
 }
 
 /// Sums, differences, products and quotients, element by element.
@@ -288,21 +364,7 @@ std::optional<SymbolFlow::Flow> SymbolFlow::computed(const NodeContext& context,
                                   : Kind::subtract;
   const bool negates = op == "Neg";
   if (kind == Kind::divide && !quotients_) return std::nullopt;
-  if (flow_of(context, 0).shaped() || flow_of(context, 1).shaped()) {
-    // Extents that are 1 are broadcast; others are equal.
-    Flow flow{marks(shape), std::vector<Term>(shape.size(), Term{0, 1})};
-    for (std::size_t i = 0; i < (negates ? 1U : 2U); ++i) {
-      const std::vector<Term> extents = extents_of(context, i);
-      for (std::size_t back = 1; back <= extents.size(); ++back) {
-        Term &common = flow.shape[shape.size() - back], extent = extents[extents.size() - back];
-        if (extent.integer == 0 && extent.value == 1) continue;
-        const bool free = common.integer == 0 && common.value == 1;
-        if (!free && (common.integer != extent.integer || common.value != extent.value)) return std::nullopt;
-        common = extent;
-      }
-    }
-    return flow;
-  }
+  if (flow_of(context, 0).shaped() || flow_of(context, 1).shaped()) return counted(context, folded);
   const std::vector<Term> a = negates ? std::vector<Term>{{0, 0}} : terms_of(context, 0),
                           b = terms_of(context, negates ? 0 : 1);
   const Shape& shape_a = negates ? Shape() : context.shape(0);
@@ -315,17 +377,80 @@ std::optional<SymbolFlow::Flow> SymbolFlow::computed(const NodeContext& context,
     if (kind == Kind::divide && !(is_not_negative(left) && is_not_negative(right))) return std::nullopt;
     integers.push_back(static_cast<std::int64_t>(combine(kind, left, right, values[i]).integer));
   }
-  return Flow{ConstantData::of_integers(shape, integers), {}};
+  return Flow{ConstantData::of_integers(shape, integers), {}, {}, 0};
+}
+
+/// What an operand of arithmetic on constants whose shape follows from extents is, as one of these.
+std::optional<SymbolFlow::Flow> SymbolFlow::count_of(const NodeContext& context, std::size_t i) const {
+  const Flow& flow = flow_of(context, i);
+  if (flow.shaped()) return flow;
+  const std::vector<Term> terms = terms_of(context, i);
+  const auto differs = [&](const Term& term) {
+    return term.integer != terms[0].integer || term.value != terms[0].value;
+  };
+  if (terms.empty() || std::any_of(terms.begin(), terms.end(), differs)) return std::nullopt;
+  return Flow{nullptr, {}, terms[0], 0};
+}
+
+/// The extents that two operands have in common, as far as these are one integer, or 1.
+std::optional<std::vector<SymbolFlow::Term>> SymbolFlow::common_extents(const NodeContext& context, std::size_t rank) {
+  std::vector<Term> common(rank, Term{0, 1});
+  for (std::size_t i = 0; i < context.input_count(); ++i) {
+    const std::vector<Term> extents = extents_of(context, i);
+    for (std::size_t back = 1; back <= extents.size(); ++back) {
+      Term &known = common[rank - back], extent = extents[extents.size() - back];
+      if (extent.integer == 0 && extent.value == 1) continue;
+      const bool free = known.integer == 0 && known.value == 1;
+      if (!free && (known.integer != extent.integer || known.value != extent.value)) return std::nullopt;
+      known = extent;
+    }
+  }
+  return common;
+}
+
+/// Sums, differences and products of constants whose shape follows from extents, where these still count or repeat.
+std::optional<SymbolFlow::Flow> SymbolFlow::counted(const NodeContext& context, const ConstantData& folded) {
+  using Kind = SymbolicInteger::Kind;
+  const std::string& op = context.proto().op_type();
+  const std::optional<Flow> first = op == "Neg" ? Flow{nullptr, {}, {0, 0}, 0} : count_of(context, 0),
+                            second = count_of(context, op == "Neg" ? 0 : 1);
+  const auto shape = common_extents(context, folded.type().shape.size());
+  if (!first || !second || !shape || op == "Div") return std::nullopt;
+  const Kind kind = op == "Add" ? Kind::add : op == "Mul" ? Kind::multiply : Kind::subtract;
+  const Term &a = first->start, &b = second->start;
+  std::int64_t start = 0, step = 0;
+  bool overflows = false;
+  if (kind == Kind::multiply) {
+    // Numbers of steps of numbers: others have no form in a file.
+    if ((first->step != 0 && (second->step != 0 || b.integer != 0)) || (second->step != 0 && a.integer != 0))
+      return std::nullopt;
+    overflows = __builtin_mul_overflow(a.value, b.value, &start) ||
+                __builtin_mul_overflow(first->step != 0 ? first->step : second->step,
+                                       first->step != 0 ? b.value : a.value, &step);
+  } else if (kind == Kind::add) {
+    overflows =
+        __builtin_add_overflow(a.value, b.value, &start) || __builtin_add_overflow(first->step, second->step, &step);
+  } else {
+    overflows =
+        __builtin_sub_overflow(a.value, b.value, &start) || __builtin_sub_overflow(first->step, second->step, &step);
+  }
+  if (overflows) return std::nullopt;
+  Flow flow{marks(folded.type().shape), *shape, combine(kind, a, b, start), step};
+  const auto is_one = [](const Term& term) { return term.integer == 0 && term.value == 1; };
+  const auto others = std::count_if(shape->begin(), shape->end(), [&](const Term& term) { return !is_one(term); });
+  if (step == 0 ? flow.start.integer != 0 : others > 1) return std::nullopt;
+  return flow;
 }
 
 /// A constant whose shape follows from extents.
 std::optional<SymbolFlow::Flow> SymbolFlow::repeated(const NodeContext& context, const ConstantData& folded) {
   const std::string& op = context.proto().op_type();
-  Flow flow{marks(folded.type().shape), {}};
+  Flow flow{marks(folded.type().shape), {}, {}, 0};
   if (op == "Range") {
     const std::vector<Term> limit = terms_of(context, 1);
     decisions_->lengths.push_back(integer_of(limit.at(0)));
     flow.shape = limit;
+    flow.step = 1;
   } else if (op == "ConstantOfShape") {
     flow.shape = terms_of(context, 0);
   } else {
@@ -337,6 +462,12 @@ std::optional<SymbolFlow::Flow> SymbolFlow::repeated(const NodeContext& context,
       if (const std::int64_t extent = own[own.size() - back]; extent != 1)
         flow.shape[flow.shape.size() - back] = {0, extent};
     }
+  }
+  if (folded.type().element == ElementType::i64 && op != "Range") {
+    const std::vector<std::int64_t> elements = folded.to_integers();
+    if (std::any_of(elements.begin(), elements.end(), [&](std::int64_t element) { return element != elements[0]; }))
+      return std::nullopt;
+    flow.start = {0, elements.empty() ? 0 : elements[0]};
   }
   if (flow.shape.size() != folded.type().shape.size()) return std::nullopt;
   return flow;

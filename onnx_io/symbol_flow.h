@@ -9,11 +9,15 @@
 /// Representation. Each integer that follows from extents is noted with how (SymbolicInteger, in
 /// onnx_io/size_decisions.h). Per tensor that is a folded constant and has such elements, a constant of the same shape
 /// says of each element which it is (the first one is 1), or that it is a number (0). A constant whose shape follows
-/// from extents has shape_mark for each element instead, and the integers, or numbers, that its extents are.
+/// from extents has shape_mark for each element instead, and the integers, or numbers, that its extents are. Its
+/// elements repeat one, or count up: others are not folded, as no file could hold them for all sizes.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "onnx_io/import.h"
@@ -41,6 +45,10 @@ class SymbolFlow {
   /// A list that follows from symbolic extents where the importer would take it for numbers that are the same at all
   /// sizes: why the node is carried; else empty.
   [[nodiscard]] static std::string misuse(const NodeContext& context);
+  /// How the extents of what a Reshape, Expand or Flatten makes follow from the list that it reads.
+  [[nodiscard]] CarriedShape listed(const NodeContext& context);
+  /// Notes which extents of what an Expand reads are those of its list; `reader` is a node of what it became.
+  void note_expanded(const NodeContext& context, NodeId reader);
 
  private:
   using Data = std::shared_ptr<const ConstantData>;
@@ -52,6 +60,10 @@ class SymbolFlow {
   struct Flow {
     Data elements;  ///< Null: nothing follows from extents.
     std::vector<Term> shape;
+    /// Of integers that have a shape: the element at flat place i is start + i * step. Where they count, the start may
+    /// follow from extents, and at most one extent is not 1.
+    Term start;
+    std::int64_t step = 0;
     [[nodiscard]] bool shaped() const { return !shape.empty(); }
   };
 
@@ -66,17 +78,27 @@ class SymbolFlow {
   [[nodiscard]] std::optional<Flow> of_extents(const NodeContext& context, const ConstantData& folded);
   [[nodiscard]] std::optional<Flow> moved(const NodeContext& context);
   [[nodiscard]] std::optional<Flow> computed(const NodeContext& context, const ConstantData& folded);
+  [[nodiscard]] std::optional<Flow> counted(const NodeContext& context, const ConstantData& folded);
+  [[nodiscard]] std::optional<Flow> count_of(const NodeContext& context, std::size_t i) const;
+  [[nodiscard]] std::optional<std::vector<Term>> common_extents(const NodeContext& context, std::size_t rank);
   [[nodiscard]] std::optional<Flow> chosen(const NodeContext& context, const ConstantData& folded) const;
   [[nodiscard]] bool is_decided(const NodeContext& context, const ConstantData& folded) const;
   [[nodiscard]] bool is_not_negative(Term term) const;
   [[nodiscard]] std::optional<Flow> repeated(const NodeContext& context, const ConstantData& folded);
   [[nodiscard]] std::optional<std::vector<Term>> shape_of_moved(const NodeContext& context);
+  [[nodiscard]] std::optional<std::vector<Term>> reshaped(const NodeContext& context, const std::vector<Term>& extents);
+  [[nodiscard]] std::optional<std::vector<Term>> flattened(const NodeContext& context);
+  void mark_computed(std::size_t integer);
 
   const Document* document_;
   SizeDecisions* decisions_;
   NodeContext::Sizes sizes_ = NodeContext::Sizes::all;
-  bool quotients_ = true;  ///< ImportOptions::quotients
+  bool quotients_ = true;    ///< ImportOptions::quotients
+  bool describing_ = false;  ///< What is noted is not computed by the file.
   std::vector<Flow> flows_;
+  using Key =
+      std::tuple<SymbolicInteger::Kind, NodeId, std::uint32_t, std::size_t, std::size_t, std::size_t, std::int64_t>;
+  std::map<Key, std::size_t> known_;  ///< Integers by how they are made.
 };
 
 }  // namespace taso

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <utility>
 
 namespace taso {
@@ -53,17 +52,21 @@ bool counts(const Integers& elements, std::int64_t start, std::int64_t step) {
   return true;
 }
 
-/// Start and step of constants that count up, one of which has two elements.
-std::optional<std::pair<std::int64_t, std::int64_t>> count_of(const std::vector<Data>& samples) {
-  std::optional<std::pair<std::int64_t, std::int64_t>> result;
+/// The starts and the step of constants that count up, one of which has two elements.
+std::optional<std::pair<Integers, std::int64_t>> count_of(const std::vector<Data>& samples) {
+  Integers starts;
+  std::optional<std::int64_t> step;
   std::vector<Integers> all;
   for (const Data& data : samples) {
-    if (data->type().element != ElementType::i64) return std::nullopt;
+    if (data->type().element != ElementType::i64 || data->type().elements() == 0) return std::nullopt;
     all.push_back(data->to_integers());
-    if (!result && all.back().size() > 1) result.emplace(all.back()[0], all.back()[1] - all.back()[0]);
+    starts.push_back(all.back()[0]);
+    if (!step && all.back().size() > 1) step = all.back()[1] - all.back()[0];
   }
-  const auto fits = [&](const Integers& elements) { return counts(elements, result->first, result->second); };
-  return result && std::all_of(all.begin(), all.end(), fits) ? result : std::nullopt;
+  if (!step || *step == 0) return std::nullopt;
+  for (const Integers& elements : all)
+    if (!counts(elements, elements[0], *step)) return std::nullopt;
+  return std::pair(std::move(starts), *step);
 }
 
 }  // namespace
@@ -113,8 +116,11 @@ ConstantForm SymbolicConstants::find_form(const std::vector<Data>& samples) cons
   }
   form.element.clear();
   if (const auto count = count_of(samples)) {
+    const std::optional<std::int64_t> start = sizes_->fit(count->first, {});
+    if (!start) return form;
     form.kind = ConstantForm::Kind::count;
-    std::tie(form.start, form.step) = *count;
+    form.start = *start;
+    form.step = count->second;
   }
   return form;
 }
@@ -166,7 +172,8 @@ bool SymbolicConstants::is_at(const ConstantForm& form, const ConstantData& data
     case ConstantForm::Kind::repeated:
       return type.elements() == 0 || repeated_element(data) == form.element;
     case ConstantForm::Kind::count:
-      return counts(data.to_integers(), form.start, form.step);
+      return data.type().elements() == 0 ||
+             (is(form.start, data.to_integers()[0]) && counts(data.to_integers(), data.to_integers()[0], form.step));
     case ConstantForm::Kind::unknown:
       break;
   }

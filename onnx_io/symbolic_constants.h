@@ -23,8 +23,8 @@ struct ConstantForm {
   enum class Kind : std::uint8_t {
     list,      ///< `elements`, of 64-bit integers; of rank 1, or 0.
     repeated,  ///< One element, `element`.
-    count,     ///< start, start + step, ... of 64-bit integers.
-    unknown,   ///< Nothing is known but what it is at the samples.
+    count,  ///< start, start + step, ... of 64-bit integers; the start may be the name of a size, the step is a number.
+    unknown,  ///< Nothing is known but what it is at the samples.
   };
   Kind kind = Kind::unknown;
   TensorType type;

@@ -1,8 +1,10 @@
 #include "onnx_io/symbolic_export.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <set>
+#include <tuple>
 
 #include "onnx_io/in_quotes.h"
 
@@ -96,14 +98,10 @@ class SymbolicExporter {
       // One list keeps the name, the computed one if there is one.
       const bool computed = std::any_of(uses.begin(), uses.end(), [](const Use& use) { return !use.list; });
       const std::optional<Integers> first = computed ? std::nullopt : uses[0].list;
-      std::map<std::optional<Integers>, std::string> names = {{first, name}};
-      write(name, first, name);
+      std::map<std::optional<Integers>, std::string> names = {{first, write(name, first, name)}};
       for (const Use& use : uses) {
         const auto [place, added] = names.try_emplace(use.list);
-        if (added) {
-          place->second = fresh_name(name);
-          write(place->second, use.list, name);
-        }
+        if (added) place->second = write(fresh_name(name), use.list, name);
         if (place->second != name) set_input(use, place->second);
       }
     }
@@ -175,23 +173,22 @@ class SymbolicExporter {
       case ConstantForm::Kind::repeated:
         return can_compute(form.type.shape) && document_.opset() >= 9;
       case ConstantForm::Kind::count:
-        return can_compute(form.type.shape) && document_.opset() >= 11;
+        return can_compute(form.type.shape) && can_compute(Integers{form.start}) && document_.opset() >= 11;
       case ConstantForm::Kind::unknown:
         break;
     }
     return false;
   }
 
-  /// Adds nodes that compute a constant under `name`.
-  void compute(const std::string& name, const ConstantForm& form) {
+  /// Adds nodes that compute a constant, under `name` if it has none yet; gives its name.
+  std::string compute(const std::string& name, const ConstantForm& form) {
     switch (form.kind) {
       case ConstantForm::Kind::unknown:
-        return;
+        break;
       case ConstantForm::Kind::list:
-        compute_list(name, terms_of(form.elements), form.type.shape.empty());
-        return;
+        return compute_list(name, form.elements, form.type.shape.empty());
       case ConstantForm::Kind::repeated: {
-        const std::string shape = compute_list(fresh_name(name), terms_of(form.type.shape), false);
+        const std::string shape = compute_list(fresh_name(name), form.type.shape, false);
         add_node("ConstantOfShape", {shape}, name);
         auto& attribute = *new_nodes_.back().add_attribute();
         attribute.set_name("value");
@@ -199,101 +196,222 @@ class SymbolicExporter {
         attribute.mutable_t()->set_data_type(data_type_of(form.type.element));
         attribute.mutable_t()->add_dims(1);
         attribute.mutable_t()->set_raw_data(form.element.data(), form.element.size());
-        return;
+        break;
       }
       case ConstantForm::Kind::count: {
-        const std::string start = add_constant({}, {form.start}), step = add_constant({}, {form.step});
-        const std::string limit = compute_list(fresh_name(name), {limit_of(form)}, true);
-        const bool flat = form.type.shape.size() == 1;
-        const std::string all = add_node("Range", {start, limit, step}, flat ? name : "");
-        if (!flat) add_node("Reshape", {all, compute_list(fresh_name(name), terms_of(form.type.shape), false)}, name);
-        return;
+        const std::size_t before = new_nodes_.size();
+        const std::string all = compute_count(form);
+        if (form.type.shape.size() == 1) return named(all, name, before);
+        const auto axes = axes_of_ones(form.type.shape);
+        if (axes)
+          unsqueeze(all, *axes, name);
+        else
+          add_node("Reshape", {all, compute_list(fresh_name(name), form.type.shape, false)}, name);
+        break;
       }
     }
+    return name;
   }
 
   using Sum = std::vector<SizeTerm>;  // Of products.
 
-  [[nodiscard]] std::vector<Sum> terms_of(const Integers& sizes) const {
+  [[nodiscard]] Sum terms_of(std::int64_t size) const {
+    return all_.integers.constants->is_number(size) ? Sum{{size, {}}} : all_.integers.sizes->terms(size).value();
+  }
+  [[nodiscard]] std::vector<Sum> terms_of_each(const Integers& sizes) const {
     std::vector<Sum> result;
-    for (const std::int64_t size : sizes)
-      result.push_back(all_.integers.constants->is_number(size) ? Sum{{size, {}}}
-                                                                : all_.integers.sizes->terms(size).value());
+    for (const std::int64_t size : sizes) result.push_back(terms_of(size));
     return result;
+  }
+
+  /// Adds nodes that count, in one dimension.
+  const std::string& compute_count(const ConstantForm& form) {
+    const auto is_one = [](std::int64_t extent) { return extent == 1; };
+    Integers longer;  // What has the same elements is one.
+    std::remove_copy_if(form.type.shape.begin(), form.type.shape.end(), std::back_inserter(longer), is_one);
+    std::string& count = counts_[{form.start, form.step, longer}];
+    if (count.empty()) {
+      const std::string step = add_constant({}, {form.step});
+      const std::string start = all_.integers.constants->is_number(form.start) ? add_constant({}, {form.start})
+                                                                               : compute(terms_of(form.start), true);
+      count = add_node("Range", {start, compute(limit_of(form), true), step});
+    }
+    return count;
+  }
+
+  /// The axes of extent 1, if these are all but one.
+  static std::optional<Integers> axes_of_ones(const Shape& shape) {
+    Integers axes;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis)
+      if (shape[axis] == 1) axes.push_back(static_cast<std::int64_t>(axis));
+    return axes.size() + 1 == shape.size() ? std::optional(axes) : std::nullopt;
+  }
+
+  void unsqueeze(const std::string& input, const Integers& axes, const std::string& output) {
+    const bool as_input = document_.opset() >= 13;
+    std::vector<std::string> inputs = {input};
+    if (as_input) inputs.push_back(add_constant({static_cast<std::int64_t>(axes.size())}, axes));
+    add_node("Unsqueeze", inputs, output);
+    if (as_input) return;
+    auto& attribute = *new_nodes_.back().add_attribute();
+    attribute.set_name("axes");
+    attribute.set_type(onnx::AttributeProto::INTS);
+    for (const std::int64_t axis : axes) attribute.add_ints(axis);
   }
 
   /// Where a count ends: start + step * the number of its elements.
   [[nodiscard]] Sum limit_of(const ConstantForm& form) const {
     Sum product = {{form.step, {}}};
-    for (const Sum& extent : terms_of(form.type.shape)) {
+    for (const Sum& extent : terms_of_each(form.type.shape)) {
       Sum longer;
       for (const SizeTerm& a : product)
         for (const SizeTerm& b : extent) {
-          longer.push_back({a.factor * b.factor, a.symbols});
-          longer.back().symbols.insert(longer.back().symbols.end(), b.symbols.begin(), b.symbols.end());
+          longer.push_back({a.number * b.number, a.factors});
+          longer.back().factors.insert(longer.back().factors.end(), b.factors.begin(), b.factors.end());
         }
       product = std::move(longer);
     }
-    if (form.start != 0) product.push_back({form.start, {}});
+    const Sum start = terms_of(form.start);
+    product.insert(product.end(), start.begin(), start.end());
     return product;
   }
 
-  /// Adds nodes that compute a list of integers, or a scalar; gives its name.
-  std::string compute_list(const std::string& name, const std::vector<Sum>& list, bool scalar) {
-    const auto constant = [&](const Integers& values) {
-      return add_constant(scalar ? Shape{} : Shape{static_cast<std::int64_t>(values.size())}, values);
-    };
-    const auto is_fixed = [](const Sum& sum) {
-      return std::all_of(sum.begin(), sum.end(), [](const SizeTerm& term) { return term.symbols.empty(); });
-    };
-    std::vector<std::string> parts;
-    Integers fixed;
-    const auto end_fixed = [&] {
-      if (!fixed.empty()) parts.push_back(constant(fixed));
-      fixed.clear();
-    };
-    for (const Sum& sum : list) {
-      std::int64_t number = 0;
-      for (const SizeTerm& term : sum)
-        if (term.symbols.empty()) number += term.factor;
-      if (is_fixed(sum)) {
-        fixed.push_back(number);
-        continue;
-      }
-      end_fixed();
-      std::string total;
-      for (const SizeTerm& term : sum) {
-        if (term.symbols.empty()) continue;
-        std::string part;
-        for (const std::string& symbol : term.symbols) {
-          const std::string& extent = extent_of(symbol, scalar, constant);
-          part = part.empty() ? extent : add_node("Mul", {part, extent});
-        }
-        if (term.factor != 1) part = add_node("Mul", {part, constant({term.factor})});
-        total = total.empty() ? part : add_node("Add", {total, part});
-      }
-      if (number != 0) total = add_node("Add", {total, constant({number})});
-      parts.push_back(total);
-    }
-    end_fixed();
-    add_node(parts.size() == 1 ? "Identity" : "Concat", parts, name);
-    if (parts.size() == 1) return name;
+  /// Adds nodes that compute a list of integers, or a scalar, under `name` if it has none yet; gives its name.
+  std::string compute_list(const std::string& name, const Integers& sizes, bool scalar) {
+    std::string& known = lists_[{sizes, scalar}];
+    if (!known.empty()) return known;
+    const std::size_t before = new_nodes_.size();
+    const std::vector<std::string> parts = parts_of(terms_of_each(sizes), scalar);
+    if (parts.size() == 1) return known = named(parts[0], name, before);
+    known = add_node("Concat", parts, name);
     auto& axis = *new_nodes_.back().add_attribute();
     axis.set_name("axis");
     axis.set_type(onnx::AttributeProto::INT);
     axis.set_i(0);
+    return known;
+  }
+
+  /// Lists whose concatenation is a list: numbers that follow each other are one, as are extents of an input.
+  std::vector<std::string> parts_of(const std::vector<Sum>& list, bool scalar) {
+    std::vector<std::string> parts;
+    for (std::size_t i = 0; i < list.size();) {
+      std::size_t end = i;
+      Integers fixed;
+      for (; end < list.size() && is_fixed(list[end]); ++end) fixed.push_back(number_of(list[end]));
+      if (end > i) {
+        parts.push_back(add_constant(scalar ? Shape{} : Shape{static_cast<std::int64_t>(fixed.size())}, fixed));
+      } else if (const auto run = extents_from(list, i); run && !scalar) {
+        parts.push_back(extents_of(*run));
+        end = i + run->count;
+      } else {
+        parts.push_back(compute(list[i], scalar));
+        end = i + 1;
+      }
+      i = end;
+    }
+    return parts;
+  }
+  static bool is_fixed(const Sum& sum) {
+    return std::all_of(sum.begin(), sum.end(), [](const SizeTerm& term) { return term.factors.empty(); });
+  }
+
+  /// Some extents of an input, one beside the other.
+  struct ExtentRun {
+    std::string input;
+    std::size_t axis = 0, count = 0, rank = 0;
+    auto operator<=>(const ExtentRun&) const = default;
+  };
+  /// The longest run of two extents or more that stands in a list from a place on.
+  [[nodiscard]] std::optional<ExtentRun> extents_from(const std::vector<Sum>& list, std::size_t begin) const {
+    std::optional<ExtentRun> longest;
+    for (const TensorDeclaration& input : all_.imported->inputs)
+      for (std::size_t axis = 0; axis < input.extents.size(); ++axis) {
+        ExtentRun run{input.name, axis, 0, input.extents.size()};
+        const auto continues = [&](const Sum& sum) {
+          const std::string& symbol = input.extents[axis + run.count].symbol;
+          return sum.size() == 1 && sum[0].number == 1 && sum[0].factors.size() == 1 && !symbol.empty() &&
+                 sum[0].factors[0].symbol == symbol;
+        };
+        while (begin + run.count < list.size() && axis + run.count < input.extents.size() &&
+               continues(list[begin + run.count]))
+          ++run.count;
+        if (run.count > 1 && (!longest || run.count > longest->count)) longest = run;
+      }
+    return longest;
+  }
+  const std::string& extents_of(const ExtentRun& run) {
+    if (run.count == run.rank) return shape_of_input(run.input);
+    std::string& extents = runs_[run];
+    Integers axes;
+    for (std::size_t i = 0; i < run.count; ++i) axes.push_back(static_cast<std::int64_t>(run.axis + i));
+    const Shape shape = {static_cast<std::int64_t>(run.count)};
+    if (extents.empty()) extents = add_node("Gather", {shape_of_input(run.input), add_constant(shape, axes)});
+    return extents;
+  }
+
+  /// What a new node computes gets another name, if it was added after the first `before`, as the last one.
+  std::string named(const std::string& part, const std::string& name, std::size_t before) {
+    if (new_nodes_.size() == before || new_nodes_.back().output(0) != part) return part;
+    const std::string old = part;
+    new_nodes_.back().set_output(0, name);
+    const auto rename = [&](auto& names) {
+      for (auto& [key, known] : names)
+        if (known == old) known = name;
+    };
+    rename(shapes_);
+    rename(extents_);
+    rename(quotients_);
+    rename(runs_);
+    rename(counts_);
     return name;
   }
 
+  /// The summand that is a number.
+  static std::int64_t number_of(const Sum& sum) {
+    std::int64_t number = 0;
+    for (const SizeTerm& term : sum)
+      if (term.factors.empty()) number += term.number;
+    return number;
+  }
+
+  /// Adds nodes that compute one integer, as a list of one or a scalar.
+  std::string compute(const Sum& sum, bool scalar) {
+    const auto constant = [&](std::int64_t value) { return add_constant(scalar ? Shape{} : Shape{1}, {value}); };
+    std::string total;
+    for (const SizeTerm& term : sum) {
+      if (term.factors.empty()) continue;
+      std::string part;
+      for (const SizeFactor& factor : term.factors) {
+        const std::string& size =
+            factor.symbol.empty() ? quotient_of(factor, scalar) : extent_of(factor.symbol, scalar);
+        part = part.empty() ? size : add_node("Mul", {part, size});
+      }
+      if (term.number != 1) part = add_node("Mul", {part, constant(term.number)});
+      total = total.empty() ? part : add_node("Add", {total, part});
+    }
+    const std::int64_t number = number_of(sum);
+    if (total.empty()) return constant(number);
+    return number == 0 ? total : add_node("Add", {total, constant(number)});
+  }
+
+  const std::string& quotient_of(const SizeFactor& factor, bool scalar) {
+    std::string& quotient = quotients_[{factor.dividend, factor.divisor, scalar}];
+    if (quotient.empty())
+      quotient =
+          add_node("Div", {compute(terms_of(factor.dividend), scalar), compute(terms_of(factor.divisor), scalar)});
+    return quotient;
+  }
+
   /// A symbol, read from the graph input that has it, as a list of one or a scalar.
-  const std::string& extent_of(const std::string& name, bool scalar, const auto& constant) {
+  const std::string& extent_of(const std::string& name, bool scalar) {
     std::string& extent = extents_[{name, scalar}];
     if (!extent.empty()) return extent;
     const std::vector<Symbol>& symbols = all_.imported->symbols;
     const auto symbol =
         std::find_if(symbols.begin(), symbols.end(), [&](const Symbol& one) { return one.name == name; });
     TASO_CHECK(symbol != symbols.end(), "a symbol that no input has");
-    extent = add_node("Gather", {shape_of_input(symbol->input), constant({static_cast<std::int64_t>(symbol->axis)})});
+    const std::string axis = add_constant(scalar ? Shape{} : Shape{1}, {static_cast<std::int64_t>(symbol->axis)});
+    extent = add_node("Gather", {shape_of_input(symbol->input), axis});
     return extent;
   }
 
@@ -410,19 +528,23 @@ class SymbolicExporter {
     }
   }
 
-  /// Defines `name` as a list, or as what the differing constant `source` is at each size.
-  void write(const std::string& name, const std::optional<Integers>& list, const std::string& source) {
+  /// Defines a list, or what the differing constant `source` is at each size, under `name` if it has none yet; gives
+  /// its name.
+  std::string write(const std::string& name, const std::optional<Integers>& list, const std::string& source) {
     if (!list) {
       std::erase_if(exported_.constants, [&](const WrittenConstant& constant) { return constant.name == name; });
-      return compute(name, *form_of(source));
+      std::string& computed = computed_[constants_.at(source)->identity()];
+      if (computed.empty()) computed = compute(name, *form_of(source));
+      return computed;
     }
     const auto data = ConstantData::of_integers({static_cast<std::int64_t>(list->size())}, *list);
     for (WrittenConstant& constant : exported_.constants)
       if (constant.name == name) {
         constant.data = data;
-        return;
+        return name;
       }
     exported_.constants.push_back({name, -1, data});
+    return name;
   }
 
   const Document& document_;
@@ -433,6 +555,11 @@ class SymbolicExporter {
   std::set<std::string> taken_;                                  // Names of constants and of nodes' outputs.
   std::map<std::string, std::string> shapes_;                    // Of graph inputs.
   std::map<std::pair<std::string, bool>, std::string> extents_;  // Symbols, by name; as scalars or as lists.
+  std::map<std::tuple<std::int64_t, std::int64_t, bool>, std::string> quotients_;  // By dividend and divisor.
+  std::map<ExtentRun, std::string> runs_;
+  std::map<std::tuple<std::int64_t, std::int64_t, Integers>, std::string> counts_;  // By start, step and extents.
+  std::map<std::pair<Integers, bool>, std::string> lists_;
+  std::map<Hash128, std::string> computed_;  // Constants, by what they are at all sizes.
   std::vector<onnx::NodeProto> new_nodes_;
 };
 

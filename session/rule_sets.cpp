@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -95,7 +96,9 @@ std::vector<Substitution> RuleSets::all() const {
 
 Expected<RuleSets> load_rule_sets(const RuleOptions& options, const OperatorRegistry& registry,
                                   const MessageSink& message) {
-  TASO_ASSIGN(std::vector<Substitution> search, load_all_rules(options.files, options, registry, message));
+  TASO_ASSIGN(std::vector<Substitution> search, load_all_rules(options.simplify_files, options, registry, message));
+  TASO_ASSIGN(std::vector<Substitution> given, load_all_rules(options.files, options, registry, message));
+  std::move(given.begin(), given.end(), std::back_inserter(search));
   TASO_ASSIGN(std::vector<Substitution> baseline, load_all_rules(options.baseline_files, options, registry, message));
   TASO_ASSIGN(std::vector<Substitution> plans, load_all_rules(options.plan_files, options, registry, message));
   const std::vector<std::vector<Substitution>*> sets = {&search, &baseline, &plans};

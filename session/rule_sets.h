@@ -16,8 +16,9 @@ namespace taso {
 /// Which rules there are. Files are rule text, or .pb of the original TASO, of which rules without a counterpart are
 /// left out, with a warning. The proof marks in them are believed.
 struct RuleOptions {
+  std::vector<std::string> simplify_files;  ///< Of rules that search and baseline use besides, before all others.
   std::vector<std::string> files;           ///< Of the search.
-  std::vector<std::string> baseline_files;  ///< Of the baseline; empty: as the search.
+  std::vector<std::string> baseline_files;  ///< Of the baseline, and no others; empty: as the search.
   /// Of what is besides looked for where a result is planned for several devices: rules that take apart.
   std::vector<std::string> plan_files;
   std::vector<std::string> disabled;  ///< Names of rules that are left out.

@@ -72,6 +72,17 @@ Expected<std::vector<std::string>> rule_files(const CommonOptions& options) {
   return files;
 }
 
+Expected<std::vector<std::string>> simplify_rule_files(const CommonOptions& options) {
+  std::vector<std::string> files;
+  const std::string folder = options.specs + "/simplify_rules";
+  if (is_folder(folder)) {
+    TASO_ASSIGN(files, files_in(folder, {".rules"}));
+  }
+  TASO_ASSIGN(std::vector<std::string> added, added_files(options, "simplify_rules", ".rules"));
+  std::move(added.begin(), added.end(), std::back_inserter(files));
+  return files;
+}
+
 Expected<std::vector<std::string>> plan_rule_files(const CommonOptions& options) {
   TASO_ASSIGN(std::vector<std::string> files, files_in(options.specs + "/plan_rules", {".rules"}));
   TASO_ASSIGN(std::vector<std::string> added, added_files(options, "plan_rules", ".rules"));

@@ -22,6 +22,9 @@ namespace taso::tools {
 /// The rules that are used where none are named: rules/default.rules, then those of the added folders.
 [[nodiscard]] Expected<std::vector<std::string>> rule_files(const CommonOptions& options);
 
+/// Rules that are used whatever rules are named: simplify_rules/*.rules of all folders that have some, in order.
+[[nodiscard]] Expected<std::vector<std::string>> simplify_rule_files(const CommonOptions& options);
+
 /// Rules that take apart, for plans for several devices: plan_rules/*.rules of all folders, in order.
 [[nodiscard]] Expected<std::vector<std::string>> plan_rule_files(const CommonOptions& options);
 

@@ -84,9 +84,10 @@ void declare_files(CLI::App& app, Options& options) {
       app, "--plan-only", options.session.outputs.plan,
       "Optimize nothing; plan the model as it is for --devices, and write only that to FILE. Weights whose data "
       "is not there are taken as shapes");
-  files.reads(app, "--rules", options.session.rules.files,
-              "Rule file, instead of the shipped rules: rule text, or .pb of the original TASO; repeatable. The proof "
-              "marks in it are believed: taso-verify FILE checks them");
+  files.reads(
+      app, "--rules", options.session.rules.files,
+      "Rule file, instead of the shipped rules, but those that simplify: rule text, or .pb of the original TASO; "
+      "repeatable. The proof marks in it are believed: taso-verify FILE checks them");
   files.reads(app, "--baseline-rules", options.session.rules.baseline_files,
               "Rule file for the baseline (default: as --rules): to compare rules for the search; repeatable");
   files.reads(app, "--device-properties", options.device.properties,
@@ -504,9 +505,10 @@ Status read_texts(Options& options) {
   return {};
 }
 
-/// Without --rules: those of the folders of specifications.
+/// Without --rules: those of the folders of specifications. Rules that simplify are used in any case.
 Status find_rule_files(Options& options) {
   std::vector<std::string>& files = options.session.rules.files;
+  TASO_ASSIGN(options.session.rules.simplify_files, tools::simplify_rule_files(options.common));
   if (!files.empty()) return {};
   TASO_ASSIGN(files, tools::rule_files(options.common));
   if (plans_for_devices(options) && options.plan_search == "joint") {

@@ -247,12 +247,25 @@ std::optional<std::vector<SizeTerm>> SymbolicSizes::terms(std::int64_t size) con
   for (const auto& [monomial, coefficient] : p.terms()) {
     SizeTerm term{coefficient, {}};
     for (const SymbolId id : monomial.symbols()) {
-      if (std::find(state_->given.begin(), state_->given.end(), id) == state_->given.end()) return std::nullopt;
-      term.symbols.push_back(state_->symbols[id].name);
+      const std::optional<SizeFactor> factor = factor_of(id);
+      if (!factor) return std::nullopt;
+      term.factors.push_back(*factor);
     }
     terms.push_back(std::move(term));
   }
   return terms;
+}
+
+std::optional<SizeFactor> SymbolicSizes::factor_of(std::uint32_t symbol) const {
+  if (std::find(state_->given.begin(), state_->given.end(), symbol) != state_->given.end())
+    return SizeFactor{state_->symbols[symbol].name, 0, 1};
+  if (state_->symbols[symbol].kind != unbounded::Symbol::Kind::quotient) return std::nullopt;
+  const Polynomial dividend = state_->symbols[symbol].arguments[0], divisor = state_->symbols[symbol].arguments[1];
+  if (!state_->facts.entails_quickly(at_least(dividend, 0)) || !state_->facts.entails_quickly(at_least(divisor, 1)))
+    return std::nullopt;
+  const auto above = state_->name(dividend), below = state_->name(divisor);
+  if (!above || !below || !terms(*above) || !terms(*below)) return std::nullopt;
+  return SizeFactor{"", *above, *below};
 }
 
 std::string SymbolicSizes::to_string(std::int64_t size) const {

@@ -80,7 +80,8 @@ class SymbolicSizes final : public SampledSizes {
   /// 2 * (height // 2) is the height where all samples are even.
   [[nodiscard]] bool is_told_by_samples(std::int64_t size) const;
   [[nodiscard]] std::optional<std::int64_t> at(std::int64_t size, std::size_t sample) const override;
-  /// Over the symbols that were given first; nothing for quotients, maxima and what depends on other symbols.
+  /// Over the symbols that were given first; nothing for maxima, quotients of what may be negative, and what depends on
+  /// other symbols.
   [[nodiscard]] std::optional<std::vector<SizeTerm>> terms(std::int64_t size) const override;
   /// "2*height + 1", "7".
   [[nodiscard]] std::string to_string(std::int64_t size) const override;
@@ -88,6 +89,7 @@ class SymbolicSizes final : public SampledSizes {
  private:
   friend class SymbolicCatalog;
   struct State;
+  [[nodiscard]] std::optional<SizeFactor> factor_of(std::uint32_t symbol) const;
   std::unique_ptr<State> state_;
 };
 

@@ -226,8 +226,22 @@ INSTANTIATE_TEST_SUITE_P(
                  "rule s: neg(neg(neg(neg(neg(neg(sigmoid(x))))))) => slice(concat(sigmoid(x), sigmoid(x); axis=-2); "
                  "starts=[0, 0, 0, 0], sizes=[dim(x, -4), dim(x, -3), dim(x, -2), dim(x, -1)], steps=[1, 1, 1, 1]) "
                  "if rank(x) == 4\n",
-                 {"5", "51", "600"},
-                 "which depends on the sizes"},
+                 {"5", "51", "600"}},  // the list in the file divides
+        // Zeros at every size at which the list is short enough to be looked at.
+        Decision{"APositionThatIsDivided",
+                 [](ModelBuilder& b) {
+                   b.add_initializer("from", {}, std::vector<std::int64_t>{0});
+                   b.add_initializer("step", {}, std::vector<std::int64_t>{1});
+                   b.add_initializer("thousands", {1}, std::vector<std::int64_t>{4000});
+                   b.add_initializer("table", {2, 2}, numbers(4));
+                   b.add_node("Gather", {"shape", "from"}, {"limit"}, {{"axis", 0}}, "limit");
+                   b.add_node("Range", {"from", "limit", "step"}, {"range"}, {}, "range");
+                   b.add_node("Div", {"range", "thousands"}, {"places"}, {}, "places");
+                   b.add_node("Gather", {"table", "places"}, {"rows"}, {{"axis", 0}}, "rows");
+                   b.add_node("Add", {"x", "rows"}, {"z"}, {}, "z");
+                 },
+                 first_of_two,
+                 {"5", "4050"}},
         // Integers of the model are polynomials of any degree; and a range may be empty.
         Decision{"AProductThatIsZeroAtAllSamples",
                  [](ModelBuilder& b) {
@@ -358,18 +372,18 @@ TEST_F(Symbolic, AnIntegerThatTheSamplesDoNotTell) {
 }
 
 TEST_F(Symbolic, NothingMoreIsUnderstood) {
-  ModelBuilder builder(17, "halves");
+  ModelBuilder builder(17, "at_most_two");
   builder.add_symbolic_input("x", {"n", "2"});
   builder.add_initializer("zero", {1}, std::vector<std::int64_t>{0});
   builder.add_initializer("two", {1}, std::vector<std::int64_t>{2});
   builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
   builder.add_node("Gather", {"shape", "zero"}, {"size"}, {{"axis", 0}}, "size");
-  builder.add_node("Div", {"size", "two"}, {"half"}, {}, "half");
-  builder.add_node("Slice", {"x", "zero", "half", "zero"}, {"y"}, {}, "slice");
-  builder.add_symbolic_output("y", {"half", "2"});
+  builder.add_node("Min", {"size", "two"}, {"some"}, {}, "some");
+  builder.add_node("Slice", {"x", "zero", "some", "zero"}, {"y"}, {}, "slice");
+  builder.add_symbolic_output("y", {"some", "2"});
   optimize_for_all(message(builder.serialize()), {{"x:4,2"}});
   EXPECT_THAT(warnings_,
-              HasSubstr("no more of it is understood at all sizes: Div of symbolic extents is not known at all sizes"));
+              HasSubstr("no more of it is understood at all sizes: Min of symbolic extents is not known at all sizes"));
 }
 
 // A number of the model is none of the names that stand for sizes.

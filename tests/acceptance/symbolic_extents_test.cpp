@@ -2,6 +2,7 @@
 // that do not hold at all sizes are not done.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "tests/acceptance/symbolic.h"
@@ -557,7 +558,7 @@ TEST_F(Symbolic, ExpansionsToShapesThatMayBeLeftOpen) {
 }
 
 // What has no form for all sizes is carried as ever, with the reason.
-TEST_F(Symbolic, PatternsOfPositionsAreCarried) {
+TEST_F(Symbolic, PatternsOfPositionsAreCarriedAlone) {
   ModelBuilder builder(17, "patterns");
   builder.add_symbolic_input("x", {"batch", "6"});
   builder.add_initializer("first", {1}, std::vector<std::int64_t>{0});
@@ -576,10 +577,65 @@ TEST_F(Symbolic, PatternsOfPositionsAreCarried) {
   builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
   builder.add_symbolic_output("y", {"all", "4"});
   const onnx::ModelProto model = message(builder.serialize());
-  const onnx::ModelProto after = optimize_for_all(model, {{"x:3,6"}});
-  EXPECT_EQ(after.SerializeAsString(), model.SerializeAsString());
-  EXPECT_THAT(warnings_, HasSubstr("the shape of input 'x' is symbolic, so what depends on it is carried through"));
-  EXPECT_THAT(warnings_, HasSubstr("node \"pairs\" (Gather) reads \"indices\", which depends on the sizes"));
+  const onnx::ModelProto after = optimize_for_all(model, {{"x:3,6"}, {"x:1,6"}});
+  const auto count = [&](const std::string& type) {
+    return std::ranges::count_if(after.graph().node(), [&](const auto& node) { return node.op_type() == type; });
+  };
+  EXPECT_EQ(count("Expand"), 1);
+  EXPECT_EQ(count("MatMul"), 1);
+}
+
+// A table that is cut to the length and expanded to the input's shape says that the length is at most its own.
+TEST_F(Symbolic, ATableIsCutAndExpandedToTheLength) {
+  ModelBuilder builder(17, "cut_table");
+  builder.add_symbolic_input("x", {"batch", "length"});
+  builder.add_initializer("zero", {1}, std::vector<std::int64_t>{0});
+  builder.add_initializer("one", {1}, std::vector<std::int64_t>{1});
+  std::vector<std::int64_t> places(300);
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<std::int64_t>(i % 5);
+  builder.add_initializer("places", {1, 300}, places);
+  builder.add_initializer("table", {5, 6}, numbers(30));
+  builder.add_initializer("axes", {1}, std::vector<std::int64_t>{2});
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "one"}, {"length"}, {{"axis", 0}}, "length");
+  builder.add_node("Slice", {"places", "zero", "length", "one"}, {"part"}, {}, "part");
+  builder.add_node("Expand", {"part", "shape"}, {"indices"}, {}, "expand");
+  builder.add_node("Gather", {"table", "indices"}, {"rows"}, {{"axis", 0}}, "rows");
+  builder.add_node("Unsqueeze", {"x", "axes"}, {"column"}, {}, "column");
+  builder.add_node("Mul", {"rows", "column"}, {"both"}, {}, "both");
+  add_siblings(builder, "both", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"batch", "length", "4"});
+  const onnx::ModelProto after = optimize_for_all(message(builder.serialize()), {{"x:3,6"}, {"x:1,1"}, {"x:2,300"}});
+  EXPECT_EQ(std::ranges::count_if(after.graph().node(), [](const auto& node) { return node.op_type() == "MatMul"; }),
+            1);
+}
+
+// Positions behind those of the past: a count that starts at an extent.
+TEST_F(Symbolic, PositionsBehindThePast) {
+  ModelBuilder builder(17, "past");
+  builder.add_symbolic_input("x", {"length", "6"});
+  builder.add_symbolic_input("past", {"before", "6"});
+  builder.add_initializer("zero", {1}, std::vector<std::int64_t>{0});
+  builder.add_initializer("from", {}, std::vector<std::int64_t>{0});
+  builder.add_initializer("step", {}, std::vector<std::int64_t>{1});
+  builder.add_initializer("table", {900, 6}, numbers(5400));
+  builder.add_node("Shape", {"x"}, {"shape"}, {}, "shape");
+  builder.add_node("Gather", {"shape", "from"}, {"length"}, {{"axis", 0}}, "length");
+  builder.add_node("Shape", {"past"}, {"shape_of_past"}, {}, "shape_of_past");
+  builder.add_node("Gather", {"shape_of_past", "zero"}, {"before"}, {{"axis", 0}}, "before");
+  builder.add_node("Range", {"from", "length", "step"}, {"range"}, {}, "range");
+  builder.add_node("Add", {"range", "before"}, {"positions"}, {}, "positions");
+  builder.add_node("Gather", {"table", "positions"}, {"rows"}, {{"axis", 0}}, "rows");
+  builder.add_node("Add", {"x", "rows"}, {"new"}, {}, "new");
+  builder.add_node("Concat", {"past", "new"}, {"both"}, {{"axis", 0}}, "concat");
+  add_siblings(builder, "both", 6);
+  builder.add_node("Add", {"l", "r"}, {"y"}, {}, "sum");
+  builder.add_symbolic_output("y", {"all", "4"});
+  const onnx::ModelProto after =
+      optimize_for_all(message(builder.serialize()), {{"x:3,6", "past:5,6"}, {"x:1,6", "past:1,6"}});
+  EXPECT_EQ(std::ranges::count_if(after.graph().node(), [](const auto& node) { return node.op_type() == "MatMul"; }),
+            1);
 }
 
 void add_size_of_batch(ModelBuilder& builder) {

@@ -261,13 +261,21 @@ TEST(SymbolicSizes, AreSumsOfProductsOfSymbolsOrNot) {
   ASSERT_TRUE(terms.has_value());
   std::int64_t at_first = 0;
   for (const SizeTerm& term : *terms) {
-    std::int64_t value = term.factor;
-    for (const std::string& symbol : term.symbols) value *= symbol == "n" ? 2 : 7;
+    std::int64_t value = term.number;
+    for (const SizeFactor& factor : term.factors) value *= factor.symbol == "n" ? 2 : 7;
     at_first += value;
   }
   EXPECT_EQ(at_first, 3 * 2 * 7 + 4);
   EXPECT_TRUE(sizes.terms(12).has_value());
-  EXPECT_FALSE(sizes.terms(sizes.combine(Operation::floor_divide, n, 2).value()));
+  const auto half = sizes.terms(sizes.combine(Operation::floor_divide, n, 2).value());
+  ASSERT_TRUE(half.has_value());
+  ASSERT_EQ(half->size(), 1U);
+  ASSERT_EQ((*half)[0].factors.size(), 1U);
+  EXPECT_EQ((*half)[0].factors[0].dividend, n);
+  EXPECT_EQ((*half)[0].factors[0].divisor, 2);
+  // ONNX rounds towards zero.
+  const std::int64_t may_be_negative = sizes.combine(Operation::subtract, n, 5).value();
+  EXPECT_FALSE(sizes.terms(sizes.combine(Operation::floor_divide, may_be_negative, m).value()));
   EXPECT_FALSE(sizes.terms(sizes.unknown("u", {1, 2, 3})));
   EXPECT_FALSE(sizes.terms(n + 1));
 }

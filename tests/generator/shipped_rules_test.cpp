@@ -36,5 +36,19 @@ TEST(ShippedRules, AreGeneratedAndProved) {
   EXPECT_EQ(text->substr(text->size() - again.size()), again);
 }
 
+// Rules that simplify are used with any other rules: they must be as well proved as those.
+TEST(ShippedRules, ThatSimplifyCarryProofs) {
+  const auto registry = OperatorRegistry::load(TASO_SOURCE_DIR "/specs/operators");
+  ASSERT_TRUE(registry.ok()) << registry.error().to_string();
+  const auto rules = load_rules(TASO_SOURCE_DIR "/specs/simplify_rules/default.rules", *registry);
+  ASSERT_TRUE(rules.ok()) << rules.error().to_string();
+  EXPECT_GE(rules->size(), 4u);
+  for (const Substitution& rule : *rules) {
+    EXPECT_TRUE(carries_proof(rule, *registry)) << rule.name;
+    EXPECT_EQ(rule.numeric_class, NumericClass::exact) << rule.name;
+    EXPECT_TRUE(rule.target.nodes.empty()) << rule.name;
+  }
+}
+
 }  // namespace
 }  // namespace taso

@@ -51,6 +51,28 @@ output add(m, broadcast(b; shape=[2, 4]))
   expect_baseline(shared, shared);
 }
 
+TEST(Baseline, DropsWhatComputesNothing) {
+  const RuleIndex rules(value_of(load_rules(TASO_SOURCE_DIR "/specs/simplify_rules/default.rules", registry())),
+                        registry());
+  const Graph graph = graph_of(R"(
+input x f32[2, 3]
+weight zeros f32[3] = [0.0, 0.0, 0.0]
+weight ones f32[2, 3] = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+weight most f32[3] = [0.0, 0.0, 1.0]
+a = add(broadcast(zeros; shape=[2, 3]), mul(x, ones))
+output add(sub(div(a, ones), broadcast(zeros; shape=[2, 3])), broadcast(most; shape=[2, 3]))
+)");
+  const Baseline baseline = value_of(make_baseline(graph, rules, registry()));
+  EXPECT_EQ(baseline.applications.size(), 4U);
+  Graph wanted = graph_of(R"(
+input x f32[2, 3]
+weight most f32[3] = [0.0, 0.0, 1.0]
+output add(x, broadcast(most; shape=[2, 3]))
+)");
+  normalize(wanted, registry());
+  EXPECT_TRUE(baseline.graph.equals(wanted)) << to_string(baseline.graph);
+}
+
 TEST(Baseline, LeavesTwoContractionsApart) {
   const RuleIndex rules(value_of(parse_rules(R"(
 rule merge_weights:
