@@ -1,10 +1,12 @@
 // The standard's operator tests (onnx/backend/test/data/node, in Debian the package libonnx-testdata) through the whole
 // of taso: import, optimization, export, execution.
 //
-//   operator_tests FOLDER [--plant-fault] [NAME...]
+//   operator_tests FOLDER [--plant-fault] [--carried FILE] [--list] [NAME...]
 //
 // FOLDER holds a folder NAME for each test: model.onnx, test_data_set_0/input_*.pb, output_*.pb. With --plant-fault the
-// recorded outputs are taken for one larger than they are: each test that is right must then be found wrong.
+// recorded outputs are taken for one larger than they are: each test that is right must then be found wrong. With
+// --carried the tests that are right in no variant must be those that FILE lists (read_reasons), and no others. --list
+// prints each of them with what is carried and why.
 // Each model is taken in several variants: as published, where all parameters are graph inputs; with every input but
 // the first made an initializer, as models have parameters; with all inputs made initializers, so that everything is
 // folded; with the first of several outputs only. A variant ends in one of
@@ -32,7 +34,9 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "onnx_io/model.h"
@@ -324,12 +328,96 @@ std::optional<std::string> with_first_output(const std::string& bytes) {
   return model.SerializeAsString();
 }
 
+/// A class of tests that are carried: why, and which, as names in which * stands for any characters.
+struct Reason {
+  std::string text;
+  std::vector<std::string> patterns;
+  std::vector<int> matched;  ///< Per pattern: the tests of this run.
+};
+
+/// A file of lines "reason: TEXT", each followed by lines of patterns; empty lines and # lines mean nothing.
+std::optional<std::vector<Reason>> read_reasons(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return std::nullopt;
+  std::vector<Reason> reasons;
+  constexpr std::string_view head = "reason: ";
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    if (line.starts_with(head)) {
+      reasons.push_back({line.substr(head.size()), {}, {}});
+      continue;
+    }
+    if (reasons.empty()) return std::nullopt;
+    std::istringstream words(line);
+    for (std::string pattern; words >> pattern;) {
+      reasons.back().patterns.push_back(pattern);
+      reasons.back().matched.push_back(0);
+    }
+  }
+  return reasons;
+}
+
+/// Whether `name` is what `pattern` says, in which * stands for any characters.
+bool fits(std::string_view pattern, std::string_view name) {
+  if (pattern.empty()) return name.empty();
+  if (pattern[0] != '*') return !name.empty() && name[0] == pattern[0] && fits(pattern.substr(1), name.substr(1));
+  for (std::size_t i = 0; i <= name.size(); ++i)
+    if (fits(pattern.substr(1), name.substr(i))) return true;
+  return false;
+}
+
+/// Notes a test in the list of those that are carried; what is wrong with the list, or nothing.
+std::string note(std::vector<Reason>& reasons, const std::string& name, bool right) {
+  std::string first;
+  for (Reason& reason : reasons) {
+    for (std::size_t i = 0; i < reason.patterns.size(); ++i) {
+      if (!fits(reason.patterns[i], name)) continue;
+      if (right) return "is right, but listed as carried by " + reason.patterns[i];
+      if (!first.empty()) return "is listed twice, by " + first + " and " + reason.patterns[i];
+      first = reason.patterns[i];
+      ++reason.matched[i];
+    }
+  }
+  return right || !first.empty() ? "" : "is carried, but not listed";
+}
+
+/// How many tests are carried for each reason; whether each pattern has one.
+bool report(const std::vector<Reason>& reasons) {
+  bool complete = true;
+  for (const Reason& reason : reasons) {
+    int tests = 0;
+    for (std::size_t i = 0; i < reason.patterns.size(); ++i) {
+      tests += reason.matched[i];
+      if (reason.matched[i] > 0) continue;
+      std::printf("%s is listed as carried, but there is no such test\n", reason.patterns[i].c_str());
+      complete = false;
+    }
+    std::printf("%4d carried: %s\n", tests, reason.text.c_str());
+  }
+  return complete;
+}
+
+/// Takes "OPTION VALUE" out of the arguments.
+std::optional<std::string> take_option(std::vector<std::string>& arguments, const std::string& option) {
+  const auto place = std::find(arguments.begin(), arguments.end(), option);
+  if (place == arguments.end() || place + 1 == arguments.end()) return std::nullopt;
+  std::string value = *(place + 1);
+  arguments.erase(place, place + 2);
+  return value;
+}
+
 int run(int argc, char** argv) {
   std::vector<std::string> names(argv + std::min(argc, 2), argv + argc);
-  const bool plant_fault = std::erase(names, "--plant-fault") > 0;
+  const bool plant_fault = std::erase(names, "--plant-fault") > 0, list = std::erase(names, "--list") > 0;
+  const std::optional<std::string> list_of_carried = take_option(names, "--carried");
   if (argc < 2 || (!names.empty() && names[0].starts_with("-"))) {
-    std::fprintf(stderr, "usage: operator_tests FOLDER [--plant-fault] [NAME...]\n");
+    std::fprintf(stderr, "usage: operator_tests FOLDER [--plant-fault] [--carried FILE] [--list] [NAME...]\n");
     return 2;
+  }
+  std::optional<std::vector<Reason>> reasons;
+  if (list_of_carried) {
+    reasons = read_reasons(*list_of_carried);
+    if (!reasons) return std::fprintf(stderr, "%s is no list of reasons\n", list_of_carried->c_str()), 2;
   }
   const std::filesystem::path folder = argv[1];
   if (!std::filesystem::is_directory(folder)) {
@@ -365,7 +453,8 @@ int run(int argc, char** argv) {
         {"parameters constant", inputs.size() < 2 ? std::nullopt : with_constants(published, inputs, 1), 1},
         {"all constant", with_constants(published, inputs, 0), 0},
         {"first output", with_first_output(published), inputs.size()}};
-    Verdict best = Verdict::wrong;
+    Verdict best = Verdict::wrong, best_computed = Verdict::wrong;
+    std::string obstacle;
     for (const Variant& variant : variants) {
       if (!variant.bytes) continue;
       const auto fed =
@@ -376,6 +465,8 @@ int run(int argc, char** argv) {
       const Outcome outcome = tests.run(*variant.bytes, fed, one ? std::vector{outputs[0]} : outputs);
       ++counts[variant.name][outcome.verdict];
       best = std::min(best, outcome.verdict);
+      if (variant.inputs > 0 || inputs.empty()) best_computed = std::min(best_computed, outcome.verdict);
+      if (outcome.verdict == Verdict::opaque) obstacle = outcome.reason;
       const bool bad = outcome.verdict == Verdict::wrong || outcome.verdict == Verdict::refused;
       const char* verdict = outcome.verdict == Verdict::right    ? "right"
                             : outcome.verdict == Verdict::opaque ? "opaque"
@@ -389,8 +480,16 @@ int run(int argc, char** argv) {
       if (outcome.verdict == Verdict::opaque && variant.inputs < 2) ++carried[outcome.reason];
     }
     ++counts["best variant"][best];
+    ++counts["best variant with an input"][best_computed];
+    if (list && best != Verdict::right) std::printf("%s: %s\n", name.c_str(), obstacle.c_str());
+    if (!reasons) continue;
+    if (const std::string fault = note(*reasons, name, best == Verdict::right); !fault.empty()) {
+      std::printf("%s %s: %s\n", name.c_str(), fault.c_str(), obstacle.c_str());
+      failed = true;
+    }
   }
-  if (!chosen)
+  if (reasons && !chosen) failed = !report(*reasons) || failed;
+  if (!chosen && !reasons)
     for (const auto& [reason, count] : carried) std::printf("carried: %d x %s\n", count, reason.c_str());
   for (auto& [variant, verdicts] : counts)
     std::printf("%s: %d right, %d opaque, %d refused, %d wrong\n", variant.c_str(), verdicts[Verdict::right],
