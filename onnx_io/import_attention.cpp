@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -46,13 +47,26 @@ Value for_queries(NodeContext& c, Value value, std::int64_t heads) {
   return repeated(c, value, {1, heads / own, 1, 1}, false);
 }
 
-/// The mask of an input as numbers to be added: those of a constant of truth values are 0 and -inf.
-Value additive_mask(NodeContext& c, std::size_t input) {
-  if (c.type(input).element != ElementType::boolean) return c.value(input);
+/// The mask of an input as numbers to be added: those of a constant of truth values are 0 and -inf. In versions of ONNX
+/// what a query sees of nothing is NaN, or 0.
+Value additive_mask(NodeContext& c, std::size_t input, bool causal) {
+  if (!c.is_constant(input)) return c.value(input);
+  const std::shared_ptr<const ConstantData> constant = c.inputs()[input].constant;
   std::vector<float> mask;
-  for (const std::int64_t allowed : c.inputs()[input].constant->to_integers())
-    mask.push_back(allowed != 0 ? 0.0F : masked);
-  return c.constant(ConstantData::of_floats(c.shape(input), mask));
+  if (c.type(input).element == ElementType::boolean)
+    for (const std::int64_t allowed : constant->to_integers()) mask.push_back(allowed != 0 ? 0.0F : masked);
+  else
+    mask = constant->to_floats();
+  const Shape shape = c.shape(input);
+  const std::size_t keys = at(shape.back()), queries = shape.size() < 2 ? 1 : at(shape[shape.size() - 2]);
+  for (std::size_t row = 0; row * keys < mask.size(); ++row) {
+    const std::size_t seen = causal ? std::min(row % queries + 1, keys) : keys;
+    const auto begin = mask.begin() + static_cast<std::ptrdiff_t>(row * keys);
+    if (std::all_of(begin, begin + static_cast<std::ptrdiff_t>(seen), [](float bias) { return bias == masked; }))
+      c.decline("versions of ONNX differ on a query that sees nothing");
+  }
+  if (c.type(input).element != ElementType::boolean) return c.value(input);
+  return c.constant(ConstantData::of_floats(shape, mask));
 }
 
 /// Query i sees the keys up to i.
@@ -125,7 +139,7 @@ void attention(NodeContext& c) {
   const Shape shape = c.shape_of(scores);
   if (c.has_input(3)) {
     if (c.shape(3).empty() || c.shape(3).back() != shape.back()) return c.decline("its mask is for fewer keys");
-    scores = c.op("add", {scores, c.broadcast(additive_mask(c, 3), shape)});
+    scores = c.op("add", {scores, c.broadcast(additive_mask(c, 3, causal), shape)});
   }
   if (causal) scores = c.op("add", {scores, c.broadcast(causal_mask(c, shape[2], shape[3]), shape)});
   Value out = c.op("matmul", {c.op("softmax", {scores}, {{"axis", std::int64_t{-1}}}), v});

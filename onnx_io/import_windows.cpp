@@ -317,6 +317,8 @@ void conv_transpose(NodeContext& c) {
     weights = c.reshape(weights, k);
     axes.insert(axes.begin(), TransposedAxis{});
   }
+  if (c.opset() < 10 && !c.stopped() && !c.graph().node(weights.node).weight_only)
+    return c.decline("its kernel is computed, and Slice has no steps before opset 10");
   const auto [sh, qh] = std::pair(axes[0].stride, axes[0].taps);
   const auto [sw, qw] = std::pair(axes[1].stride, axes[1].taps);
   // [c, o, h, w] to [g, c / g, o, taps, phases, taps, phases], taps reversed, to [(g o phases), c / g, taps, taps].
