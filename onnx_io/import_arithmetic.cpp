@@ -90,6 +90,7 @@ void clip_by_values(NodeContext& c) {
   Value x = c.value(0);
   for (std::size_t i = 1; i < c.input_count(); ++i) {
     if (!c.has_input(i)) continue;
+    if (c.is_only_shape(i)) return c.decline_not_constant(i);
     const TensorType& bound = c.type(i);
     if (bound.element != ElementType::f32 && bound.element != ElementType::other)
       return c.decline(std::string("a bound is ") + to_string(bound.element), Obstacle::element_type);

@@ -291,7 +291,7 @@ std::vector<Axis> read_axes(NodeContext& c, const Method& method) {
   }
   if (c.stopped() || method.transform != "tf_crop_and_resize") return axes;
   if (!c.has_input(1)) {
-    c.fail("it has no region");
+    c.decline("it has no region");
     return axes;
   }
   const std::vector<double> region = c.reals(1);

@@ -105,11 +105,19 @@ bool is_beside(NodeContext& c, const Shape& index, const Shape& x, std::size_t a
 }
 
 /// Which of two rows of each place of a tensor is taken: `count` rows of its own, and behind them those of the updates,
-/// update i for places[i]. Of several for one place the last counts.
-Places updated(std::int64_t count, const Places& places) {
+/// update i for places[i]. Declines where two updates are for one place: ONNX does not say which counts.
+Places updated(NodeContext& c, std::int64_t count, const Places& places) {
+  if (count > most_places) {
+    c.decline("there are more than " + std::to_string(most_places) + " places");
+    return {};
+  }
   Places rows(at(count));
   std::iota(rows.begin(), rows.end(), std::int64_t{0});
-  for (std::size_t i = 0; i < places.size(); ++i) rows[at(places[i])] = count + static_cast<std::int64_t>(i);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    std::int64_t& row = rows[at(places[i])];
+    if (row >= count) c.decline("two updates are for one place");
+    row = count + static_cast<std::int64_t>(i);
+  }
   return rows;
 }
 
@@ -195,7 +203,7 @@ void scatter_nd(NodeContext& c) {
   const Value own = c.reshape(c.value(0), {rows.count, rows.size});
   const Value updates = c.reshape(c.value(2), {static_cast<std::int64_t>(rows.places.size()), rows.size});
   const Value both = c.op("concat", {own, updates}, {{"axis", std::int64_t{-2}}});
-  c.output(0, c.reshape(taken(c, both, 0, updated(rows.count, rows.places)), x));
+  c.output(0, c.reshape(taken(c, both, 0, updated(c, rows.count, rows.places)), x));
 }
 
 void scatter_elements(NodeContext& c) {
@@ -212,7 +220,7 @@ void scatter_elements(NodeContext& c) {
   const Value own = c.reshape(c.value(0), {volume(x)});
   const Value updates = c.reshape(c.value(2), {volume(c.shape(2))});
   const Value both = c.op("concat", {own, updates}, {{"axis", std::int64_t{-1}}});
-  c.output(0, c.reshape(taken(c, both, 0, updated(volume(x), places)), x));
+  c.output(0, c.reshape(taken(c, both, 0, updated(c, volume(x), places)), x));
 }
 
 /// One of the two values at every place: which one the indices say.

@@ -68,7 +68,8 @@ TEST(Specification, ErrorsNamePlaceAndCause) {
   for (const test::TextCase& c : cases) {
     SCOPED_TRACE(c.place());
     const std::string& text = c.text("text");
-    const Expected<OperatorRegistry> registry = OperatorRegistry::parse(text, "f.op", c.has("alone") ? nullptr : &test::registry());
+    const Expected<OperatorRegistry> registry =
+        OperatorRegistry::parse(text, "f.op", c.has("alone") ? nullptr : &test::registry());
     if (!c.has("on")) {
       ASSERT_FALSE(registry.ok()) << text;
       EXPECT_EQ(placed(registry.error()), c.text("error"));
