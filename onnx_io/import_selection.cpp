@@ -173,7 +173,14 @@ void gather_elements(NodeContext& c) {
   if (!holds_indices(c, 1) || !is_beside(c, c.shape(1), c.shape(0), at(axis))) return;
   if (c.is_constant(1))
     for (const std::int64_t index : c.integers(1)) from_front(c, index, c.shape(0)[at(axis)]);
-  c.output(0, c.op("gather_elements", {c.value(0), c.value(1)}, {{"axis", axis - c.rank(0)}}));
+  // Along other axes the index may be shorter.
+  Shape kept = c.shape(1);
+  if (c.stopped()) return;
+  kept[at(axis)] = c.shape(0)[at(axis)];
+  Value x = c.value(0);
+  if (kept != c.shape(0))
+    x = c.op("slice", {x}, {{"starts", Shape(kept.size(), 0)}, {"sizes", kept}, {"steps", Shape(kept.size(), 1)}});
+  c.output(0, c.op("gather_elements", {x, c.value(1)}, {{"axis", axis - c.rank(0)}}));
 }
 
 /// Rows of a tensor whose first axes are one. Indices that are not constant may name places along one axis.
