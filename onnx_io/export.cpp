@@ -650,6 +650,18 @@ class Exporter {
     push(std::move(proto), original, key, -1);
   }
 
+  /// A name for the shape that a kept ConstantOfShape reads. If it was computed, of what is equal to it only what reads
+  /// nothing will do: it may be equal to what it is the shape of.
+  std::string shape_name(int tensor) {
+    const ConstantTensor& shape = *constant_at(tensor);
+    const auto place = constant_tensor_.find(shape.data->identity());
+    if (shape.original || place == constant_tensor_.end()) return constant_name(shape.data, tensor);
+    const DocumentTensor& equal = document_.tensors()[static_cast<std::size_t>(place->second)];
+    if (equal.source != TensorSource::node || document_.node(equal.index).input_size() == 0) return keep(place->second);
+    const std::string name = fresh_name("taso_constant");
+    return add_constant(name, shape.data);
+  }
+
   /// A constant of the document that is a node: Constant, ConstantOfShape.
   void write_kept(int tensor) {
     const DocumentTensor& entry = document_.tensors()[static_cast<std::size_t>(tensor)];
@@ -658,7 +670,7 @@ class Exporter {
     int original = entry.index;
     for (int i = 0; i < proto.input_size(); ++i) {
       const int input = document_.find(proto.input(i));
-      const std::string name = constant_name(constant_at(input)->data, input);
+      const std::string name = shape_name(input);
       if (name == proto.input(i)) continue;
       proto.set_input(i, name);
       original = -1;

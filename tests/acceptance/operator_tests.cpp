@@ -119,6 +119,14 @@ std::string canonical(const std::string& bytes) {
   return model.ParseFromString(bytes) ? model.SerializeAsString() : std::string();
 }
 
+/// Names of nodes that are carried.
+std::set<std::string> opaque_names(const Graph& graph) {
+  std::set<std::string> names;
+  for (const NodeId id : graph.topological_order())
+    if (graph.node(id).kind == NodeKind::opaque) names.insert(graph.node(id).name);
+  return names;
+}
+
 class Tests {
  public:
   /// `fault` is added to every recorded output.
@@ -184,8 +192,9 @@ class Tests {
       for (const std::string& path : {file, again}) {
         const auto reread = Model::load(path, registry_, import);
         if (!reread) return wrong("written, but not read: " + reread.error().to_string());
-        // What was computed is constant now, and more may be computed of it.
-        if (reread->carried_nodes().size() < carried.size()) continue;
+        // What was computed is constant now, and more may be computed of it; a node that an Identity gave the name of a
+        // graph output has that name. Then parts do not correspond.
+        if (opaque_names(reread->graph()) != opaque_names(model->graph())) continue;
         const auto checked = check(model->graph(), reread->graph(), library_, {});
         if (!checked) return wrong("the parts between carried nodes: " + checked.error().to_string());
         if (!checked->passed) return wrong("the parts between carried nodes differ: " + checked->summary());

@@ -477,5 +477,31 @@ TEST(Composed, Attention) {
                 {mean(2 * std::tanh(0.5), 2 * std::tanh(1)), mean(2 * std::tanh(1), 2 * std::tanh(2))});
 }
 
+/// A list that ConstantOfShape makes is equal to the computed one that it reads.
+TEST(Composed, AListThatIsEqualToItsShape) {
+  ModelBuilder builder(18, "composed");
+  builder.add_input("x", {2, 3});
+  builder.add_initializer("minus", {1}, std::vector<std::int64_t>{-1});
+  builder.add_node("Neg", {"minus"}, {"shape"});
+  builder.add_node("ConstantOfShape", {"shape"}, {"list"});
+  builder.add_node("ReduceMean", {"x", "list"}, {"y"}, {}, "node");
+  builder.add_output("y", {2, 1});
+  onnx::ModelProto file = test::message(builder.serialize());
+  onnx::AttributeProto& value = *file.mutable_graph()->mutable_node(1)->add_attribute();
+  value.set_name("value");
+  value.set_type(onnx::AttributeProto::TENSOR);
+  value.mutable_t()->set_data_type(onnx::TensorProto::INT64);
+  value.mutable_t()->add_dims(1);
+  value.mutable_t()->add_int64_data(1);
+  const Model model = test::value_of(Model::parse(file.SerializeAsString(), "composed.onnx", test::registry()));
+  const std::string path = testing::TempDir() + "/taso_composed_test.onnx";
+  SaveOptions options;
+  options.verbatim = false;
+  const auto saved = model.save(model.graph(), path, options);
+  ASSERT_TRUE(saved.ok()) << saved.error().to_string();
+  const Model again = test::value_of(Model::load(path, test::registry()));
+  EXPECT_EQ(run(again, {2, 3}, {1, 2, 3, 4, 5, 6}), (std::vector<double>{2, 5}));
+}
+
 }  // namespace
 }  // namespace taso
