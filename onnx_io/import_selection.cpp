@@ -5,6 +5,7 @@
 /// scatter takes them from the tensor and the updates, side by side.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -166,6 +167,18 @@ NamedRows named_rows(NodeContext& c, const Shape& x, std::int64_t batches) {
   return rows;
 }
 
+/// A constant input of whole numbers, which may be floats.
+Places whole_numbers(NodeContext& c, std::size_t input) {
+  if (c.type(input).element != ElementType::f32) return c.integers(input);
+  Places numbers;
+  for (const double number : c.reals(input)) {
+    if (number != std::floor(number) || std::abs(number) > static_cast<double>(most_places))
+      c.decline("input " + std::to_string(input) + " does not hold whole numbers");
+    numbers.push_back(c.stopped() ? 0 : static_cast<std::int64_t>(number));
+  }
+  return numbers;
+}
+
 }  // namespace
 
 void gather_elements(NodeContext& c) {
@@ -235,13 +248,13 @@ void one_hot(NodeContext& c) {
   if (!c.is_constant(0)) return c.decline_not_constant(0, "its list of indices");
   if (!c.is_constant(1)) return c.decline_not_constant(1, "its depth");
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
-    if (c.type(i).element == ElementType::f32 || c.type(i).element == ElementType::f64)
+    if (c.type(i).element == ElementType::f64 || c.type(i).element == ElementType::f16)
       return c.decline(std::string("its indices are ") + to_string(c.type(i).element), Obstacle::element_type);
   const TensorType& values = c.type(2);
   if (values.element != ElementType::f32)
     return c.decline(std::string("its elements are ") + to_string(values.element), Obstacle::element_type);
   if (!values.known) return c.decline_untyped();
-  const Places index = c.integers(0), depth = c.integers(1);
+  const Places index = whole_numbers(c, 0), depth = whole_numbers(c, 1);
   const std::int64_t axis = c.axis_from_front(c.integer("axis", -1), c.rank(0) + 1);
   if (c.stopped()) return;
   if (depth.size() != 1 || depth[0] < 1 || depth[0] > most_places) return c.fail("its depth is not a positive number");

@@ -77,7 +77,7 @@ const std::vector<ImportRow> rows = {
     {"Mean", 1, all, all, mean, false, "a chain of add, div", ""},
     {"Min", 1, all, all, [](NodeContext& c) { extremum(c, false); }, false, "clip; a chain of neg, maximum, neg", ""},
     {"Mish", 1, 1, all, mish, false, "softplus, tanh, mul", ""},
-    {"OneHot", 3, 3, 0, one_hot, false, "gather of the two values", "indices or depth that are not constant integers"},
+    {"OneHot", 3, 3, 0, one_hot, false, "gather of the two values", "indices or depth that are not constant"},
     {"PRelu", 2, 2, all, parametric_relu, false, "clip, mul, relu, add", ""},
     {"Pad", 1, 4, 1, pad, true, "slice, pad; gather in other modes",
      "pads that are not constant; more than there is to take"},

@@ -292,12 +292,14 @@ void conv_transpose(NodeContext& c) {
       const std::int64_t length = wanted.empty() ? x[i + 2] * strides[i] : wanted[i];
       const std::int64_t total = strides[i] * (x[i + 2] - 1) + more[i] + kernel[i] - length;
       before = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
+      // What there is too little of stands behind.
+      if (total < 0) before = 0;
       after = total - before;
     }
     for (const std::int64_t value : {strides[i], before, after, more[i], kernel[i], x[i + 2]})
       if (value > limit) return c.decline("a window is too large");
     if (strides[i] < 1) return c.fail("strides " + shape_text(strides) + " must be at least 1");
-    if (before < 0 || after < 0 || more[i] < 0) return c.decline("a pad is negative");
+    if (before < 0 || more[i] < 0 || (after < 0 && wanted.empty())) return c.decline("a pad is negative");
     TransposedAxis axis;
     axis.stride = strides[i];
     axis.kernel = kernel[i];

@@ -455,7 +455,10 @@ int run(int argc, char** argv) {
   }
   const std::filesystem::path folder = argv[1];
   if (!std::filesystem::is_directory(folder)) {
-    std::printf("SKIP: there is no folder %s; scripts/setup installs libonnx-testdata\n", argv[1]);
+    std::printf(
+        "SKIP: there is no folder %s; scripts/setup installs libonnx-testdata, with --oracles also what onnx's package "
+        "has\n",
+        argv[1]);
     return 77;
   }
   const bool chosen = !names.empty();
