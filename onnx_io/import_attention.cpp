@@ -127,6 +127,9 @@ void attention(NodeContext& c) {
   Value k = after_past(c, with_heads(c, 1, key_heads), 4), v = after_past(c, with_heads(c, 2, key_heads), 5);
   if (c.stopped()) return;
   if (c.rank_of(q) != 4 || c.rank_of(k) != 4 || c.rank_of(v) != 4) return c.fail("its inputs must have rank 3 or 4");
+  // What is cached for the next time.
+  if (c.uses_output(1)) c.output(1, k);
+  if (c.uses_output(2)) c.output(2, v);
   const std::int64_t heads = c.shape_of(q)[1];
   k = for_queries(c, k, heads);
   v = for_queries(c, v, heads);

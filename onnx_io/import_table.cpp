@@ -26,7 +26,7 @@ const std::vector<ImportRow> rows = {
     {"Atanh", 1, 1, all, area_tangent, false, "asinh of a quotient", ""},
     {"Attention", 3, 7, 3, attention, false,
      "transpose, matmul, mul, add, softmax, matmul; concat with a cache; repeated heads",
-     "masks of truth values that are not constant; outputs but the first; lengths of a cache; what versions of ONNX "
+     "masks of truth values that are not constant; scores that are read; lengths of a cache; what versions of ONNX "
      "differ on"},
     {"AveragePool", 1, 1, all, average_pool, false, "avg_pool2d_include, avg_pool2d_exclude",
      "ceil_mode with count_include_pad"},
