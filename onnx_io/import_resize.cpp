@@ -329,7 +329,10 @@ void resize(NodeContext& c) {
   const std::vector<Axis> axes = read_axes(c, method);
   if (c.stopped()) return;
   if (const auto repeats = repetitions(method, axes)) return c.output(0, repeated(c, c.value(0), *repeats, false));
-  if (c.may_be_rounded()) return c.decline("its positions may depend on symbolic extents", Obstacle::symbolic);
+  // Lengths by other scales are rounded, and whether they are those of x may depend on its extents.
+  const auto is_whole = [](const Axis& axis) { return axis.scale == std::floor(axis.scale); };
+  if (c.symbolic() && !std::all_of(axes.begin(), axes.end(), is_whole))
+    return c.decline("its lengths may depend on symbolic extents", Obstacle::symbolic);
   Value x = c.value(0);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (axes[i].stays(method)) continue;

@@ -212,6 +212,8 @@ void conv(NodeContext& c) {
     return c.fail("bias " + shape_text(c.shape(2)) + " must be " + shape_text({k[0]}));
   Window w = read_window(c, extents, kernel);
   if (c.stopped()) return;
+  if (w.kernel.size() > 2 && c.symbolic())
+    return c.decline("its slices may depend on symbolic extents", Obstacle::symbolic);
   const Value input = c.value(0), weights = c.value(1);
   c.output(0, convolved(c, input, weights, c.has_input(2) ? std::optional(c.value(2)) : std::nullopt, std::move(w)));
 }
@@ -266,8 +268,7 @@ void conv_transpose(NodeContext& c) {
   const std::string automatic = c.text("auto_pad", "NOTSET");
   const Shape wanted = c.integer_list("output_shape", {});
   if (c.stopped()) return;
-  if ((!wanted.empty() || automatic.starts_with("SAME")) && c.may_be_rounded())
-    return c.decline("its pads may depend on symbolic extents", Obstacle::symbolic);
+  if (!wanted.empty() && c.symbolic()) return c.decline("its pads may depend on symbolic extents", Obstacle::symbolic);
   if (strides.size() != n || pads.size() != 2 * n || more.size() != n || dilations.size() != n ||
       (!wanted.empty() && wanted.size() != n))
     return c.fail("strides, dilations, pads, output_padding or output_shape do not have " + std::to_string(n) +
@@ -396,6 +397,11 @@ Window part_of(const Window& w, std::size_t first, std::size_t count) {
 template <class Pool>
 Value pooled(NodeContext& c, Value x, const Window& w, const Pool& pool) {
   const std::size_t n = w.kernel.size();
+  if (c.stopped()) return {};
+  if (n > 2 && c.symbolic()) {
+    c.decline("its axes by themselves may depend on symbolic extents", Obstacle::symbolic);
+    return {};
+  }
   Shape shape = c.shape_of(x);
   const auto over = [&](std::size_t first, std::size_t count) {
     const std::span<const std::int64_t> extents(shape);
