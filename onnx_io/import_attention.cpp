@@ -122,6 +122,8 @@ void attention(NodeContext& c) {
   if (c.integer("softmax_precision", 1) != onnx::TensorProto::FLOAT)
     return c.decline("its softmax is not in f32", Obstacle::element_type);
   if (!is_settled(c, causal, softcap) || !can_be_masked(c, 3)) return;
+  for (std::size_t i = 0; i < c.input_count(); ++i)
+    if (c.has_input(i) && volume(c.shape(i)) == 0) return c.decline("an input is empty");
   const bool flat = c.rank(0) == 3;
   const Value q = with_heads(c, 0, query_heads);
   Value k = after_past(c, with_heads(c, 1, key_heads), 4), v = after_past(c, with_heads(c, 2, key_heads), 5);

@@ -231,7 +231,7 @@ Value without_cut_off(NodeContext& c, Value x, Shape& before, Shape& after) {
   for (std::size_t i = 0; i < shape.size(); ++i) {
     starts[i] = std::max<std::int64_t>(0, -before[i]);
     sizes[i] -= starts[i] + std::max<std::int64_t>(0, -after[i]);
-    if (sizes[i] < 1) {
+    if (sizes[i] < 1 && sizes[i] != shape[i]) {
       c.decline("pads leave nothing of an axis");
       return {};
     }
@@ -275,7 +275,9 @@ void pad(NodeContext& c) {
       return c.fail("pads " + shape_text(pads) + " are out of range");
   }
   if (std::all_of(pads.begin(), pads.end(), [](std::int64_t p) { return p == 0; })) return c.output(0, c.value(0));
-  const Value kept = without_cut_off(c, c.value(0), before, after);
+  // In graphs of pieces a pad stands as a pad.
+  const bool stays = c.of_pieces() && mode == "constant";
+  const Value kept = stays ? c.value(0) : without_cut_off(c, c.value(0), before, after);
   if (c.stopped()) return;
   if (mode != "constant") return c.output(0, padded_by_itself(c, kept, mode, before, after));
   if (before == Shape(before.size(), 0) && after == before) return c.output(0, kept);

@@ -326,6 +326,7 @@ void resize(NodeContext& c) {
   if (c.proto().op_type() == "Upsample" && c.opset() >= 10) return c.decline("it is deprecated at this opset");
   const Method method = read_method(c);
   if (c.stopped()) return;
+  if (volume(c.shape(0)) == 0) return c.decline("an input is empty");
   const std::vector<Axis> axes = read_axes(c, method);
   if (c.stopped()) return;
   if (const auto repeats = repetitions(method, axes)) return c.output(0, repeated(c, c.value(0), *repeats, false));

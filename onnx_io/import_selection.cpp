@@ -319,6 +319,7 @@ void reverse_sequence(NodeContext& c) {
 }
 
 Value padded_by_itself(NodeContext& c, Value x, const std::string& mode, const Shape& before, const Shape& after) {
+  if (!c.stopped() && volume(c.shape_of(x)) == 0) c.decline("an input is empty");
   for (std::size_t axis = 0; axis < before.size() && !c.stopped(); ++axis) {
     if (before[axis] == 0 && after[axis] == 0) continue;
     const std::int64_t extent = c.shape_of(x)[axis];

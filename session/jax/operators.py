@@ -275,6 +275,10 @@ def op_pad(x, before, after, value):
     return lax.pad(x, jnp.asarray(value, x.dtype), [(b, a, 0) for b, a in zip(before, after)])
 
 
+def op_gather_elements(x, index, axis):
+    return jnp.take_along_axis(x, index % x.shape[axis], axis=axis)
+
+
 def op_gather(x, index, axis, before, after):
     axis = axis + x.ndim
     place = index % (before + x.shape[axis] + after) - before
