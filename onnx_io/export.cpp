@@ -19,7 +19,8 @@ namespace {
 
 /// How the outputs of one graph node are made.
 struct Cover {
-  enum class Kind : std::uint8_t { none, given, constant, folded, original, lowered };
+  /// `part`: what the original node of another root of its expansion makes as well.
+  enum class Kind : std::uint8_t { none, given, constant, folded, original, part, lowered };
   Kind kind = Kind::none;
   int document_node = -1;                    ///< Kind original.
   std::vector<std::optional<Value>> inputs;  ///< Kind original: the values now read, by input position.
@@ -137,7 +138,7 @@ class Exporter {
         TASO_RETURN_IF_ERROR(cover_opaque(id, cover));
         continue;
       }
-      if (!is_needed(id)) continue;
+      if (!is_needed(id) || cover.kind == Cover::Kind::part) continue;
       if (node.kind == NodeKind::input) {
         cover.kind = Cover::Kind::given;
       } else if (node.kind == NodeKind::constant) {
@@ -232,7 +233,37 @@ class Exporter {
     return bytes / factor <= leaves;
   }
 
-  /// Covers a node by its original ONNX node if the whole expansion of that one is still there.
+  /// Whether a node is a root of the expansion of a document node of several roots, and to be computed by it.
+  [[nodiscard]] bool is_whole(NodeId root, std::int32_t origin) const {
+    if (!graph_.contains(root)) return false;
+    const Node& node = graph_.node(root);
+    return node.kind == NodeKind::op && node.origin == origin && !node.weight_only && registry_.defines(node.op) &&
+           covers_[root].kind == Cover::Kind::none;
+  }
+
+  /// Whether what a document node reads now is computed from one of the roots of its expansion.
+  [[nodiscard]] bool depends_on(const std::map<Value, Value>& externals, const std::set<NodeId>& roots) const {
+    std::vector<NodeId> stack;
+    std::set<NodeId> seen;
+    for (const auto& [was, is] : externals) stack.push_back(is.node);
+    while (!stack.empty()) {
+      const NodeId next = stack.back();
+      stack.pop_back();
+      if (roots.contains(next)) return true;
+      if (!seen.insert(next).second) continue;
+      for (const Value& input : graph_.node(next).inputs) stack.push_back(input.node);
+    }
+    return false;
+  }
+
+  /// What an output of an original node that covers `id` is in the graph.
+  [[nodiscard]] Value made_by(NodeId id, const Value& output) const {
+    const bool part = output.node < covers_.size() && covers_[output.node].kind == Cover::Kind::part;
+    return {part ? output.node : id, output.port};
+  }
+
+  /// Covers a node by its original ONNX node if the whole expansion of that one is still there; with it the other roots
+  /// of the expansion, if there are several: then all are still the nodes that they were.
   bool cover_original(NodeId id, Cover& cover) {
     const Node& node = graph_.node(id);
     if (node.origin < 0 || node.origin >= document_.graph().node_size() || used_originals_.contains(node.origin))
@@ -243,10 +274,11 @@ class Exporter {
     std::set<Value> is_external;
     for (const auto& input : record.inputs)
       if (input) is_external.insert(*input);
-    std::optional<NodeId> root;
+    std::set<NodeId> roots;
     for (const auto& output : record.outputs)
-      if (output && !is_external.contains(*output)) root = output->node;
-    if (!root || !imported_.graph.contains(*root)) return false;
+      if (output && !is_external.contains(*output) && imported_.graph.contains(output->node))
+        roots.insert(output->node);
+    if (roots.empty()) return false;
     std::set<std::pair<NodeId, NodeId>> seen;
     std::function<bool(NodeId, NodeId)> same = [&](NodeId was, NodeId is) {
       if (!seen.insert({was, is}).second) return true;
@@ -267,10 +299,22 @@ class Exporter {
       }
       return true;
     };
-    if (!same(*root, id)) return false;
+    if (roots.size() == 1) {
+      if (!same(*roots.begin(), id)) return false;
+    } else if (!roots.contains(id) || !std::all_of(roots.begin(), roots.end(), [&](NodeId root) {
+                 return is_whole(root, node.origin) && same(root, root);
+               })) {
+      return false;
+    }
     for (const auto& input : record.inputs) {
       // An input that the expansion does not read any more must be the same as ever.
       if (input && !externals.contains(*input)) return false;
+    }
+    if (roots.size() > 1 && depends_on(externals, roots)) return false;
+    for (const NodeId root : roots) {
+      if (root == id || roots.size() == 1) continue;
+      covers_[root].kind = Cover::Kind::part;
+      needed_[root] = true;
     }
     cover.kind = Cover::Kind::original;
     cover.document_node = node.origin;
@@ -435,7 +479,7 @@ class Exporter {
       const auto& outputs = imported_.nodes[static_cast<std::size_t>(cover.document_node)].outputs;
       for (std::size_t i = 0; i < outputs.size(); ++i)
         if (outputs[i] && is_output_of(cover.document_node, *outputs[i]))
-          claim({id, outputs[i]->port}, document_.node(cover.document_node).output(static_cast<int>(i)));
+          claim(made_by(id, *outputs[i]), document_.node(cover.document_node).output(static_cast<int>(i)));
     }
     for (NodeId id : order) {
       const Cover& cover = covers_[id];
@@ -448,7 +492,7 @@ class Exporter {
     for (NodeId id : order) {
       const Cover& cover = covers_[id];
       const Node& node = graph_.node(id);
-      if (cover.kind != Cover::Kind::folded && cover.kind != Cover::Kind::original &&
+      if (cover.kind != Cover::Kind::folded && cover.kind != Cover::Kind::original && cover.kind != Cover::Kind::part &&
           cover.kind != Cover::Kind::lowered)
         continue;
       const std::string base = "taso_" + (node.op.find("::") == std::string::npos ? node.op : std::string("node"));
@@ -553,8 +597,11 @@ class Exporter {
     for (int i = 0; i < original.output_size(); ++i) {
       const auto& output = record.outputs[static_cast<std::size_t>(i)];
       if (!output || original.output(i).empty() || !is_output_of(cover.document_node, *output)) continue;
-      const std::string& name = names_.at({id, output->port});
-      outputs.emplace(Value{id, output->port}, name);
+      const Value made = made_by(id, *output);
+      const auto named = names_.find(made);
+      if (named == names_.end()) continue;  // Nothing reads it, and it is not in the graph: its name is free.
+      const std::string& name = named->second;
+      outputs.emplace(made, name);
       if (name == original.output(i)) continue;
       proto.set_output(i, name);
       same = false;
@@ -650,6 +697,18 @@ class Exporter {
     push(std::move(proto), original, key, -1);
   }
 
+  /// A name for the shape that a kept ConstantOfShape reads. If it was computed, of what is equal to it only what reads
+  /// nothing will do: it may be equal to what it is the shape of.
+  std::string shape_name(int tensor) {
+    const ConstantTensor& shape = *constant_at(tensor);
+    const auto place = constant_tensor_.find(shape.data->identity());
+    if (shape.original || place == constant_tensor_.end()) return constant_name(shape.data, tensor);
+    const DocumentTensor& equal = document_.tensors()[static_cast<std::size_t>(place->second)];
+    if (equal.source != TensorSource::node || document_.node(equal.index).input_size() == 0) return keep(place->second);
+    const std::string name = fresh_name("taso_constant");
+    return add_constant(name, shape.data);
+  }
+
   /// A constant of the document that is a node: Constant, ConstantOfShape.
   void write_kept(int tensor) {
     const DocumentTensor& entry = document_.tensors()[static_cast<std::size_t>(tensor)];
@@ -658,7 +717,7 @@ class Exporter {
     int original = entry.index;
     for (int i = 0; i < proto.input_size(); ++i) {
       const int input = document_.find(proto.input(i));
-      const std::string name = constant_name(constant_at(input)->data, input);
+      const std::string name = shape_name(input);
       if (name == proto.input(i)) continue;
       proto.set_input(i, name);
       original = -1;

@@ -251,6 +251,16 @@ void gather_slices(LoweringContext& c) {
   c.emit("Gather", {table, c.in(1)}, c.out(), {{"axis", c.axis(0)}});
 }
 
+void gather_elements(LoweringContext& c) {
+  if (c.opset() < 11) return c.fail("GatherElements is not in opset " + std::to_string(c.opset()));
+  c.emit("GatherElements", {c.in(0), c.in(1)}, c.out(), {{"axis", c.axis(0)}});
+}
+
+void cumulative_sum(LoweringContext& c) {
+  if (c.opset() < 11) return c.fail("CumSum is not in opset " + std::to_string(c.opset()));
+  c.emit("CumSum", {c.in(0), c.integers({c.axis(0)})}, c.out());
+}
+
 /// Operators without inputs: their values are folded, never written as nodes.
 void only_folded(LoweringContext& c) { c.fail("its value is a constant and should have been folded"); }
 
@@ -283,9 +293,11 @@ const std::vector<ExportRow> rows = {
        c.emit_activated("Add", {convolved, c.in(3)}, {});
      }},
     {"conv_identity", only_folded},
+    {"cumulative_sum", cumulative_sum},
     {"enlarge", enlarge},
     {"fill", only_folded},
     {"gather", gather_slices},
+    {"gather_elements", gather_elements},
     {"gelu", function},
     {"hard_sigmoid", function},
     {"hard_swish", function},
@@ -309,6 +321,7 @@ const std::vector<ExportRow> rows = {
     {"pow", [](LoweringContext& c) { binary(c, "Pow"); }},
     {"reduce_max", [](LoweringContext& c) { reduce(c, "ReduceMax", 18); }},
     {"reduce_mean", [](LoweringContext& c) { reduce(c, "ReduceMean", 18); }},
+    {"reduce_prod", [](LoweringContext& c) { reduce(c, "ReduceProd", 18); }},
     {"reduce_sum", [](LoweringContext& c) { reduce(c, "ReduceSum", 13); }},
     {"regroup", regroup},
     {"reshape", [](LoweringContext& c) { emit_reshape(c, c.in(0), c.result_shape(), c.out()); }},

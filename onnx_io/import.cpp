@@ -8,6 +8,7 @@
 #include "onnx_io/import_function.h"
 #include "onnx_io/in_quotes.h"
 #include "onnx_io/mapped.h"
+#include "onnx_io/schema_function.h"
 #include "onnx_io/schema_types.h"
 #include "onnx_io/specified.h"
 #include "onnx_io/stand_in.h"
@@ -284,7 +285,13 @@ class Importer {
       TASO_ASSIGN(refusal, import_by_maps(index, row == nullptr && all_broadcast(mappings)));
       if (!refusal) return {};
     }
-    if (row == nullptr) return add_opaque(index, *refusal, types_of_carried(nullptr, index));
+    if (row == nullptr) {
+      if (mappings.empty()) {
+        TASO_ASSIGN(refusal, import_by_schema(index, *refusal));
+        if (!refusal) return {};
+      }
+      return add_opaque(index, *refusal, types_of_carried(nullptr, index));
+    }
     NodeContext import(document_, index, catalog_, result_.graph, read_inputs(node), options_.pieces);
     import.set_sizes(flow_.sizes());
     if (const std::string reason = SymbolFlow::misuse(import); !reason.empty())
@@ -400,6 +407,24 @@ class Importer {
     if (import.declined()) return add_declined(index, import, {});
     record_expansion(index, import);
     return {};
+  }
+
+  /// Imports a node as the function that ONNX's schema says its operator is, or says why it is carried: `unknown` where
+  /// there is no such function.
+  Expected<std::optional<Refusal>> import_by_schema(int index, const Refusal& unknown) {
+    NodeContext import(document_, index, catalog_, result_.graph, read_inputs(document_.node(index)), options_.pieces);
+    import.set_sizes(flow_.sizes());
+    const std::optional<onnx::FunctionProto> function = function_of_schema(document_, index, import);
+    if (!function) return std::optional(unknown);
+    if (auto constant = import_function(import, document_, *function, catalog_)) {
+      set_constant(index, std::move(constant), false);
+      return std::optional<Refusal>();
+    }
+    if (!import.stopped()) check_outputs(import);
+    if (import.error()) return *import.error();
+    if (import.declined()) return import.declined();
+    record_expansion(index, import);
+    return std::optional<Refusal>();
   }
 
   Status import_specified_node(int index) {

@@ -77,7 +77,36 @@ void dropout(NodeContext& c) {
   c.output(0, c.value(0));
 }
 
+namespace {
+
+/// The smaller one of two values of one shape.
+Value minimum(NodeContext& c, Value x, Value y) {
+  return c.op("neg", {c.op("maximum", {c.op("neg", {x}), c.op("neg", {y})})});
+}
+
+/// Clip with bounds that are computed.
+void clip_by_values(NodeContext& c) {
+  const Shape shape = c.shape(0);
+  Value x = c.value(0);
+  for (std::size_t i = 1; i < c.input_count(); ++i) {
+    if (!c.has_input(i)) continue;
+    if (c.is_only_shape(i)) return c.decline_not_constant(i);
+    const TensorType& bound = c.type(i);
+    if (bound.element != ElementType::f32 && bound.element != ElementType::other)
+      return c.decline(std::string("a bound is ") + to_string(bound.element), Obstacle::element_type);
+    if (!bound.known) return c.decline_untyped();
+    if (bound.elements() != 1) return c.fail("a bound must be a scalar, it is " + to_string(bound));
+    const Value repeated = c.broadcast(c.reshape(c.value(i), {}), shape);
+    x = i == 1 ? c.op("maximum", {x, repeated}) : minimum(c, x, repeated);
+  }
+  c.output(0, x);
+}
+
+}  // namespace
+
 void clip(NodeContext& c) {
+  if (c.opset() >= 11 && ((c.has_input(1) && !c.is_constant(1)) || (c.has_input(2) && !c.is_constant(2))))
+    return clip_by_values(c);
   const double infinity = std::numeric_limits<double>::infinity();
   double low = -infinity, high = infinity;
   if (c.opset() < 11) {
@@ -98,23 +127,42 @@ void clip(NodeContext& c) {
   c.output(0, c.op("clip", {c.value(0)}, {{"min", low}, {"max", high}}));
 }
 
-/// Max or Min of two operands: a clip where one of them is a number that is repeated at most to the other's shape. In
-/// graphs of pieces a number may be a piece of several, and what is a clip stands as a clip.
-void extremum(NodeContext& c, bool maximum) {
-  if (c.input_count() == 1) return c.output(0, c.value(0));
-  if (c.input_count() > 2) return c.decline("it has more than two operands");
-  if (maximum && c.of_pieces()) return binary(c, "maximum");
+namespace {
+
+/// Max or Min of two operands as a clip, where one of them is a number that is repeated at most to the other's shape.
+bool is_clip(NodeContext& c, bool maximum) {
   for (std::size_t i = 0; i < 2; ++i) {
     if (!c.is_constant(i) || c.type(i).elements() != 1 || c.rank(i) > c.rank(1 - i)) continue;
     const double bound = c.real(i), infinity = std::numeric_limits<double>::infinity();
-    if (c.stopped()) return;
-    if (std::isnan(bound)) return c.decline("its bound is not a number");
-    if (maximum && bound == 0) return c.output(0, c.op("relu", {c.value(1 - i)}));
-    return c.output(
-        0, c.op("clip", {c.value(1 - i)}, {{"min", maximum ? bound : -infinity}, {"max", maximum ? infinity : bound}}));
+    if (std::isnan(bound)) c.decline("its bound is not a number");
+    if (c.stopped()) return true;
+    if (maximum && bound == 0)
+      c.output(0, c.op("relu", {c.value(1 - i)}));
+    else
+      c.output(0, c.op("clip", {c.value(1 - i)},
+                       {{"min", maximum ? bound : -infinity}, {"max", maximum ? infinity : bound}}));
+    return true;
   }
-  if (maximum) return binary(c, "maximum");
-  c.decline("neither operand is a constant number");
+  return false;
+}
+
+}  // namespace
+
+/// Max or Min: a chain of `maximum`, of two operands a clip where it is one. In graphs of pieces a number may be a
+/// piece of several, and what is a clip stands as a clip.
+void extremum(NodeContext& c, bool maximum) {
+  const bool pieces = maximum && c.of_pieces();
+  if (c.input_count() == 2 && !pieces && is_clip(c, maximum)) return;
+  std::vector<Shape> shapes;
+  for (std::size_t i = 0; i < c.input_count(); ++i) shapes.push_back(c.shape(i));
+  const Shape shape = c.common_shape(shapes);
+  if (c.stopped()) return;
+  Value result = c.broadcast(c.value(0), shape);
+  for (std::size_t i = 1; i < c.input_count(); ++i) {
+    const Value next = c.broadcast(c.value(i), shape);
+    result = maximum ? c.op("maximum", {result, next}) : minimum(c, result, next);
+  }
+  c.output(0, result);
 }
 
 void hard_sigmoid(NodeContext& c) {
@@ -438,6 +486,49 @@ void reduce_mapped(NodeContext& c, Mapped kind) {
     }
     return x;
   });
+}
+
+/// Sums along an axis: of what stands before an element, and of it unless they are exclusive; or from the other end.
+void cumulative_sum(NodeContext& c) {
+  if (!c.is_constant(1)) return c.decline_not_constant(1, "its axis");
+  const std::vector<std::int64_t> named = c.integers(1);
+  const bool exclusive = c.integer("exclusive", 0) != 0, reverse = c.integer("reverse", 0) != 0;
+  if (c.stopped()) return;
+  if (named.size() != 1) return c.fail("its axis must be one number, it has " + std::to_string(named.size()));
+  const std::int64_t axis = c.axis_from_front(named[0], c.rank(0));
+  if (c.stopped()) return;
+  const Shape shape = c.shape(0);
+  const std::size_t place = static_cast<std::size_t>(axis);
+  const auto turned = [&](Value value) {
+    if (!reverse || shape[place] == 1) return value;
+    Shape starts(shape.size(), 0), steps(shape.size(), 1);
+    starts[place] = shape[place] - 1;
+    steps[place] = -1;
+    return c.op("slice", {value}, {{"starts", starts}, {"sizes", shape}, {"steps", steps}});
+  };
+  if (reverse && c.symbolic()) return c.decline("its order may depend on symbolic extents", Obstacle::symbolic);
+  Value sums = c.op("cumulative_sum", {turned(c.value(0))}, {{"axis", axis - c.rank(0)}});
+  if (exclusive) {
+    Shape before(shape.size(), 0), after = before;
+    before[place] = 1;
+    after[place] = -1;
+    sums = c.op("pad", {sums}, {{"before", before}, {"after", after}, {"value", 0.0}});
+  }
+  c.output(0, turned(sums));
+}
+
+/// x over its norm along an axis: 0 where that is 0. No norm lies between 0 and the least positive number.
+void norm_along_axis(NodeContext& c) {
+  const std::int64_t axis = c.axis_from_front(c.integer("axis", -1), c.rank(0)) - c.rank(0), p = c.integer("p", 2);
+  if (c.stopped()) return;
+  if (p != 1 && p != 2) return c.fail("p is " + std::to_string(p) + ", neither 1 nor 2");
+  const Value x = c.value(0);
+  const Attributes along = {{"axes", Shape{axis}}};
+  Value norm = p == 1 ? c.op("reduce_sum", {c.op("abs", {x})}, along)
+                      : c.op("sqrt", {c.op("reduce_sum", {c.op("mul", {x, x})}, along)});
+  constexpr auto least = static_cast<double>(std::numeric_limits<float>::denorm_min());
+  norm = c.op("clip", {norm}, {{"min", least}, {"max", std::numeric_limits<double>::infinity()}});
+  c.output(0, c.op("div", {x, c.op("broadcast", {norm}, {{"shape", c.shape(0)}})}));
 }
 
 }  // namespace taso::import_handlers

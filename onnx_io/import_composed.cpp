@@ -185,4 +185,72 @@ void root_mean_square_normalization(NodeContext& c) {
   c.output(0, c.op("mul", {normal, c.broadcast(c.value(1), shape)}));
 }
 
+namespace {
+
+/// 1 where x > bound, else 0.
+Value is_above(NodeContext& c, Value x, double bound) {
+  return c.op("relu", {c.op("sign", {c.op("sub", {x, number(c, bound, c.shape_of(x))})})});
+}
+
+}  // namespace
+
+/// x above alpha, else 0. Below 0 is never above: of -inf nothing is left that a product with 0 would make NaN.
+void thresholded_relu(NodeContext& c) {
+  const double alpha = c.real("alpha", 1.0F);
+  if (c.stopped()) return;
+  if (alpha == 0) return unary(c, "relu");
+  if (!(alpha > 0) || std::isinf(alpha)) return c.decline("its alpha is not a positive number");
+  const Value x = c.value(0);
+  c.output(0, c.op("mul", {c.op("relu", {x}), is_above(c, x, alpha)}));
+}
+
+/// x - bias above lambd, x + bias below -lambd, else 0.
+void shrink(NodeContext& c) {
+  const double bias = c.real("bias", 0.0F), lambd = c.real("lambd", 0.5F);
+  if (c.stopped()) return;
+  if (!(lambd >= 0) || std::isinf(lambd) || !std::isfinite(bias))
+    return c.decline("its lambd is not a number of at least 0");
+  const Value x = c.value(0), negative = c.op("neg", {x});
+  const auto above = [&](Value side) {
+    Value moved = c.op("relu", {side});
+    if (bias != 0) moved = c.op("sub", {moved, number(c, bias, c.shape(0))});
+    return c.op("mul", {moved, is_above(c, side, lambd)});
+  };
+  c.output(0, c.op("sub", {above(x), above(negative)}));
+}
+
+namespace {
+
+/// sqrt((1 - x) (1 + x)): NaN outside of [-1, 1].
+Value root_of_complement(NodeContext& c, Value x) {
+  const Value ones = number(c, 1, c.shape(0));
+  return c.op("sqrt", {c.op("mul", {c.op("sub", {ones, x}), c.op("add", {ones, x})})});
+}
+
+}  // namespace
+
+/// asin(x) = atan(x / sqrt(1 - x^2)), acos(x) = pi / 2 - that, but exact near 1 in half the angle.
+void arc_sine(NodeContext& c) {
+  const Value x = c.value(0);
+  c.output(0, c.op("atan", {c.op("div", {x, root_of_complement(c, x)})}));
+}
+
+void arc_cosine(NodeContext& c) {
+  const Value x = c.value(0), ones = number(c, 1, c.shape(0));
+  const Value half = c.op("sqrt", {c.op("div", {c.op("sub", {ones, x}), c.op("add", {ones, x})})});
+  c.output(0, times(c, c.op("atan", {half}), 2));
+}
+
+/// sinh(acosh(x)) = sqrt(x - 1) sqrt(x + 1), sinh(atanh(x)) = x / sqrt(1 - x^2).
+void area_cosine(NodeContext& c) {
+  const Value x = c.value(0), ones = number(c, 1, c.shape(0));
+  const Value below = c.op("sqrt", {c.op("sub", {x, ones})}), above = c.op("sqrt", {c.op("add", {x, ones})});
+  c.output(0, c.op("asinh", {c.op("mul", {below, above})}));
+}
+
+void area_tangent(NodeContext& c) {
+  const Value x = c.value(0);
+  c.output(0, c.op("asinh", {c.op("div", {x, root_of_complement(c, x)})}));
+}
+
 }  // namespace taso::import_handlers

@@ -209,14 +209,9 @@ std::shared_ptr<const ConstantData> import_function(NodeContext& context, const 
   const auto is_constant = [&](const Value& value) { return graph.node(value.node).kind == NodeKind::constant; };
   const std::vector<Value>& outputs = graph.outputs();
   if (outputs.size() == 1 && is_constant(outputs[0])) return graph.node(outputs[0].node).constant;
-  std::optional<NodeId> root;
-  for (const Value& output : outputs) {
-    if (graph.node(output.node).kind == NodeKind::input) continue;
-    if (is_constant(output) || (root && *root != output.node)) {
-      context.decline(prefix + "its outputs come from several nodes");
-      return nullptr;
-    }
-    root = output.node;
+  if (std::any_of(outputs.begin(), outputs.end(), is_constant)) {
+    context.decline(prefix + "one of its outputs is constant");
+    return nullptr;
   }
   const std::map<NodeId, Value> made = copy_into(context, graph, call.inputs());
   for (std::size_t i = 0; i < std::min(outputs.size(), context.output_count()); ++i) {

@@ -15,7 +15,7 @@ namespace taso {
 [[nodiscard]] const onnx::FunctionProto* called_function(const Document& document, const onnx::NodeProto& node);
 
 /// Puts the nodes of the function that `context` is at a call of into the graph. Declines, with the reason, where a
-/// node of it is not understood, its outputs come from several nodes, it is very large, or extents are symbolic. The
+/// node of it is not understood, one of several outputs is constant, it is very large, or extents are symbolic. The
 /// value is what the only output is, if that is constant; then nothing was added.
 std::shared_ptr<const ConstantData> import_function(NodeContext& context, const Document& document,
                                                     const onnx::FunctionProto& function,

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "onnx_io/import.h"
 
@@ -41,6 +42,9 @@ void log_softmax(NodeContext& c);
 void instance_normalization(NodeContext& c);
 void group_normalization(NodeContext& c);
 void reduce(NodeContext& c, const char* op, std::int64_t axes_as_input_since);
+void cumulative_sum(NodeContext& c);
+void norm_along_axis(NodeContext& c);
+void einsum(NodeContext& c);
 /// Reductions of elements that are mapped first, or whose result is.
 enum class Mapped : std::uint8_t { minimum, l1, l2, sum_of_squares, log_of_sum, log_of_sum_of_exponentials };
 void reduce_mapped(NodeContext& c, Mapped kind);
@@ -59,6 +63,16 @@ void gelu(NodeContext& c);
 void where(NodeContext& c);
 void triangle(NodeContext& c);
 void root_mean_square_normalization(NodeContext& c);
+void thresholded_relu(NodeContext& c);
+void shrink(NodeContext& c);
+void arc_sine(NodeContext& c);
+void arc_cosine(NodeContext& c);
+void area_cosine(NodeContext& c);
+void area_tangent(NodeContext& c);
+
+// Attention (onnx_io/import_attention.cpp).
+void attention(NodeContext& c);
+void rotary_embedding(NodeContext& c);
 
 // Sliding windows.
 void conv(NodeContext& c);
@@ -66,6 +80,8 @@ void conv_transpose(NodeContext& c);
 void max_pool(NodeContext& c);
 void average_pool(NodeContext& c);
 void global_max_pool(NodeContext& c);
+void norm_pool(NodeContext& c);
+void global_norm_pool(NodeContext& c);
 
 // Moving elements.
 void transpose(NodeContext& c);
@@ -84,5 +100,18 @@ void depth_to_space(NodeContext& c);
 void space_to_depth(NodeContext& c);
 void tile(NodeContext& c);
 void resize(NodeContext& c);
+/// Every axis repeated: as a whole (`blocks`: abab), or element by element (aabb).
+Value repeated(NodeContext& c, Value value, const Shape& repeats, bool blocks);
+
+// Selecting elements by indices.
+void gather_elements(NodeContext& c);
+void gather_nd(NodeContext& c);
+void scatter_nd(NodeContext& c);
+void scatter_elements(NodeContext& c);
+void one_hot(NodeContext& c);
+void compress(NodeContext& c);
+void reverse_sequence(NodeContext& c);
+/// `before` and `after` elements of each axis of `x`, none negative: its own, as Pad's mode reflect, edge or wrap says.
+Value padded_by_itself(NodeContext& c, Value x, const std::string& mode, const Shape& before, const Shape& after);
 
 }  // namespace taso::import_handlers

@@ -222,6 +222,28 @@ void slice(NodeContext& c) {
   c.output(0, c.op("slice", {c.value(0)}, {{"starts", begins}, {"sizes", sizes}, {"steps", strides}}));
 }
 
+namespace {
+
+/// What negative pads leave; they become 0.
+Value without_cut_off(NodeContext& c, Value x, Shape& before, Shape& after) {
+  const Shape shape = c.shape_of(x);
+  Shape starts(shape.size(), 0), sizes = shape;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    starts[i] = std::max<std::int64_t>(0, -before[i]);
+    sizes[i] -= starts[i] + std::max<std::int64_t>(0, -after[i]);
+    if (sizes[i] < 1 && sizes[i] != shape[i]) {
+      c.decline("pads leave nothing of an axis");
+      return {};
+    }
+    before[i] = std::max<std::int64_t>(0, before[i]);
+    after[i] = std::max<std::int64_t>(0, after[i]);
+  }
+  if (sizes == shape) return x;
+  return c.op("slice", {x}, {{"starts", starts}, {"sizes", sizes}, {"steps", Shape(shape.size(), 1)}});
+}
+
+}  // namespace
+
 void pad(NodeContext& c) {
   const std::string mode = c.text("mode", "constant");
   std::vector<std::int64_t> pads, axes;
@@ -236,7 +258,8 @@ void pad(NodeContext& c) {
     if (c.has_input(3)) axes = c.integers(3);
   }
   if (c.stopped()) return;
-  if (mode != "constant") return c.decline("mode " + mode + " is not modelled");
+  if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
+    return c.fail("mode \"" + mode + "\" is none of constant, reflect, edge, wrap");
   if (axes.empty()) axes = range_of(0, c.rank(0));
   if (pads.size() != 2 * axes.size())
     return c.fail("pads " + shape_text(pads) + " do not have two numbers for each of " + std::to_string(axes.size()) +
@@ -247,12 +270,18 @@ void pad(NodeContext& c) {
     if (c.stopped()) return;
     before[axis] = pads[i];
     after[axis] = pads[axes.size() + i];
-    if (before[axis] < 0 || after[axis] < 0) return c.decline("a pad is negative");
-    if (before[axis] > (std::int64_t{1} << 40) || after[axis] > (std::int64_t{1} << 40))
+    constexpr std::int64_t limit = std::int64_t{1} << 40;
+    if (std::max(before[axis], after[axis]) > limit || std::min(before[axis], after[axis]) < -limit)
       return c.fail("pads " + shape_text(pads) + " are out of range");
   }
   if (std::all_of(pads.begin(), pads.end(), [](std::int64_t p) { return p == 0; })) return c.output(0, c.value(0));
-  c.output(0, c.op("pad", {c.value(0)}, {{"before", before}, {"after", after}, {"value", value}}));
+  // In graphs of pieces a pad stands as a pad.
+  const bool stays = c.of_pieces() && mode == "constant";
+  const Value kept = stays ? c.value(0) : without_cut_off(c, c.value(0), before, after);
+  if (c.stopped()) return;
+  if (mode != "constant") return c.output(0, padded_by_itself(c, kept, mode, before, after));
+  if (before == Shape(before.size(), 0) && after == before) return c.output(0, kept);
+  c.output(0, c.op("pad", {kept}, {{"before", before}, {"after", after}, {"value", value}}));
 }
 
 void gather(NodeContext& c) {
@@ -332,9 +361,6 @@ void space_to_depth(NodeContext& c) {
                         {x[0], x[1] * b * b, x[2] / b, x[3] / b}));
 }
 
-namespace {
-
-/// Every axis repeated: as a whole (`blocks`: abab), or element by element (aabb).
 Value repeated(NodeContext& c, Value value, const Shape& repeats, bool blocks) {
   if (c.stopped()) return {};
   const Shape x = c.shape_of(value);
@@ -373,80 +399,12 @@ Value repeated(NodeContext& c, Value value, const Shape& repeats, bool blocks) {
   return c.reshape(c.broadcast(c.reshape(value, parts), target), result);
 }
 
-/// The element of an axis that Resize takes for element `i` of its result, by ONNX's formulas for mode nearest.
-/// Positions are fractions of whole scales: a half is one in every precision.
-std::int64_t nearest(std::int64_t i, std::int64_t extent, std::int64_t length, double scale,
-                     const std::string& transform, const std::string& rounding) {
-  const auto position = static_cast<double>(i);
-  double x = 0;
-  if (transform == "asymmetric")
-    x = position / scale;
-  else if (transform == "half_pixel" || length > 1)
-    x = (position + 0.5) / scale - 0.5;
-  double whole = 0;
-  if (rounding == "floor")
-    whole = std::floor(x);
-  else if (rounding == "ceil")
-    whole = std::ceil(x);
-  else if (rounding == "round_prefer_ceil")
-    whole = std::floor(x + 0.5);
-  else
-    whole = std::ceil(x - 0.5);
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>(whole), 0, extent - 1);
-}
-
-}  // namespace
-
 void tile(NodeContext& c) {
   const Shape repeats = c.integers(1);
   if (c.stopped()) return;
   if (static_cast<std::int64_t>(repeats.size()) != c.rank(0))
     return c.fail("repeats " + shape_text(repeats) + " do not fit " + shape_text(c.shape(0)));
   c.output(0, repeated(c, c.value(0), repeats, true));
-}
-
-/// Resize and Upsample that repeat every element: whole factors, nearest neighbour, positions that round to that.
-void resize(NodeContext& c) {
-  const Shape x = c.shape(0);
-  const bool is_upsample = c.proto().op_type() == "Upsample", first_version = is_upsample || c.opset() < 11;
-  if (is_upsample && c.opset() >= 10) return c.decline("it is deprecated at this opset");
-  if (c.text("mode", "nearest") != "nearest") return c.decline("only mode nearest is modelled");
-  const std::string transform = first_version ? "asymmetric" : c.text("coordinate_transformation_mode", "half_pixel");
-  const std::string rounding = first_version ? "floor" : c.text("nearest_mode", "round_prefer_floor");
-  for (const char* unused : {"cubic_coeff_a", "exclude_outside", "extrapolation_value", "antialias"}) c.ignore(unused);
-  if (transform != "asymmetric" && transform != "half_pixel" && transform != "pytorch_half_pixel")
-    return c.decline("coordinate_transformation_mode " + transform + " is not modelled");
-  if (c.has_attribute("axes") || c.has_attribute("keep_aspect_ratio_policy"))
-    return c.decline("some axes, or kept ratios, are not modelled");
-  std::vector<double> scales;
-  Shape sizes;
-  const std::size_t scales_input = first_version ? 1 : 2;
-  if (is_upsample && c.opset() < 9) {
-    scales = c.real_list("scales");
-  } else if (c.has_input(scales_input) && !(c.is_constant(scales_input) && c.type(scales_input).elements() == 0)) {
-    scales = c.reals(scales_input);
-  } else if (c.has_input(3)) {
-    sizes = c.integers(3);
-  } else {
-    c.fail("it has neither scales nor sizes");
-  }
-  if (c.stopped()) return;
-  if ((sizes.empty() ? scales.size() : sizes.size()) != x.size())
-    return c.fail("scales or sizes do not have a number for each axis of " + shape_text(x));
-  Shape repeats;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const double scale = sizes.empty()
-                             ? scales[i]
-                             : static_cast<double>(sizes[i]) / static_cast<double>(std::max<std::int64_t>(x[i], 1));
-    if (!(scale >= 1) || scale != std::floor(scale) || scale > (1 << 20))
-      return c.decline("an axis is not repeated a whole number of times");
-    const auto repeat = static_cast<std::int64_t>(scale);
-    for (std::int64_t k = 0; k < x[i] * repeat; ++k)
-      if (nearest(k, x[i], x[i] * repeat, scale, transform, rounding) != k / repeat)
-        return c.decline("coordinates are not rounded to repetition");
-    repeats.push_back(repeat);
-  }
-  c.output(0, repeated(c, c.value(0), repeats, false));
 }
 
 }  // namespace taso::import_handlers

@@ -27,6 +27,8 @@ class Cutter {
     const ModelVariable variable = model().variables[cut_.variable];
     cut_.extent = variable.extent;
     if (!variable.obstacle.empty()) return {{}, variable.obstacle, false, {}};
+    // The prover takes no product over a range apart.
+    if (variable.reducer == "prod") return {{}, "partial products are not put together", false, {}};
     if (variable.row) return cut_of_segment(model(), cut_.variable);
     if (variable.reducer.empty() && !is_outermost(model().outputs[0][variable.axis], variable.digit))
       return {{}, obstacle_, false, unit_};

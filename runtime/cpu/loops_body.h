@@ -147,6 +147,43 @@ struct Tanh {
 struct Sigmoid {
   static float apply(float x, float, float) { return 1.0f / (1.0f + exponential(-x)); }
 };
+// Reductions of large arguments, and what is rarely used, are left to the C library.
+struct Sin {
+  static float apply(float x, float, float) { return sinf(x); }
+};
+struct Cos {
+  static float apply(float x, float, float) { return cosf(x); }
+};
+struct Tan {
+  static float apply(float x, float, float) { return tanf(x); }
+};
+struct Atan {
+  static float apply(float x, float, float) { return atanf(x); }
+};
+struct Sinh {
+  static float apply(float x, float, float) { return sinhf(x); }
+};
+struct Cosh {
+  static float apply(float x, float, float) { return coshf(x); }
+};
+struct Asinh {
+  static float apply(float x, float, float) { return asinhf(x); }
+};
+struct Floor {
+  static float apply(float x, float, float) { return floorf(x); }
+};
+struct Ceil {
+  static float apply(float x, float, float) { return ceilf(x); }
+};
+struct Round {
+  static float apply(float x, float, float) { return nearbyintf(x); }
+};
+struct Sign {
+  static float apply(float x, float, float) {
+    const float y = x > 0.0f ? 1.0f : 0.0f;
+    return x != x ? x : (x < 0.0f ? -1.0f : y);
+  }
+};
 struct Relu {
   static float apply(float x, float, float) { return x < 0.0f ? 0.0f : x; }
 };
@@ -250,6 +287,17 @@ constexpr UnaryEntry unary_entries[] = {
     {"erf", unary<Erf>},
     {"tanh", unary<Tanh>},
     {"sigmoid", unary<Sigmoid>},
+    {"sin", unary<Sin>},
+    {"cos", unary<Cos>},
+    {"tan", unary<Tan>},
+    {"atan", unary<Atan>},
+    {"sinh", unary<Sinh>},
+    {"cosh", unary<Cosh>},
+    {"asinh", unary<Asinh>},
+    {"floor", unary<Floor>},
+    {"ceil", unary<Ceil>},
+    {"round", unary<Round>},
+    {"sign", unary<Sign>},
     {"relu", unary<Relu>},
     {"gelu", unary<Gelu>},
     {"hard_swish", unary<HardSwish>},

@@ -15,18 +15,29 @@ namespace taso::cuda {
 enum class Function : std::uint8_t {
   identity,
   abs,
+  asinh,
+  atan,
+  ceil,
   clip,
+  cos,
+  cosh,
   erf,
   exp,
+  floor,
   gelu,
   hard_sigmoid,
   hard_swish,
   log,
   neg,
   relu,
+  round,
   sigmoid,
+  sign,
+  sin,
+  sinh,
   sqrt,
   square,
+  tan,
   tanh,
 };
 
@@ -35,9 +46,10 @@ enum class Binary : std::uint8_t { add, sub, mul, div, pow, maximum };
 
 /// By name; nothing if there is none.
 [[nodiscard]] inline std::optional<Function> function_named(std::string_view name) {
-  constexpr std::string_view names[] = {"identity", "abs",          "clip",       "erf",    "exp",
-                                        "gelu",     "hard_sigmoid", "hard_swish", "log",    "neg",
-                                        "relu",     "sigmoid",      "sqrt",       "square", "tanh"};
+  constexpr std::string_view names[] = {"identity", "abs",  "asinh",  "atan",  "ceil",    "clip",         "cos",
+                                        "cosh",     "erf",  "exp",    "floor", "gelu",    "hard_sigmoid", "hard_swish",
+                                        "log",      "neg",  "relu",   "round", "sigmoid", "sign",         "sin",
+                                        "sinh",     "sqrt", "square", "tan",   "tanh"};
   for (std::size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i)
     if (names[i] == name) return static_cast<Function>(i);
   return std::nullopt;
@@ -76,6 +88,28 @@ TASO_BOTH float evaluate(Function function, float x, float p, float q) {
       return x < 0.0F ? 0.0F : x;
     case Function::sigmoid:
       return 1.0F / (1.0F + expf(-x));
+    case Function::asinh:
+      return asinhf(x);
+    case Function::atan:
+      return atanf(x);
+    case Function::ceil:
+      return ceilf(x);
+    case Function::cos:
+      return cosf(x);
+    case Function::cosh:
+      return coshf(x);
+    case Function::floor:
+      return floorf(x);
+    case Function::round:
+      return rintf(x);
+    case Function::sin:
+      return sinf(x);
+    case Function::sinh:
+      return sinhf(x);
+    case Function::tan:
+      return tanf(x);
+    case Function::sign:  // NaN stays
+      return x > 0.0F ? 1.0F : x < 0.0F ? -1.0F : x == 0.0F ? 0.0F : x;
     case Function::sqrt:
       return sqrtf(x);
     case Function::square:

@@ -439,8 +439,9 @@ struct Row {
 
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = {
-      {{"add", "sub",  "mul",     "div",  "pow",  "smul",       "neg",          "abs",  "sqrt",  "exp",    "log",
-        "erf", "tanh", "sigmoid", "relu", "gelu", "hard_swish", "hard_sigmoid", "clip", "apply", "maximum"},
+      {{"add", "sub",  "mul",     "div",  "pow",  "smul",       "neg",          "abs",  "sqrt",  "exp",     "log",
+        "erf", "tanh", "sigmoid", "relu", "gelu", "hard_swish", "hard_sigmoid", "clip", "apply", "maximum", "sin",
+        "cos", "tan",  "atan",    "sinh", "cosh", "asinh",      "floor",        "ceil", "round", "sign"},
        elementwise},
       {{"transpose", reorder_op, "concat", "split", "slice", "broadcast", "reshape", "pad", "enlarge", "pad_channels",
         "regroup"},

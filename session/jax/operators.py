@@ -61,6 +61,50 @@ def op_erf(x):
     return lax.erf(x)
 
 
+def op_sin(x):
+    return jnp.sin(x)
+
+
+def op_cos(x):
+    return jnp.cos(x)
+
+
+def op_tan(x):
+    return jnp.tan(x)
+
+
+def op_atan(x):
+    return jnp.arctan(x)
+
+
+def op_sinh(x):
+    return jnp.sinh(x)
+
+
+def op_cosh(x):
+    return jnp.cosh(x)
+
+
+def op_asinh(x):
+    return jnp.arcsinh(x)
+
+
+def op_floor(x):
+    return jnp.floor(x)
+
+
+def op_ceil(x):
+    return jnp.ceil(x)
+
+
+def op_round(x):
+    return jnp.round(x)
+
+
+def op_sign(x):
+    return jnp.sign(x)
+
+
 def op_tanh(x):
     return jnp.tanh(x)
 
@@ -163,6 +207,14 @@ def op_reduce_mean(x, axes):
     return jnp.mean(x, axis=axes, keepdims=True)
 
 
+def op_reduce_prod(x, axes):
+    return jnp.prod(x, axis=tuple(axes), keepdims=True)
+
+
+def op_cumulative_sum(x, axis):
+    return jnp.cumsum(x, axis=axis)
+
+
 def op_reduce_max(x, axes):
     return jnp.max(x, axis=axes, keepdims=True)
 
@@ -221,6 +273,10 @@ def op_slice(x, starts, sizes, steps):
 
 def op_pad(x, before, after, value):
     return lax.pad(x, jnp.asarray(value, x.dtype), [(b, a, 0) for b, a in zip(before, after)])
+
+
+def op_gather_elements(x, index, axis):
+    return jnp.take_along_axis(x, index % x.shape[axis], axis=axis)
 
 
 def op_gather(x, index, axis, before, after):

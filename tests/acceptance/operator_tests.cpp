@@ -1,10 +1,12 @@
 // The standard's operator tests (onnx/backend/test/data/node, in Debian the package libonnx-testdata) through the whole
 // of taso: import, optimization, export, execution.
 //
-//   operator_tests FOLDER [--plant-fault] [NAME...]
+//   operator_tests FOLDER [--plant-fault] [--carried FILE] [--list] [NAME...]
 //
 // FOLDER holds a folder NAME for each test: model.onnx, test_data_set_0/input_*.pb, output_*.pb. With --plant-fault the
-// recorded outputs are taken for one larger than they are: each test that is right must then be found wrong.
+// recorded outputs are taken for one larger than they are: each test that is right must then be found wrong. With
+// --carried the tests that are right in no variant must be those that FILE lists (read_reasons), and no others. --list
+// prints each of them with what is carried and why.
 // Each model is taken in several variants: as published, where all parameters are graph inputs; with every input but
 // the first made an initializer, as models have parameters; with all inputs made initializers, so that everything is
 // folded; with the first of several outputs only. A variant ends in one of
@@ -19,6 +21,7 @@
 //
 // Exit code: 0, 1 if something is wrong or refused, 2 for wrong usage, 77 without the folder.
 #include <onnx/checker.h>
+#include <onnx/defs/schema.h>
 #include <onnx/onnx_pb.h>
 #include <unistd.h>
 
@@ -32,7 +35,9 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "onnx_io/model.h"
@@ -114,6 +119,14 @@ std::string canonical(const std::string& bytes) {
   return model.ParseFromString(bytes) ? model.SerializeAsString() : std::string();
 }
 
+/// Names of nodes that are carried.
+std::set<std::string> opaque_names(const Graph& graph) {
+  std::set<std::string> names;
+  for (const NodeId id : graph.topological_order())
+    if (graph.node(id).kind == NodeKind::opaque) names.insert(graph.node(id).name);
+  return names;
+}
+
 class Tests {
  public:
   /// `fault` is added to every recorded output.
@@ -179,6 +192,9 @@ class Tests {
       for (const std::string& path : {file, again}) {
         const auto reread = Model::load(path, registry_, import);
         if (!reread) return wrong("written, but not read: " + reread.error().to_string());
+        // What was computed is constant now, and more may be computed of it; a node that an Identity gave the name of a
+        // graph output has that name. Then parts do not correspond.
+        if (opaque_names(reread->graph()) != opaque_names(model->graph())) continue;
         const auto checked = check(model->graph(), reread->graph(), library_, {});
         if (!checked) return wrong("the parts between carried nodes: " + checked.error().to_string());
         if (!checked->passed) return wrong("the parts between carried nodes differ: " + checked->summary());
@@ -206,21 +222,41 @@ class Tests {
     return {Verdict::refused, text};
   }
 
-  /// What the written file lacks of the original.
-  std::optional<std::string> compare_models(const onnx::ModelProto& original, const std::string& written,
-                                            const Model& model, const Graph& graph) const {
-    onnx::ModelProto result;
-    if (!result.ParseFromString(written)) return "the written file cannot be parsed";
+  /// What onnx's checker says of a written file whose original it accepts, if it knows the operator set.
+  static std::optional<std::string> checker_refuses(const onnx::ModelProto& original, const onnx::ModelProto& result) {
+    const int known = onnx::OpSchemaRegistry::DomainToVersionRange::Instance().Map().at(onnx::ONNX_DOMAIN).second;
+    for (const onnx::OperatorSetIdProto& set : original.opset_import())
+      if (set.domain().empty() && set.version() > known) return std::nullopt;
     try {
       onnx::checker::check_model(result);
     } catch (const std::exception& fault) {
-      // Models of operator sets that this checker does not know fail before and after.
       try {
         onnx::checker::check_model(original);
         return std::string("onnx's checker refuses the written file: ") + fault.what();
       } catch (const std::exception&) {
       }
     }
+    return std::nullopt;
+  }
+
+  /// The node that defines what a node of the original does: under the same name, or under that of an Identity of it.
+  static const onnx::NodeProto* counterpart(const onnx::NodeProto& node, const std::string& name,
+                                            const onnx::GraphProto& original, const NodesByOutput& nodes) {
+    if (const auto place = nodes.find(name); place != nodes.end()) return place->second;
+    for (const onnx::NodeProto& other : original.node()) {
+      if (other.op_type() != "Identity" || other.input(0) != name) continue;
+      const auto place = nodes.find(other.output(0));
+      if (place != nodes.end() && place->second->op_type() == node.op_type()) return place->second;
+    }
+    return nullptr;
+  }
+
+  /// What the written file lacks of the original.
+  std::optional<std::string> compare_models(const onnx::ModelProto& original, const std::string& written,
+                                            const Model& model, const Graph& graph) const {
+    onnx::ModelProto result;
+    if (!result.ParseFromString(written)) return "the written file cannot be parsed";
+    if (const auto fault = checker_refuses(original, result)) return fault;
     auto declared = [](const auto& infos) {
       std::vector<std::pair<std::string, int>> names;
       for (const auto& info : infos) names.emplace_back(info.name(), info.type().value_case());
@@ -238,9 +274,11 @@ class Tests {
       const auto named =
           std::find_if(node.output().begin(), node.output().end(), [](const auto& o) { return !o.empty(); });
       if (named == node.output().end()) continue;
-      const auto place = nodes.find(*named);
-      if (place == nodes.end()) return node.op_type() + " that defines " + *named + " is dropped";
-      onnx::NodeProto kept = *place->second;
+      const onnx::NodeProto* const place = counterpart(node, *named, original.graph(), nodes);
+      if (place == nullptr) return node.op_type() + " that defines " + *named + " is dropped";
+      onnx::NodeProto kept = *place;
+      const auto first = std::distance(node.output().begin(), named);
+      kept.set_output(static_cast<int>(first), *named);
       if (kept.input_size() != node.input_size())
         return node.op_type() + " that defines " + *named + " has other inputs";
       for (int i = 0; i < node.input_size(); ++i) {
@@ -324,16 +362,103 @@ std::optional<std::string> with_first_output(const std::string& bytes) {
   return model.SerializeAsString();
 }
 
+/// A class of tests that are carried: why, and which, as names in which * stands for any characters.
+struct Reason {
+  std::string text;
+  std::vector<std::string> patterns;
+  std::vector<int> matched;  ///< Per pattern: the tests of this run.
+};
+
+/// A file of lines "reason: TEXT", each followed by lines of patterns; empty lines and # lines mean nothing.
+std::optional<std::vector<Reason>> read_reasons(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return std::nullopt;
+  std::vector<Reason> reasons;
+  constexpr std::string_view head = "reason: ";
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    if (line.starts_with(head)) {
+      reasons.push_back({line.substr(head.size()), {}, {}});
+      continue;
+    }
+    if (reasons.empty()) return std::nullopt;
+    std::istringstream words(line);
+    for (std::string pattern; words >> pattern;) {
+      reasons.back().patterns.push_back(pattern);
+      reasons.back().matched.push_back(0);
+    }
+  }
+  return reasons;
+}
+
+/// Whether `name` is what `pattern` says, in which * stands for any characters.
+bool fits(std::string_view pattern, std::string_view name) {
+  if (pattern.empty()) return name.empty();
+  if (pattern[0] != '*') return !name.empty() && name[0] == pattern[0] && fits(pattern.substr(1), name.substr(1));
+  for (std::size_t i = 0; i <= name.size(); ++i)
+    if (fits(pattern.substr(1), name.substr(i))) return true;
+  return false;
+}
+
+/// Notes a test in the list of those that are carried; what is wrong with the list, or nothing.
+std::string note(std::vector<Reason>& reasons, const std::string& name, bool right) {
+  std::string first;
+  for (Reason& reason : reasons) {
+    for (std::size_t i = 0; i < reason.patterns.size(); ++i) {
+      if (!fits(reason.patterns[i], name)) continue;
+      if (right) return "is right, but listed as carried by " + reason.patterns[i];
+      if (!first.empty()) return "is listed twice, by " + first + " and " + reason.patterns[i];
+      first = reason.patterns[i];
+      ++reason.matched[i];
+    }
+  }
+  return right || !first.empty() ? "" : "is carried, but not listed";
+}
+
+/// How many tests are carried for each reason; whether each pattern has one.
+bool report(const std::vector<Reason>& reasons) {
+  bool complete = true;
+  for (const Reason& reason : reasons) {
+    int tests = 0;
+    for (std::size_t i = 0; i < reason.patterns.size(); ++i) {
+      tests += reason.matched[i];
+      if (reason.matched[i] > 0) continue;
+      std::printf("%s is listed as carried, but there is no such test\n", reason.patterns[i].c_str());
+      complete = false;
+    }
+    std::printf("%4d carried: %s\n", tests, reason.text.c_str());
+  }
+  return complete;
+}
+
+/// Takes "OPTION VALUE" out of the arguments.
+std::optional<std::string> take_option(std::vector<std::string>& arguments, const std::string& option) {
+  const auto place = std::find(arguments.begin(), arguments.end(), option);
+  if (place == arguments.end() || place + 1 == arguments.end()) return std::nullopt;
+  std::string value = *(place + 1);
+  arguments.erase(place, place + 2);
+  return value;
+}
+
 int run(int argc, char** argv) {
   std::vector<std::string> names(argv + std::min(argc, 2), argv + argc);
-  const bool plant_fault = std::erase(names, "--plant-fault") > 0;
+  const bool plant_fault = std::erase(names, "--plant-fault") > 0, list = std::erase(names, "--list") > 0;
+  const std::optional<std::string> list_of_carried = take_option(names, "--carried");
   if (argc < 2 || (!names.empty() && names[0].starts_with("-"))) {
-    std::fprintf(stderr, "usage: operator_tests FOLDER [--plant-fault] [NAME...]\n");
+    std::fprintf(stderr, "usage: operator_tests FOLDER [--plant-fault] [--carried FILE] [--list] [NAME...]\n");
     return 2;
+  }
+  std::optional<std::vector<Reason>> reasons;
+  if (list_of_carried) {
+    reasons = read_reasons(*list_of_carried);
+    if (!reasons) return std::fprintf(stderr, "%s is no list of reasons\n", list_of_carried->c_str()), 2;
   }
   const std::filesystem::path folder = argv[1];
   if (!std::filesystem::is_directory(folder)) {
-    std::printf("SKIP: there is no folder %s; scripts/setup installs libonnx-testdata\n", argv[1]);
+    std::printf(
+        "SKIP: there is no folder %s; scripts/setup installs libonnx-testdata, with --oracles also what onnx's package "
+        "has\n",
+        argv[1]);
     return 77;
   }
   const bool chosen = !names.empty();
@@ -365,7 +490,8 @@ int run(int argc, char** argv) {
         {"parameters constant", inputs.size() < 2 ? std::nullopt : with_constants(published, inputs, 1), 1},
         {"all constant", with_constants(published, inputs, 0), 0},
         {"first output", with_first_output(published), inputs.size()}};
-    Verdict best = Verdict::wrong;
+    Verdict best = Verdict::wrong, best_computed = Verdict::wrong;
+    std::string obstacle;
     for (const Variant& variant : variants) {
       if (!variant.bytes) continue;
       const auto fed =
@@ -376,6 +502,8 @@ int run(int argc, char** argv) {
       const Outcome outcome = tests.run(*variant.bytes, fed, one ? std::vector{outputs[0]} : outputs);
       ++counts[variant.name][outcome.verdict];
       best = std::min(best, outcome.verdict);
+      if (variant.inputs > 0 || inputs.empty()) best_computed = std::min(best_computed, outcome.verdict);
+      if (outcome.verdict == Verdict::opaque) obstacle = outcome.reason;
       const bool bad = outcome.verdict == Verdict::wrong || outcome.verdict == Verdict::refused;
       const char* verdict = outcome.verdict == Verdict::right    ? "right"
                             : outcome.verdict == Verdict::opaque ? "opaque"
@@ -389,8 +517,16 @@ int run(int argc, char** argv) {
       if (outcome.verdict == Verdict::opaque && variant.inputs < 2) ++carried[outcome.reason];
     }
     ++counts["best variant"][best];
+    ++counts["best variant with an input"][best_computed];
+    if (list && best != Verdict::right) std::printf("%s: %s\n", name.c_str(), obstacle.c_str());
+    if (!reasons) continue;
+    if (const std::string fault = note(*reasons, name, best == Verdict::right); !fault.empty()) {
+      std::printf("%s %s: %s\n", name.c_str(), fault.c_str(), obstacle.c_str());
+      failed = true;
+    }
   }
-  if (!chosen)
+  if (reasons && !chosen) failed = !report(*reasons) || failed;
+  if (!chosen && !reasons)
     for (const auto& [reason, count] : carried) std::printf("carried: %d x %s\n", count, reason.c_str());
   for (auto& [variant, verdicts] : counts)
     std::printf("%s: %d right, %d opaque, %d refused, %d wrong\n", variant.c_str(), verdicts[Verdict::right],

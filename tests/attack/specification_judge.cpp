@@ -38,11 +38,15 @@ using Unary = Number (*)(Number);
 const std::map<std::string, Unary, std::less<>>& unary_functions() {
   static const std::map<std::string, Unary, std::less<>> table = {
       {"abs", [](Number x) { return x < 0 ? -x : x; }},
+      {"asinh", [](Number x) { return std::asinh(x); }},
+      {"atan", [](Number x) { return std::atan(x); }},
+      {"cbrt", [](Number x) { return std::cbrt(x); }},
       {"ceil", [](Number x) { return std::ceil(x); }},
       {"cos", [](Number x) { return std::cos(x); }},
       {"cosh", [](Number x) { return std::cosh(x); }},
       {"erf", [](Number x) { return std::erf(x); }},
       {"exp", [](Number x) { return std::exp(x); }},
+      {"exp2", [](Number x) { return std::exp2(x); }},
       {"floor", [](Number x) { return std::floor(x); }},
       {"log", [](Number x) { return std::log(x); }},
       {"relu", [](Number x) { return std::max<Number>(x, 0); }},
@@ -54,6 +58,7 @@ const std::map<std::string, Unary, std::less<>>& unary_functions() {
       {"sin", [](Number x) { return std::sin(x); }},
       {"sinh", [](Number x) { return std::sinh(x); }},
       {"sqrt", [](Number x) { return std::sqrt(x); }},
+      {"tan", [](Number x) { return std::tan(x); }},
       {"tanh", [](Number x) { return std::tanh(x); }},
   };
   return table;
@@ -76,7 +81,7 @@ class Evaluator {
       return value(*function.definition, names);
     }
     const Value x = arguments[0], y = arguments.back();
-    const bool periodic = function.name == "sin" || function.name == "cos";
+    const bool periodic = function.name == "sin" || function.name == "cos" || function.name == "tan";
     const auto is_wide = [&](const Value& argument) {
       return argument.error > 1e-3L * (periodic ? 1 : std::max<Number>(1, std::fabs(argument.value)));
     };

@@ -367,5 +367,141 @@ TEST(Composed, MasksThatAreComputedFromConstants) {
   });
 }
 
+/// What a node that is not carried computes of x.
+void expect_values(const ModelBuilder& builder, const Shape& shape, const std::vector<float>& x,
+                   const std::vector<double>& expected) {
+  const Model model = load(builder);
+  ASSERT_TRUE(model.carried_nodes().empty()) << model.carried_nodes()[0].op << ": " << model.carried_nodes()[0].reason;
+  const std::vector<double> actual = run(model, shape, x);
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-6) << i;
+}
+
+TEST(Composed, SumsAlongAnAxis) {
+  const auto sums = [](std::int64_t axis, const std::vector<OnnxAttribute>& attributes) {
+    return node(14, "CumSum", {2, 3}, {2, 3}, attributes, [&](ModelBuilder& builder) {
+      builder.add_initializer("axis", {}, std::vector<std::int64_t>{axis});
+      return std::vector<std::string>{"axis"};
+    });
+  };
+  const std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  expect_values(sums(1, {}), {2, 3}, x, {1, 3, 6, 4, 9, 15});
+  expect_values(sums(-2, {}), {2, 3}, x, {1, 2, 3, 5, 7, 9});
+  expect_values(sums(1, {{"exclusive", 1}}), {2, 3}, x, {0, 1, 3, 0, 4, 9});
+  expect_values(sums(1, {{"reverse", 1}}), {2, 3}, x, {6, 5, 3, 15, 11, 6});
+  expect_values(sums(1, {{"reverse", 1}, {"exclusive", 1}}), {2, 3}, x, {5, 3, 0, 11, 6, 0});
+}
+
+TEST(Composed, Einsum) {
+  const std::vector<float> x = {1, 2, 3, 4, 5, 6};
+  const auto with = [](const std::string& equation, const Shape& y, const Shape& z) {
+    return node(13, "Einsum", {2, 3}, y, {{"equation", equation}}, [&](ModelBuilder& builder) {
+      builder.add_initializer("z", z, std::vector<float>{1, 0, 2, -1, 1, 3});
+      return std::vector<std::string>{"z"};
+    });
+  };
+  expect_values(with("ij,jk", {2, 2}, {3, 2}), {2, 3}, x, {8, 7, 20, 13});
+  expect_values(with("ij , kj -> ki", {2, 2}, {2, 3}), {2, 3}, x, {7, 16, 10, 19});
+  expect_values(with("ij,ij->", {}, {2, 3}), {2, 3}, x, {26});
+  expect_values(with("ij,ij->ij", {2, 3}, {2, 3}), {2, 3}, x, {1, 0, 6, -4, 5, 18});
+  expect_values(with("i...,j...->ij", {2, 2}, {2, 3}), {2, 3}, x, {7, 10, 16, 19});
+  expect_values(node(13, "Einsum", {2, 3}, {3}, {{"equation", "ij->j"}}), {2, 3}, x, {5, 7, 9});
+  EXPECT_EQ(load(node(13, "Einsum", {2, 2}, {2}, {{"equation", "ii->i"}})).carried_nodes().at(0).reason,
+            "it takes a diagonal");
+}
+
+TEST(Composed, NormsOfWindowsAndAxes) {
+  const std::vector<float> x = {1, -2, 3, -4};
+  expect_values(node(13, "GlobalLpPool", {1, 1, 2, 2}, {1, 1, 1, 1}, {{"p", 3}}), {1, 1, 2, 2}, x,
+                {std::cbrt(1 + 8 + 27 + 64)});
+  expect_values(node(13, "GlobalLpPool", {1, 1, 2, 2}, {1, 1, 1, 1}, {}), {1, 1, 2, 2}, x, {std::sqrt(30)});
+  const std::vector<std::int64_t> kernel = {2, 1}, pads = {1, 0, 0, 0};
+  expect_values(node(13, "LpPool", {1, 1, 2, 2}, {1, 1, 2, 2}, {{"kernel_shape", kernel}, {"pads", pads}}),
+                {1, 1, 2, 2}, x, {1, 2, std::sqrt(10), std::sqrt(20)});
+  expect_values(node(13, "LpPool", {1, 1, 2, 2}, {1, 1, 1, 2}, {{"kernel_shape", kernel}, {"p", 1}}), {1, 1, 2, 2}, x,
+                {4, 6});
+  // A norm of 0 divides nothing.
+  expect_values(node(13, "LpNormalization", {2, 2}, {2, 2}, {{"p", 1}}), {2, 2}, {1, -3, 0, 0}, {0.25, -0.75, 0, 0});
+  expect_values(node(13, "LpNormalization", {2, 2}, {2, 2}, {{"axis", 0}}), {2, 2}, {3, 0, -4, 0}, {0.6, 0, -0.8, 0});
+}
+
+TEST(Composed, OneOfTwoValues) {
+  const ModelBuilder builder = [] {
+    ModelBuilder model(13, "composed");
+    model.add_input("x", {2});
+    model.add_initializer("i", {2}, std::vector<std::int64_t>{1, -1});
+    model.add_initializer("depth", {}, std::vector<std::int64_t>{3});
+    model.add_node("OneHot", {"i", "depth", "x"}, {"y"}, {{"axis", 0}}, "node");
+    model.add_output("y", {3, 2});
+    return model;
+  }();
+  expect_values(builder, {2}, {-1, 7}, {-1, -1, 7, -1, -1, 7});
+}
+
+TEST(Composed, SimplifiedLayerNormalization) {
+  const ModelBuilder builder =
+      node(17, "SimplifiedLayerNormalization", {2, 2}, {2, 2}, {{"epsilon", 0.0}}, [](ModelBuilder& model) {
+        model.add_initializer("scale", {2}, std::vector<float>{1, 2});
+        return std::vector<std::string>{"scale"};
+      });
+  expect_values(builder, {2, 2}, {1, 7, 3, 4}, {0.2, 2.8, 3 / std::sqrt(12.5), 8 / std::sqrt(12.5)});
+}
+
+TEST(Composed, RotaryEmbedding) {
+  const auto rotated = [](const std::vector<OnnxAttribute>& attributes) {
+    return node(23, "RotaryEmbedding", {1, 1, 1, 4}, {1, 1, 1, 4}, attributes, [](ModelBuilder& builder) {
+      builder.add_initializer("cosines", {1, 1, 2}, std::vector<float>{0.5F, 2});
+      builder.add_initializer("sines", {1, 1, 2}, std::vector<float>{-1, 3});
+      return std::vector<std::string>{"cosines", "sines"};
+    });
+  };
+  const std::vector<float> x = {1, 2, 3, 4};
+  expect_values(rotated({}), {1, 1, 1, 4}, x, {0.5 + 3, 4 - 12, -1 + 1.5, 6 + 8});
+  expect_values(rotated({{"interleaved", 1}}), {1, 1, 1, 4}, x, {0.5 + 2, -1 + 1, 6 - 12, 9 + 8});
+}
+
+TEST(Composed, Attention) {
+  // Two queries of one element, which is key and value as well.
+  const auto attended = [](const std::vector<OnnxAttribute>& attributes) {
+    ModelBuilder model(23, "composed");
+    model.add_input("x", {1, 1, 2, 1});
+    model.add_node("Attention", {"x", "x", "x"}, {"y"}, attributes, "node");
+    model.add_output("y", {1, 1, 2, 1});
+    return model;
+  };
+  const auto mean = [](double a, double b) { return (std::exp(a) + 2 * std::exp(b)) / (std::exp(a) + std::exp(b)); };
+  expect_values(attended({}), {1, 1, 2, 1}, {1, 2}, {mean(1, 2), mean(2, 4)});
+  expect_values(attended({{"scale", 0.5}}), {1, 1, 2, 1}, {1, 2}, {mean(0.5, 1), mean(1, 2)});
+  expect_values(attended({{"is_causal", 1}}), {1, 1, 2, 1}, {1, 2}, {1, mean(2, 4)});
+  expect_values(attended({{"softcap", 2.0}}), {1, 1, 2, 1}, {1, 2},
+                {mean(2 * std::tanh(0.5), 2 * std::tanh(1)), mean(2 * std::tanh(1), 2 * std::tanh(2))});
+}
+
+/// A list that ConstantOfShape makes is equal to the computed one that it reads.
+TEST(Composed, AListThatIsEqualToItsShape) {
+  ModelBuilder builder(18, "composed");
+  builder.add_input("x", {2, 3});
+  builder.add_initializer("minus", {1}, std::vector<std::int64_t>{-1});
+  builder.add_node("Neg", {"minus"}, {"shape"});
+  builder.add_node("ConstantOfShape", {"shape"}, {"list"});
+  builder.add_node("ReduceMean", {"x", "list"}, {"y"}, {}, "node");
+  builder.add_output("y", {2, 1});
+  onnx::ModelProto file = test::message(builder.serialize());
+  onnx::AttributeProto& value = *file.mutable_graph()->mutable_node(1)->add_attribute();
+  value.set_name("value");
+  value.set_type(onnx::AttributeProto::TENSOR);
+  value.mutable_t()->set_data_type(onnx::TensorProto::INT64);
+  value.mutable_t()->add_dims(1);
+  value.mutable_t()->add_int64_data(1);
+  const Model model = test::value_of(Model::parse(file.SerializeAsString(), "composed.onnx", test::registry()));
+  const std::string path = testing::TempDir() + "/taso_composed_test.onnx";
+  SaveOptions options;
+  options.verbatim = false;
+  const auto saved = model.save(model.graph(), path, options);
+  ASSERT_TRUE(saved.ok()) << saved.error().to_string();
+  const Model again = test::value_of(Model::load(path, test::registry()));
+  EXPECT_EQ(run(again, {2, 3}, {1, 2, 3, 4, 5, 6}), (std::vector<double>{2, 5}));
+}
+
 }  // namespace
 }  // namespace taso

@@ -236,13 +236,59 @@ TEST(FunctionCalls, AreCarriedWithWhatIsNotUnderstoodInThem) {
   EXPECT_THAT(read(model), HasSubstr("mine::Odd: its function: Det: "));
 }
 
-TEST(FunctionCalls, WithOutputsOfSeveralNodesAreCarried) {
+TEST(FunctionCalls, MayHaveOutputsOfSeveralNodes) {
+  onnx::ModelProto model = caller("Two", {"x"});
+  model.mutable_graph()->mutable_node(0)->add_output("u");
+  onnx::NodeProto& reader = *model.mutable_graph()->add_node();
+  reader.set_op_type("Relu");
+  reader.add_input("u");
+  reader.add_output("v");
+  *model.mutable_graph()->add_output() = model.graph().output(0);
+  model.mutable_graph()->mutable_output(1)->set_name("v");
+  onnx::FunctionProto& function = add_function(model, "Two", {"a"}, {"b", "c"});
+  add_node(function, "Tanh", {"a"}, "b");
+  add_node(function, "Exp", {"a"}, "c");
+  EXPECT_EQ(read(model),
+            "input x f32[2, 3]\nt0 = tanh(x)\nt1 = relu(t0)\nt2 = exp(x)\nt3 = relu(t2)\noutput t1\noutput t3\n");
+  const Model before = test::value_of(Model::parse(model.SerializeAsString(), "calls.onnx", test::registry()));
+  const std::string path = testing::TempDir() + "/taso_calls.onnx";
+  // As long as all of it is as it was it is the call, whatever reads it.
+  Graph after = before.graph();
+  const Value exponential = after.node(after.outputs()[1].node).inputs[0];
+  const NodeId absolute = test::value_of(add_op(after, test::registry(), "abs", {}, {exponential}));
+  after.set_outputs({after.outputs()[0], {absolute, 0}});
+  after.remove_dead();
+  test::value_of(before.save(after, path));
+  EXPECT_THAT(test::op_types(test::read_message(path)), testing::UnorderedElementsAre("Two", "Relu", "Abs"));
+  // Else what is left of it is lowered.
+  after.set_outputs({after.outputs()[0], after.outputs()[0]});
+  after.remove_dead();
+  test::value_of(before.save(after, path));
+  EXPECT_THAT(test::op_types(test::read_message(path)), testing::UnorderedElementsAre("Tanh", "Relu", "Identity"));
+  // Nor is it the call where what it would read follows from what it makes.
+  Graph turned = before.graph();
+  const NodeId of_exponential = turned.outputs()[1].node;
+  Node tanh = turned.node(turned.node(turned.outputs()[0].node).inputs[0].node);
+  const NodeId first = turned.node(turned.outputs()[0].node).inputs[0].node;
+  tanh.inputs[0] = {of_exponential, 0};
+  turned.replace_node(first, tanh);
+  test::value_of(before.save(turned, path));
+  EXPECT_THAT(test::op_types(test::read_message(path)), testing::UnorderedElementsAre("Exp", "Relu", "Tanh", "Relu"));
+}
+
+TEST(FunctionCalls, WithAConstantAmongSeveralOutputsAreCarried) {
   onnx::ModelProto model = caller("Two", {"x"});
   model.mutable_graph()->mutable_node(0)->add_output("u");
   onnx::FunctionProto& function = add_function(model, "Two", {"a"}, {"b", "c"});
   add_node(function, "Tanh", {"a"}, "b");
-  add_node(function, "Exp", {"a"}, "c");
-  EXPECT_EQ(read(model), "mine::Two: its function: its outputs come from several nodes");
+  onnx::NodeProto& constant = *function.add_node();
+  constant.set_op_type("Constant");
+  constant.add_output("c");
+  onnx::AttributeProto& value = *constant.add_attribute();
+  value.set_name("value_float");
+  value.set_type(onnx::AttributeProto::FLOAT);
+  value.set_f(1);
+  EXPECT_EQ(read(model), "mine::Two: its function: one of its outputs is constant");
 }
 
 TEST(FunctionCalls, AreNotReadWhereExtentsAreSymbolic) {

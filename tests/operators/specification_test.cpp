@@ -28,6 +28,8 @@ const test::CaseKeys& error_keys() {
   using test::CaseValue;
   static const test::CaseKeys keys = {{"error", CaseValue::words, CaseCount::once},
                                       {"on", CaseValue::words, CaseCount::optional},
+                                      // No operator or function is known besides.
+                                      {"alone", CaseValue::none, CaseCount::optional},
                                       {"text", CaseValue::section, CaseCount::once}};
   return keys;
 }
@@ -66,7 +68,8 @@ TEST(Specification, ErrorsNamePlaceAndCause) {
   for (const test::TextCase& c : cases) {
     SCOPED_TRACE(c.place());
     const std::string& text = c.text("text");
-    const Expected<OperatorRegistry> registry = OperatorRegistry::parse(text, "f.op", &test::registry());
+    const Expected<OperatorRegistry> registry =
+        OperatorRegistry::parse(text, "f.op", c.has("alone") ? nullptr : &test::registry());
     if (!c.has("on")) {
       ASSERT_FALSE(registry.ok()) << text;
       EXPECT_EQ(placed(registry.error()), c.text("error"));

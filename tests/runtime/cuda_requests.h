@@ -44,6 +44,17 @@ class RequestMaker {
             "log",
             "erf",
             "tanh",
+            "sin",
+            "cos",
+            "tan",
+            "atan",
+            "sinh",
+            "cosh",
+            "asinh",
+            "floor",
+            "ceil",
+            "round",
+            "sign",
             "sigmoid",
             "relu",
             "gelu",
@@ -244,7 +255,7 @@ class RequestMaker {
   }
   static bool is_pointwise(const std::string& op) {
     const auto names = operators();
-    return std::find(names.begin(), names.end(), op) - names.begin() < 20;
+    return std::find(names.begin(), names.end(), op) - names.begin() < 31;
   }
   [[nodiscard]] TensorType of(Shape shape) const { return {element_, std::move(shape)}; }
   std::int64_t extent() {

@@ -37,6 +37,17 @@ TEST(Loops, FunctionsAreAccurate) {
       {"log", [](double x) { return std::log(x); }, 2, 1e6, false},
       {"tanh", [](double x) { return std::tanh(x); }, -10, 10, false},
       {"erf", [](double x) { return std::erf(x); }, -5, 5, false},
+      {"sin", [](double x) { return std::sin(x); }, -3, 3, false},
+      {"sin", [](double x) { return std::sin(x); }, -1e5, 1e5, true},
+      {"cos", [](double x) { return std::cos(x); }, -1e5, 1e5, true},
+      {"tan", [](double x) { return std::tan(x); }, -1.5, 1.5, false},
+      {"atan", [](double x) { return std::atan(x); }, -50, 50, false},
+      {"sinh", [](double x) { return std::sinh(x); }, -80, 80, false},
+      {"cosh", [](double x) { return std::cosh(x); }, -80, 80, false},
+      {"asinh", [](double x) { return std::asinh(x); }, -1e6, 1e6, false},
+      {"floor", [](double x) { return std::floor(x); }, -9, 9, false},
+      {"ceil", [](double x) { return std::ceil(x); }, -9, 9, false},
+      {"round", [](double x) { return std::nearbyint(x); }, -9, 9, false},
       {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80, false},
       {"gelu", [](double x) { return 0.5 * x * (1 + std::erf(x / std::sqrt(2.0))); }, -8, 8, true},
       {"hard_swish", [](double x) { return x * std::fmin(1, std::fmax(0, x / 6 + 0.5)); }, -8, 8, true},
@@ -80,11 +91,18 @@ TEST(Loops, ExtremeArguments) {
     EXPECT_EQ(apply("erf")[6], 1.0f);
     EXPECT_EQ(apply("sigmoid")[0], 0.0f);
     EXPECT_EQ(apply("sigmoid")[7], 1.0f);
+    EXPECT_EQ(apply("sign")[1], -1.0f);
+    EXPECT_EQ(apply("sign")[3], 0.0f);
+    EXPECT_EQ(apply("sign")[7], 1.0f);
+    EXPECT_EQ(apply("floor")[0], -infinity);
+    EXPECT_EQ(apply("round")[6], 1e30f);
+    EXPECT_TRUE(std::isnan(apply("sin")[7]));
     EXPECT_EQ(apply("relu")[0], 0.0f);
     EXPECT_EQ(apply("log")[4], -infinity);
     EXPECT_EQ(apply("log")[7], infinity);
     EXPECT_TRUE(std::isnan(apply("log")[2]));
-    for (const char* name : {"exp", "tanh", "erf", "sigmoid", "relu", "log", "gelu", "sqrt"})
+    for (const char* name : {"exp", "tanh", "erf", "sigmoid", "relu", "log", "gelu", "sqrt", "sin", "cos", "tan",
+                             "atan", "sinh", "cosh", "asinh", "floor", "ceil", "round", "sign"})
       EXPECT_TRUE(std::isnan(apply(name)[8])) << name << " with " << table->instruction_set;
   }
 }
