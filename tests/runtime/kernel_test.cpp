@@ -235,7 +235,7 @@ TEST(KernelLibrary, ValuesIn16BitsAreComputedInF32) {
     KernelRequest request = request_of("input x f32[3, 5]\noutput relu(x)");
     request.inputs[0].type.element = request.outputs[0].type.element = element;
     const auto kernel = value_of(library().create(request));
-    EXPECT_EQ(kernel->implementation(), "own elementwise in f32");
+    EXPECT_THAT(kernel->implementation(), ::testing::EndsWith(" in f32"));
     HostTensor x(request.inputs[0].type), y(request.outputs[0].type);
     fill_random(x, 1, "x");
     AlignedBuffer workspace(kernel->workspace_bytes());
