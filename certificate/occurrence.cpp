@@ -136,7 +136,7 @@ class Occurrence {
     if (is_fill(p)) {
       const Attributes held = *as_fill(graph_, {match_.nodes[p], 0}, rule_.source.nodes[p].op, catalog_);
       for (std::size_t i = 0; i < held.entries().size(); ++i)
-        if (!same_rounded(expected->entries()[i].second, held.entries()[i].second))
+        if (!same_rounded(expected->entries()[i].second, held.entries()[i].second, node(p).outputs[0].element))
           return wrong(place(p) + " is not " + rule_.source.nodes[p].op + " with " + to_string(*expected));
       return {};
     }

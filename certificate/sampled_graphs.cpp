@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "graph/reals.h"
+
 namespace taso {
 namespace {
 
@@ -106,7 +108,7 @@ class Unifier {
           for (const SampledGraph& sample : samples_) all.push_back(sample.graph->node(id).constant);
           // Integers are the model's own, which follow from extents that are known (check_decisions); floats may be
           // a handler's.
-          const bool told = node.outputs[0].element != ElementType::f32 || !unknown_ || *unknown_ > id;
+          const bool told = !is_real(node.outputs[0].element) || !unknown_ || *unknown_ > id;
           node.constant = constants_.unify(all, told);
         }
       }
@@ -219,6 +221,8 @@ class Unifier {
                                                      ? catalog_.infer_with_elements(node.op, attributes, inputs)
                                                      : catalog_.infer_of_model(node.op, attributes, inputs));
     if (outputs.size() != node.outputs.size()) return internal_error("another number of outputs");
+    if (inputs.empty())
+      for (std::size_t port = 0; port < outputs.size(); ++port) outputs[port].element = node.outputs[port].element;
     for (std::size_t port = 0; port < node.outputs.size(); ++port)
       if (!is_at_samples(id, port, outputs[port])) return bad_input("its type is another at a sample");
     node.attributes = std::move(attributes);

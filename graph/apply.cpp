@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "graph/editor.h"
+#include "graph/reals.h"
 #include "graph/rewrite.h"
 #include "graph/size_arithmetic.h"
 
@@ -83,9 +84,9 @@ Status separate_pieces(GraphEditor& editor, const Graph& graph, const Substituti
     outer_attributes.set(names->sizes, outer);
     inner_attributes.set(names->sizes, inner);
     const auto count = static_cast<std::uint32_t>(whole.outputs.size());
-    TASO_ASSIGN(const NodeId outer_id, editor.add_op(whole.op, outer_attributes, whole.inputs, whole.origin));
+    TASO_ASSIGN(const NodeId outer_id, editor.add_op(whole.op, outer_attributes, whole.inputs, {whole.origin}));
     TASO_ASSIGN(const NodeId inner_id,
-                editor.add_op(whole.op, inner_attributes, {Value{outer_id, begin}}, whole.origin));
+                editor.add_op(whole.op, inner_attributes, {Value{outer_id, begin}}, {whole.origin}));
     std::vector<std::pair<Value, Value>> replacements;
     for (std::uint32_t port = 0; port < count; ++port) {
       const Value to = port < begin ? Value{outer_id, port}
@@ -104,6 +105,28 @@ Status separate_pieces(GraphEditor& editor, const Graph& graph, const Substituti
     match.variables[input.index] = {outer_id, begin};
   }
   return {};
+}
+
+// The real type in which a rule computes at a match: that of what it replaces.
+ElementType real_type(const Graph& graph, const Substitution& rule, const Match& match) {
+  for (const PatternValue& output : rule.source.outputs) {
+    const Node& node = graph.node(match.nodes[output.index]);
+    if (output.port < node.outputs.size() && is_real(node.outputs[output.port].element))
+      return node.outputs[output.port].element;
+  }
+  return ElementType::f32;
+}
+
+// A tensor of one number, which a rule makes, must be of numbers of its type.
+Status check_number(std::string_view op, const Attributes& attributes, ElementType type, const Substitution& rule,
+                    const OperatorCatalog& catalog) {
+  const OperatorSignature* const signature = catalog.signature(op);
+  if (signature == nullptr || signature->fill_value.empty()) return {};
+  const AttributeValue* const number = attributes.find(signature->fill_value);
+  const auto* const real = number == nullptr ? nullptr : std::get_if<double>(number);
+  if (real == nullptr || is_in_range(*real, type)) return {};
+  return bad_input(rule.name + " would make " + to_string(*number) + ", which is beyond the range of " +
+                   to_string(type));
 }
 
 }  // namespace
@@ -140,12 +163,15 @@ Expected<RewriteResult> apply_with_changes(const Graph& original, const Substitu
                        (holding ? "" : ": " + holding.error().message));
   }
 
-  const std::int32_t origin = match.nodes.empty() ? -1 : graph.node(match.nodes[0]).origin;
+  NodePlace place;
+  place.origin = match.nodes.empty() ? -1 : graph.node(match.nodes[0]).origin;
+  place.element = real_type(graph, rule, match);
   std::vector<NodeId> nodes;
   for (const PatternNode& node : rule.target.nodes) {
     TASO_ASSIGN(const Attributes attributes, evaluate_attributes(node, bindings, catalog, sizes));
     TASO_ASSIGN(std::vector<Value> inputs, resolve_inputs(result.graph, node, match.variables, nodes));
-    TASO_ASSIGN(const NodeId id, editor.add_op(node.op, attributes, std::move(inputs), origin));
+    TASO_RETURN_IF_ERROR(check_number(node.op, attributes, place.element, rule, catalog));
+    TASO_ASSIGN(const NodeId id, editor.add_op(node.op, attributes, std::move(inputs), place));
     nodes.push_back(id);
   }
   PatternNode outputs;
@@ -167,7 +193,7 @@ Expected<RewriteResult> apply_with_changes(const Graph& original, const Substitu
       std::vector<Value> operands(whole.inputs.begin(), first);
       operands.push_back(to);
       operands.insert(operands.end(), last, whole.inputs.end());
-      TASO_ASSIGN(const NodeId longer, editor.add_op(whole.op, whole.attributes, std::move(operands), whole.origin));
+      TASO_ASSIGN(const NodeId longer, editor.add_op(whole.op, whole.attributes, std::move(operands), {whole.origin}));
       touched.push_back(longer);
       to = {longer, 0};
     }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "graph/reals.h"
 #include "support/status.h"
 
 namespace taso {
@@ -71,6 +72,13 @@ std::shared_ptr<const ConstantData> ConstantData::shape_only(TensorType type, st
   return data;
 }
 
+std::shared_ptr<const ConstantData> ConstantData::of_reals(TensorType type, std::span<const double> values) {
+  TASO_CHECK(static_cast<std::int64_t>(values.size()) == type.elements(), "values do not fit the shape");
+  std::vector<std::byte> bytes(static_cast<std::size_t>(type.bytes()));
+  for (std::size_t i = 0; i < values.size(); ++i) store_real(bytes.data(), type.element, i, values[i]);
+  return own(std::move(type), std::move(bytes));
+}
+
 std::shared_ptr<const ConstantData> ConstantData::of_floats(Shape shape, std::span<const float> values) {
   return own({ElementType::f32, std::move(shape), true}, copy_bytes(values));
 }
@@ -113,19 +121,18 @@ std::vector<std::byte> ConstantData::to_bytes() const {
   return bytes;
 }
 
+std::vector<double> ConstantData::to_reals() const {
+  const std::vector<std::byte> bytes = to_bytes();
+  std::vector<double> values(static_cast<std::size_t>(type_.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = load_real(bytes.data(), type_.element, i);
+  return values;
+}
+
 std::vector<float> ConstantData::to_floats() const {
   const std::vector<std::byte> bytes = to_bytes();
   std::vector<float> values(static_cast<std::size_t>(type_.elements()));
-  if (type_.element == ElementType::f32) {
-    if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
-    return values;
-  }
-  TASO_CHECK(type_.element == ElementType::f64, "float values of a constant of another type");
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    double value = 0;
-    std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
-    values[i] = static_cast<float>(value);
-  }
+  convert_reals(bytes.data(), type_.element, reinterpret_cast<std::byte*>(values.data()), ElementType::f32,
+                values.size());
   return values;
 }
 
@@ -178,12 +185,11 @@ void ConstantData::compute_identity() {
 
 namespace {
 
-template <class Real>
-ConstantData::Signs signs_of(std::span<const std::byte> bytes) {
+ConstantData::Signs signs_of(std::span<const std::byte> bytes, ElementType type) {
   ConstantData::Signs signs{true, true, true};
-  for (std::size_t at = 0; at + sizeof(Real) <= bytes.size(); at += sizeof(Real)) {
-    Real value = 0;
-    std::memcpy(&value, bytes.data() + at, sizeof(Real));
+  const std::size_t count = bytes.size() / size_of(type);
+  for (std::size_t i = 0; i < count; ++i) {
+    const double value = load_real(bytes.data(), type, i);
     const bool finite = std::isfinite(value);
     signs.positive = signs.positive && finite && value > 0;
     signs.nonnegative = signs.nonnegative && finite && value >= 0;
@@ -196,18 +202,30 @@ ConstantData::Signs signs_of(std::span<const std::byte> bytes) {
 }  // namespace
 
 std::optional<ConstantData::Signs> ConstantData::signs() const {
-  if (type_.element != ElementType::f32 && type_.element != ElementType::f64) return std::nullopt;
-  if (!has_data()) return std::nullopt;
+  if (!is_real(type_.element) || !has_data()) return std::nullopt;
   constexpr std::uint8_t known = 8;
   std::uint8_t bits = signs_.bits.load(std::memory_order_relaxed);
   if (bits == 0) {
     const std::span<const std::byte> bytes = is_dense() ? dense_bytes() : splat_element();
-    const Signs found = type_.element == ElementType::f32 ? signs_of<float>(bytes) : signs_of<double>(bytes);
+    const Signs found = signs_of(bytes, type_.element);
     bits = static_cast<std::uint8_t>(known | (found.positive ? 1 : 0) | (found.nonnegative ? 2 : 0) |
                                      (found.nonzero ? 4 : 0));
     signs_.bits.store(bits, std::memory_order_relaxed);
   }
   return Signs{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
+}
+
+std::shared_ptr<const ConstantData> converted(const std::shared_ptr<const ConstantData>& constant, ElementType to) {
+  TensorType type = constant->type();
+  if (type.element == to) return constant;
+  type.element = to;
+  if (!constant->has_data()) return ConstantData::shape_only(std::move(type), constant->name());
+  const std::span<const std::byte> from = constant->is_dense() ? constant->dense_bytes() : constant->splat_element();
+  const std::size_t count = from.size() / size_of(constant->type().element);
+  std::vector<std::byte> bytes(count * size_of(to));
+  convert_reals(from.data(), constant->type().element, bytes.data(), to, count);
+  return constant->is_dense() ? ConstantData::own(std::move(type), std::move(bytes))
+                              : ConstantData::splat(std::move(type), std::move(bytes));
 }
 
 }  // namespace taso

@@ -35,6 +35,8 @@ class ConstantData {
   [[nodiscard]] static std::shared_ptr<const ConstantData> splat(TensorType type, std::vector<std::byte> element);
   /// A tensor of which only the type is known. Equal names and types mean equal contents, other names say nothing.
   [[nodiscard]] static std::shared_ptr<const ConstantData> shape_only(TensorType type, std::string name);
+  /// A tensor of a real type from as many values as it has elements, rounded to it.
+  [[nodiscard]] static std::shared_ptr<const ConstantData> of_reals(TensorType type, std::span<const double> values);
   /// A float tensor from values.
   [[nodiscard]] static std::shared_ptr<const ConstantData> of_floats(Shape shape, std::span<const float> values);
   /// An int64 tensor from values.
@@ -64,11 +66,13 @@ class ConstantData {
   void release_pages(std::span<const std::byte> part) const;
   /// All bytes, expanded if need be.
   [[nodiscard]] std::vector<std::byte> to_bytes() const;
-  /// Values of an f32 (or f64, f16 not) tensor.
+  /// Values of a tensor of a real type.
+  [[nodiscard]] std::vector<double> to_reals() const;
+  /// The same as f32: exactly what is kept in 16 or 32 bits.
   [[nodiscard]] std::vector<float> to_floats() const;
   /// Values of any integer or boolean tensor, widened.
   [[nodiscard]] std::vector<std::int64_t> to_integers() const;
-  /// What all elements of a tensor of 32-bit or 64-bit floats have in common; all are finite where any of it holds.
+  /// What all elements of a tensor of a real type have in common; all are finite where any of it holds.
   struct Signs {
     bool positive = false, nonnegative = false, nonzero = false;
   };
@@ -99,5 +103,10 @@ class ConstantData {
 
   void compute_identity();
 };
+
+/// A constant of real elements in another real type: itself where it is of that type, else its elements rounded. What
+/// repeats one element still does, and what is only a shape still is.
+[[nodiscard]] std::shared_ptr<const ConstantData> converted(const std::shared_ptr<const ConstantData>& constant,
+                                                            ElementType to);
 
 }  // namespace taso

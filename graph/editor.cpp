@@ -90,20 +90,20 @@ std::optional<NodeId> GraphEditor::find_equal(const Node& node, NodeId self) con
 }
 
 Expected<NodeId> GraphEditor::add_op(std::string_view op, const Attributes& attributes, std::vector<Value> inputs,
-                                     std::int32_t origin, std::int32_t device) {
+                                     const NodePlace& place) {
   TASO_ASSIGN(Attributes complete, catalog_.complete(op, attributes));
   Node node;
   node.op = op;
   node.attributes = std::move(complete);
   node.inputs = std::move(inputs);
-  node.origin = origin;
-  node.device = device;
+  node.origin = place.origin;
+  node.device = place.device;
   if (!node.inputs.empty())
     if (const auto equal = find_equal(node, static_cast<NodeId>(-1))) return *equal;
   std::vector<TensorType> types;
   types.reserve(node.inputs.size());
   for (const Value& input : node.inputs) types.push_back(graph_.type(input));
-  TASO_ASSIGN(node.outputs, catalog_.infer(op, node.attributes, types));
+  TASO_ASSIGN(node.outputs, infer_types(catalog_, op, node.attributes, types, place.element));
   const NodeId id = graph_.add(std::move(node));
   const Node& added = graph_.node(id);
   if (added.inputs.empty()) {
@@ -273,7 +273,7 @@ bool GraphEditor::flatten_coassociative(NodeId id) {
   sizes.insert(sizes.begin() + input.port, inner_sizes.begin(), inner_sizes.end());
   Attributes attributes = outer.attributes;
   attributes.set(list, std::move(sizes));
-  const Expected<NodeId> flat = add_op(node.op, attributes, outer.inputs, outer.origin, outer.device);
+  const Expected<NodeId> flat = add_op(node.op, attributes, outer.inputs, {outer.origin, outer.device});
   if (!flat) return false;
   std::vector<std::pair<Value, Value>> replacements;
   for (std::uint32_t port = 0; port < outer_count; ++port)

@@ -25,7 +25,7 @@ class GraphEditor {
 
   /// The application of an operator: an equal node that exists, or a new one.
   [[nodiscard]] Expected<NodeId> add_op(std::string_view op, const Attributes& attributes, std::vector<Value> inputs,
-                                        std::int32_t origin, std::int32_t device = -1);
+                                        const NodePlace& place);
   /// Makes all consumers of the left values use the right ones, at once; nodes of `except` keep their inputs.
   void replace(const std::vector<std::pair<Value, Value>>& replacements, const std::vector<NodeId>& except);
   /// True if a node can be reached from itself, looking at the ancestors of `nodes`.

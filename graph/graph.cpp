@@ -4,6 +4,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "graph/reals.h"
+
 namespace taso {
 namespace {
 
@@ -109,6 +111,32 @@ void Graph::replace_node(NodeId id, Node replacement) {
   replacement.weight_only = weights;
   replacement.label = label_of(replacement);
   slots_[id] = std::make_shared<const Node>(std::move(replacement));
+}
+
+Graph Graph::in_working_types() const {
+  Graph result = *this;
+  for (std::shared_ptr<const Node>& slot : result.slots_) {
+    if (!slot || std::all_of(slot->outputs.begin(), slot->outputs.end(),
+                             [](const TensorType& type) { return working_type(type.element) == type.element; }))
+      continue;
+    Node wide = *slot;
+    for (TensorType& type : wide.outputs) type.element = working_type(type.element);
+    if (wide.constant) wide.constant = converted(wide.constant, wide.outputs[0].element);
+    wide.label = label_of(wide);
+    slot = std::make_shared<const Node>(std::move(wide));
+  }
+  return result;
+}
+
+std::optional<ElementType> Graph::narrowest_type() const {
+  std::optional<ElementType> narrowest;
+  for (const std::shared_ptr<const Node>& slot : slots_) {
+    if (!slot) continue;
+    for (const TensorType& type : slot->outputs)
+      if (is_real(type.element) && (!narrowest || unit_roundoff(type.element) > unit_roundoff(*narrowest)))
+        narrowest = type.element;
+  }
+  return narrowest;
 }
 
 void Graph::set_inputs(NodeId id, std::vector<Value> inputs) {
@@ -359,20 +387,29 @@ std::string to_string(const Graph& graph) {
   return text + "\n";
 }
 
+Expected<std::vector<TensorType>> infer_types(const OperatorCatalog& catalog, std::string_view op,
+                                              const Attributes& attributes, std::span<const TensorType> inputs,
+                                              ElementType element) {
+  TASO_ASSIGN(std::vector<TensorType> outputs, catalog.infer(op, attributes, inputs));
+  if (inputs.empty())
+    for (TensorType& output : outputs) output.element = element;
+  return outputs;
+}
+
 Expected<NodeId> add_op(Graph& graph, const OperatorCatalog& catalog, std::string_view op, const Attributes& attributes,
-                        std::vector<Value> inputs, std::int32_t origin, std::int32_t device) {
+                        std::vector<Value> inputs, const NodePlace& place) {
   TASO_ASSIGN(Attributes complete, catalog.complete(op, attributes));
   std::vector<TensorType> types;
   types.reserve(inputs.size());
   for (const Value& input : inputs) types.push_back(graph.type(input));
-  TASO_ASSIGN(std::vector<TensorType> outputs, catalog.infer(op, complete, types));
+  TASO_ASSIGN(std::vector<TensorType> outputs, infer_types(catalog, op, complete, types, place.element));
   Node node;
   node.op = op;
   node.attributes = std::move(complete);
   node.inputs = std::move(inputs);
   node.outputs = std::move(outputs);
-  node.origin = origin;
-  node.device = device;
+  node.origin = place.origin;
+  node.device = place.device;
   return graph.add(std::move(node));
 }
 

@@ -113,6 +113,12 @@ class Graph {
   /// True if `to` can be reached from `from` along edges (or is it).
   [[nodiscard]] bool reaches(NodeId from, NodeId to) const;
 
+  /// The graph with f32 in place of f16 and bf16, constants with the same numbers: as it is computed where 16 bits are
+  /// a way of keeping values only. Ids are the same.
+  [[nodiscard]] Graph in_working_types() const;
+  /// The real type of fewest digits of any value; nothing where there are no real values.
+  [[nodiscard]] std::optional<ElementType> narrowest_type() const;
+
   /// Canonical hash: of outputs by structure. Equal graphs have equal hashes on every machine.
   [[nodiscard]] Hash128 structural_hash() const;
   /// Exact canonical equality.
@@ -209,9 +215,20 @@ class OperatorCatalog {
   [[nodiscard]] virtual bool is_total_function(std::string_view name) const = 0;
 };
 
-/// Completes attributes, infers types and adds an operator node (Node::origin, Node::device).
+/// What is said of a new operator node besides what it computes.
+struct NodePlace {
+  std::int32_t origin = -1;                ///< Node::origin.
+  std::int32_t device = -1;                ///< Node::device.
+  ElementType element = ElementType::f32;  ///< Of an operator without inputs: the real type of what it makes.
+};
+
+/// Completes attributes, infers types and adds an operator node.
 [[nodiscard]] Expected<NodeId> add_op(Graph& graph, const OperatorCatalog& catalog, std::string_view op,
-                                      const Attributes& attributes, std::vector<Value> inputs, std::int32_t origin = -1,
-                                      std::int32_t device = -1);
+                                      const Attributes& attributes, std::vector<Value> inputs,
+                                      const NodePlace& place = {});
+/// The types that the catalog infers; of an operator without inputs, in the given real type.
+[[nodiscard]] Expected<std::vector<TensorType>> infer_types(const OperatorCatalog& catalog, std::string_view op,
+                                                            const Attributes& attributes,
+                                                            std::span<const TensorType> inputs, ElementType element);
 
 }  // namespace taso

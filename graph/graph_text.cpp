@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "graph/reals.h"
 #include "graph/term_syntax.h"
 #include "support/lexer.h"
 #include "support/random.h"
@@ -14,20 +15,13 @@ namespace {
 constexpr std::int64_t max_written_elements = 64;
 constexpr std::int64_t max_elements = std::int64_t{1} << 28;
 
-std::vector<std::byte> bytes_of(const void* data, std::size_t size) {
-  const auto* begin = static_cast<const std::byte*>(data);
-  return {begin, begin + size};
-}
-
 // Multiples of 1/8 in [-1, 1) made from the name: exact in every float type, and not symmetric.
 std::shared_ptr<const ConstantData> contents_from_name(const TensorType& type, const std::string& name) {
   Random random(0, name);
   std::vector<std::byte> bytes(static_cast<std::size_t>(type.bytes()));
-  if (type.element == ElementType::f32) {
-    for (std::size_t i = 0; i < bytes.size(); i += sizeof(float)) {
-      const float value = (static_cast<float>(random.below(16)) - 8.0f) / 8.0f;
-      std::memcpy(bytes.data() + i, &value, sizeof value);
-    }
+  if (is_real(type.element)) {
+    for (std::size_t i = 0; i < static_cast<std::size_t>(type.elements()); ++i)
+      store_real(bytes.data(), type.element, i, (static_cast<double>(random.below(16)) - 8) / 8);
   } else if (type.element == ElementType::i64) {
     for (std::size_t i = 0; i < bytes.size(); i += sizeof(std::int64_t)) {
       const auto value = static_cast<std::int64_t>(random.below(4));
@@ -35,6 +29,12 @@ std::shared_ptr<const ConstantData> contents_from_name(const TensorType& type, c
     }
   }
   return ConstantData::own(type, std::move(bytes));
+}
+
+std::optional<ElementType> element_named(std::string_view name) {
+  for (int i = 0; i <= static_cast<int>(ElementType::other); ++i)
+    if (name == to_string(static_cast<ElementType>(i))) return static_cast<ElementType>(i);
+  return std::nullopt;
 }
 
 class GraphParser {
@@ -78,13 +78,9 @@ class GraphParser {
     TensorType result;
     const SourceLocation where = cursor_.peek().where;
     TASO_ASSIGN(const std::string element, cursor_.expect_identifier("a type such as f32[2, 3]"));
-    bool found = false;
-    for (int i = 0; i <= static_cast<int>(ElementType::other); ++i)
-      if (element == to_string(static_cast<ElementType>(i))) {
-        result.element = static_cast<ElementType>(i);
-        found = true;
-      }
-    if (!found) return bad_input("unknown element type '" + element + "'", where);
+    const std::optional<ElementType> named = element_named(element);
+    if (!named) return bad_input("unknown element type '" + element + "'", where);
+    result.element = *named;
     TASO_RETURN_IF_ERROR(cursor_.expect("[", "after " + element));
     if (cursor_.accept("?")) {
       result.known = false;
@@ -128,31 +124,28 @@ class GraphParser {
     if (full_name) return bad_input("only a weight without contents (= ?) has a name in quotes", where);
     if (!cursor_.accept("="))
       return define(name, {graph_.add_constant(contents_from_name(tensor_type, name)), 0}, where);
-    const bool real = tensor_type.element == ElementType::f32;
+    const bool real = is_real(tensor_type.element);
     if (!real && tensor_type.element != ElementType::i64)
-      return bad_input("contents can be given for f32 and i64 only", where);
+      return bad_input("contents can be given for f16, bf16, f32, f64 and i64 only", where);
     const SourceLocation value_where = cursor_.peek().where;
     TASO_ASSIGN(const ExpressionSyntax value, parse_expression(cursor_));
     const bool list = value.kind == ExpressionSyntax::Kind::list;
-    std::vector<float> floats;
-    std::vector<std::int64_t> integers;
-    for (const ExpressionSyntax& element : list ? value.operands : std::vector{value}) {
-      if (element.kind == ExpressionSyntax::Kind::integer) {
-        floats.push_back(static_cast<float>(element.integer));
-        integers.push_back(element.integer);
-      } else if (element.kind == ExpressionSyntax::Kind::real && real) {
-        floats.push_back(static_cast<float>(element.real));
-      } else {
+    const std::vector<ExpressionSyntax> elements = list ? value.operands : std::vector{value};
+    std::vector<std::byte> bytes(elements.size() * size_of(tensor_type.element));
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      const ExpressionSyntax& element = elements[i];
+      const bool integer = element.kind == ExpressionSyntax::Kind::integer;
+      if (!integer && !(real && element.kind == ExpressionSyntax::Kind::real))
         return bad_input(real ? "expected a number" : "expected an integer", element.where);
-      }
+      if (real)
+        store_real(bytes.data(), tensor_type.element, i, integer ? static_cast<double>(element.integer) : element.real);
+      else
+        std::memcpy(bytes.data() + i * sizeof(std::int64_t), &element.integer, sizeof(std::int64_t));
     }
-    const void* data = real ? static_cast<const void*>(floats.data()) : integers.data();
-    const std::size_t count = real ? floats.size() : integers.size();
-    if (list && static_cast<std::int64_t>(count) != tensor_type.elements())
+    if (list && static_cast<std::int64_t>(elements.size()) != tensor_type.elements())
       return bad_input(to_string(tensor_type) + " has " + std::to_string(tensor_type.elements()) +
-                           " elements, here are " + std::to_string(count),
+                           " elements, here are " + std::to_string(elements.size()),
                        value_where);
-    const std::vector<std::byte> bytes = bytes_of(data, count * size_of(tensor_type.element));
     auto constant = list ? ConstantData::own(tensor_type, bytes) : ConstantData::splat(tensor_type, bytes);
     return define(name, {graph_.add_constant(std::move(constant)), 0}, where);
   }
@@ -170,7 +163,15 @@ class GraphParser {
       TASO_ASSIGN(named.node, opaque(names[0].first));
     } else {
       TASO_ASSIGN(const TermSyntax term, parse_term(cursor_));
-      TASO_ASSIGN(named, resolve(term));
+      std::optional<TensorType> stated;
+      const SourceLocation where = cursor_.peek().where;
+      if (states_type()) {
+        TASO_ASSIGN(stated, type());
+      }
+      TASO_ASSIGN(named, resolve(term, stated ? stated->element : ElementType::f32));
+      if (const TensorType& made = graph_.node(named.node).outputs.at(named.port.value_or(0));
+          stated && *stated != made)
+        return bad_input("this is " + to_string(made) + ", not " + to_string(*stated), where);
     }
     const std::size_t outputs = named.port ? 1 : graph_.node(named.node).outputs.size();
     if (names.size() == 1) {
@@ -214,10 +215,16 @@ class GraphParser {
     return Value{named.node, named.port.value_or(0)};
   }
 
-  Expected<Named> resolve(const TermSyntax& term) {
+  /// Whether what follows is a type, and not the next statement.
+  [[nodiscard]] bool states_type() {
+    return element_named(cursor_.peek().text).has_value() && cursor_.peek(1).text == "[";
+  }
+
+  /// `element`: of what an operator without inputs makes.
+  Expected<Named> resolve(const TermSyntax& term, ElementType element = ElementType::f32) {
     Named result;
     if (term.is_application) {
-      TASO_ASSIGN(result.node, application(term));
+      TASO_ASSIGN(result.node, application(term, element));
     } else {
       const auto known = names_.find(term.name);
       if (known == names_.end()) return bad_input("'" + term.name + "' is not defined", term.where);
@@ -231,7 +238,7 @@ class GraphParser {
     return result;
   }
 
-  Expected<NodeId> application(const TermSyntax& term) {
+  Expected<NodeId> application(const TermSyntax& term, ElementType element) {
     const OperatorSignature* signature = catalog_.signature(term.name);
     if (signature == nullptr) return bad_input("unknown operator '" + term.name + "'", term.where);
     if (const std::string problem = arity_problem(*signature, term.arguments.size()); !problem.empty())
@@ -252,7 +259,8 @@ class GraphParser {
       TASO_ASSIGN(const Value value, tensor(argument));
       inputs.push_back(value);
     }
-    const Expected<NodeId> id = add_op(graph_, catalog_, term.name, attributes, std::move(inputs));
+    const Expected<NodeId> id =
+        add_op(graph_, catalog_, term.name, attributes, std::move(inputs), {.element = element});
     if (!id) return bad_input(id.error().message, term.where);
     return *id;
   }
@@ -304,20 +312,15 @@ bool is_identifier(const std::string& name) {
 std::string contents(const ConstantData& constant) {
   const TensorType& type = constant.type();
   if (!constant.has_data()) return " = ?";
-  const bool real = type.element == ElementType::f32;
+  const bool real = is_real(type.element);
   if ((!real && type.element != ElementType::i64) || (constant.is_dense() && type.elements() > max_written_elements))
     return "";
   std::string text;
   if (real) {
-    std::vector<float> values;
-    if (constant.is_dense()) {
-      values = constant.to_floats();
-    } else {
-      values.resize(1);
-      std::memcpy(values.data(), constant.splat_element().data(), sizeof(float));
-    }
-    for (const float value : values)
-      text += (text.empty() ? "" : ", ") + to_string(AttributeValue(static_cast<double>(value)));
+    const std::vector<double> values = constant.is_dense()
+                                           ? constant.to_reals()
+                                           : std::vector{load_real(constant.splat_element().data(), type.element, 0)};
+    for (const double value : values) text += (text.empty() ? "" : ", ") + to_string(AttributeValue(value));
   } else {
     std::vector<std::int64_t> values;
     if (constant.is_dense()) {
@@ -387,7 +390,8 @@ std::string to_text(const Graph& graph, const std::function<std::string(const No
     for (std::size_t i = 0; i < node.inputs.size(); ++i) written += (i == 0 ? "" : ", ") + value(node.inputs[i]);
     if (!node.attributes.empty()) written += "; " + to_string(node.attributes);
     written += ")";
-    if (opaque)
+    // Nothing else tells the type of what an operator without inputs makes.
+    if (opaque || (node.inputs.empty() && node.outputs[0].element != ElementType::f32))
       for (std::size_t i = 0; i < node.outputs.size(); ++i)
         written += (i == 0 ? " " : ", ") + to_string(node.outputs[i]);
     line(node, written, true);

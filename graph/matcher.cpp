@@ -259,9 +259,13 @@ void GraphMatcher::try_fill(std::uint32_t p, NodeId id) {
   state_.nodes[p] = id;
   bool fits = true;
   const auto& expected = rule_.source.nodes[p].attributes;
+  const ElementType type = view_.graph.type({id, 0}).element;
+  const auto same = [type](const AttributeValue& said, const AttributeValue& held) {
+    return same_rounded(said, held, type);
+  };
   for (std::size_t i = 0; fits && i < expected.size(); ++i) {
     const AttributeValue& value = attributes->entries()[i].second;
-    fits = bind_attribute(expected[i].second, value, same_rounded) || ends([&] {
+    fits = bind_attribute(expected[i].second, value, same) || ends([&] {
              return fmt::format("{}: {} must be {}, is {}", name(id), expected[i].first,
                                 asked(expected[i].second, value), to_string(value));
            });
@@ -595,7 +599,8 @@ bool GraphMatcher::computed_attributes_fit(const Bindings& bindings) const {
     } else {
       actual = &node.attributes.entries()[a].second;
     }
-    const bool fits = value && actual != nullptr && (plan.fills ? same_rounded(*value, *actual) : *value == *actual);
+    const bool fits = value && actual != nullptr &&
+                      (plan.fills ? same_rounded(*value, *actual, node.outputs[0].element) : *value == *actual);
     if (!fits)
       return ends([&] {
         return fmt::format("{}: {} must be {}{}", name(id), rule_.source.nodes[p].attributes[a].first,

@@ -11,7 +11,8 @@
 
 namespace taso {
 
-/// The element types of ONNX tensors that the IR tells apart. Only f32 is rewritten; all others are carried.
+/// The element types of ONNX tensors that the IR tells apart. Operators compute with the real ones (graph/reals.h), and
+/// read i32 and i64 as indices; all others are carried.
 enum class ElementType : std::uint8_t {
   f32,
   f64,

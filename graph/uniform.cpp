@@ -4,22 +4,23 @@
 #include <cstring>
 #include <variant>
 
+#include "graph/reals.h"
+
 namespace taso {
 namespace {
 
 // Operators through which a number is followed.
 constexpr int max_steps = 16;
 
-std::optional<float> repeated_element(const ConstantData& constant) {
-  if (!constant.has_data() || constant.type().element != ElementType::f32 || constant.type().elements() == 0)
-    return std::nullopt;
+std::optional<double> repeated_element(const ConstantData& constant) {
+  const ElementType type = constant.type().element;
+  if (!constant.has_data() || !is_real(type) || constant.type().elements() == 0) return std::nullopt;
   const std::span<const std::byte> bytes = constant.is_dense() ? constant.dense_bytes() : constant.splat_element();
-  if (bytes.size() < sizeof(float)) return std::nullopt;
+  const std::size_t width = size_of(type);
+  if (bytes.size() < width) return std::nullopt;
   // Equal bytes all along: each element is the one before it.
-  if (std::memcmp(bytes.data(), bytes.data() + sizeof(float), bytes.size() - sizeof(float)) != 0) return std::nullopt;
-  float number = 0;
-  std::memcpy(&number, bytes.data(), sizeof number);
-  return number;
+  if (std::memcmp(bytes.data(), bytes.data() + width, bytes.size() - width) != 0) return std::nullopt;
+  return load_real(bytes.data(), type, 0);
 }
 
 // The number that all elements of a value are.
@@ -29,7 +30,8 @@ std::optional<double> number_of(const Graph& graph, Value value, const OperatorC
     if (node.kind == NodeKind::constant) return repeated_element(*node.constant);
     const OperatorSignature* const signature = node.kind == NodeKind::op ? catalog.signature(node.op) : nullptr;
     if (signature == nullptr) return std::nullopt;
-    if (!signature->fill_value.empty()) return static_cast<float>(node.attributes.real(signature->fill_value));
+    if (!signature->fill_value.empty())
+      return rounded(node.attributes.real(signature->fill_value), node.outputs[0].element);
     if (!signature->copies || !node.weight_only) return std::nullopt;
     value = node.inputs[0];
   }
@@ -42,7 +44,7 @@ std::optional<Attributes> as_fill(const Graph& graph, const Value& value, std::s
                                   const OperatorCatalog& catalog) {
   const OperatorSignature* const signature = catalog.signature(op);
   const TensorType& type = graph.type(value);
-  if (signature == nullptr || signature->fill_value.empty() || !type.known || type.element != ElementType::f32 ||
+  if (signature == nullptr || signature->fill_value.empty() || !type.known || !is_real(type.element) ||
       !graph.node(value.node).weight_only)
     return std::nullopt;
   const std::optional<double> number = number_of(graph, value, catalog);
@@ -59,11 +61,11 @@ bool same_fill(const Graph& graph, const Value& a, const Value& b, std::string_v
   return x && y && *x == *y;
 }
 
-bool same_rounded(const AttributeValue& said, const AttributeValue& held) {
+bool same_rounded(const AttributeValue& said, const AttributeValue& held, ElementType type) {
   const double* const x = std::get_if<double>(&said);
   const double* const y = std::get_if<double>(&held);
   if (x == nullptr || y == nullptr) return said == held;
-  return static_cast<float>(*x) == static_cast<float>(*y);
+  return rounded(*x, type) == rounded(*y, type);
 }
 
 }  // namespace taso

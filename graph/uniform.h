@@ -9,7 +9,7 @@
 
 namespace taso {
 
-/// The attributes with which `op`, a filling operator, would make a value of 32-bit floats; nothing for other operators
+/// The attributes with which `op`, a filling operator, would make a value of a real type; nothing for other operators
 /// and other values, also where the number is not finite. Reads the elements of constants, of large ones only as many
 /// as differ from the first.
 [[nodiscard]] std::optional<Attributes> as_fill(const Graph& graph, const Value& value, std::string_view op,
@@ -19,8 +19,8 @@ namespace taso {
 [[nodiscard]] bool same_fill(const Graph& graph, const Value& a, const Value& b, std::string_view op,
                              const OperatorCatalog& catalog);
 
-/// Whether a number that a rule says is the number that a constant holds: equal as 32-bit floats. Other values are
-/// compared as they are.
-[[nodiscard]] bool same_rounded(const AttributeValue& said, const AttributeValue& held);
+/// Whether a number that a rule says is the number that a constant of a real type holds: equal once rounded to it.
+/// Other values are compared as they are.
+[[nodiscard]] bool same_rounded(const AttributeValue& said, const AttributeValue& held, ElementType type);
 
 }  // namespace taso

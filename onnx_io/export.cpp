@@ -11,6 +11,7 @@
 #include "onnx_io/functions.h"
 #include "onnx_io/in_quotes.h"
 #include "onnx_io/mapped.h"
+#include "onnx_io/schema_types.h"
 #include "onnx_io/specified.h"
 #include "support/reversed.h"
 
@@ -347,6 +348,11 @@ class Exporter {
       }
     }
     if (context.error()) return *context.error();
+    if (const ElementType element = node.outputs[0].element; element != ElementType::f32)
+      for (const NewNode& made : context.nodes())
+        if (is_default_domain(made.domain) && !makes_elements(made.op_type, document_.opset(), element))
+          return internal_error("cannot write " + node.op + " as ONNX: " + made.op_type + " is not of " +
+                                to_string(element) + " in opset " + std::to_string(document_.opset()));
     cover.kind = Cover::Kind::lowered;
     cover.nodes = context.nodes();
     for (const NewNode& made : cover.nodes)

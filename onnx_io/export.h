@@ -84,7 +84,7 @@ class LoweringContext {
   [[nodiscard]] bool is_constant(Value value) const {
     return graph_->node(value.node).weight_only && are_numbers(graph_->type(value).shape);
   }
-  /// The number that a value is, if it is a constant of one 32-bit float.
+  /// The number that a value is, if it is a constant of one real number.
   [[nodiscard]] std::optional<double> number(Value value) const;
   [[nodiscard]] const Shape& result_shape() const { return node().outputs[0].shape; }
   [[nodiscard]] std::int64_t rank(std::size_t i) const { return static_cast<std::int64_t>(shape(i).size()); }
@@ -109,6 +109,7 @@ class LoweringContext {
   [[nodiscard]] TensorRef out(std::uint32_t port = 0) const { return {TensorRef::Kind::value, {id_, port}, 0}; }
   [[nodiscard]] TensorRef temporary() { return {TensorRef::Kind::temporary, {}, (*temporaries_)++}; }
   [[nodiscard]] TensorRef integers(const std::vector<std::int64_t>& values);
+  /// A number in the real type of what the node makes; fails if it is beyond its range.
   [[nodiscard]] TensorRef scalar(float value);
 
   /// Appends a node.

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "graph/reals.h"
 #include "onnx_io/export.h"
 #include "onnx_io/mapped.h"
 
@@ -374,8 +375,8 @@ std::optional<double> LoweringContext::number(Value value) const {
   const Node& node = graph_->node(value.node);
   if (node.kind != NodeKind::constant || !is_constant(value)) return std::nullopt;
   const TensorType& type = node.constant->type();
-  if (type.element != ElementType::f32 || type.elements() != 1 || !node.constant->has_data()) return std::nullopt;
-  return static_cast<double>(node.constant->to_floats().at(0));
+  if (!is_real(type.element) || type.elements() != 1 || !node.constant->has_data()) return std::nullopt;
+  return node.constant->to_reals().at(0);
 }
 
 std::vector<TensorRef> LoweringContext::broadcasting_operands() {
@@ -437,7 +438,11 @@ TensorRef LoweringContext::integers(const std::vector<std::int64_t>& values) {
 }
 
 TensorRef LoweringContext::scalar(float value) {
-  constants_->push_back(ConstantData::of_floats({}, std::span(&value, 1)));
+  const auto number = static_cast<double>(value);
+  const ElementType made = node().outputs[0].element, type = is_real(made) ? made : ElementType::f32;
+  if (!is_in_range(number, type))
+    fail("the number " + to_string(AttributeValue(number)) + " is beyond the range of " + to_string(type));
+  constants_->push_back(ConstantData::of_reals({type, {}, true}, std::span(&number, 1)));
   return {TensorRef::Kind::constant, {}, constants_->size() - 1};
 }
 

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <type_traits>
 
+#include "graph/reals.h"
 #include "operators/evaluate.h"
 
 namespace taso {
@@ -12,14 +14,18 @@ namespace {
 
 using Constant = std::shared_ptr<const ConstantData>;
 
-/// A float array under construction.
-class Floats {
+/// An array of numbers under construction.
+template <class Real>
+class Reals {
  public:
-  explicit Floats(Shape shape) : type_{ElementType::f32, std::move(shape), true} {
+  static constexpr ElementType element = std::is_same_v<Real, double> ? ElementType::f64 : ElementType::f32;
+  explicit Reals(Shape shape) : type_{element, std::move(shape), true} {
     bytes_.resize(static_cast<std::size_t>(type_.bytes()));
   }
-  [[nodiscard]] std::byte* at(std::int64_t element) { return bytes_.data() + element * 4; }
-  void set(std::int64_t element, float value) { std::memcpy(at(element), &value, sizeof value); }
+  [[nodiscard]] std::byte* at(std::int64_t position) {
+    return bytes_.data() + position * static_cast<std::int64_t>(sizeof(Real));
+  }
+  void set(std::int64_t position, Real value) { std::memcpy(at(position), &value, sizeof value); }
   [[nodiscard]] Constant finish() { return ConstantData::own(type_, std::move(bytes_)); }
 
  private:
@@ -27,27 +33,29 @@ class Floats {
   std::vector<std::byte> bytes_;
 };
 
-/// Elements of a float constant, read in place; a splat reads its one element.
+/// Elements of a constant, read in place; a splat reads its one element.
+template <class Real>
 class Reader {
  public:
   explicit Reader(const ConstantData& constant)
       : data_(constant.is_dense() ? constant.dense_bytes().data() : constant.splat_element().data()),
-        step_(constant.is_dense() ? 1 : 0) {}
-  [[nodiscard]] float operator[](std::int64_t element) const {
-    float value = 0;
-    std::memcpy(&value, data_ + element * step_ * 4, sizeof value);
+        step_(constant.is_dense() ? width : 0) {}
+  [[nodiscard]] Real operator[](std::int64_t element) const {
+    Real value = 0;
+    std::memcpy(&value, data_ + element * step_, sizeof value);
     return value;
   }
   /// Copies `count` consecutive elements.
   void copy(std::int64_t from, std::int64_t count, std::byte* to) const {
-    if (step_ == 1) {
-      std::memcpy(to, data_ + from * 4, static_cast<std::size_t>(count) * 4);
+    if (step_ != 0) {
+      std::memcpy(to, data_ + from * width, static_cast<std::size_t>(count * width));
     } else {
-      for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * 4, data_, 4);
+      for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * width, data_, width);
     }
   }
 
  private:
+  static constexpr std::int64_t width = sizeof(Real);
   const std::byte* data_;
   std::int64_t step_;
 };
@@ -59,7 +67,8 @@ Shape row_major_strides(const Shape& shape) {
 }
 
 /// Copies a box of `extents` elements between arrays with the given offsets and strides.
-void copy_box(const Reader& from, std::int64_t from_offset, const Shape& from_strides, Floats& to,
+template <class Real>
+void copy_box(const Reader<Real>& from, std::int64_t from_offset, const Shape& from_strides, Reals<Real>& to,
               std::int64_t to_offset, const Shape& to_strides, const Shape& extents) {
   if (volume(extents) == 0) return;
   const std::size_t rank = extents.size();
@@ -87,7 +96,8 @@ void copy_box(const Reader& from, std::int64_t from_offset, const Shape& from_st
   }
 }
 
-/// Evaluates nodes; `inputs` are their inputs' values.
+/// Evaluates nodes of values in f32 or f64; `inputs` are their inputs' values.
+template <class Real>
 class Evaluator {
  public:
   explicit Evaluator(const OperatorRegistry& registry) : registry_(registry) {}
@@ -105,7 +115,7 @@ class Evaluator {
     std::span<const std::byte> element;
     for (const Constant& input : inputs) {
       if (input->is_dense()) return {};
-      if (!element.empty() && std::memcmp(element.data(), input->splat_element().data(), 4) != 0) return {};
+      if (!element.empty() && std::memcmp(element.data(), input->splat_element().data(), sizeof(Real)) != 0) return {};
       element = input->splat_element();
     }
     return element;
@@ -117,7 +127,7 @@ class Evaluator {
         node.op != "pad" && node.op != "enlarge")
       return {};
     for (const Constant& input : inputs)
-      if (input->type().element != ElementType::f32) return {};
+      if (input->type().element != Reals<Real>::element) return {};
     if (const auto element = common_splat(inputs); !element.empty() && node.op != "pad" && node.op != "enlarge") {
       std::vector<Constant> outputs;
       for (const TensorType& type : node.outputs)
@@ -128,10 +138,10 @@ class Evaluator {
     if (node.op == "concat") return {concat(node, inputs)};
     const Shape& x = inputs[0]->type().shape;
     const Shape strides = row_major_strides(x);
-    const Reader reader(*inputs[0]);
+    const Reader<Real> reader(*inputs[0]);
     if (node.op == "split") return split(node, x, strides, reader);
     const Shape& shape = node.outputs[0].shape;
-    Floats out(shape);
+    Reals<Real> out(shape);
     Shape from = strides;
     std::int64_t offset = 0;
     if (node.op == "transpose") {
@@ -157,22 +167,23 @@ class Evaluator {
     const auto axis =
         static_cast<std::size_t>(static_cast<std::int64_t>(shape.size()) + node.attributes.integer("axis"));
     const Shape strides = row_major_strides(shape);
-    Floats out(shape);
+    Reals<Real> out(shape);
     std::int64_t begin = 0;
     for (const Constant& input : inputs) {
       const Shape& part = input->type().shape;
-      copy_box(Reader(*input), 0, row_major_strides(part), out, begin * strides[axis], strides, part);
+      copy_box(Reader<Real>(*input), 0, row_major_strides(part), out, begin * strides[axis], strides, part);
       begin += part[axis];
     }
     return out.finish();
   }
 
-  static std::vector<Constant> split(const Node& node, const Shape& x, const Shape& strides, const Reader& reader) {
+  static std::vector<Constant> split(const Node& node, const Shape& x, const Shape& strides,
+                                     const Reader<Real>& reader) {
     const auto axis = static_cast<std::size_t>(static_cast<std::int64_t>(x.size()) + node.attributes.integer("axis"));
     std::vector<Constant> outputs;
     std::int64_t begin = 0;
     for (const TensorType& type : node.outputs) {
-      Floats out(type.shape);
+      Reals<Real> out(type.shape);
       copy_box(reader, begin * strides[axis], strides, out, 0, row_major_strides(type.shape), type.shape);
       begin += type.shape[axis];
       outputs.push_back(out.finish());
@@ -181,13 +192,13 @@ class Evaluator {
   }
 
   /// pad, and enlarge as the padding of a kernel; without cells cut off.
-  static std::vector<Constant> pad(const Node& node, const Shape& x, const Shape& strides, const Reader& reader) {
+  static std::vector<Constant> pad(const Node& node, const Shape& x, const Shape& strides, const Reader<Real>& reader) {
     const Shape& shape = node.outputs[0].shape;
     Shape before(x.size(), 0);
-    float value = 0;
+    Real value = 0;
     if (node.op == "pad") {
       before = node.attributes.integers("before");
-      value = static_cast<float>(node.attributes.real("value"));
+      value = static_cast<Real>(node.attributes.real("value"));
     } else {
       const auto& margin = node.attributes.integers("margin");
       before[2] = margin[0];
@@ -195,7 +206,7 @@ class Evaluator {
     }
     for (std::size_t i = 0; i < x.size(); ++i)
       if (before[i] < 0 || shape[i] < x[i] + before[i]) return {};
-    Floats out(shape);
+    Reals<Real> out(shape);
     if (value != 0)
       for (std::int64_t i = 0; i < volume(shape); ++i) out.set(i, value);
     const Shape to = row_major_strides(shape);
@@ -205,25 +216,25 @@ class Evaluator {
     return {out.finish()};
   }
 
-  /// One step of float arithmetic is correctly rounded, which is what rounding the double result gives.
+  /// One step of arithmetic is correctly rounded, which is what rounding the double result gives.
   static Constant arithmetic(const Node& node, const std::vector<Constant>& inputs) {
-    float (*function)(float, float) = nullptr;
-    if (node.op == "add") function = [](float a, float b) { return a + b; };
-    if (node.op == "sub") function = [](float a, float b) { return a - b; };
-    if (node.op == "mul") function = [](float a, float b) { return a * b; };
-    if (node.op == "div") function = [](float a, float b) { return a / b; };
-    if (node.op == "sqrt") function = [](float a, float) { return std::sqrt(a); };
-    if (node.op == "neg") function = [](float a, float) { return -a; };
+    Real (*function)(Real, Real) = nullptr;
+    if (node.op == "add") function = [](Real a, Real b) { return a + b; };
+    if (node.op == "sub") function = [](Real a, Real b) { return a - b; };
+    if (node.op == "mul") function = [](Real a, Real b) { return a * b; };
+    if (node.op == "div") function = [](Real a, Real b) { return a / b; };
+    if (node.op == "sqrt") function = [](Real a, Real) { return std::sqrt(a); };
+    if (node.op == "neg") function = [](Real a, Real) { return -a; };
     if (function == nullptr) return nullptr;
     const bool splat = std::none_of(inputs.begin(), inputs.end(), [](const Constant& c) { return c->is_dense(); });
-    const Reader a(*inputs.front()), b(*inputs.back());
+    const Reader<Real> a(*inputs.front()), b(*inputs.back());
     if (splat) {
-      const float value = function(a[0], b[0]);
+      const Real value = function(a[0], b[0]);
       std::vector<std::byte> element(sizeof value);
       std::memcpy(element.data(), &value, sizeof value);
       return ConstantData::splat(node.outputs[0], std::move(element));
     }
-    Floats out(node.outputs[0].shape);
+    Reals<Real> out(node.outputs[0].shape);
     const std::int64_t count = node.outputs[0].elements();
     for (std::int64_t i = 0; i < count; ++i) out.set(i, function(a[i], b[i]));
     return out.finish();
@@ -234,8 +245,8 @@ class Evaluator {
     const Shape& shape = node.outputs[0].shape;
     const std::int64_t columns = shape.back(), inner = inputs[1]->type().shape[0];
     const std::int64_t rows = columns == 0 ? 0 : volume(shape) / columns;
-    const Reader a(*inputs[0]), b(*inputs[1]);
-    Floats out(shape);
+    const Reader<Real> a(*inputs[0]), b(*inputs[1]);
+    Reals<Real> out(shape);
     std::vector<double> sums(static_cast<std::size_t>(columns));
     for (std::int64_t i = 0; i < rows; ++i) {
       std::fill(sums.begin(), sums.end(), 0.0);
@@ -245,7 +256,7 @@ class Evaluator {
           sums[static_cast<std::size_t>(j)] += factor * static_cast<double>(b[t * columns + j]);
       }
       for (std::int64_t j = 0; j < columns; ++j)
-        out.set(i * columns + j, static_cast<float>(sums[static_cast<std::size_t>(j)]));
+        out.set(i * columns + j, static_cast<Real>(sums[static_cast<std::size_t>(j)]));
     }
     return out.finish();
   }
@@ -257,12 +268,10 @@ class Evaluator {
       types.push_back(input->type());
       RingTensor<double> tensor;
       tensor.shape = input->type().shape;
-      if (input->type().element == ElementType::f32) {
-        const std::vector<float> values = input->to_floats();
-        tensor.elements.assign(values.begin(), values.end());
-      } else {
+      if (is_real(input->type().element))
+        tensor.elements = input->to_reals();
+      else
         tensor.integers = input->to_integers();
-      }
       tensors.push_back(std::move(tensor));
     }
     TASO_ASSIGN(const OperatorInstance instance, OperatorInstance::create(registry_, node.op, node.attributes, types));
@@ -279,8 +288,7 @@ class Evaluator {
       } else if (type.element == ElementType::i32) {
         outputs.push_back(integers<std::int32_t>(type, results[i].integers));
       } else {
-        const std::vector<float> values(results[i].elements.begin(), results[i].elements.end());
-        outputs.push_back(ConstantData::of_floats(type.shape, values));
+        outputs.push_back(ConstantData::of_reals(type, results[i].elements));
       }
     }
     return outputs;
@@ -324,20 +332,30 @@ Expected<std::vector<Constant>> fold_weights(const Graph& graph, std::span<const
     return constant;
   };
   std::vector<Constant> results(values.size());
-  Evaluator evaluator(registry);
+  Evaluator<float> evaluator(registry);
+  Evaluator<double> evaluator_in_f64(registry);
   for (NodeId id : graph.topological_order()) {
     if (uses[id] == 0) continue;
     const Node& node = graph.node(id);
     if (node.kind == NodeKind::constant) {
       TASO_RETURN_IF_ERROR(node.constant->require_data());
-      computed[id] = {node.constant};
+      const ElementType type = node.constant->type().element;
+      computed[id] = {is_real(type) ? converted(node.constant, working_type(type)) : node.constant};
     } else {
       std::vector<Constant> inputs;
       for (const Value& input : node.inputs) inputs.push_back(take(input));
-      TASO_ASSIGN(computed[id], evaluator.evaluate_node(node, inputs));
+      Node worked = node;
+      for (TensorType& type : worked.outputs) type.element = working_type(type.element);
+      const bool in_f64 = worked.outputs[0].element == ElementType::f64;
+      TASO_ASSIGN(computed[id],
+                  in_f64 ? evaluator_in_f64.evaluate_node(worked, inputs) : evaluator.evaluate_node(worked, inputs));
     }
-    for (std::size_t i = 0; i < values.size(); ++i)
-      if (values[i].node == id) results[i] = take(values[i]);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (values[i].node != id) continue;
+      const Constant result = take(values[i]);
+      const ElementType type = graph.type(values[i]).element;
+      results[i] = is_real(type) ? converted(result, type) : result;
+    }
   }
   return results;
 }

@@ -12,8 +12,9 @@
 namespace taso {
 
 /// The values of weight-only outputs, in the order asked for. Every operator is computed as its definition says, in
-/// double, and rounded to float; operators that move elements, and arithmetic, have direct loops. A constant with one
-/// repeated element stays one through operators that keep it so.
+/// double, and rounded to the type of the value; what is kept in 16 bits is f32 until the values asked for are rounded
+/// to it, once. Operators that move elements, and arithmetic, have direct loops. A constant with one repeated element
+/// stays one through operators that keep it so.
 [[nodiscard]] Expected<std::vector<std::shared_ptr<const ConstantData>>> fold_weights(const Graph& graph,
                                                                                       std::span<const Value> values,
                                                                                       const OperatorRegistry& registry);

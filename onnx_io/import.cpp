@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "graph/reals.h"
 #include "onnx_io/fold.h"
 #include "onnx_io/functions.h"
 #include "onnx_io/import_function.h"
@@ -453,7 +454,7 @@ class Importer {
     if (context.output_count() == 0) return context.fail("it has no outputs");
   }
 
-  /// The first `count` inputs (-1: all) of one float type: all known f32 with positive extents, or the node is carried;
+  /// The first `count` inputs (-1: all) of one real type: all known with positive extents, or the node is carried;
   /// mixed types are an error. What moves elements may move integers, in graphs of pieces.
   static void require_floats(int count, NodeContext& context, bool moves_elements = false) {
     const auto limit =
@@ -472,7 +473,7 @@ class Importer {
     }
     const bool moves_integers =
         context.of_pieces() && moves_elements && first && (*first == ElementType::i64 || *first == ElementType::i32);
-    if (first && *first != ElementType::f32 && !moves_integers)
+    if (first && !is_real(*first) && !moves_integers)
       return context.decline("its elements are " + std::string(to_string(*first)), Obstacle::element_type);
     for (std::size_t i = 0; i < limit; ++i) {
       if (!context.has_input(i)) continue;
@@ -529,8 +530,7 @@ class Importer {
     CarriedTypes carried = carried_types(plain);
     if (!carried.types.empty()) return carried;
     const CarriedInputs inputs = inputs_of(index);
-    if (row == nullptr || !row->moves_elements)
-      return flow_.sizes() == NodeContext::Sizes::all ? types_of_other_floats(inputs, catalog_) : carried;
+    if (row == nullptr || !row->moves_elements) return carried;
     // What a handler does at all sizes, else what it does at these.
     carried = types_of_moved(inputs, *row, catalog_, flow_.sizes());
     if (carried.types.empty() && flow_.sizes() != NodeContext::Sizes::all) {

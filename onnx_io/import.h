@@ -130,9 +130,9 @@ class NodeContext {
   Value value(std::size_t i);
   /// Contents of a constant input of integers; declines if it is not constant, fails if it is of another type.
   std::vector<std::int64_t> integers(std::size_t i);
-  /// The one element of a constant f32 input; declines if it is not constant.
+  /// The one element of a constant input of a real type; declines if it is not constant.
   double real(std::size_t i);
-  /// All elements of a constant f32 input; declines if it is not constant.
+  /// All elements of a constant input of a real type; declines if it is not constant.
   std::vector<double> reals(std::size_t i);
 
   [[nodiscard]] std::size_t output_count() const { return outputs_.size(); }
@@ -162,7 +162,9 @@ class NodeContext {
   /// if it does not broadcast.
   Value broadcast(Value value, const Shape& shape);
   Value constant(std::shared_ptr<const ConstantData> data) { return {graph_->add_constant(std::move(data)), 0}; }
-  /// A float repeated.
+  /// The real type in which the node computes: that of its first input of such; f32 without one.
+  [[nodiscard]] ElementType real_type() const;
+  /// A number repeated, in the real type. What that type does not have stays exact until weights are computed.
   Value splat(const Shape& shape, float number);
   [[nodiscard]] const Shape& shape_of(Value value) const { return graph_->type(value).shape; }
   [[nodiscard]] std::int64_t rank_of(Value value) const { return static_cast<std::int64_t>(shape_of(value).size()); }
@@ -228,7 +230,7 @@ struct ImportRow {
   const char* op_type;
   int min_inputs;
   int max_inputs;  ///< -1: any number.
-  /// Inputs that must be known f32 tensors; others are read by the handler as it needs. -1: all.
+  /// Inputs that must be known tensors of one real type; others are read by the handler as it needs. -1: all.
   int float_inputs;
   void (*handler)(NodeContext&);
   /// The operator moves elements without looking at them: a handler's shapes hold for every element type.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/reals.h"
 #include "onnx_io/import_handlers.h"
 #include "support/reversed.h"
 
@@ -27,16 +28,18 @@ void power(NodeContext& c) {
   const TensorType& exponent = c.type(1);
   if (c.is_constant(1) && (exponent.element == ElementType::i32 || exponent.element == ElementType::i64)) {
     const std::vector<std::int64_t> whole = c.integers(1);
-    constexpr std::int64_t exact = 1 << 24;  // Up to here every whole number is a float.
-    if (std::any_of(whole.begin(), whole.end(), [](std::int64_t e) { return e < -exact || e > exact; }))
+    const std::vector<double> reals(whole.begin(), whole.end());
+    const ElementType type = c.real_type();
+    constexpr double exact = 1 << 24;  // Up to here every whole number is an f32.
+    if (std::any_of(reals.begin(), reals.end(),
+                    [&](double e) { return std::fabs(e) > exact || rounded(e, type) != e; }))
       return c.decline("an exponent is too large");
-    const std::vector<float> floats(whole.begin(), whole.end());
     const Shape shape = c.common_shape({c.shape(0), exponent.shape});
     if (c.stopped()) return;
-    const Value raised = c.broadcast(c.constant(ConstantData::of_floats(exponent.shape, floats)), shape);
+    const Value raised = c.broadcast(c.constant(ConstantData::of_reals({type, exponent.shape, true}, reals)), shape);
     return c.output(0, c.op("pow", {c.broadcast(c.value(0), shape), raised}));
   }
-  if (exponent.element != ElementType::f32 && exponent.element != ElementType::other)
+  if (exponent.element != c.type(0).element && exponent.element != ElementType::other)
     return c.decline(std::string("the exponent is ") + to_string(exponent.element), Obstacle::element_type);
   if (!exponent.known) return c.decline_untyped();
   binary(c, "pow");
@@ -264,11 +267,11 @@ namespace {
 // ------------------------------------------------------------------------------- normalisation and reductions
 
 /// ONNX lets the parameters of normalisations have another type than the input.
-bool parameters_are_floats(NodeContext& c) {
+bool parameters_are_alike(NodeContext& c) {
   for (std::size_t i = 1; i < c.input_count(); ++i) {
     if (!c.has_input(i)) continue;
     if (!c.type(i).known) c.decline_untyped();
-    if (c.type(i).element != ElementType::f32)
+    if (c.type(i).element != c.type(0).element)
       c.decline("parameter " + std::to_string(i) + " is " + to_string(c.type(i).element), Obstacle::element_type);
   }
   return !c.stopped();
@@ -277,7 +280,7 @@ bool parameters_are_floats(NodeContext& c) {
 }  // namespace
 
 void batch_normalization(NodeContext& c) {
-  if (!parameters_are_floats(c)) return;
+  if (!parameters_are_alike(c)) return;
   const double epsilon = c.real("epsilon", 1e-5F);
   c.ignore("momentum");
   if (c.integer("training_mode", 0) != 0) return c.decline("it is in training mode");
@@ -308,7 +311,7 @@ void batch_normalization(NodeContext& c) {
 }
 
 void layer_normalization(NodeContext& c) {
-  if (!parameters_are_floats(c)) return;
+  if (!parameters_are_alike(c)) return;
   const std::int64_t axis = c.axis_from_front(c.integer("axis", -1), c.rank(0));
   const double epsilon = c.real("epsilon", 1e-5F);
   if (c.integer("stash_type", 1) != 1) return c.decline("its statistics are not in f32");
@@ -388,7 +391,7 @@ Value standardised(NodeContext& c, Value rows, double epsilon) {
 }  // namespace
 
 void instance_normalization(NodeContext& c) {
-  if (!parameters_are_floats(c)) return;
+  if (!parameters_are_alike(c)) return;
   const double epsilon = c.real("epsilon", 1e-5F);
   if (c.rank(0) < 3) return c.decline("its input has no spatial axes");
   const Shape x = c.shape(0);
@@ -402,7 +405,7 @@ void instance_normalization(NodeContext& c) {
 }
 
 void group_normalization(NodeContext& c) {
-  if (!parameters_are_floats(c)) return;
+  if (!parameters_are_alike(c)) return;
   const double epsilon = c.real("epsilon", 1e-5F);
   if (c.integer("stash_type", 1) != 1) return c.decline("its statistics are not in f32");
   if (!c.has_attribute("num_groups")) return c.fail("it has no num_groups");

@@ -9,6 +9,7 @@
 #include <numbers>
 #include <vector>
 
+#include "graph/reals.h"
 #include "onnx_io/import_handlers.h"
 
 namespace taso::import_handlers {
@@ -45,15 +46,15 @@ Value softplus_of(NodeContext& c, Value x) {
 /// Whether an input that is constant has finite elements only. A mask of zeros does not hide others.
 bool is_finite(NodeContext& c, std::size_t i) {
   if (!c.is_constant(i)) return !c.is_only_shape(i);
-  const std::vector<float> values = c.inputs()[i].constant->to_floats();
-  return std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+  const std::vector<double> values = c.inputs()[i].constant->to_reals();
+  return std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
 }
 
 Value mask_of(NodeContext& c, const Shape& shape, const std::vector<std::int64_t>& elements, bool inverted) {
-  std::vector<float> mask;
+  std::vector<double> mask;
   mask.reserve(elements.size());
-  for (const std::int64_t element : elements) mask.push_back((element != 0) != inverted ? 1.0F : 0.0F);
-  return c.constant(ConstantData::of_floats(shape, mask));
+  for (const std::int64_t element : elements) mask.push_back((element != 0) != inverted ? 1.0 : 0.0);
+  return c.constant(ConstantData::of_reals({c.real_type(), shape, true}, mask));
 }
 
 /// value * mask at the smallest shape that both broadcast to.
@@ -125,7 +126,7 @@ void gelu(NodeContext& c) {
 void where(NodeContext& c) {
   if (!c.is_constant(0) || c.type(0).element != ElementType::boolean) return c.decline_not_constant(0, "its condition");
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
-    if (c.type(i).element != ElementType::f32 && c.type(i).element != ElementType::other)
+    if (!is_real(c.type(i).element) && c.type(i).element != ElementType::other)
       return c.decline(std::string("its elements are ") + to_string(c.type(i).element), Obstacle::element_type);
     if (!c.type(i).known) return c.decline_untyped();
     if (c.is_empty(c.shape(i))) return c.decline("an input is empty");

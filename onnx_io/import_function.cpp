@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/reals.h"
 #include "onnx_io/carried.h"
 #include "onnx_io/tensor_proto.h"
 
@@ -60,7 +61,7 @@ class CallAsModel {
       return context_.decline("the type of an input of its function is not known before run time");
     constexpr std::int64_t most = 1024;  // Larger constants are weights: nothing is decided by their elements.
     const std::shared_ptr<const ConstantData>& constant = context_.inputs()[i].constant;
-    if (constant != nullptr && (type.element != ElementType::f32 || type.elements() <= most)) {
+    if (constant != nullptr && (!is_real(type.element) || type.elements() <= most)) {
       onnx::TensorProto& tensor = *graph.add_initializer();
       tensor.set_name(name);
       tensor.set_data_type(data_type_of(type.element));

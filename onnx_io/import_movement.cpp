@@ -317,7 +317,9 @@ void expand(NodeContext& c) {
 
 void cast(NodeContext& c) {
   c.ignore("saturate");
-  if (c.integer("to", 0) != onnx::TensorProto::FLOAT)
+  const std::int64_t to = c.integer("to", 0);
+  if (to < 1 || to > std::numeric_limits<std::int32_t>::max() ||
+      element_of(static_cast<std::int32_t>(to)) != c.type(0).element)
     return c.decline("it changes the element type", Obstacle::element_type);
   c.output(0, c.value(0));
 }

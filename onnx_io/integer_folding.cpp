@@ -13,6 +13,7 @@
 #include <set>
 #include <string_view>
 
+#include "graph/reals.h"
 #include "onnx_io/import.h"
 #include "support/reversed.h"
 
@@ -187,24 +188,23 @@ std::shared_ptr<const ConstantData> cast(NodeContext& context) {
   const ElementType to = element_of(static_cast<std::int32_t>(code));
   const ElementType from = input.type().element;
   // A mask may become zeros and ones to multiply with; lists of numbers stay small.
-  const bool is_mask = from == ElementType::boolean && (to == ElementType::f32 || to == ElementType::boolean);
+  const bool is_mask = from == ElementType::boolean && (is_real(to) || to == ElementType::boolean);
   if (input.type().elements() > (is_mask ? mask_limit : size_limit)) return nullptr;
-  if (from == ElementType::f32 && is_integral(to) && to != ElementType::boolean) {
+  if (is_real(from) && is_real(to)) return converted(context.inputs()[0].constant, to);
+  if (is_real(from) && is_integral(to) && to != ElementType::boolean) {
     Integers out{to, input.type().shape, {}};
-    for (const float value : input.to_floats()) {
-      const float whole = std::trunc(value);
-      if (!(std::abs(whole) < 9.0e18F)) return nullptr;
+    for (const double value : input.to_reals()) {
+      const double whole = std::trunc(value);
+      if (!(std::abs(whole) < 9.0e18)) return nullptr;
       out.values.push_back(static_cast<std::int64_t>(whole));
     }
     return make(out);
   }
   if (!is_integral(from)) return nullptr;
   const std::vector<std::int64_t> values = input.to_integers();
-  if (to == ElementType::f32) {
-    std::vector<float> out(values.size());
-    std::transform(values.begin(), values.end(), out.begin(),
-                   [](std::int64_t value) { return static_cast<float>(value); });
-    return ConstantData::of_floats(input.type().shape, out);
+  if (is_real(to)) {
+    const std::vector<double> out(values.begin(), values.end());
+    return ConstantData::of_reals({to, input.type().shape, true}, out);
   }
   if (!is_integral(to)) return nullptr;
   Integers out{to, input.type().shape, values};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/reals.h"
+
 namespace taso {
 namespace {
 
@@ -19,9 +21,9 @@ Type::AttributeType type_of(const onnx::AttributeProto& attribute) {
 /// The number that a constant is, if it is one.
 std::optional<double> number_of(const NodeContext::Input& input) {
   const TensorType& type = input.type;
-  if (input.constant == nullptr || input.from_symbols || type.element != ElementType::f32 || type.elements() != 1)
+  if (input.constant == nullptr || input.from_symbols || !is_real(type.element) || type.elements() != 1)
     return std::nullopt;
-  return static_cast<double>(input.constant->to_floats().at(0));
+  return input.constant->to_reals().at(0);
 }
 
 MappedNode description_of(const NodeContext& c) {
@@ -108,7 +110,7 @@ NewNode new_node(const NodeWriting& writing, LoweringContext& c, const std::vect
 void import_mapped(NodeContext& c, const OperatorRegistry& registry) {
   if (c.output_count() == 0) return c.decline("it has no outputs");
   for (std::size_t i = 0; i < c.input_count(); ++i)
-    if (c.inputs()[i].from_symbols && c.type(i).element != ElementType::f32)
+    if (c.inputs()[i].from_symbols && !is_real(c.type(i).element))
       return c.decline("input " + std::to_string(i) + " follows from symbolic extents", Obstacle::symbolic);
   const MappedNode node = description_of(c);
   const NodeReading reading = read_node(registry, node);

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "graph/reals.h"
 #include "onnx_io/carried.h"
 #include "onnx_io/document.h"
 #include "onnx_io/export.h"
@@ -187,7 +188,7 @@ Graph with_shapes_of_weights(Graph graph) {
     if (node.kind != NodeKind::op || !node.weight_only || node.op == "broadcast") continue;
     for (std::uint32_t port = 0; port < node.outputs.size(); ++port) {
       const TensorType& type = node.outputs[port];
-      if (!type.known || type.element != ElementType::f32 || type.elements() < smallest_shape) continue;
+      if (!type.known || !is_real(type.element) || type.elements() < smallest_shape) continue;
       const std::string name = "computed_" + std::to_string(id) + "_" + std::to_string(port);
       graph.replace_uses({id, port}, {graph.add_constant(ConstantData::shape_only(type, name)), 0});
     }

@@ -1,7 +1,8 @@
 // What handlers of the import table see of a node (onnx_io/import.h).
 #include <algorithm>
-#include <cstring>
+#include <cmath>
 
+#include "graph/reals.h"
 #include "onnx_io/import.h"
 #include "onnx_io/in_quotes.h"
 
@@ -56,8 +57,7 @@ std::vector<std::int64_t> NodeContext::integers(std::size_t i) {
     return {};
   }
   const TensorType& type = inputs_[i].constant->type();
-  if (type.element == ElementType::f32 || type.element == ElementType::f64 || type.element == ElementType::f16 ||
-      type.element == ElementType::bf16) {
+  if (is_real(type.element)) {
     fail("input " + std::to_string(i) + " must be of integers, it is " + to_string(type.element));
     return {};
   }
@@ -75,7 +75,7 @@ double NodeContext::real(std::size_t i) {
     return 0;
   }
   const TensorType& type = inputs_[i].constant->type();
-  if (type.element != ElementType::f32) {
+  if (!is_real(type.element)) {
     decline("input " + std::to_string(i) + " is " + to_string(type.element), Obstacle::element_type);
     return 0;
   }
@@ -83,7 +83,7 @@ double NodeContext::real(std::size_t i) {
     fail("input " + std::to_string(i) + " must be a scalar, it is " + to_string(type));
     return 0;
   }
-  return static_cast<double>(inputs_[i].constant->to_floats()[0]);
+  return inputs_[i].constant->to_reals()[0];
 }
 
 std::vector<double> NodeContext::reals(std::size_t i) {
@@ -94,12 +94,11 @@ std::vector<double> NodeContext::reals(std::size_t i) {
     return {};
   }
   const TensorType& type = inputs_[i].constant->type();
-  if (type.element != ElementType::f32 || type.elements() > limit) {
+  if (!is_real(type.element) || type.elements() > limit) {
     decline("input " + std::to_string(i) + " is " + to_string(type));
     return {};
   }
-  const std::vector<float> values = inputs_[i].constant->to_floats();
-  return {values.begin(), values.end()};
+  return inputs_[i].constant->to_reals();
 }
 
 bool NodeContext::is_only_shape(std::size_t i) const {
@@ -185,7 +184,7 @@ std::vector<double> NodeContext::real_list(std::string_view name) {
 
 Value NodeContext::op(std::string_view name, std::vector<Value> inputs, const Attributes& attributes) {
   if (stopped()) return {};
-  auto added = add_op(*graph_, *catalog_, name, attributes, std::move(inputs));
+  auto added = add_op(*graph_, *catalog_, name, attributes, std::move(inputs), {.element = real_type()});
   if (!added) {
     decline(added.error().message);
     ill_typed_ = true;
@@ -225,11 +224,21 @@ Value NodeContext::broadcast(Value value, const Shape& shape) {
   return op("broadcast", {value}, {{"shape", shape}});
 }
 
+ElementType NodeContext::real_type() const {
+  for (const Input& input : inputs_)
+    if (input.present && is_real(input.type.element)) return input.type.element;
+  return ElementType::f32;
+}
+
 Value NodeContext::splat(const Shape& shape, float number) {
-  std::vector<std::byte> element(sizeof number);
-  std::memcpy(element.data(), &number, sizeof number);
-  return constant(shape.empty() ? ConstantData::of_floats(shape, std::span(&number, 1))
-                                : ConstantData::splat({ElementType::f32, shape, true}, std::move(element)));
+  const ElementType type = real_type();
+  const auto value = static_cast<double>(number);
+  if (std::isfinite(value) && rounded(value, type) != value)
+    return op("fill", {}, {{"shape", shape}, {"value", value}});
+  std::vector<std::byte> element(size_of(type));
+  store_real(element.data(), type, 0, value);
+  return constant(shape.empty() ? ConstantData::own({type, shape, true}, std::move(element))
+                                : ConstantData::splat({type, shape, true}, std::move(element)));
 }
 
 std::int64_t NodeContext::axis_from_front(std::int64_t axis, std::int64_t rank) {

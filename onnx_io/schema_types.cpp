@@ -153,4 +153,11 @@ CarriedTypes types_by_schema(const Document& document, int node, const std::vect
   return result;
 }
 
+bool makes_elements(const std::string& op_type, std::int64_t opset, ElementType element) {
+  const onnx::OpSchema* const schema =
+      onnx::OpSchemaRegistry::Schema(op_type, static_cast<int>(opset), onnx::ONNX_DOMAIN);
+  if (schema == nullptr || schema->outputs().empty()) return true;
+  return schema->outputs()[0].GetTypes().contains(onnx::Utils::DataTypeUtils::ToType(proto_of({element, {}, true})));
+}
+
 }  // namespace taso

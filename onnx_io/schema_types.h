@@ -17,4 +17,8 @@ namespace taso {
 [[nodiscard]] CarriedTypes types_by_schema(const Document& document, int node,
                                            const std::vector<NodeContext::Input>& inputs, NodeContext::Sizes sizes);
 
+/// Whether an operator of ONNX's own may make elements of a type in an operator set, as far as the linked library
+/// knows: in the newest version that it has, where that is older; of operators unknown to it, true.
+[[nodiscard]] bool makes_elements(const std::string& op_type, std::int64_t opset, ElementType element);
+
 }  // namespace taso

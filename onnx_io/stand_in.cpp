@@ -18,10 +18,6 @@ struct StandIn {
   std::map<NodeId, std::size_t> places;  ///< Of what stands for its inputs.
 };
 
-bool is_other_float(ElementType element) {
-  return element == ElementType::f16 || element == ElementType::bf16 || element == ElementType::f64;
-}
-
 /// Puts graph inputs in the place of what the node reads.
 void replace_values(std::vector<NodeContext::Input>& inputs, StandIn& result) {
   std::size_t place = 0;
@@ -45,15 +41,15 @@ std::optional<StandIn> by_handler(const CarriedInputs& carried, std::vector<Node
   return result;
 }
 
-/// The inputs with f32 in the place of other floating-point elements, and of all elements where `all` is set; nothing
-/// where one of these has no type or is empty.
-std::optional<std::vector<NodeContext::Input>> as_f32(const CarriedInputs& carried, std::size_t limit, bool all) {
+/// The inputs, the first `limit` of them as if their elements were f32; nothing where one of these has no type or is
+/// empty.
+std::optional<std::vector<NodeContext::Input>> as_f32(const CarriedInputs& carried, std::size_t limit) {
   std::vector<NodeContext::Input> inputs = carried.inputs;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     NodeContext::Input& input = inputs[i];
-    if (!input.present) continue;
-    if (i < limit && (!input.type.known || volume(input.type.shape) == 0)) return std::nullopt;
-    if (!(all && i < limit) && !is_other_float(input.type.element)) continue;
+    if (!input.present || i >= limit) continue;
+    if (!input.type.known || volume(input.type.shape) == 0) return std::nullopt;
+    if (input.type.element == ElementType::f32) continue;
     input.type.element = ElementType::f32;
     input.constant = nullptr;
   }
@@ -74,7 +70,7 @@ std::optional<StandIn> as_if_f32(const CarriedInputs& carried, const OperatorReg
   if (row != nullptr && (static_cast<int>(count) < row->min_inputs ||
                          (row->max_inputs >= 0 && static_cast<int>(count) > row->max_inputs)))
     return std::nullopt;
-  auto inputs = as_f32(carried, float_inputs(row, count), false);
+  auto inputs = as_f32(carried, float_inputs(row, count));
   if (!inputs) return std::nullopt;
   if (mapped) {
     StandIn result;
@@ -86,8 +82,6 @@ std::optional<StandIn> as_if_f32(const CarriedInputs& carried, const OperatorReg
     if (!trial.stopped()) return result;
   }
   if (row == nullptr) return std::nullopt;
-  for (std::size_t i = 0; i < float_inputs(row, count); ++i)
-    if ((*inputs)[i].present && (*inputs)[i].type.element != ElementType::f32) return std::nullopt;
   return by_handler(carried, std::move(*inputs), *row, registry, NodeContext::Sizes::all);
 }
 
@@ -146,7 +140,7 @@ bool only_renames(const std::string& op_type) {
 CarriedTypes types_of_moved(const CarriedInputs& carried, const ImportRow& row, const OperatorRegistry& registry,
                             NodeContext::Sizes sizes) {
   if (carried.inputs.empty() || !carried.inputs[0].present || !carried.inputs[0].type.known) return {};
-  auto inputs = as_f32(carried, float_inputs(&row, carried.inputs.size()), true);
+  auto inputs = as_f32(carried, float_inputs(&row, carried.inputs.size()));
   if (!inputs) return {};
   const std::optional<StandIn> stand_in = by_handler(carried, std::move(*inputs), row, registry, sizes);
   if (!stand_in) return {};
@@ -159,20 +153,6 @@ CarriedTypes types_of_moved(const CarriedInputs& carried, const ImportRow& row, 
   types.shape = shape_of_one_operator(stand_in->graph, stand_in->outputs, stand_in->places);
   if (types.shape.rule == CarriedShape::Rule::same && !only_renames(carried.document->node(carried.node).op_type()))
     types.shape = {};
-  return types;
-}
-
-CarriedTypes types_of_other_floats(const CarriedInputs& carried, const OperatorRegistry& registry) {
-  if (carried.inputs.empty() || !is_other_float(carried.inputs[0].type.element)) return {};
-  if (carried.document->node(carried.node).op_type() == "Cast") return {};
-  const std::optional<StandIn> stand_in = as_if_f32(carried, registry);
-  if (!stand_in) return {};
-  CarriedTypes types;
-  for (const auto& output : stand_in->outputs) {
-    types.types.emplace_back();
-    if (output)
-      types.types.back() = TensorType{carried.inputs[0].type.element, stand_in->graph.type(*output).shape, true};
-  }
   return types;
 }
 

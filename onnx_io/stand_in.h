@@ -20,9 +20,6 @@ struct CarriedInputs {
 /// Types by running the handler of an operator that only moves elements on stand-ins; none where it declines.
 [[nodiscard]] CarriedTypes types_of_moved(const CarriedInputs& carried, const ImportRow& row,
                                           const OperatorRegistry& registry, NodeContext::Sizes sizes);
-/// Types where the floating-point elements of an operator of ONNX's own domain are not f32, by taking them for such;
-/// none where it is not understood then.
-[[nodiscard]] CarriedTypes types_of_other_floats(const CarriedInputs& carried, const OperatorRegistry& registry);
 /// The arithmetic of a node whose outputs have these types, as Work counts it: what it becomes if its elements are
 /// taken for f32, or about one operation for each element of an operator that works element by element. Nothing where
 /// types or meaning are not known.

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "graph/reals.h"
+
 namespace taso {
 namespace {
 
@@ -476,7 +478,7 @@ std::optional<SymbolFlow::Flow> SymbolFlow::repeated(const NodeContext& context,
 std::string SymbolFlow::misuse(const NodeContext& context) {
   static const std::set<std::string> fit = {"Reshape", "Expand", "Slice", "Gather"};
   for (std::size_t i = 0; i < context.input_count(); ++i)
-    if (context.inputs()[i].from_symbols && context.type(i).element != ElementType::f32 &&
+    if (context.inputs()[i].from_symbols && !is_real(context.type(i).element) &&
         (i == 0 || !fit.contains(context.proto().op_type())))
       return "input " + std::to_string(i) + " follows from symbolic extents";
   return "";

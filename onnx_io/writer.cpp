@@ -11,10 +11,12 @@
 #include <functional>
 #include <set>
 
+#include "graph/reals.h"
 #include "onnx_io/device_annotations.h"
 #include "onnx_io/functions.h"
 #include "onnx_io/in_quotes.h"
 #include "onnx_io/specified.h"
+#include "onnx_io/tensor_proto.h"
 #include "support/file.h"
 
 namespace taso {
@@ -341,8 +343,7 @@ class Writer {
       tensor.set_name(constant.name);
       tensor.set_data_type(data_type_of(data.type().element));
       for (std::int64_t extent : data.type().shape) tensor.add_dims(extent);
-      if (weights_ == Weights::shapes && data.type().element == ElementType::f32 &&
-          data.type().elements() >= smallest_shape) {
+      if (weights_ == Weights::shapes && is_real(data.type().element) && data.type().elements() >= smallest_shape) {
         bytes = {};
       } else if (data.is_dense()) {
         bytes = {data.dense_bytes(), constant.data, false};
@@ -353,7 +354,7 @@ class Writer {
       if (bytes.bytes.empty() && data.type().elements() == 0) tensor.set_raw_data("");
       report_.weight_bytes += static_cast<std::int64_t>(bytes.bytes.size());
     }
-    if (weights_ == Weights::shapes && tensor.data_type() == onnx::TensorProto::FLOAT &&
+    if (weights_ == Weights::shapes && is_real(element_of(tensor.data_type())) &&
         volume(Shape(tensor.dims().begin(), tensor.dims().end())) >= smallest_shape) {
       clear_data(tensor);
       bytes = {};

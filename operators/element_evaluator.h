@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "graph/reals.h"
 #include "operators/evaluate.h"
 #include "operators/instance.h"
 #include "operators/lowered_body.h"
@@ -30,13 +31,11 @@ struct TensorElements {
   std::span<const std::byte> bytes;
   bool repeated = false;  ///< `bytes` are one element, which all are.
 
-  /// Whether numbers of this type are read: f32, f64, i32 and i64.
-  [[nodiscard]] bool is_readable() const {
-    return type.element == ElementType::f32 || type.element == ElementType::f64 || is_integer();
-  }
+  /// Whether numbers of this type are read: real ones, i32 and i64.
+  [[nodiscard]] bool is_readable() const { return is_real(type.element) || is_integer(); }
   [[nodiscard]] bool is_integer() const { return type.element == ElementType::i32 || type.element == ElementType::i64; }
   [[nodiscard]] double real(std::int64_t offset) const {
-    return type.element == ElementType::f32 ? static_cast<double>(load<float>(offset)) : load<double>(offset);
+    return load_real(bytes.data(), type.element, repeated ? 0 : static_cast<std::size_t>(offset));
   }
   [[nodiscard]] std::int64_t integer(std::int64_t offset) const {
     return type.element == ElementType::i32 ? std::int64_t{load<std::int32_t>(offset)} : load<std::int64_t>(offset);
@@ -157,6 +156,7 @@ class ElementEvaluator {
   struct Operator {
     explicit Operator(OperatorInstance i) : instance(std::move(i)) {}
     OperatorInstance instance;
+    std::vector<TensorType> types;  ///< Of its results.
     std::vector<Operand> operands;
     std::vector<std::vector<Stage>> stages;  ///< Per buffer behind the operands.
     std::vector<absl::flat_hash_map<std::int64_t, Element>> known;
@@ -229,6 +229,7 @@ class ElementEvaluator {
     for (const Value& input : node.inputs) types.push_back(graph_.type(input));
     TASO_ASSIGN(OperatorInstance instance, OperatorInstance::create(registry_, node.op, node.attributes, types));
     auto made = std::make_unique<Operator>(std::move(instance));
+    made->types = node.outputs;
     for (const Value& input : node.inputs) {
       TASO_ASSIGN(Operand operand, operand_of(input));
       made->operands.push_back(std::move(operand));
@@ -261,13 +262,20 @@ class ElementEvaluator {
     if (const auto known = op.known[number].find(offset); known != op.known[number].end()) return known->second;
     for (Stage& stage : op.stages[number]) {
       if (!stage.go_to(offset)) continue;
-      const Element element = stage.interpreter.value();
+      Element element = stage.interpreter.value();
+      if (number >= body.intermediates.size()) element = kept(op, number - body.intermediates.size(), element);
       if (status_ && !stage.interpreter.status()) status_ = stage.interpreter.status();
       if (!exhausted_) op.known[number].emplace(offset, element);
       return element;
     }
     TASO_CHECK(false, body.op + ": no stage writes an element");
     return ring_.number(0);
+  }
+
+  /// An element of an operator's result, as it is kept.
+  Element kept(const Operator& op, std::size_t output, const Element& element) const {
+    if constexpr (detail::KeepsNumbers<Ring>) return ring_.kept(element, op.types[output].element);
+    return element;
   }
 
   Element computed_whole(Operator& op, std::size_t output, std::int64_t offset) {
@@ -298,6 +306,8 @@ class ElementEvaluator {
         return ring_.number(0);
       }
       op.outputs = std::move(*outputs);
+      for (std::size_t i = 0; i < op.outputs.size(); ++i)
+        for (Element& element : op.outputs[i].elements) element = kept(op, i, element);
     }
     return op.outputs[output].elements[static_cast<std::size_t>(offset)];
   }

@@ -171,6 +171,12 @@ namespace taso {
 
 namespace detail {
 
+/// A ring that wants to know in which type the results of operators are kept.
+template <class Ring>
+concept KeepsNumbers = requires(Ring& ring, const typename Ring::Element& element) {
+  { ring.kept(element, ElementType::f32) } -> std::same_as<typename Ring::Element>;
+};
+
 /// `integers_are_elements`: tensors of integers, too, have ring elements.
 template <class Ring>
 Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate_elements(
@@ -271,10 +277,11 @@ Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
         Tensor tensor;
         tensor.shape = node.outputs[0].shape;
         switch (node.outputs[0].element) {
+          case ElementType::f16:
+          case ElementType::bf16:
           case ElementType::f32:
           case ElementType::f64:
-            for (float value : node.constant->to_floats())
-              tensor.elements.push_back(ring.number(static_cast<double>(value)));
+            for (const double value : node.constant->to_reals()) tensor.elements.push_back(ring.number(value));
             break;
           case ElementType::i8:
           case ElementType::i16:
@@ -287,8 +294,6 @@ Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
           case ElementType::boolean:
             tensor.integers = node.constant->to_integers();
             break;
-          case ElementType::f16:
-          case ElementType::bf16:
           case ElementType::other:
             return bad_input("a constant of type " + std::string(to_string(node.outputs[0].element)) +
                              " cannot be evaluated");
@@ -306,6 +311,10 @@ Expected<std::vector<RingTensor<typename Ring::Element>>> evaluate(
         TASO_ASSIGN(const OperatorInstance instance,
                     OperatorInstance::create(registry, node.op, node.attributes, types));
         TASO_ASSIGN(tensors[id], evaluate(instance, ring, std::span<const Tensor* const>(arguments)));
+        if constexpr (detail::KeepsNumbers<Ring>)
+          for (std::size_t port = 0; port < tensors[id].size(); ++port)
+            for (typename Ring::Element& element : tensors[id][port].elements)
+              element = ring.kept(element, node.outputs[port].element);
         break;
       }
       case NodeKind::opaque:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/reals.h"
 #include "operators/size_solver.h"
 #include "operators/unparse.h"
 
@@ -11,9 +12,6 @@ namespace {
 
 using Kind = Expression::Kind;
 
-bool is_real(ElementType type) {
-  return type == ElementType::f32 || type == ElementType::f64 || type == ElementType::f16 || type == ElementType::bf16;
-}
 bool is_index(ElementType type) { return type == ElementType::i32 || type == ElementType::i64; }
 
 using Base = SizeSolver<class Solver, IntegerEvaluator, Shape>;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/reals.h"
+
 namespace taso {
 namespace {
 
@@ -233,7 +235,7 @@ std::string read_by(const OperatorRegistry& registry, const NodeMapping& mapping
     const ElementType element = types[i].element;
     const bool integers = definition.inputs[definition.variadic() ? 0 : i].integers;
     if (element == ElementType::other ||
-        (integers ? element == ElementType::i32 || element == ElementType::i64 : element == ElementType::f32))
+        (integers ? element == ElementType::i32 || element == ElementType::i64 : is_real(element)))
       continue;
     reading.misfit = NodeReading::Misfit::element_type;
     return std::string("its elements are ") + to_string(element);
@@ -387,7 +389,7 @@ bool is_plain(const OperatorRegistry& registry, const NodeMapping& mapping, std:
          registry.node_maps().of_type(mapping.domain, mapping.type)[0].get() == &mapping &&
          std::all_of(operands.begin(), operands.end(), [](const MappedOperand& operand) {
            const TensorType& type = operand.type;
-           return type.known && type.element == ElementType::f32 && volume(type.shape) > 0;
+           return type.known && is_real(type.element) && volume(type.shape) > 0;
          });
 }
 

@@ -102,7 +102,7 @@ struct MappedOperand {
   TensorType type;
   /// Known in the model: its extents are the same at all sizes, and conditions may look at them.
   bool constant = false;
-  /// Of a constant of one 32-bit float: that number, if it follows from no size.
+  /// Of a constant of one real number: that number, if it follows from no size.
   std::optional<double> number = std::nullopt;
 };
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 
+#include "graph/reals.h"
 #include "operators/definition.h"
 #include "operators/ring.h"
 #include "support/status.h"
@@ -66,6 +67,13 @@ class RoundingRing {
       result = {takes ? element.value : result.value, std::max(result.variance, element.variance)};
     }
     return result;
+  }
+  /// A number that is kept in a type: the results of an operator between narrower ones than the arithmetic.
+  [[nodiscard]] Element kept(const Element& x, ElementType type) const {
+    const double unit = unit_roundoff(type);
+    if (unit <= unit_) return x;
+    const double lost = std::fmax(std::fabs(x.value), least_normal(type)) * unit / unit_;
+    return {x.value, x.value == 0 ? x.variance : x.variance + lost * lost};
   }
   static Element infinity(bool negative) { return {negative ? -HUGE_VAL : HUGE_VAL, 0}; }
   [[nodiscard]] static Status status() { return {}; }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "graph/constant.h"
+#include "graph/reals.h"
 #include "graph/rewrite.h"
 #include "operators/compose.h"
 #include "operators/instance.h"
@@ -41,7 +42,7 @@ Shape without_leading_ones(const Shape& shape) {
 /// The graph under construction; moves that change nothing are left out.
 class Builder {
  public:
-  explicit Builder(const OperatorRegistry& registry) : registry_(registry) {}
+  Builder(const OperatorRegistry& registry, ElementType real) : registry_(registry), real_(real) {}
 
   [[nodiscard]] const OperatorRegistry& registry() const { return registry_; }
   [[nodiscard]] Graph& graph() { return graph_; }
@@ -52,8 +53,7 @@ class Builder {
     return Value{id, 0};
   }
   Value number(double value) {
-    const auto rounded = static_cast<float>(value);
-    return {graph_.add_constant(ConstantData::of_floats({}, std::span(&rounded, 1))), 0};
+    return {graph_.add_constant(ConstantData::of_reals({real_, {}, true}, std::span(&value, 1))), 0};
   }
   /// One reshape, transpose or none does what several in a row do.
   Expected<Value> reshape(Value value, const Shape& to) {
@@ -82,6 +82,7 @@ class Builder {
 
  private:
   const OperatorRegistry& registry_;
+  ElementType real_;  // Of numbers.
   Graph graph_;
 };
 
@@ -687,7 +688,9 @@ Expected<Graph> unfold(const OperatorRegistry& registry, std::string_view op, co
                        std::span<const TensorType> inputs, const Keep& keep) {
   const OperatorDefinition* const definition = registry.find(op);
   if (definition == nullptr) return bad_input("unknown operator '" + std::string(op) + "'");
-  Builder builder(registry);
+  const auto real =
+      std::find_if(inputs.begin(), inputs.end(), [](const TensorType& type) { return is_real(type.element); });
+  Builder builder(registry, real == inputs.end() ? ElementType::f32 : real->element);
   std::vector<Value> operands;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const bool variadic = definition->variadic();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "graph/reals.h"
 #include "operators/injectivity.h"
 #include "operators/instance.h"
 #include "optimizer/original_run.h"
@@ -89,23 +90,37 @@ constexpr double deviation_factor = 10;
 /// times; but if it loses more than broken_loss, its kernels are wrong and nothing is excused by them.
 constexpr double excused_factor = 2, broken_loss = 0.1;
 
-/// What the original computes at one input: on the host; on the device, if there is one; how far it is from that by
-/// itself, relative to the largest magnitude.
+/// What the original computes at one input: on the host; on the device, if there is one, or in narrow types; how far it
+/// is from that by itself, relative to the largest magnitude.
 struct Expectation {
   const HostTensor& host;
   const HostTensor* device = nullptr;
+  const HostTensor* beyond_range = nullptr;  ///< Where this is not finite, nothing is expected; may be null.
   double own_deviation = 0;
 };
+
+/// Relative to the largest magnitude of a tensor: some roundings of each of many layers.
+double tolerance_of(ElementType type) {
+  if (type == ElementType::f16) return 2e-2;
+  return type == ElementType::bf16 ? 1.6e-1 : 1e-4;
+}
 
 /// Adds one input's outcome to the record of a tensor.
 void compare_finite(const HostTensor& result, const Expectation& expectation, const CheckOptions& options,
                     CheckedTensor& tensor, double& worst) {
   const HostTensor& reference = expectation.host;
-  if (!(result.type() == reference.type())) {
+  if (result.type().shape != reference.type().shape) {
     tensor.within = false;
     return;
   }
-  const std::vector<double> left = result.to_doubles(), right = reference.to_doubles();
+  const std::vector<double> left = result.to_doubles();
+  std::vector<double> right = reference.to_doubles();
+  // What is beyond the range of its type in the original itself is left out.
+  if (expectation.beyond_range != nullptr) {
+    const std::vector<double> own = expectation.beyond_range->to_doubles();
+    for (std::size_t i = 0; i < right.size(); ++i)
+      if (!std::isfinite(own[i])) right[i] = own[i];
+  }
   double magnitude = 0, largest = 0;
   std::int64_t compared = 0;
   for (const double value : right)
@@ -163,7 +178,8 @@ Comparison prepare(const Graph& reference, const Graph& result, const std::vecto
 struct Outcomes {
   const std::vector<std::string>& names;
   const std::vector<std::vector<HostTensor>>& expected;
-  const std::vector<std::vector<HostTensor>>& on_device_expected;  ///< Empty without a device.
+  const std::vector<std::vector<HostTensor>>& on_device_expected;  ///< Empty without a device and narrow types.
+  bool narrow = false;  ///< Values are kept in narrower types than they are computed in.
   const std::vector<std::vector<HostTensor>>& actual;
   const std::vector<std::vector<double>>& deviations;
 };
@@ -179,10 +195,10 @@ void compare_outputs(const Outcomes& outcomes, const CheckOptions& options, Chec
     bool several = false;  // elements were finite at more than one input
     tensor.name = output < outcomes.names.size() ? outcomes.names[output] : fmt::format("output {}", output);
     for (std::size_t i = 0; i < outcomes.expected.size(); ++i) {
-      const Expectation expectation{
-          outcomes.expected[i][output],
-          outcomes.on_device_expected.empty() ? nullptr : &outcomes.on_device_expected[i][output],
-          outcomes.deviations[i][output]};
+      const HostTensor* const own =
+          outcomes.on_device_expected.empty() ? nullptr : &outcomes.on_device_expected[i][output];
+      const Expectation expectation{outcomes.expected[i][output], own, outcomes.narrow ? own : nullptr,
+                                    outcomes.deviations[i][output]};
       compare_finite(outcomes.actual[i][output], expectation, options, tensor, report.worst);
       for (std::size_t j = 0; j < i; ++j)
         if (const auto change = relative_change(outcomes.expected[i][output], outcomes.expected[j][output])) {
@@ -325,7 +341,11 @@ std::vector<std::string> CheckReport::remarks() const {
 }
 
 Expected<CheckReport> check(const Graph& reference, const Graph& result, const KernelLibrary& library,
-                            const CheckOptions& options, const Rewritten& rewritten) {
+                            const CheckOptions& given_options, const Rewritten& rewritten) {
+  CheckOptions options = given_options;
+  const ElementType narrowest = reference.narrowest_type().value_or(ElementType::f32);
+  if (options.rtol_by_type) options.rtol = std::max(options.rtol, tolerance_of(narrowest));
+  const bool narrow = working_type(narrowest) != narrowest;
   const Comparison prepared = prepare(reference, result, options.output_names, library.registry());
   CheckReport report;
   report.rtol = options.rtol;
@@ -364,17 +384,18 @@ Expected<CheckReport> check(const Graph& reference, const Graph& result, const K
   ExecutorOptions executor_options;
   executor_options.threads = options.threads;
   std::vector<std::vector<HostTensor>> on_device_expected;
-  if (on_device) {
+  if (on_device || narrow) {
     executor_options.layouts = options.reference_layouts;
-    executor_options.float_storage = options.float_storage;
-    TASO_ASSIGN(on_device_expected, run_on(inputs, prepared.reference, library, executor_options));
+    if (on_device) executor_options.float_storage = options.float_storage;
+    TASO_ASSIGN(on_device_expected, run_on(inputs, prepared.reference, on_device ? library : host, executor_options));
   }
   executor_options.layouts = options.result_layouts;
   TASO_ASSIGN(const std::vector<std::vector<HostTensor>> actual,
               run_on(inputs, prepared.result, on_device ? library : host, executor_options));
 
   const auto compare = [&] {
-    compare_outputs({prepared.names, expected, on_device_expected, actual, original.deviations()}, options, report);
+    compare_outputs({prepared.names, expected, on_device_expected, narrow, actual, original.deviations()}, options,
+                    report);
     report.vacuous = report.vacuous && !prepared.reference.inputs().empty();
   };
   compare();

@@ -7,6 +7,10 @@
 /// kernels run. Networks amplify rounding, some beyond all bounds. So the original also runs on inputs that are changed
 /// by 1e-7: the result may be ten times as far off as that is. On a device the original runs there too: the result may
 /// be twice as far off as that is, if that is not above 10 %.
+///
+/// Where values are kept in f16 or bf16, the reference is the original with f32 throughout, whose rounding is nothing
+/// beside theirs, on inputs that the narrow types have; the original as it is runs besides, as on a device, and inputs
+/// are changed by as many roundings of the narrow type.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +28,10 @@
 namespace taso {
 
 struct CheckOptions {
-  double rtol = 1e-4;   ///< Allowed difference relative to the largest magnitude of the tensor compared, end to end.
+  /// Allowed difference relative to the largest magnitude of the tensor compared, end to end.
+  double rtol = 1e-4;
+  /// Where the graph's narrowest type takes more, that: f16 0.02, bf16 0.16.
+  bool rtol_by_type = true;
   double atol = 1e-10;  ///< Allowed absolute difference besides.
   int inputs = 3;       ///< Number of random inputs; the last of several is positive.
   std::uint64_t seed = 0;

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "graph/reals.h"
 #include "operators/evaluate.h"
 #include "runtime/lowering.h"
 #include "runtime/weights.h"
@@ -14,24 +15,23 @@
 namespace taso {
 namespace {
 
-/// How inputs are changed to see what becomes of it.
-constexpr double small_change = 1e-7;
+/// How inputs are changed to see what becomes of it, in roundoffs of the narrowest type: of f32 by 1e-7.
+constexpr double small_change = 1e-7 * 0x1p24;
 /// How often, at every input, where the first changes do not explain a difference.
 constexpr std::uint64_t further_changes = 4;
 
 /// Takes the signs off all floating-point elements: their first bit, in every format.
 void make_positive(HostTensor& tensor) {
   const ElementType element = tensor.type().element;
-  if (element != ElementType::f16 && element != ElementType::bf16 && element != ElementType::f32 &&
-      element != ElementType::f64)
-    return;
+  if (!is_real(element)) return;
   const std::size_t width = size_of(element);
   const std::span<std::byte> bytes = tensor.bytes();
   for (std::size_t i = width - 1; i < bytes.size(); i += width) bytes[i] &= std::byte{0x7f};
 }
 
-/// Inputs that differ from the given ones by 1e-7 of their largest element at most; nothing if none is of floats.
-std::optional<std::vector<HostTensor>> nudged(const std::vector<HostTensor>& inputs, std::uint64_t seed) {
+/// Inputs that differ from the given ones by `change` of their largest element at most; nothing if none is of floats.
+std::optional<std::vector<HostTensor>> nudged(const std::vector<HostTensor>& inputs, double change,
+                                              std::uint64_t seed) {
   Random random(seed, "small changes of inputs");
   std::vector<HostTensor> copies;
   bool any = false;
@@ -42,7 +42,7 @@ std::optional<std::vector<HostTensor>> nudged(const std::vector<HostTensor>& inp
     float magnitude = 0;
     for (const float value : copy.floats()) magnitude = std::max(magnitude, std::fabs(value));
     for (float& value : copy.floats())
-      value += static_cast<float>(small_change * static_cast<double>(magnitude) * (2 * random.uniform() - 1));
+      value += static_cast<float>(change * static_cast<double>(magnitude) * (2 * random.uniform() - 1));
   }
   return any ? std::optional(std::move(copies)) : std::nullopt;
 }
@@ -64,7 +64,13 @@ std::optional<double> relative_change(const HostTensor& a, const HostTensor& b) 
 }
 
 OriginalRun::OriginalRun(const Graph& whole, const Graph& cut, const KernelLibrary& host, OriginalRunOptions options)
-    : whole_(whole), cut_(cut), host_(host), options_(std::move(options)) {
+    : narrowest_(cut.narrowest_type()),
+      given_(whole),
+      whole_(whole.in_working_types()),
+      cut_(cut.in_working_types()),
+      host_(host),
+      options_(std::move(options)) {
+  for (const NodeId id : cut.inputs()) input_types_.push_back(cut.node(id).outputs[0]);
   executor_options_.threads = options_.threads;
   executor_options_.layouts = options_.layouts;
   executor_options_.weights = std::make_shared<WeightStore>();
@@ -73,10 +79,15 @@ OriginalRun::OriginalRun(const Graph& whole, const Graph& cut, const KernelLibra
 Status OriginalRun::run() {
   TASO_ASSIGN(Executor executor, Executor::create(cut_, host_, executor_options_));
   for (int i = 0; i < std::max(1, options_.inputs); ++i) {
-    inputs_.push_back(executor.random_inputs(options_.seed + static_cast<std::uint64_t>(i)));
-    if (i > 0 && i + 1 == options_.inputs)
-      for (HostTensor& tensor : inputs_.back()) make_positive(tensor);
-    TASO_ASSIGN(std::vector<HostTensor> outputs, executor.run(inputs_.back()));
+    std::vector<HostTensor>& drawn =
+        wide_inputs_.emplace_back(executor.random_inputs(options_.seed + static_cast<std::uint64_t>(i)));
+    std::vector<HostTensor>& given = inputs_.emplace_back();
+    for (std::size_t k = 0; k < drawn.size(); ++k) {
+      if (i > 0 && i + 1 == options_.inputs) make_positive(drawn[k]);
+      given.push_back(drawn[k].converted(input_types_[k].element));
+      drawn[k] = given.back().converted(drawn[k].type().element);
+    }
+    TASO_ASSIGN(std::vector<HostTensor> outputs, executor.run(drawn));
     outputs_.push_back(std::move(outputs));
   }
   deviations_.assign(outputs_.size(), std::vector<double>(outputs_[0].size(), 0));
@@ -91,7 +102,7 @@ Expected<std::vector<HostTensor>> OriginalRun::activations(std::span<const Value
   CutGraph cut = cut_at_opaque(graph);
   std::map<std::string, HostTensor> inputs;
   for (std::size_t i = 0; i < cut_.inputs().size(); ++i) {
-    HostTensor tensor = (attempt == 0 ? inputs_.front() : inputs_.back())[i].copy();
+    HostTensor tensor = (attempt == 0 ? wide_inputs_.front() : wide_inputs_.back())[i].copy();
     if (attempt > 0) make_positive(tensor);
     inputs.emplace(cut_.node(cut_.inputs()[i]).name, std::move(tensor));
   }
@@ -109,7 +120,13 @@ Expected<std::vector<HostTensor>> OriginalRun::activations(std::span<const Value
       places.push_back(i);
     }
   }
-  if (outputs.empty()) return results;
+  const auto in_own_types = [&] {
+    for (std::size_t i = 0; i < values.size(); ++i) results[i] = results[i].converted(given_.type(values[i]).element);
+  };
+  if (outputs.empty()) {
+    in_own_types();
+    return results;
+  }
   cut.graph.set_outputs(std::move(outputs));
   cut.graph.remove_dead(false);
   TASO_ASSIGN(Executor executor, Executor::create(cut.graph, host_, executor_options_));
@@ -119,11 +136,13 @@ Expected<std::vector<HostTensor>> OriginalRun::activations(std::span<const Value
       arguments[i] = known->second.copy();
   TASO_ASSIGN(std::vector<HostTensor> computed, executor.run(arguments));
   for (std::size_t i = 0; i < places.size(); ++i) results[places[i]] = std::move(computed[i]);
+  in_own_types();
   return results;
 }
 
 Status OriginalRun::deviate(Executor& executor, std::size_t input, std::uint64_t draw) {
-  const auto changed = nudged(inputs_[input], options_.seed + draw);
+  const double unit = unit_roundoff(narrowest_.value_or(ElementType::f32));
+  const auto changed = nudged(wide_inputs_[input], small_change * unit, options_.seed + draw);
   if (!changed) return {};
   TASO_ASSIGN(const std::vector<HostTensor> outputs, executor.run(*changed));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -153,11 +172,11 @@ Status OriginalRun::look_closer() {
 Status OriginalRun::compare_with_doubles(std::size_t inputs) {
   for (std::size_t input = 0; input < std::min(inputs, inputs_.size()); ++input) {
     std::vector<RingTensor<double>> tensors;
-    for (const HostTensor& given : inputs_[input]) {
+    for (const HostTensor& given : wide_inputs_[input]) {
       RingTensor<double>& tensor = tensors.emplace_back();
       tensor.shape = given.type().shape;
       const ElementType element = given.type().element;
-      if (element == ElementType::f32 || element == ElementType::f64)
+      if (is_real(element))
         tensor.elements = given.to_doubles();
       else
         tensor.integers = given.to_integers();

@@ -31,8 +31,8 @@ struct OriginalRunOptions {
 
 class OriginalRun {
  public:
-  /// `cut`: `whole` cut at its opaque nodes (cut_alike), perhaps with further outputs. All but the options is referred
-  /// to.
+  /// `cut`: `whole` cut at its opaque nodes (cut_alike), perhaps with further outputs. It runs in working types
+  /// (Graph::in_working_types), on inputs that the graph's own types have. `host` is referred to.
   OriginalRun(const Graph& whole, const Graph& cut, const KernelLibrary& host, OriginalRunOptions options);
 
   /// Makes the inputs, and runs the original on them.
@@ -44,26 +44,33 @@ class OriginalRun {
   /// element, by the definitions. Nothing is learnt where it is not of real numbers alone.
   [[nodiscard]] Status compare_with_doubles(std::size_t inputs);
 
-  /// Per input, those of `cut`.
+  /// Per input, those of `cut`, in its types.
   [[nodiscard]] const std::vector<std::vector<HostTensor>>& inputs() const { return inputs_; }
-  /// Per input.
+  /// Per input, in working types.
   [[nodiscard]] const std::vector<std::vector<HostTensor>>& outputs() const { return outputs_; }
-  /// Per input and output: by how much it changes where inputs are changed by 1e-7 of their largest elements, or how
+  /// Per input and output: by how much it changes where inputs are changed by about two roundings of their largest
+  /// elements (of f32 by 1e-7), or how
   /// far it is from itself in double precision; the larger, relative to its largest element. At inputs where the first
   /// was not tried, as at the first input.
   [[nodiscard]] const std::vector<std::vector<double>>& deviations() const { return deviations_; }
 
-  /// What the original computes at values of `whole`: on the first input, or (`attempt` > 0) on a positive one.
+  /// What the original computes at values of `whole`: on the first input, or (`attempt` > 0) on a positive one. In the
+  /// values' types.
   [[nodiscard]] Expected<std::vector<HostTensor>> activations(std::span<const Value> values, int attempt) const;
 
  private:
   [[nodiscard]] Status deviate(Executor& executor, std::size_t input, std::uint64_t draw);
 
-  const Graph &whole_, &cut_;
+  std::optional<ElementType> narrowest_;
+  std::vector<TensorType> input_types_;  ///< Of the graph that was given.
+  Graph given_;                          ///< The whole graph in its own types.
+  Graph whole_, cut_;                    ///< In working types.
   const KernelLibrary& host_;
   OriginalRunOptions options_;
   ExecutorOptions executor_options_;
-  std::vector<std::vector<HostTensor>> inputs_, outputs_;
+  std::vector<std::vector<HostTensor>> inputs_;       ///< In the types of the graph that was given.
+  std::vector<std::vector<HostTensor>> wide_inputs_;  ///< The same numbers in working types.
+  std::vector<std::vector<HostTensor>> outputs_;
   std::vector<std::vector<double>> deviations_;
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "graph/reals.h"
 #include "operators/element_evaluator.h"
 #include "operators/evaluate.h"
 #include "operators/rounding_ring.h"
@@ -21,8 +22,9 @@ namespace {
 constexpr double exact_factor = 8, kernel_factor = 64;
 /// Kernels' functions are exact to an absolute error: of the largest element of a tensor, in unit roundoffs.
 constexpr double of_largest = 32;
-/// Where the result reads what the original's side computes, which comes rounded: likewise.
-constexpr double of_rounded_operand = 256;
+/// Where the result reads what the original's side computes, which comes rounded: likewise, and of what is kept in a
+/// narrower type, in roundoffs of that.
+constexpr double of_rounded_operand = 256, of_kept_operand = 32;
 constexpr std::size_t most_samples = 64;
 /// A region is computed whole, where not even one element is within the allowance, if it takes no more operations.
 constexpr double most_operations = 2e8;
@@ -225,8 +227,8 @@ class RegionChecker {
         *element = *computed;
       }
       const auto at = static_cast<std::size_t>(sample.offset);
-      if (kernels) sample.by_kernels = static_cast<double>(kernels->floats()[at]);
-      if (original != nullptr) sample.original = static_cast<double>(original->floats()[at]);
+      if (kernels) sample.by_kernels = load_real(kernels->bytes().data(), kernels->type().element, at);
+      if (original != nullptr) sample.original = load_real(original->bytes().data(), original->type().element, at);
       samples.push_back(sample);
     }
     return samples;
@@ -239,8 +241,9 @@ class RegionChecker {
     double magnitude = 0;
     for (const Sample& sample : samples)
       if (std::isfinite(sample.before.value)) magnitude = std::max(magnitude, std::fabs(sample.before.value));
-    const double rounded = region.reads_rounded ? of_rounded_operand * unit * magnitude : 0;
-    const double besides = options_.rtol * magnitude + rounded;
+    const double narrow = unit_roundoff(original_.type(region.values[output]).element);
+    const double of_operand = std::max(of_rounded_operand * unit, narrow > unit ? of_kept_operand * narrow : 0);
+    const double besides = (options_.rtol + (region.reads_rounded ? of_operand : 0)) * magnitude;
     std::int64_t compared = 0;
     double worst = 1;
     const auto consider = [&](const Sample& sample, double expected, double actual, double allowed,

@@ -66,7 +66,8 @@ using Activations = std::function<Expected<std::vector<HostTensor>>(std::span<co
 /// both sides are computed in double precision (constants in a model are rounded, too) and 64 times where kernels
 /// compute (they sum in other orders, and their functions are approximations), and of the largest element, a few
 /// roundings. What kernels compute is also compared with what the original computes there itself. What cannot be
-/// computed so (recurrences beyond the allowance, other types than f32) is not checked. Fails if the activations do or
+/// computed so (recurrences beyond the allowance) is not checked. Results of operators that are kept in 16 bits are
+/// rounded to them besides; what is kept in 64 is allowed what 32 are. Fails if the activations do or
 /// a graph cannot be executed.
 [[nodiscard]] Expected<RegionReport> check_regions(const Graph& original, const Graph& result,
                                                    std::span<const ChangedRegion> regions,

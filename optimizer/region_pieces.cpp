@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "graph/reals.h"
 #include "operators/element_evaluator.h"
 
 namespace taso {
@@ -18,8 +19,8 @@ bool is_numeric(const GraphPiece& piece) {
   for (const NodeId id : piece.graph.topological_order()) {
     const Node& node = piece.graph.node(id);
     if (!std::all_of(node.outputs.begin(), node.outputs.end(), readable)) return false;
-    const auto is_real = [](const TensorType& type) { return type.element == ElementType::f32; };
-    if (node.kind == NodeKind::op && !std::all_of(node.outputs.begin(), node.outputs.end(), is_real)) return false;
+    const auto has_reals = [](const TensorType& type) { return is_real(type.element); };
+    if (node.kind == NodeKind::op && !std::all_of(node.outputs.begin(), node.outputs.end(), has_reals)) return false;
   }
   return true;
 }

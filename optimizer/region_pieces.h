@@ -54,7 +54,7 @@ class RegionPreparation {
  public:
   /// The graphs are referred to.
   RegionPreparation(const Graph& original, const Graph& result, std::span<const ChangedRegion> regions);
-  /// Nothing if the region cannot be computed by itself: types are not known, numbers are no f32, or it reads what is
+  /// Nothing if the region cannot be computed by itself: types are not known, numbers are not real, or it reads what is
   /// no value of the original.
   [[nodiscard]] std::optional<PreparedRegion> prepare(const ChangedRegion& region, std::size_t number) const;
 

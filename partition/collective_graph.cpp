@@ -95,7 +95,7 @@ class CollectiveRemover {
     Value sum = group[0];
     const std::string op = combining_operator(registry_, node.attributes.symbol("reducer"));
     for (std::size_t i = 1; i < group.size(); ++i) {
-      TASO_ASSIGN(const NodeId both, add_op(made_, registry_, op, {}, {sum, group[i]}, -1, node.device));
+      TASO_ASSIGN(const NodeId both, add_op(made_, registry_, op, {}, {sum, group[i]}, {-1, node.device}));
       sum = {both, 0};
     }
     if (node.op == name_of(Collective::Kind::all_reduce)) return sum;
@@ -107,7 +107,7 @@ class CollectiveRemover {
     Attributes attributes;
     attributes.set("axis",
                    static_cast<std::int64_t>(axis) - static_cast<std::int64_t>(made_.type(tensors[0]).shape.size()));
-    TASO_ASSIGN(const NodeId added, add_op(made_, registry_, "concat", attributes, tensors, -1, device));
+    TASO_ASSIGN(const NodeId added, add_op(made_, registry_, "concat", attributes, tensors, {-1, device}));
     return Value{added, 0};
   }
 
@@ -120,7 +120,7 @@ class CollectiveRemover {
     attributes.set("starts", starts);
     attributes.set("steps", std::vector<std::int64_t>(sizes.size(), 1));
     attributes.set("sizes", std::move(sizes));
-    TASO_ASSIGN(const NodeId added, add_op(made_, registry_, "slice", attributes, {tensor}, -1, device));
+    TASO_ASSIGN(const NodeId added, add_op(made_, registry_, "slice", attributes, {tensor}, {-1, device}));
     return Value{added, 0};
   }
 

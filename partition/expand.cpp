@@ -186,7 +186,8 @@ class PlanExpander {
     for (std::size_t port = 0; port < results.size(); ++port) results[port].placement = configuration.makes[port];
     for (Device d = 0; d < devices_; ++d) {
       leave_out_empty(node.op, operands[d]);
-      TASO_ASSIGN(const NodeId added, apply(node.op, pieces[d].attributes, std::move(operands[d]), d, node.origin));
+      TASO_ASSIGN(const NodeId added, apply(node.op, pieces[d].attributes, std::move(operands[d]), d,
+                                            {.origin = node.origin, .element = node.outputs[0].element}));
       for (std::uint32_t port = 0; port < results.size(); ++port) {
         TASO_ASSIGN(const Value part, slice({added, port}, whole_of({added, port}), pieces[d].keeps[port], d));
         results[port].parts.emplace_back(part);
@@ -282,9 +283,9 @@ class PlanExpander {
   }
 
   Expected<NodeId> apply(std::string_view op, const Attributes& attributes, std::vector<Value> inputs, Device device,
-                         std::int32_t origin) {
-    return add_op(made_.graph, strategies_.registry(), op, attributes, std::move(inputs), origin,
-                  static_cast<std::int32_t>(device));
+                         NodePlace place = {}) {
+    place.device = static_cast<std::int32_t>(device);
+    return add_op(made_.graph, strategies_.registry(), op, attributes, std::move(inputs), place);
   }
 
   [[nodiscard]] std::int64_t element_bytes(Value value) const {
@@ -389,7 +390,7 @@ class PlanExpander {
       Attributes attributes;
       attributes.set("before", Shape(common.size(), 0));
       attributes.set("after", behind);
-      TASO_ASSIGN(const NodeId padded, apply("pad", attributes, {tensor}, d, -1));
+      TASO_ASSIGN(const NodeId padded, apply("pad", attributes, {tensor}, d));
       tensor = {padded, 0};
     }
     Shape row = common;
@@ -400,7 +401,7 @@ class PlanExpander {
   Expected<Value> reshape(Value tensor, const Shape& shape, Device d) {
     Attributes attributes;
     attributes.set("shape", shape);
-    TASO_ASSIGN(const NodeId made, apply("reshape", attributes, {tensor}, d, -1));
+    TASO_ASSIGN(const NodeId made, apply("reshape", attributes, {tensor}, d));
     return Value{made, 0};
   }
 
@@ -425,7 +426,7 @@ class PlanExpander {
         sums[places] = {box, part};
         continue;
       }
-      TASO_ASSIGN(const NodeId both, apply(op, {}, {known->second.tensor, part}, d, -1));
+      TASO_ASSIGN(const NodeId both, apply(op, {}, {known->second.tensor, part}, d));
       known->second.tensor = {both, 0};
     }
     LocalParts parts;
@@ -487,7 +488,7 @@ class PlanExpander {
       for (const Device e : members) {
         TASO_ASSIGN(Value summand, take(parts, e, box, d, number));
         if (sum) {
-          TASO_ASSIGN(const NodeId both, apply(op, {}, {*sum, summand}, d, -1));
+          TASO_ASSIGN(const NodeId both, apply(op, {}, {*sum, summand}, d));
           summand = {both, 0};
         }
         sum = summand;
@@ -539,7 +540,7 @@ class PlanExpander {
     if (joined.size() == 1) return joined[0];
     Attributes attributes;
     attributes.set("axis", static_cast<std::int64_t>(axis) - static_cast<std::int64_t>(box.size()));
-    TASO_ASSIGN(const NodeId whole, apply("concat", attributes, std::move(joined), d, -1));
+    TASO_ASSIGN(const NodeId whole, apply("concat", attributes, std::move(joined), d));
     return Value{whole, 0};
   }
 
@@ -598,7 +599,7 @@ class PlanExpander {
     attributes.set("sizes", sizes);
     attributes.set("steps", std::vector<std::int64_t>(box.size(), 1));
     TASO_ASSIGN(const NodeId sliced,
-                add_op(made_.graph, strategies_.registry(), "slice", attributes, {tensor}, -1, place));
+                add_op(made_.graph, strategies_.registry(), "slice", attributes, {tensor}, {-1, place}));
     return Value{sliced, 0};
   }
 

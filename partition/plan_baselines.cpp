@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "graph/reals.h"
+
 namespace taso {
 namespace {
 
@@ -41,11 +43,6 @@ std::size_t axes_cut(const Placement& placement) {
     count += std::any_of(placement.boxes.begin(), placement.boxes.end(),
                          [&](const IndexBox& box) { return box[axis] != placement.boxes[0][axis]; });
   return count;
-}
-
-bool is_real(const TensorType& type) {
-  return type.element == ElementType::f32 || type.element == ElementType::f64 || type.element == ElementType::f16 ||
-         type.element == ElementType::bf16;
 }
 
 /// What products with weights are cut along.
@@ -93,9 +90,9 @@ class Structure {
       if (!type.known) return false;
       const bool whole = is_whole(configuration.reads[i], type.shape);
       if (graph_.node(node.inputs[i].node).weight_only) {
-        cuts_weights = cuts_weights || (type.shape.size() >= 2 && is_real(type) && !whole);
+        cuts_weights = cuts_weights || (type.shape.size() >= 2 && is_real(type.element) && !whole);
       } else {
-        if (!is_real(type) || whole != (cut == ProductCut::columns)) return false;
+        if (!is_real(type.element) || whole != (cut == ProductCut::columns)) return false;
         reads = true;
       }
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "graph/reals.h"
 #include "operators/registry.h"
 #include "runtime/storage.h"
 #include "runtime/strides.h"
@@ -61,7 +62,9 @@ std::size_t residual_of(std::string_view op) {
   return found == behaviours().end() ? 0 : found->second.residual;
 }
 
-bool can_be_channels_last(const TensorType& type) { return type.shape.size() == 4 && type.element == ElementType::f32; }
+bool has_layouts(ElementType type) { return working_type(type) == ElementType::f32; }
+
+bool can_be_channels_last(const TensorType& type) { return type.shape.size() == 4 && has_layouts(type.element); }
 
 std::size_t axis_of(std::int64_t axis, std::size_t rank) {
   return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);

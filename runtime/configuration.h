@@ -57,7 +57,9 @@ struct Behaviour {
 /// Behaviour::residual of an operator.
 [[nodiscard]] std::size_t residual_of(std::string_view op);
 
-/// channels_last is for images of floats.
+/// Whether tensors of a type are kept in other orders than rows: those computed in f32.
+[[nodiscard]] bool has_layouts(ElementType type);
+/// channels_last is for images of such elements.
 [[nodiscard]] bool can_be_channels_last(const TensorType& type);
 
 /// One way to compute a node.

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "graph/reals.h"
 #include "runtime/measure.h"
 #include "runtime/storage.h"
 #include "runtime/stream_schedule.h"
@@ -88,8 +89,8 @@ Status DeviceProgram::upload(const HostTensor& tensor, const DeviceTensor& place
     return backend_->upload(tensor.bytes(), arena_.data() + place.offset);
   const std::size_t bytes = bytes_of(place.type);
   if (transfer_.size() < bytes) transfer_ = AlignedBuffer(bytes);
-  convert_floats(tensor.bytes().data(), tensor.type().element, transfer_.data(), place.type.element,
-                 elements_of(place.type));
+  convert_reals(tensor.bytes().data(), tensor.type().element, transfer_.data(), place.type.element,
+                elements_of(place.type));
   return backend_->upload({transfer_.data(), bytes}, arena_.data() + place.offset);
 }
 
@@ -99,8 +100,8 @@ Status DeviceProgram::download(const DeviceTensor& place, HostTensor& tensor) {
   const std::size_t bytes = bytes_of(place.type);
   if (transfer_.size() < bytes) transfer_ = AlignedBuffer(bytes);
   TASO_RETURN_IF_ERROR(backend_->download(arena_.data() + place.offset, {transfer_.data(), bytes}));
-  convert_floats(transfer_.data(), place.type.element, tensor.bytes().data(), tensor.type().element,
-                 elements_of(place.type));
+  convert_reals(transfer_.data(), place.type.element, tensor.bytes().data(), tensor.type().element,
+                elements_of(place.type));
   return {};
 }
 
@@ -144,16 +145,16 @@ Status DeviceProgram::run_on_host(Step& step) {
     TASO_RETURN_IF_ERROR(
         backend_->download(arena_.data() + tensor.offset, {staging.stored.data(), staging.stored.size()}));
     if (staging.widened.size() > 0)
-      convert_floats(staging.stored.data(), storage_, staging.widened.data(), ElementType::f32,
-                     elements_of(tensor.type));
+      convert_reals(staging.stored.data(), storage_, staging.widened.data(), ElementType::f32,
+                    elements_of(tensor.type));
   }
   TASO_RETURN_IF_ERROR(step.step.kernel->execute({step.inputs, step.outputs, host_workspace_.data()}));
   for (std::size_t i = 0; i < step.outputs.size(); ++i) {
     const DeviceTensor& tensor = step.step.outputs[i];
     Staging& staging = step.staged_outputs[i];
     if (staging.widened.size() > 0)
-      convert_floats(staging.widened.data(), ElementType::f32, staging.stored.data(), storage_,
-                     elements_of(tensor.type));
+      convert_reals(staging.widened.data(), ElementType::f32, staging.stored.data(), storage_,
+                    elements_of(tensor.type));
     TASO_RETURN_IF_ERROR(
         backend_->upload({staging.stored.data(), staging.stored.size()}, arena_.data() + tensor.offset));
   }

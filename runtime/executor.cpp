@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "graph/reals.h"
 #include "runtime/backend.h"
 #include "runtime/device_program.h"
 #include "runtime/fusion.h"
@@ -289,7 +290,7 @@ struct Executor::State {
       if (element != type.element) {
         const auto count = static_cast<std::size_t>(type.elements());
         AlignedBuffer converted(count * size_of(element));
-        convert_floats(bytes, type.element, converted.data(), element, count);
+        convert_reals(bytes, type.element, converted.data(), element, count);
         plain = std::move(converted);
         bytes = plain.data();
       }

@@ -9,6 +9,7 @@
 #include "runtime/fused_kernel.h"
 #include "runtime/measure.h"
 #include "runtime/reference_kernel.h"
+#include "runtime/widened_kernel.h"
 
 namespace taso {
 namespace {
@@ -50,6 +51,7 @@ Expected<std::unique_ptr<Kernel>> KernelLibrary::create(const KernelRequest& req
     if (offer.kernel) return std::move(offer.kernel);
     reasons += (reasons.empty() ? "" : "; ") + candidate.name + ": " + offer.reason;
   }
+  if (reads_or_makes_halves(request)) return widened_kernel(request, *this);
   return bad_input("no kernel computes " + request.key() + " (" + reasons + ")");
 }
 

@@ -177,8 +177,9 @@ class KernelLibrary {
   /// A device's kernels; what the backend declines runs on the host, by the fast kernels of this machine.
   KernelLibrary(const OperatorRegistry& registry, std::shared_ptr<Backend> backend);
 
-  /// A kernel of the host: the first candidate that accepts. An operator that a specification defines always has one
-  /// (the reference); an error otherwise, with every candidate's reason.
+  /// A kernel of the host: the first candidate that accepts; of values in 16 bits, if none does, that of the same
+  /// request in f32 (runtime/widened_kernel.h). An operator that a specification defines always has one (the
+  /// reference); an error otherwise, with every candidate's reason.
   [[nodiscard]] Expected<std::unique_ptr<Kernel>> create(const KernelRequest& request) const;
   /// A kernel of the backend, or the reason why it has none; without a backend always the latter.
   [[nodiscard]] KernelOffer create_on_device(const KernelRequest& request) const;

@@ -36,7 +36,7 @@ std::vector<Layout> follower_layouts(const Node& node, const Behaviour& traits, 
     const bool blocks = block_of(layout) != 0;
     if (blocks ? !traits.blocks : layout != Layout::channels_last && !traits.any_order) continue;
     const auto possible = [&](const TensorType& type) {
-      return type.element == ElementType::f32 && type.shape.size() == rank && fits(layout, type.shape);
+      return has_layouts(type.element) && type.shape.size() == rank && fits(layout, type.shape);
     };
     if (!std::all_of(node.outputs.begin(), node.outputs.end(), possible)) continue;
     // Of a concatenation and a split, every piece is whole blocks.
@@ -152,7 +152,7 @@ void LayoutChoices::follow(Choices& choices, const Node& node, const Behaviour& 
   std::vector<Layout> inputs;
   for (const OperandLayouts& input : in) {
     const bool follows =
-        input.type->shape.size() == rank && input.type->element == ElementType::f32 &&
+        input.type->shape.size() == rank && has_layouts(input.type->element) &&
         (block_of(layout) == 0 || traits.view != ViewKind::none || input.type->shape == node.outputs[0].shape);
     inputs.push_back(follows ? layout : Layout::row_major);
   }
@@ -183,7 +183,7 @@ Choices LayoutChoices::transposes(const Node& node, Operands in, const ReaderPre
     bool simple = false;  // a view in a layout that every reader knows
     for (const Layout to : orders) {
       if (!fits(to, output.shape) || canonical(output.shape, to) != to) continue;
-      if (to != Layout::row_major && output.element != ElementType::f32) continue;
+      if (to != Layout::row_major && !has_layouts(output.element)) continue;
       if (!transpose_moves_nothing(node, *in[0].type, from, to)) continue;
       add_view(choices, node, from, to, {0}, preferences.piece);
       simple = simple || to == Layout::row_major || to == Layout::channels_last;
@@ -200,7 +200,7 @@ void LayoutChoices::products(Choices& choices, const Node& node, Operands in, co
   constexpr LayoutSet matrices =
       set_of(Layout::column_major) | set_of(Layout::rows_outer) | set_of(Layout::columns_outer);
   std::vector<std::vector<Layout>> options(3, {Layout::row_major});
-  const bool floats = node.outputs[0].element == ElementType::f32;
+  const bool floats = has_layouts(node.outputs[0].element);
   for (std::size_t i = 0; i < 2 && floats; ++i)
     for (const Layout layout : all_layouts)
       if (!in[i].weight && (in[i].available & matrices & set_of(layout)) != 0) options[i].push_back(layout);

@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "graph/reals.h"
 #include "runtime/backend.h"
 #include "runtime/cpu/parallel.h"
 #include "runtime/executor.h"
@@ -85,14 +86,8 @@ std::size_t bytes_of_level(int wanted) {
 /// Positive values keep logarithms, roots and quotients finite; integers are indices below `bound`, or 0.
 void fill(AlignedBuffer& buffer, const Operand& operand, std::int64_t bound, Random& random) {
   const auto count = static_cast<std::size_t>(operand.type.elements());
-  if (operand.type.element == ElementType::f32) {
-    auto* values = reinterpret_cast<float*>(buffer.data());
-    for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(0.1 + random.uniform());
-    return;
-  }
-  if (operand.type.element == ElementType::f64) {
-    auto* values = reinterpret_cast<double*>(buffer.data());
-    for (std::size_t i = 0; i < count; ++i) values[i] = 0.1 + random.uniform();
+  if (is_real(operand.type.element)) {
+    for (std::size_t i = 0; i < count; ++i) store_real(buffer.data(), operand.type.element, i, 0.1 + random.uniform());
     return;
   }
   std::fill(buffer.data(), buffer.data() + buffer.size(), std::byte{0});

@@ -1,6 +1,6 @@
 /// Floats kept in another type than the graph's f32: half the memory and bandwidth, and products in hardware made for
-/// them. Models say f32; a device may be asked to keep those tensors as f16 or bf16 (LoweringOptions::float_storage).
-/// Conversion happens on the host, where tensors enter and leave the device.
+/// them. A model says in which type a value is kept; a device may be asked to keep what is f32 there as f16 or bf16
+/// (LoweringOptions::float_storage). Conversion happens on the host, where tensors enter and leave the device.
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,5 @@ namespace taso {
 
 /// Puts `to` for `from` in the types of all operands.
 void replace_floats(KernelRequest& request, ElementType from, ElementType to);
-
-/// Converts `count` elements between f32, f16 and bf16 (equal types: copies), to the nearest, ties to even; what is
-/// beyond the range becomes infinite, and NaN stays NaN. The ranges do not overlap.
-void convert_floats(const std::byte* from, ElementType from_type, std::byte* to, ElementType to_type,
-                    std::size_t count);
 
 }  // namespace taso

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "graph/reals.h"
 #include "support/random.h"
 
 namespace taso {
@@ -20,26 +21,6 @@ T load(const std::byte* bytes, std::size_t index) {
 template <class T>
 void store(std::byte* bytes, std::size_t index, T value) {
   std::memcpy(bytes + index * sizeof(T), &value, sizeof(T));
-}
-
-double half_to_double(std::uint16_t bits) {
-  const double sign = (bits & 0x8000) != 0 ? -1.0 : 1.0;
-  const int exponent = (bits >> 10) & 31;
-  const int fraction = bits & 1023;
-  if (exponent == 0) return sign * std::ldexp(fraction, -24);
-  if (exponent == 31) return fraction == 0 ? sign * HUGE_VAL : std::nan("");
-  return sign * std::ldexp(1024 + fraction, exponent - 25);
-}
-
-/// Round to nearest, ties to even; only used for values of magnitude below 2.
-std::uint16_t double_to_half(double value) {
-  const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
-  const double magnitude = std::fabs(value);
-  if (magnitude < 0x1.0p-14) return sign | static_cast<std::uint16_t>(std::nearbyint(std::ldexp(magnitude, 24)));
-  int exponent = 0;
-  std::frexp(magnitude, &exponent);
-  const auto scaled = static_cast<int>(std::nearbyint(std::ldexp(magnitude, 11 - exponent)));  // in [1024, 2048]
-  return sign | static_cast<std::uint16_t>(((exponent + 13) << 10) + scaled);
 }
 
 }  // namespace
@@ -84,6 +65,13 @@ HostTensor HostTensor::copy() const {
   return tensor;
 }
 
+HostTensor HostTensor::converted(ElementType to) const {
+  if (to == type_.element || !is_real(type_.element)) return copy();
+  HostTensor tensor(TensorType{to, type_.shape, true});
+  convert_reals(buffer_.data(), type_.element, tensor.buffer_.data(), to, static_cast<std::size_t>(type_.elements()));
+  return tensor;
+}
+
 std::span<float> HostTensor::floats() {
   TASO_CHECK(type_.element == ElementType::f32, "floats of a tensor of another type");
   return {reinterpret_cast<float*>(buffer_.data()), size_ / sizeof(float)};
@@ -100,17 +88,11 @@ std::vector<double> HostTensor::to_doubles() const {
   for (std::size_t i = 0; i < values.size(); ++i) {
     double& value = values[i];
     switch (type_.element) {
-      case ElementType::f32:
-        value = load<float>(data, i);
-        break;
-      case ElementType::f64:
-        value = load<double>(data, i);
-        break;
       case ElementType::f16:
-        value = half_to_double(load<std::uint16_t>(data, i));
-        break;
       case ElementType::bf16:
-        value = std::bit_cast<float>(static_cast<std::uint32_t>(load<std::uint16_t>(data, i)) << 16);
+      case ElementType::f32:
+      case ElementType::f64:
+        value = load_real(data, type_.element, i);
         break;
       case ElementType::i8:
         value = load<std::int8_t>(data, i);
@@ -198,14 +180,10 @@ void fill_random(HostTensor& tensor, std::uint64_t seed, std::string_view name, 
   const auto count = static_cast<std::size_t>(tensor.type().elements());
   for (std::size_t i = 0; i < count; ++i) {
     switch (tensor.type().element) {
-      case ElementType::f32:
-        store(data, i, static_cast<float>(random.uniform() * 2 - 1));
-        break;
-      case ElementType::f64:
-        store(data, i, random.uniform() * 2 - 1);
-        break;
       case ElementType::f16:
-        store(data, i, double_to_half(random.uniform() * 2 - 1));
+      case ElementType::f32:
+      case ElementType::f64:
+        store_real(data, tensor.type().element, i, random.uniform() * 2 - 1);
         break;
       case ElementType::bf16: {
         const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(random.uniform() * 2 - 1));

@@ -26,6 +26,8 @@ class HostTensor {
   [[nodiscard]] static HostTensor of_integers(Shape shape, std::span<const std::int64_t> values);
   [[nodiscard]] static HostTensor of_constant(const ConstantData& constant);
   [[nodiscard]] HostTensor copy() const;
+  /// Real elements rounded to another real type; a copy where the type is the same (or not real).
+  [[nodiscard]] HostTensor converted(ElementType to) const;
 
   [[nodiscard]] const TensorType& type() const { return type_; }
   [[nodiscard]] std::span<std::byte> bytes() { return {buffer_.data(), size_}; }

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "graph/reals.h"
 #include "operators/registry.h"
 #include "runtime/backend.h"
 #include "runtime/configuration.h"
@@ -110,7 +111,8 @@ bool has_unit_steps(const Node& slice) {
   return std::all_of(steps.begin(), steps.end(), [](std::int64_t step) { return step == 1; });
 }
 
-/// Evaluates one weight-only value after the other; intermediate results live until their last consumer has run.
+/// Evaluates one weight-only value after the other, in the working type (graph/reals.h): 16 bits are rounded to at the
+/// end, as when a model is saved. Intermediate results live until their last consumer has run.
 class Evaluator {
  public:
   Evaluator(const Graph& graph, const KernelLibrary& library, int threads)
@@ -129,10 +131,11 @@ class Evaluator {
       for (const NodeId input : operands_of(id))
         if (--uses_[input] == 0) results_.erase(input);
     }
-    Constant result = results_.at(wanted.node)[wanted.port];
+    const Constant result = results_.at(wanted.node)[wanted.port];
     results_.clear();
     uses_.clear();
-    return result;
+    const ElementType type = graph_->type(wanted).element;
+    return is_real(type) ? converted(result, type) : result;
   }
 
  private:
@@ -186,19 +189,25 @@ class Evaluator {
       operands.push_back(results_.at(value.node)[value.port]);
     }
     if (node.op == "reshape") {
-      results_[id] = {within(operands[0], node.outputs[0])};
+      results_[id] = {within(operands[0], in_type_of(*operands[0], node.outputs[0]))};
       return {};
     }
     if (node.op == "slice" && has_unit_steps(node)) {
-      results_[id] = {cut_out(operands[0], node.outputs[0], node.attributes.integers("starts"))};
+      results_[id] = {
+          cut_out(operands[0], in_type_of(*operands[0], node.outputs[0]), node.attributes.integers("starts"))};
       return {};
     }
+    std::vector<TensorType> types = node.outputs;
+    for (TensorType& type : types) type.element = working_type(type.element);
+    for (Constant& constant : operands)
+      if (const ElementType type = constant->type().element; is_real(type))
+        constant = converted(constant, working_type(type));
     KernelRequest request;
     request.op = node.op;
     request.attributes = node.attributes;
     request.threads = threads_;
     for (const Constant& constant : operands) request.inputs.push_back({constant->type(), Layout::row_major, false});
-    for (const TensorType& type : node.outputs) {
+    for (const TensorType& type : types) {
       if (!type.known) return bad_input("a constant expression of " + node.op + " has no known shape");
       request.outputs.push_back({type, Layout::row_major, false});
     }
@@ -209,16 +218,22 @@ class Evaluator {
     for (std::size_t i = 0; i < operands.size(); ++i) inputs.push_back(bytes_of(*operands[i], expanded[i]));
     std::vector<std::vector<std::byte>> results;
     std::vector<std::byte*> outputs;
-    outputs.reserve(node.outputs.size());
-    for (const TensorType& type : node.outputs) results.emplace_back(static_cast<std::size_t>(type.bytes()));
+    outputs.reserve(types.size());
+    for (const TensorType& type : types) results.emplace_back(static_cast<std::size_t>(type.bytes()));
     for (auto& bytes : results) outputs.push_back(bytes.data());
     AlignedBuffer workspace(kernel->workspace_bytes());
     TASO_RETURN_IF_ERROR(kernel->execute({inputs, outputs, workspace.data()}));
     for (const Constant& constant : operands) constant->release_pages();
     std::vector<Constant>& constants = results_[id];
     for (std::size_t port = 0; port < results.size(); ++port)
-      constants.push_back(ConstantData::own(node.outputs[port], std::move(results[port])));
+      constants.push_back(ConstantData::own(types[port], std::move(results[port])));
     return {};
+  }
+
+  /// The type with the elements of a constant, which may still be more precise.
+  static TensorType in_type_of(const ConstantData& constant, TensorType type) {
+    type.element = constant.type().element;
+    return type;
   }
 
   /// Dense, aligned bytes of a constant.

@@ -20,7 +20,8 @@ namespace taso {
 class DeviceBuffer;  // runtime/backend.h
 
 /// Evaluates weight-only values of a graph with the library's kernels of the host; results in the order of `values`.
-/// Constants come back as they are (no copy), and so do reshapes of them. Equal runs give equal bytes.
+/// Constants come back as they are (no copy), and so do reshapes of them. Equal runs give equal bytes. What is kept in
+/// 16 bits is computed in f32 and rounded once.
 [[nodiscard]] Expected<std::vector<std::shared_ptr<const ConstantData>>> evaluate_weights(const Graph& graph,
                                                                                           std::span<const Value> values,
                                                                                           const KernelLibrary& library,

@@ -27,7 +27,8 @@ Expected<Graph> graph_of_piece(const OperatorPiece& piece, const std::vector<boo
                                  : graph.add_input(name, piece.inputs[i]),
                       0});
   }
-  TASO_ASSIGN(const NodeId node, add_op(graph, catalog, piece.op, piece.attributes, std::move(inputs)));
+  TASO_ASSIGN(const NodeId node, add_op(graph, catalog, piece.op, piece.attributes, std::move(inputs),
+                                        {.element = piece.outputs[0].element}));
   for (std::uint32_t port = 0; port < graph.node(node).outputs.size(); ++port) graph.add_output({node, port});
   return graph;
 }

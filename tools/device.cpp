@@ -89,4 +89,12 @@ Tolerance tolerance_of(const std::string& math) {
   return {1e-5, 1e-4};
 }
 
+Tolerance tolerance_of(const std::string& math, const Graph& graph) {
+  const std::optional<ElementType> narrowest = graph.narrowest_type();
+  const Tolerance of_mode = tolerance_of(math);
+  if (narrowest != ElementType::f16 && narrowest != ElementType::bf16) return of_mode;
+  const Tolerance of_type = tolerance_of(std::string(narrowest == ElementType::f16 ? "fp16" : "bf16"));
+  return {std::max(of_mode.l2, of_type.l2), std::max(of_mode.maximum, of_type.maximum)};
+}
+
 }  // namespace taso::tools

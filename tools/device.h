@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "graph/graph.h"
 #include "graph/tensor_type.h"
 #include "operators/registry.h"
 #include "runtime/backend.h"
@@ -49,5 +50,7 @@ struct Tolerance {
   double l2 = 0, maximum = 0;
 };
 [[nodiscard]] Tolerance tolerance_of(const std::string& math);
+/// The same where a graph is computed: values that it keeps in 16 bits allow what the math mode of that type does.
+[[nodiscard]] Tolerance tolerance_of(const std::string& math, const Graph& graph);
 
 }  // namespace taso::tools

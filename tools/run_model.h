@@ -44,8 +44,10 @@ struct RunOptions {
   bool profile = false, as_is = false, check = false, print_device = false, print_graph = false, no_measure = false;
   std::optional<double> rtol;
   double atol = 1e-6;
-  /// --check-rtol, or what the math mode allows.
-  [[nodiscard]] double tolerance() const { return rtol.value_or(tolerance_of(device.math).maximum); }
+  /// --check-rtol, or what the math mode and the types of the model allow.
+  [[nodiscard]] double tolerance(const Graph& graph) const {
+    return rtol.value_or(tolerance_of(device.math, graph).maximum);
+  }
   /// Whether chains of operators that one kernel computes are fused first.
   [[nodiscard]] bool fuses() const { return !as_is && device.device != "reference"; }
 };

@@ -538,6 +538,7 @@ Status complete(Options& options, const tools::Device& device) {
   check->seed = options.common.seed;
   if (device.can_run()) check->rtol = tools::tolerance_of(options.device.math).maximum;
   check->rtol = options.check_rtol.value_or(check->rtol);
+  check->rtol_by_type = !options.check_rtol;
   check->region_rtol = options.check_rtol.value_or(0);
   check->full = options.check == "full";
   if (options.no_check) check.reset();

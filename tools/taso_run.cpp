@@ -344,7 +344,7 @@ bool compare_outputs(const Subject& subject, const std::vector<HostTensor>& refe
   bool all_within = true;
   text += fmt::format("\n{:<40} {:>12} {:>12} {:>12}\n", "output", "max |ref|", "max abs diff", "relative");
   for (std::size_t i = 0; i < reference.size(); ++i) {
-    const Difference difference = compare(actual[i], reference[i], options.tolerance(), options.atol);
+    const Difference difference = compare(actual[i], reference[i], options.tolerance(subject.graph), options.atol);
     const bool within = difference.comparable && difference.violations == 0;
     all_within = all_within && within;
     text += fmt::format(
@@ -460,7 +460,7 @@ bool report_comparison(const Subject& subject, const std::vector<Measurement>& t
   const double ratio = times[0].median_us / std::max(times[1].median_us, 1e-9);
   text += fmt::format("{} takes {:.3f} times as long as {}\n", options.model, ratio, options.other);
   json["time_ratio"] = ratio;
-  json["rtol"] = options.tolerance();
+  json["rtol"] = options.tolerance(subject.graph);
   json["atol"] = options.atol;
   const bool within = compare_outputs(subject, values.outputs[0], values.outputs[1], options, text, json);
   json["within"] = within;
@@ -648,12 +648,12 @@ Expected<int> run(RunOptions& options) {
   if (!within)
     return Error{ErrorCode::check_failed,
                  fmt::format("its outputs differ from those of {} by more than {} * max|reference| + {}", options.model,
-                             options.tolerance(), options.atol),
+                             options.tolerance(subjects[0].graph), options.atol),
                  {options.other}};
   if (!correct)
     return Error{ErrorCode::check_failed,
                  fmt::format("its outputs differ from float64 by a relative L2 norm of more than {}",
-                             tools::tolerance_of(options.device.math).l2),
+                             tools::tolerance_of(options.device.math, as_imported).l2),
                  {options.model}};
   return 0;
 }

@@ -27,9 +27,9 @@ struct Outcome {
 };
 
 // Three products with biases of one tensor, and an activation: there is something to fuse, to merge and to fold.
-void build_model(const std::string& path, float scale) {
+void build_model(const std::string& path, float scale, ElementType element = ElementType::f32) {
   ModelBuilder model(17, "small");
-  model.add_input("x", {1, 8});
+  model.add_input("x", {1, 8}, element);
   std::size_t next = 0;  // branches with equal weights would be one
   const auto values = [&](std::size_t count) {
     std::vector<float> result(count);
@@ -39,10 +39,14 @@ void build_model(const std::string& path, float scale) {
   for (const std::string name : {"q", "k", "v"}) {
     model.add_initializer("w" + name, {8, 48}, values(384));
     model.add_initializer("b" + name, {48}, values(48));
-    model.add_node("MatMul", {"x", "w" + name}, {"m" + name});
-    model.add_node("Add", {"m" + name, "b" + name}, {"s" + name});
+    const bool half = element == ElementType::f16;
+    for (const std::string weight : {"w", "b"})
+      if (half) model.add_node("Cast", {weight + name}, {"half_" + weight + name}, {{"to", 10}});
+    const std::string prefix = half ? "half_" : "";
+    model.add_node("MatMul", {"x", prefix + "w" + name}, {"m" + name});
+    model.add_node("Add", {"m" + name, prefix + "b" + name}, {"s" + name});
     model.add_node("Relu", {"s" + name}, {name});
-    model.add_output(name, {1, 48});
+    model.add_output(name, {1, 48}, element);
   }
   const Status saved = model.save(path);
   ASSERT_TRUE(saved) << saved.error().to_string();
@@ -111,6 +115,20 @@ TEST_F(CertificateProgram, WhatWasDoneIsBelieved) {
   EXPECT_THAT(check().output, HasSubstr("m.onnx: the original model is not there; name it by --original"));
   EXPECT_EQ(check().exit_code, 3);
   EXPECT_EQ(check("--original elsewhere/original.onnx --optimized o.onnx").exit_code, 0);
+}
+
+TEST_F(CertificateProgram, AnotherElementTypeIsRefused) {
+  optimize();
+  fs::rename(path("o.onnx"), path("single.onnx"));
+  build_model(path("m.onnx"), 0.3F, ElementType::f16);
+  optimize();
+  ordered_json json = certificate();
+  ASSERT_GT(json["steps"].size(), 3U);
+  EXPECT_EQ(check().exit_code, 0) << check().output;
+  json["optimized"] = identity(*identify_file(path("single.onnx")));
+  write(json);
+  EXPECT_EQ(check("--optimized single.onnx").exit_code, 5);
+  EXPECT_THAT(check("--optimized single.onnx").output, HasSubstr("single.onnx: the steps lead to another file"));
 }
 
 TEST_F(CertificateProgram, WeightsMayLieOutside) {

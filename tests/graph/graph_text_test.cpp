@@ -97,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongGraph{"weight w f32[2] = [1]", "f32[2] has 2 elements, here are 1"},
         WrongGraph{"weight w i64[1] = [1.5]", "expected an integer"},
         WrongGraph{"weight w f32[1] = [a]", "expected a number"},
-        WrongGraph{"weight w f16[1] = [1]", "contents can be given for f32 and i64 only"},
+        WrongGraph{"weight w i8[1] = [1]", "contents can be given for f16, bf16, f32, f64 and i64 only"},
         WrongGraph{"input x f32[2] output foo(x)", "unknown operator 'foo'"},
         WrongGraph{"input x f32[2] output relu(x, x)", "relu reads 1 tensor, here are 2"},
         WrongGraph{"input x f32[2] output relu(x; a=1)", "relu has no attribute 'a'; it has none"},

@@ -36,7 +36,7 @@ TEST(Apply, ReportsWhatChanged) {
 
 TEST(Apply, NewNodesHaveTheOriginOfWhatTheyReplace) {
   World world("rule r: relu(x) => tanh(x)", "input x f32[2] output x");
-  const auto id = add_op(world.graph, world.catalog, "relu", {}, {{world.graph.inputs()[0], 0}}, 7);
+  const auto id = add_op(world.graph, world.catalog, "relu", {}, {{world.graph.inputs()[0], 0}}, {7});
   world.graph.set_outputs({{*id, 0}});
   const RuleIndex index(world.rules, world.catalog);
   const auto result = apply(world.graph, world.rules[0], index.find(world.graph, 0).at(0), world.catalog);

@@ -24,7 +24,8 @@ inline Model carrier(const Graph& graph, int opset) {
   }
   for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
     outputs.push_back("out" + std::to_string(i));
-    builder.add_output(outputs.back(), graph.type(graph.outputs()[i]).shape);
+    const TensorType& type = graph.type(graph.outputs()[i]);
+    builder.add_output(outputs.back(), type.shape, type.element);
   }
   builder.add_node("Make", inputs, outputs, {}, "make", "carrier");
   return value_of(Model::parse(builder.serialize(), "carrier.onnx", registry()));

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "graph/graph_text.h"
+#include "graph/reals.h"
 #include "operators/evaluate.h"
 #include "support/random.h"
 #include "tests/onnx_io/carrier.h"
@@ -36,8 +37,8 @@ std::vector<Tensor> random_inputs(const Graph& graph, std::uint64_t seed) {
     Tensor tensor;
     tensor.shape = type.shape;
     for (std::int64_t i = 0; i < type.elements(); ++i) {
-      if (type.element == ElementType::f32)
-        tensor.elements.push_back(static_cast<double>(static_cast<float>(random.normal())));
+      if (is_real(type.element))
+        tensor.elements.push_back(rounded(random.normal(), type.element));
       else
         tensor.integers.push_back(static_cast<std::int64_t>(random.below(4)));
     }

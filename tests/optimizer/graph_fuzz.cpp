@@ -42,8 +42,8 @@
 namespace taso::testing {
 namespace {
 
-constexpr double unit_roundoff = 0x1.0p-24;  // Of rounding to float.
-constexpr double error_margin = 60;          // Allowed error, in multiples of that of a run with random errors.
+constexpr double unit_of_f32 = 0x1.0p-24;  // Of rounding to float.
+constexpr double error_margin = 60;        // Allowed error, in multiples of that of a run with random errors.
 constexpr double relative_tolerance =
     2e-6;  // Besides, relative to the largest element: what operators round in their own way.
 constexpr double ill_conditioned = 0.02;  // Where more is allowed, nothing is shown.
@@ -136,7 +136,7 @@ Values evaluate_exactly(const OperatorRegistry& registry, const CutGraph& cut, c
     return values;
   }
   for (std::uint64_t run = 0; run < 3; ++run) {
-    RoundingRing noisy(run, unit_roundoff);
+    RoundingRing noisy(run, unit_of_f32);
     const auto moved = evaluate(cut.graph, registry, noisy, inputs);
     for (std::size_t i = 0; moved && i < exact->size(); ++i) {
       double& error = values.error[cut.output_names[i]];

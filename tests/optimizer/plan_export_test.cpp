@@ -143,7 +143,8 @@ Graph one_collective(const Collective& collective, const Mesh& mesh) {
   std::vector<Value> parts;
   for (std::int64_t rank = 0; rank < 2; ++rank) {
     const Attributes part = {{"starts", Shape{rank, 0, 0}}, {"sizes", Shape{4, 6, 2}}, {"steps", Shape{1, 1, 1}}};
-    parts.push_back({value_of(add_op(whole, registry(), "slice", part, {x}, -1, static_cast<std::int32_t>(rank))), 0});
+    parts.push_back(
+        {value_of(add_op(whole, registry(), "slice", part, {x}, {-1, static_cast<std::int32_t>(rank)})), 0});
   }
   for (std::size_t rank = 0; rank < 2; ++rank)
     whole.add_output({whole.add(collective_node(collective, 0, parts[rank], whole.type(parts[rank]), rank, mesh)), 0});

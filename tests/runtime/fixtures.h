@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/reals.h"
 #include "operators/evaluate.h"
 #include "operators/registry.h"
 #include "runtime/executor.h"
@@ -38,7 +39,7 @@ inline std::vector<std::vector<double>> reference_outputs(const Graph& graph, co
   for (const HostTensor& input : inputs) {
     RingTensor<double> tensor;
     tensor.shape = input.type().shape;
-    if (input.type().element == ElementType::f32)
+    if (is_real(input.type().element))
       tensor.elements = input.to_doubles();
     else
       tensor.integers = input.to_integers();
@@ -51,17 +52,19 @@ inline std::vector<std::vector<double>> reference_outputs(const Graph& graph, co
   return outputs;
 }
 
-/// Expects outputs within `tolerance` of the reference, relative to the largest of 1 and the reference's maximum.
+/// Expects outputs within `tolerance`, or some roundings to their type, of the reference, relative to the largest of 1
+/// and the reference's maximum.
 inline void expect_near(const std::vector<HostTensor>& actual, const std::vector<std::vector<double>>& expected,
                         double tolerance, const std::string& what) {
   ASSERT_EQ(actual.size(), expected.size()) << what;
   for (std::size_t output = 0; output < actual.size(); ++output) {
     const std::vector<double> values = actual[output].to_doubles();
     ASSERT_EQ(values.size(), expected[output].size()) << what;
+    const double allowed = std::max(tolerance, 8 * unit_roundoff(actual[output].type().element));
     double largest = 1;
     for (const double value : expected[output]) largest = std::max(largest, std::fabs(value));
     for (std::size_t i = 0; i < values.size(); ++i)
-      ASSERT_NEAR(values[i], expected[output][i], tolerance * largest)
+      ASSERT_NEAR(values[i], expected[output][i], allowed * largest)
           << what << ", output " << output << ", element " << i;
   }
 }

@@ -219,14 +219,33 @@ TEST(KernelLibrary, AResidualThatLiesOtherwiseIsAddedByTheDefinition) {
 
 TEST(KernelLibrary, CandidatesSayWhyTheyDecline) {
   KernelRequest request = request_of("input x f32[3, 5]\noutput relu(x)");
-  for (Operand& operand : request.inputs) operand.type.element = ElementType::f16;
-  for (Operand& operand : request.outputs) operand.type.element = ElementType::f16;
+  for (Operand& operand : request.inputs) operand.type.element = ElementType::other;
+  for (Operand& operand : request.outputs) operand.type.element = ElementType::other;
   const auto kernel = library().create(request);
   ASSERT_FALSE(kernel.ok());
   EXPECT_EQ(kernel.error().code, ErrorCode::bad_input);
-  EXPECT_EQ(kernel.error().message,
-            "no kernel computes relu; ; f16[3, 5]:row -> f16[3, 5]:row; threads=1 (nothing: an output has elements; "
-            "own elementwise: only f32; reference: no arithmetic on f16)");
+  EXPECT_EQ(
+      kernel.error().message,
+      "no kernel computes relu; ; other[3, 5]:row -> other[3, 5]:row; threads=1 (nothing: an output has elements; "
+      "own elementwise: only f32; reference: no arithmetic on other)");
+}
+
+TEST(KernelLibrary, ValuesIn16BitsAreComputedInF32) {
+  for (const ElementType element : {ElementType::f16, ElementType::bf16}) {
+    KernelRequest request = request_of("input x f32[3, 5]\noutput relu(x)");
+    request.inputs[0].type.element = request.outputs[0].type.element = element;
+    const auto kernel = value_of(library().create(request));
+    EXPECT_THAT(kernel->implementation(), ::testing::EndsWith(" in f32"));
+    HostTensor x(request.inputs[0].type), y(request.outputs[0].type);
+    fill_random(x, 1, "x");
+    AlignedBuffer workspace(kernel->workspace_bytes());
+    const std::byte* const inputs[] = {x.bytes().data()};
+    std::byte* const outputs[] = {y.bytes().data()};
+    ASSERT_TRUE(kernel->execute({inputs, outputs, workspace.data()}));
+    std::vector<double> expected = x.to_doubles();
+    for (double& value : expected) value = std::max(value, 0.0);
+    EXPECT_EQ(y.to_doubles(), expected);
+  }
 }
 
 TEST(KernelLibrary, UnknownOperators) {

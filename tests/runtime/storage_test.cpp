@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "graph/reals.h"
 #include "tests/runtime/fixtures.h"
 
 namespace taso::testing {
@@ -12,15 +13,15 @@ namespace {
 
 std::uint16_t narrow(float value, ElementType type) {
   std::uint16_t bits = 0;
-  convert_floats(reinterpret_cast<const std::byte*>(&value), ElementType::f32, reinterpret_cast<std::byte*>(&bits),
-                 type, 1);
+  convert_reals(reinterpret_cast<const std::byte*>(&value), ElementType::f32, reinterpret_cast<std::byte*>(&bits), type,
+                1);
   return bits;
 }
 
 float widen(std::uint16_t bits, ElementType type) {
   float value = 0;
-  convert_floats(reinterpret_cast<const std::byte*>(&bits), type, reinterpret_cast<std::byte*>(&value),
-                 ElementType::f32, 1);
+  convert_reals(reinterpret_cast<const std::byte*>(&bits), type, reinterpret_cast<std::byte*>(&value), ElementType::f32,
+                1);
   return value;
 }
 

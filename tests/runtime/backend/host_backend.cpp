@@ -24,6 +24,7 @@
 #include <variant>
 #include <vector>
 
+#include "graph/reals.h"
 #include "runtime/backend.h"
 #include "runtime/kernel.h"
 #include "runtime/measure.h"
@@ -105,7 +106,7 @@ struct Body {
     if (!is_narrow(type.element) && !rounds) return;
     const auto count = static_cast<std::size_t>(type.elements());
     buffer = AlignedBuffer(count * sizeof(float));
-    convert_floats(bytes, type.element, buffer.data(), ElementType::f32, count);
+    convert_reals(bytes, type.element, buffer.data(), ElementType::f32, count);
     if (rounds) round_to_tf32(buffer.data(), count);
   }
 };
@@ -360,8 +361,8 @@ class Queue {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       const TensorType& type = body.request.outputs[i].type;
       if (is_narrow(type.element))
-        convert_floats(results[i].data(), ElementType::f32, launch.outputs[i], type.element,
-                       static_cast<std::size_t>(type.elements()));
+        convert_reals(results[i].data(), ElementType::f32, launch.outputs[i], type.element,
+                      static_cast<std::size_t>(type.elements()));
     }
     return {};
   }
