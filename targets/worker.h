@@ -41,7 +41,8 @@ class Worker {
   [[nodiscard]] const WorkerOptions& options() const;
 
   /// Runs models one after the other; their times in order. If the worker fails at several, each is asked for alone;
-  /// one at which it fails alone, too, is a refusal.
+  /// one at which it fails alone, too, is a refusal. Times that differ wildly (an interquartile range of three medians)
+  /// are taken again, and are a refusal if they do so four times.
   [[nodiscard]] Expected<std::vector<ModelTimes>> measure(std::span<const ModelRun> models,
                                                           const MeasureRequest& request);
   /// Runs models in turn; tried twice. `seconds`: what it took, with opening the models.
@@ -51,6 +52,8 @@ class Worker {
  private:
   struct State;
   explicit Worker(std::unique_ptr<State> state);
+  [[nodiscard]] Expected<std::vector<ModelTimes>> measure_apart(std::span<const ModelRun> models,
+                                                                const MeasureRequest& request);
   std::unique_ptr<State> state_;
 };
 

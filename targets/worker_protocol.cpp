@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 namespace taso {
@@ -61,15 +62,7 @@ Expected<Json> parse_object(const std::string& line, std::optional<int> id) {
   return json;
 }
 
-/// Interquartile range over median.
-double spread_of(std::vector<double> seconds) {
-  std::sort(seconds.begin(), seconds.end());
-  const std::size_t n = seconds.size();
-  return (seconds[n - 1 - n / 4] - seconds[n / 4]) / seconds[n / 2];
-}
-
-Expected<ModelTimes> times_of(const Json& json, std::size_t model, std::size_t samples,
-                              std::optional<double> most_spread) {
+Expected<ModelTimes> times_of(const Json& json, std::size_t model, std::size_t samples) {
   ModelTimes times;
   if (!json.is_object()) return wrong(fmt::format("its result for model {} is no object", model));
   if (const auto error = text_of(json, "error")) {
@@ -89,10 +82,6 @@ Expected<ModelTimes> times_of(const Json& json, std::size_t model, std::size_t s
       return wrong(fmt::format("a time of model {} cannot be: {} s", model, number));
     times.seconds.push_back(number);
   }
-  if (most_spread && samples >= 4 && spread_of(times.seconds) > *most_spread)
-    return wrong(fmt::format("its times of model {} differ wildly: from {:.3g} to {:.3g} s", model,
-                             *std::min_element(times.seconds.begin(), times.seconds.end()),
-                             *std::max_element(times.seconds.begin(), times.seconds.end())));
   return times;
 }
 
@@ -186,7 +175,7 @@ Expected<WorkerSetting> parse_setting(const std::string& line, int id) {
 }
 
 Expected<std::vector<ModelTimes>> parse_times(const std::string& line, int id, std::size_t models, std::size_t samples,
-                                              double wall, std::optional<double> most_spread) {
+                                              double wall) {
   TASO_ASSIGN(const Json json, parse_object(line, id));
   const auto results = json.find("results");
   if (results == json.end() || !results->is_array()) return wrong("its answer has no list \"results\"");
@@ -195,7 +184,7 @@ Expected<std::vector<ModelTimes>> parse_times(const std::string& line, int id, s
   std::vector<ModelTimes> all;
   double sum = 0;
   for (std::size_t i = 0; i < models; ++i) {
-    TASO_ASSIGN(ModelTimes times, times_of((*results)[i], i, samples, most_spread));
+    TASO_ASSIGN(ModelTimes times, times_of((*results)[i], i, samples));
     for (const double seconds : times.seconds) sum += seconds;
     all.push_back(std::move(times));
   }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -71,10 +70,8 @@ struct ModelTimes {
 /// What a line says. Errors, of code device_unavailable, say what is wrong with it, of the worker as "it".
 [[nodiscard]] Expected<WorkerHello> parse_hello(const std::string& line);
 [[nodiscard]] Expected<WorkerSetting> parse_setting(const std::string& line, int id);
-/// `samples`: of each model. All times together are no longer than the `wall` seconds that the worker took; what is
-/// more than a factor of `most_spread` from the others makes them wild.
+/// `samples`: of each model. All times together are no longer than the `wall` seconds that the worker took.
 [[nodiscard]] Expected<std::vector<ModelTimes>> parse_times(const std::string& line, int id, std::size_t models,
-                                                            std::size_t samples, double wall,
-                                                            std::optional<double> most_spread);
+                                                            std::size_t samples, double wall);
 
 }  // namespace taso

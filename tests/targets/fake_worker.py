@@ -60,7 +60,7 @@ def times(request, samples):
     if fault == "text":
         first[0] = "fast"
     if fault == "wild":
-        answer["results"][0]["seconds"] = [first[0] * 10**i for i in range(-5, samples - 5)]
+        answer["results"][0]["seconds"] = [first[0] * 10.0 ** (i - samples) for i in range(samples)]
     if fault == "count":
         first.append(1e-6)
     if fault == "models":

@@ -48,7 +48,7 @@ std::string said(const TextCase& test) {
     if (!setting) return "fails " + setting.error().message;
     return fmt::format("is {} on {}", setting->provider, setting->device);
   }
-  const auto times = parse_times(test.text("times"), id, models, samples, wall, std::nullopt);
+  const auto times = parse_times(test.text("times"), id, models, samples, wall);
   if (!times) return "fails " + times.error().message;
   std::vector<std::string> texts;
   for (const ModelTimes& one : *times)
@@ -66,14 +66,6 @@ TEST(Protocol, WhatWorkersSayIsBelievedAsFarAsItCanBe) {
   EXPECT_GE(cases.size(), 20U);
   for (const TextCase& test : cases)
     EXPECT_EQ(said(test), test.has("is") ? "is " + test.text("is") : "fails " + test.text("fails")) << test.place();
-}
-
-TEST(Protocol, TimesThatDifferWildlyAreNoTimes) {
-  const std::string line = R"({"id": 1, "results": [{"seconds": [1e-6, 1e-5, 1e-4, 1e-3, 1e-2]}]})";
-  const auto times = parse_times(line, 1, 1, 5, 1, 3);
-  ASSERT_FALSE(times);
-  EXPECT_EQ(times.error().message, "its times of model 0 differ wildly: from 1e-06 to 0.01 s");
-  EXPECT_TRUE(parse_times(line, 1, 1, 5, 1, 1000));
 }
 
 /// Without the hashes of what is kept.
