@@ -25,7 +25,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-Error unavailable(std::string message) { return {ErrorCode::device_unavailable, std::move(message), {}}; }
+Error worker_failure(std::string message) { return {ErrorCode::device_unavailable, std::move(message), {}}; }
 
 }  // namespace
 
@@ -57,7 +57,7 @@ struct Worker::State {
     TASO_ASSIGN(const std::string answer, exchange(configure_line(++last_id, options.threads, options.provider), wall));
     TASO_ASSIGN(WorkerSetting set, parse_setting(answer, last_id));
     if (known && (said.runtime != hello.runtime || said.version != hello.version || set.provider != setting.provider))
-      return unavailable(
+      return worker_failure(
           fmt::format("it is {} {} now, not {} {}", said.runtime, said.version, hello.runtime, hello.version));
     hello = std::move(said);
     setting = std::move(set);
@@ -96,11 +96,11 @@ struct Worker::State {
   [[nodiscard]] Expected<std::vector<ModelTimes>> request(int attempts, const std::function<std::string(int id)>& line,
                                                           const Parse& parse) {
     for (;; --attempts) {
-      if (!given_up.empty()) return unavailable(given_up);
+      if (!given_up.empty()) return worker_failure(given_up);
       Expected<std::vector<ModelTimes>> times = request(line, parse);
       if (times) return times;
       fail(times.error());
-      if (!given_up.empty()) return unavailable(given_up);
+      if (!given_up.empty()) return worker_failure(given_up);
       if (attempts <= 1 || times.error().code == ErrorCode::interrupted) return times;
     }
   }
@@ -122,13 +122,13 @@ Expected<Worker> Worker::open(WorkerOptions options) {
   const std::string& device = state->options.device;
   if (!started && started.error().code == ErrorCode::interrupted) return started.error();
   if (!started)
-    return unavailable(fmt::format("--device {}: the worker '{}' does not work: {}", device,
-                                   fmt::join(state->options.command, " "), started.error().message));
+    return worker_failure(fmt::format("--device {}: the worker '{}' does not work: {}", device,
+                                      fmt::join(state->options.command, " "), started.error().message));
   const std::string& wanted = state->options.provider;
   if (!wanted.empty() && state->setting.provider != wanted)
-    return unavailable(fmt::format("--device {}: {} runs {} instead of the provider {}; it has: {}", device,
-                                   state->hello.runtime, state->setting.provider, wanted,
-                                   fmt::join(state->hello.providers, ", ")));
+    return worker_failure(fmt::format("--device {}: {} runs {} instead of the provider {}; it has: {}", device,
+                                      state->hello.runtime, state->setting.provider, wanted,
+                                      fmt::join(state->hello.providers, ", ")));
   return Worker(std::move(state));
 }
 

@@ -66,9 +66,9 @@ class Descriptor {
   int number_ = -1;
 };
 
-Error unavailable(std::string message) { return {ErrorCode::device_unavailable, std::move(message), {}}; }
+Error process_failure(std::string message) { return {ErrorCode::device_unavailable, std::move(message), {}}; }
 
-Error no_process() { return unavailable(fmt::format("cannot start a process: {}", std::strerror(errno))); }
+Error no_process() { return process_failure(fmt::format("cannot start a process: {}", std::strerror(errno))); }
 
 /// Milliseconds from now to a time, at most the patience.
 int wait_ms(Clock::time_point until) {
@@ -171,11 +171,11 @@ Status WorkerProcess::send(const std::string& line, double seconds) {
     if (count >= 0) {
       sent += static_cast<std::size_t>(count);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (Clock::now() >= until) return unavailable(fmt::format("it took no request for {} s", seconds));
+      if (Clock::now() >= until) return process_failure(fmt::format("it took no request for {} s", seconds));
       pollfd wait{state_->input.get(), POLLOUT, 0};
       (void)::poll(&wait, 1, wait_ms(until));
     } else if (errno != EINTR) {
-      return unavailable("it has ended" + state_->last_words());
+      return process_failure("it has ended" + state_->last_words());
     }
   }
   return {};
@@ -191,10 +191,10 @@ Expected<std::string> WorkerProcess::receive(double seconds, const std::function
       return line;
     }
     searched = pending.size();
-    if (searched > longest_line) return unavailable("it wrote a line of more than 16 MB");
+    if (searched > longest_line) return process_failure("it wrote a line of more than 16 MB");
     if (cancelled && cancelled()) return Error{ErrorCode::interrupted, "interrupted while a worker measured", {}};
     if (Clock::now() >= until)
-      return unavailable(fmt::format("it did not answer within {} s{}", seconds, state_->last_words()));
+      return process_failure(fmt::format("it did not answer within {} s{}", seconds, state_->last_words()));
     pollfd wait{state_->output.get(), POLLIN, 0};
     if (::poll(&wait, 1, wait_ms(until)) <= 0) continue;
     char part[4096];
@@ -202,7 +202,7 @@ Expected<std::string> WorkerProcess::receive(double seconds, const std::function
     if (count > 0) {
       pending.append(part, static_cast<std::size_t>(count));
     } else if (count == 0 || errno != EINTR) {
-      return unavailable("it has ended" + state_->last_words());
+      return process_failure("it has ended" + state_->last_words());
     }
   }
 }

@@ -78,7 +78,7 @@ double median_of(std::vector<double> values) {
   return quantile(values, 0.5);
 }
 
-Error unavailable(std::string message) { return {ErrorCode::device_unavailable, std::move(message), {}}; }
+Error runtime_failure(std::string message) { return {ErrorCode::device_unavailable, std::move(message), {}}; }
 
 /// Bytes of a graph's constants.
 double constant_bytes(const Graph& graph) {
@@ -200,7 +200,7 @@ struct WorkerTarget::State {
       const NodeId id = graph.inputs()[i];
       const TensorType& type = graph.node(id).outputs[0];
       if (!type.known || type_name(type.element).empty())
-        return unavailable(
+        return runtime_failure(
             fmt::format("input \"{}\" is of a type or shape that no random input is made of", declared[i].name));
       const auto bound = bounds.find(id);
       inputs.push_back({declared[i].name, type, 0, bound == bounds.end() ? 2 : bound->second});
@@ -228,7 +228,7 @@ struct WorkerTarget::State {
       TASO_ASSIGN(const std::vector<ModelTimes> times, worker.interleave(running, request));
       double round = 0, fastest = times[0].seconds.empty() ? 0 : times[0].seconds[0];
       for (const ModelTimes& one : times) {
-        if (!one.refusal.empty()) return unavailable("the runtime does not run a graph: " + one.refusal);
+        if (!one.refusal.empty()) return runtime_failure("the runtime does not run a graph: " + one.refusal);
         round += one.seconds.back();
         fastest = std::min(fastest, one.seconds.back());
       }
@@ -310,7 +310,7 @@ Expected<double> WorkerTarget::measure(const KernelInfo& kernel) {
   const auto known = [&]() -> std::optional<Expected<double>> {
     if (const auto place = state_->seconds.find(kernel.hash); place != state_->seconds.end()) return place->second;
     if (const auto place = state_->refused.find(kernel.hash); place != state_->refused.end())
-      return unavailable(
+      return runtime_failure(
           fmt::format("{} does not run '{}': {}", state_->worker.hello().runtime, kernel.key, place->second));
     return std::nullopt;
   };
