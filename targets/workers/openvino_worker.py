@@ -5,9 +5,12 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-import openvino  # noqa: E402
+try:
+    import openvino
 
-import taso_worker  # noqa: E402
+    import taso_worker
+except ImportError as error:
+    sys.exit("%s: %s; scripts/setup --targets installs it, --worker-python names another Python" % (sys.executable, error))
 
 
 class OpenModel:

@@ -6,9 +6,12 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-import onnxruntime  # noqa: E402
+try:
+    import onnxruntime
 
-import taso_worker  # noqa: E402
+    import taso_worker
+except ImportError as error:
+    sys.exit("%s: %s; scripts/setup --targets installs it, --worker-python names another Python" % (sys.executable, error))
 
 CPU = "CPUExecutionProvider"
 

@@ -127,5 +127,16 @@ TEST_F(Runtimes, AProviderThatIsNotThereIsNamed) {
   EXPECT_THAT(outcome.said, ::testing::HasSubstr("no provider AbsentExecutionProvider among CPUExecutionProvider"));
 }
 
+TEST_F(Runtimes, APythonWithoutTheRuntimeSaysWhatToDo) {
+  const fs::path place = prepare();
+  // No module of any installation is found.
+  const Outcome outcome =
+      run(place,
+          "printf '#!/bin/sh\\nexec python3 -S -I \"$@\"\\n' > bare && chmod +x bare && taso-opt m.onnx -o o.onnx "
+          "--device ort --worker-python $PWD/bare");
+  EXPECT_EQ(outcome.code, 6);
+  EXPECT_THAT(outcome.said, ::testing::HasSubstr("scripts/setup --targets installs it, --worker-python names another"));
+}
+
 }  // namespace
 }  // namespace taso
